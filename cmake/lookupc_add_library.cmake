@@ -3,11 +3,12 @@
 #   lookupc_add_library(<target> MODEL <file>
 #       [NAME <name>]           of the model, if it is not that of its file without the extension
 #       [STATIC | SHARED | OBJECT]
-#       [WEIGHTS <path>]        a checkpoint: <name>.bin is packed beside the target
+#       [WEIGHTS <path>]        a checkpoint: <name>.bin is packed beside the target, for a second target of that model in its
+#                               own folder
 #       [EMBED]                 that blob becomes a part of the library: <name>_bind_linked in <name>_linked.h
 #       [PREFIX <text>] [IGNORE <patterns>] [BLOCKS_IN_OUT]      of the checkpoint, as lookupc pack takes them
 #       [TUNED <file> | SCHEDULE <choices>] [ISA <name>...]
-#       [TABLES <type>] [PROJECTION <type>] [TYPE <type>] [CACHE <type>] [ARITHMETIC integer] [BASELINE]
+#       [TABLES <type>] [PROJECTION <type>] [TYPE <type>] [CACHE <type>] [ACTIVATIONS <type>] [ARITHMETIC integer] [BASELINE]
 #       [THREADS <n>]           an OpenMP build for at most so many threads
 #       [PROFILE firmware TARGET <name> [FLASH <bytes>] [RAM <bytes>] [STACK <bytes>]]
 #       [OPTIONS <option>...])  further ones of lookupc emit
@@ -15,6 +16,13 @@
 # Linking to the target gives the include path of <name>.h. Its property LOOKUPC_BLOB is the path of <name>.bin.
 # LOOKUPC_EXECUTABLE is the lookupc that is run: in a cross build, one of the machine that builds.
 include_guard(GLOBAL)
+
+# The paths of DEPFILE are absolute, whatever version of CMake the project asks for: without this policy Ninja emits at every build.
+if(CMAKE_VERSION VERSION_LESS 3.21)
+    message(FATAL_ERROR "lookupc_add_library needs CMake 3.21, not ${CMAKE_VERSION}")
+endif()
+cmake_policy(SET CMP0116 NEW)
+cmake_policy(SET CMP0057 NEW) # IN_LIST
 
 # Makes the program at `path` the target lookupc::lookupc.
 function(lookupc_import path)
@@ -29,7 +37,7 @@ set_property(GLOBAL PROPERTY LOOKUPC_BUNDLED_ISA "${LOOKUPC_BUNDLED_ISA}")
 
 function(lookupc_add_library target)
     set(flags STATIC SHARED OBJECT EMBED BLOCKS_IN_OUT BASELINE)
-    set(values MODEL NAME WEIGHTS PREFIX IGNORE TUNED SCHEDULE TABLES PROJECTION TYPE CACHE ARITHMETIC THREADS PROFILE TARGET FLASH RAM STACK)
+    set(values MODEL NAME WEIGHTS PREFIX IGNORE TUNED SCHEDULE TABLES PROJECTION TYPE CACHE ACTIVATIONS ARITHMETIC THREADS PROFILE TARGET FLASH RAM STACK)
     cmake_parse_arguments(PARSE_ARGV 1 arg "${flags}" "${values}" "ISA;OPTIONS")
     set(where "lookupc_add_library(${target})")
     if(arg_UNPARSED_ARGUMENTS OR arg_KEYWORDS_MISSING_VALUES)
@@ -42,6 +50,8 @@ function(lookupc_add_library target)
         message(FATAL_ERROR "${where}: PROFILE must be firmware, with TARGET and WEIGHTS")
     elseif(NOT TARGET lookupc::lookupc)
         message(FATAL_ERROR "${where}: set LOOKUPC_EXECUTABLE to the path of lookupc")
+    elseif(NOT CMAKE_C_COMPILE_OBJECT)
+        message(FATAL_ERROR "${where}: the language C is missing here: project(<name> C CXX), or enable_language(C)")
     endif()
 
     get_filename_component(model "${arg_MODEL}" ABSOLUTE)
@@ -54,7 +64,7 @@ function(lookupc_add_library target)
 
     # What emit and pack have in common, and what else emit takes.
     set(common)
-    foreach(option TABLES PROJECTION TYPE ARITHMETIC PREFIX IGNORE)
+    foreach(option TABLES PROJECTION TYPE ACTIVATIONS ARITHMETIC PREFIX IGNORE)
         if(DEFINED arg_${option})
             string(TOLOWER ${option} word)
             list(APPEND common --${word} ${arg_${option}})
@@ -104,6 +114,13 @@ function(lookupc_add_library target)
     else()
         if(NOT arg_ISA)
             get_property(arg_ISA GLOBAL PROPERTY LOOKUPC_BUNDLED_ISA)
+            # and those that serve the types
+            if(arg_ACTIVATIONS STREQUAL bf16)
+                list(APPEND arg_ISA avx512_bf16)
+            endif()
+            if(arg_TABLES STREQUAL i8 OR arg_PROJECTION MATCHES "^i(8|16)$" OR arg_ACTIVATIONS STREQUAL i8)
+                list(APPEND arg_ISA avx_vnni)
+            endif()
         endif()
         string(REPLACE ";" "," isa "${arg_ISA}")
         list(APPEND emit --isa ${isa} --fixed-names)
@@ -141,7 +158,7 @@ function(lookupc_add_library target)
     endforeach()
     add_library(${target} ${kind} ${sources} ${others} ${out}.stamp)
     target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${include}>)
-    set_target_properties(${target} PROPERTIES LINKER_LANGUAGE C)
+    set_target_properties(${target} PROPERTIES LINKER_LANGUAGE C UNITY_BUILD OFF) # each file has its own flags
     target_compile_options(${target} PRIVATE $<$<CONFIG:>:-O2>) # a build of no type, which has no flags
     list(LENGTH arg_ISA count)
     if(count GREATER 1)
@@ -150,11 +167,11 @@ function(lookupc_add_library target)
     endif()
     # In a bundle for x86 and AArch64 a file for the other architecture has no kernels, and its flags are unknown.
     set(unknown "^$")
-    if(arg_ISA MATCHES "neon|sve|i8mm" AND arg_ISA MATCHES "scalar")
+    if(arg_ISA MATCHES "neon|dotprod|sve|i8mm" AND arg_ISA MATCHES "scalar")
         if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64|ARM64")
             set(unknown "^(sse|avx)")
         else()
-            set(unknown "^(neon|sve|i8mm)")
+            set(unknown "^(neon|dotprod|sve|i8mm)")
         endif()
     endif()
     foreach(set ${arg_ISA})
@@ -179,7 +196,14 @@ function(lookupc_add_library target)
     if(NOT arg_WEIGHTS OR arg_PROFILE)
         return()
     endif()
+    # Beside the target; that of a second target for the same model in a folder of its own.
     set(blob ${CMAKE_CURRENT_BINARY_DIR}/${name}.bin)
+    get_property(taken DIRECTORY PROPERTY LOOKUPC_BLOBS)
+    if(blob IN_LIST taken)
+        set(blob ${out}/${name}.bin)
+    endif()
+    set_property(DIRECTORY APPEND PROPERTY LOOKUPC_BLOBS ${blob})
+    file(MAKE_DIRECTORY ${out})
     # pack leaves a blob alone whose bytes did not change, too.
     add_custom_command(
         OUTPUT ${blob}.stamp
@@ -193,7 +217,6 @@ function(lookupc_add_library target)
     target_sources(${target} PRIVATE ${blob}.stamp)
     set_target_properties(${target} PROPERTIES LOOKUPC_BLOB ${blob})
     if(arg_EMBED)
-        set_source_files_properties(${out}/${name}_linked.c PROPERTIES OBJECT_DEPENDS ${blob})
-        target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_BINARY_DIR})
+        set_source_files_properties(${out}/${name}_linked.c PROPERTIES OBJECT_DEPENDS ${blob} COMPILE_DEFINITIONS "${upper}_BLOB=\"${blob}\"")
     endif()
 endfunction()

@@ -6,6 +6,7 @@ local host = require "host"
 local import = require "gen.import.import"
 local model_file = require "gen.families.model_file"
 local safetensors_bytes = require "gen.import.safetensors_bytes"
+local weights = require "weights"
 
 local commands = {}
 
@@ -54,10 +55,21 @@ function commands.fuse(arguments, options)
     return 0
 end
 
+function commands.quantise(arguments, options)
+    local found, files = weights.tensors(arguments[1])
+    if not found then error(files, 0) end
+    file_rules.not_over("-o", options.o, files)
+    file_rules.can_become("-o", options.o)
+    local share, message = weights.quantise(arguments[1], options.o)
+    if not share then error(message, 0) end
+    host.print(string.format("wrote %s, relative error %.2g", options.o, share))
+    return 0
+end
+
 function commands.import(arguments, options)
     local path, output = arguments[1], options.o
     local weights_only = output:find "%.safetensors$" ~= nil
-    local weights = weights_only and output or output:gsub("%.lua$", "") .. ".safetensors"
+    local tensors = weights_only and output or output:gsub("%.lua$", "") .. ".safetensors"
     file_rules.not_over("-o", output, { path })
     if output ~= "-" then file_rules.can_become("-o", output) end
     local found = import.read(path, {
@@ -85,10 +97,10 @@ function commands.import(arguments, options)
         )
     end
     if found.tensors then
-        file_rules.not_over("-o", weights, { path })
-        file_rules.can_become("-o", weights)
-        assert(host.write_file(weights, safetensors_bytes.of(found.tensors)))
-        host.print("wrote " .. weights)
+        file_rules.not_over("-o", tensors, { path })
+        file_rules.can_become("-o", tensors)
+        assert(host.write_file(tensors, safetensors_bytes.of(found.tensors)))
+        host.print("wrote " .. tensors)
     end
     if not weights_only then
         assert(host.write_file(output, found.text))

@@ -16,6 +16,27 @@ local programs = {
     { "clang", "clang", "a second compiler for tune --cc and verify --cc" },
     { "cppcheck", "cppcheck", "MISRA.md of firmware" },
     { "qemu-x86_64-static", "qemu-user-static", "instruction sets that this CPU does not run" },
+    { "g++", "g++", "builds lookupc-measure and lookupc-tokenizer" },
+    { "cmake", "cmake", "builds lookupc, and projects that use it" },
+    { "mpirun", "openmpi-bin", "starts train on several machines" },
+}
+
+-- Parts of lookupc that not every build has, beside the program: key of the JSON, file, what for, option of CMake.
+local parts = {
+    { "measure", "lookupc-measure", "bench and tune need it", "LOOKUPC_BENCH" },
+    { "tokenizer", "lookupc-tokenizer", "tokenizer needs it", "LOOKUPC_TRAIN" },
+    { "mpi", "lookupc-mpi.so", "train needs it on several machines", "LOOKUPC_MPI" },
+}
+
+-- Libraries beside those that lookupc itself is linked with: name, file, Debian package, what for.
+local libraries = {
+    { "OpenBLAS", "libopenblas.so", "libopenblas-dev", "builds lookupc-measure and tests" },
+    { "oneDNN", "libdnnl.so", "libdnnl-dev", "builds lookupc-measure" },
+    { "Google Benchmark", "libbenchmark.so", "libbenchmark-dev", "builds lookupc-measure" },
+    { "SentencePiece", "libsentencepiece.so", "libsentencepiece-dev", "builds lookupc-tokenizer" },
+    { "MPI", "libmpi.so", "libopenmpi-dev", "builds lookupc-mpi.so" },
+    { "OpenMP", "libgomp.so", "gcc", "compiles models for several threads" },
+    { "cmocka", "libcmocka.so", "libcmocka-dev", "builds the tests" },
 }
 
 -- The path of a program, or nil.
@@ -55,6 +76,21 @@ local function programs_here()
     return rows
 end
 
+-- Rows { name, package, use, found }: whether the compiler finds them; found is nil where there is none to ask.
+local function libraries_here()
+    local compiler, rows = find "gcc" or find "cc", {}
+    for i, row in ipairs(libraries) do
+        local name, file, package, use = table.unpack(row)
+        rows[i] = { name = name, package = package, use = use }
+        local result = compiler and process.run({ compiler, "-print-file-name=" .. file }, { timeout = 20 })
+        if result and result.status == 0 then rows[i].found = result.output:find("/", 1, true) ~= nil end
+    end
+    return rows
+end
+
+-- The path of a file beside this program.
+local function beside(name) return (process.executable():gsub("[^/]*$", name)) end
+
 local function first_word_in_brackets(path)
     local text = host.read(path)
     return text and text:match "%[(%w+)%]"
@@ -71,8 +107,7 @@ end
 
 local function facts_here()
     local facts = cpu.describe()
-    local measure = process.executable():gsub("[^/]*$", "lookupc-measure")
-    return {
+    local list = {
         version = host.version,
         cpu = {
             name = facts.model,
@@ -85,11 +120,14 @@ local function facts_here()
             l3_share = facts.l3_share,
         },
         huge_pages = huge_pages(),
-        measure = host.kind(measure) == "file",
-        tokenizer = host.kind((process.executable():gsub("[^/]*$", "lookupc-tokenizer"))) == "file",
         cache = library_cache.folder(),
         programs = json.array(programs_here()),
+        libraries = json.array(libraries_here()),
     }
+    for _, part in ipairs(parts) do
+        list[part[1]] = host.kind(beside(part[2])) == "file"
+    end
+    return list
 end
 
 local function print_facts(facts)
@@ -105,22 +143,33 @@ local function print_facts(facts)
     local pages = facts.huge_pages
     line("pages of 2 MiB", "%s; %d set aside", pages.transparent or "unknown", pages.reserved)
     line("compiled libraries", "%s", facts.cache or "are not kept: neither XDG_CACHE_HOME nor HOME is set")
-    line("lookupc-measure", "%s", facts.measure and "is there" or "is missing: bench and tune need it")
-    line("lookupc-tokenizer", "%s", facts.tokenizer and "is there" or "is missing: tokenizer needs it")
-    if not facts.measure then
-        lacking[1] = "cmake -S . -B build -DLOOKUPC_BENCH=ON && cmake --build build (lookupc-measure)"
+    local options, packages, listed = {}, {}, {}
+    for _, part in ipairs(parts) do
+        local key, file, use, option = table.unpack(part)
+        line(file, "%s", facts[key] and "is there" or "is missing: " .. use)
+        if not facts[key] then options[#options + 1] = "-D" .. option .. "=ON" end
     end
-    if not facts.tokenizer then
-        lacking[#lacking + 1] = "cmake -S . -B build -DLOOKUPC_TRAIN=ON && cmake --build build (lookupc-tokenizer)"
+    local function lacks(row)
+        if not listed[row.package] then packages[#packages + 1] = row.package end
+        listed[row.package] = true
     end
-    local packages, listed = {}, {}
     for _, row in ipairs(facts.programs) do
         line(row.name, "%s", row.found or "is missing: " .. row.use)
-        if not row.found and not listed[row.package] then
-            packages[#packages + 1], listed[row.package] = row.package, true
+        if not row.found then lacks(row) end
+    end
+    for _, row in ipairs(facts.libraries) do
+        if row.found == nil then
+            line(row.name, "unknown: no compiler to ask")
+        else
+            line(row.name, "%s", row.found and "is there" or "is missing: " .. row.use)
+            if not row.found then lacks(row) end
         end
     end
-    if packages[1] then lacking[#lacking + 1] = "apt install " .. table.concat(packages, " ") end
+    if packages[1] then lacking[1] = "apt install " .. table.concat(packages, " ") end
+    if options[1] then
+        lacking[#lacking + 1] =
+            string.format("cmake -S . -B build %s && cmake --build build", table.concat(options, " "))
+    end
     if lacking[1] then host.print "\nTo get what is missing (Debian's names):" end
     for _, text in ipairs(lacking) do
         host.print("  " .. text)

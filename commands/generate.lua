@@ -15,7 +15,7 @@ local validated = require "gen.model.validated"
 
 local commands = {}
 
-local function load_plan(path, options) return request.plan(path, isa.select(options.isa), options) end
+local function load_plan(path, options) return request.plan(path, nil, options) end
 
 function commands.plan(arguments, options)
     local m, family = request.model(arguments[1], options)
@@ -70,7 +70,10 @@ end
 local function language_of(options)
     for _, row in ipairs(languages.list) do
         if options[row.name] then
-            local others = { "o", "web", "profile", table.unpack(of_bundles) }
+            local others = { "o", "web", "profile" }
+            for _, name in ipairs(of_bundles) do
+                if name ~= "for" then others[#others + 1] = name end -- a package has kernels as a bundle has
+            end
             table.move(of_firmware, 1, #of_firmware, #others + 1, others)
             for _, other in ipairs(languages.list) do
                 if other ~= row then others[#others + 1] = other.name end
@@ -87,7 +90,7 @@ local function language_of(options)
 end
 
 -- What gen/emit/extras.lua shall add for these options.
-local function extras_of(options)
+local function extras_of(options, p)
     local wanted = { linked = options.linked, single_file = options["single-file"], training = options.training }
     wanted.cmake, wanted.meson, wanted.make, wanted.cpp = options.cmake, options.meson, options.make, options.cpp
     if options["single-file"] and options["fixed-names"] then
@@ -96,7 +99,7 @@ local function extras_of(options)
     if options["single-file"] and options.training then error("--training: cannot be given beside --single-file", 0) end
     if options["fixed-names"] then
         local names = {}
-        for i, set in ipairs(isa.select(options.isa)) do
+        for i, set in ipairs(isa.select(options.isa, families.get(p.family).isa_types(options, p.model))) do
             names[i] = set.name
         end
         wanted.fixed = json.array(names)
@@ -137,7 +140,7 @@ local function emitted(path, options)
     end
     if options.profile == nil then
         local p = load_plan(path, options)
-        return p, emit.files(p, extras_of(options))
+        return p, emit.files(p, extras_of(options, p))
     end
     for _, name in ipairs { "target", "weights" } do
         if not options[name] then error(string.format("--%s: is missing: --profile firmware needs it", name), 0) end

@@ -7,6 +7,7 @@ const luaL_Reg harness_modules[] = {
     {"process", luaopen_process},
     {"cpu", luaopen_cpu},
     {"convert", luaopen_convert},
+    {"distil", luaopen_distil},
     {"kernel", luaopen_kernel},
     {"verify", luaopen_verify},
     {"store", luaopen_store},

@@ -358,7 +358,7 @@ function tune.tune(arguments, options)
     if not hooks then error(path .. ": has no choices: it has one schedule", 0) end
     local o = settings(path, m, family, hooks, options)
     if o.seconds > 0 then measure.program() end
-    local sets = runnable.sets(options.isa, family.isa_types(options))
+    local sets = runnable.sets(options.isa, family.isa_types(options, m))
     if not options.isa then sets = { sets[#sets] } end
     local run = {
         path = path,

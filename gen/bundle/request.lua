@@ -1,6 +1,7 @@
 -- From a model file and the options of a command to the plan.
 local families = require "gen.families.list"
 local host = require "host"
+local isa = require "gen.isa.list"
 local machine = require "gen.plan.machine"
 local model_file = require "gen.families.model_file"
 local space = require "gen.plan.space"
@@ -25,11 +26,12 @@ local function machine_choices(build, wanted, isas, name)
     return choices
 end
 
--- The plan of the model file `path` for the instruction sets `isas`. Raises one line for options that do not fit the
--- model; says on standard error what a tuned file leaves open. `options.firmware`: a row of gen/plan/target.lua.
--- `cpu_note(data, context)`, optional: what to say of the CPU that a tuned file is for.
+-- The plan of the model file `path` for the instruction sets `isas`, those of options.isa if absent. Raises one line
+-- for options that do not fit the model; says on standard error what a tuned file leaves open. `options.firmware`: a
+-- row of gen/plan/target.lua. `cpu_note(data, context)`, optional: what to say of the CPU that a tuned file is for.
 function request.plan(path, isas, options, cpu_note)
     local m, family = request.model(path, options)
+    isas = isas or isa.select(options.isa, family.isa_types(options, m))
     local function build(wanted, sets) return family.build(m, sets or isas, options, wanted) end
     if options.schedule and options.tuned then
         error("--tuned: " .. options.tuned .. ": cannot be given beside --schedule", 0)

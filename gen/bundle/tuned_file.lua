@@ -106,8 +106,9 @@ end
 function tuned.choices(data, context, p)
     local function refuse(chain, value, rule) schema.refuse(context, chain, value, rule) end
     local family = families.get(p.family)
+    local required = { [family.types[1]] = true, cache = true }
     for _, key in ipairs(family.types) do
-        local asked, may_miss = p.options[key] or "f32", key == "projection" or key == "activations"
+        local asked, may_miss = p.options[key] or "f32", not required[key]
         if data[key] == nil and not may_miss then
             refuse({ key }, nil, "required key is missing for " .. p.model.name)
         end

@@ -16,9 +16,6 @@ end
 -- portable C is left there. Other bundles stop there.
 function dispatch.guarded(isas) return #isas > 1 and not isas[1].architecture and has(isas, "aarch64") end
 
--- Whether files are compiled with headers of instruction sets that their compiler flags do not name.
-function dispatch.shares_headers(isas) return #isas > 1 and has(isas, "aarch64") end
-
 -- Raises one line for instruction sets of several architectures without portable C: no case is left on others.
 function dispatch.check(isas)
     if has(isas, "x86") and has(isas, "aarch64") and isas[1].architecture then
@@ -36,8 +33,8 @@ end
 --   list       { number, name, cpu, x86, has_own, condition, opens, closes }: has_own, what a function of its own asks;
 --              opens, closes: whether it is the first or the last one in a row of its architecture
 --   names_text, name_bytes   the names as C strings, and the bytes of the longest one
---   x86        whether to ask CPUID: { leaf7_ecx, bare }, whether for leaf 7's ECX, and of CPUs without leaf 7 and
---              XGETBV; false
+--   x86        whether to ask CPUID: { leaf7_ecx, leaf7_1_eax, bare }, whether for leaf 7's ECX and its subleaf 1, and
+--              of CPUs without leaf 7 and XGETBV; false
 function dispatch.plan(isas)
     local plan, quoted = { list = {}, name_bytes = 0, x86 = false }, {}
     for i, set in ipairs(isas) do
@@ -53,7 +50,8 @@ function dispatch.plan(isas)
         quoted[i] = '"' .. set.name .. '"'
         plan.name_bytes = math.max(plan.name_bytes, #set.name + 1)
         if x86 then
-            plan.x86 = plan.x86 or { leaf7_ecx = false, bare = false }
+            plan.x86 = plan.x86 or { leaf7_ecx = false, leaf7_1_eax = false, bare = false }
+            plan.x86.leaf7_1_eax = plan.x86.leaf7_1_eax or set.cpu.leaf7_1_eax ~= nil
             plan.x86.leaf7_ecx = plan.x86.leaf7_ecx or set.cpu.leaf7_ecx ~= nil
             plan.x86.bare = plan.x86.bare or set.cpu.xcr0 == 0
         end

@@ -202,7 +202,7 @@ function emit.sources(p, more, form)
         end
     end
     -- Last: it has the helpers that the other texts call.
-    values.helpers = helpers.lines(texts, form == "single" and {} or isas, dispatch.shares_headers(isas))
+    values.helpers = helpers.lines(texts, form == "single" and {} or isas)
     local runtime = "templates/bundle/runtime.h"
     if form == "single" then
         local source = finish(p, render(values.source, values))

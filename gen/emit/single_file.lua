@@ -13,7 +13,7 @@ local function own_names(text)
             or line:match "^#define ([%a_][%w_]*)"
             or line:match "^typedef .-([%a_][%w_]*);"
             or line:match "^typedef %a+ ([%a_][%w_]*) {" -- of a structure over several lines
-            or line:match "^%a+ ([%a_][%w_]*) {$"
+            or line:match "^struct ([%a_][%w_]*) {$"
             or line:match "^} ([%a_][%w_]*);"
         if name then names[name] = true end
     end

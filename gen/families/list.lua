@@ -11,7 +11,7 @@
 --   build(m, isas, options, wanted)   the plan of model `m`; `wanted`: choices by name of the instruction set;
 --                     options.firmware: a row of gen/plan/target.lua. p.options is what a manifest records: enough to
 --                     build the plan again
---   isa_types(options)   the types that instruction sets may need more for (isa.with_types)
+--   isa_types(options, m)   the types that instruction sets may need more for (isa.with_types); without a model of f32
 --   firmware          what gen/emit/firmware.lua asks, nil: it has no firmware:
 --     isa(target)     the name of its instruction set
 --     without_fpu     values of options that are the default where the target has no FPU, nil: none

@@ -89,6 +89,12 @@ function avx2.store_quads(base, offset, a, b, c, d)
     return avx2.store_words(base, offset, call("permutevar8x32_epi32", tools.bytes_of(a, b, c, d), order))
 end
 
+tools.add_bf16( -- packus_epi32 packs each half on its own
+    avx2,
+    function(a, b) return call("permute4x64_epi64", call("packus_epi32", a, b), "0xd8") end,
+    "_mm256_or_si256(nearest, _mm256_castps_si256(_mm256_cmp_ps(v, v, _CMP_UNORD_Q)))"
+)
+
 function avx2.store_partial(base, offset, n, v) return call("maskstore_ps", at(base, offset), first(n), v) end
 function avx2.abs(v) return call("andnot_ps", call("set1_ps", "-0.0f"), v) end
 function avx2.less(a, b) return call("cmp_ps", a, b, "_CMP_LT_OQ") end

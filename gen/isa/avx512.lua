@@ -1,6 +1,7 @@
 -- AVX-512 (F, BW, DQ, VL): 16 lanes, 32 registers, mask registers.
 
 local expression = require "gen.isa.expression"
+local interleave = require "gen.isa.x86_quads"
 
 local avx512, tools = require "gen.isa.x86"(512)
 local at, call, load_bytes, store_bytes = expression.address, tools.call, tools.load_bytes, tools.store_bytes
@@ -71,24 +72,8 @@ avx512.type_needs = {
             dot = function(sum, scores, rows) return call("dpbusd_epi32", sum, scores, rows) end,
             -- 256 high + low
             join = function(high, low) return call("add_epi32", call("slli_epi32", high, "8"), low) end,
-            -- The steps { name, value } that put the four rows' integers of a column side by side, and the four vectors
-            -- of 16 columns each.
-            interleave = function(row)
-                local steps = {
-                    { name = "pair0", value = call("unpacklo_epi8", row[1], row[2]) },
-                    { name = "pair1", value = call("unpackhi_epi8", row[1], row[2]) },
-                    { name = "pair2", value = call("unpacklo_epi8", row[3], row[4]) },
-                    { name = "pair3", value = call("unpackhi_epi8", row[3], row[4]) },
-                }
-                local quads = {
-                    call("unpacklo_epi16", "pair0", "pair2"),
-                    call("unpackhi_epi16", "pair0", "pair2"),
-                    call("unpacklo_epi16", "pair1", "pair3"),
-                    call("unpackhi_epi16", "pair1", "pair3"),
-                }
-                return steps, quads
-            end,
-            -- The same for the columns of those four vectors, which that left out of order.
+            interleave = interleave(call),
+            -- The steps that put the columns of those four vectors in order, and the vectors.
             order = function(v)
                 local function part(a, b, mask) return call("shuffle_f32x4", a, b, mask) end
                 local steps = {
@@ -157,6 +142,15 @@ function avx512.store_quads(base, offset, a, b, c, d)
     local order = call("setr_epi32", "0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15")
     return avx512.store_words(base, offset, call("permutexvar_epi32", order, tools.bytes_of(a, b, c, d)))
 end
+
+tools.add_bf16( -- packus_epi32 packs each quarter on its own
+    avx512,
+    function(a, b)
+        local order = call("setr_epi64", "0, 2, 4, 6, 1, 3, 5, 7")
+        return call("permutexvar_epi64", order, call("packus_epi32", a, b))
+    end,
+    "_mm512_mask_set1_epi32(nearest, _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q), -1)"
+)
 
 function avx512.store_partial(base, offset, n, v) return call("mask_storeu_ps", at(base, offset), first(n), v) end
 function avx512.abs(v) return call("abs_ps", v) end

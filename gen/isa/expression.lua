@@ -131,4 +131,12 @@ function expression.conditional(condition, yes, no)
     return operand(condition, level.either) .. " ? " .. operand(yes, level.either) .. " : " .. operand(no, level.either)
 end
 
+-- The word dot_bf16 of instruction sets without an instruction for it, by the words unpack_bf16 and fma of `set`.
+function expression.dot_bf16(set)
+    return function(sum, a, b)
+        local first, second = set.unpack_bf16(a), set.unpack_bf16(b)
+        return set.fma(first[2], second[2], set.fma(first[1], second[1], sum))
+    end
+end
+
 return expression

@@ -81,6 +81,17 @@ static inline float $from_bf16(uint16_t half)
 }]],
     },
     {
+        name = "to_bf16",
+        text = [[
+/* The upper half of the nearest float that has no lower one, ties to even. NaN stays NaN. */
+static inline uint32_t $to_bf16(float v)
+{
+    $float_bits whole;
+    whole.value = v;
+    return v == v ? (whole.bits + 0x7fffu + (whole.bits >> 16 & 1u)) >> 16 : 0x7fc0u;
+}]],
+    },
+    {
         name = "from_f16",
         text = [[
 /* IEEE half precision, finite: sign, 5 bits of exponent, 10 of fraction. Exact. */
@@ -199,11 +210,14 @@ function helpers.own_lines(text, set)
 end
 
 -- The lines of the helpers that the C texts in the list call, and of those that these call, for the instruction sets
--- `isas`; an empty line before each. `guarded`: headers are included only where the helper's instructions are there.
-function helpers.lines(texts, isas, guarded)
-    local rows = { table.unpack(portable) }
+-- `isas`; an empty line before each. Some headers cannot even be included where the helper's instructions are missing.
+function helpers.lines(texts, isas)
+    local rows, seen = { table.unpack(portable) }, {}
     for _, set in ipairs(isas) do
-        table.move(set.helpers or {}, 1, #(set.helpers or {}), #rows + 1, rows)
+        for _, row in ipairs(set.helpers or {}) do -- some sets share theirs
+            if not seen[row.name] then rows[#rows + 1] = row end
+            seen[row.name] = true
+        end
     end
     local called, includes, lines = {}, {}, {}
     local function look(text)
@@ -221,17 +235,17 @@ function helpers.lines(texts, isas, guarded)
         for _, header in ipairs(called[row.name] and row.includes or {}) do
             if not includes[header] then
                 if #lines == 0 then lines[1] = "" end
-                local guard = guarded and row.guard
-                if guard then lines[#lines + 1] = "#if " .. guard end
+                if row.guard then lines[#lines + 1] = "#if " .. row.guard end
                 lines[#lines + 1] = "#include " .. header
-                if guard then lines[#lines + 1] = "#endif" end
+                if row.guard then lines[#lines + 1] = "#endif" end
                 includes[header] = true
             end
         end
     end
+    local printed = {} -- one instruction set may have another one's
     for _, row in ipairs(rows) do
-        if called[row.name] then
-            lines[#lines + 1] = ""
+        if called[row.name] and not printed[row.name] then
+            printed[row.name], lines[#lines + 1] = true, ""
             if row.guard then lines[#lines + 1] = "#if " .. row.guard end
             for line in (row.text .. "\n"):gmatch("([^\n]*)\n") do
                 lines[#lines + 1] = line

@@ -1,137 +1,20 @@
--- NEON with I8MM: sums rows of i8 as integers, and multiplies by weights in i8, by products of unsigned and signed
--- bytes. Else the same as NEON.
+-- NEON with I8MM, products of unsigned and signed bytes: Neoverse V1, N2 and later.
 
-local expression = require "gen.isa.expression"
-local neon = require "gen.isa.neon"
-
-local at, call = expression.address, expression.call
-
-local i8mm = {}
-for key, value in pairs(neon) do
-    i8mm[key] = value
-end
-
-i8mm.name = "i8mm"
-i8mm.flags = { "-march=armv8.2-a+i8mm" }
-i8mm.attributes = { gcc = "arch=armv8.2-a+i8mm", clang = "i8mm", clang_major = 17 }
-i8mm.guard = "defined(__ARM_FEATURE_MATMUL_INT8)"
-i8mm.cpu = { { name = "isar1", register = "id_aa64isar1_el1", shift = 52 } }
-i8mm.emulator = { "qemu-aarch64-static", "-cpu", "max" }
-
-i8mm.helpers = { table.unpack(neon.helpers) }
-for _, row in ipairs {
-    {
-        name = "i8mm_dot",
-        text = [[
+return require "gen.isa.neon_bytes" {
+    name = "i8mm",
+    macro = "__ARM_FEATURE_MATMUL_INT8",
+    field = { name = "isar1", register = "id_aa64isar1_el1", shift = 52 },
+    emulated = "max",
+    dots = {
+        {
+            name = "i8mm_dot",
+            text = [[
 /* sum + the products of the four bytes in each word of a, without a sign, and of b, with one. */
 static inline uint32x4_t $i8mm_dot(uint32x4_t sum, uint32x4_t a, uint32x4_t b)
 {
     return vreinterpretq_u32_s32(
         vusdotq_s32(vreinterpretq_s32_u32(sum), vreinterpretq_u8_u32(a), vreinterpretq_s8_u32(b)));
 }]],
-    },
-    {
-        name = "i8mm_load_first",
-        text = [[
-/* The first n bytes, below 16, and zeros. */
-static inline uint32x4_t $i8mm_load_first(const int8_t *from, unsigned n)
-{
-    const uint8_t *byte = (const uint8_t *) from;
-    const unsigned whole = n & 8u;
-    uint64_t rest = 0;
-    for (unsigned k = whole; k < n; ++k)
-        rest |= (uint64_t) byte[k] << 8 * (k - whole);
-    const uint8x8_t part = vcreate_u8(rest);
-    return vreinterpretq_u32_u8(whole ? vcombine_u8(vld1_u8(byte), part) : vcombine_u8(part, vcreate_u8(0)));
-}]],
-    },
-    {
-        name = "i8mm_store_bytes",
-        text = [[
-/* The lowest byte of each word. */
-static inline void $i8mm_store_bytes(void *to, uint32x4_t words)
-{
-    const uint16x4_t halves = vmovn_u32(words);
-    const uint8x8_t bytes = vmovn_u16(vcombine_u16(halves, halves));
-    *($neon_bytes *) to = vget_lane_u32(vreinterpret_u32_u8(bytes), 0);
-}]],
-    },
-} do
-    row.includes, row.guard = i8mm.includes, i8mm.guard
-    i8mm.helpers[#i8mm.helpers + 1] = row
-end
-
-function i8mm.dot_i8(sum, a, b) return call("$i8mm_dot", sum, a, b) end
-
--- Two vectors of words zipped as elements of `bits` bits; part: 1 or 2, their lower or upper halves.
-local function zip(part, bits, a, b)
-    local type = "u" .. bits
-    local function elements(v) return call("vreinterpretq_" .. type .. "_u32", v) end
-    return call("vreinterpretq_u32_" .. type, call("vzip" .. part .. "q_" .. type, elements(a), elements(b)))
-end
-local function left(v, bits) return call("vshlq_n_u32", v, bits) end
-local function masked(v, mask) return call("vandq_u32", v, call("vdupq_n_u32", mask)) end
-
-function i8mm.dot_i8(sum, a, b) return call("$i8mm_dot", sum, a, b) end
-i8mm.type_needs = {
-    i8 = {
-        flags = i8mm.flags,
-        feature = "i8mm",
-        -- As gen/isa/avx512.lua has them.
-        gather_i8 = {
-            rows = 4,
-            columns = 16,
-            vectors = 8,
-            load = neon.load_words,
-            load_partial = function(base, offset, n) return call("$i8mm_load_first", at(base, offset), n) end,
-            broadcast = function(word) return call("vdupq_n_u32", word) end,
-            dot = function(sum, scores, rows) return call("$i8mm_dot", sum, scores, rows) end,
-            join = function(high, low) return call("vaddq_u32", left(high, 8), low) end,
-            interleave = function(row)
-                local steps = {}
-                for half = 0, 1 do
-                    for part = 1, 2 do
-                        local value = zip(part, 8, row[2 * half + 1], row[2 * half + 2])
-                        steps[#steps + 1] = { name = "pair" .. #steps, value = value }
-                    end
-                end
-                return steps,
-                    {
-                        zip(1, 16, "pair0", "pair2"),
-                        zip(2, 16, "pair0", "pair2"),
-                        zip(1, 16, "pair1", "pair3"),
-                        zip(2, 16, "pair1", "pair3"),
-                    }
-            end,
-            order = function(v) return {}, v end,
-            round = function(v) return call("vreinterpretq_u32_s32", call("vcvtnq_s32_f32", v)) end,
-            upper_bytes = function(q)
-                return {
-                    call("vshrq_n_u32", q[1], 8),
-                    masked(q[2], "0xff00u"),
-                    left(masked(q[3], "0xff00u"), 8),
-                    left(masked(q[4], "0xff00u"), 16),
-                }
-            end,
-            lower_bytes = function(q)
-                return {
-                    masked(q[1], "0xffu"),
-                    left(masked(q[2], "0xffu"), 8),
-                    left(masked(q[3], "0xffu"), 16),
-                    left(q[4], 24),
-                }
-            end,
-            unite = function(bytes)
-                return call("vorrq_u32", call("vorrq_u32", bytes[1], bytes[2]), call("vorrq_u32", bytes[3], bytes[4]))
-            end,
-            store_upper_bytes = function(base, offset, q)
-                return call("$i8mm_store_bytes", at(base, offset), call("vshrq_n_u32", q, 8))
-            end,
-            store_lower_bytes = function(base, offset, q) return call("$i8mm_store_bytes", at(base, offset), q) end,
-            largest = function(v) return call("vmaxvq_f32", v) end,
-            total = function(v) return call("vaddvq_f32", v) end,
         },
     },
 }
-
-return i8mm

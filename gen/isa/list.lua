@@ -10,9 +10,9 @@
 --   includes                 headers of its files
 --   architecture             of `isa.architectures`, nil: any
 --   cpu                      what a CPU of it must have to run it, nil: nothing. x86: bits of CPUID (leaf1_ecx,
---                            leaf7_ebx, leaf7_ecx) and XGETBV (xcr0) that must be set. aarch64: a list of fields of
---                            four bits of its ID registers, { register, shift }, that must not be 0; vector_bytes of
---                            SVE's vectors, at least
+--                            leaf7_ebx, leaf7_ecx, leaf7_1_eax) and XGETBV (xcr0) that must be set. aarch64: fields of
+--                            four bits of its ID registers, a list of { register, shift }, that must not be 0;
+--                            vector_bytes of SVE's vectors, at least
 --   emulator                 the command that runs a program of it on another CPU, nil: there is none
 --   other_emulators          such commands for CPUs with longer vectors, nil: none
 --   target                   the row of gen/plan/target.lua that compiles and runs programs of it, nil: "generic"
@@ -20,8 +20,9 @@
 --                            vectors
 --   register_barrier         whether gcc must be kept from copying sums of integers (templates/bundle/runtime.h)
 --   helpers                  C functions that its words call and others cannot compile (gen/isa/helpers.lua), nil: none
---   type_needs               what one type of gen/plan/dtype.lua needs beside: { flags, guard, leaf1_ecx, leaf7_ecx,
---                            feature: its name, gather_i8 }
+--   type_needs               what one type of gen/plan/dtype.lua, or products of it, needs beside: { flags, guard,
+--                            leaf1_ecx, leaf7_ecx, feature: its name, gather_i8 }
+--   serves                   of a set with use = "types": the types, or products of such, that it is for
 --   gather_i8                words of an integer gather (gen/isa/avx512.lua), if the tables' type has one: rows of
 --                            tables at a time, columns of a step, vectors that their sums take
 -- and the words of gen/isa/words.lua.
@@ -50,6 +51,7 @@ isa.architectures = {
 
 -- One row an instruction set; `use` is who gets it without asking:
 --   bundle    every bundle, and the commands that run here
+--   types     the same for models with a type that it `serves`: else it is the set before it
 --   here      the commands that run here: --isa names it for a bundle
 --   verify    only what proves it: --isa names it for a bundle
 --   firmware  targets of gen/plan/target.lua for other CPUs; it has the words of kernels for few tokens, wasm all
@@ -57,8 +59,11 @@ isa.list = {
     { name = "scalar", use = "bundle" },
     { name = "sse4", use = "verify" },
     { name = "avx2", use = "bundle" },
+    { name = "avx_vnni", use = "types" },
     { name = "avx512", use = "bundle" },
+    { name = "avx512_bf16", use = "types" },
     { name = "neon", use = "here" },
+    { name = "dotprod", use = "here" },
     { name = "sve", use = "here" },
     { name = "i8mm", use = "here" }, -- behind sve, which has no sums of integers
     { name = "sve128", use = "firmware" },
@@ -67,11 +72,12 @@ isa.list = {
     { name = "wasm", use = "firmware" },
 }
 
--- Names: of the instruction sets of every bundle, of those that commands take where they run, of those that --isa
--- takes, and of all.
-isa.bundled, isa.here, isa.names, isa.all = {}, {}, {}, {}
+-- Names: of the instruction sets of every bundle, of those that commands take where they run, of those that only some
+-- types of weights call for, of those that --isa takes, and of all.
+isa.bundled, isa.here, isa.for_types, isa.names, isa.all = {}, {}, {}, {}, {}
 for i, row in ipairs(isa.list) do
     isa.all[i] = row.name
+    if row.use == "types" then isa.for_types[#isa.for_types + 1] = row.name end
     if row.use ~= "firmware" then isa.names[#isa.names + 1] = row.name end
     if row.use == "bundle" then isa.bundled[#isa.bundled + 1] = row.name end
     if row.use == "bundle" or row.use == "here" then isa.here[#isa.here + 1] = row.name end
@@ -92,6 +98,7 @@ local function with_bits(cpu, needs)
         leaf1_ecx = cpu.leaf1_ecx | (needs.leaf1_ecx or 0),
         leaf7_ebx = cpu.leaf7_ebx,
         leaf7_ecx = needs.leaf7_ecx or cpu.leaf7_ecx,
+        leaf7_1_eax = cpu.leaf7_1_eax,
         xcr0 = cpu.xcr0,
     }
 end
@@ -127,15 +134,27 @@ function isa.with_types(set, types)
     return set
 end
 
--- The instruction sets named in "scalar,avx2" (those of every bundle, if absent), in the order of the list; raises one
--- line for an unknown name.
-function isa.select(text)
+-- Whether the instruction set `set` is for one of the types in the list.
+local function serves(set, types)
+    for _, type in ipairs(types) do
+        if contains(set.serves, type.name) then return true end
+    end
+    return false
+end
+
+-- The instruction sets named in "scalar,avx2", in the order of the list; if it is absent, those of the names `default`
+-- (those of every bundle, if absent, too) and those that serve the types in the list (none, if absent). Raises one line
+-- for an unknown name.
+function isa.select(text, types, default)
     local wanted, list = {}, {}
-    for name in ((text or table.concat(isa.bundled, ",")) .. ","):gmatch("([^,]*),") do
+    for name in ((text or table.concat(default or isa.bundled, ",")) .. ","):gmatch("([^,]*),") do
         if not contains(isa.names, name) then
             error('--isa: "' .. name .. '": must be of ' .. table.concat(isa.names, ", "), 0)
         end
         wanted[name] = true
+    end
+    for _, name in ipairs(text and {} or isa.for_types) do
+        wanted[name] = serves(isa.get(name), types or {})
     end
     for _, name in ipairs(isa.names) do
         if wanted[name] then list[#list + 1] = isa.get(name) end

@@ -122,6 +122,24 @@ static inline void $neon_store_quads(void *to, float32x4_t a, float32x4_t b, flo
 }]]
 )
 
+helper(
+    "store_bf16",
+    [[
+/* The upper halves of the nearest floats that have no lower ones, those of a first; ties to even. NaN stays NaN. */
+static inline uint16x4_t $neon_to_bf16(float32x4_t v)
+{
+    const uint32x4_t bits = vreinterpretq_u32_f32(v);
+    const uint32x4_t odd = vandq_u32(vshrq_n_u32(bits, 16), vdupq_n_u32(1));
+    const uint32x4_t nearest = vaddq_u32(vaddq_u32(bits, vdupq_n_u32(0x7fff)), odd);
+    return vshrn_n_u32(vbslq_u32(vceqq_f32(v, v), nearest, vdupq_n_u32(0x7fc00000)), 16);
+}
+
+static inline void $neon_store_bf16(void *to, float32x4_t a, float32x4_t b)
+{
+    vst1q_u8((uint8_t *) to, vreinterpretq_u8_u16(vcombine_u16($neon_to_bf16(a), $neon_to_bf16(b))));
+}]]
+)
+
 local function prefetch(locality)
     return function(base, offset)
         local line = cast("const char *", at(base, offset))
@@ -216,6 +234,9 @@ function neon.unpack_bf16(words)
         call("vreinterpretq_f32_u32", call("vandq_u32", words, "vdupq_n_u32(0xffff0000u)")),
     }
 end
+
+neon.dot_bf16 = expression.dot_bf16(neon)
+function neon.store_bf16(base, offset, a, b) return call("$neon_store_bf16", at(base, offset), a, b) end
 
 function neon.store_f16(base, offset, v)
     return call("vst1_u16", at(base, offset), call("vreinterpret_u16_f16", call("vcvt_f16_f32", v)))

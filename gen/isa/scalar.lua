@@ -5,6 +5,13 @@ local expression = require "gen.isa.expression"
 local level, operand, binary, bitwise = expression.level, expression.operand, expression.binary, expression.bitwise
 local call, cast, conditional = expression.call, expression.cast, expression.conditional
 
+local function unpack_bf16(words)
+    return {
+        call("$from_bf16", cast("uint16_t", words)),
+        call("$from_bf16", cast("uint16_t", binary(words, ">>", "16"))),
+    }
+end
+
 local function at(base, offset) return expression.index(base, offset) end
 local function assign(base, offset, value) return at(base, offset) .. " = " .. value end
 
@@ -28,11 +35,17 @@ return {
     load_i8 = function(base) return cast("float", at(base, 0)) end,
     load_e4m3 = function(base) return call("$from_e4m3", at(base, 0)) end,
     load_words = at,
-    unpack_bf16 = function(words)
-        return {
-            call("$from_bf16", cast("uint16_t", words)),
-            call("$from_bf16", cast("uint16_t", binary(words, ">>", "16"))),
-        }
+    unpack_bf16 = unpack_bf16,
+    dot_bf16 = function(sum, a, b)
+        local first, second = unpack_bf16(a), unpack_bf16(b)
+        return binary(
+            binary(sum, "+", binary(first[1], "*", second[1])),
+            "+",
+            binary(first[2], "*", second[2])
+        )
+    end,
+    store_bf16 = function(base, offset, a, b)
+        return assign(base, offset, bitwise(call("$to_bf16", a), "|", binary(call("$to_bf16", b), "<<", "16")))
     end,
     dot_i16 = function(sum, a, b) return call("$add_pairs", sum, a, b) end,
     float_of = function(index) return "(float) " .. cast("int32_t", index) end,

@@ -127,6 +127,12 @@ function sse4.store_quads(base, offset, a, b, c, d)
     return sse4.store_words(base, offset, bytes)
 end
 
+tools.add_bf16(
+    sse4,
+    function(a, b) return call("packus_epi32", a, b) end,
+    "_mm_or_si128(nearest, _mm_castps_si128(_mm_cmpunord_ps(v, v)))"
+)
+
 function sse4.fma(a, b, c) return call("add_ps", call("mul_ps", a, b), c) end
 function sse4.abs(v) return call("andnot_ps", call("set1_ps", "-0.0f"), v) end
 function sse4.less(a, b) return call("cmplt_ps", a, b) end

@@ -92,6 +92,29 @@ static inline void $sve_store_i16(void *to, svfloat32_t a, svfloat32_t b)
         },
     }
 
+    table.insert(sve.helpers, {
+        name = "sve_store_bf16",
+        includes = sve.includes,
+        guard = sve.guard,
+        text = [[
+/* The upper halves of the nearest floats that have no lower ones, ties to even, of the lanes that are used. NaN stays
+   NaN. */
+static inline void $sve_store_half_bf16(uint16_t *to, svfloat32_t v)
+{
+    const svuint32_t bits = svreinterpret_u32_f32(v);
+    const svuint32_t odd = svand_n_u32_x(ALL, svlsr_n_u32_x(ALL, bits, 16), 1);
+    const svuint32_t nearest = svadd_u32_x(ALL, svadd_n_u32_x(ALL, bits, 0x7fff), odd);
+    const svuint32_t numbers = svsel_u32(svcmpeq_f32(ALL, v, v), nearest, svdup_n_u32(0x7fc00000));
+    svst1h_u32(ALL, to, svlsr_n_u32_x(ALL, numbers, 16));
+}
+
+static inline void $sve_store_bf16(void *to, svfloat32_t a, svfloat32_t b)
+{
+    $sve_store_half_bf16((uint16_t *) to, a);
+    $sve_store_half_bf16((uint16_t *) to + LANES, b);
+}]],
+    })
+
     for _, helper in ipairs(sve.helpers) do
         helper.text = helper.text:gsub("%f[%w]ALL%f[%W]", all):gsub("LANES", lanes)
     end
@@ -164,6 +187,8 @@ static inline void $sve_store_i16(void *to, svfloat32_t a, svfloat32_t b)
         return { upper_half(words), call("svreinterpret_f32_u32", call("svand_n_u32_x", all, words, "0xffff0000u")) }
     end
 
+    sve.dot_bf16 = expression.dot_bf16(sve)
+    function sve.store_bf16(base, offset, a, b) return call("$sve_store_bf16", at(base, offset), a, b) end
     function sve.store_f16(base, offset, v)
         local halves = call("svreinterpret_u32_f16", call("svcvt_f16_f32_x", all, v))
         return call("svst1h_u32", all, at(base, offset), halves)

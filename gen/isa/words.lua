@@ -29,6 +29,7 @@ words.tiers = {
     integer = "projections in integers",
     pairs = "projections in i16",
     quads = "projections in i8",
+    bf16_products = "products of inputs in bf16",
     training = "training",
 }
 
@@ -253,6 +254,22 @@ words.list = {
         nan = "any",
         domain = "byte",
         doc = "four times as many floats as lanes, those of a first, rounded to 8-bit integers, four to a word",
+    },
+    {
+        name = "dot_bf16",
+        takes = "vector index index",
+        gives = "vector",
+        tier = "bf16_products",
+        doc = "sum + the products of both parts of each word of a and of b, in bf16; each addition is rounded once or \z
+            twice, subnormal numbers may count as 0",
+    },
+    {
+        name = "store_bf16",
+        takes = "address vector vector",
+        gives = "statement",
+        tier = "bf16_products",
+        doc = "twice as many floats as lanes, those of a first, rounded to bf16, two to a word; ties to even; NaN \z
+            stays NaN, subnormal numbers may become 0",
     },
     {
         name = "max_magnitude",

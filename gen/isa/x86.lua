@@ -78,6 +78,40 @@ local function halve_magnitudes(bits, magnitudes)
     return steps, "_mm_cvtss_f32(_mm_castsi128_ps(one))"
 end
 
+-- Adds to `set`, whose vectors have `bits`, the words of products in bf16, and a helper that rounds to it. `join`: what
+-- makes one vector of the lanes of two, each with 16 bits of a word; nan: the C expression of `nearest` with all bits
+-- set where v is NaN.
+local function add_bf16(set, bits, join, nan)
+    local name = set.name .. "_to_bf16"
+    set.helpers = set.helpers or {}
+    table.insert(set.helpers, {
+        name = name,
+        includes = set.includes,
+        guard = set.guard,
+        text = ([[
+/* The upper halves of the nearest floats that have no lower ones, ties to even. NaN stays NaN. */
+static inline INDEX $NAME(VECTOR v)
+{
+    const INDEX bits = PREFIX_castps_siBITS(v);
+    const INDEX odd = PREFIX_and_siBITS(PREFIX_srli_epi32(bits, 16), PREFIX_set1_epi32(1));
+    const INDEX nearest = PREFIX_add_epi32(PREFIX_add_epi32(bits, PREFIX_set1_epi32(0x7fff)), odd);
+    return PREFIX_srli_epi32(NAN, 16);
+}]]):gsub("%u%u+", {
+            INDEX = set.index,
+            VECTOR = set.vector,
+            NAME = name,
+            PREFIX = bits == 128 and "_mm" or "_mm" .. bits,
+            BITS = bits,
+            NAN = nan,
+        }),
+    })
+    set.dot_bf16 = expression.dot_bf16(set)
+    function set.store_bf16(base, offset, a, b)
+        local function rounded(v) return expression.call("$" .. name, v) end
+        return set.store_words(base, offset, join(rounded(a), rounded(b)))
+    end
+end
+
 -- The words of the width `bits`, and the tools that others are made with.
 return function(bits)
     local call = caller(bits)
@@ -166,6 +200,7 @@ return function(bits)
         load_bytes = load_bytes,
         store_bytes = store_bytes,
         bytes_of = bytes_of,
+        add_bf16 = function(set, join, nan) return add_bf16(set, bits, join, nan) end,
         transpose_quads = function(rows, steps) return transpose_quads(rows, call, steps) end,
     }
 end

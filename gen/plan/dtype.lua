@@ -14,10 +14,11 @@
 --   cache          keys and values of a transformer may be cached in it, nil: they may not. Kernels round to it (words
 --                  store_f16 …): `tolerance` is the largest relative error that emitted code may have of a token, as a
 --                  key or value in the middle of two numbers may become either
---   products       a token's inputs may be rounded to it, too, and products be sums of integers (--activations NAME),
---                  nil: they may not. Weights are then packed as the type `packed`, `rows` inputs of an output in a
---                  word of C type `storage`: unsigned bytes, 128 more than the integer; `most_inputs` at most have a
---                  sum below 2^31
+--   products       a token's inputs may be rounded to it, too (--activations NAME), nil: they may not. Weights are
+--                  then packed as the type `packed`, `rows` inputs of an output in a word of C type `storage`. With
+--                  `integers` those are unsigned bytes, 128 more than the integer, and products are sums of integers,
+--                  of which `most_inputs` at most stay below 2^31. `tiers`: of the words that kernels need; `needs`:
+--                  what instruction sets know the products by (type_needs and `serves` of gen/isa/list.lua)
 --   doc            one line for help
 -- Packing and the reference have one row a type of their own: gen/weights/quantise.c, harness/reference/type.c.
 -- Whatever an instruction set lacks it converts itself: one blob serves all of them.
@@ -40,6 +41,14 @@ dtype.list = {
         storage = "uint16_t",
         scaled = false,
         word = { storage = "uint32_t", rows = 2 },
+        products = {
+            name = "bf16",
+            needs = "bf16_products",
+            packed = "bf16",
+            rows = 2,
+            storage = "uint32_t",
+            tiers = { "bf16", "bf16_products" },
+        },
         doc = "the upper half of a float32",
     },
     {
@@ -67,7 +76,16 @@ dtype.list = {
         integer_gather = true,
         word = { storage = "uint32_t", rows = 4, integers = true, levels = 127, offset = 128 },
         cache = { tolerance = 3e-2 },
-        products = { name = "i8", packed = "u8", rows = 4, storage = "uint32_t", most_inputs = 130000 },
+        products = {
+            name = "i8",
+            needs = "i8",
+            packed = "u8",
+            rows = 4,
+            storage = "uint32_t",
+            integers = true,
+            most_inputs = 130000,
+            tiers = { "integer", "quads" },
+        },
         doc = "integers from -127 to 127 and a float32 scale a row",
     },
     {

@@ -34,8 +34,9 @@ function machine.get(name)
     error('--for: "' .. tostring(name) .. '": must be one of ' .. table.concat(machine.names, ", "), 0)
 end
 
--- The instruction sets `sets` on the machine of that name.
+-- The instruction sets `sets` on the machine of that name; nil: as they are.
 function machine.sets(sets, name)
+    if not name then return sets end
     local row, list = machine.get(name), {}
     for i, set in ipairs(sets) do
         local copy = {}

@@ -4,9 +4,11 @@
 #include "gen/host/host.h"
 #include "gen/weights/blob_header.h"
 #include "gen/weights/fold.h"
+#include "gen/weights/fold_fields.h"
 #include "gen/weights/integer.h"
 #include "gen/weights/quantise.h"
 #include "gen/weights/random.h"
+#include "gen/weights/rounded.h"
 #include "gen/weights/shards.h"
 #include "gen/weights/view.h"
 
@@ -42,31 +44,6 @@ static const char *field_string(lua_State *L, int table, const char *name)
     const char *value = luaL_checkstring(L, -1);
     lua_pop(L, 1);
     return value;
-}
-
-/* Reads the array of dimensions in the field `dims`; `to` may be called `by`. */
-static int field_dims(lua_State *L, int table, const char *to, fold_dim *dims)
-{
-    lua_getfield(L, table, "dims");
-    const int rank = (int)lua_rawlen(L, -1);
-    luaL_argcheck(L, rank <= FOLD_MAX_DIMS, 1, "dims");
-    for (int i = 0; i < rank; ++i) {
-        lua_rawgeti(L, -1, i + 1);
-        const int row = lua_gettop(L);
-        dims[i] = (fold_dim){field_size(L, row, where, "count"), field_size(L, row, where, "from"), field_size(L, row, where, to)};
-        lua_pop(L, 1);
-    }
-    lua_pop(L, 1);
-    return rank;
-}
-
-/* The farthest element a walk touches. */
-static size_t farthest(const fold_dim *dims, int rank, bool from)
-{
-    size_t last = 0;
-    for (int i = 0; i < rank; ++i)
-        last += dims[i].count ? (dims[i].count - 1) * (from ? dims[i].from : dims[i].to) : 0;
-    return last;
 }
 
 /* The tensor that the field `name` of a table names, with the shape in its field `shape`; NULL with a message. */
@@ -128,14 +105,14 @@ static bool run_steps(packing *p, int section, double *data, size_t count)
         if (strcmp(name, "hadamard") == 0) {
             fold_hadamard(data, count, field_size(L, step, where, "size"));
         } else if (strcmp(name, "scale") == 0) {
-            const int rank = field_dims(L, step, "by", dims);
+            const int rank = fold_field_dims(L, step, where, "by", dims);
             const size_t at = field_size(L, step, where, "at");
-            luaL_argcheck(L, at + farthest(dims, rank, true) < count, 1, "scale");
+            luaL_argcheck(L, at + fold_farthest(dims, rank, true) < count, 1, "scale");
             fold_scale(data + at, dims, rank, field_number(L, step, where, "factor"), NULL);
         } else if (strcmp(name, "scale_by") == 0) {
-            const int rank = field_dims(L, step, "by", dims);
+            const int rank = fold_field_dims(L, step, where, "by", dims);
             const size_t at = field_size(L, step, where, "at");
-            luaL_argcheck(L, at + farthest(dims, rank, true) < count, 1, "scale_by");
+            luaL_argcheck(L, at + fold_farthest(dims, rank, true) < count, 1, "scale_by");
             ok = read_vector(p, field_string(L, step, "tensor"));
             if (ok)
                 fold_scale(data + at, dims, rank, 0, p->vector + field_size(L, step, where, "by_at"));
@@ -171,10 +148,11 @@ static void copy_boxes(packing *p, int section, const double *data, size_t count
     for (lua_Integer i = 1; lua_rawgeti(L, boxes, i) == LUA_TTABLE; ++i) {
         const int box = lua_gettop(L);
         fold_dim dims[FOLD_MAX_DIMS];
-        const int rank = field_dims(L, box, "to", dims);
+        const int rank = fold_field_dims(L, box, where, "to", dims);
         const size_t from_at = field_size(L, box, where, "from"),
                      to_at = field_size(L, box, where, "to") + slice * field_size(L, box, where, "slice_to");
-        luaL_argcheck(L, from_at + farthest(dims, rank, true) < count && to_at + farthest(dims, rank, false) < elements, 1, "boxes");
+        luaL_argcheck(L, from_at + fold_farthest(dims, rank, true) < count && to_at + fold_farthest(dims, rank, false) < elements, 1,
+                      "boxes");
         copy_walk(data + from_at, type, to, to_at, dims, rank);
         lua_settop(L, boxes);
     }
@@ -730,10 +708,24 @@ static int weights_tensors(lua_State *L)
     return 2;
 }
 
+/* weights.quantise(path, output) -> relative error of what was rounded | nil, message: the checkpoint with matrices and tables in I8. */
+static int weights_quantise(lua_State *L)
+{
+    char error[ERROR_SIZE];
+    double share = 0.0;
+    shards *in = shards_open(luaL_checkstring(L, 1), error, sizeof error);
+    const bool good = in != NULL && rounded_write(in, luaL_checkstring(L, 2), &share, error, sizeof error);
+    shards_close(in);
+    if (!good)
+        return host_fail(L, error);
+    lua_pushnumber(L, share);
+    return 1;
+}
+
 int luaopen_weights(lua_State *L)
 {
-    static const luaL_Reg functions[] = {
-        {"pack", weights_pack}, {"check", weights_check}, {"sample", weights_sample}, {"tensors", weights_tensors}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"pack", weights_pack},       {"check", weights_check},       {"sample", weights_sample},
+                                         {"tensors", weights_tensors}, {"quantise", weights_quantise}, {NULL, NULL}};
     luaL_newlib(L, functions);
     return 1;
 }

@@ -30,10 +30,12 @@ static double nearest_single(const type_row *type, double value)
     return (double)(float)value;
 }
 
+/* Ties to even, as the sum has no bits for a fraction: for magnitudes below 2^51. Vectors of any instruction set can do it. */
 static double nearest_integer(const type_row *type, double value)
 {
+    const double shift = 0x1.8p52;
     (void)type;
-    return rint(value);
+    return (value + shift) - shift;
 }
 
 /* Of a float of the type: the power of two that its unit in the last place is. */
@@ -123,26 +125,58 @@ size_t quantise_bytes(quantise_type type)
     return types[type].bytes;
 }
 
+/* The largest magnitude, of four runs of elements. */
+static double largest_of(const double *values, size_t count)
+{
+    double largest[4] = {0.0};
+    size_t i = 0;
+    for (; i + 4 <= count; i += 4)
+        for (size_t k = 0; k < 4; ++k)
+            largest[k] = fabs(values[i + k]) > largest[k] ? fabs(values[i + k]) : largest[k];
+    for (; i < count; ++i)
+        largest[0] = fmax(largest[0], fabs(values[i]));
+    return fmax(fmax(largest[0], largest[1]), fmax(largest[2], largest[3]));
+}
+
+static inline double bounded(double value, double most)
+{
+    const double low = value > -most ? value : -most;
+    return low < most ? low : most;
+}
+
+/* What elements of a row are divided by; those of a row of zeros stay zeros. */
+static inline double divisor_of(float scale)
+{
+    return scale > 0.0f ? (double)scale : 1.0;
+}
+
+static double element_of(const type_row *type, double value, float scale)
+{
+    return scale > 0.0f ? bounded(type->nearest(type, value / (double)scale), type->max) : 0.0;
+}
+
 /* Turns a row into elements in units of the scale returned; NAN if that is not finite. The sum of a row of i16 stays below 2^16, each
    integer half a unit off at most. */
 static float round_scaled(const type_row *type, double *row, size_t width, quantise_tally *tally)
 {
-    double largest = 0.0, sum = 0.0;
-    for (size_t i = 0; i < width; ++i) {
-        largest = fmax(largest, fabs(row[i]));
+    const double room = 65534.0 - (double)width / 2.0;
+    double least_scale = largest_of(row, width) / type->max, sum = 0.0;
+    for (size_t i = 0; type->sums_fit && i < width; ++i)
         sum += fabs(row[i]);
-    }
-    const double room = type->sums_fit ? 65534.0 - (double)width / 2.0 : INFINITY;
-    const float scale = (float)fmax(largest / type->max, sum / room);
+    const float scale = (float)fmax(least_scale, sum / room);
     if (!isfinite(scale))
         return NAN;
-    for (size_t i = 0; i < width; ++i) {
-        const double nearest = scale > 0.0f ? type->nearest(type, row[i] / (double)scale) : 0.0;
-        const double element = fmin(fmax(nearest, -type->max), type->max), error = element * (double)scale - row[i];
+    for (size_t i = 0; tally && i < width; ++i) {
+        const double error = element_of(type, row[i], scale) * (double)scale - row[i];
         tally->error += error * error;
         tally->power += row[i] * row[i];
-        row[i] = element;
     }
+    if (type->nearest == nearest_integer)
+        for (size_t i = 0; i < width; ++i)
+            row[i] = bounded(nearest_integer(type, row[i] / divisor_of(scale)), type->max);
+    else
+        for (size_t i = 0; i < width; ++i)
+            row[i] = element_of(type, row[i], scale);
     return scale;
 }
 
@@ -160,8 +194,10 @@ bool quantise_round(quantise_type number, double *data, size_t rows, size_t widt
             const double rounded = type->nearest(type, data[i]), error = rounded - data[i];
             if (!(fabs(rounded) <= type->max))
                 return false;
-            tally->error += error * error;
-            tally->power += data[i] * data[i];
+            if (tally) {
+                tally->error += error * error;
+                tally->power += data[i] * data[i];
+            }
             data[i] = rounded;
         }
     }

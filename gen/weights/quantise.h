@@ -28,10 +28,10 @@ typedef struct {
     double error, power;
 } quantise_tally;
 
-/* Rounds data[rows][width] in place, once, to the nearest value of the type, ties to even, and adds to the tally. An element of a scaled
-   type is then value / scale, where scale[row] is the largest |value| of the row / the type's largest element, itself rounded to float32
-   (0 for a row of zeros); for i16 no smaller than the sum of all |value| / (65534 - width / 2): the products of the integers with inputs
-   of 16 bits then add up to less than 2^31. Others do not touch scale. False if a value does not fit the type. */
+/* Rounds data[rows][width] in place, once, to the nearest value of the type, ties to even, and adds to the tally if it is not NULL. An
+   element of a scaled type is then value / scale, where scale[row] is the largest |value| of the row / the type's largest element, itself
+   rounded to float32 (0 for a row of zeros); for i16 no smaller than the sum of all |value| / (65534 - width / 2): the products of the
+   integers with inputs of 16 bits then add up to less than 2^31. Others do not touch scale. False if a value does not fit the type. */
 bool quantise_round(quantise_type type, double *data, size_t rows, size_t width, float *scale, quantise_tally *tally);
 
 /* to[index] <- a value that is one of the type already. */

@@ -31,9 +31,9 @@ static const struct {
     {"F16", 16, DTYPE_F16},
     {"BF16", 16, DTYPE_BF16},
     {"F64", 64, DTYPE_F64},
+    {"I8", 8, DTYPE_I8},
     {"BOOL", 8, DTYPE_UNREADABLE},
     {"U8", 8, DTYPE_UNREADABLE},
-    {"I8", 8, DTYPE_UNREADABLE},
     {"U16", 16, DTYPE_UNREADABLE},
     {"I16", 16, DTYPE_UNREADABLE},
     {"U32", 32, DTYPE_UNREADABLE},
@@ -352,6 +352,54 @@ static bool parse_tensors(const reporter *report, safetensors *file, const exten
     return true;
 }
 
+/* Elements of a tensor that have a scale in common: those of its last dimension. */
+static size_t row_of(const safetensors_tensor *tensor)
+{
+    return tensor->rank > 0 ? (size_t)tensor->shape[tensor->rank - 1] : 1;
+}
+
+/* The F32 tensor that has the scales of `tensor` by its name; NULL: there is none. */
+static safetensors_tensor *scales_of(const safetensors *file, const safetensors_tensor *tensor)
+{
+    char name[1024];
+    const int length = snprintf(name, sizeof name, "%s" SAFETENSORS_SCALE, tensor->name);
+    const safetensors_tensor *const found = length > 0 && (size_t)length < sizeof name ? safetensors_find(file, name) : NULL;
+    return found != NULL && found->dtype == DTYPE_F32 ? &file->tensors[found - file->tensors] : NULL;
+}
+
+/* Gives each tensor in I8 its scales, which are no tensors of the file from then on; one that has none cannot be read. */
+static bool take_scales(const reporter *report, safetensors *file)
+{
+    bool *const taken = calloc(file->count + 1, sizeof *taken);
+    bool good = taken != NULL || files_error(report->error, report->error_size, "%s: out of memory", report->path);
+    for (size_t i = 0; good && i < file->count; ++i) {
+        safetensors_tensor *const tensor = &file->tensors[i];
+        if (tensor->dtype != DTYPE_I8) {
+            continue;
+        }
+        const safetensors_tensor *const scales = scales_of(file, tensor);
+        const size_t rows = tensor->count > 0 ? tensor->count / row_of(tensor) : 0;
+        if (scales == NULL) {
+            tensor->dtype = DTYPE_UNREADABLE;
+        } else if (scales->count != rows) {
+            good = tensor_error(report, scales->name, "%zu elements: must be %zu, one for each row of %.200s", scales->count, rows,
+                                tensor->name);
+        } else {
+            tensor->scales_at = scales->at;
+            taken[scales - file->tensors] = true;
+        }
+    }
+    size_t kept = 0;
+    for (size_t i = 0; good && i < file->count; ++i) {
+        if (!taken[i]) {
+            file->tensors[kept++] = file->tensors[i];
+        }
+    }
+    file->count = good ? kept : file->count;
+    free(taken);
+    return good;
+}
+
 safetensors *safetensors_open(const char *path, char *error, size_t error_size)
 {
     const reporter report = {path, error, error_size};
@@ -363,7 +411,7 @@ safetensors *safetensors_open(const char *path, char *error, size_t error_size)
         return NULL;
     }
     if (files_open(file->path, &file->source, error, error_size) && load_header(&report, &file->source, &file->header, &data) &&
-        parse_tensors(&report, file, &data)) {
+        parse_tensors(&report, file, &data) && take_scales(&report, file)) {
         return file;
     }
     safetensors_close(file);
@@ -486,7 +534,9 @@ static double from_f16(const unsigned char *bytes)
 static bool can_read(const reporter *report, const safetensors_tensor *tensor, size_t first, size_t count)
 {
     if (tensor->dtype == DTYPE_UNREADABLE) {
-        return tensor_error(report, tensor->name, "dtype: %s: must be F32, F16, BF16 or F64", tensor->dtype_name);
+        const bool lacks_scales = strcmp(tensor->dtype_name, "I8") == 0;
+        return tensor_error(report, tensor->name, "dtype: %s: must be F32, F16, BF16 or F64%s", tensor->dtype_name,
+                            lacks_scales ? ", or stand beside its rows' scales, NAME" SAFETENSORS_SCALE " in F32" : "");
     }
     return (first <= tensor->count && count <= tensor->count - first) ||
            tensor_error(report, tensor->name, "elements from %zu, %zu of them: there are only %zu", first, count, tensor->count);
@@ -501,6 +551,32 @@ bool safetensors_read_bytes(const safetensors *file, const safetensors_tensor *t
     }
     const size_t width = safetensors_width(tensor->dtype);
     return files_pread(&file->source, tensor->at + first * width, out, count * width, error, error_size);
+}
+
+/* out[count] <- elements from `first` on of a tensor in I8, whose integers stand at the end of out: each times its row's scale. */
+static bool read_i8(const safetensors *file, const safetensors_tensor *tensor, size_t first, size_t count, double *out, char *error,
+                    size_t error_size)
+{
+    enum { MOST = 256 };
+    float scales[MOST];
+    const unsigned char *const integers = (unsigned char *)out + count * (sizeof *out - 1);
+    const size_t width = row_of(tensor);
+    size_t loaded = 0, end = 0; /* scales of rows loaded ... end - 1 */
+    for (size_t i = 0; i < count; ++i) {
+        const size_t row = (first + i) / width;
+        if (row >= end) {
+            const size_t left = (first + count - 1) / width + 1 - row;
+            loaded = row;
+            end = row + (left < MOST ? left : MOST);
+            if (!files_pread(&file->source, tensor->scales_at + loaded * sizeof *scales, scales, (end - loaded) * sizeof *scales, error,
+                             error_size)) {
+                return false;
+            }
+        }
+        const int integer = integers[i] < 128 ? integers[i] : integers[i] - 256;
+        out[i] = (double)integer * (double)scales[row - loaded];
+    }
+    return true;
 }
 
 bool safetensors_read(const safetensors *file, const safetensors_tensor *tensor, size_t first, size_t count, double *out, char *error,
@@ -529,6 +605,11 @@ bool safetensors_read(const safetensors *file, const safetensors_tensor *tensor,
     case DTYPE_BF16:
         for (size_t i = 0; i < count; ++i) {
             out[i] = from_bf16(data + i * 2);
+        }
+        break;
+    case DTYPE_I8:
+        if (!read_i8(file, tensor, first, count, out, error, error_size)) {
+            return false;
         }
         break;
     case DTYPE_F64:

@@ -14,7 +14,7 @@ enum {
 };
 
 /* The element types that can be read. A checkpoint may hold others beside the weights: they are refused when asked for. */
-typedef enum { DTYPE_F32, DTYPE_F16, DTYPE_BF16, DTYPE_F64, DTYPE_UNREADABLE } safetensors_dtype;
+typedef enum { DTYPE_F32, DTYPE_F16, DTYPE_BF16, DTYPE_F64, DTYPE_I8, DTYPE_UNREADABLE } safetensors_dtype;
 
 /* One tensor of an open file; lives as long as the file stays open. */
 typedef struct {
@@ -26,14 +26,19 @@ typedef struct {
     size_t at;    /* in the file, of its first byte */
     size_t count; /* elements: the product of shape */
     size_t bytes;
+    size_t scales_at; /* of I8: in the file, of the F32 scales of its rows, one behind the other */
 } safetensors_tensor;
 
 typedef struct safetensors safetensors;
 
+/* What the name of a tensor's scales ends with. A tensor NAME in I8 beside NAME_scale in F32 with an element for each row, which is the
+   last dimension, stands for its integers times these scales. The scales are no tensor of the file then; I8 without them cannot be read. */
+#define SAFETENSORS_SCALE "_scale"
+
 /* Opens a file and checks all of its header. Returns NULL with one line that starts with the path for a file that cannot be read or breaks
    a rule of the format: header length, JSON, duplicate keys, dtype, shape, offsets, overlaps, holes, bytes after the last tensor; of a file
-   in another known format it says which, and how to convert it. Values are read when they are asked for.
-   Source: the "Format" section of the safetensors README. */
+   in another known format it says which, and how to convert it; scales of a tensor in I8 that are not as many as its rows. Values are read
+   when they are asked for. Source: the "Format" section of the safetensors README. */
 safetensors *safetensors_open(const char *path, char *error, size_t error_size);
 
 /* NULL is allowed. */
@@ -62,8 +67,8 @@ const safetensors_tensor *safetensors_expect(const safetensors *file, const char
 bool safetensors_read(const safetensors *file, const safetensors_tensor *tensor, size_t first, size_t count, double *out, char *error,
                       size_t error_size);
 
-/* The bytes of elements first ... first + count - 1 as they are: out[count * bytes / count of the tensor]. Fails as safetensors_read does,
-   but values are not looked at. */
+/* The bytes of elements first ... first + count - 1 as they are: out[count * bytes / count of the tensor]; of I8 without scales. Fails as
+   safetensors_read does, but values are not looked at. */
 bool safetensors_read_bytes(const safetensors *file, const safetensors_tensor *tensor, size_t first, size_t count, void *out, char *error,
                             size_t error_size);
 

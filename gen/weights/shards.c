@@ -5,6 +5,7 @@
 
 #include <dirent.h>
 #include <jansson.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -35,6 +36,10 @@ static size_t find_or_open(shards *s, const char *name, char *error, size_t erro
     if (strchr(name, '/') != NULL || *name == '\0' || s->count == SHARDS_MOST) {
         files_error(error, error_size, "%s: weight_map: %.100s: must be a file beside it%s", s->path, name,
                     s->count == SHARDS_MOST ? "; there are too many" : "");
+        return SHARDS_MOST;
+    }
+    if (strlen(name) > NAME_MAX) {
+        files_error(error, error_size, "%s: weight_map: %.100s...: must be a name of at most %d bytes", s->path, name, NAME_MAX);
         return SHARDS_MOST;
     }
     const char *slash = strrchr(s->path, '/');

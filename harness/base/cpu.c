@@ -13,12 +13,13 @@ int luaopen_cpu(lua_State *L);
 
 typedef struct {
     char model[64], vendor[13];
-    int family, number, stepping;                    /* the vendor's numbers of this model */
-    bool virtual;                                    /* a hypervisor says that it is there */
-    unsigned leaf1_ecx, leaf7_ebx, leaf7_ecx, xcr0;  /* CPUID and XGETBV: what it can run */
-    uint64_t id_aa64pfr0, id_aa64isar1, id_aa64zfr0; /* ID registers of AArch64, likewise */
-    unsigned vector_bytes;                           /* of SVE, 0: none */
-    int64_t l1d, l1i, l2, l3, l3_share;              /* bytes, 0 when unknown; l3_share: L3 over the cores that share it */
+    int family, number, stepping;                                  /* the vendor's numbers of this model */
+    bool virtual;                                                  /* a hypervisor says that it is there */
+    unsigned leaf1_ecx, leaf7_ebx, leaf7_ecx;                      /* CPUID: what it can run */
+    unsigned leaf7_1_eax, xcr0;                                    /* likewise; XGETBV: what the operating system saves */
+    uint64_t id_aa64pfr0, id_aa64isar0, id_aa64isar1, id_aa64zfr0; /* ID registers of AArch64, likewise */
+    unsigned vector_bytes;                                         /* of SVE, 0: none */
+    int64_t l1d, l1i, l2, l3, l3_share;                            /* bytes, 0 when unknown; l3_share: L3 over the cores that share it */
 } cpu_facts;
 
 #if defined(__x86_64__)
@@ -132,6 +133,7 @@ static cpu_facts read_facts(void)
     facts.leaf1_ecx = cpuid(1, 0).ecx;
     facts.leaf7_ebx = extended.ebx;
     facts.leaf7_ecx = extended.ecx;
+    facts.leaf7_1_eax = extended.eax >= 1 ? cpuid(7, 1).eax : 0; /* EAX: the last subleaf */
     facts.xcr0 = saved_states();
     read_identity(&facts);
     read_model(facts.model);
@@ -194,6 +196,7 @@ static cpu_facts read_facts(void)
         return facts;
     ID_REGISTER("midr_el1", midr);
     ID_REGISTER("id_aa64pfr0_el1", facts.id_aa64pfr0);
+    ID_REGISTER("id_aa64isar0_el1", facts.id_aa64isar0);
     ID_REGISTER("id_aa64isar1_el1", facts.id_aa64isar1);
     if (facts.id_aa64pfr0 >> 32 & 15u) {
         ID_REGISTER("s3_0_c0_c4_4", facts.id_aa64zfr0); /* ID_AA64ZFR0_EL1 */
@@ -218,8 +221,9 @@ static cpu_facts read_facts(void)
 
 #endif
 
-/* cpu.describe() -> { architecture, model, vendor, family, number, stepping, virtual, leaf1_ecx, leaf7_ebx, leaf7_ecx, xcr0,
-   id_aa64pfr0_el1, id_aa64isar1_el1, id_aa64zfr0_el1, vector_bytes, l1d, l1i, l2, l3, l3_share in bytes (absent when unknown) } */
+/* cpu.describe() -> { architecture, model, vendor, family, number, stepping, virtual, leaf1_ecx, leaf7_ebx, leaf7_ecx, leaf7_1_eax, xcr0,
+   id_aa64pfr0_el1, id_aa64isar0_el1, id_aa64isar1_el1, id_aa64zfr0_el1, vector_bytes, l1d, l1i, l2, l3, l3_share in bytes (absent when
+   unknown) } */
 static int describe(lua_State *L)
 {
     const cpu_facts facts = read_facts();
@@ -241,8 +245,10 @@ static int describe(lua_State *L)
                    {"leaf1_ecx", facts.leaf1_ecx},
                    {"leaf7_ebx", facts.leaf7_ebx},
                    {"leaf7_ecx", facts.leaf7_ecx},
+                   {"leaf7_1_eax", facts.leaf7_1_eax},
                    {"xcr0", facts.xcr0},
                    {"id_aa64pfr0_el1", (lua_Integer)facts.id_aa64pfr0},
+                   {"id_aa64isar0_el1", (lua_Integer)facts.id_aa64isar0},
                    {"id_aa64isar1_el1", (lua_Integer)facts.id_aa64isar1},
                    {"id_aa64zfr0_el1", (lua_Integer)facts.id_aa64zfr0},
                    {"vector_bytes", facts.vector_bytes}};

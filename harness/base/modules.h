@@ -8,6 +8,7 @@ int luaopen_train(lua_State *L);
 int luaopen_transformer(lua_State *L);
 int luaopen_convert(lua_State *L);
 int luaopen_cpu(lua_State *L);
+int luaopen_distil(lua_State *L);
 int luaopen_integer(lua_State *L);
 int luaopen_kernel(lua_State *L);
 int luaopen_lines(lua_State *L);

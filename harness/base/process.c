@@ -20,6 +20,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/pidfd.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -578,6 +579,21 @@ static int process_clock(lua_State *L)
     return 1;
 }
 
+static double seconds_of(struct timeval t)
+{
+    return (double)t.tv_sec + 1e-6 * (double)t.tv_usec;
+}
+
+/* process.cpu() -> seconds of a CPU that this process took, and those that it started and that have ended */
+static int process_cpu(lua_State *L)
+{
+    struct rusage own, children;
+    getrusage(RUSAGE_SELF, &own);
+    getrusage(RUSAGE_CHILDREN, &children);
+    lua_pushnumber(L, seconds_of(own.ru_utime) + seconds_of(own.ru_stime) + seconds_of(children.ru_utime) + seconds_of(children.ru_stime));
+    return 1;
+}
+
 /* process.file_facts(path) -> { identity, bytes, modified, age } | nil, message. `identity` is a text that differs once the file's content
    may have changed, unless that was within the clock's grain: `age` are the seconds since the last change. `modified`: seconds since 1970.
  */
@@ -628,6 +644,7 @@ int luaopen_process(lua_State *L)
         {"touch", process_touch},
         {"time", process_time},
         {"clock", process_clock},
+        {"cpu", process_cpu},
         {NULL, NULL},
     };
     clean_up_at_end();

@@ -11,7 +11,7 @@ local runnable = {}
 -- only what `text` names. Raises one line if there are none.
 function runnable.sets(text, types, default)
     local list, skipped, facts = {}, {}, cpu.describe()
-    for _, set in ipairs(isa.select(text or table.concat(default or isa.here, ","))) do
+    for _, set in ipairs(isa.select(text, types, default or isa.here)) do
         if isa.runs(isa.with_types(set, types), facts) then
             list[#list + 1] = set
         elseif text or isa.is_for(set, facts) then
@@ -28,7 +28,7 @@ function runnable.every(text, types) return runnable.sets(text, types, isa.names
 -- One plan for each instruction set that `choose`, one of the functions above, gives for --isa, and the names of those
 -- that this CPU cannot run.
 function runnable.plans(path, family, options, choose)
-    local sets, skipped = choose(options.isa, family.isa_types(options))
+    local sets, skipped = choose(options.isa, family.isa_types(options, (request.model(path, options))))
     local plans = {}
     for i, set in ipairs(sets) do
         plans[i] = request.plan(path, { set }, options, machine.tuned_note)

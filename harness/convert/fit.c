@@ -1,39 +1,39 @@
-/* See fit.h. The squared error's gradient goes through the kernels of training; AdamW without decay moves the projection and the biases,
+/* See fit.h. The squared error's gradient goes through the kernels of training; Adam moves the projection's folded weights and the biases,
    lazy Adam the rows of the tables. */
 #include "harness/convert/fit.h"
 
 #include "harness/base/memory.h"
+#include "harness/convert/imitate.h"
+#include "harness/convert/projection.h"
+#include "harness/train/optimiser.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const double beta1 = 0.9, beta2 = 0.98, epsilon = 1e-24;
+static const float beta1 = 0.9f, beta2 = 0.98f, epsilon = 1e-24f;
 
 struct fit {
-    fit_lookup lookup;
+    fit_lookup lookup, linear;
     fit_teacher teacher;
     size_t most;
     float *projection, *projection_bias, *bias, *tables, *state, *prepared; /* parameters; state: of Adam */
-    float *gradient, *first, *second;                                       /* of projection, its bias, bias: one after the other */
-    float *x, *target, *y, *dy, *dx, *z, *score, *slope, *sums;
+    float *folded, *first, *second; /* the projection, folded; averages, laid out as the sums of gradients */
+    float *target, *y, *dy, *dx, *z, *score, *slope, *sums;
     uint16_t *code;
     uint32_t *uses;
     void *scratch;
     float *in, *hidden, *gate, *out; /* a tile of the dense FFN */
-    bool stale;                      /* prepared is */
+    bool stale, refold;              /* prepared is; folded is */
     uint16_t *kept_code;             /* collected: [tokens][slots] */
     float *kept_score, *kept_rest;
     size_t kept, kept_room;
     double *sum, error; /* measured: sums of the outputs and of their squares, and of squared errors */
     double squares;
     size_t measured;
+    imitate_moments moments; /* of what was observed */
+    double *outputs;         /* sums of the targets */
 };
-
-static size_t dense_count(const fit *f)
-{
-    return f->lookup.projection + f->lookup.bits + f->lookup.d;
-}
 
 static size_t state_count(const fit *f)
 {
@@ -44,26 +44,56 @@ void fit_free(fit *f)
 {
     if (!f)
         return;
-    void *all[] = {f->projection, f->projection_bias, f->bias,  f->tables, f->state,     f->prepared,   f->gradient,
-                   f->first,      f->second,          f->x,     f->target, f->y,         f->dy,         f->dx,
-                   f->z,          f->score,           f->slope, f->sums,   f->code,      f->uses,       f->scratch,
-                   f->in,         f->hidden,          f->gate,  f->out,    f->kept_code, f->kept_score, f->kept_rest,
-                   f->sum};
+    void *all[] = {f->projection,
+                   f->projection_bias,
+                   f->bias,
+                   f->tables,
+                   f->state,
+                   f->prepared,
+                   f->folded,
+                   f->first,
+                   f->second,
+                   f->target,
+                   f->y,
+                   f->dy,
+                   f->dx,
+                   f->z,
+                   f->score,
+                   f->slope,
+                   f->sums,
+                   f->code,
+                   f->uses,
+                   f->scratch,
+                   f->in,
+                   f->hidden,
+                   f->gate,
+                   f->out,
+                   f->kept_code,
+                   f->kept_score,
+                   f->kept_rest,
+                   f->sum,
+                   f->moments.x,
+                   f->moments.hidden,
+                   f->outputs,
+                   f->moments.squares,
+                   f->moments.products};
     for (size_t i = 0; i < sizeof all / sizeof *all; ++i)
         free(all[i]);
     free(f);
 }
 
-fit *fit_create(const fit_lookup *lookup, const fit_teacher *teacher, size_t most)
+fit *fit_create(const fit_lookup *lookup, const fit_lookup *linear, const fit_teacher *teacher, size_t most)
 {
     fit *f = calloc(1, sizeof *f);
     if (!f)
         return NULL;
     f->lookup = *lookup;
+    if (linear)
+        f->linear = *linear;
     f->teacher = *teacher;
     f->most = round_up(most, lookup->tile);
-    f->stale = true;
-    const size_t d = lookup->d, dense = dense_count(f);
+    f->stale = f->refold = true;
+    const size_t d = lookup->d;
     struct {
         void *to;
         size_t bytes;
@@ -74,10 +104,9 @@ fit *fit_create(const fit_lookup *lookup, const fit_teacher *teacher, size_t mos
         {&f->tables, state_count(f) * 4},
         {&f->state, state_count(f) * 8},
         {&f->prepared, lookup->prepared * 4},
-        {&f->gradient, dense * 4},
-        {&f->first, dense * 4},
-        {&f->second, dense * 4},
-        {&f->x, f->most * d * 4},
+        {&f->folded, lookup->projection * 4},
+        {&f->first, lookup->sums * 4},
+        {&f->second, lookup->sums * 4},
         {&f->target, f->most * d * 4},
         {&f->y, f->most * d * 4},
         {&f->dy, f->most * d * 4},
@@ -94,6 +123,11 @@ fit *fit_create(const fit_lookup *lookup, const fit_teacher *teacher, size_t mos
         {&f->gate, teacher->f * teacher->tile * 4},
         {&f->out, teacher->d * teacher->tile * 4},
         {&f->sum, d * sizeof(double)},
+        {&f->outputs, d * sizeof(double)},
+        {&f->moments.x, d * sizeof(double)},
+        {&f->moments.products, d * d * 4},
+        {&f->moments.hidden, teacher->f * sizeof(double)},
+        {&f->moments.squares, teacher->f * sizeof(double)},
     };
     for (size_t i = 0; i < sizeof list / sizeof *list; ++i) {
         void *memory = aligned_memory(list[i].bytes);
@@ -108,7 +142,7 @@ fit *fit_create(const fit_lookup *lookup, const fit_teacher *teacher, size_t mos
 
 float *fit_field(fit *f, const char *name, size_t *count)
 {
-    f->stale = true;
+    f->stale = f->refold = true;
     if (strcmp(name, "projection") == 0) {
         *count = f->lookup.projection;
         return f->projection;
@@ -125,23 +159,6 @@ float *fit_field(fit *f, const char *name, size_t *count)
     return f->tables;
 }
 
-/* x = norm(u). */
-static void normalise(const fit_teacher *t, const float *u, size_t tokens, float *x)
-{
-    const size_t d = t->d;
-    for (size_t token = 0; token < tokens; ++token, u += d, x += d) {
-        double mean = 0, square = 0;
-        for (size_t i = 0; i < d && !t->rms; ++i)
-            mean += (double)u[i];
-        mean /= (double)d;
-        for (size_t i = 0; i < d; ++i)
-            square += ((double)u[i] - mean) * ((double)u[i] - mean);
-        const double factor = 1 / sqrt(square / (double)d + t->eps);
-        for (size_t i = 0; i < d; ++i)
-            x[i] = (float)(((double)u[i] - mean) * factor) * t->gain[i] + (t->offset ? t->offset[i] : 0.0f);
-    }
-}
-
 static float activated(fit_activation kind, float v)
 {
     switch (kind) {
@@ -152,8 +169,20 @@ static float activated(fit_activation kind, float v)
     }
 }
 
+/* Adds a tile's hidden values to the moments. */
+static void observe_hidden(fit *f, size_t tokens)
+{
+    const fit_teacher *t = &f->teacher;
+    for (size_t i = 0; i < t->f; ++i)
+        for (size_t token = 0; token < tokens; ++token) {
+            const double v = (double)f->hidden[i * t->tile + token];
+            f->moments.hidden[i] += v;
+            f->moments.squares[i] += v * v;
+        }
+}
+
 /* y = the dense FFN's output for x[tokens][d]. */
-static void teach(fit *f, const float *x, size_t tokens, float *y)
+static void teach(fit *f, const float *x, size_t tokens, float *y, bool observe)
 {
     const fit_teacher *t = &f->teacher;
     for (size_t first = 0; first < tokens; first += t->tile) {
@@ -169,6 +198,8 @@ static void teach(fit *f, const float *x, size_t tokens, float *y)
             for (size_t i = 0; i < t->f * t->tile; ++i)
                 f->hidden[i] *= f->gate[i];
         }
+        if (observe)
+            observe_hidden(f, here);
         const fit_weights output = {.projection = t->output.prepared, .projection_bias = t->output.bias};
         t->output.product(&output, f->hidden, f->out, 1);
         for (size_t token = 0; token < here; ++token)
@@ -182,60 +213,83 @@ static fit_parameters parameters_of(fit *f)
     return (fit_parameters){f->projection, f->projection_bias, f->bias, f->tables, f->state, f->prepared};
 }
 
-/* x, target and y of u[tokens][d]. */
-static void forward(fit *f, const float *u, size_t tokens)
+/* target and y of x[tokens][d]. */
+static void forward(fit *f, const float *x, size_t tokens)
 {
     const fit_parameters p = parameters_of(f);
-    normalise(&f->teacher, u, tokens, f->x);
-    teach(f, f->x, tokens, f->target);
+    teach(f, x, tokens, f->target, false);
     if (f->stale)
         f->lookup.prepare(&p, f->prepared, f->scratch);
     f->stale = false;
-    f->lookup.forward(&p, f->x, f->y, tokens, f->z, f->code, f->score, f->scratch);
+    f->lookup.forward(&p, x, f->y, tokens, f->z, f->code, f->score, f->scratch);
 }
 
-void fit_centre(fit *f, const float *u, size_t tokens)
+void fit_observe(fit *f, const float *x, size_t tokens)
 {
-    normalise(&f->teacher, u, tokens, f->x);
-    teach(f, f->x, tokens, f->target);
-    for (size_t i = 0; i < f->lookup.d; ++i) {
-        double sum = 0;
-        for (size_t token = 0; token < tokens; ++token)
-            sum += (double)f->target[token * f->lookup.d + i];
-        f->bias[i] = (float)(sum / (double)tokens);
-    }
+    const size_t d = f->lookup.d;
+    teach(f, x, tokens, f->target, true);
+    for (size_t token = 0; token < tokens; ++token)
+        for (size_t i = 0; i < d; ++i) {
+            const float own = x[token * d + i], *other = x + token * d;
+            float *to = f->moments.products + i * d;
+            for (size_t k = i; k < d; ++k)
+                to[k] += own * other[k];
+            f->moments.x[i] += (double)own;
+            f->outputs[i] += (double)f->target[token * d + i];
+        }
+    f->moments.tokens += tokens;
 }
 
-/* Adam on `count` parameters from place `at` of the moments on. */
-static void move(fit *f, float *parameters, size_t at, size_t count, double rate, double c1, double c2)
+void fit_centre(fit *f)
 {
-    for (size_t i = 0; i < count; ++i) {
-        const double g = (double)f->gradient[at + i];
-        const double first = beta1 * (double)f->first[at + i] + (1 - beta1) * g;
-        const double second = beta2 * (double)f->second[at + i] + (1 - beta2) * g * g;
-        f->first[at + i] = (float)first;
-        f->second[at + i] = (float)second;
-        parameters[i] -= (float)(rate * first * c1 / (sqrt(second * c2) + 1e-12));
-    }
+    for (size_t i = 0; i < f->lookup.d; ++i)
+        f->bias[i] = (float)(f->outputs[i] / (double)f->moments.tokens);
 }
 
-void fit_step(fit *f, const float *u, size_t tokens, size_t n, double projection_rate, double table_rate)
+double fit_imitate(fit *f, uint64_t seed, size_t steps, double rate)
+{
+    const fit_lookup *l = &f->lookup;
+    float *weights = malloc(l->bits * l->d * sizeof *weights);
+    double missed = -1;
+    if (weights && imitate_targets(&f->teacher, &f->moments, l->bits, seed, weights)) {
+        if (l->block > 0)
+            missed = imitate_fit(&f->linear, &f->moments, weights, steps, rate, f->projection, f->projection_bias);
+        else {
+            imitate_exactly(&f->moments, weights, l->d, l->bits, f->projection, f->projection_bias);
+            missed = 0;
+        }
+    }
+    f->stale = f->refold = true;
+    free(weights);
+    return missed;
+}
+
+/* Moves parameters against their gradients, which begin at place `at` of the sums. */
+static void move(fit *f, const adam_step *step, float *parameters, size_t at, size_t count)
+{
+    adam_update(step, 1, parameters, f->sums + at, f->first + at, f->second + at, count);
+}
+
+void fit_step(fit *f, const float *x, size_t tokens, size_t n, double projection_rate, double table_rate)
 {
     const fit_lookup *l = &f->lookup;
     const fit_parameters p = parameters_of(f);
-    const double c1 = 1 / (1 - pow(beta1, (double)n)), c2 = 1 / (1 - pow(beta2, (double)n));
-    const fit_rates rates = {(float)table_rate, (float)epsilon, (float)beta1, (float)beta2, (float)c1, (float)c2, 1};
-    forward(f, u, tokens);
+    const adam_step projection = adam_at(n, (float)projection_rate, 0, beta1, beta2, 1e-12f);
+    const adam_step others = adam_at(n, (float)table_rate, 0, beta1, beta2, 1e-12f);
+    const fit_rates rates = {(float)table_rate, epsilon, beta1, beta2, others.first, others.second, 1};
+    forward(f, x, tokens);
     for (size_t i = 0; i < tokens * l->d; ++i)
         f->dy[i] = (f->y[i] - f->target[i]) / (float)tokens;
     l->rows(&p, &rates, f->dy, tokens, f->code, f->score, f->slope, NULL, 0, l->h, f->scratch);
     memset(f->sums, 0, l->sums * sizeof *f->sums);
-    l->project(&p, f->x, f->dy, tokens, f->z, f->code, f->slope, f->dx, f->sums, f->scratch);
-    memset(f->gradient, 0, dense_count(f) * sizeof *f->gradient);
-    l->finish(f->sums, 1, f->gradient, f->gradient + l->projection, f->gradient + l->projection + l->bits, f->scratch);
-    move(f, f->projection, 0, l->projection, projection_rate, c1, c2);
-    move(f, f->projection_bias, l->projection, l->bits, projection_rate, c1, c2);
-    move(f, f->bias, l->projection + l->bits, l->d, table_rate, c1, c2);
+    l->project(&p, x, f->dy, tokens, f->z, f->code, f->slope, f->dx, f->sums, f->scratch);
+    if (f->refold)
+        projection_fold(l, f->projection, f->folded);
+    f->refold = false;
+    move(f, &projection, f->folded, 0, l->projection);
+    projection_unfold(l, f->folded, f->projection);
+    move(f, &projection, f->projection_bias, l->sums_projection_bias, l->bits);
+    move(f, &others, f->bias, l->sums_bias, l->d);
     f->stale = true;
 }
 
@@ -245,10 +299,10 @@ static size_t place_of(const fit_lookup *l, size_t token, size_t slot)
     return (token / l->whole * l->slots + slot) * l->whole + token % l->whole;
 }
 
-bool fit_collect(fit *f, const float *u, size_t tokens)
+bool fit_collect(fit *f, const float *x, size_t tokens)
 {
     const fit_lookup *l = &f->lookup;
-    forward(f, u, tokens);
+    forward(f, x, tokens);
     if (f->kept + tokens > f->kept_room) {
         const size_t room = 2 * (f->kept + tokens);
         uint16_t *code = realloc(f->kept_code, room * l->slots * sizeof *code);
@@ -335,10 +389,10 @@ void fit_hash_rows(fit *f, const float *in_rows, const float *out_rows, size_t c
     f->stale = true;
 }
 
-void fit_measure(fit *f, const float *u, size_t tokens)
+void fit_measure(fit *f, const float *x, size_t tokens)
 {
     const fit_lookup *l = &f->lookup;
-    forward(f, u, tokens);
+    forward(f, x, tokens);
     for (size_t i = 0; i < tokens * l->d; ++i) {
         const double target = (double)f->target[i], rest = target - (double)f->y[i];
         f->sum[i % l->d] += target;
@@ -351,12 +405,13 @@ void fit_measure(fit *f, const float *u, size_t tokens)
     f->measured += tokens;
 }
 
-double fit_unexplained(const fit *f)
+double fit_unexplained(const fit *f, double *variance)
 {
-    double variance = f->squares;
+    double all = f->squares;
     for (size_t i = 0; i < f->lookup.d; ++i)
-        variance -= f->sum[i] * f->sum[i] / (double)f->measured;
-    return f->error / variance;
+        all -= f->sum[i] * f->sum[i] / (double)f->measured;
+    *variance = all / (double)f->measured;
+    return f->error / all;
 }
 
 void fit_uses(const fit *f, double *share, double *entropy)

@@ -31,18 +31,20 @@ typedef void fit_rows(const fit_parameters *, const fit_rates *, const float *, 
                       uint32_t *, size_t, size_t, void *);
 typedef void fit_project(const fit_parameters *, const float *, const float *, size_t, const float *, const uint16_t *, const float *,
                          float *, float *, void *);
-typedef void fit_finish(const float *, size_t, float *, float *, float *, void *);
 typedef void fit_load(const float *restrict, size_t, float *restrict);
 typedef void fit_product(const fit_weights *, const float *restrict, float *restrict, size_t);
 
-/* The kernels and sizes of the LookupFFN: see <model>_train.h. */
+/* The kernels and sizes of a LookupFFN: see <model>_train.h. In the sums of gradients those of the projection's folded weights come first.
+ */
 typedef struct {
     fit_prepare *prepare;
     fit_forward *forward;
     fit_rows *rows;
     fit_project *project;
-    fit_finish *finish;
-    size_t d, h, neighbours, table_rows, bits, projection, prepared, sums, pitch, z, slots, tile, whole, scratch;
+    size_t d, h, neighbours, table_rows, bits, projection, prepared, sums, sums_projection_bias, sums_bias, pitch, z, slots, tile, whole,
+        scratch;
+    size_t block, blocks; /* of BH4: outputs of a block, blocks of one of the four stages; block 0: the projection is dense */
+    double decay;         /* factor of the fourth stage */
 } fit_lookup;
 
 /* One product of the dense FFN: load is of the first one only. */
@@ -54,33 +56,41 @@ typedef struct {
 
 typedef enum { FIT_RELU, FIT_GELU, FIT_GELU_TANH, FIT_SILU } fit_activation;
 
-/* The dense FFN y = O f(M x), gated where there is a second M; x = norm(u). */
+/* The dense FFN y = O f(M x), gated where there is a second M. */
 typedef struct {
     fit_dense input, gate, output;
-    bool gated, rms;
+    const float *rows, *columns; /* M [f][d] and O [d][f] themselves */
+    bool gated;
     size_t d, f, tile;
     fit_activation activation;
-    const float *gain, *offset; /* [d]; offset may be NULL */
-    double eps;
 } fit_teacher;
 
 typedef struct fit fit;
 
-/* A fit of at most `most` tokens a call; NULL: memory is short. The projection [projection] and everything else is zero. */
-fit *fit_create(const fit_lookup *lookup, const fit_teacher *teacher, size_t most);
+/* A fit of at most `most` tokens a call; NULL: memory is short. Everything starts as zero. `linear`: the same projection under tables of
+   one bit, whose kernels fit_imitate calls; may be NULL. x is always [tokens][d], what the dense FFN reads. */
+fit *fit_create(const fit_lookup *lookup, const fit_lookup *linear, const fit_teacher *teacher, size_t most);
 void fit_free(fit *f);
 
-/* The parameters: field "projection", "projection_bias", "bias" or "tables"; how many floats. */
+/* A parameter, "projection", "projection_bias", "bias" or "tables", which may be written; how many floats. */
 float *fit_field(fit *f, const char *name, size_t *count);
 
-/* Makes the bias the mean of the dense FFN's outputs for u[tokens][d]. */
-void fit_centre(fit *f, const float *u, size_t tokens);
+/* Counts x for fit_imitate and for fit_centre. */
+void fit_observe(fit *f, const float *x, size_t tokens);
 
-/* One step of Adam on the squared error for u[tokens][d]; step n = 1, 2, ... */
-void fit_step(fit *f, const float *u, size_t tokens, size_t n, double projection_rate, double table_rate);
+/* Makes the bias the mean of the dense FFN's outputs for what was observed. */
+void fit_centre(fit *f);
 
-/* Keeps codes, scores and targets of u[tokens][d] for fit_solve. False: memory is short. */
-bool fit_collect(fit *f, const float *u, size_t tokens);
+/* Makes z what the hidden neurons compute before their activation, without its mean: those whose outputs vary most, times the length of
+   what they write; each of variance 1, in a random order. A projection with fewer parameters comes as near as `steps` steps of Adam bring
+   it, with rates that fall from `rate` along a cosine. Returns the share of z's variance that it misses; negative: memory is short. */
+double fit_imitate(fit *f, uint64_t seed, size_t steps, double rate);
+
+/* One step of Adam on the squared error for x; step n = 1, 2, ... Rates are of the projection's folded weights, and of the rest. */
+void fit_step(fit *f, const float *x, size_t tokens, size_t n, double projection_rate, double table_rate);
+
+/* Keeps codes, scores and targets of x for fit_solve. False: memory is short. */
+bool fit_collect(fit *f, const float *x, size_t tokens);
 
 /* Tables by least squares on what was collected, one table after the other, `sweeps` times. */
 void fit_solve(fit *f, size_t sweeps, double ridge);
@@ -88,9 +98,11 @@ void fit_solve(fit *f, size_t sweeps, double ridge);
 /* Tables as sums of the dense FFN's output rows under the codes of its input rows: in_rows [f][d], out_rows [f][d]. */
 void fit_hash_rows(fit *f, const float *in_rows, const float *out_rows, size_t count);
 
-/* Adds u[tokens][d] to what fit_figures tells: the share of the outputs' variance that is left unexplained. */
-void fit_measure(fit *f, const float *u, size_t tokens);
-double fit_unexplained(const fit *f);
+/* Adds x to what fit_unexplained and fit_uses tell. */
+void fit_measure(fit *f, const float *x, size_t tokens);
+
+/* The share of the outputs' variance that is left unexplained; variance: that of a token's output, in all. */
+double fit_unexplained(const fit *f, double *variance);
 
 /* The share of rows that the measured tokens took, and the entropy of their codes in bits, mean over the tables. */
 void fit_uses(const fit *f, double *share, double *entropy);

@@ -42,53 +42,68 @@ local function product_job(p, weight, bias)
     }
 end
 
--- Opens a fit of the lookup FFN of `block` to the dense FFN `dense` = { d, f, activation, rms, eps, and bytes of
--- float32: input, input_bias, gate, gate_bias, output, output_bias, gain, offset }, for at most `most` tokens a call.
--- Returns it and its plan.
+-- What a fit calls of the LookupFFN of plan `p`, and its sizes.
+local function lookup_job(p)
+    local shape, v, t = p.shape, p.variants[1], p.training
+    local names, bh4 = v.training.names, shape.kind == "bh4"
+    return {
+        prepare = names.prepare,
+        forward = names.forward,
+        rows = names.rows,
+        project = names.project,
+        d = shape.d,
+        h = shape.h,
+        neighbours = shape.neighbours,
+        table_rows = shape.rows,
+        bits = shape.bits,
+        projection = t.projection_floats,
+        prepared = t.prepared,
+        sums = t.sums.floats,
+        sums_projection_bias = t.sums.projection_bias,
+        sums_bias = t.sums.bias,
+        pitch = p.pitch,
+        z = t.z,
+        slots = t.slots,
+        tile = t.tile,
+        whole = v.tile,
+        scratch = t.scratch_bytes,
+        block = bh4 and shape.block or 0,
+        blocks = bh4 and shape.padded // shape.block or 0,
+        decay = bh4 and shape.decay or 1,
+    }
+end
+
+-- Opens a fit of the lookup FFN of `block` to the dense FFN `dense` = { d, f, activation, and bytes of float32: input,
+-- input_bias, gate, gate_bias, output, output_bias }, for at most `most` tokens a call. Returns it and its plan.
 function kernels.fit(block, dense, sets, most, options)
     local given = { name = "convert_ffn", d = block.d }
     for key, value in pairs(block.ffn) do
         if key ~= "kind" then given[key] = value end
     end
     local p = plan_of(given, sets)
+    local linear = plan_of({
+        name = "convert_bits",
+        d = block.d,
+        d_out = 1,
+        h = p.shape.bits,
+        tau = 1,
+        projection = given.projection,
+        score = "gelu",
+    }, sets)
     local input = product_plan("convert_in", dense.d, dense.f, sets)
     local output = product_plan("convert_out", dense.f, dense.d, sets, input.variants[1].vectors)
-    local path = compile.library({ p, input, output }, process.temporary_directory(), options.cc, options.cflags)
-    local v, t = p.variants[1], p.training
-    local names = v.training.names
+    local path =
+        compile.library({ p, linear, input, output }, process.temporary_directory(), options.cc, options.cflags)
     local fit = assert(convert.open {
         library = path,
-        lookup = {
-            prepare = names.prepare,
-            forward = names.forward,
-            rows = names.rows,
-            project = names.project,
-            finish = names.finish,
-            d = block.d,
-            h = p.shape.h,
-            neighbours = p.shape.neighbours,
-            table_rows = p.shape.rows,
-            bits = p.shape.bits,
-            projection = t.projection_floats,
-            prepared = t.prepared,
-            sums = t.sums.floats,
-            pitch = p.pitch,
-            z = t.z,
-            slots = t.slots,
-            tile = t.tile,
-            whole = v.tile,
-            scratch = t.scratch_bytes,
-        },
+        lookup = lookup_job(p),
+        linear = lookup_job(linear),
         input = product_job(input, dense.input, dense.input_bias),
         gate = dense.gate and product_job(input, dense.gate, dense.gate_bias) or nil,
         output = product_job(output, dense.output, dense.output_bias),
         f = dense.f,
         tile = input.variants[1].tile,
         activation = dense.activation,
-        rms = dense.rms,
-        eps = dense.eps,
-        gain = dense.gain,
-        offset = dense.offset,
         most = most,
     })
     return fit, p

@@ -1,16 +1,19 @@
 /* The Lua module `convert`: fits of LookupFFNs to dense FFNs, and the checkpoints that come out of it.
 
-   convert.open(job) -> fit | nil, message. job = { library; lookup = { prepare, forward, rows, project, finish (names of functions), d, h,
-   neighbours, table_rows, bits, projection, prepared, sums, pitch, z, slots, tile, whole, scratch }; input, gate (optional), output =
-   { prepare, load, product (names), prepared (floats), scratch, weight, bias (bytes of float32) }; f, tile, activation, rms, eps, gain,
-   offset (bytes of float32; offset ""), most (tokens of a call) }. u: a string of float32, tokens by d. Methods:
+   convert.open(job) -> fit | nil, message. job = { library; lookup = { prepare, forward, rows, project (names of functions), d, h,
+   neighbours, table_rows, bits, projection, prepared, sums, sums_projection_bias, sums_bias, pitch, z, slots, tile, whole, scratch, block,
+   blocks, decay }; linear, the same of tables of one bit; input, gate (optional), output = { prepare, load, product (names), prepared
+   (floats), scratch, weight, bias (bytes of float32) }; f, tile, activation, most (tokens of a call) }. x: a string of float32, tokens by
+   d, what the dense FFN reads. Methods:
 
      random(seed, deviation)          a random projection
-     centre(u)                        the bias becomes the mean of the targets
-     step(u, n, projection_rate, table_rate)   a step of Adam
-     collect(u) -> true | nil, message; solve(sweeps, ridge)   tables by least squares
+     observe(x)                       counts it for the next two
+     centre()                         the bias becomes the mean of the targets
+     imitate(seed, steps, rate) -> share of the variance of z that is missed | nil, message: z becomes the dense FFN's neurons
+     step(x, n, projection_rate, table_rate)   a step of Adam
+     collect(x) -> true | nil, message; solve(sweeps, ridge)   tables by least squares
      hash_rows(inputs, outputs)       tables out of the dense FFN's rows, both bytes of float32
-     measure(u), figures() -> unexplained share of the variance, share of rows used, entropy of the codes in bits
+     measure(x), figures() -> unexplained share of the variance, share of rows used, entropy of the codes in bits, variance of the outputs
      field(name) -> bytes of float32, tables without their padding
 
    convert.read(checkpoint, view) -> bytes of float32 | nil, message: a matrix as gen/model/checkpoint_names.lua describes it; false: the
@@ -44,7 +47,7 @@ typedef struct {
     fit *fit;
     fit_lookup lookup;
     size_t most;
-    float *owned[8]; /* what the teacher points to */
+    float *owned[10]; /* what the teacher points to */
     int owned_count;
     const char *missing; /* a function that the library lacks */
 } object;
@@ -102,6 +105,44 @@ static fit_dense dense_of(lua_State *L, int job, object *o, const char *name)
     return dense;
 }
 
+/* The kernels and sizes of the LookupFFN in the field `name`. */
+static fit_lookup lookup_of(lua_State *L, int job, object *o, const char *name)
+{
+    fit_lookup l = {0};
+    lua_getfield(L, job, name);
+    const int table = lua_gettop(L);
+    find(L, table, o, "prepare", &l.prepare);
+    find(L, table, o, "forward", &l.forward);
+    find(L, table, o, "rows", &l.rows);
+    find(L, table, o, "project", &l.project);
+    struct {
+        const char *name;
+        size_t *to;
+    } sizes[] = {{"d", &l.d},
+                 {"h", &l.h},
+                 {"neighbours", &l.neighbours},
+                 {"table_rows", &l.table_rows},
+                 {"bits", &l.bits},
+                 {"pitch", &l.pitch},
+                 {"z", &l.z},
+                 {"projection", &l.projection},
+                 {"prepared", &l.prepared},
+                 {"sums", &l.sums},
+                 {"sums_projection_bias", &l.sums_projection_bias},
+                 {"sums_bias", &l.sums_bias},
+                 {"slots", &l.slots},
+                 {"tile", &l.tile},
+                 {"whole", &l.whole},
+                 {"scratch", &l.scratch},
+                 {"block", &l.block},
+                 {"blocks", &l.blocks}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i)
+        *sizes[i].to = field_size(L, table, where, sizes[i].name);
+    l.decay = field_number(L, table, where, "decay");
+    lua_pop(L, 1);
+    return l;
+}
+
 static int close_(lua_State *L)
 {
     object *o = luaL_checkudata(L, 1, METATABLE);
@@ -131,44 +172,29 @@ static int open_(lua_State *L)
     o->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!o->library)
         return fail(L, "%s: %s", path, dlerror());
-    lua_getfield(L, 1, "lookup");
-    const int table = lua_gettop(L);
-    fit_lookup *l = &o->lookup;
-    find(L, table, o, "prepare", &l->prepare);
-    find(L, table, o, "forward", &l->forward);
-    find(L, table, o, "rows", &l->rows);
-    find(L, table, o, "project", &l->project);
-    find(L, table, o, "finish", &l->finish);
-    struct {
-        const char *name;
-        size_t *to;
-    } sizes[] = {
-        {"d", &l->d},         {"h", &l->h},       {"neighbours", &l->neighbours}, {"table_rows", &l->table_rows}, {"bits", &l->bits},
-        {"pitch", &l->pitch}, {"z", &l->z},       {"projection", &l->projection}, {"prepared", &l->prepared},     {"sums", &l->sums},
-        {"slots", &l->slots}, {"tile", &l->tile}, {"whole", &l->whole},           {"scratch", &l->scratch}};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i)
-        *sizes[i].to = field_size(L, table, where, sizes[i].name);
-    lua_pop(L, 1);
+    const fit_lookup linear = lookup_of(L, 1, o, "linear");
+    o->lookup = lookup_of(L, 1, o, "lookup");
     static const char *const activations[] = {"relu", "gelu", "gelu_tanh", "silu", NULL};
     lua_getfield(L, 1, "activation");
     const fit_activation activation = (fit_activation)luaL_checkoption(L, -1, NULL, activations);
     lua_pop(L, 1);
-    fit_teacher teacher = {.rms = field_flag(L, 1, "rms"),
-                           .gated = field_flag(L, 1, "gate"),
-                           .d = l->d,
+    fit_teacher teacher = {.gated = field_flag(L, 1, "gate"),
+                           .d = o->lookup.d,
                            .f = field_size(L, 1, where, "f"),
                            .tile = field_size(L, 1, where, "tile"),
-                           .activation = activation,
-                           .eps = field_number(L, 1, where, "eps")};
+                           .activation = activation};
     teacher.input = dense_of(L, 1, o, "input");
     teacher.gate = dense_of(L, 1, o, "gate");
     teacher.output = dense_of(L, 1, o, "output");
-    teacher.gain = floats_of(L, 1, o, "gain");
-    teacher.offset = floats_of(L, 1, o, "offset");
+    lua_getfield(L, 1, "input");
+    teacher.rows = floats_of(L, lua_gettop(L), o, "weight");
+    lua_getfield(L, 1, "output");
+    teacher.columns = floats_of(L, lua_gettop(L), o, "weight");
+    lua_pop(L, 2);
     if (o->missing)
         return fail(L, "%s: lacks the function %s", path, o->missing);
     o->most = field_size(L, 1, where, "most");
-    o->fit = fit_create(l, &teacher, o->most);
+    o->fit = fit_create(&o->lookup, &linear, &teacher, o->most);
     for (int i = 0; i < o->owned_count; ++i)
         if (!o->owned[i])
             return fail(L, "%s: not enough memory%s", path, "");
@@ -198,21 +224,38 @@ static int random_(lua_State *L)
     return 0;
 }
 
-static int centre(lua_State *L)
+static int observe(lua_State *L)
 {
     object *o = luaL_checkudata(L, 1, METATABLE);
     size_t tokens;
-    const float *u = tokens_of(L, o, &tokens);
-    fit_centre(o->fit, u, tokens);
+    const float *x = tokens_of(L, o, &tokens);
+    fit_observe(o->fit, x, tokens);
     return 0;
+}
+
+static int centre(lua_State *L)
+{
+    object *o = luaL_checkudata(L, 1, METATABLE);
+    fit_centre(o->fit);
+    return 0;
+}
+
+static int imitate(lua_State *L)
+{
+    object *o = luaL_checkudata(L, 1, METATABLE);
+    const double missed = fit_imitate(o->fit, (uint64_t)luaL_checkinteger(L, 2), (size_t)luaL_checkinteger(L, 3), luaL_checknumber(L, 4));
+    if (missed < 0)
+        return fail(L, "%s%s", where, "not enough memory");
+    lua_pushnumber(L, missed);
+    return 1;
 }
 
 static int step(lua_State *L)
 {
     object *o = luaL_checkudata(L, 1, METATABLE);
     size_t tokens;
-    const float *u = tokens_of(L, o, &tokens);
-    fit_step(o->fit, u, tokens, (size_t)luaL_checkinteger(L, 3), luaL_checknumber(L, 4), luaL_checknumber(L, 5));
+    const float *x = tokens_of(L, o, &tokens);
+    fit_step(o->fit, x, tokens, (size_t)luaL_checkinteger(L, 3), luaL_checknumber(L, 4), luaL_checknumber(L, 5));
     return 0;
 }
 
@@ -220,8 +263,8 @@ static int collect(lua_State *L)
 {
     object *o = luaL_checkudata(L, 1, METATABLE);
     size_t tokens;
-    const float *u = tokens_of(L, o, &tokens);
-    if (!fit_collect(o->fit, u, tokens))
+    const float *x = tokens_of(L, o, &tokens);
+    if (!fit_collect(o->fit, x, tokens))
         return fail(L, "%s%s", where, "not enough memory");
     lua_pushboolean(L, 1);
     return 1;
@@ -248,20 +291,21 @@ static int measure(lua_State *L)
 {
     object *o = luaL_checkudata(L, 1, METATABLE);
     size_t tokens;
-    const float *u = tokens_of(L, o, &tokens);
-    fit_measure(o->fit, u, tokens);
+    const float *x = tokens_of(L, o, &tokens);
+    fit_measure(o->fit, x, tokens);
     return 0;
 }
 
 static int figures(lua_State *L)
 {
     object *o = luaL_checkudata(L, 1, METATABLE);
-    double share, entropy;
+    double share, entropy, variance;
     fit_uses(o->fit, &share, &entropy);
-    lua_pushnumber(L, fit_unexplained(o->fit));
+    lua_pushnumber(L, fit_unexplained(o->fit, &variance));
     lua_pushnumber(L, share);
     lua_pushnumber(L, entropy);
-    return 3;
+    lua_pushnumber(L, variance);
+    return 4;
 }
 
 static int field(lua_State *L)
@@ -378,9 +422,9 @@ static int write_(lua_State *L)
 int luaopen_convert(lua_State *L)
 {
     static const luaL_Reg functions[] = {{"open", open_}, {"read", read_}, {"write", write_}, {NULL, NULL}};
-    static const luaL_Reg methods[] = {{"random", random_}, {"centre", centre},   {"step", step},           {"collect", collect},
-                                       {"solve", solve},    {"measure", measure}, {"hash_rows", hash_rows}, {"figures", figures},
-                                       {"field", field},    {NULL, NULL}};
+    static const luaL_Reg methods[] = {{"random", random_},      {"observe", observe}, {"imitate", imitate}, {"centre", centre},
+                                       {"step", step},           {"collect", collect}, {"solve", solve},     {"measure", measure},
+                                       {"hash_rows", hash_rows}, {"figures", figures}, {"field", field},     {NULL, NULL}};
     luaL_newmetatable(L, METATABLE);
     lua_pushcfunction(L, close_);
     lua_setfield(L, -2, "__gc");

@@ -1,9 +1,10 @@
--- The blocks of a whole model one by one, a model cut off behind one of them, and the states of texts there.
+-- The blocks of a whole model one by one, a model cut off before the FFN of one of them, and what texts bring there.
 local block_lookup = require "gen.families.transformer.block_lookup"
-local families = require "gen.families.list"
 local library = require "harness.whole.library"
 local model_file = require "gen.families.model_file"
+local same = require "gen.model.same"
 local whole_model = require "gen.families.whole.model"
+local whole_plan = require "gen.families.whole.plan"
 
 local recording = {}
 
@@ -33,34 +34,68 @@ local function copy(value)
     return result
 end
 
--- The least LookupFFN there is: with zeros for tables a block's results are the states before its FFN.
+-- The least LookupFFN there is, in place of one that is left out.
 recording.nothing =
     { kind = "lookup", h = 1, tau = 1, projection = { kind = "dense" }, score = "gelu", neighbours = 1, scale = "none" }
 
--- The plan of the first `count` blocks of model `m`, the last of which has `recording.nothing` for an FFN: its results
--- are the states of tokens that this block's FFN, or the norm before it, reads.
-function recording.plan_until(m, count, sets, path)
-    local given = copy(m)
-    given.output, given.tied, given.tokenizer, given.layers = nil, nil, nil, {}
-    given.name = "convert_until_" .. count
-    for i, block in ipairs(recording.blocks(m)) do
-        if i <= count then
-            if i == count then block.ffn = recording.nothing end
-            given.layers[i] = {
-                count = 1,
-                d = block.d,
-                heads = block.heads,
-                kv_heads = block.kv_heads,
-                head_dim = block.head_dim,
-                d_in = block.d_in,
-                ffn = copy(block.ffn),
-            }
-            given.d, given.heads, given.kv_heads, given.ffn = block.d, block.heads, block.kv_heads, copy(block.ffn)
-            given.head_dim, given.d_in = nil, nil
+-- The entries of `layers` for a list of blocks, of which equal ones share one.
+function recording.entries(blocks)
+    local list = {}
+    for _, block in ipairs(blocks) do
+        local entry = { d = block.d, heads = block.heads, kv_heads = block.kv_heads, head_dim = block.head_dim }
+        entry.d_in, entry.ffn = block.d_in, copy(block.ffn)
+        local before = list[#list]
+        entry.count = before and before.count
+        if before and not entry.d_in and same(entry, before) then
+            before.count = before.count + 1
+        else
+            entry.count, list[#list + 1] = 1, entry
         end
     end
-    local cut = model_file.validate(given, "", path)
-    return families.get("whole").build(cut, sets, {}, nil)
+    return list
+end
+
+-- Model `m`, from the file `path`, with other blocks, which becomes a model of its own with the fields of `changes`.
+-- Fields that are false there are left out.
+function recording.with_blocks(m, blocks, changes, path)
+    local given, last = copy(m), blocks[#blocks]
+    given.layers = recording.entries(blocks)
+    given.d, given.heads, given.kv_heads, given.ffn = last.d, last.heads, last.kv_heads, copy(last.ffn)
+    given.head_dim, given.d_in = nil, nil
+    for key, value in pairs(changes) do
+        given[key] = value or nil
+    end
+    return model_file.validate(given, "", path)
+end
+
+-- What is left of the steps of a block up to its lookup FFN, whose input is its result then.
+local function up_to_ffn(maps, before, after)
+    local list = {}
+    for _, step in ipairs(after) do
+        if step.op == "lookup" then
+            list[#list + 1] = { op = "output", from = step.from }
+            break
+        end
+        list[#list + 1] = step
+    end
+    return maps, before, list
+end
+
+-- The plan of the first `count` of `blocks` of model `m`, from the file `path`: its results are what the FFN of the
+-- last one reads. That FFN is `recording.nothing`.
+function recording.plan_until(m, blocks, count, sets, path)
+    local own = table.move(blocks, 1, count, 1, {})
+    own[count] = setmetatable({ ffn = recording.nothing }, { __index = blocks[count] })
+    local changes = { name = "convert_until_" .. count, output = false, tied = false, tokenizer = false }
+    local cut = recording.with_blocks(m, own, changes, path)
+    local last, number = #whole_model.segments(cut), 0
+    return whole_plan.build(cut, sets, {
+        part = function(maps, before, after) -- called for each run of blocks in turn
+            number = number + 1
+            if number < last then return maps, before, after end
+            return up_to_ffn(maps, before, after)
+        end,
+    })
 end
 
 -- The tensors of plan `p` of a whole model: { {name, shape, optional} }, each once.

@@ -66,7 +66,7 @@ local function alternatives(p, limits, build, directory)
     local smaller = harness.get(p.family).firmware
     local own = {}
     for _, name in ipairs(family.types) do
-        own[name] = p.options[name] or p[name].name
+        own[name] = p.options[name] or p[name] and p[name].name
     end
     local function try(text, m, types, choices)
         local good, candidate = pcall(build, m, types, choices)

@@ -18,7 +18,7 @@ enum {
     STRIP = 2 * LINE /* of a row, read before the other rows' */
 };
 
-static const double round_seconds = 0.05;
+static const double round_seconds = 0.05, short_round_seconds = 0.01;
 static const size_t least_memory = (size_t)64 << 20, most_memory = (size_t)1 << 30;
 
 /* The loops of one instruction set. */
@@ -244,12 +244,12 @@ static uint32_t *shuffled(size_t count, size_t more)
 }
 
 /* 10^9 operations or bytes a second. The first call is not timed: it brings into a cache what the measurement before has displaced. */
-static double one_round(const bench *b, double (*work)(const bench *b, int round), int round)
+static double one_round(const bench *b, double (*work)(const bench *b, int round), int round, double seconds)
 {
     double done = 0, taken = 0;
     work(b, round);
     const double start = thread_seconds_now();
-    while (taken < round_seconds) {
+    while (taken < seconds) {
         done += work(b, round);
         taken = thread_seconds_now() - start;
     }
@@ -274,12 +274,13 @@ static void measure(bench *b, const row_order *rows, size_t repetitions, limit *
         found[i] = (limit){i < LIMITS_OF_CORE ? of_core[i].name : b->sizes->rows[i - LIMITS_OF_CORE].name, 0};
     }
     const int rounds = ROUND_WAYS * (repetitions < MAX_PASSES ? (int)repetitions : MAX_PASSES);
+    const double seconds = repetitions > 1 ? round_seconds : short_round_seconds;
     for (int round = 0; round < rounds; ++round) {
         for (size_t i = 0; i < count; ++i) {
             if (i >= LIMITS_OF_CORE) {
                 b->rows = &rows[i - LIMITS_OF_CORE];
             }
-            const double rate = one_round(b, i < LIMITS_OF_CORE ? of_core[i].work : do_random_rows, round);
+            const double rate = one_round(b, i < LIMITS_OF_CORE ? of_core[i].work : do_random_rows, round, seconds);
             found[i].rate = rate > found[i].rate ? rate : found[i].rate;
         }
     }

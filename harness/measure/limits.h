@@ -31,8 +31,8 @@ typedef struct limit {
 } limit;
 
 /* Measures fma_gflops, l1_gbytes, l2_gbytes, l3_gbytes and memory_gbytes, in this order, and then reading random rows of each kind, with
-   the widest vectors that this CPU runs: the best of interleaved rounds, in CPU time of this thread, about 0.9 s each, and less with
-   fewer than three repetitions. Fills found[LIMITS_OF_CORE + row_kinds]. Returns false when there is no memory. */
+   the widest vectors that this CPU runs: the best of interleaved rounds, in CPU time of this thread, about 0.9 s each, 0.6 s with two
+   repetitions and 0.06 s with one. Fills found[LIMITS_OF_CORE + row_kinds]. Returns false when there is no memory. */
 bool limits_measure(const limits_sizes *sizes, size_t repetitions, limit *found);
 
 /* Reads `bytes` bytes, rounded down to a multiple of 512, one line after the other with the widest vectors of this CPU. */

@@ -2,6 +2,7 @@
 #include "harness/reference/block_lookup.h"
 
 #include "harness/reference/checkpoint.h"
+#include "harness/reference/projection.h"
 #include "harness/reference/tables.h"
 
 #include "gen/host/files.h"
@@ -15,10 +16,11 @@ struct reference_block_lookup {
     checkpoint *file;
     reference_tables tables;
     reference_weights weights;
+    double *projection; /* memory of theirs */
 };
 
-reference_block_lookup *reference_block_lookup_open(const reference_model *model, reference_type type, const char *path, const char *prefix,
-                                                    char *error, size_t error_size)
+reference_block_lookup *reference_block_lookup_open(const reference_model *model, reference_lookup_types types, const char *path,
+                                                    const char *prefix, char *error, size_t error_size)
 {
     reference_block_lookup *lookup = malloc(sizeof *lookup);
     if (!lookup) {
@@ -31,15 +33,24 @@ reference_block_lookup *reference_block_lookup_open(const reference_model *model
         free(lookup);
         return NULL;
     }
-    lookup->tables = (reference_tables){.model = &lookup->model, .exact = checkpoint_weights(lookup->file), .type = type};
+    lookup->tables = (reference_tables){.model = &lookup->model, .exact = checkpoint_weights(lookup->file), .type = types.tables};
     lookup->weights = reference_tables_rounded(&lookup->tables);
+    if (!reference_round_projection(&lookup->model, types.projection, &lookup->weights, &lookup->projection)) {
+        files_error(error, error_size, "%s: not enough memory", path);
+        reference_block_lookup_close(lookup);
+        return NULL;
+    }
+    lookup->weights.rounds_inputs = types.inputs && lookup->weights.input_levels > 0;
+    lookup->weights.unit_of_block = reference_type_unit_of_block(types.projection);
     return lookup;
 }
 
 void reference_block_lookup_close(reference_block_lookup *lookup)
 {
-    if (lookup)
+    if (lookup) {
         checkpoint_close(lookup->file);
+        free(lookup->projection);
+    }
     free(lookup);
 }
 

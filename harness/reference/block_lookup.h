@@ -11,10 +11,16 @@
 /* The FFN of one layer: its model, and its weights in a file. */
 typedef struct reference_block_lookup reference_block_lookup;
 
-/* Opens the FFN whose tensors' names start with `prefix`, a string that must outlive it, tables rounded to the type. NULL with one line
-   that starts with the path. */
-reference_block_lookup *reference_block_lookup_open(const reference_model *model, reference_type type, const char *path, const char *prefix,
-                                                    char *error, size_t error_size);
+/* What is rounded. */
+typedef struct {
+    reference_type tables, projection;
+    bool inputs; /* those of the projection's products, too, as its type has it: half-way between two integers they may become either */
+} reference_lookup_types;
+
+/* Opens the FFN whose tensors' names start with `prefix`, a string that must outlive it, rounded. NULL with one line that starts with the
+   path. */
+reference_block_lookup *reference_block_lookup_open(const reference_model *model, reference_lookup_types types, const char *path,
+                                                    const char *prefix, char *error, size_t error_size);
 
 /* NULL is allowed. */
 void reference_block_lookup_close(reference_block_lookup *lookup);

@@ -234,17 +234,23 @@ bool error_bounds_project(const error_bounds *bounds, const double *x, double *b
     return true;
 }
 
-/* d ln share / dz_j is 2 / (1 + exp 2|z_j|) where the vertex has the sign of z_j, 2 / (1 + exp -2|z_j|) elsewhere; <z, S> has the
-   derivative +1 or -1. What is no factor counts for nothing. */
+/* Both factors grow with every z_j that moves towards the vertex: their extremes are where all are moved so, or away from it. What is no
+   factor counts for nothing. */
 double error_bounds_score(const reference_model *model, const double *z, const double *bound, size_t code)
 {
     const reference_score_row *row = &reference_scores[model->score];
-    const double share = reference_score_share(model, z, code), score = fabs(reference_score(model, z, code));
-    double error = 0.0;
-    for (size_t j = 0; j < model->tau; ++j) {
-        const bool differs = ((code ^ reference_code(model, z)) >> (model->tau - 1 - j) & 1) != 0;
-        const double exponent = differs ? -2.0 * fabs(z[j]) : 2.0 * fabs(z[j]);
-        error += bound[j] * ((row->along ? share : 0.0) + (row->share ? score * 2.0 / (1.0 + exp(exponent)) : 0.0));
+    const double score = reference_score(model, z, code);
+    double share[2] = {1.0, 1.0}, along[2] = {0.0, 0.0}, error = 0.0;
+    for (int end = 0; end < 2; ++end)
+        for (size_t j = 0; j < model->tau; ++j) {
+            const double towards = (code >> (model->tau - 1 - j) & 1) != 0 ? z[j] : -z[j];
+            const double moved = towards + (end ? bound[j] : -bound[j]);
+            share[end] *= 1.0 / (1.0 + exp(-2.0 * moved));
+            along[end] += moved;
+        }
+    for (int corner = 0; corner < 4; ++corner) {
+        const double moved = (row->share ? share[corner & 1] : 1.0) * (row->along ? along[corner >> 1] : 1.0);
+        error = fmax(error, fabs(moved - score));
     }
     return error;
 }

@@ -85,6 +85,24 @@ void reference_bh4_step(const reference_model *model, const double *blocks, doub
     reference_hadamard(y, padded);
 }
 
+/* Rounds values[count] to multiples of a unit, so that the largest is `levels` of them, ties to even. Zeros stay. */
+static void round_to_levels(double *values, size_t count, double levels)
+{
+    double largest = 0.0;
+    for (size_t i = 0; i < count; ++i)
+        largest = fmax(largest, fabs(values[i]));
+    for (size_t i = 0; largest > 0.0 && i < count; ++i)
+        values[i] = rint(values[i] * levels / largest) * (largest / levels);
+}
+
+/* The inputs y[count] of a product as kernels round them. */
+static void round_inputs(const reference_model *model, const reference_weights *weights, double *y, size_t count)
+{
+    const size_t step = weights->unit_of_block && model->projection == REFERENCE_BH4 ? model->block : count;
+    for (size_t first = 0; weights->rounds_inputs && first < count; first += step)
+        round_to_levels(y + first, step, weights->input_levels);
+}
+
 static bool project_bh4(const reference_model *model, const reference_weights *weights, const double *normalised, double *z)
 {
     const size_t padded = reference_padded(model), count = model->h * model->tau;
@@ -95,8 +113,10 @@ static bool project_bh4(const reference_model *model, const reference_weights *w
     for (size_t repeat = 0; repeat < reference_repeats(model); ++repeat) {
         for (size_t i = 0; i < padded; ++i)
             y[i] = i < model->d ? normalised[i] : 0.0;
-        for (int step = 0; step < 4; ++step, blocks += padded * model->block)
+        for (int step = 0; step < 4; ++step, blocks += padded * model->block) {
+            round_inputs(model, weights, y, padded);
             reference_bh4_step(model, blocks, y, y + padded);
+        }
         for (size_t i = 0, j = repeat * padded; i < padded && j < count; ++i, ++j)
             z[j] = model->decay * y[i] + (1.0 - model->decay) * (i < model->d ? normalised[i] : 0.0) + weights->bias[j];
     }
@@ -108,12 +128,18 @@ bool reference_project(const reference_model *model, const reference_weights *we
 {
     if (model->projection == REFERENCE_BH4)
         return project_bh4(model, weights, normalised, z);
+    double *x = malloc(model->d * sizeof *x);
+    if (!x)
+        return false;
+    memcpy(x, normalised, model->d * sizeof *x);
+    round_inputs(model, weights, x, model->d);
     for (size_t j = 0; j < model->h * model->tau; ++j) {
         double sum = 0.0;
         for (size_t i = 0; i < model->d; ++i)
-            sum += weights->projection[j * model->d + i] * normalised[i];
+            sum += weights->projection[j * model->d + i] * x[i];
         z[j] = sum + weights->bias[j];
     }
+    free(x);
     return true;
 }
 

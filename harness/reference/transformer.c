@@ -220,9 +220,9 @@ static double *attention(const reference_transformer *model, const reference_blo
             size_t first;
             sequence_of(model, t, tokens, &first);
             for (size_t head = 0; head < model->heads; ++head)
-                turn(model, q + t * all + head * width, t - first);
+                turn(model, q + t * all + head * width, model->start + t - first);
             for (size_t head = 0; head < model->kv_heads; ++head) {
-                turn(model, k + t * e + head * width, t - first);
+                turn(model, k + t * e + head * width, model->start + t - first);
                 reference_round_row(model->cache, k + t * e + head * width, width);
                 reference_round_row(model->cache, v + t * e + head * width, width);
             }

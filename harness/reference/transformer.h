@@ -43,6 +43,7 @@ typedef struct {
     size_t window; /* a token attends to positions nearer than this; 0: to all */
     const size_t
         *lengths; /* of the sequences that the tokens are, one behind the other, each of which attends to itself; NULL: they are one */
+    size_t start; /* position of the first token, of each sequence */
     size_t half;  /* pairs of a head that are turned, 0: none */
     double theta;
     bool interleaved;

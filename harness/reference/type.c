@@ -12,6 +12,7 @@ typedef struct {
     double max;                                                   /* the largest element of a scaled type */
     bool rounds_scores;
     double input_levels; /* to how many of them, at most, kernels round the inputs of a product; 0: they do not */
+    bool unit_of_block;  /* each block of them has a unit of its own */
 } type_row;
 
 static double scale_of_max(const double *row, size_t count, double max)
@@ -44,7 +45,8 @@ static const type_row types[] = {
     [REFERENCE_F32] = {"f32", EVERY_USE},
     [REFERENCE_BF16] = {"bf16", EVERY_USE, .bits = 8, .min_exponent = -126},
     [REFERENCE_F16] = {"f16", EVERY_USE, .bits = 11, .min_exponent = -14},
-    [REFERENCE_I8] = {"i8", EVERY_USE, .scale = scale_of_max, .max = 127.0, .rounds_scores = true, .input_levels = 127.0},
+    [REFERENCE_I8] = {"i8", EVERY_USE, .scale = scale_of_max, .max = 127.0, .rounds_scores = true, .input_levels = 127.0,
+                      .unit_of_block = true},
     [REFERENCE_I16] = {"i16", REFERENCE_PROJECTION, .scale = scale_of_sum, .max = 32767.0, .input_levels = 32767.0},
     /* up to 448 in the format, in units of 2^8 here */
     [REFERENCE_E4M3] = {"e4m3", REFERENCE_TABLES, .bits = 4, .min_exponent = -6 - 8, .scale = scale_of_max, .max = 448.0 / 256.0},
@@ -78,6 +80,11 @@ bool reference_type_rounds_scores(reference_type type)
 double reference_type_input_levels(reference_type type)
 {
     return types[type].input_levels;
+}
+
+bool reference_type_unit_of_block(reference_type type)
+{
+    return types[type].unit_of_block;
 }
 
 /* Adding and subtracting 1.5 * 2^52 units leaves the nearest whole number of units. */

@@ -25,6 +25,7 @@ bool reference_type_is_exact(reference_type type);
 bool reference_type_is_scaled(reference_type type);
 bool reference_type_rounds_scores(reference_type type);
 double reference_type_input_levels(reference_type type);
+bool reference_type_unit_of_block(reference_type type); /* whether each block of inputs has a unit of its own, not each token */
 
 /* The nearest multiple of unit, a power of two, ties to even. */
 double reference_round_to(double value, double unit);

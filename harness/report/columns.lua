@@ -18,11 +18,17 @@ end
 
 -- Adds the head and a line for each result to `lines`, without columns that say nothing of any result.
 function columns.add(lines, list, results)
-    local shown = columns.said(list, results)
+    local shown, widths = columns.said(list, results), {}
+    for i, column in ipairs(shown) do
+        widths[i] = column[2]
+        for _, r in ipairs(column[2] < 0 and results or {}) do -- names may be longer
+            widths[i] = math.min(widths[i], -#(column[3](r) or "-"))
+        end
+    end
     local function add(cell, mark)
         local cells = {}
         for i, column in ipairs(shown) do
-            cells[i] = string.format("%" .. column[2] .. "s", cell(column) or "-")
+            cells[i] = string.format("%" .. widths[i] .. "s", cell(column) or "-")
         end
         lines[#lines + 1] = (table.concat(cells, " ") .. mark):gsub(" +$", "")
     end

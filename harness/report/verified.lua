@@ -24,9 +24,12 @@ function verified.print(m, results, skipped, options)
         }))
         return ok and 0 or 1
     end
-    local function add(last, ...)
-        host.print(string.format("%-8s %-11s %-8s %-6s %-6s %7s %9s %9s", ...) .. (fused and last or ""))
+    local width = 8
+    for _, r in ipairs(results) do
+        width = math.max(width, #r.isa)
     end
+    local form = "%-" .. width .. "s %-11s %-8s %-6s %-6s %7s %9s %9s"
+    local function add(last, ...) host.print(string.format(form, ...) .. (fused and last or "")) end
     local function error_of(value) return string.format("%.1e", value or 0) end
     add(" vs. unfused", m.name, "", "", "type", "cache", "tokens", "rel error", "max error")
     for _, r in ipairs(results) do
@@ -47,8 +50,9 @@ function verified.print(m, results, skipped, options)
     if first and first.activations_err then
         host.print(
             string.format(
-                "rounding activations to %s: relative error of a row up to %.1e",
-                first.activations,
+                "rounding %s: relative error of a row up to %.1e",
+                first.activations and "activations to " .. first.activations
+                    or "inputs of projections to " .. first.projection,
                 first.activations_err
             )
         )

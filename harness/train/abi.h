@@ -5,19 +5,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* c[rows][c_step] = A B, or added to c; A is a[rows][a_step], or a[depth][a_step] if a_across; B is b[depth][b_step], or b[columns][b_step]
-   if b_across. */
-typedef void train_product(int a_across, int b_across, size_t rows, size_t columns, size_t depth, const float *a, size_t a_step,
-                           const float *b, size_t b_step, float *c, size_t c_step, int add);
-
 /* The structure that templates/whole/training/ emits; its comments stand there. */
 typedef struct {
     float *parameters, *gradients, *table_state;
     uint32_t *row_uses;
     const float *constants;
-    train_product *product;
     const uint32_t *lengths;
-    float table_rate, table_epsilon, gradient_scale, dropout;
+    float table_rate, table_epsilon, beta1, beta2, correction1, correction2;
+    int adam;
+    float gradient_scale, dropout;
     uint64_t seed, step, first_sequence;
     size_t part, parts;
     void (*barrier)(void *context);
@@ -26,6 +22,7 @@ typedef struct {
     float *row_gradients;
     float (*criterion)(void *context, size_t token, float *row, float scale, int back);
     void *criterion_context;
+    void (*observe)(void *context, const float *features);
 } train_call;
 
 /* The sum of cross-entropies of ids[sequences][length] in nats; a target of -1 does not count. All parts call it together. */

@@ -3,8 +3,10 @@
    train.open(job) -> run | nil, message. job = { library; step, loss, workspace (names of functions); parameters, gradients, table_rows
    (how many); constants (bytes, "" for none); context, batch, threads, seed; train, valid (ids, bytes of int32); mask, vocab, masked
    (id, ids and share, of a masked model; 0: the next token is predicted); decay, beta1, beta2, epsilon, clip, dropout, table_epsilon;
+   adam (of tables: whether their optimiser is lazy Adam; else Adagrad);
    tensors = { { name, shape, at, rows, columns, pitch, tables (rows of a table, 0: no tables), state_at, rate (factor), decays,
-   mean, deviation } }
+   mean, deviation, rounding = { type, row, steps = { { step = "hadamard", size }, { step = "scale", at, factor, dims } } } (nil: the
+   forward pass reads it as it is) } }
    }. Methods:
 
      initialise()              random weights; everything else as before the first step
@@ -22,11 +24,13 @@
 #include "harness/train/batches.h"
 #include "harness/train/optimiser.h"
 #include "harness/train/ranks.h"
+#include "harness/train/rounding.h"
 
 #include "gen/host/fields.h"
 #include "gen/host/files.h"
 #include "gen/host/host.h"
 #include "gen/host/progress.h"
+#include "gen/weights/fold_fields.h"
 #include "gen/weights/random.h"
 #include "gen/weights/safetensors.h"
 #include "harness/base/memory.h"
@@ -61,7 +65,8 @@ typedef struct {
     size_t at, rows, columns, pitch;
     size_t table_rows, state_at; /* of tables; 0 for others */
     float rate;
-    bool decays;
+    bool decays, rounds; /* rounds: the forward pass reads a rounded copy */
+    rounding rounding;
     double mean, deviation;
 } tensor;
 
@@ -75,6 +80,11 @@ typedef struct {
     train_function *step, *loss;
     size_t parameter_count, gradient_count, row_count;
     float *constants, *first, *second; /* the averages of AdamW */
+    float *masters;                    /* what learns, where call.parameters are copies of it, some of them rounded; else NULL */
+    double *rounding_work;             /* of each thread, rounding_count elements */
+    float *rounding_scales;            /* likewise */
+    size_t rounding_count;
+    size_t state_count; /* floats of call.table_state */
     tensor *tensors;
     size_t tensor_count;
     chunk *chunks;
@@ -84,7 +94,7 @@ typedef struct {
     batches_masks masks;
     size_t batch, threads; /* batch: of this rank */
     const ranks *ranks;    /* NULL: there are no others */
-    train_apply *apply;
+    train_apply *apply;    /* of lists of rows; NULL: steps move them */
     ranks_table *tables;
     size_t table_count;
     int32_t *ids, *targets;
@@ -113,6 +123,9 @@ static int run_close(lua_State *L)
     free(r->call.row_counts);
     free(r->call.row_gradients);
     free(r->tables);
+    free(r->masters);
+    free(r->rounding_work);
+    free(r->rounding_scales);
     free(r->constants);
     free(r->first);
     free(r->second);
@@ -136,6 +149,55 @@ static bool find(lua_State *L, void *library, const char *name, void *function)
     return address != NULL;
 }
 
+/* What a step changes. */
+static float *weights_of(const run_state *r)
+{
+    return r->masters ? r->masters : r->call.parameters;
+}
+
+/* Elements of `t` that are rounded together. */
+static size_t tensor_piece(const tensor *t)
+{
+    return t->table_rows ? t->columns : t->rows * t->columns;
+}
+
+/* Adds a step of folding, in the table at the top of the stack, to `to`. */
+static void read_rounding_step(lua_State *L, rounding *to, size_t count)
+{
+    const int top = lua_gettop(L);
+    const char *step = field_text(L, top, where, "step", NULL);
+    if (strcmp(step, "hadamard") == 0) {
+        to->hadamard = field_size(L, top, where, "size");
+        luaL_argcheck(L, to->hadamard && count % (to->hadamard * to->hadamard) == 0, 1, "size");
+    } else if (strcmp(step, "scale") == 0) {
+        to->at = field_size(L, top, where, "at");
+        to->factor = field_number(L, top, where, "factor");
+        to->rank = fold_field_dims(L, top, where, "by", to->dims);
+        luaL_argcheck(L, to->rank && to->at + fold_farthest(to->dims, to->rank, true) < count, 1, "scale");
+    } else {
+        luaL_error(L, "%s%s: is no step of folding alone", where, step);
+    }
+}
+
+/* How the tensor `t`, in the table at the top of the stack, is rounded. */
+static void read_rounding(lua_State *L, tensor *t)
+{
+    t->rounds = lua_getfield(L, -1, "rounding") == LUA_TTABLE;
+    const int top = lua_gettop(L);
+    const size_t count = tensor_piece(t);
+    if (t->rounds) {
+        luaL_argcheck(L, quantise_type_named(field_text(L, top, where, "type", NULL), &t->rounding.type), 1, "type");
+        t->rounding.row = field_size(L, top, where, "row");
+        luaL_argcheck(L, t->rounding.row && count % t->rounding.row == 0 && (t->table_rows || t->pitch == t->columns), 1, "row");
+        lua_getfield(L, top, "steps");
+        for (lua_Integer i = 1; lua_rawgeti(L, top + 1, i) == LUA_TTABLE; ++i) {
+            read_rounding_step(L, &t->rounding, count);
+            lua_settop(L, top + 1);
+        }
+    }
+    lua_settop(L, top - 1);
+}
+
 /* The tensor in the table at the top of the stack, which stays there. */
 static tensor read_tensor(lua_State *L)
 {
@@ -154,6 +216,7 @@ static tensor read_tensor(lua_State *L)
     };
     t.as = (safetensors_description){.name = field_text(L, top, where, "name", NULL), .dtype = DTYPE_F32};
     t.as.rank = field_dimensions(L, top, "shape", t.as.shape, SAFETENSORS_MAX_RANK);
+    read_rounding(L, &t);
     return t;
 }
 
@@ -210,8 +273,8 @@ static void *large_memory(size_t bytes)
     return memory;
 }
 
-/* What ranks need to tell each other of rows of tables. */
-static bool prepare_ranks(run_state *r)
+/* Memory for the lists of rows that steps meet. */
+static bool prepare_lists(run_state *r)
 {
     for (size_t i = 0; i < r->tensor_count; ++i)
         r->table_count += r->tensors[i].table_rows ? r->tensors[i].rows / r->tensors[i].table_rows : 0;
@@ -236,13 +299,65 @@ static void wait_for_others(void *context)
     pthread_barrier_wait(context);
 }
 
+/* Memory for copies of the weights, if a tensor is rounded. */
+static bool prepare_rounding(run_state *r)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < r->tensor_count; ++i) {
+        const tensor *t = &r->tensors[i];
+        if (t->rounds)
+            most = tensor_piece(t) > most ? tensor_piece(t) : most;
+    }
+    if (most == 0)
+        return true;
+    r->rounding_count = most;
+    r->masters = large_memory(r->parameter_count * sizeof(float));
+    r->rounding_work = large_memory(r->threads * most * sizeof(double));
+    r->rounding_scales = large_memory(r->threads * most * sizeof(float));
+    return r->masters && r->rounding_work && r->rounding_scales;
+}
+
+/* Copies row number `row` of a tensor of tables, or the whole of another one, for the forward pass; `part`: of the thread. */
+static void copy_weights(run_state *r, const tensor *t, size_t row, size_t part)
+{
+    const size_t at = t->at + row * t->pitch, count = t->table_rows ? t->columns : (t->rows - 1) * t->pitch + t->columns;
+    if (t->rounds)
+        rounding_apply(&t->rounding, r->masters + at, tensor_piece(t), r->call.parameters + at, r->rounding_work + part * r->rounding_count,
+                       r->rounding_scales + part * r->rounding_count);
+    else
+        memcpy(r->call.parameters + at, r->masters + at, count * sizeof(float));
+}
+
+/* Copies every parts-th of the tensors and tables: all rows, or if `listed` those of the lists. */
+static void copy_all(run_state *r, bool listed, size_t part, size_t parts)
+{
+    size_t piece = 0, table = 0;
+    for (size_t i = 0; r->masters && i < r->tensor_count; ++i) {
+        const tensor *t = &r->tensors[i];
+        if (t->rows == 0)
+            continue;
+        if (t->table_rows == 0) {
+            if ((t->rounds ? piece++ : i) % parts == part)
+                copy_weights(r, t, 0, part);
+            continue;
+        }
+        for (size_t first = 0; first < t->rows; first += t->table_rows, ++table) {
+            const uint32_t *rows = listed ? r->call.rows + t->state_at + first : NULL;
+            const size_t count = listed ? r->call.row_counts[table] : t->table_rows;
+            for (size_t k = 0; table % parts == part && k < count; ++k)
+                copy_weights(r, t, rows ? rows[k] : first + k, part);
+        }
+    }
+}
+
 /* The memory of the run, all zero. */
 static bool take_memory(run_state *r, size_t workspace_bytes)
 {
     const size_t tokens = r->batch * r->train.length;
     r->call.parameters = large_memory(r->parameter_count * sizeof(float));
     r->call.gradients = large_memory(r->gradient_count * sizeof(float));
-    r->call.table_state = large_memory(r->row_count * sizeof(float));
+    r->state_count = r->call.adam ? 2 * (r->parameter_count - r->gradient_count) : r->row_count;
+    r->call.table_state = large_memory(r->state_count * sizeof(float));
     r->call.row_uses = large_memory(r->row_count * sizeof(uint32_t));
     r->first = large_memory(r->gradient_count * sizeof(float));
     r->second = large_memory(r->gradient_count * sizeof(float));
@@ -288,6 +403,9 @@ static int run_open(lua_State *L)
                   .vocab = (uint32_t)field_size(L, 1, where, "vocab"),
                   .share = field_number(L, 1, where, "masked")},
         .call = {.table_epsilon = (float)field_number(L, 1, where, "table_epsilon"),
+                 .adam = field_flag(L, 1, "adam"),
+                 .beta1 = (float)field_number(L, 1, where, "beta1"),
+                 .beta2 = (float)field_number(L, 1, where, "beta2"),
                  .dropout = (float)field_number(L, 1, where, "dropout"),
                  .seed = field_size(L, 1, where, "seed"),
                  .barrier = wait_for_others},
@@ -299,8 +417,7 @@ static int run_open(lua_State *L)
     if (!r->library)
         return host_fail(L, dlerror());
     train_workspace *workspace;
-    if (!find(L, r->library, "step", &r->step) || !find(L, r->library, "loss", &r->loss) || !find(L, r->library, "workspace", &workspace) ||
-        (r->ranks && r->row_count && !find(L, r->library, "apply", &r->apply)))
+    if (!find(L, r->library, "step", &r->step) || !find(L, r->library, "loss", &r->loss) || !find(L, r->library, "workspace", &workspace))
         return luaL_error(L, "%s: lacks a function", path);
     r->train = read_ids(L, "train", 2);
     r->valid = read_ids(L, "valid", 3);
@@ -309,8 +426,10 @@ static int run_open(lua_State *L)
     r->call.context = &r->barrier;
     r->call.first_sequence = r->ranks ? r->ranks->number * r->batch : 0;
     if (!take_memory(r, workspace(r->batch, r->train.length, r->threads)) || !copy_constants(L, r) || !read_tensors(L, r) ||
-        (r->ranks && !prepare_ranks(r)))
+        !prepare_rounding(r) || ((r->ranks || r->masters) && !prepare_lists(r)))
         return host_fail(L, "not enough memory to train this model: a smaller --batch or --context takes less");
+    if (r->call.rows && r->row_count && !find(L, r->library, "apply", &r->apply))
+        return luaL_error(L, "%s: lacks a function", path);
     lua_settop(L, 2);
     return 1;
 }
@@ -322,11 +441,12 @@ static int run_initialise(lua_State *L)
         const tensor *t = &r->tensors[i];
         random_state random = random_seed(r->train.seed + 0x51ed270b * ((uint64_t)i + 1));
         for (size_t row = 0; row < t->rows; ++row)
-            random_fill(&random, r->call.parameters + t->at + row * t->pitch, t->columns, t->mean, t->deviation);
+            random_fill(&random, weights_of(r) + t->at + row * t->pitch, t->columns, t->mean, t->deviation);
     }
+    copy_all(r, false, 0, 1);
     memset(r->first, 0, r->gradient_count * sizeof(float));
     memset(r->second, 0, r->gradient_count * sizeof(float));
-    memset(r->call.table_state, 0, r->row_count * sizeof(float));
+    memset(r->call.table_state, 0, r->state_count * sizeof(float));
     memset(r->call.row_uses, 0, r->row_count * sizeof(uint32_t));
     return 0;
 }
@@ -376,7 +496,7 @@ static void update(task *t, size_t part)
         const chunk *c = &r->chunks[i];
         const tensor *of = &r->tensors[c->tensor];
         const adam_step s = adam_at(t->step, t->rate * of->rate, of->decays ? r->decay : 0, r->beta1, r->beta2, r->epsilon);
-        adam_update(&s, scale, r->call.parameters + c->at, r->call.gradients + c->at, r->first + c->at, r->second + c->at, c->count);
+        adam_update(&s, scale, weights_of(r) + c->at, r->call.gradients + c->at, r->first + c->at, r->second + c->at, c->count);
     }
 }
 
@@ -408,12 +528,19 @@ static void *work(void *argument)
     wait_for_others(&r->barrier);
     if (t->step == 0)
         return NULL;
-    if (r->apply)
-        r->apply(&call);
+    if (r->apply) {
+        train_call learns = call;
+        learns.parameters = weights_of(r);
+        r->apply(&learns);
+    }
     for (size_t i = w->part; i < r->chunk_count; i += t->parts)
         r->squares[i] = sum_of_squares(call.gradients + r->chunks[i].at, r->chunks[i].count);
     wait_for_others(&r->barrier);
     update(t, w->part);
+    if (r->masters) {
+        wait_for_others(&r->barrier);
+        copy_all(r, true, w->part, t->parts);
+    }
     return NULL;
 }
 
@@ -477,6 +604,11 @@ static int run_step(lua_State *L)
     const size_t targets = over_ranks(r, counted(r->targets, r->batch * r->train.length));
     r->call.step = n;
     r->call.table_rate = (float)luaL_checknumber(L, 4);
+    if (r->call.adam) {
+        const adam_step s = adam_at(n, r->call.table_rate, 0, r->beta1, r->beta2, r->epsilon);
+        r->call.correction1 = s.first;
+        r->call.correction2 = s.second;
+    }
     r->call.gradient_scale = targets ? 1.0f / (float)targets : 0;
     task t = {.r = r, .sequences = r->batch, .parts = r->threads, .step = n, .rate = (float)luaL_checknumber(L, 3)};
     if (!do_task(&t))
@@ -568,7 +700,7 @@ static int run_not_finite(lua_State *L)
         float sum = 0; /* of what is 0 for numbers only */
         for (size_t row = 0; row < t->rows; ++row)
             for (size_t k = 0; k < t->columns; ++k)
-                sum += r->call.parameters[t->at + row * t->pitch + k] * 0.0f;
+                sum += weights_of(r)[t->at + row * t->pitch + k] * 0.0f;
         if (sum != 0.0f || sum != sum) {
             lua_pushstring(L, t->as.name);
             return 1;
@@ -605,14 +737,14 @@ static size_t all_state(lua_State *L, run_state *r, stored *list)
     luaL_checkstack(L, (int)(3 * r->tensor_count) + 8, "too many tensors");
     for (size_t i = 0; i < r->tensor_count; ++i) {
         const tensor *t = &r->tensors[i];
-        list[count++] = stored_tensor(L, "weights.", t, r->call.parameters);
+        list[count++] = stored_tensor(L, "weights.", t, weights_of(r));
         if (t->table_rows)
             continue;
         list[count++] = stored_tensor(L, "first.", t, r->first);
         list[count++] = stored_tensor(L, "second.", t, r->second);
     }
     if (r->row_count) {
-        list[count++] = stored_floats("table_state", r->call.table_state, r->row_count);
+        list[count++] = stored_floats("table_state", r->call.table_state, r->state_count);
         list[count++] = stored_floats("row_uses", (float *)(void *)r->call.row_uses, r->row_count); /* their bits */
     }
     return count;
@@ -670,7 +802,7 @@ static int run_export(lua_State *L)
     stored *list = lua_newuserdatauv(L, (r->tensor_count + 1) * sizeof *list, 0);
     luaL_checkstack(L, (int)r->tensor_count + 8, "too many tensors");
     for (size_t i = 0; i < r->tensor_count; ++i)
-        list[i] = stored_tensor(L, "", &r->tensors[i], r->call.parameters);
+        list[i] = stored_tensor(L, "", &r->tensors[i], weights_of(r));
     if (!write_stored(path, list, r->tensor_count, error))
         return host_fail(L, error);
     lua_pushboolean(L, true);
@@ -730,6 +862,7 @@ static int run_load(lua_State *L)
     safetensors_close(file);
     if (!good)
         return host_fail(L, error);
+    copy_all(r, false, 0, 1);
     lua_pushboolean(L, true);
     return 1;
 }

@@ -2,7 +2,11 @@
 local rates = {}
 
 rates.base = 2e-3
-rates.tables = 0.04 -- of row-wise Adagrad
+-- Optimisers of tables: the rate, or the factor of the base rate that it is.
+rates.tables = {
+    adagrad = { rate = 0.04, doc = "row-wise Adagrad" },
+    adam = { factor = 3, doc = "lazy Adam: rows that a step does not meet stay as they are" },
+}
 rates.decay = 0.01
 rates.warm_up = 0.05 -- share of the steps in which rates rise
 rates.last = 0.1 -- of the rate, at the last step

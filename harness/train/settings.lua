@@ -1,4 +1,5 @@
 -- What a run does, from the options of the command: everything that its results depend on, as data.
+local dtype = require "gen.plan.dtype"
 local process = require "process"
 local rates = require "harness.train.rates"
 
@@ -33,6 +34,20 @@ local function seconds(option, text)
     return value
 end
 
+-- The types of --quantise TABLES[,PROJECTION]: of tables, and of projections; one type is for both.
+local function quantised(text)
+    local first, second = text:match "^([^,]*),?(.*)$"
+    local function checked(name, use, what)
+        local good, row = pcall(dtype.get, name, use)
+        if not good then
+            local names = table.concat(use == "tables" and dtype.names or dtype.projection_names, ", ")
+            error(string.format("--quantise: %s: %s must be one of %s", text, what, names), 0)
+        end
+        return row.name
+    end
+    return checked(first, "tables", "tables"), checked(second ~= "" and second or first, "projection", "projections")
+end
+
 local lengths = { "steps", "tokens", "time" }
 
 -- The settings of a run. `most_context`: tokens that the model attends to. Beside the fields that results depend on
@@ -46,11 +61,15 @@ function settings.of(options, most_context)
     if not given then error("--steps is missing, or --tokens or --time", 0) end
     local function positive(value) return value > 0 and value <= 100 end
     local function share(value) return value >= 0 and value < 1 end
+    local adam = options["table-optimiser"] == "adam"
+    local rate = number(options, "rate", rates.base, "a number above 0, at most 100", positive)
+    local usual = adam and rates.tables.adam.factor * rate or rates.tables.adagrad.rate
     local s = {
         context = integer(options, "context", most_context, 2, most_context),
         batch = integer(options, "batch", 16, 1, 1 << 16),
-        rate = number(options, "rate", rates.base, "a number above 0, at most 100", positive),
-        table_rate = number(options, "table-rate", rates.tables, "a number above 0, at most 100", positive),
+        rate = rate,
+        table_optimiser = adam and "adam" or "adagrad",
+        table_rate = number(options, "table-rate", usual, "a number above 0, at most 100", positive),
         projection_rate = number(
             options,
             "projection-rate",
@@ -62,6 +81,9 @@ function settings.of(options, most_context)
         masked = number(options, "masked", nil, "a number above 0 and below 1", function(v) return v > 0 and v < 1 end),
         seed = options.seed,
     }
+    if options.quantise then
+        s.tables_type, s.projection_type = quantised(options.quantise)
+    end
     local window = s.batch * s.context
     s.steps = integer(options, "steps", nil, 1, 1 << 31)
     if options.tokens then

@@ -75,6 +75,13 @@ local function tokenizer_of(m, path, options)
     return opened, p
 end
 
+-- How the forward pass rounds a tensor, nil: it reads it as it is.
+local function rounding_of(tensor, s)
+    local type = tensor.kind == "tables" and s.tables_type or tensor.kind == "projection" and s.projection_type
+    if not type or type == "f32" then return nil end
+    return { type = type, row = tensor.folded.row, steps = tensor.folded.steps }
+end
+
 -- The tensors of `p` as train.open wants them.
 local function tensors_of(p, s)
     local projection = p.model.ffn.projection and p.model.ffn.projection.kind
@@ -92,6 +99,7 @@ local function tensors_of(p, s)
             state_at = tensor.state_at or 0,
             rate = how.factor,
             decays = how.decays,
+            rounding = rounding_of(tensor, s),
             mean = tensor.init.mean or 0.0,
             deviation = tensor.init.deviation,
             layer = tensor.layer,
@@ -123,6 +131,7 @@ local function job_of(p, s, own, texts, library)
         masked = s.masked or 0.0,
         dropout = s.dropout,
         decay = rates.decay,
+        adam = s.table_optimiser == "adam",
         tensors = tensors_of(p, s),
     }
     for key, value in pairs(rates.optimiser) do
@@ -188,6 +197,9 @@ local function trained(path, options, rank, ranks)
     end
     if options.resume and not host.kind(files.checkpoint) then
         error("--resume: " .. files.checkpoint .. ": is missing: there is no unfinished run", 0)
+    end
+    if s.tables_type and p.training.table_rows == 0 then
+        error("--quantise: " .. options.quantise .. ": " .. path .. " has no LookupFFN", 0)
     end
     local position = options.resume and run.position(files.checkpoint) or nil
     if not p.causal then

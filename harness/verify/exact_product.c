@@ -11,12 +11,24 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { PANEL = 32, PER_WORD = 4 };
+enum { PANEL = 32 };
 
-typedef void product_function(const uint32_t *x, size_t x_step, const uint32_t *w, const float *scale, const float *bias, float *y,
+/* How a type packs inputs and weights. */
+typedef struct {
+    const char *name;
+    int largest;             /* magnitude of what is drawn */
+    size_t per_word, behind; /* inputs of a word; words behind a token's inputs */
+} product_type;
+
+static const product_type types[] = {{"i8", 127, 4, 2}, {"bf16", 8, 2, 0}};
+
+typedef void integer_function(const uint32_t *x, size_t x_step, const uint32_t *w, const float *scale, const float *bias, float *y,
                               size_t y_step, size_t inputs, size_t panels, size_t tokens);
+typedef void float_function(const uint32_t *x, size_t x_step, const uint32_t *w, const float *bias, float *y, size_t y_step, size_t inputs,
+                            size_t panels, size_t tokens);
 
 typedef struct {
+    const product_type *type;
     size_t inputs, panels, tokens, words, x_step, y_step;
     guarded x, w, scale, bias, y;
 } product_case;
@@ -33,11 +45,11 @@ static const uint32_t *words(const guarded *memory)
 
 static bool make(product_case *c)
 {
-    c->words = (c->inputs + PER_WORD - 1) / PER_WORD;
+    c->words = (c->inputs + c->type->per_word - 1) / c->type->per_word;
     c->x_step = c->words + 3;
     c->y_step = c->panels * PANEL + 5;
-    const size_t outputs = c->panels * PANEL;
-    return guard_create(&c->x, ((c->tokens - 1) * c->x_step + c->words + 2) * sizeof(uint32_t), sizeof(uint32_t), GUARD_END) &&
+    const size_t outputs = c->panels * PANEL, x_words = (c->tokens - 1) * c->x_step + c->words + c->type->behind;
+    return guard_create(&c->x, x_words * sizeof(uint32_t), sizeof(uint32_t), GUARD_END) &&
            guard_create(&c->w, c->panels * c->words * PANEL * sizeof(uint32_t), MEMORY_ALIGNMENT, GUARD_END) &&
            guard_create(&c->scale, outputs * sizeof(float), MEMORY_ALIGNMENT, GUARD_END) &&
            guard_create(&c->bias, outputs * sizeof(float), MEMORY_ALIGNMENT, GUARD_END) &&
@@ -53,31 +65,69 @@ static void drop(product_case *c)
     guard_free(&c->y);
 }
 
-/* An integer from -127 to 127; `extreme`: one of both ends. */
-static int drawn(random_state *random, bool extreme)
+/* An integer of at most the type's largest magnitude; `extreme`: one of both ends. */
+static int drawn(const product_type *type, random_state *random, bool extreme)
 {
     const uint64_t bits = random_bits(random);
-    return extreme ? (bits & 1 ? 127 : -127) : (int)(bits % 255) - 127;
+    return extreme ? (bits & 1 ? type->largest : -type->largest) : (int)(bits % (2 * (unsigned)type->largest + 1)) - type->largest;
+}
+
+/* The upper half of a float, which must have no lower one. */
+static uint16_t half_of(int value)
+{
+    const float number = (float)value;
+    uint32_t bits;
+    memcpy(&bits, &number, sizeof bits);
+    return (uint16_t)(bits >> 16);
+}
+
+static int value_of(uint16_t half)
+{
+    const uint32_t bits = (uint32_t)half << 16;
+    float number;
+    memcpy(&number, &bits, sizeof number);
+    return (int)number;
+}
+
+/* Puts `value` where element number `at` of x lies, or of w, whose bytes are 128 larger. */
+static void put(const product_case *c, bool weight, size_t at, int value)
+{
+    unsigned char *memory = weight ? c->w.data : c->x.data;
+    if (c->type->behind > 0)
+        memory[at] = (unsigned char)(weight ? value + 128 : value);
+    else
+        ((uint16_t *)(void *)memory)[at] = half_of(value);
+}
+
+static int get(const product_case *c, bool weight, size_t at)
+{
+    const unsigned char *memory = weight ? c->w.data : c->x.data;
+    if (c->type->behind == 0)
+        return value_of(((const uint16_t *)(const void *)memory)[at]);
+    return weight ? memory[at] - 128 : (int8_t)memory[at];
 }
 
 static void fill(product_case *c, random_state *random, bool extreme)
 {
-    int8_t *x = (int8_t *)c->x.data;
-    uint8_t *w = c->w.data;
+    const size_t per_word = c->type->per_word;
     float *scale = floats(&c->scale), *bias = floats(&c->bias);
-    memset(x, 0, ((c->tokens - 1) * c->x_step + c->words + 2) * sizeof(uint32_t));
-    for (size_t t = 0; t < c->tokens; ++t, x += c->x_step * sizeof(uint32_t)) {
+    uint32_t *x = (uint32_t *)(void *)c->x.data;
+    memset(x, 0, ((c->tokens - 1) * c->x_step + c->words + c->type->behind) * sizeof *x);
+    for (size_t t = 0; t < c->tokens; ++t) {
         uint32_t start = 0;
         const float unit = 1.0f;
         for (size_t i = 0; i < c->inputs; ++i) {
-            x[i] = (int8_t)drawn(random, extreme);
-            start -= (uint32_t)(128 * x[i]);
+            const int value = drawn(c->type, random, extreme);
+            put(c, false, t * c->x_step * per_word + i, value);
+            start -= (uint32_t)(128 * value);
         }
-        memcpy(x + c->words * sizeof start, &start, sizeof start);
-        memcpy(x + (c->words + 1) * sizeof start, &unit, sizeof unit);
+        if (c->type->behind > 0) {
+            x[t * c->x_step + c->words] = start;
+            memcpy(x + t * c->x_step + c->words + 1, &unit, sizeof unit);
+        }
     }
-    for (size_t i = 0; i < c->panels * c->words * PANEL * PER_WORD; ++i)
-        w[i] = (uint8_t)(128 + drawn(random, extreme));
+    for (size_t i = 0; i < c->panels * c->words * PANEL * per_word; ++i)
+        put(c, true, i, drawn(c->type, random, extreme));
     for (size_t i = 0; i < c->panels * PANEL; ++i) {
         scale[i] = 1.0f;
         bias[i] = 0.0f;
@@ -86,15 +136,14 @@ static void fill(product_case *c, random_state *random, bool extreme)
 
 static bool compare(const product_case *c, const char *symbol, char *error, size_t size)
 {
-    const uint8_t *w = c->w.data;
+    const size_t per_word = c->type->per_word;
     const float *y = floats(&c->y);
     for (size_t t = 0; t < c->tokens; ++t) {
-        const int8_t *x = (const int8_t *)c->x.data + t * c->x_step * sizeof(uint32_t);
         for (size_t o = 0; o < c->panels * PANEL; ++o) {
             int64_t sum = 0;
             for (size_t i = 0; i < c->inputs; ++i) {
-                const size_t word = (o / PANEL * c->words + i / PER_WORD) * PANEL + o % PANEL;
-                sum += (int64_t)x[i] * (w[word * PER_WORD + i % PER_WORD] - 128);
+                const size_t word = (o / PANEL * c->words + i / per_word) * PANEL + o % PANEL;
+                sum += (int64_t)get(c, false, t * c->x_step * per_word + i) * get(c, true, word * per_word + i % per_word);
             }
             const float wanted = (float)sum, found = y[t * c->y_step + o];
             if (!(found == wanted))
@@ -105,25 +154,40 @@ static bool compare(const product_case *c, const char *symbol, char *error, size
     return true;
 }
 
-bool exact_product(const char *library, const char *symbol, size_t inputs, char *error, size_t size)
+static const product_type *type_of(const char *name)
+{
+    for (size_t i = 0; i < sizeof types / sizeof *types; ++i)
+        if (strcmp(types[i].name, name) == 0)
+            return &types[i];
+    return NULL;
+}
+
+bool exact_product(const char *library, const char *symbol, const char *type, size_t inputs, char *error, size_t size)
 {
     static const size_t tokens[] = {1, 2, 3, 13, 29};
+    if (!type_of(type))
+        return files_error(error, size, "%s: inputs of type %s: no such products", library, type);
     void *file = dlopen(library, RTLD_NOW | RTLD_LOCAL);
     if (!file)
         return files_error(error, size, "%s: %s", library, dlerror());
-    product_function *product;
-    *(void **)&product = dlsym(file, symbol);
-    if (!product)
+    void *const address = dlsym(file, symbol);
+    integer_function *of_integers;
+    float_function *of_floats;
+    *(void **)&of_integers = *(void **)&of_floats = address;
+    if (!address)
         return files_error(error, size, "%s: lacks %s", library, symbol);
     random_state random = random_seed(inputs);
     bool ok = true;
     for (size_t n = 0; ok && n < sizeof tokens / sizeof *tokens; ++n) {
-        product_case c = {.inputs = inputs, .panels = n % 2 ? 1 : 5, .tokens = tokens[n]};
+        product_case c = {.type = type_of(type), .inputs = inputs, .panels = n % 2 ? 1 : 5, .tokens = tokens[n]};
         if (!make(&c))
             return files_error(error, size, "%s: not enough memory", library);
         fill(&c, &random, n == 2);
-        product(words(&c.x), c.x_step, words(&c.w), floats(&c.scale), floats(&c.bias), floats(&c.y), c.y_step, c.inputs, c.panels,
-                c.tokens);
+        if (c.type->behind > 0)
+            of_integers(words(&c.x), c.x_step, words(&c.w), floats(&c.scale), floats(&c.bias), floats(&c.y), c.y_step, c.inputs, c.panels,
+                        c.tokens);
+        else
+            of_floats(words(&c.x), c.x_step, words(&c.w), floats(&c.bias), floats(&c.y), c.y_step, c.inputs, c.panels, c.tokens);
         ok = guard_intact(&c.x) && guard_intact(&c.w) && guard_intact(&c.scale) && guard_intact(&c.bias) && guard_intact(&c.y);
         ok = ok ? compare(&c, symbol, error, size) : files_error(error, size, "%s: %s wrote beyond its memory", library, symbol);
         drop(&c);

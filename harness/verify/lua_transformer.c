@@ -5,11 +5,12 @@
    input (width of x), context, positions, start, cache_bytes, scratch_bytes, weights_struct_bytes, calls = { tokens of every call },
    lengths = { tokens of every sequence, for encode_batch } }
 
-   transformer.exact_product(library, symbol, inputs) -> true | nil, message: see exact_product.h; likewise in a process of its own
+   transformer.exact_product(library, symbol, type, inputs) -> true | nil, message: see exact_product.h; likewise in a process of its own
 
-   transformer.reference(job, x) -> y, ties | nil, message: job = { weights, type, activations, cache, d, input, heads, kv_heads, width, f,
-   scale, causal, window, half, theta, interleaved, gated, parallel, skip, mean, post, eps, activation, layers = { { input (width of its x),
-   delivered, q = { weight = view, bias = view }, …, first = { gain, offset }, lookup = { prefix, d_out } } }, lookup = model as in
+   transformer.reference(job, x) -> y, ties | nil, message: job = { weights, type, activations, cache, tables, projection, rounds_inputs
+   (of lookup FFNs), d, input, heads, kv_heads, width, f, scale, causal, window, start, half, theta, interleaved, gated, parallel, skip,
+   mean, post, eps, activation, layers = { { input (width of its x), delivered, q = { weight = view, bias = view }, …, first = { gain,
+   offset }, lookup = { prefix, d_out } } }, lookup = model as in
    fields.h, margin, turned = ties, lengths = { tokens of every sequence } }, views as gen/model/checkpoint_names.lua makes them; ties = { {
    layer, token, table } } as in reference_block_lookup.h
 
@@ -196,14 +197,14 @@ static shared_result *share(size_t bytes)
 
 static int check_exact_product(lua_State *L)
 {
-    const char *library = luaL_checkstring(L, 1), *symbol = luaL_checkstring(L, 2);
-    const size_t inputs = (size_t)luaL_checkinteger(L, 3);
+    const char *library = luaL_checkstring(L, 1), *symbol = luaL_checkstring(L, 2), *type = luaL_checkstring(L, 3);
+    const size_t inputs = (size_t)luaL_checkinteger(L, 4);
     shared_result *result = share(sizeof *result);
     if (!result)
         return host_fail(L, "transformer: not enough memory");
     const pid_t child = child_start(CHILD_SECONDS);
     if (child == 0)
-        _exit(exact_product(library, symbol, inputs, result->error, sizeof result->error) ? 0 : 1);
+        _exit(exact_product(library, symbol, type, inputs, result->error, sizeof result->error) ? 0 : 1);
     child_wait(child, library, result->error, sizeof result->error);
     lua_pushboolean(L, true);
     const int results = result->error[0] ? host_fail(L, result->error) : 1;
@@ -273,6 +274,7 @@ static reference_transformer model_at(lua_State *L, int job)
         .scale = field_number(L, job, where, "scale"),
         .causal = field_flag(L, job, "causal"),
         .window = field_size(L, job, where, "window"),
+        .start = field_size(L, job, where, "start"),
         .half = field_size(L, job, where, "half"),
         .theta = field_number(L, job, where, "theta"),
         .interleaved = field_flag(L, job, "interleaved"),
@@ -303,7 +305,7 @@ static const char *file_of(const shards *checkpoint, const char *name, char *err
 }
 
 /* Opens the lookup FFN of the layer at the top of the stack, if it has one; `given` is the model of all layers. */
-static bool lookup_at(lua_State *L, const shards *checkpoint, const reference_model *given, reference_type type,
+static bool lookup_at(lua_State *L, const shards *checkpoint, const reference_model *given, reference_lookup_types types,
                       reference_block_lookup **lookup, char *error)
 {
     const int layer = lua_gettop(L);
@@ -317,7 +319,7 @@ static bool lookup_at(lua_State *L, const shards *checkpoint, const reference_mo
     reference_model model = *given;
     model.d_out = field_size(L, layer + 1, where, "d_out");
     if (path)
-        *lookup = reference_block_lookup_open(&model, type, path, prefix, error, ERROR_SIZE);
+        *lookup = reference_block_lookup_open(&model, types, path, prefix, error, ERROR_SIZE);
     lua_settop(L, layer);
     return *lookup != NULL;
 }
@@ -354,12 +356,12 @@ static void push_ties(lua_State *L, const reference_ties *ties)
 
 /* One layer, at the top of the stack: x <- its output. */
 static bool run_layer(lua_State *L, const shards *checkpoint, const reference_transformer *model, const reference_model *lookup_model,
-                      size_t number, reference_ties *ties, double *x, size_t tokens, char *error)
+                      reference_lookup_types types, size_t number, reference_ties *ties, double *x, size_t tokens, char *error)
 {
     reference_block block = {.number = number, .in = field_size(L, -1, where, "input"), .delivered = field_flag(L, -1, "delivered")};
     reference_map *maps[] = {&block.q, &block.k, &block.v, &block.p, &block.s, &block.g, &block.m, &block.o};
     reference_block_lookup *lookup;
-    bool ok = lookup_at(L, checkpoint, lookup_model, model->type, &lookup, error);
+    bool ok = lookup_at(L, checkpoint, lookup_model, types, &lookup, error);
     block.lookup = lookup;
     for (size_t k = 0; ok && k < sizeof maps / sizeof *maps; ++k)
         ok = reference_map_at(L, where, checkpoint, (const char[]){"qkvpsgmo"[k], 0}, maps[k], error, ERROR_SIZE);
@@ -386,8 +388,12 @@ static int reference(lua_State *L)
     const size_t *lengths = numbers_at(L, 1, "lengths", &sequences);
     model.lengths = sequences > 0 ? lengths : NULL;
     reference_model lookup_model = {0};
-    if (lua_getfield(L, 1, "lookup") == LUA_TTABLE)
+    reference_lookup_types types = {.inputs = field_flag(L, 1, "rounds_inputs")};
+    if (lua_getfield(L, 1, "lookup") == LUA_TTABLE) {
         lookup_model = reference_model_at(L, lua_gettop(L), where);
+        types.tables = reference_type_at(L, 1, where, "tables", REFERENCE_TABLES);
+        types.projection = reference_type_at(L, 1, where, "projection", REFERENCE_PROJECTION);
+    }
     reference_ties ties = ties_at(L, 1);
     char error[ERROR_SIZE];
     size_t tokens;
@@ -402,7 +408,7 @@ static int reference(lua_State *L)
     const int layers = lua_gettop(L);
     bool ok = true;
     for (lua_Integer i = 1; ok && lua_rawgeti(L, layers, i) == LUA_TTABLE; ++i, lua_settop(L, layers))
-        ok = run_layer(L, checkpoint, &model, &lookup_model, (size_t)i - 1, &ties, x, tokens, error);
+        ok = run_layer(L, checkpoint, &model, &lookup_model, types, (size_t)i - 1, &ties, x, tokens, error);
     shards_close(checkpoint);
     if (!ok) {
         free(ties.found);

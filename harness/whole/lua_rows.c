@@ -3,6 +3,7 @@
    Rows are strings of float32, one row of `columns` behind the other; rows and columns are counted from 1.
    rows.cosines(rows, columns, query) -> { cosine of each row and the row `query` }; NaN for a row of zeros
    rows.surprisal(rows, columns, ids) -> sum of -log softmax(row i)[ids[i]] over all rows, ids counted from 0
+   rows.divergence(rows, columns, others) -> sum of the divergences of softmax(other i) from softmax(row i), in nats
    rows.draw(row, temperature, top_k, top_p, u) -> an id | nil where a logit is no number. temperature 0: the largest logit, of equal ones
    the first. Else from softmax(logits / temperature), of the top_k likeliest (0: all), of the fewest likeliest ones whose probabilities
    sum to top_p at least; u from 0 up to 1 decides. */
@@ -55,6 +56,16 @@ static float largest(const float *row, size_t columns)
     return most;
 }
 
+/* log of the sum of exp(row). */
+static double log_total(const float *row, size_t columns)
+{
+    const double high = (double)largest(row, columns);
+    double sum = 0.0;
+    for (size_t c = 0; c < columns; ++c)
+        sum += exp((double)row[c] - high);
+    return high + log(sum);
+}
+
 static int surprisal(lua_State *L)
 {
     size_t count;
@@ -68,13 +79,27 @@ static int surprisal(lua_State *L)
         const lua_Integer id = lua_tointeger(L, -1);
         lua_pop(L, 1);
         luaL_argcheck(L, id >= 0 && id < (lua_Integer)columns, 3, "must be ids");
-        const double most = (double)largest(row, columns);
-        double sum = 0.0;
-        for (size_t c = 0; c < columns; ++c)
-            sum += exp((double)row[c] - most);
-        nats += most + log(sum) - (double)row[id];
+        nats += log_total(row, columns) - (double)row[id];
     }
     lua_pushnumber(L, nats);
+    return 1;
+}
+
+static int divergence(lua_State *L)
+{
+    size_t count, others;
+    const size_t columns = (size_t)luaL_checkinteger(L, 2);
+    const float *row = rows_at(L, 1, columns, &count), *other = rows_at(L, 3, columns, &others);
+    luaL_argcheck(L, count == others, 3, "must be as many rows");
+    double sum = 0.0;
+    for (size_t r = 0; r < count; ++r, row += columns, other += columns) {
+        const double total = log_total(row, columns), other_total = log_total(other, columns);
+        for (size_t c = 0; c < columns; ++c) {
+            const double own = (double)row[c] - total;
+            sum += exp(own) * (own - (double)other[c] + other_total);
+        }
+    }
+    lua_pushnumber(L, sum);
     return 1;
 }
 
@@ -155,7 +180,8 @@ static int draw(lua_State *L)
 
 int luaopen_rows(lua_State *L)
 {
-    static const luaL_Reg functions[] = {{"cosines", cosines}, {"surprisal", surprisal}, {"draw", draw}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {
+        {"cosines", cosines}, {"surprisal", surprisal}, {"divergence", divergence}, {"draw", draw}, {NULL, NULL}};
     luaL_newlib(L, functions);
     return 1;
 }

@@ -7,8 +7,8 @@
 #if defined(__x86_64__) || defined(__i386__)
 #include <cpuid.h>
 
-/* Whether CPU and operating system offer the features: CPUID leaf 1 ECX, leaf 7 EBX$(x86.leaf7_ecx and " and ECX" or ""), and XGETBV's state bits. */
-static int $(model)_cpu_has(unsigned leaf1_ecx, unsigned leaf7_ebx, $(x86.leaf7_ecx and "unsigned leaf7_ecx, " or "")unsigned state)
+/* Whether CPU and operating system offer the features: CPUID leaf 1 ECX, leaf 7 EBX$(x86.leaf7_ecx and " and ECX" or "")$(x86.leaf7_1_eax and ", its subleaf 1 EAX" or ""), and XGETBV's state bits. */
+static int $(model)_cpu_has(unsigned leaf1_ecx, unsigned leaf7_ebx, $(x86.leaf7_ecx and "unsigned leaf7_ecx, " or "")$(x86.leaf7_1_eax and "unsigned leaf7_1_eax, " or "")unsigned state)
 {
     unsigned a, b, c, d;
     if (!__get_cpuid(1, &a, &b, &c, &d) || (c & leaf1_ecx) != leaf1_ecx)
@@ -19,6 +19,11 @@ static int $(model)_cpu_has(unsigned leaf1_ecx, unsigned leaf7_ebx, $(x86.leaf7_
 //$ end
     if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (b & leaf7_ebx) != leaf7_ebx$(x86.leaf7_ecx and " || (c & leaf7_ecx) != leaf7_ecx" or ""))
         return 0;
+//$ if x86.leaf7_1_eax then
+    /* a: the last subleaf */
+    if (leaf7_1_eax != 0 && (a < 1 || !__get_cpuid_count(7, 1, &a, &b, &c, &d) || (a & leaf7_1_eax) != leaf7_1_eax))
+        return 0;
+//$ end
     __asm__("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
     return (a & state) == state;
 }
@@ -68,7 +73,7 @@ static int $(model)_can_run(int isa)
 #if $(set.condition)
 //$ end
 //$ if set.x86 then
-    case $(set.number): return $(model)_cpu_has($(hex(set.cpu.leaf1_ecx, 8)), $(hex(set.cpu.leaf7_ebx, 8)), $(x86.leaf7_ecx and hex(set.cpu.leaf7_ecx or 0, 8) .. ", " or "")$(hex(set.cpu.xcr0, 2))); /* $(set.name) */
+    case $(set.number): return $(model)_cpu_has($(hex(set.cpu.leaf1_ecx, 8)), $(hex(set.cpu.leaf7_ebx, 8)), $(x86.leaf7_ecx and hex(set.cpu.leaf7_ecx or 0, 8) .. ", " or "")$(x86.leaf7_1_eax and hex(set.cpu.leaf7_1_eax or 0, 8) .. ", " or "")$(hex(set.cpu.xcr0, 2))); /* $(set.name) */
 //$ elseif set.has_own then
     case $(set.number): return $(model)_has_$(set.name)();
 //$ else

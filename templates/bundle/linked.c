@@ -1,11 +1,15 @@
 //$ takes align
 #include "$(names.linked)"
 
-/* The bytes of $(model).bin, which lookupc pack writes: compile with its folder in the include path (-I). */
+/* The bytes of $(model).bin, which lookupc pack writes: compile with its folder in the include path (-I), or with its path as this macro.
+   Assemblers look in the folder where they run first. */
+#ifndef $(names.macro("BLOB"))
+#define $(names.macro("BLOB")) "$(model).bin"
+#endif
 __asm__(".pushsection .rodata.$(model)_blob, \"a\"\n"
         ".balign $(align)\n"
         "$(model)_blob:\n"
-        ".incbin \"$(model).bin\"\n"
+        ".incbin \"" $(names.macro("BLOB")) "\"\n"
         "$(model)_blob_end:\n"
         ".byte 0\n"
         ".popsection\n"

@@ -1,4 +1,4 @@
-//$ takes prologue, isa, v, lanes, symbol, helper, before, after, reads_input, activates, activation, scale, eps, one_over_d, float_sums,
+//$ takes prologue, isa, v, lanes, symbol, helper, before, after, reads_input, activates, activation, scale, eps, float_sums,
 //$ takes rounded, cached, cache_type, positioned, copies, layer_weights, lookup_of, tokens_parameters, cached_from, threads, kernels_of,
 //$ takes list_of
 //$ local macro = names.constant
@@ -45,6 +45,9 @@ $(i)}
 //$ if v.lookup_floats.many > v.lookup_floats.alone then
 #define $(macro("LOOKUP_FLOATS_ALONE")) $(v.lookup_floats.alone) /* and for a token alone */
 //$ end
+//$ end
+//$ if v.of_call_at then
+#define $(macro("OF_CALL_AT")) $(v.of_call_at) /* where that lies in scratch which is kept of all tokens of a call, in floats */
 //$ end
 //$ if v.unpacked_at then
 #define $(macro("UNPACKED_AT")) $(v.unpacked_at) /* where weights converted to floats lie in scratch, in floats */
@@ -187,10 +190,42 @@ $(i)$(isa.store_i8("to", k, "units"));
 
 //$ end
 //$ local plain = cache_type.plain
+//$ -- Keys go to their tile by whole vectors of positions where they are neither rotated nor rounded.
+//$ local turns = lanes > 1 and plain and not shape.rope and shape.width >= lanes
+//$ if turns then
+//$ local whole = shape.width // lanes * lanes
+/* One head of the keys of $(lanes) tokens, `k_step` apart, to positions of a tile that follow each other: rows become columns. */
+static void $(helper)_turn_keys(const float *restrict k, size_t k_step, float *restrict key)
+{
+    for (size_t i = 0; i < $(whole); i += $(lanes)) {
+//$ local rows = {}
+//$ for r = 0, lanes - 1 do
+//$ rows[r + 1] = "row" .. r
+        const $(isa.vector) row$(r) = $(isa.load_unaligned("k", r == 0 and "i" or times("k_step", r) .. " + i"));
+//$ end
+//$ local code, out = isa.transpose(rows)
+//$ for _, step in ipairs(code) do
+        const $(isa.vector) $(step.name) = $(step.value);
+//$ end
+//$ for c = 0, lanes - 1 do
+        $(isa.store_unaligned("key", (c == 0 and "i" or "(i + " .. c .. ")") .. " * " .. macro("TILE_POSITIONS"), out[c + 1]));
+//$ end
+    }
+//$ if whole < shape.width then
+    for (size_t i = $(whole); i < $(shape.width); ++i)
+        for (size_t token = 0; token < $(lanes); ++token)
+            key[i * $(macro("TILE_POSITIONS")) + token] = k[token * k_step + i];
+//$ end
+}
+
+//$ end
 /* Puts the keys and values of some tokens into the cache of a layer, from position `first` on. */
 static void $(helper)_append($(shape.rope and "const " .. names.weights .. " *weights, " or "")const float *restrict k, size_t k_step, const float *restrict v, size_t v_step, $(cached("%s *restrict %s")), size_t first, size_t tokens)
 {
     const float one = $hidden(1.0f)$(shape.cache.pitch > shape.width + 1 and ", zero = $hidden(0.0f)" or "");
+//$ if turns then
+    size_t turned = 0; /* tokens whose keys are there already */
+//$ end
 
     for (size_t token = 0; token < tokens; ++token) {
         const size_t position = first + token$(shape.ring and ", place = position % " .. macro("CACHE_POSITIONS") or "");
@@ -214,10 +249,22 @@ $(i)for (size_t i = $(shape.width); i < $(macro("VALUE_PITCH")); ++i)
 $(i)    $(name)[i] = zero;
 //$     end
 //$ end
+//$ local tile_place = place .. " / " .. macro("TILE_POSITIONS") .. " * " .. macro("KEY_TILE") .. " + " .. place .. " % " .. macro("TILE_POSITIONS")
+//$ if turns then
+        if (token >= turned && $(place) % $(lanes) == 0 && tokens - token >= $(lanes)) {
+//$ if heads then
+            for (size_t head = 0; head < $(shape.kv_heads); ++head)
+                $(helper)_turn_keys(token_k + $(from), k_step, $(in_cache("keys", tile_place)));
+//$ else
+            $(helper)_turn_keys(token_k, k_step, $(in_cache("keys", tile_place)));
+//$ end
+            turned = token + $(lanes);
+        }
+//$ end
 //$ if heads then
         for (size_t head = 0; head < $(shape.kv_heads); ++head) {
 //$ end
-$(i)$(cache_type.storage) *key = $(in_cache("keys", place .. " / " .. macro("TILE_POSITIONS") .. " * " .. macro("KEY_TILE") .. " + " .. place .. " % " .. macro("TILE_POSITIONS")));
+$(i)$(cache_type.storage) *key = $(in_cache("keys", tile_place));
 $(i)$(cache_type.storage) *value = $(in_cache("values", place .. " * " .. macro("VALUE_PITCH")));
 //$ if not plain then
 $(i)float all[$(macro("VALUE_PITCH"))];
@@ -237,7 +284,7 @@ $(i)$(in_scales("key_scales")) = $(helper)_round_head(all, rounded);
 //$ elseif not plain then
 $(i)$(helper)_round_head(all, rounded);
 //$ end
-$(i)for (size_t i = 0; i < $(shape.width); ++i)
+$(i)for (size_t i = 0; $(turns and "token >= turned && " or "")i < $(shape.width); ++i)
 $(i)    key[i * $(macro("TILE_POSITIONS"))] = $(not plain and "rounded[i]" or shape.rope and "all[i]" or element("token_k", "i"));
 //$ over_row(i, shape.width, tostring(shape.width), plain and "value" or "all", "", function(load) return copied(load("token_v", from)) end)
 //$ if cache_type.scaled then
@@ -370,45 +417,13 @@ $(i)}
     }
 }
 //$ local widths = shape.norm and shape.norm_widths[1] ~= shape.norm_widths[2]
-//$ if shape.norm and float_sums then
+//$ if shape.norm then
+//$ if float_sums then
 $(include("templates/math/sum.c"))
-$(include("templates/math/norm_in_floats.c", { name = "norm", layernorm = shape.norm.kind == "layernorm", more = (widths and "size_t width, " or "") .. "size_t tokens", rows = "tokens", width = widths and "width" or tostring(shape.d) }))
-//$ elseif shape.norm and lanes > 1 then
+//$ elseif lanes > 1 then
 $(include("templates/math/total.c"))
-$(include("templates/math/norm_in_lanes.c", { name = "norm", layernorm = shape.norm.kind == "layernorm", more = (widths and "size_t width, " or "") .. "size_t tokens", rows = "tokens", width = widths and "width" or shape.d }))
-//$ elseif shape.norm then
-//$ local layernorm = shape.norm.kind == "layernorm"
-//$ local width = widths and "width" or shape.d
-//$ local mean_of = widths and "/= (double) width" or "*= " .. one_over_d
-//$ local share = widths and "/ (double) width" or "* " .. one_over_d
-
-/* $(layernorm and "(x - mean) / sqrt(variance + eps) gain + offset" or "x / sqrt(mean square + eps) gain"), row by row; y may be x. */
-static void $(helper)_norm(const float *x, size_t x_step, const float *restrict gain, $(layernorm and "const float *restrict offset, " or "")float *y, size_t y_step, $(widths and "size_t width, " or "")size_t tokens)
-{
-    for (size_t token = 0; token < tokens; ++token, x += x_step, y += y_step) {
-        float factor[$(lanes)];
-        double square = 0.0;
-//$ if layernorm then
-        double mean = 0.0;
-        for (size_t i = 0; i < $(width); ++i)
-            mean += (double) x[i];
-        mean $(mean_of);
-        for (size_t i = 0; i < $(width); ++i)
-            square += ((double) x[i] - mean) * ((double) x[i] - mean);
-//$ else
-        for (size_t i = 0; i < $(width); ++i)
-            square += (double) x[i] * (double) x[i];
 //$ end
-        const float variance = (float) (square $(share)) + $(eps);
-        $(isa.store_unaligned("factor", 0, isa.reciprocal_root(isa.broadcast("variance"))));
-        for (size_t i = 0; i < $(width); ++i)
-//$ if layernorm then
-            y[i] = (float) ((double) x[i] - mean) * factor[0] * gain[i] + offset[i];
-//$ else
-            y[i] = x[i] * factor[0] * gain[i];
-//$ end
-    }
-}
+$(include("templates/math/norm.c", { name = "norm", layernorm = shape.norm.kind == "layernorm", more = (widths and "size_t width, " or "") .. "size_t tokens", rows = "tokens", width = widths and "width" or shape.d, eps = eps }))
 //$ end
 //$ local function step_of(name) 
 //$     if name == "in" then return shape.delivered and "in_step" or d_in end
@@ -534,7 +549,11 @@ $(i)$(helper)_activate($(step.gate and step.gate .. ", " or "")$(step.to), count
 //$     elseif step.op == "add" then
 //$ over_rows(i, shape.d, macro("D"), step.to, "token * " .. step_of(step.to), function(load) return isa.add(load(step.a, "token * " .. step_of(step.a)), load(step.b, "token * " .. step_of(step.b))) end)
 //$     elseif step.op == "output" then
-//$ over_rows(i, shape.d, macro("D"), "y", "(at + token) * " .. macro("D"), function(load) return copied(load(step.from, "token * " .. step_of(step.from))) end)
+//$ local function output(load)
+//$     if step.from then return copied(load(step.from, "token * " .. step_of(step.from))) end
+//$     return isa.add(load(step.a, "token * " .. step_of(step.a)), load(step.b, "token * " .. step_of(step.b)))
+//$ end
+//$ over_rows(i, shape.d, macro("D"), "y", "(at + token) * " .. macro("D"), output)
 //$     end
 //$ end
 
@@ -554,6 +573,13 @@ $(i)$(helper)_activate($(step.gate and step.gate .. ", " or "")$(step.to), count
     $(item.storage) *$(item.name) = $(item.storage == "float" and at or "(" .. item.storage .. " *) (void *) (" .. at .. ")");
 //$ end
 //$ end
+//$ end
+//$ -- What is kept of all tokens of a call, from the chunk's first one on, if `used` has it.
+//$ local of_call = v.buffers.of_call
+//$ local function declare_of_call(i, used)
+//$     if of_call and (not used or used[of_call.name]) then
+$(i)float *$(of_call.name) = (float *) scratch + $(macro("OF_CALL_AT")) + at * $(macro(of_call.name:upper() .. "_PITCH"));
+//$     end
 //$ end
 //$ -- The parts of the cache of a layer, from `base` on.
 //$ local function parts_of_cache(i, base)
@@ -599,6 +625,7 @@ static void $(helper)_$(phase.word)($(list_of(takes)))
 //$ else
     const size_t count = end - at;
 //$ end
+//$ declare_of_call(i, needs.buffers)
 //$ if needs.x then
 $(i)const float *in = x + at * $(d_in);
 //$ end
@@ -736,11 +763,13 @@ $(i)    const size_t count = tokens - at < $(macro("CHUNK")) ? tokens - at : $(m
 //$ parts_of_cache(i, own_cache and "layer_cache" or "cache")
 //$ open_chunk(i)
 $(i)    const float *in = x + at * $(d_in);
+//$ declare_of_call(i .. "    ")
 
 //$ steps(before, i .. "    ")
 //$ if not shape.causal then
 $(i)}
 //$ open_chunk(i)
+//$ declare_of_call(i .. "    ")
 //$ if reads_input then
 $(i)    const float *in = x + at * $(d_in);
 //$ end

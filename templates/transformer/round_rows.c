@@ -1,7 +1,10 @@
-//$ takes helper, rounded, rounded_rows, rounding
+//$ takes isa, lanes, helper, rounded, rounded_rows, rounding
+//$ if rounded.integers then
 $(include("templates/lookup/few/round_inputs.c", rounding))
+//$ end
 //$ for _, inputs in ipairs(rounded_rows) do
 //$ local words = (inputs + rounded.rows - 1) // rounded.rows
+//$ if rounded.integers then
 
 /* The $(inputs) inputs of each token as a product takes them, rows of words `step` apart: $(words) words of four inputs, what its sums start from, and
    the unit of the inputs, a float. */
@@ -14,4 +17,29 @@ static void $(helper)_rounded_$(inputs)(const float *restrict x, size_t x_step, 
         *(float *) (void *) (words + $(words + 1)) = unit;
     }
 }
+//$ else
+//$ local step, rest = 2 * lanes, inputs % (2 * lanes)
+//$ -- What is left of `n` floats from `at` on, a vector of them.
+//$ local function some(at, n)
+//$     if n <= 0 then return isa.zero() end
+//$     return n >= lanes and isa.load_unaligned("x", at) or isa.load_partial("x", at, n)
+//$ end
+//$ local function round(i, at, n)
+$(i)$(isa.store_bf16("words", at == "i" and "i / 2" or at // 2, some(at, n), some(sum(at, lanes), n - lanes)));
+//$ end
+
+/* The $(inputs) inputs of each token as a product takes them, rows of words `step` apart: $(words) words of two inputs in bf16. */
+static void $(helper)_rounded_$(inputs)(const float *restrict x, size_t x_step, uint32_t *words, size_t step, size_t tokens)
+{
+    for (size_t token = 0; token < tokens; ++token, x += x_step, words += step) {
+//$ if inputs >= step then
+        for (size_t i = 0; i < $(inputs - rest); i += $(step))
+//$ round("            ", "i", step)
+//$ end
+//$ if rest > 0 then
+//$ round("        ", inputs - rest, rest)
+//$ end
+    }
+}
+//$ end
 //$ end

@@ -26,40 +26,8 @@ $(include("templates/math/sum.c"))
 $(include("templates/math/total.c"))
 //$ end
 //$ for _, kind in ipairs { "layernorm", "rmsnorm" } do
-//$ if kinds[kind] and not float_sums and lanes > 1 then
-$(include("templates/math/norm_in_lanes.c", { name = kind, layernorm = kind == "layernorm", more = "size_t rows, size_t d, float eps", rows = "rows", width = "d", eps = "eps" }))
-//$ elseif kinds[kind] and float_sums then
-$(include("templates/math/norm_in_floats.c", { name = kind, layernorm = kind == "layernorm", more = "size_t rows, size_t d, float eps", rows = "rows", width = "d", eps = "eps" }))
-//$ elseif kinds[kind] then
-//$ local layernorm = kind == "layernorm"
-
-/* $(layernorm and "(x - mean) / sqrt(variance + eps) gain + offset" or "x / sqrt(mean square + eps) gain"), row by row of x[rows][d]; y may be x. */
-static void $(helper)_$(kind)(const float *x, size_t x_step, const float *restrict gain, $(layernorm and "const float *restrict offset, " or "")float *y, size_t y_step, size_t rows, size_t d, float eps)
-{
-    for (size_t row = 0; row < rows; ++row, x += x_step, y += y_step) {
-        float factor[$(lanes)];
-        double square = 0.0;
-//$ if layernorm then
-        double mean = 0.0;
-        for (size_t i = 0; i < d; ++i)
-            mean += (double) x[i];
-        mean /= (double) d;
-        for (size_t i = 0; i < d; ++i)
-            square += ((double) x[i] - mean) * ((double) x[i] - mean);
-//$ else
-        for (size_t i = 0; i < d; ++i)
-            square += (double) x[i] * (double) x[i];
-//$ end
-        const float variance = (float) (square / (double) d) + eps;
-        $(isa.store_unaligned("factor", 0, isa.reciprocal_root(isa.broadcast("variance"))));
-        for (size_t i = 0; i < d; ++i)
-//$ if layernorm then
-            y[i] = (float) ((double) x[i] - mean) * factor[0] * gain[i] + offset[i];
-//$ else
-            y[i] = x[i] * factor[0] * gain[i];
-//$ end
-    }
-}
+//$ if kinds[kind] then
+$(include("templates/math/norm.c", { name = kind, layernorm = kind == "layernorm", more = "size_t rows, size_t d, float eps", rows = "rows", width = "d", eps = "eps" }))
 //$ end
 //$ end
 //$ -- A call of the norm `norm`, whose gains are weights->name.
@@ -105,7 +73,7 @@ static void $(helper)_embed(const $(names.weights) *weights, const int32_t *ids,
 //$ local at = "i * " .. panel
 //$ if rounded then
 //$     at = "i / " .. rounded.rows .. " * " .. panel * rounded.rows .. " + i % " .. rounded.rows
-        const uint8_t *row = (const uint8_t *) (weights->embedding + id / $(panel) * $(embedding.table.panel_step) + id % $(panel));
+        const $(rounded.integers and "uint8_t" or type.storage) *row = (const $(rounded.integers and "uint8_t" or type.storage) *) (weights->embedding + id / $(panel) * $(embedding.table.panel_step) + id % $(panel));
 //$ else
         const $(type.storage) *row = weights->embedding + id / $(panel) * $(embedding.width * panel) + id % $(panel);
 //$ end

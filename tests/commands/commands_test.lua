@@ -44,6 +44,7 @@ local commands = {
     "bench",
     "fuse",
     "import",
+    "quantise",
     "tuned list",
     "tuned show",
     "tuned merge",
@@ -160,6 +161,19 @@ function test.defaults_are_for_a_machine()
     local out = folder .. "/for_zen4"
     works { "emit", "gen/models/tiny.lua", "--for", "zen4", "--isa", "avx512", "-o", out }
     works { "check", out }
+    -- So are those of LookupFFNs in blocks, and in packages for other languages.
+    local plain = out .. "_plain"
+    for _, name in ipairs { "lookup_skipless", "roberta_small_whole" } do
+        local model, made = "gen/models/" .. name .. ".lua", out .. name
+        works { "emit", model, "--for", "zen4", "--isa", "avx512", "-o", made }
+        works { "emit", model, "--isa", "avx512", "-o", plain .. name }
+        works { "check", made }
+        check.equal(json.decode(host.read(made .. "/MANIFEST.json")).options["for"], "zen4")
+        local file = name .. "/" .. name .. "__avx512.c"
+        check.equal(host.read(out .. file) == host.read(plain .. file), false)
+    end
+    works { "emit", small, "--for", "zen4", "--tables", "i8", "--isa", "avx512", "--python", out .. "_python" }
+    check.matches(host.read(out .. "_python/MANIFEST.json"), '"gather.columns": 32')
     for _, row in ipairs {
         { { "plan", small, "--for", "z80" }, '--for: "z80": must be one of generic, skylake-x' },
         { { "plan", small, "--for", "zen4", "--tuned", "t.lua" }, "--for: zen4: cannot be given beside --tuned" },
@@ -550,9 +564,22 @@ function test.doctor_says_what_is_there_and_what_is_missing()
     local text = works({ "doctor" }, { env = { PATH = bin .. ":" .. bin } })
     check.matches(text, "\ngcc +is missing: ")
     check.matches(text, "\n  apt install gcc clang ")
-    for _, name in ipairs { "CPU", "instruction sets", "L2 cache", "pages of 2 MiB", "lookupc%-measure" } do
+    for _, name in ipairs { "CPU", "instruction sets", "L2 cache", "pages of 2 MiB", "lookupc%-measure", "OpenBLAS" } do
         check.matches(text, "\n" .. name .. " +%S")
     end
+    -- The compiler says which libraries it finds: one that finds OpenBLAS alone.
+    local answer = '#!/bin/sh\ncase $1 in *openblas*) echo /lib/openblas ;; *) echo "${1#*=}" ;; esac\n'
+    assert(host.write_file(bin .. "/gcc", answer))
+    assert(process.run { "chmod", "+x", bin .. "/gcc" })
+    text = works({ "doctor" }, { env = { PATH = bin .. ":/usr/bin:/bin" } })
+    check.matches(text, "\nOpenBLAS +is there\n")
+    check.matches(text, "\nMPI +is missing: builds lookupc%-mpi.so\n")
+    check.matches(text, "\n  apt install [^\n]*libdnnl%-dev libbenchmark%-dev libsentencepiece%-dev libopenmpi%-dev ")
+    -- A program alone, without its parts.
+    assert(process.run { "cp", check.lookupc, bin .. "/lookupc" })
+    local alone = assert(process.run({ bin .. "/lookupc", "doctor" }, { timeout = 60 })).output
+    check.matches(alone, "\nlookupc%-mpi.so +is missing: train needs it on several machines\n")
+    check.matches(alone, "\n  cmake [^\n]* %-DLOOKUPC_BENCH=ON %-DLOOKUPC_TRAIN=ON %-DLOOKUPC_MPI=ON && cmake ")
 end
 
 -- What run compiled is kept in the user's cache under everything it depends on.
@@ -643,6 +670,38 @@ save(sys.argv[2], tensors)
         )
         if packed(changed) == plain then error(name .. " changes nothing") end
     end
+end
+
+-- Rows in units of their largest magnitude / 127, by NumPy; what is rounded already stays as it is.
+function test.quantise_rounds_rows()
+    local small, again = folder .. "/small.safetensors", folder .. "/again.safetensors"
+    check.matches(works { "quantise", weights, "-o", small }, "^wrote .*, relative error 0%.00%d+\n$")
+    check.equal(
+        program.python(
+            [=[
+given, rounded = load(sys.argv[1]), load(sys.argv[2])
+for name, (dtype, values) in given.items():
+    found, own = rounded[name]
+    if values.ndim < 2:
+        assert found == "F32" and (own == values).all(), name
+        continue
+    scale = np.abs(values).max(-1).astype(np.float64) / 127
+    kept, scales = rounded[name + "_scale"]
+    assert found == "I8" and kept == "F32" and (scales == scale.astype(np.float32)).all(), name
+    assert (own == np.rint(values.astype(np.float64) / scales[..., None].astype(np.float64))).all(), name
+print(len(given), len(rounded))
+]=],
+            weights,
+            small
+        ),
+        "6 8\n"
+    )
+    works { "quantise", small, "-o", again }
+    check.equal(host.read(again) == host.read(small), true)
+    check.equal(packed(small, "--tables", "i8") == plain, false)
+    works { "verify", odd, "--weights", small, "--tables", "i8", "--isa", "scalar" }
+    refuses(1, "-o: " .. small .. ": is the input", { "quantise", small, "-o", small })
+    refuses(1, folder .. "/absent: No such file", { "quantise", folder .. "/absent", "-o", again })
 end
 
 function test.prefix()
@@ -835,7 +894,7 @@ end
 function test.instruction_sets_agree()
     local x, outputs = folder .. "/x.npy", {}
     program.python("np.save(sys.argv[1], np.random.default_rng(6).standard_normal((41, 27)).astype('<f4'))", x)
-    for i, isa in ipairs(require("harness.base.cpu").describe().isa) do
+    for i, isa in ipairs(sets.here()) do
         outputs[i] = folder .. "/y_" .. isa .. ".npy"
         check.matches(run(x, outputs[i], "--isa", isa), ", " .. isa .. "\n$")
     end

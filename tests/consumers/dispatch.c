@@ -1,10 +1,11 @@
 /* Which instruction set tiny_bind chooses on CPUs and operating systems of every kind, through a made-up <cpuid.h>.
-   TINY.bin on the command line; compiled with -DBUNDLE=1 for a bundle of scalar, avx2 and avx512, -DBUNDLE=2 for avx2 and avx512. */
+   TINY.bin on the command line; compiled with -DBUNDLE=1 for a bundle of scalar, avx2 and avx512, -DBUNDLE=2 for avx2, avx512 and
+   avx512_bf16. */
 #include "tiny.h"
 
 #include <stdio.h>
 
-unsigned fake_leaves, fake_leaf1_ecx, fake_leaf7_ebx, fake_xcr0, fake_xgetbv_calls;
+unsigned fake_leaves, fake_leaf1_ecx, fake_leaf7_ebx, fake_last_subleaf, fake_leaf7_1_eax, fake_xcr0, fake_xgetbv_calls;
 
 enum {
     FMA = 1 << 12,
@@ -13,7 +14,8 @@ enum {
     AVX2 = 1 << 5,
     F = 1 << 16,
     DQ = 1 << 17,
-    BW = 1 << 30, /* leaf 7, EBX */
+    BW = 1 << 30,  /* leaf 7, EBX */
+    BF16 = 1 << 5, /* its subleaf 1, EAX */
     SSE_STATE = 2,
     YMM_STATE = 4,
     ZMM_STATE = 0xe0 /* XCR0 */
@@ -23,7 +25,7 @@ static const unsigned VL = 1u << 31;
 static const unsigned char *blob;
 static int failures;
 
-/* `expected`: 0 scalar, 1 avx2, 2 avx512. */
+/* `expected`: 0 scalar, 1 avx2, 2 avx512, 3 avx512_bf16. */
 static void expect(const char *what, unsigned leaves, unsigned leaf1, unsigned leaf7, unsigned state, int expected)
 {
     fake_leaves = leaves, fake_leaf1_ecx = leaf1, fake_leaf7_ebx = leaf7, fake_xcr0 = state, fake_xgetbv_calls = 0;
@@ -49,6 +51,7 @@ int main(int count, char **arguments)
         return 1;
     blob = bytes;
 
+    fake_last_subleaf = 1;
     const unsigned leaf1 = FMA | OSXSAVE | AVX, avx512 = AVX2 | F | DQ | BW | VL;
     const unsigned ymm = SSE_STATE | YMM_STATE, zmm = ymm | ZMM_STATE;
     expect("everything", 13, leaf1, avx512, zmm, 2);
@@ -65,5 +68,11 @@ int main(int count, char **arguments)
     expect("no XSAVE", 13, leaf1 & ~(unsigned)OSXSAVE, avx512, zmm, 0);
     expect("no leaf 7", 6, leaf1, avx512, zmm, 0);
     expect("no leaf 1", 0, leaf1, avx512, zmm, 0);
+
+    fake_leaf7_1_eax = BF16;
+    expect("AVX-512 with BF16", 13, leaf1, avx512, zmm, BUNDLE == 2 ? 3 : 2);
+    expect("BF16, the system saves YMM only", 13, leaf1, avx512, ymm, 1);
+    fake_last_subleaf = 0;
+    expect("BF16 in a subleaf that is not there", 13, leaf1, avx512, zmm, 2);
     return failures > 0;
 }

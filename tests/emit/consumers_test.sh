@@ -323,7 +323,7 @@ for isa in "${sets[@]}"; do
 done
 ok "a bundle of one instruction set is bound statically"
 
-bundle vector gen/models/tiny.lua --isa avx2,avx512
+bundle vector gen/models/tiny.lua --isa avx2,avx512,avx512_bf16
 compile vector vector.gcc gcc -std=c99 -O2 "${warnings[@]}"
 number=1
 for name in tiny vector; do

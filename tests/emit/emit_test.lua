@@ -650,6 +650,14 @@ function test.emission_into_the_folder_of_another_model_is_refused()
     check.equal(contents(folder), before)
 end
 
+-- Sections of one file that define a structure without a tag each are told apart by its name alone.
+function test.one_file_keeps_the_keywords_of_C()
+    local p = plan.build(model.load(tiny_model), isa.select "avx_vnni,avx512", nil, "i8")
+    for _, file in ipairs(emit.files(p, { single_file = true })) do
+        check.equal(file.text:match "%f[%w_]struct__[%w_]*", nil)
+    end
+end
+
 -- One folder for x86 and AArch64: a file has kernels on its own architecture only. Bundles for x86 stop elsewhere.
 function test.a_bundle_for_two_architectures_leaves_out_what_is_for_the_other()
     local function files_of(sets)

@@ -83,12 +83,15 @@ function fuzz.text(m)
     local function write(value)
         if type(value) == "table" then
             local names, list = {}, {}
+            for i, item in ipairs(value) do
+                list[i] = write(item)
+            end
             for key in pairs(value) do
-                names[#names + 1] = key
+                if not list[key] then names[#names + 1] = key end
             end
             table.sort(names)
-            for i, key in ipairs(names) do
-                list[i] = key .. " = " .. write(value[key])
+            for _, key in ipairs(names) do
+                list[#list + 1] = key .. " = " .. write(value[key])
             end
             return "{ " .. table.concat(list, ", ") .. " }"
         end

@@ -94,9 +94,12 @@ function transformers.types(random, sets)
         type = dtype.names[random(1, #dtype.names)],
         cache = dtype.cache_names[random(1, #dtype.cache_names)],
     }
-    local rounds = dtype.get(options.type).products and random(0, 1) == 1
+    local products = dtype.get(options.type).products
+    local rounds = products and random(0, 1) == 1
     for _, set in ipairs(sets) do
-        rounds = rounds and words.missing(set, "quads") == nil
+        for _, tier in ipairs(products and products.tiers or {}) do
+            rounds = rounds and words.missing(set, tier) == nil
+        end
     end
     options.activations = rounds and options.type or nil
     return options
@@ -110,7 +113,7 @@ function transformers.plan(index, sets)
     options.schedule = {}
     if m.attention.shaped then options.cache = "f32" end
     if not m.attention.causal and random(0, 1) == 0 then options.sequences = { positions = random(1, 400) } end
-    local shape, types = plan.build(m, sets, options).shape, family.isa_types(options)
+    local shape, types = plan.build(m, sets, options).shape, family.isa_types(options, m)
     for _, set in ipairs(sets) do
         options.schedule[set.name] = transformers.schedule(random, shape, isa.with_types(set, types))
     end

@@ -66,7 +66,7 @@ function whole_models.plan(index, sets)
         options.schedule = {}
         local planned, p = pcall(plan.build, good and m, sets, options)
         if good and planned then
-            local types = family.isa_types(options)
+            local types = family.isa_types(options, m)
             for _, set in ipairs(sets) do
                 options.schedule[set.name] = transformers.schedule(random, p.shape, isa.with_types(set, types))
             end

@@ -44,7 +44,7 @@ complete_line() {
 [[ $(complete_line pl) == plan ]] || fail "completion of a command"
 [[ $(complete_line tuned m) == merge ]] || fail "completion of a second word"
 [[ $(complete_line emit tiny.lua --is) == --isa ]] || fail "completion of an option"
-[[ $(complete_line emit --isa av) == "avx2 avx512" ]] || fail "completion of a value"
+[[ $(complete_line emit --isa av) == avx2\ *avx512* ]] || fail "completion of a value"
 [[ $(complete_line completion f) == fish ]] || fail "completion of an argument"
 man -l "$prefix/share/man/man1/lookupc-emit.1" 2>"$work/log" | grep -q -- '--fixed-names' || ! type -P man >"$work/log" || fail "man page of emit"
 ok "bash completes commands, options and values"
@@ -125,18 +125,20 @@ fi
 quietly cmake -G Ninja -S "$here" -B "$here/b" -DCMAKE_PREFIX_PATH="$prefix"
 rebuilds "everything" "main tiny ${kernels}tiny_linked " ninja -C "$here/b"
 prints "$here/b" tiny
+if full; then
+    TINY_ISA=scalar prints "$here/b" tiny
+    ! TINY_ISA=mmx "$here/b/consumer" >"$work/log" || fail "TINY_ISA=mmx is taken"
+fi
 changes "$here/b" "$kernels" "tiny_linked " ninja -C "$here/b"
 lines=$(sed '1,/^$/d' tests/consumers/cmake/CMakeLists.txt | wc -l)
 ((lines <= 3)) || fail "the CMake consumer takes $lines lines"
 ok "CMake with the installed package, Ninja: three lines, the right numbers, no needless step"
 
 if full; then
-    TINY_ISA=scalar prints "$here/b" other
-    ! TINY_ISA=mmx "$here/b/consumer" >"$work/log" || fail "TINY_ISA=mmx is taken"
     consumer cmake
-    sed -i 's/EMBED/EMBED ISA scalar avx2 neon sve i8mm/' "$here/CMakeLists.txt"
+    sed -i 's/EMBED/EMBED ISA scalar avx2 neon dotprod sve i8mm/' "$here/CMakeLists.txt"
     quietly cmake -G Ninja -S "$here" -B "$here/b" -DCMAKE_PREFIX_PATH="$prefix"
-    rebuilds "everything for two architectures" "main tiny tiny__avx2 tiny__i8mm tiny__neon tiny__scalar tiny__sve tiny_linked " ninja -C "$here/b"
+    rebuilds "everything for two architectures" "main tiny tiny__avx2 tiny__dotprod tiny__i8mm tiny__neon tiny__scalar tiny__sve tiny_linked " ninja -C "$here/b"
     prints "$here/b" tiny
     ok "TINY_ISA in the environment, and a bundle for x86 and AArch64"
 fi
@@ -152,7 +154,56 @@ quietly cmake -S "$here" -B "$here/b"
 grep -q 'name = "tiny": must be "tony"' "$work/log" || fail "nothing is said of a model of another name"
 ok "wrong arguments and another name of the model stop in one line"
 
+# What other projects may be like, in one: an old CMake's policies, C++ alone, one program with strict warnings, spaces in paths, a model in a folder with a file that
+# it includes, two targets of one model, unity builds.
+here="$work/a project"
+mkdir -p "$here/models/shared"
+sed 's/static _Alignas(TINY_ALIGN)/alignas(TINY_ALIGN) static/; s/(double)y\[i\]/double(y[i])/' tests/consumers/cmake/main.c >"$here/main.cc"
+sed 's/^return/local shared = include "shared\/width.lua"\nreturn/; s/d = 64/d = shared.d/' gen/models/tiny.lua >"$here/models/tiny.lua"
+echo 'return { d = 64 }' >"$here/models/shared/width.lua"
+cp "$work/tiny.safetensors" "$here/models"
+ln -s "$prefix" "$work/the prefix"
+cat >"$here/CMakeLists.txt" <<'END'
+cmake_minimum_required(VERSION 3.2)
+project(consumer CXX)
+find_package(lookupc REQUIRED)
+set(CMAKE_C_FLAGS "-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wundef -Wmissing-prototypes -Wredundant-decls -Werror")
+set(CMAKE_CXX_FLAGS "-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wundef -Wold-style-cast -Werror")
+foreach(tables f32 i8)
+    lookupc_add_library(tiny_${tables} MODEL models/tiny.lua WEIGHTS models/tiny.safetensors EMBED ISA scalar TABLES ${tables} ${KIND})
+    add_executable(consumer_${tables} main.cc)
+    target_link_libraries(consumer_${tables} PRIVATE tiny_${tables})
+    set_target_properties(consumer_${tables} PROPERTIES OUTPUT_NAME consumer RUNTIME_OUTPUT_DIRECTORY ${tables})
+endforeach()
+END
+# other_project FOLDER OPTIONS...: builds it in that folder.
+other_project() {
+    (cd "$here" && quietly cmake -S . -B "$@" -DCMAKE_PREFIX_PATH="$work/the prefix")
+    quietly cmake --build "$here/$1" --parallel 2
+}
+other_project "out of tree" -G Ninja -DCMAKE_UNITY_BUILD=ON
+prints "$here/out of tree/f32" tiny
+prints "$here/out of tree/i8" tiny 1e-2
+rebuilds "nothing" "" ninja -C "$here/out of tree"
+touch "$here/models/shared/width.lua"
+rebuilds "an included file without a change" "" ninja -C "$here/out of tree"
+touch -d 1999-01-01 "$here/models/shared/width.lua"
+echo 'return { d = 65 }' >"$here/models/shared/width.lua"
+! ninja -C "$here/out of tree" >"$work/log" 2>&1 || fail "a change of an included file is not seen"
+ok "a project of C++ alone with spaces in paths, an included file, two targets of one model, unity builds"
+
 full || exit 0
+
+echo 'return { d = 64 }' >"$here/models/shared/width.lua"
+(cd "$here" && find . -path './out*' -prune -o -type f -print | sort) >"$work/before"
+other_project "../make" -G 'Unix Makefiles' -DKIND=SHARED -DCMAKE_BUILD_TYPE=Release -DCMAKE_INTERPROCEDURAL_OPTIMIZATION=ON -DCMAKE_POLICY_DEFAULT_CMP0069=NEW
+prints "$work/make/f32" tiny
+other_project "../configs" -G 'Ninja Multi-Config'
+prints "$work/configs/i8/Debug" tiny 1e-2
+quietly cmake --build "$work/configs" --config Release
+prints "$work/configs/f32/Release" tiny
+(cd "$here" && find . -path './out*' -prune -o -type f -print | sort) | cmp "$work/before" - || fail "a build beside the sources writes into their folder"
+ok "the same: parallel make with link-time optimisation, several configurations"
 
 consumer make
 rebuilds "everything" "main tiny ${kernels}tiny_linked " make -C "$here"
@@ -276,6 +327,13 @@ quietly cmake -G Ninja -S "$here" -B "$here/b"
 quietly ninja -C "$here/b"
 cp "$here/tiny.bin" "$here/b"
 prints "$here/b" tiny
+grep -q -- '-O2 .*tiny__scalar' "$here/b/build.ninja" || grep -q 'FLAGS = .*-O2' "$here/b/build.ninja" || fail "a build of no type does not optimise kernels"
+sed -i 's/project(c C)/project(c CXX)/; s/main\.c)/main.cc)/' "$here/CMakeLists.txt"
+sed 's/static _Alignas(\([A-Z_]*\))/alignas(\1) static/' "$here/main.c" >"$here/main.cc"
+quietly cmake -G Ninja -S "$here" -B "$here/cxx" -DCMAKE_UNITY_BUILD=ON
+quietly ninja -C "$here/cxx"
+cp "$here/tiny.bin" "$here/cxx"
+prints "$here/cxx" tiny
 # shellcheck disable=SC2016
 printf 'CFLAGS = -O2\nconsumer:\ninclude tiny/tiny.mk\nmain.o: CFLAGS += -I${tiny_folder}\nconsumer: main.o ${tiny_objects}\n\t${CC} $^ -o $@\n' >"$here/Makefile"
 quietly make -C "$here"

@@ -84,6 +84,13 @@ local domains = {
         edges = { 0, 0xffffffff, 0x80000000, 0x7fff8001 },
         make = function() return random(0x10000) | random(0x10000) << 16 end,
     },
+    ["bf16 words"] = {
+        edges = { 0, 0x80008000, 0x3f803f80, 0x3f80bf80, 0x7f803f80, 0x3f807fc0 }, -- zeros, ones, infinity, NaN
+        make = function()
+            local function half() return bits_of(uniform(-4, 4) * 2.0 ^ (random(20) - 10)) >> 16 end
+            return half() | half() << 16
+        end,
+    },
 }
 
 local function inputs(domain)
@@ -99,7 +106,7 @@ local function inputs(domain)
 end
 
 -- C types of the elements of domains that are none of floats.
-local elements = { words = "uint32_t" }
+local elements = { words = "uint32_t", ["bf16 words"] = "uint32_t" }
 for _, name in ipairs(dtype.loaded_names) do
     elements[name] = dtype.get(name).storage
 end
@@ -500,6 +507,29 @@ function special.store_i16(p, set)
     p:add "    }"
 end
 
+function special.dot_bf16(p, set)
+    local sum, a, b = p:input("any", 1), p:input("bf16 words", 1), p:input("bf16 words", 2)
+    local value = set.dot_bf16(set.load_unaligned(sum, "at"), set.load_words(a, "at"), set.load_words(b, "at"))
+    p:vectors(set.store_unaligned("got", "at", value))
+    p:lanes(string.format('expect_dot("dot_bf16", i, (%s)[i], %s[i], %s[i], got[i])', sum, a, b))
+end
+
+function special.store_bf16(p, set)
+    local from, n = p:input("any", 1), set.lanes
+    p:add("    for (size_t at = 0; at < COUNT; at += %d)", 2 * n)
+    p:add(
+        "        %s;",
+        set.store_bf16("got_words", "at / 2", set.load_unaligned(from, "at"), set.load_unaligned(from, "at + " .. n))
+    )
+    p:add "    for (unsigned i = 0; i < COUNT; ++i) {"
+    p:add "        const uint32_t found = got_words[i / 2] >> 16 * (i % 2) & 0xffffu;"
+    p:add("        if ((%s)[i] != (%s)[i])", from, from)
+    p:add '            expect_bits("store_bf16 of NaN", i, 1, (found & 0x7fffu) > 0x7f80u);'
+    p:add "        else"
+    p:add('            expect_bits("store_bf16", i, $to_bf16((%s)[i]), found);', from)
+    p:add "    }"
+end
+
 function special.store_quads(p, set)
     local from, n, vectors = p:input("byte", 1), set.lanes, {}
     for part = 0, 3 do
@@ -783,9 +813,30 @@ local function emulators(set, target)
     return list
 end
 
+-- Headers that stand in for instructions that neither this CPU nor an emulator has, where the CPU runs the instruction
+-- set `on`: `flag` is left out.
+local stand_ins = {
+    avx_vnni = { on = "avx2", flag = "-mavxvnni", header = "tests/isa/stand_ins/avx_vnni.h" },
+}
+
+-- The compiler flags of `set` with those that include its header; nil: it has none, or the CPU does not run that.
+local function flags_of_stand_in(set)
+    local stand_in = stand_ins[set.name]
+    if not stand_in or not isa.runs(isa.get(stand_in.on), cpu.describe()) then return nil end
+    local flags = { "-include", stand_in.header }
+    for _, flag in ipairs(set.flags) do
+        if flag ~= stand_in.flag then flags[#flags + 1] = flag end
+    end
+    return flags
+end
+
 local function run(set, without)
-    local target, folder = targets.get(set.target or "generic"), process.temporary_directory()
+    local target, folder, flags = targets.get(set.target or "generic"), process.temporary_directory(), set.flags
     local list, why = emulators(set, target)
+    if not list and flags_of_stand_in(set) then
+        list, flags = { {} }, flags_of_stand_in(set)
+        host.print(set.name .. ": " .. why .. ": with " .. stand_ins[set.name].header)
+    end
     if not list then
         host.print("skipped: " .. set.name .. ": " .. why)
         return
@@ -800,7 +851,7 @@ local function run(set, without)
             compile.joined(
                 { target.compiler, "-std=gnu11", "-O1", "-ffp-contract=off", "-ffreestanding", "-I.", "-w" },
                 target.flags,
-                set.flags,
+                flags,
                 wasm and { "-nostdlib", "-Wl,--no-entry", "-Wl,--export=run", "-Wl,--allow-undefined", source }
                     or compile.joined(target.link, { "-nostdlib" }, script, start, { source }),
                 { "-o", program }
@@ -824,7 +875,7 @@ for _, name in ipairs(isa.all) do
         local set, without = bare, {}
         for _, type in ipairs(types) do
             local typed = isa.with_types(set, { type })
-            if typed == set or bare.emulator or isa.runs(typed, facts) then
+            if typed == set or bare.emulator or isa.runs(typed, facts) or flags_of_stand_in(typed) then
                 set = typed
             else
                 without[type.name] = true
@@ -857,6 +908,25 @@ function test.every_word_is_in_the_contract()
     end
 end
 
+-- Instruction sets that are for some types come with these types, unless others are asked for by name.
+function test.a_bundle_has_what_its_types_call_for()
+    local function selected(...)
+        local names = {}
+        for i, set in ipairs(isa.select(...)) do
+            names[i] = set.name
+        end
+        return table.concat(names, ",")
+    end
+    local pairs_of_bf16 = { { name = dtype.get("bf16").products.needs } }
+    check.equal(selected(nil), "scalar,avx2,avx512")
+    check.equal(selected(nil, { dtype.get "bf16" }), "scalar,avx2,avx512")
+    check.equal(selected(nil, { dtype.get "i8" }), "scalar,avx2,avx_vnni,avx512")
+    check.equal(selected(nil, pairs_of_bf16), "scalar,avx2,avx512,avx512_bf16")
+    check.equal(selected(nil, pairs_of_bf16, { "sse4" }), "sse4,avx512_bf16")
+    check.equal(selected("avx2", pairs_of_bf16), "avx2")
+    check.equal(selected "avx512_bf16", "avx512_bf16")
+end
+
 -- An instruction set that lacks a word is told before anything is rendered.
 function test.a_missing_word_is_one_line()
     for _, name in ipairs(isa.all) do
@@ -878,6 +948,9 @@ function test.helpers_have_one_text_each()
     check.equal(select(2, text:gsub("typedef union", "")), 1)
     check.equal(text:find "typedef" < text:find "static", true)
     check.equal(helpers.lines({ "no call" }, { scalar }), {})
+    -- Those that instruction sets share, too.
+    local shared = table.concat(helpers.lines({ "$neon_load_i8(x)" }, isa.select "neon,dotprod,i8mm"), "\n")
+    check.equal(select(2, shared:gsub("static inline float32x4_t %$neon_load_i8", "")), 1)
 end
 
 -- Parentheses stand where C needs them.

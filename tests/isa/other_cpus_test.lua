@@ -10,6 +10,9 @@ local json = require "json"
 local lookup_plan = require "gen.families.lookup.plan"
 local model_file = require "gen.families.model_file"
 local process = require "process"
+local program = require "tests.support.program"
+local transformers = require "tests.fuzz.transformers"
+local whole_models = require "tests.fuzz.whole_models"
 
 local test = {}
 
@@ -86,31 +89,101 @@ end
 
 local emulated_mflop = 0.05 -- of a token: emulated calls of many tokens take seconds
 
--- Random models, many and few tokens, in types that take turns.
-function test.random_models_pass_on_CPUs_of_AArch64()
-    local folder, sets = process.temporary_directory(), {}
-    for _, name in ipairs(isa.names) do
-        local set = isa.get(name)
-        for _, emulator in
-            ipairs(set.architecture == "aarch64" and { set.emulator, table.unpack(set.other_emulators or {}) } or {})
-        do
-            sets[#sets + 1] = { name = name, verify = verifier(set, emulator) }
+-- What draws random models, and how many: from a number and an instruction set the model as the table of a model file
+-- and options of verify, or nil. LookupFFNs have their default schedules, the others random ones. Seeds are those with
+-- which tests/fuzz/ verifies the same models on this CPU.
+local drawn = {}
+
+drawn.LookupFFNs = {
+    count = effort.emulated_models,
+    draw = function(index)
+        local given, tables, projection = fuzz.model(index)
+        local valid = model_file.validate(given, "", given.name)
+        local p = lookup_plan.build(valid, { isa.get "scalar" }, nil, tables, projection)
+        if p.mflop.folded < emulated_mflop then return given, { "--tables", tables, "--projection", projection } end
+    end,
+}
+
+-- `well_conditioned(given)`: whether float32 is enough for every row.
+local function drawn_from(plan_of, well_conditioned)
+    local function draw(index, set)
+        local p, given = plan_of(index, { set })
+        if p.shape.sequences then return end -- their schedules are not those of one sequence, which verify has
+        if not well_conditioned(given) then return end
+        local options = { "--schedule", p.variants[1].schedule_text, "--type", p.options.type }
+        local activations = p.options.activations and { "--activations", p.options.activations } or {}
+        return given,
+            compile.joined(options, { "--cache", p.options.cache, "--seed", tostring(index) }, activations)
+    end
+    return { count = effort.emulated_transformers, draw = draw }
+end
+drawn.transformers = drawn_from(transformers.plan, function() return true end)
+-- Without norms values grow from block to block, until the last bits decide between two keys.
+drawn.whole_models = drawn_from(whole_models.plan, function(given) return given.norm ~= nil end)
+
+-- Random models, many and few tokens, in types that take turns, as the instruction sets and their emulated CPUs do.
+for kind, row in pairs(drawn) do
+    test["random_" .. kind .. "_pass_on_CPUs_of_AArch64"] = function()
+        local folder, sets = process.temporary_directory(), {}
+        for _, name in ipairs(isa.names) do
+            local set = isa.get(name)
+            local emulators = { set.emulator, table.unpack(set.other_emulators or {}) }
+            for _, emulator in ipairs(set.architecture == "aarch64" and emulators or {}) do
+                sets[#sets + 1] = { name = name, verify = verifier(set, emulator) }
+            end
+        end
+        local index, done = 0, 0
+        while done < row.count do
+            index = index + 1
+            local set = sets[done % #sets + 1]
+            if not set.verify then return end
+            local given, options = row.draw(index, isa.get(set.name))
+            if given then
+                local path = string.format("%s/%d.lua", folder, index)
+                assert(host.write_file(path, fuzz.text(given)))
+                passed(set.verify(compile.joined({ path, "--isa", set.name }, options)), set.name)
+                done = done + 1
+            end
         end
     end
-    local index, done = 0, 0
-    while done < effort.emulated_models do
-        index = index + 1
-        local set, given, tables, projection = sets[done % #sets + 1], fuzz.model(index)
-        if not set.verify then return end
-        local p =
-            lookup_plan.build(model_file.validate(given, "", given.name), { isa.get "scalar" }, nil, tables, projection)
-        if p.mflop.folded < emulated_mflop then
-            local path = string.format("%s/%d.lua", folder, index)
-            assert(host.write_file(path, fuzz.text(given)))
-            passed(set.verify { path, "--isa", set.name, "--tables", tables, "--projection", projection }, set.name)
-            done = done + 1
+end
+
+-- No emulator has AVX-VNNI: a lookupc that takes AVX2 for it, and functions in C for its instructions.
+function test.kernels_for_AVX_VNNI_pass_with_stand_ins()
+    if not isa.runs(isa.get "avx2", cpu.describe()) then return host.print "skipped: AVX-VNNI: needs AVX2" end
+    local file = "gen/isa/avx_vnni.lua"
+    local header = call({ "pwd" }):gsub("\n", "") .. "/tests/isa/stand_ins/avx_vnni.h"
+    local tree = program.changed_tree(file, '"-mavxvnni"', '"-include' .. header .. '"')
+    local text = assert(host.read(tree .. "/" .. file)):gsub("leaf7_1_eax = 1 << 4", "leaf7_1_eax = 0")
+    assert(host.write_file(tree .. "/" .. file, text))
+    local wide = tree .. "/wide.lua" -- columns and tables that fill no vector, two rows of a table
+    assert(
+        host.write_file(
+            wide,
+            "return { name = 'wide', d = 64, d_out = 75, h = 70, tau = 6, neighbours = 2, score = 'gelu', \z
+                projection = { kind = 'bh4', block = 16 } }"
+        )
+    )
+    for number, case in ipairs {
+        { "gen/models/tiny.lua", "--tables", "i8", "--projection", "i8" },
+        { "gen/models/tiny_skipless.lua", "--type", "i8", "--activations", "i8" },
+        { wide, "--tables", "i8", "--projection", "i16" },
+    } do
+        if number == 1 or effort.full then
+            local words = { check.lookupc, "--tree", tree, "verify", "--isa", "avx_vnni", "--cflags", "-O1" }
+            passed(call(compile.joined(words, case)), "avx_vnni")
         end
     end
+end
+
+-- With vectors of 128 bits there are no kernels of SVE to verify: one line says so.
+function test.vectors_of_128_bits_are_too_short_for_sve()
+    local set = isa.get "sve"
+    local verify = verifier(set, { "qemu-aarch64-static", "-cpu", "max,sve128=on" })
+    if not verify then return end
+    local good, message = pcall(verify, { "gen/models/tiny.lua", "--isa", "sve" })
+    check.equal(good, false)
+    check.matches(message, "lookupc: %-%-isa: [^\n]*\n$")
 end
 
 -- Dispatch --
@@ -152,13 +225,14 @@ local cpus = {
     { "x86", "Haswell", "scalar sse4 avx2" },
     { "x86", "Skylake-Server", "scalar sse4 avx2" },
     { "aarch64", "cortex-a72", "scalar neon" },
-    { "aarch64", "neoverse-n1", "scalar neon" },
-    { "aarch64", "neoverse-v1", "scalar neon sve i8mm" },
+    { "aarch64", "cortex-a76", "scalar neon dotprod" },
+    { "aarch64", "neoverse-n1", "scalar neon dotprod" },
+    { "aarch64", "neoverse-v1", "scalar neon dotprod sve i8mm" },
     { "aarch64", "a64fx", "scalar neon sve" },
-    { "aarch64", "max,sve=off", "scalar neon i8mm" },
-    { "aarch64", "max,sve128=on", "scalar neon i8mm" },
-    { "aarch64", "max,sve256=on", "scalar neon sve i8mm" },
-    { "aarch64", "max,sve512=on", "scalar neon sve i8mm" },
+    { "aarch64", "max,sve=off", "scalar neon dotprod i8mm" },
+    { "aarch64", "max,sve128=on", "scalar neon dotprod i8mm" },
+    { "aarch64", "max,sve256=on", "scalar neon dotprod sve i8mm" },
+    { "aarch64", "max,sve512=on", "scalar neon dotprod sve i8mm" },
 }
 
 -- One bundle for both architectures: what it takes on each CPU, what it does when it is told what to take.
@@ -194,7 +268,7 @@ function test.a_bundle_chooses_what_the_CPU_runs()
             -- Told to take one that it can run it does; ERROR_CPU for others, ERROR_ISA for a name that is none.
             local found, columns = chosen(emulator, program), {}
             for i, wanted in
-                ipairs(effort.full and { "scalar", "sse4", "avx2", "neon", "sve", "i8mm", "mmx" } or { "sve", "mmx" })
+                ipairs(effort.full and compile.joined(isa.names, { "mmx" }) or { "dotprod", "mmx" })
             do
                 local can = wanted == "scalar" or (" " .. runs .. " "):find(" " .. wanted .. " ", 1, true)
                 local instead = wanted == "mmx" and "error 20" or "error 8"

@@ -71,6 +71,24 @@ static inline void expect_fma(const char *word, unsigned at, float a, float b, f
         wrong(word, at, once.bits, found.bits);
 }
 
+static inline float part_of_pair(uint32_t words, unsigned part)
+{
+    const number whole = {.bits = words >> 16 * part << 16};
+    return whole.value;
+}
+
+/* sum + the products of both parts of a and b, in bf16: within a few roundings of the largest term. */
+static inline void expect_dot(const char *word, unsigned at, float sum, uint32_t a, uint32_t b, float got)
+{
+    const double first = (double)part_of_pair(a, 0) * part_of_pair(b, 0), second = (double)part_of_pair(a, 1) * part_of_pair(b, 1);
+    const double exact = sum + first + second, error = got - exact;
+    const double terms = (sum < 0 ? -sum : sum) + (first < 0 ? -first : first) + (second < 0 ? -second : second);
+    const number nearest = {(float)exact}, found = {got};
+    if (is_near(nearest.bits, found.bits, 0) || (error < 0 ? -error : error) <= terms * 0x1p-22)
+        return;
+    wrong(word, at, nearest.bits, found.bits);
+}
+
 static inline void expect_bits(const char *word, unsigned at, uint32_t expected, uint32_t got)
 {
     if (expected != got)

@@ -44,6 +44,13 @@ static void check_names(const safetensors *file, const safetensors_tensor *tenso
         fuzz_check_message(error, path);
 }
 
+/* Bytes of the scales that are no tensor of their own. */
+static size_t scale_bytes(const safetensors_tensor *tensor)
+{
+    const bool has = tensor->dtype == DTYPE_I8 && tensor->count > 0;
+    return has ? sizeof(float) * (tensor->rank > 0 ? tensor->count / (size_t)tensor->shape[tensor->rank - 1] : 1) : 0;
+}
+
 static void check_file(const safetensors *file, const char *path, const uint8_t *data, size_t size)
 {
     uint64_t header;
@@ -56,6 +63,8 @@ static void check_file(const safetensors *file, const char *path, const uint8_t 
         const safetensors_tensor *tensor = safetensors_at(file, i);
         FUZZ_CHECK(i == 0 || strcmp(safetensors_at(file, i - 1)->name, tensor->name) < 0);
         FUZZ_CHECK(!__builtin_add_overflow(bytes, tensor->bytes, &bytes));
+        FUZZ_CHECK(scale_bytes(tensor) == 0 || (tensor->scales_at >= start && tensor->scales_at <= size - scale_bytes(tensor)));
+        bytes += scale_bytes(tensor);
     }
     FUZZ_CHECK(bytes == size - start);
     for (size_t i = 0; i < count; ++i) {

@@ -1,9 +1,10 @@
--- Prints the names of all instruction sets of x86 and of portable C in gen/isa/list.lua, slowest first; with the path
--- of lookupc behind, of those that this CPU runs: lua5.4 tests/support/isa.lua [LOOKUPC]
+-- Prints the names of all instruction sets of x86 and of portable C in gen/isa/list.lua but those for some types only,
+-- slowest first; with the path of lookupc behind, of those that this CPU runs: lua5.4 tests/support/isa.lua [LOOKUPC]
 local isa = require "gen.isa.list"
 local of_x86 = {}
 for _, name in ipairs(isa.names) do
-    if (isa.get(name).architecture or "x86") == "x86" then of_x86[#of_x86 + 1] = name end
+    local set = isa.get(name)
+    if (set.architecture or "x86") == "x86" and not set.serves then of_x86[#of_x86 + 1] = name end
 end
 local names = table.concat(of_x86, ",")
 if not arg[1] then

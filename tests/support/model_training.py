@@ -2,6 +2,7 @@
 import ctypes
 import json
 import os
+import re
 import subprocess
 import threading
 
@@ -14,6 +15,7 @@ OPTIMISE = "-O1" if effort("instruction_sets") == "all" else "-O0"  # compiling 
 
 BARRIER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 CRITERION = ctypes.CFUNCTYPE(ctypes.c_float, ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_float), ctypes.c_float, ctypes.c_int)
+OBSERVER = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(ctypes.c_float))
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Wcast-align", "-Werror"]
 
 
@@ -21,13 +23,14 @@ class Settings(ctypes.Structure):
     """<model>_train, the same for every model."""
 
     _fields_ = (
-        [(name, ctypes.c_void_p) for name in ("parameters", "gradients", "table_state", "row_uses", "constants", "product", "lengths")]
-        + [(name, ctypes.c_float) for name in ("table_rate", "table_epsilon", "gradient_scale", "dropout")]
+        [(name, ctypes.c_void_p) for name in ("parameters", "gradients", "table_state", "row_uses", "constants", "lengths")]
+        + [(name, ctypes.c_float) for name in ("table_rate", "table_epsilon", "beta1", "beta2", "correction1", "correction2")]
+        + [("adam", ctypes.c_int), ("gradient_scale", ctypes.c_float), ("dropout", ctypes.c_float)]
         + [(name, ctypes.c_uint64) for name in ("seed", "step", "first_sequence")]
         + [(name, ctypes.c_size_t) for name in ("part", "parts")]
         + [("barrier", BARRIER)]
         + [(name, ctypes.c_void_p) for name in ("context", "rows", "row_counts", "row_gradients")]
-        + [("criterion", CRITERION), ("criterion_context", ctypes.c_void_p)]
+        + [("criterion", CRITERION), ("criterion_context", ctypes.c_void_p), ("observe", OBSERVER)]
     )
 
 
@@ -67,6 +70,7 @@ class Trainer:
                 if "_train__" in path:
                     self._check_imports(objects[-1], manifest["model"]["name"])
         subprocess.run(["gcc", "-shared", *objects, "-o", folder + "/train.so"], check=True)
+        self.folder = folder
         self.library = ctypes.CDLL(os.path.abspath(folder + "/train.so"))
         self.plan, self.name, self.isa = manifest["trained"], manifest["model"]["name"], isa
         plan, size = self.plan, ctypes.c_size_t
@@ -83,6 +87,8 @@ class Trainer:
         self._bytes = self._function("workspace", [size, size, size], size)
         ids = np.ctypeslib.ndpointer(np.int32, flags="C")
         parameters = [ctypes.POINTER(Settings), ids, ids, size, size, ctypes.c_void_p]
+        if plan["table_rows"]:
+            self._apply = self._function("apply", [ctypes.POINTER(Settings)], None)
         self._step, self._loss = self._function("step", parameters, ctypes.c_double), self._function("loss", parameters, ctypes.c_double)
 
     @staticmethod
@@ -121,6 +127,19 @@ class Trainer:
         self.run(ids, np.zeros_like(ids), back=False, criterion=CRITERION(take))
         return np.array([found[token] for token in range(ids.size)]).reshape(*ids.shape, self.vocab)
 
+    def features(self, ids):
+        """What the criterion's rows are made of, of every token, as an observer sees it."""
+        with open(f"{self.folder}/{self.name}_train.h", encoding="utf-8") as file:
+            width, pitch = (int(v) for v in re.search(r"in rows of (\d+)[\s*]+floats,[\s*]+(\d+)[\s*]+apart", file.read()).groups())
+        found = []
+
+        def observe(_, features):
+            found.append(np.ctypeslib.as_array(features, (ids.size, pitch))[:, :width].copy())
+
+        self.run(ids, np.zeros_like(ids), back=False, observe=OBSERVER(observe))
+        assert len(found) == 1, "the observer is called once"
+        return found[0].reshape(*ids.shape, width)
+
     def tensors(self, array):
         return {t["name"]: self.view(array, t).reshape(t["shape"]).copy() for t in self.plan["tensors"] if t["kind"] != "tables" or array is self.parameters}
 
@@ -145,9 +164,25 @@ class Trainer:
                 found[tensor["name"]] = of.reshape(tensor["shape"])
         return found
 
+    def met(self):
+        """Which rows of tables the lists have, by name: [tables][rows]."""
+        found = {}
+        for tensor in self.plan["tensors"]:
+            if tensor["kind"] == "tables":
+                h, rows, _ = tensor["shape"]
+                of = found[tensor["name"]] = np.zeros(h * rows, bool)
+                for first in range(tensor["state_at"], tensor["state_at"] + h * rows, rows):
+                    of[self.rows[first : first + self.row_counts[first // rows]]] = True
+                found[tensor["name"]] = of.reshape(h, rows)
+        return found
+
     def lists(self):
         """Settings with which rows are listed instead of moved."""
         return {name: getattr(self, name).ctypes.data for name in ("rows", "row_counts", "row_gradients")}
+
+    def apply(self, **more):
+        """Moves rows of tables by the lists of the last step."""
+        self._apply(ctypes.byref(self.settings(**self.lists(), **more)))
 
     def run(self, ids, targets, back=True, parts=1, lengths=None, **more):
         """The sum of cross-entropies; gradients are cleared before. parts: so many threads."""

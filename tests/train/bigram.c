@@ -12,8 +12,19 @@ size_t bigram_workspace(size_t sequences, size_t length, size_t parts)
     return 64;
 }
 
+/* Lazy Adam. */
+static void update_adam(const train_call *t, size_t row, const float *gradient)
+{
+    float *weights = t->parameters + TABLES + row * VOCAB, *first = t->table_state + 2 * row * VOCAB, *second = first + VOCAB;
+    for (size_t k = 0; k < VOCAB; ++k) {
+        first[k] += (1 - t->beta1) * (gradient[k] - first[k]);
+        second[k] += (1 - t->beta2) * (gradient[k] * gradient[k] - second[k]);
+        weights[k] -= t->table_rate * t->correction1 * first[k] / sqrtf(t->correction2 * second[k] + t->table_epsilon);
+    }
+}
+
 /* Row-wise Adagrad. */
-static void update(const train_call *t, size_t row, const float *gradient)
+static void update_adagrad(const train_call *t, size_t row, const float *gradient)
 {
     float square = 0, *weights = t->parameters + TABLES + row * VOCAB;
     for (size_t k = 0; k < VOCAB; ++k)
@@ -21,6 +32,14 @@ static void update(const train_call *t, size_t row, const float *gradient)
     t->table_state[row] += square;
     for (size_t k = 0; k < VOCAB; ++k)
         weights[k] -= t->table_rate * gradient[k] / (sqrtf(t->table_state[row]) + t->table_epsilon);
+}
+
+static void update(const train_call *t, size_t row, const float *gradient)
+{
+    if (t->adam)
+        update_adam(t, row, gradient);
+    else
+        update_adagrad(t, row, gradient);
 }
 
 /* The rows that were met, table by table. */

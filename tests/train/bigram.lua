@@ -26,6 +26,8 @@ local function ids(count, seed)
     return table.concat(list)
 end
 
+bigram.ids = ids
+
 -- A job of train.open with `changes`.
 function bigram.job(changes)
     local j = {

@@ -42,8 +42,11 @@ def forward_is_inference(folder):
             wanted = np.array([decoder.prefill_all(decoder.start(), row) for row in ids])
             found = t.logits(ids)
             off = np.abs(found - wanted).max() / np.abs(wanted).max()
-            print(f"{name:8} {isa:8} logits of training and inference differ by {off:.1e}")
-            good = good and (off == 0 if isa == "scalar" else off < 1e-5)
+            head = tensors.get("lm_head.weight", tensors.get("model.embed_tokens.weight"))  # tied
+            seen = t.features(ids).astype(np.float64) @ head.astype(np.float64).T
+            unlike = np.abs(seen - found).max() / np.abs(found).max()
+            print(f"{name:8} {isa:8} logits of training and inference differ by {off:.1e}, from observed features by {unlike:.1e}")
+            good = good and (off == 0 if isa == "scalar" else off < 1e-5) and unlike < 1e-5
     return good
 
 
@@ -186,7 +189,7 @@ PLANTED = [
     ("statistics, d_stream, own_d_in", "statistics, NULL, own_d_in"),
     ("rest = d[k] - level", "rest = d[k] + level"),
     ("logits[target] -= scale;", "logits[target] += scale;"),
-    ("norm_sums(d_second_normed", "norm_sums(d_first_normed"),
+    ("norm_sums(d_second_normed", "norm_sums(r ? d_first_normed : d_second_normed"),
     ("ffn.bias = parameters + ", "ffn.bias = parameters + 1 + "),
 ]
 

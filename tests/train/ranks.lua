@@ -1,5 +1,5 @@
--- What each process of tests/train/ranks_test.sh does: 50 steps with its share of 12 sequences. BIGRAM names the file
--- of the losses, which rank 0 writes, and of the weights.
+-- What each process of tests/train/ranks_test.sh does: 50 steps with its share of 12 sequences, and 50 with rounded
+-- tables and lazy Adam. BIGRAM names the file of the losses, which rank 0 writes, and of the weights.
 local bigram = require "tests.train.bigram"
 local host = require "host"
 local process = require "process"
@@ -12,15 +12,19 @@ function test.trains()
     if process.variable "LOOKUPC_MPI" then
         number, count = assert(train.join(process.variable "LOOKUPC_MPI"))
     end
-    local state = assert(train.open(bigram.job { batch = 12 // count, threads = 2 }))
-    state:initialise()
-    local losses = {}
-    for step = 1, 50 do
-        losses[step] = string.format("%.9g %.9g", state:step(step, 0.01, 0.04))
+    local losses, path = {}, process.variable "BIGRAM"
+    for _, adam in ipairs { false, true } do
+        local job = bigram.job { batch = 12 // count, threads = 2, adam = adam }
+        job.tensors[2].rounding = adam and { type = "i8", row = bigram.vocab, steps = {} } or nil
+        local state = assert(train.open(job))
+        state:initialise()
+        for step = 1, 50 do
+            losses[#losses + 1] = string.format("%.9g %.9g", state:step(step, 0.01, 0.04))
+        end
+        losses[#losses + 1] = string.format("%.9g %d", state:validate(1000))
+        -- all ranks have the same weights
+        assert(state:export(path .. "." .. number .. (adam and ".adam" or "")))
     end
-    losses[51] = string.format("%.9g %d", state:validate(1000))
-    local path = process.variable "BIGRAM"
-    assert(state:export(path .. "." .. number)) -- all ranks have the same weights
     if number == 0 then assert(host.write_file(path, table.concat(losses, "\n") .. "\n")) end
     train.leave()
 end

@@ -31,9 +31,10 @@ for count in 2 4; do
     paste "$folder/one" "$folder/$count" | awk -v n=$count '
         function off(a, b) { return a > b ? a - b : b - a }
         off($1, $3) > 1e-4 || off($2, $4) > 1e-4 { print n " ranks, step " NR ": " $0; bad = 1 }
-        END { exit bad || NR != 51 }' || fail "$count ranks give other losses"
+        END { exit bad || NR != 102 }' || fail "$count ranks give other losses"
     for ((rank = 1; rank < count; ++rank)); do
         cmp "$folder/$count.0" "$folder/$count.$rank" || fail "rank $rank of $count has other weights"
+        cmp "$folder/$count.0.adam" "$folder/$count.$rank.adam" || fail "rank $rank of $count has other weights with Adam"
     done
 done
 

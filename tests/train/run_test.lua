@@ -42,29 +42,127 @@ function test.a_run_learns()
     check.equal(state:uses()[2][1][1], 0)
 end
 
-function test.threads_change_no_byte()
-    local _, one = trained(job(), 20)
-    for _, threads in ipairs { 2, 3, 5 } do
-        local _, many = trained(job { threads = threads }, 20)
-        check.equal(many == one, true)
+-- A job whose tables, and with `all` also its matrix, are rounded to `type` for passes forward.
+local function rounded_job(type, changes, all)
+    local j = job(changes)
+    for i = all and 1 or 2, 2 do
+        j.tensors[i].rounding = { type = type, row = vocab, steps = {} }
     end
+    return j
+end
+
+-- The jobs of runs that take other ways.
+local jobs = {
+    plain = job,
+    adam = function(changes)
+        local j = job(changes)
+        j.adam = true
+        return j
+    end,
+    rounded = function(changes) return rounded_job("i8", changes, true) end,
+    both = function(changes)
+        local j = rounded_job("i8", changes)
+        j.adam = true
+        return j
+    end,
+}
+
+function test.threads_change_no_byte()
+    local seen = {}
+    for name, make in pairs(jobs) do
+        local _, one = trained(make(), 20)
+        for _, threads in ipairs { 2, 3, 5 } do
+            local _, many = trained(make { threads = threads }, 20)
+            check.equal(many == one, true)
+        end
+        check.equal(seen[one], nil)
+        seen[one] = name
+    end
+    local _, one = trained(job(), 20)
     local _, other = trained(job { seed = 2 }, 20)
     check.equal(other == one, false)
 end
 
 function test.a_loaded_state_goes_on_as_if_nothing_had_happened()
-    local _, whole = trained(job(), 20)
-    local _, _, half = trained(job(), 9)
-    local path = program.folder() .. "/state"
-    assert(half:save(path, "a text \xff"))
-    check.equal(train.text(path), "a text \xff")
-    local state = assert(train.open(job { threads = 2 }))
-    assert(state:load(path))
-    for step = 10, 20 do
-        state:step(step, 0.01, 0.04)
+    for _, make in pairs(jobs) do
+        local _, whole = trained(make(), 20)
+        local _, _, half = trained(make(), 9)
+        local path = program.folder() .. "/state"
+        assert(half:save(path, "a text \xff"))
+        check.equal(train.text(path), "a text \xff")
+        local state = assert(train.open(make { threads = 2 }))
+        assert(state:load(path))
+        for step = 10, 20 do
+            state:step(step, 0.01, 0.04)
+        end
+        assert(state:export(path .. ".w"))
+        check.equal(bytes(path .. ".w") == whole, true)
     end
-    assert(state:export(path .. ".w"))
-    check.equal(bytes(path .. ".w") == whole, true)
+end
+
+-- Lazy Adam beside its definition, on the gradient of the first step: each number of a row that is met moves by its
+-- rate, others stay.
+function test.adam_of_tables_moves_by_the_rate_at_first()
+    local j = jobs.adam()
+    j.tensors[2].deviation = 0.0
+    local _, weights, state = trained(j, 1)
+    local met, moved = 0, 0
+    for _, one in ipairs(state:uses()[2]) do
+        met = met + one[1]
+    end
+    for at = #weights - 4 * 256 + 1, #weights, 4 do
+        local value = string.unpack("<f", weights, at)
+        if value ~= 0 then
+            moved = moved + 1
+            check.near(math.abs(value), 0.04, 1e-4)
+        end
+    end
+    check.equal(moved, met * vocab)
+end
+
+-- The nearest multiples of a row's largest magnitude / 127, a float32.
+local function rounded_row(row)
+    local largest = 0
+    for _, value in ipairs(row) do
+        largest = math.max(largest, math.abs(value))
+    end
+    local scale = string.unpack("<f", string.pack("<f", largest / 127))
+    local list = {}
+    for k, value in ipairs(row) do
+        list[k] = scale * math.floor(value / scale + 0.5)
+    end
+    return list
+end
+
+-- The validation of a run with rounded tensors is that of its weights when they are rounded, and they are not.
+function test.passes_forward_read_rounded_weights()
+    local _, weights, state = trained(rounded_job("i8", {}, true), 60)
+    local list, moved = {}, 0
+    for first = #weights - 8 * 256 + 1, #weights, 4 * vocab do
+        local row = { string.unpack("<" .. ("f"):rep(vocab), weights, first) }
+        row[vocab + 1] = nil
+        list[#list + 1] = rounded_row(row)
+        for k, value in ipairs(row) do
+            moved = math.max(moved, math.abs(value - list[#list][k]))
+        end
+    end
+    check.equal(moved > 1e-4, true)
+    local ids = bigram.ids(400, 2)
+    local function id(at) return (string.unpack("<i4", ids, 4 * at + 1)) end
+    local function loss(rows)
+        local nats = 0
+        for at = 0, 395 do
+            local a, b, sum = rows[id(at) + 1], rows[vocab + id(at) + 1], 0
+            for k = 1, vocab do
+                sum = sum + math.exp(a[k] + b[k])
+            end
+            nats = nats + math.log(sum) - a[id(at + 1) + 1] - b[id(at + 1) + 1]
+        end
+        return nats / 396
+    end
+    local validation, tokens = state:validate(1000)
+    check.equal(tokens, 396)
+    check.near(validation, loss(list), 1e-6)
 end
 
 function test.damaged_checkpoints_are_one_line()
@@ -218,6 +316,17 @@ function test.settings_are_checked()
     check.fails_with("--batch: 0: must be", of { steps = 3, batch = 0 })
     local s, others = settings.of({ tokens = "2e4", batch = 5, seed = 9, time = nil }, 64)
     check.equal(s.steps, 63)
+    check.equal({ s.table_optimiser, s.table_rate, s.tables_type }, { "adagrad", 0.04 })
+    local function with(options)
+        options.steps, options.seed = 1, 1
+        return (settings.of(options, 64))
+    end
+    local lazy = with { rate = "1e-3", ["table-optimiser"] = "adam", quantise = "i8,i16" }
+    check.near(lazy.table_rate, 3e-3, 1e-12)
+    check.equal({ lazy.tables_type, lazy.projection_type }, { "i8", "i16" })
+    check.equal(with({ quantise = "i8" }).projection_type, "i8")
+    check.fails_with("f16: projections must be one of f32, bf16, i16, i8", of { steps = 3, quantise = "f16" })
+    check.fails_with("--quantise: i9,i8: tables must be one of f32", of { steps = 3, quantise = "i9,i8" })
     check.equal(others.save_seconds, 60)
 end
 

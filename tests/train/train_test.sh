@@ -33,6 +33,7 @@ END
 
 # The run that all are.
 train=("$LOOKUPC" train model.lua --text text.txt --steps 100 --batch 3 --rate 5e-3 --dropout 0.1 --isa scalar)
+quantised=(--quantise i8 --table-optimiser adam) # has more to keep
 
 "${train[@]}" -o whole.safetensors --threads 2 --html whole.html >log
 [[ $(wc -l <log) == 21 && $(tail -1 log) == 'wrote whole.safetensors: 4,800 tokens, loss '* ]] || fail "$(<log)"
@@ -41,25 +42,33 @@ grep -q '<title>Training of tiny_lm</title>' whole.html || fail "no page"
 learnt=$(awk '{ sub(",", "", $8); print $8 }' log | sed -n '1p;20p' | tr '\n' ' ')
 awk -v l="$learnt" 'BEGIN { split(l, loss); exit !(loss[2] < loss[1] - 0.5) }' || fail "nothing is learnt: $learnt"
 
-# kill -9 whenever it wants, until it is done.
+# kill_and_resume NAME: kill -9 of the run whenever it wants, until it is done; whole.safetensors is what shall come of it.
 killed=0
-more=()
-while ((killed < kills)); do
-    "${train[@]}" -o killed.safetensors --threads 2 --save-every 0.001s "${more[@]}" >log 2>&1 &
-    sleep "0.$((RANDOM % 8))"
-    if ! kill -9 $! 2>/dev/null; then break; fi
-    wait $! 2>/dev/null || true
-    killed=$((killed + 1))
-    [[ ! -e killed.safetensors.resume ]] || more=(--resume)
-    [[ ! -e killed.safetensors ]] || break
-done
-[[ -e killed.safetensors ]] || "${train[@]}" -o killed.safetensors --threads 2 "${more[@]}" >log
-cmp whole.safetensors killed.safetensors || fail "a killed run makes other weights"
+kill_and_resume() {
+    local more=() last=$((killed + kills))
+    while ((killed < last)); do
+        "${train[@]}" -o "$1.safetensors" --threads 2 --save-every 0.001s "${more[@]}" >log 2>&1 &
+        sleep "0.$((RANDOM % 8))"
+        if ! kill -9 $! 2>/dev/null; then break; fi
+        wait $! 2>/dev/null || true
+        killed=$((killed + 1))
+        [[ ! -e $1.safetensors.resume ]] || more=(--resume)
+        [[ ! -e $1.safetensors ]] || break
+    done
+    [[ -e $1.safetensors ]] || "${train[@]}" -o "$1.safetensors" --threads 2 "${more[@]}" >log
+    cmp whole.safetensors "$1.safetensors" || fail "a killed run makes other weights"
+    cmp <(steps whole.jsonl) <(steps "$1.jsonl") || fail "the log of a killed run is another one"
+}
 steps() { sed -nE 's/.*("loss":[^,]*).*("step":[0-9]*).*/\2 \1/p' "$1"; }
-cmp <(steps whole.jsonl) <(steps killed.jsonl) || fail "the log of a killed run is another one"
+kill_and_resume killed
+if ((kills > 2)); then
+    train+=("${quantised[@]}")
+    "${train[@]}" -o whole.safetensors --threads 2 >log
+    kill_and_resume quantised
+fi
 
 # An interrupt saves first. A background job of a script ignores SIGINT, so this is SIGTERM.
-"$LOOKUPC" train model.lua --text text.txt --steps 10000 --batch 2 --isa scalar -o stopped.safetensors >log 2>errors &
+"$LOOKUPC" train model.lua --text text.txt --steps 10000 --batch 2 --isa scalar "${quantised[@]}" -o stopped.safetensors >log 2>errors &
 until [[ -s stopped.jsonl ]] && grep -q loss stopped.jsonl; do sleep 0.02; done
 kill -TERM $!
 status=0
@@ -68,7 +77,9 @@ wait $! || status=$?
 [[ -e stopped.safetensors.resume && ! -e stopped.safetensors ]] || fail "nothing was saved"
 
 # What cannot be resumed, or started.
-again=("$LOOKUPC" train model.lua --text text.txt --batch 2 --isa scalar -o stopped.safetensors)
+says 1 'projection_type: is nil here, but i8 in the run' \
+    "$LOOKUPC" train model.lua --text text.txt --batch 2 --isa scalar -o stopped.safetensors --steps 10000 --table-optimiser adam --resume
+again=("$LOOKUPC" train model.lua --text text.txt --batch 2 --isa scalar "${quantised[@]}" -o stopped.safetensors)
 says 1 'stopped.safetensors.resume: is of an unfinished run' "${again[@]}" --steps 10000
 says 1 'stopped.safetensors.resume: steps: is 7 here, but 10000 in the run' "${again[@]}" --steps 7 --resume
 says 1 'rate: is 0.5 here, but 0.002 in the run' "${again[@]}" --steps 10000 --rate 0.5 --resume

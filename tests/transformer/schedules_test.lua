@@ -2,6 +2,7 @@
 -- the blob.
 local check = require "tests.support.check"
 local cpu = require "harness.base.cpu"
+local dtype = require "gen.plan.dtype"
 local effort = require "tests.effort"
 local fuzz = require "tests.fuzz.fuzz"
 local host = require "host"
@@ -35,9 +36,20 @@ local function random_schedule(random, shape, set)
     return s
 end
 
+-- The options of the type of weights and rounded inputs that the instruction set `set` is there for, if any.
+local function types_of(set)
+    for _, type in ipairs(dtype.list) do
+        for _, served in ipairs(type.products and set.serves or {}) do
+            if served == type.products.needs then return { type = type.name, activations = type.name } end
+        end
+    end
+    return { type = "f32", activations = "f32" }
+end
+
 for number, name in ipairs(cpu.describe().isa) do
     test["random_schedules_of_" .. name .. "_verify"] = function()
         local random, set = fuzz.generator(31 * number), isa.get(name)
+        local types = types_of(set)
         for _ = 1, 8 do
             random(0, 1)
         end
@@ -47,7 +59,7 @@ for number, name in ipairs(cpu.describe().isa) do
                 "m",
                 "return { name = 'm', layers = 2, vocab = 30, " .. shapes[i % #shapes + 1] .. " }"
             )
-            local shape = transformer_plan.build(model.load(path), { set }, {}).shape
+            local shape = transformer_plan.build(model.load(path), { set }, types).shape
             local s, cache = space.text(random_schedule(random, shape, set)), ({ "f32", "f16", "i8" })[random(1, 3)]
             local result = program.run {
                 "verify",
@@ -61,6 +73,10 @@ for number, name in ipairs(cpu.describe().isa) do
                 s,
                 "--cache",
                 cache,
+                "--type",
+                types.type,
+                "--activations",
+                types.activations,
             }
             local found = json.decode(result.output)
             if not found or not found.ok then

@@ -1,6 +1,7 @@
 -- verify checks blocks of every kind on every instruction set, and finds templates that are wrong.
 local check = require "tests.support.check"
 local dtype = require "gen.plan.dtype"
+local effort = require "tests.effort"
 local host = require "host"
 local json = require "json"
 local program = require "tests.support.program"
@@ -160,13 +161,17 @@ function test.rounded_activations()
             30 }, ffn = { kind = 'lookup', h = 8, tau = 4, projection = { kind = 'dense' }, score = 'gelu' }",
     } do
         local path = model(name, text)
-        local words = { "verify", path, "--cflags", "-O1", "--json", "--type", "i8", "--activations", "i8" }
-        local found = json.decode(program.works(table.move({ "--isa", sets.in_turn() }, 1, 2, #words + 1, words)))
-        for _, result in ipairs(found.results) do
-            check.equal({ result.ok, result.activations }, { true, "i8" })
-            assert(result.activations_err > 1e-3 and result.activations_err < 0.5, name)
-            assert(result.kernel_rel_err <= 2 * result.activations_err, name)
+        local function verify(type, set)
+            local words = { "verify", path, "--cflags", "-O1", "--json", "--type", type, "--activations", type }
+            words[#words + 1], words[#words + 2] = "--isa", set
+            for _, result in ipairs(json.decode(program.works(words)).results) do
+                check.equal({ result.ok, result.activations }, { true, type })
+                assert(result.activations_err > 1e-4 and result.activations_err < 0.5, name)
+                assert(result.kernel_rel_err <= 2 * result.activations_err, name)
+            end
         end
+        verify("i8", sets.in_turn())
+        if effort.full or name == "rounded" then verify("bf16", sets.in_turn "bf16_products") end
     end
 end
 
@@ -175,7 +180,8 @@ function test.activations_are_rounded_only_where_kernels_can()
     for options, message in pairs {
         [blocks .. " --activations i8"] = '--activations: "i8": needs --type i8, not f32',
         [blocks .. " --type bf16 --activations i8"] = '--activations: "i8": needs --type i8, not bf16',
-        [blocks .. " --type i8 --activations f16"] = '--activations: "f16": must be one of f32, i8',
+        [blocks .. " --type i8 --activations f16"] = '--activations: "f16": must be one of f32, bf16, i8',
+        [blocks .. " --activations bf16"] = '--activations: "bf16": needs --type bf16, not f32',
         ["gen/models/tiny.lua --activations i8"] = "--activations: i8: is for a transformer, not for a LookupFFN",
         [whole .. " --type i8 --activations i8 --target generic --weights w"] = '--activations: "i8": not for \z
             firmware, which multiplies floats',
@@ -372,7 +378,7 @@ function test.wrong_templates_are_found()
             path,
         },
         {
-            "templates/transformer/product_bytes.c",
+            "templates/transformer/product_words.c",
             replace('index_broadcast("x[k]")', 'index_broadcast("x[k / 2 * 2]")'),
             "inputs: output 0 of token 0 of 1 is",
             path,

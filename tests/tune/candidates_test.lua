@@ -9,6 +9,7 @@ local isa = require "gen.isa.list"
 local model = require "gen.families.model_file"
 local plan = require "gen.families.lookup.plan"
 local schedule = require "gen.families.lookup.schedule"
+local sets = require "tests.support.sets"
 
 local function plan_of(name, set, tables)
     return plan.build(model.load("gen/models/" .. name .. ".lua"), isa.select(set), nil, tables)
@@ -60,7 +61,7 @@ function test.spaces_counted_by_hand()
 end
 
 function test.the_count_is_what_is_walked()
-    for _, set in ipairs(isa.names) do
+    for _, set in ipairs(sets.emitted()) do
         for _, tables in ipairs { "f32", "i8" } do
             for _, choices in ipairs {
                 { "tile.vectors", "product.outputs", "project.tiles", "chunk.tokens" },
@@ -141,7 +142,7 @@ function test.the_default_is_first_then_schedules_one_choice_away()
 end
 
 function test.only_choices_of_the_regime_vary()
-    for _, set in ipairs(isa.names) do
+    for _, set in ipairs(sets.emitted()) do
         for _, regime in ipairs { "many", "few" } do
             local space = space_of("roberta_base", set, regime)
             local varied = {}
@@ -208,7 +209,7 @@ function test.the_order_is_always_the_same()
 end
 
 function test.no_candidate_twice_and_none_that_was_rejected()
-    for _, set in ipairs(isa.names) do
+    for _, set in ipairs(sets.emitted()) do
         local found = candidates.list(space_of("roberta_small", set, "many"), 400)
         local seen = {}
         for _, other in ipairs(found.list) do
@@ -238,7 +239,7 @@ end
 
 function test.all_candidates_are_legal_and_are_emitted()
     for _, name in ipairs { "tiny", "roberta_small" } do
-        for _, set in ipairs(isa.names) do
+        for _, set in ipairs(sets.emitted()) do
             for _, regime in ipairs { "many", "few" } do
                 local p = plan_of(name, set)
                 legal_and_emitted(p, p.model, nil, candidates.space(p, p.variants[1], regime), 16)
@@ -248,7 +249,7 @@ function test.all_candidates_are_legal_and_are_emitted()
     for index = 1, effort.candidate_models do
         local given, tables = fuzz.model(index)
         local m = model.validate(given, "", "fuzz")
-        for _, set in ipairs(isa.names) do
+        for _, set in ipairs(sets.emitted()) do
             for _, regime in ipairs { "many", "few" } do
                 local p = plan.build(m, isa.select(set), nil, tables)
                 legal_and_emitted(p, m, tables, candidates.space(p, p.variants[1], regime), 6)

@@ -39,11 +39,11 @@ local folders = {
     "harness/families/tokenizer",
     "harness/families/whole",
     "harness/families",
-    "harness/convert",
     "harness/firmware",
     "harness/web",
     "harness/tune",
     "harness/train",
+    "harness/convert",
     "commands",
 }
 

@@ -274,8 +274,8 @@ local function blocks_in_order(list, inputs_a_word)
             for input = 1, #block.inputs, inputs_a_word do
                 for output = panel, math.min(panel + product.panel, block.outputs) - 1 do
                     for part = 0, inputs_a_word - 1 do
-                        order[at] = block.inputs[input + part]
-                            and block.inputs[input + part] + output * block.output_step
+                        local from = block.inputs[input + part]
+                        order[at] = from and from + output * block.output_step or nil
                         at = at + 1
                     end
                 end
@@ -285,7 +285,8 @@ local function blocks_in_order(list, inputs_a_word)
     return order, at
 end
 
-local function bh4_blocks(shape)
+-- Of blocks that are added up, each fills words of its own.
+local function bh4_blocks(shape, inputs_a_word)
     local b, N, list = shape.block, shape.padded, {}
     local blocks = N // b
     for r = 0, shape.repeats - 1 do
@@ -303,6 +304,9 @@ local function bh4_blocks(shape)
                         if s > 0 or block * b + i < shape.d then
                             inputs[#inputs + 1] = ((r * 4 + s) * blocks + block) * b * b + i
                         end
+                    end
+                    while #inputs % inputs_a_word > 0 do
+                        inputs[#inputs + 1] = false
                     end
                 end
                 list[#list + 1] =
@@ -332,8 +336,8 @@ function test.packed_projections_hold_every_element_once()
         check.equal(section.name, "projection")
         local actual = packed(section)
         local inputs_a_word = 4 // p.projection.bytes
-        local expected, count =
-            blocks_in_order(m.projection.kind == "bh4" and bh4_blocks(p.shape) or dense_blocks(p.shape), inputs_a_word)
+        local blocks = m.projection.kind == "bh4" and bh4_blocks(p.shape, inputs_a_word) or dense_blocks(p.shape)
+        local expected, count = blocks_in_order(blocks, inputs_a_word)
         check.equal({ section.elements, section.count * inputs_a_word }, { count, count })
         local size, seen = 1, {}
         for _, n in ipairs(section.shape) do
@@ -592,6 +596,18 @@ function test.tokens_between_few_and_many_gather_whole_rows()
     check.equal(choices("i8", 1), { 48, 1024, 32 })
     check.equal(choices("i8", 2), { 48, 512, 16 })
     check.equal(choices("f32", 1), { 512, 0, 1 })
+end
+
+-- 64 tokens are two tiles of 48, which are written whole: both scores as integers, two bytes each, and sums.
+function test.tokens_between_few_and_many_fill_whole_tiles()
+    local set = isa.get "avx512"
+    local m = model.load "gen/models/roberta_small.lua"
+    local s = { ["tile.vectors"] = 3, ["product.outputs"] = 8, ["whole.tokens"] = 64, ["chunk.tokens"] = 384 }
+    m.neighbours = 1
+    local whole = plan.build(m, { set }, { avx512 = s }, "i8").variants[1].whole
+    local scores = whole.gather_i8.quads * whole.gather_i8.rows * 2
+    check.equal(whole.scratch.score_units - whole.scratch.words >= 96 * scores, true)
+    check.equal(whole.scratch_bytes - whole.scratch.sums >= 96 * m.d * 4, true)
 end
 
 function test.types_of_projections()

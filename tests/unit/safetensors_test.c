@@ -261,6 +261,73 @@ static void knows_every_dtype_and_its_width(void **state)
     safetensors_close(NULL);
 }
 
+/* Integers times the scales of their rows, which are no tensor of the file. */
+static void reads_integers_with_scales(void **state)
+{
+    (void)state;
+    static const char header[] = "{\"w\": {\"dtype\": \"I8\", \"shape\": [2, 2, 3], \"data_offsets\": [16, 28]},"
+                                 " \"w_scale\": {\"dtype\": \"F32\", \"shape\": [2, 2], \"data_offsets\": [0, 16]},"
+                                 " \"alone\": {\"dtype\": \"I8\", \"shape\": [4], \"data_offsets\": [28, 32]}}";
+    static const struct {
+        float scales[4];
+        signed char w[12], alone[4];
+    } data = {{1.0f, 0.5f, 0.0f, -2.0f}, {1, -2, 127, -128, 4, 6, 9, 9, 9, 0, 1, -1}, {1, 2, 3, 4}};
+    static const double expected[12] = {1, -2, 127, -64, 2, 3, 0, 0, 0, 0, -2, 2};
+    write_tensors(header, &data, sizeof data);
+    safetensors *file = open_good();
+    assert_int_equal(safetensors_count(file), 2);
+    assert_null(safetensors_find(file, "w_scale"));
+    const safetensors_tensor *tensor = safetensors_find(file, "w");
+    assert_int_equal(tensor->dtype, DTYPE_I8);
+    char error[400] = "";
+    for (size_t first = 0; first < 12; ++first) {
+        for (size_t count = 0; count <= 12 - first; ++count) {
+            double out[12];
+            assert_true(safetensors_read(file, tensor, first, count, out, error, sizeof error));
+            for (size_t i = 0; i < count; ++i) {
+                assert_true(out[i] == expected[first + i]);
+            }
+        }
+    }
+    double out[4];
+    assert_false(safetensors_read(file, safetensors_find(file, "alone"), 0, 4, out, error, sizeof error));
+    assert_refused(error, "tensor alone: dtype: I8: must be F32, F16, BF16 or F64, or stand beside its rows' scales, NAME_scale in F32");
+    safetensors_close(file);
+
+    write_tensors("{\"w\": {\"dtype\": \"I8\", \"shape\": [2, 8], \"data_offsets\": [4, 20]},"
+                  " \"w_scale\": {\"dtype\": \"F32\", \"shape\": [1], \"data_offsets\": [0, 4]}}",
+                  NULL, 20);
+    expect_refused("tensor w_scale: 1 elements: must be 2, one for each row of w");
+}
+
+/* More rows than scales are read at a time. */
+static void reads_many_rows_of_integers(void **state)
+{
+    (void)state;
+    enum { ROWS = 1000 };
+    static float scales[ROWS];
+    static signed char integers[ROWS][2];
+    static double out[2 * ROWS];
+    for (int i = 0; i < ROWS; ++i) {
+        scales[i] = (float)(i + 1);
+        integers[i][0] = (signed char)(i % 255 - 127);
+        integers[i][1] = 1;
+    }
+    static const safetensors_description tensors[] = {{"w", 2, {ROWS, 2}, DTYPE_I8}, {"w_scale", 1, {ROWS}, DTYPE_F32}};
+    char error[400] = "";
+    safetensors_writer *writer = safetensors_create(scratch_path, tensors, 2, error, sizeof error);
+    assert_non_null(writer);
+    assert_true(safetensors_append(writer, integers, sizeof integers, error, sizeof error));
+    assert_true(safetensors_append(writer, scales, sizeof scales, error, sizeof error));
+    assert_true(safetensors_finish(writer, error, sizeof error));
+    safetensors *file = open_good();
+    assert_true(safetensors_read(file, safetensors_find(file, "w"), 1, 2 * ROWS - 1, out, error, sizeof error));
+    for (int i = 1; i < 2 * ROWS; ++i) {
+        assert_true(out[i - 1] == (double)integers[i / 2][i % 2] * (i / 2 + 1));
+    }
+    safetensors_close(file);
+}
+
 static void suggests_the_nearest_name(void **state)
 {
     (void)state;
@@ -719,6 +786,8 @@ int main(void)
         cmocka_unit_test(refuses_extreme_headers),
         cmocka_unit_test(finds_tensors),
         cmocka_unit_test(knows_every_dtype_and_its_width),
+        cmocka_unit_test(reads_integers_with_scales),
+        cmocka_unit_test(reads_many_rows_of_integers),
         cmocka_unit_test(suggests_the_nearest_name),
         cmocka_unit_test(converts_f16_and_bf16_exactly),
         cmocka_unit_test(converts_f32_and_f64_exactly),

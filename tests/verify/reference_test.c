@@ -282,7 +282,8 @@ static void one_bit_is_half_a_sigmoid(void **state)
         .d = 1, .d_out = 2, .h = 1, .tau = 1, .neighbours = 1, .projection = REFERENCE_DENSE, .score = REFERENCE_SOFTMAX, .scale = 1.0};
     const double half = 0.5, bias = 0.0, output_bias[2] = {0, 0}, table[4] = {0, 0, 3, -4};
     memory_tables tables = {&model, table};
-    const reference_weights weights = {&half, &bias, output_bias, NULL, NULL, memory_row, &tables, NULL, false, false};
+    const reference_weights weights = {
+        .projection = &half, .bias = &bias, .output_bias = output_bias, .row = memory_row, .row_source = &tables};
     for (double x = -3.0; x <= 3.0; x += 0.5) {
         double z, y[2];
         assert_true(reference_project(&model, &weights, &x, &z));
@@ -329,7 +330,8 @@ static void take_both_rows(reference_score_kind score, double gain, double facto
         for (size_t o = 0; o < 2; ++o)
             table[(2 * k + 1) * 2 + o] = factor * v[2 * k + o];
     memory_tables tables = {&model, table};
-    const reference_weights weights = {rows, bias, output_bias, NULL, NULL, memory_row, &tables, NULL, false, false};
+    const reference_weights weights = {
+        .projection = rows, .bias = bias, .output_bias = output_bias, .row = memory_row, .row_source = &tables};
     assert_true(reference_project(&model, &weights, x, z));
     for (size_t k = 0; k < 5; ++k) {
         assert_true(reference_vertices(&model, z + k, codes + 2 * k));
@@ -695,7 +697,7 @@ static void score_error_follows_z(void **state)
         double z[3], moved[3], bound[3], largest = 0.0;
         for (size_t j = 0; j < 3; ++j) {
             z[j] = random_normal(&random);
-            bound[j] = 1e-7 * random_uniform(&random);
+            bound[j] = (repeat % 2 ? 1e-7 : 1.0) * random_uniform(&random);
         }
         for (int corner = 0; corner < 8; ++corner) {
             for (size_t j = 0; j < 3; ++j)
@@ -704,12 +706,12 @@ static void score_error_follows_z(void **state)
         }
         const double error = error_bounds_score(&model, z, bound, code);
         assert_true(largest <= 1.001 * error + 1e-15);
-        if (code == reference_code(&model, z)) /* for gelu others' two derivatives may have different signs */
+        if (repeat % 2 && code == reference_code(&model, z)) /* for gelu others' two derivatives may have different signs */
             assert_true(error <= 1.001 * largest + 1e-15);
     }
     const reference_model gelu = {.tau = 2, .score = REFERENCE_GELU};
     const reference_model one = {.tau = 2, .score = REFERENCE_ONE};
-    assert_near(error_bounds_score(&gelu, (double[]){0, 0}, (double[]){4e-7, 4e-7}, 0), 0.25 * 8e-7, 1e-20);
+    assert_near(error_bounds_score(&gelu, (double[]){0, 0}, (double[]){4e-7, 4e-7}, 0), 0.25 * 8e-7, 1e-12);
     assert_true(error_bounds_score(&one, (double[]){1, -2}, (double[]){4e-7, 4e-7}, 2) == 0.0);
 }
 

@@ -152,6 +152,20 @@ function test.firmware_has_the_kernels_that_it_calls()
     end
 end
 
+-- Flash holds rows of tables without the padding that a cache is served by.
+function test.firmware_has_no_padding_between_rows()
+    local text = [[
+return { name = "m", d = 128, heads = 4, layers = 1, vocab = 8, embedding = {}, attention = { context = 8 },
+    ffn = { kind = "lookup", h = 2, tau = 3, score = "gelu", projection = { kind = "bh4", block = 16 } } }
+]]
+    local m, set = model.load(program.model(folder, "rows", text)), isa.get "scalar"
+    local function pitch(options)
+        options.type = "i8"
+        return whole_family.build(m, { set }, options).segments[1].plan.parts[1].plan.pitch
+    end
+    check.equal({ pitch {}, pitch { firmware = target_list.get "cortex-m33" } }, { 192, 128 })
+end
+
 function test.buffers_share_memory_by_lifetime()
     local function made(first, last, bytes) return { first = first, last = last, bytes = bytes } end
     local list = { made(1, 2, 640), made(2, 3, 320), made(3, 3, 500), made(1, 1, 100) }
@@ -231,7 +245,7 @@ function test.commands_that_need_vectors_say_so()
     local file, weights = decoder()
     refuses(1, "fuse reads the blocks alone", { "fuse", file, "--weights", weights, "-o", folder .. "/f" })
     refuses(1, "tokenizer: is missing", { "tokenize", file, "text" })
-    refuses(1, "--tables: i8: is for", { "plan", file, "--tables", "i8" })
+    refuses(1, "--tables: i8: d has no LookupFFN", { "plan", file, "--tables", "i8" })
     local encoder = program.model(folder, "e", source())
     works { "sample", encoder, "-o", folder .. "/e.safetensors" }
     local words =

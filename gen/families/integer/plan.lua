@@ -133,7 +133,7 @@ local function packing_of(m, shape, p)
         tables = {
             from = "tables",
             shape = { shape.h, shape.rows, shape.d_out },
-            steps = lookup_sections.table_steps(m, shape),
+            steps = lookup_sections.table_steps(m, shape, shape.rows),
         },
         output_bias = { from = "bias", shape = { shape.d_out }, steps = {} },
     }

@@ -251,7 +251,8 @@ local function whole_of(m, shape, isa, choices, v)
     whole.gather_i8 = gather_i8.plan(shape, whole)
     whole.parts = gather.parts(whole.gather)
     local buffers = buffers_of(shape, v.projection, v.hash, v.chunk, v.tile * v.tiles, v.work)
-    add_gather_buffers(shape, whole, own, whole.tokens, buffers)
+    -- Scores and sums of whole tiles are written.
+    add_gather_buffers(shape, whole, own, (whole.tokens + v.tile - 1) // v.tile * v.tile, buffers)
     whole.scratch, whole.scratch_bytes = plan.scratch_of(buffers)
     whole.names = {
         gather = names.variant(
@@ -423,6 +424,7 @@ end
 --   x_step, y_step  floats from token to token
 --   codes_of        a plan with the same projection, whose kernels make the codes (optional)
 --   one_by_one      calls are for one token: there are no kernels for many where those for few are possible (optional)
+--   unpadded        rows of tables lie close together, as those of firmware do (optional)
 -- or { target = a row of gen/plan/target.lua }: the firmware of a model.
 -- `isas` then have what they need for tables of that type, if they want it.
 function plan.build(m, isas, wanted, tables, projection_type, part)
@@ -449,7 +451,7 @@ function plan.build(m, isas, wanted, tables, projection_type, part)
         words.demand(isa, tiers, m.name)
         choices[i] = schedule.make(shape, isa, wanted and wanted[isa.name] or {})
     end
-    local layout = gather.layout(shape, target ~= nil)
+    local layout = gather.layout(shape, target ~= nil or part and part.unpadded)
     local projection = projection_plan(shape, 2, 1)
     local sections, packed_bytes = lookup_sections.of(m, shape, projection, layout)
 

@@ -66,6 +66,12 @@ local function accumulators(shape, isa)
     return powers(words and words.vectors or 1, isa.registers - (words and 2 * words.rows or 4))
 end
 
+-- The default of them where rows are summed as integers: two lines of columns, one where registers are short.
+local function integer_accumulators(shape, isa)
+    local list = accumulators(shape, isa)
+    return math.min(2 * gather_i8.words(shape, isa).vectors, list[#list])
+end
+
 -- See gen/plan/space.lua. The kernels for few tokens have choices of their own.
 local choices = {
     {
@@ -187,7 +193,7 @@ local choices = {
         doc = "accumulators of the gather",
         values = accumulators,
         default = function(shape, isa)
-            if gather_i8.words(shape, isa) then return 2 * gather_i8.words(shape, isa).vectors end
+            if gather_i8.words(shape, isa) then return integer_accumulators(shape, isa) end
             return isa.lanes == 1 and 4 or power_of_two_at_most(math.min(8, isa.registers // 2))
         end,
     },
@@ -325,8 +331,7 @@ add {
     default = function(shape, isa)
         -- One token's rows come from memory: read a few tables side by side, a strip of two cache lines of each after
         -- the other while the next one is prefetched, they come as fast as memory can give them.
-        local words = gather_i8.words(shape, isa)
-        if words then return 2 * words.vectors end
+        if gather_i8.words(shape, isa) then return integer_accumulators(shape, isa) end
         if isa.lanes == 1 then return 4 end
         if from_memory(shape, isa) then
             return clamp(two_lines // (isa.lanes * shape.tables.bytes), 1, isa.registers // 2)

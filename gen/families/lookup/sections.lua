@@ -73,18 +73,22 @@ end
 function sections.residual_steps(shape)
     return { { step = "scale", factor = 1 - shape.decay, at = 0, dims = { { count = shape.d, from = 1 } } } }
 end
-function sections.table_steps(m, shape)
+-- Of the latter so many rows.
+function sections.table_steps(m, shape, rows)
     return m.scale == "1/h"
             and {
                 {
                     step = "scale",
                     factor = 1 / shape.h,
                     at = 0,
-                    dims = { { count = shape.rows * shape.d_out, from = 1 } },
+                    dims = { { count = rows * shape.d_out, from = 1 } },
                 },
             }
         or {}
 end
+
+-- The elements of a row of the projection's weights, which have one scale: inputs of an output, in BH4 of one block.
+function sections.projection_row(shape) return shape.kind == "bh4" and shape.block or shape.d end
 
 -- The shape of the projection's tensor in a checkpoint.
 function sections.projection_shape(shape)
@@ -114,7 +118,6 @@ function sections.of(m, shape, projection, tables)
     local function whole(count) return { { from = 0, to = 0, dims = { { count = count, from = 1, to = 1 } } } } end
 
     local word = shape.projection.word
-    local row = shape.kind == "bh4" and shape.block or shape.d -- inputs of an output, of one block
     if shape.projection.scaled then
         local rows = shape.kind == "bh4" and 4 * shape.repeats * shape.padded or shape.bits
         add {
@@ -130,7 +133,7 @@ function sections.of(m, shape, projection, tables)
     end
     add {
         name = "projection",
-        row = row,
+        row = sections.projection_row(shape),
         dtype = shape.projection,
         elements = projection.words * word.rows,
         storage = word.storage,
@@ -182,7 +185,7 @@ function sections.of(m, shape, projection, tables)
         from = "tables",
         shape = { shape.h, shape.rows, shape.d_out },
         slices = shape.h,
-        steps = sections.table_steps(m, shape),
+        steps = sections.table_steps(m, shape, shape.rows),
         boxes = tables.boxes,
         doc = "[" .. shape.h .. "][" .. shape.rows .. "][" .. tables.pitch .. "] tables, rows of " .. shape.d_out,
         slow = true,

@@ -249,14 +249,24 @@ local function variant_of(p, v)
 end
 
 -- The tensors of one LookupFFN in a checkpoint, and where training has them: `field` of the struct of parameters;
--- pitch: floats from row to row in memory.
+-- pitch: floats from row to row in memory; deviation: of random values to start from; folded: of a tensor that the
+-- packer rounds to a type of its own, what it does before: { steps, row (elements with one scale) }, of a row of
+-- tables.
 local function tensors_of(p)
     local shape, list = p.shape, {}
     local kinds = {
-        ["hash.projection.weight"] = { kind = "projection", field = "projection" },
-        ["hash.projection.bias"] = { kind = "bias", field = "projection_bias" },
-        bias = { kind = "bias", field = "bias" },
-        tables = { kind = "tables", field = "tables" },
+        ["hash.projection.weight"] = {
+            kind = "projection",
+            field = "projection",
+            folded = { steps = sections.projection_steps(p.model, shape), row = sections.projection_row(shape) },
+        },
+        ["hash.projection.bias"] = { kind = "bias", field = "projection_bias", deviation = 0 },
+        bias = { kind = "bias", field = "bias", deviation = 0 },
+        tables = {
+            kind = "tables",
+            field = "tables",
+            folded = { steps = sections.table_steps(p.model, shape, 1), row = shape.d_out },
+        },
     }
     for i, tensor in ipairs(sections.tensors(p.model, shape)) do
         local known, columns = kinds[tensor.name], tensor.shape[#tensor.shape]
@@ -268,12 +278,13 @@ local function tensors_of(p)
             name = tensor.name,
             field = known.field,
             kind = known.kind,
+            folded = known.folded,
             shape = tensor.shape,
             rows = elements // columns,
             columns = columns,
             pitch = known.kind == "tables" and p.pitch or columns,
             mean = tensor.mean,
-            deviation = tensor.deviation,
+            deviation = known.deviation or tensor.deviation,
         }
     end
     return list

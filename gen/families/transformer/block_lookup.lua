@@ -11,7 +11,7 @@ local lookup_sections = require "gen.families.lookup.sections"
 local block_lookup = {}
 
 -- The weights that make codes: those of all layers lie in one section.
-local shared = { projection = true, projection_bias = true }
+local shared = { projection_scales = true, projection = true, projection_bias = true }
 
 -- The choices of a schedule that decide how codes and scores are made, and where they wait.
 local of_codes = {
@@ -47,7 +47,7 @@ end
 
 -- Choices for every instruction set: codes of a block's chunk of tokens wait in scratch together; a second part has the
 -- choices of `first`, whose codes it reads.
-local function choices_of(ffn, isas, block_choices, type, first)
+local function choices_of(ffn, isas, block_choices, types, first)
     local wanted = {}
     for i, isa in ipairs(isas) do
         local own = {}
@@ -56,7 +56,7 @@ local function choices_of(ffn, isas, block_choices, type, first)
                 own[key] = first.variants[i].schedule[key]
             end
         else
-            local shape, key = plan.shape(ffn, type, dtype.get "f32"), "chunk.tokens"
+            local shape, key = plan.shape(ffn, types.tables, types.projection), "chunk.tokens"
             for _, choice in ipairs(schedule.legal(shape, isa, schedule.make(shape, isa, {}))) do
                 if choice.key == key then
                     own[key] = math.min(choice.chosen, schedule.nearest(choice.values, block_choices[i][key]))
@@ -69,26 +69,30 @@ local function choices_of(ffn, isas, block_choices, type, first)
 end
 
 -- The parts of the FFNs of model `m` for layers first … first + count - 1: { word, first, count, plan, sections }. The
--- weights that a layer's kernels call `field` are those of a section: { field, name, first, layers, stride, of, own },
--- of layers `first` on, `stride` elements apart; own: not one of another part; of: the section of one layer.
+-- weights that a layer's kernels call `field` are those of a section: { field, name, first, layers, stride, step, of,
+-- own }, of layers `first` on, `stride` elements apart, `step` of what kernels read; own: not one of another part; of:
+-- the section of one layer.
 --   choices   of the blocks' schedule, for each of `isas`
---   type      of the tables; `isas` have what they need for it, if they want it
+--   types     rows of gen/plan/dtype.lua: { tables, projection }; `isas` have what they need for them, if they want it
 --   of        public names of the model
 --   width     of the rows that make a block's input
 --   x_step    floats from token to token of the kernels' input, y_step of their output
 --   one_by_one   tokens are given one by one
-function block_lookup.parts(m, isas, choices, type, of, width, x_step, y_step, one_by_one)
+--   unpadded  rows of tables lie close together
+function block_lookup.parts(m, isas, choices, types, of, width, x_step, y_step, one_by_one, unpadded)
     local parts = {}
     for i, range in ipairs(ranges_of(m, width)) do
         local ffn, first = model_of(m, range), parts[1]
         local part_names = names.part(of, range.word)
         if first then part_names.weights = first.plan.names.weights end
-        local p = plan.build(ffn, isas, choices_of(ffn, isas, choices, type, first and first.plan), type.name, "f32", {
+        local wanted = choices_of(ffn, isas, choices, types, first and first.plan)
+        local p = plan.build(ffn, isas, wanted, types.tables.name, types.projection.name, {
             names = part_names,
             x_step = x_step,
             y_step = y_step,
             codes_of = first and first.plan,
             one_by_one = one_by_one,
+            unpadded = unpadded,
         })
         local part = { word = range.word, first = range.first, count = range.count, plan = p, sections = {} }
         for _, section in ipairs(p.sections) do
@@ -97,6 +101,7 @@ function block_lookup.parts(m, isas, choices, type, of, width, x_step, y_step, o
                 field = section.name,
                 of = section,
                 stride = blob.round_up(section.bytes, blob.align) // section.dtype.bytes,
+                step = blob.round_up(section.bytes, blob.align) * section.count // section.bytes,
                 name = (all and parts[1] and parts[1].word or range.word) .. "_" .. section.name,
                 own = not (all and parts[1]),
                 first = all and 0 or range.first,
@@ -144,6 +149,9 @@ function block_lookup.add_sections(m, parts, first, add, piece)
                         )
                 )
                 section.placed.slow = of.slow
+                -- elements as kernels find them: of a projection some lie in a word
+                section.placed.storage = of.storage
+                section.placed.count = section.layers * section.step
             end
         end
         local scales
@@ -160,6 +168,7 @@ function block_lookup.add_sections(m, parts, first, add, piece)
                         boxes = of.boxes,
                         blocks = of.blocks,
                         row = of.row,
+                        raised = of.raised,
                         scales = of.scales and scales.placed.at + index * scales.stride * scales.of.dtype.bytes,
                     })
                 end

@@ -2,6 +2,7 @@
 local checkpoint = require "gen.model.checkpoint_names"
 local describe = require "gen.families.transformer.describe"
 local dtype = require "gen.plan.dtype"
+local machine = require "gen.plan.machine"
 local plan = require "gen.families.transformer.plan"
 
 local family = {
@@ -26,11 +27,12 @@ local family = {
 function family.takes(options) return not options.baseline and options.arithmetic ~= "integer" end
 
 function family.build(m, isas, options, wanted)
-    return plan.build(m, isas, {
+    return plan.build(m, machine.sets(isas, options["for"]), {
         type = options.type,
         cache = options.cache,
         activations = options.activations,
         schedule = wanted,
+        machine = options["for"],
     })
 end
 
@@ -52,15 +54,11 @@ function family.sizes(p)
     return list
 end
 
--- Integers are summed as floats, and need nothing, unless inputs are rounded, too.
-function family.isa_types(options)
-    local types, type = {}, dtype.get(options.type, "type")
-    local activations = dtype.activations(options.activations, type)
-    if activations then types[1] = activations end
-    for _, row in ipairs { dtype.get(options.type, "type"), dtype.get(options.cache, "cache") } do
-        if not row.integer_gather then types[#types + 1] = row end
-    end
-    return types
+function family.isa_types(options, m)
+    local type, cache = dtype.get(options.type, "type"), dtype.get(options.cache, "cache")
+    local has_lookup = m and m.ffn.kind == "lookup" or options.tables or options.projection
+    local looked = has_lookup and plan.lookup_types(type, options) or nil
+    return plan.isa_types(type, cache, dtype.activations(options.activations, type), looked)
 end
 
 return family

@@ -46,6 +46,11 @@ return function(m, options, check_inputs)
     local found, inputs = weights.tensors(options.weights)
     if not found then error(inputs, 0) end
     if check_inputs then check_inputs(inputs) end
+    for _, tensor in pairs(found) do
+        if tensor.dtype == "I8" then
+            error(options.weights .. ": has tensors in I8: fuse takes the checkpoint before it was quantised", 0)
+        end
+    end
     local steps = fuse.steps(m, found, options, dtypes[options.type])
     local job = {
         weights = options.weights,

@@ -7,11 +7,13 @@ layout.keys = 32 -- positions of keys that lie side by side in the cache: [tile]
 layout.values = 16 -- a value's elements in the cache are filled up to a multiple of so many
 layout.max_positions = 1 << 31 -- of a sequence whose cache is a ring
 
--- Words from token to token of the rounded inputs of a product, `inputs` of them, `per_word` to a word: filled up to
--- what vectors write, with room for two words more behind those that have inputs, at an odd number of cache lines.
-function layout.rounded_pitch(inputs, per_word)
-    local line = 16
-    local words = math.max((inputs + 4 * line - 1) // (4 * line) * line, (inputs + per_word - 1) // per_word + 2)
+-- Words from token to token of the rounded inputs of a product, `inputs` of them, as `rounded` says (shape.rounded):
+-- filled up to what vectors write, with room for two words more behind those that have integers, at an odd number of
+-- cache lines.
+function layout.rounded_pitch(inputs, rounded)
+    local line, per_word = 16, rounded.rows
+    local written = (inputs + per_word * line - 1) // (per_word * line) * line
+    local words = math.max(written, (inputs + per_word - 1) // per_word + (rounded.integers and 2 or 0))
     return ((words + line - 1) // line * line) | line
 end
 

@@ -27,7 +27,7 @@ local function needs_of(shape, list, unpacks, by_count)
         needs.cache = needs.cache or cached
         needs.positions = needs.positions or cached
         needs.y = needs.y or step.op == "output"
-        needs.one = needs.one or step.op == "output" or step.op == "copy"
+        needs.one = needs.one or step.op == "output" and step.from ~= nil or step.op == "copy"
         needs.memory = needs.memory or step.op == "attend" or step.op == "lookup" or step.op == "product" and unpacks
         needs.together = needs.together or step.op == "lookup" and by_count
         for _, name in pairs(touched(step)) do
@@ -56,8 +56,12 @@ function phases.of(shape, before, after, unpacks, by_count)
             needs = needs_of(shape, steps, unpacks, by_count),
         }
     end
-    local keys = "Keys and values of a block"
-    add("keys", keys .. (shape.ring and "" or ", into the cache"), before)
+    local queries_too = false
+    for _, step in ipairs(before) do
+        queries_too = queries_too or step.of_call
+    end
+    local keys = queries_too and "Queries, and keys and values" or "Keys and values"
+    add("keys", keys .. " of a block" .. (shape.ring and "" or ", these into the cache"), before)
     if not shape.ring then
         add("rest", "Attention of a block and what follows it", after)
         return list

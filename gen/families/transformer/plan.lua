@@ -83,7 +83,7 @@ local function constants_of(p)
         for _, part in ipairs(p.parts) do
             for _, section in ipairs(part.sections) do
                 if section.own and section.layers > 1 then
-                    add(section.name:upper() .. "_LAYER", section.stride, "elements of a layer")
+                    add(section.name:upper() .. "_LAYER", section.step, "elements of a layer")
                 end
             end
         end
@@ -110,6 +110,8 @@ local function constants_of(p)
         add(name .. "_PITCH", buffer.pitch, what .. " from token to token of " .. buffer.name)
         add(name .. "_AT", buffer.at, "floats before it in scratch, for each token of a chunk")
     end
+    local kept = buffers.of_call
+    if kept then add(kept.name:upper() .. "_PITCH", kept.pitch, "floats from token to token of " .. kept.name) end
     add("TOKEN_FLOATS", buffers.token_floats, "floats of all of these, for each token of a chunk")
     for _, buffer in ipairs(buffers.queries) do
         local doc = "floats before attention's " .. buffer.name .. ", for each token that attends"
@@ -118,22 +120,25 @@ local function constants_of(p)
     return list
 end
 
--- The instruction set `isa` with what it needs for sums of products of the type `activations`, for kernels of `name`;
--- rows of tables are converted as without.
-function transformer_plan.with_bytes(isa, activations, name)
-    words.demand(isa, { "integer", "quads" }, name)
-    local copy = {}
-    for key, value in pairs(isa_list.with_types(isa, { activations })) do
-        copy[key] = value
+-- The types for which instruction sets need more (isa_list.with_types): of weights, cached values and inputs of
+-- products, rows of gen/plan/dtype.lua, the last one nil where they are not rounded; looked: { tables, projection } of
+-- lookup FFNs, nil without. Integers are converted and need nothing, unless inputs are integers, too, or rows of
+-- tables are summed.
+function transformer_plan.isa_types(type, cache, activations, looked)
+    local list = { activations and { name = activations.products.needs } }
+    if not type.integer_gather then list[#list + 1] = type end
+    if not cache.integer_gather then list[#list + 1] = cache end
+    if looked then
+        list[#list + 1] = looked.tables
+        if looked.projection.word.integers then list[#list + 1] = looked.projection end
     end
-    copy.gather_i8 = nil
-    return copy
+    return list
 end
 
--- Whether one of `steps` does `op`.
-local function has_step(steps, op)
+-- Whether one of `steps` does `op`, on the buffer in its field `key` if that is given.
+local function has_step(steps, op, key)
     for _, step in ipairs(steps) do
-        if step.op == op then return true end
+        if step.op == op and (not key or step[key]) then return true end
     end
     return false
 end
@@ -159,16 +164,24 @@ local function rounded_inputs(lists)
     return list
 end
 
--- The plan of the blocks of model `m` for the instruction sets `isas`. options, all optional: type, cache,
--- activations, of weights, cache and inputs of products (names, default f32); schedule, the choices wanted by name
--- of the instruction set; part(maps, before, after), for timing: what is left of linear maps and steps; sequences =
--- { positions = N }, where tokens attend to all: calls are for several sequences of together N positions at most,
--- each filled up to a multiple of 32. Of blocks that are a part of a model: names, of the part (names.part);
--- first_layer, the number of their first layer in the checkpoint; at, where their sections begin in the blob;
--- shared_product(number, isa, product), the name of the model's own kernel for products that are planned so, or nil;
--- one_by_one: schedules have chunks of one token, and calls give no products of several; float_sums: norms sum in
--- floats instead of doubles; threads: the names { ranges, range } of the functions that share a call's tokens among
--- threads of the model's OpenMP build.
+-- The types { tables, projection } of lookup FFNs in blocks whose weights are of `type`, from the options of a plan.
+function transformer_plan.lookup_types(type, options)
+    return {
+        tables = options.tables and dtype.get(options.tables) or type,
+        projection = dtype.get(options.projection, "projection"),
+    }
+end
+
+-- The plan of the blocks of model `m` for the instruction sets `isas`. options, all optional: type, cache, activations,
+-- of weights, cache and inputs of products (names, default f32); tables, projection, of lookup FFNs (default type, and
+-- f32); schedule, the choices wanted by name of the instruction set; part(maps, before, after), for timing: what is
+-- left of linear maps and steps; sequences = { positions = N }, where tokens attend to all: calls are for several
+-- sequences of together N positions at most, each filled up to a multiple of 32. Of blocks that are a part of a model:
+-- names, of the part (names.part); first_layer, the number of their first layer in the checkpoint; at, where their
+-- sections begin in the blob; shared_product(number, isa, product), the name of the model's own kernel for products
+-- that are planned so, or nil; one_by_one: schedules have chunks of one token, and calls give no products of several;
+-- float_sums: norms sum in floats instead of doubles; unpadded: rows of tables lie close together; threads: the names {
+-- ranges, range } of the functions that share a call's tokens among threads of the model's OpenMP build.
 function transformer_plan.build(m, isas, options)
     local chain, value, rule = transformer_plan.misfit(m)
     if chain then validated.refuse(m, chain, value, rule) end
@@ -181,22 +194,23 @@ function transformer_plan.build(m, isas, options)
     local first_layer = options.first_layer or 0
     local own_maps, has = maps_of.of(m, shape, first_layer)
     for _, map in ipairs(activations and own_maps or {}) do
-        if map.inputs > activations.products.most_inputs then
+        local most = activations.products.most_inputs
+        if most and map.inputs > most then
             local form = '--activations: "%s": %d inputs of %s: must be at most %d'
-            error(form:format(activations.name, map.inputs, map.letter, activations.products.most_inputs), 0)
+            error(form:format(activations.name, map.inputs, map.letter, most), 0)
         end
     end
     local own = m.attention.eliminate ~= "none" and not pcall(fuse.check, m, m.attention.eliminate)
-    local public, types, sets, choices, wanted =
-        options.names or names.public(m.name), { shape.type }, {}, {}, options.schedule or {}
-    if shape.cache.type ~= shape.type then types[2] = shape.cache.type end
+    local public, sets, choices, wanted = options.names or names.public(m.name), {}, {}, options.schedule or {}
+    local looked = shape.lookup and transformer_plan.lookup_types(type, options) or nil
+    shape.tables = looked and looked.tables -- their type
+    local types = transformer_plan.isa_types(shape.type, shape.cache.type, activations, looked)
+    local demanded = { "few", "many", "masks", "cache", shape.type.name, shape.cache.type.name }
+    demanded[7] = looked and looked.tables.name
     for i, isa in ipairs(isas) do
-        for _, one in ipairs(types) do
-            -- What integers need is for the sums of a LookupFFN's tables.
-            if not one.integer_gather then isa = isa_list.with_types(isa, { one }) end
-        end
-        words.demand(isa, { "few", "many", "masks", "cache", types[1].name, (types[2] or types[1]).name }, m.name)
-        if activations then isa = transformer_plan.with_bytes(isa, activations, m.name) end
+        isa = isa_list.with_types(isa, types)
+        words.demand(isa, demanded, m.name)
+        if activations then words.demand(isa, activations.products.tiers, m.name) end
         sets[i], choices[i] = isa, schedule.make(shape, isa, wanted[isa.name] or {})
     end
     local parts = shape.lookup
@@ -204,18 +218,20 @@ function transformer_plan.build(m, isas, options)
                 m,
                 sets,
                 choices,
-                shape.type,
+                looked,
                 public,
                 shape.made,
                 variant.pitch(shape.d),
                 variant.pitch(shape.made),
-                options.one_by_one
+                options.one_by_one,
+                options.unpadded
             )
         or {}
-    local before, after = steps_of.of(shape, has, parts)
+    local before, after = steps_of.of(shape, has, parts, options.one_by_one)
     if options.part then
         own_maps, before, after = options.part(own_maps, before, after)
     end
+    after = steps_of.joined(shape, after)
     local sections, pieces, bytes = sections_of.of(m, shape, own_maps, parts, first_layer, options.at)
     local p = {
         family = "transformer",
@@ -237,7 +253,7 @@ function transformer_plan.build(m, isas, options)
         after = after,
         reads_input = reads_input(after),
         activates = has_step(after, "activate"),
-        copies = has_step(before, "copy") or has_step(after, "output"),
+        copies = has_step(before, "copy") or has_step(after, "copy") or has_step(after, "output", "from"),
         float_sums = options.float_sums or false,
         activations = activations or dtype.get "f32",
         rounded_inputs = rounded_inputs { before, after },
@@ -252,8 +268,12 @@ function transformer_plan.build(m, isas, options)
             type = shape.type.name,
             cache = shape.cache.type.name,
             activations = activations and activations.name,
+            tables = looked and options.tables and looked.tables.name,
+            projection = looked and options.projection and looked.projection.name,
             schedule = wanted,
+            ["for"] = options.machine, -- which LookupFFNs of blocks have their defaults for
         },
+        lookup_types = looked,
     }
     for i, isa in ipairs(sets) do
         local v =

@@ -34,8 +34,10 @@ function transformer_kernels.api(p)
     local eliminate, shape = p.model.attention.eliminate, p.shape
     -- What the templates of a LookupFFN's prototypes read of a part.
     local parts, inlines = {}, false
+    local register_barriers = shape.rounded and p.variants[#p.variants].isa.register_barrier or false
     for i, part in ipairs(p.parts) do
         inlines = inlines or kernels.inlines(part.plan)
+        register_barriers = register_barriers or kernels.register_barriers(part.plan)
         parts[i] = {
             names = part.plan.names,
             shape = part.plan.shape,
@@ -51,7 +53,7 @@ function transformer_kernels.api(p)
     return {
         parts = parts,
         dense = #p.maps > 0,
-        register_barriers = p.shape.rounded and p.variants[#p.variants].isa.register_barrier or false,
+        register_barriers = register_barriers,
         inlines = inlines,
         header = "templates/transformer/model.h",
         source = "templates/transformer/model.c",
@@ -73,26 +75,34 @@ end
 
 -- The template of the product of a shape's weights.
 function transformer_kernels.product(shape)
-    return shape.rounded and "templates/transformer/product_bytes.c" or "templates/transformer/product.c"
+    return shape.rounded and "templates/transformer/product_words.c" or "templates/transformer/product.c"
 end
 
 -- What the template that rounds inputs reads: rows of `inputs` inputs each, for kernels of `isa`.
 function transformer_kernels.rounding_values(isa, rounded, inputs, values)
     values.rounded, values.rounded_rows = rounded or false, inputs
     values.rounding = rounded
-        and {
-            projection = { word = { storage = rounded.storage, rows = rounded.rows, levels = 127, offset = 128 } },
-            rounded_rows = {},
-            block_rows = inputs,
-            integers = { starts = true },
-            store_inputs = function(base, at, parts) return isa.store_quads(base, at, table.unpack(parts)) end,
-        }
+            and rounded.integers
+            and {
+                projection = { word = { storage = rounded.storage, rows = rounded.rows, levels = 127, offset = 128 } },
+                rounded_rows = {},
+                block_rows = inputs,
+                integers = { starts = true },
+                store_inputs = function(base, at, parts) return isa.store_quads(base, at, table.unpack(parts)) end,
+            }
+        or false
 end
+
+-- How a product of rounded inputs sums them: the C type of a vector of sums, what they start from (a word behind the
+-- inputs, or nothing), and the words of their dot product.
+local function integer_sums(isa) return { type = isa.index, start = isa.index_broadcast, dot = isa.dot_i8 } end
+local function float_sums(isa) return { type = isa.vector, start = isa.zero, dot = isa.dot_bf16 } end
 
 -- What the product's template reads.
 function transformer_kernels.product_values(p, v, values)
     local isa, type = v.isa, p.shape.type
     values.product, values.rounded = v.product, p.shape.rounded
+    values.sums = p.shape.rounded and p.shape.rounded.integers and integer_sums(isa) or float_sums(isa)
     values.barriers = function(list) return barriers(p, isa, list) end
     values.load_weights = function(base, at)
         if type.plain then return isa.load_unaligned(base, at) end
@@ -146,7 +156,6 @@ local function blocks_values(p, v, values)
     end
     transformer_kernels.rounding_values(v.isa, p.shape.rounded, p.rounded_inputs, values)
     values.cache_type, values.positioned = p.shape.cache.type, p.shape.causal or p.shape.window ~= nil
-    values.one_over_d = string.format("%.17g", 1 / p.shape.d)
 end
 
 -- The kernel files of variant `v` of plan `p`: { {template, symbol, values} }.

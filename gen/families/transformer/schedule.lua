@@ -21,6 +21,14 @@ local function largest(list, max)
     return best
 end
 
+-- Whether `isa` is there for products of rounded inputs: it has an instruction for them.
+local function serves(shape, isa)
+    for _, name in ipairs(shape.rounded and isa.serves or {}) do
+        if name == shape.rounded.needs then return true end
+    end
+    return false
+end
+
 -- Bytes from the loads to what is prefetched; 0: nothing is.
 local function distances(_, isa) return isa.prefetch_l2 and { 0, 512, 1024, 2048, 4096, 8192 } or { 0 } end
 
@@ -120,8 +128,12 @@ return space.new {
         end,
         default = function(shape, isa, s)
             -- Both halves of words, where a set has no instruction for their products, take registers, too.
-            if shape.rounded and isa.lanes > 1 and isa.registers == 16 then
+            if shape.rounded and isa.lanes > 1 and isa.registers == 16 and not serves(shape, isa) then
                 return largest({ 1, 2, 4 }, 8 // s["product.vectors"])
+            end
+            -- Beside 24 sums of products in bf16 gcc 12 puts weights on the stack: 0.92 of the speed of 16 (Zen 4).
+            if shape.rounded and not shape.rounded.integers and isa.lanes > 1 then
+                return largest({ 1, 2, 4, 8 }, (isa.registers - 1) // s["product.vectors"] - 1)
             end
             return isa.lanes == 1 and 1
                 or largest({ 1, 2, 3, 4, 6, 12 }, (isa.registers - 1) // s["product.vectors"] - 1)

@@ -3,8 +3,10 @@ local steps = {}
 
 -- The steps of a block on the tokens of a chunk, in two parts: what must be done for all tokens that are attended to,
 -- and the rest. Buffers are named; "in" is the block's input, "rows" the same at distances that suit the cache.
--- `width`: elements of a token that a step writes, where no linear map says so.
-function steps.of(shape, has, parts)
+-- `width`: elements of a token that a step writes, where no linear map says so. Queries of what attends to all tokens
+-- are made with keys and values, of the same normed and rounded inputs, and kept: `of_call`, of all tokens of a call.
+-- one_by_one: memory is short, and they are not.
+function steps.of(shape, has, parts, one_by_one)
     local before, after = {}, {}
     local rounded = {} -- the buffers that are rounded as they are
     local function add(list, step)
@@ -36,14 +38,20 @@ function steps.of(shape, has, parts)
         )
     end
     local q, k, v, k_at, v_at = "in", "in", "in", shape.q, shape.q + shape.e
+    -- Other steps than Q may read what is prepared.
+    local keeps = not shape.causal and not shape.delivered and not shape.parallel and has.Q ~= nil and not one_by_one
     if not shape.delivered then
         prepare(before)
         k, v, k_at, v_at = product(before, "K", source, "k"), product(before, "V", source, "v"), 0, 0
     end
+    if keeps then
+        q = product(before, "Q", source, "q")
+        before[#before].of_call = true
+    end
     -- Into a ring tokens enter a few at a time, just before they attend: more would push out what the first of them
     -- still sees.
     if not shape.ring then add(before, { op = "append", k = k, k_at = k_at, v = v, v_at = v_at }) end
-    if not shape.delivered then
+    if not shape.delivered and not keeps then
         if not shape.causal then prepare(after) end
         q = product(after, "Q", source, "q")
     end
@@ -98,6 +106,15 @@ function steps.of(shape, has, parts)
     if post then add(after, { op = "norm", which = "second", from = "out", to = "out", width = shape.d }) end
     add(after, { op = "output", from = out })
     return before, after
+end
+
+-- The steps `after` of blocks of `shape` where their last sum goes to the output at once.
+function steps.joined(shape, after)
+    local sum, output = after[#after - 1], after[#after]
+    if shape.delivered or not sum or sum.op ~= "add" or output.from ~= sum.to then return after end
+    local joined = table.move(after, 1, #after - 2, 1, {})
+    joined[#joined + 1] = { op = "output", a = sum.a, b = sum.b }
+    return joined
 end
 
 return steps

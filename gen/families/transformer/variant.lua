@@ -18,7 +18,7 @@ function variant.pitch(floats) return blob.round_up(blob.round_up(floats, layout
 -- Buffers in scratch, { name, pitch, at, storage }, in floats, or words where rounded inputs are stored: behind each
 -- other as many rows of `pitch` of each as a call has tokens, a chunk at most, from tokens * at on; and of what tokens
 -- need that attend together, a group of heads each, from so many tokens * at on. A call for few tokens needs little
--- scratch.
+-- scratch. of_call: { name, pitch } of what is kept of all tokens of a call, or nil.
 local function buffers_of(shape, before, after, lanes)
     local buffers = {
         tokens = {},
@@ -36,12 +36,15 @@ local function buffers_of(shape, before, after, lanes)
     end
     for _, steps in ipairs { before, after } do
         for _, step in ipairs(steps) do
-            if step.to and not buffers.pitches[step.to] then
+            if step.of_call then
+                local pitch = variant.pitch(step.map.outputs)
+                buffers.of_call, buffers.pitches[step.to] = { name = step.to, pitch = pitch }, pitch
+            elseif step.to and not buffers.pitches[step.to] then
                 add(step.to, variant.pitch(step.map and step.map.outputs or step.width or shape.d))
             end
             local rounded = step.rounded
             if rounded and not buffers.pitches[rounded] then
-                add(rounded, layout.rounded_pitch(step.inputs, shape.rounded.rows), shape.rounded.storage)
+                add(rounded, layout.rounded_pitch(step.inputs, shape.rounded), shape.rounded.storage)
             end
         end
     end
@@ -80,6 +83,10 @@ function variant.of(m, shape, before, after, isa, choices, parts, number, shared
     if v.product.unpacks then
         v.unpacked_at = blob.round_up(v.scratch_bytes, blob.align) // 4
         v.scratch_bytes = 4 * (v.unpacked_at + v.product.unpacked_floats)
+    end
+    if v.buffers.of_call then
+        v.of_call_at = blob.round_up(v.scratch_bytes, blob.align) // 4
+        v.scratch_bytes = 4 * (v.of_call_at + shape.most_tokens * v.buffers.of_call.pitch)
     end
     local shared = shared_product and shared_product(number, isa, v.product)
     v.shares_product = shared ~= nil

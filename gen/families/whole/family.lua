@@ -3,6 +3,7 @@ local checkpoint = require "gen.model.checkpoint_names"
 local dtype = require "gen.plan.dtype"
 local describe = require "gen.families.whole.describe"
 local firmware = require "gen.families.whole.firmware"
+local machine = require "gen.plan.machine"
 local plan = require "gen.families.whole.plan"
 local print_training = require "gen.families.whole.print_training"
 local tokenizer = require "gen.families.tokenizer.family"
@@ -15,8 +16,22 @@ local family = {
     noun = "whole model",
     model = require "gen.families.whole.model",
     -- facts: as of a tokenizer
-    options = { "type", "cache", "activations", "decode", "schedule", "tuned", "facts", "lengths", "html", "threads" },
-    types = transformer.types,
+    options = {
+        "type",
+        "cache",
+        "activations",
+        "tables",
+        "projection",
+        "decode",
+        "schedule",
+        "for",
+        "tuned",
+        "facts",
+        "lengths",
+        "html",
+        "threads",
+    },
+    types = { "type", "cache", "activations", "tables", "projection" },
     space = transformer.space,
     print = require "gen.families.whole.print",
     pack_options = "",
@@ -66,14 +81,17 @@ function family.build(m, isas, options, wanted)
     if target then
         wanted, one_by_one = firmware.schedule(m, isas, wanted)
     end
-    return plan.build(m, isas, {
+    return plan.build(m, machine.sets(isas, options["for"]), {
         type = options.type,
         cache = options.cache,
         activations = options.activations,
+        tables = options.tables,
+        projection = options.projection,
         schedule = wanted,
         facts = options.facts,
         target = target,
         one_by_one = one_by_one,
+        machine = options["for"],
     })
 end
 

@@ -59,7 +59,7 @@ local function buffers_of(p, tokens, rows, few)
         add("rest", rows * layout.panel, last, last, "the last panel of the head")
     end
     -- So do the inputs of products that round them.
-    local function pitch_of_rounded(map) return map and layout.rounded_pitch(map.inputs, p.rounded.rows) or 0 end
+    local function pitch_of_rounded(map) return map and layout.rounded_pitch(map.inputs, p.rounded) or 0 end
     if p.rounded then
         local doc, largest =
             "rounded inputs of products", math.max(pitch_of_rounded(output.dense), pitch_of_rounded(output.head))

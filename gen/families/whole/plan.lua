@@ -40,6 +40,8 @@ local function segments_of(m, isas, public, options, at, shared_product, threads
             type = options.type,
             cache = options.cache,
             activations = options.activations,
+            tables = options.tables,
+            projection = options.projection,
             schedule = options.schedule,
             names = names.part(public, word),
             first_layer = first_layer,
@@ -48,6 +50,7 @@ local function segments_of(m, isas, public, options, at, shared_product, threads
             sequences = not m.attention.causal and { positions = memory.positions(m, options.target) } or nil,
             one_by_one = options.one_by_one,
             float_sums = options.target ~= nil,
+            unpadded = options.target ~= nil,
             part = options.part,
             threads = threads,
         })
@@ -55,6 +58,20 @@ local function segments_of(m, isas, public, options, at, shared_product, threads
         first_layer, at = first_layer + model.layers, p.packed_bytes
     end
     return list, at
+end
+
+-- The types of the lookup FFNs of `segments`, nil without any. Raises one line for options that then mean nothing.
+local function lookup_types(m, segments, options)
+    local found
+    for _, segment in ipairs(segments) do
+        found = found or segment.plan.lookup_types
+    end
+    for _, key in ipairs { "tables", "projection" } do
+        if options[key] and not found then
+            error(string.format("--%s: %s: %s has no LookupFFN", key, options[key], m.name), 0)
+        end
+    end
+    return found
 end
 
 -- The tokenizer's facts, and its sections behind place c.at of the blob. `facts`: those of an earlier plan.
@@ -86,8 +103,9 @@ local function variant_of(m, segments, products, type, rounded, i)
 end
 
 -- The plan of model `m` for the instruction sets `isas`. options, all optional: type, cache, activations, of weights,
--- caches and inputs of products (names, default f32); schedule, the choices wanted by name of the instruction set;
--- facts, of the tokenizer, without its file; part, for timing: what is left of the steps of blocks
+-- caches and inputs of products (names, default f32); tables, projection, of lookup FFNs (default type, and f32);
+-- schedule, the choices wanted by name of the instruction set; machine, the name of that which `isas` are for; facts,
+-- of the tokenizer, without its file; part, for timing: what is left of the steps of blocks
 -- (gen/families/transformer/plan.lua); target, a row of gen/plan/target.lua: for its firmware; one_by_one: as
 -- transformer.build takes it.
 function plan.build(m, isas, options)
@@ -120,6 +138,7 @@ function plan.build(m, isas, options)
         names = public,
         type = type,
         activations = activations or dtype.get "f32",
+        lookup_types = lookup_types(m, segments, options), -- of tables and projection; nil: there are none
         rounded = rounded,
         widths = widths,
         embedding = embedding,
@@ -144,8 +163,11 @@ function plan.build(m, isas, options)
             type = type.name,
             cache = dtype.get(options.cache, "cache").name,
             activations = activations and activations.name,
+            tables = options.tables or nil,
+            projection = options.projection or nil,
             schedule = options.schedule or {},
             facts = facts,
+            ["for"] = options.machine, -- which LookupFFNs of blocks have their defaults for
         },
     }
     p.context = math.min(m.attention.context, segments[1].plan.shape.context)

@@ -74,8 +74,11 @@ local error_id = { name = "ERROR_ID", code = 10, doc = "an id below 0, or not be
 function whole.api(p)
     local values = p.facts and tokenizer_print.values(p.facts, p.float_sums) or {}
     local inlines, parts = false, {}
+    values.register_barriers = p.rounded and p.variants[#p.variants].isa.register_barrier or false
     for i, segment in ipairs(p.segments) do
-        inlines = inlines or transformer.api(segment.plan).inlines
+        local own = transformer.api(segment.plan)
+        inlines = inlines or own.inlines
+        values.register_barriers = values.register_barriers or own.register_barriers
         parts[i] = part_values(segment)
     end
     values.facts = p.facts or false
@@ -83,7 +86,6 @@ function whole.api(p)
     values.parts_of_blocks = parts
     values.own_sections = p.own_sections
     values.inlines, values.openmp = inlines, p.threads and true
-    values.register_barriers = p.rounded and p.variants[#p.variants].isa.register_barrier or false
     values.threads, values.max_threads = p.threads, cost.max_threads
     values.header, values.source, values.prototypes =
         "templates/whole/model.h", "templates/whole/model.c", "templates/whole/prototypes.h"
@@ -119,7 +121,7 @@ local function forward_values(p, v, values)
     end
     -- One element as a float, in C that all sets have.
     values.element = function(base, at)
-        if p.rounded then return "(float) ((int) " .. scalar.load(base, at) .. " - 128)" end
+        if p.rounded and p.rounded.integers then return "(float) ((int) " .. scalar.load(base, at) .. " - 128)" end
         if p.type.plain then return scalar.load(base, at) end
         return scalar["load_" .. p.type.name](literal.sum(base, at))
     end
@@ -129,7 +131,7 @@ local function forward_values(p, v, values)
             inputs[#inputs + 1], seen[map.inputs] = map.inputs, true
         end
     end
-    values.rounded_step = function(map) return layout.rounded_pitch(map.inputs, p.rounded.rows) end
+    values.rounded_step = function(map) return layout.rounded_pitch(map.inputs, p.rounded) end
     transformer.rounding_values(isa, p.rounded, inputs, values)
     values.float_sums, values.threads = p.float_sums, p.threads
     values.whole, values.embedding, values.output, values.segments = p, p.embedding, p.output, p.segments

@@ -16,6 +16,10 @@ local training = {}
 local line = blob.align // 4 -- floats of a cache line
 local head_rows = 512 -- tokens whose logits are held at a time
 local query_rows = 48 -- queries of a head whose scores are held at a time
+-- Where weights start: what blocks add to their input is small at first. Without skip connections they pass on its
+-- variance.
+local tables_beside_skip = 0.02
+local share_beside_skip = 3 -- of a map's inputs: its outputs have a third of their variance, as with PyTorch's maps
 
 local function filled(floats) return blob.round_up(floats, line) end
 
@@ -48,7 +52,7 @@ end
 -- of a packed one.
 local function map_of(c, views, kind, biased, layer, all)
     local v = views.weight
-    local tensor = matrix(c, v, kind, { deviation = v.columns ^ -0.5 }, layer)
+    local tensor = matrix(c, v, kind, { deviation = (c.share * v.columns) ^ -0.5 }, layer)
     local map = { inputs = v.columns, outputs = v.rows, at = tensor.at, across = v.transposed or false }
     map.step = v.transposed and v.shape[#v.shape] or v.columns
     if all then map.outputs = v.transposed and map.step or tensor.rows end
@@ -87,8 +91,12 @@ local function lookup_of(t, m, step, number, now, c, tables)
             name = block_lookup.prefix(m, number) .. tensor.name,
             shape = tensor.shape,
             kind = tensor.kind,
+            folded = tensor.folded,
             layer = number,
-            init = { mean = tensor.mean, deviation = tensor.deviation },
+            init = {
+                mean = tensor.mean,
+                deviation = tensor.kind == "tables" and m.skip and tables_beside_skip or tensor.deviation,
+            },
         }
         local of = c
         if tensor.kind == "tables" then
@@ -410,7 +418,7 @@ function training.add(p)
     if p.training then return end
     refuse_untrainable(p)
     local c, tables = placer(), placer()
-    tables.rows = 0
+    c.share, tables.rows = p.model.skip and share_beside_skip or 1, 0
     local prepared, tile = 0, 64
     local constants = { list = {}, floats = 0 }
     function constants.add(name, elements, more)

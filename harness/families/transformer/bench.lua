@@ -270,6 +270,7 @@ local function results_of(b, type, samples, options)
             model = p.model.name,
             isa = p.variants[1].isa.name,
             type = type,
+            activations = p.options.activations,
             tokens = tokens,
             position = options.position,
             layers = s.layers,
@@ -367,6 +368,7 @@ local function alone(r) return r.tokens == 1 end
 local block_columns = {
     { "isa", -7, function(r) return r.isa end },
     { "weights", -7, function(r) return r.type end },
+    { "inputs", -7, function(r) return r.activations end },
     { "tokens", 6, function(r) return r.tokens end },
     { "us/token", 9, function(r) return number("%.1f", r.us_per_token) end },
     { "unfused", 9, function(r) return number("%.1f", r.unfused_us_per_token) end },
@@ -451,10 +453,10 @@ function transformer_bench.batches(m, options)
     return left > 1 and "1," .. math.min(512, left) or "1"
 end
 
--- The instruction sets to be timed with weights of `type`: the best one, or those that are asked for.
-local function sets_of(type, options)
+-- The instruction sets on which `m` is to be timed with weights of `type`: the best one, or those that are asked for.
+local function sets_of(m, type, options)
     local own = { type = type, cache = options.cache, activations = options.activations }
-    local sets = runnable.sets(options.isa, family.isa_types(own))
+    local sets = runnable.sets(options.isa, family.isa_types(own, m))
     return options.isa and sets or { sets[#sets] }
 end
 
@@ -484,7 +486,7 @@ function transformer_bench.run(path, options)
     caches.rows = json.array {}
     local known = {}
     for _, type in ipairs(types) do
-        for _, isa in ipairs(sets_of(type, options)) do
+        for _, isa in ipairs(sets_of(m, type, options)) do
             local b = made(path, m, isa, type, caches, options)
             local first = not known[isa.name] -- attention does not depend on the type of weights
             known[isa.name] = true

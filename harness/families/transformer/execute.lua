@@ -65,9 +65,16 @@ local function with_tokens(lengths)
     return list
 end
 
+-- Where positions go on for ever, the last `count` ones: { start, skip }, the first position, and how many tokens do
+-- not count because those before them are missing; nil where there is none that counts.
+local function far_of(p, count)
+    local reach = p.shape.ring and p.shape.window * p.shape.layers
+    return reach and reach < count and { start = p.shape.context - count, skip = reach } or nil
+end
+
 -- How `count` tokens can be given: token by token, all at once, and in uneven parts; only at once where all attend to
 -- all, or, as sequences of `lengths`, also each in a call of its own. Where positions go on for ever also at the last
--- ones: tokens before it are missing, but after as many as reach through all layers results are the same again.
+-- ones.
 local function ways_of(p, count, lengths)
     if lengths then
         return {
@@ -86,14 +93,14 @@ local function ways_of(p, count, lengths)
         { name = "prefill", calls = { count }, scratch_bytes = p.scratch_bytes },
         { name = "parts", calls = parts, scratch_bytes = p.scratch_bytes },
     }
-    local reach = p.shape.window and p.shape.window * p.shape.layers
-    if p.shape.ring and reach < count then
+    local far = far_of(p, count)
+    if far then
         ways[4] = {
             name = "far",
             calls = parts,
             scratch_bytes = p.scratch_bytes,
-            start = p.shape.context - count,
-            skip = reach,
+            start = far.start,
+            skip = far.skip,
         }
     end
     return ways
@@ -128,6 +135,18 @@ end
 
 local tie_margin = 1e-5 -- of z, see harness/reference/block_lookup.h
 
+-- Sums of rows as integers round scores to 1/65535 of the largest (harness/reference/error_bounds.h): about 1e-5 of a
+-- layer's y, a few times that after some layers, and as much of the next layer's z.
+local rounded_scores = { tolerance = 1e-4, tie_margin = 3e-5 }
+
+-- Whether kernels for blocks of `shape` may sum rows of tables as integers.
+local function rounds_scores(shape) return shape.lookup and shape.tables.integer_gather end
+
+-- The largest relative error that emitted code may have of a token of blocks of `shape` whose products take floats.
+function transformer.tolerance(shape)
+    return math.max(shape.cache.type.cache.tolerance, rounds_scores(shape) and rounded_scores.tolerance or 0)
+end
+
 -- The tensors of the checkpoint `path`, by name.
 local function tensors_of(path)
     local found, message = weights.tensors(path)
@@ -136,7 +155,8 @@ local function tensors_of(path)
 end
 
 -- What runner.reference wants: the maps of every layer but those in `without`; types: the names of those of weights,
--- cache and activations. Layer 0 is number `first` in the checkpoint, 0 if absent.
+-- cache and activations; of tables, default type, and projections of lookup FFNs, default f32, and rounds_inputs:
+-- whether inputs of their products are rounded, too. Layer 0 is number `first` in the checkpoint, 0 if absent.
 function transformer.reference_job(p, path, types, without, first)
     local m, s, layers = p.model, p.shape, {}
     local delivered = s.delivered and without ~= ""
@@ -180,11 +200,14 @@ function transformer.reference_job(p, path, types, without, first)
         type = types.type,
         cache = types.cache,
         activations = types.activations,
+        tables = types.tables or types.type,
+        projection = types.projection,
+        rounds_inputs = types.rounds_inputs,
         d = s.d,
         input = delivered and s.input or d_in,
         width = width,
         lookup = s.lookup and packed.reference_model(m.ffn, m.d, m.d) or nil,
-        margin = tie_margin,
+        margin = rounds_scores(s) and rounded_scores.tie_margin or tie_margin,
         heads = s.heads,
         kv_heads = s.kv_heads,
         f = s.f,
@@ -261,33 +284,45 @@ function transformer.answer(job, x)
     return { job = job, x = x, y = y, ties = ties, again = again }
 end
 
--- The first token of y from number `from` on that is further than `most` from that of the answer, and how far, or nil.
-local function first_off(y, found, d, from, most)
+-- A token of y from number `from` on that is further than `most` from that of the answer, and how far, or nil: the
+-- first one, or the `worst`.
+local function token_off(y, found, d, from, most, worst)
+    local token, largest = nil, most
     for at = 8 * d * from + 1, #y, 8 * d do
         local off = runner.difference(y:sub(at, at + 8 * d - 1), found.y:sub(at, at + 8 * d - 1), d)
-        if not (off <= most) then return (at - 1) // (8 * d), off end
+        if not (off <= largest) then
+            token, largest = (at - 1) // (8 * d), off
+            if not worst then break end
+        end
     end
+    return token, token and largest
 end
 
 -- The answer whose ties (harness/reference/block_lookup.h) are decided as in y, as far as that explains where tokens
--- from number `from` on are further than `most` from it, and how many of them differ from `found`.
+-- from number `from` on are further than `most` from it, and how many of them differ from `found`. A tie changes its
+-- token and later ones, or, where all attend to all, its token more than others.
 function transformer.decided_as(y, found, m, from, most)
-    local turned, trials = {}, 0
+    local turned, trials, causal = {}, 0, m.attention.causal
     for count = 0, most_turned do
-        local token, off = first_off(y, found, m.d, from, most)
+        local token, off = token_off(y, found, m.d, from, most, not causal)
         if not token or count == most_turned then return found, count end
         local better
-        for _, tie in ipairs(found.ties) do
-            if not better and trials < most_trials and (tie.token == token or not m.attention.causal) then
-                trials = trials + 1
-                local next_turned = table.move(turned, 1, #turned, 2, { tie })
-                local other = found.again(next_turned)
-                local next_token, next_off = first_off(y, other, m.d, from, most)
-                if not next_token or next_token > token or next_token == token and next_off < off then
-                    better, turned = other, next_turned
+        local function try_ties(own)
+            for _, tie in ipairs(found.ties) do
+                if not better and trials < most_trials and (tie.token == token) == own then
+                    trials = trials + 1
+                    local next_turned = table.move(turned, 1, #turned, 2, { tie })
+                    local other = found.again(next_turned)
+                    local next_token, next_off = token_off(y, other, m.d, from, most, not causal)
+                    local later = causal and next_token and next_token > token
+                    if not next_token or later or (next_token == token or not causal) and next_off < off then
+                        better, turned = other, next_turned
+                    end
                 end
             end
         end
+        try_ties(true)
+        if not causal then try_ties(false) end
         if not better then return found, count end
         found = better
     end
@@ -320,10 +355,11 @@ end
 -- The names of types `types` with activations that are not rounded.
 local function with_float_activations(types) return { type = types.type, cache = types.cache, activations = "f32" } end
 
--- Weights for plan `p`, packed in `directory`, and what the reference computes with them: { numbers, x, rounded, whole,
--- packed_from, blob }: `rounded` from the weights that are packed, rounded to their type, `unrounded` likewise where
--- products round their inputs, without that, `whole` end to end from the unfused ones, if there are any. A checkpoint
--- in options.weights may be either; an unfused one is fused here.
+-- Weights for plan `p`, packed in `directory`, and what the reference computes with them: { numbers, x, rounded, far,
+-- whole, packed_from, blob }: `rounded` from the weights that are packed, rounded to their type, `unrounded` likewise
+-- where products round their inputs, without that, `far` likewise for positions from that of `far_of` on, where keys
+-- are turned in another way before they are rounded, `whole` end to end from the unfused ones, if there are any. A
+-- checkpoint in options.weights may be either; an unfused one is fused here.
 function transformer.prepare(p, directory, options)
     local m = p.model
     local word = m.attention.eliminate
@@ -361,29 +397,32 @@ function transformer.prepare(p, directory, options)
     -- What fuse has left out is no longer there.
     local ignore = not merged and options.ignore or nil
     packing.pack(p, { weights = fused, output = output, prefix = "", ignore = ignore })
-    local function answer(x_of, ...)
+    local far = m.attention.rope and far_of(p, count)
+    local function answer(start, x_of, ...)
         local job = transformer.reference_job(p, ...)
-        job.lengths = lengths
+        job.lengths, job.start = lengths, start
         return transformer.answer(job, x_of)
     end
     return {
         numbers = numbers,
         lengths = lengths,
         x = x,
-        rounded = answer(x, fused, types, without),
-        unrounded = p.shape.rounded and answer(x, fused, with_float_activations(types), without),
-        whole = merged and answer(embedded(p, unfused, numbers, m.d), unfused, exact, ""),
+        rounded = answer(0, x, fused, types, without),
+        far = far and answer(far.start, x, fused, types, without),
+        unrounded = p.shape.rounded and answer(0, x, fused, with_float_activations(types), without),
+        whole = merged and answer(0, embedded(p, unfused, numbers, m.d), unfused, exact, ""),
         packed_from = fused,
         blob = output,
     }
 end
 
--- What is wrong with the kernel `symbol` for the products of `maps`, whose inputs are rounded, or nil.
-function transformer.check_products(library, symbol, maps)
+-- What is wrong with the kernel `symbol` for the products of `maps`, whose inputs are rounded to the type `type`, or
+-- nil.
+function transformer.check_products(library, symbol, type, maps)
     local seen = {}
     for _, map in ipairs(maps) do
         if not seen[map.inputs] then
-            local good, message = runner.exact_product(library, symbol, map.inputs)
+            local good, message = runner.exact_product(library, symbol, type, map.inputs)
             if not good then return message end
         end
         seen[map.inputs] = true
@@ -391,7 +430,7 @@ function transformer.check_products(library, symbol, maps)
 end
 
 -- How far emitted code may be from the reference where inputs of products are rounded, `tolerance` where they are not.
--- An input half-way between two integers may become either, and after some layers much is rounded in another way: the
+-- An input half-way between two numbers may become either, and after some layers much is rounded in another way: the
 -- results differ as much as those with and without rounding, `rounded` and `unrounded`, lists of strings of rows of
 -- `width`. Behind it the largest relative error of a row that rounding makes.
 function transformer.rounded_tolerance(tolerance, rounded, unrounded, width)
@@ -406,10 +445,10 @@ end
 -- for each way to call it.
 function transformer.check_library(p, library, prepared)
     local results, cache_type = {}, p.shape.cache.type
-    local tolerance, exact = cache_type.cache.tolerance, cache_type.plain and p.shape.type.plain
+    local tolerance, exact = transformer.tolerance(p.shape), cache_type.plain and p.shape.type.plain
     local wrong, activations_err
     if p.shape.rounded then
-        wrong = transformer.check_products(library, p.variants[1].names.product, p.maps)
+        wrong = transformer.check_products(library, p.variants[1].names.product, p.activations.name, p.maps)
         tolerance, activations_err = transformer.rounded_tolerance(
             tolerance,
             { prepared.rounded.y },
@@ -431,7 +470,8 @@ function transformer.check_library(p, library, prepared)
         if y then
             local skip, d = way.skip or 0, p.shape.d
             local function from_there(values) return values:sub(skip * d * 8 + 1) end
-            local same, turned = transformer.decided_as(y, prepared.rounded, p.model, skip, tolerance)
+            local answer = way.start and prepared.far or prepared.rounded
+            local same, turned = transformer.decided_as(y, answer, p.model, skip, tolerance)
             result.kernel_rel_err, result.max_abs_err = runner.difference(from_there(y), from_there(same.y), d)
             result.ties = p.shape.lookup and turned or nil
             if prepared.whole then

@@ -211,6 +211,8 @@ local function results_of(p, type, samples, calls, errors, threads)
             type = type,
             cache = p.options.cache,
             activations = p.options.activations,
+            tables = p.options.tables,
+            projection = p.options.projection,
             call = of.what,
             tokens = of.tokens,
             sequences = of.sequences,
@@ -358,10 +360,11 @@ end
 -- Whole models have no --batch.
 function bench.batches() return "1" end
 
--- The instruction sets to be timed with weights of `type`: the best one, or those that are asked for.
-local function sets_of(type, options)
-    local own = { type = type, cache = options.cache, activations = options.activations }
-    local sets = runnable.sets(options.isa, whole_family.isa_types(own))
+-- The instruction sets on which `m` is to be timed with weights of `type`: the best one, or those that are asked for.
+local function sets_of(m, type, options)
+    local own = { type = type, tables = options.tables, projection = options.projection }
+    own.cache, own.activations = options.cache, options.activations
+    local sets = runnable.sets(options.isa, whole_family.isa_types(own, m))
     return options.isa and sets or { sets[#sets] }
 end
 
@@ -372,20 +375,20 @@ function bench.run(path, options)
     end
     compile.threads_of(options)
     local facts, results, host_facts = cpu.describe(), json.array {}, nil
-    local m
+    local m = request.model(path, options)
     for _, type in ipairs(dtype.select(options.type or "f32", "type")) do
-        for _, isa in ipairs(sets_of(type, options)) do
+        for _, isa in ipairs(sets_of(m, type, options)) do
             local own = setmetatable({ type = type }, { __index = options })
             local p = request.plan(path, { isa }, own, machine.tuned_note)
-            m = p.model
             local calls, entries = calls_of(p, lengths_of(options.lengths, context_of(p))), {}
             local errors = { own = add_model(entries, path, p, "", isa, type, own) }
             local twin = parts.twin(m)
             if twin then
-                local random = setmetatable({ weights = false, ignore = false }, {
+                -- nor has it tables
+                local random = setmetatable({ weights = false, ignore = false, tables = false, projection = false }, {
                     __index = function(_, key) return own[key] end,
                 })
-                local dense = parts.plan(twin, isa, type, nil, own)
+                local dense = parts.plan(twin, isa, type, nil, random)
                 errors.dense = add_model(entries, path, dense, "dense_", isa, type, random)
             end
             local samples, context = measure.run(job_of(m, p.causal, entries, calls, own), { show_stderr = true })

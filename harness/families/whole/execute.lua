@@ -29,7 +29,7 @@ table.move(blocks.unsaid, 1, #blocks.unsaid, #execute.unsaid + 1, execute.unsaid
 
 -- One plan for the best instruction set that this CPU runs of those in options.isa.
 function execute.plan(path, options)
-    local sets = runnable.sets(options.isa, whole_family.isa_types(options))
+    local sets = runnable.sets(options.isa, whole_family.isa_types(options, (request.model(path, options))))
     return request.plan(path, { sets[#sets] }, options, machine.tuned_note)
 end
 

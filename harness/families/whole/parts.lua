@@ -106,6 +106,8 @@ function parts.plan(m, isa, type, wanted, options, part)
         type = type,
         cache = options.cache,
         activations = options.activations,
+        tables = options.tables,
+        projection = options.projection,
         schedule = wanted,
         facts = options.facts,
         part = part,

@@ -34,6 +34,8 @@ local function result(p, options, nats, scored, tokens, bytes, windows)
         context = options.context,
         stride = options.stride,
         type = p.options.type,
+        tables = p.options.tables,
+        projection = p.options.projection,
         nats_per_token = each,
         perplexity = math.exp(each),
         bits_per_byte = bytes and nats / math.log(2) / bytes or nil,

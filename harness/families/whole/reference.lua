@@ -64,10 +64,18 @@ local function output_job(m, w, path, types)
     return job
 end
 
--- The jobs of plan `p` with the checkpoint `path`, whose weights are rounded to the plan's types, and inputs of maps to
--- the type of that name.
-function reference.jobs(p, path, activations)
-    local m, types = p.model, { type = p.type.name, cache = p.options.cache, activations = activations }
+-- The jobs of plan `p` with the checkpoint `path`, whose weights are rounded to the plan's types, and if `inputs` those
+-- of products, too.
+function reference.jobs(p, path, inputs)
+    local m, looked = p.model, p.lookup_types
+    local types = {
+        type = p.type.name,
+        cache = p.options.cache,
+        activations = inputs and p.activations.name or "f32",
+        tables = looked and looked.tables.name,
+        projection = looked and looked.projection.name,
+        rounds_inputs = inputs,
+    }
     local found, message = weights.tensors(path)
     if not found then error(message, 0) end
     local spell = checkpoint.spelling(m, found)

@@ -1,6 +1,5 @@
 -- Compares emitted whole models with the reference: on every instruction set of this CPU, by every function.
 local compile = require "harness.base.compile"
-local dtype = require "gen.plan.dtype"
 local library = require "harness.whole.library"
 local packing = require "gen.families.packing"
 local process = require "process"
@@ -92,6 +91,9 @@ local function rows_of(p, way, results, y)
     return table.concat(found), table.concat(wanted)
 end
 
+-- Whether products of plan `p` round their inputs.
+local function rounds_inputs(p) return p.rounded or p.lookup_types and p.lookup_types.projection.word.integers end
+
 -- Weights for plan `p`, packed in `directory`, sequences, and what the reference computes of them: { jobs, lists,
 -- answers, blob }.
 function verify.prepare(p, directory, options)
@@ -107,8 +109,8 @@ function verify.prepare(p, directory, options)
     for i, length in ipairs(lengths) do
         lists[i] = runner.random_numbers(options.seed + i - 1, length, p.model.vocab)
     end
-    local function answers_with(activations)
-        local jobs, answers = reference.jobs(p, path, activations), {}
+    local function answers_with(inputs)
+        local jobs, answers = reference.jobs(p, path, inputs), {}
         for i, list in ipairs(lists) do
             answers[i] = reference.answer(jobs, list)
         end
@@ -116,8 +118,8 @@ function verify.prepare(p, directory, options)
     end
     return {
         lists = lists,
-        answers = answers_with(p.activations.name),
-        unrounded = p.rounded and answers_with "f32",
+        answers = answers_with(true),
+        unrounded = rounds_inputs(p) and answers_with(false),
         blob = blob,
     }
 end
@@ -192,8 +194,8 @@ end
 -- Compares plan `p`, for one instruction set and compiled into `path` for up to `threads` threads, with the reference:
 -- a list of results, one for each way to call it.
 function verify.check_library(p, path, prepared, threads)
-    local results, tolerance = {}, dtype.get(p.options.cache, "cache").cache.tolerance
-    local lookup, maps, wrong, activations_err = false, {}, nil, nil
+    local results, tolerance = {}, transformer.tolerance(p.segments[1].plan.shape)
+    local lookup, maps, wrong, inputs_err = false, {}, nil, nil
     for _, map in ipairs { p.embedding.map or false, p.output.dense or false, p.output.head or false } do
         if map then maps[#maps + 1] = map end
     end
@@ -202,12 +204,14 @@ function verify.check_library(p, path, prepared, threads)
         table.move(segment.plan.maps, 1, #segment.plan.maps, #maps + 1, maps)
     end
     if p.rounded then
+        wrong = transformer.check_products(path, p.variants[1].names.product, p.activations.name, maps)
+    end
+    if prepared.unrounded then
         local rounded, unrounded = {}, {}
         for i, answer in ipairs(prepared.answers) do
             rounded[i], unrounded[i] = answer.y, prepared.unrounded[i].y
         end
-        wrong = transformer.check_products(path, p.variants[1].names.product, maps)
-        tolerance, activations_err = transformer.rounded_tolerance(tolerance, rounded, unrounded, p.widths.out)
+        tolerance, inputs_err = transformer.rounded_tolerance(tolerance, rounded, unrounded, p.widths.out)
     end
     local function add(call, tokens, message, relative, absolute, turned)
         local ok = message == nil and wrong == nil and relative <= tolerance
@@ -218,7 +222,9 @@ function verify.check_library(p, path, prepared, threads)
             type = p.type.name,
             cache = p.options.cache,
             activations = p.options.activations,
-            activations_err = activations_err,
+            activations_err = inputs_err,
+            tables = p.options.tables,
+            projection = p.options.projection,
             rel_err = relative or nil,
             max_abs_err = absolute or nil,
             ties = lookup and turned or nil,

@@ -40,7 +40,7 @@ static inline void $(helper)_hash_all(const float *z, uint16_t *code, float *sco
     }
 
     const $(isa.vector) best = $(isa.div("one", "product"));
-    for (size_t n = 0; n < $(shape.rows); ++n) {
+    for (uint32_t n = 0; n < $(shape.rows); ++n) {
         const $(isa.index) vertex = $(isa.index_broadcast("n"));
         const $(isa.vector) weight = $(isa.mul(list.get("share", "n"), "best"));
         $(isa.index_store("code", "n * " .. step, "vertex"));

@@ -46,5 +46,5 @@ void $(t.names.apply_rows)(const $(training.names.parameters) *parameters, const
 void $(t.names.project)(const $(training.names.parameters) *parameters, const float *x, const float *dy, size_t tokens,
     const float *z, const uint16_t *code, const float *slope, float *dx, float *sums, void *scratch);
 void $(t.names.finish)(const float *sums, size_t parts, float *d_projection, float *d_projection_bias, float *d_bias, void *scratch);
-void $(t.names.load)(const float *restrict x, size_t tokens, float *restrict loaded);
+void $(t.names.load)(const float *x, size_t tokens, float *loaded);
 //$ end

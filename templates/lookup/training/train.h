@@ -23,6 +23,14 @@
 
 #include "$(names.header)"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 $(include("templates/lookup/training/declarations.h"))
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

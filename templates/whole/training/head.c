@@ -113,6 +113,11 @@ static void $(helper)_head(const $(helper)_run *r, const float *features, int ba
     if (back)
         $(helper)_clear(d + r->first * $(h.features_pitch), $(h.features_pitch), r->count);
     $(helper)_wait(t);
+    if (t->observe) {
+        if (t->part == 0)
+            t->observe(t->criterion_context, features);
+        $(helper)_wait(t);
+    }
     for (size_t from = 0; from < r->targets_counted; from += $(names.macro("TRAIN_HEAD_ROWS"))) {
         const size_t rows = r->targets_counted - from < $(names.macro("TRAIN_HEAD_ROWS")) ? r->targets_counted - from : $(names.macro("TRAIN_HEAD_ROWS"));
         const size_t row = rows * t->part / t->parts, end = rows * (t->part + 1) / t->parts;

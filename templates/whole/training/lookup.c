@@ -13,23 +13,23 @@ static $(l.names.parameters) $(helper)_$(word)_ffn($(run))
     ffn.projection_bias = parameters + $(l.tensors.projection_bias.at);
     ffn.bias = parameters + $(l.tensors.bias.at);
     ffn.tables = r->t->parameters + $(of_layer(l.tensors.tables.at, l.tables_stride));
-    ffn.state = r->t->table_state + $(of_layer(l.tensors.tables.state_at, l.rows));
+    ffn.state = r->t->table_state + (r->t->adam ? 2 * ($(of_layer(l.listed_at, l.tables_stride))) : $(of_layer(l.tensors.tables.state_at, l.rows)));
     ffn.prepared = r->memory + r->prepared_at + $(of_layer(l.prepared_at, l.prepared));
     return ffn;
 }
 
-/* How rows move: row-wise Adagrad. */
+/* How rows move. */
 static $(l.names.rates) $(helper)_$(word)_rates(const $(helper) *t)
 {
     $(l.names.rates) rates;
 
     rates.rate = t->table_rate;
     rates.epsilon = t->table_epsilon;
-    rates.beta1 = 0.0f;
-    rates.beta2 = 0.0f;
-    rates.correction1 = 1.0f;
-    rates.correction2 = 1.0f;
-    rates.adam = 0;
+    rates.beta1 = t->beta1;
+    rates.beta2 = t->beta2;
+    rates.correction1 = t->correction1;
+    rates.correction2 = t->correction2;
+    rates.adam = t->adam;
     return rates;
 }
 

@@ -17,23 +17,25 @@
 extern "C" {
 #endif
 
-/* A dense product C = A B, or C += A B if `add`: c[rows][c_step]; a[rows][a_step], or a[depth][a_step] if it lies across;
-   b[depth][b_step], or b[columns][b_step] if it lies across. */
-typedef void (*$(helper)_product)(int a_across, int b_across, size_t rows, size_t columns, size_t depth, const float *a, size_t a_step, const float *b, size_t b_step, float *c, size_t c_step, int add);
-
 /* What a token costs: of token number `token` of the call, [sequences][length], whose $(training.head.at and "logits" .. (training.head.soft_cap and ", before the soft cap," or "") or "output of the last block") `row` has. back: leaves the
    gradient times `scale` in row. Every part calls it for tokens of its own. */
 typedef float (*$(helper)_criterion)(void *context, size_t token, float *row, float scale, int back);
 
+/* What one part sees before the criterion is called: what the blocks and the norm behind them made of all tokens, in rows of $(training.head.features)
+   floats, $(training.head.features_pitch) apart. Rows of padding mean nothing. */
+typedef void (*$(helper)_observer)(void *context, const float *features);
+
 typedef struct $(helper) {
     float *parameters;           /* [$(names.macro("TRAIN_PARAMETERS"))], 64-byte aligned */
     float *gradients;            /* [$(names.macro("TRAIN_GRADIENTS"))]: added to */
-    float *table_state;          /* [$(names.macro("TRAIN_TABLE_ROWS"))] of Adagrad, zeros at first: sums of mean squares of gradients */
+    float *table_state;          /* zeros at first; Adagrad: [$(names.macro("TRAIN_TABLE_ROWS"))] sums of mean squares of gradients; Adam:
+                                    [2 * ($(names.macro("TRAIN_PARAMETERS")) - $(names.macro("TRAIN_GRADIENTS")))], both moments of each row in turn */
     uint32_t *row_uses;          /* [$(names.macro("TRAIN_TABLE_ROWS"))]: + 1 for every use of a row, or null */
     const float *constants;      /* [$(names.macro("TRAIN_CONSTANTS"))]; null if there are none */
-    $(helper)_product product;   /* null: that of this file */
     const uint32_t *lengths;     /* [sequences] tokens of each, at least 1; what follows is padding, whose targets are -1; null: all are full */
-    float table_rate, table_epsilon; /* of rows of tables: row -= rate gradient / sqrt(state + epsilon) */
+    float table_rate, table_epsilon; /* of rows of tables, which move as the LookupFFN's rates say below */
+    float beta1, beta2, correction1, correction2; /* of Adam; corrections 1 / (1 - beta^step) */
+    int adam;                    /* 0: tables have row-wise Adagrad, else lazy Adam */
     float gradient_scale;        /* of the sum of cross-entropies, whose gradients are added */
     float dropout;               /* share; 0: none */
     uint64_t seed, step;         /* of dropout */
@@ -47,6 +49,7 @@ typedef struct $(helper) {
                                     rows of the layer, ascending; their gradients begin where the table does behind the other tensors */
     $(helper)_criterion criterion; $(training.head.at and "/* null: cross-entropy */" or "/* what a token's features cost; must not be null */")
     void *criterion_context;
+    $(helper)_observer observe;  /* may be null */
 } $(helper);
 //$ for _, v in ipairs(variants) do
 

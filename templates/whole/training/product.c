@@ -206,7 +206,7 @@ static void $(helper)_times_strips(int a_across, size_t rows, size_t columns, si
 
 /* C = A B, or C += A B: a[rows][a_step], or a[depth][a_step] if it lies across; b[depth][b_step], or b[columns][b_step] if it does;
    scratch: $(product.floats) floats. */
-static void $(helper)_own_product(int a_across, int b_across, size_t rows, size_t columns, size_t depth, const float *restrict a, size_t a_step, const float *restrict b, size_t b_step, float *restrict c, size_t c_step, int add, float *restrict scratch)
+static void $(helper)_product(int a_across, int b_across, size_t rows, size_t columns, size_t depth, const float *restrict a, size_t a_step, const float *restrict b, size_t b_step, float *restrict c, size_t c_step, int add, float *restrict scratch)
 {
     for (size_t j = 0; j < columns; j += $(names.macro("TRAIN_COLUMNS"))) {
         const size_t width = columns - j < $(names.macro("TRAIN_COLUMNS")) ? columns - j : $(names.macro("TRAIN_COLUMNS"));

@@ -17,15 +17,11 @@ static size_t $(helper)_from(const $(helper) *t, size_t count, size_t part)
 }
 $(include("templates/whole/training/product.c"))
 
-/* C = A B, or C += A B, by the host's product if there is one. */
+/* C = A B, or C += A B; a part has products of its own. */
 static void $(helper)_multiply(const $(helper)_run *r, int a_across, int b_across, size_t rows, size_t columns, size_t depth, const float *a, size_t a_step, const float *b, size_t b_step, float *c, size_t c_step, int add)
 {
-    if (rows == 0)
-        return;
-    if (r->t->product)
-        r->t->product(a_across, b_across, rows, columns, depth, a, a_step, b, b_step, c, c_step, add);
-    else
-        $(helper)_own_product(a_across, b_across, rows, columns, depth, a, a_step, b, b_step, c, c_step, add, r->scratch);
+    if (rows > 0)
+        $(helper)_product(a_across, b_across, rows, columns, depth, a, a_step, b, b_step, c, c_step, add, r->scratch);
 }
 $(include("templates/whole/training/rows.c"))
 //$ for _, tape in ipairs(tapes) do

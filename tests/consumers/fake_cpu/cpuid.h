@@ -7,11 +7,12 @@
 #error "C only"
 #endif
 
-extern unsigned fake_leaves, fake_leaf1_ecx, fake_leaf7_ebx, fake_xcr0, fake_xgetbv_calls;
+extern unsigned fake_leaves, fake_leaf1_ecx, fake_leaf7_ebx, fake_last_subleaf, fake_leaf7_1_eax, fake_xcr0, fake_xgetbv_calls;
 
 static inline int __get_cpuid_count(unsigned leaf, unsigned part, unsigned *a, unsigned *b, unsigned *c, unsigned *d)
 {
-    *a = *d = part;
+    *a = leaf != 7 ? 0 : part == 0 ? fake_last_subleaf : fake_leaf7_1_eax;
+    *d = part;
     *b = leaf == 7 ? fake_leaf7_ebx : 0;
     *c = leaf == 1 ? fake_leaf1_ecx : 0;
     return leaf <= fake_leaves;

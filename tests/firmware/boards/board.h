@@ -1,4 +1,4 @@
-/* What start-up code gives to run.c: a stack whose bounds are known, output, an end. */
+/* What start-up code gives to a program: a stack whose bounds are known, output, an end; on Cortex-M also input and a clock. */
 #ifndef BOARD_H_INCLUDED
 #define BOARD_H_INCLUDED
 
@@ -7,6 +7,12 @@ extern unsigned char board_stack[BOARD_STACK_BYTES]; /* the stack pointer starts
 
 void board_write(const char *text); /* ends with NUL */
 void board_exit(int status);
+
+/* text[bytes] <- the next of standard input, or fewer; returns how many, 0 at its end. Cortex-M only. */
+unsigned board_read(char *text, unsigned bytes);
+
+/* Clocks of the CPU, modulo 2^24. Cortex-M only. */
+unsigned board_clocks(void);
 
 void run(void); /* what start-up code calls */
 

@@ -1,4 +1,4 @@
-//$ takes prologue, isa, lanes, symbol, helper, panel, rounded, product, barriers
+//$ takes prologue, isa, lanes, symbol, helper, panel, rounded, product, sums, barriers
 //$ lines("", prologue)
 //$ local word, group = rounded.rows, panel -- inputs of a word; words of a panel's step
 //$ local function name(t, n) return "sum" .. t .. "_" .. n end
@@ -11,22 +11,33 @@
 //$     end
 //$     return list
 //$ end
-//$ -- Lines that give the outputs of vector n of token t: y = sum unit scale + bias.
+//$ local scale = rounded.integers and "const float *restrict scale, " or ""
+//$ local behind = rounded.integers and " const float *restrict scale," or ""
+//$ -- Lines that give the outputs of vector n of token t: y = sum unit scale + bias, or y = sum + bias.
 //$ local function give(i, t, n, units, at, to)
-$(i)$(isa.store_unaligned("y", to, isa.fma(isa.float_of(name(t, n)), isa.mul(isa.broadcast(units), isa.load_unaligned("scale", at)), isa.load_unaligned("bias", at))));
+//$     local bias = isa.load_unaligned("bias", at)
+//$     if rounded.integers then
+$(i)$(isa.store_unaligned("y", to, isa.fma(isa.float_of(name(t, n)), isa.mul(isa.broadcast(units), isa.load_unaligned("scale", at)), bias)));
+//$     else
+$(i)$(isa.store_unaligned("y", to, isa.add(name(t, n), bias)));
+//$     end
 //$ end
 //$ for _, tokens in ipairs(product.tokens) do
 //$ if tokens > 1 then
 
-/* $(product.strip > 1 and product.strip .. " outputs" or "An output") of $(tokens) tokens, a strip of a panel: sums of all inputs as integers, then y in one go. */
-static inline void $(helper)_of_$(tokens)(const uint32_t *restrict x, size_t x_step, const uint32_t *restrict w, const float *restrict scale,
+/* $(product.strip > 1 and product.strip .. " outputs" or "An output") of $(tokens) tokens, a strip of a panel: sums of all inputs$(rounded.integers and " as integers" or ""), then y in one go. */
+static inline void $(helper)_of_$(tokens)(const uint32_t *restrict x, size_t x_step, const uint32_t *restrict w,$(behind)
     const float *restrict bias, float *restrict y, size_t y_step, size_t words)
 {
+//$ if rounded.integers then
     float unit[$(tokens)];
+//$ end
 //$ for t = 0, tokens - 1 do
+//$ if rounded.integers then
     unit[$(t)] = ((const float *) (const void *) x)[$(row("x", t, "x_step", "words + 1"))];
+//$ end
 //$ for n = 0, product.strip_vectors - 1 do
-    $(isa.index) $(name(t, n)) = $(isa.index_broadcast("x[" .. row("x", t, "x_step", "words") .. "]"));
+    $(sums.type) $(name(t, n)) = $(sums.start("x[" .. row("x", t, "x_step", "words") .. "]"));
 //$ end
 //$ end
 
@@ -38,7 +49,7 @@ static inline void $(helper)_of_$(tokens)(const uint32_t *restrict x, size_t x_s
 //$ for t = 0, tokens - 1 do
         const $(isa.index) x$(t) = $(isa.index_broadcast("x[" .. row("x", t, "x_step", "k") .. "]"));
 //$ for n = 0, product.strip_vectors - 1 do
-        $(name(t, n)) = $(isa.dot_i8(name(t, n), "w" .. n, "x" .. t));
+        $(name(t, n)) = $(sums.dot(name(t, n), "w" .. n, "x" .. t));
 //$ end
 //$ end
 //$ lines("        ", barriers(names_of(tokens, product.strip_vectors)))
@@ -57,18 +68,20 @@ static inline void $(helper)_of_$(tokens)(const uint32_t *restrict x, size_t x_s
 //$ if streams > 1 then
 /* $(product.alone_outputs) outputs of each of $(streams) panels, `apart` words and `y_apart` outputs from each other, of one token. Weights are read once, from
    memory, which delivers several streams faster than one. */
-static inline void $(helper)_alone_$(streams)(const uint32_t *restrict x, const uint32_t *restrict w, size_t apart, const float *restrict scale,
+static inline void $(helper)_alone_$(streams)(const uint32_t *restrict x, const uint32_t *restrict w, size_t apart,$(behind)
     const float *restrict bias, float *restrict y, size_t y_apart, size_t words)
 //$ else
 /* $(product.alone_outputs) outputs of one token. */
-static inline void $(helper)_alone(const uint32_t *restrict x, const uint32_t *restrict w, const float *restrict scale, const float *restrict bias,
+static inline void $(helper)_alone(const uint32_t *restrict x, const uint32_t *restrict w, $(scale)const float *restrict bias,
     float *restrict y, size_t words)
 //$ end
 {
+//$ if rounded.integers then
     const float unit = ((const float *) (const void *) x)[words + 1];
+//$ end
 //$ for s = 0, streams - 1 do
 //$ for n = 0, product.alone_vectors - 1 do
-    $(isa.index) $(name(s, n)) = $(isa.index_broadcast("x[words]"));
+    $(sums.type) $(name(s, n)) = $(sums.start("x[words]"));
 //$ end
 //$ end
 
@@ -84,7 +97,7 @@ static inline void $(helper)_alone(const uint32_t *restrict x, const uint32_t *r
 //$ end
 //$ for s = 0, streams - 1 do
 //$ for n = 0, product.alone_vectors - 1 do
-        $(name(s, n)) = $(isa.dot_i8(name(s, n), isa.load_words("weights", s == 0 and n * lanes or sum(rows(s, "apart"), n * lanes)), "inputs"));
+        $(name(s, n)) = $(sums.dot(name(s, n), isa.load_words("weights", s == 0 and n * lanes or sum(rows(s, "apart"), n * lanes)), "inputs"));
 //$ end
 //$ end
 //$ lines("        ", barriers(names_of(streams, product.alone_vectors)))
@@ -98,15 +111,21 @@ static inline void $(helper)_alone(const uint32_t *restrict x, const uint32_t *r
 }
 //$ end
 
+//$ if rounded.integers then
 /* A dense product for some tokens whose inputs are rounded: y = W x + bias. Sums of products are integers, and exact.
    x      rows of words, x_step apart: inputs, $(word) to a word as signed bytes, the rest of the last one zeros; the word from which sums start, and the
           unit of the inputs as a float
    w      [panels][words][$(panel) outputs], $(word) inputs to a word, unsigned bytes: 128 more than the weight in units of its row's scale
    scale  [panels * $(panel)] of the rows of W
+//$ else
+/* A dense product for some tokens whose inputs are rounded: y = W x + bias, sums in float32.
+   x      rows of words, x_step apart: inputs in bf16, $(word) to a word, the first in the low bits, the rest of the last one zeros
+   w      [panels][words][$(panel) outputs], $(word) inputs to a word likewise
+//$ end
    bias   [panels * $(panel)]
    y      rows of panels * $(panel) floats, y_step apart
    Nothing may overlap; any float alignment. Cannot fail. */
-void $(symbol)(const uint32_t *restrict x, size_t x_step, const uint32_t *restrict w, const float *restrict scale, const float *restrict bias,
+void $(symbol)(const uint32_t *restrict x, size_t x_step, const uint32_t *restrict w, $(scale)const float *restrict bias,
     float *restrict y, size_t y_step, size_t inputs, size_t panels, size_t tokens)
 {
     const size_t words = (inputs + $(word - 1)) / $(word);
@@ -114,15 +133,16 @@ void $(symbol)(const uint32_t *restrict x, size_t x_step, const uint32_t *restri
 //$ -- Lines that call the kernels of a token alone; its rows are x and y.
 //$ local function alone(i, x, y)
 //$ local function call(i, streams)
+//$     local function scales(from) return rounded.integers and "scale + " .. from .. ", " or "" end
 //$     local from, place = "w + panel * words * " .. panel, "panel * " .. panel
 //$     if product.alone_outputs < panel then
 $(i)for (size_t at = 0; at < $(panel); at += $(product.alone_outputs))
 //$         from, place, i = from .. " + at", place .. " + at", i .. "    "
 //$     end
 //$     if streams > 1 then
-$(i)$(helper)_alone_$(streams)($(x), $(from), each * words * $(panel), scale + $(place), bias + $(place), $(y) + $(place), each * $(panel), words);
+$(i)$(helper)_alone_$(streams)($(x), $(from), each * words * $(panel), $(scales(place))bias + $(place), $(y) + $(place), each * $(panel), words);
 //$     else
-$(i)$(helper)_alone($(x), $(from), scale + $(place), bias + $(place), $(y) + $(place), words);
+$(i)$(helper)_alone($(x), $(from), $(scales(place))bias + $(place), $(y) + $(place), words);
 //$     end
 //$ end
 //$ if #product.streams > 1 then
@@ -145,7 +165,7 @@ $(i)for (size_t panel = 0; panel < panels; ++panel)
 //$ for _, count in ipairs(product.tokens) do
 //$ if count > 1 then
         for (; token + $(count) <= tokens; token += $(count))
-            $(helper)_of_$(count)(x + token * x_step, x_step, strip, scale + output, bias + output, y + token * y_step + output, y_step, words);
+            $(helper)_of_$(count)(x + token * x_step, x_step, strip, $(rounded.integers and "scale + output, " or "")bias + output, y + token * y_step + output, y_step, words);
 //$ end
 //$ end
     }

@@ -1,0 +1,129 @@
+/* Writes a checkpoint again with its matrices and tables in 8-bit integers. */
+#include "gen/weights/rounded.h"
+
+#include "gen/host/files.h"
+#include "gen/weights/quantise.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Values that are rounded at a time, about: whole rows. */
+enum { CHUNK_VALUES = 1 << 16 };
+
+static bool is_rounded(const safetensors_tensor *tensor)
+{
+    return tensor->rank >= 2 && tensor->count > 0;
+}
+
+static size_t width_of(const safetensors_tensor *tensor)
+{
+    return is_rounded(tensor) ? (size_t)tensor->shape[tensor->rank - 1] : tensor->count;
+}
+
+static size_t rows_of(const safetensors_tensor *tensor)
+{
+    return is_rounded(tensor) ? tensor->count / width_of(tensor) : 1;
+}
+
+/* Appends the tensor in I8 and the scales of its rows, or in F32. work[width or CHUNK_VALUES + width], bytes: as many, in the wider type;
+   scales: of all of its rows. */
+static bool append(const safetensors *file, const safetensors_tensor *tensor, safetensors_writer *writer, double *work, void *bytes,
+                   float *scales, quantise_tally *tally, char *error, size_t error_size)
+{
+    const bool rounded = is_rounded(tensor);
+    const quantise_type type = rounded ? QUANTISE_I8 : QUANTISE_F32;
+    const size_t rows = rows_of(tensor), width = width_of(tensor), most = 1 + CHUNK_VALUES / (width + 1);
+    for (size_t row = 0; row < rows; row += most) {
+        const size_t count = (rows - row < most ? rows - row : most) * width;
+        quantise_tally ignored = {0};
+        if (!safetensors_read(file, tensor, row * width, count, work, error, error_size))
+            return false;
+        if (!quantise_round(type, work, rounded ? count / width : 1, rounded ? width : count, scales + row, rounded ? tally : &ignored))
+            return files_error(error, error_size, "%s: tensor %s: a value is too large", safetensors_path(file), tensor->name);
+        for (size_t i = 0; i < count; ++i)
+            quantise_store(type, work[i], bytes, i);
+        if (!safetensors_append(writer, bytes, count * quantise_bytes(type), error, error_size))
+            return false;
+    }
+    return !rounded || safetensors_append(writer, scales, rows * sizeof *scales, error, error_size);
+}
+
+/* What the writer has to know of the tensors of all files, with their scales; *count of them, from malloc, whose names are list's. */
+typedef struct {
+    safetensors_description *list;
+    char **names; /* of scales, NULL for others */
+    size_t count;
+} descriptions;
+
+static void free_descriptions(descriptions *d)
+{
+    for (size_t i = 0; d->names != NULL && i < d->count; ++i)
+        free(d->names[i]);
+    free(d->names);
+    free(d->list);
+}
+
+static bool describe(descriptions *d, const safetensors_tensor *tensor)
+{
+    safetensors_description *const own = &d->list[d->count++];
+    *own = (safetensors_description){.name = tensor->name, .rank = tensor->rank, .dtype = is_rounded(tensor) ? DTYPE_I8 : DTYPE_F32};
+    memcpy(own->shape, tensor->shape, sizeof own->shape);
+    if (!is_rounded(tensor))
+        return true;
+    const size_t length = strlen(tensor->name) + sizeof SAFETENSORS_SCALE;
+    char *const name = malloc(length);
+    if (name == NULL)
+        return false;
+    snprintf(name, length, "%s" SAFETENSORS_SCALE, tensor->name);
+    d->names[d->count] = name;
+    d->list[d->count] = *own;
+    d->list[d->count].name = name;
+    d->list[d->count].rank = tensor->rank - 1;
+    d->list[d->count++].dtype = DTYPE_F32;
+    return true;
+}
+
+bool rounded_write(const shards *checkpoint, const char *path, double *error_share, char *error, size_t error_size)
+{
+    size_t tensors = 0, widest = 0, most_rows = 1;
+    for (size_t i = 0; i < shards_count(checkpoint); ++i) {
+        const safetensors *const file = shards_at(checkpoint, i);
+        tensors += safetensors_count(file);
+        for (size_t k = 0; k < safetensors_count(file); ++k) {
+            const safetensors_tensor *const tensor = safetensors_at(file, k);
+            widest = width_of(tensor) > widest ? width_of(tensor) : widest;
+            most_rows = rows_of(tensor) > most_rows ? rows_of(tensor) : most_rows;
+        }
+    }
+    descriptions d = {calloc(2 * tensors + 1, sizeof *d.list), calloc(2 * tensors + 1, sizeof *d.names), 0};
+    double *const work = malloc((CHUNK_VALUES + 2 * widest) * sizeof *work);
+    float *const bytes = malloc((CHUNK_VALUES + 2 * widest) * sizeof *bytes);
+    float *const scales = malloc(most_rows * sizeof *scales);
+    bool good = d.list != NULL && d.names != NULL && work != NULL && bytes != NULL && scales != NULL;
+    for (size_t i = 0; good && i < shards_count(checkpoint); ++i)
+        for (size_t k = 0; good && k < safetensors_count(shards_at(checkpoint, i)); ++k)
+            good = describe(&d, safetensors_at(shards_at(checkpoint, i), k));
+    if (!good)
+        files_error(error, error_size, "%s: not enough memory", path);
+    safetensors_writer *const writer = good ? safetensors_create(path, d.list, d.count, error, error_size) : NULL;
+    quantise_tally tally = {0};
+    good = writer != NULL;
+    for (size_t i = 0; good && i < shards_count(checkpoint); ++i) {
+        const safetensors *const file = shards_at(checkpoint, i);
+        for (size_t k = 0; good && k < safetensors_count(file); ++k)
+            good = append(file, safetensors_at(file, k), writer, work, bytes, scales, &tally, error, error_size);
+    }
+    if (good) {
+        good = safetensors_finish(writer, error, error_size);
+    } else {
+        safetensors_abandon(writer);
+    }
+    if (error_share != NULL)
+        *error_share = tally.power > 0.0 ? sqrt(tally.error / tally.power) : 0.0;
+    free(scales);
+    free(bytes);
+    free(work);
+    free_descriptions(&d);
+    return good;
+}

@@ -1,0 +1,32 @@
+//$ takes isa, lanes, helper, name, layernorm, more, rows, width, eps
+//$ -- more: parameters behind the steps; rows, eps: names of parameters, or numbers; width: a number or a name.
+//$ local known = ("" .. width):find "%D" == nil
+//$ local share = known and "* " .. ("%.17g"):format(1 / width) or "/ (double) " .. width
+
+/* $(layernorm and "(x - mean) / sqrt(variance + eps) gain + offset" or "x / sqrt(mean square + eps) gain"), row by row; y may be x. */
+static void $(helper)_$(name)(const float *x, size_t x_step, const float *restrict gain, $(layernorm and "const float *restrict offset, " or "")float *y, size_t y_step, $(more))
+{
+    for (size_t row = 0; row < $(rows); ++row, x += x_step, y += y_step) {
+        float factor[$(lanes)];
+        double square = 0.0;
+//$ if layernorm then
+        double mean = 0.0;
+        for (size_t i = 0; i < $(width); ++i)
+            mean += (double) x[i];
+        mean = mean $(share);
+        for (size_t i = 0; i < $(width); ++i)
+            square += ((double) x[i] - mean) * ((double) x[i] - mean);
+//$ else
+        for (size_t i = 0; i < $(width); ++i)
+            square += (double) x[i] * (double) x[i];
+//$ end
+        const float variance = (float) (square $(share)) + $(eps);
+        $(isa.store_unaligned("factor", 0, isa.reciprocal_root(isa.broadcast("variance"))));
+        for (size_t i = 0; i < $(width); ++i)
+//$ if layernorm then
+            y[i] = (float) ((double) x[i] - mean) * factor[0] * gain[i] + offset[i];
+//$ else
+            y[i] = x[i] * factor[0] * gain[i];
+//$ end
+    }
+}
