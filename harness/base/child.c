@@ -1,18 +1,18 @@
 /* Calls in a process of their own, which may crash. */
 #include "harness/base/child.h"
+#include "harness/base/parent.h"
 
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 pid_t child_start(unsigned seconds)
 {
-    const pid_t child = fork();
+    const pid_t parent = getpid(), child = fork();
     if (child == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        end_with_parent(parent);
         signal(SIGINT, SIG_DFL);
         signal(SIGTERM, SIG_DFL);
         alarm(seconds);

@@ -532,6 +532,13 @@ static int process_last_words(lua_State *L)
     return 0;
 }
 
+/* process.id() -> the number of this process */
+static int process_id(lua_State *L)
+{
+    lua_pushinteger(L, getpid());
+    return 1;
+}
+
 /* process.executable() -> absolute path of this program | nil, message */
 static int process_executable(lua_State *L)
 {
@@ -637,6 +644,7 @@ int luaopen_process(lua_State *L)
         {"last_words", process_last_words},
         {"temporary_directory", process_temporary_directory},
         {"executable", process_executable},
+        {"id", process_id},
         {"is_terminal", process_is_terminal},
         {"cpu_count", process_cpu_count},
         {"variable", process_variable},

@@ -74,7 +74,7 @@ function measure.run(job, options)
     local _ <close> = alone(stop)
     local left = stop and stop - process.clock()
     if left and left <= 0 then return nil end
-    local result = assert(process.run({ program, job_path, output_path }, {
+    local result = assert(process.run({ program, job_path, output_path, tostring(process.id()) }, {
         show_stderr = options.show_stderr,
         timeout = left,
         env = {

@@ -1,7 +1,7 @@
 // The program lookupc-tokenizer: trains a tokenizer on text with SentencePiece.
-// Usage: lookupc-tokenizer KIND PIECES COVERAGE FALLBACK OUT FILE...: KIND is bpe or unigram, FALLBACK true or false, as SentencePiece
-// takes them; the files are UTF-8. Text stays as it is: no normalisation, and line feeds are characters like others. The same texts and
-// numbers give the same bytes.
+// Usage: lookupc-tokenizer KIND PIECES COVERAGE FALLBACK OUT PARENT FILE...: KIND is bpe or unigram, FALLBACK true or false, as SentencePiece
+// takes them; PARENT is the process that starts it; the files are UTF-8. Text stays as it is: no normalisation, and line feeds are
+// characters like others. The same texts and numbers give the same bytes.
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -9,12 +9,10 @@
 #include <unordered_map>
 #include <utility>
 
-#include <csignal>
-#include <sys/prctl.h>
-
 #include <sentencepiece_trainer.h>
 
 #include "gen/host/files.h"
+#include "harness/base/parent.h"
 
 namespace
 {
@@ -110,11 +108,11 @@ int fail(const std::string &message)
 
 int main(int argc, char **argv)
 {
-    if (argc < 7) {
-        std::fputs("usage: lookupc-tokenizer KIND PIECES COVERAGE FALLBACK OUT FILE...\n", stderr);
+    if (argc < 8) {
+        std::fputs("usage: lookupc-tokenizer KIND PIECES COVERAGE FALLBACK OUT PARENT FILE...\n", stderr);
         return 2;
     }
-    prctl(PR_SET_PDEATHSIG, SIGKILL); // nobody else wants the result
+    end_with_parent(static_cast<pid_t>(std::atoi(argv[6]))); // nobody else wants the result
     const std::unordered_map<std::string, std::string> options = {
         {"model_type", argv[1]},
         {"vocab_size", argv[2]},
@@ -128,7 +126,7 @@ int main(int argc, char **argv)
         {"num_threads", "4"}, // sums of floats depend on it
         {"minloglevel", "2"},
     };
-    chunks text(argv + 6, argv + argc);
+    chunks text(argv + 7, argv + argc);
     std::string model;
     const auto status = sentencepiece::SentencePieceTrainer::Train(options, &text, &model);
     if (!text.error().empty()) {

@@ -38,6 +38,7 @@ function tokenizer.train(options)
     local path = directory .. "/tokenizer.model"
     command[#command + 1] = options["byte-fallback"] and "true" or "false"
     command[#command + 1] = path
+    command[#command + 1] = tostring(process.id())
     for _, file in ipairs(options.text) do
         text.read("--text", file)
         command[#command + 1] = file

@@ -29,6 +29,7 @@
 
 #include "gen/host/fields.h"
 #include "harness/base/clock.h"
+#include "harness/base/parent.h"
 #include "harness/reference/fields.h"
 #include "harness/verify/lua_kernel.h"
 
@@ -44,7 +45,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -119,9 +119,7 @@ static _Noreturn void check_and_exit(const verify_job *job, int descriptor, char
     const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
     for (size_t i = 0; i < sizeof signals / sizeof *signals; ++i)
         signal(signals[i], SIG_DFL);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent)
-        _exit(1);
+    end_with_parent(parent);
     setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
     /* pages once got stay: the system's zeroing them again and again would take longer than the calls they are for */
     mallopt(M_MMAP_THRESHOLD, MALLOC_KEEPS);
