@@ -205,7 +205,7 @@ has_libfuzzer() {
 
 # fuzz [TARGET] [MINUTES]: all targets or one, for so many minutes each.
 fuzz() {
-    local targets target minutes=${2:-1} status=0
+    local targets minutes=${2:-1} status=0
     targets=$(find tests/libfuzzer -name '*_target.c' -printf '%f\n' | sed 's/_target\.c$//' | sort)
     if [[ ${1:-all} != all ]]; then
         grep -qxF "$1" <<<"$targets" || fail "fuzz $1: the targets are ${targets//$'\n'/, }"
@@ -215,9 +215,7 @@ fuzz() {
     build
     install "$(packages_of libfuzzer)"
     build_fuzz_targets
-    for target in $targets; do
-        tests/libfuzzer/run.sh "$target" -max_total_time=$((60 * minutes)) || status=1
-    done
+    xargs -P "$(nproc)" -I TARGET tests/libfuzzer/run.sh TARGET -max_total_time=$((60 * minutes)) <<<"$targets" || status=1
     exit "$status"
 }
 
@@ -371,7 +369,8 @@ usage() {
 ./build.sh test full [ARGS]   the same at full strength (tests/effort.lua), about an hour
 ./build.sh test FILE[:NAME]   one test, such as tests/unit/plan_test.lua, or one function in it
 ./build.sh test firmware      build and run firmware on every target, in emulation; prints a table
-./build.sh fuzz [TARGET] [N]   fuzz one reader of files or all, for N minutes each (1); what was learnt and found stays in build/fuzz/
+./build.sh fuzz [TARGET] [N]   fuzz one reader of files, or all, one on each core, for N minutes each (1); what was learnt and found stays in
+                              build/fuzz/
 ./build.sh bench [ARGS]       build and time roberta_small; ARGS go to lookupc bench, such as --batch 1,64
 ./build.sh bench rivals       build and time the sentence encoder beside ONNX Runtime, which npm fetches
 ./build.sh bench training     build and time training of a LookupFFN beside PyTorch's dense FFN, from Debian

@@ -839,8 +839,12 @@ static int train_text(lua_State *L)
     for (size_t at = 0; good && at < t->count; at += 4096) {
         const size_t count = smaller(4096, t->count - at);
         good = safetensors_read_bytes(file, t, at, count, letters, error, sizeof error);
-        for (size_t i = 0; good && i < count; ++i)
-            luaL_addchar(&text, letters[i] >= 0 && letters[i] < 256 ? (char)(unsigned char)letters[i] : '?');
+        for (size_t i = 0; good && i < count; ++i) {
+            const unsigned char letter = letters[i] >= 0 && letters[i] < 256 ? (unsigned char)letters[i] : 0;
+            if (letters[i] != (float)letter)
+                good = files_error(error, sizeof error, "%s: run: must be numbers of bytes", safetensors_path(file));
+            luaL_addchar(&text, (char)letter);
+        }
     }
     safetensors_close(file);
     luaL_pushresult(&text);

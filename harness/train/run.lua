@@ -29,23 +29,36 @@ local function duration(seconds)
     return string.format("%.1f h", seconds / 3600)
 end
 
--- The types of the fields of a position, and of those of its settings that the options may leave open.
-local types = { step = "integer", parts = "integer", counted = "integer", seconds = "float", nats = "float" }
-local types_of_settings = { steps = "integer", evaluate = "integer" }
+-- What a position holds, and those of its settings that the options may leave open: name, type, least, most.
+local most_steps = 1 << 31
+local fields = {
+    { "step", "integer", 0, most_steps },
+    { "parts", "integer", 1, 1 << 31 },
+    { "counted", "integer", 0, most_steps },
+    { "seconds", "float", 0, 1e300 },
+    { "nats", "float", 0, 1e300 },
+}
+local fields_of_settings = { { "steps", "integer", 1, most_steps }, { "evaluate", "integer", 1, most_steps } }
 
-local function has_types(object, fields)
-    for name, type in pairs(fields) do
-        if math.type(object[name]) ~= type then return false end
+local function fits(object, rows)
+    if type(object) ~= "table" then return false end
+    for _, row in ipairs(rows) do
+        local name, kind, least, most = table.unpack(row)
+        local value = object[name]
+        if math.type(value) ~= kind or not (value >= least and value <= most) then return false end
     end
     return true
 end
 
 -- What the checkpoint `path` says of its run: { settings, parts, step, seconds, nats, counted }; parts: threads of all
 -- ranks; nats, counted: sum and number of the losses since the last line of the log. Raises one line.
-function run.position(path)
-    local position = json.decode(assert(train.text(path)))
+function run.position(path) return run.position_in(assert(train.text(path)), path) end
+
+-- The same from the text in the checkpoint `path`.
+function run.position_in(text, path)
+    local position = json.decode(text)
     local settings = type(position) == "table" and position.settings
-    if type(settings) ~= "table" or not has_types(position, types) or not has_types(settings, types_of_settings) then
+    if not fits(position, fields) or not fits(settings, fields_of_settings) or position.step > settings.steps then
         error(path .. ": run: is not what lookupc train writes", 0)
     end
     return position

@@ -170,7 +170,7 @@ end
 
 -- Takes as many threads as the run had that is resumed. With tables sums depend on it: says so where that cannot be.
 local function same_parts(p, position, own, options)
-    if not options.threads and own.ranks == 1 then own.threads = position.parts end
+    if not options.threads and own.ranks == 1 then own.threads = math.min(position.parts, position.settings.batch) end
     local parts = own.threads * own.ranks
     if parts ~= position.parts and own.rank == 0 and p.training.table_rows > 0 then
         host.note(

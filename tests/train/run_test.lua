@@ -291,6 +291,50 @@ function test.a_resumed_run_is_the_undisturbed_one()
     check.equal(steps_of(again.log), steps_of(files.log))
 end
 
+-- What cannot be of a run is refused: it would divide by zero, or train backwards.
+function test.a_position_outside_its_range_is_refused()
+    local path = program.folder() .. "/w.resume"
+    local good = {
+        settings = { steps = 40, evaluate = 10 },
+        step = 20,
+        parts = 1,
+        counted = 0,
+        seconds = 0.5,
+        nats = 0.0,
+    }
+    local state = assert(train.open(job()))
+    state:initialise()
+    local function read(changes, changes_of_settings)
+        local position = setmetatable(changes, { __index = good })
+        local text = {}
+        for _, name in ipairs { "step", "parts", "counted", "seconds", "nats" } do
+            text[#text + 1] = string.format('"%s":%s', name, position[name])
+        end
+        local own = setmetatable(changes_of_settings or {}, { __index = good.settings })
+        text[#text + 1] = string.format('"settings":{"steps":%s,"evaluate":%s}', own.steps, own.evaluate)
+        assert(state:save(path, "{" .. table.concat(text, ",") .. "}"))
+        return run.position(path)
+    end
+    check.equal(read {}, good)
+    for _, changes in ipairs {
+        { { step = 41 } },
+        { { step = -1 } },
+        { { step = "20.0" } },
+        { { parts = 0 } },
+        { { counted = -1 } },
+        { { seconds = -0.5 } },
+        { { nats = "1e301" } },
+        { {}, { steps = 0 } },
+        { {}, { steps = (1 << 31) + 1 } },
+        { {}, { evaluate = 0 } },
+    } do
+        check.fails_with(path .. ": run: is not what lookupc train writes", read, changes[1], changes[2])
+    end
+    local header = '{"run":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}'
+    assert(host.write_file(path, string.pack("<s8f", header, 65.5)))
+    check.fails_with(path .. ": run: must be numbers of bytes", run.position, path)
+end
+
 function test.no_number_ends_a_run_with_its_last_good_checkpoint()
     local files = files_in(program.folder())
     local wild = few_steps()
