@@ -28,6 +28,7 @@
 #include "gen/weights/view.h"
 #include "harness/base/memory.h"
 #include "harness/base/modules.h"
+#include "harness/base/symbol.h"
 
 #include <lauxlib.h>
 
@@ -55,10 +56,7 @@ typedef struct {
 static void find(lua_State *L, int table, object *o, const char *name, void *function)
 {
     const char *symbol = field_text(L, table, where, name, NULL);
-    void *address = dlsym(o->library, symbol);
-    if (address)
-        memcpy(function, &address, sizeof address);
-    else
+    if (!symbol_find(o->library, symbol, function))
         o->missing = symbol;
 }
 

@@ -12,6 +12,7 @@
 #include "gen/host/fields.h"
 #include "harness/base/memory.h"
 #include "harness/base/modules.h"
+#include "harness/base/symbol.h"
 
 #include <lauxlib.h>
 
@@ -54,10 +55,7 @@ static int fail(lua_State *L, const char *message)
 
 static bool find(lua_State *L, object *o, const char *name, void *function)
 {
-    void *address = dlsym(o->library, field_text(L, 1, where, name, NULL));
-    if (address)
-        memcpy(function, &address, sizeof address);
-    return address != NULL;
+    return symbol_find(o->library, field_text(L, 1, where, name, NULL), function);
 }
 
 static bool read_tensors(lua_State *L, object *o, const distil_job *job)

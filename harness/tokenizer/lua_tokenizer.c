@@ -4,13 +4,13 @@
 #include "harness/base/blob_memory.h"
 #include "harness/base/memory.h"
 #include "harness/base/modules.h"
+#include "harness/base/symbol.h"
 #include "harness/tokenizer/text.h"
 
 #include <dlfcn.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define METATABLE "tokenizer"
 
@@ -34,14 +34,6 @@ static int tokenizer_close(lua_State *L)
     return 0;
 }
 
-static bool find(tokenizer *t, const char *name, void *function)
-{
-    void *address = dlsym(t->library, name);
-    if (address)
-        memcpy(function, &address, sizeof address);
-    return address != NULL;
-}
-
 /* tokenizer.open { library, blob, bind, tokenize, text_of, weights_struct_bytes, scratch_factor, scratch_more, around }
    -> tokenizer | nil, message. The texts are paths and names of functions; `around`: ids beside those of the text. */
 static int tokenizer_open(lua_State *L)
@@ -60,9 +52,9 @@ static int tokenizer_open(lua_State *L)
     t->library = dlopen(library, RTLD_NOW | RTLD_LOCAL);
     if (!t->library)
         return host_fail(L, dlerror());
-    const bool found = find(t, field_text(L, 1, "tokenizer: ", "bind", NULL), &t->bind) &&
-                       find(t, field_text(L, 1, "tokenizer: ", "tokenize", NULL), &t->text.tokenize) &&
-                       find(t, field_text(L, 1, "tokenizer: ", "text_of", NULL), &t->text.text_of);
+    const bool found = symbol_find(t->library, field_text(L, 1, "tokenizer: ", "bind", NULL), &t->bind) &&
+                       symbol_find(t->library, field_text(L, 1, "tokenizer: ", "tokenize", NULL), &t->text.tokenize) &&
+                       symbol_find(t->library, field_text(L, 1, "tokenizer: ", "text_of", NULL), &t->text.text_of);
     if (!found)
         return luaL_error(L, "%s: lacks a function", library);
     t->weights = aligned_memory(field_size(L, 1, "tokenizer: ", "weights_struct_bytes") + 8);

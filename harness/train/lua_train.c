@@ -35,6 +35,7 @@
 #include "gen/weights/safetensors.h"
 #include "harness/base/memory.h"
 #include "harness/base/modules.h"
+#include "harness/base/symbol.h"
 
 #include <lauxlib.h>
 
@@ -143,10 +144,7 @@ static int run_close(lua_State *L)
 
 static bool find(lua_State *L, void *library, const char *name, void *function)
 {
-    void *address = dlsym(library, field_text(L, 1, where, name, NULL));
-    if (address)
-        memcpy(function, &address, sizeof address);
-    return address != NULL;
+    return symbol_find(library, field_text(L, 1, where, name, NULL), function);
 }
 
 /* What a step changes. */
@@ -876,11 +874,9 @@ static int run_load(lua_State *L)
 static int train_join(lua_State *L)
 {
     void *module = dlopen(luaL_checkstring(L, 1), RTLD_NOW | RTLD_GLOBAL); /* MPI loads modules of its own, which look for it */
-    void *function = module ? dlsym(module, RANKS_JOIN) : NULL;
-    if (!function)
-        return host_fail(L, dlerror());
     ranks_join *join;
-    memcpy(&join, &function, sizeof join);
+    if (!module || !symbol_find(module, RANKS_JOIN, &join))
+        return host_fail(L, dlerror());
     all_ranks = join();
     lua_pushinteger(L, (lua_Integer)all_ranks->number);
     lua_pushinteger(L, (lua_Integer)all_ranks->count);

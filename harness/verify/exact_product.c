@@ -3,6 +3,7 @@
 
 #include "harness/base/guard.h"
 #include "harness/base/memory.h"
+#include "harness/base/symbol.h"
 
 #include "gen/host/files.h"
 #include "gen/weights/random.h"
@@ -170,11 +171,9 @@ bool exact_product(const char *library, const char *symbol, const char *type, si
     void *file = dlopen(library, RTLD_NOW | RTLD_LOCAL);
     if (!file)
         return files_error(error, size, "%s: %s", library, dlerror());
-    void *const address = dlsym(file, symbol);
     integer_function *of_integers;
     float_function *of_floats;
-    *(void **)&of_integers = *(void **)&of_floats = address;
-    if (!address)
+    if (!symbol_find(file, symbol, &of_integers) || !symbol_find(file, symbol, &of_floats))
         return files_error(error, size, "%s: lacks %s", library, symbol);
     random_state random = random_seed(inputs);
     bool ok = true;

@@ -12,6 +12,7 @@
 #include "harness/base/guard.h"
 #include "harness/base/memory.h"
 #include "harness/base/modules.h"
+#include "harness/base/symbol.h"
 #include "harness/reference/checkpoint.h"
 #include "harness/reference/fields.h"
 #include "harness/reference/integer.h"
@@ -96,10 +97,8 @@ static bool open_kernel(kernel *k, const kernel_job *job, char *error)
     *k = (kernel){.library = dlopen(job->library, RTLD_NOW | RTLD_LOCAL)};
     if (!k->library)
         return files_error(error, ERROR_SIZE, "%s: %s", job->library, dlerror());
-    *(void **)&bind = dlsym(k->library, job->bind);
-    *(void **)&k->ffn = dlsym(k->library, job->ffn);
-    *(void **)&k->project = dlsym(k->library, job->project);
-    if (!bind || !k->ffn || !k->project)
+    if (!symbol_find(k->library, job->bind, &bind) || !symbol_find(k->library, job->ffn, &k->ffn) ||
+        !symbol_find(k->library, job->project, &k->project))
         return files_error(error, ERROR_SIZE, "%s: lacks a function of the model", job->library);
     k->weights = aligned_memory(job->weights_struct_bytes);
     k->scratch = aligned_memory(job->scratch_bytes);

@@ -26,6 +26,7 @@
 #include "harness/base/guard.h"
 #include "harness/base/memory.h"
 #include "harness/base/modules.h"
+#include "harness/base/symbol.h"
 #include "harness/reference/fields.h"
 #include "harness/reference/transformer.h"
 #include "harness/verify/exact_product.h"
@@ -109,15 +110,15 @@ static bool run_calls(const run_job *job, const double *x, size_t tokens, float 
     void *library = dlopen(job->library, RTLD_NOW | RTLD_LOCAL);
     if (!library)
         return files_error(error, ERROR_SIZE, "%s: %s", job->library, dlerror());
-    bind_function *bind;
+    bind_function *bind = NULL;
     prefill_function *prefill = NULL;
     one_function *decode = NULL, *encode = NULL;
     batch_function *batch = NULL;
-    *(void **)&bind = dlsym(library, job->bind);
-    *(void **)&prefill = dlsym(library, job->prefill);
-    *(void **)&decode = dlsym(library, job->decode);
-    *(void **)&encode = dlsym(library, job->encode);
-    *(void **)&batch = dlsym(library, job->encode_batch);
+    symbol_find(library, job->bind, &bind);
+    symbol_find(library, job->prefill, &prefill);
+    symbol_find(library, job->decode, &decode);
+    symbol_find(library, job->encode, &encode);
+    symbol_find(library, job->encode_batch, &batch);
     if (!bind || (!encode && !batch && (!prefill || !decode)))
         return files_error(error, ERROR_SIZE, "%s: lacks a function of the model", job->library);
     void *weights = aligned_memory(job->weights_struct_bytes);

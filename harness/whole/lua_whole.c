@@ -17,6 +17,7 @@
 #include "harness/base/guard.h"
 #include "harness/base/memory.h"
 #include "harness/base/modules.h"
+#include "harness/base/symbol.h"
 #include "harness/tokenizer/text.h"
 
 #include "gen/host/fields.h"
@@ -89,12 +90,7 @@ static void close_model(whole_model *m)
 static bool find(lua_State *L, int job, whole_model *m, const char *name, void *function)
 {
     const char *symbol = field_text(L, job, where, name, "");
-    if (*symbol == '\0')
-        return true;
-    void *address = dlsym(m->library, symbol);
-    if (address)
-        memcpy(function, &address, sizeof address);
-    return address != NULL;
+    return *symbol == '\0' || symbol_find(m->library, symbol, function);
 }
 
 /* Opens and binds; on failure one line. */
