@@ -5,6 +5,7 @@ set -euo pipefail
 export LC_ALL=C
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 root=$PWD lookupc=${LOOKUPC:-$PWD/build/lookupc}
+build=$(dirname "$lookupc")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -78,7 +79,7 @@ consumer() {
 }
 
 # compiled FILE: the names of the sources that a build tool says it compiles, in order.
-compiled() { grep -oE 'Building C object [^ ]*|Compiling C object [^ ]*|-c [^ ]*\.c' "$1" | sed -E 's|.*[/ .]_?([a-z0-9]+[a-z0-9_]*)\.[cS](\.o)?$|\1|' | sort | tr '\n' ' '; }
+compiled() { grep -oE 'Building C object [^ ]*|Compiling C object [^ ]*|-c (-o [^ ]* )?[^ ]*\.c' "$1" | sed -E 's|.*[/ .]_?([a-z0-9]+[a-z0-9_]*)\.[cS](\.o)?$|\1|' | sort | tr '\n' ' '; }
 
 # steps TOOL...: what it builds now, as compiled; then there must be nothing left to do.
 steps() {
@@ -133,6 +134,26 @@ changes "$here/b" "$kernels" "tiny_linked " ninja -C "$here/b"
 lines=$(sed '1,/^$/d' tests/consumers/cmake/CMakeLists.txt | wc -l)
 ((lines <= 3)) || fail "the CMake consumer takes $lines lines"
 ok "CMake with the installed package, Ninja: three lines, the right numbers, no needless step"
+
+# README puts the build tree into PATH, where find_package looks first. Without EMBED the program reads the file of LOOKUPC_BLOB.
+consumer cmake
+sed -i 's/EMBED/ISA scalar/' "$here/CMakeLists.txt"
+# shellcheck disable=SC2016
+echo 'target_compile_definitions(consumer PRIVATE TINY_FILE="$<TARGET_PROPERTY:tiny,LOOKUPC_BLOB>")' >>"$here/CMakeLists.txt"
+sed 's/"tiny.bin"/TINY_FILE/' tests/consumers/subdirectory/main.c >"$here/main.c"
+PATH=$build:$PATH quietly cmake -G Ninja -S "$here" -B "$here/b"
+grep -q "$build/lookupc emit" "$here/b/build.ninja" || fail "another lookupc is found than that of the build tree in PATH"
+rebuilds "everything" "main tiny tiny__scalar " ninja -C "$here/b"
+mkdir "$here/elsewhere"
+mv "$here/b/consumer" "$here/elsewhere"
+prints "$here/elsewhere" tiny
+quietly cmake -G Ninja -S "$here" -B "$here/d" -Dlookupc_DIR="$build"
+grep -q "$build/lookupc emit" "$here/d/build.ninja" || fail "another lookupc is found than that of lookupc_DIR"
+mkdir "$work/unbuilt"
+sed "s|\"$lookupc\"|\"$work/unbuilt/lookupc\"|" "$build/lookupcConfig.cmake" >"$work/unbuilt/lookupcConfig.cmake"
+! cmake -S "$here" -B "$here/u" -Dlookupc_DIR="$work/unbuilt" >"$work/log" 2>&1 || fail "a build tree without lookupc is taken"
+tr -s ' \n' ' ' <"$work/log" | grep -q "$work/unbuilt/lookupc: there is no such file: build lookupc first" || fail "a build tree without lookupc: $(cat "$work/log")"
+ok "CMake with the build tree in PATH and in lookupc_DIR, without installation"
 
 if full; then
     consumer cmake
