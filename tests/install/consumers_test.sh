@@ -164,16 +164,43 @@ if full; then
     ok "TINY_ISA in the environment, and a bundle for x86 and AArch64"
 fi
 
+consumer cmake
+# add_library ARGUMENTS: configures with these; its messages are in $work/log.
+add_library() {
+    sed -i "0,/^lookupc_add_library.*/s//lookupc_add_library($1)/" "$here/CMakeLists.txt"
+    cmake -G Ninja -S "$here" -B "$here/b" -DCMAKE_PREFIX_PATH="$prefix" >"$work/log" 2>&1
+}
 for wrong in "MODEL tiny.lua EMBED" "WEIGHTS tiny.safetensors" "MODEL tiny.lua PROFILE firmware" "MODEL tiny.lua UNKNOWN"; do
-    sed -i "s/^lookupc_add_library.*/lookupc_add_library(tiny $wrong)/" "$here/CMakeLists.txt"
-    ! cmake -S "$here" -B "$here/b" >"$work/log" 2>&1 || fail "lookupc_add_library takes $wrong"
+    ! add_library "tiny $wrong" || fail "lookupc_add_library takes $wrong"
     grep -q '^  lookupc_add_library(tiny): ' "$work/log" || fail "lookupc_add_library says nothing of $wrong"
 done
-sed -i "s/^lookupc_add_library.*/lookupc_add_library(tiny MODEL tiny.lua NAME tony)/" "$here/CMakeLists.txt"
-quietly cmake -S "$here" -B "$here/b"
+for wrong in "MODEL nosuch.lua" "MODEL tiny.lua WEIGHTS nosuch.safetensors" "MODEL tiny.lua TUNED nosuch.tuned.lua"; do
+    ! add_library "tiny $wrong" || fail "lookupc_add_library takes $wrong"
+    words=${wrong#MODEL tiny.lua }
+    grep -qF "lookupc_add_library(tiny): ${words% *} $here/${words#* }: there is no such file" "$work/log" || fail "$wrong: $(cat "$work/log")"
+done
+cp "$here/tiny.lua" "$here/layer_v2.lua"
+add_library "tiny MODEL layer_v2.lua" || fail "$(cat "$work/log")"
 ! ninja -C "$here/b" >"$work/log" 2>&1 || fail "a model of another name is taken"
-grep -q 'name = "tiny": must be "tony"' "$work/log" || fail "nothing is said of a model of another name"
-ok "wrong arguments and another name of the model stop in one line"
+grep -q 'name = "tiny": must be "layer_v2", as --name says (in lookupc_add_library: NAME, or else ' "$work/log" ||
+    fail "nothing is said of a model of another name"
+add_library "tiny MODEL tiny.lua ISA scalar,avx2" || fail "$(cat "$work/log")"
+grep -q -- '--isa scalar,avx2 ' "$here/b/build.ninja" || fail "ISA with a comma"
+grep -q 'tiny__avx2.c.o' "$here/b/build.ninja" || fail "ISA with a comma: the second file is missing"
+ok "wrong arguments, missing files and another name of the model stop in one line"
+
+# Files that the build makes are not missing: by commands here and in another folder, which may come later, and in the build tree.
+mkdir "$here/sub"
+echo "add_custom_command(OUTPUT $work/made.safetensors COMMAND true)" >"$here/sub/CMakeLists.txt"
+cat >>"$here/CMakeLists.txt" <<'END'
+add_custom_command(OUTPUT ${CMAKE_CURRENT_SOURCE_DIR}/made.safetensors COMMAND true)
+lookupc_add_library(other MODEL tiny.lua WEIGHTS ../made.safetensors)
+lookupc_add_library(third MODEL ${CMAKE_CURRENT_BINARY_DIR}/third.lua)
+file(GENERATE OUTPUT third.lua CONTENT "return {}")
+add_subdirectory(sub)
+END
+add_library "tiny MODEL tiny.lua WEIGHTS made.safetensors" || fail "files that the build makes: $(cat "$work/log")"
+ok "models and weights that the build makes"
 
 # What other projects may be like, in one: an old CMake's policies, C++ alone, one program with strict warnings, spaces in paths, a model in a folder with a file that
 # it includes, two targets of one model, unity builds.
