@@ -23,7 +23,7 @@ quietly() { "$@" >"$work/log" 2>&1 || { cat "$work/log"; fail "$*"; }; }
 
 # ## Install
 
-quietly cmake --install "$(dirname "$lookupc")" --prefix "$work/first"
+quietly cmake --install "$build" --prefix "$work/first"
 mv "$work/first" "$work/prefix" # an installed tree can be moved
 prefix=$work/prefix
 export PATH=$prefix/bin:$PATH LOOKUPC=
@@ -257,7 +257,23 @@ consumer make
 rebuilds "everything" "main tiny ${kernels}tiny_linked " make -C "$here"
 prints "$here" tiny
 changes "$here" "$kernels" "tiny_linked " make -C "$here"
-ok "a Makefile: likewise"
+make -C "$here" clean >"$work/log"
+! grep -q 'lookupc' "$work/log" || fail "make clean runs lookupc: $(cat "$work/log")"
+left=$(ls "$here")
+[[ ${left//$'\n'/ } == "Makefile main.c tiny.lua tiny.safetensors" ]] || fail "make clean leaves $left"
+sed -i 's/^model := .*/model := other/' "$here/Makefile"
+! make -C "$here" -n >"$work/log" 2>&1 || fail "make finds a model that is not there"
+! grep tiny "$work/log" || fail "the Makefile names the model more than once"
+ok "a Makefile: likewise, and clean"
+
+# The Makefile of the docs, whose program reads the blob.
+consumer subdirectory
+# shellcheck disable=SC2016
+sed -n '/^```make Makefile/,/^```$/{/^```/d; s/weights\.safetensors/tiny.safetensors/; s/program/consumer/; p}' docs/install.md >"$here/Makefile"
+rebuilds "everything" "main tiny ${kernels}" make -C "$here"
+prints "$here" tiny
+changes "$here" "$kernels" "" make -C "$here"
+ok "the Makefile of docs/install.md: likewise"
 
 consumer cmake
 quietly cmake -G 'Unix Makefiles' -S "$here" -B "$here/b" -DCMAKE_PREFIX_PATH="$prefix"
