@@ -16,10 +16,17 @@ endif()
 # CMake package; nothing in it depends on the machine, and a cross build may use it.
 set(package_dir ${CMAKE_INSTALL_DATADIR}/cmake/lookupc)
 file(RELATIVE_PATH program /${package_dir} /${CMAKE_INSTALL_BINDIR}/lookupc)
+string(PREPEND program "\${CMAKE_CURRENT_LIST_DIR}/")
+set(functions "\${CMAKE_CURRENT_LIST_DIR}/lookupc_add_library.cmake")
+configure_file(cmake/lookupcConfig.cmake.in package/lookupcConfig.cmake @ONLY)
+set(version ${PROJECT_BINARY_DIR}/lookupcConfigVersion.cmake)
+write_basic_package_version_file(${version} COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
+install(FILES ${PROJECT_BINARY_DIR}/package/lookupcConfig.cmake ${version} cmake/lookupc_add_library.cmake DESTINATION ${package_dir})
+
+# The same package without installation: find_package looks beside the programs in PATH, and so in this build tree.
+set(program ${PROJECT_BINARY_DIR}/lookupc)
+set(functions ${PROJECT_SOURCE_DIR}/cmake/lookupc_add_library.cmake)
 configure_file(cmake/lookupcConfig.cmake.in lookupcConfig.cmake @ONLY)
-write_basic_package_version_file(${PROJECT_BINARY_DIR}/lookupcConfigVersion.cmake COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
-install(FILES ${PROJECT_BINARY_DIR}/lookupcConfig.cmake ${PROJECT_BINARY_DIR}/lookupcConfigVersion.cmake cmake/lookupc_add_library.cmake
-    DESTINATION ${package_dir})
 
 file(RELATIVE_PATH prefix /${CMAKE_INSTALL_DATADIR}/pkgconfig /)
 configure_file(cmake/lookupc.pc.in lookupc.pc @ONLY)

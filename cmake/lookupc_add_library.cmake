@@ -7,7 +7,7 @@
 #                               own folder
 #       [EMBED]                 that blob becomes a part of the library: <name>_bind_linked in <name>_linked.h
 #       [PREFIX <text>] [IGNORE <patterns>] [BLOCKS_IN_OUT]      of the checkpoint, as lookupc pack takes them
-#       [TUNED <file> | SCHEDULE <choices>] [ISA <name>...]
+#       [TUNED <file> | SCHEDULE <choices>] [ISA <name>...]     with spaces or commas between them
 #       [TABLES <type>] [PROJECTION <type>] [TYPE <type>] [CACHE <type>] [ACTIVATIONS <type>] [ARITHMETIC integer] [BASELINE]
 #       [THREADS <n>]           an OpenMP build for at most so many threads
 #       [PROFILE firmware TARGET <name> [FLASH <bytes>] [RAM <bytes>] [STACK <bytes>]]
@@ -29,6 +29,35 @@ function(lookupc_import path)
     if(NOT TARGET lookupc::lookupc)
         add_executable(lookupc::lookupc IMPORTED GLOBAL)
         set_target_properties(lookupc::lookupc PROPERTIES IMPORTED_LOCATION "${path}")
+    endif()
+endfunction()
+
+# Sets `result` to whether the folder `directory` of the project or one below it makes `path`, as the property GENERATED says. Folder by
+# folder: one does not see that of another in projects for a CMake before 3.20 (CMP0118).
+function(lookupc_is_generated result path directory)
+    get_source_file_property(generated "${path}" DIRECTORY "${directory}" GENERATED)
+    get_property(folders DIRECTORY "${directory}" PROPERTY SUBDIRECTORIES)
+    foreach(folder ${folders})
+        if(NOT generated)
+            lookupc_is_generated(generated "${path}" "${folder}")
+        endif()
+    endforeach()
+    set(${result} ${generated} PARENT_SCOPE)
+endfunction()
+
+# Stops the configuration, at the end of the project, if `path` neither exists nor is made by a command of the project. What lies in the
+# build tree is left to the build: file(GENERATE) and others make files there without the property GENERATED.
+function(lookupc_needs_file where path)
+    cmake_path(IS_PREFIX CMAKE_BINARY_DIR "${path}" built)
+    if(NOT built AND NOT EXISTS "${path}")
+        cmake_language(EVAL CODE "cmake_language(DEFER DIRECTORY [[${CMAKE_SOURCE_DIR}]] CALL lookupc_refuse_missing [[${where}]] [[${path}]])")
+    endif()
+endfunction()
+
+function(lookupc_refuse_missing where path)
+    lookupc_is_generated(generated "${path}" "${CMAKE_SOURCE_DIR}")
+    if(NOT generated)
+        message(SEND_ERROR " ${where} ${path}: there is no such file") # the space: in one line
     endif()
 endfunction()
 
@@ -85,13 +114,16 @@ function(lookupc_add_library target)
         endif()
     endforeach()
     set(depends ${model})
+    lookupc_needs_file("${where}: MODEL" "${model}")
     if(arg_TUNED)
         get_filename_component(tuned "${arg_TUNED}" ABSOLUTE)
+        lookupc_needs_file("${where}: TUNED" "${tuned}")
         list(APPEND emit --tuned ${tuned})
         list(APPEND depends ${tuned})
     endif()
     if(arg_WEIGHTS)
         get_filename_component(weights "${arg_WEIGHTS}" ABSOLUTE)
+        lookupc_needs_file("${where}: WEIGHTS" "${weights}")
         if(IS_DIRECTORY ${weights})
             file(GLOB weight_files CONFIGURE_DEPENDS ${weights}/*.safetensors ${weights}/*.json)
         else()
@@ -112,6 +144,8 @@ function(lookupc_add_library target)
             list(APPEND others src/${name}_weights.bin)
         endif()
     else()
+        string(REPLACE "," ";" arg_ISA "${arg_ISA}") # as the command line has them
+        list(REMOVE_ITEM arg_ISA "")
         if(NOT arg_ISA)
             get_property(arg_ISA GLOBAL PROPERTY LOOKUPC_BUNDLED_ISA)
             # and those that serve the types

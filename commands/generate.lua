@@ -154,7 +154,10 @@ end
 -- Raises one line if the model of the file `path` has another name than `name`.
 local function check_name(path, name)
     local m = request.model(path, {})
-    if m.name ~= name then validated.refuse(m, { "name" }, m.name, 'must be "' .. name .. '", as --name says') end
+    if m.name ~= name then
+        local from = ", as --name says (in lookupc_add_library: NAME, or else the name of the model's file)"
+        validated.refuse(m, { "name" }, m.name, 'must be "' .. name .. '"' .. from)
+    end
 end
 
 -- Writes the file that tells a build system what `made` depends on, if the command is asked for it.

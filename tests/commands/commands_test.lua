@@ -520,7 +520,8 @@ function test.files_of_a_bundle_and_what_they_depend_on()
     works(with("--arithmetic", "integer", "-o", there .. "/out"))
     check.matches(host.read(there .. "/out/tiny__avx2.c"), "No kernels for avx2")
     check.equal(works { "check", there .. "/out" }, there .. "/out: fresh\n")
-    refuses(1, 'name = "tiny": must be "tony", as --name says', with("--name", "tony", "-o", there .. "/out"))
+    local named = 'name = "tiny": must be "tony", as --name says (in lookupc_add_library: NAME, or else'
+    refuses(1, named, with("--name", "tony", "-o", there .. "/out"))
     refuses(1, "--linked: is not for --profile firmware", with("--profile", "firmware", "-o", there .. "/out"))
 
     works { "sample", tiny, "-o", there .. "/w.safetensors" }

@@ -5,6 +5,7 @@ set -euo pipefail
 export LC_ALL=C
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 root=$PWD lookupc=${LOOKUPC:-$PWD/build/lookupc}
+build=$(dirname "$lookupc")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -22,7 +23,7 @@ quietly() { "$@" >"$work/log" 2>&1 || { cat "$work/log"; fail "$*"; }; }
 
 # ## Install
 
-quietly cmake --install "$(dirname "$lookupc")" --prefix "$work/first"
+quietly cmake --install "$build" --prefix "$work/first"
 mv "$work/first" "$work/prefix" # an installed tree can be moved
 prefix=$work/prefix
 export PATH=$prefix/bin:$PATH LOOKUPC=
@@ -78,7 +79,7 @@ consumer() {
 }
 
 # compiled FILE: the names of the sources that a build tool says it compiles, in order.
-compiled() { grep -oE 'Building C object [^ ]*|Compiling C object [^ ]*|-c [^ ]*\.c' "$1" | sed -E 's|.*[/ .]_?([a-z0-9]+[a-z0-9_]*)\.[cS](\.o)?$|\1|' | sort | tr '\n' ' '; }
+compiled() { grep -oE 'Building C object [^ ]*|Compiling C object [^ ]*|-c (-o [^ ]* )?[^ ]*\.c' "$1" | sed -E 's|.*[/ .]_?([a-z0-9]+[a-z0-9_]*)\.[cS](\.o)?$|\1|' | sort | tr '\n' ' '; }
 
 # steps TOOL...: what it builds now, as compiled; then there must be nothing left to do.
 steps() {
@@ -134,6 +135,26 @@ lines=$(sed '1,/^$/d' tests/consumers/cmake/CMakeLists.txt | wc -l)
 ((lines <= 3)) || fail "the CMake consumer takes $lines lines"
 ok "CMake with the installed package, Ninja: three lines, the right numbers, no needless step"
 
+# README puts the build tree into PATH, where find_package looks first. Without EMBED the program reads the file of LOOKUPC_BLOB.
+consumer cmake
+sed -i 's/EMBED/ISA scalar/' "$here/CMakeLists.txt"
+# shellcheck disable=SC2016
+echo 'target_compile_definitions(consumer PRIVATE TINY_FILE="$<TARGET_PROPERTY:tiny,LOOKUPC_BLOB>")' >>"$here/CMakeLists.txt"
+sed 's/"tiny.bin"/TINY_FILE/' tests/consumers/subdirectory/main.c >"$here/main.c"
+PATH=$build:$PATH quietly cmake -G Ninja -S "$here" -B "$here/b"
+grep -q "$build/lookupc emit" "$here/b/build.ninja" || fail "another lookupc is found than that of the build tree in PATH"
+rebuilds "everything" "main tiny tiny__scalar " ninja -C "$here/b"
+mkdir "$here/elsewhere"
+mv "$here/b/consumer" "$here/elsewhere"
+prints "$here/elsewhere" tiny
+quietly cmake -G Ninja -S "$here" -B "$here/d" -Dlookupc_DIR="$build"
+grep -q "$build/lookupc emit" "$here/d/build.ninja" || fail "another lookupc is found than that of lookupc_DIR"
+mkdir "$work/unbuilt"
+sed "s|\"$lookupc\"|\"$work/unbuilt/lookupc\"|" "$build/lookupcConfig.cmake" >"$work/unbuilt/lookupcConfig.cmake"
+! cmake -S "$here" -B "$here/u" -Dlookupc_DIR="$work/unbuilt" >"$work/log" 2>&1 || fail "a build tree without lookupc is taken"
+tr -s ' \n' ' ' <"$work/log" | grep -q "$work/unbuilt/lookupc: there is no such file: build lookupc first" || fail "a build tree without lookupc: $(cat "$work/log")"
+ok "CMake with the build tree in PATH and in lookupc_DIR, without installation"
+
 if full; then
     consumer cmake
     sed -i 's/EMBED/EMBED ISA scalar avx2 neon dotprod sve i8mm/' "$here/CMakeLists.txt"
@@ -143,16 +164,43 @@ if full; then
     ok "TINY_ISA in the environment, and a bundle for x86 and AArch64"
 fi
 
+consumer cmake
+# add_library ARGUMENTS: configures with these; its messages are in $work/log.
+add_library() {
+    sed -i "0,/^lookupc_add_library.*/s//lookupc_add_library($1)/" "$here/CMakeLists.txt"
+    cmake -G Ninja -S "$here" -B "$here/b" -DCMAKE_PREFIX_PATH="$prefix" >"$work/log" 2>&1
+}
 for wrong in "MODEL tiny.lua EMBED" "WEIGHTS tiny.safetensors" "MODEL tiny.lua PROFILE firmware" "MODEL tiny.lua UNKNOWN"; do
-    sed -i "s/^lookupc_add_library.*/lookupc_add_library(tiny $wrong)/" "$here/CMakeLists.txt"
-    ! cmake -S "$here" -B "$here/b" >"$work/log" 2>&1 || fail "lookupc_add_library takes $wrong"
+    ! add_library "tiny $wrong" || fail "lookupc_add_library takes $wrong"
     grep -q '^  lookupc_add_library(tiny): ' "$work/log" || fail "lookupc_add_library says nothing of $wrong"
 done
-sed -i "s/^lookupc_add_library.*/lookupc_add_library(tiny MODEL tiny.lua NAME tony)/" "$here/CMakeLists.txt"
-quietly cmake -S "$here" -B "$here/b"
+for wrong in "MODEL nosuch.lua" "MODEL tiny.lua WEIGHTS nosuch.safetensors" "MODEL tiny.lua TUNED nosuch.tuned.lua"; do
+    ! add_library "tiny $wrong" || fail "lookupc_add_library takes $wrong"
+    words=${wrong#MODEL tiny.lua }
+    grep -qF "lookupc_add_library(tiny): ${words% *} $here/${words#* }: there is no such file" "$work/log" || fail "$wrong: $(cat "$work/log")"
+done
+cp "$here/tiny.lua" "$here/layer_v2.lua"
+add_library "tiny MODEL layer_v2.lua" || fail "$(cat "$work/log")"
 ! ninja -C "$here/b" >"$work/log" 2>&1 || fail "a model of another name is taken"
-grep -q 'name = "tiny": must be "tony"' "$work/log" || fail "nothing is said of a model of another name"
-ok "wrong arguments and another name of the model stop in one line"
+grep -q 'name = "tiny": must be "layer_v2", as --name says (in lookupc_add_library: NAME, or else ' "$work/log" ||
+    fail "nothing is said of a model of another name"
+add_library "tiny MODEL tiny.lua ISA scalar,avx2" || fail "$(cat "$work/log")"
+grep -q -- '--isa scalar,avx2 ' "$here/b/build.ninja" || fail "ISA with a comma"
+grep -q 'tiny__avx2.c.o' "$here/b/build.ninja" || fail "ISA with a comma: the second file is missing"
+ok "wrong arguments, missing files and another name of the model stop in one line"
+
+# Files that the build makes are not missing: by commands here and in another folder, which may come later, and in the build tree.
+mkdir "$here/sub"
+echo "add_custom_command(OUTPUT $work/made.safetensors COMMAND true)" >"$here/sub/CMakeLists.txt"
+cat >>"$here/CMakeLists.txt" <<'END'
+add_custom_command(OUTPUT ${CMAKE_CURRENT_SOURCE_DIR}/made.safetensors COMMAND true)
+lookupc_add_library(other MODEL tiny.lua WEIGHTS ../made.safetensors)
+lookupc_add_library(third MODEL ${CMAKE_CURRENT_BINARY_DIR}/third.lua)
+file(GENERATE OUTPUT third.lua CONTENT "return {}")
+add_subdirectory(sub)
+END
+add_library "tiny MODEL tiny.lua WEIGHTS made.safetensors" || fail "files that the build makes: $(cat "$work/log")"
+ok "models and weights that the build makes"
 
 # What other projects may be like, in one: an old CMake's policies, C++ alone, one program with strict warnings, spaces in paths, a model in a folder with a file that
 # it includes, two targets of one model, unity builds.
@@ -209,7 +257,23 @@ consumer make
 rebuilds "everything" "main tiny ${kernels}tiny_linked " make -C "$here"
 prints "$here" tiny
 changes "$here" "$kernels" "tiny_linked " make -C "$here"
-ok "a Makefile: likewise"
+make -C "$here" clean >"$work/log"
+! grep -q 'lookupc' "$work/log" || fail "make clean runs lookupc: $(cat "$work/log")"
+left=$(ls "$here")
+[[ ${left//$'\n'/ } == "Makefile main.c tiny.lua tiny.safetensors" ]] || fail "make clean leaves $left"
+sed -i 's/^model := .*/model := other/' "$here/Makefile"
+! make -C "$here" -n >"$work/log" 2>&1 || fail "make finds a model that is not there"
+! grep tiny "$work/log" || fail "the Makefile names the model more than once"
+ok "a Makefile: likewise, and clean"
+
+# The Makefile of the docs, whose program reads the blob.
+consumer subdirectory
+# shellcheck disable=SC2016
+sed -n '/^```make Makefile/,/^```$/{/^```/d; s/weights\.safetensors/tiny.safetensors/; s/program/consumer/; p}' docs/install.md >"$here/Makefile"
+rebuilds "everything" "main tiny ${kernels}" make -C "$here"
+prints "$here" tiny
+changes "$here" "$kernels" "" make -C "$here"
+ok "the Makefile of docs/install.md: likewise"
 
 consumer cmake
 quietly cmake -G 'Unix Makefiles' -S "$here" -B "$here/b" -DCMAKE_PREFIX_PATH="$prefix"
