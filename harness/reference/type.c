@@ -38,11 +38,12 @@ static double scale_of_sum(const double *row, size_t count, double max)
 
 enum {
     TABLES_OR_CACHE = REFERENCE_TABLES | REFERENCE_CACHE,
-    EVERY_USE = TABLES_OR_CACHE | REFERENCE_PROJECTION,
+    EVERY_USE = TABLES_OR_CACHE | REFERENCE_PROJECTION | REFERENCE_INPUTS,
 };
 
 static const type_row types[] = {
     [REFERENCE_F32] = {"f32", EVERY_USE},
+    [REFERENCE_SINGLE] = {"single", REFERENCE_INPUTS, .bits = 24, .min_exponent = -126},
     [REFERENCE_BF16] = {"bf16", EVERY_USE, .bits = 8, .min_exponent = -126},
     [REFERENCE_F16] = {"f16", EVERY_USE, .bits = 11, .min_exponent = -14},
     [REFERENCE_I8] = {"i8", EVERY_USE, .scale = scale_of_max, .max = 127.0, .rounds_scores = true, .input_levels = 127.0,

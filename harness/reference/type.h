@@ -5,16 +5,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-typedef enum { REFERENCE_F32, REFERENCE_BF16, REFERENCE_F16, REFERENCE_I8, REFERENCE_I16, REFERENCE_E4M3 } reference_type;
+typedef enum { REFERENCE_F32, REFERENCE_SINGLE, REFERENCE_BF16, REFERENCE_F16, REFERENCE_I8, REFERENCE_I16, REFERENCE_E4M3 } reference_type;
 
 /* What a type is used for. */
 typedef enum {
     REFERENCE_TABLES = 1, /* rows of tables, or of a transformer's weights */
     REFERENCE_CACHE = 2,
     REFERENCE_PROJECTION = 4,
+    REFERENCE_INPUTS = 8, /* of the products of blocks and whole models */
 } reference_use;
 
-/* The type of that name; false if there is none for that use. */
+/* The type of that name: those of lookupc, where f32 leaves values as they are, and "single", which rounds them to float32. False if there is none for that use. */
 bool reference_type_named(const char *name, reference_use use, reference_type *type);
 
 /* Whether the reference leaves values as they are: the type's rounding is part of what a kernel may do. */

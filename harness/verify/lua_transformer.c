@@ -18,7 +18,8 @@
 
    transformer.random_numbers(seed, count, below) -> list
 
-   transformer.difference(a, b, d) -> largest relative error of a token of a, largest error of an element
+   transformer.difference(a, b, d) -> largest relative error of a token of a, largest error of an element. A token of b whose root of the sum
+   of squares is below 2^-100 counts as one of 2^-100: activations near 0 end where float32 does.
 
    transformer.load(path, d) -> x | nil, message, and transformer.save(path, d, y): .npy files */
 #include "harness/base/blob_memory.h"
@@ -287,7 +288,7 @@ static reference_transformer model_at(lua_State *L, int job)
         .eps = field_number(L, job, where, "eps"),
         .activation = reference_activation_named(activation),
         .type = reference_type_at(L, job, where, "type", REFERENCE_TABLES),
-        .activations = reference_type_at(L, job, where, "activations", REFERENCE_TABLES),
+        .activations = reference_type_at(L, job, where, "activations", REFERENCE_INPUTS),
         .cache = reference_type_at(L, job, where, "cache", REFERENCE_CACHE),
     };
     if (!model.activation)
@@ -468,6 +469,8 @@ static int random_numbers(lua_State *L)
     return 1;
 }
 
+#define SMALLEST_POWER 0x1p-200
+
 static int difference(lua_State *L)
 {
     const size_t d = (size_t)luaL_checkinteger(L, 3);
@@ -482,7 +485,7 @@ static int difference(lua_State *L)
             power += b[i] * b[i];
             most = fabs(a[i] - b[i]) <= most ? most : fabs(a[i] - b[i]);
         }
-        const double relative = off == 0.0 ? 0.0 : sqrt(off / power);
+        const double relative = sqrt(off / fmax(power, SMALLEST_POWER));
         worst = relative <= worst ? worst : relative; /* keeps a NaN */
     }
     lua_pushnumber(L, worst);

@@ -55,7 +55,7 @@ static int embed(lua_State *L)
     lua_pushvalue(L, 1);
     reference_embedding e = {
         .type = reference_type_at(L, 1, where, "type", REFERENCE_TABLES),
-        .activations = reference_type_at(L, 1, where, "activations", REFERENCE_TABLES),
+        .activations = reference_type_at(L, 1, where, "activations", REFERENCE_INPUTS),
         .width = field_size(L, 1, where, "width"),
         .scale = field_number(L, 1, where, "scale"),
         .first_position = field_size(L, 1, where, "first_position"),
@@ -92,7 +92,7 @@ static int finish(lua_State *L)
     lua_pushvalue(L, 1);
     reference_output o = {
         .type = reference_type_at(L, 1, where, "type", REFERENCE_TABLES),
-        .activations = reference_type_at(L, 1, where, "activations", REFERENCE_TABLES),
+        .activations = reference_type_at(L, 1, where, "activations", REFERENCE_INPUTS),
         .width = field_size(L, 1, where, "width"),
         .out = field_size(L, 1, where, "out"),
         .pool = pool,

@@ -104,12 +104,10 @@ drawn.LookupFFNs = {
     end,
 }
 
--- `well_conditioned(given)`: whether float32 is enough for every row.
-local function drawn_from(plan_of, well_conditioned)
+local function drawn_from(plan_of)
     local function draw(index, set)
         local p, given = plan_of(index, { set })
         if p.shape.sequences then return end -- their schedules are not those of one sequence, which verify has
-        if not well_conditioned(given) then return end
         local options = { "--schedule", p.variants[1].schedule_text, "--type", p.options.type }
         local activations = p.options.activations and { "--activations", p.options.activations } or {}
         return given,
@@ -117,9 +115,8 @@ local function drawn_from(plan_of, well_conditioned)
     end
     return { count = effort.emulated_transformers, draw = draw }
 end
-drawn.transformers = drawn_from(transformers.plan, function() return true end)
--- Without norms values grow from block to block, until the last bits decide between two keys.
-drawn.whole_models = drawn_from(whole_models.plan, function(given) return given.norm ~= nil end)
+drawn.transformers = drawn_from(transformers.plan)
+drawn.whole_models = drawn_from(whole_models.plan)
 
 -- Random models, many and few tokens, in types that take turns, as the instruction sets and their emulated CPUs do.
 for kind, row in pairs(drawn) do

@@ -64,17 +64,17 @@ local function output_job(m, w, path, types)
     return job
 end
 
--- The jobs of plan `p` with the checkpoint `path`, whose weights are rounded to the plan's types, and if `inputs` those
--- of products, too.
+-- The jobs of plan `p` with the checkpoint `path`, whose weights are rounded to the plan's types; `inputs`: to what
+-- those of products are rounded: "own": to the plan's types, "single": to float32, "none".
 function reference.jobs(p, path, inputs)
     local m, looked = p.model, p.lookup_types
     local types = {
         type = p.type.name,
         cache = p.options.cache,
-        activations = inputs and p.activations.name or "f32",
+        activations = inputs == "own" and p.activations.name or inputs == "single" and inputs or "f32",
         tables = looked and looked.tables.name,
         projection = looked and looked.projection.name,
-        rounds_inputs = inputs,
+        rounds_inputs = inputs == "own",
     }
     local found, message = weights.tensors(path)
     if not found then error(message, 0) end

@@ -95,7 +95,7 @@ end
 local function rounds_inputs(p) return p.rounded or p.lookup_types and p.lookup_types.projection.word.integers end
 
 -- Weights for plan `p`, packed in `directory`, sequences, and what the reference computes of them: { jobs, lists,
--- answers, blob }.
+-- answers, unrounded, move, blob }: as in harness/families/transformer/execute.lua.
 function verify.prepare(p, directory, options)
     local path = options.weights
     if not path then
@@ -118,16 +118,19 @@ function verify.prepare(p, directory, options)
     end
     return {
         lists = lists,
-        answers = answers_with(true),
-        unrounded = rounds_inputs(p) and answers_with(false),
+        answers = answers_with "own",
+        unrounded = rounds_inputs(p) and answers_with "none",
+        move = function() return answers_with "single" end,
         blob = blob,
     }
 end
 
+-- What decides ties of rows of the output.
+local function shape_of(p) return { d = p.widths.out, attention = { causal = p.causal } } end
+
 -- The largest errors of y beside the answer, whose ties are decided as in y: relative of a row, and of a value.
-local function errors_of(p, y, answer, causal, tolerance)
-    local shape = { d = p.widths.out, attention = { causal = causal } }
-    local same, turned = transformer.decided_as(y, answer, shape, 0, tolerance)
+local function errors_of(p, y, answer, tolerance)
+    local same, turned = transformer.decided_as(y, answer, shape_of(p), 0, tolerance)
     local relative, absolute = runner.difference(y, same.y, p.widths.out)
     return relative, absolute, turned
 end
@@ -140,7 +143,7 @@ local function check_decoder(p, job, prepared, tolerance, add)
             local answer = prepared.answers[1]
             local found, wanted = rows_of(p, way, results, answer.y)
             if #wanted == #answer.y then
-                relative, absolute, turned = errors_of(p, found, answer, true, tolerance)
+                relative, absolute, turned = errors_of(p, found, answer, tolerance)
             else
                 -- of some rows: beside the answer whose ties the way with all rows has decided
                 local same = way.name == "prefill" and prepared.decided or answer
@@ -148,8 +151,7 @@ local function check_decoder(p, job, prepared, tolerance, add)
                 relative, absolute = runner.difference(found, rows, p.widths.out)
             end
             if way.name == "step" then
-                local shape = { d = p.widths.out, attention = { causal = true } }
-                prepared.decided = transformer.decided_as(found, answer, shape, 0, tolerance)
+                prepared.decided = transformer.decided_as(found, answer, shape_of(p), 0, tolerance)
             end
         end
         add(way.name, #prepared.lists[1], message, relative, absolute, turned)
@@ -162,7 +164,7 @@ local function check_encoder(p, job, prepared, tolerance, add)
     local function worst(rows_of_list)
         local relative, absolute, turned = 0, 0, 0
         for i, answer in ipairs(prepared.answers) do
-            local one, two, three = errors_of(p, rows_of_list(i), answer, false, tolerance)
+            local one, two, three = errors_of(p, rows_of_list(i), answer, tolerance)
             relative, absolute, turned = math.max(relative, one), math.max(absolute, two), turned + three
             if one ~= one then relative = one end
         end
@@ -206,15 +208,22 @@ function verify.check_library(p, path, prepared, threads)
     if p.rounded then
         wrong = transformer.check_products(path, p.variants[1].names.product, p.activations.name, maps)
     end
-    if prepared.unrounded then
-        local rounded, unrounded = {}, {}
-        for i, answer in ipairs(prepared.answers) do
-            rounded[i], unrounded[i] = answer.y, prepared.unrounded[i].y
+    local function rows_of_all(answers)
+        local list = {}
+        for i, answer in ipairs(answers) do
+            list[i] = answer.y
         end
+        return list
+    end
+    if prepared.unrounded then
+        local rounded, unrounded = rows_of_all(prepared.answers), rows_of_all(prepared.unrounded)
         tolerance, inputs_err = transformer.rounded_tolerance(tolerance, rounded, unrounded, p.widths.out)
     end
+    local float32_err, row_off
     local function add(call, tokens, message, relative, absolute, turned)
-        local ok = message == nil and wrong == nil and relative <= tolerance
+        local near = message ~= nil or relative <= tolerance
+        local ok = message == nil and wrong == nil and near
+        row_off = row_off or not near
         results[#results + 1] = {
             isa = p.variants[1].isa.name,
             call = call,
@@ -223,21 +232,25 @@ function verify.check_library(p, path, prepared, threads)
             cache = p.options.cache,
             activations = p.options.activations,
             activations_err = inputs_err,
+            float32_err = float32_err,
             tables = p.options.tables,
             projection = p.options.projection,
             rel_err = relative or nil,
             max_abs_err = absolute or nil,
             ties = lookup and turned or nil,
             ok = ok,
-            message = not ok and (message or wrong or string.format(
-                "relative error %.2g: must be at most %.2g",
-                relative,
-                tolerance
-            )) or nil,
+            message = not ok and (message or wrong or transformer.off(relative, tolerance, float32_err)) or nil,
         }
     end
     local check = p.causal and check_decoder or check_encoder
-    check(p, library.job(p, path, prepared.blob, threads), prepared, tolerance, add)
+    local job = library.job(p, path, prepared.blob, threads)
+    check(p, job, prepared, tolerance, add)
+    if row_off and not prepared.unrounded then
+        prepared.moved = prepared.moved or prepared.move()
+        tolerance, float32_err = transformer.moved_tolerance(tolerance, prepared.moved, prepared.answers, shape_of(p))
+        results = {}
+        check(p, job, prepared, tolerance, add)
+    end
     return results
 end
 
