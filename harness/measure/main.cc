@@ -1,8 +1,9 @@
 // The measuring process: times compiled code and its baselines, interleaved.
-// Usage: lookupc-measure JOB.json OUT.json PARENT, where PARENT is the process that starts it. A job with `transformers` is of blocks, one with `wholes` of whole models, else of LookupFFNs.
-// OUT.json is complete when the exit status is 0; its times are of one call of a whole batch. Of what runs on several threads real_time
-// counts, and cpu_time is that of all threads together; of calls with cold tables real_time counts, which is CPU time on one thread; else
-// cpu_time counts. OpenBLAS reads OPENBLAS_CORETYPE when it is loaded: the parent sets it.
+// Usage: lookupc-measure JOB.json OUT.json PARENT, where PARENT is the process that starts it. A job with `transformers` is of blocks, one
+// with `wholes` of whole models, else of LookupFFNs. OUT.json is complete when the exit status is 0; its times are of one call of a whole
+// batch. Of what runs on several threads real_time counts, and cpu_time is that of all threads together; of calls with cold tables
+// real_time counts, which is CPU time on one thread; else cpu_time counts. OpenBLAS reads OPENBLAS_CORETYPE when it is loaded: the parent
+// sets it.
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>

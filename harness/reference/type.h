@@ -15,7 +15,8 @@ typedef enum {
     REFERENCE_INPUTS = 8, /* of the products of blocks and whole models */
 } reference_use;
 
-/* The type of that name: those of lookupc, where f32 leaves values as they are, and "single", which rounds them to float32. False if there is none for that use. */
+/* The type of that name: those of lookupc, where f32 leaves values as they are, and "single", which rounds them to float32. False if there
+   is none for that use. */
 bool reference_type_named(const char *name, reference_use use, reference_type *type);
 
 /* Whether the reference leaves values as they are: the type's rounding is part of what a kernel may do. */

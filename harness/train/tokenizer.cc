@@ -1,7 +1,7 @@
 // The program lookupc-tokenizer: trains a tokenizer on text with SentencePiece.
-// Usage: lookupc-tokenizer KIND PIECES COVERAGE FALLBACK OUT PARENT FILE...: KIND is bpe or unigram, FALLBACK true or false, as SentencePiece
-// takes them; PARENT is the process that starts it; the files are UTF-8. Text stays as it is: no normalisation, and line feeds are
-// characters like others. The same texts and numbers give the same bytes.
+// Usage: lookupc-tokenizer KIND PIECES COVERAGE FALLBACK OUT PARENT FILE...: KIND is bpe or unigram, FALLBACK true or false, as
+// SentencePiece takes them; PARENT is the process that starts it; the files are UTF-8. Text stays as it is: no normalisation, and line
+// feeds are characters like others. The same texts and numbers give the same bytes.
 #include <cstdio>
 #include <cstdlib>
 #include <memory>

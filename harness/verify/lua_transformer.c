@@ -18,8 +18,8 @@
 
    transformer.random_numbers(seed, count, below) -> list
 
-   transformer.difference(a, b, d) -> largest relative error of a token of a, largest error of an element. A token of b whose root of the sum
-   of squares is below 2^-100 counts as one of 2^-100: activations near 0 end where float32 does.
+   transformer.difference(a, b, d) -> largest relative error of a token of a, largest error of an element. A token of b whose root of the
+   sum of squares is below 2^-100 counts as one of 2^-100: activations near 0 end where float32 does.
 
    transformer.load(path, d) -> x | nil, message, and transformer.save(path, d, y): .npy files */
 #include "harness/base/blob_memory.h"
