@@ -186,7 +186,8 @@ function commands.emit(arguments, options)
         return 0
     end
     local leftovers = bundle.leftovers(p, folder, files)
-    local written = assert(host.write_directory(folder, contents))
+    bundle.refuse_strangers(p, folder, files)
+    local written = assert(host.write_directory(folder, contents, false, p.names.manifest))
     local lines = {}
     for i, file in ipairs(files) do
         lines[i] = string.format("%-5s %s/%s", written[file.name] == "written" and "EMIT" or "same", folder, file.name)
