@@ -162,6 +162,7 @@ local commands = {
         options = {
             json_option,
             isa_option,
+            { name = "schedules", doc = "also the schedule of each instruction set" },
             schedule_option,
             for_option,
             tuned_option,

@@ -23,7 +23,7 @@ function commands.plan(arguments, options)
     if options.json then
         host.print(assert(json.encode(family.summary(m, make))))
     else
-        host.print(table.concat(family.describe(m, make), "\n"))
+        host.print(table.concat(family.describe(m, make, options), "\n"))
     end
     return 0
 end
