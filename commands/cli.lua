@@ -149,10 +149,11 @@ local text_options = {
     flags_option,
 }
 
--- One row a command; it is the function of that name, the last word of it, in the module `from`. An argument in
--- brackets may be missing, one that ends with ... may be repeated. Among the options there may be lists of options; a
--- required one may be missing where one of those that it names in `unless` is given. One whose value ends with ...
--- takes all words up to the next option, as a list.
+-- One row a command; it is the function of that name, the last word of it, in the module `from`, and returns the exit
+-- status, or nil and the name of an option that this model needs. An argument in brackets may be missing, one that ends
+-- with ... may be repeated. Among the options there may be lists of options; a required one may be missing where one of
+-- those that it names in `unless` is given. One whose value ends with ... takes all words up to the next option, as a
+-- list.
 local commands = {
     {
         name = "plan",
@@ -161,6 +162,7 @@ local commands = {
         doc = "print shapes, MFLOP and bytes of a model",
         options = {
             json_option,
+            { name = "schedules", doc = "also the schedule of each instruction set" },
             isa_option,
             schedule_option,
             for_option,
@@ -322,7 +324,13 @@ local commands = {
                 doc = "float32 [tokens][d]; of a whole model --ids instead",
             },
             { name = "ids", value = "FILE", doc = "a whole model: the ids of a sequence, text or .npy of integers" },
-            { name = "output", value = "Y.npy", doc = "float32 [tokens][d_out]; with --expect it may be absent" },
+            {
+                name = "output",
+                value = "Y.npy",
+                required = true,
+                unless = { "expect" },
+                doc = "float32 [tokens][d_out]; with --expect it may be absent",
+            },
             {
                 name = "expect",
                 value = "Y.npy",
@@ -821,7 +829,7 @@ local commands = {
     {
         name = "help",
         arguments = { "[COMMAND]" },
-        doc = "print this, or all about one command",
+        doc = "print this, or all about one command, or the keys of model files: help model",
         options = { { name = "man", value = "DIR", doc = "write man pages, one a command, into a folder" } },
     },
 }
@@ -873,18 +881,23 @@ local function help_all()
         { "lookupc turns a model file into specialised C.", "", "usage: lookupc [--tree DIR] COMMAND …", "" }
     for _, command in ipairs(commands) do
         lines[#lines + 1] =
-            string.format("  %-12s %-12s %s", command.name, table.concat(command.arguments, " "), command.doc)
+            string.format("  %-12s %-19s %s", command.name, table.concat(command.arguments, " "), command.doc)
     end
     lines[#lines + 1] = ""
     lines[#lines + 1] = "  -V, --version        print the version"
     lines[#lines + 1] =
         "  --tree DIR           take Lua modules and templates from DIR, a checkout, instead of from the program"
     lines[#lines + 1] = ""
-    lines[#lines + 1] = "A model file is a Lua table of data:"
-    for _, line in ipairs(model_file.describe()) do
-        lines[#lines + 1] = line
-    end
+    lines[#lines + 1] =
+        "lookupc help COMMAND says more of one; lookupc help model prints the keys of model files."
     return table.concat(lines, "\n")
+end
+
+-- What else there is help of than commands.
+local topics = {}
+
+function topics.model()
+    return "A model file is a Lua table of data:\n" .. table.concat(model_file.describe(), "\n")
 end
 
 local function help_command(command)
@@ -902,6 +915,16 @@ local function excused(option, options)
         if options[name] then return true end
     end
     return false
+end
+
+-- What to say without `option`, which the command needs, or one of those that it names in `unless`.
+local function missing_option(command, option)
+    local instead = ""
+    for i, name in ipairs(option.unless or {}) do
+        instead = instead .. (i == 1 and ", or --" or " or --") .. name
+    end
+    local text = words.dashes(option) .. " is missing" .. instead .. ": " .. option.value
+    return usage_error(text .. (option.doc and ", " .. option.doc or ""), command)
 end
 
 local function parse(command, given)
@@ -982,11 +1005,7 @@ local function parse(command, given)
     for _, option in ipairs(command.options) do
         if options[option.name] == nil then options[option.name] = option.default end
         if option.required and options[option.name] == nil and not excused(option, options) then
-            local text = words.dashes(option)
-                .. " is missing: "
-                .. option.value
-                .. (option.doc and ", " .. option.doc or "")
-            return nil, usage_error(text, command)
+            return nil, missing_option(command, option)
         end
     end
     return arguments, options
@@ -1045,8 +1064,12 @@ function own.help(arguments, options)
         assert(host.write_directory(options.man, man.pages(commands)))
         return 0
     end
-    local about = arguments[1] and find(arguments[1])
+    local about, topic = arguments[1] and find(arguments[1]), topics[arguments[1]]
     local members = family(arguments[1] or "")
+    if topic then
+        host.print(topic())
+        return 0
+    end
     if arguments[1] and not about and not members[1] then return fail_usage(unknown_command(arguments[1])) end
     for i, member in ipairs(members) do
         host.print((i > 1 and "\n" or "") .. help_command(member))
@@ -1060,7 +1083,11 @@ end
 local short = { ["--version"] = "version", ["-V"] = "version", ["--help"] = "help", ["-h"] = "help" }
 
 return function(given)
-    local name = short[given[1] or "--help"] or given[1]
+    if not given[1] then
+        host.note(help_all())
+        return 2
+    end
+    local name = short[given[1]] or given[1]
     local command, used = first_command { name, table.unpack(given, 2) }
     if not command then return fail_usage(unknown_command(name, given[2])) end
     local rest = { table.unpack(given, used + 1) }
@@ -1072,5 +1099,9 @@ return function(given)
     local arguments, options = parse(command, rest)
     if not arguments then return fail_usage(options) end
     local run = own[command.name] or require(command.from)[command.name:match "%S+$"]
-    return run(arguments, options)
+    local status, missing = run(arguments, options)
+    if status then return status end
+    for _, option in ipairs(command.options) do
+        if option.name == missing then return fail_usage(missing_option(command, option)) end
+    end
 end

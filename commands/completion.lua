@@ -28,7 +28,10 @@ local function quoted(text) return "'" .. text:gsub("'", "'\\''") .. "'" end
 
 -- What one command's arguments are completed with, beside files: the names of commands or of shells.
 local function argument_values(command, commands)
-    if command.name == "help" then return (tree_of(commands)) end
+    if command.name == "help" then
+        local first = tree_of(commands)
+        return { "model", table.unpack(first) }
+    end
     return command.values
 end
 

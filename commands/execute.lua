@@ -22,18 +22,17 @@ function commands.run(arguments, options)
     local family, m = family_of(path, options)
     local wanted = family.run_option or "input"
     for _, name in ipairs { "input", "ids" } do
-        if name == wanted and not options[name] then error("--" .. name .. ": is missing", 0) end
         if name ~= wanted and options[name] then
             error(string.format("--%s: %s: %s takes --%s instead", name, options[name], path, wanted), 0)
         end
     end
+    if not options[wanted] then return nil, wanted end
     if options.output then
         local inputs = { path, options.weights, options.input or options.ids, options.tuned, options.expect }
         file_rules.not_over("--output", options.output, inputs)
         assert(host.check_output(options.output))
     end
     local tolerance = expect.check(options)
-    if not options.output and not options.expect then error("--output: is missing", 0) end
     local output = options.output or process.temporary_directory() .. "/y.npy"
     local words = family.run(path, setmetatable({ output = output }, { __index = options }))
     if options.output then host.print(string.format("wrote %s, %s", output, words)) end

@@ -23,7 +23,7 @@ function commands.plan(arguments, options)
     if options.json then
         host.print(assert(json.encode(family.summary(m, make))))
     else
-        host.print(table.concat(family.describe(m, make), "\n"))
+        host.print(table.concat(family.describe(m, make, options), "\n"))
     end
     return 0
 end
@@ -189,7 +189,8 @@ function commands.emit(arguments, options)
         return 0
     end
     local leftovers = bundle.leftovers(p, folder, files)
-    local written = assert(host.write_directory(folder, contents))
+    bundle.refuse_strangers(p, folder, files)
+    local written = assert(host.write_directory(folder, contents, false, p.names.manifest))
     local lines = {}
     for i, file in ipairs(files) do
         lines[i] = string.format("%-5s %s/%s", written[file.name] == "written" and "EMIT" or "same", folder, file.name)
@@ -255,7 +256,7 @@ function commands.pack(arguments, options)
     local p = load_plan(arguments[1], options)
     local without = families.get(p.family).without_weights
     if without and options.weights then error("--weights: " .. arguments[1] .. ": has no weights", 0) end
-    if not without and (options.weights or "") == "" then error("--weights: is missing", 0) end
+    if not without and (options.weights or "") == "" then return nil, "weights" end
     local files = { weights = options.weights, output = options.o, prefix = options.prefix }
     files.blocks_in_out, files.ignore = options["blocks-in-out"], options.ignore
     local errors, changed = packing.pack(p, files)

@@ -1,4 +1,5 @@
--- A bundle in a folder: what an older one leaves behind, and whether its files are still what lookupc emits.
+-- A bundle in a folder: what an older one leaves behind, which files are not lookupc's, and whether its files are still
+-- what lookupc emits.
 local emit = require "gen.emit.emit"
 local extras = require "gen.emit.extras"
 local families = require "gen.families.list"
@@ -19,14 +20,19 @@ local function stays_inside(name)
     return name:find("^[%w_./]+$") and not name:find("..", 1, true) and not ("/" .. name .. "/"):find("/%.?/")
 end
 
+-- The manifest at `path`, or nil if there is none of lookupc.
+local function manifest_at(path)
+    local manifest = json.decode(host.read(path, 1 << 24) or "")
+    local good = type(manifest) == "table" and manifest.generator == "lookupc" and type(manifest.files) == "table"
+    return good and manifest or nil
+end
+
 -- The files of an earlier bundle of plan `p`'s model in `directory` that are none of `files` any more: recorded in its
 -- manifest and not edited since. Raises one line if the folder holds another model.
 function bundle.leftovers(p, directory, files)
     local path = directory .. "/" .. p.names.manifest
-    local manifest = json.decode(host.read(path, 1 << 24) or "")
-    if type(manifest) ~= "table" or manifest.generator ~= "lookupc" or type(manifest.files) ~= "table" then
-        return {}
-    end
+    local manifest = manifest_at(path)
+    if not manifest then return {} end
     local held = type(manifest.model) == "table" and tostring(manifest.model.name)
     if held ~= p.model.name then error(path .. ": holds model " .. tostring(held) .. ": choose another folder", 0) end
     local emitted, list = {}, {}
@@ -41,6 +47,34 @@ function bundle.leftovers(p, directory, files)
         end
     end
     return list
+end
+
+-- Raises one line if one of `files` would replace a file in `directory` that lookupc has not written: one of other
+-- bytes that neither the folder's manifest lists nor its own first lines call generated. An emit puts its manifest in
+-- place first, and the manifest is read last here: so a killed emit, or another one at the same time, is no stranger.
+function bundle.refuse_strangers(p, directory, files)
+    local strange = {}
+    for _, file in ipairs(files) do
+        local path = directory .. "/" .. file.name
+        -- What is no file to be replaced, such as a pipe, the one who writes refuses.
+        local replaced = host.kind(path) == "file" and host.check_output(path)
+        if replaced and host.read(path, #file.text) ~= file.text then
+            local start = (host.read(path, 1 << 28) or ""):sub(1, 1000)
+            if not start:find("enerated by lookupc", 1, true) then strange[#strange + 1] = file.name end
+        end
+    end
+    if not strange[1] then return end
+    local manifest, known = manifest_at(directory .. "/" .. p.names.manifest), {}
+    if manifest then known[p.names.manifest] = true end
+    for _, entry in ipairs(manifest and manifest.files or {}) do
+        local name = type(entry) == "table" and entry.name
+        if type(name) == "string" then known[name] = true end
+    end
+    for _, name in ipairs(strange) do
+        if not known[name] then
+            error(directory .. "/" .. name .. ": exists and is not of a bundle: choose another folder", 0)
+        end
+    end
 end
 
 -- The choices of a manifest in `space`, by instruction set; raises one line for what is none.

@@ -31,7 +31,7 @@
 --                     and packed from none
 --   pack_options      of `lookupc pack`, as headers say them
 --   input, output, exact   C types of x and y; whether results are the same on every CPU
---   describe(m, make), summary(m, make)   lines and JSON of `lookupc plan`; make() builds the plan
+--   describe(m, make, options), summary(m, make)   lines and JSON of `lookupc plan`; make() builds the plan
 --   packed_text(p, errors)   what `lookupc pack` says of the errors that rounding made
 --   training          what trains its weights, nil: it cannot be trained:
 --     add(p)          gives p.training and the field training of its variants, or raises one line

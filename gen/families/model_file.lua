@@ -43,6 +43,14 @@ local function load_json(path)
     return given, "return " .. text:gsub('"([%w_.]+)"(%s*):', "%1%2=")
 end
 
+-- The line `message` of a file that cannot be loaded, and what may help.
+local function explained(message, path)
+    if host.kind(path) ~= "file" and host.kind(path .. ".lua") == "file" then
+        return message .. "; did you mean " .. path .. ".lua?"
+    end
+    return (message:gsub("unexpected symbol near '{'$", "must begin with return {"))
+end
+
 -- Reads and validates a model file, in Lua or, by the name of the file, JSON; raises one line
 -- "path:line: field = value: rule".
 function model_file.load(path)
@@ -51,7 +59,7 @@ function model_file.load(path)
         return model_file.validate(given, source, path)
     end
     local given, source, included = sandbox.load(inputs.note(path))
-    if not given then error(source, 0) end
+    if not given then error(explained(source, path), 0) end
     for _, file in ipairs(included) do
         inputs.note(file.path)
     end

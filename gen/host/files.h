@@ -93,7 +93,7 @@ typedef struct {
     bool changed;
 } files_output;
 
-/* Writes all files or none, each as with files_create; they are renamed only when all are on the disk.
+/* Writes all files or none, each as with files_create; they are renamed only when all are on the disk, in the order given.
    On failure no file has changed, nothing is left behind, and error is one line that starts with a path. */
 bool files_write(files_output *outputs, size_t count, char *error, size_t error_size);
 

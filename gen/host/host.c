@@ -212,14 +212,16 @@ static bool stays_inside(const char *name, size_t length)
     }
 }
 
-/* host.write_directory(directory, { name = bytes } [, temporary]) -> { name = "written" | "unchanged" } | nil, message
+/* host.write_directory(directory, { name = bytes } [, temporary [, first]]) -> { name = "written" | "unchanged" } | nil, message
    A name may be that of a file in a folder of the directory, such as "src/a.c".
-   Temporary files need not reach the disk. */
+   Temporary files need not reach the disk. The file of the name `first` takes its place before all others: what is killed between two
+   files leaves at least that one. */
 static int host_write_directory(lua_State *L)
 {
     char error[ERROR_SIZE];
     const char *directory = check_path(L, 1);
     luaL_checktype(L, 2, LUA_TTABLE);
+    const char *first = luaL_optstring(L, 4, "");
     size_t count = 0;
     for (lua_pushnil(L); lua_next(L, 2) != 0; lua_pop(L, 1))
         ++count;
@@ -236,6 +238,13 @@ static int host_write_directory(lua_State *L)
         ++i;
     }
     qsort(outputs, count, sizeof *outputs, compare_outputs);
+    for (i = 1; i < count; ++i) {
+        const files_output output = outputs[i];
+        if (strcmp(output.path, first) != 0)
+            continue;
+        memmove(outputs + 1, outputs, i * sizeof *outputs);
+        outputs[0] = output;
+    }
     if (!files_write_directory(directory, outputs, count, error, sizeof error))
         return host_fail(L, error);
     lua_createtable(L, 0, (int)count);

@@ -26,6 +26,7 @@ function blob.packing(p, files)
         weights = files.weights,
         output = files.output,
         prefix = files.prefix,
+        takes_prefix = not p.model.checkpoint, -- a kind of checkpoint has names of its own: few commands take --prefix
         blocks_in_out = files.blocks_in_out,
         tensors = p.tensors,
         sections = p.pieces or p.sections,

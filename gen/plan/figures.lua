@@ -9,6 +9,15 @@ function figures.bytes(n)
     return n .. " bytes"
 end
 
+-- The instruction sets of plan `p`, as --isa takes them.
+function figures.sets(p)
+    local names = {}
+    for i, v in ipairs(p.variants) do
+        names[i] = v.isa.name
+    end
+    return table.concat(names, ",")
+end
+
 -- 33554432 as "33,554,432".
 function figures.grouped(n)
     local text = tostring(n):reverse():gsub("(%d%d%d)", "%1,"):reverse():gsub("^,", "")

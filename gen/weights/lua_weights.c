@@ -6,6 +6,7 @@
 #include "gen/weights/fold.h"
 #include "gen/weights/fold_fields.h"
 #include "gen/weights/integer.h"
+#include "gen/weights/nearest.h"
 #include "gen/weights/quantise.h"
 #include "gen/weights/random.h"
 #include "gen/weights/rounded.h"
@@ -18,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ERROR_SIZE = 4096 + 256 };
+enum { ERROR_SIZE = 4096 + 256, LONGEST_NAME = 1024 };
 
 /* All that a packing in progress holds; freed in one place. */
 typedef struct {
@@ -506,16 +507,72 @@ static void write_header(packing *p, int job)
     blob_header_write(&header, p->blob, p->blob_bytes);
 }
 
+/* Pushes the name that the field `name` of a table has in the checkpoint. */
+static const char *push_full_name(packing *p, int table)
+{
+    return lua_pushfstring(p->L, "%s%s", p->prefix, field_string(p->L, table, "name"));
+}
+
+/* Says that the tensor `full`, whose `name` stands behind the prefix, is missing, and which one may be meant: none of those whose names are
+   keys of the table `used`. */
+static bool fail_missing(packing *p, int job, int used, const char *full, const char *name)
+{
+    lua_State *L = p->L;
+    nearest search = {.wanted = full};
+    for (size_t i = 0; i < shards_count(p->checkpoint); ++i) {
+        const safetensors *file = shards_at(p->checkpoint, i);
+        for (size_t k = 0; k < safetensors_count(file); ++k) {
+            const char *offered = safetensors_at(file, k)->name;
+            if (lua_getfield(L, used, offered) == LUA_TNIL)
+                nearest_offer(&search, offered);
+            lua_pop(L, 1);
+        }
+    }
+    const size_t found = search.name == NULL ? 0 : strlen(search.name), tail = strlen(name);
+    if (found > tail && search.name[found - tail - 1] == '.' && strcmp(search.name + found - tail, name) == 0 &&
+        field_flag(L, job, "takes_prefix"))
+        return files_error(p->error, sizeof p->error, "%s: tensor %s is missing; give --prefix %.*s", shards_path(p->checkpoint), full,
+                           (int)(found - tail), search.name);
+    nearest_missing(&search, shards_path(p->checkpoint), p->error, sizeof p->error);
+    return false;
+}
+
+/* Checks the tensor that the table at `tensor` describes. */
+static bool check_tensor(packing *p, int job, int used, int tensor)
+{
+    lua_State *L = p->L;
+    const char *full = push_full_name(p, tensor);
+    const bool there = shards_have(p->checkpoint, full);
+    if (!there && strlen(full) < LONGEST_NAME)
+        return fail_missing(p, job, used, full, field_string(L, tensor, "name"));
+    if (find_tensor(p, tensor, "name") != NULL)
+        return true;
+    const char *dims = field_text(L, tensor, where, "dims", "");
+    const size_t length = strlen(p->error);
+    if (there && *dims != '\0') /* it has another shape */
+        snprintf(p->error + length, sizeof p->error - length, ", that is %s", dims);
+    return false;
+}
+
 /* Every tensor the model needs, also those that only steps read, must be there with its shape. */
 static bool check_tensors(packing *p, int job)
 {
     lua_State *L = p->L;
     lua_getfield(L, job, "tensors");
     const int tensors = lua_gettop(L);
+    lua_newtable(L);
+    const int used = lua_gettop(L);
+    for (lua_Integer i = 1; lua_rawgeti(L, tensors, i) == LUA_TTABLE; ++i) {
+        push_full_name(p, used + 1);
+        lua_pushboolean(L, true);
+        lua_rawset(L, used);
+        lua_settop(L, used);
+    }
+    lua_settop(L, used);
     bool ok = true;
     for (lua_Integer i = 1; ok && lua_rawgeti(L, tensors, i) == LUA_TTABLE; ++i) {
-        ok = find_tensor(p, lua_gettop(L), "name") != NULL;
-        lua_settop(L, tensors);
+        ok = check_tensor(p, job, used, lua_gettop(L));
+        lua_settop(L, used);
     }
     lua_settop(L, tensors - 1);
     return ok;

@@ -193,6 +193,11 @@ void shards_close(shards *s)
     free(s);
 }
 
+const char *shards_path(const shards *s)
+{
+    return s->count > 1 ? s->path : safetensors_path(s->files[0].file);
+}
+
 size_t shards_count(const shards *s)
 {
     return s->count;

@@ -15,6 +15,9 @@ shards *shards_open(const char *path, char *error, size_t error_size);
 /* NULL is allowed. */
 void shards_close(shards *checkpoint);
 
+/* Of the checkpoint in messages: its index, or its only file. */
+const char *shards_path(const shards *checkpoint);
+
 /* The files, index from 0. */
 size_t shards_count(const shards *checkpoint);
 const safetensors *shards_at(const shards *checkpoint, size_t index);

@@ -1,5 +1,6 @@
 //$ takes
-/* y = LookupFFN(x) for any number of tokens, 0 included. Cannot fail and cannot overflow, whatever x is.
+/* y = LookupFFN(x) for any number of tokens, 0 included. Cannot fail and cannot overflow, whatever x is,
+   and checks nothing: weights that $(names.bind) did not fill, or scratch that is not aligned (malloc's may not be), crash.
    weights  filled by $(names.bind)
    x        [tokens][$(shape.d)] in units of $(names.macro("X_SCALE"))
    y        [tokens][$(shape.d_out)] in units of $(names.macro("Y_SCALE")); must not overlap x

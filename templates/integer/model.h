@@ -7,8 +7,9 @@ $(include("templates/integer/layer.h"))
 //$ lines("   ", promise)
    None uses floating point. All are reentrant.
 
-     static unsigned char blob[...];                    the weights file, $(names.macro("ALIGN"))-byte aligned, for example in flash
-     static unsigned char scratch[$(names.macro("SCRATCH_BYTES"))]; $(names.macro("ALIGN"))-byte aligned, one for each thread
+     (In C++ alignas($(names.macro("ALIGN"))) static unsigned char ...)
+     static _Alignas($(names.macro("ALIGN"))) unsigned char blob[$(names.macro("WEIGHTS_BYTES"))]; the weights file, for example in flash
+     static _Alignas($(names.macro("ALIGN"))) unsigned char scratch[$(names.macro("SCRATCH_BYTES"))]; one for each thread
      $(names.weights) weights;
      if ($(names.bind)(blob, sizeof blob, &weights) == $(names.macro("OK")))
          $(names.ffn)(&weights, x, y, tokens, scratch); */

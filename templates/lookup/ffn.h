@@ -1,5 +1,6 @@
 //$ takes norm, alias_text
-/* y = LookupFFN(x) for any number of tokens, 0 included. Cannot fail.
+/* y = LookupFFN(x) for any number of tokens, 0 included. Cannot fail, and checks nothing: weights that $(names.bind) did
+   not fill, or scratch that is not aligned (malloc's may not be), crash.
    weights  filled by $(names.bind)
    x        [tokens][$(shape.d)] floats, any float alignment
    y        [tokens][$(shape.d_out)] floats, any float alignment, best 64 bytes; $(alias_text)

@@ -12,9 +12,10 @@
 //$ lines("   ", promise)
    All are reentrant for different caches and scratch.
 
-     static unsigned char blob[...];                    the weights file, $(names.macro("ALIGN"))-byte aligned, for example mmap-ed
-     static unsigned char cache[$(names.macro("CACHE_BYTES"))];   $(names.macro("ALIGN"))-byte aligned, one for each $(shape.sequences and "thread" or "sequence")
-     static unsigned char scratch[$(names.macro("SCRATCH_BYTES"))]; $(names.macro("ALIGN"))-byte aligned, one for each thread$(shape.causal and ";" or "")
+     (In C++ alignas($(names.macro("ALIGN"))) static unsigned char ...)
+     static _Alignas($(names.macro("ALIGN"))) unsigned char blob[$(names.macro("WEIGHTS_BYTES"))]; the weights file; mmap aligns, too
+     static _Alignas($(names.macro("ALIGN"))) unsigned char cache[$(names.macro("CACHE_BYTES"))]; one for each $(shape.sequences and "thread" or "sequence")
+     static _Alignas($(names.macro("ALIGN"))) unsigned char scratch[$(names.macro("SCRATCH_BYTES"))]; one for each thread$(shape.causal and ";" or "")
 //$ if shape.causal then
      $(names.macro("DECODE_SCRATCH_BYTES")) are enough where $(names.decode) alone is called
 //$ end

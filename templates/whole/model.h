@@ -8,11 +8,12 @@ $(include("templates/whole/layer.h"))
 //$ lines("   ", promise)
    All are reentrant for different $(whole.causal and "states and " or "")scratch. Where all that includes this header is compiled with -fopenmp -D$(names.macro("OPENMP"))=N, $(shared[1]) and $(shared[2]) share their work among up to N threads, with the same results, bit for bit.
 
-     static unsigned char blob[...];                    the weights file, $(names.macro("ALIGN"))-byte aligned, for example mmap-ed
+     (In C++ alignas($(names.macro("ALIGN"))) static unsigned char ...)
+     static _Alignas($(names.macro("ALIGN"))) unsigned char blob[$(names.macro("WEIGHTS_BYTES"))]; the weights file; mmap aligns, too
 //$ if whole.causal then
-     static unsigned char state[$(names.macro("STATE_BYTES"))];   $(names.macro("ALIGN"))-byte aligned, one for each sequence
+     static _Alignas($(names.macro("ALIGN"))) unsigned char state[$(names.macro("STATE_BYTES"))]; one for each sequence
 //$ end
-     static unsigned char scratch[$(names.macro("SCRATCH_BYTES"))]; $(names.macro("ALIGN"))-byte aligned, one for each thread
+     static _Alignas($(names.macro("ALIGN"))) unsigned char scratch[$(names.macro("SCRATCH_BYTES"))]; one for each thread
      $(names.weights) weights;
      if ($(names.bind)(blob, sizeof blob, &weights) == $(names.macro("OK"))) {
 //$ if whole.causal then

@@ -53,16 +53,24 @@ local commands = {
     "help",
 }
 
-function test.help_names_every_command_and_every_key()
+function test.help_names_every_command_and_says_where_the_rest_stands()
     local text = works { "help" }
     for _, name in ipairs(commands) do
         check.matches(text, "\n  " .. name .. " ")
     end
+    check.matches(text, "\nlookupc help COMMAND says more of one; lookupc help model prints the keys [^\n]*\n$")
+    check.equal(select(2, text:gsub("\n", "")) < 50, true) -- lines: it fits on a screen
+    for _, words in ipairs { { "--help" }, { "-h" } } do
+        check.equal(works(words), text)
+    end
+    local result = program.run {}
+    check.equal({ result.status, result.output, result.errors }, { 2, "", text })
+end
+
+function test.help_of_model_files_names_every_key()
+    local text = works { "help", "model" }
     for _, key in ipairs { "name", "d_out", "projection.block", "projection.decay", "norm.eps", "neighbours" } do
         check.matches(text, "\n  " .. key:gsub("%p", "%%%0") .. " ")
-    end
-    for _, words in ipairs { {}, { "--help" }, { "-h" } } do
-        check.equal(works(words), text)
     end
 end
 
@@ -276,7 +284,18 @@ function test.usage_errors()
         { "--weights: needs a value, PATH", "pack", tiny, "-o", o, "--weights" },
         { "--weights: needs a value, PATH", "run", tiny, "--input", o, "--output", o, "--weights=" },
         { "unknown option --schedule", "pack", tiny, "--weights", weights, "-o", o, "--schedule", "gather.group=1" },
-        { "--input is missing", "run", tiny, "--weights", weights },
+        {
+            "lookupc run: --input is missing, or --ids: X.npy, ",
+            "run",
+            tiny,
+            "--weights",
+            weights,
+            "--output",
+            o,
+        },
+        { "run: --output is missing, or --expect: Y.npy, ", "run", tiny, "--weights", weights, "--input", o },
+        { "lookupc pack: --weights is missing: PATH, the checkpoint", "pack", tiny, "-o", o },
+        { "lookupc pack: --weights is missing: PATH, ", "pack", tiny, "-o", o, "--weights=" },
         { "--json: takes no value", "plan", tiny, "--json=1" },
         { "--seed: 1: given twice", "sample", tiny, "-o", o, "--seed", "1", "--seed=1", given_twice = true },
         { "--json: given twice", "plan", tiny, "--json", "--json" },
@@ -284,8 +303,6 @@ function test.usage_errors()
         local fragment = row.given_twice and "--seed: given twice" or row[1]
         refuses(2, fragment, { table.unpack(row, 2) })
     end
-    refuses(1, "--weights: is missing", { "pack", tiny, "-o", o })
-    refuses(1, "--weights: is missing", { "pack", tiny, "-o", o, "--weights=" })
     for _, number in ipairs { "abc", "-1", "1.5", "1e3", "0x10", "4294967296", "99999999999999999999", " 1", "" } do
         refuses(
             2,
@@ -710,12 +727,15 @@ function test.prefix()
     local prefix = "roberta.encoder.layer.3.FFN."
     works { "sample", odd, "--seed", "5", "-o", path, "--prefix", prefix }
     check.equal(packed(path, "--prefix", prefix) == plain, true)
-    refuses(1, "tensor hash.projection.weight is missing", { "pack", odd, "--weights", path, "-o", folder .. "/never" })
+    local never = folder .. "/never"
     refuses(
         1,
-        "tensor roberta.encoder.layer.4.FFN.hash.projection.weight is missing; did you mean "
-            .. prefix
-            .. "hash.projection.weight?",
+        "tensor hash.projection.weight is missing; give --prefix " .. prefix .. "\n",
+        { "pack", odd, "--weights", path, "-o", never }
+    )
+    refuses(
+        1,
+        "tensor roberta.encoder.layer.4.FFN.hash.projection.weight is missing; give --prefix " .. prefix .. "\n",
         { "pack", odd, "--weights", path, "-o", folder .. "/never", "--prefix", "roberta.encoder.layer.4.FFN." }
     )
     -- Two layers in one file: each is found by its own prefix.
@@ -884,7 +904,6 @@ function test.run_compares_with_what_is_expected()
         local given = table.move(row, 2, #row, #words + 1, { table.unpack(words) })
         program.refuses(1, row[1], given)
     end
-    program.refuses(1, "--output: is missing", { "run", odd, "--weights", weights, "--input", x })
     program.refuses(
         1,
         "--tolerance: 1: needs --expect",

@@ -241,9 +241,10 @@ end
 
 function test.tensors_that_do_not_fit_the_model()
     local other = program.model(folder, "other", (host.read(small):gsub("h = 3", "h = 5")))
-    bad_weights("tensor hash.projection.weight: shape [2][4][2][4][4]: must be [3][4][2][4][4]", good, other)
+    local dims = ", that is [R][4][N/b][b out][b in]\n"
+    bad_weights("tensor hash.projection.weight: shape [2][4][2][4][4]: must be [3][4][2][4][4]" .. dims, good, other)
     bad_weights(
-        "tensor tables: shape [3][16][6]: must be [3][16][7]",
+        "tensor tables: shape [3][16][6]: must be [3][16][7], that is [h][2^tau][d_out]\n",
         good,
         program.model(folder, "other", (host.read(small):gsub("d = 6", "d = 6, d_out = 7")))
     )
@@ -259,6 +260,10 @@ function test.tensors_that_do_not_fit_the_model()
             h["layernorm.weight"], h["LayerNorm.weight"] = h["LayerNorm.weight"], nil
         end)
     )
+    -- What the model itself uses is not meant instead.
+    bad_weights("tensor bias is missing\n", with_header(function(h)
+        h.other, h.bias = h.bias, nil
+    end))
     bad_weights("tensor tables: ", with_header(function(h) h.tables.dtype = "I32" end))
 end
 

@@ -9,6 +9,7 @@ local emit = require "gen.emit.emit"
 local host = require "host"
 local isa = require "gen.isa.list"
 local json = require "json"
+local languages = require "gen.emit.languages"
 local model = require "gen.families.model_file"
 local plan = require "gen.families.lookup.plan"
 local process = require "process"
@@ -648,6 +649,114 @@ function test.emission_into_the_folder_of_another_model_is_refused()
     check.equal(result.status, 1)
     check.equal(result.output, "lookupc: " .. folder .. "/MANIFEST.json: holds model tiny: choose another folder\n")
     check.equal(contents(folder), before)
+end
+
+-- Who changes a model and forgets to pack reads what to do.
+function test.errors_of_stale_blobs_say_what_helps()
+    local text = {}
+    for _, file in ipairs(emit.files(plan.build(model.load(tiny_model), isa.select "scalar"))) do
+        text[file.name] = file.text
+    end
+    for status, why in pairs {
+        SIZE = "not as many bytes as this model's blob has",
+        MODEL = "a blob of another model, or of other sizes or types of this one",
+    } do
+        check.matches(text["tiny.h"], "\n#define TINY_ERROR_" .. status .. " %d /%* " .. why .. " %*/\n")
+        local words = why .. ": run lookupc pack again"
+        check.matches(text["tiny.c"], "\n    case TINY_ERROR_" .. status .. ': return "' .. words .. '";\n')
+    end
+    check.matches(text["tiny.h"], "\n     static _Alignas%(TINY_ALIGN%) unsigned char scratch%[TINY_SCRATCH_BYTES%]; ")
+end
+
+-- What others have written under the names of emitted files stays: nothing at all is written.
+function test.emission_over_files_of_the_user_is_refused()
+    local refused = "/%s: exists and is not of a bundle: choose another folder"
+    local own = { LICENSE = "mine", ["MANIFEST.json"] = '{ "name": "mine" }', ["tiny.c"] = "int x;\n", notes = "" }
+    local folder = new_folder()
+    assert(host.write_directory(folder, own))
+    program.refuses(1, folder .. refused:format "tiny.c", { "emit", tiny_model, "--isa", "scalar", "-o", folder })
+    check.equal(contents(folder), own)
+
+    local p = plan.build(model.load(tiny_model), isa.select "scalar")
+    local function strange(files, name, bytes)
+        local there = new_folder()
+        assert(host.write_directory(there, { [name] = bytes }))
+        check.fails_with(refused:format(name), bundle.refuse_strangers, p, there, files)
+    end
+    local files = emit.files(p, { single_file = true, cmake = true, cpp = true })
+    for _, file in ipairs(files) do
+        strange(files, file.name, "mine\n")
+    end
+    strange(languages.files(p, "python"), "README.md", "# Mine\n")
+    strange(languages.files(p, "rust"), "Cargo.toml", "[package]\n")
+end
+
+-- A bundle that is there already is no licence to replace what it does not hold.
+function test.emission_beside_files_of_the_user_is_refused()
+    local folder = emitted "scalar"
+    local before = contents(folder)
+    before["tiny.mk"] = "mine:\n"
+    assert(host.write_directory(folder, before))
+    local message = folder .. "/tiny.mk: exists and is not of a bundle: choose another folder"
+    program.refuses(1, message, { "emit", tiny_model, "--isa", "scalar", "--make", "-o", folder })
+    check.equal(contents(folder), before)
+end
+
+function test.emission_over_files_of_a_firmware_project_is_refused()
+    local folder = emitted_firmware(table.unpack(generic))
+    local manifest = assert(host.read(folder .. "/MANIFEST.json"))
+    edit(folder, "README.md", function() return "# Mine\n" end)
+    local words = { "emit", folder .. "/../small.lua", "-o", folder, "--weights", folder .. "/../weights.safetensors" }
+    table.move(generic, 1, #generic, #words + 1, words)
+    remove(folder .. "/MANIFEST.json")
+    program.refuses(1, folder .. "/README.md: exists and is not of a bundle: choose another folder", words)
+    check.equal({ host.kind(folder .. "/MANIFEST.json"), host.read(folder .. "/README.md") }, { nil, "# Mine\n" })
+    assert(host.write_file(folder .. "/MANIFEST.json", manifest)) -- which lists it
+    program.works(words)
+    check.equal(host.read(folder .. "/README.md") ~= "# Mine\n", true)
+end
+
+-- A killed emit leaves its manifest and some of its files; the next one need not be for the same options. Where the
+-- manifest has been removed, files say themselves whose they are.
+function test.emission_over_what_a_killed_one_left()
+    local p = plan.build(model.load(tiny_model), isa.select "scalar,avx2", nil, "i8")
+    local whole, files = contents(emitted "scalar"), emit.files(p, { single_file = true, cmake = true, cpp = true })
+    local manifest = whole["MANIFEST.json"]
+    for name, bytes in pairs(whole) do
+        local folder = new_folder()
+        assert(host.write_directory(folder, { [name] = bytes, ["MANIFEST.json"] = manifest }))
+        bundle.refuse_strangers(p, folder, files)
+        assert(host.remove(folder .. "/MANIFEST.json"))
+        bundle.refuse_strangers(p, folder, files)
+    end
+end
+
+-- Whoever finds a file of an emit finds the manifest, which says whose it is.
+function test.the_manifest_takes_its_place_first()
+    local folder = new_folder()
+    check.equal(
+        program.python(
+            [[
+import ctypes, os, subprocess
+folder = sys.argv[1]
+os.mkdir(folder)
+libc = ctypes.CDLL(None)
+watch = libc.inotify_init()
+libc.inotify_add_watch(watch, folder.encode(), 0x80) # IN_MOVED_TO
+subprocess.run(sys.argv[2:], check=True, stdout=subprocess.DEVNULL)
+print(os.read(watch, 4096)[16:].split(b"\0")[0].decode())
+]],
+            folder,
+            check.lookupc,
+            "emit",
+            tiny_model,
+            "--isa",
+            "scalar",
+            "-o",
+            folder
+        ),
+        "MANIFEST.json\n"
+    )
 end
 
 -- Sections of one file that define a structure without a tag each are told apart by its name alone.

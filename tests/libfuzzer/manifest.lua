@@ -1,5 +1,5 @@
 -- The manifest of a bundle: `lookupc check` finds it fresh only if it is the one that was emitted, and `lookupc emit`
--- over it removes nothing but files of an older bundle.
+-- over it removes nothing but files of an older bundle, and says one line of strangers.
 local bundle = require "gen.bundle.folder"
 local emit = require "gen.emit.emit"
 local families = require "gen.families.list"
@@ -27,4 +27,5 @@ return function(path)
     for _, name in ipairs(rules.try(folder, bundle.leftovers, plan, folder, files) or {}) do
         error(name .. ": is taken for a file of an older bundle", 0)
     end
+    rules.try(folder, bundle.refuse_strangers, plan, folder, files)
 end

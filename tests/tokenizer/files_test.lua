@@ -134,7 +134,7 @@ function test.commands_for_weights_refuse_a_tokenizer()
     program.refuses(1, "is a tokenizer", { "bench", path })
     program.refuses(1, "--type: bf16: is for a transformer", { "emit", path, "--type", "bf16", "-o", folder .. "/e" })
     program.refuses(1, "only models that have one take text", { "tokenize", "gen/models/tiny.lua", "a" })
-    program.refuses(1, "--weights: is missing", { "pack", "gen/models/tiny.lua", "-o", folder .. "/b" })
+    program.refuses(2, "--weights is missing", { "pack", "gen/models/tiny.lua", "-o", folder .. "/b" })
 end
 
 -- A good file gives ids; a bundle of it is fresh without the file, and stale when it was edited.

@@ -452,6 +452,17 @@ function test.what_the_sandbox_refuses()
     check.fails_with("none.lua: No such file or directory", model.load, "none.lua")
 end
 
+function test.what_a_beginner_forgets()
+    refuses_source("-- mine\n{\n name = 5 }", ":2: must begin with return {")
+    local folder = process.temporary_directory()
+    assert(host.write_file(folder .. "/own.lua", "return 5"))
+    local hint = "; did you mean " .. folder .. "/own.lua?"
+    check.fails_with(folder .. "/own: No such file or directory" .. hint, model.load, folder .. "/own")
+    assert(host.write_directory(folder .. "/own", {})) -- that of a bundle
+    check.fails_with(folder .. "/own: Is a directory" .. hint, model.load, folder .. "/own")
+    check.fails_with(folder .. "/own.lua: must return one table", model.load, folder .. "/own.lua")
+end
+
 function test.the_help_lists_every_key()
     local text = table.concat(model.describe(), "\n")
     for key in

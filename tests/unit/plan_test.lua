@@ -763,6 +763,7 @@ function test.the_command_says_it()
         result.output,
         "MFLOP per token +1%.39 by the paper's formula, 1%.27 after folding; dense FFN 9%.44\n"
     )
+    check.matches(result.output, "\nscratch +%S+ MiB with scalar,avx2,avx512\n$")
     local decoded = json.decode(process.run({ check.lookupc, "plan", "gen/models/roberta_base.lua", "--json" }).output)
     local p = plan_of "roberta_base"
     for key, value in pairs {
@@ -781,6 +782,19 @@ function test.the_command_says_it()
         scratch_bytes = p.scratch_bytes,
     } do
         check.equal(decoded[key], value)
+    end
+end
+
+-- In a line each, which are long: only for who asks.
+function test.the_command_says_schedules_if_asked()
+    for _, name in ipairs { "tiny", "tiny_skipless" } do
+        local words = { check.lookupc, "plan", "gen/models/" .. name .. ".lua", "--isa", "scalar,avx2" }
+        local short = process.run(words).output
+        check.matches(short, "\nscratch +[^\n]* with scalar,avx2\n$")
+        words[#words + 1] = "--schedules"
+        local long = process.run(words).output
+        check.equal(long:sub(1, #short), short)
+        check.matches(long:sub(#short + 1), "^schedule scalar +%S+\nschedule avx2 +%S+\n$")
     end
 end
 

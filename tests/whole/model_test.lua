@@ -187,7 +187,9 @@ function test.buffers_share_memory_by_lifetime()
         assert(buffer.at + buffer.bytes <= p.scratch_bytes)
     end
     assert(p.scratch_bytes < sum)
-    local text = works { "plan", path "t.output = { pool = 'mean' }" }
+    local text = works { "plan", path "t.output = { pool = 'mean' }", "--isa", "scalar", "--schedules" }
+    check.matches(text, "tokens at a time, with scalar\n")
+    check.matches(text, "\nschedule scalar +%S+\n")
     for _, words in ipairs { "flash embedding", "flash blocks", "RAM scratch", "in use: blocks", "x_1" } do
         check.matches(text, words)
     end

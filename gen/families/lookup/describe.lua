@@ -34,22 +34,22 @@ local function common(p, add)
     )
     add("tables", figures.bytes(p.table_bytes) .. " of " .. p.tables.name)
     add("packed weights", figures.bytes(p.packed_bytes))
-    add("scratch", figures.bytes(p.scratch_bytes))
+    add("scratch", figures.bytes(p.scratch_bytes) .. " with " .. figures.sets(p))
 end
 
--- The lines, with those that `more(p, add)` adds.
+-- The lines, with those that `more(p, add, options)` adds.
 function describe.with(more)
-    return function(_, make)
+    return function(_, make, options)
         local p, lines = make(), {}
         local function add(name, text) lines[#lines + 1] = string.format("%-18s %s", name, text) end
         common(p, add)
-        more(p, add)
+        more(p, add, options)
         return lines
     end
 end
 
-describe.lines = describe.with(function(p, add)
-    for _, v in ipairs(p.variants) do
+describe.lines = describe.with(function(p, add, options)
+    for _, v in ipairs(options.schedules and p.variants or {}) do
         add("schedule " .. v.isa.name, v.schedule_text)
     end
 end)

@@ -207,23 +207,31 @@ function sections.of(m, shape, projection, tables)
     return list, bytes
 end
 
--- Every tensor a checkpoint must have, in the order in which `sample` writes them: { name, shape, mean, deviation,
--- zero_every }. Every eighth bias of z is exactly 0: with a zero input that is the tie where bit and sign disagree.
+-- Every tensor a checkpoint must have, in the order in which `sample` writes them: { name, shape, dims, mean,
+-- deviation, zero_every }; dims: the shape in messages. Every eighth bias of z is exactly 0: with a zero input that is
+-- the tie where bit and sign disagree.
 -- With these random values z and y stay near 1: a BH4 stage multiplies the variance by b N, a dense row by d.
 function sections.tensors(m, shape)
     local list = {}
-    local function add(name, tensor_shape, mean, deviation, zero_every)
-        list[#list + 1] =
-            { name = name, shape = tensor_shape, mean = mean, deviation = deviation, zero_every = zero_every }
+    local function add(name, tensor_shape, dims, mean, deviation, zero_every)
+        list[#list + 1] = {
+            name = name,
+            shape = tensor_shape,
+            dims = dims,
+            mean = mean,
+            deviation = deviation,
+            zero_every = zero_every,
+        }
     end
     local deviation = shape.kind == "bh4" and (shape.block * shape.padded) ^ -0.5 or shape.d ^ -0.5
-    add("hash.projection.weight", sections.projection_shape(shape), 0.0, deviation)
-    add("hash.projection.bias", { shape.bits }, 0.0, 0.1, 8)
-    add("tables", { shape.h, shape.rows, shape.d_out }, 0.0, shape.h ^ -0.5)
-    add("bias", { shape.d_out }, 0.0, 0.1)
+    local projection = shape.kind == "bh4" and "[R][4][N/b][b out][b in]" or "[h*tau][d]"
+    add("hash.projection.weight", sections.projection_shape(shape), projection, 0.0, deviation)
+    add("hash.projection.bias", { shape.bits }, "[h*tau]", 0.0, 0.1, 8)
+    add("tables", { shape.h, shape.rows, shape.d_out }, "[h][2^tau][d_out]", 0.0, shape.h ^ -0.5)
+    add("bias", { shape.d_out }, "[d_out]", 0.0, 0.1)
     if m.norm then
-        add("LayerNorm.weight", { shape.d }, 1.0, 0.1)
-        add("LayerNorm.bias", { shape.d }, 0.0, 0.1)
+        add("LayerNorm.weight", { shape.d }, "[d]", 1.0, 0.1)
+        add("LayerNorm.bias", { shape.d }, "[d]", 0.0, 0.1)
     end
     return list
 end

@@ -26,7 +26,14 @@ function describe.shape_text(m)
     )
 end
 
-function describe.lines(m, make)
+-- The schedules of plan `p`, where the options ask for them.
+function describe.schedules(p, add, options)
+    for _, v in ipairs(options.schedules and p.variants or {}) do
+        add("schedule " .. v.isa.name, "%s", v.schedule_text)
+    end
+end
+
+function describe.lines(m, make, options)
     local c, lines, word = weight_count.of(m), {}, m.attention.eliminate
     local function add(name, ...) lines[#lines + 1] = string.format("%-20s ", name) .. string.format(...) end
     add(m.name, "%s, vocab %d", describe.shape_text(m), m.vocab)
@@ -53,10 +60,9 @@ function describe.lines(m, make)
         cache.positions,
         cache.type.name
     )
-    for _, v in ipairs(p.variants) do
-        add("schedule " .. v.isa.name, "%s", v.schedule_text)
-    end
-    add("scratch", "%15s%s", figures.bytes(p.scratch_bytes), m.attention.causal and decoding or "")
+    local also = m.attention.causal and decoding or ""
+    add("scratch", "%15s%s, with %s", figures.bytes(p.scratch_bytes), also, figures.sets(p))
+    describe.schedules(p, add, options)
     return lines
 end
 

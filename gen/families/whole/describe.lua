@@ -72,7 +72,7 @@ local function buffers_of(memory)
     return list
 end
 
-function describe.lines(m, make)
+function describe.lines(m, make, options)
     local c, lines, p = weight_count.of(m), {}, make()
     local function add(name, ...) lines[#lines + 1] = string.format("%-20s ", name) .. string.format(...) end
     local function bytes(name, count, more) add(name, "%15s%s", figures.bytes(count), more and "  " .. more or "") end
@@ -114,16 +114,15 @@ function describe.lines(m, make)
         bytes("RAM state", p.state_bytes, "a sequence, keys and values in " .. p.options.cache)
         bytes("RAM scratch", p.step_scratch_bytes, "a step")
     end
-    bytes("RAM scratch", p.scratch_bytes, string.format("a call for up to %d tokens at a time", p.tokens))
+    local most = string.format("a call for up to %d tokens at a time, with %s", p.tokens, figures.sets(p))
+    bytes("RAM scratch", p.scratch_bytes, most)
     for i, stage in ipairs(p.memory.stages) do
         bytes("  in use: " .. stage, p.memory.peaks[i])
     end
     for _, buffer in ipairs(buffers_of(p.memory)) do
         bytes("  " .. buffer.name, buffer.bytes, string.format("at %d, %s", buffer.at, buffer.doc))
     end
-    for _, v in ipairs(p.variants) do
-        add("schedule " .. v.isa.name, "%s", v.schedule_text)
-    end
+    transformer_describe.schedules(p, add, options)
     return lines
 end
 

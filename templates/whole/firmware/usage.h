@@ -1,8 +1,8 @@
 //$ takes whole
 //$ if whole.causal then
-     static unsigned char state[$(names.macro("STATE_BYTES"))];   $(names.macro("ALIGN"))-byte aligned, one for each sequence
+     static unsigned char state[$(names.macro("STATE_BYTES"))] __attribute__((aligned($(names.macro("ALIGN"))))); one for each sequence
 //$ end
-     static unsigned char scratch[$(names.macro("SCRATCH_BYTES"))]; $(names.macro("ALIGN"))-byte aligned, one for each thread
+     static unsigned char scratch[$(names.macro("SCRATCH_BYTES"))] __attribute__((aligned($(names.macro("ALIGN"))))); one for each thread
      static $(names.weights) weights;
      if ($(names.bind_linked)(&weights) == $(names.macro("OK"))) {
 //$ if whole.causal then
