@@ -165,10 +165,10 @@ const char *roberta_small_error(int status)
     case ROBERTA_SMALL_OK: return "no error";
     case ROBERTA_SMALL_ERROR_NULL: return "blob or weights is a null pointer";
     case ROBERTA_SMALL_ERROR_ALIGNMENT: return "blob is not aligned";
-    case ROBERTA_SMALL_ERROR_SIZE: return "not as many bytes as this model's blob has";
+    case ROBERTA_SMALL_ERROR_SIZE: return "not as many bytes as this model's blob has: run lookupc pack again";
     case ROBERTA_SMALL_ERROR_MAGIC: return "not a blob of lookupc";
     case ROBERTA_SMALL_ERROR_VERSION: return "a blob of another version";
-    case ROBERTA_SMALL_ERROR_MODEL: return "a blob of another model";
+    case ROBERTA_SMALL_ERROR_MODEL: return "a blob of another model, or of other sizes or types of this one: run lookupc pack again";
     case ROBERTA_SMALL_ERROR_CHECKSUM: return "the blob is damaged";
     case ROBERTA_SMALL_ERROR_CPU: return "this CPU or operating system cannot run these kernels";
     case ROBERTA_SMALL_ERROR_ISA: return "an instruction set was asked for that this bundle has not";

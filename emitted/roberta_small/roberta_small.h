@@ -11,8 +11,9 @@
    All are reentrant. Where all that includes this header is compiled with -fopenmp -DROBERTA_SMALL_OPENMP=N, roberta_small_ffn shares
    large calls among up to N threads, with the same results, bit for bit.
 
-     static unsigned char blob[...];                    the weights file, ROBERTA_SMALL_ALIGN-byte aligned, for example mmap-ed
-     static unsigned char scratch[ROBERTA_SMALL_SCRATCH_BYTES]; ROBERTA_SMALL_ALIGN-byte aligned, one for each thread
+     (In C++ alignas(ROBERTA_SMALL_ALIGN) static unsigned char ...)
+     static _Alignas(ROBERTA_SMALL_ALIGN) unsigned char blob[ROBERTA_SMALL_WEIGHTS_BYTES]; the weights file; mmap aligns, too
+     static _Alignas(ROBERTA_SMALL_ALIGN) unsigned char scratch[ROBERTA_SMALL_SCRATCH_BYTES]; one for each thread
      roberta_small_weights weights;
      if (roberta_small_bind(blob, sizeof blob, &weights) == ROBERTA_SMALL_OK)
          roberta_small_ffn(&weights, x, y, tokens, scratch); */
@@ -48,7 +49,7 @@ extern "C" {
 #define ROBERTA_SMALL_ERROR_SIZE 3 /* not as many bytes as this model's blob has */
 #define ROBERTA_SMALL_ERROR_MAGIC 4 /* not a blob of lookupc */
 #define ROBERTA_SMALL_ERROR_VERSION 5 /* a blob of another version */
-#define ROBERTA_SMALL_ERROR_MODEL 6 /* a blob of another model */
+#define ROBERTA_SMALL_ERROR_MODEL 6 /* a blob of another model, or of other sizes or types of this one */
 #define ROBERTA_SMALL_ERROR_CHECKSUM 7 /* the blob is damaged */
 #define ROBERTA_SMALL_ERROR_CPU 8 /* this CPU or operating system cannot run these kernels */
 #define ROBERTA_SMALL_ERROR_ISA 20 /* an instruction set was asked for that this bundle has not */
@@ -97,7 +98,8 @@ const roberta_small_description *roberta_small_sizes(void);
 /* What a status means: static text, never null, for any number. */
 const char *roberta_small_error(int status);
 
-/* y = LookupFFN(x) for any number of tokens, 0 included. Cannot fail.
+/* y = LookupFFN(x) for any number of tokens, 0 included. Cannot fail, and checks nothing: weights that roberta_small_bind did
+   not fill, or scratch that is not aligned (malloc's may not be), crash.
    weights  filled by roberta_small_bind
    x        [tokens][512] floats, any float alignment
    y        [tokens][512] floats, any float alignment, best 64 bytes; may be x itself, otherwise no overlap

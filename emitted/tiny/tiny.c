@@ -165,10 +165,10 @@ const char *tiny_error(int status)
     case TINY_OK: return "no error";
     case TINY_ERROR_NULL: return "blob or weights is a null pointer";
     case TINY_ERROR_ALIGNMENT: return "blob is not aligned";
-    case TINY_ERROR_SIZE: return "not as many bytes as this model's blob has";
+    case TINY_ERROR_SIZE: return "not as many bytes as this model's blob has: run lookupc pack again";
     case TINY_ERROR_MAGIC: return "not a blob of lookupc";
     case TINY_ERROR_VERSION: return "a blob of another version";
-    case TINY_ERROR_MODEL: return "a blob of another model";
+    case TINY_ERROR_MODEL: return "a blob of another model, or of other sizes or types of this one: run lookupc pack again";
     case TINY_ERROR_CHECKSUM: return "the blob is damaged";
     case TINY_ERROR_CPU: return "this CPU or operating system cannot run these kernels";
     case TINY_ERROR_ISA: return "an instruction set was asked for that this bundle has not";

@@ -11,8 +11,9 @@
    All are reentrant. Where all that includes this header is compiled with -fopenmp -DTINY_OPENMP=N, tiny_ffn shares large calls among up
    to N threads, with the same results, bit for bit.
 
-     static unsigned char blob[...];                    the weights file, TINY_ALIGN-byte aligned, for example mmap-ed
-     static unsigned char scratch[TINY_SCRATCH_BYTES]; TINY_ALIGN-byte aligned, one for each thread
+     (In C++ alignas(TINY_ALIGN) static unsigned char ...)
+     static _Alignas(TINY_ALIGN) unsigned char blob[TINY_WEIGHTS_BYTES]; the weights file; mmap aligns, too
+     static _Alignas(TINY_ALIGN) unsigned char scratch[TINY_SCRATCH_BYTES]; one for each thread
      tiny_weights weights;
      if (tiny_bind(blob, sizeof blob, &weights) == TINY_OK)
          tiny_ffn(&weights, x, y, tokens, scratch); */
@@ -48,7 +49,7 @@ extern "C" {
 #define TINY_ERROR_SIZE 3 /* not as many bytes as this model's blob has */
 #define TINY_ERROR_MAGIC 4 /* not a blob of lookupc */
 #define TINY_ERROR_VERSION 5 /* a blob of another version */
-#define TINY_ERROR_MODEL 6 /* a blob of another model */
+#define TINY_ERROR_MODEL 6 /* a blob of another model, or of other sizes or types of this one */
 #define TINY_ERROR_CHECKSUM 7 /* the blob is damaged */
 #define TINY_ERROR_CPU 8 /* this CPU or operating system cannot run these kernels */
 #define TINY_ERROR_ISA 20 /* an instruction set was asked for that this bundle has not */
@@ -97,7 +98,8 @@ const tiny_description *tiny_sizes(void);
 /* What a status means: static text, never null, for any number. */
 const char *tiny_error(int status);
 
-/* y = LookupFFN(x) for any number of tokens, 0 included. Cannot fail.
+/* y = LookupFFN(x) for any number of tokens, 0 included. Cannot fail, and checks nothing: weights that tiny_bind did
+   not fill, or scratch that is not aligned (malloc's may not be), crash.
    weights  filled by tiny_bind
    x        [tokens][64] floats, any float alignment
    y        [tokens][64] floats, any float alignment, best 64 bytes; may be x itself, otherwise no overlap

@@ -10,9 +10,10 @@
    -O1, -O2, -O3 or -Os import nothing.
    All are reentrant for different caches and scratch.
 
-     static unsigned char blob[...];                    the weights file, TINY_SKIPLESS_ALIGN-byte aligned, for example mmap-ed
-     static unsigned char cache[TINY_SKIPLESS_CACHE_BYTES];   TINY_SKIPLESS_ALIGN-byte aligned, one for each sequence
-     static unsigned char scratch[TINY_SKIPLESS_SCRATCH_BYTES]; TINY_SKIPLESS_ALIGN-byte aligned, one for each thread;
+     (In C++ alignas(TINY_SKIPLESS_ALIGN) static unsigned char ...)
+     static _Alignas(TINY_SKIPLESS_ALIGN) unsigned char blob[TINY_SKIPLESS_WEIGHTS_BYTES]; the weights file; mmap aligns, too
+     static _Alignas(TINY_SKIPLESS_ALIGN) unsigned char cache[TINY_SKIPLESS_CACHE_BYTES]; one for each sequence
+     static _Alignas(TINY_SKIPLESS_ALIGN) unsigned char scratch[TINY_SKIPLESS_SCRATCH_BYTES]; one for each thread;
      TINY_SKIPLESS_DECODE_SCRATCH_BYTES are enough where tiny_skipless_decode alone is called
      tiny_skipless_weights weights;
      if (tiny_skipless_bind(blob, sizeof blob, &weights) == TINY_SKIPLESS_OK)
@@ -46,7 +47,7 @@ extern "C" {
 #define TINY_SKIPLESS_ERROR_SIZE 3 /* not as many bytes as this model's blob has */
 #define TINY_SKIPLESS_ERROR_MAGIC 4 /* not a blob of lookupc */
 #define TINY_SKIPLESS_ERROR_VERSION 5 /* a blob of another version */
-#define TINY_SKIPLESS_ERROR_MODEL 6 /* a blob of another model */
+#define TINY_SKIPLESS_ERROR_MODEL 6 /* a blob of another model, or of other sizes or types of this one */
 #define TINY_SKIPLESS_ERROR_CHECKSUM 7 /* the blob is damaged */
 #define TINY_SKIPLESS_ERROR_CPU 8 /* this CPU or operating system cannot run these kernels */
 #define TINY_SKIPLESS_ERROR_ISA 20 /* an instruction set was asked for that this bundle has not */

@@ -11,7 +11,7 @@
    -O1, -O2, -O3 or -Os import nothing.
    All are reentrant.
 
-     static unsigned char scratch[KWS_SCRATCH_BYTES]; KWS_ALIGN-byte aligned, one for each thread
+     static unsigned char scratch[KWS_SCRATCH_BYTES] __attribute__((aligned(KWS_ALIGN))); one for each thread
      static kws_weights weights;
      if (kws_bind_linked(&weights) == KWS_OK)
          kws_ffn(&weights, x, y, 1, scratch); */
@@ -84,7 +84,8 @@ int kws_bind_linked(kws_weights *weights);
    bytes    size of the blob */
 int kws_bind(const void *blob, size_t bytes, kws_weights *weights);
 
-/* y = LookupFFN(x) for any number of tokens, 0 included. Cannot fail and cannot overflow, whatever x is.
+/* y = LookupFFN(x) for any number of tokens, 0 included. Cannot fail and cannot overflow, whatever x is,
+   and checks nothing: weights that kws_bind did not fill, or scratch that is not aligned (malloc's may not be), crash.
    weights  filled by kws_bind
    x        [tokens][64] in units of KWS_X_SCALE
    y        [tokens][64] in units of KWS_Y_SCALE; must not overlap x
