@@ -7,8 +7,8 @@ local verified = {}
 -- Prints the results { isa, call, ok, type, cache, tokens, rel_err, max_abs_err, message } of model `m` and the names
 -- of instruction sets that were skipped. Where results have kernel_rel_err, that is the kernel's error, and rel_err the
 -- one beside unfused weights. activations_err: what rounding the inputs of products to the type `activations` makes of
--- the reference. float32_err: what rounding them to float32 makes of it, where a result is far from the reference.
--- Returns the exit status.
+-- the reference. float32_err, cache_err: what rounding them to float32, and rounding the cache, make of it, where a
+-- result is far from the reference. Returns the exit status.
 function verified.print(m, results, skipped, options)
     local ok, fused = true, false
     for _, r in ipairs(results) do
@@ -58,13 +58,15 @@ function verified.print(m, results, skipped, options)
             )
         )
     end
-    local moved
-    for _, r in ipairs(results) do
-        moved = moved or r.float32_err
+    local function say_moved(key, what)
+        for _, r in ipairs(results) do
+            if r[key] then
+                return host.print(string.format("rounding %s alone: relative error of a row up to %.1e", what, r[key]))
+            end
+        end
     end
-    if moved then
-        host.print(string.format("rounding to float32 alone: relative error of a row up to %.1e", moved))
-    end
+    say_moved("float32_err", "to float32")
+    say_moved("cache_err", "the cache")
     for _, name in ipairs(skipped) do
         host.print("skipped: " .. name .. ": this CPU or its operating system does not run it")
     end

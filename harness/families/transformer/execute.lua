@@ -367,9 +367,9 @@ local function with_activations(types, name) return { type = types.type, cache =
 
 -- Weights for plan `p`, packed in `directory`, and what the reference computes with them: { numbers, x, rounded, far,
 -- whole, packed_from, blob }: `rounded` from the weights that are packed, rounded to their type, `unrounded` likewise
--- where products round their inputs, without that, move() with them rounded to float32, `far` likewise for positions
--- from that of `far_of` on, where keys are turned in another way before they are rounded, `whole` end to end from the
--- unfused ones, if there are any. A checkpoint in options.weights may be either; an unfused one is fused here.
+-- where products round their inputs, without that, move() for moved_tolerance, `far` likewise for positions from that
+-- of `far_of` on, where keys are turned in another way before they are rounded, `whole` end to end from the unfused
+-- ones, if there are any. A checkpoint in options.weights may be either; an unfused one is fused here.
 function transformer.prepare(p, directory, options)
     local m = p.model
     local word = m.attention.eliminate
@@ -420,7 +420,13 @@ function transformer.prepare(p, directory, options)
         rounded = answer(0, x, fused, types, without),
         far = far and answer(far.start, x, fused, types, without),
         unrounded = p.shape.rounded and answer(0, x, fused, with_activations(types, "f32"), without),
-        move = function() return answer(0, x, fused, with_activations(types, "single"), without) end,
+        move = function()
+            local exact_cache = { type = types.type, cache = "f32", activations = types.activations }
+            return {
+                float32 = { answer(0, x, fused, with_activations(types, "single"), without) },
+                cache = not p.shape.cache.type.plain and { answer(0, x, fused, exact_cache, without) } or nil,
+            }
+        end,
         whole = merged and answer(0, embedded(p, unfused, numbers, m.d), unfused, exact, ""),
         packed_from = fused,
         blob = output,
@@ -460,23 +466,27 @@ local kernels_round = 32 -- times as far
 local most_moved = 1e-2 -- a row that kernels may move by more is none
 
 -- How far emitted code may be from the reference where results further than `tolerance` from it have been found, and
--- how far float32 moves a row of model `m`. `moved`, `answers`: lists of answers with inputs of products rounded to
--- float32, and without.
+-- why: { float32, cache }: how far float32 moves a row of model `m`, and how far rounding the cache does, nil if it is
+-- not rounded. `moved`: { float32, cache }: lists of answers with inputs of products rounded to float32, and with an
+-- exact cache, beside `answers`. What is half-way between two numbers of the cache's type may become either: many
+-- codes may differ then, more than decided_as tries.
 function transformer.moved_tolerance(tolerance, moved, answers, m)
-    local largest = 0
-    for i, answer in ipairs(moved) do
+    local why = { float32 = 0 }
+    for i, answer in ipairs(moved.float32) do
         local same = transformer.decided_as(answer.y, answers[i], m, 0, tolerance)
-        largest = math.max(largest, (runner.difference(answer.y, same.y, m.d)))
+        why.float32 = math.max(why.float32, (runner.difference(answer.y, same.y, m.d)))
     end
-    return math.max(tolerance, math.min(kernels_round * largest, most_moved)), largest
+    for i, answer in ipairs(moved.cache or {}) do
+        why.cache = math.max(why.cache or 0, (runner.difference(answer.y, answers[i].y, m.d)))
+    end
+    return math.max(tolerance, math.min(kernels_round * why.float32, most_moved), 2 * (why.cache or 0)), why
 end
 
--- What a result says that is further than `tolerance` from the reference. float32_err: how far float32 moves a row, nil
--- where that is not known.
-function transformer.off(relative, tolerance, float32_err)
+-- What a result says that is further than `tolerance` from the reference. why: of moved_tolerance, or nil.
+function transformer.off(relative, tolerance, why)
     local text = string.format("relative error %.2g: must be at most %.2g", relative, tolerance)
-    if not float32_err then return text end
-    return string.format("%s; rounding to float32 alone moves a row of this model by up to %.2g", text, float32_err)
+    if not why then return text end
+    return string.format("%s; rounding to float32 alone moves a row of this model by up to %.2g", text, why.float32)
 end
 
 -- Compares plan `p`, for one instruction set and compiled into `library`, with the reference: a list of results, one
@@ -494,7 +504,7 @@ function transformer.check_library(p, library, prepared)
             p.shape.d
         )
     end
-    local results, float32_err, way_off
+    local results, why, way_off
     local function check(way)
         local result = {
             isa = p.variants[1].isa.name,
@@ -504,7 +514,8 @@ function transformer.check_library(p, library, prepared)
             cache = cache_type.name,
             activations = p.shape.rounded and p.activations.name or nil,
             activations_err = activations_err,
-            float32_err = float32_err,
+            float32_err = why and why.float32,
+            cache_err = why and why.cache,
         }
         local y, message = runner.run(run_job(p, library, prepared.blob, way), prepared.x)
         if y then
@@ -523,7 +534,7 @@ function transformer.check_library(p, library, prepared)
             local near = result.kernel_rel_err <= tolerance
             result.ok = near and not wrong
             if not result.ok then
-                result.message = wrong or transformer.off(result.kernel_rel_err, tolerance, float32_err)
+                result.message = wrong or transformer.off(result.kernel_rel_err, tolerance, why)
             end
             way_off = way_off or not near
         else
@@ -540,8 +551,7 @@ function transformer.check_library(p, library, prepared)
     check_ways()
     if way_off and not p.shape.rounded then
         prepared.moved = prepared.moved or prepared.move()
-        tolerance, float32_err =
-            transformer.moved_tolerance(tolerance, { prepared.moved }, { prepared.rounded }, p.model)
+        tolerance, why = transformer.moved_tolerance(tolerance, prepared.moved, { prepared.rounded }, p.model)
         check_ways()
     end
     return results

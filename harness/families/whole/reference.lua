@@ -65,12 +65,13 @@ local function output_job(m, w, path, types)
 end
 
 -- The jobs of plan `p` with the checkpoint `path`, whose weights are rounded to the plan's types; `inputs`: to what
--- those of products are rounded: "own": to the plan's types, "single": to float32, "none".
-function reference.jobs(p, path, inputs)
+-- those of products are rounded: "own": to the plan's types, "single": to float32, "none"; `cache`: instead of the
+-- plan's type of the cache.
+function reference.jobs(p, path, inputs, cache)
     local m, looked = p.model, p.lookup_types
     local types = {
         type = p.type.name,
-        cache = p.options.cache,
+        cache = cache or p.options.cache,
         activations = inputs == "own" and p.activations.name or inputs == "single" and inputs or "f32",
         tables = looked and looked.tables.name,
         projection = looked and looked.projection.name,

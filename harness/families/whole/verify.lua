@@ -109,8 +109,8 @@ function verify.prepare(p, directory, options)
     for i, length in ipairs(lengths) do
         lists[i] = runner.random_numbers(options.seed + i - 1, length, p.model.vocab)
     end
-    local function answers_with(inputs)
-        local jobs, answers = reference.jobs(p, path, inputs), {}
+    local function answers_with(inputs, cache)
+        local jobs, answers = reference.jobs(p, path, inputs, cache), {}
         for i, list in ipairs(lists) do
             answers[i] = reference.answer(jobs, list)
         end
@@ -120,7 +120,10 @@ function verify.prepare(p, directory, options)
         lists = lists,
         answers = answers_with "own",
         unrounded = rounds_inputs(p) and answers_with "none",
-        move = function() return answers_with "single" end,
+        move = function()
+            local rounds = p.options.cache ~= "f32"
+            return { float32 = answers_with "single", cache = rounds and answers_with("own", "f32") or nil }
+        end,
         blob = blob,
     }
 end
@@ -219,7 +222,7 @@ function verify.check_library(p, path, prepared, threads)
         local rounded, unrounded = rows_of_all(prepared.answers), rows_of_all(prepared.unrounded)
         tolerance, inputs_err = transformer.rounded_tolerance(tolerance, rounded, unrounded, p.widths.out)
     end
-    local float32_err, row_off
+    local why, row_off
     local function add(call, tokens, message, relative, absolute, turned)
         local near = message ~= nil or relative <= tolerance
         local ok = message == nil and wrong == nil and near
@@ -232,14 +235,15 @@ function verify.check_library(p, path, prepared, threads)
             cache = p.options.cache,
             activations = p.options.activations,
             activations_err = inputs_err,
-            float32_err = float32_err,
+            float32_err = why and why.float32,
+            cache_err = why and why.cache,
             tables = p.options.tables,
             projection = p.options.projection,
             rel_err = relative or nil,
             max_abs_err = absolute or nil,
             ties = lookup and turned or nil,
             ok = ok,
-            message = not ok and (message or wrong or transformer.off(relative, tolerance, float32_err)) or nil,
+            message = not ok and (message or wrong or transformer.off(relative, tolerance, why)) or nil,
         }
     end
     local check = p.causal and check_decoder or check_encoder
@@ -247,7 +251,7 @@ function verify.check_library(p, path, prepared, threads)
     check(p, job, prepared, tolerance, add)
     if row_off and not prepared.unrounded then
         prepared.moved = prepared.moved or prepared.move()
-        tolerance, float32_err = transformer.moved_tolerance(tolerance, prepared.moved, prepared.answers, shape_of(p))
+        tolerance, why = transformer.moved_tolerance(tolerance, prepared.moved, prepared.answers, shape_of(p))
         results = {}
         check(p, job, prepared, tolerance, add)
     end
