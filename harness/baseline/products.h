@@ -25,7 +25,7 @@ typedef struct baseline_attention {
 } baseline_attention;
 
 /* One library. What it makes reads its inputs where they lie; weights it may copy into a layout and a type of its own. All that is made
-   lives until the process ends. Failures come with one line in error. */
+   lives until the process ends. Failures come with one line in error; it is empty where the library has no such product for this CPU. */
 typedef struct baseline_product_library {
     const char *name;
     const char *description;  /* what describe tells: "openblas_corename" */

@@ -145,7 +145,9 @@ class baseline_products
             char error[512];
             void *made = product(library, of, matrix, error, sizeof(error));
             if (!made && std::strcmp(of.type, "f32") != 0) {
-                std::fprintf(stderr, "lookupc-measure: %s: left out\n", error);
+                if (*error != '\0') {
+                    std::fprintf(stderr, "lookupc-measure: %s: left out\n", error);
+                }
                 return;
             }
             if (!made) {

@@ -307,11 +307,12 @@ function test.a_killed_run_goes_on_from_its_log()
     for i = 1, kills do
         local result = assert(
             process.run(
-                { "timeout", "-s", "KILL", tostring(2.5 * i), check.lookupc, table.unpack(words) },
+                { "timeout", "-s", "KILL", tostring(1.5 * i), check.lookupc, table.unpack(words) },
                 { env = place.env }
             )
         )
-        check.equal(result.status, 137)
+        -- on a fast machine it may be done before the last kills
+        check.equal(result.status == 137 or i > 1 and result.status == 0, true)
         if host.kind(place.log) then
             local records, dropped = log.read(place.log)
             if #dropped > 1 then error(log.problem(place.log, dropped)) end
