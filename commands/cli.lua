@@ -321,7 +321,7 @@ local commands = {
                 value = "X.npy",
                 required = true,
                 unless = { "ids" },
-                doc = "float32 [tokens][d]; of a whole model --ids instead",
+                doc = "float32 [tokens][d]",
             },
             { name = "ids", value = "FILE", doc = "a whole model: the ids of a sequence, text or .npy of integers" },
             {
@@ -329,7 +329,7 @@ local commands = {
                 value = "Y.npy",
                 required = true,
                 unless = { "expect" },
-                doc = "float32 [tokens][d_out]; with --expect it may be absent",
+                doc = "float32 [tokens][d_out]",
             },
             {
                 name = "expect",
@@ -919,12 +919,12 @@ end
 
 -- What to say without `option`, which the command needs, or one of those that it names in `unless`.
 local function missing_option(command, option)
-    local instead = ""
+    local text = words.dashes(option) .. " is missing: " .. option.value
+    if option.doc then text = text .. ", " .. option.doc end
     for i, name in ipairs(option.unless or {}) do
-        instead = instead .. (i == 1 and ", or --" or " or --") .. name
+        text = text .. (i == 1 and "; or give --" or i < #option.unless and ", --" or " or --") .. name
     end
-    local text = words.dashes(option) .. " is missing" .. instead .. ": " .. option.value
-    return usage_error(text .. (option.doc and ", " .. option.doc or ""), command)
+    return usage_error(text, command)
 end
 
 local function parse(command, given)

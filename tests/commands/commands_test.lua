@@ -285,7 +285,7 @@ function test.usage_errors()
         { "--weights: needs a value, PATH", "run", tiny, "--input", o, "--output", o, "--weights=" },
         { "unknown option --schedule", "pack", tiny, "--weights", weights, "-o", o, "--schedule", "gather.group=1" },
         {
-            "lookupc run: --input is missing, or --ids: X.npy, ",
+            "lookupc run: --input is missing: X.npy, float32 [tokens][d]; or give --ids (see",
             "run",
             tiny,
             "--weights",
@@ -293,7 +293,7 @@ function test.usage_errors()
             "--output",
             o,
         },
-        { "run: --output is missing, or --expect: Y.npy, ", "run", tiny, "--weights", weights, "--input", o },
+        { "[d_out]; or give --expect (see", "run", tiny, "--weights", weights, "--input", o },
         { "lookupc pack: --weights is missing: PATH, the checkpoint", "pack", tiny, "-o", o },
         { "lookupc pack: --weights is missing: PATH, ", "pack", tiny, "-o", o, "--weights=" },
         { "--json: takes no value", "plan", tiny, "--json=1" },
@@ -482,7 +482,7 @@ function test.words_of_a_command_line()
     works { "emit", "-o", there .. "/b", "--isa", "scalar", "--", tiny }
     check.equal(process.run({ "diff", "-r", there .. "/a", there .. "/b" }).output, "")
     refuses(2, "lookupc emit: MODEL.lua is missing (see", { "emit" })
-    refuses(2, "lookupc emit: -o is missing: DIR, folder of the bundle (see", { "emit", tiny })
+    refuses(2, "of the bundle; or give --list, --web, --python or --rust (see", { "emit", tiny })
     refuses(2, "takes MODEL.lua, got " .. tiny .. " --isa", { "emit", "-o", there, "--", tiny, "--isa" })
     refuses(2, "tcsh: must be of bash, zsh, fish", { "completion", "tcsh" })
     works { "help", "--man", there .. "/man" }
