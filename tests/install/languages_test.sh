@@ -81,7 +81,7 @@ for folder in sorted(pathlib.Path(sys.argv[1], "c").iterdir()):
     assert checked >= 5, (name, checked)
     text = getattr(library, name + "_error")
     for word, code, doc in re.findall(r"#define %s_(ERROR_\w+) (\d+) /\* (.*) \*/" % name.upper(), header):
-        assert ffi.string(text(int(code))).decode() == doc, (name, word)
+        assert ffi.string(text(int(code))).decode() in (doc, doc + ": run lookupc pack again"), (name, word)
     assert ffi.string(text(0)) == b"no error" and ffi.string(text(-1)) == ffi.string(text(99)) != b"", name
 END
     ok "cffi takes the declarations of six kinds of models, and sizes and texts are those of the header"

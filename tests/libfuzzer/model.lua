@@ -26,5 +26,5 @@ return function(path)
         p = p or family.build(m, scalar, {})
         return p
     end
-    if rules.try(path, family.describe, m, make) then check_sections(make()) end
+    if rules.try(path, family.describe, m, make, { schedules = true }) then check_sections(make()) end
 end
