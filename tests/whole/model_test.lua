@@ -235,7 +235,7 @@ function test.ids_are_checked()
         "must be integers"
     )
     local without = { "run", file, "--weights", weights, "--output", folder .. "/none.npy" }
-    refuses(2, "of a whole model --ids instead", without)
+    refuses(2, "or give --ids (see", without)
     local tiny = { "run", "gen/models/tiny.lua", "--weights", weights, "--ids", "x", "--input", "x", "--output", "y" }
     refuses(1, "--ids: x: gen/models/tiny.lua takes --input instead", tiny)
     local input = { "run", file, "--weights", weights, "--input", "x", "--output", folder .. "/none.npy" }
