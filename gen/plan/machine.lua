@@ -1,21 +1,19 @@
 -- The machines that defaults of a schedule can be made for, by name: one row each, everything else loops over it.
 --
---   name, doc   what `--for` takes, and what it is
---   l2_bytes    L2 cache of a core, nil: the nominal one of each instruction set
---   meets       how often a call must meet a row on average before slices of tables, copied or in place, are gathered
---               faster than whole rows
---   columns     of slices of tables that are read where they lie, nil: slices are copied first, since pieces of rows on
---               many pages come slowly
+--   name, doc      what `--for` takes, and what it is
+--   l2_bytes       L2 cache of a core, nil: the nominal one of each instruction set
+--   prefetches_l2  whether rows of tables come faster if they are prefetched into L2 than into L1, whose misses are few
+--                  at a time
 -- Where a row says "measured", docs/experiments.md has the measurements; the others have sizes only.
 local machine = {}
 
 machine.list = {
-    { name = "generic", doc = "no CPU in particular", meets = 4 },
-    { name = "skylake-x", doc = "Intel Skylake-X and Cascade Lake, measured", l2_bytes = 1 << 20, meets = 4 },
-    { name = "ice-lake-server", doc = "Intel Ice Lake server, measured", l2_bytes = 5 << 18, meets = 4 },
-    { name = "sapphire-rapids", doc = "Intel Sapphire Rapids", l2_bytes = 2 << 20, meets = 4 },
-    { name = "zen4", doc = "AMD Zen 4, measured", l2_bytes = 1 << 20, meets = 4, columns = 32 },
-    { name = "neoverse-v1", doc = "Arm Neoverse V1", l2_bytes = 1 << 20, meets = 4 },
+    { name = "generic", doc = "no CPU in particular" },
+    { name = "skylake-x", doc = "Intel Skylake-X and Cascade Lake, measured", l2_bytes = 1 << 20 },
+    { name = "ice-lake-server", doc = "Intel Ice Lake server, measured", l2_bytes = 5 << 18 },
+    { name = "sapphire-rapids", doc = "Intel Sapphire Rapids", l2_bytes = 2 << 20 },
+    { name = "zen4", doc = "AMD Zen 4, measured", l2_bytes = 1 << 20, prefetches_l2 = true },
+    { name = "neoverse-v1", doc = "Arm Neoverse V1", l2_bytes = 1 << 20 },
 }
 
 machine.nominal = machine.list[1]

@@ -164,8 +164,8 @@ function test.defaults_are_for_a_machine()
     end
     check.equal(chosen("--for", "generic"), chosen())
     local zen = chosen("--for", "zen4")
-    check.equal({ zen["gather.pack"], zen["gather.prefetch_next"], zen["gather.columns"] }, { 0, 1, 32 })
-    check.equal(chosen("--for", "zen4", "--schedule", "gather.columns=64")["gather.columns"], 64)
+    check.equal({ zen["gather.pack"], zen["whole.prefetch"], zen["few.prefetch"], zen["few.group"] }, { 2, 2, 3, 128 })
+    check.equal(chosen("--for", "zen4", "--schedule", "few.prefetch=1")["few.prefetch"], 1)
     local out = folder .. "/for_zen4"
     works { "emit", "gen/models/tiny.lua", "--for", "zen4", "--isa", "avx512", "-o", out }
     works { "check", out }

@@ -4,8 +4,8 @@ local gather_i8 = require "gen.families.lookup.gather_i8"
 local gather = {}
 
 local cache_line = 64 -- bytes
--- that a copy prefetches: more than a core can have under way, less than pushes others out of its L1
-local copy_lines = 32
+-- that a copy prefetches: into L1, more than a core can have under way, less than pushes others out; into L2, more
+local copy_lines, copy_lines_l2 = 32, 128
 
 -- of a row, prefetched by the hash: two and four take 1 to 2 % longer (one token of roberta_small, Cascade Lake)
 local first_lines = 3
@@ -69,10 +69,25 @@ function gather.tiles(shape, columns, lanes, vectors)
     return tiles
 end
 
--- How many elements of a row the hash prefetches as soon as it knows the row; nil if a token takes all rows.
-function gather.prefetch_first(shape)
-    local elements = math.min(first_lines * cache_line // shape.tables.bytes, shape.d_out)
-    return shape.neighbours < shape.rows and elements or nil
+-- Whether the hash can prefetch rows as soon as it knows them: not if a token takes all.
+function gather.finds_rows(shape) return shape.neighbours < shape.rows end
+
+-- How many elements of a row it prefetches for the gather of `v`: at least the first strip where strips are prefetched
+-- from token to token.
+function gather.prefetch_first(shape, v)
+    local elements = first_lines * cache_line // shape.tables.bytes
+    local s = v.gather[1].strips
+    if v.prefetch_strip.from_token_to_token then elements = math.max(elements, s.count > 0 and s.floats or s.rest) end
+    return math.min(elements, shape.d_out)
+end
+
+-- How the choice `value` of a gather has the next strip of rows prefetched while one is summed; nil: not.
+--   word                 of the instruction set
+--   from_token_to_token  whether behind the last strip of a token comes the first one of the next token: from `far` on
+function gather.prefetch_strip(value, far)
+    if value == 0 then return nil end
+    if value == far then return { word = "prefetch_l2", from_token_to_token = true } end
+    return { word = "prefetch_l1", from_token_to_token = false }
 end
 
 -- How many of `tiles`, what gather.tiles returns, there are: threads can gather one each.
@@ -93,16 +108,18 @@ function gather.prefetch_next(shape, group, chunk)
 end
 
 -- How a slice of the tables, the pieces of rows in a tile of `columns` columns, is copied side by side before the
--- tokens read it: { pitch, bytes, distance }, elements from piece to piece, bytes of `group` tables, and rows that a
--- piece is prefetched ahead of its copy; nil if pieces do not start on a cache line or fill whole rows.
-function gather.pack(shape, columns, group)
+-- tokens read it: { pitch, bytes, word, distance }, elements from piece to piece, bytes of `group` tables, the
+-- instruction set's word that prefetches a piece, `into_l2` or not, and how many rows ahead of its copy; nil if pieces
+-- do not start on a cache line or fill whole rows.
+function gather.pack(shape, columns, group, into_l2)
     local bytes = shape.tables.bytes
     if columns >= shape.d_out or columns * bytes % cache_line > 0 then return nil end
     local lines = columns * bytes // cache_line
     return {
         pitch = lines * cache_line // bytes,
         bytes = group * shape.rows * lines * cache_line,
-        distance = math.max(1, copy_lines // lines),
+        word = into_l2 and "prefetch_l2" or "prefetch_nta",
+        distance = math.max(1, (into_l2 and copy_lines_l2 or copy_lines) // lines),
     }
 end
 

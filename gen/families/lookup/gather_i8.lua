@@ -55,7 +55,8 @@ local function spans_of(shape, group)
 end
 
 -- Distinct lines of columns of one load, { columns, suffix, vectors = { {at, floats} } }: the vectors of floats that
--- they become; and distinct strips of them by width and as a list, { width, lines = { {at, suffix} }, prefetches }.
+-- they become; and distinct strips of them by width and as a list, { width, lines = { {at, suffix} }, prefetches }:
+-- the columns of the next strip that are prefetched while one of this width is summed, 0: none.
 local function lines_and_strips(v, words, lanes)
     local lines, seen_lines, strips, by_width = {}, {}, {}, {}
     local function line_of(columns)
@@ -73,19 +74,20 @@ local function lines_and_strips(v, words, lanes)
         if width == 0 then return end
         local strip = by_width[width]
         if not strip then
-            strip = { width = width, lines = {}, prefetches = false }
+            strip = { width = width, lines = {}, prefetches = 0 }
             for at = 0, width - 1, words.columns do
                 strip.lines[#strip.lines + 1] =
                     { at = at, suffix = line_of(math.min(words.columns, width - at)).suffix }
             end
             by_width[width], strips[#strips + 1] = strip, strip
         end
-        strip.prefetches = strip.prefetches or prefetches
+        strip.prefetches = math.max(strip.prefetches, prefetches)
     end
     for _, tile in ipairs(v.gather) do
         local s = tile.strips
-        if s.count > 0 then add_strip(s.floats, v.prefetch_strip and s.count > 1) end
-        add_strip(s.rest, false)
+        local ahead = v.prefetch_strip and v.prefetch_strip.from_token_to_token
+        if s.count > 0 then add_strip(s.floats, (ahead or v.prefetch_strip and s.count > 1) and s.floats or 0) end
+        add_strip(s.rest, ahead and (s.count > 0 and s.floats or s.rest) or 0)
     end
     return lines, strips, by_width
 end

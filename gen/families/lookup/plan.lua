@@ -181,14 +181,14 @@ local function few_of(m, shape, isa, choices, chunk)
         chunk = chunk,
         group = choices["few.group"],
         unroll = 1,
-        prefetch_strip = choices["few.prefetch"] > 0,
-        prefetch_first = choices["few.prefetch"] == 2 and gather.prefetch_first(shape) or nil,
+        prefetch_strip = gather.prefetch_strip(choices["few.prefetch"], 3),
         x_step = m.norm == nil and shape.x_step or shape.d, -- floats from token to token of the projection's input
         projection = projection,
         hash = neighbours.plan(shape, isa.lanes, isa.lanes > 1),
         gather = gather_tiles(shape, isa, shape.d_out, choices["few.accumulators"]),
     }
     few.gather_i8 = gather_i8.plan(shape, few, math.min(few.group, shape.h))
+    few.prefetch_first = choices["few.prefetch"] >= 2 and gather.prefetch_first(shape, few) or nil
     few.split = split_of(shape, projection, few.tokens, few.threshold)
     -- Sums of several tokens fill the registers; those of a token alone would wait for each other. Words are unpacked
     -- one at a time and leave room for twice as many sums, beside the inputs of a word, the word and what is in it.
@@ -245,7 +245,7 @@ local function whole_of(m, shape, isa, choices, v)
     whole.tokens = math.min(v.chunk, choices["whole.tokens"])
     whole.group = choices["whole.group"]
     whole.unroll = math.min(whole.group, words and max_whole_unroll or v.unroll)
-    whole.prefetch_strip, whole.prefetch_next, whole.pack = isa.prefetch_l1 ~= nil, nil, nil
+    whole.prefetch_strip, whole.prefetch_next, whole.pack = gather.prefetch_strip(choices["whole.prefetch"], 2), nil, nil
     whole.stream = false
     whole.gather = gather_tiles(shape, isa, shape.d_out, choices["gather.vectors"])
     whole.gather_i8 = gather_i8.plan(shape, whole)
@@ -286,11 +286,17 @@ local function variant_of(m, shape, isa, choices, openmp)
         product_unroll = choices["product.unroll"],
         group = choices["gather.group"],
         unroll = choices["gather.unroll"],
-        prefetch_strip = choices["gather.prefetch"] == 1,
+        prefetch_strip = gather.prefetch_strip(choices["gather.prefetch"]),
         prefetch_next = choices["gather.prefetch_next"] == 1
                 and gather.prefetch_next(shape, choices["gather.group"], choices["chunk.tokens"])
             or nil,
-        pack = choices["gather.pack"] == 1 and gather.pack(shape, choices["gather.columns"], choices["gather.group"])
+        pack = choices["gather.pack"] > 0
+                and gather.pack(
+                    shape,
+                    choices["gather.columns"],
+                    choices["gather.group"],
+                    choices["gather.pack"] == 2
+                )
             or nil,
         stream = choices["gather.stream"] == 1,
         -- tokens: a tile alone meets too few rows of a slice; to copy only those that it meets takes 1.2 to 4 times as

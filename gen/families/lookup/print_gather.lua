@@ -98,11 +98,12 @@ return function(p, v, values)
     values.count = m == 1 and "tables" or "tables * " .. m
     values.slot = function(k) return v.tile == 1 and k or factor(k) .. " * " .. v.tile end
     values.row_pitch = v.pack and (v.gather_i8 and "pitch" or "row_step") or values.constant("ROW_PITCH")
-    values.row_of = function(k)
+    values.row_of = function(k, code)
         return string.format(
-            "table + (%s * %d + token_code[%s]) * %s",
+            "table + (%s * %d + %s[%s]) * %s",
             values.table_of(factor(k)),
             shape.rows,
+            code,
             values.slot(k),
             values.row_pitch
         )

@@ -21,6 +21,7 @@ local max_chunk = 4096 -- tokens of a chunk by default
 local two_lines = 128 -- bytes
 local max_rows_at_once = 128 -- two lines of each of them and of those that come next fill L1
 local max_i8_lines = 16 -- of four rows each, written out
+local slices_from = 4 -- times that a call meets a row on average: then slices of tables are gathered faster than whole rows
 local max_code_bytes = 128 << 20 -- codes and scores of a pass by default
 
 local function tables_in_cache(shape, isa)
@@ -34,7 +35,7 @@ local function machine_of(isa) return isa.machine or machine.nominal end
 -- Whether a slice of the tables is worth copying side by side: it comes from memory, and a chunk meets most of its rows
 -- several times.
 local function packs(shape, isa)
-    return isa.lanes > 1 and from_memory(shape, isa) and 4 * shape.rows <= max_chunk and not machine_of(isa).columns
+    return isa.lanes > 1 and from_memory(shape, isa) and 4 * shape.rows <= max_chunk
 end
 
 -- Bytes of a copied slice at most: so legal choices do not depend on the machine.
@@ -59,6 +60,9 @@ local function product_lines(shape)
     if shape.kind ~= "bh4" then return lines(shape.d) end
     return lines(shape.block) | lines(shape.d % shape.block)
 end
+
+-- The tables whose rows of integers are summed in one go at most: those whose scores can have one unit.
+local function all_tables(shape) return math.min(shape.h, gather_i8.max_tables(shape)) end
 
 -- How many accumulators a gather may have: those of whole lines of columns where rows are summed as integers.
 local function accumulators(shape, isa)
@@ -150,9 +154,6 @@ local choices = {
                 -- Sums of integers take four times as many bytes as the rows: narrow pieces keep more of them in cache.
                 if gather_i8.words(shape, isa) then return math.min(shape.d_out, 64) end
                 return math.min(shape.d_out, math.max(64, two_lines // shape.tables.bytes))
-            end
-            if machine_of(isa).columns and from_memory(shape, isa) then
-                return power_of_two_at_most(math.min(shape.d_out, machine_of(isa).columns))
             end
             -- Elsewhere pieces of rows, if those of eight tables fit a quarter of L2 (with the next eight and the sums
             -- it is then full); otherwise, and for short elements, whole rows.
@@ -259,7 +260,7 @@ add {
         return gather_i8.words(shape, isa) and { 0, 64, 128, 256, 512, 1024, 2048, 4096 } or { 0 }
     end,
     default = function(shape, isa, s)
-        local meets = machine_of(isa).meets * shape.rows
+        local meets = slices_from * shape.rows
         if not from_memory(shape, isa) or not gather_i8.words(shape, isa) or meets > max_chunk then return 0 end
         local tokens = power_of_two_at_most(math.max(1, math.min(meets // shape.neighbours, s["chunk.tokens"])))
         return tokens >= 64 and tokens or 0
@@ -271,14 +272,27 @@ add {
     values = function(shape, isa)
         local words = gather_i8.words(shape, isa)
         local least = words and math.min(shape.h, gather_i8.step(words, shape)) or 1
-        local list = powers(least, math.min(shape.h, 64))
-        return words and #list > 0 and list or { least }
+        if not words then return { least } end
+        local list, all = powers(least, math.min(shape.h, 64)), all_tables(shape)
+        if list[#list] ~= all then list[#list + 1] = all end
+        return list
     end,
     default = function(shape, isa)
         local words = gather_i8.words(shape, isa)
         if not words then return 1 end
+        if machine_of(isa).prefetches_l2 then return all_tables(shape) end -- sums never wait, and most rows are under way
         local least = math.min(shape.h, gather_i8.step(words, shape))
         return math.max(least, power_of_two_at_most(math.min(shape.h, 32 // shape.neighbours)))
+    end,
+}
+add {
+    key = "whole.prefetch",
+    doc = "what that gather prefetches: 0: nothing, 1: the next strip of its rows, 2: the same into L2, behind a \z
+        token's last strip that of the next token",
+    values = function(_, isa) return isa.prefetch_l2 and { 0, 1, 2 } or { 0 } end,
+    default = function(_, isa)
+        if not isa.prefetch_l2 then return 0 end
+        return machine_of(isa).prefetches_l2 and 2 or 1
     end,
 }
 add {
@@ -343,17 +357,18 @@ add {
     key = "few.group",
     doc = "tables gathered in one pass over a few tokens",
     values = function(shape, isa)
-        local max = gather_i8.words(shape, isa) and math.min(shape.h, gather_i8.max_tables(shape)) or shape.h
+        local max = gather_i8.words(shape, isa) and all_tables(shape) or shape.h
         local list = powers(1, max)
         if list[#list] ~= max then list[#list + 1] = max end
         return list
     end,
     default = function(shape, isa)
+        if machine_of(isa).prefetches_l2 then return gather_i8.words(shape, isa) and all_tables(shape) or shape.h end
         if gather_i8.words(shape, isa) then
             -- All, as sums then never wait. With two rows of a table, two lines of 128 rows: as many that come next,
             -- and L1 is full (0.8 to 0.9 of the time of twice as many, Ice Lake).
-            local most = shape.neighbours == 1 and shape.h or math.min(shape.h, max_rows_at_once // 2)
-            return math.min(most, gather_i8.max_tables(shape))
+            local most = shape.neighbours == 1 and shape.h or max_rows_at_once // 2
+            return math.min(most, all_tables(shape))
         end
         -- As many rows as a core follows at a time; short ones end before it sees that they go on.
         return from_memory(shape, isa)
@@ -364,14 +379,17 @@ add {
 }
 add {
     key = "gather.pack",
-    doc = "whether a slice of tables is copied side by side before the tokens read it; 0: no, 1: yes",
+    doc = "whether a slice of tables is copied side by side before the tokens read it; 0: no, 1: yes, 2: yes, \z
+        prefetched into L2",
     values = function(shape, isa, s)
         local pack = isa.lanes > 1 and gather.pack(shape, s["gather.columns"], s["gather.group"])
-        return pack and pack.bytes <= max_pack_bytes and { 0, 1 } or { 0 }
+        if not pack or pack.bytes > max_pack_bytes then return { 0 } end
+        return isa.prefetch_l2 and { 0, 1, 2 } or { 0, 1 }
     end,
     default = function(shape, isa, s)
         local pack = packs(shape, isa) and gather.pack(shape, s["gather.columns"], s["gather.group"])
-        return pack and pack.bytes <= 4 * isa.l2_bytes and s["chunk.tokens"] >= 4 * shape.rows and 1 or 0
+        if not pack or pack.bytes > 4 * isa.l2_bytes or s["chunk.tokens"] < 4 * shape.rows then return 0 end
+        return machine_of(isa).prefetches_l2 and 2 or 1
     end,
 }
 add {
@@ -402,13 +420,14 @@ add {
 add {
     key = "few.prefetch",
     doc = "what the few-token gather prefetches: 0: nothing, 1: the next strip of its rows, 2: also the first one, \z
-        as soon as its code is known",
+        as soon as its code is known, 3: the same into L2, behind a token's last strip that of the next token",
     values = function(shape, isa)
         if not isa.prefetch_l2 then return { 0 } end
-        return gather.prefetch_first(shape) and { 0, 1, 2 } or { 0, 1 }
+        return gather.finds_rows(shape) and { 0, 1, 2, 3 } or { 0, 1 }
     end,
     default = function(shape, isa)
         if not from_memory(shape, isa) then return 0 end
+        if machine_of(isa).prefetches_l2 and gather.finds_rows(shape) then return 3 end
         -- Pays for rows of i8 (0.97 of one token's time); with those of float32 one token takes 1.12 times as long,
         -- eight 1.05 times. With two rows a table one token takes 0.98 of the time, 8 and 64 tokens 1.02 times as long.
         return gather_i8.words(shape, isa) and shape.neighbours == 1 and 2 or 1

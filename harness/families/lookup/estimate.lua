@@ -124,7 +124,7 @@ local function many(p, isa, s, caches, batch, gather_i8)
     cycles = cycles + shape.slots * strips * row(shape, up(width, lanes), s["gather.unroll"], gather_i8)
 
     local slice = estimate.slice_bytes(shape, s)
-    local copied, next = s["gather.pack"] == 1, s["gather.prefetch_next"] == 1
+    local copied, next = s["gather.pack"] > 0, s["gather.prefetch_next"] == 1
     local near, home = rate((next and 2 or 1) * slice, caches), rate(p.table_bytes, caches)
     -- pieces in place lie on as many pages as there are rows
     if not copied and columns < shape.d_out then near = near * 0.7 end
@@ -152,12 +152,12 @@ local function few(p, isa, s, caches, batch, gather_i8)
     local strips = up(shape.d_out, width)
     cycles = cycles + shape.slots * strips * row(shape, up(math.min(width, shape.d_out), lanes), 1, gather_i8)
     cycles = cycles + up(shape.h, s["few.group"]) * 2 * shape.d_out * 4 / l1_rate
-    -- Rows met at random come as fast as they are asked for, a strip of a line or two ahead; wider strips come in
-    -- bursts.
+    -- Rows met at random come as fast as they are prefetched, a strip of a line or two ahead; wider strips come in
+    -- bursts, but for those that L2 has time to take.
     local from, asks = rate(p.table_bytes, caches), s["few.prefetch"] > 0
     local lines = up(math.min(width, shape.d_out) * shape.tables.bytes, 64)
     local followed = s["few.group"] <= 16 and 1 or 0.75 -- rows that a core sees go on
-    local hidden = from >= l2_rate and 1 or not asks and 0.4 or lines > 2 and 0.75 or followed
+    local hidden = (from >= l2_rate or s["few.prefetch"] == 3) and 1 or not asks and 0.4 or lines > 2 and 0.75 or followed
     cycles = cycles + shape.slots * shape.d_out * shape.tables.bytes / from / hidden
     return cycles + (asks and shape.slots * strips * (1 + lines) / 2 or 0)
 end

@@ -3,7 +3,12 @@
 //$ local run, step, strip, starts = token.run, v.gather_i8.step, v.gather_i8.strip_of[width], {}
 //$ local m = shape.neighbours
 //$ for n, line in ipairs(strip.lines) do starts[n] = run and helper .. "_load_sums(" .. sum("token_from", sum(at, line.at)) .. ")" or helper .. "_zero_sums()" end
-//$ local following = strip.prefetches and ", " .. (prefetches and "prefetch_at - " .. at or 0) or ""
+//$ local on = v.prefetch_strip and v.prefetch_strip.from_token_to_token
+//$ local function following(k)
+//$     if strip.prefetches == 0 then return "" end
+//$     if not on then return ", " .. (prefetches and "prefetch_at - " .. at or 0) end
+//$     return ", " .. sum("table", prefetches.at) .. (k and " + k * " .. constant("TABLE_PITCH") or "") .. ", " .. prefetches.code .. (k and " + k" .. (m > 1 and " * " .. m or "") or "")
+//$ end
 //$ local alone = #starts == 1
 //$ local sums, line_sums = alone and "&sums" or "sums", function(n) return alone and "&sums" or "&sums[" .. n - 1 .. "]" end
 //$ if alone then
@@ -13,11 +18,11 @@ $(i)$(helper)_sums sums[$(#starts)] = { $(commas(starts)) };
 //$ end
 //$ if not run then
 $(i)for (size_t k = 0; k < tables; k += $(step))
-$(i)    $(helper)_add_4x$(width)($(sums), $(sum("table", at)) + k * $(constant("TABLE_PITCH")), $(v.gather_i8.partial and "tables - k, " or "")token_code + k$(m > 1 and " * " .. m or ""), token_words + k / $(step)$(following));
+$(i)    $(helper)_add_4x$(width)($(sums), $(sum("table", at)) + k * $(constant("TABLE_PITCH")), $(v.gather_i8.partial and "tables - k, " or "")token_code + k$(m > 1 and " * " .. m or ""), token_words + k / $(step)$(following(true)));
 //$ elseif run.tables > step then
-$(i)$(helper)_add_$(run.tables * m)x$(width)($(sums), $(sum("table", at)), $(pitch_argument)token_code, token_words$(following));
+$(i)$(helper)_add_$(run.tables * m)x$(width)($(sums), $(sum("table", at)), $(pitch_argument)token_code, token_words$(following()));
 //$ else
-$(i)$(helper)_add_4x$(width)($(sums), $(sum("table", at)), $(pitch_argument)$(v.gather_i8.partial and run.tables .. ", " or "")token_code, token_words$(following));
+$(i)$(helper)_add_4x$(width)($(sums), $(sum("table", at)), $(pitch_argument)$(v.gather_i8.partial and run.tables .. ", " or "")token_code, token_words$(following()));
 //$ end
 //$ for n, line in ipairs(strip.lines) do
 //$     local place = sum(at, line.at)

@@ -92,28 +92,38 @@ $(inline) void $(helper)_finish_y$(part.suffix)(const $(helper)_sums *sums, $(is
 //$     end
 }
 //$ end
+//$ local on = v.prefetch_strip and v.prefetch_strip.from_token_to_token
 //$ local function head(rows, strip)
 //$     local many_tables = plan.partial and rows == "4" and "size_t tables, " or ""
-$(inline) void $(helper)_add_$(rows)x$(strip.width)($(helper)_sums *sums, const int8_t *table, $(pitch_parameter)$(many_tables)const uint16_t *code, const uint32_t *words$(strip.prefetches and ", size_t prefetch_at" or ""))
+$(inline) void $(helper)_add_$(rows)x$(strip.width)($(helper)_sums *sums, const int8_t *table, $(pitch_parameter)$(many_tables)const uint16_t *code, const uint32_t *words$(strip.prefetches == 0 and "" or on and ", const int8_t *ahead, const uint16_t *ahead_code" or ", size_t prefetch_at"))
 //$ end
 //$ for _, strip in ipairs(plan.strips) do
 
 /* Adds $(m == 1 and "one row" or m .. " rows") of each of $(plan.partial and "up to " or "")$(step == 4 and "four" or step) tables to $(strip.width) columns of a token.
-   table  [$(plan.partial and "tables" or step)][$(shape.rows)][$(row_pitch)]$(strip.prefetches and ", `prefetch_at` elements before what is prefetched" or "")
+   table  [$(plan.partial and "tables" or step)][$(shape.rows)][$(row_pitch)]$(strip.prefetches > 0 and not on and ", `prefetch_at` elements before what is prefetched" or "")
    code   of a token, those of the tables $(tile == 1 and "side by side" or tile .. " apart")
-   words  [0] and [$(plan.low_at)]: the upper and the lower bytes of the tables' scores */
+   words  [0] and [$(plan.low_at)]: the upper and the lower bytes of the tables' scores$(strip.prefetches > 0 and on and "" or " */")
+//$     if strip.prefetches > 0 and on then
+   ahead  the same tables, from the first column on that is prefetched, of the rows in ahead_code */
+//$     end
 //$     head("4", strip)
 {
+//$     local function row_of(table, code, r)
+//$         return rows_on(rows_on(table, r // m * shape.rows), "(size_t) " .. code .. "[" .. r * tile .. "]")
+//$     end
 //$     for r = 0, 3 do
-//$         local number = r // m -- of the table
-//$         local row = rows_on(rows_on("table", number * shape.rows), "(size_t) code[" .. r * tile .. "]")
+//$         local row, number = row_of("table", "code", r), r // m -- of the table
     const int8_t *row$(r) = $(number > 0 and plan.partial and "tables > " .. number .. " ? " .. row .. " : row0" or row);
 //$     end
-//$     if strip.prefetches then
+//$     if strip.prefetches > 0 and on then
 //$         for r = 0, 3 do
-//$             for element = 0, strip.width - 1, line_elements do
-    $(isa.prefetch_l1("row" .. r, sum("prefetch_at", element)));
-//$             end
+//$             local row, number = row_of("ahead", "ahead_code", r), r // m
+    const int8_t *ahead$(r) = $(number > 0 and plan.partial and "tables > " .. number .. " ? " .. row .. " : ahead0" or row);
+//$         end
+//$     end
+//$     for r = 0, strip.prefetches > 0 and 3 or -1 do
+//$         for element = 0, strip.prefetches - 1, line_elements do
+    $(isa[v.prefetch_strip.word]((on and "ahead" or "row") .. r, on and element or sum("prefetch_at", element)));
 //$         end
 //$     end
 //$     for n, line in ipairs(strip.lines) do
@@ -128,10 +138,11 @@ $(inline) void $(helper)_add_$(rows)x$(strip.width)($(helper)_sums *sums, const 
 //$     head(n * m, strip)
 {
 //$     local function add(i, k, from)
-//$         local at = rows_on("table", from * shape.rows)
-//$         local codes, pairs = "code", "words"
-//$         if k then at, codes, pairs = rows_on("table", (from > 0 and "(" .. sum("k", from) .. ")" or "k") .. " * " .. shape.rows), "code + k * " .. m * tile, "words + k * " .. 2 * tile // step end
-$(i)$(helper)_add_4x$(strip.width)(sums, $(at), $(pitch_argument)$(plan.partial and (n - from < step and n - from or step) .. ", " or "")$(sum(codes, from * m * tile)), $(sum(pairs, from // step * 2 * tile))$(strip.prefetches and ", prefetch_at" or ""));
+//$         local function table_at(table) return rows_on(table, k and (from > 0 and "(" .. sum("k", from) .. ")" or "k") .. " * " .. shape.rows or from * shape.rows) end
+//$         local function code_at(code) return sum(k and code .. " + k * " .. m * tile or code, from * m * tile) end
+//$         local words_at = sum(k and "words + k * " .. 2 * tile // step or "words", from // step * 2 * tile)
+//$         local following = strip.prefetches == 0 and "" or on and ", " .. table_at("ahead") .. ", " .. code_at("ahead_code") or ", prefetch_at"
+$(i)$(helper)_add_4x$(strip.width)(sums, $(table_at("table")), $(pitch_argument)$(plan.partial and (n - from < step and n - from or step) .. ", " or "")$(code_at("code")), $(words_at)$(following));
 //$     end
 //$     local whole = n - n % group.together
 //$     if whole <= group.together then whole = 0 end

@@ -47,6 +47,9 @@ static inline void $(helper)_columns_$(t.width)(const $(tables.storage) *table, 
 //$ if tile == 1 then
     for (size_t token = 0; token < tokens; ++token) {
         const uint16_t *token_code = code + token * $(shape.slots);
+//$     if v.prefetch_strip and v.prefetch_strip.from_token_to_token then
+        const uint16_t *next_code = token + 1 < tokens ? token_code + $(shape.slots) : token_code;
+//$     end
 //$     if v.gather_i8 then
         uint32_t token_words[$(2 * v.gather_i8.low_at)];
         const $(isa.vector) unit = $(isa.broadcast(helper .. "_scores_to_integers(score + token * " .. shape.slots .. ", " .. count .. ", token_words)"));

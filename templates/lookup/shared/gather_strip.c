@@ -5,13 +5,18 @@
 //$ local function rows(k, count, i)
 //$     for r = 0, count - 1 do
 //$         local number, k_r = count > 1 and r or "", sum(k, r)
-$(i)const $(tables.storage) *row$(number) = $(row_of(k_r));
+$(i)const $(tables.storage) *row$(number) = $(row_of(k_r, "token_code"));
 //$         if weighted then
 $(i)const $(isa.vector) s$(number) = $(isa.broadcast("token_score[" .. slot(k_r) .. "]"));
 //$         end
 //$         if prefetches then
-//$             for element = 0, width - 1, line_elements do
-$(i)$(isa.prefetch_l1("row" .. number, sum("prefetch_at", element)));
+//$             local row = "row" .. number
+//$             if prefetches.code ~= "token_code" then
+//$                 row = "ahead" .. number
+$(i)const $(tables.storage) *$(row) = $(row_of(k_r, prefetches.code));
+//$             end
+//$             for element = 0, prefetches.columns - 1, line_elements do
+$(i)$(isa[v.prefetch_strip.word](row, sum(prefetches.at, element)));
 //$             end
 //$         end
 //$         for n = 0, vectors - 1 do

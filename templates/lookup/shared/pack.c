@@ -12,7 +12,7 @@ static inline const $(tables.storage) *$(helper)_pack_$(t.width)(const $(tables.
         const $(tables.storage) *later = n + $(pack.distance) < rows ? row + $(pack.distance) * $(constant("ROW_PITCH")) : row;
         $(tables.storage) *piece = slice + n * $(pack.pitch);
 //$ for element = 0, t.width - 1, line_elements do
-        $(isa.prefetch_nta("later", element));
+        $(isa[pack.word]("later", element));
 //$ end
 //$ for line = 0, t.width - 1, line_elements do
 //$     for element = line, line + line_elements - 1, isa.lanes * 4 // tables.bytes do

@@ -1,24 +1,33 @@
 //$ takes v, isa, tables, s, strip, token, i, prefetch_first, row_of, line_elements
 //$ -- The strips of a tile of columns of one token, from left to right: what template `strip` prints of `width` columns from column `at` on. While one is
-//$ -- summed, the rows of the next one, from column `prefetch_at` on, are prefetched.
-//$ if v.prefetch_strip and not prefetch_first then
+//$ -- summed, the rows of the next one are prefetched, `ahead` columns from column `prefetch_at` on: those of the same token or, behind its last strip, of
+//$ -- the next one, where `ahead_code` has the codes.
+//$ local on = v.prefetch_strip and v.prefetch_strip.from_token_to_token
+//$ if v.prefetch_strip and not on and not prefetch_first then
 $(i)for (size_t k = 0; k < $(token.count); ++k) {
-$(i)    const $(tables.storage) *row = $(row_of("k"));
+$(i)    const $(tables.storage) *row = $(row_of("k", "token_code"));
 //$     for element = 0, (s.count > 0 and s.floats or s.rest) - 1, line_elements do
 $(i)    $(isa.prefetch_l1("row", element));
 //$     end
 $(i)}
 //$ end
+//$ local first = s.count > 0 and s.floats or s.rest
 //$ if s.count > 1 then
 $(i)for (size_t strip = 0; strip < $(s.count * s.floats); strip += $(s.floats)) {
+//$     local ahead_code = "token_code"
 //$     if v.prefetch_strip then
-//$     if s.rest == 0 then
-$(i)    const size_t prefetch_at = strip + $(s.floats) < $(s.rest_at) ? strip + $(s.floats) : strip;
-//$     else
+//$     if s.rest > 0 then
 $(i)    const size_t prefetch_at = strip + $(2 * s.floats) <= $(s.rest_at + s.rest) ? strip + $(s.floats) : $(s.rest_at + s.rest - s.floats);
+//$     elseif on then
+//$         ahead_code = "ahead_code"
+$(i)    const int ends = strip + $(s.floats) == $(s.rest_at);
+$(i)    const size_t prefetch_at = ends ? 0 : strip + $(s.floats);
+$(i)    const uint16_t *ahead_code = ends ? next_code : token_code;
+//$     else
+$(i)    const size_t prefetch_at = strip + $(s.floats) < $(s.rest_at) ? strip + $(s.floats) : strip;
 //$     end
 //$     end
-$(include(strip, { at = "strip", width = s.floats, prefetches = v.prefetch_strip, i = i .. "    ", token = token }))
+$(include(strip, { at = "strip", width = s.floats, prefetches = v.prefetch_strip and { at = "prefetch_at", code = ahead_code, columns = s.floats } or false, i = i .. "    ", token = token }))
 $(i)}
 //$ else
 //$     local alone = s.count == 0 or s.rest == 0
@@ -26,7 +35,7 @@ $(i)}
 //$         if not alone then
 $(i){
 //$         end
-$(include(strip, { at = 0, width = s.floats, prefetches = false, i = alone and i or i .. "    ", token = token }))
+$(include(strip, { at = 0, width = s.floats, prefetches = on and { at = alone and 0 or s.rest_at + s.rest - s.floats, code = alone and "next_code" or "token_code", columns = s.floats } or false, i = alone and i or i .. "    ", token = token }))
 //$         if not alone then
 $(i)}
 //$         end
@@ -37,7 +46,7 @@ $(i)}
 //$     if not alone then
 $(i){
 //$     end
-$(include(strip, { at = s.rest_at, width = s.rest, prefetches = false, i = alone and i or i .. "    ", token = token }))
+$(include(strip, { at = s.rest_at, width = s.rest, prefetches = on and { at = 0, code = "next_code", columns = first } or false, i = alone and i or i .. "    ", token = token }))
 //$     if not alone then
 $(i)}
 //$     end
