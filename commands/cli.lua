@@ -131,6 +131,8 @@ local function with(option, changes)
     return copy
 end
 
+local for_here_option =
+    with(for_option, { doc = "defaults for a CPU, " .. table.concat(machine.names, ", ") .. ", instead of this one's" })
 local train_text_option = { name = "text", value = "FILE...", required = true, doc = "text to train on, UTF-8" }
 
 -- Of the commands that take text.
@@ -138,6 +140,7 @@ local text_options = {
     ignore_option,
     isa_option,
     schedule_option,
+    for_here_option,
     tuned_option,
     tables_option,
     projection_option,
@@ -346,6 +349,7 @@ local commands = {
             ignore_option,
             blocks_option,
             schedule_option,
+            for_here_option,
             tuned_option,
             arithmetic_option,
             type_options,
@@ -368,6 +372,7 @@ local commands = {
             ignore_option,
             blocks_option,
             schedule_option,
+            for_here_option,
             tuned_option,
             arithmetic_option,
             type_options,
@@ -391,6 +396,7 @@ local commands = {
             json_option,
             seed_option,
             schedule_option,
+            for_here_option,
             with(
                 tuned_option,
                 { value = "LIST", doc = "tuned files instead of --schedule, measured in one run; default: without one" }

@@ -1,6 +1,8 @@
 -- The machines that defaults of a schedule can be made for, by name: one row each, everything else loops over it.
 --
 --   name, doc      what `--for` takes, and what it is
+--   cpus           the CPUs that it means, as CPUID or MIDR_EL1 name them: { vendor, family, first model, last model }
+--   tile_vectors   vectors of tokens in a tile, nil: as many as leave the fewest loads beside products
 --   l2_bytes       L2 cache of a core, nil: the nominal one of each instruction set
 --   prefetches_l2  whether rows of tables come faster if they are prefetched into L2 than into L1, whose misses are few
 --                  at a time
@@ -8,12 +10,34 @@
 local machine = {}
 
 machine.list = {
-    { name = "generic", doc = "no CPU in particular" },
-    { name = "skylake-x", doc = "Intel Skylake-X and Cascade Lake, measured", l2_bytes = 1 << 20 },
-    { name = "ice-lake-server", doc = "Intel Ice Lake server, measured", l2_bytes = 5 << 18 },
-    { name = "sapphire-rapids", doc = "Intel Sapphire Rapids", l2_bytes = 2 << 20 },
-    { name = "zen4", doc = "AMD Zen 4, measured", l2_bytes = 1 << 20, prefetches_l2 = true },
-    { name = "neoverse-v1", doc = "Arm Neoverse V1", l2_bytes = 1 << 20 },
+    { name = "generic", doc = "no CPU in particular", cpus = {} },
+    {
+        name = "skylake-x",
+        doc = "Intel Skylake-X and Cascade Lake, measured",
+        cpus = { { "GenuineIntel", 6, 85, 85 } },
+        l2_bytes = 1 << 20,
+    },
+    {
+        name = "ice-lake-server",
+        doc = "Intel Ice Lake server, measured",
+        cpus = { { "GenuineIntel", 6, 106, 106 }, { "GenuineIntel", 6, 108, 108 } },
+        l2_bytes = 5 << 18,
+    },
+    {
+        name = "sapphire-rapids",
+        doc = "Intel Sapphire Rapids",
+        cpus = { { "GenuineIntel", 6, 143, 143 } },
+        l2_bytes = 2 << 20,
+    },
+    {
+        name = "zen4",
+        doc = "AMD Zen 4, measured",
+        cpus = { { "AuthenticAMD", 25, 16, 31 }, { "AuthenticAMD", 25, 96, 127 }, { "AuthenticAMD", 25, 160, 175 } },
+        l2_bytes = 1 << 20,
+        prefetches_l2 = true,
+        tile_vectors = 1,
+    },
+    { name = "neoverse-v1", doc = "Arm Neoverse V1", cpus = { { "0x41", 65, 3392, 3392 } }, l2_bytes = 1 << 20 },
 }
 
 machine.nominal = machine.list[1]
@@ -30,6 +54,16 @@ function machine.get(name)
         if row.name == name then return row end
     end
     error('--for: "' .. tostring(name) .. '": must be one of ' .. table.concat(machine.names, ", "), 0)
+end
+
+-- The name of the row that means the CPU with these numbers; the nominal one's, if none does.
+function machine.of_cpu(vendor, family, model)
+    for _, row in ipairs(machine.list) do
+        for _, cpu in ipairs(row.cpus) do
+            if cpu[1] == vendor and cpu[2] == family and cpu[3] <= model and model <= cpu[4] then return row.name end
+        end
+    end
+    return machine.nominal.name
 end
 
 -- The instruction sets `sets` on the machine of that name; nil: as they are.

@@ -1,6 +1,7 @@
 -- A CPU as far as speed depends on it: what is known of this one, and how near two of them are.
 local cpu = require "harness.base.cpu"
 local isa = require "gen.isa.list"
+local machines = require "gen.plan.machine"
 
 local machine = {}
 
@@ -67,6 +68,12 @@ function machine.cpu()
         l2 = facts.l2 or 0,
         l3_share = facts.l3_share or 0,
     }
+end
+
+-- The name of this CPU among those that have defaults of their own (gen/plan/machine.lua).
+function machine.name()
+    local facts = cpu.describe()
+    return machines.of_cpu(facts.vendor, facts.family, facts.number)
 end
 
 -- How near the CPU `here` is to `known`, both as machine.cpu() gives them: a level or "other"; and the

@@ -1,7 +1,9 @@
--- Which instruction sets this CPU and its operating system can run, and the plans for them.
+-- Which instruction sets this CPU and its operating system can run, and the plans for them: with the defaults of this
+-- CPU, if no others are asked for.
 local cpu = require "harness.base.cpu"
 local isa = require "gen.isa.list"
 local machine = require "harness.base.machine"
+local nominal = require("gen.plan.machine").nominal.name
 local request = require "gen.bundle.request"
 
 local runnable = {}
@@ -25,13 +27,26 @@ end
 -- The same where all that --isa takes are meant, if `text` is absent: what no bundle has by itself is proven, too.
 function runnable.every(text, types) return runnable.sets(text, types, isa.names) end
 
+-- The machine whose defaults kernels have that a command with `options` runs here; nil: a tuned file says it all.
+function runnable.machine(options) return options["for"] or not options.tuned and machine.name() or nil end
+
+-- The plan of the model file `path` for the instruction sets `sets`, to be run on this CPU.
+function runnable.plan(path, sets, options)
+    local _, family = request.model(path, options)
+    local name = runnable.machine(options)
+    if family.takes_option["for"] and name and name ~= nominal then
+        options = setmetatable({ ["for"] = name }, { __index = options })
+    end
+    return request.plan(path, sets, options, machine.tuned_note)
+end
+
 -- One plan for each instruction set that `choose`, one of the functions above, gives for --isa, and the names of those
 -- that this CPU cannot run.
 function runnable.plans(path, family, options, choose)
     local sets, skipped = choose(options.isa, family.isa_types(options, (request.model(path, options))))
     local plans = {}
     for i, set in ipairs(sets) do
-        plans[i] = request.plan(path, { set }, options, machine.tuned_note)
+        plans[i] = runnable.plan(path, { set }, options)
     end
     return plans, skipped
 end

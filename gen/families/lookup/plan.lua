@@ -25,6 +25,9 @@ local plan = {}
 -- come back once for all of these.
 local few_chunk = 32
 
+-- Bytes after which addresses fall into the same set of L1 again: 64 sets of 64 bytes, on x86 and most of Arm.
+local sets_bytes = 4096
+
 -- Tables written out in one step of a gather of whole rows of integers: gcc 12 copies sums in a loop.
 local max_whole_unroll = 16
 
@@ -65,10 +68,13 @@ local function projection_plan(shape, radix, align)
     return dense.plan(shape)
 end
 
--- Places of buffers in scratch, each aligned to `align` bytes (blob.align, if absent), and their end.
+-- Places of buffers in scratch, each aligned to `align` bytes (blob.align, if absent), and their end. A buffer that is
+-- read `beside` another one lies half of `sets_bytes` off it: so the same elements of both fall into other sets of L1.
 function plan.scratch_of(list, align)
     local places, at = {}, 0
     for _, buffer in ipairs(list) do
+        local beside = places[buffer.beside]
+        if beside then at = at + (sets_bytes // 2 - (at - beside)) % sets_bytes end
         places[buffer.name] = at
         at = blob.round_up(at + buffer.bytes, align or blob.align)
     end
@@ -140,7 +146,11 @@ local function buffers_of(shape, projection, hash, chunk, tokens, work)
     local list = { { name = "code", bytes = chunk * shape.slots * 2 } }
     if shape.weighted then list[2] = { name = "score", bytes = chunk * shape.slots * 4 } end
     for _, name in ipairs { "x", "a", "b", "z" } do
-        if projection.rows[name] then list[#list + 1] = { name = name, bytes = projection.rows[name] * tokens * 4 } end
+        if projection.rows[name] then
+            -- The last butterfly adds a share of x to z: as many elements of each as it has wires, often 4 KiB apart.
+            local beside = name == "z" and tokens > 1 and projection.rows.x and "x" or nil
+            list[#list + 1] = { name = name, bytes = projection.rows[name] * tokens * 4, beside = beside }
+        end
     end
     if hash.bytes > 0 then list[#list + 1] = { name = "vertices", bytes = hash.bytes } end
     return table.move(work, 1, #work, #list + 1, list)
@@ -245,7 +255,8 @@ local function whole_of(m, shape, isa, choices, v)
     whole.tokens = math.min(v.chunk, choices["whole.tokens"])
     whole.group = choices["whole.group"]
     whole.unroll = math.min(whole.group, words and max_whole_unroll or v.unroll)
-    whole.prefetch_strip, whole.prefetch_next, whole.pack = gather.prefetch_strip(choices["whole.prefetch"], 2), nil, nil
+    whole.prefetch_strip = gather.prefetch_strip(choices["whole.prefetch"], 2)
+    whole.prefetch_next, whole.pack = nil, nil
     whole.stream = false
     whole.gather = gather_tiles(shape, isa, shape.d_out, choices["gather.vectors"])
     whole.gather_i8 = gather_i8.plan(shape, whole)

@@ -21,7 +21,8 @@ local max_chunk = 4096 -- tokens of a chunk by default
 local two_lines = 128 -- bytes
 local max_rows_at_once = 128 -- two lines of each of them and of those that come next fill L1
 local max_i8_lines = 16 -- of four rows each, written out
-local slices_from = 4 -- times that a call meets a row on average: then slices of tables are gathered faster than whole rows
+-- Times that a call meets a row on average: from then on slices of tables are gathered faster than whole rows.
+local slices_from = 4
 local max_code_bytes = 128 << 20 -- codes and scores of a pass by default
 
 local function tables_in_cache(shape, isa)
@@ -86,6 +87,7 @@ local choices = {
         -- layer (Cascade Lake).
         default = function(shape, isa)
             if isa.lanes == 1 then return 8 end
+            if machine_of(isa).tile_vectors then return machine_of(isa).tile_vectors end
             return isa.registers >= 32 and code_bytes(shape, 4 * isa.lanes) <= max_code_bytes and 4 or 2
         end,
     },
@@ -280,7 +282,8 @@ add {
     default = function(shape, isa)
         local words = gather_i8.words(shape, isa)
         if not words then return 1 end
-        if machine_of(isa).prefetches_l2 then return all_tables(shape) end -- sums never wait, and most rows are under way
+        -- Sums never wait, and as many rows as can be are under way.
+        if machine_of(isa).prefetches_l2 then return all_tables(shape) end
         local least = math.min(shape.h, gather_i8.step(words, shape))
         return math.max(least, power_of_two_at_most(math.min(shape.h, 32 // shape.neighbours)))
     end,

@@ -9,6 +9,7 @@ local plan = require "gen.families.lookup.plan"
 local bench_page = require "harness.report.bench_page"
 local counted = require "harness.report.counted"
 local rivals = require "harness.measure.rivals"
+local runnable = require "harness.base.runnable"
 local setting = require "harness.measure.setting"
 local statistics = require "harness.base.statistics"
 
@@ -195,14 +196,15 @@ local function print_table(host_facts, cflags, limits, results)
     local one_projection = #kinds_of(results, different_projections) == 1
     local lines = {
         string.format(
-            "%s on %s, %s %s, %s, float32%s%s",
+            "%s on %s, %s %s, %s, float32%s%s%s",
             results[1].model,
             host_facts.cpu,
             host_facts.compiler,
             cflags,
             threads == 1 and "one thread" or threads .. " threads",
             one_projection and ", projection in " .. results[1].projection_dtype or "",
-            #types == 1 and ", tables in " .. results[1].table_dtype or ""
+            #types == 1 and ", tables in " .. results[1].table_dtype or "",
+            host_facts.machine and ", defaults for " .. host_facts.machine or ""
         ),
     }
     local shown = {}
@@ -348,6 +350,7 @@ function bench.run(builds, kinds, options)
         compile.threaded(p, options.cflags, options.threads),
         context
     )
+    host_facts.machine = runnable.machine(options)
     if options.json then
         host.print(assert(json.encode { host = host_facts, limits = limits, results = json.array(results) }))
     else

@@ -157,7 +157,10 @@ local function few(p, isa, s, caches, batch, gather_i8)
     local from, asks = rate(p.table_bytes, caches), s["few.prefetch"] > 0
     local lines = up(math.min(width, shape.d_out) * shape.tables.bytes, 64)
     local followed = s["few.group"] <= 16 and 1 or 0.75 -- rows that a core sees go on
-    local hidden = (from >= l2_rate or s["few.prefetch"] == 3) and 1 or not asks and 0.4 or lines > 2 and 0.75 or followed
+    local hidden = (from >= l2_rate or s["few.prefetch"] == 3) and 1
+        or not asks and 0.4
+        or lines > 2 and 0.75
+        or followed
     cycles = cycles + shape.slots * shape.d_out * shape.tables.bytes / from / hidden
     return cycles + (asks and shape.slots * strips * (1 + lines) / 2 or 0)
 end

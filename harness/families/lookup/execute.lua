@@ -8,7 +8,6 @@ local host = require "host"
 local input = require "harness.verify.input"
 local json = require "json"
 local kernel = require "kernel"
-local machine = require "harness.base.machine"
 local packed = require "harness.families.lookup.packed"
 local process = require "process"
 local request = require "gen.bundle.request"
@@ -20,7 +19,7 @@ local execute = {}
 -- A plan that can run here: { plan, threads, files, library }; its kernels are for the instruction sets `sets`. `files`
 -- are packed weights of its types, if there are any yet.
 local function build(path, sets, options, threads, files)
-    local p = request.plan(path, sets, options, machine.tuned_note)
+    local p = runnable.plan(path, sets, options)
     local directory = process.temporary_directory()
     files = files or packed.make(p, directory, options)
     return {

@@ -8,7 +8,6 @@ local dtype = require "gen.plan.dtype"
 local host = require "host"
 local html = require "harness.report.html"
 local json = require "json"
-local machine = require "harness.base.machine"
 local measure = require "harness.measure.measure"
 local packing = require "gen.families.packing"
 local parts = require "harness.families.whole.parts"
@@ -379,7 +378,7 @@ function bench.run(path, options)
     for _, type in ipairs(dtype.select(options.type or "f32", "type")) do
         for _, isa in ipairs(sets_of(m, type, options)) do
             local own = setmetatable({ type = type }, { __index = options })
-            local p = request.plan(path, { isa }, own, machine.tuned_note)
+            local p = runnable.plan(path, { isa }, own)
             local calls, entries = calls_of(p, lengths_of(options.lengths, context_of(p))), {}
             local errors = { own = add_model(entries, path, p, "", isa, type, own) }
             local twin = parts.twin(m)

@@ -2,7 +2,6 @@
 local blocks = require "harness.families.transformer.execute"
 local ids = require "harness.families.whole.ids"
 local library = require "harness.whole.library"
-local machine = require "harness.base.machine"
 local request = require "gen.bundle.request"
 local runnable = require "harness.base.runnable"
 local transformer = require "transformer"
@@ -30,7 +29,7 @@ table.move(blocks.unsaid, 1, #blocks.unsaid, #execute.unsaid + 1, execute.unsaid
 -- One plan for the best instruction set that this CPU runs of those in options.isa.
 function execute.plan(path, options)
     local sets = runnable.sets(options.isa, whole_family.isa_types(options, (request.model(path, options))))
-    return request.plan(path, { sets[#sets] }, options, machine.tuned_note)
+    return runnable.plan(path, { sets[#sets] }, options)
 end
 
 function execute.run(path, options)
