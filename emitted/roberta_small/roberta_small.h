@@ -29,10 +29,10 @@
 #if ROBERTA_SMALL_OPENMP < 1 || ROBERTA_SMALL_OPENMP > 1024
 #error "ROBERTA_SMALL_OPENMP: must be the largest number of threads, from 1 to 1024"
 #endif
-#define ROBERTA_SMALL_SCRATCH_BYTES ((size_t) ROBERTA_SMALL_OPENMP * 5373952u) /* that roberta_small_ffn works in, for all threads */
+#define ROBERTA_SMALL_SCRATCH_BYTES ((size_t) ROBERTA_SMALL_OPENMP * 5376000u) /* that roberta_small_ffn works in, for all threads */
 #define roberta_small_ffn roberta_small_ffn_openmp /* so that files compiled with and without ROBERTA_SMALL_OPENMP do not link */
 #else
-#define ROBERTA_SMALL_SCRATCH_BYTES 5373952u /* that roberta_small_ffn works in */
+#define ROBERTA_SMALL_SCRATCH_BYTES 5376000u /* that roberta_small_ffn works in */
 #endif
 #define ROBERTA_SMALL_WEIGHTS_BYTES 70262848u /* of a blob */
 

@@ -29,10 +29,10 @@
 #if TINY_OPENMP < 1 || TINY_OPENMP > 1024
 #error "TINY_OPENMP: must be the largest number of threads, from 1 to 1024"
 #endif
-#define TINY_SCRATCH_BYTES ((size_t) TINY_OPENMP * 548864u) /* that tiny_ffn works in, for all threads */
+#define TINY_SCRATCH_BYTES ((size_t) TINY_OPENMP * 550912u) /* that tiny_ffn works in, for all threads */
 #define tiny_ffn tiny_ffn_openmp /* so that files compiled with and without TINY_OPENMP do not link */
 #else
-#define TINY_SCRATCH_BYTES 548864u /* that tiny_ffn works in */
+#define TINY_SCRATCH_BYTES 550912u /* that tiny_ffn works in */
 #endif
 #define TINY_WEIGHTS_BYTES 180992u /* of a blob */
 
