@@ -39,6 +39,12 @@ local function packs(shape, isa)
     return isa.lanes > 1 and from_memory(shape, isa) and 4 * shape.rows <= max_chunk
 end
 
+-- Whether the next slice comes into L2 while tokens read a copied one: of integers. Those of floats would leave a group
+-- too few tables.
+local function prefetches_next(shape, isa)
+    return machine_of(isa).prefetches_l2 and packs(shape, isa) and gather_i8.words(shape, isa)
+end
+
 -- Bytes of a copied slice at most: so legal choices do not depend on the machine.
 local max_pack_bytes = 4 * machine.most_l2_bytes
 
@@ -176,14 +182,14 @@ local choices = {
             return list
         end,
         default = function(shape, isa, s)
-            -- A group's slice of the tables in half of L2 if it is copied, otherwise in a quarter, or in all of it
-            -- where rows are short. Over 16 rows gain nothing; under 4, reading and writing sums once a group costs
+            -- A group's slice of the tables in half of L2 if it is copied, in a quarter if the next one comes meanwhile;
+            -- otherwise in a quarter, or in all of it where rows are short. Over 16 rows gain nothing; under 4, reading and writing sums once a group costs
             -- more than the misses it saves. Of a table that gives m rows the m-th part is enough. Sums of integers
             -- that wait cost as much, but their kernels have no loop to start: 32.
             local m = shape.neighbours
             local max = packs(shape, isa) and gather_i8.words(shape, isa) and 32 or 16
             local slice = shape.rows * s["gather.columns"] * shape.tables.bytes
-            local room = packs(shape, isa) and isa.l2_bytes // 2
+            local room = packs(shape, isa) and isa.l2_bytes // (prefetches_next(shape, isa) and 4 or 2)
                 or shape.tables.bytes < 4 and isa.l2_bytes
                 or isa.l2_bytes // 4
             local tables = math.min(clamp(room // slice, (4 + m - 1) // m, (max + m - 1) // m), shape.h)
@@ -409,9 +415,10 @@ add {
     key = "gather.prefetch_next",
     doc = "whether the tokens prefetch the slice of tables that comes next; 0: no, 1: yes",
     values = function(_, isa) return isa.prefetch_l2 and { 0, 1 } or { 0 } end,
-    -- pieces of rows come slowly from memory when met at random; worth it if most of them are met, and not copied
+    -- pieces of rows come slowly from memory when met at random; worth it if most of them are met
     default = function(shape, isa, s)
-        return from_memory(shape, isa) and s["gather.pack"] == 0 and s["chunk.tokens"] >= 4 * shape.rows and 1 or 0
+        if not from_memory(shape, isa) or s["chunk.tokens"] < 4 * shape.rows then return 0 end
+        return (s["gather.pack"] == 0 or prefetches_next(shape, isa)) and 1 or 0
     end,
 }
 add {
