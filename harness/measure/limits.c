@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 
 enum {
-    ROUND_WAYS = 6,    /* of do_random_rows: every round takes another one */
+    ROUND_WAYS = 8,    /* of do_random_rows: every round takes another one */
     MAX_PASSES = 3,    /* over these ways */
     LINE = 64,         /* bytes of a cache line; rows start on one */
     ACCUMULATORS = 12, /* covers the latency of two FMA units and leaves registers for the operands */
@@ -27,9 +27,9 @@ typedef struct loops {
     double (*fma)(void);
     /* Reads bytes, a multiple of PIECE, one after the other. */
     void (*stream)(const unsigned char *memory, size_t bytes);
-    /* Reads rows of `row` bytes, a multiple of LINE, in the given order [count + ahead]; asks for the row that is `ahead` further on. */
+    /* Reads rows of `row` bytes, a multiple of LINE, in the given order [count + ahead]; prefetches the row that is `ahead` further on. */
     void (*rows)(const unsigned char *memory, size_t row, const uint32_t *order, size_t count, size_t ahead);
-    /* The same strip by strip: the first STRIP of `together` rows, then their second ones, and so on; asks for the row's next one. */
+    /* The same strip by strip: the first STRIP of `together` rows, then their second ones, and so on; prefetches the row's next one. */
     void (*strips)(const unsigned char *memory, size_t row, const uint32_t *order, size_t count, size_t together);
 } loops;
 
@@ -196,14 +196,14 @@ static double do_memory(const bench *b, int round)
     return stream(b, b->streamed);
 }
 
-/* How to ask for rows ahead of their use, if at all, differs from core to core: every round tries another way. */
+/* How to prefetch rows, if at all, differs from core to core: every round tries another way. */
 static double do_random_rows(const bench *b, int round)
 {
     const row_order *rows = b->rows;
     const int way = round % ROUND_WAYS;
-    if (way >= 4) { /* all rows of a token, or as many as a core has lines under way */
-        b->core->strips(b->memory, rows->row, rows->order, rows->count, way == 4 ? 128 : 16);
-    } else {
+    if (way >= 6) { /* all rows of a token, or as many as a core has lines under way */
+        b->core->strips(b->memory, rows->row, rows->order, rows->count, way == 6 ? 128 : 16);
+    } else { /* 8 to 128 KiB ahead, into L2 */
         const size_t ahead = way ? ((size_t)4 << 10 << way) / rows->row : 0;
         b->core->rows(b->memory, rows->row, rows->order, rows->count, ahead < rows->most_ahead ? ahead : rows->most_ahead);
     }
@@ -261,7 +261,7 @@ static row_order make_rows(const limits_rows *tables)
 {
     row_order rows = {.bytes = tables->row, .row = (tables->row + LINE - 1) / LINE * LINE};
     rows.count = clamp(tables->table / tables->row, 1, most_memory / rows.row);
-    rows.most_ahead = clamp(64, 0, rows.count - 1);
+    rows.most_ahead = clamp(256, 0, rows.count - 1);
     rows.order = shuffled(rows.count, rows.most_ahead);
     return rows;
 }
