@@ -6,6 +6,8 @@
 --               faster than whole rows
 --   columns     of slices of tables that are read where they lie, nil: slices are copied first, since pieces of rows on
 --               many pages come slowly
+--   follows_streams   its own prefetchers follow a stream at the speed of memory: of cached keys and values only the
+--               first page of the next tile is worth prefetching, into L2
 -- Where a row says "measured", docs/experiments.md has the measurements; the others have sizes only.
 local machine = {}
 
@@ -14,7 +16,14 @@ machine.list = {
     { name = "skylake-x", doc = "Intel Skylake-X and Cascade Lake, measured", l2_bytes = 1 << 20, meets = 4 },
     { name = "ice-lake-server", doc = "Intel Ice Lake server, measured", l2_bytes = 5 << 18, meets = 4 },
     { name = "sapphire-rapids", doc = "Intel Sapphire Rapids", l2_bytes = 2 << 20, meets = 4 },
-    { name = "zen4", doc = "AMD Zen 4, measured", l2_bytes = 1 << 20, meets = 4, columns = 32 },
+    {
+        name = "zen4",
+        doc = "AMD Zen 4, measured",
+        l2_bytes = 1 << 20,
+        meets = 4,
+        columns = 32,
+        follows_streams = true,
+    },
     { name = "neoverse-v1", doc = "Arm Neoverse V1", l2_bytes = 1 << 20, meets = 4 },
 }
 

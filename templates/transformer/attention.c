@@ -20,7 +20,7 @@
 $(i)if ($(counter) % $(prefetch.every) == 0)$(#prefetch.streams > 1 and " {" or "")
 //$     end
 //$     for _, stream in ipairs(prefetch.streams) do
-$(within)$(isa.prefetch_l1(stream.base, sum(before .. times(counter, prefetch.stride * bytes), stream.at * bytes)));
+$(within)$(isa[attention.prefetch_word](stream.base, sum(before .. times(counter, prefetch.stride * bytes), stream.at * bytes)));
 //$     end
 //$     if prefetch.every > 1 and #prefetch.streams > 1 then
 $(i)}

@@ -97,7 +97,35 @@ local function prefetch_in_pages(shape, a)
     end
 end
 
-local orders = { [0] = prefetch_nothing, prefetch_in_line, prefetch_in_pages }
+-- Into L2 the first page of what is read next, in order: scores that of the tile's values, sums that of the next tile's
+-- keys. CPUs whose own prefetchers follow a stream at the speed of memory need to be told where it begins.
+local function prefetch_first_page(shape, a)
+    local keys, line = layout.keys, a.line_elements
+    local function of(base, pitch, steps, number)
+        local lines = math.min(keys * pitch // line, page // cache_line)
+        local each = -(-lines // steps)
+        local every = each > 1 and 1 or power_in(steps // lines, { line, number })
+        local streams = {}
+        for at = 0, each - 1 do
+            streams[#streams + 1] = { base = base.name, at = at * line }
+        end
+        return prefetch({ base }, streams, every, each * line // every)
+    end
+    local steps, from = 0, 0
+    for _, block in ipairs(a.sum_blocks) do
+        steps = steps + block.count * keys
+    end
+    a.score_prefetch = of(own_values, shape.cache.pitch, shape.width * (keys // a.score_elements), shape.width)
+    a.score_prefetch_step = shape.width * a.score_prefetch.stride // a.score_elements
+    local sums = of(only_keys, shape.width, steps, keys)
+    for _, block in ipairs(a.sum_blocks) do
+        block.prefetch, block.prefetch_from, block.prefetch_step = sums, from, keys * sums.stride // block.elements
+        from = from + block.count * keys * sums.stride
+    end
+    a.prefetch_word = "prefetch_l2"
+end
+
+local orders = { [0] = prefetch_nothing, prefetch_in_line, prefetch_in_pages, prefetch_first_page }
 
 -- The kernel's loops:
 --   rows            rows of queries at a time, falling
@@ -105,6 +133,7 @@ local orders = { [0] = prefetch_nothing, prefetch_in_line, prefetch_in_pages }
 --   sum_blocks      the elements of a value: { at, vectors, elements, count }
 --   score_prefetch and a block's prefetch   as above; score_prefetch_step: elements further on with each position of a
 --                   strip, prefetch_step: with each element of a block, from prefetch_from on
+--   prefetch_word   the instruction set's word for it
 function attention.plan(shape, choices, lanes)
     local a = {
         rows = product.falling(choices["attention.rows"], 2),
@@ -112,6 +141,7 @@ function attention.plan(shape, choices, lanes)
         score_elements = choices["attention.scores"] * lanes,
         line_elements = cache_line // shape.cache.type.bytes,
         sum_blocks = {},
+        prefetch_word = "prefetch_l1",
     }
     local whole, max, at = shape.cache.pitch // lanes, choices["attention.sums"], 0
     for _, block in ipairs { { max, whole // max }, { whole % max, 1 } } do

@@ -131,7 +131,8 @@ local function made(path, m, isa, type, caches, options)
         one,
         math.max(one.layers, parts.layers_of(whole.cache_bytes // m.layers, caches, 64)),
         isa,
-        options.cache
+        options.cache,
+        p.variants[1].schedule
     )
     local directory = process.temporary_directory()
     local prepared = transformer.prepare(p, directory, { seed = options.seed, large = true })
