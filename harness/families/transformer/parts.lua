@@ -98,8 +98,9 @@ function parts.products(p)
     return part
 end
 
--- A model with the attention of `m` and nothing else, in so many layers, d wide as its queries; choices: of attention.
-local function alone(m, name, layers, isa, cache, choices, append, after)
+-- A model with the attention of `m` and nothing else, in so many layers, d wide as its queries; types: { cache,
+-- activations, choices }, the names of types and choices of attention.
+local function alone(m, name, layers, isa, types, append, after)
     local model = parts.changed(m, {
         name = m.name .. "_" .. name,
         d = transformer_model.q_width(m),
@@ -111,8 +112,10 @@ local function alone(m, name, layers, isa, cache, choices, append, after)
     }, { eliminate = "none" })
     model.norm, model.positions, model.token_types, model.head_dim, model.d_in = nil, nil, nil, nil, nil
     return transformer_plan.build(model, { isa }, {
-        cache = cache,
-        schedule = space.for_all({ isa }, choices),
+        type = types.activations,
+        activations = types.activations,
+        cache = types.cache,
+        schedule = space.for_all({ isa }, types.choices),
         part = function() return {}, append, after end,
     })
 end
@@ -126,22 +129,28 @@ local function of_attention(choices)
     return list
 end
 
--- Attention of model `m` in so many layers, with the schedule `choices` of its blocks, and another plan that only fills
--- the same cache; both read the same blob. Queries, keys and values are all the blocks' input.
-function parts.attention(m, layers, isa, cache, choices)
-    choices = of_attention(choices)
+-- The attention of plan `p`, of model `m`, in so many layers, and another plan that only fills the same cache; both read
+-- the same blob. Queries, keys and values are all the blocks' input.
+function parts.attention(p, m, layers)
+    local v = p.variants[1]
+    local isa, types =
+        v.isa,
+        {
+            cache = p.options.cache,
+            activations = p.options.activations or "f32",
+            choices = of_attention(v.schedule),
+        }
     local append = { { op = "append", k = "in", k_at = 0, v = "in", v_at = 0 } }
     local attention = alone(
         m,
         "attention",
         layers,
         isa,
-        cache,
-        choices,
+        types,
         append,
         { { op = "attend", from = "in", to = "mixed" }, { op = "output", from = "mixed" } }
     )
-    local filling = alone(m, "filling", layers, isa, cache, choices, append, { { op = "output", from = "in" } })
+    local filling = alone(m, "filling", layers, isa, types, append, { { op = "output", from = "in" } })
     filling.digest = attention.digest
     return attention, filling
 end
