@@ -100,6 +100,7 @@ function mve.any(mask) return mask .. " != 0" end
 function mve.index_zero() return "vdupq_n_u32(0)" end
 function mve.index_broadcast(n) return call("vdupq_n_u32", n) end
 function mve.index_xor(a, b) return call("veorq_u32", a, b) end
+function mve.index_and(a, b) return call("vandq_u32", a, b) end
 function mve.index_select(mask, a, b) return call("vpselq_u32", a, b, mask) end
 function mve.index_or_if_positive(index, z, bit)
     return call("vorrq_m_u32", index, index, call("vdupq_n_u32", bit), call("vcmpgtq_n_f32", z, "0.0f"))

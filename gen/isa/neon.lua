@@ -194,6 +194,7 @@ function neon.index_sub(a, b) return call("vsubq_u32", a, b) end
 function neon.index_load(base, offset) return call("vmovl_u16", call("vld1_u16", at(base, offset))) end
 function neon.index_has(index, bit) return call("vtstq_u32", index, call("vdupq_n_u32", bit)) end
 function neon.index_xor(a, b) return call("veorq_u32", a, b) end
+function neon.index_and(a, b) return call("vandq_u32", a, b) end
 function neon.index_select(mask, a, b) return call("vbslq_u32", mask, a, b) end
 function neon.index_or_if_positive(index, z, bit)
     return call("vorrq_u32", index, call("vandq_u32", f32("vcgt", z, neon.zero()), call("vdupq_n_u32", bit)))

@@ -74,6 +74,7 @@ return {
     index_add = function(a, b) return binary(a, "+", b) end,
     index_sub = function(a, b) return binary(a, "-", b) end,
     index_xor = function(a, b) return bitwise(a, "^", b) end,
+    index_and = function(a, b) return bitwise(a, "&", b) end,
     index_load = at,
     index_has = function(index, bit) return binary(bitwise(index, "&", bit .. "u"), "!=", "0") end,
     index_zero = function() return "0" end,

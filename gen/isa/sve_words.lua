@@ -148,6 +148,7 @@ static inline void $sve_store_bf16(void *to, svfloat32_t a, svfloat32_t b)
         return call("svcmpne_n_u32", all, call("svand_n_u32_x", all, index, bit .. "u"), "0")
     end
     function sve.index_xor(a, b) return call("sveor_u32_x", all, a, b) end
+    function sve.index_and(a, b) return call("svand_u32_x", all, a, b) end
     function sve.index_select(mask, a, b) return call("svsel_u32", mask, a, b) end
     function sve.index_or_if_positive(index, z, bit)
         return call("svorr_n_u32_m", call("svcmpgt_n_f32", all, z, "0.0f"), index, bit)

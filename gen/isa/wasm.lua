@@ -102,6 +102,7 @@ function wasm.any(mask) return call("v128_any_true", mask) end
 function wasm.index_zero() return "wasm_i32x4_const_splat(0)" end
 function wasm.index_broadcast(n) return call("i32x4_splat", expression.cast("int32_t", n)) end
 function wasm.index_xor(a, b) return call("v128_xor", a, b) end
+function wasm.index_and(a, b) return call("v128_and", a, b) end
 function wasm.index_or_if_positive(index, z, bit)
     return call("v128_or", index, call("v128_and", f32("gt", z, wasm.zero()), call("i32x4_const_splat", bit)))
 end

@@ -170,6 +170,7 @@ words.list = {
         doc = "likewise of integers",
     },
     { name = "index_xor", takes = "index index", gives = "index", tier = "masks", doc = "a ^ b" },
+    { name = "index_and", takes = "index index", gives = "index", tier = "masks", doc = "a & b" },
     {
         name = "index_load",
         takes = "address",

@@ -160,6 +160,7 @@ return function(bits)
         index_add = function(a, b) return call("add_epi32", a, b) end,
         index_sub = function(a, b) return call("sub_epi32", a, b) end,
         index_xor = function(a, b) return call("xor_si" .. bits, a, b) end,
+        index_and = function(a, b) return call("and_si" .. bits, a, b) end,
         pack_i16 = function(a, b)
             return call(
                 "or_si" .. bits,

@@ -6,6 +6,8 @@
 --   l2_bytes       L2 cache of a core, nil: the nominal one of each instruction set
 --   prefetches_l2  whether rows of tables come faster if they are prefetched into L2 than into L1, whose misses are few
 --                  at a time
+--   follows_streams  its own prefetchers follow a stream at the speed of memory: of cached keys and values only the
+--                  first page of the next tile is worth prefetching, into L2
 -- Where a row says "measured", docs/experiments.md has the measurements; the others have sizes only.
 local machine = {}
 
@@ -35,6 +37,7 @@ machine.list = {
         cpus = { { "AuthenticAMD", 25, 16, 31 }, { "AuthenticAMD", 25, 96, 127 }, { "AuthenticAMD", 25, 160, 175 } },
         l2_bytes = 1 << 20,
         prefetches_l2 = true,
+        follows_streams = true,
         tile_vectors = 1,
     },
     { name = "neoverse-v1", doc = "Arm Neoverse V1", cpus = { { "0x41", 65, 3392, 3392 } }, l2_bytes = 1 << 20 },

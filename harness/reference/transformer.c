@@ -139,10 +139,66 @@ static size_t sequence_of(const reference_transformer *model, size_t token, size
     return end;
 }
 
-/* y[tokens][heads * width] = softmax(q k scale) v; with a shape alpha v of the token itself + beta softmax(q k scale) v - gamma times the
-   mean of v. */
-static void attend(const reference_transformer *model, const double *shape, const double *q, const double *k, const double *v, double *y,
-                   double *score, size_t tokens)
+enum { TILE = 32 }; /* positions whose weights are rounded together */
+
+/* Rounds the weights of the values v[count], `step` apart, of a tile: each by itself, or to units of the largest one, where values are in
+   units of their own: times these. */
+static void round_weights(reference_type type, double *weight, const double *v, size_t step, size_t width, size_t count)
+{
+    double unit[TILE], in_units[TILE];
+    if (!reference_type_is_scaled(type)) {
+        for (size_t s = 0; s < count; ++s)
+            weight[s] = reference_round(type, weight[s]);
+        return;
+    }
+    for (size_t s = 0; s < count; ++s) {
+        unit[s] = reference_scale(type, v + s * step, width);
+        in_units[s] = weight[s] * unit[s];
+    }
+    reference_round_row(type, in_units, count);
+    for (size_t s = 0; s < count; ++s)
+        weight[s] = unit[s] > 0.0 ? in_units[s] / unit[s] : 0.0;
+}
+
+/* out[width] = softmax(q k) v over tokens first … last, tile by tile: weights are relative to the largest score of all tiles so far, and
+   rounded. k, v: of the head, `step` apart; begin: the first token of their sequence. */
+static void mix(const reference_transformer *model, const double *q, const double *k, const double *v, size_t step, size_t begin,
+                size_t first, size_t last, double *out)
+{
+    const size_t width = model->width;
+    double largest = -INFINITY, total = 0.0;
+    memset(out, 0, width * sizeof *out);
+    for (size_t s = first, count; s <= last; s += count) {
+        double weight[TILE], high = largest;
+        count = TILE - (model->start + s - begin) % TILE;
+        if (count > last - s + 1)
+            count = last - s + 1;
+        for (size_t n = 0; n < count; ++n) {
+            weight[n] = 0.0;
+            for (size_t i = 0; i < width; ++i)
+                weight[n] += q[i] * k[(s + n) * step + i];
+            high = fmax(high, weight[n]);
+        }
+        const double shrink = exp(largest - high);
+        largest = high;
+        total *= shrink;
+        for (size_t n = 0; n < count; ++n)
+            total += weight[n] = exp(weight[n] - largest);
+        round_weights(model->attention, weight, v + s * step, step, width, count);
+        for (size_t i = 0; i < width; ++i) {
+            out[i] *= shrink;
+            for (size_t n = 0; n < count; ++n)
+                out[i] += weight[n] * v[(s + n) * step + i];
+        }
+    }
+    for (size_t i = 0; i < width; ++i)
+        out[i] /= total;
+}
+
+/* y[tokens][heads * width] = softmax(q k scale) v, q <- q scale, rounded; with a shape alpha v of the token itself + beta softmax(q k
+   scale) v - gamma times the mean of v. */
+static void attend(const reference_transformer *model, const double *shape, double *q, const double *k, const double *v, double *y,
+                   size_t tokens)
 {
     const size_t width = model->width, all = width * model->heads, e = width * model->kv_heads;
     for (size_t t = 0; t < tokens; ++t) {
@@ -153,23 +209,11 @@ static void attend(const reference_transformer *model, const double *shape, cons
             const size_t reach = model->window && model->window < end - t ? t + model->window - 1 : end - 1;
             const size_t last = model->causal ? t : reach;
             const size_t first = model->window && t - begin + 1 > model->window ? t + 1 - model->window : begin;
-            double largest = -INFINITY, sum = 0.0, *out = y + t * all + head * width;
-            for (size_t s = first; s <= last; ++s) {
-                score[s] = 0.0;
-                for (size_t i = 0; i < width; ++i)
-                    score[s] += q[t * all + head * width + i] * k[s * e + shared + i];
-                score[s] *= model->scale;
-                largest = fmax(largest, score[s]);
-            }
-            memset(out, 0, width * sizeof *out);
-            for (size_t s = first; s <= last; ++s) {
-                const double weight = exp(score[s] - largest);
-                sum += weight;
-                for (size_t i = 0; i < width; ++i)
-                    out[i] += weight * v[s * e + shared + i];
-            }
+            double *own = q + t * all + head * width, *out = y + t * all + head * width;
             for (size_t i = 0; i < width; ++i)
-                out[i] /= sum;
+                own[i] *= model->scale;
+            reference_round_row(model->attention, own, width);
+            mix(model, own, k + shared, v + shared, e, begin, first, last, out);
             for (size_t i = 0; shape && i < width; ++i) {
                 const double *part = shape + 3 * head;
                 double mean = 0.0;
@@ -214,7 +258,7 @@ static double *attention(const reference_transformer *model, const reference_blo
     double *q = given ? part_of(x, in, 0, all, tokens, error, size) : mapped(model, &block->q, x, in, tokens, error, size);
     double *k = given ? part_of(x, in, all, e, tokens, error, size) : mapped(model, &block->k, x, in, tokens, error, size);
     double *v = given ? part_of(x, in, all + e, e, tokens, error, size) : mapped(model, &block->v, x, in, tokens, error, size);
-    double *mixed = malloc((tokens * all + tokens) * sizeof *mixed), *y = NULL;
+    double *mixed = malloc((tokens * all + 1) * sizeof *mixed), *y = NULL;
     if (q && k && v && mixed) {
         for (size_t t = 0; t < tokens; ++t) {
             size_t first;
@@ -227,7 +271,7 @@ static double *attention(const reference_transformer *model, const reference_blo
                 reference_round_row(model->cache, v + t * e + head * width, width);
             }
         }
-        attend(model, block->shape, q, k, v, mixed, mixed + tokens * all, tokens);
+        attend(model, block->shape, q, k, v, mixed, tokens);
         y = mapped(model, &block->p, mixed, all, tokens, error, size);
     }
     free(q);

@@ -53,6 +53,7 @@ typedef struct {
     reference_type type;        /* that W is rounded to */
     reference_type activations; /* that the inputs of maps are rounded to, those of a token together */
     reference_type cache;       /* that keys and values are rounded to, those of a head together */
+    reference_type attention;   /* that queries are, those of a head together, and the softmax's weights: see attend() */
 } reference_transformer;
 
 typedef struct {

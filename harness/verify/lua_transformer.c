@@ -7,7 +7,7 @@
 
    transformer.exact_product(library, symbol, type, inputs) -> true | nil, message: see exact_product.h; likewise in a process of its own
 
-   transformer.reference(job, x) -> y, ties | nil, message: job = { weights, type, activations, cache, tables, projection, rounds_inputs
+   transformer.reference(job, x) -> y, ties | nil, message: job = { weights, type, activations, cache, attention, tables, projection, rounds_inputs
    (of lookup FFNs), d, input, heads, kv_heads, width, f, scale, causal, window, start, half, theta, interleaved, gated, parallel, skip,
    mean, post, eps, activation, layers = { { input (width of its x), delivered, q = { weight = view, bias = view }, …, first = { gain,
    offset }, lookup = { prefix, d_out } } }, lookup = model as in
@@ -290,6 +290,7 @@ static reference_transformer model_at(lua_State *L, int job)
         .type = reference_type_at(L, job, where, "type", REFERENCE_TABLES),
         .activations = reference_type_at(L, job, where, "activations", REFERENCE_INPUTS),
         .cache = reference_type_at(L, job, where, "cache", REFERENCE_CACHE),
+        .attention = reference_type_at(L, job, where, "attention", REFERENCE_CACHE),
     };
     if (!model.activation)
         luaL_error(L, "%sactivation: %s: unknown activation", where, activation);

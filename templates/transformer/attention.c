@@ -1,9 +1,20 @@
-//$ takes prologue, isa, v, lanes, symbol, helper, keys, attention, cache_type, attention_parameters, load_cached
+//$ takes prologue, isa, v, lanes, symbol, helper, keys, attention, cache_type, attention_parameters, load_cached, dots
 //$ lines("", prologue)
 //$ local score_prefetch, sum_blocks = attention.score_prefetch, attention.sum_blocks
 //$ -- Addresses that are prefetched are integers, in bytes: they may lie behind the cache. Their parameters; their
 //$ -- arguments, each as of(base) says.
-//$ local bytes = cache_type.bytes
+//$ local bytes = shape.cache.bytes
+//$ -- Of what lies in words: the units of rounded rows, and the storage of rows of queries and weights.
+//$ local integers = dots and dots.integers
+//$ local storage, row_storage = shape.cache.storage, dots and dots.storage or "float"
+//$ -- A loop's load of keys or values, the broadcast of a query or weight, and the sum with their product.
+//$ local function load_own(base, at) return dots and isa.load_words(base, at) or load_cached(base, at) end
+//$ local function spread(element) return dots and isa.index_broadcast(element) or isa.broadcast(element) end
+//$ local own_type, sum_type = dots and isa.index or isa.vector, dots and dots.sums.type or isa.vector
+//$ local query_step, weight_step, key_step = attention.query_step, attention.weight_step, shape.cache.key_step
+//$ -- Where the keys and values of a position lie from which a tile starts.
+//$ local function key_at(position) return position .. " * " .. key_step end
+//$ local function value_at(position) return (dots and position .. " / " .. dots.rows or position) .. " * " .. names.constant("VALUE_PITCH") end
 //$ local function prefetch_parameters(prefetch)
 //$     local text = ""
 //$     for _, base in ipairs(prefetch.bases) do text = text .. "uintptr_t " .. base.name .. ", " end
@@ -20,12 +31,13 @@
 $(i)if ($(counter) % $(prefetch.every) == 0)$(#prefetch.streams > 1 and " {" or "")
 //$     end
 //$     for _, stream in ipairs(prefetch.streams) do
-$(within)$(isa.prefetch_l1(stream.base, sum(before .. times(counter, prefetch.stride * bytes), stream.at * bytes)));
+$(within)$(isa[attention.prefetch_word](stream.base, sum(before .. times(counter, prefetch.stride * bytes), stream.at * bytes)));
 //$     end
 //$     if prefetch.every > 1 and #prefetch.streams > 1 then
 $(i)}
 //$     end
 //$ end
+//$ local unit_parameter, unit_argument = integers and "const float *restrict unit, " or "", integers and "unit, " or ""
 //$ local function rows_text(rows) return rows == 1 and "a row" or rows .. " rows" end
 //$ -- A loop over rows, `count` at a time.
 //$ local function over_rows(count) return count == 1 and "for (; row < rows; ++row)" or "for (; row + " .. count .. " <= rows; row += " .. count .. ")" end
@@ -33,8 +45,13 @@ $(include("templates/math/exp.c"))
 //$ for _, rows in ipairs(attention.rows) do
 
 /* Scores of $(rows_text(rows)) of queries and the $(keys) keys of a tile$(#score_prefetch.bases > 0 and "; prefetches what is read next" or ""). */
-static inline void $(helper)_scores_$(rows)(const float *restrict query, const $(cache_type.storage) *restrict key, $(cache_type.scaled and "const float *restrict scale, " or "")$(prefetch_parameters(score_prefetch))float *restrict score)
+static inline void $(helper)_scores_$(rows)(const $(row_storage) *restrict query, const $(storage) *restrict key, $(cache_type.scaled and "const float *restrict scale, " or "")$(prefetch_parameters(score_prefetch))float *restrict score)
 {
+//$ if integers then
+//$ for r = 0, rows - 1 do
+    const float unit_of$(r) = ((const float *) (const void *) query)[$(r * query_step + key_step + 1)];
+//$ end
+//$ end
 //$ local once = attention.score_elements == keys
 //$ local i = once and "    " or "        "
 //$ local function from(place) return once and place or sum("at", place) end
@@ -43,18 +60,18 @@ static inline void $(helper)_scores_$(rows)(const float *restrict query, const $
 //$ end
 //$ for r = 0, rows - 1 do
 //$ for n = 0, attention.score_vectors - 1 do
-$(i)$(isa.vector) s$(r)_$(n) = $(isa.zero());
+$(i)$(sum_type) s$(r)_$(n) = $(dots and dots.sums.start("query[" .. r * query_step + key_step .. "]") or isa.zero());
 //$ end
 //$ end
-$(i)for (size_t i = 0; i < $(shape.width); ++i) {
+$(i)for (size_t i = 0; i < $(key_step); ++i) {
 //$ prefetch_at(i .. "    ", score_prefetch, once and "" or times("at", attention.score_prefetch_step * bytes) .. " + ", "i")
 //$ for n = 0, attention.score_vectors - 1 do
-$(i)    const $(isa.vector) k$(n) = $(load_cached("key", sum("i * " .. keys .. (once and "" or " + at"), n * lanes)));
+$(i)    const $(own_type) k$(n) = $(load_own("key", sum("i * " .. keys .. (once and "" or " + at"), n * lanes)));
 //$ end
 //$ for r = 0, rows - 1 do
-$(i)    const $(isa.vector) q$(r) = $(isa.broadcast("query[" .. sum("i", r * shape.width) .. "]"));
+$(i)    const $(own_type) q$(r) = $(spread("query[" .. sum("i", r * query_step) .. "]"));
 //$ for n = 0, attention.score_vectors - 1 do
-$(i)    s$(r)_$(n) = $(isa.fma("q" .. r, "k" .. n, "s" .. r .. "_" .. n));
+$(i)    s$(r)_$(n) = $(dots and dots.sums.dot("s" .. r .. "_" .. n, "k" .. n, "q" .. r) or isa.fma("q" .. r, "k" .. n, "s" .. r .. "_" .. n));
 //$ end
 //$ end
 $(i)}
@@ -66,6 +83,7 @@ $(i)const $(isa.vector) unit$(n) = $(isa.load_unaligned("scale", from(n * lanes)
 //$ for r = 0, rows - 1 do
 //$ for n = 0, attention.score_vectors - 1 do
 //$ local s = "s" .. r .. "_" .. n
+//$ if integers then s = isa.mul(isa.float_of(s), isa.broadcast("unit_of" .. r)) end
 $(i)$(isa.store_unaligned("score", from(r * keys + n * lanes), cache_type.scaled and isa.mul(s, "unit" .. n) or s));
 //$ end
 //$ end
@@ -75,55 +93,79 @@ $(i)$(isa.store_unaligned("score", from(r * keys + n * lanes), cache_type.scaled
 }
 //$ for _, block in ipairs(sum_blocks) do
 
-/* Adds the first `count` values of a tile, weighted, to the sums of $(rows_text(rows)), $(block.elements) elements of each, after these are multiplied by `factor`. */
-static inline void $(helper)_sums_$(rows)_by_$(block.vectors)(const float *restrict weight, const float *restrict factor, const $(cache_type.storage) *restrict value, size_t count, $(prefetch_parameters(block.prefetch))float *restrict sums)
+/* Adds the first `count` values of a tile, weighted, to the sums of $(rows_text(rows)), $(block.elements) elements of each, after these are multiplied by `factor`.$(integers and " Weights are in units of `unit`." or "") */
+static inline void $(helper)_sums_$(rows)_by_$(block.vectors)(const $(row_storage) *restrict weight, const float *restrict factor, $(unit_parameter)const $(storage) *restrict value, size_t count, $(prefetch_parameters(block.prefetch))float *restrict sums)
 {
 //$ for r = 0, rows - 1 do
+//$ if not integers then
     const $(isa.vector) f$(r) = $(isa.broadcast("factor[" .. r .. "]"));
+//$ end
 //$ for n = 0, block.vectors - 1 do
-    $(isa.vector) y$(r)_$(n) = $(isa.mul("f" .. r, isa.load_unaligned("sums", r * shape.cache.pitch + n * lanes)));
+    $(sum_type) y$(r)_$(n) = $(integers and isa.index_zero() or isa.mul("f" .. r, isa.load_unaligned("sums", r * shape.cache.pitch + n * lanes)));
 //$ end
 //$ end
-    for (size_t k = 0; k < count; ++k) {
-        const $(cache_type.storage) *own = value + k * $(names.constant("VALUE_PITCH"));
+//$ -- The products of position or word `k`, of words with their bits in `kept` only.
+//$ local function products(kept)
+//$ for n = 0, block.vectors - 1 do
+//$ local own = load_own("own", n * lanes)
+        const $(own_type) v$(n) = $(kept and isa.index_and(own, kept) or own);
+//$ end
+//$ for r = 0, rows - 1 do
+        const $(own_type) w$(r) = $(spread("weight[" .. sum("k", r * weight_step) .. "]"));
+//$ for n = 0, block.vectors - 1 do
+        y$(r)_$(n) = $(dots and dots.sums.dot("y" .. r .. "_" .. n, "w" .. r, "v" .. n) or isa.fma("w" .. r, "v" .. n, "y" .. r .. "_" .. n));
+//$ end
+//$ end
+//$ end
+    for (size_t k = 0; k < count$(dots and " / " .. dots.rows or ""); ++k) {
+        const $(storage) *own = value + k * $(names.constant("VALUE_PITCH"));
 //$ prefetch_at("        ", block.prefetch, "", "k")
-//$ for n = 0, block.vectors - 1 do
-        const $(isa.vector) v$(n) = $(load_cached("own", n * lanes));
-//$ end
-//$ for r = 0, rows - 1 do
-        const $(isa.vector) w$(r) = $(isa.broadcast("weight[" .. sum("k", r * keys) .. "]"));
-//$ for n = 0, block.vectors - 1 do
-        y$(r)_$(n) = $(isa.fma("w" .. r, "v" .. n, "y" .. r .. "_" .. n));
-//$ end
-//$ end
+//$ products()
     }
+//$ if dots then
+    if (count % $(dots.rows) > 0) { /* the other positions of the last word may never have been written */
+        const size_t k = count / $(dots.rows);
+        const $(storage) *own = value + k * $(names.constant("VALUE_PITCH"));
+        const $(isa.index) kept = $(isa.index_broadcast("((uint32_t) 1 << count % " .. dots.rows .. " * " .. 32 // dots.rows .. ") - 1"));
+//$ products("kept")
+    }
+//$ end
 //$ for r = 0, rows - 1 do
+//$ if integers then
+    const $(isa.vector) f$(r) = $(isa.broadcast("factor[" .. r .. "]")), u$(r) = $(isa.broadcast("unit[" .. r .. "]"));
+//$ end
 //$ for n = 0, block.vectors - 1 do
-    $(isa.store_unaligned("sums", r * shape.cache.pitch + n * lanes, "y" .. r .. "_" .. n));
+//$ local y, at = "y" .. r .. "_" .. n, r * shape.cache.pitch + n * lanes
+    $(isa.store_unaligned("sums", at, integers and isa.fma("u" .. r, isa.float_of(y), isa.mul("f" .. r, isa.load_unaligned("sums", at))) or y));
 //$ end
 //$ end
 }
 //$ end
 
 /* All elements of $(rows_text(rows)). */
-static inline void $(helper)_sums_$(rows)(const float *restrict weight, const float *restrict factor, const $(cache_type.storage) *restrict value, size_t count, $(prefetch_parameters(sum_blocks[1].prefetch))float *restrict sums)
+static inline void $(helper)_sums_$(rows)(const $(row_storage) *restrict weight, const float *restrict factor, $(unit_parameter)const $(storage) *restrict value, size_t count, $(prefetch_parameters(sum_blocks[1].prefetch))float *restrict sums)
 {
 //$ for _, block in ipairs(sum_blocks) do
 //$ if block.count > 1 then
 //$ local function from(base) return base.name .. " + " .. sum(times("at", block.prefetch_step * bytes), (block.prefetch_from - block.at * block.prefetch_step) * bytes) end
     for (size_t at = $(block.at); at < $(block.at + block.count * block.elements); at += $(block.elements))
-        $(helper)_sums_$(rows)_by_$(block.vectors)(weight, factor, value + at, count, $(prefetch_arguments(block.prefetch, from))sums + at);
+        $(helper)_sums_$(rows)_by_$(block.vectors)(weight, factor, $(unit_argument)value + at, count, $(prefetch_arguments(block.prefetch, from))sums + at);
 //$ else
 //$ local function from(base) return sum(base.name, block.prefetch_from * bytes) end
-    $(helper)_sums_$(rows)_by_$(block.vectors)(weight, factor, $(sum("value", block.at)), count, $(prefetch_arguments(block.prefetch, from))$(sum("sums", block.at)));
+    $(helper)_sums_$(rows)_by_$(block.vectors)(weight, factor, $(unit_argument)$(sum("value", block.at)), count, $(prefetch_arguments(block.prefetch, from))$(sum("sums", block.at)));
 //$ end
 //$ end
 }
 //$ end
 
 /* One row of an online softmax: the scores of a tile become weights relative to the largest score so far, and are added to
-   the totals, one for each lane. A tile with a larger score is rare: only then the sums of earlier tiles have to shrink, by `factor`.$(cache_type.scaled and " Weights are for values in units of `scale`." or "") */
-static inline void $(helper)_softmax(float *restrict score, $(cache_type.scaled and "const float *restrict scale, " or "")float *restrict total, float *restrict largest, float *restrict factor)
+   the totals, one for each lane. A tile with a larger score is rare: only then the sums of earlier tiles have to shrink, by `factor`.$(cache_type.scaled and " Weights are for values in units of `scale`." or "")$(dots and "" or " */")
+//$ if integers then
+   They become integers up to 127, $(dots.rows) to a word, in units of the one that it returns. */
+//$ elseif dots then
+   They become words of $(dots.rows) in bf16. */
+//$ end
+static inline $(integers and "float" or "void") $(helper)_softmax(float *restrict score, $(cache_type.scaled and "const float *restrict scale, " or "")$(dots and dots.storage .. " *restrict weights, " or "")float *restrict total, float *restrict largest, float *restrict factor)
 {
     $(isa.vector) max = $(isa.load_unaligned("score", 0));
     $(isa.vector) highest = $(isa.broadcast("*largest"));
@@ -152,19 +194,53 @@ static inline void $(helper)_softmax(float *restrict score, $(cache_type.scaled 
         *factor = shrink[0];
         *largest = now;
     }
+//$ if integers then
+    $(isa.vector) most = $(isa.zero());
+//$ end
     for (size_t k = 0; k < $(keys); k += $(lanes)) {
         const $(isa.vector) below = $(isa.sub(isa.load_unaligned("score", "k"), "highest"));
         const $(isa.vector) weight = $(helper)_exp(below);
+//$ if integers then
+        /* What a query does not see may have no scale. One that is not a number spoils the total. */
+        const $(isa.vector) scaled = $(isa.select(isa.less(isa.broadcast("1e-30f"), "weight"), isa.mul("weight", isa.load_unaligned("scale", "k")), isa.zero()));
+        $(isa.store_unaligned("score", "k", "scaled"));
+        most = $(isa.max("most", "scaled"));
+        totals = $(isa.add("totals", isa.fma(isa.zero(), "scaled", "weight")));
+//$ else
         $(isa.store_unaligned("score", "k", cache_type.scaled and isa.mul("weight", isa.load_unaligned("scale", "k")) or "weight"));
         totals = $(isa.add("totals", "weight"));
+//$ end
     }
     $(isa.store_unaligned("total", 0, "totals"));
+//$ if integers then
+//$ local steps, result = isa.reduce("most", "max")
+//$ for _, step in ipairs(steps) do
+    const $(step.type) $(step.name) = $(step.value);
+//$ end
+    const float unit = $(result);
+    const $(isa.vector) inverse = $(isa.broadcast("unit > 1e-34f ? 127.0f / unit : 0.0f"));
+    int8_t *bytes = (int8_t *) (void *) weights;
+    for (size_t k = 0; k < $(keys); k += $(lanes)) {
+        const $(isa.vector) units = $(isa.mul(isa.load_unaligned("score", "k"), "inverse"));
+        $(isa.store_i8("bytes", "k", "units"));
+    }
+    return unit * (1.0f / 127.0f);
+//$ elseif dots then
+    for (size_t k = 0; k < $(keys); k += $(2 * lanes)) {
+        $(isa.store_bf16("weights", "k / 2", isa.load_unaligned("score", "k"), isa.load_unaligned("score", "k + " .. lanes)));
+    }
+//$ end
 }
 
 /* Attention of one group of heads: rows of queries against the keys and values of one head, tile by tile: no more than a
    tile of scores is held.
+//$ if dots then
+   query    [queries]$(shape.group > 1 and "[" .. shape.group .. "]" or "")[$(query_step)], scaled$(shape.rope and ", rotated" or "") and rounded: $(key_step) words of $(dots.rows) elements$(integers and ", what sums start from, and the unit" or "")
+   key      [tiles][$(key_step)][$(keys)], words of $(dots.rows) elements$(integers and ", each 128 more" or ""); value [positions / $(dots.rows)][$(shape.cache.pitch)], words of $(dots.rows) positions
+//$ else
    query    [queries]$(shape.group > 1 and "[" .. shape.group .. "]" or "")[$(shape.width)], scaled$(shape.rope and ", rotated" or "")
    key      [tiles][$(shape.width)][$(keys)]; value [positions][$(shape.cache.pitch)]
+//$ end
 //$ if cache_type.scaled then
    key_scale, value_scale  [positions]: their units
 //$ end
@@ -179,13 +255,13 @@ static inline void $(helper)_softmax(float *restrict score, $(cache_type.scaled 
    end      how many positions there are; all queries attend to all of them
 //$ end
    sums     [queries]$(shape.group > 1 and "[" .. shape.group .. "]" or "")[$(shape.cache.pitch)]: the results
-   score    [queries]$(shape.group > 1 and "[" .. shape.group .. "]" or "")[$(keys)], total [queries]$(shape.group > 1 and "[" .. shape.group .. "]" or "")[$(lanes)], both overwritten
+   score    [queries]$(shape.group > 1 and "[" .. shape.group .. "]" or "")[$(keys)], $(dots and "weight [queries]" .. (shape.group > 1 and "[" .. shape.group .. "]" or "") .. "[" .. weight_step .. "], " or "")total [queries]$(shape.group > 1 and "[" .. shape.group .. "]" or "")[$(lanes)], $(dots and "all" or "both") overwritten
    Nothing may overlap. Cannot fail. */
-void $(symbol)($(attention_parameters), float *restrict sums, float *restrict score, float *restrict total)
+void $(symbol)($(attention_parameters), float *restrict sums, float *restrict score, $(dots and dots.storage .. " *restrict weight, " or "")float *restrict total)
 {
     const size_t rows = queries$(shape.group > 1 and " * " .. shape.group or "");
     const float zero = $hidden(0.0f);
-    float largest[$(v.rows)], factor[$(v.rows)];
+    float largest[$(v.rows)], factor[$(v.rows)]$(integers and ", unit[" .. v.rows .. "]" or "");
 //$ if shape.causal then
     const size_t end = first + queries;
 //$ elseif shape.window then
@@ -212,9 +288,9 @@ void $(symbol)($(attention_parameters), float *restrict sums, float *restrict sc
 //$ if #score_prefetch.bases > 0 then
         /* Behind the last tile of a head comes the first one of the next head. These are integers: behind the last head there may be nothing. */
         const size_t next = tile + $(keys) < $(stop) ? $(in_ring(shape.ring and "(tile + " .. keys .. ")" or "tile + " .. keys)) : $(oldest == 0 and names.constant("CACHE_POSITIONS") or names.constant("CACHE_POSITIONS") .. " + " .. in_ring(oldest));
-        const uintptr_t next_key = (uintptr_t) key + next * $(bytes == 1 and shape.width or "(" .. shape.width .. " * sizeof *key)")$(#score_prefetch.bases > 1 and ", next_value = (uintptr_t) value + next * (" .. names.constant("VALUE_PITCH") .. " * sizeof *value)" or "");
+        const uintptr_t next_key = (uintptr_t) key + next * $(bytes == 1 and key_step or "(" .. key_step .. " * sizeof *key)")$(#score_prefetch.bases > 1 and ", next_value = (uintptr_t) value + next" .. (dots and " / " .. dots.rows or "") .. " * (" .. names.constant("VALUE_PITCH") .. " * sizeof *value)" or "");
 //$ end
-        const $(cache_type.storage) *tile_key = key + $(place) * $(shape.width), *tile_value = value + $(place) * $(names.constant("VALUE_PITCH"));
+        const $(storage) *tile_key = key + $(key_at(place)), *tile_value = value + $(value_at(place));
         const size_t count = $(stop) - tile < $(keys) ? $(stop) - tile : $(keys);
         size_t row = 0;
 
@@ -222,7 +298,7 @@ void $(symbol)($(attention_parameters), float *restrict sums, float *restrict sc
 //$ local function from(base) return "row ? " .. own(base.other) .. " : " .. own(base.first) end
 //$ for _, rows in ipairs(attention.rows) do
         $(over_rows(rows))
-            $(helper)_scores_$(rows)(query + row * $(shape.width), tile_key, $(cache_type.scaled and "key_scale + " .. place .. ", " or "")$(prefetch_arguments(score_prefetch, from))score + row * $(keys));
+            $(helper)_scores_$(rows)(query + row * $(query_step), tile_key, $(cache_type.scaled and "key_scale + " .. place .. ", " or "")$(prefetch_arguments(score_prefetch, from))score + row * $(keys));
 //$ end
 
         /* what a query does not see */
@@ -246,11 +322,11 @@ void $(symbol)($(attention_parameters), float *restrict sums, float *restrict sc
 //$ end
         }
         for (size_t r = 0; r < rows; ++r)
-            $(helper)_softmax(score + r * $(keys), $(cache_type.scaled and "value_scale + " .. place .. ", " or "")total + r$(lanes > 1 and " * " .. lanes or ""), largest + r, factor + r);
+            $(integers and "unit[r] = " or "")$(helper)_softmax(score + r * $(keys), $(cache_type.scaled and "value_scale + " .. place .. ", " or "")$(dots and "weight + r * " .. weight_step .. ", " or "")total + r$(lanes > 1 and " * " .. lanes or ""), largest + r, factor + r);
         row = 0;
 //$ for _, rows in ipairs(attention.rows) do
         $(over_rows(rows))
-            $(helper)_sums_$(rows)(score + row * $(keys), factor + row, tile_value, count, $(prefetch_arguments(sum_blocks[1].prefetch, from))sums + row * $(names.constant("VALUE_PITCH")));
+            $(helper)_sums_$(rows)($(dots and "weight" or "score") + row * $(weight_step), factor + row, $(integers and "unit + row, " or "")tile_value, count, $(prefetch_arguments(sum_blocks[1].prefetch, from))sums + row * $(names.constant("VALUE_PITCH")));
 //$ end
     }
     for (size_t r = 0; r < rows; ++r) {

@@ -131,6 +131,7 @@ static void $(helper)_angles(const $(names.weights) *weights, size_t position, f
 }
 
 //$ end
+//$ local words = shape.cache.words
 //$ -- A loop over the vectors of a value's elements, or what it does once; `one` prints that for element `k`.
 //$ local function over_elements(one)
 //$     if shape.cache.pitch == lanes then one("    ", 0) return end
@@ -153,7 +154,7 @@ $(i)$(isa.store_f16("to", k, "rounded"));
 //$ end)
 }
 
-//$ elseif cache_type.scaled then
+//$ elseif cache_type.scaled and not words then
 /* Rounds one head of a key or value to integers, $(macro("VALUE_PITCH")) elements; returns their unit, their
    largest magnitude / 127. NaN and infinity make it NaN. */
 static float $(helper)_round_head(const float *restrict from, int8_t *restrict to)
@@ -222,7 +223,11 @@ static void $(helper)_turn_keys(const float *restrict k, size_t k_step, float *r
 /* Puts the keys and values of some tokens into the cache of a layer, from position `first` on. */
 static void $(helper)_append($(shape.rope and "const " .. names.weights .. " *weights, " or "")const float *restrict k, size_t k_step, const float *restrict v, size_t v_step, $(cached("%s *restrict %s")), size_t first, size_t tokens)
 {
+//$ if not words then
     const float one = $hidden(1.0f)$(shape.cache.pitch > shape.width + 1 and ", zero = $hidden(0.0f)" or "");
+//$ elseif shape.rope then
+    const float one = $hidden(1.0f);
+//$ end
 //$ if turns then
     size_t turned = 0; /* tokens whose keys are there already */
 //$ end
@@ -264,6 +269,45 @@ $(i)    $(name)[i] = zero;
 //$ if heads then
         for (size_t head = 0; head < $(shape.kv_heads); ++head) {
 //$ end
+//$ if words then
+//$ local pitch, count = v.attention.query_step, shape.cache.key_step
+//$ -- The line that rounds a head to words.
+//$ local function round(name, scales)
+//$     if words.integers then
+$(i)$(in_scales(scales)) = $(helper)_round_block_$(shape.width)($(name), words, &start);
+//$     else
+$(i)$(helper)_rounded_$(shape.width)($(name), $(shape.width), words, $(pitch), 1);
+//$     end
+//$ end
+$(i)uint32_t *key = $(in_cache("keys", tile_place));
+$(i)unsigned char *value = (unsigned char *) ($(in_cache("values", place .. " / " .. words.rows .. " * " .. macro("VALUE_PITCH")))) + $(place) % $(words.rows)$(words.rows < 4 and " * " .. 4 // words.rows or "");
+$(i)uint32_t words[$(pitch)]$(words.integers and ", start; /* which is for queries only */" or ";")
+//$ if shape.rope then
+$(i)float all[$(shape.width)];
+$(i)$(helper)_rotate($(heads and "token_k + " .. from or "token_k"), cosine, sine, one, all);
+//$ end
+//$ round(shape.rope and "all" or heads and "token_k + " .. from or "token_k", "key_scales")
+$(i)for (size_t i = 0; i < $(count); ++i)
+$(i)    key[i * $(macro("TILE_POSITIONS"))] = words[i]$(words.integers and " ^ 0x80808080u" or "");
+//$ round(heads and "token_v + " .. from or "token_v", "value_scales")
+//$ if words.rows == 4 then
+$(i)for (size_t i = 0; i < $(shape.width); ++i)
+$(i)    value[4 * i] = (unsigned char) (words[i / 4] >> i % 4 * 8);
+//$ else
+$(i)for (size_t i = 0; i < $(shape.width); ++i) {
+$(i)    value[4 * i] = (unsigned char) (words[i / 2] >> i % 2 * 16);
+$(i)    value[4 * i + 1] = (unsigned char) (words[i / 2] >> i % 2 * 16 >> 8);
+$(i)}
+//$ end
+//$ if shape.cache.pitch > shape.width then
+$(i)for (size_t i = $(shape.width); i < $(macro("VALUE_PITCH")); ++i)
+//$ if words.rows == 4 then
+$(i)    value[4 * i] = 0;
+//$ else
+$(i)    value[4 * i] = value[4 * i + 1] = 0;
+//$ end
+//$ end
+//$ else
 $(i)$(cache_type.storage) *key = $(in_cache("keys", tile_place));
 $(i)$(cache_type.storage) *value = $(in_cache("values", place .. " * " .. macro("VALUE_PITCH")));
 //$ if not plain then
@@ -293,6 +337,7 @@ $(i)$(in_scales("value_scales")) = $(helper)_round_head(all, value);
 $(i)$(helper)_round_head(all, value);
 //$ else
 //$ fill("value")
+//$ end
 //$ end
 //$ if heads then
         }
@@ -345,7 +390,8 @@ static void $(helper)_attend($(shape.rope and "const " .. names.weights .. " *we
 //$ end
     const float one = $hidden(1.0f);
 //$ for _, item in ipairs(v.buffers.queries) do
-    float *$(item.name) = scratch + $(some and "batch * " or "")$(macro(item.name:upper() .. "_AT"));
+//$ local buffer = "scratch + " .. (some and "batch * " or "") .. macro(item.name:upper() .. "_AT")
+    $(item.storage) *$(item.name) = $(item.storage == "float" and buffer or "(" .. item.storage .. " *) (void *) (" .. buffer .. ")");
 //$ end
 
 //$ local factor = scale == "1.0f" and "one" or scale
@@ -393,7 +439,10 @@ $(inner)}
 //$ if some then
 $(i)}
 //$ end
-$(i)$(v.names.attention)(queries, $(key_text), $(value_text), $(positioned and "first + token, " or "")$(some and "count" or "1"), $(shape.causal and "" or "end, ")sums, scores, totals);
+//$ if words then
+$(i)$(helper)_rounded_$(shape.width)(queries, $(shape.width), rounded_queries, $(v.attention.query_step), $(some and (group > 1 and "count * " .. group or "count") or group));
+//$ end
+$(i)$(v.names.attention)($(words and "rounded_queries" or "queries"), $(key_text), $(value_text), $(positioned and "first + token, " or "")$(some and "count" or "1"), $(shape.causal and "" or "end, ")sums, scores, $(words and "rounded_weights, " or "")totals);
 //$ if shape.shaped then
 $(i)$(helper)_shape($(value_text), $(heads and (group > 1 and "parts + head * " .. 3 * group or "parts + head * 3") or "parts"), first + token, $(some and "count" or "1"), $(shape.causal and "first + token + " .. (some and "count" or "1") or "end"), sums);
 //$ end

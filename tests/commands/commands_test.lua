@@ -154,18 +154,23 @@ end
 -- Defaults for a machine are choices like any others: recorded, the same everywhere, and behind --schedule.
 function test.defaults_are_for_a_machine()
     local small = "gen/models/roberta_small.lua"
-    local function chosen(...)
-        local words = { "schedules", small, "--isa", "avx512", "--tables", "i8", "--json", ... }
+    local function chosen_of(model, ...)
+        local words = { "schedules", model, "--isa", "avx512", "--json", ... }
         local list = {}
         for _, choice in ipairs(json.decode(works(words)).sets[1].choices) do
             list[choice.key] = choice.chosen
         end
         return list
     end
+    local function chosen(...) return chosen_of(small, "--tables", "i8", ...) end
     check.equal(chosen("--for", "generic"), chosen())
     local zen = chosen("--for", "zen4")
     check.equal({ zen["gather.pack"], zen["whole.prefetch"], zen["few.prefetch"], zen["few.group"] }, { 2, 2, 3, 128 })
     check.equal(chosen("--for", "zen4", "--schedule", "few.prefetch=1")["few.prefetch"], 1)
+    local blocks = "gen/models/tiny_skipless.lua"
+    local function prefetched(...) return chosen_of(blocks, ...)["attention.prefetch"] end
+    check.equal({ prefetched(), prefetched("--for", "zen4") }, { 2, 3 })
+    check.equal(prefetched("--for", "zen4", "--cache", "f16"), prefetched("--cache", "f16"))
     local out = folder .. "/for_zen4"
     works { "emit", "gen/models/tiny.lua", "--for", "zen4", "--isa", "avx512", "-o", out }
     works { "check", out }

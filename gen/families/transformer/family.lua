@@ -55,10 +55,12 @@ function family.sizes(p)
 end
 
 function family.isa_types(options, m)
-    local type, cache = dtype.get(options.type, "type"), dtype.get(options.cache, "cache")
+    local type = dtype.get(options.type, "type")
+    local activations = dtype.activations(options.activations, type)
+    local cache = dtype.cached(options.cache, activations, m and m.attention.shaped)
     local has_lookup = m and m.ffn.kind == "lookup" or options.tables or options.projection
     local looked = has_lookup and plan.lookup_types(type, options) or nil
-    return plan.isa_types(type, cache, dtype.activations(options.activations, type), looked)
+    return plan.isa_types(type, cache, activations, looked)
 end
 
 return family

@@ -97,7 +97,7 @@ local function constants_of(p)
     end
     add("CACHE_POSITIONS", shape.cache.positions, "positions that the cache holds")
     add("TILE_POSITIONS", layout.keys, "positions whose keys lie side by side")
-    add("KEY_TILE", layout.keys * shape.width, "elements of these keys")
+    add("KEY_TILE", shape.cache.key_tile, (shape.cache.words and "words" or "elements") .. " of these keys")
     add("VALUE_PITCH", shape.cache.pitch, "elements of a value, filled up")
     if shape.rope then add("ROPE_PAIRS", shape.rope.half, "pairs of elements of a head that are rotated") end
     if shape.delivered then
@@ -151,9 +151,13 @@ local function reads_input(steps)
     return false
 end
 
--- The inputs of the steps in the lists that round some, each number once.
-local function rounded_inputs(lists)
+-- The inputs of the steps in the lists that round some, each number once; where keys and values are words, also the width
+-- of a head.
+local function rounded_inputs(shape, lists)
     local list, seen = {}, {}
+    if shape.cache.words then
+        list[1], seen[shape.width] = shape.width, true
+    end
     for _, steps in ipairs(lists) do
         for _, step in ipairs(steps) do
             if step.rounded and not seen[step.inputs] then
@@ -187,7 +191,8 @@ function transformer_plan.build(m, isas, options)
     if chain then validated.refuse(m, chain, value, rule) end
     local type = dtype.get(options.type, "type")
     local activations = dtype.activations(options.activations, type)
-    local shape = shape_of.of(m, type, dtype.get(options.cache, "cache"), activations, options.sequences)
+    local cached = dtype.cached(options.cache, activations, m.attention.shaped)
+    local shape = shape_of.of(m, type, cached, activations, options.sequences)
     if shape.shaped and not shape.cache.type.plain then
         error("--cache: " .. shape.cache.type.name .. ": must be f32 with attention.shaped", 0)
     end
@@ -256,7 +261,7 @@ function transformer_plan.build(m, isas, options)
         copies = has_step(before, "copy") or has_step(after, "copy") or has_step(after, "output", "from"),
         float_sums = options.float_sums or false,
         activations = activations or dtype.get "f32",
-        rounded_inputs = rounded_inputs { before, after },
+        rounded_inputs = rounded_inputs(shape, { before, after }),
         threads = options.threads or false,
         variants = {},
         scratch_bytes = 0,

@@ -13,7 +13,7 @@ local function attention_parameters(p)
     local shape, cache_type = p.shape, p.shape.cache.type
     local function cached(name)
         return "const "
-            .. cache_type.storage
+            .. shape.cache.storage
             .. " *restrict "
             .. name
             .. (cache_type.scaled and ", const float *restrict " .. name .. "_scale" or "")
@@ -21,7 +21,8 @@ local function attention_parameters(p)
     local positions = shape.causal and "size_t first, size_t queries"
         or shape.window and "size_t first, size_t queries, size_t end"
         or "size_t queries, size_t end"
-    return table.concat({ "const float *restrict query", cached "key", cached "value", positions }, ", ")
+    local query = "const " .. (shape.cache.words and shape.cache.storage or "float") .. " *restrict query"
+    return table.concat({ query, cached "key", cached "value", positions }, ", ")
 end
 
 -- Which tokens the blocks are told to take.
@@ -98,11 +99,13 @@ end
 local function integer_sums(isa) return { type = isa.index, start = isa.index_broadcast, dot = isa.dot_i8 } end
 local function float_sums(isa) return { type = isa.vector, start = isa.zero, dot = isa.dot_bf16 } end
 
+local function sums_of(rounded, isa) return rounded and rounded.integers and integer_sums(isa) or float_sums(isa) end
+
 -- What the product's template reads.
 function transformer_kernels.product_values(p, v, values)
     local isa, type = v.isa, p.shape.type
     values.product, values.rounded = v.product, p.shape.rounded
-    values.sums = p.shape.rounded and p.shape.rounded.integers and integer_sums(isa) or float_sums(isa)
+    values.sums = sums_of(p.shape.rounded, isa)
     values.barriers = function(list) return barriers(p, isa, list) end
     values.load_weights = function(base, at)
         if type.plain then return isa.load_unaligned(base, at) end
@@ -113,6 +116,10 @@ end
 local function attention_values(p, v, values)
     local isa, cache_type = v.isa, p.shape.cache.type
     values.attention, values.cache_type, values.attention_parameters = v.attention, cache_type, attention_parameters(p)
+    values.dots = p.shape.cache.words and setmetatable({
+        integers = p.shape.cache.words.integers or false,
+        sums = sums_of(p.shape.cache.words, isa),
+    }, { __index = p.shape.cache.words }) or false
     values.load_cached = function(base, at)
         if cache_type.plain then return isa.load_unaligned(base, at) end
         return isa["load_" .. cache_type.name](literal.sum(base, at))
@@ -148,9 +155,14 @@ local function blocks_values(p, v, values)
     end
     -- The same from a tile's position on.
     values.cached_from = function(position)
-        local list, elements = {}, { keys = p.shape.width, values = p.names.constant "VALUE_PITCH" }
+        local words = p.shape.cache.words
+        local steps = {
+            keys = " * " .. p.shape.cache.key_step,
+            values = (words and " / " .. words.rows or "") .. " * " .. p.names.constant "VALUE_PITCH",
+        }
+        local list = {}
         for i, part in ipairs(p.shape.cache.parts) do
-            list[i] = part.name .. " + " .. position .. (elements[part.name] and " * " .. elements[part.name] or "")
+            list[i] = part.name .. " + " .. position .. (steps[part.name] or "")
         end
         return table.concat(list, ", ")
     end

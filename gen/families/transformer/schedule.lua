@@ -183,12 +183,14 @@ return space.new {
     {
         key = "attention.prefetch",
         doc = "keys and values that are read next are prefetched: 1: line by line, 2: a line of each of some pages in \z
-            turn; 0: not",
-        values = function(_, isa) return isa.prefetch_l2 and { 0, 1, 2 } or { 0 } end,
-        -- Where short vectors take longer to convert what is cached than memory to deliver it, the order does not
+            turn, 3: the first page of what comes next, into L2; 0: not",
+        values = function(_, isa) return isa.prefetch_l2 and { 0, 1, 2, 3 } or { 0 } end,
+        -- What is converted takes longer than memory to deliver it, on short vectors so long that the order does not
         -- count, only what the prefetches cost.
         default = function(shape, isa)
-            return not isa.prefetch_l2 and 0 or not shape.cache.type.plain and isa.lanes < 16 and 1 or 2
+            if not isa.prefetch_l2 then return 0 end
+            if shape.cache.type.plain then return isa.machine and isa.machine.follows_streams and 3 or 2 end
+            return isa.lanes < 16 and 1 or 2
         end,
     },
 }

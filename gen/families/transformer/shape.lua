@@ -7,7 +7,10 @@ local transformer_model = require "gen.families.transformer.model"
 local shape = {}
 
 -- The cache: positions that it holds, and per layer, in bytes, the keys [kv_heads][tile][width][32], the values
--- [kv_heads][position][pitch] and, where elements are integers, the scales of both, [kv_heads][position]. A window's
+-- [kv_heads][position][pitch] and, where elements are integers, the scales of both, [kv_heads][position]. In the type
+-- that products round their inputs to (`words`, a row of their table) these are words of the dot products of attention:
+-- keys [kv_heads][tile][word][32], each of some elements of a key, values [kv_heads][word][pitch], each of an element of
+-- some positions. key_step: elements or words of a key. A window's
 -- cache is a ring of tiles: a token's keys and values are put where those were that no token sees any more. So that up
 -- to a tile of tokens can enter before they attend, it holds that many more. For several sequences at once it holds
 -- those of one layer, each sequence from a tile on.
@@ -15,27 +18,37 @@ local function cache_of(s, type)
     local pitch, positions = blob.round_up(s.width, layout.values), s.context
     if s.ring then positions = s.window - 1 + layout.keys end
     if s.sequences then positions = s.sequences.positions end
+    local words = s.rounded and s.rounded.name == type.name and s.rounded or nil
+    local per_word = words and words.rows or 1
     local cache = {
         type = type,
+        words = words,
+        storage = words and words.storage or type.storage,
+        bytes = words and type.bytes * per_word or type.bytes,
+        per_word = per_word,
+        key_step = (s.width + per_word - 1) // per_word,
         pitch = pitch,
         positions = blob.round_up(positions, layout.keys),
         layer_bytes = 0,
         parts = {},
     }
-    local function part(name, element, elements)
-        local one =
-            { name = name, storage = element.storage, head = cache.positions * elements, at = cache.layer_bytes }
+    local function part(name, element, elements) -- of 32 positions
+        local head = cache.positions // layout.keys * elements
+        local one = { name = name, storage = element.storage, head = head, at = cache.layer_bytes }
         cache.parts[#cache.parts + 1] = one
         cache[name] = one
         cache.layer_bytes = blob.round_up(one.at + s.kv_heads * one.head * element.bytes, blob.align)
     end
-    part("keys", type, s.width)
-    part("values", type, pitch)
+    cache.key_tile, cache.value_tile = layout.keys * cache.key_step, layout.keys // per_word * pitch
+    part("keys", cache, cache.key_tile)
+    part("values", cache, cache.value_tile)
     if type.scaled then
-        part("key_scales", dtype.get "f32", 1)
-        part("value_scales", dtype.get "f32", 1)
+        part("key_scales", dtype.get "f32", layout.keys)
+        part("value_scales", dtype.get "f32", layout.keys)
     end
-    cache.position_bytes = s.layers * s.kv_heads * ((s.width + pitch) * type.bytes + (type.scaled and 8 or 0))
+    cache.position_bytes = s.layers
+        * s.kv_heads
+        * ((cache.key_tile + cache.value_tile) * cache.bytes // layout.keys + (type.scaled and 8 or 0))
     return cache
 end
 

@@ -48,13 +48,19 @@ local function buffers_of(shape, before, after, lanes)
             end
         end
     end
-    for _, row in ipairs {
+    local of_queries = {
         { "queries", shape.width },
         { "sums", shape.cache.pitch },
         { "scores", layout.keys },
         { "totals", lanes },
-    } do
-        table.insert(buffers.queries, { name = row[1], at = buffers.query_floats })
+    }
+    local words = shape.cache.words
+    if words then
+        of_queries[5] = { "rounded_queries", attention.query_step(shape), words.storage }
+        of_queries[6] = { "rounded_weights", layout.keys // words.rows, words.storage }
+    end
+    for _, row in ipairs(of_queries) do
+        table.insert(buffers.queries, { name = row[1], at = buffers.query_floats, storage = row[3] or "float" })
         buffers.query_floats = blob.round_up(buffers.query_floats + shape.group * row[2], cache_line)
     end
     return buffers

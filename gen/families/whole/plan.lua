@@ -161,7 +161,7 @@ function plan.build(m, isas, options)
         float_sums = options.target ~= nil, -- doubles are software on many targets
         options = {
             type = type.name,
-            cache = dtype.get(options.cache, "cache").name,
+            cache = segments[1].plan.shape.cache.type.name,
             activations = activations and activations.name,
             tables = options.tables or nil,
             projection = options.projection or nil,

@@ -128,10 +128,9 @@ local function made(path, m, isa, type, caches, options)
     local p = build(one)
     local products = parts.products(p)
     local attention, filling = parts.attention(
+        p,
         one,
-        math.max(one.layers, parts.layers_of(whole.cache_bytes // m.layers, caches, 64)),
-        isa,
-        options.cache
+        math.max(one.layers, parts.layers_of(whole.cache_bytes // m.layers, caches, 64))
     )
     local directory = process.temporary_directory()
     local prepared = transformer.prepare(p, directory, { seed = options.seed, large = true })

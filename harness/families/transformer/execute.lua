@@ -165,7 +165,7 @@ local function tensors_of(path)
 end
 
 -- What runner.reference wants: the maps of every layer but those in `without`; types: the names of those of weights,
--- cache and activations; of tables, default type, and projections of lookup FFNs, default f32, and rounds_inputs:
+-- cache, activations, and attention (of queries and the softmax's weights); of tables, default type, and projections of lookup FFNs, default f32, and rounds_inputs:
 -- whether inputs of their products are rounded, too. Layer 0 is number `first` in the checkpoint, 0 if absent.
 function transformer.reference_job(p, path, types, without, first)
     local m, s, layers = p.model, p.shape, {}
@@ -210,6 +210,7 @@ function transformer.reference_job(p, path, types, without, first)
         type = types.type,
         cache = types.cache,
         activations = types.activations,
+        attention = types.attention,
         tables = types.tables or types.type,
         projection = types.projection,
         rounds_inputs = types.rounds_inputs,
@@ -362,8 +363,13 @@ function transformer.check_weights(p, options)
     end
 end
 
--- The names of types `types` with other activations.
-local function with_activations(types, name) return { type = types.type, cache = types.cache, activations = name } end
+-- To what blocks of `shape` round queries and the weights of softmax: the name of the type.
+function transformer.attention_type(shape) return shape.cache.words and shape.cache.type.name or "f32" end
+
+-- The names of types `types` with other activations, and no rounding in attention but that of the cache.
+local function with_activations(types, name)
+    return { type = types.type, cache = types.cache, activations = name, attention = "f32" }
+end
 
 -- Weights for plan `p`, packed in `directory`, and what the reference computes with them: { numbers, x, rounded, far,
 -- whole, packed_from, blob }: `rounded` from the weights that are packed, rounded to their type, `unrounded` likewise
@@ -401,8 +407,13 @@ function transformer.prepare(p, directory, options)
     end
     local numbers = runner.random_numbers(options.seed, count, m.vocab)
     local x = embedded(p, fused, numbers, p.shape.input)
-    local types = { type = p.shape.type.name, cache = p.shape.cache.type.name, activations = p.activations.name }
-    local exact = { type = "f32", cache = "f32", activations = "f32" }
+    local types = {
+        type = p.shape.type.name,
+        cache = p.shape.cache.type.name,
+        activations = p.activations.name,
+        attention = transformer.attention_type(p.shape),
+    }
+    local exact = { type = "f32", cache = "f32", activations = "f32", attention = "f32" }
     local output = directory .. "/weights.bin"
     -- What fuse has left out is no longer there.
     local ignore = not merged and options.ignore or nil
@@ -421,7 +432,8 @@ function transformer.prepare(p, directory, options)
         far = far and answer(far.start, x, fused, types, without),
         unrounded = p.shape.rounded and answer(0, x, fused, with_activations(types, "f32"), without),
         move = function()
-            local exact_cache = { type = types.type, cache = "f32", activations = types.activations }
+            local exact_cache =
+                { type = types.type, cache = "f32", activations = types.activations, attention = types.attention }
             return {
                 float32 = { answer(0, x, fused, with_activations(types, "single"), without) },
                 cache = not p.shape.cache.type.plain and { answer(0, x, fused, exact_cache, without) } or nil,

@@ -1,5 +1,6 @@
 -- Parts of a transformer's blocks that are timed alone: plans through the same templates with some of the steps, so
 -- that their kernels are the same.
+local space = require "gen.plan.space"
 local transformer_model = require "gen.families.transformer.model"
 local transformer_plan = require "gen.families.transformer.plan"
 
@@ -97,8 +98,9 @@ function parts.products(p)
     return part
 end
 
--- A model with the attention of `m` and nothing else, in so many layers, d wide as its queries.
-local function alone(m, name, layers, isa, cache, append, after)
+-- A model with the attention of `m` and nothing else, in so many layers, d wide as its queries; types: { cache,
+-- activations, choices }, the names of types and choices of attention.
+local function alone(m, name, layers, isa, types, append, after)
     local model = parts.changed(m, {
         name = m.name .. "_" .. name,
         d = transformer_model.q_width(m),
@@ -109,23 +111,46 @@ local function alone(m, name, layers, isa, cache, append, after)
         checkpoint = "llama",
     }, { eliminate = "none" })
     model.norm, model.positions, model.token_types, model.head_dim, model.d_in = nil, nil, nil, nil, nil
-    return transformer_plan.build(model, { isa }, { cache = cache, part = function() return {}, append, after end })
+    return transformer_plan.build(model, { isa }, {
+        type = types.activations,
+        activations = types.activations,
+        cache = types.cache,
+        schedule = space.for_all({ isa }, types.choices),
+        part = function() return {}, append, after end,
+    })
 end
 
--- Attention of model `m` in so many layers, and another plan that only fills the same cache; both read the same blob.
--- Queries, keys and values are all the blocks' input.
-function parts.attention(m, layers, isa, cache)
+-- Those of the schedule's choices that concern attention.
+local function of_attention(choices)
+    local list = {}
+    for key, value in pairs(choices) do
+        if key:find("^attention%.") then list[key] = value end
+    end
+    return list
+end
+
+-- The attention of plan `p`, of model `m`, in so many layers, and another plan that only fills the same cache; both read
+-- the same blob. Queries, keys and values are all the blocks' input.
+function parts.attention(p, m, layers)
+    local v = p.variants[1]
+    local isa, types =
+        v.isa,
+        {
+            cache = p.options.cache,
+            activations = p.options.activations or "f32",
+            choices = of_attention(v.schedule),
+        }
     local append = { { op = "append", k = "in", k_at = 0, v = "in", v_at = 0 } }
     local attention = alone(
         m,
         "attention",
         layers,
         isa,
-        cache,
+        types,
         append,
         { { op = "attend", from = "in", to = "mixed" }, { op = "output", from = "mixed" } }
     )
-    local filling = alone(m, "filling", layers, isa, cache, append, { { op = "output", from = "in" } })
+    local filling = alone(m, "filling", layers, isa, types, append, { { op = "output", from = "in" } })
     filling.digest = attention.digest
     return attention, filling
 end

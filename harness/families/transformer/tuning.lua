@@ -1,5 +1,6 @@
 -- What tuning asks of transformers; harness/families/list.lua says what the fields mean.
 local execute = require "harness.families.transformer.execute"
+local dtype = require "gen.plan.dtype"
 local json = require "json"
 local parts = require "harness.families.transformer.parts"
 
@@ -24,7 +25,8 @@ end
 
 function tuning.types(options)
     local activations = options.activations ~= "f32" and options.activations or nil
-    return { options.type or "f32", options.cache or "f32", activations }
+    local cache = dtype.cached(options.cache, activations and dtype.get(activations, "activations"))
+    return { options.type or "f32", cache.name, activations }
 end
 
 function tuning.gather_i8() return false end

@@ -73,6 +73,7 @@ function reference.jobs(p, path, inputs, cache)
         type = p.type.name,
         cache = cache or p.options.cache,
         activations = inputs == "own" and p.activations.name or inputs == "single" and inputs or "f32",
+        attention = inputs == "own" and transformer.attention_type(p.segments[1].plan.shape) or "f32",
         tables = looked and looked.tables.name,
         projection = looked and looked.projection.name,
         rounds_inputs = inputs == "own",
