@@ -186,7 +186,7 @@ function test.defaults_are_for_a_machine()
         check.equal(host.read(out .. file) == host.read(plain .. file), false)
     end
     works { "emit", small, "--for", "zen4", "--tables", "i8", "--isa", "avx512", "--python", out .. "_python" }
-    check.matches(host.read(out .. "_python/MANIFEST.json"), '"gather.columns": 32')
+    check.matches(host.read(out .. "_python/MANIFEST.json"), '"few.prefetch": 3')
     for _, row in ipairs {
         { { "plan", small, "--for", "z80" }, '--for: "z80": must be one of generic, skylake-x' },
         { { "plan", small, "--for", "zen4", "--tuned", "t.lua" }, "--for: zen4: cannot be given beside --tuned" },
@@ -1129,7 +1129,8 @@ function test.bench_beside_chosen_rivals()
         { "bench", tiny, "--isa", "scalar", "--batch", "1", "--repetitions", "1", "--tables", "i8", "--rivals" }
     local text = works(with(words, "f32", "--projection", "bf16"))
     check.equal({ text:find("same type", 1, true) }, {})
-    check.matches(text, "float32, projection in bf16, tables in i8\n")
+    check.matches(text, "float32, projection in bf16, tables in i8, defaults for [%w-]+\n")
+    check.matches(works(with(words, "f32", "--for", "skylake-x")), ", tables in i8, defaults for skylake%-x\n")
     check.matches(text, " x f32 ")
     local r = assert(json.decode(works(with(words, "same", "--json")))).results[1]
     check.equal({ r.same_type, r.speedup, r.dense_library, #r.rivals > 2 }, { "i8", nil, nil, true })
