@@ -35,7 +35,7 @@ function tuning.prepare(p, directory, options)
     local prepared = execute.prepare(
         p,
         directory,
-        { seed = options.seed, weights = options.weights, ignore = options.ignore, large = true }
+        { seed = options.seed, weights = options.weights, ignore = options.ignore, large = true, cc = options.cc }
     )
     prepared.output = prepared.blob
     return prepared
