@@ -16,7 +16,7 @@ typedef struct {
 
 /* Compares looked[count], all of one layer, with its FFN. The reference rounds inputs of products as kernels do, but one that is half-way
    between two integers may become either: every code and score must be within the bound of the rounding of all of them, and all together
-   no further from the reference's than that is from one that rounds none. False when memory is short or a row cannot be read. */
+   nearer to the reference's than a share of how far that is from one that rounds none. False when memory is short or a row cannot be read. */
 bool looked_compare(const reference_block_lookup *lookup, const reference_looked *looked, size_t count, looked_result *result);
 
 #endif

@@ -437,7 +437,7 @@ function transformer.prepare(p, directory, options)
         whole = merged and answer_with(embedded(p, unfused, numbers, m.d), 0, nil, unfused, exact, ""),
         packed_from = fused,
         blob = output,
-        cc = options.cc or "gcc",
+        cc = (options.cc or "gcc"):match "[^,]+",
     }
 end
 

@@ -24,7 +24,13 @@ end
 
 function tuning.types(options)
     local activations = options.activations ~= "f32" and options.activations or nil
-    return { options.type or "f32", options.cache or "f32", activations }
+    return {
+        options.type or "f32",
+        options.cache or "f32",
+        activations,
+        options.tables or nil,
+        options.projection or nil,
+    }
 end
 
 function tuning.gather_i8() return false end
