@@ -63,7 +63,7 @@ local tables_option = {
     name = "tables",
     value = "TYPE",
     values = dtype.names,
-    doc = "type of the tables' elements: " .. table.concat(dtype.names, ", ") .. "; default f32",
+    doc = "type of the tables' elements: " .. table.concat(dtype.names, ", ") .. "; default f32, in blocks --type",
 }
 local projection_option = {
     name = "projection",

@@ -7,6 +7,7 @@
 
 #include "gen/host/files.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +41,7 @@ reference_block_lookup *reference_block_lookup_open(const reference_model *model
         reference_block_lookup_close(lookup);
         return NULL;
     }
-    lookup->weights.rounds_inputs = types.inputs && lookup->weights.input_levels > 0;
+    lookup->weights.rounds_inputs = lookup->weights.input_levels > 0;
     lookup->weights.unit_of_block = reference_type_unit_of_block(types.projection);
     return lookup;
 }
@@ -57,6 +58,80 @@ void reference_block_lookup_close(reference_block_lookup *lookup)
 size_t reference_block_lookup_out(const reference_block_lookup *lookup)
 {
     return lookup->model.d_out;
+}
+
+const reference_model *reference_block_lookup_model(const reference_block_lookup *lookup)
+{
+    return &lookup->model;
+}
+
+const reference_weights *reference_block_lookup_weights(const reference_block_lookup *lookup)
+{
+    return &lookup->weights;
+}
+
+size_t reference_looked_code(const reference_model *model, const reference_looked *looked, size_t slot)
+{
+    return looked->code[slot] & (((size_t)1 << model->tau) - 1);
+}
+
+double reference_looked_score(const reference_model *model, const reference_weights *weights, const reference_looked *looked, size_t slot)
+{
+    const size_t code = reference_looked_code(model, looked, slot);
+    if (!weights->row_scale) /* rows that count alike have no scores */
+        return reference_scores[model->score].share ? (double)looked->score[slot] : 1.0;
+    const double factor = weights->row_scale(weights->row_source, slot / model->neighbours, code);
+    return factor > 0.0 ? (double)looked->score[slot] / factor : 0.0;
+}
+
+const reference_looked *reference_looked_of(const reference_looked *looked, size_t count, size_t layer, size_t *own)
+{
+    size_t first = 0, end;
+    while (first < count && looked[first].layer < layer)
+        ++first;
+    for (end = first; end < count && looked[end].layer == layer;)
+        ++end;
+    *own = end - first;
+    return looked + first;
+}
+
+/* |a - x| / |x|, and infinity for a NaN. */
+static double distance(const float *a, const double *x, size_t d)
+{
+    double off = 0.0, power = 0.0;
+    for (size_t i = 0; i < d; ++i) {
+        off += ((double)a[i] - x[i]) * ((double)a[i] - x[i]);
+        power += x[i] * x[i];
+    }
+    const double relative = sqrt(off / fmax(power, DBL_MIN));
+    return relative <= DBL_MAX ? relative : INFINITY;
+}
+
+/* An x that is so near is surely the token's. */
+#define SURELY_NEAR 0x1p-6
+
+/* What is known of a token: number `number` of its layer, or where threads have shared the tokens, that with the nearest x. */
+static const reference_looked *looked_of(reference_ties *ties, const double *x, size_t d, size_t number)
+{
+    size_t count;
+    const reference_looked *own = reference_looked_of(ties->looked, ties->looked_count, ties->looked_layer, &count), *found = NULL;
+    double off = INFINITY;
+    if (number < count) {
+        found = own + number;
+        off = distance(found->x, x, d);
+    }
+    for (size_t i = 0; off > SURELY_NEAR && i < count; ++i) {
+        const double other = distance(own[i].x, x, d);
+        if (!found || other < off) {
+            found = own + i;
+            off = other;
+        }
+    }
+    if (found)
+        ties->looked_off = fmax(ties->looked_off, off);
+    else
+        ++ties->looked_missing;
+    return found;
 }
 
 /* The vertices that a table takes, the best first, and the next best one, unless all are taken. */
@@ -127,6 +202,18 @@ static bool look_up(const reference_model *model, reference_ties *ties, referenc
     return true;
 }
 
+/* Appends x[count] to looked_inputs. */
+static bool keep_inputs(reference_ties *ties, const double *x, size_t count)
+{
+    double *inputs = realloc(ties->looked_inputs, (ties->looked_inputs_count + count + 1) * sizeof *inputs);
+    if (!inputs)
+        return false;
+    memcpy(inputs + ties->looked_inputs_count, x, count * sizeof *x);
+    ties->looked_inputs = inputs;
+    ties->looked_inputs_count += count;
+    return true;
+}
+
 bool reference_block_lookup_run(const reference_block_lookup *lookup, size_t layer, reference_ties *ties, const double *x, size_t tokens,
                                 double *y)
 {
@@ -134,11 +221,19 @@ bool reference_block_lookup_run(const reference_block_lookup *lookup, size_t lay
     const size_t slots = model->h * model->neighbours, bits = model->h * model->tau;
     double *z = malloc((bits + slots) * sizeof *z);
     size_t *code = malloc(slots * sizeof *code);
-    bool ok = z && code;
-    for (size_t token = 0; ok && token < tokens; ++token)
-        ok = reference_project(model, &lookup->weights, x + token * model->d, z) &&
-             look_up(model, ties, (reference_tie){.layer = layer, .token = token}, z, code, z + bits) &&
+    bool ok = z && code && (!ties->looked || keep_inputs(ties, x, tokens * model->d));
+    for (size_t token = 0; ok && token < tokens; ++token) {
+        const double *own = x + token * model->d;
+        const reference_looked *looked = ties->looked ? looked_of(ties, own, model->d, ties->looked_first + token) : NULL;
+        for (size_t slot = 0; looked && slot < slots; ++slot) {
+            code[slot] = reference_looked_code(model, looked, slot);
+            z[bits + slot] = reference_looked_score(model, &lookup->weights, looked, slot);
+        }
+        ok = (looked || (reference_project(model, &lookup->weights, own, z) &&
+                         look_up(model, ties, (reference_tie){.layer = layer, .token = token}, z, code, z + bits))) &&
              reference_gather(model, &lookup->weights, code, z + bits, y + token * model->d_out);
+    }
+    ++ties->looked_layer;
     free(z);
     free(code);
     return ok;

@@ -29,7 +29,7 @@
    times that root.
 
    What passes is decided in harness/verify/: a score may be off by SAMPLE_TOLERANCE (sample.h) of its magnitude, what error_bounds_score
-   allows, and SMALLEST_SHARE (checks.c) of its terms, together; an output by SAMPLE_TOLERANCE, or else by a share of what
+   allows, and SMALLEST_SHARE (hash_tally.c) of its terms, together; an output by SAMPLE_TOLERANCE, or else by a share of what
    error_bounds_gather allows. Where a token takes several rows of a table, sample_slack (sample.c) adds 2 tau u times the sum of |z|: two
    costs are compared, and each is a sum of up to tau of them.
 

@@ -8,7 +8,8 @@ local verified = {}
 -- of instruction sets that were skipped. Where results have kernel_rel_err, that is the kernel's error, and rel_err the
 -- one beside unfused weights. activations_err: what rounding the inputs of products to the type `activations` makes of
 -- the reference. float32_err, cache_err: what rounding them to float32, and rounding the cache, make of it, where a
--- result is far from the reference. Returns the exit status.
+-- result is far from the reference. looked: of lookup FFNs that were seen at work
+-- (harness/families/transformer/seen.lua). Returns the exit status.
 function verified.print(m, results, skipped, options)
     local ok, fused = true, false
     for _, r in ipairs(results) do
@@ -51,11 +52,22 @@ function verified.print(m, results, skipped, options)
     if first and first.activations_err then
         host.print(
             string.format(
-                "rounding %s: relative error of a row up to %.1e",
-                first.activations and "activations to " .. first.activations
-                    or "inputs of projections to " .. first.projection,
+                "rounding activations to %s: relative error of a row up to %.1e",
+                first.activations,
                 first.activations_err
             )
+        )
+    end
+    local looked
+    for _, r in ipairs(results) do
+        if r.looked and (not looked or r.looked.flips > looked.flips) then looked = r.looked end
+    end
+    if looked then
+        local form = "codes other than the reference's for the same inputs: at most %d of %d"
+        local explained = "; rounding inputs of projections alone makes %d"
+        host.print(
+            form:format(looked.flips, looked.codes)
+                .. (looked.flips_explained > 0 and explained:format(looked.flips_explained) or "")
         )
     end
     local function say_moved(key, what)

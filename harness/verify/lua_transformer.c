@@ -1,18 +1,25 @@
 /* Lua module `transformer`: runs compiled blocks of a transformer between forbidden pages, in a process of its own, and their reference.
    Values of tokens are strings of doubles, [tokens][d].
 
-   transformer.run(job, x) -> y | nil, message: job = { library, bind, decode, prefill, encode, encode_batch (names of functions), blob, d,
+   transformer.run(job, x) -> y, seen | nil, message: job = { library, bind, decode, prefill, encode, encode_batch (names of functions), blob, d,
    input (width of x), context, positions, start, cache_bytes, scratch_bytes, weights_struct_bytes, calls = { tokens of every call },
-   lengths = { tokens of every sequence, for encode_batch } }
+   lengths = { tokens of every sequence, for encode_batch }, seen = what is to be seen of lookup FFNs (seen.h) }; seen: a string of what
+   they were given and looked up, nil unless asked for
 
    transformer.exact_product(library, symbol, type, inputs) -> true | nil, message: see exact_product.h; likewise in a process of its own
 
-   transformer.reference(job, x) -> y, ties | nil, message: job = { weights, type, activations, cache, attention, tables, projection, rounds_inputs
+   transformer.reference(job, x) -> y, ties, looked | nil, message: job = { weights, type, activations, cache, attention, tables, projection
    (of lookup FFNs), d, input, heads, kv_heads, width, f, scale, causal, window, start, half, theta, interleaved, gated, parallel, skip,
    mean, post, eps, activation, layers = { { input (width of its x), delivered, q = { weight = view, bias = view }, …, first = { gain,
    offset }, lookup = { prefix, d_out } } }, lookup = model as in
-   fields.h, margin, turned = ties, lengths = { tokens of every sequence } }, views as gen/model/checkpoint_names.lua makes them; ties = { {
+   fields.h, margin, turned = ties, lengths = { tokens of every sequence }, seen, notes = the
+   string of run, whose codes and scores are then taken, first_looked, first_token: how many lookup FFNs and tokens there are before }, looked =
+   { off = the largest relative error of what they were given, missing = tokens of which nothing is known, inputs = the
+   reference's own, as x }, views as gen/model/checkpoint_names.lua makes them; ties = { {
    layer, token, table } } as in reference_block_lookup.h
+
+   transformer.looked(job) -> { { codes, flips, flips_explained, scores, scores_explained, wrong = message or nil }, … } | nil, message: how
+   these codes and scores of each lookup FFN of the job compare with the reference's for the same inputs; see looked.h
 
    transformer.rows(path, tensors, numbers) -> the sum of row n of every tensor { name, rows, first }, for every number n
 
@@ -31,7 +38,9 @@
 #include "harness/reference/fields.h"
 #include "harness/reference/transformer.h"
 #include "harness/verify/exact_product.h"
+#include "harness/verify/looked.h"
 #include "harness/verify/reference_weights.h"
+#include "harness/verify/seen.h"
 
 #include "gen/host/fields.h"
 #include "gen/host/files.h"
@@ -85,6 +94,7 @@ typedef struct {
     const size_t *lengths; /* [sequences] their tokens, for encode_batch */
     size_t sequences;
     size_t positions; /* that the cache holds for encode_batch, in tiles of 32 */
+    seen *seen;
 } run_job;
 
 /* A call that must refuse a position and leave y as it is. */
@@ -108,9 +118,13 @@ static size_t offsets_of(const run_job *job, size_t *sequence, size_t count, siz
 static bool run_calls(const run_job *job, const double *x, size_t tokens, float *y, char *error)
 {
     files_mapping blob;
+    if (!seen_before(job->seen, error, ERROR_SIZE))
+        return false;
     void *library = dlopen(job->library, RTLD_NOW | RTLD_LOCAL);
     if (!library)
         return files_error(error, ERROR_SIZE, "%s: %s", job->library, dlerror());
+    if (!seen_behind(job->seen, library, error, ERROR_SIZE))
+        return false;
     bind_function *bind = NULL;
     prefill_function *prefill = NULL;
     one_function *decode = NULL, *encode = NULL;
@@ -252,15 +266,26 @@ static int run(lua_State *L)
     job.calls = numbers_at(L, 1, "calls", &job.count);
     job.lengths = numbers_at(L, 1, "lengths", &job.sequences);
     const size_t bytes = sizeof(shared_result) + tokens * job.d * sizeof(float);
-    shared_result *result = share(bytes);
-    if (!result)
+    bool short_of_memory;
+    job.seen = seen_at(L, 1, &short_of_memory);
+    shared_result *result = short_of_memory ? NULL : share(bytes);
+    if (!result) {
+        seen_free(job.seen);
         return host_fail(L, "transformer: not enough memory");
+    }
     const pid_t child = child_start(CHILD_SECONDS);
     if (child == 0)
         _exit(run_calls(&job, x, tokens, result->y, result->error) ? 0 : 1);
     child_wait(child, job.library, result->error, sizeof result->error);
-    const int results = result->error[0] ? host_fail(L, result->error) : push_doubles(L, result->y, tokens * job.d);
+    int results;
+    if (result->error[0]) {
+        results = host_fail(L, result->error);
+    } else {
+        results = push_doubles(L, result->y, tokens * job.d) + 1;
+        seen_push(L, job.seen);
+    }
     munmap(result, bytes);
+    seen_free(job.seen);
     return results;
 }
 
@@ -333,13 +358,24 @@ static reference_ties ties_at(lua_State *L, int job)
     lua_getfield(L, job, "turned");
     const int list = lua_gettop(L);
     const size_t count = lua_istable(L, list) ? (size_t)luaL_len(L, list) : 0;
+    size_t looked_count;
+    lua_getfield(L, job, "notes");
+    const reference_looked *looked = seen_notes(L, job, lua_gettop(L), &looked_count);
     reference_tie *ties = lua_newuserdatauv(L, (count + 1) * sizeof *ties, 0);
     for (size_t i = 0; i < count; ++i) {
         lua_rawgeti(L, list, (lua_Integer)i + 1);
         ties[i] = (reference_tie){field_size(L, -1, where, "layer"), field_size(L, -1, where, "token"), field_size(L, -1, where, "table")};
         lua_pop(L, 1);
     }
-    return (reference_ties){.margin = field_number(L, job, where, "margin"), .turned = ties, .turned_count = count};
+    return (reference_ties){
+        .margin = field_number(L, job, where, "margin"),
+        .turned = ties,
+        .turned_count = count,
+        .looked = looked,
+        .looked_count = looked_count,
+        .looked_layer = field_size(L, job, where, "first_looked"),
+        .looked_first = field_size(L, job, where, "first_token"),
+    };
 }
 
 static void push_ties(lua_State *L, const reference_ties *ties)
@@ -355,6 +391,13 @@ static void push_ties(lua_State *L, const reference_ties *ties)
         lua_setfield(L, -2, "table");
         lua_rawseti(L, -2, (lua_Integer)i + 1);
     }
+    lua_createtable(L, 0, 3);
+    lua_pushlstring(L, ties->looked_inputs ? (const char *)ties->looked_inputs : "", ties->looked_inputs_count * sizeof(double));
+    lua_setfield(L, -2, "inputs");
+    lua_pushnumber(L, ties->looked_off);
+    lua_setfield(L, -2, "off");
+    lua_pushinteger(L, (lua_Integer)ties->looked_missing);
+    lua_setfield(L, -2, "missing");
 }
 
 /* One layer, at the top of the stack: x <- its output. */
@@ -383,6 +426,19 @@ static bool run_layer(lua_State *L, const shards *checkpoint, const reference_tr
     return ok;
 }
 
+/* The lookup FFN of all layers of the job, if it has one, and the types of its weights. */
+static reference_model lookup_model_at(lua_State *L, reference_lookup_types *types)
+{
+    reference_model model = {0};
+    *types = (reference_lookup_types){0};
+    if (lua_getfield(L, 1, "lookup") == LUA_TTABLE) {
+        model = reference_model_at(L, lua_gettop(L), where);
+        types->tables = reference_type_at(L, 1, where, "tables", REFERENCE_TABLES);
+        types->projection = reference_type_at(L, 1, where, "projection", REFERENCE_PROJECTION);
+    }
+    return model;
+}
+
 static int reference(lua_State *L)
 {
     lua_settop(L, 2);
@@ -390,13 +446,8 @@ static int reference(lua_State *L)
     size_t sequences;
     const size_t *lengths = numbers_at(L, 1, "lengths", &sequences);
     model.lengths = sequences > 0 ? lengths : NULL;
-    reference_model lookup_model = {0};
-    reference_lookup_types types = {.inputs = field_flag(L, 1, "rounds_inputs")};
-    if (lua_getfield(L, 1, "lookup") == LUA_TTABLE) {
-        lookup_model = reference_model_at(L, lua_gettop(L), where);
-        types.tables = reference_type_at(L, 1, where, "tables", REFERENCE_TABLES);
-        types.projection = reference_type_at(L, 1, where, "projection", REFERENCE_PROJECTION);
-    }
+    reference_lookup_types types;
+    const reference_model lookup_model = lookup_model_at(L, &types);
     reference_ties ties = ties_at(L, 1);
     char error[ERROR_SIZE];
     size_t tokens;
@@ -413,14 +464,69 @@ static int reference(lua_State *L)
     for (lua_Integer i = 1; ok && lua_rawgeti(L, layers, i) == LUA_TTABLE; ++i, lua_settop(L, layers))
         ok = run_layer(L, checkpoint, &model, &lookup_model, types, (size_t)i - 1, &ties, x, tokens, error);
     shards_close(checkpoint);
-    if (!ok) {
-        free(ties.found);
-        return host_fail(L, error);
+    if (ok) {
+        lua_pushlstring(L, (const char *)x, tokens * model.d * sizeof *x);
+        push_ties(L, &ties);
     }
-    lua_pushlstring(L, (const char *)x, tokens * model.d * sizeof *x);
-    push_ties(L, &ties);
     free(ties.found);
-    return 2;
+    free(ties.looked_inputs);
+    return ok ? 3 : host_fail(L, error);
+}
+
+static void push_looked(lua_State *L, const looked_result *result)
+{
+    const struct {
+        const char *name;
+        size_t value;
+    } counts[] = {{"codes", result->codes}, {"flips", result->flips}, {"flips_explained", result->flips_explained}};
+    lua_createtable(L, 0, 6);
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; ++i) {
+        lua_pushinteger(L, (lua_Integer)counts[i].value);
+        lua_setfield(L, -2, counts[i].name);
+    }
+    lua_pushnumber(L, result->scores);
+    lua_setfield(L, -2, "scores");
+    lua_pushnumber(L, result->scores_explained);
+    lua_setfield(L, -2, "scores_explained");
+    if (result->wrong[0]) {
+        lua_pushstring(L, result->wrong);
+        lua_setfield(L, -2, "wrong");
+    }
+}
+
+static int looked(lua_State *L)
+{
+    char error[ERROR_SIZE];
+    lua_settop(L, 1);
+    reference_lookup_types types;
+    const reference_model model = lookup_model_at(L, &types);
+    const reference_ties ties = ties_at(L, 1);
+    shards *checkpoint = shards_open(field_text(L, 1, where, "weights", NULL), error, sizeof error);
+    if (!checkpoint)
+        return host_fail(L, error);
+    lua_newtable(L);
+    const int results = lua_gettop(L);
+    lua_getfield(L, 1, "layers");
+    const int layers = lua_gettop(L);
+    size_t layer = ties.looked_layer;
+    bool ok = true;
+    for (lua_Integer i = 1; ok && lua_rawgeti(L, layers, i) == LUA_TTABLE; ++i, lua_settop(L, layers)) {
+        reference_block_lookup *lookup;
+        ok = lookup_at(L, checkpoint, &model, types, &lookup, error);
+        if (!ok || !lookup)
+            continue;
+        size_t count;
+        const reference_looked *own = reference_looked_of(ties.looked, ties.looked_count, layer++, &count);
+        looked_result result;
+        ok = looked_compare(lookup, own, count, &result) ||
+             files_error(error, sizeof error, "verify: not enough memory, or a table with a value that is not finite");
+        reference_block_lookup_close(lookup);
+        push_looked(L, &result);
+        lua_rawseti(L, results, luaL_len(L, results) + 1);
+    }
+    shards_close(checkpoint);
+    lua_settop(L, results);
+    return ok ? 1 : host_fail(L, error);
 }
 
 static int rows(lua_State *L)
@@ -527,6 +633,7 @@ int luaopen_transformer(lua_State *L)
     const luaL_Reg functions[] = {{"run", run},
                                   {"exact_product", check_exact_product},
                                   {"reference", reference},
+                                  {"looked", looked},
                                   {"rows", rows},
                                   {"random_numbers", random_numbers},
                                   {"difference", difference},

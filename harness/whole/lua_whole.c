@@ -8,9 +8,10 @@
      model:state() -> an empty state of a decoder; state:copy() -> another
      state:prefill(ids), state:prefill_all(ids), state:step(id) -> rows | nil, message; state:position() -> tokens so far
      model:ids(text) -> ids | nil, message; model:text_of(id) -> text | nil
-   whole.run(job, calls) -> { rows, … } | nil, message: the same in a process of its own, with forbidden pages around all memory; calls = {
+   whole.run(job, calls) -> { rows, … }, seen | nil, message: the same in a process of its own, with forbidden pages around all memory; calls = {
    { what = "encode" | "encode_batch" | "start" | "prefill" | "prefill_all" | "step", sequences = { ids, … } }, … }. Every call is made with
-   a wrong id and with too many ids, too, which it must refuse. whole.doubles(rows) -> the same as a string of doubles; whole.floats(rows)
+   a wrong id and with too many ids, too, which it must refuse. seen: what lookup FFNs were given and looked up, if the job asks for it
+   (harness/verify/seen.h). whole.doubles(rows) -> the same as a string of doubles; whole.floats(rows)
    -> list of numbers */
 #include "harness/base/blob_memory.h"
 #include "harness/base/child.h"
@@ -19,6 +20,7 @@
 #include "harness/base/modules.h"
 #include "harness/base/symbol.h"
 #include "harness/tokenizer/text.h"
+#include "harness/verify/seen.h"
 
 #include "gen/host/fields.h"
 #include "gen/host/files.h"
@@ -235,11 +237,11 @@ static bool refuses(const whole_model *m, const call *c, void *state, float *y, 
 }
 
 /* The child: runs the calls, each with memory of exactly its size. */
-static bool run_calls(lua_State *L, int job, const call *calls, size_t count, float *y, char *error)
+static bool run_calls(lua_State *L, int job, const call *calls, size_t count, seen *notes, float *y, char *error)
 {
     whole_model m;
     guarded state = {0}, scratch = {0}, step_scratch = {0};
-    if (!open_model(L, job, &m, error))
+    if (!seen_before(notes, error, ERROR_SIZE) || !open_model(L, job, &m, error) || !seen_behind(notes, m.library, error, ERROR_SIZE))
         return false;
     unsigned char *before = m.causal ? malloc(m.state_bytes + 1) : NULL;
     bool made = guard_create(&scratch, m.scratch_bytes, MEMORY_ALIGNMENT, GUARD_END);
@@ -311,16 +313,21 @@ static int run(lua_State *L)
         rows += calls[i].rows;
     }
     const size_t bytes = sizeof(shared_result) + rows * shape.d_out * sizeof(float);
+    bool short_of_memory;
+    seen *notes = seen_at(L, 1, &short_of_memory);
     shared_result *result = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (result == MAP_FAILED)
+    if (short_of_memory || result == MAP_FAILED) {
+        seen_free(notes);
         return host_fail(L, "whole: not enough memory");
+    }
     const pid_t child = child_start(CHILD_SECONDS);
     if (child == 0)
-        _exit(run_calls(L, 1, calls, count, result->y, result->error) ? 0 : 1);
+        _exit(run_calls(L, 1, calls, count, notes, result->y, result->error) ? 0 : 1);
     child_wait(child, library, result->error, sizeof result->error);
     if (result->error[0]) {
         const int results = host_fail(L, result->error);
         munmap(result, bytes);
+        seen_free(notes);
         return results;
     }
     lua_createtable(L, (int)count, 0);
@@ -331,7 +338,9 @@ static int run(lua_State *L)
         y += calls[i].rows * shape.d_out;
     }
     munmap(result, bytes);
-    return 1;
+    seen_push(L, notes);
+    seen_free(notes);
+    return 2;
 }
 
 static int model_close(lua_State *L)

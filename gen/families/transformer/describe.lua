@@ -26,6 +26,15 @@ function describe.shape_text(m)
     )
 end
 
+-- The type of the weights of plan `p`, and those of its lookup FFNs that were asked for.
+function describe.types(p, type)
+    local text = type.name
+    for _, key in ipairs { "tables", "projection" } do
+        if p.options[key] then text = string.format("%s, %s in %s", text, key, p.options[key]) end
+    end
+    return text
+end
+
 -- The schedules of plan `p`, where the options ask for them.
 function describe.schedules(p, add, options)
     for _, v in ipairs(options.schedules and p.variants or {}) do
@@ -52,7 +61,7 @@ function describe.lines(m, make, options)
     if plan.misfit(m) then return lines end
     local p = make()
     local cache, decoding = p.shape.cache, ", to decode " .. figures.bytes(p.decode_scratch_bytes)
-    add("packed blocks", "%15s  of %s", figures.bytes(p.packed_bytes), p.shape.type.name)
+    add("packed blocks", "%15s  of %s", figures.bytes(p.packed_bytes), describe.types(p, p.shape.type))
     add(
         "cache",
         "%15s  of keys and values of %d positions in %s",
@@ -74,7 +83,8 @@ function describe.packed_text(p, errors)
     for name, value in pairs(errors) do
         if not worst or value > errors[worst] or value == errors[worst] and name < worst then worst = name end
     end
-    return string.format("weights in %s, relative error up to %.2g (%s)", p.shape.type.name, errors[worst], worst)
+    local types = describe.types(p, p.shape.type)
+    return string.format("weights in %s, relative error up to %.2g (%s)", types, errors[worst], worst)
 end
 
 return describe

@@ -9,8 +9,20 @@ local family = {
     name = "transformer",
     noun = "transformer",
     model = require "gen.families.transformer.model",
-    options = { "type", "cache", "activations", "decode", "position", "schedule", "for", "tuned", "unfused" },
-    types = { "type", "cache", "activations" },
+    options = {
+        "type",
+        "cache",
+        "activations",
+        "tables",
+        "projection",
+        "decode",
+        "position",
+        "schedule",
+        "for",
+        "tuned",
+        "unfused",
+    },
+    types = { "type", "cache", "activations", "tables", "projection" },
     space = require "gen.families.transformer.schedule",
     print = require "gen.families.transformer.print",
     pack_options = "",
@@ -27,10 +39,13 @@ local family = {
 function family.takes(options) return not options.baseline and options.arithmetic ~= "integer" end
 
 function family.build(m, isas, options, wanted)
+    plan.check_lookup(m.name, m.ffn.kind == "lookup", options)
     return plan.build(m, machine.sets(isas, options["for"]), {
         type = options.type,
         cache = options.cache,
         activations = options.activations,
+        tables = options.tables,
+        projection = options.projection,
         schedule = wanted,
         machine = options["for"],
     })

@@ -176,6 +176,15 @@ function transformer_plan.lookup_types(type, options)
     }
 end
 
+-- Raises one line for options that mean nothing where no block of the model `name` looks up.
+function transformer_plan.check_lookup(name, looks_up, options)
+    for _, key in ipairs { "tables", "projection" } do
+        if options[key] and not looks_up then
+            error(string.format("--%s: %s: %s has no LookupFFN", key, options[key], name), 0)
+        end
+    end
+end
+
 -- The plan of the blocks of model `m` for the instruction sets `isas`. options, all optional: type, cache, activations,
 -- of weights, cache and inputs of products (names, default f32); tables, projection, of lookup FFNs (default type, and
 -- f32); schedule, the choices wanted by name of the instruction set; part(maps, before, after), for timing: what is

@@ -109,7 +109,7 @@ function describe.lines(m, make, options)
     for _, part in ipairs(flash_of(p)) do
         bytes("flash " .. part.name, part.bytes)
     end
-    bytes("flash", p.packed_bytes, "of " .. p.type.name)
+    bytes("flash", p.packed_bytes, "of " .. transformer_describe.types(p, p.type))
     if p.causal then
         bytes("RAM state", p.state_bytes, "a sequence, keys and values in " .. p.options.cache)
         bytes("RAM scratch", p.step_scratch_bytes, "a step")
@@ -149,7 +149,7 @@ function describe.summary(m, make)
 end
 
 function describe.packed_text(p, errors)
-    local typed = { shape = { type = p.type } }
+    local typed = { shape = { type = p.type }, options = p.options }
     return transformer_describe.packed_text(typed, errors)
 end
 

@@ -66,11 +66,7 @@ local function lookup_types(m, segments, options)
     for _, segment in ipairs(segments) do
         found = found or segment.plan.lookup_types
     end
-    for _, key in ipairs { "tables", "projection" } do
-        if options[key] and not found then
-            error(string.format("--%s: %s: %s has no LookupFFN", key, options[key], m.name), 0)
-        end
-    end
+    transformer.check_lookup(m.name, found ~= nil, options)
     return found
 end
 

@@ -109,19 +109,17 @@ end
 -- Everything of model `m` with weights of one type on one instruction set, compiled and verified: { plan, unfused,
 -- attention, filling, entries, rel_err }.
 local function made(path, m, isa, type, caches, options)
-    local wanted = request.plan(path, { isa }, {
+    local types = {
         type = type,
         cache = options.cache,
         activations = options.activations,
-        schedule = options.schedule,
-        tuned = options.tuned,
-    }).options.schedule
+        tables = options.tables,
+        projection = options.projection,
+    }
+    local given = setmetatable({ schedule = options.schedule, tuned = options.tuned }, { __index = types })
+    local wanted = request.plan(path, { isa }, given).options.schedule
     local function build(model)
-        return transformer_plan.build(
-            model,
-            { isa },
-            { type = type, cache = options.cache, activations = options.activations, schedule = wanted }
-        )
+        return transformer_plan.build(model, { isa }, setmetatable({ schedule = wanted }, { __index = types }))
     end
     local whole = build(m)
     local one = parts.sample(m, whole, caches)
@@ -133,7 +131,7 @@ local function made(path, m, isa, type, caches, options)
         math.max(one.layers, parts.layers_of(whole.cache_bytes // m.layers, caches, 64))
     )
     local directory = process.temporary_directory()
-    local prepared = transformer.prepare(p, directory, { seed = options.seed, large = true })
+    local prepared = transformer.prepare(p, directory, { seed = options.seed, large = true, cc = options.cc })
     local library = compile.library(
         { p, products, attention, filling },
         directory .. "/fused",
@@ -152,7 +150,8 @@ local function made(path, m, isa, type, caches, options)
     if m.attention.eliminate ~= "none" then
         b.unfused = build(parts.changed(one, { name = m.name .. "_unfused" }, { eliminate = "none" }))
         local unfused_directory = process.temporary_directory()
-        local unfused_weights = transformer.prepare(b.unfused, unfused_directory, { seed = options.seed, large = true })
+        local drawn = { seed = options.seed, large = true, cc = options.cc }
+        local unfused_weights = transformer.prepare(b.unfused, unfused_directory, drawn)
         local unfused_library =
             compile.library({ b.unfused }, unfused_directory .. "/unfused", options.cc, options.cflags)
         b.unfused_rel_err = verified(path, b.unfused, unfused_library, unfused_weights)
@@ -270,6 +269,8 @@ local function results_of(b, type, samples, options)
             isa = p.variants[1].isa.name,
             type = type,
             activations = p.options.activations,
+            tables = p.options.tables,
+            projection = p.options.projection,
             tokens = tokens,
             position = options.position,
             layers = s.layers,
@@ -368,6 +369,8 @@ local block_columns = {
     { "isa", -7, function(r) return r.isa end },
     { "weights", -7, function(r) return r.type end },
     { "inputs", -7, function(r) return r.activations end },
+    { "tables", -6, function(r) return r.tables end },
+    { "proj.", -5, function(r) return r.projection end },
     { "tokens", 6, function(r) return r.tokens end },
     { "us/token", 9, function(r) return number("%.1f", r.us_per_token) end },
     { "unfused", 9, function(r) return number("%.1f", r.unfused_us_per_token) end },
@@ -454,7 +457,8 @@ end
 
 -- The instruction sets on which `m` is to be timed with weights of `type`: the best one, or those that are asked for.
 local function sets_of(m, type, options)
-    local own = { type = type, cache = options.cache, activations = options.activations }
+    local own = { type = type, tables = options.tables, projection = options.projection }
+    own.cache, own.activations = options.cache, options.activations
     local sets = runnable.sets(options.isa, family.isa_types(own, m))
     return options.isa and sets or { sets[#sets] }
 end

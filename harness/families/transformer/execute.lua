@@ -11,6 +11,7 @@ local input = require "harness.verify.input"
 local packing = require "gen.families.packing"
 local process = require "process"
 local runnable = require "harness.base.runnable"
+local seen = require "harness.families.transformer.seen"
 local weights = require "weights"
 local packed = require "harness.families.lookup.packed"
 local verified = require "harness.report.verified"
@@ -165,8 +166,8 @@ local function tensors_of(path)
 end
 
 -- What runner.reference wants: the maps of every layer but those in `without`; types: the names of those of weights,
--- cache, activations, and attention (of queries and the softmax's weights); of tables, default type, and projections of lookup FFNs, default f32, and rounds_inputs:
--- whether inputs of their products are rounded, too. Layer 0 is number `first` in the checkpoint, 0 if absent.
+-- cache, activations, and attention (of queries and the softmax's weights); of tables, default type, and projections of
+-- lookup FFNs, default f32. Layer 0 is number `first` in the checkpoint, 0 if absent.
 function transformer.reference_job(p, path, types, without, first)
     local m, s, layers = p.model, p.shape, {}
     local delivered = s.delivered and without ~= ""
@@ -213,7 +214,6 @@ function transformer.reference_job(p, path, types, without, first)
         attention = types.attention,
         tables = types.tables or types.type,
         projection = types.projection,
-        rounds_inputs = types.rounds_inputs,
         d = s.d,
         input = delivered and s.input or d_in,
         width = width,
@@ -286,13 +286,14 @@ end
 local most_turned = 8 -- ties of a run that may go the other way
 local most_trials = 32 -- runs of the reference that look for them
 
--- What runner.reference answers for the job and x: { job, x, y, ties, again }: again(turned) answers where those ties
--- go the other way.
+-- What runner.reference answers for the job and x: { job, x, y, ties, looked, inputs, again }: again(turned) answers
+-- where those ties go the other way.
 function transformer.answer(job, x)
-    local y, ties = runner.reference(job, x)
+    local y, ties, looked = runner.reference(job, x)
     if not y then error(ties, 0) end
     local function again(turned) return transformer.answer(setmetatable({ turned = turned }, { __index = job }), x) end
-    return { job = job, x = x, y = y, ties = ties, again = again }
+    local inputs = job.notes and { looked.inputs } or nil
+    return { job = job, x = x, y = y, ties = ties, looked = looked, inputs = inputs, again = again }
 end
 
 -- A token of y from number `from` on that is further than `most` from that of the answer, and how far, or nil: the
@@ -366,16 +367,12 @@ end
 -- To what blocks of `shape` round queries and the weights of softmax: the name of the type.
 function transformer.attention_type(shape) return shape.cache.words and shape.cache.type.name or "f32" end
 
--- The names of types `types` with other activations, and no rounding in attention but that of the cache.
-local function with_activations(types, name)
-    return { type = types.type, cache = types.cache, activations = name, attention = "f32" }
-end
-
 -- Weights for plan `p`, packed in `directory`, and what the reference computes with them: { numbers, x, rounded, far,
--- whole, packed_from, blob }: `rounded` from the weights that are packed, rounded to their type, `unrounded` likewise
--- where products round their inputs, without that, move() for moved_tolerance, `far` likewise for positions from that
--- of `far_of` on, where keys are turned in another way before they are rounded, `whole` end to end from the unfused
--- ones, if there are any. A checkpoint in options.weights may be either; an unfused one is fused here.
+-- whole, packed_from, blob, cc }: `rounded` from the weights that are packed, rounded to their type, `unrounded`
+-- likewise where products round their inputs, without that, move() for moved_tolerance, `far` likewise for positions
+-- from that of `far_of` on, where keys are turned in another way before they are rounded, `whole` end to end from the
+-- unfused ones, if there are any. Where lookup FFNs are seen at work, these wait for that: answer(start, activations,
+-- cache, taken) with `taken` in its job. A checkpoint in options.weights may be either; an unfused one is fused here.
 function transformer.prepare(p, directory, options)
     local m = p.model
     local word = m.attention.eliminate
@@ -407,41 +404,50 @@ function transformer.prepare(p, directory, options)
     end
     local numbers = runner.random_numbers(options.seed, count, m.vocab)
     local x = embedded(p, fused, numbers, p.shape.input)
-    local types = {
-        type = p.shape.type.name,
-        cache = p.shape.cache.type.name,
-        activations = p.activations.name,
-        attention = transformer.attention_type(p.shape),
-    }
+    local own_types, looked = { p.shape.type.name, p.shape.cache.type.name, p.activations.name }, p.lookup_types
+    local own_attention = transformer.attention_type(p.shape)
     local exact = { type = "f32", cache = "f32", activations = "f32", attention = "f32" }
     local output = directory .. "/weights.bin"
     -- What fuse has left out is no longer there.
     local ignore = not merged and options.ignore or nil
     packing.pack(p, { weights = fused, output = output, prefix = "", ignore = ignore })
     local far = m.attention.rope and far_of(p, count)
-    local function answer(start, x_of, ...)
+    local function answer_with(x_of, start, taken, ...)
         local job = transformer.reference_job(p, ...)
         job.lengths, job.start = lengths, start
-        return transformer.answer(job, x_of)
+        return transformer.answer(setmetatable(taken or {}, { __index = job }), x_of)
     end
+    local function answer(start, activations, cache, taken)
+        local types = {
+            type = own_types[1],
+            cache = cache or own_types[2],
+            activations = activations or own_types[3],
+            attention = activations and "f32" or own_attention, -- other activations: it rounds as the cache does
+        }
+        if looked then
+            types.tables, types.projection = looked.tables.name, looked.projection.name
+        end
+        return answer_with(x, start, taken, fused, types, without)
+    end
+    local at_once = not seen.wanted { p }
     return {
         numbers = numbers,
         lengths = lengths,
         x = x,
-        rounded = answer(0, x, fused, types, without),
-        far = far and answer(far.start, x, fused, types, without),
-        unrounded = p.shape.rounded and answer(0, x, fused, with_activations(types, "f32"), without),
+        answer = answer,
+        rounded = at_once and answer(0),
+        far = at_once and far and answer(far.start),
+        unrounded = at_once and p.shape.rounded and answer(0, "f32"),
         move = function()
-            local exact_cache =
-                { type = types.type, cache = "f32", activations = types.activations, attention = types.attention }
             return {
-                float32 = { answer(0, x, fused, with_activations(types, "single"), without) },
-                cache = not p.shape.cache.type.plain and { answer(0, x, fused, exact_cache, without) } or nil,
+                float32 = { answer(0, "single") },
+                cache = not p.shape.cache.type.plain and { answer(0, nil, "f32") } or nil,
             }
         end,
-        whole = merged and answer(0, embedded(p, unfused, numbers, m.d), unfused, exact, ""),
+        whole = merged and answer_with(embedded(p, unfused, numbers, m.d), 0, nil, unfused, exact, ""),
         packed_from = fused,
         blob = output,
+        cc = (options.cc or "gcc"):match "[^,]+",
     }
 end
 
@@ -458,15 +464,25 @@ function transformer.check_products(library, symbol, type, maps)
     end
 end
 
+-- The largest relative error of a row of the answers `a`, d values wide, beside the answers `b`, and of an input of a
+-- lookup FFN where they were seen at work, d_ffn wide.
+local function apart(a, b, d, d_ffn)
+    local largest = 0
+    for i, answer in ipairs(a) do
+        largest = math.max(largest, (runner.difference(answer.y, b[i].y, d)))
+        for k, inputs in ipairs(answer.inputs or {}) do
+            largest = math.max(largest, (runner.difference(inputs, b[i].inputs[k], d_ffn[k])))
+        end
+    end
+    return largest
+end
+
 -- How far emitted code may be from the reference where inputs of products are rounded, `tolerance` where they are not.
 -- An input half-way between two numbers may become either, and after some layers much is rounded in another way: the
--- results differ as much as those with and without rounding, `rounded` and `unrounded`, lists of strings of rows of
--- `width`. Behind it the largest relative error of a row that rounding makes.
-function transformer.rounded_tolerance(tolerance, rounded, unrounded, width)
-    local largest = 0
-    for i, y in ipairs(rounded) do
-        largest = math.max(largest, (runner.difference(y, unrounded[i], width)))
-    end
+-- results differ as much as those with and without rounding, `rounded` and `unrounded`, lists of answers as for `apart`.
+-- Behind it the largest relative error of a row that rounding makes.
+function transformer.rounded_tolerance(tolerance, rounded, unrounded, d, d_ffn)
+    local largest = apart(rounded, unrounded, d, d_ffn)
     return math.max(tolerance, 2 * largest), largest
 end
 
@@ -482,15 +498,15 @@ local most_moved = 1e-2 -- a row that kernels may move by more is none
 -- not rounded. `moved`: { float32, cache }: lists of answers with inputs of products rounded to float32, and with an
 -- exact cache, beside `answers`. What is half-way between two numbers of the cache's type may become either: many
 -- codes may differ then, more than decided_as tries.
-function transformer.moved_tolerance(tolerance, moved, answers, m)
-    local why = { float32 = 0 }
+function transformer.moved_tolerance(tolerance, moved, answers, m, d_ffn)
+    local decided = {}
     for i, answer in ipairs(moved.float32) do
-        local same = transformer.decided_as(answer.y, answers[i], m, 0, tolerance)
-        why.float32 = math.max(why.float32, (runner.difference(answer.y, same.y, m.d)))
+        decided[i] = transformer.decided_as(answer.y, answers[i], m, 0, tolerance)
     end
-    for i, answer in ipairs(moved.cache or {}) do
-        why.cache = math.max(why.cache or 0, (runner.difference(answer.y, answers[i].y, m.d)))
-    end
+    local why = {
+        float32 = apart(moved.float32, decided, m.d, d_ffn),
+        cache = moved.cache and apart(moved.cache, answers, m.d, d_ffn),
+    }
     return math.max(tolerance, math.min(kernels_round * why.float32, most_moved), 2 * (why.cache or 0)), why
 end
 
@@ -501,22 +517,71 @@ function transformer.off(relative, tolerance, why)
     return string.format("%s; rounding to float32 alone moves a row of this model by up to %.2g", text, why.float32)
 end
 
+-- What the reference answers for codes and scores that were seen. evaluate(activations, cache): lists of answers with
+-- them, activations and the cache of the plan's types if absent; off(answers): how far what was computed is from them;
+-- rounded, narrow: whether products round their inputs, and the cache its values; m: what has the width of rows, d;
+-- d_ffn: widths of inputs of lookup FFNs, by run of blocks. Returns { answers, off, tolerance, why (as of
+-- moved_tolerance, nil: not needed), activations_err }.
+function transformer.beside_seen(evaluate, off, tolerance, rounded, narrow, m, d_ffn)
+    local answers = evaluate()
+    local found = { answers = answers, off = off(answers), tolerance = tolerance }
+    for _, answer in ipairs(answers) do
+        found.off = math.max(found.off, answer.looked.off)
+    end
+    if rounded then
+        found.tolerance, found.activations_err =
+            transformer.rounded_tolerance(tolerance, answers, evaluate "f32", m.d, d_ffn)
+    elseif not (found.off <= tolerance) then
+        local moved = { float32 = evaluate "single", cache = narrow and evaluate(nil, "f32") or nil }
+        found.tolerance, found.why = transformer.moved_tolerance(tolerance, moved, answers, m, d_ffn)
+    end
+    return found
+end
+
 -- Compares plan `p`, for one instruction set and compiled into `library`, with the reference: a list of results, one
 -- for each way to call it.
 function transformer.check_library(p, library, prepared)
-    local cache_type = p.shape.cache.type
+    local cache_type, looked = p.shape.cache.type, p.lookup_types
     local tolerance, exact = transformer.tolerance(p.shape), cache_type.plain and p.shape.type.plain
+    exact = exact and not (looked and not (looked.tables.plain and looked.projection.word.rows == 1))
+    local watched = seen.wanted { p } and seen.of({ p }, library, prepared.cc, #prepared.numbers) or nil
     local wrong, activations_err
     if p.shape.rounded then
         wrong = transformer.check_products(library, p.variants[1].names.product, p.activations.name, p.maps)
-        tolerance, activations_err = transformer.rounded_tolerance(
-            tolerance,
-            { prepared.rounded.y },
-            { prepared.unrounded.y },
-            p.shape.d
-        )
+    end
+    if p.shape.rounded and not watched then
+        tolerance, activations_err =
+            transformer.rounded_tolerance(tolerance, { prepared.rounded }, { prepared.unrounded }, p.shape.d)
     end
     local results, why, way_off
+    -- Compares y of a way with the answer for its codes and scores in `notes`.
+    local function check_seen(way, y, notes, result)
+        local function evaluate(activations, cache)
+            local taken = { seen = watched, notes = notes, first_looked = 0 }
+            return { prepared.answer(way.start or 0, activations, cache, taken) }
+        end
+        local from = 8 * (way.skip or 0) * p.shape.d + 1
+        local function off(answers)
+            local relative, absolute = runner.difference(y:sub(from), answers[1].y:sub(from), p.shape.d)
+            result.max_abs_err = absolute
+            return relative
+        end
+        local narrow, d = not cache_type.plain, { p.shape.d }
+        local found = transformer.beside_seen(evaluate, off, tolerance, p.shape.rounded, narrow, p.model, d)
+        local own_wrong
+        result.kernel_rel_err = found.off
+        result.looked, own_wrong = seen.compare({ found.answers[1].job }, found.answers)
+        result.activations_err = found.activations_err
+        result.float32_err, result.cache_err = found.why and found.why.float32, found.why and found.why.cache
+        local near = found.off <= found.tolerance
+        result.ok = near and not wrong and not own_wrong
+        if not result.ok then
+            result.message = wrong or own_wrong or transformer.off(found.off, found.tolerance, found.why)
+        end
+        if prepared.whole then
+            result.rel_err = runner.difference(y:sub(from), prepared.whole.y:sub(from), p.shape.d)
+        end
+    end
     local function check(way)
         local result = {
             isa = p.variants[1].isa.name,
@@ -525,12 +590,18 @@ function transformer.check_library(p, library, prepared)
             type = p.shape.type.name,
             cache = cache_type.name,
             activations = p.shape.rounded and p.activations.name or nil,
+            tables = p.options.tables,
+            projection = p.options.projection,
             activations_err = activations_err,
             float32_err = why and why.float32,
             cache_err = why and why.cache,
         }
-        local y, message = runner.run(run_job(p, library, prepared.blob, way), prepared.x)
-        if y then
+        local job = run_job(p, library, prepared.blob, way)
+        job.seen = watched
+        local y, message = runner.run(job, prepared.x) -- or y and notes
+        if y and watched then
+            check_seen(way, y, message, result)
+        elseif y then
             local skip, d = way.skip or 0, p.shape.d
             local function from_there(values) return values:sub(skip * d * 8 + 1) end
             local answer = way.start and prepared.far or prepared.rounded
@@ -561,7 +632,7 @@ function transformer.check_library(p, library, prepared)
         end
     end
     check_ways()
-    if way_off and not p.shape.rounded then
+    if way_off and not p.shape.rounded and not watched then
         prepared.moved = prepared.moved or prepared.move()
         tolerance, why = transformer.moved_tolerance(tolerance, prepared.moved, { prepared.rounded }, p.model)
         check_ways()

@@ -90,6 +90,8 @@ function parts.products(p)
             type = p.shape.type.name,
             cache = p.shape.cache.type.name,
             activations = p.options.activations,
+            tables = p.options.tables,
+            projection = p.options.projection,
             schedule = p.options.schedule,
             part = leave,
         }

@@ -26,7 +26,7 @@ end
 function tuning.types(options)
     local activations = options.activations ~= "f32" and options.activations or nil
     local cache = dtype.cached(options.cache, activations and dtype.get(activations, "activations"))
-    return { options.type or "f32", cache.name, activations }
+    return { options.type or "f32", cache.name, activations, options.tables or nil, options.projection or nil }
 end
 
 function tuning.gather_i8() return false end
@@ -37,7 +37,7 @@ function tuning.prepare(p, directory, options)
     local prepared = execute.prepare(
         p,
         directory,
-        { seed = options.seed, weights = options.weights, ignore = options.ignore, large = true }
+        { seed = options.seed, weights = options.weights, ignore = options.ignore, large = true, cc = options.cc }
     )
     prepared.output = prepared.blob
     return prepared

@@ -257,6 +257,8 @@ local function dense_of(r, key) return r.dense and number("%.1f", r.dense[key]) 
 local first_columns = {
     { "isa", -7, function(r) return r.isa end },
     { "type", -5, function(r) return r.type end },
+    { "tables", -6, function(r) return r.tables end },
+    { "proj.", -5, function(r) return r.projection end },
     { "call", -7, function(r) return r.call end },
     { "tokens", 6, function(r) return r.tokens end },
     { "sequences", 9, function(r) return r.call == "encode" and r.sequences end },

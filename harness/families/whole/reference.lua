@@ -64,19 +64,17 @@ local function output_job(m, w, path, types)
     return job
 end
 
--- The jobs of plan `p` with the checkpoint `path`, whose weights are rounded to the plan's types; `inputs`: to what
--- those of products are rounded: "own": to the plan's types, "single": to float32, "none"; `cache`: instead of the
--- plan's type of the cache.
-function reference.jobs(p, path, inputs, cache)
+-- The jobs of plan `p` with the checkpoint `path`, whose weights are rounded to the plan's types; activations, cache:
+-- types instead of the plan's, nil: the plan's.
+function reference.jobs(p, path, activations, cache)
     local m, looked = p.model, p.lookup_types
     local types = {
         type = p.type.name,
         cache = cache or p.options.cache,
-        activations = inputs == "own" and p.activations.name or inputs == "single" and inputs or "f32",
-        attention = inputs == "own" and transformer.attention_type(p.segments[1].plan.shape) or "f32",
+        activations = activations or p.activations.name,
+        attention = activations and "f32" or transformer.attention_type(p.segments[1].plan.shape),
         tables = looked and looked.tables.name,
         projection = looked and looked.projection.name,
-        rounds_inputs = inputs == "own",
     }
     local found, message = weights.tensors(path)
     if not found then error(message, 0) end
@@ -93,24 +91,42 @@ function reference.jobs(p, path, inputs, cache)
     }
 end
 
--- The rows of one sequence: { y, ties, again } as in harness/families/transformer/execute.lua; a tie is in run
--- `segment` of blocks.
-function reference.answer(jobs, ids, turned)
-    local x, ties = assert(outer.embed(jobs.embedding, ids)), {}
+-- The jobs of the runs of blocks, with what is taken of lookup FFNs that were seen at work, nil: they were not.
+function reference.blocks(jobs, taken)
+    local list, first = {}, 0
     for i, job in ipairs(jobs.blocks) do
-        local own = {}
-        for _, tie in ipairs(turned or {}) do
-            if tie.segment == i then own[#own + 1] = tie end
+        list[i] = setmetatable({ first_looked = first }, { __index = job })
+        for key, value in pairs(taken or {}) do
+            list[i][key] = value
         end
-        local found = transformer.answer(setmetatable({ turned = own }, { __index = job }), x)
+        if job.lookup then first = first + #job.layers end
+    end
+    return list
+end
+
+-- The rows of one sequence: { y, ties, looked, inputs, again } as in harness/families/transformer/execute.lua; a tie is
+-- in run `segment` of blocks, `inputs` a list by run of blocks. taken: { seen, notes, first_token } for the jobs of
+-- blocks, nil: nothing was seen.
+function reference.answer(jobs, ids, turned, taken)
+    local x, ties = assert(outer.embed(jobs.embedding, ids)), {}
+    local looked, inputs = { off = 0, missing = 0 }, taken and {} or nil
+    for i, job in ipairs(reference.blocks(jobs, taken)) do
+        job.turned = {}
+        for _, tie in ipairs(turned or {}) do
+            if tie.segment == i then table.insert(job.turned, tie) end
+        end
+        local found = transformer.answer(job, x)
         x = found.y
         for _, tie in ipairs(found.ties) do
             tie.segment = i
             ties[#ties + 1] = tie
         end
+        looked.off = math.max(looked.off, found.looked.off)
+        looked.missing = looked.missing + found.looked.missing
+        if taken then inputs[i] = found.looked.inputs end
     end
-    local function again(other) return reference.answer(jobs, ids, other) end
-    return { y = assert(outer.finish(jobs.output, x)), ties = ties, again = again }
+    local function again(other) return reference.answer(jobs, ids, other, taken) end
+    return { y = assert(outer.finish(jobs.output, x)), ties = ties, looked = looked, inputs = inputs, again = again }
 end
 
 return reference

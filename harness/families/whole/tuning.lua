@@ -26,11 +26,6 @@ function tuning.sample(m, p, caches, options)
     if options.threads > 1 then
         error("--threads: " .. options.threads .. ": blocks of whole models are tuned for one thread", 0)
     end
-    for _, key in ipairs { "tables", "projection" } do
-        if options[key] then
-            error(string.format("--%s: %s: blocks of whole models are tuned without", key, options[key]), 0)
-        end
-    end
     local own = largest_of(m, p)
     local of = transformer.build(own, { p.variants[1].isa }, options)
     return blocks.sample(own, of, caches, options), transformer

@@ -5,6 +5,7 @@ local packing = require "gen.families.packing"
 local process = require "process"
 local reference = require "harness.families.whole.reference"
 local runnable = require "harness.base.runnable"
+local seen = require "harness.families.transformer.seen"
 local runner = require "transformer"
 local transformer = require "harness.families.transformer.execute"
 local weights = require "weights"
@@ -91,11 +92,17 @@ local function rows_of(p, way, results, y)
     return table.concat(found), table.concat(wanted)
 end
 
--- Whether products of plan `p` round their inputs.
-local function rounds_inputs(p) return p.rounded or p.lookup_types and p.lookup_types.projection.word.integers end
+-- The plans of the runs of blocks of plan `p`.
+local function blocks_of(p)
+    local list = {}
+    for i, segment in ipairs(p.segments) do
+        list[i] = segment.plan
+    end
+    return list
+end
 
--- Weights for plan `p`, packed in `directory`, sequences, and what the reference computes of them: { jobs, lists,
--- answers, unrounded, move, blob }: as in harness/families/transformer/execute.lua.
+-- Weights for plan `p`, packed in `directory`, sequences, and what the reference computes of them: { lists, jobs, answer,
+-- answers, unrounded, move, blob, cc }: as in harness/families/transformer/execute.lua; jobs() of the reference.
 function verify.prepare(p, directory, options)
     local path = options.weights
     if not path then
@@ -104,27 +111,35 @@ function verify.prepare(p, directory, options)
     end
     local blob = directory .. "/weights.bin"
     packing.pack(p, { weights = path, output = blob, prefix = "", ignore = options.ignore })
-    local lists, total = {}, tokens_of(p)
+    local lists, total, tokens = {}, tokens_of(p), 0
     local lengths = p.causal and { math.min(p.context, total) } or lengths_of(p, total)
     for i, length in ipairs(lengths) do
         lists[i] = runner.random_numbers(options.seed + i - 1, length, p.model.vocab)
+        tokens = tokens + length
     end
-    local function answers_with(inputs, cache)
-        local jobs, answers = reference.jobs(p, path, inputs, cache), {}
+    local function answers_with(activations, cache, seen_job, notes)
+        local jobs, answers, first = reference.jobs(p, path, activations, cache), {}, 0
         for i, list in ipairs(lists) do
-            answers[i] = reference.answer(jobs, list)
+            local taken = notes and { seen = seen_job, notes = notes, first_token = first } or nil
+            answers[i] = reference.answer(jobs, list, nil, taken)
+            first = first + #list
         end
         return answers
     end
+    local at_once = not seen.wanted(blocks_of(p))
     return {
         lists = lists,
-        answers = answers_with "own",
-        unrounded = rounds_inputs(p) and answers_with "none",
+        tokens = tokens,
+        jobs = function() return reference.jobs(p, path) end,
+        answer = answers_with,
+        answers = at_once and answers_with(),
+        unrounded = at_once and p.rounded and answers_with "f32",
         move = function()
             local rounds = p.options.cache ~= "f32"
-            return { float32 = answers_with "single", cache = rounds and answers_with("own", "f32") or nil }
+            return { float32 = answers_with "single", cache = rounds and answers_with(nil, "f32") or nil }
         end,
         blob = blob,
+        cc = options.cc or "gcc",
     }
 end
 
@@ -138,94 +153,112 @@ local function errors_of(p, y, answer, tolerance)
     return relative, absolute, turned
 end
 
-local function check_decoder(p, job, prepared, tolerance, add)
+-- The checks below compare with prepared.answers, or where `beside` is given with the answers for codes and scores that
+-- were seen: beside(notes, off), off(answers) as in transformer.beside_seen. add(call, tokens, message, relative,
+-- absolute, turned, found): `found` is what beside has returned.
+local function check_decoder(p, job, prepared, tolerance, add, beside)
     for _, way in ipairs(decoder_ways(prepared.lists[1])) do
-        local results, message = whole.run(job, way.calls)
-        local relative, absolute, turned
-        if results then
+        local results, notes = whole.run(job, way.calls)
+        local relative, absolute, turned, found
+        if results and beside then
+            found = beside(notes, function(answers)
+                local rows, wanted = rows_of(p, way, results, answers[1].y)
+                relative, absolute = runner.difference(rows, wanted, p.widths.out)
+                return relative
+            end)
+        elseif results then
             local answer = prepared.answers[1]
-            local found, wanted = rows_of(p, way, results, answer.y)
+            local rows, wanted = rows_of(p, way, results, answer.y)
             if #wanted == #answer.y then
-                relative, absolute, turned = errors_of(p, found, answer, tolerance)
+                relative, absolute, turned = errors_of(p, rows, answer, tolerance)
             else
                 -- of some rows: beside the answer whose ties the way with all rows has decided
                 local same = way.name == "prefill" and prepared.decided or answer
-                local _, rows = rows_of(p, way, results, same.y)
-                relative, absolute = runner.difference(found, rows, p.widths.out)
+                local _, own = rows_of(p, way, results, same.y)
+                relative, absolute = runner.difference(rows, own, p.widths.out)
             end
             if way.name == "step" then
-                prepared.decided = transformer.decided_as(found, answer, shape_of(p), 0, tolerance)
+                prepared.decided = transformer.decided_as(rows, answer, shape_of(p), 0, tolerance)
             end
         end
-        add(way.name, #prepared.lists[1], message, relative, absolute, turned)
+        add(way.name, #prepared.lists[1], not results and notes or nil, relative, absolute, turned, found)
     end
 end
 
-local function check_encoder(p, job, prepared, tolerance, add)
+local function check_encoder(p, job, prepared, tolerance, add, beside)
     local lists, width = prepared.lists, 8 * p.widths.out
     local pooled = p.output.pool ~= nil
-    local function worst(rows_of_list)
-        local relative, absolute, turned = 0, 0, 0
-        for i, answer in ipairs(prepared.answers) do
-            local one, two, three = errors_of(p, rows_of_list(i), answer, tolerance)
-            relative, absolute, turned = math.max(relative, one), math.max(absolute, two), turned + three
-            if one ~= one then relative = one end
+    local function check(name, calls, rows_of_list)
+        local results, notes = whole.run(job, calls)
+        if not results then return add(name, prepared.tokens, notes) end
+        local function worst(answers)
+            local relative, absolute, turned = 0, 0, 0
+            for i, answer in ipairs(answers) do
+                local one, two, three = errors_of(p, rows_of_list(results, i), answer, tolerance)
+                relative, absolute, turned = math.max(relative, one), math.max(absolute, two), turned + three
+                if one ~= one then relative = one end
+            end
+            return relative, absolute, turned
         end
-        return relative, absolute, turned
+        if not beside then return add(name, prepared.tokens, nil, worst(prepared.answers)) end
+        local relative, absolute
+        local found = beside(notes, function(answers)
+            relative, absolute = worst(answers)
+            return relative
+        end)
+        add(name, prepared.tokens, nil, relative, absolute, nil, found)
     end
-    local tokens, calls = 0, {}
+    local calls, places, at = {}, {}, 0
     for i, list in ipairs(lists) do
-        tokens = tokens + #list
         calls[i] = { what = "encode", sequences = { list } }
+        places[i], at = at, at + (pooled and 1 or #list)
     end
-    local results, message = whole.run(job, calls)
-    local relative, absolute, turned
-    if results then
-        relative, absolute, turned = worst(function(i) return whole.doubles(results[i]) end)
-    end
-    add("encode", tokens, message, relative, absolute, turned)
-    results, message = whole.run(job, { { what = "encode_batch", sequences = lists } })
-    if results then
-        local y, places, at = whole.doubles(results[1]), {}, 0
-        for i, list in ipairs(lists) do
-            places[i], at = at, at + (pooled and 1 or #list)
-        end
-        places[#lists + 1] = at
-        relative, absolute, turned = worst(function(i) return y:sub(places[i] * width + 1, places[i + 1] * width) end)
-    end
-    add("batch", tokens, message, results and relative, results and absolute, results and turned)
+    places[#lists + 1] = at
+    check("encode", calls, function(results, i) return whole.doubles(results[i]) end)
+    check("batch", { { what = "encode_batch", sequences = lists } }, function(results, i)
+        return whole.doubles(results[1]):sub(places[i] * width + 1, places[i + 1] * width)
+    end)
 end
 
 -- Compares plan `p`, for one instruction set and compiled into `path` for up to `threads` threads, with the reference:
 -- a list of results, one for each way to call it.
 function verify.check_library(p, path, prepared, threads)
     local results, tolerance = {}, transformer.tolerance(p.segments[1].plan.shape)
-    local lookup, maps, wrong, inputs_err = false, {}, nil, nil
+    local lookup, maps, blocks, wrong, activations_err = false, {}, blocks_of(p), nil, nil
     for _, map in ipairs { p.embedding.map or false, p.output.dense or false, p.output.head or false } do
         if map then maps[#maps + 1] = map end
     end
-    for _, segment in ipairs(p.segments) do
-        lookup = lookup or segment.plan.shape.lookup
-        table.move(segment.plan.maps, 1, #segment.plan.maps, #maps + 1, maps)
+    for _, own in ipairs(blocks) do
+        lookup = lookup or own.shape.lookup
+        table.move(own.maps, 1, #own.maps, #maps + 1, maps)
     end
     if p.rounded then
         wrong = transformer.check_products(path, p.variants[1].names.product, p.activations.name, maps)
     end
-    local function rows_of_all(answers)
-        local list = {}
-        for i, answer in ipairs(answers) do
-            list[i] = answer.y
+    local job, beside = library.job(p, path, prepared.blob, threads), nil
+    if seen.wanted(blocks) then
+        job.seen = seen.of(blocks, path, prepared.cc, prepared.tokens)
+        local widths = {}
+        for i, own in ipairs(blocks) do
+            widths[i] = own.shape.d
         end
-        return list
-    end
-    if prepared.unrounded then
-        local rounded, unrounded = rows_of_all(prepared.answers), rows_of_all(prepared.unrounded)
-        tolerance, inputs_err = transformer.rounded_tolerance(tolerance, rounded, unrounded, p.widths.out)
+        function beside(notes, off)
+            local function evaluate(activations, cache) return prepared.answer(activations, cache, job.seen, notes) end
+            local narrow = p.options.cache ~= "f32"
+            local found = transformer.beside_seen(evaluate, off, tolerance, p.rounded, narrow, shape_of(p), widths)
+            local taken = { seen = job.seen, notes = notes }
+            found.looked, found.wrong = seen.compare(reference.blocks(prepared.jobs(), taken), found.answers)
+            return found
+        end
+    elseif p.rounded then
+        tolerance, activations_err =
+            transformer.rounded_tolerance(tolerance, prepared.answers, prepared.unrounded, p.widths.out)
     end
     local why, row_off
-    local function add(call, tokens, message, relative, absolute, turned)
-        local near = message ~= nil or relative <= tolerance
-        local ok = message == nil and wrong == nil and near
+    local function add(call, tokens, message, relative, absolute, turned, found)
+        local own = found or { off = relative, tolerance = tolerance, why = why, activations_err = activations_err }
+        local near = message ~= nil or own.off <= own.tolerance
+        local ok = message == nil and wrong == nil and own.wrong == nil and near
         row_off = row_off or not near
         results[#results + 1] = {
             isa = p.variants[1].isa.name,
@@ -234,22 +267,24 @@ function verify.check_library(p, path, prepared, threads)
             type = p.type.name,
             cache = p.options.cache,
             activations = p.options.activations,
-            activations_err = inputs_err,
-            float32_err = why and why.float32,
-            cache_err = why and why.cache,
+            activations_err = own.activations_err,
+            float32_err = own.why and own.why.float32,
+            cache_err = own.why and own.why.cache,
             tables = p.options.tables,
             projection = p.options.projection,
-            rel_err = relative or nil,
+            rel_err = own.off or nil,
             max_abs_err = absolute or nil,
             ties = lookup and turned or nil,
+            looked = own.looked,
             ok = ok,
-            message = not ok and (message or wrong or transformer.off(relative, tolerance, why)) or nil,
+            message = not ok
+                    and (message or wrong or own.wrong or transformer.off(own.off, own.tolerance, own.why))
+                or nil,
         }
     end
     local check = p.causal and check_decoder or check_encoder
-    local job = library.job(p, path, prepared.blob, threads)
-    check(p, job, prepared, tolerance, add)
-    if row_off and not prepared.unrounded then
+    check(p, job, prepared, tolerance, add, beside)
+    if row_off and not p.rounded and not beside then
         prepared.moved = prepared.moved or prepared.move()
         tolerance, why = transformer.moved_tolerance(tolerance, prepared.moved, prepared.answers, shape_of(p))
         results = {}
