@@ -9,7 +9,6 @@ local host = require "host"
 local json = require "json"
 local key = require "harness.tune.key"
 local log = require "harness.tune.log"
-local machine = require "harness.base.machine"
 local machines = require "gen.plan.machine"
 local measure = require "harness.measure.measure"
 local page = require "harness.tune.page"
@@ -362,7 +361,7 @@ function tune.tune(arguments, options)
     if o.seconds > 0 then measure.program() end
     local sets = runnable.sets(options.isa, family.isa_types(options, m))
     if not options.isa then sets = { sets[#sets] } end
-    sets = machines.sets(sets, machine.name()) -- the default is this CPU's
+    sets = machines.sets(sets, runnable.machine(options))
     local run = {
         path = path,
         o = o,

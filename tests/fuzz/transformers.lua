@@ -102,6 +102,9 @@ function transformers.types(random, sets)
         end
     end
     options.activations = rounds and options.type or nil
+    -- Some caches are words of products only.
+    local cache = dtype.get(options.cache, "cache")
+    if cache.cache.words_only and options.activations ~= cache.name then options.cache = nil end
     return options
 end
 

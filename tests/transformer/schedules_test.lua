@@ -60,7 +60,8 @@ for number, name in ipairs(cpu.describe().isa) do
                 "return { name = 'm', layers = 2, vocab = 30, " .. shapes[i % #shapes + 1] .. " }"
             )
             local shape = transformer_plan.build(model.load(path), { set }, types).shape
-            local s, cache = space.text(random_schedule(random, shape, set)), ({ "f32", "f16", "i8" })[random(1, 3)]
+            local caches = { "f32", "f16", "i8", types.type }
+            local s, cache = space.text(random_schedule(random, shape, set)), caches[random(1, #caches)]
             local result = program.run {
                 "verify",
                 path,

@@ -149,7 +149,8 @@ function test.types_of_the_cache()
 end
 
 -- Products of rounded inputs are exact, and results as near as rounding allows: widths that fill no word, tokens that
--- fill no register, post-norm and gated blocks, a ring, tables.
+-- fill no register, post-norm and gated blocks, a ring, tables. Keys and values are of the same type, unless an option
+-- says otherwise or attention is shaped.
 function test.rounded_activations()
     for name, text in pairs {
         rounded = "d = 36, heads = 3, kv_heads = 1, head_dim = 10, skip = true, norm = { kind = 'rmsnorm' }, \z
@@ -159,19 +160,26 @@ function test.rounded_activations()
             'mlp', f = 65, activation = 'gelu' }",
         rounded_lookup = "d = 32, heads = 2, skip = true, norm = { kind = 'layernorm' }, attention = { context = \z
             30 }, ffn = { kind = 'lookup', h = 8, tau = 4, projection = { kind = 'dense' }, score = 'gelu' }",
+        rounded_shaped = "d = 24, heads = 2, attention = { context = 40, shaped = true }, ffn = { kind = 'mlp', f = \z
+            30, activation = 'gelu' }",
     } do
         local path = model(name, text)
-        local function verify(type, set)
+        local function verify(type, set, cache)
             local words = { "verify", path, "--cflags", "-O1", "--json", "--type", type, "--activations", type }
             words[#words + 1], words[#words + 2] = "--isa", set
+            if cache then
+                words[#words + 1], words[#words + 2] = "--cache", cache
+            end
+            cache = cache or name == "rounded_shaped" and "f32" or type
             for _, result in ipairs(json.decode(program.works(words)).results) do
-                check.equal({ result.ok, result.activations }, { true, type })
+                check.equal({ result.ok, result.activations, result.cache }, { true, type, cache })
                 assert(result.activations_err > 1e-4 and result.activations_err < 0.5, name)
                 assert(result.kernel_rel_err <= 2 * result.activations_err, name)
             end
         end
         verify("i8", sets.in_turn())
         if effort.full or name == "rounded" then verify("bf16", sets.in_turn "bf16_products") end
+        if name == "rounded" then verify("i8", sets.in_turn(), "f32") end
     end
 end
 
@@ -181,6 +189,7 @@ function test.activations_are_rounded_only_where_kernels_can()
         [blocks .. " --activations i8"] = '--activations: "i8": needs --type i8, not f32',
         [blocks .. " --type bf16 --activations i8"] = '--activations: "i8": needs --type i8, not bf16',
         [blocks .. " --type i8 --activations f16"] = '--activations: "f16": must be one of f32, bf16, i8',
+        [blocks .. " --cache bf16"] = '--cache: "bf16": needs --activations bf16',
         [blocks .. " --activations bf16"] = '--activations: "bf16": needs --type bf16, not f32',
         ["gen/models/tiny.lua --activations i8"] = "--activations: i8: is for a transformer, not for a LookupFFN",
         [whole .. " --type i8 --activations i8 --target generic --weights w"] = '--activations: "i8": not for \z
@@ -228,8 +237,8 @@ function test.bytes_of_cache_and_scratch()
     check.equal(all.DECODE_SCRATCH_BYTES, nil)
     program.refuses(
         1,
-        '--cache: "bf16": must be one of ' .. table.concat(dtype.cache_names, ", "),
-        { "emit", folder .. "/whole.lua", "-o", folder .. "/never", "--cache", "bf16" }
+        '--cache: "e4m3": must be one of ' .. table.concat(dtype.cache_names, ", "),
+        { "emit", folder .. "/whole.lua", "-o", folder .. "/never", "--cache", "e4m3" }
     )
     program.refuses(
         1,
@@ -390,6 +399,30 @@ function test.wrong_templates_are_found()
             "relative error",
             path,
             type = "i8",
+        },
+        {
+            "templates/transformer/blocks.c",
+            replace("value[4 * i] = (unsigned char) (words[i / 4]", "value[4 * i] = (unsigned char) (1 + words[i / 4 * 3 / 4]"),
+            "relative error",
+            path,
+            "i8",
+            type = "i8",
+        },
+        {
+            "templates/transformer/attention.c",
+            replace('"unit > 1e-34f ? 127.0f / unit', '"unit > 1e-34f ? 100.0f / unit'),
+            "relative error",
+            path,
+            "i8",
+            type = "i8",
+        },
+        {
+            "templates/transformer/attention.c",
+            replace("k < count$(dots and", "k + 1 < count$(dots and"),
+            "relative error",
+            path,
+            "bf16",
+            type = "bf16",
         },
     } do
         local result = program.run {

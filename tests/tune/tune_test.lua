@@ -199,7 +199,11 @@ function test.a_wrong_candidate_is_rejected_and_never_timed()
     until_measured(
         place,
         function(...)
-            return in_tree(place, tree, "--batch", "4096", "--choices", "gather.unroll", "--isa", "scalar", ...)
+            local words = { "--batch", "4096", "--choices", "gather.unroll", "--isa", "scalar", "--for", "generic" }
+            for _, word in ipairs { ... } do
+                words[#words + 1] = word
+            end
+            return in_tree(place, tree, table.unpack(words))
         end
     )
     local records, wrong, timed = log.read(place.log), 0, 0

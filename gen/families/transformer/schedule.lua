@@ -189,7 +189,8 @@ return space.new {
         -- count, only what the prefetches cost.
         default = function(shape, isa)
             if not isa.prefetch_l2 then return 0 end
-            if shape.cache.type.plain then return isa.machine and isa.machine.follows_streams and 3 or 2 end
+            local converts = not shape.cache.type.plain and not shape.cache.words
+            if not converts then return isa.machine and isa.machine.follows_streams and 3 or 2 end
             return isa.lanes < 16 and 1 or 2
         end,
     },
