@@ -8,6 +8,7 @@ local dtype = require "gen.plan.dtype"
 local family = require "gen.families.transformer.family"
 local host = require "host"
 local json = require "json"
+local machines = require "gen.plan.machine"
 local measure = require "harness.measure.measure"
 local model_file = require "gen.families.model_file"
 local packing = require "gen.families.packing"
@@ -455,12 +456,13 @@ function transformer_bench.batches(m, options)
     return left > 1 and "1," .. math.min(512, left) or "1"
 end
 
--- The instruction sets on which `m` is to be timed with weights of `type`: the best one, or those that are asked for.
+-- The instruction sets on which `m` is to be timed with weights of `type`: the best one, or those that are asked for, with
+-- the defaults of this CPU.
 local function sets_of(m, type, options)
     local own = { type = type, tables = options.tables, projection = options.projection }
     own.cache, own.activations = options.cache, options.activations
     local sets = runnable.sets(options.isa, family.isa_types(own, m))
-    return options.isa and sets or { sets[#sets] }
+    return machines.sets(options.isa and sets or { sets[#sets] }, runnable.machine(options))
 end
 
 -- Times the model of the file `path` with weights of each of the types that are asked for, and reports.

@@ -8,6 +8,7 @@ local dtype = require "gen.plan.dtype"
 local host = require "host"
 local html = require "harness.report.html"
 local json = require "json"
+local machines = require "gen.plan.machine"
 local measure = require "harness.measure.measure"
 local packing = require "gen.families.packing"
 local parts = require "harness.families.whole.parts"
@@ -361,12 +362,13 @@ end
 -- Whole models have no --batch.
 function bench.batches() return "1" end
 
--- The instruction sets on which `m` is to be timed with weights of `type`: the best one, or those that are asked for.
+-- The instruction sets on which `m` is to be timed with weights of `type`: the best one, or those that are asked for, with
+-- the defaults of this CPU.
 local function sets_of(m, type, options)
     local own = { type = type, tables = options.tables, projection = options.projection }
     own.cache, own.activations = options.cache, options.activations
     local sets = runnable.sets(options.isa, whole_family.isa_types(own, m))
-    return options.isa and sets or { sets[#sets] }
+    return machines.sets(options.isa and sets or { sets[#sets] }, runnable.machine(options))
 end
 
 -- Times the model of the file `path` with weights of each of the types that are asked for, and reports.
