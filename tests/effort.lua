@@ -1,8 +1,9 @@
 -- How much the tests do: quick, or full where the environment says LOOKUPC_EFFORT=full. Every quantity that differs is
 -- one row here. Tests in other languages ask for one: lua5.4 tests/effort.lua exp_stride
+-- Each commit has a number, `seed`, which says whose turn it is where not all have one: the commits together test all.
 local rows = {
     -- name, quick, full, meaning
-    { "fuzz_models", 4, 200, "random models of each fuzz test" },
+    { "fuzz_models", 3, 200, "random models of each fuzz test" },
     { "fuzz_limit", "-runs=50", "-max_total_time=60", "inputs or seconds of each libFuzzer target" },
     { "fuzz_schedules", 2, 20, "random schedules of each such model" },
     { "fuzz_transformers", 2, 60, "random transformers of each test that draws them" },
@@ -10,7 +11,7 @@ local rows = {
     { "fuzz_pointers", 2, 60, "random models whose pointers are watched" },
     { "plan_models", 60, 200, "random models whose plans and names are checked" },
     { "candidate_models", 2, 15, "random models whose candidates are emitted" },
-    { "emitted_sets_stride", 3, 1, "every so many-th instruction set of a test that only emits" },
+    { "emitted_sets_stride", 5, 1, "every so many-th instruction set of a test that only emits" },
     { "instruction_sets", "one in turn", "all", "instruction sets of a test that is not about them" },
     { "left_out_stride", 4, 1, "every so many-th merged tensor is left out beside NumPy's" },
     { "fuse_stride", 4, 1, "every so many-th fused model beside NumPy's" },
@@ -20,13 +21,19 @@ local rows = {
     { "transformer_schedules", 2, 8, "random schedules of transformers, for each instruction set" },
     { "train_stride", 6, 1, "every so many-th check of the training of whole models" },
     { "convert_stride", 4, 1, "every so many-th kind of decoder is converted, beside an encoder" },
+    { "convert_tokens", 10000, 20000, "tokens that learn end to end in each, half of those that FFNs learn from" },
     { "numpy_stride", 6, 1, "every so many-th shape of a transformer beside NumPy's" },
     { "identities_stride", 4, 1, "every so many-th number of rows a table beside the softmax" },
-    { "wrong_templates", 2, 7, "wrong templates of whole models that verify has to find" },
+    { "wrong_stride", 3, 1, "every so many-th wrong template that verify has to find" },
+    { "shapes_stride", 4, 1, "every so many-th kind of transformer that verify checks" },
+    { "definition_stride", 3, 1, "every so many-th LookupFFN beside the definition in NumPy" },
+    { "choices_stride", 4, 1, "every so many-th choice of a schedule is emitted" },
+    { "docs_stride", 2, 1, "every so many-th page of the docs whose commands run" },
+    { "emulated_stride", 4, 1, "every so many-th model that is verified on an emulated CPU" },
     { "training_stride", 3, 1, "every so many-th shape of a trained LookupFFN, and planted error" },
     { "exp_stride", 509, 1, "every so many-th argument of exp" },
     { "firmware_targets", "one of a class", "all", "targets whose firmware is built and run" },
-    { "firmware_cases", "every third in turn", "all", "bundles that each such target runs, beside the first" },
+    { "firmware_stride", 4, 1, "every so many-th bundle is run by each such target, beside the first" },
     { "firmware_sort_stride", 81, 27, "every so many-th of 729 inputs is sorted by an emulated target" },
     { "writer_targets", "cortex-m33", "cortex-m33 cortex-m7", "boards that tiny-writer writes on" },
     { "writer_seeds", "1", "1 2 3", "texts that it writes on each" },
@@ -43,7 +50,7 @@ local rows = {
     { "web_models", 0, 4, "models with narrow types whose numbers in WebAssembly are compared, beside the first" },
     { "emulated_models", 0, 24, "random models that are verified on emulated CPUs of AArch64" },
     { "emulated_transformers", 0, 15, "random transformers, and whole models, that likewise are" },
-    { "consumer_stride", 3, 1, "every so many-th bundle for other CPUs, or file with wrong flags, is compiled" },
+    { "consumer_stride", 4, 1, "every so many-th bundle, or file with wrong flags, is compiled" },
     {
         "consumer_compilers",
         1,
@@ -52,12 +59,38 @@ local rows = {
     },
 }
 
-local variable = os and os.getenv or require("process").variable -- lua5.4 or tests/support/lua_runner.c
+-- lua5.4 or tests/support/lua_runner.c
+local process = not os and require "process"
+local variable = process and process.variable or os.getenv
 local level = variable "LOOKUPC_EFFORT" or "quick"
 if level ~= "quick" and level ~= "full" then error('LOOKUPC_EFFORT: "' .. level .. '": must be quick or full', 0) end
 
+-- What git prints of the commit; "" without a clone or git.
+local function commit()
+    if process then
+        local result = process.run { "git", "rev-parse", "HEAD" }
+        return result and result.output or ""
+    end
+    local pipe <close> = assert(io.popen "git rev-parse HEAD 2>/dev/null")
+    return pipe:read "a"
+end
+
+-- The number of this commit; with effort full 1. LOOKUPC_SEED in the environment repeats a run.
+local function seed()
+    local given = variable "LOOKUPC_SEED"
+    if given then
+        return math.tointeger(tonumber(given)) or error('LOOKUPC_SEED: "' .. given .. '": must be an integer', 0)
+    end
+    local digits = level == "quick" and commit():match "^%x%x%x%x%x"
+    return digits and tonumber(digits, 16) or 1
+end
+
 local effort = setmetatable({ level = level, full = level == "full" }, {
-    __index = function(_, name) error("tests/effort.lua: " .. name .. ": no such quantity", 2) end,
+    __index = function(self, name)
+        if name ~= "seed" then error("tests/effort.lua: " .. name .. ": no such quantity", 2) end
+        self.seed = seed()
+        return self.seed
+    end,
 })
 local lines = {}
 for i, row in ipairs(rows) do
@@ -65,7 +98,18 @@ for i, row in ipairs(rows) do
     lines[i] = string.format("%-18s %-18s %s", row[1], effort[row[1]], row[4])
 end
 
+-- Of `list` every `stride`-th, beginning with the one whose turn it is.
+function effort.turns(list, stride)
+    local some = {}
+    for i = 1 + effort.seed % math.min(stride, #list), #list, stride do
+        some[#some + 1] = list[i]
+    end
+    return some
+end
+
 if arg then -- a script: prints the quantity that is named, or all
-    print(arg[1] and effort[arg[1]] or table.concat(lines, "\n"))
+    if arg[1] then return print(effort[arg[1]]) end
+    print(table.concat(lines, "\n"))
+    print(string.format("%-18s %-18s %s", "seed", effort.seed, "whose turn it is; LOOKUPC_SEED=N repeats it"))
 end
 return effort

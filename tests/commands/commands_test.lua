@@ -2,6 +2,7 @@
 local check = require "tests.support.check"
 local dtype = require "gen.plan.dtype"
 local sets = require "tests.support.sets"
+local effort = require "tests.effort"
 local host = require "host"
 local json = require "json"
 local process = require "process"
@@ -921,7 +922,7 @@ function test.instruction_sets_agree()
     program.python("np.save(sys.argv[1], np.random.default_rng(6).standard_normal((41, 27)).astype('<f4'))", x)
     for i, isa in ipairs(sets.here()) do
         outputs[i] = folder .. "/y_" .. isa .. ".npy"
-        check.matches(run(x, outputs[i], "--isa", isa), ", " .. isa .. "\n$")
+        check.matches(run(x, outputs[i], "--isa", isa, "--cflags", "-O1"), ", " .. isa .. "\n$")
     end
     check.equal(
         program.python(
@@ -982,8 +983,8 @@ return { name = "ties", d = 27, h = 7, tau = 5, projection = { kind = "bh4", blo
         "tensors = load(sys.argv[1]); tensors['hash.projection.bias'][1][:] = 0; save(sys.argv[1], tensors)",
         unbiased
     )
-    works { "verify", model, "--weights", unbiased }
-    for _, row in ipairs {
+    works { "verify", model, "--weights", unbiased, "--isa", sets.in_turn(), "--cflags", "-O1" }
+    local rows = {
         { "gen/isa/scalar.lua", 'binary(z, ">", "0.0f")', 'binary(z, ">=", "0.0f")' },
         {
             "gen/isa/scalar.lua",
@@ -1000,7 +1001,8 @@ return { name = "ties", d = 27, h = 7, tau = 5, projection = { kind = "bh4", blo
             "--threads",
             "3",
         },
-    } do
+    }
+    for _, row in ipairs(effort.turns(rows, effort.wrong_stride)) do
         local tree = program.folder()
         assert(process.run { "cp", "-r", "commands", "gen", "templates", "harness", "LICENSE", tree })
         local text = assert(host.read(tree .. "/" .. row[1]))
@@ -1016,6 +1018,8 @@ return { name = "ties", d = 27, h = 7, tau = 5, projection = { kind = "bh4", blo
                 unbiased,
                 "--isa",
                 "scalar",
+                "--cflags",
+                "-O1",
                 table.unpack(row, 4),
             }
             if
@@ -1223,7 +1227,7 @@ end
 
 function test.schedules_are_legal_choices()
     local found = assert(json.decode(works { "schedules", odd, "--isa", "scalar", "--json" }))
-    for _, choice in ipairs(found.sets[1].choices) do
+    for _, choice in ipairs(effort.turns(found.sets[1].choices, effort.choices_stride)) do
         local last = choice.values[#choice.values]
         local bundle = program.folder()
         works { "emit", odd, "-o", bundle, "--isa", "scalar", "--schedule", choice.key .. "=" .. last }

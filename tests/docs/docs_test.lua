@@ -6,6 +6,7 @@
 --   ```sh no-test: reason  is not run; commands and options of lookupc in it must exist
 --   ```c main.c            is written to that file of the scratch folder, whatever the language
 local check = require "tests.support.check"
+local effort = require "tests.effort"
 local host = require "host"
 local json = require "json"
 local process = require "process"
@@ -107,14 +108,18 @@ local function run_page(path)
     return printed
 end
 
+-- Pages with commands; that of JSON has a test of its own.
+local run_pages = {}
 for _, path in ipairs(pages) do
     local commands = false
     for _, block in ipairs(blocks_of(path)) do
         commands = commands or block.info == "sh"
     end
-    if commands and path ~= "docs/json.md" then
-        test["commands_of_" .. path:gsub("%W", "_")] = function() run_page(path) end
-    end
+    if commands and path ~= "docs/json.md" then run_pages[#run_pages + 1] = path end
+end
+local one = process.variable "LOOKUPC_TEST" -- it may be a page whose turn it is not
+for _, path in ipairs(one and run_pages or effort.turns(run_pages, effort.docs_stride)) do
+    test["commands_of_" .. path:gsub("%W", "_")] = function() run_page(path) end
 end
 
 -- The keys of a value that JSON holds, at any depth.

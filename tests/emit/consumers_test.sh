@@ -27,13 +27,13 @@ can() { [[ $here == *" $1 "* ]]; }
 
 # thinned: whether it is the turn of this one of many alike.
 stride=$(lua5.4 tests/effort.lua consumer_stride)
-count=0
+count=$(lua5.4 tests/effort.lua seed)
 thinned() { ((count++ % stride == 0)); }
 
 # in_turn: puts into `turn` the option of emit for the next of the instruction sets that run here; none with effort full.
 read -ra runnable <<<"$here"
 every=$(lua5.4 tests/effort.lua instruction_sets)
-turn=() turns=0
+turn=() turns=$count
 in_turn() {
     turn=()
     [[ $every == all ]] || turn=(--isa "${runnable[turns++ % ${#runnable[@]}]}")
@@ -116,11 +116,14 @@ END
 bundle_in_turn tables "$work/tables.lua" --type i8
 bundle_in_turn held "$work/held.lua" --type bf16
 
-# What is called later is compiled by both compilers, the rest by one of them in turn; or all by both, with full effort.
-number=0
+# What is called later is compiled by both compilers, those of the rest whose turn it is by one of them; or all by both, with full effort.
+number=$count
 for name in tiny base other near all fused post side ring tables held; do
     by=(gcc clang)
-    [[ ${#compilers[@]} == 2 || $name == tiny || $name == other ]] || by=("${by[number++ % 2]}")
+    if [[ ${#compilers[@]} != 2 && $name != tiny && $name != other ]]; then
+        thinned || continue
+        by=("${by[number++ % 2]}")
+    fi
     for cc in "${by[@]}"; do
         compile $name "$name.$cc" "$cc" -std=c99 -O2 -ffreestanding "${warnings[@]}"
         [[ $name == base || (${#compilers[@]} == 1 && $cc == gcc) ]] || compile $name "$name.$cc.c11" "$cc" -std=c11 -fsyntax-only "${warnings[@]}"
@@ -277,6 +280,7 @@ ok "wrong numbers of threads stop with #error, the header is C++ too"
 
 for options in "--tables bf16" "--tables f16" "--tables i8" "--tables e4m3" "--projection bf16"; do
     read -ra words <<<"$options"
+    thinned || continue
     type=${options#--}
     type=${type/ /.}
     for cc in "${compilers[@]}"; do

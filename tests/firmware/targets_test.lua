@@ -158,9 +158,11 @@ local function text_of(path)
     return '="A caf\\xc3\\xa9, 12 cats \\xff"', "TEXT_IDS=" .. table.concat(found.ids, ",")
 end
 
--- Object files of a bundle, compiled with the flags that its target's files are measured with; the paths of those of
--- the bundle, and of all.
-local function objects(b, case, target, folder, more)
+local run_source = "tests/firmware/boards/run.c"
+
+-- Object files of a bundle, compiled with the flags that its target's files are measured with: the paths of those of
+-- the bundle, of all but run.c, and a function that compiles that with more flags.
+local function objects(b, case, target, folder)
     local model, calls = case.model, nil
     if case.calls then
         calls = { table.unpack(case.calls) }
@@ -185,11 +187,16 @@ local function objects(b, case, target, folder, more)
         compile_one(folder .. "/" .. source, own[i], source:find("%.c$") and warnings or {})
     end
     compile_one(folder .. "/test/" .. model .. "_selftest.c", folder .. "/selftest.o", warnings)
-    compile_one("tests/firmware/boards/run.c", folder .. "/run.o", compile.joined({ "-std=c11" }, macros, more or {}))
     if target.start then
         compile_one("tests/firmware/boards/" .. target.start, folder .. "/start.o", { "-std=gnu11" })
     end
-    return own, all
+    local function run_object(more)
+        local object = folder .. "/run.o"
+        local flags = compile.joined({ "-std=c11" }, macros, more)
+        call(compile.joined({ target.compiler }, b.flags, flags, include, { "-c", run_source, "-o", object }))
+        return object
+    end
+    return own, all, run_object
 end
 
 local function link(b, target, all, program)
@@ -309,8 +316,8 @@ local function run(case, target, folder)
     local function macro(name)
         return math.tointeger(tonumber(header:match("#define " .. model:upper() .. "_" .. name .. " (%d+)")))
     end
-    local own, all = objects(b, case, target, folder)
-    link(b, target, all, folder .. "/program")
+    local own, all, run_object = objects(b, case, target, folder)
+    link(b, target, compile.joined(all, { run_object {} }), folder .. "/program")
     local mismatches, stack = 0, 0
     for _, emulator in ipairs(compile.joined({ target.emulator or {} }, target.others or {})) do
         local output = call(compile.joined(emulator, { folder .. "/program" }))
@@ -320,9 +327,9 @@ local function run(case, target, folder)
             mismatches + math.tointeger(tonumber(wrong)), math.max(stack, math.tointeger(tonumber(deep)))
     end
     local count
-    if target.trace and target.emulator and not case.calls then
-        local _, traced = objects(b, case, target, folder, { "-DRUN_TRACE" })
-        link(b, target, traced, folder .. "/traced")
+    local counted = effort.full or counted_cases[target.name] == case.name
+    if counted and target.trace and target.emulator and not case.calls then
+        link(b, target, compile.joined(all, { run_object { "-DRUN_TRACE" } }), folder .. "/traced")
         count = instructions(target, folder .. "/traced", folder)
     end
     counts[target.name .. " " .. case.name] = count
@@ -363,16 +370,15 @@ local function chosen_targets()
     return list
 end
 
--- The cases of the target of that number: all with effort full; else the first one, and of the rest every third in turn
--- and those whose instructions are counted below.
+-- The cases of the target of that number: all with effort full; else the first one, and of the rest those whose turn it
+-- is and those whose instructions are counted below.
 local function chosen_cases(target, number)
     local list = {}
     for i, case in ipairs(cases) do
         local counted = counted_cases[target.name] == case.name
-        local turn = effort.firmware_cases == "all"
-            or i == 1
+        local turn = i == 1
             or case.quick == target.name
-            or not case.quick and (i + number) % 3 == 0
+            or (effort.full or not case.quick) and (i + number + effort.seed) % effort.firmware_stride == 0
             or counted
         if only_case then turn = case.name == only_case end
         if turn and has_source(case) and (case.soft or not target.soft_float) then list[#list + 1] = case end
@@ -424,7 +430,7 @@ local function baseline_instructions(target, arithmetic)
         macros_of("kws_dense", "tests/firmware/boards/baseline.h", arithmetic == "integer")
     )
     local sources, objects =
-        { "tests/firmware/boards/run.c", "tests/firmware/boards/baseline.S", "tests/firmware/boards/" .. target.start },
+        { run_source, "tests/firmware/boards/baseline.S", "tests/firmware/boards/" .. target.start },
         {}
     for _, name in ipairs(host.list(folder .. "/dense")) do
         if name:find("%.c$") then sources[#sources + 1] = folder .. "/dense/" .. name end

@@ -5,7 +5,6 @@ local compile = require "harness.base.compile"
 local cpu = require "harness.base.cpu"
 local effort = require "tests.effort"
 local emit = require "gen.emit.emit"
-local fuzz = require "tests.fuzz.fuzz"
 local host = require "host"
 local isa = require "gen.isa.list"
 local json = require "json"
@@ -99,7 +98,7 @@ local function refuse(failures)
 end
 
 function test.bundles_have_no_warning_and_import_nothing()
-    local directory, failures, first = process.temporary_directory(), {}, fuzz.first_model()
+    local directory, failures, first = process.temporary_directory(), {}, effort.seed
     local ways, count = ways_of(promise.compilers), 0
     for index = first, first + effort.fuzz_bundles - 1 do
         for _, name in ipairs(some(isa.names, index)) do
@@ -189,7 +188,7 @@ local firmware_kinds = {
 }
 
 function test.firmware_has_no_warning_and_imports_nothing()
-    local directory, failures, turn = process.temporary_directory(), {}, fuzz.first_model()
+    local directory, failures, turn = process.temporary_directory(), {}, effort.seed
     for number, target in ipairs(some(target_list.list, turn)) do
         local lacking = missing { target.compiler, nm_of(target) }
         if lacking then host.print("skipped: " .. target.name .. ": " .. lacking .. " is not here") end

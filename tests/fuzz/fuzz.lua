@@ -17,19 +17,6 @@ local lookup_model = require "gen.families.lookup.model"
 
 local fuzz = {}
 
--- The number of the first model. With effort full it is 1. Otherwise each commit has its own, so that the commits
--- together test many models. LOOKUPC_SEED repeats a run.
-function fuzz.first_model()
-    local given = process.variable "LOOKUPC_SEED"
-    if given then
-        return math.tointeger(tonumber(given)) or error('LOOKUPC_SEED: "' .. given .. '": must be an integer', 0)
-    end
-    if effort.full then return 1 end
-    local commit = process.run { "git", "rev-parse", "HEAD" }
-    local digits = commit and commit.status == 0 and commit.output:match "^%x%x%x%x%x" -- none: no clone, or no git
-    return digits and tonumber(digits, 16) or 1
-end
-
 -- A linear congruential generator: the same models on every machine.
 function fuzz.generator(seed)
     local state = seed
@@ -166,7 +153,7 @@ end
 function fuzz.verify(cc, cflags, schedules, defaults, models)
     models = models or effort.fuzz_models
     local sets, directory, failures, verified = runnable(), process.temporary_directory(), {}, 0
-    local first = fuzz.first_model()
+    local first = effort.seed -- the number of the first model
     host.print(string.format("%s: models %d to %d", cc, first, first + models - 1))
     for index = first, first + models - 1 do
         local plans, text = plans_of(index, defaults or sets, sets, schedules)

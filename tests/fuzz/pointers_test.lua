@@ -1,7 +1,6 @@
 -- No kernel of random models forms a pointer beyond its buffer, and one that does is found.
 local check = require "tests.support.check"
 local effort = require "tests.effort"
-local fuzz = require "tests.fuzz.fuzz"
 local host = require "host"
 local plans = require "tests.fuzz.plans"
 local pointers = require "tests.fuzz.pointers"
@@ -11,7 +10,7 @@ local transformers = require "tests.fuzz.transformers"
 local test = {}
 
 function test.no_pointer_leaves_its_buffer()
-    local directory, first = process.temporary_directory(), fuzz.first_model()
+    local directory, first = process.temporary_directory(), effort.seed
     local failures = {}
     for index = first, first + effort.fuzz_pointers - 1 do
         for _, row in ipairs(plans.of(index, pointers.set)) do

@@ -20,7 +20,7 @@ local function share(count) return effort.full and count or (count + 1) // 2 end
 -- Random plans that plan_of makes, each on the next of the instruction sets, verified by `execute`.
 local function verify_plans(cc, plan_of, execute)
     local names, directory = cpu.describe().isa, process.temporary_directory()
-    local first = fuzz.first_model()
+    local first = effort.seed
     for index = first, first + share(effort.fuzz_transformers) - 1 do
         local p, given = plan_of(index, { isa.get(names[index % #names + 1]) })
         local prepared = execute.prepare(p, directory, { seed = index })

@@ -65,18 +65,17 @@ end
 
 for _, name in ipairs(isa.names) do
     local set = isa.get(name)
-    for _, case in
-        ipairs(set.emulator and {
-            { "tiny" },
-            { "tiny", "--tables", "i8", "--projection", "i16" },
-            { "tiny", "--tables", "f16", "--projection", "bf16" },
-            { "tiny", "--tables", "e4m3" },
-            { "tiny_skipless" },
-            { "tiny_skipless", "--type", "f16", "--cache", "i8" },
-            { "tiny_skipless", "--type", "i8", "--cache", "f16" },
-            { "gpt_nano_sort", "--type", "bf16" },
-        } or {})
-    do
+    local cases = effort.turns({
+        { "tiny" },
+        { "tiny", "--tables", "i8", "--projection", "i16" },
+        { "tiny", "--tables", "f16", "--projection", "bf16" },
+        { "tiny", "--tables", "e4m3" },
+        { "tiny_skipless" },
+        { "tiny_skipless", "--type", "f16", "--cache", "i8" },
+        { "tiny_skipless", "--type", "i8", "--cache", "f16" },
+        { "gpt_nano_sort", "--type", "bf16" },
+    }, effort.emulated_stride)
+    for _, case in ipairs(set.emulator and cases or {}) do
         local title = table.concat(case, "_"):gsub("%-%-%a+_", "")
         test["verify_passes_on_a_CPU_of_" .. name .. "_" .. title] = function()
             local verify = verifier(set, set.emulator)

@@ -21,14 +21,20 @@ def effort(name):
     return int(value) if value.isdigit() else value
 
 
+def turns(cases, stride):
+    """Of the cases every so many-th, as the row `stride` of tests/effort.lua says, beginning with the one whose turn it is."""
+    every = effort(stride)
+    return cases[effort("seed") % min(every, len(cases)):: every]
+
+
 def instruction_sets():
     """The names of those that this CPU runs, slowest first."""
     return subprocess.run(["lua5.4", "tests/support/isa.lua", LOOKUPC], check=True, capture_output=True, text=True).stdout.split()
 
 
 def in_turn(sets, number):
-    """Of the instruction sets those that case `number` is for: all, or with effort quick one."""
-    return sets if effort("instruction_sets") == "all" else [sets[number % len(sets)]]
+    """Of the instruction sets those that case `number` is for: all, or with effort quick one, which differs by commit."""
+    return sets if effort("instruction_sets") == "all" else [sets[(effort("seed") + number) % len(sets)]]
 
 
 def bf16(values):

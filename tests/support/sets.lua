@@ -5,7 +5,7 @@ local isa = require "gen.isa.list"
 
 local sets = { list = isa.bundled, bundled = table.concat(isa.bundled, ",") }
 
-local turn = 0
+local turn = effort.seed
 
 -- The names of those that run here, of those that are for some types only what serves `type`, if it is given.
 function sets.here(type)
@@ -26,8 +26,8 @@ function sets.in_turn(type)
     return usable[turn % #usable + 1]
 end
 
--- The instruction sets that a test goes through which only emits for them: all; with effort quick every third, and the
--- next one the next time.
+-- The instruction sets that a test goes through which only emits for them: all; with effort quick some, and others
+-- the next time.
 function sets.emitted()
     local names, first = {}, turn
     turn = turn + 1

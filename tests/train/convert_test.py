@@ -11,7 +11,7 @@ import tempfile
 import numpy as np
 
 import whole
-from lookupc import LOOKUPC, effort, instruction_sets, read_safetensors
+from lookupc import LOOKUPC, effort, instruction_sets, read_safetensors, turns
 
 COMMON = """d = 16, heads = 2, layers = 2, vocab = 256, skip = true, norm = { kind = "%s" }, checkpoint = "%s",
     embedding = {%s}, tokenizer = { kind = "bytes" }, %s"""
@@ -25,6 +25,7 @@ BERT = ENCODER.replace('norm = { kind = "layernorm" }', 'norm = { kind = "layern
 LOOKUP = 'ffn = { kind = "lookup", h = 16, tau = 4, projection = { %s }, score = "gelu", neighbours = 2 }'
 BH4, PROJECTED = LOOKUP % 'kind = "bh4", block = 8', LOOKUP % 'kind = "dense"'
 MLP = 'ffn = { kind = "mlp", f = 32, activation = "gelu" }'
+TOKENS = effort("convert_tokens")
 GLU = 'ffn = { kind = "glu", f = 24, activation = "silu" }'
 
 
@@ -184,10 +185,10 @@ def main():
 
         # What the FFN reads lies elsewhere in blocks of each kind: a wrong place shows in what the whole model loses.
         cases = [("llama", LLAMA, GLU, BH4), ("bert", BERT, MLP, BH4), ("neox", NEOX, MLP, BH4), ("gpt2", GPT2, MLP, PROJECTED)]
-        for name, common, dense, lookup in cases[:: effort("convert_stride")]:
+        for name, common, dense, lookup in turns(cases, "convert_stride"):
             pair = models(folder, name, common, dense, lookup)
             given = ["--from", pair[2], "--dense", pair[1], "--text", text if name == "bert" else prose]
-            said = works("convert", pair[0], *given, "-o", folder + "/out.safetensors", "--tokens", "40000", "--end-to-end", "20000")
+            said = works("convert", pair[0], *given, "-o", folder + "/out.safetensors", "--tokens", str(2 * TOKENS), "--end-to-end", str(TOKENS))
             rows = figures(said)
             need(len(rows) == 2 and max(row[0] for row in rows) < 0.25, f"{name}: FFNs are learned: {said}")
             bad = works("convert", pair[0], *given, "-o", folder + "/out.safetensors", "--method", "hash-w")

@@ -2,6 +2,7 @@
 -- not timed.
 local check = require "tests.support.check"
 local dtype = require "gen.plan.dtype"
+local effort = require "tests.effort"
 local host = require "host"
 local json = require "json"
 local process = require "process"
@@ -95,7 +96,7 @@ end
 -- Blocks of every kind: norms and skip connections, an architecture of its own, parallel ones, windows, nothing
 -- eliminated.
 function test.other_kinds_of_blocks()
-    for name, text in pairs {
+    local models = {
         own = "layers = 1, d = 32, heads = 2, parallel = true, skip = true, norm = { kind = 'layernorm' }, checkpoint \z
             = 'gpt_neox', attention = { eliminate = 'QP', rope = { share = 0.5 }, context = 40 }, ffn = { kind = \z
             'mlp', f = 40, activation = 'gelu_tanh' }",
@@ -103,8 +104,9 @@ function test.other_kinds_of_blocks()
             'mlp', f = 40, activation = 'relu' }",
         wide = "layers = 1, d = 528, heads = 4, attention = { eliminate = 'KP', context = 12 }, ffn = { kind = 'glu', \z
             f = 64, activation = 'gelu' }",
-    } do
-        local found = json.decode(program.works(bench(model(name, text), "--batch", "1,6", "--json")))
+    }
+    for _, name in ipairs(effort.turns({ "own", "none", "wide" }, effort.shapes_stride)) do
+        local found = json.decode(program.works(bench(model(name, models[name]), "--batch", "1,6", "--json")))
         check.equal(
             { #found.results, #found.attention, found.results[1].unfused_us_per_token == nil },
             { 2, 2, name == "none" }
@@ -114,7 +116,9 @@ end
 
 -- Tokens that attend to all others have no positions: they are encoded in one call, and so they are by the baselines.
 function test.encoders()
-    for name, text in pairs { both = encoder, near = encoder:gsub("causal", "window = 3, causal") } do
+    local models = { both = encoder, near = encoder:gsub("causal", "window = 3, causal") }
+    for _, name in ipairs(effort.turns({ "both", "near" }, effort.shapes_stride)) do
+        local text = models[name]
         local found = json.decode(program.works(bench(model(name, text), "--batch", "1,7,40", "--json")))
         local calls = {}
         for i, r in ipairs(found.results) do
@@ -173,10 +177,11 @@ end
 
 function test.wrong_blocks_are_not_timed()
     local path = model("wrong", gated)
-    for _, case in ipairs {
+    local cases = {
         { "templates/transformer/attention.c", "for (size_t k = seen; k <", "for (size_t k = seen + 1; k <" },
         { "templates/transformer/product.c", 'isa.add("sums", "offsets")', 'isa.mul("sums", "offsets")' },
-    } do
+    }
+    for _, case in ipairs(effort.turns(cases, effort.wrong_stride)) do
         local result = program.run {
             "--tree",
             sabotaged(table.unpack(case)),

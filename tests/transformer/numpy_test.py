@@ -10,7 +10,7 @@ import tempfile
 import numpy as np
 
 import transformer
-from lookupc import effort, read_safetensors, run, write_safetensors
+from lookupc import effort, read_safetensors, run, turns, write_safetensors
 from transformer import Shape
 
 STRIDE = effort("left_out_stride")
@@ -92,64 +92,70 @@ def check_case(seed, eliminate, options=(), leave_out=False, **given):
 seeds = itertools.count(100)
 
 
+def check_cases(cases, **more):
+    """Cases are pairs of what is eliminated and what is given; returns how many had their turn and what they are off by at most."""
+    chosen = turns([(next(seeds), *case) for case in cases], "numpy_stride")
+    return len(chosen), max(check_case(seed, eliminate, **given, **more) for seed, eliminate, given in chosen)
+
+
 def check_eliminations():
-    worst, count = 0.0, 0
-    for layers, kv_heads, ffn in ((1, 4, "mlp"), (2, 4, "glu"), (4, 4, "mlp"), (1, 2, "glu"), (2, 2, "mlp"), (4, 2, "glu"), (2, 1, "glu"), (4, 1, "mlp"))[:: effort("numpy_stride")]:
-        bias = layers == 2
-        for eliminate in ("none", "QP", "KP", "VP"):
-            if kv_heads == 4 or eliminate in ("none", "QP"):
-                worst = max(worst, check_case(next(seeds), eliminate, layers=layers, kv_heads=kv_heads, ffn=ffn, bias=bias))
-                count += 1
-        for eliminate in ("Q", "K", "V") if kv_heads == 4 else ("Q",):
-            worst = max(worst, check_case(next(seeds), eliminate, layers=layers, kv_heads=kv_heads, ffn=ffn, bias=bias, parallel=True))
-            count += 1
+    cases = []
+    for layers, kv_heads, ffn in ((1, 4, "mlp"), (2, 4, "glu"), (4, 4, "mlp"), (1, 2, "glu"), (2, 2, "mlp"), (4, 2, "glu"), (2, 1, "glu"), (4, 1, "mlp")):
+        given = {"layers": layers, "kv_heads": kv_heads, "ffn": ffn, "bias": layers == 2}
+        cases += [(eliminate, given) for eliminate in ("none", "QP", "KP", "VP") if kv_heads == 4 or eliminate in ("none", "QP")]
+        cases += [(eliminate, {**given, "parallel": True}) for eliminate in (("Q", "K", "V") if kv_heads == 4 else ("Q",))]
+    count, worst = check_cases(cases)
     print(f"ok     blocks: {count} emitted models compute what the unfused ones do in NumPy, off by {worst:.1e} at most")
 
 
 def check_left_out():
-    for eliminate, kv_heads in (("QP", 2), ("KP", 4), ("VP", 4)):
-        check_case(next(seeds), eliminate, layers=2, kv_heads=kv_heads, ffn="glu", bias=True, leave_out=True)
-    check_case(next(seeds), "Q", layers=2, kv_heads=2, ffn="mlp", bias=True, parallel=True, leave_out=True)
+    cases = [(eliminate, {"kv_heads": kv_heads, "ffn": "glu"}) for eliminate, kv_heads in (("QP", 2), ("KP", 4), ("VP", 4))]
+    cases.append(("Q", {"kv_heads": 2, "ffn": "mlp", "parallel": True}))
+    check_cases(cases, layers=2, bias=True, leave_out=True)
     print("ok     blocks: without any one merged tensor they do not")
 
 
 def check_families():
-    check_case(next(seeds), "VP", family="gpt_neox", rope=0.25, bias=True)
-    check_case(next(seeds), "none", family="gpt_neox", rope=0.5, bias=True, parallel=True)
-    check_case(next(seeds), "none", family="mingpt", rope=0, positions=20, bias=True)
-    check_case(next(seeds), "QP", family="mingpt", rope=0, positions=20, bias=True)
-    check_case(next(seeds), "none", family="gpt2", rope=0, positions=20, bias=True)
-    check_case(next(seeds), "KP", family="gpt2", rope=0, positions=20, bias=True, tied=True)
-    check_case(next(seeds), "Q", family="gpt2", rope=0, positions=20, bias=True, parallel=True)
-    check_case(next(seeds), "QP", family="roberta", rope=0, causal=False, positions=20, token_types=2, bias=True, kv_heads=2)
-    print("ok     blocks: GPT-NeoX, also packed; RoBERTa, all tokens attending to all")
+    check_cases([
+        ("VP", {"family": "gpt_neox", "rope": 0.25}),
+        ("none", {"family": "gpt_neox", "rope": 0.5, "parallel": True}),
+        ("none", {"family": "mingpt", "rope": 0, "positions": 20}),
+        ("QP", {"family": "mingpt", "rope": 0, "positions": 20}),
+        ("none", {"family": "gpt2", "rope": 0, "positions": 20}),
+        ("KP", {"family": "gpt2", "rope": 0, "positions": 20, "tied": True}),
+        ("Q", {"family": "gpt2", "rope": 0, "positions": 20, "parallel": True}),
+        ("QP", {"family": "roberta", "rope": 0, "causal": False, "positions": 20, "token_types": 2, "kv_heads": 2}),
+    ], bias=True)
+    print("ok     blocks: GPT-NeoX, also packed; GPT-2; RoBERTa, all tokens attending to all")
 
 
 def check_widths():
     """Heads of another width than d / heads, and an input of another width than d, with and without its skip connection."""
-    cases = ({"head_dim": 12, "kv_heads": 2, "ffn": "glu"}, {"head_dim": 5, "family": "gpt_neox", "rope": 0, "bias": True, "parallel": True},
-             {"head_dim": 2, "heads": 3, "kv_heads": 1, "causal": False, "skip": True},
-             {"d_in": 20, "layers": 1, "family": "roberta", "rope": 0, "causal": False, "bias": True, "skip": True},
-             {"d_in": 70, "layers": 1, "head_dim": 6, "family": "gpt_neox", "bias": True, "skip": True}, {"d_in": 9, "layers": 1, "ffn": "lookup"})
-    for given in cases[:: effort("numpy_stride")]:
-        check_case(next(seeds), "none", **given)
+    check_cases([
+        ("none", {"head_dim": 12, "kv_heads": 2, "ffn": "glu"}),
+        ("none", {"head_dim": 5, "family": "gpt_neox", "rope": 0, "bias": True, "parallel": True}),
+        ("none", {"head_dim": 2, "heads": 3, "kv_heads": 1, "causal": False, "skip": True}),
+        ("none", {"d_in": 20, "layers": 1, "family": "roberta", "rope": 0, "causal": False, "bias": True, "skip": True}),
+        ("none", {"d_in": 70, "layers": 1, "head_dim": 6, "family": "gpt_neox", "bias": True, "skip": True}),
+        ("none", {"d_in": 9, "layers": 1, "ffn": "lookup"}),
+    ])
     print("ok     blocks: heads and inputs of widths of their own")
 
 
 def check_lookups():
-    worst, count = 0.0, 0
-    for layers, kv_heads, projection in ((1, 4, "dense"), (3, 2, "dense"), (2, 4, "bh4"), (4, 1, "bh4"))[:: effort("numpy_stride")]:
-        for eliminate in ("none", "Q", "QP", "QKV", "QKVP") if projection == "dense" else ("none", "Q", "QKV"):
-            given = {"ffn": "lookup", "layers": layers, "kv_heads": kv_heads, "projection": projection, "bias": layers == 3, "d": 40 if projection == "dense" else 32}
-            worst = max(worst, check_case(next(seeds), eliminate, **given))
-            count += 1
-    for more in ({"eliminate": "KP"}, {"eliminate": "Q", "parallel": True, "bias": True}, {"eliminate": "QKV", "family": "gpt_neox", "bias": True},
-                 {"eliminate": "QKV", "family": "roberta", "rope": 0, "causal": False, "positions": 20, "token_types": 1, "bias": True}):
-        worst = max(worst, check_case(next(seeds), ffn="lookup", layers=3, **more))
-        count += 1
+    cases = []
+    for layers, kv_heads, projection in ((1, 4, "dense"), (3, 2, "dense"), (2, 4, "bh4"), (4, 1, "bh4")):
+        given = {"layers": layers, "kv_heads": kv_heads, "projection": projection, "bias": layers == 3, "d": 40 if projection == "dense" else 32}
+        cases += [(eliminate, given) for eliminate in (("none", "Q", "QP", "QKV", "QKVP") if projection == "dense" else ("none", "Q", "QKV"))]
+    cases += [
+        ("KP", {"layers": 3}),
+        ("Q", {"layers": 3, "parallel": True, "bias": True}),
+        ("QKV", {"layers": 3, "family": "gpt_neox", "bias": True}),
+        ("QKV", {"layers": 3, "family": "roberta", "rope": 0, "causal": False, "positions": 20, "token_types": 1, "bias": True}),
+    ]
+    count, worst = check_cases(cases, ffn="lookup")
     print(f"ok     blocks: {count} emitted models with lookup FFNs compute what the unfused ones do in NumPy, off by {worst:.1e} at most")
-    for eliminate, layers in (("QP", 2), ("QKV", 3), ("QKVP", 2)):
-        check_case(next(seeds), eliminate, ffn="lookup", layers=layers, kv_heads=2, bias=True, leave_out=True)
+    check_cases([(eliminate, {"layers": layers}) for eliminate, layers in (("QP", 2), ("QKV", 3), ("QKVP", 2))], ffn="lookup", kv_heads=2, bias=True, leave_out=True)
     print("ok     blocks: without any one merged table, projection or matrix they do not")
 
 

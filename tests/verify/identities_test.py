@@ -6,7 +6,7 @@ import tempfile
 
 import numpy as np
 
-from lookupc import effort, in_turn, instruction_sets, run, write_safetensors
+from lookupc import in_turn, instruction_sets, run, turns, write_safetensors
 
 SETS = instruction_sets()
 D = 24
@@ -68,7 +68,7 @@ def softmax(work):
         along = (x @ w.T).reshape(tokens, h, tau) @ vertices.T
         share = np.exp(along) / np.exp(along).sum(axis=2, keepdims=True)
         order = np.argsort(-along, axis=2)
-        for neighbours in (1, 2, 3, 5, 8, 15, 16)[:: effort("identities_stride")]:
+        for neighbours in turns((1, 2, 3, 5, 8, 15, 16), "identities_stride"):
             taken = np.zeros(share.shape, dtype=bool)
             np.put_along_axis(taken, order[:, :, :neighbours], True, axis=2)
             for number, (score, weight) in enumerate((("softmax", share), ("gelu", share * along), ("one", np.ones_like(share)))):
