@@ -402,7 +402,7 @@ function test.wrong_templates_are_found()
         },
         {
             "templates/transformer/blocks.c",
-            replace("value[4 * i] = (unsigned char) (words[i / 4]", "value[4 * i] = (unsigned char) (1 + words[i / 4 * 3 / 4]"),
+            replace("value[4 * i] = (unsigned char) (words[i / 4]", "value[4 * i] = (unsigned char) (words[i / 8]"),
             "relative error",
             path,
             "i8",
