@@ -86,8 +86,8 @@ static void judge(const reference_block_lookup *lookup, size_t count, const hash
     else if (tally->wrong_scores > 0)
         snprintf(result->wrong, sizeof result->wrong, "%zu wrong scores, the first: %s", tally->wrong_scores, tally->first_score);
     else if ((double)result->flips > share * explained + 4.0 * sqrt(explained) + 4.0)
-        snprintf(result->wrong, sizeof result->wrong, "%zu of %zu codes differ: rounding the inputs of products explains %zu", result->flips,
-                 result->codes, result->flips_explained);
+        snprintf(result->wrong, sizeof result->wrong, "%zu of %zu codes differ: rounding the inputs of products explains %zu",
+                 result->flips, result->codes, result->flips_explained);
     else if (!(result->scores <= (share + few) * result->scores_explained + SCORES_TOLERANCE))
         snprintf(result->wrong, sizeof result->wrong, "scores differ by %.2g: rounding the inputs of products explains %.2g",
                  result->scores, result->scores_explained);

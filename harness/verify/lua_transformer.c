@@ -1,9 +1,9 @@
 /* Lua module `transformer`: runs compiled blocks of a transformer between forbidden pages, in a process of its own, and their reference.
    Values of tokens are strings of doubles, [tokens][d].
 
-   transformer.run(job, x) -> y, seen | nil, message: job = { library, bind, decode, prefill, encode, encode_batch (names of functions), blob, d,
-   input (width of x), context, positions, start, cache_bytes, scratch_bytes, weights_struct_bytes, calls = { tokens of every call },
-   lengths = { tokens of every sequence, for encode_batch }, seen = what is to be seen of lookup FFNs (seen.h) }; seen: a string of what
+   transformer.run(job, x) -> y, seen | nil, message: job = { library, bind, decode, prefill, encode, encode_batch (names of functions),
+   blob, d, input (width of x), context, positions, start, cache_bytes, scratch_bytes, weights_struct_bytes, calls = { tokens of every call
+   }, lengths = { tokens of every sequence, for encode_batch }, seen = what is to be seen of lookup FFNs (seen.h) }; seen: a string of what
    they were given and looked up, nil unless asked for
 
    transformer.exact_product(library, symbol, type, inputs) -> true | nil, message: see exact_product.h; likewise in a process of its own
@@ -13,10 +13,9 @@
    mean, post, eps, activation, layers = { { input (width of its x), delivered, q = { weight = view, bias = view }, …, first = { gain,
    offset }, lookup = { prefix, d_out } } }, lookup = model as in
    fields.h, margin, turned = ties, lengths = { tokens of every sequence }, seen, notes = the
-   string of run, whose codes and scores are then taken, first_looked, first_token: how many lookup FFNs and tokens there are before }, looked =
-   { off = the largest relative error of what they were given, missing = tokens of which nothing is known, inputs = the
-   reference's own, as x }, views as gen/model/checkpoint_names.lua makes them; ties = { {
-   layer, token, table } } as in reference_block_lookup.h
+   string of run, whose codes and scores are then taken, first_looked, first_token: how many lookup FFNs and tokens there are before },
+   looked = { off = the largest relative error of what they were given, missing = tokens of which nothing is known, inputs = the reference's
+   own, as x }, views as gen/model/checkpoint_names.lua makes them; ties = { { layer, token, table } } as in reference_block_lookup.h
 
    transformer.looked(job) -> { { codes, flips, flips_explained, scores, scores_explained, wrong = message or nil }, … } | nil, message: how
    these codes and scores of each lookup FFN of the job compare with the reference's for the same inputs; see looked.h

@@ -27,8 +27,8 @@ typedef struct {
     gather_function *gather;
 } function;
 
-/* In shared memory. A note is { the weights of its layer (where the first of them lies), x[d], score[slots], code[slots] }, with d and slots
-   of the widest. */
+/* In shared memory. A note is { the weights of its layer (where the first of them lies), x[d], score[slots], code[slots] }, with d and
+   slots of the widest. */
 typedef struct {
     size_t count;
     unsigned char notes[];

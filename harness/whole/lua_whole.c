@@ -8,10 +8,10 @@
      model:state() -> an empty state of a decoder; state:copy() -> another
      state:prefill(ids), state:prefill_all(ids), state:step(id) -> rows | nil, message; state:position() -> tokens so far
      model:ids(text) -> ids | nil, message; model:text_of(id) -> text | nil
-   whole.run(job, calls) -> { rows, … }, seen | nil, message: the same in a process of its own, with forbidden pages around all memory; calls = {
-   { what = "encode" | "encode_batch" | "start" | "prefill" | "prefill_all" | "step", sequences = { ids, … } }, … }. Every call is made with
-   a wrong id and with too many ids, too, which it must refuse. seen: what lookup FFNs were given and looked up, if the job asks for it
-   (harness/verify/seen.h). whole.doubles(rows) -> the same as a string of doubles; whole.floats(rows)
+   whole.run(job, calls) -> { rows, … }, seen | nil, message: the same in a process of its own, with forbidden pages around all memory;
+   calls = { { what = "encode" | "encode_batch" | "start" | "prefill" | "prefill_all" | "step", sequences = { ids, … } }, … }. Every call is
+   made with a wrong id and with too many ids, too, which it must refuse. seen: what lookup FFNs were given and looked up, if the job asks
+   for it (harness/verify/seen.h). whole.doubles(rows) -> the same as a string of doubles; whole.floats(rows)
    -> list of numbers */
 #include "harness/base/blob_memory.h"
 #include "harness/base/child.h"

@@ -29,7 +29,7 @@ local function verify_plans(cc, plan_of, execute)
             if not result.ok then
                 error(
                     string.format(
-                        "%s %s %s --type %s --cache %s --activations %s --schedule %s: %s\n"
+                        "%s %s %s --type %s --cache %s --activations %s --tables %s --projection %s --schedule %s: %s\n"
                             .. "  %sLOOKUPC_SEED=%d repeats this",
                         cc,
                         result.isa,
@@ -37,6 +37,8 @@ local function verify_plans(cc, plan_of, execute)
                         result.type,
                         result.cache,
                         result.activations or "f32",
+                        result.tables or "-",
+                        result.projection or "-",
                         p.variants[1].schedule_text,
                         result.message,
                         fuzz.text(given),

@@ -87,9 +87,9 @@ function transformers.schedule(random, shape, set)
     return s
 end
 
--- Random types for kernels of the instruction sets `sets`, as options; inputs of products are rounded only where all
--- of them have words for that.
-function transformers.types(random, sets)
+-- Random types for kernels of model `m` for the instruction sets `sets`, as options; inputs of products are rounded only
+-- where all of them have words for that.
+function transformers.types(random, sets, m)
     local options = {
         type = dtype.names[random(1, #dtype.names)],
         cache = dtype.cache_names[random(1, #dtype.cache_names)],
@@ -105,6 +105,10 @@ function transformers.types(random, sets)
     -- Some caches are words of products only.
     local cache = dtype.get(options.cache, "cache")
     if cache.cache.words_only and options.activations ~= cache.name then options.cache = nil end
+    if m.ffn.kind == "lookup" and random(0, 1) == 0 then
+        options.tables = dtype.names[random(1, #dtype.names)]
+        options.projection = dtype.projection_names[random(1, #dtype.projection_names)]
+    end
     return options
 end
 
@@ -112,7 +116,7 @@ end
 -- table of a model file.
 function transformers.plan(index, sets)
     local given, m, random = transformers.model(index)
-    local options = transformers.types(random, sets)
+    local options = transformers.types(random, sets, m)
     options.schedule = {}
     if m.attention.shaped then options.cache = "f32" end
     if not m.attention.causal and random(0, 1) == 0 then options.sequences = { positions = random(1, 400) } end

@@ -62,7 +62,7 @@ function whole_models.plan(index, sets)
     while true do
         local given = wrapped(random, transformers.drawn(random))
         local good, m = pcall(model.validate, given, "", given.name)
-        local options = transformers.types(random, sets)
+        local options = transformers.types(random, sets, given)
         options.schedule = {}
         local planned, p = pcall(plan.build, good and m, sets, options)
         if good and planned then

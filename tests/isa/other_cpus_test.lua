@@ -108,9 +108,10 @@ local function drawn_from(plan_of)
         local p, given = plan_of(index, { set })
         if p.shape.sequences then return end -- their schedules are not those of one sequence, which verify has
         local options = { "--schedule", p.variants[1].schedule_text, "--type", p.options.type }
-        local activations = p.options.activations and { "--activations", p.options.activations } or {}
-        return given,
-            compile.joined(options, { "--cache", p.options.cache, "--seed", tostring(index) }, activations)
+        for _, name in ipairs { "activations", "tables", "projection" } do
+            if p.options[name] then options = compile.joined(options, { "--" .. name, p.options[name] }) end
+        end
+        return given, compile.joined(options, { "--cache", p.options.cache, "--seed", tostring(index) })
     end
     return { count = effort.emulated_transformers, draw = draw }
 end

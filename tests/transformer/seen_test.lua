@@ -1,6 +1,7 @@
 -- verify sees lookup FFNs of blocks at work where products round their inputs, and finds what is wrong with one of them.
 local check = require "tests.support.check"
 local compile = require "harness.base.compile"
+local effort = require "tests.effort"
 local execute = require "harness.families.transformer.execute"
 local host = require "host"
 local isa = require "gen.isa.list"
@@ -57,30 +58,41 @@ local function damaged(path, ending, count, step, change)
     return other
 end
 
--- What verify finds, of kernels for the weights that `damage(path)` leaves, beside the weights at `path`.
-local function found_with(kind, types, neighbours, damage)
-    local path = program.model(folder, "seen", kind.text:format(neighbours))
-    local p = kind.build(model.load(path), isa.select "scalar", types)
-    local directory, sample = program.folder(), folder .. "/sample.safetensors"
-    assert(weights.sample(sample, "", p.samples, 1))
-    local prepared = kind.verify.prepare(p, directory, { seed = 1, weights = sample })
-    packing.pack(p, { weights = damage and damage(sample) or sample, output = prepared.blob, prefix = "" })
-    local library = compile.library({ p }, directory, "gcc", "-O1")
-    return kind.verify.check_library(p, library, prepared, 1)
-end
-
 local narrow = {
     { projection = "i8" },
     { projection = "i16", tables = "i8" },
     { projection = "i8", type = "i8", activations = "i8" },
 }
 
+local count = effort.full and #narrow or 1 -- of them
+
+-- What verify finds, of kernels of kind number `k` for the weights that `damage(path)` leaves, beside the weights at
+-- `path`, with the types number `i`.
+local made = {}
+local function found_with(k, i, neighbours, damage)
+    local kind, key = kinds[k], k .. "/" .. i
+    local own = made[key]
+    if not own then
+        local path = program.model(folder, "seen", kind.text:format(neighbours))
+        own = { directory = program.folder(), sample = folder .. "/sample" .. k .. ".safetensors" }
+        own.plan = kind.build(model.load(path), isa.select "scalar", narrow[i])
+        assert(weights.sample(own.sample, "", own.plan.samples, 1))
+        own.prepared = kind.verify.prepare(own.plan, own.directory, { seed = 1, weights = own.sample })
+        own.library = compile.library({ own.plan }, own.directory, "gcc", "-O1")
+        made[key] = own
+    end
+    local packed = damage and damage(own.sample) or own.sample
+    packing.pack(own.plan, { weights = packed, output = own.prepared.blob, prefix = "" })
+    return kind.verify.check_library(own.plan, own.library, own.prepared, 1)
+end
+
 function test.every_lookup_is_seen()
-    for _, kind in ipairs(kinds) do
-        for i, types in ipairs(narrow) do
-            for _, result in ipairs(found_with(kind, types, i % 2 + 1)) do
+    for k = 1, #kinds do
+        for i = 1, count do
+            local neighbours = i % 2 + 1
+            for _, result in ipairs(found_with(k, i, neighbours)) do
                 check.equal({ result.message or "", result.ok }, { "", true })
-                check.equal(result.looked.codes, result.tokens * 2 * tables * (i % 2 + 1))
+                check.equal(result.looked.codes, result.tokens * 2 * tables * neighbours)
             end
         end
     end
@@ -96,12 +108,12 @@ local errors = {
 }
 
 function test.errors_in_one_block_are_found()
-    for _, kind in ipairs(kinds) do
-        for i, types in ipairs(narrow) do
+    for k = 1, #kinds do
+        for i = 1, count do
             for _, row in ipairs(errors) do
-                local what, ending, count, step, change, message = table.unpack(row)
-                local found = found_with(kind, types, i % 2 + 1, function(path)
-                    return damaged(path, ending, count, step, change)
+                local what, ending, floats, step, change, message = table.unpack(row)
+                local found = found_with(k, i, i % 2 + 1, function(path)
+                    return damaged(path, ending, floats, step, change)
                 end)
                 for _, result in ipairs(found) do
                     check.equal({ what, result.ok }, { what, false })
