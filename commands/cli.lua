@@ -757,7 +757,7 @@ local commands = {
             { name = "html", value = "FILE", doc = "also write a page with charts" },
             json_option,
             isa_option,
-            with(for_here_option, { doc = "start from the defaults for a CPU, such as generic, instead of this one's" }),
+            with(for_here_option, { doc = "start from the defaults for a CPU, such as generic; default: this one's" }),
             threads_option,
             with(weights_option, { required = false, doc = "safetensors file; absent: random weights" }),
             prefix_option,

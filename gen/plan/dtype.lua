@@ -145,8 +145,8 @@ function dtype.activations(name, type)
 end
 
 -- The type that keys and values are cached in: of that name, or, if it is nil, that of the activations (a row of
--- `activations`, or nil), or float32. Raises one line for a type that needs other activations. plain: it must be float32
--- unless there is a name.
+-- `activations`, or nil), or float32. Raises one line for a type that needs other activations. plain: it must be
+-- float32 unless there is a name.
 function dtype.cached(name, activations, plain)
     if not name then return activations and activations.cache and not plain and activations or dtype.get "f32" end
     local row = dtype.get(name, "cache")

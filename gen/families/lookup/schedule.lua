@@ -182,10 +182,11 @@ local choices = {
             return list
         end,
         default = function(shape, isa, s)
-            -- A group's slice of the tables in half of L2 if it is copied, in a quarter if the next one comes meanwhile;
-            -- otherwise in a quarter, or in all of it where rows are short. Over 16 rows gain nothing; under 4, reading and writing sums once a group costs
-            -- more than the misses it saves. Of a table that gives m rows the m-th part is enough. Sums of integers
-            -- that wait cost as much, but their kernels have no loop to start: 32.
+            -- A group's slice of the tables in half of L2 if it is copied, in a quarter if the next one comes
+            -- meanwhile; otherwise in a quarter, or in all of it where rows are short. Over 16 rows gain nothing; under
+            -- 4, reading and writing sums once a group costs more than the misses it saves. Of a table that gives m
+            -- rows the m-th part is enough. Sums of integers that wait cost as much, but their kernels have no loop to
+            -- start: 32.
             local m = shape.neighbours
             local max = packs(shape, isa) and gather_i8.words(shape, isa) and 32 or 16
             local slice = shape.rows * s["gather.columns"] * shape.tables.bytes

@@ -9,11 +9,11 @@ local shape = {}
 -- The cache: positions that it holds, and per layer, in bytes, the keys [kv_heads][tile][width][32], the values
 -- [kv_heads][position][pitch] and, where elements are integers, the scales of both, [kv_heads][position]. In the type
 -- that products round their inputs to (`words`, a row of their table) these are words of the dot products of attention:
--- keys [kv_heads][tile][word][32], each of some elements of a key, values [kv_heads][word][pitch], each of an element of
--- some positions. key_step: elements or words of a key. A window's
--- cache is a ring of tiles: a token's keys and values are put where those were that no token sees any more. So that up
--- to a tile of tokens can enter before they attend, it holds that many more. For several sequences at once it holds
--- those of one layer, each sequence from a tile on.
+-- keys [kv_heads][tile][word][32], each of some elements of a key, values [kv_heads][word][pitch], each of an element
+-- of some positions. key_step: elements or words of a key. A window's cache is a ring of tiles: a token's keys and
+-- values are put where those were that no token sees any more. So that up to a tile of tokens can enter before they
+-- attend, it holds that many more. For several sequences at once it holds those of one layer, each sequence from a tile
+-- on.
 local function cache_of(s, type)
     local pitch, positions = blob.round_up(s.width, layout.values), s.context
     if s.ring then positions = s.window - 1 + layout.keys end

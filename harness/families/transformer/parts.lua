@@ -131,8 +131,8 @@ local function of_attention(choices)
     return list
 end
 
--- The attention of plan `p`, of model `m`, in so many layers, and another plan that only fills the same cache; both read
--- the same blob. Queries, keys and values are all the blocks' input.
+-- The attention of plan `p`, of model `m`, in so many layers, and another plan that only fills the same cache; both
+-- read the same blob. Queries, keys and values are all the blocks' input.
 function parts.attention(p, m, layers)
     local v = p.variants[1]
     local isa, types =

@@ -362,8 +362,8 @@ end
 -- Whole models have no --batch.
 function bench.batches() return "1" end
 
--- The instruction sets on which `m` is to be timed with weights of `type`: the best one, or those that are asked for, with
--- the defaults of this CPU.
+-- The instruction sets on which `m` is to be timed with weights of `type`: the best one, or those that are asked for,
+-- with the defaults of this CPU.
 local function sets_of(m, type, options)
     local own = { type = type, tables = options.tables, projection = options.projection }
     own.cache, own.activations = options.cache, options.activations
