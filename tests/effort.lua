@@ -21,7 +21,6 @@ local rows = {
     { "transformer_schedules", 2, 8, "random schedules of transformers, for each instruction set" },
     { "train_stride", 6, 1, "every so many-th check of the training of whole models" },
     { "convert_stride", 4, 1, "every so many-th kind of decoder is converted, beside an encoder" },
-    { "convert_tokens", 10000, 20000, "tokens that learn end to end in each, half of those that FFNs learn from" },
     { "numpy_stride", 6, 1, "every so many-th shape of a transformer beside NumPy's" },
     { "identities_stride", 4, 1, "every so many-th number of rows a table beside the softmax" },
     { "wrong_stride", 3, 1, "every so many-th wrong template that verify has to find" },

@@ -33,7 +33,7 @@ thinned() { ((count++ % stride == 0)); }
 # in_turn: puts into `turn` the option of emit for the next of the instruction sets that run here; none with effort full.
 read -ra runnable <<<"$here"
 every=$(lua5.4 tests/effort.lua instruction_sets)
-turn=() turns=$count
+turn=() turns=$((count / 64)) # independent of what else has its turn
 in_turn() {
     turn=()
     [[ $every == all ]] || turn=(--isa "${runnable[turns++ % ${#runnable[@]}]}")
@@ -117,7 +117,7 @@ bundle_in_turn tables "$work/tables.lua" --type i8
 bundle_in_turn held "$work/held.lua" --type bf16
 
 # What is called later is compiled by both compilers, those of the rest whose turn it is by one of them; or all by both, with full effort.
-number=$count
+number=$((count / 64))
 for name in tiny base other near all fused post side ring tables held; do
     by=(gcc clang)
     if [[ ${#compilers[@]} != 2 && $name != tiny && $name != other ]]; then

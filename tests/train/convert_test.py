@@ -25,7 +25,6 @@ BERT = ENCODER.replace('norm = { kind = "layernorm" }', 'norm = { kind = "layern
 LOOKUP = 'ffn = { kind = "lookup", h = 16, tau = 4, projection = { %s }, score = "gelu", neighbours = 2 }'
 BH4, PROJECTED = LOOKUP % 'kind = "bh4", block = 8', LOOKUP % 'kind = "dense"'
 MLP = 'ffn = { kind = "mlp", f = 32, activation = "gelu" }'
-TOKENS = effort("convert_tokens")
 GLU = 'ffn = { kind = "glu", f = 24, activation = "silu" }'
 
 
@@ -188,7 +187,7 @@ def main():
         for name, common, dense, lookup in turns(cases, "convert_stride"):
             pair = models(folder, name, common, dense, lookup)
             given = ["--from", pair[2], "--dense", pair[1], "--text", text if name == "bert" else prose]
-            said = works("convert", pair[0], *given, "-o", folder + "/out.safetensors", "--tokens", str(2 * TOKENS), "--end-to-end", str(TOKENS))
+            said = works("convert", pair[0], *given, "-o", folder + "/out.safetensors", "--tokens", "40000", "--end-to-end", "20000")
             rows = figures(said)
             need(len(rows) == 2 and max(row[0] for row in rows) < 0.25, f"{name}: FFNs are learned: {said}")
             bad = works("convert", pair[0], *given, "-o", folder + "/out.safetensors", "--method", "hash-w")

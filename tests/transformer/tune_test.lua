@@ -118,12 +118,12 @@ function test.encoders_are_tuned()
         "-o",
         place.tuned,
         "--time",
-        "8s",
+        "15s",
         "--exhaustive",
         "--batch",
         "1,9",
         "--choices",
-        "few.unroll",
+        "few.unroll,attention.rows",
         "--json"
     )
     if result.status ~= 0 then error(result.errors, 0) end

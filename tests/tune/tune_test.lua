@@ -93,7 +93,7 @@ local function choice_of(text, name) return schedule.parse(text)[name] end
 
 function test.a_run_leaves_a_tuned_file_a_log_and_records()
     local place = new_place()
-    local output = works(place, tiny, "--time", "20s", "--batch", "64", "--choices", "few.tokens")
+    local output = measures(place, "--batch", "64", "--choices", "gather.vectors")
     check.matches(output, "\n  tokens  default us  tuned us")
     check.matches(output, "\n +64 +%d+%.%d%d ")
     check.matches(output, "wrote " .. place.tuned:gsub("%p", "%%%0"))
