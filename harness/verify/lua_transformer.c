@@ -7,12 +7,11 @@
 
    transformer.exact_product(library, symbol, type, inputs) -> true | nil, message: see exact_product.h; likewise in a process of its own
 
-   transformer.reference(job, x) -> y, ties | nil, message: job = { weights, type, activations, cache, attention, tables, projection, rounds_inputs
-   (of lookup FFNs), d, input, heads, kv_heads, width, f, scale, causal, window, start, half, theta, interleaved, gated, parallel, skip,
-   mean, post, eps, activation, layers = { { input (width of its x), delivered, q = { weight = view, bias = view }, …, first = { gain,
-   offset }, lookup = { prefix, d_out } } }, lookup = model as in
-   fields.h, margin, turned = ties, lengths = { tokens of every sequence } }, views as gen/model/checkpoint_names.lua makes them; ties = { {
-   layer, token, table } } as in reference_block_lookup.h
+   transformer.reference(job, x) -> y, ties | nil, message: job = { weights, type, activations, cache, attention, tables, projection,
+   rounds_inputs (of lookup FFNs), d, input, heads, kv_heads, width, f, scale, causal, window, start, half, theta, interleaved, gated,
+   parallel, skip, mean, post, eps, activation, layers = { { input (width of its x), delivered, q = { weight = view, bias = view }, …, first
+   = { gain, offset }, lookup = { prefix, d_out } } }, lookup = model as in fields.h, margin, turned = ties, lengths = { tokens of every
+   sequence } }, views as gen/model/checkpoint_names.lua makes them; ties = { { layer, token, table } } as in reference_block_lookup.h
 
    transformer.rows(path, tensors, numbers) -> the sum of row n of every tensor { name, rows, first }, for every number n
 

@@ -53,7 +53,8 @@ local function prefetch_in_line(shape, a)
     a.score_prefetch, a.score_prefetch_step = of(own_values, a.score_elements), cache.key_step
     local steps = layout.keys // cache.per_word
     for _, block in ipairs(a.sum_blocks) do
-        block.prefetch, block.prefetch_from, block.prefetch_step = of(only_keys, block.elements), block.at * steps, steps
+        block.prefetch = of(only_keys, block.elements)
+        block.prefetch_from, block.prefetch_step = block.at * steps, steps
     end
 end
 
@@ -81,8 +82,9 @@ local function prefetch_in_pages(shape, a)
         add_pages(add_pages(pages(), next_keys, cache.key_tile, line), next_values, cache.value_tile, line)
     local of_scores, of_sums, share, from, steps = all, all, 2, (all.lines + 1) // 2 * line, 0
     if #all.streams > 4 then
-        of_scores, of_sums, share, from =
-            add_pages(pages(), own_values, cache.value_tile, line), add_pages(pages(), only_keys, cache.key_tile, line), 1, 0
+        of_scores = add_pages(pages(), own_values, cache.value_tile, line)
+        of_sums = add_pages(pages(), only_keys, cache.key_tile, line)
+        share, from = 1, 0
     end
     for _, block in ipairs(a.sum_blocks) do
         steps = steps + block.count * value_steps
@@ -95,7 +97,8 @@ local function prefetch_in_pages(shape, a)
     a.score_prefetch_step = width * a.score_prefetch.stride // a.score_elements
     local sums = of(of_sums, steps, value_steps)
     for _, block in ipairs(a.sum_blocks) do
-        block.prefetch, block.prefetch_from, block.prefetch_step = sums, from, value_steps * sums.stride // block.elements
+        block.prefetch, block.prefetch_from = sums, from
+        block.prefetch_step = value_steps * sums.stride // block.elements
         from = from + block.count * value_steps * sums.stride
     end
 end
@@ -123,7 +126,8 @@ local function prefetch_first_page(shape, a)
     a.score_prefetch_step = width * a.score_prefetch.stride // a.score_elements
     local sums = of(only_keys, cache.key_tile, steps, value_steps)
     for _, block in ipairs(a.sum_blocks) do
-        block.prefetch, block.prefetch_from, block.prefetch_step = sums, from, value_steps * sums.stride // block.elements
+        block.prefetch, block.prefetch_from = sums, from
+        block.prefetch_step = value_steps * sums.stride // block.elements
         from = from + block.count * value_steps * sums.stride
     end
     a.prefetch_word = "prefetch_l2"

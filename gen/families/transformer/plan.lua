@@ -151,8 +151,8 @@ local function reads_input(steps)
     return false
 end
 
--- The inputs of the steps in the lists that round some, each number once; where keys and values are words, also the width
--- of a head.
+-- The inputs of the steps in the lists that round some, each number once; where keys and values are words, also the
+-- width of a head.
 local function rounded_inputs(shape, lists)
     local list, seen = {}, {}
     if shape.cache.words then

@@ -8,8 +8,8 @@ local shape = {}
 
 -- The cache: positions that it holds, and per layer, in bytes, the keys [kv_heads][tile][width][32], the values
 -- [kv_heads][position][pitch] and, where elements are integers, the scales of both, [kv_heads][position]. In the type
--- that products round their inputs to (`words`, a row of their table) these are words of the dot products of attention:
--- keys [kv_heads][tile][word][32], each of some elements of a key, values [kv_heads][word][pitch], each of an element of
+-- that products round their inputs to (`words`, a row of their table) these are words of attention's dot products: keys
+-- [kv_heads][tile][word][32], each of some elements of a key, values [kv_heads][word][pitch], each of an element of
 -- some positions. key_step: elements or words of a key. A window's
 -- cache is a ring of tiles: a token's keys and values are put where those were that no token sees any more. So that up
 -- to a tile of tokens can enter before they attend, it holds that many more. For several sequences at once it holds

@@ -165,8 +165,9 @@ local function tensors_of(path)
 end
 
 -- What runner.reference wants: the maps of every layer but those in `without`; types: the names of those of weights,
--- cache, activations, and attention (of queries and the softmax's weights); of tables, default type, and projections of lookup FFNs, default f32, and rounds_inputs:
--- whether inputs of their products are rounded, too. Layer 0 is number `first` in the checkpoint, 0 if absent.
+-- cache, activations, and attention (of queries and the softmax's weights); of tables, default type, and projections of
+-- lookup FFNs, default f32, and rounds_inputs: whether inputs of their products are rounded, too. Layer 0 is number
+-- `first` in the checkpoint, 0 if absent.
 function transformer.reference_job(p, path, types, without, first)
     local m, s, layers = p.model, p.shape, {}
     local delivered = s.delivered and without ~= ""
