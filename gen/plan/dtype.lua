@@ -13,8 +13,8 @@
 --   only           "projection": of nothing else
 --   cache          keys and values of a transformer may be cached in it, nil: they may not. Kernels round to it (words
 --                  store_f16 …): `tolerance` is the largest relative error that emitted code may have of a token, as a
---                  key or value in the middle of two numbers may become either. In the type of the activations they are
---                  cached as words of attention's dot products; `words_only`: in no other way
+--                  key or value in the middle of two numbers may become either. In the type of the activations they
+--                  are cached as words of attention's dot products; `words_only`: in no other way
 --   products       a token's inputs may be rounded to it, too (--activations NAME), nil: they may not. Weights are
 --                  then packed as the type `packed`, `rows` inputs of an output in a word of C type `storage`. With
 --                  `integers` those are unsigned bytes, 128 more than the integer, and products are sums of integers,
@@ -145,8 +145,8 @@ function dtype.activations(name, type)
 end
 
 -- The type that keys and values are cached in: of that name, or, if it is nil, that of the activations (a row of
--- `activations`, or nil), or float32. Raises one line for a type that needs other activations. plain: it must be
--- float32 unless there is a name.
+-- `activations`, or nil), or float32. Raises one line for a type that needs other activations. plain: it is float32
+-- unless there is a name.
 function dtype.cached(name, activations, plain)
     if not name then return activations and activations.cache and not plain and activations or dtype.get "f32" end
     local row = dtype.get(name, "cache")

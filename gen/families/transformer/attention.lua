@@ -83,7 +83,8 @@ local function prefetch_in_pages(shape, a)
     local of_scores, of_sums, share, from, steps = all, all, 2, (all.lines + 1) // 2 * line, 0
     if #all.streams > 4 then
         of_scores = add_pages(pages(), own_values, cache.value_tile, line)
-        of_sums, share, from = add_pages(pages(), only_keys, cache.key_tile, line), 1, 0
+        of_sums = add_pages(pages(), only_keys, cache.key_tile, line)
+        share, from = 1, 0
     end
     for _, block in ipairs(a.sum_blocks) do
         steps = steps + block.count * value_steps

@@ -134,14 +134,8 @@ end
 -- The attention of plan `p`, of model `m`, in so many layers, and another plan that only fills the same cache; both
 -- read the same blob. Queries, keys and values are all the blocks' input.
 function parts.attention(p, m, layers)
-    local v = p.variants[1]
-    local isa, types =
-        v.isa,
-        {
-            cache = p.options.cache,
-            activations = p.options.activations or "f32",
-            choices = of_attention(v.schedule),
-        }
+    local isa, types = p.variants[1].isa, { cache = p.options.cache, activations = p.options.activations or "f32" }
+    types.choices = of_attention(p.variants[1].schedule)
     local append = { { op = "append", k = "in", k_at = 0, v = "in", v_at = 0 } }
     local attention = alone(
         m,
