@@ -87,8 +87,8 @@ function transformers.schedule(random, shape, set)
     return s
 end
 
--- Random types for kernels of model `m` for the instruction sets `sets`, as options; inputs of products are rounded only
--- where all of them have words for that.
+-- Random types for kernels of model `m` for the instruction sets `sets`, as options; inputs of products are rounded
+-- only where all of them have words for that.
 function transformers.types(random, sets, m)
     local options = {
         type = dtype.names[random(1, #dtype.names)],

@@ -469,8 +469,8 @@ end
 
 -- How far emitted code may be from the reference where inputs of products are rounded, `tolerance` where they are not.
 -- An input half-way between two numbers may become either, and after some layers much is rounded in another way: the
--- results differ as much as those with and without rounding, `rounded` and `unrounded`, lists of answers as for `apart`.
--- Behind it the largest relative error of a row that rounding makes.
+-- results differ as much as those with and without rounding, `rounded` and `unrounded`, lists of answers as for
+-- `apart`. Behind it the largest relative error of a row that rounding makes.
 function transformer.rounded_tolerance(tolerance, rounded, unrounded, d, d_ffn)
     local largest = apart(rounded, unrounded, d, d_ffn)
     return math.max(tolerance, 2 * largest), largest

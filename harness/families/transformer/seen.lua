@@ -55,7 +55,8 @@ local function source_of(functions)
         "void (*lookupc_ffn)(size_t, const void *, const float *, float *, size_t, void *);",
         "void (*lookupc_gather)(size_t, const void *, const uint16_t *, const float *, float *, size_t, void *);",
     }
-    local ffn = "void %s(const void *w, const float *x, float *y, size_t n, void *s) { lookupc_ffn(%d, w, x, y, n, s); }"
+    local ffn = "void %s(const void *w, const float *x, float *y, size_t n, void *s) \z
+        { lookupc_ffn(%d, w, x, y, n, s); }"
     local gather = "void %s(const void *w, const uint16_t *c, const float *f, float *y, size_t n, void *s) \z
         { lookupc_gather(%d, w, c, f, y, n, s); }"
     for i, row in ipairs(functions) do
