@@ -63,10 +63,10 @@ function verified.print(m, results, skipped, options)
         if r.looked and (not looked or r.looked.flips > looked.flips) then looked = r.looked end
     end
     if looked then
-        local line = "codes other than the reference's for the same inputs: at most %d of %d"
+        local counts = "codes other than the reference's for the same inputs: at most %d of %d"
         local explained = "; rounding inputs of projections alone makes %d"
         host.print(
-            line:format(looked.flips, looked.codes)
+            counts:format(looked.flips, looked.codes)
                 .. (looked.flips_explained > 0 and explained:format(looked.flips_explained) or "")
         )
     end

@@ -239,7 +239,7 @@ function test.commands_refuse_options_of_a_lookup_ffn()
         { "pack", path, "--weights", o, "-o", o },
     } do
         table.move({ "--tables", "i8" }, 1, 2, #words + 1, words)
-        refuses(1, "--tables: i8: is for a LookupFFN, not for a transformer", words)
+        refuses(1, "--tables: i8: mistral_7b_skipless has no LookupFFN", words)
     end
     refuses(
         1,

@@ -1,5 +1,4 @@
--- verify sees lookup FFNs of blocks at work where products round their inputs, and finds what is wrong with one of
--- them.
+-- verify sees lookup FFNs of blocks at work where products round their inputs, and finds what is wrong with one.
 local check = require "tests.support.check"
 local compile = require "harness.base.compile"
 local effort = require "tests.effort"

@@ -101,8 +101,8 @@ local function blocks_of(p)
     return list
 end
 
--- Weights for plan `p`, packed in `directory`, sequences, and what the reference computes of them: { lists, jobs,
--- answer, answers, unrounded, move, blob, cc }: as in harness/families/transformer/execute.lua; jobs() of the
+-- Weights for plan `p`, packed in `directory`, sequences, and what the reference computes of them: { lists, tokens,
+-- jobs, answer, answers, unrounded, move, blob, cc }: as in harness/families/transformer/execute.lua; jobs() of the
 -- reference.
 function verify.prepare(p, directory, options)
     local path = options.weights
