@@ -17,7 +17,11 @@ local function apply(path, data, context, m)
     local family = families.of(m, {})
     local options = { tables = data.tables, projection = data.projection, type = data.type, cache = data.cache }
     if not pcall(families.check_options, family, options) then return end
-    local p = family.build(m, sets, options)
+    local built, p = pcall(family.build, m, sets, options)
+    if not built then
+        if not p:find "^%-%-%l+: " then error(p, 0) end
+        return -- options that are not for this model
+    end
     local asked = setmetatable({ digest = data.model }, { __index = p })
     local wanted = rules.try(path, tuned_file.choices, data, context, asked)
     if wanted then family.build(m, sets, options, wanted) end
