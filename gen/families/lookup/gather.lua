@@ -77,17 +77,17 @@ function gather.finds_rows(shape) return shape.neighbours < shape.rows end
 function gather.prefetch_first(shape, v)
     local elements = first_lines * cache_line // shape.tables.bytes
     local s = v.gather[1].strips
-    if v.prefetch_strip.from_token_to_token then elements = math.max(elements, s.count > 0 and s.floats or s.rest) end
+    if v.prefetch_tokens then elements = math.max(elements, s.count > 0 and s.floats or s.rest) end
     return math.min(elements, shape.d_out)
 end
 
--- How the choice `value` of a gather has the next strip of rows prefetched while one is summed; nil: not.
---   word                 of the instruction set
---   from_token_to_token  whether behind the last strip of a token comes the first one of the next token: from `far` on
+-- How the choice `value` of a gather has the next strip of rows prefetched while one is summed: the word of the
+-- instruction set, nil: not; and whether behind the last strip of a token comes the first one of the next token, if
+-- the choice is `far`.
 function gather.prefetch_strip(value, far)
-    if value == 0 then return nil end
-    if value == far then return { word = "prefetch_l2", from_token_to_token = true } end
-    return { word = "prefetch_l1", from_token_to_token = false }
+    if value == 0 then return nil, false end
+    if value == far then return "prefetch_l2", true end
+    return "prefetch_l1", false
 end
 
 -- How many of `tiles`, what gather.tiles returns, there are: threads can gather one each.

@@ -85,9 +85,9 @@ local function lines_and_strips(v, words, lanes)
     end
     for _, tile in ipairs(v.gather) do
         local s = tile.strips
-        local ahead = v.prefetch_strip and v.prefetch_strip.from_token_to_token
-        if s.count > 0 then add_strip(s.floats, (ahead or v.prefetch_strip and s.count > 1) and s.floats or 0) end
-        add_strip(s.rest, ahead and (s.count > 0 and s.floats or s.rest) or 0)
+        local ahead = v.prefetch_tokens or v.prefetch_strip and s.count > 1
+        if s.count > 0 then add_strip(s.floats, ahead and s.floats or 0) end
+        add_strip(s.rest, v.prefetch_tokens and (s.count > 0 and s.floats or s.rest) or 0)
     end
     return lines, strips, by_width
 end

@@ -191,12 +191,12 @@ local function few_of(m, shape, isa, choices, chunk)
         chunk = chunk,
         group = choices["few.group"],
         unroll = 1,
-        prefetch_strip = gather.prefetch_strip(choices["few.prefetch"], 3),
         x_step = m.norm == nil and shape.x_step or shape.d, -- floats from token to token of the projection's input
         projection = projection,
         hash = neighbours.plan(shape, isa.lanes, isa.lanes > 1),
         gather = gather_tiles(shape, isa, shape.d_out, choices["few.accumulators"]),
     }
+    few.prefetch_strip, few.prefetch_tokens = gather.prefetch_strip(choices["few.prefetch"], 3)
     few.gather_i8 = gather_i8.plan(shape, few, math.min(few.group, shape.h))
     few.prefetch_first = choices["few.prefetch"] >= 2 and gather.prefetch_first(shape, few) or nil
     few.split = split_of(shape, projection, few.tokens, few.threshold)
@@ -255,7 +255,7 @@ local function whole_of(m, shape, isa, choices, v)
     whole.tokens = math.min(v.chunk, choices["whole.tokens"])
     whole.group = choices["whole.group"]
     whole.unroll = math.min(whole.group, words and max_whole_unroll or v.unroll)
-    whole.prefetch_strip = gather.prefetch_strip(choices["whole.prefetch"], 2)
+    whole.prefetch_strip, whole.prefetch_tokens = gather.prefetch_strip(choices["whole.prefetch"], 2)
     whole.prefetch_next, whole.pack = nil, nil
     whole.stream = false
     whole.gather = gather_tiles(shape, isa, shape.d_out, choices["gather.vectors"])
@@ -297,7 +297,6 @@ local function variant_of(m, shape, isa, choices, openmp)
         product_unroll = choices["product.unroll"],
         group = choices["gather.group"],
         unroll = choices["gather.unroll"],
-        prefetch_strip = gather.prefetch_strip(choices["gather.prefetch"]),
         prefetch_next = choices["gather.prefetch_next"] == 1
                 and gather.prefetch_next(shape, choices["gather.group"], choices["chunk.tokens"])
             or nil,
@@ -317,6 +316,7 @@ local function variant_of(m, shape, isa, choices, openmp)
         gather = gather_tiles(shape, isa, choices["gather.columns"], choices["gather.vectors"]),
         x_step = shape.d, -- floats from token to token of the projection's input
     }
+    v.prefetch_strip, v.prefetch_tokens = gather.prefetch_strip(choices["gather.prefetch"])
     v.gather_i8 = gather_i8.plan(shape, v)
     v.split = split_of(shape, projection, tile, math.maxinteger)
     v.parts = gather.parts(v.gather)

@@ -68,8 +68,10 @@ local function product_lines(shape)
     return lines(shape.block) | lines(shape.d % shape.block)
 end
 
--- The tables whose rows of integers are summed in one go at most: those whose scores can have one unit.
-local function all_tables(shape) return math.min(shape.h, gather_i8.max_tables(shape)) end
+-- The most tables that are summed in one go: all, of rows of integers those whose scores can have one unit.
+local function all_tables(shape, isa)
+    return gather_i8.words(shape, isa) and math.min(shape.h, gather_i8.max_tables(shape)) or shape.h
+end
 
 -- How many accumulators a gather may have: those of whole lines of columns where rows are summed as integers.
 local function accumulators(shape, isa)
@@ -282,7 +284,7 @@ add {
         local words = gather_i8.words(shape, isa)
         local least = words and math.min(shape.h, gather_i8.step(words, shape)) or 1
         if not words then return { least } end
-        local list, all = powers(least, math.min(shape.h, 64)), all_tables(shape)
+        local list, all = powers(least, math.min(shape.h, 64)), all_tables(shape, isa)
         if list[#list] ~= all then list[#list + 1] = all end
         return list
     end,
@@ -290,7 +292,7 @@ add {
         local words = gather_i8.words(shape, isa)
         if not words then return 1 end
         -- Sums never wait, and as many rows as can be are under way.
-        if machine_of(isa).prefetches_l2 then return all_tables(shape) end
+        if machine_of(isa).prefetches_l2 then return all_tables(shape, isa) end
         local least = math.min(shape.h, gather_i8.step(words, shape))
         return math.max(least, power_of_two_at_most(math.min(shape.h, 32 // shape.neighbours)))
     end,
@@ -367,18 +369,18 @@ add {
     key = "few.group",
     doc = "tables gathered in one pass over a few tokens",
     values = function(shape, isa)
-        local max = gather_i8.words(shape, isa) and all_tables(shape) or shape.h
+        local max = all_tables(shape, isa)
         local list = powers(1, max)
         if list[#list] ~= max then list[#list + 1] = max end
         return list
     end,
     default = function(shape, isa)
-        if machine_of(isa).prefetches_l2 then return gather_i8.words(shape, isa) and all_tables(shape) or shape.h end
+        if machine_of(isa).prefetches_l2 then return all_tables(shape, isa) end
         if gather_i8.words(shape, isa) then
             -- All, as sums then never wait. With two rows of a table, two lines of 128 rows: as many that come next,
             -- and L1 is full (0.8 to 0.9 of the time of twice as many, Ice Lake).
             local most = shape.neighbours == 1 and shape.h or max_rows_at_once // 2
-            return math.min(most, all_tables(shape))
+            return math.min(most, all_tables(shape, isa))
         end
         -- As many rows as a core follows at a time; short ones end before it sees that they go on.
         return from_memory(shape, isa)

@@ -35,7 +35,7 @@ $(pack and names.macro("INLINE") or "static") void $(run_name(run, t))(const $(t
 //$ end
             const uint16_t *token_code = code + first * $(shape.slots) + token;
             const uint32_t *token_words = words + first * $(v.gather_i8.quads * 2) + token;
-//$ if v.prefetch_strip and v.prefetch_strip.from_token_to_token then
+//$ if v.prefetch_tokens then
             const uint16_t *next_code = token + 1 < end ? token_code + 1 : first + $(tile) < tokens ? code + (first + $(tile)) * $(shape.slots) : token_code;
 //$ end
 //$ if run.last then

@@ -3,10 +3,9 @@
 //$ local run, step, strip, starts = token.run, v.gather_i8.step, v.gather_i8.strip_of[width], {}
 //$ local m = shape.neighbours
 //$ for n, line in ipairs(strip.lines) do starts[n] = run and helper .. "_load_sums(" .. sum("token_from", sum(at, line.at)) .. ")" or helper .. "_zero_sums()" end
-//$ local on = v.prefetch_strip and v.prefetch_strip.from_token_to_token
 //$ local function following(k)
 //$     if strip.prefetches == 0 then return "" end
-//$     if not on then return ", " .. (prefetches and "prefetch_at - " .. at or 0) end
+//$     if not v.prefetch_tokens then return ", " .. (prefetches and "prefetch_at - " .. at or 0) end
 //$     return ", " .. sum("table", prefetches.at) .. (k and " + k * " .. constant("TABLE_PITCH") or "") .. ", " .. prefetches.code .. (k and " + k" .. (m > 1 and " * " .. m or "") or "")
 //$ end
 //$ local alone = #starts == 1

@@ -92,18 +92,17 @@ $(inline) void $(helper)_finish_y$(part.suffix)(const $(helper)_sums *sums, $(is
 //$     end
 }
 //$ end
-//$ local on = v.prefetch_strip and v.prefetch_strip.from_token_to_token
 //$ local function head(rows, strip)
 //$     local many_tables = plan.partial and rows == "4" and "size_t tables, " or ""
-$(inline) void $(helper)_add_$(rows)x$(strip.width)($(helper)_sums *sums, const int8_t *table, $(pitch_parameter)$(many_tables)const uint16_t *code, const uint32_t *words$(strip.prefetches == 0 and "" or on and ", const int8_t *ahead, const uint16_t *ahead_code" or ", size_t prefetch_at"))
+$(inline) void $(helper)_add_$(rows)x$(strip.width)($(helper)_sums *sums, const int8_t *table, $(pitch_parameter)$(many_tables)const uint16_t *code, const uint32_t *words$(strip.prefetches == 0 and "" or v.prefetch_tokens and ", const int8_t *ahead, const uint16_t *ahead_code" or ", size_t prefetch_at"))
 //$ end
 //$ for _, strip in ipairs(plan.strips) do
 
 /* Adds $(m == 1 and "one row" or m .. " rows") of each of $(plan.partial and "up to " or "")$(step == 4 and "four" or step) tables to $(strip.width) columns of a token.
-   table  [$(plan.partial and "tables" or step)][$(shape.rows)][$(row_pitch)]$(strip.prefetches > 0 and not on and ", `prefetch_at` elements before what is prefetched" or "")
+   table  [$(plan.partial and "tables" or step)][$(shape.rows)][$(row_pitch)]$(strip.prefetches > 0 and not v.prefetch_tokens and ", `prefetch_at` elements before what is prefetched" or "")
    code   of a token, those of the tables $(tile == 1 and "side by side" or tile .. " apart")
-   words  [0] and [$(plan.low_at)]: the upper and the lower bytes of the tables' scores$(strip.prefetches > 0 and on and "" or " */")
-//$     if strip.prefetches > 0 and on then
+   words  [0] and [$(plan.low_at)]: the upper and the lower bytes of the tables' scores$(strip.prefetches > 0 and v.prefetch_tokens and "" or " */")
+//$     if strip.prefetches > 0 and v.prefetch_tokens then
    ahead  the same tables, from the first column on that is prefetched, of the rows in ahead_code */
 //$     end
 //$     head("4", strip)
@@ -115,7 +114,7 @@ $(inline) void $(helper)_add_$(rows)x$(strip.width)($(helper)_sums *sums, const 
 //$         local row, number = row_of("table", "code", r), r // m -- of the table
     const int8_t *row$(r) = $(number > 0 and plan.partial and "tables > " .. number .. " ? " .. row .. " : row0" or row);
 //$     end
-//$     if strip.prefetches > 0 and on then
+//$     if strip.prefetches > 0 and v.prefetch_tokens then
 //$         for r = 0, 3 do
 //$             local row, number = row_of("ahead", "ahead_code", r), r // m
     const int8_t *ahead$(r) = $(number > 0 and plan.partial and "tables > " .. number .. " ? " .. row .. " : ahead0" or row);
@@ -123,7 +122,7 @@ $(inline) void $(helper)_add_$(rows)x$(strip.width)($(helper)_sums *sums, const 
 //$     end
 //$     for r = 0, strip.prefetches > 0 and 3 or -1 do
 //$         for element = 0, strip.prefetches - 1, line_elements do
-    $(isa[v.prefetch_strip.word]((on and "ahead" or "row") .. r, on and element or sum("prefetch_at", element)));
+    $(isa[v.prefetch_strip]((v.prefetch_tokens and "ahead" or "row") .. r, v.prefetch_tokens and element or sum("prefetch_at", element)));
 //$         end
 //$     end
 //$     for n, line in ipairs(strip.lines) do
@@ -141,7 +140,7 @@ $(inline) void $(helper)_add_$(rows)x$(strip.width)($(helper)_sums *sums, const 
 //$         local function table_at(table) return rows_on(table, k and (from > 0 and "(" .. sum("k", from) .. ")" or "k") .. " * " .. shape.rows or from * shape.rows) end
 //$         local function code_at(code) return sum(k and code .. " + k * " .. m * tile or code, from * m * tile) end
 //$         local words_at = sum(k and "words + k * " .. 2 * tile // step or "words", from // step * 2 * tile)
-//$         local following = strip.prefetches == 0 and "" or on and ", " .. table_at("ahead") .. ", " .. code_at("ahead_code") or ", prefetch_at"
+//$         local following = strip.prefetches == 0 and "" or v.prefetch_tokens and ", " .. table_at("ahead") .. ", " .. code_at("ahead_code") or ", prefetch_at"
 $(i)$(helper)_add_4x$(strip.width)(sums, $(table_at("table")), $(pitch_argument)$(plan.partial and (n - from < step and n - from or step) .. ", " or "")$(code_at("code")), $(words_at)$(following));
 //$     end
 //$     local whole = n - n % group.together

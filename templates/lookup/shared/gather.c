@@ -47,7 +47,7 @@ static inline void $(helper)_columns_$(t.width)(const $(tables.storage) *table, 
 //$ if tile == 1 then
     for (size_t token = 0; token < tokens; ++token) {
         const uint16_t *token_code = code + token * $(shape.slots);
-//$     if v.prefetch_strip and v.prefetch_strip.from_token_to_token then
+//$     if v.prefetch_tokens then
         const uint16_t *next_code = token + 1 < tokens ? token_code + $(shape.slots) : token_code;
 //$     end
 //$     if v.gather_i8 then

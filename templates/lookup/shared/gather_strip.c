@@ -16,7 +16,7 @@ $(i)const $(isa.vector) s$(number) = $(isa.broadcast("token_score[" .. slot(k_r)
 $(i)const $(tables.storage) *$(row) = $(row_of(k_r, prefetches.code));
 //$             end
 //$             for element = 0, prefetches.columns - 1, line_elements do
-$(i)$(isa[v.prefetch_strip.word](row, sum(prefetches.at, element)));
+$(i)$(isa[v.prefetch_strip](row, sum(prefetches.at, element)));
 //$             end
 //$         end
 //$         for n = 0, vectors - 1 do

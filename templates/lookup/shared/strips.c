@@ -2,8 +2,7 @@
 //$ -- The strips of a tile of columns of one token, from left to right: what template `strip` prints of `width` columns from column `at` on. While one is
 //$ -- summed, the rows of the next one are prefetched, `ahead` columns from column `prefetch_at` on: those of the same token or, behind its last strip, of
 //$ -- the next one, where `ahead_code` has the codes.
-//$ local on = v.prefetch_strip and v.prefetch_strip.from_token_to_token
-//$ if v.prefetch_strip and not on and not prefetch_first then
+//$ if v.prefetch_strip and not v.prefetch_tokens and not prefetch_first then
 $(i)for (size_t k = 0; k < $(token.count); ++k) {
 $(i)    const $(tables.storage) *row = $(row_of("k", "token_code"));
 //$     for element = 0, (s.count > 0 and s.floats or s.rest) - 1, line_elements do
@@ -18,7 +17,7 @@ $(i)for (size_t strip = 0; strip < $(s.count * s.floats); strip += $(s.floats)) 
 //$     if v.prefetch_strip then
 //$     if s.rest > 0 then
 $(i)    const size_t prefetch_at = strip + $(2 * s.floats) <= $(s.rest_at + s.rest) ? strip + $(s.floats) : $(s.rest_at + s.rest - s.floats);
-//$     elseif on then
+//$     elseif v.prefetch_tokens then
 //$         ahead_code = "ahead_code"
 $(i)    const int ends = strip + $(s.floats) == $(s.rest_at);
 $(i)    const size_t prefetch_at = ends ? 0 : strip + $(s.floats);
@@ -35,7 +34,7 @@ $(i)}
 //$         if not alone then
 $(i){
 //$         end
-$(include(strip, { at = 0, width = s.floats, prefetches = on and { at = alone and 0 or s.rest_at + s.rest - s.floats, code = alone and "next_code" or "token_code", columns = s.floats } or false, i = alone and i or i .. "    ", token = token }))
+$(include(strip, { at = 0, width = s.floats, prefetches = v.prefetch_tokens and { at = alone and 0 or s.rest_at + s.rest - s.floats, code = alone and "next_code" or "token_code", columns = s.floats } or false, i = alone and i or i .. "    ", token = token }))
 //$         if not alone then
 $(i)}
 //$         end
@@ -46,7 +45,7 @@ $(i)}
 //$     if not alone then
 $(i){
 //$     end
-$(include(strip, { at = s.rest_at, width = s.rest, prefetches = on and { at = 0, code = "next_code", columns = first } or false, i = alone and i or i .. "    ", token = token }))
+$(include(strip, { at = s.rest_at, width = s.rest, prefetches = v.prefetch_tokens and { at = 0, code = "next_code", columns = first } or false, i = alone and i or i .. "    ", token = token }))
 //$     if not alone then
 $(i)}
 //$     end
