@@ -41,8 +41,6 @@ reference_block_lookup *reference_block_lookup_open(const reference_model *model
         reference_block_lookup_close(lookup);
         return NULL;
     }
-    lookup->weights.rounds_inputs = lookup->weights.input_levels > 0;
-    lookup->weights.unit_of_block = reference_type_unit_of_block(types.projection);
     return lookup;
 }
 

@@ -22,6 +22,7 @@
    of at most U = largest |input| / 127, as each of its blocks has a largest input of its own: each is off by an amount
    spread evenly over one such unit, U^2/12 more in the variance of a step's inputs. ERROR_BOUNDS_INPUT_FACTOR then stands for F: a quarter
    of the bound, which is all that random tokens may use, is five standard deviations.
+   The reference rounds inputs alike; the bound is for those half-way between two multiples, where float32 may take the other one.
 
    Tables of integers in units of their rows' scales: a kernel may round the scores of a token (rounds_scores), scales included, to
    multiples of 1/65535 of the largest. Each is then off by an amount spread evenly over one such unit; ERROR_BOUNDS_SCORE_FACTOR times the

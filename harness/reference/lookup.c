@@ -103,43 +103,73 @@ static void round_inputs(const reference_model *model, const reference_weights *
         round_to_levels(y + first, step, weights->input_levels);
 }
 
-static bool project_bh4(const reference_model *model, const reference_weights *weights, const double *normalised, double *z)
+/* y[count] <- x[d], then zeros, rounded as the first product's inputs: kernels have folded the norm's gain into the weights. What has no
+   gain is lost, even where it would set the unit. */
+static void first_inputs(const reference_model *model, const reference_weights *weights, const double *x, double *y, size_t count)
+{
+    const double *gain = model->norm && weights->rounds_inputs ? weights->norm_weight : NULL;
+    for (size_t i = 0; i < count; ++i)
+        y[i] = i >= model->d ? 0.0 : !gain ? x[i] : gain[i] != 0.0 ? x[i] / gain[i] : 0.0;
+    round_inputs(model, weights, y, count);
+    for (size_t i = 0; gain && i < model->d; ++i)
+        y[i] *= gain[i];
+}
+
+/* y [2][N]: overwritten */
+static void project_bh4(const reference_model *model, const reference_weights *weights, const double *x, double *y, double *z)
 {
     const size_t padded = reference_padded(model), count = model->h * model->tau;
-    double *y = malloc(2 * padded * sizeof *y);
-    if (!y)
-        return false;
     const double *blocks = weights->projection;
     for (size_t repeat = 0; repeat < reference_repeats(model); ++repeat) {
-        for (size_t i = 0; i < padded; ++i)
-            y[i] = i < model->d ? normalised[i] : 0.0;
+        first_inputs(model, weights, x, y, padded);
         for (int step = 0; step < 4; ++step, blocks += padded * model->block) {
-            round_inputs(model, weights, y, padded);
+            if (step > 0)
+                round_inputs(model, weights, y, padded);
             reference_bh4_step(model, blocks, y, y + padded);
         }
         for (size_t i = 0, j = repeat * padded; i < padded && j < count; ++i, ++j)
-            z[j] = model->decay * y[i] + (1.0 - model->decay) * (i < model->d ? normalised[i] : 0.0) + weights->bias[j];
+            z[j] = model->decay * y[i] + (1.0 - model->decay) * (i < model->d ? x[i] : 0.0) + weights->bias[j];
     }
-    free(y);
-    return true;
 }
 
-bool reference_project(const reference_model *model, const reference_weights *weights, const double *normalised, double *z)
+/* y [d]: overwritten */
+static void project_dense(const reference_model *model, const reference_weights *weights, const double *x, double *y, double *z)
 {
-    if (model->projection == REFERENCE_BH4)
-        return project_bh4(model, weights, normalised, z);
-    double *x = malloc(model->d * sizeof *x);
-    if (!x)
-        return false;
-    memcpy(x, normalised, model->d * sizeof *x);
-    round_inputs(model, weights, x, model->d);
+    first_inputs(model, weights, x, y, model->d);
     for (size_t j = 0; j < model->h * model->tau; ++j) {
         double sum = 0.0;
         for (size_t i = 0; i < model->d; ++i)
-            sum += weights->projection[j * model->d + i] * x[i];
+            sum += weights->projection[j * model->d + i] * y[i];
         z[j] = sum + weights->bias[j];
     }
-    free(x);
+}
+
+static void project(const reference_model *model, const reference_weights *weights, const double *x, double *work, double *z)
+{
+    (model->projection == REFERENCE_BH4 ? project_bh4 : project_dense)(model, weights, x, work, z);
+}
+
+/* The norm's offset goes its own way: kernels have its projection, of unrounded inputs, in the bias. */
+bool reference_project(const reference_model *model, const reference_weights *weights, const double *normalised, double *z)
+{
+    const size_t bits = model->h * model->tau;
+    const bool apart = model->norm && weights->rounds_inputs;
+    const double *offset = weights->norm_bias;
+    double *work = malloc((2 * reference_padded(model) + model->d + bits) * sizeof *work);
+    if (!work)
+        return false;
+    double *x = work + 2 * reference_padded(model), *shift = x + model->d;
+    for (size_t i = 0; i < model->d; ++i)
+        x[i] = normalised[i] - (apart ? offset[i] : 0.0);
+    project(model, weights, x, work, z);
+    if (apart) {
+        reference_weights unrounded = *weights;
+        unrounded.rounds_inputs = false;
+        project(model, &unrounded, offset, work, shift);
+    }
+    for (size_t j = 0; apart && j < bits; ++j)
+        z[j] += shift[j] - weights->bias[j];
+    free(work);
     return true;
 }
 

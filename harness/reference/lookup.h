@@ -53,7 +53,7 @@ typedef struct {
     reference_row_scale *row_scale; /* of the same source; NULL: scores have no factor */
     bool rounds_scores;             /* kernels may round scores, scales included: see error_bounds.h */
     double input_levels;            /* kernels round the inputs of the projection's products, too, to so many multiples of a unit; or 0 */
-    bool rounds_inputs;             /* reference_project rounds them, too; else they are exact, and error_bounds.h allows for it */
+    bool rounds_inputs;             /* reference_project rounds them, too, the norm's output before its gain and without its offset */
     bool unit_of_block;             /* then each block of BH4 has a unit of its own, not each token */
 } reference_weights;
 

@@ -102,5 +102,7 @@ bool reference_round_projection(const reference_model *model, reference_type typ
     const bool done = correct_bias(model, &exact, *weights, bias, work);
     weights->bias = bias;
     weights->input_levels = reference_type_input_levels(type);
+    weights->rounds_inputs = weights->input_levels > 0.0;
+    weights->unit_of_block = reference_type_unit_of_block(type);
     return done;
 }

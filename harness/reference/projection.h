@@ -12,6 +12,7 @@
    The blob's numbers are folded: W' = H_b W for each block of BH4, that of the first step times the norm's gain, of the fourth times decay;
    for the dense projection W times the gain. They are folded, rounded and unfolded again, so that the definitions hold for the result as
    they do for the checkpoint's weights. The norm's offset reaches z through the unrounded weights: the bias makes up for the difference.
+   Where kernels round the inputs of products as well, reference_project does so with these weights.
 
    *memory holds the new arrays, to be freed when weights are no longer used. For f32, which is left exact, it is NULL and nothing changes.
    False when memory is short. */

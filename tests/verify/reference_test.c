@@ -591,6 +591,20 @@ static void rounded_bh4_is_folded(void **state)
     free(offset);
 }
 
+/* 0.3 of the largest input is 38 of 127 levels. The norm's gain comes after the rounding, its offset is not rounded. */
+static void rounded_inputs_by_hand(void **state)
+{
+    (void)state;
+    const reference_model model = {.d = 2, .h = 1, .tau = 1, .projection = REFERENCE_DENSE, .norm = true};
+    const double rows[2] = {1.0, 10.0}, bias = 0.25, gain[2] = {2.0, 0.5}, offset[2] = {1.0, -1.0};
+    const reference_weights weights = {
+        .projection = rows, .bias = &bias, .norm_weight = gain, .norm_bias = offset, .input_levels = 127.0, .rounds_inputs = true};
+    const double normalised[2] = {2.0 * 1.0 + 1.0, 0.5 * -0.3 - 1.0};
+    double z;
+    assert_true(reference_project(&model, &weights, normalised, &z));
+    assert_near(z, 2.0 - 5.0 * 38.0 / 127.0 + 1.0 - 10.0 + 0.25, 1e-14);
+}
+
 typedef struct {
     double worst;         /* of |float32 kernel - reference| / bound */
     size_t near, counted; /* elements of z within the bound, and all */
@@ -728,8 +742,8 @@ int main(void)
         cmocka_unit_test(rounding_bound_is_tight), cmocka_unit_test(zero_has_no_bound),
         cmocka_unit_test(score_error_follows_z),   cmocka_unit_test(rounding_to_bf16),
         cmocka_unit_test(rounded_dense_by_hand),   cmocka_unit_test(rounded_bh4_is_folded),
-        cmocka_unit_test(rounding_a_row_to_i16),   cmocka_unit_test(rounding_a_row_to_e4m3),
-        cmocka_unit_test(score_one_adds_rows),
+        cmocka_unit_test(rounded_inputs_by_hand),  cmocka_unit_test(rounding_a_row_to_i16),
+        cmocka_unit_test(rounding_a_row_to_e4m3),  cmocka_unit_test(score_one_adds_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
