@@ -339,6 +339,9 @@ static void report_tally(const context *c, const char *name, const sample_tally 
     if (tally->wrong > 0)
         result(c, name, false, "%zu of %zu tokens wrong, the first: token %zu with relative error %.3g", tally->wrong, tally->compared,
                tally->first_wrong, tally->first_error);
+    else if ((double)tally->moved > sample_moved_share(c->random.weights) * (double)tally->compared + 4.0)
+        result(c, name, false, "%zu of %zu tokens off by more than %g of what rounding inputs explains, which is for those half-way",
+               tally->moved, tally->compared, SAMPLE_SAME_ROUNDING);
     else
         result(c, name, true, "%zu tokens, worst relative error %.2g, %zu over %g but within rounding", tally->compared, tally->worst,
                tally->excused, SAMPLE_TOLERANCE);

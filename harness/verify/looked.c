@@ -11,11 +11,6 @@
 /* What scores may be off by beside the rounding of inputs. */
 #define SCORES_TOLERANCE 1e-5
 
-/* The share of what rounding all inputs makes of codes and scores that kernels may be off by: float32 decides otherwise where an input is
-   half-way within some 2^-20 of the largest, the more often the finer its unit is. Measured: 1/80 in i8, 1/2 in i16. */
-#define SHARE 0.25
-#define SHARE_OF_A_LEVEL 0x1p-15
-
 /* The sample of all tokens by `weights`, its input what kernels were given. */
 static bool sample_of(sample *s, const reference_model *model, const reference_weights *weights, const reference_looked *looked,
                       size_t count)
@@ -78,7 +73,7 @@ static double inputs_of(const reference_model *model, size_t count)
 static void judge(const reference_block_lookup *lookup, size_t count, const hash_tally *tally, looked_result *result)
 {
     const reference_model *model = reference_block_lookup_model(lookup);
-    const double share = SHARE + SHARE_OF_A_LEVEL * reference_block_lookup_weights(lookup)->input_levels;
+    const double share = sample_moved_share(reference_block_lookup_weights(lookup));
     const double explained = (double)result->flips_explained, few = 4.0 / sqrt(inputs_of(model, count) + 1.0);
     if (tally->wrong_codes > 0)
         snprintf(result->wrong, sizeof result->wrong, "%zu wrong codes of %zu, the first: %s", tally->wrong_codes, result->codes,

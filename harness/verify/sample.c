@@ -49,6 +49,11 @@ void sample_special(const reference_model *model, uint64_t seed, float *x)
     }
 }
 
+double sample_moved_share(const reference_weights *weights)
+{
+    return 0.25 + 0x1p-15 * weights->input_levels;
+}
+
 void sample_free(sample *s)
 {
     free(s->x);
@@ -340,8 +345,10 @@ bool sample_compare(const sample *s, const float *y, size_t tokens, bool only_ga
         }
         ++tally->compared;
         if (!(error_relative <= SAMPLE_TOLERANCE)) {
+            const double same = s->share * s->gather_error[from] + SAMPLE_SAME_ROUNDING * allowed;
             if (error <= allowed) {
                 ++tally->excused;
+                tally->moved += s->weights->rounds_inputs && error > same ? 1 : 0;
             } else if (tally->wrong++ == 0) {
                 tally->first_wrong = token;
                 tally->first_error = error_relative;

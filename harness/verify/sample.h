@@ -30,6 +30,7 @@ typedef struct {
 typedef struct {
     size_t compared, wrong;       /* tokens */
     size_t excused;               /* tokens over the tolerance, but within what rounding explains */
+    size_t moved;                 /* of these, tokens an input of whose products was rounded to another multiple than the reference's */
     size_t first_wrong;           /* its token */
     double first_error;           /* and relative error */
     double worst, worst_absolute; /* of all: |y - reference| / |reference|, and of one element */
@@ -49,6 +50,13 @@ const char *sample_special_name(size_t token);
    moves all of z at once. Only where a sum nearly cancels is that more than the tolerance. */
 #define SAMPLE_RANDOM_SHARE 0.25
 #define SAMPLE_SPECIAL_SHARE 1.0
+
+/* Of what rounding the inputs of products allows, the share that an output may use where kernels and reference round them alike. */
+#define SAMPLE_SAME_ROUNDING 0.02
+
+/* The share of codes, scores or tokens that kernels may round in another way: float32 decides otherwise where an input is half-way within
+   some 2^-20 of the largest, the more often the finer its unit is. Measured: 1/80 in i8, 1/2 in i16. */
+double sample_moved_share(const reference_weights *weights);
 
 /* A sample starts with its model, weights and share, and has no tokens. This gives it those of x[tokens][d], from malloc, which begins with
    the tokens that it has, and computes what the reference has to say of the new ones, for its own best codes. Takes x. False when memory is

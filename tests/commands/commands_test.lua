@@ -1001,6 +1001,20 @@ return { name = "ties", d = 27, h = 7, tau = 5, projection = { kind = "bh4", blo
             "--threads",
             "3",
         },
+        {
+            "templates/lookup/few/round_inputs.c",
+            "? $(levels).0f / largest",
+            "? 0.99f * $(levels).0f / largest",
+            "--projection",
+            "i8",
+        },
+        {
+            "templates/lookup/many/round_inputs.c",
+            '"inverse" .. n));',
+            'isa.mul(isa.broadcast("0.99f"), "inverse" .. n)));',
+            "--projection",
+            "i8",
+        },
     }
     for _, row in ipairs(effort.turns(rows, effort.wrong_stride)) do
         local tree = program.folder()
