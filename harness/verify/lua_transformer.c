@@ -24,8 +24,9 @@
 
    transformer.random_numbers(seed, count, below) -> list
 
-   transformer.difference(a, b, d) -> largest relative error of a token of a, largest error of an element. A token of b whose root of the
-   sum of squares is below 2^-100 counts as one of 2^-100: activations near 0 end where float32 does.
+   transformer.difference(a, b, d) -> largest relative error of a token of a, largest error of an element, relative error of all tokens
+   together. A token of b whose root of the sum of squares is below 2^-100 counts as one of 2^-100: activations near 0 end where float32
+   does.
 
    transformer.load(path, d) -> x | nil, message, and transformer.save(path, d, y): .npy files */
 #include "harness/base/blob_memory.h"
@@ -583,7 +584,7 @@ static int difference(lua_State *L)
     size_t tokens, others;
     const double *a = tokens_at(L, 1, d, &tokens), *b = tokens_at(L, 2, d, &others);
     luaL_argcheck(L, tokens == others, 2, "must be as many tokens");
-    double worst = 0.0, most = 0.0;
+    double worst = 0.0, most = 0.0, all_off = 0.0, all_power = SMALLEST_POWER;
     for (size_t t = 0; t < tokens; ++t) {
         double off = 0.0, power = 0.0;
         for (size_t i = t * d; i < (t + 1) * d; ++i) {
@@ -593,10 +594,13 @@ static int difference(lua_State *L)
         }
         const double relative = sqrt(off / fmax(power, SMALLEST_POWER));
         worst = relative <= worst ? worst : relative; /* keeps a NaN */
+        all_off += off;
+        all_power += power;
     }
     lua_pushnumber(L, worst);
     lua_pushnumber(L, most);
-    return 2;
+    lua_pushnumber(L, sqrt(all_off / all_power));
+    return 3;
 }
 
 static int load(lua_State *L)

@@ -486,6 +486,13 @@ function transformer.rounded_tolerance(tolerance, rounded, unrounded, d, d_ffn)
     return math.max(tolerance, 2 * largest), largest
 end
 
+-- How far all values together may be from the reference: a share of `explained`, how far rounding inputs moves them. The
+-- reference rounds as kernels do, so that only inputs half-way between two numbers move a block's output; those of blocks
+-- before move more and more, until both are rounded independently.
+local function moved_together(explained, layers, values)
+    return math.max(1e-4, explained * (layers / 5 + 4 / math.sqrt(values)))
+end
+
 -- Some models amplify rounding, so that float32 is hardly enough for them: without norms values grow from block to
 -- block, until the last bits decide between two keys. Rounding the inputs of products to float32 then moves the rows of
 -- the reference. Kernels also round the sums of those products after every term, which moves a sum of n terms about
@@ -545,13 +552,15 @@ function transformer.check_library(p, library, prepared)
     local tolerance, exact = transformer.tolerance(p.shape), cache_type.plain and p.shape.type.plain
     exact = exact and not (looked and not (looked.tables.plain and looked.projection.word.rows == 1))
     local watched = seen.wanted { p } and seen.of({ p }, library, prepared.cc, #prepared.numbers) or nil
-    local wrong, activations_err
+    local wrong, activations_err, together
     if p.shape.rounded then
         wrong = transformer.check_products(library, p.variants[1].names.product, p.activations.name, p.maps)
     end
     if p.shape.rounded and not watched then
-        tolerance, activations_err =
-            transformer.rounded_tolerance(tolerance, { prepared.rounded }, { prepared.unrounded }, p.shape.d)
+        local rounded, unrounded, d = prepared.rounded, prepared.unrounded, p.shape.d
+        local _, _, explained = runner.difference(unrounded.y, rounded.y, d)
+        together = moved_together(explained, p.model.layers, #prepared.numbers * d)
+        tolerance, activations_err = transformer.rounded_tolerance(tolerance, { rounded }, { unrounded }, d)
     end
     local results, why, way_off
     -- Compares y of a way with the answer for its codes and scores in `notes`.
@@ -606,7 +615,8 @@ function transformer.check_library(p, library, prepared)
             local function from_there(values) return values:sub(skip * d * 8 + 1) end
             local answer = way.start and prepared.far or prepared.rounded
             local same, turned = transformer.decided_as(y, answer, p.model, skip, tolerance)
-            result.kernel_rel_err, result.max_abs_err = runner.difference(from_there(y), from_there(same.y), d)
+            local all
+            result.kernel_rel_err, result.max_abs_err, all = runner.difference(from_there(y), from_there(same.y), d)
             result.ties = p.shape.lookup and turned or nil
             if prepared.whole then
                 -- Weights that are rounded to less than float32 change codes that are no ties.
@@ -615,9 +625,11 @@ function transformer.check_library(p, library, prepared)
                 result.rel_err = runner.difference(from_there(y), from_there(whole.y), d)
             end
             local near = result.kernel_rel_err <= tolerance
-            result.ok = near and not wrong
+            result.ok = near and not wrong and not (together and all > together)
             if not result.ok then
-                result.message = wrong or transformer.off(result.kernel_rel_err, tolerance, why)
+                result.message = wrong
+                    or not near and transformer.off(result.kernel_rel_err, tolerance, why)
+                    or string.format("all values together are off by %.2g: rounding alone by at most %.2g", all, together)
             end
             way_off = way_off or not near
         else
