@@ -486,10 +486,10 @@ function transformer.rounded_tolerance(tolerance, rounded, unrounded, d, d_ffn)
     return math.max(tolerance, 2 * largest), largest
 end
 
--- How far all values together may be from the reference: a share of `explained`, how far rounding inputs moves them. The
--- reference rounds as kernels do, so that only inputs half-way between two numbers move a block's output; those of blocks
--- before move more and more, until both are rounded independently.
-local function moved_together(explained, layers, values)
+-- How far all values together may be from the reference: a share of `explained`, how far rounding inputs moves them.
+-- The reference rounds as kernels do, so that only inputs half-way between two numbers move a block's output; those of
+-- blocks before move more and more, until both are rounded independently. `values`: how many there are.
+function transformer.moved_together(explained, layers, values)
     return math.max(1e-4, explained * (layers / 5 + 4 / math.sqrt(values)))
 end
 
@@ -515,6 +515,11 @@ function transformer.moved_tolerance(tolerance, moved, answers, m, d_ffn)
         cache = moved.cache and apart(moved.cache, answers, m.d, d_ffn),
     }
     return math.max(tolerance, math.min(kernels_round * why.float32, most_moved), 2 * (why.cache or 0)), why
+end
+
+-- What a result says where all values together are further from the reference than moved_together allows.
+function transformer.off_together(all, allowed)
+    return string.format("all values together are off by %.2g: rounding alone by at most %.2g", all, allowed)
 end
 
 -- What a result says that is further than `tolerance` from the reference. why: of moved_tolerance, or nil.
@@ -559,7 +564,7 @@ function transformer.check_library(p, library, prepared)
     if p.shape.rounded and not watched then
         local rounded, unrounded, d = prepared.rounded, prepared.unrounded, p.shape.d
         local _, _, explained = runner.difference(unrounded.y, rounded.y, d)
-        together = moved_together(explained, p.model.layers, #prepared.numbers * d)
+        together = transformer.moved_together(explained, p.model.layers, #prepared.numbers * d)
         tolerance, activations_err = transformer.rounded_tolerance(tolerance, { rounded }, { unrounded }, d)
     end
     local results, why, way_off
@@ -629,7 +634,7 @@ function transformer.check_library(p, library, prepared)
             if not result.ok then
                 result.message = wrong
                     or not near and transformer.off(result.kernel_rel_err, tolerance, why)
-                    or string.format("all values together are off by %.2g: rounding alone by at most %.2g", all, together)
+                    or transformer.off_together(all, together)
             end
             way_off = way_off or not near
         else

@@ -147,20 +147,36 @@ end
 -- What decides ties of rows of the output.
 local function shape_of(p) return { d = p.widths.out, attention = { causal = p.causal } } end
 
--- The largest errors of y beside the answer, whose ties are decided as in y: relative of a row, and of a value.
+-- The largest errors of y beside the answer, whose ties are decided as in y: relative of a row, and of a value; behind
+-- the number of ties, relative of all rows together.
 local function errors_of(p, y, answer, tolerance)
     local same, turned = transformer.decided_as(y, answer, shape_of(p), 0, tolerance)
-    local relative, absolute = runner.difference(y, same.y, p.widths.out)
-    return relative, absolute, turned
+    local relative, absolute, all = runner.difference(y, same.y, p.widths.out)
+    return relative, absolute, turned, all
+end
+
+-- How far all values of emitted code may be from the answers together, which rounding moves as far as those of
+-- prepared.unrounded.
+local function together_of(p, prepared)
+    local squares, values, layers = 0.0, 0, 1 -- of embedding and output
+    for i, answer in ipairs(prepared.answers) do
+        local _, _, all = runner.difference(prepared.unrounded[i].y, answer.y, p.widths.out)
+        squares, values = squares + all ^ 2, values + #answer.y // 8
+    end
+    for _, segment in ipairs(p.segments) do
+        layers = layers + segment.plan.model.layers
+    end
+    return transformer.moved_together(math.sqrt(squares / #prepared.answers), layers, values)
 end
 
 -- The checks below compare with prepared.answers, or where `beside` is given with the answers for codes and scores that
 -- were seen: beside(notes, off), off(answers) as in transformer.beside_seen. add(call, tokens, message, relative,
--- absolute, turned, found): `found` is what beside has returned.
+-- absolute, turned, found, all): `found` is what beside has returned; all: relative error of all rows together, nil
+-- where that of some is known only.
 local function check_decoder(p, job, prepared, tolerance, add, beside)
     for _, way in ipairs(decoder_ways(prepared.lists[1])) do
         local results, notes = whole.run(job, way.calls)
-        local relative, absolute, turned, found
+        local relative, absolute, turned, found, all
         if results and beside then
             found = beside(notes, function(answers)
                 local rows, wanted = rows_of(p, way, results, answers[1].y)
@@ -171,7 +187,7 @@ local function check_decoder(p, job, prepared, tolerance, add, beside)
             local answer = prepared.answers[1]
             local rows, wanted = rows_of(p, way, results, answer.y)
             if #wanted == #answer.y then
-                relative, absolute, turned = errors_of(p, rows, answer, tolerance)
+                relative, absolute, turned, all = errors_of(p, rows, answer, tolerance)
             else
                 -- of some rows: beside the answer whose ties the way with all rows has decided
                 local same = way.name == "prefill" and prepared.decided or answer
@@ -182,7 +198,7 @@ local function check_decoder(p, job, prepared, tolerance, add, beside)
                 prepared.decided = transformer.decided_as(rows, answer, shape_of(p), 0, tolerance)
             end
         end
-        add(way.name, #prepared.lists[1], not results and notes or nil, relative, absolute, turned, found)
+        add(way.name, #prepared.lists[1], not results and notes or nil, relative, absolute, turned, found, all)
     end
 end
 
@@ -193,15 +209,19 @@ local function check_encoder(p, job, prepared, tolerance, add, beside)
         local results, notes = whole.run(job, calls)
         if not results then return add(name, prepared.tokens, notes) end
         local function worst(answers)
-            local relative, absolute, turned = 0, 0, 0
+            local relative, absolute, turned, squares = 0, 0, 0, 0.0
             for i, answer in ipairs(answers) do
-                local one, two, three = errors_of(p, rows_of_list(results, i), answer, tolerance)
+                local one, two, three, all = errors_of(p, rows_of_list(results, i), answer, tolerance)
                 relative, absolute, turned = math.max(relative, one), math.max(absolute, two), turned + three
+                squares = squares + all ^ 2
                 if one ~= one then relative = one end
             end
-            return relative, absolute, turned
+            return relative, absolute, turned, math.sqrt(squares / #answers)
         end
-        if not beside then return add(name, prepared.tokens, nil, worst(prepared.answers)) end
+        if not beside then
+            local relative, absolute, turned, all = worst(prepared.answers)
+            return add(name, prepared.tokens, nil, relative, absolute, turned, nil, all)
+        end
         local relative, absolute
         local found = beside(notes, function(answers)
             relative, absolute = worst(answers)
@@ -225,7 +245,7 @@ end
 -- a list of results, one for each way to call it.
 function verify.check_library(p, path, prepared, threads)
     local results, tolerance = {}, transformer.tolerance(p.segments[1].plan.shape)
-    local lookup, maps, blocks, wrong, activations_err = false, {}, blocks_of(p), nil, nil
+    local lookup, maps, blocks, wrong, activations_err, together = false, {}, blocks_of(p), nil, nil, nil
     for _, map in ipairs { p.embedding.map or false, p.output.dense or false, p.output.head or false } do
         if map then maps[#maps + 1] = map end
     end
@@ -254,13 +274,19 @@ function verify.check_library(p, path, prepared, threads)
     elseif p.rounded then
         tolerance, activations_err =
             transformer.rounded_tolerance(tolerance, prepared.answers, prepared.unrounded, p.widths.out)
+        together = together_of(p, prepared)
     end
     local why, row_off
-    local function add(call, tokens, message, relative, absolute, turned, found)
+    local function add(call, tokens, message, relative, absolute, turned, found, all)
         local own = found or { off = relative, tolerance = tolerance, why = why, activations_err = activations_err }
         local near = message ~= nil or own.off <= own.tolerance
-        local ok = message == nil and wrong == nil and own.wrong == nil and near
         row_off = row_off or not near
+        local fault = message or wrong or own.wrong
+        if not near then
+            fault = fault or transformer.off(own.off, own.tolerance, own.why)
+        elseif together and all and all > together then
+            fault = fault or transformer.off_together(all, together)
+        end
         results[#results + 1] = {
             isa = p.variants[1].isa.name,
             call = call,
@@ -277,10 +303,8 @@ function verify.check_library(p, path, prepared, threads)
             max_abs_err = absolute or nil,
             ties = lookup and turned or nil,
             looked = own.looked,
-            ok = ok,
-            message = not ok
-                    and (message or wrong or own.wrong or transformer.off(own.off, own.tolerance, own.why))
-                or nil,
+            ok = fault == nil,
+            message = fault,
         }
     end
     local check = p.causal and check_decoder or check_encoder
