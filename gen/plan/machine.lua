@@ -32,6 +32,12 @@ machine.list = {
         l2_bytes = 2 << 20,
     },
     {
+        name = "zen3",
+        doc = "AMD Zen 3, measured",
+        cpus = { { "AuthenticAMD", 25, 0, 15 }, { "AuthenticAMD", 25, 32, 95 } },
+        l2_bytes = 512 << 10,
+    },
+    {
         name = "zen4",
         doc = "AMD Zen 4, measured",
         cpus = { { "AuthenticAMD", 25, 16, 31 }, { "AuthenticAMD", 25, 96, 127 }, { "AuthenticAMD", 25, 160, 175 } },
