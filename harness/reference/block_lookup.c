@@ -125,10 +125,10 @@ static const reference_looked *looked_of(reference_ties *ties, const double *x, 
             off = other;
         }
     }
-    if (found)
-        ties->looked_off = fmax(ties->looked_off, off);
-    else
+    if (!found)
         ++ties->looked_missing;
+    else if (number >= ties->looked_from)
+        ties->looked_off = fmax(ties->looked_off, off);
     return found;
 }
 

@@ -63,6 +63,7 @@ typedef struct {
     size_t looked_count;
     size_t looked_layer;   /* the next lookup FFN's number */
     size_t looked_first;   /* the first token is that layer's token of that number */
+    size_t looked_from;    /* looked_off is of each layer's tokens from this one on */
     size_t looked_missing; /* tokens of which nothing is known */
     double looked_off;     /* the largest relative error of an x that a kernel was given */
     double *looked_inputs; /* [looked_inputs_count] from malloc: the reference's own, one after the other */

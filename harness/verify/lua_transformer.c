@@ -13,8 +13,8 @@
    mean, post, eps, activation, layers = { { input (width of its x), delivered, q = { weight = view, bias = view }, …, first = { gain,
    offset }, lookup = { prefix, d_out } } }, lookup = model as in
    fields.h, margin, turned = ties, lengths = { tokens of every sequence }, seen, notes = the
-   string of run, whose codes and scores are then taken, first_looked, first_token: how many lookup FFNs and tokens there are before },
-   looked = { off = the largest relative error of what they were given, missing = tokens of which nothing is known, inputs = the reference's
+   string of run, whose codes and scores are then taken, first_looked, first_token: how many lookup FFNs and tokens there are before,
+   off_from: the first token that counts in `off` }, looked = { off = the largest relative error of what they were given, missing = tokens of which nothing is known, inputs = the reference's
    own, as x }, views as gen/model/checkpoint_names.lua makes them; ties = { { layer, token, table } } as in reference_block_lookup.h
 
    transformer.looked(job) -> { { codes, flips, flips_explained, scores, scores_explained, wrong = message or nil }, … } | nil, message: how
@@ -375,6 +375,7 @@ static reference_ties ties_at(lua_State *L, int job)
         .looked_count = looked_count,
         .looked_layer = field_size(L, job, where, "first_looked"),
         .looked_first = field_size(L, job, where, "first_token"),
+        .looked_from = field_size(L, job, where, "off_from"),
     };
 }
 

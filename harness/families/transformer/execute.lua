@@ -571,7 +571,7 @@ function transformer.check_library(p, library, prepared)
     -- Compares y of a way with the answer for its codes and scores in `notes`.
     local function check_seen(way, y, notes, result)
         local function evaluate(activations, cache)
-            local taken = { seen = watched, notes = notes, first_looked = 0 }
+            local taken = { seen = watched, notes = notes, first_looked = 0, off_from = way.skip }
             return { prepared.answer(way.start or 0, activations, cache, taken) }
         end
         local from = 8 * (way.skip or 0) * p.shape.d + 1
