@@ -14,8 +14,9 @@
    offset }, lookup = { prefix, d_out } } }, lookup = model as in
    fields.h, margin, turned = ties, lengths = { tokens of every sequence }, seen, notes = the
    string of run, whose codes and scores are then taken, first_looked, first_token: how many lookup FFNs and tokens there are before,
-   off_from: the first token that counts in `off` }, looked = { off = the largest relative error of what they were given, missing = tokens of which nothing is known, inputs = the reference's
-   own, as x }, views as gen/model/checkpoint_names.lua makes them; ties = { { layer, token, table } } as in reference_block_lookup.h
+   off_from: the first token that counts in `off` }, looked = { off = the largest relative error of what they were given, missing = tokens
+   of which nothing is known, inputs = the reference's own, as x }, views as gen/model/checkpoint_names.lua makes them; ties = { { layer,
+   token, table } } as in reference_block_lookup.h
 
    transformer.looked(job) -> { { codes, flips, flips_explained, scores, scores_explained, wrong = message or nil }, … } | nil, message: how
    these codes and scores of each lookup FFN of the job compare with the reference's for the same inputs; see looked.h
