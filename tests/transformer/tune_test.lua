@@ -42,7 +42,7 @@ function test.a_tuned_file_is_found_and_taken()
         "--batch",
         "1,9",
         "--choices",
-        "few.unroll,attention.rows",
+        "few.streams,attention.rows",
         "--cache",
         "f16",
         "--weights",
@@ -123,7 +123,7 @@ function test.encoders_are_tuned()
         "--batch",
         "1,9",
         "--choices",
-        "few.unroll,attention.rows",
+        "few.streams,attention.rows",
         "--json"
     )
     if result.status ~= 0 then error(result.errors, 0) end
