@@ -517,16 +517,18 @@ function transformer.moved_tolerance(tolerance, moved, answers, m, d_ffn)
     return math.max(tolerance, math.min(kernels_round * why.float32, most_moved), 2 * (why.cache or 0)), why
 end
 
--- What a result says where all values together are further from the reference than moved_together allows.
-function transformer.off_together(all, allowed)
-    return string.format("all values together are off by %.2g: rounding alone by at most %.2g", all, allowed)
-end
-
--- What a result says that is further than `tolerance` from the reference. why: of moved_tolerance, or nil.
-function transformer.off(relative, tolerance, why)
-    local text = string.format("relative error %.2g: must be at most %.2g", relative, tolerance)
-    if not why then return text end
-    return string.format("%s; rounding to float32 alone moves a row of this model by up to %.2g", text, why.float32)
+-- What is wrong with a result, or nil. found: { off, tolerance, why }: how far its rows are from the reference and may
+-- be, why of moved_tolerance or nil; all, together: the same of all values together, the latter of moved_together; nil:
+-- not compared.
+function transformer.fault(found, all, together)
+    if not (found.off <= found.tolerance) then
+        local text = string.format("relative error %.2g: must be at most %.2g", found.off, found.tolerance)
+        if not found.why then return text end
+        local form = "%s; rounding to float32 alone moves a row of this model by up to %.2g"
+        return form:format(text, found.why.float32)
+    elseif together and all and all > together then
+        return string.format("all values together are off by %.2g: rounding alone by at most %.2g", all, together)
+    end
 end
 
 -- What the reference answers for codes and scores that were seen. evaluate(activations, cache): lists of answers with
@@ -587,11 +589,8 @@ function transformer.check_library(p, library, prepared)
         result.looked, own_wrong = seen.compare({ found.answers[1].job }, found.answers)
         result.activations_err = found.activations_err
         result.float32_err, result.cache_err = found.why and found.why.float32, found.why and found.why.cache
-        local near = found.off <= found.tolerance
-        result.ok = near and not wrong and not own_wrong
-        if not result.ok then
-            result.message = wrong or own_wrong or transformer.off(found.off, found.tolerance, found.why)
-        end
+        result.message = wrong or own_wrong or transformer.fault(found)
+        result.ok = result.message == nil
         if prepared.whole then
             result.rel_err = runner.difference(y:sub(from), prepared.whole.y:sub(from), p.shape.d)
         end
@@ -629,14 +628,10 @@ function transformer.check_library(p, library, prepared)
                     or prepared.whole
                 result.rel_err = runner.difference(from_there(y), from_there(whole.y), d)
             end
-            local near = result.kernel_rel_err <= tolerance
-            result.ok = near and not wrong and not (together and all > together)
-            if not result.ok then
-                result.message = wrong
-                    or not near and transformer.off(result.kernel_rel_err, tolerance, why)
-                    or transformer.off_together(all, together)
-            end
-            way_off = way_off or not near
+            local found = { off = result.kernel_rel_err, tolerance = tolerance, why = why }
+            result.message = wrong or transformer.fault(found, all, together)
+            result.ok = result.message == nil
+            way_off = way_off or not (found.off <= tolerance)
         else
             result.ok, result.message = false, message
         end

@@ -281,12 +281,7 @@ function verify.check_library(p, path, prepared, threads)
         local own = found or { off = relative, tolerance = tolerance, why = why, activations_err = activations_err }
         local near = message ~= nil or own.off <= own.tolerance
         row_off = row_off or not near
-        local fault = message or wrong or own.wrong
-        if not near then
-            fault = fault or transformer.off(own.off, own.tolerance, own.why)
-        elseif together and all and all > together then
-            fault = fault or transformer.off_together(all, together)
-        end
+        local fault = message or wrong or own.wrong or transformer.fault(own, all, together)
         results[#results + 1] = {
             isa = p.variants[1].isa.name,
             call = call,
