@@ -231,8 +231,8 @@ local function session(o, options, m, family, isa, cc, files, records)
     local p = tuning.plan(s, nil)
     if options.weights then hooks.check_weights(p, options) end -- also where the store answers
     s.digest, s.schedules = p.digest, family.space
-    local sample, sample_family = hooks.sample(m, p, caches, options)
-    s.model, s.family = sample, sample_family or family
+    local sample, sample_family, sample_options = hooks.sample(m, p, caches, options)
+    s.model, s.family, s.options = sample, sample_family or family, sample_options or options
     s.key = key.here {
         compiler = version,
         flags = table.concat(compile.flags(p.variants[1].isa, compile.threaded(p, options.cflags, o.threads)), " "),

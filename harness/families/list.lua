@@ -17,7 +17,7 @@
 --     types(options)       the names of the two types that a measurement depends on
 --     types_text           how lines for people say them
 --     sample(m, p, caches, options)   a model that takes the same time a layer as `m` and less to prepare; where
---                          weights are given `m` itself. Behind it its family, if it is another one
+--                          weights are given `m` itself. Behind it its family and its options, if they are others
 --     count(m)             blocks of the model, nil: m.layers
 --     check_weights(p, options)   raises the line that `prepare` would raise for a wrong checkpoint in options.weights
 --     prepare(p, directory, options)   packed weights, path in `output`, and what `failure` wants

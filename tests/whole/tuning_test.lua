@@ -52,6 +52,24 @@ function test.choices_are_the_models()
     check.matches(assert(host.read(bundle .. "/listed__scalar.c")), "product.depth=256")
 end
 
+function test.types_of_lookup_ffns_are_no_matter_of_other_blocks()
+    local mixed = program.model(
+        folder,
+        "mixed",
+        [[
+return { name = "mixed", d = 64, heads = 2, vocab = 67, skip = true, norm = { kind = "layernorm" },
+    layers = { { ffn = { kind = "mlp", f = 256, activation = "gelu" } }, { count = 1 } },
+    attention = { context = 16, causal = true }, embedding = {}, output = { head = {} },
+    ffn = { kind = "lookup", h = 4, tau = 4, projection = { kind = "dense" }, score = "gelu" } }
+]]
+    )
+    local tuned, options = folder .. "/mixed_tuned.lua", { "--tables", "i8", "--projection", "i8" }
+    local list = { "tune", mixed, "--isa", "scalar", "--time", "0", "--cflags", "-O1", "-o", tuned }
+    program.works(table.move(options, 1, #options, #list + 1, list))
+    list = { "emit", mixed, "--isa", "scalar", "--tuned", tuned, "-o", folder .. "/mixed_bundle" }
+    program.works(table.move(options, 1, #options, #list + 1, list))
+end
+
 function test.what_cannot_be_tuned()
     local function words(...) return { "tune", listed, "--time", "0", "-o", folder .. "/no.lua", ... } end
     program.refuses(1, "--threads: 2: blocks of whole models are tuned for one thread", words("--threads", "2"))

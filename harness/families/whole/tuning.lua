@@ -18,6 +18,12 @@ local function largest_of(m, p)
     return validated.note_part(whole_model.segments(m)[found], m)
 end
 
+-- The options for blocks `m` alone: types of LookupFFNs are for other blocks where these have none.
+local function options_of(m, options)
+    if m.ffn.kind == "lookup" then return options end
+    return setmetatable({ projection = false, tables = false }, { __index = options })
+end
+
 function tuning.check_weights(_, options)
     error("--weights: " .. options.weights .. ": is not for whole models, whose blocks are timed with random ones", 0)
 end
@@ -27,8 +33,9 @@ function tuning.sample(m, p, caches, options)
         error("--threads: " .. options.threads .. ": blocks of whole models are tuned for one thread", 0)
     end
     local own = largest_of(m, p)
+    options = options_of(own, options)
     local of = transformer.build(own, { p.variants[1].isa }, options)
-    return blocks.sample(own, of, caches, options), transformer
+    return blocks.sample(own, of, caches, options), transformer, options
 end
 
 -- Blocks of model `m`.
