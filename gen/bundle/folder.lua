@@ -56,9 +56,10 @@ function bundle.refuse_strangers(p, directory, files)
     local strange = {}
     for _, file in ipairs(files) do
         local path = directory .. "/" .. file.name
-        -- What is no file to be replaced, such as a pipe, the one who writes refuses.
-        local replaced = host.kind(path) == "file" and host.check_output(path)
-        if replaced and host.read(path, #file.text) ~= file.text then
+        local differs = host.kind(path) == "file" and host.read(path, #file.text) ~= file.text
+        -- The one who writes refuses what cannot be replaced. Only files that differ are tried: that changes the folder's
+        -- time, and Cargo compiles again.
+        if differs and host.check_output(path) then
             local start = (host.read(path, 1 << 28) or ""):sub(1, 1000)
             if not start:find("enerated by lookupc", 1, true) then strange[#strange + 1] = file.name end
         end

@@ -287,14 +287,17 @@ end
 function test.unchanged_files_are_not_touched()
     local folder = emitted("scalar")
     local name = file_of(folder, "tiny__scalar")
-    -- Times in the past tell a file that was written from one that was not.
-    local function times() return process.run({ "sh", "-c", "cd " .. folder .. " && stat -c '%n %i %y' *" }).output end
-    assert(process.run({ "sh", "-c", "touch -d '2001-02-03 04:05:06' " .. folder .. "/*" }).status == 0)
-    local before = times()
+    -- Times in the past tell a file that was written from one that was not, and a folder where none was made.
+    local function run(line) return process.run { "sh", "-c", "cd " .. folder .. " && " .. line } end
+    local function times() return run("stat -c '%n %i %y' *").output end
+    local function time_of_folder() return run("stat -c %y .").output end
+    assert(run("touch -d '2001-02-03 04:05:06' * .").status == 0)
+    local before, folder_before = times(), time_of_folder()
 
     local again = lookupc { "emit", tiny_model, "-o", folder, "--isa", "scalar" }
     check.equal(again.status, 0)
     check.equal(times(), before)
+    check.equal(time_of_folder(), folder_before)
     for line in again.output:gmatch("[^\n]+") do
         check.matches(line, "^same  " .. folder:gsub("%p", "%%%0") .. "/[%w_.]+$")
     end
