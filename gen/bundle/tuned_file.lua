@@ -2,6 +2,7 @@
 --
 -- It is data, read like a model file in the sandbox. Emission takes its choices and nothing else of it: the CPU and the
 -- compiler it was tuned on, and the digest of the templates, say how far its times can be trusted.
+local duplicate_fields = require "gen.model.duplicate_fields"
 local dtype = require "gen.plan.dtype"
 local emit = require "gen.emit.emit"
 local families = require "gen.families.list"
@@ -89,6 +90,7 @@ end
 function tuned.load(path)
     local given, source = sandbox.load(inputs.note(path))
     if not given then error(source, 0) end
+    duplicate_fields.refuse(source, path)
     return validate(given, source, path)
 end
 

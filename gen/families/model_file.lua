@@ -1,4 +1,5 @@
 -- From a model file to a validated model, or one line that says what is wrong.
+local duplicate_fields = require "gen.model.duplicate_fields"
 local families = require "gen.families.list"
 local host = require "host"
 local inputs = require "gen.model.inputs"
@@ -60,8 +61,10 @@ function model_file.load(path)
     end
     local given, source, included = sandbox.load(inputs.note(path))
     if not given then error(explained(source, path), 0) end
+    duplicate_fields.refuse(source, path)
     for _, file in ipairs(included) do
         inputs.note(file.path)
+        duplicate_fields.refuse(file.source, file.path)
     end
     return model_file.validate(given, source, path, included)
 end

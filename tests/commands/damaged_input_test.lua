@@ -73,6 +73,20 @@ function test.keys_with_quotes_in_them()
     bad_model(':1: name = "a]": ', "return { name = 'a]' }")
 end
 
+function test.fields_that_are_given_twice()
+    bad_model(":1: h: is given twice, first in line 1", "return { h = 40, h = 41 }")
+    bad_model(":4: d: is given twice, first in line 2", 'return { h = 1;\nd = 1, e = {\n{ d = 2 } },\n["d"] = 4 }')
+    bad_model(":2: a.b: is given twice, first in line 1", "return { ['a.b'] = (1), --[[ c = 1, ]]\n[ \"a.b\" ] = 2 }")
+    bad_model(":1: d: is given twice", "local t = { d = 1, d = 2 } return t")
+    bad_model(":1: d: is given twice", "return { f = (function() local d = 1; d = 2 return d end)(), d = 1, d = 2, }")
+    -- What only looks so.
+    local text = assert(host.read(small))
+    works { "plan", program.model(folder, "once", "local d, c = 1, 2; c = d\n--[==[ d = 1, d = ]==]\n" .. text) }
+    local body = "if d == c then repeat d, c = 1, 2 until d == 3 end return { d, d = d == c, c, e = d == c }"
+    works { "plan", program.model(folder, "blocks", "local f = { function(d, c) " .. body .. " end }\n" .. text) }
+    works { "plan", program.model(folder, "commented", (text:gsub("{", "{ -- }, d = 1, d = 2\n", 1))) }
+end
+
 function test.model_files_that_never_end()
     bad_model(":1: took more than 10000000 instructions", "while true do end")
     bad_model(": needs more than 16 MiB", "local t = {} for i = 1, 1e9 do t[i] = { i } end")

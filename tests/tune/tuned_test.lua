@@ -130,6 +130,7 @@ local damages = {
     { "return {.*", "return {}", ": lookupc: required key is missing; it must be a table of version, templates" },
     { "return {.*", "while true do end", ": took more than " },
     { "return {.*", 'return os.getenv "HOME"', "unknown name 'os'" },
+    { "lookupc = {", "lookupc = {}, lookupc = {", ":2: lookupc: is given twice, first in line 2" },
     { "lookupc = {", "lookup = {", ':2: lookup = {...}: unknown key; did you mean "lookupc"?' },
     { "lookupc = %b{}", "lookupc = 5", ":2: lookupc = 5: must be a table of version, templates" },
     { 'templates = "%x+"', 'templates = "12"', ':2: lookupc.templates = "12": must be 64 hexadecimal digits' },
