@@ -57,8 +57,8 @@ function bundle.refuse_strangers(p, directory, files)
     for _, file in ipairs(files) do
         local path = directory .. "/" .. file.name
         local differs = host.kind(path) == "file" and host.read(path, #file.text) ~= file.text
-        -- The one who writes refuses what cannot be replaced. Only files that differ are tried: that changes the folder's
-        -- time, and Cargo compiles again.
+        -- The one who writes refuses what cannot be replaced. Only files that differ are tried: to try changes the time
+        -- of the folder, for which Cargo compiles again.
         if differs and host.check_output(path) then
             local start = (host.read(path, 1 << 28) or ""):sub(1, 1000)
             if not start:find("enerated by lookupc", 1, true) then strange[#strange + 1] = file.name end
