@@ -7,13 +7,7 @@ local sentencepiece = {}
 local types = { [1] = "normal", [2] = "unknown", [3] = "control", [4] = "user defined", [5] = "unused", [6] = "byte" }
 local space = "\u{2581}"
 
--- The last value of field `number` in a list of fields, or `otherwise`.
-local function last(fields, number, otherwise)
-    for _, field in ipairs(fields) do
-        if field[1] == number then otherwise = field[2] end
-    end
-    return otherwise
-end
+local function type_of(value) return math.type(value) or type(value) end
 
 -- The step of a precompiled map (gen/tokenizer/record.lua): a double array of Darts-clone's, then the texts that it
 -- leads to, each ended by a zero byte. nil: it is damaged.
@@ -97,13 +91,29 @@ function sentencepiece.read(path, bytes)
     local function message(text, chain)
         local fields = type(text) == "string" and protobuf.fields(text)
         if not fields then refuse(chain, nil, "is no message of a SentencePiece model") end
+        fields.chain = chain
         return fields
+    end
+    -- The last value of field `number` in a list of fields, or `otherwise`, which is of the type that it must have.
+    local function last(fields, number, otherwise)
+        for _, field in ipairs(fields) do
+            local value = field[2]
+            if field[1] == number then
+                if type_of(value) ~= type_of(otherwise) then
+                    local chain = table.move(fields.chain, 1, #fields.chain, 1, {})
+                    chain[#chain + 1] = "field " .. number
+                    refuse(chain, nil, "is of type " .. type_of(value) .. ": must be of type " .. type_of(otherwise))
+                end
+                otherwise = value
+            end
+        end
+        return otherwise
     end
     local model = message(bytes, { "model" })
     local trainer = message(last(model, 2, ""), { "trainer_spec" })
     local normalizer = message(last(model, 3, ""), { "normalizer_spec" })
     local kind = ({ [1] = "unigram", [2] = "bpe" })[last(trainer, 3, 1)]
-    if not kind then refuse({ "trainer_spec", "model_type" }, last(trainer, 3), "must be 1 (unigram) or 2 (bpe)") end
+    if not kind then refuse({ "trainer_spec", "model_type" }, last(trainer, 3, 1), "must be 1 (unigram) or 2 (bpe)") end
     if last(trainer, 24, 0) ~= 0 then
         refuse({ "trainer_spec", "treat_whitespace_as_suffix" }, true, "is not supported")
     end
@@ -118,9 +128,9 @@ function sentencepiece.read(path, bytes)
             local piece = message(field[2], where)
             local text, word = last(piece, 1, ""), types[last(piece, 3, 1)]
             if not word or word == "user defined" or word == "unused" then
-                refuse(where, word or last(piece, 3), "must be of type normal, unknown, control or byte")
+                refuse(where, word or last(piece, 3, 1), "must be of type normal, unknown, control or byte")
             end
-            if type(text) ~= "string" or not utf8.len(text) then refuse(where, nil, "must be UTF-8") end
+            if not utf8.len(text) then refuse(where, nil, "must be UTF-8") end
             local content = text
             if word == "byte" then
                 local hex = text:match "^<0x(%x%x)>$"

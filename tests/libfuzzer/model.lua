@@ -26,5 +26,6 @@ return function(path)
         p = p or family.build(m, scalar, {})
         return p
     end
-    if rules.try(path, family.describe, m, make, { schedules = true }) then check_sections(make()) end
+    -- A model that is described alone, such as one that no checkpoint holds, has no plan.
+    if rules.try(path, family.describe, m, make, { schedules = true }) and p then check_sections(p) end
 end

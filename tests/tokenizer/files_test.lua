@@ -91,6 +91,10 @@ local rows = {
     { "t.model", piece("?", 2) .. piece("a", 1) .. piece("a", 1), "", 'pieces.2 = "a": is piece 1 already' },
     { "t.model", piece("?", 2) .. field(2, number_field(35, 1)), "", "<0x00>" },
     { "t.model", piece("?", 2) .. field(3, field(2, "\4\0\0\0\1\2\3\4a")), "", "precompiled_charsmap: is damaged" },
+    { "t.model", piece("?", 2) .. field(3, "\x15\0\0\0\0"), "", "normalizer_spec.field 2: is of type float: must" },
+    { "t.model", piece("?", 2) .. field(2, field(3, "a")), "", "trainer_spec.field 3: is of type string: must" },
+    { "t.model", piece("?", 2) .. field(1, number_field(2, 1)), "", "pieces.1.field 2: is of type integer: must" },
+    { "t.model", piece("?", 2) .. number_field(2, 1), "", "model.field 2: is of type integer: must be of type string" },
 }
 
 function test.bad_files_are_refused_in_one_line()
