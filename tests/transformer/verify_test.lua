@@ -11,7 +11,8 @@ local test = {}
 local folder = program.folder()
 
 local function model(name, text)
-    return program.model(folder, name, "return { name = '" .. name .. "', layers = 2, vocab = 30, " .. text .. " }")
+    local layers = text:find("layers = ", 1, true) and "" or "layers = 2, "
+    return program.model(folder, name, "return { name = '" .. name .. "', " .. layers .. "vocab = 30, " .. text .. " }")
 end
 
 -- Relative errors that are expected at most, by the cache's type: of the kernels, and beside the unfused weights.
