@@ -3,6 +3,8 @@
 --
 -- One row a key: `rule` says what a value must be, `default` what an absent key means (no default: required, unless
 -- `optional`), `only` restricts the key to one kind of its table, or to a list of kinds.
+local lua_text = require "gen.model.lua_text"
+
 local schema = {}
 
 function schema.integer(first, last)
@@ -94,43 +96,10 @@ function schema.nearest(word, candidates)
     return best
 end
 
--- `source` with comments and strings blanked, and ["a.b"] = turned into a.b =; newlines and places stay.
-local function code_of(source)
-    local list, at = {}, 1
-    local function keep(text)
-        list[#list + 1] = text
-        at = at + #text
-    end
-    while at <= #source do
-        local before, _, key, after = source:match("^(%[%s*([\"']))([%w_.]+)(%2%s*%])", at)
-        local comment = source:match("^%-%-()", at)
-        local level, quote = source:match("^%[(=*)%[", comment or at), source:match("^[\"']", at)
-        local last
-        if level then
-            last = select(2, source:find("]" .. level .. "]", at, true))
-        elseif comment then
-            last = source:find("\n", at, true)
-        elseif quote then
-            last = at + 1
-            while last <= #source and source:sub(last, last) ~= quote do
-                last = last + (source:sub(last, last) == "\\" and 2 or 1)
-            end
-        end
-        if key then
-            keep(before:gsub("[^\n]", " ") .. key .. after:gsub("[^\n]", " "))
-        elseif last or comment then
-            keep((source:sub(at, last or #source):gsub("[^\n]", " ")))
-        else
-            keep(source:sub(at, (source:find("[-%[\"']", at + 1) or #source + 1) - 1))
-        end
-    end
-    return table.concat(list)
-end
-
 -- The line of `source` where the key chain such as {"projection", "block"} is written in the returned table, or else
 -- the line of the longest beginning of the chain, or nil; and how much of the chain that is.
 local function line_of(source, chain)
-    local code = code_of(source)
+    local code = lua_text.code(source)
     local start = code:match(".*%f[%w_]()return%s*{") or 1
     local depth, matched, found = 0, 0, nil
     for at, brace, word, equals in code:gmatch("()([{}]?)([%w_.]*)%s*(=*)", start) do
@@ -148,8 +117,7 @@ local function line_of(source, chain)
         end
     end
     if not found then return nil end
-    local _, newlines = source:sub(1, found - 1):gsub("\n", "")
-    return newlines + 1, matched
+    return lua_text.line(source, found), matched
 end
 
 -- A string of a model file as text that stays on a line and is not long.
