@@ -2,7 +2,7 @@
 local completion = require "commands.completion"
 local host = require "host"
 local dtype = require "gen.plan.dtype"
-local integer_plan = require "gen.families.integer.plan"
+local integer_types = require "gen.families.integer.types"
 local isa = require "gen.isa.list"
 local machine = require "gen.plan.machine"
 local man = require "commands.man"
@@ -72,7 +72,7 @@ local projection_option = {
     doc = "type of the projection's weights: "
         .. table.concat(dtype.projection_names, ", ")
         .. "; default f32; with integer arithmetic "
-        .. table.concat(integer_plan.projection_names, ", ")
+        .. table.concat(integer_types.projection_names, ", ")
         .. "; default i16",
 }
 local type_option = {

@@ -35,22 +35,19 @@
 --     fewer                { most(m), with(m, n), text }: what a model can have fewer of, and how lines say it; nil
 --     vectors(p, files, seed)   inputs of the self-test and what the reference makes of them, as its template
 --                          wants them
+local later = require "gen.host.later"
+
 local families = {}
 
 local rows = {
-    require "harness.families.lookup.family",
-    require "harness.families.integer.family",
-    require "harness.families.transformer.family",
-    (require "harness.families.tokenizer.family"),
-    (require "harness.families.whole.family"),
+    lookup = later "harness.families.lookup.family",
+    integer = later "harness.families.integer.family",
+    transformer = later "harness.families.transformer.family",
+    tokenizer = later "harness.families.tokenizer.family",
+    whole = later "harness.families.whole.family",
 }
 
 -- The record of the family of that name.
-function families.get(name)
-    for _, family in ipairs(rows) do
-        if family.name == name then return family end
-    end
-    error("the harness knows no family " .. tostring(name))
-end
+function families.get(name) return rows[name] or error("the harness knows no family " .. tostring(name)) end
 
 return families

@@ -74,8 +74,10 @@ end
 local function seen_by(path, text)
     local list = {}
     if path:find "%.lua$" then
-        for name in text:gmatch 'require%s*%(?%s*"([%w_.]+)"' do
-            list[#list + 1] = (name:gsub("%.", "/"))
+        for _, word in ipairs { "require", "later" } do
+            for name in text:gmatch(word .. '%s*%(?%s*"([%w_.]+)"') do
+                list[#list + 1] = (name:gsub("%.", "/"))
+            end
         end
     else
         for name in text:gmatch '#include "([^"]+)"' do

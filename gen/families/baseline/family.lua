@@ -1,6 +1,8 @@
 -- The family of dense FFNs that LookupFFNs replace, to be counted beside them; gen/families/list.lua says what its
 -- fields mean.
-local plan = require "gen.families.baseline.plan"
+local later = require "gen.host.later"
+
+local plan = later "gen.families.baseline.plan"
 
 local family = {
     name = "baseline",
@@ -8,7 +10,7 @@ local family = {
     model = require "gen.families.lookup.model",
     options = { "arithmetic", "baseline", "projection", "prefix" },
     types = { "projection" },
-    print = require "gen.families.baseline.print",
+    print = later "gen.families.baseline.print",
     pack_options = " --baseline",
     wrapper = "ffn",
     input = "float",

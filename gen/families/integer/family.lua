@@ -1,8 +1,10 @@
 -- The family of LookupFFNs without floating point; gen/families/list.lua says what its fields mean.
-local describe = require "gen.families.lookup.describe"
-local firmware = require "gen.families.lookup.firmware"
+local later = require "gen.host.later"
 local model = require "gen.families.lookup.model"
-local plan = require "gen.families.integer.plan"
+
+local describe = later "gen.families.lookup.describe"
+local firmware = later "gen.families.lookup.firmware"
+local plan = later "gen.families.integer.plan"
 
 local family = {
     name = "integer",
@@ -10,15 +12,19 @@ local family = {
     model = model,
     options = { "arithmetic", "tables", "projection", "prefix", "blocks-in-out" },
     types = { "tables", "projection" },
-    print = require "gen.families.integer.print",
+    print = later "gen.families.integer.print",
     pack_options = " --arithmetic integer",
     wrapper = "ffn",
     input = "int16_t",
     output = "int32_t",
     exact = true,
-    packed_text = describe.packed_text,
     left_out = model.left_out,
+    firmware = later(function()
+        return firmware.of(function() return "scalar" end)
+    end),
 }
+
+function family.packed_text(...) return describe.packed_text(...) end
 
 function family.takes(options) return not options.baseline and options.arithmetic == "integer" end
 
@@ -29,13 +35,11 @@ end
 
 function family.isa_types() return {} end
 
-family.firmware = firmware.of(function() return "scalar" end)
+local function add_units(p, add)
+    add("integers", string.format("x int16 in units of %g, y int32 in units of 2^-%d", p.unit, p.fraction))
+end
 
-family.describe = describe.with(
-    function(p, add)
-        add("integers", string.format("x int16 in units of %g, y int32 in units of 2^-%d", p.unit, p.fraction))
-    end
-)
+function family.describe(...) return describe.with(add_units)(...) end
 
 function family.sizes(p)
     return {

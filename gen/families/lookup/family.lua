@@ -1,9 +1,11 @@
 -- The family of LookupFFNs in floating point; gen/families/list.lua says what its fields mean.
-local describe = require "gen.families.lookup.describe"
 local dtype = require "gen.plan.dtype"
-local firmware = require "gen.families.lookup.firmware"
+local later = require "gen.host.later"
 local model = require "gen.families.lookup.model"
-local plan = require "gen.families.lookup.plan"
+
+local describe = later "gen.families.lookup.describe"
+local firmware = later "gen.families.lookup.firmware"
+local plan = later "gen.families.lookup.plan"
 
 local family = {
     name = "lookup",
@@ -24,18 +26,22 @@ local family = {
         "rivals",
     },
     types = { "tables", "projection" },
-    space = require "gen.families.lookup.schedule",
-    print = require "gen.families.lookup.print",
-    training = require "gen.families.lookup.print_training",
+    space = later "gen.families.lookup.schedule",
+    print = later "gen.families.lookup.print",
+    training = later "gen.families.lookup.print_training",
     pack_options = "",
     wrapper = "ffn",
     input = "float",
     output = "float",
     exact = false,
-    describe = describe.lines,
-    packed_text = describe.packed_text,
     left_out = model.left_out,
+    firmware = later(function()
+        return firmware.of(function(target) return target.isa end)
+    end),
 }
+
+function family.describe(...) return describe.lines(...) end
+function family.packed_text(...) return describe.packed_text(...) end
 
 function family.takes(options) return not options.baseline and options.arithmetic ~= "integer" end
 
@@ -55,8 +61,6 @@ function family.build(m, isas, options, wanted)
 end
 
 function family.isa_types(options) return { dtype.get(options.tables), dtype.get(options.projection, "projection") } end
-
-family.firmware = firmware.of(function(target) return target.isa end)
 
 function family.sizes(p)
     return {

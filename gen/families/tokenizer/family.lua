@@ -1,7 +1,9 @@
 -- The family of tokenizers; gen/families/list.lua says what its fields mean.
 local figures = require "gen.plan.figures"
-local plan = require "gen.families.tokenizer.plan"
-local print_tokenizer = require "gen.tokenizer.print"
+local later = require "gen.host.later"
+
+local plan = later "gen.families.tokenizer.plan"
+local print_tokenizer = later "gen.tokenizer.print"
 
 local family = {
     name = "tokenizer",

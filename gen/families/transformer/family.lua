@@ -1,9 +1,11 @@
 -- The family of transformers; gen/families/list.lua says what its fields mean.
 local checkpoint = require "gen.model.checkpoint_names"
-local describe = require "gen.families.transformer.describe"
 local dtype = require "gen.plan.dtype"
+local later = require "gen.host.later"
 local machine = require "gen.plan.machine"
-local plan = require "gen.families.transformer.plan"
+
+local describe = later "gen.families.transformer.describe"
+local plan = later "gen.families.transformer.plan"
 
 local family = {
     name = "transformer",
@@ -23,18 +25,19 @@ local family = {
         "unfused",
     },
     types = { "type", "cache", "activations", "tables", "projection" },
-    space = require "gen.families.transformer.schedule",
-    print = require "gen.families.transformer.print",
+    space = later "gen.families.transformer.schedule",
+    print = later "gen.families.transformer.print",
     pack_options = "",
     wrapper = "blocks",
     input = "float",
     output = "float",
     exact = false,
-    describe = describe.lines,
-    summary = describe.summary,
-    packed_text = describe.packed_text,
     left_out = checkpoint.left_out,
 }
+
+function family.describe(...) return describe.lines(...) end
+function family.summary(...) return describe.summary(...) end
+function family.packed_text(...) return describe.packed_text(...) end
 
 function family.takes(options) return not options.baseline and options.arithmetic ~= "integer" end
 

@@ -1,15 +1,17 @@
 -- The family of whole models; gen/families/list.lua says what its fields mean.
 local checkpoint = require "gen.model.checkpoint_names"
 local dtype = require "gen.plan.dtype"
-local describe = require "gen.families.whole.describe"
-local firmware = require "gen.families.whole.firmware"
+local later = require "gen.host.later"
 local machine = require "gen.plan.machine"
-local plan = require "gen.families.whole.plan"
-local print_training = require "gen.families.whole.print_training"
 local tokenizer = require "gen.families.tokenizer.family"
-local training = require "gen.families.whole.training"
 local transformer = require "gen.families.transformer.family"
-local web = require "gen.families.whole.web"
+
+local describe = later "gen.families.whole.describe"
+local firmware = later "gen.families.whole.firmware"
+local plan = later "gen.families.whole.plan"
+local print_training = later "gen.families.whole.print_training"
+local training = later "gen.families.whole.training"
+local web = later "gen.families.whole.web"
 
 local family = {
     name = "whole",
@@ -33,25 +35,25 @@ local family = {
     },
     types = { "type", "cache", "activations", "tables", "projection" },
     space = transformer.space,
-    print = require "gen.families.whole.print",
+    print = later "gen.families.whole.print",
     pack_options = "",
     wrapper = "whole",
     input = "int32_t",
     output = "float",
     exact = false,
-    describe = describe.lines,
-    summary = describe.summary,
-    packed_text = describe.packed_text,
     isa_types = transformer.isa_types,
     left_out = checkpoint.left_out,
-    web = web.of,
-    training = {
-        add = training.add,
-        header = "templates/whole/training/model.h",
-        api = print_training.api,
-        files = print_training.files,
-    },
+    firmware = firmware,
+    training = { header = "templates/whole/training/model.h" },
 }
+
+function family.describe(...) return describe.lines(...) end
+function family.summary(...) return describe.summary(...) end
+function family.packed_text(...) return describe.packed_text(...) end
+function family.web(...) return web.of(...) end
+function family.training.add(...) return training.add(...) end
+function family.training.api(...) return print_training.api(...) end
+function family.training.files(...) return print_training.files(...) end
 
 function family.takes(options) return not options.baseline and options.arithmetic ~= "integer" end
 
@@ -94,7 +96,5 @@ function family.build(m, isas, options, wanted)
         machine = options["for"],
     })
 end
-
-family.firmware = firmware
 
 return family
