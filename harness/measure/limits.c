@@ -10,6 +10,7 @@
 
 enum {
     ROUND_WAYS = 8,    /* of do_random_rows: every round takes another one */
+    CORE_EVERY = 2,    /* so many-th round measures the core, too, which has one way */
     MAX_PASSES = 3,    /* over these ways */
     LINE = 64,         /* bytes of a cache line; rows start on one */
     ACCUMULATORS = 12, /* covers the latency of two FMA units and leaves registers for the operands */
@@ -276,7 +277,7 @@ static void measure(bench *b, const row_order *rows, size_t repetitions, limit *
     const int rounds = ROUND_WAYS * (repetitions < MAX_PASSES ? (int)repetitions : MAX_PASSES);
     const double seconds = repetitions > 1 ? round_seconds : short_round_seconds;
     for (int round = 0; round < rounds; ++round) {
-        for (size_t i = 0; i < count; ++i) {
+        for (size_t i = round % CORE_EVERY == 0 ? 0 : LIMITS_OF_CORE; i < count; ++i) {
             if (i >= LIMITS_OF_CORE) {
                 b->rows = &rows[i - LIMITS_OF_CORE];
             }
