@@ -17,6 +17,8 @@ local rows = {
     { "fuse_stride", 4, 1, "every so many-th fused model beside NumPy's" },
     { "noisy_races", 10, 80, "simulated races of the tuner where samples differ by 5 %" },
     { "contended_races", 30, 100, "simulated races of the tuner while other work shares the machine" },
+    { "tune_time", "12s", "25s", "time of a tuning that is killed, and of one on a busy machine" },
+    { "tune_kills", 2, 3, "times that such a run is killed" },
     { "integer_models", 6, 60, "random models of integer kernels" },
     { "transformer_schedules", 2, 8, "random schedules of transformers, for each instruction set" },
     { "train_stride", 6, 1, "every so many-th check of the training of whole models" },

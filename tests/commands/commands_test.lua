@@ -202,12 +202,12 @@ function test.defaults_are_for_a_machine()
 end
 
 function test.verify_tells_what_a_rounded_projection_costs()
-    -- roberta_small with a quarter of its tables
+    -- half as wide as roberta_small, with an eighth of its tables
     local small, flips =
         program.model(
             folder,
             "small",
-            [[return { name = "small", d = 512, h = 32, tau = 8, projection = { kind = "bh4", block = 64, decay = 0.7 },
+            [[return { name = "small", d = 256, h = 16, tau = 8, projection = { kind = "bh4", block = 64, decay = 0.7 },
             score = "gelu", norm = { kind = "layernorm" } }]]
         ), {}
     for _, projection in ipairs { "bf16", "i16", "i8" } do
@@ -216,7 +216,8 @@ function test.verify_tells_what_a_rounded_projection_costs()
                 json.decode(works { "verify", small, "--isa", "scalar", "--projection", projection, "--json" }).results
             )
         do
-            check.equal({ r.projection, r.tables, r.rel_err > 1e-2, r.rel_err < 1 }, { projection, "f32", true, true })
+            local least = projection == "i16" and 1e-4 or 1e-2
+            check.equal({ r.projection, r.tables, r.rel_err > least, r.rel_err < 1 }, { projection, "f32", true, true })
             if projection == "bf16" then check.equal(r.kernel_rel_err < 1e-5, true) end
             flips[projection] = r.code_flips / r.codes
         end

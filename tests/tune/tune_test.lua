@@ -1,6 +1,7 @@
 -- A tuning proves candidates before it times them, survives being killed, does not choose wrongly on a busy machine,
 -- and remembers.
 local check = require "tests.support.check"
+local effort = require "tests.effort"
 local host = require "host"
 local json = require "json"
 local log = require "harness.tune.log"
@@ -277,7 +278,7 @@ function test.a_busy_machine_does_not_lead_to_a_wrong_choice()
         place,
         tree,
         "--time",
-        "25s",
+        effort.tune_time,
         "--batch",
         "4096",
         "--choices",
@@ -302,7 +303,7 @@ function test.a_killed_run_goes_on_from_its_log()
         "-o",
         place.tuned,
         "--time",
-        "20s",
+        effort.tune_time,
         "--exhaustive",
         "--batch",
         "1,4096",
@@ -310,7 +311,7 @@ function test.a_killed_run_goes_on_from_its_log()
         "gather.vectors,few.tokens",
         "--resume",
     }
-    local kills = 3
+    local kills = effort.tune_kills
     for i = 1, kills do
         local result = assert(
             process.run(
