@@ -133,8 +133,8 @@ local function shown(value)
     return tostring(value)
 end
 
--- Raises one line `path:line: a.b = value: rule`.
-function schema.refuse(context, chain, value, rule)
+-- The line `path:line: a.b = value: rule`.
+function schema.problem(context, chain, value, rule)
     local line, depth = line_of(context.source, chain)
     local where = line and context.path .. ":" .. line or context.path
     for _, file in ipairs(context.included or {}) do
@@ -144,8 +144,11 @@ function schema.refuse(context, chain, value, rule)
         end
     end
     local field = table.concat(chain, ".")
-    error(where .. ": " .. field .. (value ~= nil and " = " .. shown(value) or "") .. ": " .. rule, 0)
+    return where .. ": " .. field .. (value ~= nil and " = " .. shown(value) or "") .. ": " .. rule
 end
+
+-- Raises that line.
+function schema.refuse(...) error(schema.problem(...), 0) end
 
 local function extended(chain, key)
     local copy = { table.unpack(chain) }

@@ -20,6 +20,9 @@ end
 -- Raises one line for the key chain of the validated model `m`.
 function validated.refuse(m, chain, value, rule) schema.refuse(contexts[m], chain, value, rule) end
 
+-- The same line, where it is only told.
+function validated.problem(m, chain, value, rule) return schema.problem(contexts[m], chain, value, rule) end
+
 -- The path of the file that model `m` was read from.
 function validated.path(m) return contexts[m].path end
 

@@ -267,8 +267,11 @@ function test.blocks_that_cannot_be_emitted()
             lookup .. " t.attention.eliminate = 'QKV' t.skip = true",
             'attention.eliminate = "QKV": tables that deliver q, k and v leave nothing to norms and skip connections',
         },
+        { "t.checkpoint = 'gpt2' t.ffn.kind = 'glu'", 'ffn.kind = "glu": gpt2 checkpoints have no such FFN' },
     } do
-        refuses(1, case[2], { "emit", program.model(folder, "m", source(case[1])), "-o", o })
+        local file = program.model(folder, "m", source(case[1]))
+        refuses(1, case[2], { "emit", file, "-o", o })
+        check.matches(works { "plan", file }, "\ncannot be emitted +[^\n]*" .. case[2]:gsub("%p", "%%%0"))
     end
     check.equal(host.kind(o), nil)
 end

@@ -2,6 +2,7 @@
 local figures = require "gen.plan.figures"
 local plan = require "gen.families.transformer.plan"
 local transformer_model = require "gen.families.transformer.model"
+local validated = require "gen.model.validated"
 local weight_count = require "gen.families.transformer.weight_count"
 
 local describe = {}
@@ -58,7 +59,11 @@ function describe.lines(m, make, options)
         add("savings", "%14.0f %%", 100 * c.savings)
         add("speed-up limit", "%14.2fx  of one token, where reading weights takes all time", c.speedup)
     end
-    if plan.misfit(m) then return lines end
+    local chain, value, rule = plan.misfit(m)
+    if chain then
+        add("cannot be emitted", "%s", validated.problem(m, chain, value, rule))
+        return lines
+    end
     local p = make()
     local cache, decoding = p.shape.cache, ", to decode " .. figures.bytes(p.decode_scratch_bytes)
     add("packed blocks", "%15s  of %s", figures.bytes(p.packed_bytes), describe.types(p, p.shape.type))
