@@ -102,8 +102,8 @@ local function blocks_of(p)
 end
 
 -- Weights for plan `p`, packed in `directory`, sequences, and what the reference computes of them: { lists, tokens,
--- jobs, answer, answers, unrounded, move, blob, cc }: as in harness/families/transformer/execute.lua; jobs() of the
--- reference.
+-- jobs, answer, answers, unrounded, move, blob, cc, other }: as in harness/families/transformer/execute.lua; jobs() of
+-- the reference.
 function verify.prepare(p, directory, options)
     local path = options.weights
     if not path then
@@ -141,6 +141,9 @@ function verify.prepare(p, directory, options)
         end,
         blob = blob,
         cc = options.cc or "gcc",
+        other = function()
+            return verify.prepare(p, process.temporary_directory(), transformer.other_sample(options))
+        end,
     }
 end
 
@@ -241,10 +244,10 @@ local function check_encoder(p, job, prepared, tolerance, add, beside)
     end)
 end
 
--- Compares plan `p`, for one instruction set and compiled into `path` for up to `threads` threads, with the reference:
--- a list of results, one for each way to call it.
-function verify.check_library(p, path, prepared, threads)
-    local results, tolerance = {}, transformer.tolerance(p.segments[1].plan.shape)
+-- Compares plan `p`, for one instruction set and compiled into `path` for up to `threads` threads, with the reference
+-- for one sample: a list of results, one for each way to call it, and what transformer.settled wants.
+local function check_sample(p, path, prepared, threads)
+    local results, off_together, tolerance = {}, {}, transformer.tolerance(p.segments[1].plan.shape)
     local lookup, maps, blocks, wrong, activations_err, together = false, {}, blocks_of(p), nil, nil, nil
     for _, map in ipairs { p.embedding.map or false, p.output.dense or false, p.output.head or false } do
         if map then maps[#maps + 1] = map end
@@ -281,7 +284,11 @@ function verify.check_library(p, path, prepared, threads)
         local own = found or { off = relative, tolerance = tolerance, why = why, activations_err = activations_err }
         local near = message ~= nil or own.off <= own.tolerance
         row_off = row_off or not near
-        local fault = message or wrong or own.wrong or transformer.fault(own, all, together)
+        local fault, only_together = message or wrong or own.wrong, nil
+        if not fault then
+            fault, only_together = transformer.fault(own, all, together)
+        end
+        off_together[#results + 1] = only_together
         results[#results + 1] = {
             isa = p.variants[1].isa.name,
             call = call,
@@ -310,7 +317,13 @@ function verify.check_library(p, path, prepared, threads)
         results = {}
         check(p, job, prepared, tolerance, add)
     end
-    return results
+    return results, off_together
+end
+
+-- Compares plan `p`, for one instruction set and compiled into `path` for up to `threads` threads, with the reference:
+-- a list of results, one for each way to call it.
+function verify.check_library(p, path, prepared, threads)
+    return transformer.settled(prepared, function(sample) return check_sample(p, path, sample, threads) end)
 end
 
 -- Compares every one of the plans, each for one instruction set, with the reference. Returns a list of results.
