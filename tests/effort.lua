@@ -10,6 +10,7 @@ local rows = {
     { "fuzz_bundles", 2, 8, "random models whose bundles are compiled; eight take every compiler and level" },
     { "fuzz_pointers", 2, 60, "random models whose pointers are watched" },
     { "plan_models", 60, 200, "random models whose plans and names are checked" },
+    { "machines_stride", 3, 1, "every so many-th machine whose choices are planned" },
     { "candidate_models", 2, 15, "random models whose candidates are emitted" },
     { "emitted_sets_stride", 5, 1, "every so many-th instruction set of a test that only emits" },
     { "instruction_sets", "one in turn", "all", "instruction sets of a test that is not about them" },

@@ -27,8 +27,8 @@ machine.list = {
     },
     {
         name = "sapphire-rapids",
-        doc = "Intel Sapphire Rapids",
-        cpus = { { "GenuineIntel", 6, 143, 143 } },
+        doc = "Intel Sapphire and Emerald Rapids",
+        cpus = { { "GenuineIntel", 6, 143, 143 }, { "GenuineIntel", 6, 207, 207 } },
         l2_bytes = 2 << 20,
     },
     {

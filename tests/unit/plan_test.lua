@@ -11,7 +11,9 @@ local plan = require "gen.families.lookup.plan"
 local schedule = require "gen.families.lookup.schedule"
 local process = require "process"
 local product = require "gen.families.lookup.product"
+local request = require "gen.bundle.request"
 local lookup_model = require "gen.families.lookup.model"
+local machine = require "gen.plan.machine"
 
 local sets = isa.select(sets_of.bundled)
 
@@ -757,6 +759,26 @@ function test.threads_get_whole_tiles_and_enough_work()
         { 1, 2, 2, 1 }
     )
     check.equal(plan_of("tiny").variants[3].few.split, nil)
+end
+
+-- The choices that a machine makes are wanted ones for the plan, which refuses those that are not legal.
+function test.what_a_machine_chooses_is_legal()
+    local cases = {
+        tiny = "tables",
+        roberta_small = "tables",
+        roberta_base = "tables",
+        lookup_skipless = "type",
+        skipless_1024 = "type",
+    }
+    for name, option in pairs(cases) do
+        local path = "gen/models/" .. name .. ".lua"
+        for _, type in ipairs(name == "tiny" and dtype.names or { "f32", "i8" }) do
+            local all_sets = isa.select(table.concat(isa.names, ","), { dtype.get(type) })
+            for _, machine_name in ipairs(effort.turns(machine.names, effort.machines_stride)) do
+                request.plan(path, all_sets, { [option] = type, ["for"] = machine_name })
+            end
+        end
+    end
 end
 
 function test.the_command_says_it()

@@ -15,6 +15,15 @@ local function power_of_two_at_most(n)
     return power
 end
 
+-- The largest of the ascending values in `list` that is at most n.
+local function largest_at_most(n, list)
+    local largest
+    for _, value in ipairs(list) do
+        if value <= n then largest = value end
+    end
+    return largest
+end
+
 local function clamp(n, min, max) return math.max(min, math.min(max, n)) end
 
 local max_chunk = 4096 -- tokens of a chunk by default
@@ -307,13 +316,11 @@ add {
         return machine_of(isa).prefetches_l2 and 2 or 1
     end,
 }
+local thresholds = { 0, 1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 128, 256, 512, 1024, 65536 }
 add {
     key = "few.threshold",
     doc = "calls of up to so many tokens take the kernels for few tokens; 0: none",
-    values = function(shape, isa)
-        local list = { 0, 1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 128, 256, 512, 1024, 65536 }
-        return few_possible(shape, isa) and list or { 0 }
-    end,
+    values = function(shape, isa) return few_possible(shape, isa) and thresholds or { 0 } end,
     default = function(shape, isa, s)
         if not few_possible(shape, isa) then return 0 end
         -- Tables in cache: as soon as half a tile is filled, tokens in the lanes win. Larger tables: only a call of a
@@ -323,7 +330,9 @@ add {
             return power_of_two_at_most(math.max(1, s["tile.vectors"] * isa.lanes // 2))
         end
         -- Where whole rows are gathered, too, only the projection decides: three quarters of a tile pay for all of it.
-        if s["whole.tokens"] > 0 and s["tile.vectors"] ~= 3 then return s["tile.vectors"] * isa.lanes * 3 // 4 end
+        if s["whole.tokens"] > 0 and s["tile.vectors"] ~= 3 then
+            return largest_at_most(s["tile.vectors"] * isa.lanes * 3 // 4, thresholds)
+        end
         return power_of_two_at_most(math.max(1, 512 // shape.neighbours))
     end,
 }
