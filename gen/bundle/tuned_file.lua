@@ -242,7 +242,7 @@ function tuned.text(data, title, notes)
     for _, key in ipairs { "tables", "projection", "type", "cache", "activations" } do
         if data[key] then types[#types + 1] = key .. " = " .. shown(data[key]) end
     end
-    add("    %s,", table.concat(types, ", "))
+    if #types > 0 then add("    %s,", table.concat(types, ", ")) end
     add "    cpu = {"
     for _, key in ipairs(sorted_keys(data.cpu)) do
         add("        %s = %s,", key, shown(data.cpu[key]))
