@@ -334,7 +334,35 @@ for _, name in ipairs(dtype.loaded_names) do
         doc = "n and zeros",
     })
 end
--- The words of the integer gather, the table `gather_i8` of an instruction set, stand in gen/isa/avx512.lua.
+
+-- The words of the integer gather: an instruction set that has it has them all in its table `gather_i8`, for tables of
+-- the types in its type_needs. A vector is one of integers here, `columns` bytes wide, where no floats are named; q and
+-- rows are lists of four, the integers of four vectors of floats and rows of tables.
+words.gather_i8 = {
+    { name = "rows", doc = "rows of tables that one step adds, an integer" },
+    { name = "columns", doc = "bytes of each that it takes, an integer" },
+    { name = "vectors", doc = "vectors that the sums of a step may take, an integer" },
+    { name = "load", takes = "address", gives = "vector", doc = "bytes at any alignment" },
+    { name = "load_partial", takes = "address n", gives = "vector", doc = "n of them and zeros" },
+    { name = "broadcast", takes = "number", gives = "vector", doc = "a word of scores of `rows` rows in every word" },
+    { name = "dot", takes = "vector vector vector", gives = "vector", doc = "sum + unsigned scores . signed rows" },
+    { name = "join", takes = "vector vector", gives = "vector", doc = "256 high + low" },
+    {
+        name = "interleave",
+        takes = "rows",
+        gives = "steps, and four vectors",
+        doc = "a word has a column of all rows; the vectors' columns are in the order that `order` undoes",
+    },
+    { name = "order", takes = "rows", gives = "steps, and four vectors", doc = "columns one after the other" },
+    { name = "round", takes = "vector", gives = "vector", doc = "floats to the nearest integers" },
+    { name = "upper_bytes", takes = "q", gives = "four vectors", doc = "bits 8 to 15, each q's in a byte of its own" },
+    { name = "lower_bytes", takes = "q", gives = "four vectors", doc = "bits 0 to 7, likewise" },
+    { name = "unite", takes = "rows", gives = "vector", doc = "the four bytes in one word, the first one lowest" },
+    { name = "store_upper_bytes", takes = "address vector", gives = "statement", doc = "bits 8 to 15 of each integer" },
+    { name = "store_lower_bytes", takes = "address vector", gives = "statement", doc = "bits 0 to 7 of each integer" },
+    { name = "largest", takes = "vector", gives = "float", doc = "the largest of its floats" },
+    { name = "total", takes = "vector", gives = "float", doc = "the sum of its floats" },
+}
 
 -- The first word of `tier` that the instruction set `set` lacks, nil: none.
 function words.missing(set, tier)
@@ -346,23 +374,24 @@ function words.missing(set, tier)
     end
 end
 
--- Raises one line unless the instruction set `set` has all words of the tiers in the list, which `kernel` needs.
-function words.demand(set, tiers, kernel)
-    for _, tier in ipairs(tiers) do
-        local missing = words.tiers[tier] and words.missing(set, tier)
-        if missing then
-            error(
-                string.format(
-                    "--isa: %s: lacks the word %s of tier %s, which %s needs",
-                    set.name,
-                    missing,
-                    tier,
-                    kernel
-                ),
-                0
-            )
-        end
+-- The first word of the integer gather that the instruction set `set` lacks though it has one, nil: none.
+local function missing_of_gather(set)
+    for _, word in ipairs(set.gather_i8 and words.gather_i8 or {}) do
+        if not set.gather_i8[word.name] then return word.name end
     end
+end
+
+-- Raises one line unless the instruction set `set` has all words of the tiers in the list, which `kernel` needs, and
+-- all of its integer gather, if it has one.
+function words.demand(set, tiers, kernel)
+    local function refuse(missing, tier)
+        local form = "--isa: %s: lacks the word %s of tier %s, which %s needs"
+        if missing then error(form:format(set.name, missing, tier, kernel), 0) end
+    end
+    for _, tier in ipairs(tiers) do
+        refuse(words.tiers[tier] and words.missing(set, tier), tier)
+    end
+    refuse(missing_of_gather(set), "gather_i8")
 end
 
 return words

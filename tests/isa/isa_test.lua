@@ -940,6 +940,28 @@ function test.a_missing_word_is_one_line()
     check.equal({ good, message }, { false, "--isa: avx2: lacks the word select of tier masks, which tiny needs" })
 end
 
+-- Of each word of the integer gather; and an instruction set has no others.
+function test.a_missing_word_of_the_integer_gather_is_one_line()
+    local sets = 0
+    for _, name in ipairs(isa.all) do
+        local set, known = isa.with_types(isa.get(name), { dtype.get "i8" }), {}
+        words.demand(set, { "few" }, "a test")
+        sets = sets + (set.gather_i8 and 1 or 0)
+        for _, word in ipairs(set.gather_i8 and words.gather_i8 or {}) do
+            known[word.name] = true
+            local gather = setmetatable({ [word.name] = false }, { __index = set.gather_i8 })
+            local poor = setmetatable({ gather_i8 = gather }, { __index = set })
+            local _, message = pcall(words.demand, poor, { "few" }, "tiny")
+            local form = "--isa: %s: lacks the word %s of tier gather_i8, which tiny needs"
+            check.equal(message, form:format(name, word.name))
+        end
+        for word in pairs(set.gather_i8 or {}) do
+            check.equal({ word, known[word] }, { word, true })
+        end
+    end
+    check.equal(sets >= 4, true)
+end
+
 -- Names of helpers are unique, and what a helper calls stands before it.
 function test.helpers_have_one_text_each()
     local lines = helpers.lines({ "$from_f16(x) $from_f16(y)" }, { scalar, scalar })
