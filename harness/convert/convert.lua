@@ -2,7 +2,6 @@
 -- what texts make of the layers before, which are converted already; then the model learns end to end.
 local checkpoint = require "gen.model.checkpoint_names"
 local end_to_end = require "harness.convert.end_to_end"
-local families = require "gen.families.list"
 local figures = require "gen.plan.figures"
 local fitting = require "harness.convert.fitting"
 local host = require "host"
@@ -78,7 +77,7 @@ local function renamed_of(target, dense, ours, theirs)
 end
 
 -- The plan of model `m`; each time another one.
-local function plan_of(c, m) return families.get("whole").build(m, c.sets, {}, nil) end
+local function plan_of(c, m) return whole_family.build(m, c.sets, {}, nil) end
 
 local function open(c, p, path)
     return library.of(p, { weights = path, cc = c.options.cc, cflags = c.options.cflags, threads = 1 })
@@ -170,7 +169,7 @@ local function context(path, options)
     local sets = runnable.sets(options.isa, whole_family.isa_types {})
     local target, dense = model_file.load(path), model_file.load(options.dense)
     for file, m in pairs { [path] = target, [options.dense] = dense } do
-        if families.of(m, {}).name ~= "whole" then error(file .. ": must be a whole model, which has embedding", 0) end
+        if not whole_family.model.claims(m) then error(file .. ": must be a whole model, which has embedding", 0) end
     end
     local numbers = check(target, dense)
     local c = {

@@ -1,6 +1,7 @@
 -- Arrows between folders point downwards: what a file requires or includes stands in its own folder or in one below.
 -- Nobody but the families' own folders asks which family a model is of.
 local check = require "tests.support.check"
+local families = require "gen.families.list"
 local host = require "host"
 local process = require "process"
 
@@ -75,7 +76,7 @@ local function seen_by(path, text)
     local list = {}
     if path:find "%.lua$" then
         for _, word in ipairs { "require", "later" } do
-            for name in text:gmatch(word .. '%s*%(?%s*"([%w_.]+)"') do
+            for name in text:gmatch(word .. "%s*%(?%s*[\"']([%w_.]+)[\"']") do
                 list[#list + 1] = (name:gsub("%.", "/"))
             end
         end
@@ -110,23 +111,26 @@ local function turned_arrows(files)
     return list
 end
 
--- Lines that ask which family something is of, outside of the families' own folders.
+-- What a line may have that asks which family something is of.
+local questions = { "%.family%s*[=~]=" }
+for _, family in ipairs(families.rows) do
+    questions[#questions + 1] = "%.name%s*[=~]=%s*[\"']" .. family.name .. "[\"']"
+end
+for _, key in ipairs { "attention", "arithmetic", "baseline" } do
+    questions[#questions + 1] = "if%s.*[%w_]%." .. key .. "%f[^%w_]%s*[%a~=]"
+    questions[#questions + 1] = "[%w_]%." .. key .. " and "
+end
+
+-- Such lines, outside of the families' own folders.
 local function family_questions(files)
     local list = {}
     for path, text in pairs(files) do
-        if path:find "%.lua$" and not path:find "/families/" then
-            for _, pattern in ipairs { "[^\n]*%.family%s*[=~]=[^\n]*", '[^\n]*%.name%s*[=~]=%s*"lookup"[^\n]*' } do
-                for line in text:gmatch(pattern) do
-                    list[#list + 1] = path .. ": " .. line:match "^%s*(.*)"
-                end
+        for line in text:gmatch(path:find "%.lua$" and not path:find "/families/" and "[^\n]+" or "^$") do
+            local asks = false
+            for _, question in ipairs(questions) do
+                asks = asks or line:find(question)
             end
-            for _, key in ipairs { "attention", "arithmetic", "baseline" } do
-                for line in text:gmatch("[^\n]*[%w_]%." .. key .. "%f[^%w_][^\n]*") do
-                    local question = line:find("if%s[^\n]*%." .. key .. "%f[^%w_]%s*[%a~=]")
-                        or line:find("%." .. key .. " and ")
-                    if question then list[#list + 1] = path .. ": " .. line:match "^%s*(.*)" end
-                end
-            end
+            if asks then list[#list + 1] = path .. ": " .. line:match "^%s*(.*)" end
         end
     end
     table.sort(list)
@@ -157,6 +161,7 @@ function test.a_turned_arrow_is_found()
             ["harness/reference/lookup.c"] = '#include "gen/weights/fold.h"\n',
             ["harness/measure/lookup.cc"] = '#include "harness/baseline/ffn.h"\n',
             ["harness/report/html.lua"] = 'local tune = require("commands.tune")',
+            ["harness/report/chart.lua"] = "local run = later 'commands.tune'",
             ["gen/attic/old.lua"] = "",
         },
         {
@@ -165,6 +170,7 @@ function test.a_turned_arrow_is_found()
             "gen/plan/cost.lua -> gen/families/lookup/plan",
             "gen/weights/fold.c -> harness/base/clock",
             "harness/reference/lookup.c -> gen/weights/fold",
+            "harness/report/chart.lua -> commands/tune",
             "harness/report/html.lua -> commands/tune",
         }
     )
@@ -175,10 +181,12 @@ function test.a_question_for_the_family_is_found()
         family_questions {
             ["gen/emit/emit.lua"] = 'if p.family == "integer" then\nlocal row = m.attention and 1 or 2\n',
             ["gen/families/lookup/plan.lua"] = 'if p.family == "lookup" then\n',
+            ["harness/convert/convert.lua"] = 'if families.of(m, {}).name ~= "whole" then\n',
         },
         {
             'gen/emit/emit.lua: if p.family == "integer" then',
             "gen/emit/emit.lua: local row = m.attention and 1 or 2",
+            'harness/convert/convert.lua: if families.of(m, {}).name ~= "whole" then',
         }
     )
 end
