@@ -11,7 +11,7 @@ LOOKUPC = os.environ["LOOKUPC"]
 
 
 def text():
-    return "".join(open(path, encoding="utf-8").read() for path in ("docs/emitted-code.md", "docs/model-files.md", "README.md", "ARCHITECTURE.md"))
+    return "".join(open(path, encoding="utf-8").read() for path in ("docs/emitted-code.md", "docs/model-files.md", "README.md", "ARCHITECTURE.md", "docs/where.md"))
 
 
 def effort(name):
