@@ -292,7 +292,7 @@ local function all_finished(sessions)
     return true
 end
 
--- The outcome of one instruction set. `run` is what all of them share: path, o (settings), options, records (of the log
+-- The result of one instruction set. `run` is what all of them share: path, o (settings), options, records (of the log
 -- that goes on), files (packed weights, once there are any), and what harness/tune/set.lua wants.
 local function answer_set(run, sessions)
     local o, options, said = run.o, run.options, nil
@@ -327,15 +327,15 @@ local function answer_set(run, sessions)
             run.files[name] = value
         end
     end
-    local list, outcome = set.tune(run, sessions)
+    local list, result = set.tune(run, sessions)
     run.measured = true
     process.last_words ""
-    return outcome or results.of_shard(list)
+    return result or results.of_shard(list)
 end
 
-local function print_result(run, m, outcomes)
+local function print_result(run, m, list)
     local o = run.o
-    host.print(table.concat(results.lines(m, outcomes, o), "\n"))
+    host.print(table.concat(results.lines(m, list, o), "\n"))
     if run.kept then host.print(string.format("log %s; %d new records in %s", o.log, run.kept.added, run.kept.path)) end
     if o.shard.n > 1 and not run.measured then
         host.print("shard " .. o.shard.text .. " was finished before: nothing measured")
@@ -375,13 +375,13 @@ function tune.tune(arguments, options)
         all_units = #sets * #o.compilers,
         files = {},
     }
-    local outcomes = {}
+    local list = {}
     for i, isa in ipairs(sets) do
         local sessions = {}
         for j, cc in ipairs(o.compilers) do
             sessions[j] = session(o, options, m, family, isa, cc, run.files, run.records)
         end
-        outcomes[i] = answer_set(run, sessions)
+        list[i] = answer_set(run, sessions)
         run.units = run.units - #sessions
     end
     host.status ""
@@ -390,12 +390,12 @@ function tune.tune(arguments, options)
         local store_path, added = keep(o)
         run.kept = { path = store_path, added = added }
     end
-    if o.tuned then assert(host.write_file(o.tuned, results.tuned_text(m, outcomes, o))) end
-    if o.html then assert(host.write_file(o.html, page.page(m, outcomes, o))) end
+    if o.tuned then assert(host.write_file(o.tuned, results.tuned_text(m, list, o))) end
+    if o.html then assert(host.write_file(o.html, page.page(m, list, o))) end
     if o.json then
-        host.print(assert(json.encode(results.summary(m, outcomes, o))))
+        host.print(assert(json.encode(results.summary(m, list, o))))
     else
-        print_result(run, m, outcomes)
+        print_result(run, m, list)
     end
     return 0
 end

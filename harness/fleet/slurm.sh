@@ -42,7 +42,7 @@ submit() {
         echo "nothing to submit: every shard is done or queued"
         return
     fi
-    minutes=$((10 + 2 * $(seconds "$time") / 60)) # compiling and the last heat may take longer than the time
+    minutes=$((10 + 2 * $(seconds "$time") / 60)) # compiling and the last round may take longer than the time
     arguments=(--parsable --job-name="lookupc-$(basename "$model" .lua)" --array="$list${at_once:+%$at_once}" --nodes=1 --ntasks=1 --exclusive --time="$minutes"
         --requeue --open-mode=append --output="$folder/shard-%a-of-$shards.out" --chdir="$folder")
     [[ -z $constraint ]] || arguments+=(--constraint="$constraint")

@@ -150,7 +150,7 @@ local function decided_of(tuned)
     return word
 end
 
--- The outcome of tunings that there is no time to confirm: the default is kept.
+-- The result of tunings that there is no time to confirm: the default is kept.
 function confirm.unconfirmed(sessions, results)
     local s, tuned = sessions[1], results[1].tuned
     if tuned.measured then
@@ -176,7 +176,7 @@ function confirm.unconfirmed(sessions, results)
     }
 end
 
--- The outcome of the tunings `results` { {session, tuned} } of one instruction set, one a compiler, as
+-- The result of the tunings `results` { {session, tuned} } of one instruction set, one a compiler, as
 -- harness/tune/results.lua prints it: that of the first compiler, or of another one that is proven faster. `way`: a
 -- result of confirm.plan.
 function confirm.measure(sessions, results, way)

@@ -637,7 +637,7 @@ local function chosen_table(found)
     }, found.session.schedules.choices)
 end
 
--- What is to be said of an outcome beside its tables.
+-- What is to be said of a result beside its tables.
 local function remarks(found)
     local list = {}
     local function add(text) list[#list + 1] = html.paragraph(text) end
@@ -661,7 +661,7 @@ local function remarks(found)
             add(
                 "The choices for "
                     .. regime
-                    .. " tokens were taken back: slower than the default in the closing run above."
+                    .. " tokens were taken back: slower than the default in the confirmation run above."
             )
         end
     end
@@ -686,7 +686,7 @@ end
 
 local function append(list, more) return table.move(more, 1, #more, #list + 1, list) end
 
-local function outcome_parts(found)
+local function result_parts(found)
     local s = found.session
     local parts = { string.format("<h2>%s, %s</h2>", html.escape(s.isa.name), html.escape(s.version)) }
     if found.rows then parts[#parts + 1] = rows_table(found.rows) end
@@ -734,12 +734,12 @@ local function facts(m, session, o)
     }
 end
 
--- The page of model `m` and `outcomes` (harness/tune/results.lua); o: threads, batches_text.
-function page.page(m, outcomes, o)
-    local last = outcomes[#outcomes].session
+-- The page of model `m` and a list of results (harness/tune/results.lua); o: threads, batches_text.
+function page.page(m, list, o)
+    local last = list[#list].session
     local parts = {}
-    for _, found in ipairs(outcomes) do
-        append(parts, outcome_parts(found))
+    for _, found in ipairs(list) do
+        append(parts, result_parts(found))
     end
     append(parts, { "<h2>Measured on</h2>", facts(m, last, o) })
     return html.page(string.format("%s tuned for %s", m.name, last.key.cpu_name), parts)

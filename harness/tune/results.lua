@@ -7,7 +7,7 @@ local tuning = require "harness.tune.tuning"
 
 local results = {}
 
--- An outcome: { session, default and schedule (choices by key), races = { {regime, batches, winner, ratio, low, high,
+-- A result: { session, default and schedule (choices by key), races = { {regime, batches, winner, ratio, low, high,
 -- samples, decided, reason, ...} }, said = where it comes from, if not measured now, late = whether the choice was left
 -- because no time was left to confirm it } and, if it was measured, what harness/tune/confirm.lua adds.
 
@@ -24,7 +24,7 @@ local function race_of(r, batches)
     }
 end
 
--- The outcome that the store knows for one instruction set: that of the first compiler, or of another one that is
+-- The result that the store knows for one instruction set: that of the first compiler, or of another one that is
 -- proven faster. ask(session, any) is a choice of harness/tune/store_lookup.lua or nil, and a line; nil and the line if
 -- the store does not know all of it.
 function results.from_store(sessions, ask, any)
@@ -60,7 +60,7 @@ function results.from_store(sessions, ask, any)
     return best
 end
 
--- The outcome that the log `path` of a finished run tells of: its choice, or the default if it has none.
+-- The result that the log `path` of a finished run tells of: its choice, or the default if it has none.
 function results.from_log(sessions, path)
     local found = results.from_store(sessions, function(s)
         local choice = store_lookup.of(s.known, s.batches_text)
@@ -88,7 +88,7 @@ local function batches_of(r) return type(r.batches) == "table" and table.concat(
 
 local function concerns(r, name) return (name:find("^few%.") ~= nil) == (r.regime == "few") end
 
--- What is known of every choice of an outcome, for the comments of the tuned file.
+-- What is known of every choice of a result, for the comments of the tuned file.
 local function notes_of(found)
     local notes = {}
     for name, value in pairs(found.schedule) do
@@ -120,8 +120,8 @@ local function notes_of(found)
 end
 
 -- The text of the tuned file. The CPU and compiler are those of the last instruction set, the best one.
-function results.tuned_text(m, outcomes, o)
-    local last = outcomes[#outcomes].session
+function results.tuned_text(m, list, o)
+    local last = list[#list].session
     local title, schedules, notes = {}, {}, {}
     local k = last.key
     title[1] = string.format(
@@ -132,7 +132,7 @@ function results.tuned_text(m, outcomes, o)
         o.threads == 1 and "one thread" or o.threads .. " threads",
         o.batches_text:gsub(",", ", ")
     )
-    for _, found in ipairs(outcomes) do
+    for _, found in ipairs(list) do
         schedules[found.session.isa.name], notes[found.session.isa.name] = found.schedule, notes_of(found)
         for _, r in ipairs(found.races) do
             title[#title + 1] =
@@ -159,9 +159,9 @@ function results.tuned_text(m, outcomes, o)
 end
 
 -- The result as the stable JSON object of `tune --json`.
-function results.summary(m, outcomes, o)
+function results.summary(m, list, o)
     local sets = {}
-    for i, found in ipairs(outcomes) do
+    for i, found in ipairs(list) do
         local races, rows = {}, {}
         for j, r in ipairs(found.races) do
             races[j] = {
@@ -259,10 +259,10 @@ local function race_lines(found, r, add)
 end
 
 -- The result for people.
-function results.lines(m, outcomes, o)
+function results.lines(m, list, o)
     local lines = {}
     local function add(text) lines[#lines + 1] = text end
-    for _, found in ipairs(outcomes) do
+    for _, found in ipairs(list) do
         local s = found.session
         local types = string.format(s.tuning.types_text, s.key.tables, s.key.projection)
         add(

@@ -4,8 +4,8 @@ local tuning = require "harness.tune.tuning"
 
 local set = {}
 
--- Seconds kept for what follows the last set: the log goes into the store, files are written.
-local function closing(run) return math.min(1, 0.05 * run.seconds) end
+-- Seconds reserved for what follows the last set: the log goes into the store, files are written.
+local function reserve(run) return math.min(1, 0.05 * run.seconds) end
 
 -- The seconds that are left of so many from now on, as a function; what is added to the run counts for all of them.
 local function countdown(run, seconds)
@@ -16,10 +16,10 @@ end
 -- Tunes with `sessions` (see tuning.run), one a compiler. `run` is what all sets share: now(), start (of the run, by
 -- that clock), prepare() (packs the weights), seconds (that it may take), added (those that do not count), units and
 -- all_units (tunings that are still to come, and all), measured (whether another set was). Returns { {session, tuned} }
--- and, unless it is a shard, the outcome as harness/tune/confirm.lua gives it.
+-- and, unless it is a shard, the result as harness/tune/confirm.lua gives it.
 function set.tune(run, sessions)
     local list, start = {}, run.measured and run.now() or run.start
-    local all_left = run.start + run.added + run.seconds - closing(run) - run.now()
+    local all_left = run.start + run.added + run.seconds - reserve(run) - run.now()
     local left = countdown(run, all_left * #sessions / run.units)
     local whole, has_time, way = sessions[1].shard.n == 1, false, { seconds = 0 }
     for _, s in ipairs(sessions) do

@@ -81,7 +81,7 @@ end
 
 -- A run on a machine with a clock of its own, on which compiling and verifying a candidate takes `build` seconds, a
 -- sample `sample` times as long as it should, and a measuring process `start` seconds before it begins; with `quick`,
--- compilers hang after so many candidates. Whatever has a limit is ended by it. Returns the outcome, the clock, what
+-- compilers hang after so many candidates. Whatever has a limit is ended by it. Returns the result, the clock, what
 -- was announced, and the log.
 local function simulated(o)
     local clock, noted = 0, {}
@@ -169,10 +169,10 @@ local function simulated(o)
     end
     local run = { now = s.now, start = 0, seconds = o.seconds, added = 0, units = 1, all_units = 1 }
     function run.prepare() end
-    local good, list, outcome = pcall(set.tune, run, { s })
+    local good, list, result = pcall(set.tune, run, { s })
     measure.run, log.append = original, append
     if not good then error(list, 0) end
-    return outcome, clock, noted, logged
+    return result, clock, noted, logged
 end
 
 function test.a_tuning_takes_at_most_its_time()
@@ -187,17 +187,17 @@ function test.a_tuning_takes_at_most_its_time()
             { build = 0.2, sample = 1e6, start = 0.1, dense = 0.01 }, -- a kernel that hangs
         } do
             machine.seconds = seconds
-            local outcome, clock, noted, logged = simulated(machine)
+            local result, clock, noted, logged = simulated(machine)
             if clock > seconds then error(string.format("%g s took %g s", seconds, clock)) end
             check.equal(#noted, 1)
             check.matches(noted[1], "^%d+[sm]: n?o? ?time for [^;]*candidate")
-            for _, r in ipairs(outcome.races) do
+            for _, r in ipairs(result.races) do
                 if r.field then tried = tried + 1 end
             end
-            if outcome.rows then confirmed = confirmed + 1 end
+            if result.rows then confirmed = confirmed + 1 end
             -- what has no end leaves the default
-            if not outcome.rows then check.equal(outcome.schedule, outcome.default) end
-            if outcome.late then check.equal(logged > 0, true) end
+            if not result.rows then check.equal(result.schedule, result.default) end
+            if result.late then check.equal(logged > 0, true) end
         end
     end
     check.equal(tried >= 10 and confirmed >= 5, true)
@@ -205,8 +205,8 @@ end
 
 -- The default wins no race in which nothing else had time.
 function test.a_race_of_the_default_alone_had_no_time()
-    local outcome = simulated { seconds = 60, build = 0.2, sample = 1, start = 0.1, dense = 0.01, quick = 4 }
-    for _, r in ipairs(outcome.races) do
+    local result = simulated { seconds = 60, build = 0.2, sample = 1, start = 0.1, dense = 0.01, quick = 4 }
+    for _, r in ipairs(result.races) do
         check.equal({ r.decided, r.field }, { "no time" })
     end
 end
@@ -218,7 +218,7 @@ function test.a_whole_space_of_another_type_is_tuned()
         "wide",
         'return { name = "wide", d = 16, h = 16, tau = 2, projection = { kind = "dense" }, score = "gelu" }'
     )
-    local outcome, clock = simulated {
+    local result, clock = simulated {
         model = model_file.load(path),
         types = { "i8", "f32" },
         isa = isa.get "avx512",
@@ -229,7 +229,7 @@ function test.a_whole_space_of_another_type_is_tuned()
         start = 0.1,
         dense = 0.01,
     }
-    check.equal({ #outcome.races, outcome.threshold ~= nil, clock <= 120 }, { 2, true, true })
+    check.equal({ #result.races, result.threshold ~= nil, clock <= 120 }, { 2, true, true })
 end
 
 return test

@@ -154,15 +154,15 @@ local function few(p, isa, s, caches, batch, gather_i8)
     cycles = cycles + up(shape.h, s["few.group"]) * 2 * shape.d_out * 4 / l1_rate
     -- Rows met at random come as fast as they are prefetched, a strip of a line or two ahead; wider strips come in
     -- bursts, but for those that L2 has time to take.
-    local from, asks = rate(p.table_bytes, caches), s["few.prefetch"] > 0
+    local from, prefetches = rate(p.table_bytes, caches), s["few.prefetch"] > 0
     local lines = up(math.min(width, shape.d_out) * shape.tables.bytes, 64)
     local followed = s["few.group"] <= 16 and 1 or 0.75 -- rows that a core sees go on
     local hidden = (from >= l2_rate or s["few.prefetch"] == 3) and 1
-        or not asks and 0.4
+        or not prefetches and 0.4
         or lines > 2 and 0.75
         or followed
     cycles = cycles + shape.slots * shape.d_out * shape.tables.bytes / from / hidden
-    return cycles + (asks and shape.slots * strips * (1 + lines) / 2 or 0)
+    return cycles + (prefetches and shape.slots * strips * (1 + lines) / 2 or 0)
 end
 
 -- Cycles of a token in calls of `batch` tokens, by the kernels of `regime` ("few" or "many") of the plan `p` with

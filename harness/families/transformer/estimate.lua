@@ -29,7 +29,8 @@ local function elements(p)
     return count
 end
 
--- A token alone reads its weights from memory, better the further it asks ahead, up to what is on the way at a time.
+-- A token alone reads its weights from memory, faster the further ahead it prefetches, up to the number of outstanding
+-- loads.
 local function few(p, isa, s)
     local bytes = p.packed_bytes / p.shape.layers
     local hidden = math.min(1, 0.8 + s["few.prefetch"] / (memory_latency * memory_rate * 4) * 0.2)
