@@ -18,14 +18,13 @@ local function with(record, key, value)
     return copy
 end
 
--- The plan `p` with the names that the file has for its tensors, and a function back from those.
-local function spelled(p, files)
-    if not p.model.checkpoint or not p.pieces or files.prefix ~= "" then
-        return p, function(name) return name end
-    end
-    local found, message = weights.tensors(files.weights)
-    if not found then error(message, 0) end
-    local spell, back = checkpoint.spelling(p.model, found)
+local function itself(name) return name end
+
+-- The plan `p` with the names that the file has for its tensors `found`, by name, a function back from those, and one
+-- to the name of what a tensor may be a copy of.
+local function spelled(p, files, found)
+    if not p.model.checkpoint or not p.pieces or files.prefix ~= "" then return p, itself, itself end
+    local spell, back, original = checkpoint.spelling(p.model, found)
     local copy = setmetatable({ tensors = {}, pieces = {} }, { __index = p })
     for i, tensor in ipairs(p.tensors) do
         copy.tensors[i] = with(tensor, "name", spell(tensor.name))
@@ -33,16 +32,42 @@ local function spelled(p, files)
     for i, piece in ipairs(p.pieces) do
         copy.pieces[i] = piece.from and with(piece, "from", spell(piece.from)) or piece
     end
-    copy.blocks_prefix = p.blocks_prefix and spell(p.blocks_prefix)
-    return copy, back
+    local prefixes = {}
+    for i, prefix in ipairs(p.blocks_prefixes or {}) do
+        prefixes[i] = spell(prefix)
+    end
+    copy.blocks_prefixes = p.blocks_prefixes and prefixes
+    return copy, back, original
 end
 
--- Raises one line for tensors of the checkpoint that the model leaves out. Where others are missing, the packer says
--- so, unless what is left out explains that. model_name(name): what the model calls a tensor.
-local function check_leftovers(p, files, model_name)
-    local found, message = weights.tensors(files.weights)
-    if not found then error(message, 0) end
-    local read, missing, names = {}, false, {}
+-- Whether a name starts with one of the prefixes.
+local function is_under(name, prefixes)
+    for _, prefix in ipairs(prefixes) do
+        if name:sub(1, #prefix) == prefix then return true end
+    end
+    return false
+end
+
+-- Raises one line for tensors `copies` of the checkpoint that are none: they have other values than their originals.
+local function check_copies(path, copies, original)
+    local pairs_of = {}
+    for i, name in ipairs(copies) do
+        pairs_of[i] = { name, original(name) }
+    end
+    if not pairs_of[1] then return end
+    local differing, message = weights.differing(path, pairs_of)
+    if message then error(message, 0) end
+    if not differing then return end
+    local name, other = table.unpack(pairs_of[differing])
+    local form = "%s: tensors %s and %s: are names of one tensor and must be equal; --ignore %s leaves it out"
+    error(form:format(path, name, other, name), 0)
+end
+
+-- Raises one line for tensors of the checkpoint, `found`, that the model leaves out. Where others are missing, the
+-- packer says so, unless what is left out explains that. model_name(name): what the model calls a tensor;
+-- original(name): the name of what it may be a copy of.
+local function check_leftovers(p, files, found, model_name, original)
+    local read, missing, names, copies = {}, false, {}, {}
     for _, tensor in ipairs(p.tensors) do
         read[files.prefix .. tensor.name] = true
         missing = missing or not found[files.prefix .. tensor.name]
@@ -50,19 +75,22 @@ local function check_leftovers(p, files, model_name)
     for _, piece in ipairs(p.pieces or {}) do
         if piece.from then read[files.prefix .. piece.from] = true end
     end
-    local prefix = files.prefix .. (p.blocks_prefix or "")
+    local prefixes = p.blocks_prefixes or { files.prefix }
     for name in pairs(found) do
-        if name:sub(1, #prefix) == prefix and not read[name] and not checkpoint.is_buffer(name) then
+        if not read[name] and read[original(name)] then
+            copies[#copies + 1] = name
+        elseif not read[name] and is_under(name, prefixes) and not checkpoint.is_buffer(name) then
             names[#names + 1] = name
         end
     end
-    names = leftovers.without(names, files.ignore)
+    names, copies = leftovers.without(names, files.ignore), leftovers.without(copies, files.ignore)
     local left_out, explained = families.get(p.family).left_out, false
     local function reason(m, name) return left_out(m, model_name(name)) end
     for _, name in ipairs(names) do
         explained = explained or select(2, reason(p.model, name)) ~= nil
     end
     if not missing or explained then leftovers.refuse(files.weights, p.model, names, reason) end
+    if not missing then check_copies(files.weights, copies, original) end
     leftovers.check_ignored(files.weights, found, files.ignore)
 end
 
@@ -70,8 +98,10 @@ end
 local function job_of(p, files)
     if families.get(p.family).without_weights then return blob.packing(p, files) end
     inputs.note_checkpoint(files.weights)
-    local own, model_name = spelled(p, files)
-    check_leftovers(own, files, model_name)
+    local found, message = weights.tensors(files.weights)
+    if not found then error(message, 0) end
+    local own, model_name, original = spelled(p, files, found)
+    check_leftovers(own, files, found, model_name, original)
     return blob.packing(own, files)
 end
 

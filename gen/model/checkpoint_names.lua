@@ -70,10 +70,11 @@ local lm_head = { dense = "lm_head.dense", norm = "lm_head.layer_norm" }
 -- One row a kind. `base` stands before all names but those of heads: files may have another, or none; the first of
 -- `wrappers` that fits stands before everything. `layer` stands before the names of layer %d; q, k, v, p (attention), m
 -- and o (FFN), s (skip connection) are linear maps, norms[1] and norms[2] those of attention and FFN. A name stands for
--- name.weight and name.bias; where these differ, it is a table of both, whose names are whole. `packed` holds q, k and
--- v below each other: per head, [heads][3][head], or one after the other ("parts", [3][heads][head]). `transposed`:
--- matrices are stored [in][out], behind dimensions of 1 where `leading` says so. Where they are packed, q, k and v are
--- the names that fuse leaves. `behind`: what follows the last block and stays as it is when others are merged.
+-- name.weight and name.bias; where these differ, it is a table of both, whose names are whole: `layers` says then what
+-- stands before a layer's number. `packed` holds q, k and v below each other: per head, [heads][3][head], or one after
+-- the other ("parts", [3][heads][head]). `transposed`: matrices are stored [in][out], behind dimensions of 1 where
+-- `leading` says so. Where they are packed, q, k and v are the names that fuse leaves. `behind`: what follows the last
+-- block and stays as it is when others are merged.
 local families = {
     llama = {
         base = "model.",
@@ -162,6 +163,7 @@ local families = {
         },
         behind = { "module/Encoder_en/hidden_layers/" },
         layer = "Layer_%d/",
+        layers = { "Layer_", variables .. "Layer_", tensorflow .. "Layer_", tensorflow .. "TransformerStack/Layer_" },
         transposed = true,
         packed = {
             name = {
@@ -212,8 +214,7 @@ local families = {
 -- The words of the model file's key `checkpoint`.
 checkpoint.kinds = { "llama", "gpt_neox", "roberta", "bert", "gpt2", "mingpt", "lookupffn", "use" }
 
--- Ends of names of buffers that some versions save beside the weights, and of copies; they hold no weights of their
--- own.
+-- Ends of names of buffers that some versions save beside the weights; they hold no weights.
 local buffers = {
     "%.rotary_emb%.inv_freq$",
     "%.position_ids$",
@@ -228,13 +229,29 @@ local buffers = {
     "/Maximum/y$",
 }
 
--- Names of the same tensor, of which a file may have either or both.
+-- Names of the same tensor, of which a file may have either, or both as copies: a start, the end that models use, and
+-- another.
 local synonyms = {
-    { "%.LayerNorm%.weight$", ".LayerNorm.gamma" },
-    { "%.LayerNorm%.bias$", ".LayerNorm.beta" },
-    { "^lm_head%.bias$", "lm_head.decoder.bias" },
-    { "^cls%.predictions%.bias$", "cls.predictions.decoder.bias" },
+    { "^(.*%.)", "LayerNorm.weight", "LayerNorm.gamma" },
+    { "^(.*%.)", "LayerNorm.bias", "LayerNorm.beta" },
+    { "^(lm_head%.)", "bias", "decoder.bias" },
+    { "^(cls%.predictions%.)", "bias", "decoder.bias" },
 }
+
+-- The name with the end number `from` of a row of synonyms, with that number `to` instead, or nil.
+local function with_end(name, row, from, to)
+    local start = name:match(row[1] .. row[from]:gsub("%p", "%%%0") .. "$")
+    return start and start .. row[to]
+end
+
+-- What models call a tensor that they may have under that name.
+local function usual(name)
+    for _, row in ipairs(synonyms) do
+        local other = with_end(name, row, 3, 2)
+        if other then return other end
+    end
+    return name
+end
 
 function checkpoint.family(m) return families[m.checkpoint] end
 
@@ -244,26 +261,27 @@ function checkpoint.head(m)
     return head and (type(head) == "table" and head.weight or head .. ".weight")
 end
 
--- Whether a tensor only repeats what the model file says, or another tensor.
+-- Whether a tensor only repeats what the model file says.
 function checkpoint.is_buffer(name)
     for _, pattern in ipairs(buffers) do
         if ("." .. name):find(pattern) then return true end
     end
-    for _, row in ipairs(synonyms) do
-        if name:sub(-#row[2]) == row[2] then return true end
-    end
     return false
 end
 
--- What the names of the tensors of all blocks start with.
-function checkpoint.blocks_prefix(m) return (families[m.checkpoint].layer:match "^(.-)%%d") end
+-- What the names of the tensors of all blocks start with: a list.
+function checkpoint.blocks_prefixes(m)
+    local family = families[m.checkpoint]
+    return family.layers or { (family.layer:match "^(.-)%%d") }
+end
 
 -- What files may have before all names, and instead of the row's `base`.
 local wrappers = { "", "model.", "module.", "_orig_mod." }
 local bases = { bert = { "electra." } }
 
 -- How the checkpoint with the tensors `found`, by name, spells the names of model `m`: a function from a name to that
--- in the file, which is the same where the file has neither, and one back.
+-- in the file, which is the same where the file has neither, one back, and one from a name in the file to that of the
+-- tensor which it may be a copy of.
 function checkpoint.spelling(m, found)
     local family = families[m.checkpoint]
     local function starts(name, start) return name:sub(1, #start) == start end
@@ -272,12 +290,14 @@ function checkpoint.spelling(m, found)
         return wrapper .. (inside and base .. name:sub(#family.base + 1) or name)
     end
     -- Blocks may stand without embeddings: then any block's tensor decides.
-    local blocks = checkpoint.blocks_prefix(m)
+    local blocks = checkpoint.blocks_prefixes(m)
     local function fits(wrapper, base)
         if found[spelled(wrapper, base, family.embeddings.word)] then return true end
-        local start = spelled(wrapper, base, blocks)
-        for name in pairs(found) do
-            if starts(name, start) then return true end
+        for _, prefix in ipairs(blocks) do
+            local start = spelled(wrapper, base, prefix)
+            for name in pairs(found) do
+                if starts(name, start) then return true end
+            end
         end
         return false
     end
@@ -293,8 +313,9 @@ function checkpoint.spelling(m, found)
     local function to_file(name)
         local own = spelled(wrapper, base, name)
         for _, row in ipairs(found[own] and {} or synonyms) do
-            local other = spelled(wrapper, base, (name:gsub(row[1], row[2])))
-            if found[other] then return other end
+            local other = with_end(name, row, 2, 3)
+            other = other and spelled(wrapper, base, other)
+            if other and found[other] then return other end
         end
         return own
     end
@@ -305,7 +326,11 @@ function checkpoint.spelling(m, found)
         end
         return base ~= family.base and starts(rest, base) and family.base .. rest:sub(#base + 1) or rest
     end
-    return to_file, from_file
+    local function original(name)
+        local own = from_file(name)
+        return usual(own) ~= own and to_file(usual(own)) or name
+    end
+    return to_file, from_file, original
 end
 
 -- A copy of steps, pieces or maps whose tensors are called spell(name).
@@ -360,8 +385,9 @@ end
 -- Why model `m` leaves a tensor out, or what would help; nil: nobody knows. Behind it true, if that also explains why
 -- others are missing.
 function checkpoint.left_out(m, name)
-    local family, prefix = families[m.checkpoint], checkpoint.blocks_prefix(m)
-    local at = select(2, name:find(prefix, 1, true))
+    local family = families[m.checkpoint]
+    name = usual(name)
+    local at = select(2, name:find(family.layer:match "^(.-)%%d", 1, true))
     local number, rest = name:match("^(%d+)[./](.*)$", at and at + 1 or #name + 1)
     rest = rest or name
     local function is_of(map)
@@ -375,7 +401,10 @@ function checkpoint.left_out(m, name)
     if number and tonumber(number) >= blocks_of(m) then return "the model file has layers = " .. blocks_of(m) end
     for letter in m.attention.eliminate:gmatch "%u" do
         if is_of(family[letter:lower()]) or letter ~= "P" and is_of(family.packed and family.packed.name) then
-            if not trained_so then return "run lookupc fuse first", true end
+            if not trained_so then
+                local blocks_alone = m.embedding and " with a model file without embedding, output and tokenizer"
+                return "run lookupc fuse first" .. (blocks_alone or ""), true
+            end
             return string.format(
                 'the model file has attention.eliminate = "%s", with which such a model is trained',
                 m.attention.eliminate

@@ -765,6 +765,64 @@ static int weights_tensors(lua_State *L)
     return 2;
 }
 
+/* Whether two tensors have the same shape and values: 1 or 0; -1 with a message. */
+static int same_values(const shards *in, const char *const names[2], char *error)
+{
+    enum { MOST = 4096 };
+    const safetensors *files[2];
+    const safetensors_tensor *tensors[2];
+    double values[2][MOST];
+    for (int i = 0; i < 2; ++i) {
+        tensors[i] = shards_expect(in, "", names[i], NULL, 0, &files[i], error, ERROR_SIZE);
+        if (!tensors[i])
+            return -1;
+    }
+    const size_t count = tensors[0]->count;
+    bool same = tensors[0]->rank == tensors[1]->rank;
+    for (int i = 0; same && i < tensors[0]->rank; ++i)
+        same = tensors[0]->shape[i] == tensors[1]->shape[i];
+    for (size_t done = 0; same && done < count; done += MOST) {
+        const size_t some = count - done < MOST ? count - done : MOST;
+        for (int i = 0; i < 2; ++i)
+            if (!safetensors_read(files[i], tensors[i], done, some, values[i], error, ERROR_SIZE))
+                return -1;
+        for (size_t i = 0; same && i < some; ++i)
+            same = values[0][i] == values[1][i];
+    }
+    return same;
+}
+
+/* weights.differing(path, pairs) -> the number of the first pair of names whose tensors have other shapes or values, or false | nil,
+   message. */
+static int weights_differing(lua_State *L)
+{
+    char error[ERROR_SIZE];
+    const char *path = luaL_checkstring(L, 1);
+    luaL_checktype(L, 2, LUA_TTABLE);
+    lua_settop(L, 2);
+    shards *in = shards_open(path, error, sizeof error);
+    if (in == NULL)
+        return host_fail(L, error);
+    int same = 1;
+    lua_Integer pair = 0;
+    while (same == 1 && lua_rawgeti(L, 2, ++pair) == LUA_TTABLE) {
+        lua_rawgeti(L, 3, 1);
+        lua_rawgeti(L, 3, 2);
+        const char *names[2] = {lua_tostring(L, 4), lua_tostring(L, 5)};
+        same = same_values(in, names, error);
+        lua_settop(L, 2);
+    }
+    shards_close(in);
+    if (same < 0)
+        return host_fail(L, error);
+    lua_settop(L, 0);
+    if (same == 1)
+        lua_pushboolean(L, false);
+    else
+        lua_pushinteger(L, pair);
+    return 1;
+}
+
 /* weights.quantise(path, output) -> relative error of what was rounded | nil, message: the checkpoint with matrices and tables in I8. */
 static int weights_quantise(lua_State *L)
 {
@@ -781,8 +839,13 @@ static int weights_quantise(lua_State *L)
 
 int luaopen_weights(lua_State *L)
 {
-    static const luaL_Reg functions[] = {{"pack", weights_pack},       {"check", weights_check},       {"sample", weights_sample},
-                                         {"tensors", weights_tensors}, {"quantise", weights_quantise}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"pack", weights_pack},
+                                         {"check", weights_check},
+                                         {"sample", weights_sample},
+                                         {"tensors", weights_tensors},
+                                         {"differing", weights_differing},
+                                         {"quantise", weights_quantise},
+                                         {NULL, NULL}};
     luaL_newlib(L, functions);
     return 1;
 }

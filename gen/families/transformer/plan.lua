@@ -257,7 +257,7 @@ function transformer_plan.build(m, isas, options)
         sections = sections,
         pieces = pieces,
         tensors = tensors_of(pieces),
-        blocks_prefix = checkpoint.blocks_prefix(m), -- the checkpoint's tensors under it are all the model's
+        blocks_prefixes = checkpoint.blocks_prefixes(m), -- the checkpoint's tensors under them are all the model's
         own = own, -- an architecture of its own, that no unfused checkpoint becomes
         samples = samples.of(m, shape, m.attention.eliminate ~= "none", own, options.first_layer), -- of what pack reads
         unfused_samples = not own and samples.of(m, shape, false, false, options.first_layer) or nil,
