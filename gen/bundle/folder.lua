@@ -10,6 +10,7 @@ local json = require "json"
 local languages = require "gen.emit.languages"
 local leftovers = require "gen.model.leftovers"
 local model_file = require "gen.families.model_file"
+local schema = require "gen.model.schema"
 local target = require "gen.plan.target"
 local web = require "gen.emit.web"
 
@@ -107,8 +108,41 @@ local function words_of(list)
     return table.concat(words, " ")
 end
 
+local function is_of(kind, words)
+    return { words = words, holds = function(value) return type(value) == kind end }
+end
+
+-- What options of a manifest must be; those of families that are not listed here are strings.
+local option_rules = {
+    isa = is_of("table", "must be a list of instruction sets"),
+    baseline = schema.boolean,
+    facts = is_of("table", "must be an object"),
+    schedule = is_of("table", "must be an object"),
+}
+for _, family in ipairs(families.rows) do
+    for _, name in ipairs(family.options) do
+        option_rules[name] = option_rules[name] or is_of("string", "must be a string")
+    end
+end
+
+-- Raises one line for an option of the manifest at `path` that has a wrong type; what its values may be, families know.
+local function check_types(options, path)
+    local names = {}
+    for name in pairs(options) do
+        names[#names + 1] = tostring(name)
+    end
+    table.sort(names)
+    for _, name in ipairs(names) do
+        local rule = option_rules[name]
+        if rule and not rule.holds(options[name]) then
+            schema.refuse({ path = path, source = "" }, { "options", name }, options[name], rule.words)
+        end
+    end
+end
+
 -- The plan a manifest was made from; raises one line that starts with `path`.
 local function plan_of_manifest(manifest, path)
+    check_types(manifest.options, path)
     local names_of_isas = {}
     for i, name in ipairs(manifest.options.isa) do
         names_of_isas[i] = tostring(name)
@@ -118,6 +152,9 @@ local function plan_of_manifest(manifest, path)
         local row = manifest.profile == "firmware" and target.get(manifest.target) or nil
         if row and manifest.target_flags then row = target.with_flags(row, words_of(manifest.target_flags)) end
         local family, options = families.of(m, manifest.options), { firmware = row }
+        if row and not family.firmware then
+            error("profile: firmware: is not for " .. families.with_article(family.noun), 0)
+        end
         local isas = row and { isa.get(family.firmware.isa(row)) }
             or manifest.profile == "web" and { isa.get(web.target.isa) }
             or family.without_weights and {}

@@ -3,6 +3,7 @@
 --
 -- One row a key: `rule` says what a value must be, `default` what an absent key means (no default: required, unless
 -- `optional`), `only` restricts the key to one kind of its table, or to a list of kinds.
+local json = require "json"
 local lua_text = require "gen.model.lua_text"
 
 local schema = {}
@@ -130,6 +131,7 @@ local function shown(value)
     if type(value) == "string" then return quoted(value) end
     if type(value) == "table" then return "{...}" end
     if math.type(value) == "float" then return (string.format("%.14g", value)) end
+    if value == json.null then return "null" end
     return tostring(value)
 end
 

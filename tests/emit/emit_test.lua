@@ -537,7 +537,7 @@ function test.check_of_a_manifest_with_wrong_parts()
     local original = assert(host.read(folder .. "/MANIFEST.json"))
     for _, case in ipairs {
         { '"d": 64', '"d": 0', ": d = 0: must be an integer from 1 to 65536\n" },
-        { '"d": 64', '"d": null', ": d = " },
+        { '"d": 64', '"d": null', ": d = null: must be an integer" },
         { '"d": 64', '"d": 64, "e": 1', ": e = 1: unknown key" },
         { '"name": "tiny"', '"name": "../tiny"', ': name = "../tiny": must be ' },
         { '"neighbours": 1', '"neighbours": 65', "neighbours = 65: must be at most 2^tau = 64" },
@@ -558,7 +558,7 @@ function test.check_of_a_manifest_with_wrong_parts()
         { '"schedule": {}', '"schedule": { "scalar": { "tile.vectors": 1000 } }', "tile.vectors = 1000" },
         { '"tables": "f32"', '"tables": "f64"', '--tables: "f64": must be one of ' .. table.concat(dtype.names, ", ") },
         { '"projection": "f32"', '"projection": "f16"', '--projection: "f16": must be one of f32, bf16' },
-        { '"projection": "f32"', '"projection": 16', '--projection: "16": must be one of f32, bf16' },
+        { '"projection": "f32"', '"projection": 16', ": options.projection = 16: must be a string\n" },
     } do
         local text, count = original:gsub(case[1], case[2], 1)
         check.equal(count, 1)
@@ -583,6 +583,55 @@ function test.check_of_a_manifest_with_wrong_parts()
         )
     )
     check_gives(folder, 1, "lookupc check: FOLDER/MANIFEST.json: edited\n")
+end
+
+-- Every option that a manifest may record, with values of every type of JSON: one line says what is wrong, never an
+-- error of lookupc itself.
+function test.check_of_options_of_wrong_types()
+    local there = program.folder()
+    local function bundle_of(name, text, ...)
+        local folder = there .. "/" .. name .. "_bundle"
+        program.works { "emit", program.model(there, name, text), "-o", folder, "--isa", "scalar", ... }
+        return folder
+    end
+    local blocks = "layers = 1, vocab = 300, d = 16, heads = 2, attention = { context = 8 }, "
+        .. "ffn = { kind = 'mlp', f = 8, activation = 'relu' }"
+    local layer = "d = 32, h = 2, tau = 3, projection = { kind = 'dense' }, score = 'one'"
+    local bytes = "tokenizer = { kind = 'bytes' }"
+    local folders = {
+        emitted "scalar",
+        emitted_firmware(table.unpack(generic)),
+        emitted_firmware("--arithmetic", "integer", table.unpack(generic)),
+        bundle_of("blocks", "return { name = 'blocks', " .. blocks .. " }", "--cache", "i8"),
+        bundle_of("whole", "return { name = 'whole', embedding = {}, " .. bytes .. ", " .. blocks .. " }"),
+        bundle_of("tokens", "return { name = 'tokens', " .. bytes .. " }"),
+        bundle_of("dense", "return { name = 'dense', " .. layer .. " }", "--baseline"),
+    }
+    local values = { json.null, json.array {}, {}, true, 1, "x" }
+    for _, folder in ipairs(folders) do
+        local path = folder .. "/MANIFEST.json"
+        local text = assert(host.read(path))
+        check_gives(folder, 0, "FOLDER: fresh\n")
+        local names = { "activations", "arithmetic", "baseline", "cache", "facts", "for", "isa" }
+        for _, name in ipairs { "projection", "schedule", "tables", "type", table.unpack(names) } do
+            for i, value in ipairs(values) do
+                local manifest = json.decode(text)
+                manifest.options[name] = value
+                assert(host.write_file(path, emit.manifest_text(manifest)))
+                local good, wrong = pcall(bundle.check, folder)
+                local one_line = not good and wrong:find "MANIFEST%.json: " and not wrong:find "\n"
+                if not good and (not one_line or wrong:find "%.lua:" or wrong:find "userdata") then
+                    error(string.format("%s: options.%s, value %d: %s", folder, name, i, wrong))
+                end
+                local is_text = not ("baseline facts isa schedule"):find(name, 1, true)
+                if is_text and value ~= "x" then
+                    check.matches(wrong, "MANIFEST%.json: options%." .. name .. " = [^:]*: must be a string$")
+                end
+            end
+        end
+        assert(host.write_file(path, text))
+        check_gives(folder, 0, "FOLDER: fresh\n")
+    end
 end
 
 function test.check_of_what_is_no_bundle()
