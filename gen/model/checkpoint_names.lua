@@ -363,11 +363,12 @@ local function stems_of(name)
     return name and { name.weight, name.bias } or {}
 end
 
--- The keys of a whole model that would use a tensor of its output, or nil.
-function checkpoint.unused_output(m, name)
-    local names = families[m.checkpoint].output
+-- The keys of a whole model that would use a tensor before or behind its blocks, or nil.
+function checkpoint.unused_outside(m, name)
+    local names, embeddings = families[m.checkpoint].output, families[m.checkpoint].embeddings
     local pooled, lm = names.pooled or names.classified or {}, names.lm or {}
     for _, row in ipairs {
+        { not m.embedding.norm and embeddings.norm, "embedding.norm" },
         { names.norm, "output.norm" },
         { pooled.dense, "output.pool with output.dense" },
         { names.classified and names.classified.dense, "output.classes" },
@@ -402,7 +403,7 @@ function checkpoint.left_out(m, name)
     for letter in m.attention.eliminate:gmatch "%u" do
         if is_of(family[letter:lower()]) or letter ~= "P" and is_of(family.packed and family.packed.name) then
             if not trained_so then
-                local blocks_alone = m.embedding and " with a model file without embedding, output and tokenizer"
+                local blocks_alone = m.embedding and ", with a model file without embedding, output and tokenizer"
                 return "run lookupc fuse first" .. (blocks_alone or ""), true
             end
             return string.format(
@@ -414,7 +415,7 @@ function checkpoint.left_out(m, name)
     for _, pattern in ipairs(inner_norms) do
         if rest:find(pattern) then return "lookupc has no norms of q and k" end
     end
-    local without = m.embedding and checkpoint.unused_output(m, name)
+    local without = m.embedding and checkpoint.unused_outside(m, name)
     if without then return "the model file has no " .. without end
     if not m.norm and rest:lower():find "norm" then return "the model file has no norm" end
     for _, norm in ipairs(family.norms) do

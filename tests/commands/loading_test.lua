@@ -23,6 +23,23 @@ local function shapes(path)
     return list
 end
 
+-- A copy of the checkpoint `from` with copies of tensors: names by name of the original.
+local function with_copies(from, copies)
+    local to = path_of "copies.safetensors"
+    program.python(
+        [[
+tensors = load(sys.argv[1])
+for name, copy in json.loads(sys.argv[3]).items():
+    tensors[copy] = tensors[name]
+save(sys.argv[2], tensors)
+]],
+        from,
+        to,
+        json.encode(copies)
+    )
+    return to
+end
+
 -- A copy of the checkpoint `from` with tensors of `count` ones added under `names`, and those in `without` taken out.
 local function with(from, names, count, without)
     local to = path_of "changed.safetensors"
@@ -40,6 +57,22 @@ save(sys.argv[2], tensors)
         json.encode(json.array(names)),
         json.encode(json.array(without or {})),
         tostring(count or 4)
+    )
+    return to
+end
+
+-- A copy of the checkpoint `from` whose names are changed by gsub(pattern, by), in Python's words.
+local function renamed(from, pattern, by)
+    local to = path_of "renamed.safetensors"
+    program.python(
+        [[
+import re
+save(sys.argv[2], {re.sub(sys.argv[3], sys.argv[4], name): tensor for name, tensor in load(sys.argv[1]).items()})
+]],
+        from,
+        to,
+        pattern,
+        by
     )
     return to
 end
@@ -75,6 +108,10 @@ local eliminations = {
     { "QKV", lookup },
     { "QKV", lookup .. "m.kv_heads = 1 m.checkpoint = 'roberta' m.positions = 8" },
     { "QKVP", lookup },
+    { "none", "m.checkpoint = 'use' m.attention.rope = nil" },
+    { "QP", "m.checkpoint = 'use' m.attention.rope = nil" },
+    { "VP", "m.checkpoint = 'use' m.attention.rope = nil" },
+    { "Q", "m.checkpoint = 'use' m.attention.rope = nil m.parallel = true" },
 }
 
 function test.what_sample_writes_is_what_pack_reads()
@@ -199,6 +236,191 @@ function test.models_with_norms()
     })
 end
 
+-- Old checkpoints call tensors of norms gamma and beta: what a model has no norm for is left over under either name.
+function test.other_names_are_left_over_like_the_usual_ones()
+    local no_norm, layers = "the model file has no norm" .. tail, "the model file has layers = 2" .. tail
+    local weights, never = path_of "o.safetensors", path_of "never"
+    local function refused(model, name, reason, ...)
+        local changed = with(weights, { name })
+        local line = ": tensor " .. name .. ": is no part of model " .. model:match "([^/]*)%.lua$" .. ": " .. reason
+        refuses(1, changed .. line, { "pack", model, "--weights", changed, "-o", never, ... })
+        return changed, line
+    end
+    local model = transformer("o", "m.checkpoint = 'bert'")
+    works { "sample", model, "-o", weights }
+    local first, last = "bert.encoder.layer.0.output.LayerNorm.", "bert.encoder.layer.7.output.LayerNorm."
+    refused(model, last .. "beta", layers)
+    refused(model, first .. "beta", no_norm)
+    local changed, line = refused(model, first .. "gamma", no_norm)
+    for _, words in ipairs {
+        { "verify", model },
+        { "tune", model, "--time", "0", "-o", never },
+    } do
+        table.move({ "--isa", "scalar", "--weights", changed }, 1, 4, #words + 1, words)
+        refuses(1, line, words, { env = env })
+    end
+    -- fuse copies what follows the blocks, and nothing of them.
+    model = transformer("q", "m.checkpoint = 'bert' m.attention.eliminate = 'QP'")
+    works { "sample", model, "--unfused", "-o", weights }
+    changed = with(weights, { first .. "gamma", "cls.predictions.decoder.bias" })
+    refuses(1, ": tensor " .. first .. "gamma: is no part of model q: " .. no_norm, {
+        "fuse",
+        model,
+        "--weights",
+        changed,
+        "-o",
+        never,
+    })
+    model = transformer("l", "")
+    works { "sample", model, "-o", weights }
+    refused(model, "model.layers.0.extra.LayerNorm.gamma", no_norm)
+    -- RMSNorms have no bias under any name.
+    model = transformer("r", "m.checkpoint = 'bert' m.skip = true m.norm = { kind = 'rmsnorm' }")
+    works { "sample", model, "-o", weights }
+    refused(model, first .. "beta", 'the model file has norm.kind = "rmsnorm", which has no bias' .. tail)
+    -- LookupFFNs have no other names: their checkpoints are younger.
+    model = program.model(
+        folder,
+        "layer",
+        "return { name = 'layer', d = 32, h = 2, tau = 3, projection = { kind = 'dense' }, score = 'one' }"
+    )
+    works { "sample", model, "--prefix", "a.", "-o", weights }
+    refused(model, "a.LayerNorm.gamma", no_norm, "--prefix", "a.")
+    refused(model, "a.LayerNorm.beta", no_norm, "--prefix", "a.", "--arithmetic", "integer")
+end
+
+-- Some programs save a tensor under both of its names. With other values one of them would be dropped.
+function test.two_names_of_a_tensor()
+    local norm = "m.skip = true m.norm = { kind = 'layernorm' } m.checkpoint = 'bert'"
+    local model, weights, never = transformer("c", norm), path_of "c.safetensors", path_of "never"
+    works { "sample", model, "-o", weights }
+    works { "pack", model, "--weights", weights, "-o", path_of "wanted.bin" }
+    local start = "bert.encoder.layer.1.output.LayerNorm."
+    local copies = { [start .. "weight"] = start .. "gamma", [start .. "bias"] = start .. "beta" }
+    for _, bare in ipairs { false, true } do
+        local both = with_copies(weights, copies)
+        if bare then both = renamed(both, "^bert[.]", "") end
+        works { "pack", model, "--weights", both, "-o", path_of "found.bin" }
+        check.equal(host.read(path_of "found.bin"), host.read(path_of "wanted.bin"))
+    end
+    local function refused(changed, first, second)
+        local line = ": tensors %s and %s: are names of one tensor and must be equal; --ignore %s leaves it out"
+        refuses(1, changed .. line:format(first, second, first), {
+            "pack",
+            model,
+            "--weights",
+            changed,
+            "-o",
+            never,
+        })
+        works { "pack", model, "--weights", changed, "--ignore", first, "-o", path_of "found.bin" }
+        check.equal(host.read(path_of "found.bin"), host.read(path_of "wanted.bin"))
+    end
+    refused(with(weights, { start .. "gamma" }, 16), start .. "gamma", start .. "weight")
+    refused(with(weights, { start .. "beta" }, 15), start .. "beta", start .. "bias") -- another shape
+    -- The head of a whole model.
+    local function head(changes)
+        return transformer(
+            "h",
+            norm .. " m.checkpoint = 'roberta' m.attention.rope = nil m.attention.causal = false m.positions = 8 \z
+                m.embedding = {} m.output = { head = { bias = true } } " .. changes
+        )
+    end
+    model = head ""
+    works { "sample", model, "-o", weights }
+    works { "pack", model, "--weights", weights, "-o", path_of "wanted.bin" }
+    local both = with_copies(weights, { ["lm_head.bias"] = "lm_head.decoder.bias" })
+    works { "pack", model, "--weights", both, "-o", path_of "found.bin" }
+    check.equal(host.read(path_of "found.bin"), host.read(path_of "wanted.bin"))
+    local changed = with(weights, { "lm_head.decoder.bias" }, 20)
+    refused(changed, "lm_head.decoder.bias", "lm_head.bias")
+    refuses(1, "tensors lm_head.decoder.bias and lm_head.bias: ", {
+        "verify",
+        model,
+        "--weights",
+        changed,
+        "--isa",
+        "scalar",
+    })
+    model = head "m.output.head.bias = nil"
+    works { "sample", model, "-o", weights }
+    for name, key in pairs {
+        ["lm_head.decoder.bias"] = "output.head.bias",
+        ["roberta.embeddings.LayerNorm.gamma"] = "embedding.norm",
+    } do
+        refuses(1, ": tensor " .. name .. ": is no part of model h: the model file has no " .. key .. tail, {
+            "pack",
+            model,
+            "--weights",
+            with(weights, { name }),
+            "-o",
+            never,
+        })
+    end
+end
+
+-- The names of the Universal Sentence Encoder's blocks do not all begin alike.
+function test.blocks_of_the_sentence_encoder()
+    local model, weights = transformer("u", "m.checkpoint = 'use' m.attention.rope = nil"), path_of "u.safetensors"
+    works { "sample", model, "-o", weights }
+    local graph, variables = "module_apply_default/Encoder_en/KonaTransformer/Encode/", "module/Encoder_en/"
+    local norm_scale = "layer_prepostprocess/layer_norm/layer_norm_scale/ConcatPartitions/concat"
+    works {
+        "pack",
+        model,
+        "--weights",
+        with(weights, {
+            variables .. "hidden_layers/tanh_layer_0/weights",
+            graph .. "TimingSignal/ExpandDims_1",
+            graph .. "Layer_0/TransformerLayer/mul/y",
+        }),
+        "-o",
+        path_of "b.bin",
+    }
+    for _, case in ipairs {
+        { graph .. "TransformerStack/Layer_2/TransformerLayer/FFN/conv1/Tensordot/Reshape_1", "has layers = 2" },
+        { graph .. "Layer_2/TransformerLayer/FFN/conv1/bias/ConcatPartitions/concat", "has layers = 2" },
+        {
+            variables .. "KonaTransformer/Encode/Layer_2/TransformerLayer/MultiheadAttention/x",
+            "has layers = 2",
+        },
+        { graph .. "Layer_1/TransformerLayer/" .. norm_scale, "has no norm" },
+    } do
+        local changed = with(weights, { case[1] })
+        local line = ": tensor " .. case[1] .. ": is no part of model u: the model file " .. case[2] .. tail
+        refuses(1, changed .. line, { "pack", model, "--weights", changed, "-o", path_of "never" })
+        refuses(1, changed .. line, { "verify", model, "--weights", changed, "--isa", "scalar" })
+    end
+    model = transformer("p", "m.checkpoint = 'use' m.attention.rope = nil m.attention.eliminate = 'QP'")
+    works { "sample", model, "-o", weights }
+    local kernel = "MultiheadAttention/output_transform_single/kernel/part_0"
+    refuses(1, "part_0: is no part of model p: run lookupc fuse first" .. tail, {
+        "pack",
+        model,
+        "--weights",
+        with(weights, { variables .. "KonaTransformer/Encode/Layer_0/TransformerLayer/" .. kernel }),
+        "-o",
+        path_of "never",
+    })
+end
+
+-- fuse reads the blocks alone: for a whole model that is said, too.
+function test.unfused_whole_models()
+    local blocks = "m.attention.eliminate = 'QP' "
+    local weights, fused = path_of "w.safetensors", path_of "wf.safetensors"
+    local model = transformer("w", blocks)
+    works { "sample", model, "--unfused", "-o", weights }
+    works { "fuse", model, "--weights", weights, "-o", fused }
+    model = transformer("w", blocks .. "m.embedding = {} m.output = { head = {} }")
+    local function pack(path) return { "pack", model, "--weights", path, "-o", path_of "w.bin" } end
+    refuses(
+        1,
+        "run lookupc fuse first, with a model file without embedding, output and tokenizer; --ignore PATTERNS",
+        pack(weights)
+    )
+    works(pack(fused))
+end
+
 -- What is not of the blocks is the caller's, and buffers hold no weights.
 function test.firmware_of_a_layer_is_strict()
     for _, arithmetic in ipairs { "float", "integer" } do
@@ -236,22 +458,6 @@ function test.what_may_lie_beside()
         works { "sample", model, "-o", weights }
         works { "pack", model, "--weights", with(weights, names), "-o", path_of "b.bin" }
     end
-end
-
--- A copy of the checkpoint `from` whose names are changed by gsub(pattern, by), in Python's words.
-local function renamed(from, pattern, by)
-    local to = path_of "renamed.safetensors"
-    program.python(
-        [[
-import re
-save(sys.argv[2], {re.sub(sys.argv[3], sys.argv[4], name): tensor for name, tensor in load(sys.argv[1]).items()})
-]],
-        from,
-        to,
-        pattern,
-        by
-    )
-    return to
 end
 
 -- Bare models lack the prefix of their names, other programs put one before all, and old files have other norms: the
