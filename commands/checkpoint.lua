@@ -36,7 +36,8 @@ function commands.fuse(arguments, options)
     fuse.only_transformer(m)
     local eliminate = options.eliminate or m.attention.eliminate
     fuse.check(m, eliminate, options.eliminate ~= nil)
-    local results = fuse_weights(m, setmetatable({ eliminate = eliminate }, { __index = options }), function(inputs)
+    local own = setmetatable({ eliminate = eliminate }, { __index = options })
+    local results = fuse_weights.fuse(m, own, function(inputs)
         local read = { arguments[1], options.weights, table.unpack(inputs) }
         file_rules.not_over("-o", options.o, read)
     end)

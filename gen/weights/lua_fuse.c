@@ -537,18 +537,26 @@ static bool check_views(fusion *f, int step)
     return good;
 }
 
-static bool run_job(fusion *f, int job, int results)
+/* Opens the checkpoint, which must have all tensors of the job's `steps`. */
+static bool open_checked(fusion *f, int steps)
 {
     lua_State *L = f->L;
-    lua_getfield(L, job, "steps");
-    const int steps = lua_gettop(L);
     f->in = shards_open(f->path, f->error, sizeof f->error);
     bool good = f->in != NULL;
     for (lua_Integer i = 1; good && lua_rawgeti(L, steps, i) == LUA_TTABLE; ++i) {
         good = check_views(f, lua_gettop(L));
         lua_settop(L, steps);
     }
-    good = good && create_files(f, job);
+    lua_settop(L, steps);
+    return good;
+}
+
+static bool run_job(fusion *f, int job, int results)
+{
+    lua_State *L = f->L;
+    lua_getfield(L, job, "steps");
+    const int steps = lua_gettop(L);
+    bool good = open_checked(f, steps) && create_files(f, job);
     for (lua_Integer i = 1; good && lua_rawgeti(L, steps, i) == LUA_TTABLE; ++i) {
         good = run_step(f, lua_gettop(L), results);
         lua_settop(L, steps);
@@ -608,9 +616,24 @@ static int fuse_run(lua_State *L)
     return 1;
 }
 
+/* fuse.check(job) -> true | nil, message: whether fuse.run would find its tensors. */
+static int fuse_check(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_settop(L, 1);
+    fusion f = {.L = L, .path = field_text(L, 1, "job.", "weights", NULL), .label = ""};
+    lua_getfield(L, 1, "steps");
+    const bool good = open_checked(&f, 2);
+    shards_close(f.in);
+    if (!good)
+        return host_fail(L, f.error);
+    lua_pushboolean(L, true);
+    return 1;
+}
+
 int luaopen_fuse(lua_State *L)
 {
-    static const luaL_Reg functions[] = {{"run", fuse_run}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"run", fuse_run}, {"check", fuse_check}, {NULL, NULL}};
     luaL_newlib(L, functions);
     return 1;
 }

@@ -536,6 +536,23 @@ function test.missing_tensors()
     model = transformer("g", "m.checkpoint = 'gpt_neox' m.attention.eliminate = 'QP'")
     works { "sample", model, "--unfused", "-o", weights }
     missing("run lookupc fuse first", {})
+    -- Unfused ones are looked through, too, where the store answers and nothing is fused.
+    model = transformer("f", "m.attention.eliminate = 'QP'")
+    works { "sample", model, "--unfused", "-o", weights }
+    local gone = { "model.layers.1.self_attn.q_proj.weight", "model.layers.1.self_attn.o_proj.weight" }
+    local changed = with(weights, {}, 4, gone)
+    for _, words in ipairs {
+        { "verify", model },
+        { "fuse", model, "-o", path_of "never" },
+        { "tune", model, "--time", "0", "-o", path_of "never" },
+    } do
+        words[#words + 1], words[#words + 2] = "--weights", changed
+        if words[1] ~= "fuse" then
+            words[#words + 1], words[#words + 2] = "--isa", "scalar"
+        end
+        refuses(1, changed .. ": tensor " .. gone[1] .. " is missing; did you mean ", words, { env = env })
+    end
+    check.equal(host.kind(path_of "never"), nil)
 end
 
 function test.eight_are_named()

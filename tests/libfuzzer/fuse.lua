@@ -13,7 +13,7 @@ local plan = families.of(m, {}).build(m, isa.select "scalar", {})
 return function(path)
     local output = path .. ".fused"
     host.remove(output)
-    local found = rules.try(path, fuse_weights, m, {
+    local found = rules.try(path, fuse_weights.fuse, m, {
         eliminate = m.attention.eliminate,
         weights = path,
         o = output,

@@ -35,22 +35,37 @@ local function output_of(job, options, files)
     end
 end
 
+-- The tensors of the checkpoint `path`, by name, and the paths of its files; raises one line for what cannot be fused.
+local function tensors_of(path)
+    local found, inputs = weights.tensors(path)
+    if not found then error(inputs, 0) end
+    for _, tensor in pairs(found) do
+        if tensor.dtype == "I8" then
+            error(path .. ": has tensors in I8: fuse takes the checkpoint before it was quantised", 0)
+        end
+    end
+    return found, inputs
+end
+
+local fuse_weights = {}
+
+-- Raises the line that fusing would raise for a checkpoint with other tensors than model `m` wants, without reading
+-- their values. Options: { eliminate, weights, ignore }.
+function fuse_weights.check(m, options)
+    local steps = fuse.steps(m, tensors_of(options.weights), options)
+    assert(interpreter.check { weights = options.weights, steps = steps.steps })
+end
+
 -- Options: { eliminate, type (nil: as it is), weights, ignore, o, shard-mib, max-condition, max-error }. Returns what
 -- the steps found. `check_inputs(inputs)`, optional, is told the files that will be read.
-return function(m, options, check_inputs)
+function fuse_weights.fuse(m, options, check_inputs)
     if options.type and not dtypes[options.type] then
         error("--type: " .. options.type .. ": must be one of f32, bf16, f16, f64", 0)
     end
     if options["shard-mib"] == 0 then error("--shard-mib: 0: must be at least 1", 0) end
     local condition, most_error = number_option(options, "max-condition"), number_option(options, "max-error")
-    local found, inputs = weights.tensors(options.weights)
-    if not found then error(inputs, 0) end
+    local found, inputs = tensors_of(options.weights)
     if check_inputs then check_inputs(inputs) end
-    for _, tensor in pairs(found) do
-        if tensor.dtype == "I8" then
-            error(options.weights .. ": has tensors in I8: fuse takes the checkpoint before it was quantised", 0)
-        end
-    end
     local steps = fuse.steps(m, found, options, dtypes[options.type])
     local job = {
         weights = options.weights,
@@ -62,3 +77,5 @@ return function(m, options, check_inputs)
     output_of(job, options, fuse.files(steps.tensors, options["shard-mib"] and options["shard-mib"] << 20))
     return assert(interpreter.run(job))
 end
+
+return fuse_weights

@@ -5,7 +5,6 @@ local runner = require "transformer"
 local checkpoint = require "gen.model.checkpoint_names"
 local compile = require "harness.base.compile"
 local family = require "gen.families.transformer.family"
-local fuse = require "gen.families.transformer.fuse"
 local fuse_weights = require "gen.families.transformer.fuse_weights"
 local input = require "harness.verify.input"
 local packing = require "gen.families.packing"
@@ -358,7 +357,7 @@ function transformer.check_weights(p, options)
     local m, path = p.model, options.weights
     local word = m.attention.eliminate
     if word ~= "none" and not p.own and is_unfused(m, path) then
-        fuse.steps(m, tensors_of(path), { weights = path, ignore = options.ignore, eliminate = word })
+        fuse_weights.check(m, { weights = path, ignore = options.ignore, eliminate = word })
     else
         packing.check(p, { weights = path, prefix = "", ignore = options.ignore })
     end
@@ -390,7 +389,7 @@ function transformer.prepare(p, directory, options)
     local fused = unfused
     if merged then
         fused = directory .. "/fused.safetensors"
-        fuse_weights(m, {
+        fuse_weights.fuse(m, {
             weights = unfused,
             ignore = options.ignore,
             o = fused,
