@@ -147,6 +147,40 @@ local function plans_of(index, defaults, sets, schedules)
     return plans, fuzz.text(given)
 end
 
+-- Verifies plans of one model in the files of `directory`, each compiled with `cc`: how many kernels there were, and a
+-- line for each failure.
+local function verify_plans(plans, text, index, directory, cc, cflags)
+    local files = { weights = directory .. "/w.safetensors", prefix = "", output = directory .. "/w.bin" }
+    local verified, failures = 0, {}
+    assert(weights.sample(files.weights, "", plans[1].tensors, index))
+    assert(weights.pack(blob.packing(plans[1], files)))
+    local library = compile.library(plans, directory .. "/source", cc, cflags)
+    for i, p in ipairs(plans) do
+        for _, result in ipairs(check.variants(p, library, files, index, 1, { work = work, bind_known = i > 1 })) do
+            verified = verified + 1
+            for _, row in ipairs(result.checks) do
+                if not row.ok then
+                    failures[#failures + 1] = string.format(
+                        "%s %s %s --projection %s --tables %s --seed %d --schedule %s: %s: %s\n  %s",
+                        cc,
+                        result.isa,
+                        result.regime,
+                        p.projection.name,
+                        p.tables.name,
+                        index,
+                        p.variants[1].schedule_text,
+                        row.name,
+                        row.detail,
+                        text
+                    )
+                end
+            end
+        end
+    end
+    collectgarbage() -- the model's reference
+    return verified, failures
+end
+
 -- Verifies all models, each with its default schedule on the instruction sets `defaults` (all that this CPU runs, if
 -- absent) and with `schedules` random ones on any, compiled with `cc`; raises one line a failure. `models`: how many,
 -- nil: those of a whole test.
@@ -157,36 +191,20 @@ function fuzz.verify(cc, cflags, schedules, defaults, models)
     host.print(string.format("%s: models %d to %d", cc, first, first + models - 1))
     for index = first, first + models - 1 do
         local plans, text = plans_of(index, defaults or sets, sets, schedules)
-        local files = { weights = directory .. "/w.safetensors", prefix = "", output = directory .. "/w.bin" }
-        assert(weights.sample(files.weights, "", plans[1].tensors, index))
-        assert(weights.pack(blob.packing(plans[1], files)))
-        local library = compile.library(plans, directory .. "/source", cc, cflags)
-        for i, p in ipairs(plans) do
-            for _, result in ipairs(check.variants(p, library, files, index, 1, { work = work, bind_known = i > 1 })) do
-                verified = verified + 1
-                for _, row in ipairs(result.checks) do
-                    if not row.ok then
-                        failures[#failures + 1] = string.format(
-                            "%s %s %s --projection %s --tables %s --seed %d --schedule %s: %s: %s\n  %s",
-                            cc,
-                            result.isa,
-                            result.regime,
-                            p.projection.name,
-                            p.tables.name,
-                            index,
-                            p.variants[1].schedule_text,
-                            row.name,
-                            row.detail,
-                            text
-                        )
-                    end
-                end
-            end
-        end
-        collectgarbage() -- the model's reference
+        local count, failed = verify_plans(plans, text, index, directory, cc, cflags)
+        verified = verified + count
+        table.move(failed, 1, #failed, #failures + 1, failures)
     end
     host.print(string.format("%s: %d kernels verified, %d failures", cc, verified, #failures))
     if #failures > 0 then error(table.concat(failures, "\n") .. "\nLOOKUPC_SEED=" .. first .. " repeats this", 0) end
+end
+
+-- Verifies the model `given`, the table of a model file, with its default schedule on the instruction sets `sets`,
+-- compiled with `cc`; raises one line a failure.
+function fuzz.verify_model(cc, cflags, given, sets)
+    local p = plan.build(model.validate(given, "", given.name), sets, nil, "f32", "f32")
+    local _, failures = verify_plans({ p }, fuzz.text(given), 1, process.temporary_directory(), cc, cflags)
+    if #failures > 0 then error(table.concat(failures, "\n"), 0) end
 end
 
 -- What the sanitizers look for.

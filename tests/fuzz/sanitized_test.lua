@@ -1,5 +1,5 @@
--- Random models, with the default schedule and a random one, random transformers and whole models run clean under the
--- address and undefined-behaviour sanitizers of both compilers.
+-- Random models, with the default schedule and a random one, random transformers and whole models, and models in which
+-- something was once found, run clean under the address and undefined-behaviour sanitizers of both compilers.
 local check = require "tests.support.check"
 local cpu = require "harness.base.cpu"
 local compile = require "harness.base.compile"
@@ -51,6 +51,26 @@ local function verify_plans(cc, plan_of, execute)
     end
 end
 
+-- Models of which random ones are rare.
+local found = {
+    -- One function for blocks whose sums are folded and others, whose distance of two folds is 0: less than their rows.
+    { d = 37, block = 8 },
+    { d = 37, block = 4 },
+}
+
+local function verify_found(cc)
+    for _, row in ipairs(found) do
+        fuzz.verify_model(cc, fuzz.sanitizers, {
+            name = "found",
+            d = row.d,
+            h = 2,
+            tau = 3,
+            projection = { kind = "bh4", block = row.block, decay = 0.7 },
+            score = "gelu",
+        }, isa.select "scalar")
+    end
+end
+
 local test = {}
 
 for _, cc in ipairs { "gcc", "clang" } do
@@ -61,6 +81,7 @@ for _, cc in ipairs { "gcc", "clang" } do
         "random_models_run_clean_with_" .. cc,
         function() fuzz.verify(cc, fuzz.sanitizers, 1, isa.select "scalar", share(effort.fuzz_models)) end
     )
+    add("what_was_found_runs_clean_with_" .. cc, function() verify_found(cc) end)
     add(
         "random_transformers_run_clean_with_" .. cc,
         function() verify_plans(cc, transformers.plan, transformer_checks) end
