@@ -143,6 +143,9 @@ end
 -- The plan a manifest was made from; raises one line that starts with `path`.
 local function plan_of_manifest(manifest, path)
     check_types(manifest.options, path)
+    if manifest.profile == "firmware" and type(manifest.target) ~= "string" then
+        schema.refuse({ path = path, source = "" }, { "target" }, manifest.target, "must be a string")
+    end
     local names_of_isas = {}
     for i, name in ipairs(manifest.options.isa) do
         names_of_isas[i] = tostring(name)

@@ -629,6 +629,13 @@ function test.check_of_options_of_wrong_types()
                 end
             end
         end
+        local manifest = json.decode(text)
+        if manifest.target then
+            manifest.target = json.null
+            assert(host.write_file(path, emit.manifest_text(manifest)))
+            local line = "lookupc: FOLDER/MANIFEST.json: target = null: must be a string\n"
+            check_gives(folder, 1, line)
+        end
         assert(host.write_file(path, text))
         check_gives(folder, 0, "FOLDER: fresh\n")
     end
