@@ -934,6 +934,12 @@ local function missing_option(command, option)
     return usage_error(text, command)
 end
 
+-- What may be empty, by what help calls it: a script's unset variable is no path, no number and no name.
+local may_be_empty = { TEXT = true, PROMPT = true, FLAGS = true }
+
+-- Whether `value`, given for what help calls `name`, lacks what it takes.
+local function is_empty(name, value) return value == "" and not may_be_empty[words.bare(name)] end
+
 local function parse(command, given)
     local arguments, options, i = {}, {}, 1
     local by_name, list = {}, {}
@@ -964,7 +970,7 @@ local function parse(command, given)
                     value = given[i]
                 end
                 local is_list = words.is_list(option)
-                if value == nil or value == "" and option.required or is_list and value:find "^%-." then
+                if value == nil or is_empty(option.value, value) or is_list and value:find "^%-." then
                     return nil, usage_error(name .. ": needs a value, " .. option.value, command)
                 end
                 if option.integer then
@@ -986,6 +992,9 @@ local function parse(command, given)
                 while given[i + 1] and not given[i + 1]:find "^%-." do
                     i = i + 1
                     value[#value + 1] = given[i]
+                    if is_empty(option.value, given[i]) then
+                        return nil, usage_error(name .. ": a value is empty: " .. option.value, command)
+                    end
                 end
             end
             options[option.name] = value
@@ -997,7 +1006,7 @@ local function parse(command, given)
     local takes, last = #command.arguments, command.arguments[#command.arguments] or ""
     local optional, repeats = last:find("^%["), last:find("...", 1, true)
     if #arguments < takes - (optional and 1 or 0) then
-        return nil, usage_error(command.arguments[#arguments + 1]:gsub("%.%.%.$", "") .. " is missing", command)
+        return nil, usage_error(words.bare(command.arguments[#arguments + 1]) .. " is missing", command)
     end
     if #arguments > takes and not repeats then
         return nil,
@@ -1008,6 +1017,10 @@ local function parse(command, given)
                     .. table.concat(arguments, " "),
                 command
             )
+    end
+    for at, argument in ipairs(arguments) do
+        local name = command.arguments[math.min(at, takes)]
+        if is_empty(name, argument) then return nil, usage_error(words.bare(name) .. " is empty", command) end
     end
     for _, option in ipairs(command.options) do
         if options[option.name] == nil then options[option.name] = option.default end

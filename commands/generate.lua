@@ -256,7 +256,7 @@ function commands.pack(arguments, options)
     local p = load_plan(arguments[1], options)
     local without = families.get(p.family).without_weights
     if without and options.weights then error("--weights: " .. arguments[1] .. ": has no weights", 0) end
-    if not without and (options.weights or "") == "" then return nil, "weights" end
+    if not without and not options.weights then return nil, "weights" end
     local files = { weights = options.weights, output = options.o, prefix = options.prefix }
     files.blocks_in_out, files.ignore = options["blocks-in-out"], options.ignore
     local errors, changed = packing.pack(p, files)

@@ -10,6 +10,9 @@ function words.option(option) return words.dashes(option) .. (option.value and "
 -- Whether it takes all words up to the next option.
 function words.is_list(option) return option.value ~= nil and option.value:find("...", 1, true) ~= nil end
 
+-- What an argument or a value is called, without the marks of what may be missing or repeated: TEXT for [TEXT...].
+function words.bare(name) return (name:gsub("[%[%]]", ""):gsub("%.%.%.$", "")) end
+
 -- Its default in brackets, or nothing.
 function words.default(option)
     return option.default ~= nil and option.default ~= "" and " (" .. option.default .. ")" or ""

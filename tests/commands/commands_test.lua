@@ -92,7 +92,7 @@ function test.version() check.equal(works { "--version" }, "lookupc " .. host.ve
 
 function test.types_of_tables()
     local o = folder .. "/never"
-    for _, text in ipairs { "i4", "", "F32", "f32,i8" } do
+    for _, text in ipairs { "i4", "F32", "f32,i8" } do
         refuses(
             1,
             '--tables: "' .. text .. '": must be one of ' .. table.concat(dtype.names, ", "),
@@ -115,7 +115,7 @@ end
 
 function test.types_of_projections()
     local o = folder .. "/never"
-    for _, text in ipairs { "f16", "e4m3", "", "BF16", "f32,bf16" } do
+    for _, text in ipairs { "f16", "e4m3", "BF16", "f32,bf16" } do
         for _, words in ipairs {
             { "plan", tiny },
             { "schedules", tiny },
@@ -302,7 +302,7 @@ function test.usage_errors()
         },
         { "[d_out]; or give --expect (see", "run", tiny, "--weights", weights, "--input", o },
         { "lookupc pack: --weights is missing: PATH, the checkpoint", "pack", tiny, "-o", o },
-        { "lookupc pack: --weights is missing: PATH, ", "pack", tiny, "-o", o, "--weights=" },
+        { "lookupc pack: --weights: needs a value, PATH (see", "pack", tiny, "-o", o, "--weights=" },
         { "--json: takes no value", "plan", tiny, "--json=1" },
         { "--seed: 1: given twice", "sample", tiny, "-o", o, "--seed", "1", "--seed=1", given_twice = true },
         { "--json: given twice", "plan", tiny, "--json", "--json" },
@@ -310,7 +310,7 @@ function test.usage_errors()
         local fragment = row.given_twice and "--seed: given twice" or row[1]
         refuses(2, fragment, { table.unpack(row, 2) })
     end
-    for _, number in ipairs { "abc", "-1", "1.5", "1e3", "0x10", "4294967296", "99999999999999999999", " 1", "" } do
+    for _, number in ipairs { "abc", "-1", "1.5", "1e3", "0x10", "4294967296", "99999999999999999999", " 1" } do
         refuses(
             2,
             "--seed: " .. number .. ": must be an integer from 0 to 4294967295",
@@ -320,10 +320,44 @@ function test.usage_errors()
     check.equal(host.kind(o), nil)
 end
 
+-- Those words and more.
+local function with(words, ...) return table.move({ ... }, 1, select("#", ...), #words + 1, { table.unpack(words) }) end
+
+-- A script's unset variable, for every argument and option that help names.
+function test.empty_words()
+    local may_be_empty, counted = { TEXT = true, PROMPT = true, FLAGS = true }, 0
+    for line in works({ "help" }):gmatch "\n  (%l[^\n]+)" do
+        local name = line:sub(1, 12):gsub(" +$", "")
+        local command = {}
+        for word in name:gmatch "%S+" do
+            command[#command + 1] = word
+        end
+        local usage = works({ "help", table.unpack(command) }):match "^usage: lookupc ([^\n]+)"
+        local argument = usage:sub(#name + 2):match "^%[?([%a.]+)"
+        argument = argument and argument:gsub("%.%.%.$", "")
+        if argument and not may_be_empty[argument] then
+            refuses(2, "lookupc " .. name .. ": " .. argument .. " is empty (see", with(command, ""))
+        end
+        for option, value in usage:gmatch "(%-%-?[%l%-]+) ([^%s%]]+)" do
+            counted = counted + 1
+            if not may_be_empty[value] then
+                local said = "lookupc " .. name .. ": " .. option .. ": needs a value, " .. value .. " (see"
+                refuses(2, said, with(command, option, ""))
+            end
+        end
+    end
+    check.equal(counted > 250, true)
+    local o = folder .. "/never"
+    refuses(2, "--text: a value is empty: FILE...", { "train", tiny, "-o", o, "--steps", "1", "--text", tiny, "" })
+    refuses(2, "LOG.jsonl is empty", { "tuned", "merge", tiny, "" })
+    check.equal(host.kind(o), nil)
+    works { "sample", tiny, "--prefix", "", "-o", folder .. "/without_prefix" }
+end
+
 -- Values whose rules depend on more than the command line.
 function test.wrong_lists()
     local o = folder .. "/never"
-    for _, text in ipairs { "mve", "scalar,mve", "", ",", "scalar,", "AVX2", "scalar avx2" } do
+    for _, text in ipairs { "mve", "scalar,mve", ",", "scalar,", "AVX2", "scalar avx2" } do
         refuses(1, "--isa: ", { "emit", tiny, "-o", o, "--isa", text })
     end
     for _, text in ipairs {
@@ -338,16 +372,19 @@ function test.wrong_lists()
         refuses(1, "--schedule: ", { "emit", tiny, "-o", o, "--schedule", text })
     end
     refuses(1, 'did you mean "gather.group"?', { "emit", tiny, "-o", o, "--schedule", "gather.gruop=8" })
-    for _, text in ipairs { "0", "x", "1,,2", "", "1.5", "65537" } do
+    for _, text in ipairs { "0", "x", "1,,2", "1.5", "65537" } do
         refuses(1, "--batch: ", { "bench", tiny, "--isa", "scalar", "--batch", text })
     end
     refuses(1, "--repetitions: 0: must be an integer", { "bench", tiny, "--isa", "scalar", "--repetitions", "0" })
-    for _, text in ipairs { "i4", "", "f32,", "f32,i4", "f32 i8" } do
+    for _, text in ipairs { "i4", "f32,", "f32,i4", "f32 i8" } do
         refuses(
             1,
             ": must be one of " .. table.concat(dtype.names, ", "),
             { "bench", tiny, "--isa", "scalar", "--tables", text }
         )
+    end
+    for _, text in ipairs { ",", "default,", ",default" } do
+        refuses(1, '--tuned: "' .. text .. '": must be files', { "bench", tiny, "--isa", "scalar", "--tuned", text })
     end
     refuses(1, '--tables: "i8": given twice', { "bench", tiny, "--isa", "scalar", "--tables", "i8,f32,i8" })
     for _, command in ipairs { "verify", "bench" } do
@@ -1110,13 +1147,11 @@ function test.a_page_that_cannot_be_written()
     for path, fragment in pairs {
         [folder .. "/none/page.html"] = "there is no folder",
         [folder] = "must be a file",
-        [""] = "must be a file",
     } do
         refuses(1, fragment, { "bench", tiny, "--isa", "scalar", "--batch", "1", "--repetitions", "1", "--html", path })
     end
 end
 
-local function with(words, ...) return table.move({ ... }, 1, select("#", ...), #words + 1, { table.unpack(words) }) end
 
 -- The fastest of the type or a wider one; each with its error, which is that of its type.
 function test.bench_beside_rivals_of_the_same_type()

@@ -117,6 +117,9 @@ local function combinations(options)
     for _, projection in ipairs(projections) do
         for _, name in ipairs(tables) do
             for tuned in ((options.tuned or "default") .. ","):gmatch("([^,]*),") do
+                if tuned == "" then
+                    error(string.format('--tuned: "%s": must be files, separated by commas', options.tuned), 0)
+                end
                 list[#list + 1] = {
                     projection = projection,
                     tables = name,
