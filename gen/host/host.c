@@ -373,13 +373,12 @@ static int host_resources(lua_State *L)
     return 1;
 }
 
-/* Writes a text and the newline that it may lack. */
+/* Writes a text and the newline that it may lack; false: errno says why not. A long text reaches the system before fflush, which then
+   knows nothing of what failed. */
 static bool put_line(FILE *file, const char *text, size_t length)
 {
-    fwrite(text, 1, length, file);
-    if (length == 0 || text[length - 1] != '\n')
-        fputc('\n', file);
-    return fflush(file) == 0;
+    const bool ends = length > 0 && text[length - 1] == '\n';
+    return fwrite(text, 1, length, file) == length && (ends || fputc('\n', file) != EOF) && fflush(file) == 0;
 }
 
 /* Whether the last line on the terminal is one of host.status. */

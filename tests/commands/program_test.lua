@@ -74,6 +74,23 @@ function test.full_disk_under_standard_output()
     )
 end
 
+-- Texts around the size of a buffer, with and without a newline at their end, of each function that prints.
+function test.lost_text_is_an_error_whatever_its_length()
+    for _, length in ipairs { 0, 4095, 4096, 4097, 8192, 100000 } do
+        for _, last in ipairs { "", "\\n" } do
+            for _, name in ipairs { "print", "write" } do
+                local form = 'return function() require("host").%s(("x"):rep(%d) .. "%s") return 0 end'
+                local cli = form:format(name, length, last)
+                if name == "print" or length > 0 then
+                    gives(cli, "$L > /dev/full", 1, "lookupc: standard output: No space left on device\n")
+                    gives(cli, "$L >&-", 1, "lookupc: standard output: Bad file descriptor\n")
+                    gives(cli, "$L | true", 0, "")
+                end
+            end
+        end
+    end
+end
+
 function test.closed_standard_output()
     gives(
         "return function() " .. prints .. "return 0 end",
