@@ -458,16 +458,20 @@ typedef struct {
 /* Compares in pieces: weights may be as large as the memory that is left. */
 static bool has_bytes(const char *path, const files_output *output)
 {
-    char piece[1 << 16], ignored[1];
+    enum { PIECE = 1 << 16 };
+    char *const piece = malloc(PIECE), ignored[1];
     files_source source;
-    if (!files_open(path, &source, ignored, sizeof ignored))
+    if (piece == NULL || !files_open(path, &source, ignored, sizeof ignored)) {
+        free(piece);
         return false;
+    }
     bool same = source.bytes == output->size;
-    for (size_t at = 0; same && at < output->size; at += sizeof piece) {
-        const size_t bytes = output->size - at < sizeof piece ? output->size - at : sizeof piece;
+    for (size_t at = 0; same && at < output->size; at += PIECE) {
+        const size_t bytes = output->size - at < PIECE ? output->size - at : PIECE;
         same = files_pread(&source, at, piece, bytes, ignored, sizeof ignored) && memcmp(piece, output->bytes + at, bytes) == 0;
     }
     files_close(&source);
+    free(piece);
     return same;
 }
 

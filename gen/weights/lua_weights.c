@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ERROR_SIZE = 4096 + 256, LONGEST_NAME = 1024 };
+enum { ERROR_SIZE = 4096 + 256, LONGEST_NAME = 1024, RANDOM_VALUES = 4096 };
 
 /* All that a packing in progress holds; freed in one place. */
 typedef struct {
@@ -664,15 +664,16 @@ static int weights_pack(lua_State *L)
     return 2;
 }
 
-static bool append_random(safetensors_writer *writer, lua_State *L, int tensor, size_t count, random_state *random, char *error)
+/* Appends count values, with room for RANDOM_VALUES in values. */
+static bool append_random(safetensors_writer *writer, lua_State *L, int tensor, size_t count, random_state *random, float *values,
+                          char *error)
 {
-    float values[4096];
     const double mean = field_number(L, tensor, where, "mean"), deviation = field_number(L, tensor, where, "deviation");
     const size_t zero_every = field_size(L, tensor, where, "zero_every"), columns = field_size(L, tensor, where, "diagonal");
     const size_t group = field_size(L, tensor, where, "group"), stride = field_size(L, tensor, where, "stride");
     const size_t width = field_size(L, tensor, where, "transposed");
     for (size_t done = 0; done < count;) {
-        const size_t n = count - done < 4096 ? count - done : 4096;
+        const size_t n = count - done < RANDOM_VALUES ? count - done : RANDOM_VALUES;
         random_fill(random, values, n, mean, deviation);
         for (size_t i = 0; zero_every && i < n; ++i)
             if ((done + i) % zero_every == 0)
@@ -702,6 +703,7 @@ static int weights_sample(lua_State *L)
     const size_t count = lua_rawlen(L, 3);
     safetensors_description *descriptions = lua_newuserdatauv(L, (count + 1) * sizeof *descriptions, 0);
     size_t *counts = lua_newuserdatauv(L, (count + 1) * sizeof *counts, 0);
+    float *values = lua_newuserdatauv(L, RANDOM_VALUES * sizeof *values, 0);
     lua_createtable(L, (int)count, 0); /* keeps the names */
     const int top = lua_gettop(L);
     for (size_t i = 0; i < count; ++i) {
@@ -721,7 +723,7 @@ static int weights_sample(lua_State *L)
         return host_fail(L, error);
     for (size_t i = 0; i < count; ++i) {
         lua_rawgeti(L, 3, (lua_Integer)i + 1);
-        if (!append_random(writer, L, lua_gettop(L), counts[i], &random, error)) {
+        if (!append_random(writer, L, lua_gettop(L), counts[i], &random, values, error)) {
             safetensors_abandon(writer);
             return host_fail(L, error);
         }

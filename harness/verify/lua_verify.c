@@ -297,10 +297,10 @@ static int check_all(lua_State *L)
     luaL_checktype(L, 1, LUA_TTABLE);
     const lua_Integer count = (lua_Integer)lua_rawlen(L, 1), wanted = luaL_checkinteger(L, 2);
     const lua_Integer at_once = wanted < 1 ? 1 : wanted > MOST_AT_ONCE ? MOST_AT_ONCE : wanted;
-    conversation talks[MOST_AT_ONCE];
     char error[ERROR_SIZE] = "";
     lua_Integer started = 0, ended = 0;
-    lua_settop(L, 2);
+    lua_settop(L, 1);
+    conversation *talks = lua_newuserdatauv(L, (size_t)at_once * sizeof *talks, 0); /* too large for a small stack */
     lua_newtable(L);
     while (ended < count) {
         while (!error[0] && started < count && started < ended + at_once) {
