@@ -160,6 +160,26 @@ local function check_name(path, name)
     end
 end
 
+-- Raises one line if the file that tells a build system what the output depends on cannot be written: before anything
+-- is. `folder` is what the command makes, if it makes one.
+local function check_depfile(options, folder)
+    local path = options.depfile
+    if not path then return end
+    local inside = folder and not host.kind(folder) and path:match "^(.*[^/])/+[^/]+$" == folder:gsub("/+$", "")
+    if not inside then assert(host.check_output(path)) end
+end
+
+-- Raises one line if it would take the place of one of the files that have been read, or of those that are `made`.
+local function check_depfile_apart(options, made)
+    if not options.depfile then return end
+    file_rules.not_over("--depfile", options.depfile, inputs.list())
+    for _, path in ipairs(made) do
+        if options.depfile == path or host.same_file(options.depfile, path) then
+            error("--depfile: " .. options.depfile .. ": is the output " .. path .. ": choose another file", 0)
+        end
+    end
+end
+
 -- Writes the file that tells a build system what `made` depends on, if the command is asked for it.
 local function write_depfile(options, made)
     if not options.depfile then return end
@@ -179,6 +199,7 @@ end
 function commands.emit(arguments, options)
     local folder = options.web or options.python or options.rust or options.o
     if options.name then check_name(arguments[1], options.name) end
+    check_depfile(options, folder)
     local p, files = emitted(arguments[1], options)
     local contents, paths = {}, {}
     for i, file in ipairs(files) do
@@ -188,6 +209,7 @@ function commands.emit(arguments, options)
         list_files(files, folder, options)
         return 0
     end
+    check_depfile_apart(options, paths)
     local leftovers = bundle.leftovers(p, folder, files)
     bundle.refuse_strangers(p, folder, files)
     local written = assert(host.write_directory(folder, contents, false, p.names.manifest))
@@ -253,10 +275,13 @@ end
 
 function commands.pack(arguments, options)
     file_rules.not_over("-o", options.o, { arguments[1], options.weights })
+    check_depfile(options)
     local p = load_plan(arguments[1], options)
     local without = families.get(p.family).without_weights
     if without and options.weights then error("--weights: " .. arguments[1] .. ": has no weights", 0) end
     if not without and not options.weights then return nil, "weights" end
+    if options.weights then inputs.note_checkpoint(options.weights) end
+    check_depfile_apart(options, { options.o })
     local files = { weights = options.weights, output = options.o, prefix = options.prefix }
     files.blocks_in_out, files.ignore = options["blocks-in-out"], options.ignore
     local errors, changed = packing.pack(p, files)

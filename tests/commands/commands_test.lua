@@ -590,6 +590,38 @@ function test.files_of_a_bundle_and_what_they_depend_on()
     check.equal(host.read(there .. "/d"), there .. "/w.bin: \\\n  " .. tiny .. " \\\n  " .. there .. "/w.safetensors\n")
 end
 
+-- No output is written before it is known that this one can be, and that it replaces no other file.
+function test.dependency_files_that_cannot_be_written()
+    local there = program.folder()
+    local model, w = there .. "/tiny.lua", there .. "/w.safetensors"
+    assert(host.write_file(model, assert(host.read(tiny))))
+    works { "sample", tiny, "-o", w }
+    assert(process.run { "ln", "-s", "nothing", there .. "/link" })
+    for path, fragment in pairs {
+        [there .. "/none/d"] = "/none/d: No such file or directory",
+        [there .. "/link"] = "/link: is a symbolic link to nothing",
+        [there] = ": is not a regular file",
+        [model] = "--depfile: " .. model .. ": is the input " .. model,
+        [there .. "/out/tiny.c"] = "--depfile: " .. there .. "/out/tiny.c: is the output ",
+    } do
+        local emits = { "emit", model, "--isa", "scalar", "-o", there .. "/out", "--depfile", path }
+        refuses(1, fragment, emits)
+        if not path:find "tiny%.c$" then
+            refuses(1, fragment, { "pack", model, "--weights", w, "-o", there .. "/blob", "--depfile", path })
+        end
+    end
+    local packs = { "pack", model, "--weights", w, "-o", there .. "/blob", "--depfile" }
+    refuses(1, "--depfile: " .. w .. ": is the input", with(packs, w))
+    refuses(1, "is the output", with(packs, there .. "/blob"))
+    check.equal(host.list(there), { "link", "tiny.lua", "w.safetensors" })
+    check.equal(host.read(model) == host.read(tiny), true)
+
+    works { "emit", model, "--isa", "scalar", "-o", there .. "/out", "--depfile", there .. "/out/d" }
+    check.matches(host.read(there .. "/out/d"), "tiny%.lua\n$")
+    works(with(packs, there .. "/d"))
+    refuses(1, "is the output", with(packs, there .. "/out/../blob"))
+end
+
 function test.run_converts_float64()
     local there = program.folder()
     works { "sample", tiny, "-o", there .. "/w.safetensors" }
