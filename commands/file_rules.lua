@@ -24,6 +24,8 @@ function files.can_become(option, path)
     if host.kind(path) == "link" then
         error(string.format('%s: "%s": is a symbolic link to nothing', option, path), 0)
     end
+    local good, message = host.check_output(path)
+    if not good then error(option .. ": " .. message, 0) end
 end
 
 return files

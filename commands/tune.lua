@@ -139,6 +139,13 @@ local function read_log(o, again)
     return o.resume and not (again and finished(records)) and records or {}
 end
 
+-- Raises one line if the store cannot take records: before they are measured. One that is not there yet is made.
+local function check_store()
+    local opened <close>, problem = store.open(store.path())
+    if problem then host.note("lookupc tune: " .. problem) end
+    return opened
+end
+
 -- Merges the log's records into the store. Returns the store's path and how many were new.
 local function keep(o)
     local path = store.path()
@@ -317,6 +324,7 @@ local function answer_set(run, sessions)
     end
     if o.seconds == 0 then return results.default(sessions[1], said) end
 
+    if not run.measured and o.shard.n == 1 then check_store() end
     if not run.measured and #run.records == 0 then start_log(o) end
     if host.kind(o.log) then log.promise(o.log) end
     function run.prepare()
@@ -386,12 +394,12 @@ function tune.tune(arguments, options)
     end
     host.status ""
     o.logged = run.measured and host.kind(o.log) ~= nil
-    if o.logged and o.shard.n == 1 then
+    if o.tuned then assert(host.write_file(o.tuned, results.tuned_text(m, list, o))) end
+    if o.html then assert(host.write_file(o.html, page.page(m, list, o))) end
+    if o.logged and o.shard.n == 1 then -- last: what was measured is not lost if the store cannot be written now
         local store_path, added = keep(o)
         run.kept = { path = store_path, added = added }
     end
-    if o.tuned then assert(host.write_file(o.tuned, results.tuned_text(m, list, o))) end
-    if o.html then assert(host.write_file(o.html, page.page(m, list, o))) end
     if o.json then
         host.print(assert(json.encode(results.summary(m, list, o))))
     else

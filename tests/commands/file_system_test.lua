@@ -120,6 +120,35 @@ function test.read_only_disk()
     check.equal(said, all_say "Read-only file system")
 end
 
+-- One line, and neither progress nor a log of measurements.
+function test.places_that_are_read_only_are_found_before_anything_is_measured()
+    local there = program.folder()
+    local script = [[
+        disk=$(mktemp -d); mount -t tmpfs -o size=48k,ro none "$disk" 2> /dev/null || { echo none; exit; }
+        tune="tune tiny.lua --isa scalar --batch 1 --time 300"
+        said() { timeout 60 "$L" "$@" 2>&1 | sed "s,$disk,DISK,g"; }
+        LOOKUPC_STORE=$disk/s.sqlite said $tune -o "$THERE/t.lua"
+        said $tune -o "$disk/t.lua"
+        said $tune -o "$THERE/t.lua" --html "$disk/t.html"
+        said $tune --shard 1/2 --out "$disk/t.jsonl"
+        said bench tiny.lua --isa scalar --batch 1 --html "$disk/b.html"
+        ls -A "$THERE"]]
+    local result = assert(process.run({ "unshare", "-m", "bash", "-c", "L=$0; " .. script, check.lookupc }, {
+        directory = inputs,
+        env = { THERE = there, LOOKUPC_STORE = program.folder() .. "/s.sqlite" },
+        timeout = 120,
+    }))
+    if result.output == "none\n" or result.output:find "^unshare: " then
+        return host.note "skipped: no file system can be mounted here"
+    end
+    local lines = {}
+    for _, place in ipairs { "s.sqlite.lock", "-o: t.jsonl", "--html: t.html", "--out: t.jsonl", "--html: b.html" } do
+        local path = place:gsub("(%S+)$", "DISK/%1")
+        lines[#lines + 1] = "lookupc: " .. path .. ": Read-only file system\n"
+    end
+    check.equal(result.output, table.concat(lines))
+end
+
 -- The older output stays, and the next run removes what the killed one was writing.
 function test.killed_while_it_writes()
     local there = program.folder()
