@@ -45,6 +45,7 @@ function commands.bench(arguments, options)
     setting.check_repetitions(options.repetitions)
     local family, m = family_of(arguments[1], options)
     if options.html then file_rules.can_become("--html", options.html) end
+    if options.json and options.tuned then file_rules.json_can_hold("--tuned", options.tuned) end
     if options.weights and not family.bench_weights then
         error("--weights: " .. options.weights .. ": is for whole models: others are timed with random weights", 0)
     end

@@ -28,4 +28,9 @@ function files.can_become(option, path)
     if not good then error(option .. ": " .. message, 0) end
 end
 
+-- Raises one line if `path`, the value of `option`, cannot be part of what --json prints.
+function files.json_can_hold(option, path)
+    if not utf8.len(path) then error(string.format('%s: "%s": must be UTF-8 beside --json', option, path), 0) end
+end
+
 return files

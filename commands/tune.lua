@@ -101,6 +101,7 @@ local function settings(path, m, family, hooks, options)
     file_rules.can_become(options.out and "--out" or "-o", o.log)
     if o.tuned then file_rules.can_become("-o", o.tuned) end
     if o.html then file_rules.can_become("--html", o.html) end
+    if o.json then file_rules.json_can_hold(options.out and "--out" or "-o", o.log) end
     for _, output in ipairs { o.tuned or o.log, o.log } do
         file_rules.not_over("-o", output, { path, options.weights })
     end

@@ -54,8 +54,13 @@ local function alone(stop)
     end
 end
 
--- The path of the measuring process; raises one line if it is not there: a build without LOOKUPC_BENCH has none.
+-- The path of the measuring process; raises one line if it is not there, as in a build without LOOKUPC_BENCH, or if
+-- there is no way to tell it where the temporary files are.
 function measure.program()
+    local directory = process.temporary_directory()
+    if not utf8.len(directory) then
+        error("TMPDIR: " .. directory:gsub("/[^/]*/[^/]*$", "") .. ": must be UTF-8: bench and tune need it", 0)
+    end
     local path = process.executable():gsub("[^/]*$", "lookupc-measure")
     if host.kind(path) == "file" then return path end
     error(path .. ": is missing: bench and tune need it; build lookupc with cmake -DLOOKUPC_BENCH=ON", 0)

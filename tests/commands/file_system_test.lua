@@ -149,6 +149,24 @@ function test.places_that_are_read_only_are_found_before_anything_is_measured()
     check.equal(result.output, table.concat(lines))
 end
 
+-- A folder whose name is no text: what needs JSON says so first, all else works.
+function test.temporary_folder_whose_name_is_not_utf8()
+    local there = program.folder() .. "/lat\xfcn"
+    assert(host.write_directory(there, {}))
+    local options = { directory = inputs, env = { TMPDIR = there, LOOKUPC_STORE = there .. "/s.sqlite" } }
+    works({ "verify", "tiny.lua", "--isa", "scalar" }, options)
+    local line = "lookupc: TMPDIR: " .. there .. ": must be UTF-8"
+    program.refuses(1, line, { "bench", "tiny.lua", "--isa", "scalar", "--batch", "1" }, options)
+    local tune = { "tune", "tiny.lua", "--isa", "scalar", "--batch", "1", "--time", "300", "-o", there .. "/t.lua" }
+    program.refuses(1, line, tune, options)
+    options.env.TMPDIR = nil
+    tune[#tune + 1] = "--json"
+    program.refuses(1, 'lookupc: -o: "' .. there .. '/t.jsonl": must be UTF-8', tune, options)
+    local bench = { "bench", "tiny.lua", "--isa", "scalar", "--tuned", "lat\xfcn.lua", "--json" }
+    program.refuses(1, 'lookupc: --tuned: "lat\xfcn.lua": must be UTF-8', bench, options)
+    check.equal(host.list(there), {})
+end
+
 -- The older output stays, and the next run removes what the killed one was writing.
 function test.killed_while_it_writes()
     local there = program.folder()
