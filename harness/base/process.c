@@ -41,6 +41,9 @@ static void remove_tree(const char *path)
 {
     const pid_t remover = _Fork();
     if (remover == 0) {
+        const int nowhere = open("/dev/null", O_WRONLY);
+        if (nowhere >= 0)
+            dup2(nowhere, STDERR_FILENO);
         execl("/bin/rm", "rm", "-rf", "--", path, (char *)NULL);
         _exit(127);
     }
@@ -451,6 +454,18 @@ static int lock_folder(const char *folder, int flags)
     return -1;
 }
 
+/* Gives a folder that is still there a file that nobody has locked: a program of the killed process may have written into it while it was
+   being removed, and the next one that looks must find it. */
+static void leave_lock(const char *folder)
+{
+    char path[PATH_MAX];
+    if (snprintf(path, sizeof path, "%s/" LOCK, folder) >= (int)sizeof path)
+        return;
+    const int descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (descriptor >= 0)
+        close(descriptor);
+}
+
 /* Removes the folders in `base` that killed processes of this user left behind. */
 static void remove_abandoned(const char *base)
 {
@@ -468,6 +483,7 @@ static void remove_abandoned(const char *base)
         if (lock < 0)
             continue;
         remove_tree(path);
+        leave_lock(path);
         close(lock);
     }
     closedir(list);

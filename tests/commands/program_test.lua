@@ -202,6 +202,22 @@ function test.the_next_run_removes_temporary_folders_of_a_killed_one()
     check.equal(output, "< the first runs\n<< two run\n<< one was killed\n<< another came\n verify 0\n")
 end
 
+-- What the killed one had started may still write: not a word about it, and the folder is found again.
+function test.a_folder_that_is_written_to_while_it_is_removed_goes_later()
+    local _, output = run(
+        waits,
+        [[
+        export TMPDIR=$PWD
+        mkdir -p lookupc-abandO/1; touch lookupc-abandO/.lookupc-lock
+        seq -f lookupc-abandO/1/%g 3000 | xargs touch
+        while [ -d lookupc-abandO/1 ]; do : > lookupc-abandO/1/$RANDOM; done 2> /dev/null & writer=$!
+        $LOOKUPC verify model.lua --isa scalar > verified; kill $writer 2> /dev/null; wait $writer 2> /dev/null
+        $LOOKUPC verify model.lua --isa scalar > verified; ls]],
+        { directory = waiting_folder(), timeout = 60, env = { LOOKUPC = check.lookupc } }
+    )
+    check.equal(output, "model.lua\nverified\n")
+end
+
 function test.temporary_folders_go_at_every_end()
     for _, ending in ipairs { "return 0", "return nil, 'no'", "error('no')" } do
         local _, output = run(
