@@ -21,7 +21,15 @@ function compile.words(text)
 end
 
 compile.timeout = 300 -- seconds
-compile.environment = { LD_PRELOAD = "" } -- what this program was started with is not for compilers
+
+local temporary -- of compilers
+
+-- What compilers are started with: not what is preloaded into this program, and with a folder for their own temporary
+-- files that goes when this program's does: a compiler that is killed removes none.
+function compile.environment()
+    temporary = temporary or process.temporary_directory()
+    return { LD_PRELOAD = "", TMPDIR = temporary }
+end
 
 -- What went wrong with a program that ended with `result`, in one line; nil: nothing.
 function compile.failure(arguments, result, timeout)
@@ -35,7 +43,7 @@ end
 
 -- What a command prints; raises one line if it fails.
 function compile.call(arguments)
-    local result = assert(process.run(arguments, { timeout = compile.timeout, env = compile.environment }))
+    local result = assert(process.run(arguments, { timeout = compile.timeout, env = compile.environment() }))
     local failure = compile.failure(arguments, result)
     if failure then error(failure, 0) end
     return result.output
@@ -43,7 +51,7 @@ end
 
 -- Runs `commands` beside each other. Returns what went wrong with each, in one line, or false.
 function compile.failures(commands, timeout)
-    local options = { at_once = math.min(process.cpu_count(), 64), timeout = timeout, env = compile.environment }
+    local options = { at_once = math.min(process.cpu_count(), 64), timeout = timeout, env = compile.environment() }
     local list = {}
     for i, result in ipairs(assert(process.run_all(commands, options))) do
         list[i] = compile.failure(commands[i], result, timeout) or false

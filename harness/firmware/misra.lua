@@ -52,7 +52,7 @@ function misra.report(folder, sources)
             arguments[#arguments + 1] = folder .. "/" .. source
         end
     end
-    local result = assert(process.run(arguments, { timeout = compile.timeout }))
+    local result = assert(process.run(arguments, { timeout = compile.timeout, env = compile.environment() }))
     local failure = compile.failure(arguments, result)
     if failure then error(failure, 0) end
     local by_rule, rules, seen = {}, {}, {}

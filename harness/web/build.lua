@@ -13,7 +13,7 @@ local build = {}
 local function check_compiler()
     local target = web_files.target
     local script = 'test -x "$("$1" --print-prog-name=wasm-ld)"'
-    local result = assert(process.run({ "sh", "-c", script, "sh", target.compiler }, { env = compile.environment }))
+    local result = assert(process.run({ "sh", "-c", script, "sh", target.compiler }, { env = compile.environment() }))
     if result.status ~= 0 then
         error(
             string.format(

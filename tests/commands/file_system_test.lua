@@ -203,6 +203,29 @@ function test.killed_while_it_measures()
     check.equal(output, "")
 end
 
+-- A compiler that is killed removes nothing, and one whose lookupc was killed goes on for a while.
+function test.killed_while_it_compiles()
+    local output = shell(
+        [[
+        compiles() { test -n "$(find "$TMPDIR" -name 'cc*.s' 2> /dev/null)"; }
+        for signal in TERM HUP INT KILL; do
+            export TMPDIR=$THERE/$signal XDG_CACHE_HOME=$THERE/none; mkdir "$TMPDIR"
+            env --default-signal=INT "$L" verify tiny.lua --isa scalar > /dev/null 2>&1 & run=$!
+            until compiles || ! kill -0 $run 2> /dev/null; do sleep 0.01; done
+            compiles || echo "$signal: nothing was compiled"
+            kill -$signal $run; wait $run 2> /dev/null
+            test $signal != KILL || for i in {1..20}; do
+                XDG_CACHE_HOME=$THERE lookupc verify tiny.lua --isa scalar > /dev/null
+                test -z "$(ls "$TMPDIR")" && break; sleep 0.5
+            done
+            ls -A "$TMPDIR"
+        done]],
+        inputs,
+        { THERE = program.folder() }
+    )
+    check.equal(output, "")
+end
+
 -- However far a killed emit came, the next one makes the bundle whole.
 function test.killed_while_it_emits()
     local there = program.folder()
