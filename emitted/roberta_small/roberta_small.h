@@ -30,7 +30,8 @@
 #error "ROBERTA_SMALL_OPENMP: must be the largest number of threads, from 1 to 1024"
 #endif
 #define ROBERTA_SMALL_SCRATCH_BYTES ((size_t) ROBERTA_SMALL_OPENMP * 5376000u) /* that roberta_small_ffn works in, for all threads */
-#define roberta_small_ffn roberta_small_ffn_openmp /* so that files compiled with and without ROBERTA_SMALL_OPENMP do not link */
+/* Other names, so that files compiled with and without ROBERTA_SMALL_OPENMP do not link. */
+#define roberta_small_ffn roberta_small_ffn_openmp
 #else
 #define ROBERTA_SMALL_SCRATCH_BYTES 5376000u /* that roberta_small_ffn works in */
 #endif

@@ -270,7 +270,7 @@ static void roberta_small_block_64x64(const float *restrict x, size_t x_step, co
    v  [512][8] */
 static void roberta_small_butterfly_8x64(float *v)
 {
-    for (size_t i = 0; i < 512; i += 1) {
+    for (size_t i = 0; i < 512; ++i) {
         const float v0 = v[i];
         const float v1 = v[i + 512];
         const float v2 = v[i + 1024];
@@ -502,7 +502,7 @@ static inline void roberta_small_hash_best(const float *z, uint16_t *code, float
 void roberta_small_sign_hash_gelu_f32__scalar_t8(const float *restrict z, uint16_t *restrict code, float *restrict score)
 {
     for (size_t table = 0; table < 128; ++table, z += 64, code += 8, score += 8)
-        for (size_t token = 0; token < 8; token += 1)
+        for (size_t token = 0; token < 8; ++token)
             roberta_small_hash_best(z + token, code + token, score + token);
 }
 
@@ -747,7 +747,7 @@ static void roberta_small_few_block_64x64(const float *restrict x, size_t x_step
    v  [512] */
 static void roberta_small_few_butterfly_8x64(float *v)
 {
-    for (size_t i = 0; i < 64; i += 1) {
+    for (size_t i = 0; i < 64; ++i) {
         const float v0 = v[i];
         const float v1 = v[i + 64];
         const float v2 = v[i + 128];

@@ -756,24 +756,22 @@ static void tiny_few_block_16x16(const float *restrict x, size_t x_step, const f
    v  [64] */
 static void tiny_few_butterfly_4x16(float *v)
 {
-    for (size_t i = 0; i < 16; i += 16) {
-        const __m512 v0 = _mm512_load_ps(v + i);
-        const __m512 v1 = _mm512_load_ps(v + i + 16);
-        const __m512 v2 = _mm512_load_ps(v + i + 32);
-        const __m512 v3 = _mm512_load_ps(v + i + 48);
-        const __m512 t0 = _mm512_add_ps(v0, v2);
-        const __m512 t1 = _mm512_sub_ps(v0, v2);
-        const __m512 t2 = _mm512_add_ps(v1, v3);
-        const __m512 t3 = _mm512_sub_ps(v1, v3);
-        const __m512 t4 = _mm512_add_ps(t0, t2);
-        const __m512 t5 = _mm512_sub_ps(t0, t2);
-        const __m512 t6 = _mm512_add_ps(t1, t3);
-        const __m512 t7 = _mm512_sub_ps(t1, t3);
-        _mm512_store_ps(v + i, t4);
-        _mm512_store_ps(v + i + 16, t5);
-        _mm512_store_ps(v + i + 32, t6);
-        _mm512_store_ps(v + i + 48, t7);
-    }
+    const __m512 v0 = _mm512_load_ps(v);
+    const __m512 v1 = _mm512_load_ps(v + 16);
+    const __m512 v2 = _mm512_load_ps(v + 32);
+    const __m512 v3 = _mm512_load_ps(v + 48);
+    const __m512 t0 = _mm512_add_ps(v0, v2);
+    const __m512 t1 = _mm512_sub_ps(v0, v2);
+    const __m512 t2 = _mm512_add_ps(v1, v3);
+    const __m512 t3 = _mm512_sub_ps(v1, v3);
+    const __m512 t4 = _mm512_add_ps(t0, t2);
+    const __m512 t5 = _mm512_sub_ps(t0, t2);
+    const __m512 t6 = _mm512_add_ps(t1, t3);
+    const __m512 t7 = _mm512_sub_ps(t1, t3);
+    _mm512_store_ps(v, t4);
+    _mm512_store_ps(v + 16, t5);
+    _mm512_store_ps(v + 32, t6);
+    _mm512_store_ps(v + 48, t7);
 }
 
 /* Hadamard transform over 4 wires of 16 rows, in place.
@@ -781,22 +779,20 @@ static void tiny_few_butterfly_4x16(float *v)
    v  [64] */
 static void tiny_few_butterfly_4x16_need48(float *v)
 {
-    for (size_t i = 0; i < 16; i += 16) {
-        const __m512 v0 = _mm512_load_ps(v + i);
-        const __m512 v1 = _mm512_load_ps(v + i + 16);
-        const __m512 v2 = _mm512_load_ps(v + i + 32);
-        const __m512 v3 = _mm512_load_ps(v + i + 48);
-        const __m512 t0 = _mm512_add_ps(v0, v2);
-        const __m512 t1 = _mm512_sub_ps(v0, v2);
-        const __m512 t2 = _mm512_add_ps(v1, v3);
-        const __m512 t3 = _mm512_sub_ps(v1, v3);
-        const __m512 t4 = _mm512_add_ps(t0, t2);
-        const __m512 t5 = _mm512_sub_ps(t0, t2);
-        const __m512 t6 = _mm512_add_ps(t1, t3);
-        _mm512_store_ps(v + i, t4);
-        _mm512_store_ps(v + i + 16, t5);
-        _mm512_store_ps(v + i + 32, t6);
-    }
+    const __m512 v0 = _mm512_load_ps(v);
+    const __m512 v1 = _mm512_load_ps(v + 16);
+    const __m512 v2 = _mm512_load_ps(v + 32);
+    const __m512 v3 = _mm512_load_ps(v + 48);
+    const __m512 t0 = _mm512_add_ps(v0, v2);
+    const __m512 t1 = _mm512_sub_ps(v0, v2);
+    const __m512 t2 = _mm512_add_ps(v1, v3);
+    const __m512 t3 = _mm512_sub_ps(v1, v3);
+    const __m512 t4 = _mm512_add_ps(t0, t2);
+    const __m512 t5 = _mm512_sub_ps(t0, t2);
+    const __m512 t6 = _mm512_add_ps(t1, t3);
+    _mm512_store_ps(v, t4);
+    _mm512_store_ps(v + 16, t5);
+    _mm512_store_ps(v + 32, t6);
 }
 
 /* The share of the input that bypasses the projection, and the bias: z[row] += residual x[row] + bias[row]. */

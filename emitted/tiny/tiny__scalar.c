@@ -268,7 +268,7 @@ static void tiny_block_16x16(const float *restrict x, size_t x_step, const float
    v  [64][8] */
 static void tiny_butterfly_4x16(float *v)
 {
-    for (size_t i = 0; i < 128; i += 1) {
+    for (size_t i = 0; i < 128; ++i) {
         const float v0 = v[i];
         const float v1 = v[i + 128];
         const float v2 = v[i + 256];
@@ -434,7 +434,7 @@ static inline void tiny_hash_best(const float *z, uint16_t *code, float *score)
 void tiny_sign_hash_gelu_f32__scalar_t8(const float *restrict z, uint16_t *restrict code, float *restrict score)
 {
     for (size_t table = 0; table < 8; ++table, z += 48, code += 8, score += 8)
-        for (size_t token = 0; token < 8; token += 1)
+        for (size_t token = 0; token < 8; ++token)
             tiny_hash_best(z + token, code + token, score + token);
 }
 
@@ -676,7 +676,7 @@ static void tiny_few_block_16x16(const float *restrict x, size_t x_step, const f
    v  [64] */
 static void tiny_few_butterfly_4x16(float *v)
 {
-    for (size_t i = 0; i < 16; i += 1) {
+    for (size_t i = 0; i < 16; ++i) {
         const float v0 = v[i];
         const float v1 = v[i + 16];
         const float v2 = v[i + 32];
@@ -701,7 +701,7 @@ static void tiny_few_butterfly_4x16(float *v)
    v  [64] */
 static void tiny_few_butterfly_4x16_need48(float *v)
 {
-    for (size_t i = 0; i < 16; i += 1) {
+    for (size_t i = 0; i < 16; ++i) {
         const float v0 = v[i];
         const float v1 = v[i + 16];
         const float v2 = v[i + 32];

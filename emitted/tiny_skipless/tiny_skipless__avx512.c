@@ -762,8 +762,7 @@ static void tiny_skipless_blocks_append(const tiny_skipless_weights *weights, co
             tiny_skipless_blocks_rotate(token_k + head * 16, cosine, sine, one, all);
             for (size_t i = 0; i < 16; ++i)
                 key[i * TINY_SKIPLESS_TILE_POSITIONS] = all[i];
-            for (size_t i = 0; i < 16; i += 16)
-                _mm512_storeu_ps(value + i, _mm512_mul_ps(_mm512_set1_ps(one), _mm512_loadu_ps(token_v + head * 16 + i)));
+            _mm512_storeu_ps(value, _mm512_mul_ps(_mm512_set1_ps(one), _mm512_loadu_ps(token_v + head * 16)));
         }
     }
 }
@@ -795,9 +794,7 @@ static void tiny_skipless_blocks_attend(const tiny_skipless_weights *weights, co
                 first + token, count, sums, scores, totals);
             for (size_t row = 0; row < count * 2; ++row) {
                 float *out = y + (token + row / 2) * y_step + (head * 2 + row % 2) * 16;
-                for (size_t i = 0; i < 16; i += 16)
-                    _mm512_storeu_ps(out + i,
-                        _mm512_mul_ps(_mm512_set1_ps(one), _mm512_loadu_ps(sums + row * TINY_SKIPLESS_VALUE_PITCH + i)));
+                _mm512_storeu_ps(out, _mm512_mul_ps(_mm512_set1_ps(one), _mm512_loadu_ps(sums + row * TINY_SKIPLESS_VALUE_PITCH)));
             }
         }
     }

@@ -528,7 +528,7 @@ static inline void tiny_skipless_attention_softmax(float *restrict score, float 
     float highest = *largest;
     float totals = total[0];
 
-    for (size_t k = 1; k < 32; k += 1) {
+    for (size_t k = 1; k < 32; ++k) {
         const float other = score[k];
         max = max > other ? max : other;
     }
@@ -543,7 +543,7 @@ static inline void tiny_skipless_attention_softmax(float *restrict score, float 
         *factor = shrink[0];
         *largest = now;
     }
-    for (size_t k = 0; k < 32; k += 1) {
+    for (size_t k = 0; k < 32; ++k) {
         const float below = score[k] - highest;
         const float weight = tiny_skipless_attention_exp(below);
         score[k] = weight;

@@ -179,23 +179,36 @@ function template.render(text, path, values, more)
         end
     end
     -- Renders a loop over `variable` from `from` up to `to`, or what it does once: `body(indent, at)` prints a turn,
-    -- where `at` is the variable or its only value.
-    environment.loop = function(indent, variable, from, to, step, body)
+    -- where `at` is the variable or its only value. Fields of `options`:
+    --   from, to  how C writes the bounds, if not as numbers
+    --   type      of the variable, otherwise size_t
+    --   also      what a turn of many ends with, such as ", z += 8"
+    --   block     whether a single turn stands in braces, because of the names that it declares
+    --   braces    false for a body of several lines that is one statement
+    environment.loop = function(indent, variable, from, to, step, body, options)
+        options = options or {}
         if from >= to then return end
-        if from + step >= to then return body(indent, from) end
-        local next = step == 1 and "++" .. variable or variable .. " += " .. step
+        if from + step >= to then
+            if not options.block then return body(indent, options.from or from) end
+            out[#out + 1] = indent .. "{\n"
+            body(indent .. "    ", options.from or from)
+            out[#out + 1] = indent .. "}\n"
+            return
+        end
+        local next = (step == 1 and "++" .. variable or variable .. " += " .. step) .. (options.also or "")
         local head = #out + 1
         out[head] = ""
         body(indent .. "    ", variable)
         local _, lines = table.concat(out, "", head):gsub("\n", "")
-        local braces = lines > 1
+        local braces = lines > 1 and options.braces ~= false
         out[head] = string.format(
-            "%sfor (size_t %s = %d; %s < %d; %s)%s\n",
+            "%sfor (%s %s = %s; %s < %s; %s)%s\n",
             indent,
+            options.type or "size_t",
             variable,
-            from,
+            options.from or from,
             variable,
-            to,
+            options.to or to,
             next,
             braces and " {" or ""
         )

@@ -4,8 +4,11 @@
 #error "$(names.macro("OPENMP")): must be the largest number of threads, from 1 to $(max_threads)"
 #endif
 #define $(names.macro("SCRATCH_BYTES")) ((size_t) $(names.macro("OPENMP")) * $(scratch_bytes)u) /* that $(works_in), for all threads */
-//$ for i, name in ipairs(shared) do
-#define $(name) $(names.openmp(name))$(i == 1 and " /* so that files compiled with and without " .. names.macro("OPENMP") .. " do not link */" or "")
+//$ if #shared > 0 then
+/* Other names, so that files compiled with and without $(names.macro("OPENMP")) do not link. */
+//$ end
+//$ for _, name in ipairs(shared) do
+#define $(name) $(names.openmp(name))
 //$ end
 #else
 #define $(names.macro("SCRATCH_BYTES")) $(scratch_bytes)u /* that $(works_in) */

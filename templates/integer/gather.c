@@ -15,8 +15,9 @@ void $(symbol)(const $(names.weights) *weights, const uint32_t *restrict row, co
     for (; column + $(names.macro("STRIP")) <= $(shape.d_out); column += $(names.macro("STRIP"))) {
         $(model)_gather_sums sums;
         $(model)_gather_begin(weights->bias + column, &sums);
-        for (size_t table = 0; table < $(shape.h); ++table)
-            $(model)_gather_add(score[table], weights->tables + row[table] * $(names.macro("ROW_PITCH")) + column, &sums);
+//$ loop("        ", "table", 0, shape.h, 1, function(i, table)
+$(i)$(model)_gather_add(score[$(table)], weights->tables + row[$(table)] * $(names.macro("ROW_PITCH")) + column, &sums);
+//$ end)
         $(model)_gather_end(&sums, shift, y + column);
     }
 //$ -- Strips have 4 columns or 16.
@@ -26,8 +27,9 @@ void $(symbol)(const $(names.weights) *weights, const uint32_t *restrict row, co
 //$ end
     for (; column < $(shape.d_out); ++column) {
         int32_t sum = weights->bias[column];
-        for (size_t table = 0; table < $(shape.h); ++table)
-            sum += score[table] * weights->tables[row[table] * $(names.macro("ROW_PITCH")) + column];
+//$ loop("        ", "table", 0, shape.h, 1, function(i, table)
+$(i)sum += score[$(table)] * weights->tables[row[$(table)] * $(names.macro("ROW_PITCH")) + column];
+//$ end)
         y[column] = $(model)_shift_rounded(sum, shift);
     }
 //$ if shape.d_out % 4 == 0 then

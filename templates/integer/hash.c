@@ -35,41 +35,42 @@ void $(symbol)(const $(names.weights) *weights, const int32_t *restrict z, uint3
 //$ if shape.score.share then
     const unsigned z_shift = weights->shifts[$(names.macro("SHIFT_Z"))], score_shift = weights->shifts[$(names.macro("SHIFT_SCORE"))];
 
-    for (uint32_t table = 0; table < $(shape.h); ++table, z += $(shape.tau)) {
-        uint32_t code = table, $(shape.score.along and "sum = 0, " or "")log2 = 0;
-        for (size_t bit = 0; bit < $(shape.tau); ++bit) {
-            const int32_t value = z[bit];
-            uint32_t magnitude = (uint32_t) (value < 0 ? -value : value) >> z_shift; /* $(score.fraction) binary places */
-            code = 2 * code + (value > 0 ? 1u : 0u);
+//$ loop("    ", "table", 0, shape.h, 1, function(i, table)
+$(i)uint32_t code = $(table), $(shape.score.along and "sum = 0, " or "")log2 = 0;
+//$ loop(i, "bit", 0, shape.tau, 1, function(i, bit)
+$(i)const int32_t value = z[$(bit)];
+$(i)uint32_t magnitude = (uint32_t) (value < 0 ? -value : value) >> z_shift; /* $(score.fraction) binary places */
+$(i)code = 2 * code + (value > 0 ? 1u : 0u);
 //$ if shape.score.along then
-            if (magnitude > 65535u)
-                magnitude = 65535u;
-            sum += magnitude;
+$(i)if (magnitude > 65535u)
+$(i)    magnitude = 65535u;
+$(i)sum += magnitude;
 //$ end
-            if (magnitude < $(score.log2_limit)u)
-                log2 += $(model)_score_between($(model)_score_log2 + (magnitude >> $(score.log2_step)), magnitude & $((1 << score.log2_step) - 1)u, $(score.log2_step));
-        }
-        const uint32_t part = log2 & 0x7fffu;
-        const uint32_t share = $(model)_score_between($(model)_score_power + (part >> $(score.power_step)), part & $((1 << score.power_step) - 1)u, $(score.power_step));
-        const uint32_t scale = weights->table_scales[code];
+$(i)if (magnitude < $(score.log2_limit)u)
+$(i)    log2 += $(model)_score_between($(model)_score_log2 + (magnitude >> $(score.log2_step)), magnitude & $((1 << score.log2_step) - 1)u, $(score.log2_step));
+//$ end)
+$(i)const uint32_t part = log2 & 0x7fffu;
+$(i)const uint32_t share = $(model)_score_between($(model)_score_power + (part >> $(score.power_step)), part & $((1 << score.power_step) - 1)u, $(score.power_step));
+$(i)const uint32_t scale = weights->table_scales[code];
 //$ if shape.score.along then
-        const uint32_t product = share * $(score.sum_shift > 0 and "(sum >> " .. score.sum_shift .. ")" or "sum");
-        const uint32_t scaled = (product >> 16) * scale + ((product & 0xffffu) * scale >> 16);
+$(i)const uint32_t product = share * $(score.sum_shift > 0 and "(sum >> " .. score.sum_shift .. ")" or "sum");
+$(i)const uint32_t scaled = (product >> 16) * scale + ((product & 0xffffu) * scale >> 16);
 //$ else
-        const uint32_t scaled = share * scale;
+$(i)const uint32_t scaled = share * scale;
 //$ end
-        row[table] = code;
-        score[table] = (int32_t) (scaled >> ((log2 >> 15) + score_shift));
-    }
+$(i)row[$(table)] = code;
+$(i)score[$(table)] = (int32_t) (scaled >> ((log2 >> 15) + score_shift));
+//$ end, { type = "uint32_t", also = ", z += " .. shape.tau })
 //$ else
     const unsigned score_shift = weights->shifts[$(names.macro("SHIFT_SCORE"))];
 
-    for (uint32_t table = 0; table < $(shape.h); ++table, z += $(shape.tau)) {
-        uint32_t code = table;
-        for (size_t bit = 0; bit < $(shape.tau); ++bit)
-            code = 2 * code + (z[bit] > 0 ? 1u : 0u);
-        row[table] = code;
-        score[table] = (int32_t) (32768u * weights->table_scales[code] >> score_shift);
-    }
+//$ loop("    ", "table", 0, shape.h, 1, function(i, table)
+$(i)uint32_t code = $(table);
+//$ loop(i, "bit", 0, shape.tau, 1, function(i, bit)
+$(i)code = 2 * code + (z[$(bit)] > 0 ? 1u : 0u);
+//$ end)
+$(i)row[$(table)] = code;
+$(i)score[$(table)] = (int32_t) (32768u * weights->table_scales[code] >> score_shift);
+//$ end, { type = "uint32_t", also = ", z += " .. shape.tau })
 //$ end
 }

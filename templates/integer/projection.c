@@ -164,6 +164,7 @@ $(i)$(helper)_narrow(sums, shifts[$(stage.number - 1)], values);
             z[first + i] += $(model)_shift_rounded(x[i] * weights->residual[i], weights->shifts[$(names.macro("SHIFT_RESIDUAL"))]);
 //$ end
 //$ end
-    for (size_t i = 0; i < $(layer.outputs); ++i)
-        z[i] += weights->$(layer.bias)[i];
+//$ loop("    ", "i", 0, layer.outputs, 1, function(i, output)
+$(i)z[$(output)] += weights->$(layer.bias)[$(output)];
+//$ end)
 }

@@ -174,10 +174,10 @@ static inline $(integers and "float" or "void") $(helper)_softmax(float *restric
 //$ if 2 * lanes == keys then
     max = $(isa.max("max", isa.load_unaligned("score", lanes)));
 //$ else
-    for (size_t k = $(lanes); k < $(keys); k += $(lanes)) {
-        const $(isa.vector) other = $(isa.load_unaligned("score", "k"));
-        max = $(isa.max("max", "other"));
-    }
+//$ loop("    ", "k", lanes, keys, lanes, function(i, k)
+$(i)const $(isa.vector) other = $(isa.load_unaligned("score", k));
+$(i)max = $(isa.max("max", "other"));
+//$ end)
 //$ end
     *factor = 1.0f;
     const $(isa.mask) above = $(isa.less("highest", "max"));
@@ -197,20 +197,20 @@ static inline $(integers and "float" or "void") $(helper)_softmax(float *restric
 //$ if integers then
     $(isa.vector) most = $(isa.zero());
 //$ end
-    for (size_t k = 0; k < $(keys); k += $(lanes)) {
-        const $(isa.vector) below = $(isa.sub(isa.load_unaligned("score", "k"), "highest"));
-        const $(isa.vector) weight = $(helper)_exp(below);
+//$ loop("    ", "k", 0, keys, lanes, function(i, k)
+$(i)const $(isa.vector) below = $(isa.sub(isa.load_unaligned("score", k), "highest"));
+$(i)const $(isa.vector) weight = $(helper)_exp(below);
 //$ if integers then
-        /* What a query does not see may have no scale. One that is not a number spoils the total. */
-        const $(isa.vector) scaled = $(isa.select(isa.less(isa.broadcast("1e-30f"), "weight"), isa.mul("weight", isa.load_unaligned("scale", "k")), isa.zero()));
-        $(isa.store_unaligned("score", "k", "scaled"));
-        most = $(isa.max("most", "scaled"));
-        totals = $(isa.add("totals", isa.fma(isa.zero(), "scaled", "weight")));
+$(i)/* What a query does not see may have no scale. One that is not a number spoils the total. */
+$(i)const $(isa.vector) scaled = $(isa.select(isa.less(isa.broadcast("1e-30f"), "weight"), isa.mul("weight", isa.load_unaligned("scale", k)), isa.zero()));
+$(i)$(isa.store_unaligned("score", k, "scaled"));
+$(i)most = $(isa.max("most", "scaled"));
+$(i)totals = $(isa.add("totals", isa.fma(isa.zero(), "scaled", "weight")));
 //$ else
-        $(isa.store_unaligned("score", "k", cache_type.scaled and isa.mul("weight", isa.load_unaligned("scale", "k")) or "weight"));
-        totals = $(isa.add("totals", "weight"));
+$(i)$(isa.store_unaligned("score", k, cache_type.scaled and isa.mul("weight", isa.load_unaligned("scale", k)) or "weight"));
+$(i)totals = $(isa.add("totals", "weight"));
 //$ end
-    }
+//$ end)
     $(isa.store_unaligned("total", 0, "totals"));
 //$ if integers then
 //$ local steps, result = isa.reduce("most", "max")
@@ -220,15 +220,15 @@ static inline $(integers and "float" or "void") $(helper)_softmax(float *restric
     const float unit = $(result);
     const $(isa.vector) inverse = $(isa.broadcast("unit > 1e-34f ? 127.0f / unit : 0.0f"));
     int8_t *bytes = (int8_t *) (void *) weights;
-    for (size_t k = 0; k < $(keys); k += $(lanes)) {
-        const $(isa.vector) units = $(isa.mul(isa.load_unaligned("score", "k"), "inverse"));
-        $(isa.store_i8("bytes", "k", "units"));
-    }
+//$ loop("    ", "k", 0, keys, lanes, function(i, k)
+$(i)const $(isa.vector) units = $(isa.mul(isa.load_unaligned("score", k), "inverse"));
+$(i)$(isa.store_i8("bytes", k, "units"));
+//$ end)
     return unit * (1.0f / 127.0f);
 //$ elseif dots then
-    for (size_t k = 0; k < $(keys); k += $(2 * lanes)) {
-        $(isa.store_bf16("weights", "k / 2", isa.load_unaligned("score", "k"), isa.load_unaligned("score", "k + " .. lanes)));
-    }
+//$ loop("    ", "k", 0, keys, 2 * lanes, function(i, k)
+$(i)$(isa.store_bf16("weights", k == "k" and "k / 2" or 0, isa.load_unaligned("score", k), isa.load_unaligned("score", sum(k, lanes))));
+//$ end)
 //$ end
 }
 

@@ -10,19 +10,13 @@
 //$ -- load(base, at) are elements from base[at] on, and goes to base[at] for the given ones.
 //$ local function over_row(i, count, name, base, at, value)
 //$     local whole, rest = count // lanes * lanes, count % lanes
-//$     local function place(from) return at == "" and from or at .. " + " .. from end
-//$     local function load(from, offset) return isa.load_unaligned(from, offset == "" and "i" or offset .. " + i") end
-//$     if lanes == 1 then
-$(i)for (size_t i = 0; i < $(name); ++i)
-$(i)    $(isa.store_unaligned(base, place("i"), value(load)));
-//$         return
-//$     end
-//$     if whole > 0 then
-$(i)for (size_t i = 0; i < $(rest == 0 and name or whole); i += $(lanes))
-$(i)    $(isa.store_unaligned(base, place("i"), value(load)));
-//$     end
+//$     local function place(from) return at == "" and from or sum(at, from) end
+//$     loop(i, "i", 0, whole, lanes, function(i, k)
+//$         local function load(from, offset) return isa.load_unaligned(from, offset == "" and k or sum(offset, k)) end
+$(i)$(isa.store_unaligned(base, place(k), value(load)));
+//$     end, { to = rest == 0 and name or nil })
 //$     if rest > 0 then
-//$         local function load_rest(from, offset) return isa.load_partial(from, offset == "" and whole or offset .. " + " .. whole, rest) end
+//$         local function load_rest(from, offset) return isa.load_partial(from, offset == "" and whole or sum(offset, whole), rest) end
 $(i)$(isa.store_partial(base, place(whole), rest, value(load_rest)));
 //$     end
 //$ end
@@ -134,10 +128,7 @@ static void $(helper)_angles(const $(names.weights) *weights, size_t position, f
 //$ local words = shape.cache.words
 //$ -- A loop over the vectors of a value's elements, or what it does once; `one` prints that for element `k`.
 //$ local function over_elements(one)
-//$     if shape.cache.pitch == lanes then one("    ", 0) return end
-    for (size_t i = 0; i < $(macro("VALUE_PITCH")); i += $(lanes)) {
-//$     one("        ", "i")
-    }
+//$     loop("    ", "i", 0, shape.cache.pitch, lanes, one, { to = macro("VALUE_PITCH") })
 //$ end
 //$ if cache_type.name == "f16" then
 /* Rounds one head of a key or value to IEEE half precision, $(macro("VALUE_PITCH")) elements. */
@@ -198,20 +189,25 @@ $(i)$(isa.store_i8("to", k, "units"));
 /* One head of the keys of $(lanes) tokens, `k_step` apart, to positions of a tile that follow each other: rows become columns. */
 static void $(helper)_turn_keys(const float *restrict k, size_t k_step, float *restrict key)
 {
-    for (size_t i = 0; i < $(whole); i += $(lanes)) {
+//$ loop("    ", "i", 0, whole, lanes, function(i, k)
 //$ local rows = {}
 //$ for r = 0, lanes - 1 do
 //$ rows[r + 1] = "row" .. r
-        const $(isa.vector) row$(r) = $(isa.load_unaligned("k", r == 0 and "i" or times("k_step", r) .. " + i"));
+$(i)const $(isa.vector) row$(r) = $(isa.load_unaligned("k", r == 0 and k or sum(times("k_step", r), k)));
 //$ end
 //$ local code, out = isa.transpose(rows)
 //$ for _, step in ipairs(code) do
-        const $(isa.vector) $(step.name) = $(step.value);
+$(i)const $(isa.vector) $(step.name) = $(step.value);
+//$ end
+//$ -- Where column `c` goes.
+//$ local function place(c)
+//$     if k == "i" then return (c == 0 and "i" or "(i + " .. c .. ")") .. " * " .. macro("TILE_POSITIONS") end
+//$     return c == 0 and 0 or c == 1 and macro("TILE_POSITIONS") or c .. " * " .. macro("TILE_POSITIONS")
 //$ end
 //$ for c = 0, lanes - 1 do
-        $(isa.store_unaligned("key", (c == 0 and "i" or "(i + " .. c .. ")") .. " * " .. macro("TILE_POSITIONS"), out[c + 1]));
+$(i)$(isa.store_unaligned("key", place(c), out[c + 1]));
 //$ end
-    }
+//$ end)
 //$ if whole < shape.width then
     for (size_t i = $(whole); i < $(shape.width); ++i)
         for (size_t token = 0; token < $(lanes); ++token)
@@ -363,10 +359,10 @@ static void $(helper)_shape(const float *restrict value, const float *restrict s
         const size_t last = end;
 //$ end
         for (; seen < last; ++seen)
-            for (size_t i = 0; i < $(macro("VALUE_PITCH")); i += $(lanes)) {
-                const $(isa.vector) sum = $(isa.add(isa.load_unaligned("total", "i"), isa.load_unaligned("value", "seen * " .. macro("VALUE_PITCH") .. " + i")));
-                $(isa.store_unaligned("total", "i", "sum"));
-            }
+//$ loop("            ", "i", 0, shape.cache.pitch, lanes, function(i, k)
+//$ local value = isa.load_unaligned("value", sum("seen * " .. macro("VALUE_PITCH"), k))
+$(i)$(isa.store_unaligned("total", k, isa.add(isa.load_unaligned("total", k), value)));
+//$ end, { to = macro("VALUE_PITCH") })
         for (size_t row = 0; row < $(group); ++row, y += $(macro("VALUE_PITCH"))) {
             const float *own = value + (first + token) * $(macro("VALUE_PITCH")), *parts = shape + row * 3;
             const float share = parts[2] / (float) last;

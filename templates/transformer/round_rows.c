@@ -32,10 +32,9 @@ $(i)$(isa.store_bf16("words", at == "i" and "i / 2" or at // 2, some(at, n), som
 static void $(helper)_rounded_$(inputs)(const float *restrict x, size_t x_step, uint32_t *words, size_t step, size_t tokens)
 {
     for (size_t token = 0; token < tokens; ++token, x += x_step, words += step) {
-//$ if inputs >= step then
-        for (size_t i = 0; i < $(inputs - rest); i += $(step))
-//$ round("            ", "i", step)
-//$ end
+//$ loop("        ", "i", 0, inputs - rest, step, function(i, at)
+//$ round(i, at, step)
+//$ end)
 //$ if rest > 0 then
 //$ round("        ", inputs - rest, rest)
 //$ end

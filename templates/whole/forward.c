@@ -89,12 +89,10 @@ static void $(helper)_embed(const $(names.weights) *weights, const int32_t *ids,
 //$     for _, base in ipairs(added) do value = isa.add(value, load(base)) end
 //$     return value
 //$ end
-//$ if whole_vectors > 0 then
-        for (size_t i = 0; i < $(whole_vectors); i += $(lanes)) {
-            const $(isa.vector) values = $(isa.mul(load_weights("row", "i"), isa.broadcast("factor")));
-            $(isa.store_unaligned("x", "i", sum_of("values", function(base) return isa.load_unaligned(base, "i") end)));
-        }
-//$ end
+//$ loop("        ", "i", 0, whole_vectors, lanes, function(i, at)
+$(i)const $(isa.vector) values = $(isa.mul(load_weights("row", at), isa.broadcast("factor")));
+$(i)$(isa.store_unaligned("x", at, sum_of("values", function(base) return isa.load_unaligned(base, at) end)));
+//$ end, { block = rest > 0 })
 //$ if rest > 0 then
         const $(isa.vector) values = $(isa.mul(load_some_weights("row", whole_vectors, rest), isa.broadcast("factor")));
         $(isa.store_partial("x", whole_vectors, rest, sum_of("values", function(base) return isa.load_partial(base, whole_vectors, rest) end)));

@@ -1,4 +1,5 @@
--- No line of an emitted file is longer than 140 columns, over a few models, types and profiles.
+-- No line of an emitted file is longer than 140 columns, and no loop has one turn at most, over a few models, types and
+-- profiles.
 local host = require "host"
 local json = require "json"
 local program = require "tests.support.program"
@@ -8,32 +9,83 @@ local test = {}
 
 local function model(name) return "gen/models/" .. name .. ".lua" end
 
+-- The model file `name` of a test, which holds `text`.
+local function written(name, text)
+    local path = program.folder() .. "/" .. name .. ".lua"
+    assert(host.write_file(path, "return { name = \"" .. name .. "\", " .. text .. " }\n"))
+    return path
+end
+
+-- Numbers that `text` gives a name, added to `numbers`.
+local function read_names(text, numbers)
+    for name, value in text:gmatch "#define ([%u%d_]+) (%d+)%f[%s]" do
+        numbers[name] = value
+    end
+end
+
+-- Whether `line` begins a loop between numbers, or names of them, that has one turn at most.
+local function one_turn(line, numbers)
+    local variable, from, to, step = line:match "for %([%w_]+ ([%w_]+) = ([%w_]+); [%w_]+ < ([%w_]+); ([^,;)]+)"
+    if not variable then return false end
+    local function number(text) return math.tointeger(tonumber(numbers[text] or text)) end
+    from, to = number(from), number(to)
+    step = step == "++" .. variable and 1 or number(step:match "^[%w_]+ %+= ([%w_]+)$" or "")
+    return from and to and step and from + step >= to
+end
+
+-- The lines of C of a bundle that `wrong` gives a message for; wrong(line, numbers) with the numbers that have names.
+local function offences(folder, wrong)
+    local list, numbers, texts = {}, {}, {}
+    for _, file in ipairs(json.decode(assert(host.read(folder .. "/MANIFEST.json"))).files) do
+        if file.name:find "%.[ch]$" then
+            local text = host.read(folder .. "/" .. file.name)
+            texts[#texts + 1] = { name = file.name, text = text }
+            read_names(text, numbers)
+        end
+    end
+    for _, file in ipairs(texts) do
+        local number = 0
+        for line in file.text:gmatch "([^\n]*)\n" do
+            number = number + 1
+            local message = wrong(line, numbers)
+            if message then
+                list[#list + 1] = string.format("%s:%d: %s: %s", file.name, number, message, line:sub(1, 100))
+            end
+        end
+    end
+    return list
+end
+
+local function offence(line, numbers)
+    local length = utf8.len(line)
+    if length > columns then return length .. " columns" end
+    if one_turn(line, numbers) then return "a loop of one turn" end
+end
+
 -- Adds the test of the bundle that these words emit.
 local function add(name, words)
     test["lines_of_" .. name] = function()
-        local folder, long = program.folder(), {}
+        local folder = program.folder()
         words[#words + 1], words[#words + 2] = "-o", folder
         program.works(words)
-        for _, file in ipairs(json.decode(assert(host.read(folder .. "/MANIFEST.json"))).files) do
-            local number, text = 0, file.name:find "%.[ch]$" and host.read(folder .. "/" .. file.name) or ""
-            for line in text:gmatch "([^\n]*)\n" do
-                number = number + 1
-                local length = utf8.len(line)
-                if length > columns then
-                    long[#long + 1] = string.format("%s:%d: %d: %s", file.name, number, length, line:sub(1, 100))
-                end
-            end
+        local list = offences(folder, offence)
+        if #list > 0 then
+            error(#list .. " lines\n" .. table.concat(list, "\n", 1, math.min(#list, 5)), 0)
         end
-        if #long > 0 then
-            error(
-                #long
-                    .. " lines of more than "
-                    .. columns
-                    .. " columns\n"
-                    .. table.concat(long, "\n", 1, math.min(#long, 5)),
-                0
-            )
-        end
+    end
+end
+
+function test.loops_of_one_turn_are_seen()
+    local numbers = { PITCH = "16" }
+    for line, expected in pairs {
+        ["for (size_t i = 0; i < 16; i += 16) {"] = true,
+        ["    for (uint32_t i = 0; i < 1; ++i, z += 8)"] = true,
+        ["for (size_t i = 8; i < PITCH; i += 8)"] = true,
+        ["for (size_t i = 0; i < PITCH; i += 8)"] = false,
+        ["for (size_t i = 0; i < 2; ++i)"] = false,
+        ["for (size_t i = 0; i < rows; ++i)"] = false,
+    } do
+        if (one_turn(line, numbers) or false) ~= expected then error(line, 0) end
     end
 end
 
@@ -48,6 +100,57 @@ for _, name in ipairs { "tiny_skipless", "lookup_skipless", "mistral_7b_skipless
     add(name .. "_i8", { "emit", model(name), "--type", "i8", "--cache", "i8" })
 end
 add("kws_integer", { "emit", model "kws", "--arithmetic", "integer", "--isa", "scalar" })
+
+-- Whole models, whose names are in many lines.
+add(
+    "a_long_name",
+    { "emit", written("sorter_of_few_digits", [[d = 48, heads = 3, layers = 3, vocab = 3, positions = 11, skip = true,
+        norm = { kind = "layernorm", eps = 1e-5 }, attention = { context = 11 },
+        ffn = { kind = "mlp", f = 192, activation = "gelu_tanh" }, embedding = {},
+        output = { norm = { kind = "layernorm", eps = 1e-5 }, head = {} }, checkpoint = "mingpt"]]) }
+)
+for _, name in ipairs { "roberta_small_whole", "sentence_encoder" } do
+    add(name, { "emit", model(name) })
+end
+add("gpt_nano_sort_training", { "emit", model "gpt_nano_sort", "--training" })
+
+-- Small and odd shapes, in which loops end before they begin.
+local bh4 = 'projection = { kind = "bh4", block = 16 }, score = "gelu"'
+local sets = "scalar,sse4,avx2,avx_vnni,avx512,neon,sve"
+for name, text in pairs {
+    one_table = "d = 12, d_out = 7, h = 1, tau = 3, " .. bh4,
+    one_input = 'd = 1, h = 1, tau = 1, projection = { kind = "dense" }, score = "gelu"',
+    few_inputs = 'd = 5, d_out = 3, h = 3, tau = 2, projection = { kind = "dense" }, score = "gelu"',
+    many_blocks = 'd = 20, d_out = 33, h = 5, tau = 4, projection = { kind = "bh4", block = 4 }, score = "softmax"',
+    many_stages = "d = 64, h = 8, tau = 6, " .. bh4,
+} do
+    local path = written(name, text)
+    add(name, { "emit", path, "--isa", sets })
+    add(name .. "_i8", { "emit", path, "--tables", "i8", "--projection", "i8", "--isa", sets .. ",dotprod" })
+    add(name .. "_integer", { "emit", path, "--arithmetic", "integer", "--isa", "scalar" })
+    if name ~= "one_input" and name ~= "many_blocks" then
+        add(name .. "_training", { "emit", path, "--training" })
+    end
+end
+local rope = "attention = { context = 16, rope = { theta = 10000 } }"
+for name, text in pairs {
+    one_head = "d = 6, heads = 1, layers = 1, " .. rope .. ', ffn = { kind = "glu", f = 10, activation = "silu" }',
+    one_group = "d = 16, heads = 2, kv_heads = 1, layers = 2, "
+        .. rope
+        .. ', ffn = { kind = "lookup", h = 4, tau = 3, projection = { kind = "dense" }, score = "gelu" }',
+    one_layer = "d = 20, heads = 2, layers = 1, "
+        .. rope
+        .. ', ffn = { kind = "lookup", h = 3, tau = 3, '
+        .. bh4
+        .. " }",
+} do
+    local path = written(name, "vocab = 8, " .. text)
+    add(name, { "emit", path, "--isa", sets })
+    for _, kind in ipairs { "i8", "bf16" } do
+        local types = { "--type", kind, "--cache", kind, "--activations", kind }
+        add(name .. "_" .. kind, { "emit", path, table.unpack(types) })
+    end
+end
 
 -- Firmware for this machine, whose compiler is there.
 for _, arithmetic in ipairs { "float", "integer" } do

@@ -30,7 +30,8 @@
 #error "TINY_OPENMP: must be the largest number of threads, from 1 to 1024"
 #endif
 #define TINY_SCRATCH_BYTES ((size_t) TINY_OPENMP * 550912u) /* that tiny_ffn works in, for all threads */
-#define tiny_ffn tiny_ffn_openmp /* so that files compiled with and without TINY_OPENMP do not link */
+/* Other names, so that files compiled with and without TINY_OPENMP do not link. */
+#define tiny_ffn tiny_ffn_openmp
 #else
 #define TINY_SCRATCH_BYTES 550912u /* that tiny_ffn works in */
 #endif

@@ -127,7 +127,7 @@ static void tiny_block_16x16(const float *restrict x, size_t x_step, const uint3
    v  [64][8] */
 static void tiny_butterfly_4x16(float *v)
 {
-    for (size_t i = 0; i < 128; i += 1) {
+    for (size_t i = 0; i < 128; ++i) {
         const float v0 = v[i];
         const float v1 = v[i + 128];
         const float v2 = v[i + 256];

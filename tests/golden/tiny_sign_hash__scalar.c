@@ -77,6 +77,6 @@ static inline void tiny_hash_best(const float *z, uint16_t *code, float *score)
 void tiny_sign_hash_gelu_f32__scalar_t8(const float *restrict z, uint16_t *restrict code, float *restrict score)
 {
     for (size_t table = 0; table < 8; ++table, z += 48, code += 8, score += 8)
-        for (size_t token = 0; token < 8; token += 1)
+        for (size_t token = 0; token < 8; ++token)
             tiny_hash_best(z + token, code + token, score + token);
 }

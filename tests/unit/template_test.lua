@@ -102,6 +102,22 @@ function test.a_loop_of_one_turn_is_none()
     gives(text, { from = 8 }, "")
 end
 
+function test.a_loop_takes_names_of_its_bounds_and_more()
+    local text = "//$ loop('', 'i', from, 8, 4, function(i, at)\n$(i)const int j = $(at);\n$(i)f(j);\n//$ end, more)\n"
+    gives(
+        text,
+        { from = 0, more = { from = "LOW", to = "HIGH", type = "int", also = ", ++p" } },
+        "for (int i = LOW; i < HIGH; i += 4, ++p) {\n    const int j = i;\n    f(j);\n}\n"
+    )
+    gives(
+        text,
+        { from = 0, more = { braces = false } },
+        "for (size_t i = 0; i < 8; i += 4)\n    const int j = i;\n    f(j);\n"
+    )
+    gives(text, { from = 4, more = { from = "LOW", block = true } }, "{\n    const int j = LOW;\n    f(j);\n}\n")
+    gives(text, { from = 4, more = { also = ", ++p" } }, "const int j = 4;\nf(j);\n")
+end
+
 function test.wrong_lua_carries_path_and_line()
     fails("2: syntax error near '='", "a\n//$ = 3\n")
     fails("3: unexpected symbol near ')'", "a\n//$ local x = 1\n$(x +)\n")

@@ -53,10 +53,13 @@ function block_products.few(p, few, products, values)
     values.token_counts = few.tokens > 1 and { few.tokens, 1 } or { 1 }
     -- The variable that counts words of an output, and the inputs that a word is for, each after `before`.
     values.counter = per_word > 1 and "k_pair" or "k"
-    values.x_inputs = function(before)
+    -- The places, from `before` on, of the inputs of word number `k`.
+    values.x_inputs = function(before, k)
+        local first = math.type(k) and k * per_word or per_word > 1 and per_word .. " * " .. k or k
         local list = {}
         for part = 0, per_word - 1 do
-            list[part + 1] = before .. sum(per_word > 1 and per_word .. " * k_pair" or "k", part)
+            local at = sum(first, part)
+            list[part + 1] = before == 0 and at or sum(before, at)
         end
         return list
     end

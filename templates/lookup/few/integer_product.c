@@ -4,7 +4,7 @@
 //$ local function add_word(i, vectors, tokens, k, x_k, name)
 //$     local before = name == "sum" and "" or name .. "_"
 //$     for t = 0, tokens - 1 do
-//$         local at = (t == 0 and "" or t == 1 and "x_step + " or t .. " * x_step + ") .. x_k
+//$         local at = t == 0 and x_k or sum(t == 1 and "x_step" or t .. " * x_step", x_k)
 $(i)const $(isa.index) $(before)x$(t) = $(isa.index_broadcast("x[" .. at .. "]"));
 //$     end
 //$     for n, vector in ipairs(vectors) do
@@ -62,17 +62,15 @@ $(i)for (size_t fold = 0; fold < $(block.folds); ++fold) {
 //$ lines(inner, zeros(t, #vectors, "next"))
 //$ end
 //$ end
-$(inner)for (size_t $(counter) = 0; $(counter) < $(block.lines); $(chains > 1 and counter .. " += 2" or "++" .. counter)) {
+//$ loop(inner, counter, 0, block.lines, chains, function(i, line)
 //$ for chain = 1, chains do
-//$     local k = sum(counter, chain - 1)
+//$     local k = sum(line, chain - 1)
 //$     local x_k = k
 //$     if block.folds > 1 then
-//$         k = "(fold * " .. block.lines .. " + " .. k .. ")"
-//$         x_k = "fold * " .. block.fold_words .. " + " .. x_k
-//$     elseif chain > 1 then
-//$         k = "(" .. k .. ")"
+//$         k, x_k = sum(times("fold", block.lines), k), sum("fold * " .. block.fold_words, k)
 //$     end
-//$     add_word(inner .. "    ", vectors, together, k, x_k, chain == 1 and "sum" or "next")
+//$     if type(k) == "string" and k:find("+", 1, true) then k = "(" .. k .. ")" end
+//$     add_word(i, vectors, together, k, x_k, chain == 1 and "sum" or "next")
 //$ end
 //$ local sums = {}
 //$ for t = 0, together - 1 do
@@ -81,8 +79,8 @@ $(inner)for (size_t $(counter) = 0; $(counter) < $(block.lines); $(chains > 1 an
 //$         if chains > 1 then sums[#sums + 1] = "next" .. t .. "_" .. n end
 //$     end
 //$ end
-//$ lines(inner .. "    ", barriers(sums))
-$(inner)}
+//$ lines(i, barriers(sums))
+//$ end)
 //$ for t = 0, together - 1 do
 //$ local unit = "unit" .. t
 //$ if block.folds > 1 and starts then

@@ -1,5 +1,5 @@
 //$ takes isa, helper, projection, blocks, token_counts, counter, x_inputs, load_weights, load_words, unpack, zeros, barriers
-//$ local function x_at(t, row) return "x[" .. (t == 0 and "" or t == 1 and "x_step + " or t .. " * x_step + ") .. row .. "]" end
+//$ local function x_at(t, row) return "x[" .. (t == 0 and row or sum(t == 1 and "x_step" or t .. " * x_step", row)) .. "]" end
 //$ -- Adds the products of one input.
 //$ local function add_input(i, vectors, tokens, k, x_k)
 //$     for n, vector in ipairs(vectors) do
@@ -59,15 +59,14 @@ static inline void $(helper)_$(block.name)_by_$(together)(const float *restrict 
 $(i)for (size_t fold = 0; fold < $(block.folds); ++fold)
 //$ inner = i .. "    "
 //$ end
-//$ if block.k_pairs > 0 then
-$(inner)for (size_t $(counter) = 0; $(counter) < $(block.k_pairs); ++$(counter)) {
-//$ if block.folds > 1 then
-//$ add(inner .. "    ", strip.vectors, together, "(fold * " .. block.k_pairs .. " + " .. counter .. ")", x_inputs("fold * " .. block.fold_gap .. " + "))
+//$ loop(inner, counter, 0, block.k_pairs, 1, function(i, k)
+//$ if block.folds == 1 then
+//$ add(i, strip.vectors, together, k, x_inputs(0, k))
 //$ else
-//$ add(inner .. "    ", strip.vectors, together, counter, x_inputs(""))
+//$ local word = sum(times("fold", block.k_pairs), k)
+//$ add(i, strip.vectors, together, k == 0 and word or "(" .. word .. ")", x_inputs("fold * " .. block.fold_gap, k))
 //$ end
-$(inner)}
-//$ end
+//$ end, { block = block.folds > 1 or #block.last_rows > 0 })
 //$ if #block.last_rows > 0 then
 //$ add(inner, strip.vectors, together, block.k_pairs, block.last_rows)
 //$ end

@@ -10,7 +10,7 @@
 //$     return n >= lanes and isa.load_unaligned("x", at) or isa.load_partial("x", at, n)
 //$ end
 //$ -- What ends the names of the variables for the floats from `at` on.
-//$ local function number(at) return at == "i" and "" or at end
+//$ local function number(at) return (at == "i" or at == 0) and "" or at end
 //$ local function measure(i, at, n)
 //$     local v, magnitude = "v" .. number(at), "magnitude" .. number(at)
 //$     if isa.max_magnitude then
@@ -38,11 +38,9 @@ static inline float $(helper)_round_$(starts and "block_" or "")$(rows)(const fl
 //$ else
     $(isa.vector) max = $(isa.zero()), finite = $(isa.zero());
 //$ end
-//$ if rows - rows % lanes > 0 then
-    for (size_t i = 0; i < $(rows - rows % lanes); $(lanes == 1 and "++i" or "i += " .. lanes)) {
-//$ measure("        ", "i", lanes)
-    }
-//$ end
+//$ loop("    ", "i", 0, rows - rows % lanes, lanes, function(i, at)
+//$ measure(i, at, lanes)
+//$ end)
 //$ if rows % lanes > 0 then
 //$ measure("    ", rows - rows % lanes, rows % lanes)
 //$ end
@@ -83,11 +81,9 @@ $(i)$(store_inputs("integers", place, parts));
 $(i)total = $(isa.dot_i8("total", isa.index_broadcast("0x01010101u"), isa.load_words("integers", place)));
 //$     end
 //$ end
-//$ if whole > 0 then
-    for (size_t i = 0; i < $(whole); i += $(vectors)) {
-//$ words("        ", "i", vectors)
-    }
-//$ end
+//$ loop("    ", "i", 0, whole, vectors, function(i, at)
+//$ words(i, at, vectors)
+//$ end)
 //$ if rest > 0 then
 //$ words("    ", whole, rest)
 //$ end

@@ -29,8 +29,10 @@ $(include(hash.template))
 void $(symbol)(const float *restrict z, uint16_t *restrict code$(score.share and ", float *restrict score" or "")$(vertices_parameter)$(prefetch_parameter))
 {
 //$ if lanes == 1 then
-    for (size_t table = 0; table < $(shape.h); ++table)
-        $(helper)_$(hash.name)(z + table * $(shape.tau), code + $(each_table)$(score.share and ", score + " .. each_table or "")$(vertices_argument));
+//$ loop("    ", "table", 0, shape.h, 1, function(i, table)
+//$ local function on(base, at) return table == 0 and base or base .. " + " .. at end
+$(i)$(helper)_$(hash.name)($(on("z", "table * " .. shape.tau)), $(on("code", each_table))$(score.share and ", " .. on("score", each_table) or "")$(vertices_argument));
+//$ end)
 //$ else
     const float *row[$(lanes)];
 //$ if aligned_floats then
@@ -94,21 +96,25 @@ $(i)$(helper)_$(hash.name)(bits, $(on("code"))$(score.share and ", " .. on("scor
 //$ if prefetch_first then prefetch_found(i, table == "table" and "(table + i)" or "i", lanes, "code[" .. (table == "table" and "table + i" or "i") .. "]") end
 //$ end)
 //$ if rest > 0 then
-    { /* the last $(rest) tables; the other lanes repeat the last one */
+    { /* the last $(rest == 1 and "table, in all lanes" or rest .. " tables; the other lanes repeat the last one") */
         uint16_t last_code[$(lanes)];
 //$ if score.share then
         float last_score[$(lanes)];
 //$ end
         for (size_t i = 0; i < $(lanes); ++i)
+//$ if rest == 1 then
+            row[i] = $(sum("z", whole * shape.tau));
+//$ else
             row[i] = $(sum("z", whole * shape.tau)) + (i < $(rest) ? i : $(rest - 1)) * $(shape.tau);
+//$ end
 //$ transposed("        ")
         $(helper)_$(hash.name)(bits, last_code$(score.share and ", last_score" or ""));
-        for (size_t i = 0; i < $(rest); ++i)$(score.share and " {" or "")
-            code[$(sum("i", whole))] = last_code[i];
+//$ loop("        ", "i", 0, rest, 1, function(i, lane)
+$(i)code[$(sum(lane, whole))] = last_code[$(lane)];
 //$ if score.share then
-            score[$(sum("i", whole))] = last_score[i];
-        }
+$(i)score[$(sum(lane, whole))] = last_score[$(lane)];
 //$ end
+//$ end)
 //$ if prefetch_first then prefetch_found("        ", (whole > 0 and "(" .. sum("i", whole) .. ")" or "i"), rest, "last_code[i]") end
     }
 //$ end

@@ -19,12 +19,14 @@ void $(symbol)(const float *restrict x, size_t tokens, float *restrict loaded)
 
 //$ if tile == 1 then
     const float one = $hidden(1.0f);
-    for (size_t column = 0; column < $(shape.d); ++column)
-        loaded[column] = one * row[0][column];
+//$ loop("    ", "column", 0, shape.d, 1, function(i, column)
+$(i)loaded[$(column)] = one * row[0][$(column)];
+//$ end)
 //$ elseif isa.lanes == 1 then
-    for (size_t column = 0; column < $(shape.d); ++column)
-        for (size_t token = 0; token < $(tile); ++token)
-            loaded[column * $(tile) + token] = row[token][column];
+//$ loop("    ", "column", 0, shape.d, 1, function(i, column)
+$(i)for (size_t token = 0; token < $(tile); ++token)
+$(i)    loaded[$(column == 0 and "token" or "column * " .. tile .. " + token")] = row[token][$(column)];
+//$ end, { braces = false })
 //$ else
 //$ local full = shape.d - shape.d % isa.lanes
 //$ loop("    ", "token", 0, tile, isa.lanes, function(i, token)

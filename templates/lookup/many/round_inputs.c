@@ -42,12 +42,12 @@ $(i)finite$(r)_$(n) = $(isa.fma(isa.zero(), "v" .. r .. "_" .. n, "finite" .. r 
 $(i)$(isa.vector) max$(r)_$(n) = $(isa.zero()), finite$(r)_$(n) = $(isa.zero());
 //$     end
 //$ end
-$(i)for (size_t row = 0; row < $(rows - rows % together); $(together == 1 and "++row" or "row += " .. together)) {
-//$ for r = 0, together - 1 do measure(i .. "    ", "row * " .. tile, r) end
-$(i)}
+//$ loop(i, "row", 0, rows - rows % together, together, function(i, row)
+//$     for r = 0, together - 1 do measure(i, row == "row" and "row * " .. tile or 0, r) end
+//$ end, { block = rows % together > 0 })
 //$ if rows % together > 0 then
 $(i){
-//$     measure(i .. "    ", tostring((rows - 1) * tile), 0)
+//$     measure(i .. "    ", (rows - 1) * tile, 0)
 $(i)}
 //$ end
 //$ for n = 0, width - 1 do
@@ -115,11 +115,11 @@ $(i)$(isa.store_words("integers", to, packed));
 //$         end
 //$     end
 //$ end
-//$ if whole > 0 then
-$(i)for (size_t row = 0; row < $(whole); row += $(per_word)) {
-//$     add_word(i .. "    ", "row * " .. tile, per_word, "row / " .. per_word .. " * " .. tile, per_word == 2 and { "low", "high" } or { "first", "second", "third", "fourth" })
-$(i)}
-//$ end
+//$ loop(i, "row", 0, whole, per_word, function(i, row)
+//$     local from, place = 0, 0
+//$     if row == "row" then from, place = "row * " .. tile, "row / " .. per_word .. " * " .. tile end
+//$     add_word(i, from, per_word, place, per_word == 2 and { "low", "high" } or { "first", "second", "third", "fourth" })
+//$ end, { block = rest > 0 })
 //$ if rest > 0 then
 //$     if starts then
 $(i){

@@ -21,11 +21,10 @@ $(include(hash.template))
    z is aligned to a vector. None may overlap. Cannot fail. 0 and NaN count as bit 0. */
 void $(symbol)(const float *restrict z, uint16_t *restrict code$(score.share and ", float *restrict score" or "")$(vertices_parameter))
 {
-    for (size_t table = 0; table < $(shape.h); ++table, z += $(shape.tau * tile), code += $(shape.neighbours * tile)$(score.share and ", score += " .. shape.neighbours * tile or ""))
-//$ if tile == lanes then
-        $(helper)_$(hash.name)(z, code$(score.share and ", score" or "")$(vertices_argument));
-//$ else
-        for (size_t token = 0; token < $(tile); token += $(lanes))
-            $(helper)_$(hash.name)(z + token, code + token$(score.share and ", score + token" or "")$(vertices_argument));
-//$ end
+//$ local slots = shape.neighbours * tile
+//$ loop("    ", "table", 0, shape.h, 1, function(i)
+//$ loop(i, "token", 0, tile, lanes, function(i, token)
+$(i)$(helper)_$(hash.name)($(sum("z", token)), $(sum("code", token))$(score.share and ", " .. sum("score", token) or "")$(vertices_argument));
+//$ end)
+//$ end, { braces = false, also = ", z += " .. shape.tau * tile .. ", code += " .. slots .. (score.share and ", score += " .. slots or "") })
 }

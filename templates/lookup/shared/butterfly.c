@@ -6,7 +6,7 @@
 //$ local more, vector_arguments = "", ""
 //$ if rows then
 //$     more = (rows > 0 and "const " .. values_type .. " *restrict x, " or "") .. (rows > 0 and vector and "const " .. values_type .. " *restrict residual, " or "") .. "const " .. values_type .. " *restrict bias"
-//$     vector_arguments = (rows > 0 and ", x" or "") .. (rows > 0 and vector and ", residual" or "") .. ", bias, row"
+//$     vector_arguments = (rows > 0 and ", x" or "") .. (rows > 0 and vector and ", residual" or "") .. ", bias"
 //$ elseif pass.measures then
 //$     more = values_type .. " *restrict units"
 //$ end
@@ -18,9 +18,9 @@
 //$     end
 //$     return false
 //$ end
-//$ local function transform(i, segment)
+//$ local function transform(i, segment, at, row)
 //$     for wire = 0, segment.live - 1 do
-$(i)const $(isa.vector) v$(wire) = $(isa.load("v", sum("i", wire * pass.stride * tile)));
+$(i)const $(isa.vector) v$(wire) = $(isa.load("v", sum(at, wire * pass.stride * tile)));
 //$     end
 //$     for _, node in ipairs(segment.network.operations) do
 $(i)const $(isa.vector) $(node.name) = $(isa[node.op](node.left, node.right));
@@ -29,12 +29,12 @@ $(i)const $(isa.vector) $(node.name) = $(isa[node.op](node.left, node.right));
 //$         local first = (wire - 1) * pass.stride
 //$         if is_copy(wire, result) then result = isa.mul(result, "one") end
 //$         if rows then
-//$             result = isa.add(result, isa.broadcast("bias[" .. sum("row", first) .. "]"))
+//$             result = isa.add(result, isa.broadcast("bias[" .. sum(row, first) .. "]"))
 //$             if first + segment.from < rows then
-//$                 result = isa.fma(isa.broadcast(vector and "residual[" .. sum("row", first) .. "]" or residual), isa.load("x", sum("i", first * tile)), result)
+//$                 result = isa.fma(isa.broadcast(vector and "residual[" .. sum(row, first) .. "]" or residual), isa.load("x", sum(at, first * tile)), result)
 //$             end
 //$         end
-$(i)$(isa.store("v", sum("i", first * tile), result));
+$(i)$(isa.store("v", sum(at, first * tile), result));
 //$     end
 //$ end
 //$ if (pass.measures or rows) and lanes > 1 then
@@ -43,7 +43,7 @@ $(i)$(isa.store("v", sum("i", first * tile), result));
 /* One vector of the tokens, from element i of each wire's rows on. */
 $(names.macro("INLINE")) void $(helper)_$(pass.name)_vector$(segment.suffix)($(values_type) *restrict v, size_t i, $(pass.measures and isa.vector .. " *max, " .. isa.vector .. " *finite" or more .. ", size_t row")$(copies(segment) and ", " .. isa.vector .. " one" or ""))
 {
-//$         transform("    ", segment)
+//$         transform("    ", segment, "i", "row")
 //$         if pass.measures then
 //$             local magnitudes = {}
 //$             for k, result in ipairs(segment.network.results) do magnitudes[k] = isa.abs(result) end
@@ -90,26 +90,30 @@ static void $(helper)_$(pass.name)($(values_type) *$(more ~= "" and "restrict " 
 //$ if group then
     for (size_t group = 0; group < $(pass.groups * all); group += $(all)) {
 //$ end
+//$ -- Row `row`, in the group at hand; where the floats of such a row begin.
+//$ local function row_of(row) return group and sum("group", row) or row end
+//$ local function floats_of(row)
+//$     if type(row) == "number" then return row * tile end
+//$     return times(tile > 1 and row:find(" ", 1, true) and "(" .. row .. ")" or row, tile)
+//$ end
 //$ for _, segment in ipairs(pass.segments) do
 //$     local from, to = segment.from, segment.to
 //$     if not pass.measures and not rows then
-$(inner)for (size_t i = $(group and "(" .. sum("group", from) .. ") * " .. tile or from * tile); i < $(group and "(" .. sum("group", to) .. ") * " .. tile or to * tile); i += $(isa.lanes)) {
-//$         transform(inner .. "    ", segment)
-$(inner)}
+//$         loop(inner, "i", from * tile, to * tile, isa.lanes, function(i, at)
+//$             transform(i, segment, at)
+//$         end, { from = floats_of(row_of(from)), to = floats_of(row_of(to)), block = #pass.segments > 1 })
 //$     else
-$(inner)for (size_t row = $(group and sum("group", from) or from); row < $(group and sum("group", to) or to); ++row)$(lanes > 1 and vectors > 1 and " {" or "")
-//$         if lanes == 1 then
-$(inner)    for (size_t i = row * $(tile); i < row * $(tile) + $(tile); ++i) {
-//$             transform(inner .. "        ", segment)
-$(inner)    }
-//$         else
+//$         loop(inner, "row", from, to, 1, function(i, row)
+//$             if lanes == 1 then
+$(i)for (size_t i = $(floats_of(row)); i < $(floats_of(row)) + $(tile); ++i) {
+//$                 transform(i .. "    ", segment, "i", row)
+$(i)}
+//$                 return
+//$             end
 //$             for n = 0, vectors - 1 do
-$(inner)    $(helper)_$(pass.name)_vector$(segment.suffix)(v, $(sum("row * " .. tile, n * lanes))$(pass.measures and ", &max" .. n .. ", &finite" .. n or vector_arguments)$(copies(segment) and ", one" or ""));
+$(i)$(helper)_$(pass.name)_vector$(segment.suffix)(v, $(sum(floats_of(row), n * lanes))$(pass.measures and ", &max" .. n .. ", &finite" .. n or vector_arguments .. ", " .. row)$(copies(segment) and ", one" or ""));
 //$             end
-//$             if vectors > 1 then
-$(inner)}
-//$             end
-//$         end
+//$         end, { from = row_of(from), to = row_of(to), braces = lanes > 1 })
 //$     end
 //$ end
 //$ if group then

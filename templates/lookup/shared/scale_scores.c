@@ -5,14 +5,19 @@
 static inline void $(helper)_scale_scores(const float *restrict scale, const uint16_t *restrict code, float *restrict score, size_t $(tile == 1 and "tokens" or "tiles"))
 {
 //$ local slot = shape.neighbours == 1 and "table" or "slot"
+//$ -- Where the scale of the row `code` of a slot's table lies.
+//$ local function scale_at(slot, code) return slot == 0 and code or table_of(slot) .. " * " .. shape.rows .. " + " .. code end
 //$ if tile == 1 then
     for (size_t token = 0; token < tokens; ++token, code += $(shape.slots), score += $(shape.slots))
-        for (size_t $(slot) = 0; $(slot) < $(shape.slots); ++$(slot))
-            score[$(slot)] $(score.share and "*=" or "=") scale[$(table_of(slot)) * $(shape.rows) + code[$(slot)]];
+//$ loop("        ", slot, 0, shape.slots, 1, function(i, slot)
+$(i)score[$(slot)] $(score.share and "*=" or "=") scale[$(scale_at(slot, "code[" .. slot .. "]"))];
+//$ end)
 //$ else
-    for (size_t tile = 0; tile < tiles; ++tile)
-        for (size_t $(slot) = 0; $(slot) < $(shape.slots); ++$(slot), code += $(tile), score += $(tile))
-            for (size_t token = 0; token < $(tile); ++token)
-                score[token] $(score.share and "*=" or "=") scale[$(table_of(slot)) * $(shape.rows) + code[token]];
+//$ local advances = ", code += " .. tile .. ", score += " .. tile
+    for (size_t tile = 0; tile < tiles; ++tile$(shape.slots == 1 and advances or ""))
+//$ loop("        ", slot, 0, shape.slots, 1, function(i, slot)
+$(i)for (size_t token = 0; token < $(tile); ++token)
+$(i)    score[token] $(score.share and "*=" or "=") scale[$(scale_at(slot, "code[token]"))];
+//$ end, { also = advances, braces = false })
 //$ end
 }

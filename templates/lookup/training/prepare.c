@@ -8,25 +8,26 @@
    columns  [$(b)][$(fold_columns)], overwritten */
 static void $(helper)_fold_block(const float *restrict block, double factor, float *restrict folded, double *restrict columns)
 {
-    for (size_t first = 0; first < $(b); first += $(fold_columns)) {
-        for (size_t o = 0; o < $(b); ++o)
-            for (size_t i = 0; i < $(fold_columns); ++i)
-                columns[o * $(fold_columns) + i] = (double) block[o * $(b) + first + i];
-        for (size_t half = 1; half < $(b); half *= 2)
-            for (size_t o = 0; o < $(b); ++o) {
-                if (o & half)
-                    continue;
-                double *low = columns + o * $(fold_columns), *high = low + half * $(fold_columns);
-                for (size_t i = 0; i < $(fold_columns); ++i) {
-                    const double sum = low[i] + high[i], difference = low[i] - high[i];
-                    low[i] = sum;
-                    high[i] = difference;
-                }
-            }
-        for (size_t o = 0; o < $(b); ++o)
-            for (size_t i = 0; i < $(fold_columns); ++i)
-                folded[o * $(b) + first + i] = (float) (columns[o * $(fold_columns) + i] * factor);
-    }
+//$ loop("    ", "first", 0, b, fold_columns, function(i, first)
+//$ local from = sum("o * " .. b, first)
+$(i)for (size_t o = 0; o < $(b); ++o)
+$(i)    for (size_t i = 0; i < $(fold_columns); ++i)
+$(i)        columns[o * $(fold_columns) + i] = (double) block[$(from) + i];
+$(i)for (size_t half = 1; half < $(b); half *= 2)
+$(i)    for (size_t o = 0; o < $(b); ++o) {
+$(i)        if (o & half)
+$(i)            continue;
+$(i)        double *low = columns + o * $(fold_columns), *high = low + half * $(fold_columns);
+$(i)        for (size_t i = 0; i < $(fold_columns); ++i) {
+$(i)            const double sum = low[i] + high[i], difference = low[i] - high[i];
+$(i)            low[i] = sum;
+$(i)            high[i] = difference;
+$(i)        }
+$(i)    }
+$(i)for (size_t o = 0; o < $(b); ++o)
+$(i)    for (size_t i = 0; i < $(fold_columns); ++i)
+$(i)        folded[$(from) + i] = (float) (columns[o * $(fold_columns) + i] * factor);
+//$ end)
 }
 //$ end
 

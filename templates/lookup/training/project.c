@@ -94,14 +94,12 @@ void $(t.names.project)(const $(training.names.parameters) *parameters, const fl
         const float *z_tile = z + first / $(whole) * $(z_pitch * whole)$(in_tile and " + first % " .. whole or "");
         const size_t place = first / $(whole) * $(shape.slots * whole)$(in_tile and " + first % " .. whole or "");
         $(t.names.load)(x + first * $(shape.x_step), present, x_tile);
-        for (size_t table = 0; table < $(shape.h); ++table)
-//$ if tile == lanes then
-            $(helper)_hash_gradient(z_tile + table * $(shape.tau * whole), $(m > 1 and "code + place + table * " .. m * whole .. ", " or "")slope + place + table * $(m * whole), dz + table * $(shape.tau * tile));
-//$ else
-            for (size_t token = 0; token < $(tile); token += $(lanes))
-                $(helper)_hash_gradient(z_tile + table * $(shape.tau * whole) + token, $(m > 1 and "code + place + table * " .. m * whole .. " + token, " or "")slope + place + table * $(m * whole) + token,
-                    dz + table * $(shape.tau * tile) + token);
-//$ end
+//$ loop("        ", "table", 0, shape.h, 1, function(i, table)
+//$ loop(i, "token", 0, tile, lanes, function(i, token)
+//$ local function at(base, pitch) return sum(table == 0 and base or base .. " + table * " .. pitch, token) end
+$(i)$(helper)_hash_gradient($(at("z_tile", shape.tau * whole)), $(m > 1 and at("code + place", m * whole) .. ", " or "")$(at("slope + place", m * whole)), $(at("dz", shape.tau * tile)));
+//$ end)
+//$ end, { braces = false })
         $(helper)_sum_rows(dz, sums + $(training.sums.projection_bias), $(shape.bits));
 //$ if shape.kind == "bh4" then
         for (size_t i = 0; i < $(shape.d * tile); ++i)
@@ -117,25 +115,26 @@ void $(t.names.project)(const $(training.names.parameters) *parameters, const fl
    columns  [$(shape.block)][$(training.fold_columns)], overwritten */
 static void $(helper)_unfold_block(const float *restrict folded, float factor, float *restrict block, float *restrict columns)
 {
-    for (size_t first = 0; first < $(shape.block); first += $(training.fold_columns)) {
-        for (size_t o = 0; o < $(shape.block); ++o)
-            for (size_t i = 0; i < $(training.fold_columns); ++i)
-                columns[o * $(training.fold_columns) + i] = folded[o * $(shape.block) + first + i] * factor;
-        for (size_t half = 1; half < $(shape.block); half *= 2)
-            for (size_t o = 0; o < $(shape.block); ++o) {
-                if (o & half)
-                    continue;
-                float *low = columns + o * $(training.fold_columns), *high = low + half * $(training.fold_columns);
-                for (size_t i = 0; i < $(training.fold_columns); ++i) {
-                    const float sum = low[i] + high[i], difference = low[i] - high[i];
-                    low[i] = sum;
-                    high[i] = difference;
-                }
-            }
-        for (size_t o = 0; o < $(shape.block); ++o)
-            for (size_t i = 0; i < $(training.fold_columns); ++i)
-                block[o * $(shape.block) + first + i] += columns[o * $(training.fold_columns) + i];
-    }
+//$ loop("    ", "first", 0, shape.block, training.fold_columns, function(i, first)
+//$ local from = sum("o * " .. shape.block, first)
+$(i)for (size_t o = 0; o < $(shape.block); ++o)
+$(i)    for (size_t i = 0; i < $(training.fold_columns); ++i)
+$(i)        columns[o * $(training.fold_columns) + i] = folded[$(from) + i] * factor;
+$(i)for (size_t half = 1; half < $(shape.block); half *= 2)
+$(i)    for (size_t o = 0; o < $(shape.block); ++o) {
+$(i)        if (o & half)
+$(i)            continue;
+$(i)        float *low = columns + o * $(training.fold_columns), *high = low + half * $(training.fold_columns);
+$(i)        for (size_t i = 0; i < $(training.fold_columns); ++i) {
+$(i)            const float sum = low[i] + high[i], difference = low[i] - high[i];
+$(i)            low[i] = sum;
+$(i)            high[i] = difference;
+$(i)        }
+$(i)    }
+$(i)for (size_t o = 0; o < $(shape.block); ++o)
+$(i)    for (size_t i = 0; i < $(training.fold_columns); ++i)
+$(i)        block[$(from) + i] += columns[o * $(training.fold_columns) + i];
+//$ end)
 }
 
 //$ end

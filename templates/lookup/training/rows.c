@@ -98,16 +98,14 @@ $(i)$(helper)_strip_$(strip.name)($(on("row")), $(on("dy")), place, token, count
 }
 //$ local full = shape.d_out - shape.d_out % lanes
 //$ local rest = shape.d_out % lanes
-//$ local function columns(body)
-//$     if full > 0 then
-    for (size_t i = 0; i < $(full); i += $(lanes)) {
-//$         body("        ", "i", lanes)
-    }
-//$     end
+//$ local function columns(indent, body)
+//$     loop(indent, "i", 0, full, lanes, function(i, at)
+//$         body(i, at, lanes)
+//$     end, { block = true })
 //$     if rest > 0 then
-    {
-//$         body("        ", full, rest)
-    }
+$(indent){
+//$         body(indent .. "    ", full, rest)
+$(indent)}
 //$     end
 //$ end
 //$ local function load(base, at, n) return n == lanes and isa.load_unaligned(base, at) or isa.load_partial(base, at, n) end
@@ -124,22 +122,22 @@ static void $(helper)_move_row(const $(training.names.rates) *rates, float *rest
         const $(isa.vector) new_second = $(isa.broadcast("1.0f - rates->beta2"));
         float *second_state = state + $(pitch);
 //$ local function adam(i, at, n)
-$(i)    const $(isa.vector) g = $(load("gradient", at, n));
-$(i)    const $(isa.vector) old_first = $(load("state", at, n));
-$(i)    const $(isa.vector) old_second = $(load("second_state", at, n));
-$(i)    const $(isa.vector) first = $(isa.fma("new_first", isa.sub("g", "old_first"), "old_first"));
-$(i)    const $(isa.vector) second = $(isa.fma("new_second", isa.sub(isa.mul("g", "g"), "old_second"), "old_second"));
-$(i)    const $(isa.vector) variance = $(isa.fma("correction", "second", "epsilon"));
-$(i)    const $(isa.vector) step = $(isa.mul(isa.mul("rate", "first"), isa.reciprocal_root("variance")));
-$(i)    $(store("state", at, n, "first"));
-$(i)    $(store("second_state", at, n, "second"));
-$(i)    $(store("row", at, n, isa.add(load("row", at, n), "step")));
+$(i)const $(isa.vector) g = $(load("gradient", at, n));
+$(i)const $(isa.vector) old_first = $(load("state", at, n));
+$(i)const $(isa.vector) old_second = $(load("second_state", at, n));
+$(i)const $(isa.vector) first = $(isa.fma("new_first", isa.sub("g", "old_first"), "old_first"));
+$(i)const $(isa.vector) second = $(isa.fma("new_second", isa.sub(isa.mul("g", "g"), "old_second"), "old_second"));
+$(i)const $(isa.vector) variance = $(isa.fma("correction", "second", "epsilon"));
+$(i)const $(isa.vector) step = $(isa.mul(isa.mul("rate", "first"), isa.reciprocal_root("variance")));
+$(i)$(store("state", at, n, "first"));
+$(i)$(store("second_state", at, n, "second"));
+$(i)$(store("row", at, n, isa.add(load("row", at, n), "step")));
 //$ end
-//$ columns(adam)
+//$ columns("        ", adam)
         return;
     }
     $(isa.vector) squares = $(isa.zero());
-//$ columns(function(i, at, n)
+//$ columns("    ", function(i, at, n)
 $(i)const $(isa.vector) g = $(load("gradient", at, n));
 $(i)squares = $(isa.fma("g", "g", "squares"));
 //$ end)
@@ -150,7 +148,7 @@ $(i)squares = $(isa.fma("g", "g", "squares"));
     *state += $(result) * $(training.one_over_d_out);
     const $(isa.vector) sum = $(isa.add(isa.broadcast("*state"), "epsilon"));
     const $(isa.vector) rate = $(isa.mul(isa.broadcast("-rates->rate"), isa.reciprocal_root("sum")));
-//$ columns(function(i, at, n)
+//$ columns("    ", function(i, at, n)
 $(i)$(store("row", at, n, isa.fma("rate", load("gradient", at, n), load("row", at, n))));
 //$ end)
 }

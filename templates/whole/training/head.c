@@ -37,21 +37,22 @@ static float $(helper)_entropy(float *restrict logits, size_t target, float scal
 
 //$ if h.soft_cap then
     /* $(h.soft_cap) tanh(logit / $(h.soft_cap)) */
-    for (size_t i = 0; i < $(h.padded); i += $(lanes)) {
-        const $(isa.vector) share = $(isa.mul(isa.load_unaligned("logits", "i"), isa.broadcast(float(1 / h.soft_cap))));
-        const $(isa.vector) bounded = $(helper)_tanh(share);
-        $(isa.store_unaligned("logits", "i", isa.mul("bounded", isa.broadcast(float(h.soft_cap)))));
-    }
+//$ loop("    ", "i", 0, h.padded, lanes, function(i, at)
+$(i)const $(isa.vector) share = $(isa.mul(isa.load_unaligned("logits", at), isa.broadcast(float(1 / h.soft_cap))));
+$(i)const $(isa.vector) bounded = $(helper)_tanh(share);
+$(i)$(isa.store_unaligned("logits", at, isa.mul("bounded", isa.broadcast(float(h.soft_cap)))));
+//$ end, { block = true })
 //$ end
 //$ if h.padded > h.vocab then
-    for (size_t i = $(h.vocab); i < $(h.padded); ++i)
-        logits[i] = least;
+//$ loop("    ", "i", h.vocab, h.padded, 1, function(i, at)
+$(i)logits[$(at)] = least;
+//$ end)
 //$ end
     $(isa.vector) high = $(isa.load_unaligned("logits", 0));
-    for (size_t i = $(lanes); i < $(h.padded); i += $(lanes)) {
-        const $(isa.vector) other = $(isa.load_unaligned("logits", "i"));
-        high = $(isa.max("high", "other"));
-    }
+//$ loop("    ", "i", lanes, h.padded, lanes, function(i, at)
+$(i)const $(isa.vector) other = $(isa.load_unaligned("logits", at));
+$(i)high = $(isa.max("high", "other"));
+//$ end)
     float largest, total;
     {
 //$ local steps, result = isa.reduce("high", "max")
@@ -63,11 +64,11 @@ static float $(helper)_entropy(float *restrict logits, size_t target, float scal
     const $(isa.vector) highest = $(isa.broadcast("largest"));
     const float own = logits[target];
     $(isa.vector) sums = $(isa.zero());
-    for (size_t i = 0; i < $(h.padded); i += $(lanes)) {
-        const $(isa.vector) below = $(isa.sub(isa.load_unaligned("logits", "i"), "highest"));
-        const $(isa.vector) weight = $(helper)_exp(below);
-        sums = $(isa.add("sums", "weight"));
-    }
+//$ loop("    ", "i", 0, h.padded, lanes, function(i, at)
+$(i)const $(isa.vector) below = $(isa.sub(isa.load_unaligned("logits", at), "highest"));
+$(i)const $(isa.vector) weight = $(helper)_exp(below);
+$(i)sums = $(isa.add("sums", "weight"));
+//$ end, { block = true })
     {
 //$ local steps, result = isa.reduce("sums", "add")
 //$ for _, step in ipairs(steps) do
@@ -78,18 +79,18 @@ static float $(helper)_entropy(float *restrict logits, size_t target, float scal
     if (back) {
         const float share = scale / total;
         const $(isa.vector) shares = $(isa.broadcast("share"));
-        for (size_t i = 0; i < $(h.padded); i += $(lanes)) {
-            const $(isa.vector) logit = $(isa.load_unaligned("logits", "i"));
-            const $(isa.vector) below = $(isa.sub("logit", "highest"));
-            const $(isa.vector) weight = $(helper)_exp(below);
+//$ loop("        ", "i", 0, h.padded, lanes, function(i, at)
+$(i)const $(isa.vector) logit = $(isa.load_unaligned("logits", at));
+$(i)const $(isa.vector) below = $(isa.sub("logit", "highest"));
+$(i)const $(isa.vector) weight = $(helper)_exp(below);
 //$ if h.soft_cap then
-            const $(isa.vector) part = $(isa.mul("logit", isa.broadcast(float(1 / h.soft_cap))));
-            const $(isa.vector) slope = $(isa.sub(isa.broadcast("1.0f"), isa.mul("part", "part")));
-            $(isa.store_unaligned("logits", "i", isa.mul(isa.mul("weight", "shares"), "slope")));
+$(i)const $(isa.vector) part = $(isa.mul("logit", isa.broadcast(float(1 / h.soft_cap))));
+$(i)const $(isa.vector) slope = $(isa.sub(isa.broadcast("1.0f"), isa.mul("part", "part")));
+$(i)$(isa.store_unaligned("logits", at, isa.mul(isa.mul("weight", "shares"), "slope")));
 //$ else
-            $(isa.store_unaligned("logits", "i", isa.mul("weight", "shares")));
+$(i)$(isa.store_unaligned("logits", at, isa.mul("weight", "shares")));
 //$ end
-        }
+//$ end, { block = true })
 //$ if h.soft_cap then
         logits[target] -= scale * (1.0f - own * own * $(float(1 / h.soft_cap / h.soft_cap)));
 //$ else

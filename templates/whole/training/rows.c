@@ -3,11 +3,9 @@
 //$ -- load(base) and store(base, value) are its own.
 //$ local function over_row(i, width, body)
 //$     local whole, rest = width // lanes * lanes, width % lanes
-//$     if whole > 0 then
-$(i)for (size_t i = 0; i < $(whole); i += $(lanes)) {
-//$         body(i .. "    ", function(base) return isa.load_unaligned(base, "i") end, function(base, value) return isa.store_unaligned(base, "i", value) end)
-$(i)}
-//$     end
+//$     loop(i, "i", 0, whole, lanes, function(i, at)
+//$         body(i, function(base) return isa.load_unaligned(base, at) end, function(base, value) return isa.store_unaligned(base, at, value) end)
+//$     end, { block = true })
 //$     if rest > 0 then
 $(i){
 //$         body(i .. "    ", function(base) return isa.load_partial(base, whole, rest) end, function(base, value) return isa.store_partial(base, whole, rest, value) end)
