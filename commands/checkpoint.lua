@@ -1,4 +1,5 @@
 -- The commands that read transformers' checkpoints: fuse, import.
+local figures = require "gen.plan.figures"
 local file_rules = require "commands.file_rules"
 local fuse = require "gen.families.transformer.fuse"
 local fuse_weights = require "gen.families.transformer.fuse_weights"
@@ -45,10 +46,10 @@ function commands.fuse(arguments, options)
     local worst, off = largest(results, "condition"), largest(results, "error")
     host.print(
         string.format(
-            "wrote %s without %s, %d layers%s%s",
+            "wrote %s without %s, %s%s%s",
             options.o,
             eliminate,
-            m.layers,
+            figures.plural(m.layers, "layer"),
             worst and string.format(", condition numbers up to %.2g (%s)", worst.condition, worst.name) or "",
             off and string.format(", errors up to %.2g (%s)", off.error, off.name) or ""
         )

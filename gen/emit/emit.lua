@@ -3,6 +3,7 @@ local blob = require "gen.plan.blob"
 local dispatch = require "gen.emit.dispatch"
 local extras = require "gen.emit.extras"
 local families = require "gen.families.list"
+local figures = require "gen.plan.figures"
 local helpers = require "gen.isa.helpers"
 local host = require "host"
 local json = require "json"
@@ -66,7 +67,7 @@ end
 local function with_common(p, values)
     values.model, values.names, values.shape = p.names.model, p.names, p.shape
     values.tables, values.projection = p.tables, p.projection
-    values.sum, values.times, values.hex = literal.sum, literal.times, literal.hex
+    values.sum, values.times, values.hex, values.plural = literal.sum, literal.times, literal.hex, figures.plural
     return including(values)
 end
 

@@ -24,6 +24,9 @@ function figures.grouped(n)
     return text
 end
 
+-- "1 table", "8 tables"; `many` (optional): the word for several.
+function figures.plural(n, one, many) return n .. " " .. (n == 1 and one or many or one .. "s") end
+
 -- A number of weights in billions or millions, as papers write it.
 function figures.rounded(n) return n >= 1e9 and string.format("%.1fB", n / 1e9) or string.format("%.1fM", n / 1e6) end
 

@@ -27,6 +27,7 @@ template.common = {
     shape = true,
     sum = true,
     times = true,
+    plural = true,
     hex = true,
     include = true,
     lines = true,

@@ -21,7 +21,7 @@ static inline uint32_t $(model)_score_between(const uint16_t *entry, uint32_t pa
 //$ end
 /* $(shape.score.share and "Sign hash and score" or "Sign hash and the unit of the row") of one token (LookupFFN, section "Put it together"), table by table.
    weights  bound weights
-   z        [$(shape.h) tables][$(shape.tau) bits]
+   z        [$(plural(shape.h, "table"))][$(plural(shape.tau, "bit"))]
    row      [$(shape.h)]  row of all tables: $(shape.rows) k + code; bit j is z > 0, the first bit the most significant
 //$ if shape.score.share then
    score    [$(shape.h)]  in units of y's sums, the unit of the table's row in it

@@ -4,7 +4,7 @@
 //$ local function at(base, value, name) return value == 0 and base or base .. " + " .. names.macro(name) end
 //$ for _, block in ipairs(blocks) do
 
-/* $(block.outputs) outputs of a block of $(block.folds > 1 and block.folds .. " times " or "")$(block.rows) inputs: sums, times multipliers / 2^16. Sums stay in int32, whatever x is:
+/* $(plural(block.outputs, "output")) of a block of $(block.folds > 1 and block.folds .. " times " or "")$(plural(block.rows, "input")): sums, times multipliers / 2^16. Sums stay in int32, whatever x is:
    lookupc pack chooses the units of weights by their bounds. */
 static void $(helper)_$(block.name)(const int16_t *restrict x, const $(storage) *restrict w, const int16_t *restrict multiplier, int32_t *restrict y)
 {
@@ -87,12 +87,12 @@ static void $(helper)_narrow(const int32_t *restrict sums, unsigned shift, int16
 
 //$ if layer.bh4 then
 /* BH4 projection of one token (LookupFFN, section "Efficient projection: BH4"):
-   z = $(residual and "decay H W4 H W3 H W2 H W1 x + (1 - decay) x" or "H W4 H W3 H W2 H W1 x") + bias, H the Hadamard matrix of $(shape.padded) rows, each W $(blocks_total) blocks of $(shape.block).
+   z = $(residual and "decay H W4 H W3 H W2 H W1 x + (1 - decay) x" or "H W4 H W3 H W2 H W1 x") + bias, H the Hadamard matrix of $(plural(shape.padded, "row")), each W $(plural(blocks_total, "block")) of $(shape.block).
    Folded into the weights: the Hadamard matrix inside a block, decay$(normalise and ", LayerNorm's gain" or "").
    weights  bound weights
    x        [$(shape.d)]
    values   [$(shape.padded)] between stages, overwritten; sums likewise
-   z        [$(z_rows)]$(z_rows > shape.bits and ", the first " .. shape.bits .. " are the result" or "")
+   z        [$(z_rows)]$(z_rows > shape.bits and ", the first " .. (shape.bits == 1 and "is" or shape.bits .. " are") .. " the result" or "")
    None may overlap. Cannot fail. */
 void $(symbol)(const $(names.weights) *weights, const int16_t *restrict x, int16_t *restrict values, int32_t *restrict sums, int32_t *restrict z)
 //$ else
@@ -120,7 +120,7 @@ void $(symbol)(const $(names.weights) *weights, const int16_t *restrict x, int32
         int32_t *y = z + repeat * $(shape.padded);
 
 //$ elseif layer.bh4 and shape.repeats > 1 then
-    /* repeat $(group.first): $(group.need) of $(shape.padded) outputs */
+    /* repeat $(group.first): $(group.need) of $(plural(shape.padded, "output")) */
 //$ end
 //$ for _, stage in ipairs(group.stages) do
 //$ local source = stage.source == "x" and "x" or "values"

@@ -93,7 +93,7 @@ $(i)$(isa.store_unaligned("score", from(r * keys + n * lanes), cache_type.scaled
 }
 //$ for _, block in ipairs(sum_blocks) do
 
-/* Adds the first `count` values of a tile, weighted, to the sums of $(rows_text(rows)), $(block.elements) elements of each, after these are multiplied by `factor`.$(integers and " Weights are in units of `unit`." or "") */
+/* Adds the first `count` values of a tile, weighted, to the sums of $(rows_text(rows)), $(plural(block.elements, "element")) of each, after these are multiplied by `factor`.$(integers and " Weights are in units of `unit`." or "") */
 static inline void $(helper)_sums_$(rows)_by_$(block.vectors)(const $(row_storage) *restrict weight, const float *restrict factor, $(unit_parameter)const $(storage) *restrict value, size_t count, $(prefetch_parameters(block.prefetch))float *restrict sums)
 {
 //$ for r = 0, rows - 1 do
@@ -235,8 +235,8 @@ $(i)$(isa.store_bf16("weights", k == "k" and "k / 2" or 0, isa.load_unaligned("s
 /* Attention of one group of heads: rows of queries against the keys and values of one head, tile by tile: no more than a
    tile of scores is held.
 //$ if dots then
-   query    [queries]$(shape.group > 1 and "[" .. shape.group .. "]" or "")[$(query_step)], scaled$(shape.rope and ", rotated" or "") and rounded: $(key_step) words of $(dots.rows) elements$(integers and ", what sums start from, and the unit" or "")
-   key      [tiles][$(key_step)][$(keys)], words of $(dots.rows) elements$(integers and ", each 128 more" or ""); value [positions / $(dots.rows)][$(shape.cache.pitch)], words of $(dots.rows) positions
+   query    [queries]$(shape.group > 1 and "[" .. shape.group .. "]" or "")[$(query_step)], scaled$(shape.rope and ", rotated" or "") and rounded: $(plural(key_step, "word")) of $(plural(dots.rows, "element"))$(integers and ", what sums start from, and the unit" or "")
+   key      [tiles][$(key_step)][$(keys)], words of $(plural(dots.rows, "element"))$(integers and ", each 128 more" or ""); value [positions / $(dots.rows)][$(shape.cache.pitch)], words of $(dots.rows) positions
 //$ else
    query    [queries]$(shape.group > 1 and "[" .. shape.group .. "]" or "")[$(shape.width)], scaled$(shape.rope and ", rotated" or "")
    key      [tiles][$(shape.width)][$(keys)]; value [positions][$(shape.cache.pitch)]

@@ -378,7 +378,7 @@ $(i)$(isa.store_unaligned("total", k, isa.add(isa.load_unaligned("total", k), va
 //$ local key_text = of_head("keys") .. (cache_type.scaled and ", " .. of_head("key_scales") or "")
 //$ local value_text = of_head("values") .. (cache_type.scaled and ", " .. of_head("value_scales") or "")
 //$ local some = v.queries > 1
-/* Attention of some tokens$(needs_first and " from position `first` on" or "")$(some and ", " .. v.queries .. " at a time" or ", one at a time"): q and y are rows of $(shape.heads) heads of $(shape.width). */
+/* Attention of some tokens$(needs_first and " from position `first` on" or "")$(some and ", " .. v.queries .. " at a time" or ", one at a time"): q and y are rows of $(plural(shape.heads, "head")) of $(shape.width). */
 static void $(helper)_attend($(shape.rope and "const " .. names.weights .. " *weights, " or "")$(shape.shaped and "const float *parts, " or "")const float *restrict q, size_t q_step, $(cached("const %s *%s")), $(needs_first and "size_t first, " or "")size_t tokens, $(shape.causal and "" or "size_t end, ")float *restrict y, size_t y_step, float *scratch)
 {
 //$ if some then
@@ -536,7 +536,7 @@ $(i)$(helper)_norm($(step.from), $(step_of(step.from)), $(of_layer("weights->" .
 //$ over_rows(i, step.width or shape.d, width_of(step), step.to, "token * " .. step_of(step.to), function(load) return copied(load(step.from, "token * " .. step_of(step.from))) end)
 //$     elseif step.op == "product" then
 //$         local map = step.map
-$(i)/* $(map.letter): $(map.inputs) inputs, $(map.outputs) outputs */
+$(i)/* $(map.letter): $(plural(map.inputs, "input")), $(plural(map.outputs, "output")) */
 $(i)$(v.names.product)($(step.from), $(step_of(step.from)), $(of_layer("weights->" .. map.field, map.letter .. "_LAYER")), $(shape.type.scaled and of_layer("weights->" .. map.field .. "_scales", map.letter .. "_BIAS_LAYER") .. ", " or "")$(of_layer("weights->" .. map.field .. "_bias", map.letter .. "_BIAS_LAYER")), $(step.to), $(step_of(step.to)), $(macro(map.letter .. "_INPUTS")), $(macro(map.letter .. "_PANELS")), count$(v.unpacked_at and ", count > 1 ? (float *) scratch + " .. macro("UNPACKED_AT") .. " : NULL" or ""));
 //$     elseif step.op == "round" then
 $(i)$(helper)_rounded_$(step.inputs)($(step.from), $(step_of(step.from)), $(step.rounded), $(step_of(step.rounded)), count);
@@ -564,7 +564,7 @@ $(i)$(helper)_attend($(shape.rope and "weights, " or "")$(shape_text)$(step.from
 //$             else
 $(i)$(n == 1 and "if (layer < " .. part.count .. ") {" or "} else {")
 //$             end
-$(indent)/* LookupFFN: $(part.plan.shape.h) tables, rows of $(part.plan.shape.d_out)$(part.plan.shape.d_out > shape.d and ", the next block's q, k and v" or "") */
+$(indent)/* LookupFFN: $(plural(part.plan.shape.h, "table")), rows of $(part.plan.shape.d_out)$(part.plan.shape.d_out > shape.d and ", the next block's q, k and v" or "") */
 $(indent)const $(part.plan.names.weights) layer_weights = {
 //$             for _, found in ipairs(layer_weights(part)) do
 $(indent)    $(found),

@@ -16,7 +16,7 @@ $(i)$(name(t, n)) = $(isa.fma("x" .. t, "w" .. n, name(t, n)));
 //$ end
 //$ if product.several and product.unpacks then
 
-/* A strip of $(product.strip) outputs of a panel, all its inputs, as floats. */
+/* A strip of $(plural(product.strip, "output")) of a panel, all its inputs, as floats. */
 static inline void $(helper)_unpack(const $(type.storage) *restrict w, size_t inputs, float *restrict unpacked)
 {
     for (size_t k = 0; k < inputs; ++k, unpacked += $(product.strip)) {
@@ -65,11 +65,11 @@ $(i)$(partial(s, u, n)) = $(isa.fma("x" .. u, "w" .. s .. "_" .. n, partial(s, u
 //$ end
 
 //$ if streams > 1 then
-/* $(product.alone_outputs) outputs of each of $(streams) panels, `apart` weights and `y_apart` outputs from each other, of one token: y = W x. Weights are read once,
+/* $(plural(product.alone_outputs, "output")) of each of $(plural(streams, "panel")), `apart` weights and `y_apart` outputs from each other, of one token: y = W x. Weights are read once,
    from memory, which delivers several streams faster than one. */
 static inline void $(helper)_alone_$(streams)(const float *restrict x, const $(type.storage) *restrict w, size_t apart, size_t inputs, float *restrict y, size_t y_apart, $(isa.vector) zero)
 //$ else
-/* $(product.alone_outputs) outputs of one token: y = W x. */
+/* $(plural(product.alone_outputs, "output")) of one token: y = W x. */
 static inline void $(helper)_alone(const float *restrict x, const $(type.storage) *restrict w, size_t inputs, float *restrict y, $(isa.vector) zero)
 //$ end
 {
@@ -132,14 +132,14 @@ static inline void $(helper)_alone(const float *restrict x, const $(type.storage
 
 /* A dense product for some tokens: y = W x + bias.
    x      rows of `inputs` floats, x_step apart
-   w      [panels][inputs][$(panel) outputs]
+   w      [panels][inputs][$(plural(panel, "output"))]
 //$ if type.scaled then
    scale  [panels * $(panel)] of the rows of W
 //$ end
    bias   [panels * $(panel)]
-   y      rows of panels * $(panel) floats, y_step apart
+   y      rows of panels * $(plural(panel, "float")), y_step apart
 //$ if product.unpacks then
-   unpacked  $(product.unpacked_floats) floats for several tokens, overwritten
+   unpacked  $(plural(product.unpacked_floats, "float")) for several tokens, overwritten
 //$ end
    Nothing may overlap; any float alignment. Cannot fail. */
 void $(symbol)(const float *restrict x, size_t x_step, const $(type.storage) *restrict w, $(type.scaled and "const float *restrict scale, " or "")const float *restrict bias,

@@ -66,12 +66,12 @@ static inline void $(helper)_of_$(tokens)(const uint32_t *restrict x, size_t x_s
 //$ for _, streams in ipairs(product.streams) do
 
 //$ if streams > 1 then
-/* $(product.alone_outputs) outputs of each of $(streams) panels, `apart` words and `y_apart` outputs from each other, of one token. Weights are read once, from
+/* $(plural(product.alone_outputs, "output")) of each of $(plural(streams, "panel")), `apart` words and `y_apart` outputs from each other, of one token. Weights are read once, from
    memory, which delivers several streams faster than one. */
 static inline void $(helper)_alone_$(streams)(const uint32_t *restrict x, const uint32_t *restrict w, size_t apart,$(behind)
     const float *restrict bias, float *restrict y, size_t y_apart, size_t words)
 //$ else
-/* $(product.alone_outputs) outputs of one token. */
+/* $(plural(product.alone_outputs, "output")) of one token. */
 static inline void $(helper)_alone(const uint32_t *restrict x, const uint32_t *restrict w, $(scale)const float *restrict bias,
     float *restrict y, size_t words)
 //$ end
@@ -115,15 +115,15 @@ static inline void $(helper)_alone(const uint32_t *restrict x, const uint32_t *r
 /* A dense product for some tokens whose inputs are rounded: y = W x + bias. Sums of products are integers, and exact.
    x      rows of words, x_step apart: inputs, $(word) to a word as signed bytes, the rest of the last one zeros; the word from which sums start, and the
           unit of the inputs as a float
-   w      [panels][words][$(panel) outputs], $(word) inputs to a word, unsigned bytes: 128 more than the weight in units of its row's scale
+   w      [panels][words][$(plural(panel, "output"))], $(word) inputs to a word, unsigned bytes: 128 more than the weight in units of its row's scale
    scale  [panels * $(panel)] of the rows of W
 //$ else
 /* A dense product for some tokens whose inputs are rounded: y = W x + bias, sums in float32.
    x      rows of words, x_step apart: inputs in bf16, $(word) to a word, the first in the low bits, the rest of the last one zeros
-   w      [panels][words][$(panel) outputs], $(word) inputs to a word likewise
+   w      [panels][words][$(plural(panel, "output"))], $(word) inputs to a word likewise
 //$ end
    bias   [panels * $(panel)]
-   y      rows of panels * $(panel) floats, y_step apart
+   y      rows of panels * $(plural(panel, "float")), y_step apart
    Nothing may overlap; any float alignment. Cannot fail. */
 void $(symbol)(const uint32_t *restrict x, size_t x_step, const uint32_t *restrict w, $(scale)const float *restrict bias,
     float *restrict y, size_t y_step, size_t inputs, size_t panels, size_t tokens)

@@ -69,7 +69,7 @@ static void $(helper)_embed(const $(names.weights) *weights, const int32_t *ids,
 //$ if embedding.positions then added[#added + 1] = "place" end
 //$ if embedding.token_type then added[#added + 1] = "weights->token_type" end
 //$ if embedding.strided then
-        /* a column of a panel: the head reads $(panel) rows side by side */
+        /* a column of a panel: the head reads $(plural(panel, "row")) side by side */
 //$ local at = "i * " .. panel
 //$ if rounded then
 //$     at = "i / " .. rounded.rows .. " * " .. panel * rounded.rows .. " + i % " .. rounded.rows
@@ -335,7 +335,7 @@ $(i)$(helper)_embed(weights, $(ids), $(at)$(count), $(to));
 //$ end
 //$ if whole.causal then
 
-/* $(whole.layers) blocks and what stands before and behind them for `tokens` ids of one sequence, from position `first` on, $(whole.tokens) at a time;
+/* $(plural(whole.layers, "block")) and what stands before and behind them for `tokens` ids of one sequence, from position `first` on, $(whole.tokens) at a time;
    y: the results of all, or of the last one, or null. */
 void $(symbol)(const $(names.weights) *weights, unsigned char *state, const int32_t *ids, size_t first, size_t tokens, float *y, int all, void *scratch)
 {
@@ -368,7 +368,7 @@ void $(symbol)(const $(names.weights) *weights, unsigned char *state, const int3
 }
 //$ else
 
-/* $(whole.layers) blocks and what stands before and behind them for some sequences; see $(names.encode_batch) in $(names.header). */
+/* $(plural(whole.layers, "block")) and what stands before and behind them for some sequences; see $(names.encode_batch) in $(names.header). */
 void $(symbol)(const $(names.weights) *weights, const int32_t *ids, const size_t *offsets, size_t sequences, float *y, void *scratch)
 {
     unsigned char *memory = (unsigned char *) scratch;

@@ -6,6 +6,7 @@
 -- of the padded input vanish from stage 1, outputs beyond h*tau from stage 4: there an unused half of the transform
 -- turns its butterflies into sums, and the sums into one longer accumulation (`folds`).
 local butterfly = require "gen.families.lookup.butterfly"
+local figures = require "gen.plan.figures"
 local lookup_model = require "gen.families.lookup.model"
 local product = require "gen.families.lookup.product"
 
@@ -16,10 +17,10 @@ local function text_of(stage)
     local list = {}
     for i, p in ipairs(stage.products) do
         list[i] = string.format(
-            "%s of %s inputs and %d outputs",
+            "%s of %s and %s",
             p.count > 1 and p.count .. " blocks" or "a block",
-            p.folds > 1 and p.folds .. "*" .. p.rows or p.rows,
-            p.outputs
+            p.folds > 1 and p.folds .. "*" .. p.rows .. " inputs" or figures.plural(p.rows, "input"),
+            figures.plural(p.outputs, "output")
         )
     end
     return table.concat(list, " and ") .. (#stage.passes > 0 and ", then a Hadamard transform over the blocks" or "")

@@ -9,10 +9,10 @@ local function common(p, add)
     add(
         m.name,
         string.format(
-            "d %d, d_out %d, %d tables of 2^%d rows%s, %s score%s",
+            "d %d, d_out %d, %s of 2^%d rows%s, %s score%s",
             s.d,
             s.d_out,
-            s.h,
+            figures.plural(s.h, "table"),
             s.tau,
             s.neighbours > 1 and ", " .. s.neighbours .. " taken of each" or "",
             m.score,
@@ -20,7 +20,12 @@ local function common(p, add)
         )
     )
     local projection = s.kind == "bh4"
-            and string.format("bh4, %d repeats of 4 stages, blocks of %d, %d padded", s.repeats, s.block, s.padded)
+            and string.format(
+                "bh4, %s of 4 stages, blocks of %d, %d padded",
+                figures.plural(s.repeats, "repeat"),
+                s.block,
+                s.padded
+            )
         or "dense"
     add("projection", string.format("%s, %s of %s", projection, figures.bytes(p.projection_bytes), p.projection.name))
     add(

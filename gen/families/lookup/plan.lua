@@ -6,6 +6,7 @@ local blob = require "gen.plan.blob"
 local cost = require "gen.plan.cost"
 local dense = require "gen.families.lookup.dense"
 local dtype = require "gen.plan.dtype"
+local figures = require "gen.plan.figures"
 local gather = require "gen.families.lookup.gather"
 local gather_calls = require "gen.families.lookup.gather_calls"
 local gather_i8 = require "gen.families.lookup.gather_i8"
@@ -104,8 +105,8 @@ local function work_of_integers(shape, projection, tokens, lanes, many)
             storage = "float",
             blocks = blocks,
             bytes = tokens * blocks * (many and 8 or 4),
-            text = not many and "[tokens]" .. (word.offset and "[" .. blocks .. " blocks]" or "")
-                or word.offset and "[tiles][" .. blocks .. " folds][unit, inverse][tile]"
+            text = not many and "[tokens]" .. (word.offset and "[" .. figures.plural(blocks, "block") .. "]" or "")
+                or word.offset and "[tiles][" .. figures.plural(blocks, "fold") .. "][unit, inverse][tile]"
                 or "[tiles][x, outputs of a stage][unit, inverse][tile]",
         },
     }
@@ -114,7 +115,8 @@ local function work_of_integers(shape, projection, tokens, lanes, many)
             name = "starts",
             storage = word.storage,
             bytes = tokens * blocks * 4,
-            text = many and "[tiles][" .. blocks .. " folds][tile]" or "[tokens][" .. blocks .. " blocks]",
+            text = many and "[tiles][" .. figures.plural(blocks, "fold") .. "][tile]"
+                or "[tokens][" .. figures.plural(blocks, "block") .. "]",
         }
     end
     return list

@@ -1,5 +1,6 @@
 -- What the templates of the sign hash print: transposes to its lanes, and where a table's codes go.
 local blob = require "gen.plan.blob"
+local figures = require "gen.plan.figures"
 local literal = require "gen.print.literal"
 local steps = require "gen.families.lookup.print_steps"
 
@@ -8,12 +9,12 @@ local function add_texts(values, shape, lanes)
     local bit, vertex = literal.times("j", values.step), literal.times("n", values.step)
     if lanes == 1 then
         values.lists_text = "A list of vertices of the cube"
-        values.group_text = string.format("a group of %d bits: bit j is z[%s]", shape.tau, bit)
+        values.group_text = string.format("a group of %s: bit j is z[%s]", figures.plural(shape.tau, "bit"), bit)
         values.vertex_text = string.format("vertex n is code[%s]", vertex)
     else
         values.lists_text = "A list of vertices of the cube, one list a lane"
-        values.group_text =
-            string.format("%d groups of %d bits, one group a lane: bit j is z[%s] and on", lanes, shape.tau, bit)
+        local groups, bits = figures.plural(lanes, "group"), figures.plural(shape.tau, "bit")
+        values.group_text = string.format("%s of %s, one group a lane: bit j is z[%s] and on", groups, bits, bit)
         values.vertex_text = string.format("vertex n is code[%s] and on", vertex)
     end
 end

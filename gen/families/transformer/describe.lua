@@ -12,10 +12,10 @@ local function groups(m) return m.kv_heads == m.heads and "MHA" or m.kv_heads ==
 -- The shape of the model's blocks.
 function describe.shape_text(m)
     return string.format(
-        "%sd %d, %d layers, %s, %s %d/%d%s, e %d, %s%s",
+        "%sd %d, %s, %s, %s %d/%d%s, e %d, %s%s",
         m.d_in and "d_in " .. m.d_in .. ", " or "",
         m.d,
-        m.layers,
+        figures.plural(m.layers, "layer"),
         m.parallel and "parallel" or "serial",
         groups(m),
         m.heads,

@@ -78,19 +78,19 @@ function describe.lines(m, make, options)
     local function bytes(name, count, more) add(name, "%15s%s", figures.bytes(count), more and "  " .. more or "") end
     add(
         m.name,
-        "%s, d %d, %d layers, vocab %d, %s, context %s",
+        "%s, d %d, %s, vocab %d, %s, context %s",
         p.causal and "decoder" or "encoder",
         m.d,
-        p.layers,
+        figures.plural(p.layers, "layer"),
         m.vocab,
         positions_of(m),
         p.context
     )
     add(
         "output",
-        "%s: %d values %s",
+        "%s: %s %s",
         output_of(m),
-        p.widths.out,
+        figures.plural(p.widths.out, "value"),
         m.output and m.output.pool and "a sequence" or "a token"
     )
     for i, segment in ipairs(whole_model.segments(m)) do

@@ -28,7 +28,7 @@ $(i)$(to) = $(starts and dot(to, w, x) or dot(to, x, w));
 //$ for _, block in ipairs(blocks) do
 //$ for _, together in ipairs(token_counts) do
 
-/* One block for $(together > 1 and together .. " tokens" or "a token"): $(block.outputs) outputs of $(block.folds > 1 and block.folds .. " times " or "")$(block.rows) inputs, outputs in the lanes. $(integers_text)
+/* One block for $(together > 1 and together .. " tokens" or "a token"): $(plural(block.outputs, "output")) of $(block.folds > 1 and block.folds .. " times " or "")$(plural(block.rows, "input")), outputs in the lanes. $(integers_text)
    x       [tokens] words of integers, in units of the $(starts and (block.folds > 1 and "fold's" or "block's") or "token's") unit
 //$ if starts then
    starts  what the sums begin with, beside the units: weights are $(projection.word.offset) too large

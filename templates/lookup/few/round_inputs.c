@@ -24,11 +24,11 @@ $(i)finite = $(isa.fma(isa.zero(), v, "finite"));
 //$ end
 
 //$ if starts then
-/* The $(rows) inputs of a token's block as 8-bit integers, four to a word: multiples of the unit that it returns, 1/$(levels) of the largest. A NaN
+/* The $(plural(rows, "input")) of a token's block as 8-bit integers, four to a word: multiples of the unit that it returns, 1/$(levels) of the largest. A NaN
    or an infinity makes the unit NaN; inputs that are all below 1e-34 count as zeros.
    start  -$(word.offset) times the sum of the integers: weights are $(word.offset) too large */
 //$ else
-/* The $(rows) inputs of a token as 16-bit integers, two to a word: multiples of the unit that it returns, 1/$(levels) of the largest. A NaN or an
+/* The $(plural(rows, "input")) of a token as 16-bit integers, two to a word: multiples of the unit that it returns, 1/$(levels) of the largest. A NaN or an
    infinity makes the unit NaN; inputs that are all below 1e-34 count as zeros. */
 //$ end
 static inline float $(helper)_round_$(starts and "block_" or "")$(rows)(const float *restrict x, $(word.storage) *restrict integers$(starts and ", " .. word.storage .. " *restrict start" or ""))
@@ -98,7 +98,7 @@ $(i)total = $(isa.dot_i8("total", isa.index_broadcast("0x01010101u"), isa.load_w
 //$ local block = integers.block
 //$ local count, rest, words = rows // block, rows % block, (block + per_word - 1) // per_word
 
-/* The $(rows) inputs of a token$(rows > block and ", block by block: units and starts of each" or ""). */
+/* The $(plural(rows, "input")) of a token$(rows > block and ", block by block: units and starts of each" or ""). */
 static void $(helper)_round_$(rows)(const float *restrict x, float *restrict units, $(word.storage) *restrict integers, $(word.storage) *restrict starts)
 {
 //$ if count > 1 then

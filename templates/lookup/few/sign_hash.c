@@ -7,7 +7,7 @@ $(include("templates/lookup/shared/transpose.c"))
 $(include(hash.template))
 
 /* $(score.share and "Sign hash and score" or "Sign hash") of one token (LookupFFN, section "Put it together"), $(lanes > 1 and lanes .. " tables side by side" or "table by table").
-   z      [$(shape.h) tables][$(shape.tau) bits]
+   z      [$(plural(shape.h, "table"))][$(plural(shape.tau, "bit"))]
 //$ if shape.neighbours == 1 then
    code   [$(shape.h)]  row of each table: bit j is z > 0, the first bit the most significant
 //$ if score.share then

@@ -3,7 +3,7 @@
 //$ -- them; with the last tables' rows they become y.
 //$ for _, run in ipairs(v.gather_i8.runs) do
 
-/* Adds $(shape.neighbours == 1 and "one row" or shape.neighbours .. " rows") of $(run.tables == 1 and "a table" or "each of " .. run.tables .. " tables") to $(t.width) columns of every token: $(run.last and "y = base + unit * (from + sum of score times row)" or "to = from + sum of score times row").
+/* Adds $(shape.neighbours == 1 and "one row" or shape.neighbours .. " rows") of $(run.tables == 1 and "a table" or "each of " .. run.tables .. " tables") to $(plural(t.width, "column")) of every token: $(run.last and "y = base + unit * (from + sum of score times row)" or "to = from + sum of score times row").
    table   [$(run.tables)][$(shape.rows)][$(row_pitch)], from the first of the columns on
    code    [tiles]$(slots_text)$(lane_axis), from the first of the tables on
    words   [tiles][$(v.gather_i8.quads)][2]$(lane_axis), likewise: scores as integers

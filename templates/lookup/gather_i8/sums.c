@@ -3,7 +3,7 @@
 //$ local words, word, inline, plan = isa.gather_i8, isa.index, names.macro("INLINE"), v.gather_i8
 //$ local m, step = shape.neighbours, plan.step
 
-/* Sums of $(words.columns) columns of a token, 256 high + low: the columns in the order in which interleaved rows leave them.
+/* Sums of $(plural(words.columns, "column")) of a token, 256 high + low: the columns in the order in which interleaved rows leave them.
    They are exact: a byte of a score (0 … 255) times an element of a row (-128 … 127) is below 2^15, four such products are added to
    a 32-bit sum without saturation, and at most $(plan.max_rows) $(m == 1 and "tables" or "rows") share a unit: 65535 * 128 * $(plan.max_rows) < 2^31.
    Only $(helper)_finish_y rounds. */
@@ -40,7 +40,7 @@ $(inline) void $(helper)_store_sums(const $(helper)_sums *sums, int32_t *to)
 //$ end
 //$ for _, part in ipairs(plan.lines) do
 
-/* Adds $(part.columns) columns of four rows times their scores, whose upper bytes are in `high` and lower ones in `low`. */
+/* Adds $(plural(part.columns, "column")) of four rows times their scores, whose upper bytes are in `high` and lower ones in `low`. */
 $(inline) void $(helper)_add_four_rows$(part.suffix)($(helper)_sums *sums,
     const int8_t *row0, const int8_t *row1, const int8_t *row2, const int8_t *row3, uint32_t high, uint32_t low)
 {
@@ -66,7 +66,7 @@ $(inline) void $(helper)_add_four_rows$(part.suffix)($(helper)_sums *sums,
 //$     lines("    ", barriers(sums))
 }
 
-/* Makes $(part.columns) columns of y: y = base + unit * sums. */
+/* Makes $(plural(part.columns, "column")) of y: y = base + unit * sums. */
 $(inline) void $(helper)_finish_y$(part.suffix)(const $(helper)_sums *sums, $(isa.vector) unit, const float *base, float *y$(v.stream and ", int streams" or ""))
 {
 //$     local joined, all = {}, {}
@@ -98,7 +98,7 @@ $(inline) void $(helper)_add_$(rows)x$(strip.width)($(helper)_sums *sums, const 
 //$ end
 //$ for _, strip in ipairs(plan.strips) do
 
-/* Adds $(m == 1 and "one row" or m .. " rows") of each of $(plan.partial and "up to " or "")$(step == 4 and "four" or step) tables to $(strip.width) columns of a token.
+/* Adds $(m == 1 and "one row" or m .. " rows") of each of $(plan.partial and "up to " or "")$(step == 4 and "four" or step) tables to $(plural(strip.width, "column")) of a token.
    table  [$(plan.partial and "tables" or step)][$(shape.rows)][$(row_pitch)]$(strip.prefetches > 0 and not v.prefetch_tokens and ", `prefetch_at` elements before what is prefetched" or "")
    code   of a token, those of the tables $(tile == 1 and "side by side" or tile .. " apart")
    words  [0] and [$(plan.low_at)]: the upper and the lower bytes of the tables' scores$(strip.prefetches > 0 and v.prefetch_tokens and "" or " */")
@@ -133,7 +133,7 @@ $(inline) void $(helper)_add_$(rows)x$(strip.width)($(helper)_sums *sums, const 
 //$ for _, group in ipairs(plan.groups) do
 //$     local strip, n = group.strip, group.tables
 
-/* The same for $(n) tables. */
+/* The same for $(plural(n, "table")). */
 //$     head(n * m, strip)
 {
 //$     local function add(i, k, from)

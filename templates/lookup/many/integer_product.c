@@ -3,14 +3,14 @@
 //$ local starts, lines_name = integers.starts, counter .. "s"
 //$ for _, outputs in ipairs(micro) do
 
-/* $(outputs) outputs of one tile, held in registers over all inputs: y = W x. $(integers_text)
+/* $(plural(outputs, "output")) of one tile, held in registers over all inputs: y = W x. $(integers_text)
 //$ if folded then
    x       [folds * $(lines_name)][$(tile)] words
-   w       [folds * $(lines_name)][width], of which the first $(outputs) columns are used
+   w       [folds * $(lines_name)][width], of which the first $(outputs == 1 and "column is" or outputs .. " columns are") used
    scales  of the outputs' weights, fold_scales from one fold to the next
 //$ else
    x       [$(lines_name)][$(tile)] words
-   w       [$(lines_name)][width], of which the first $(outputs) columns are used
+   w       [$(lines_name)][width], of which the first $(outputs == 1 and "column is" or outputs .. " columns are") used
    scales  of the outputs' weights
 //$ end
 //$ if starts then
@@ -99,9 +99,9 @@ $(i)$(isa.store("y", at, add and isa.fma(value, "unit" .. n, isa.load("y", at)) 
 //$ end
 //$ for _, block in ipairs(blocks) do
 
-/* One block of all tiles: $(block.outputs) outputs of $(block.folds > 1 and block.folds .. " times " or "")$(block.rows) inputs. Steps are words or floats from tile to tile.
+/* One block of all tiles: $(plural(block.outputs, "output")) of $(block.folds > 1 and block.folds .. " times " or "")$(plural(block.rows, "input")). Steps are words or floats from tile to tile.
 //$ if starts then
-   units  [tiles][$(integers.blocks) folds][unit, inverse][$(tile)]; starts  [tiles][$(integers.blocks) folds][$(tile)] */
+   units  [tiles][$(plural(integers.blocks, "fold"))][unit, inverse][$(tile)]; starts  [tiles][$(plural(integers.blocks, "fold"))][$(tile)] */
 //$ else
    units  [tiles][x, outputs of a stage][unit, inverse][$(tile)], from those of the inputs on */
 //$ end

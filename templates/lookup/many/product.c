@@ -1,13 +1,13 @@
 //$ takes isa, helper, tile, vectors, micro, folded, blocks, panel, unroll, counted, weight, accumulators, unpacked
 //$ for _, outputs in ipairs(micro) do
 
-/* $(outputs) outputs of one tile, held in registers over all inputs: y = W x.
+/* $(plural(outputs, "output")) of one tile, held in registers over all inputs: y = W x.
 //$ if folded then
    x_folds  folds times [inputs][$(tile)], fold_gap inputs from one to the next
-   w        [folds * inputs][width], of which the first $(outputs) columns are used
+   w        [folds * inputs][width], of which the first $(outputs == 1 and "column is" or outputs .. " columns are") used
 //$ else
    x  [inputs][$(tile)]
-   w  [inputs][width], of which the first $(outputs) columns are used
+   w  [inputs][width], of which the first $(outputs == 1 and "column is" or outputs .. " columns are") used
 //$ end
    y  [$(outputs)][$(tile)] */
 //$ if folded then
@@ -67,9 +67,9 @@ $(include("templates/lookup/many/unpack.c"))
 //$ for _, block in ipairs(blocks) do
 
 //$ if block.folds > 1 then
-/* One block of all tiles: $(block.outputs) outputs of $(block.folds) times $(block.rows) inputs. Steps are floats from tile to tile. */
+/* One block of all tiles: $(plural(block.outputs, "output")) of $(block.folds) times $(plural(block.rows, "input")). Steps are floats from tile to tile. */
 //$ else
-/* One block of all tiles: $(block.outputs) outputs of $(block.rows) inputs. Steps are floats from tile to tile. */
+/* One block of all tiles: $(plural(block.outputs, "output")) of $(plural(block.rows, "input")). Steps are floats from tile to tile. */
 //$ end
 static void $(helper)_$(block.name)(const float *restrict x, size_t x_step, const float *restrict weights,
     float *restrict y, size_t y_step, size_t tiles)

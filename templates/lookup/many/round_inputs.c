@@ -17,7 +17,7 @@ static inline void $(helper)_set_units($(isa.vector) max, $(isa.vector) finite, 
 //$ for _, rows in ipairs(measured_rows) do
 //$ local together = rows > 1 and 8 * width <= isa.registers and 2 or 1
 
-/* The units of each token for $(rows) inputs.
+/* The units of each token for $(plural(rows, "input")).
    x      [$(rows)][$(tile)]
    units  [unit, inverse][$(tile)] */
 static void $(helper)_units_$(rows)(const float *restrict x, float *restrict units)
@@ -64,9 +64,9 @@ $(i)$(helper)_set_units($(max), $(finite), $(sum("units", at(n))));
 //$ local words = (rows + per_word - 1) // per_word
 
 //$ if starts then
-/* $(rows) inputs of a block of a tile as 8-bit integers, four to a word: multiples of a token's unit, which it finds.
+/* $(plural(rows, "input")) of a block of a tile as 8-bit integers, four to a word: multiples of a token's unit, which it finds.
 //$ else
-/* $(rows) inputs of a tile as 16-bit integers, two to a word: multiples of a token's unit.
+/* $(plural(rows, "input")) of a tile as 16-bit integers, two to a word: multiples of a token's unit.
 //$ end
    x         [$(rows)][$(tile)]
    units     [unit, inverse][$(tile)]

@@ -3,7 +3,7 @@
 $(include(hash.template))
 
 /* $(score.share and "Sign hash and score" or "Sign hash") of one tile of $(tile) tokens (LookupFFN, section "Put it together").
-   z      [$(shape.h) tables][$(shape.tau) bits][$(tile)]
+   z      [$(plural(shape.h, "table"))][$(plural(shape.tau, "bit"))][$(tile)]
 //$ if shape.neighbours == 1 then
    code   [$(shape.h)][$(tile)]  row of each table: bit j is z > 0, the first bit the most significant
 //$ if score.share then

@@ -10,7 +10,7 @@ $(i)$(partial > 0 and isa.store_partial("unpacked", to, partial, value) or isa.s
 //$     end
 //$ end
 
-/* The weights of a panel of $(width) outputs, $(rows) inputs in a word, as floats.
+/* The weights of a panel of $(plural(width, "output")), $(plural(rows, "input")) in a word, as floats.
    words     [k_pairs][$(width)]
    unpacked  [$(rows) * k_pairs][$(width)] */
 static void $(helper)_unpack_$(width)(const $(storage) *restrict words, size_t k_pairs, float *restrict unpacked)
@@ -33,7 +33,7 @@ static void $(helper)_unpack_$(width)(const $(storage) *restrict words, size_t k
 //$ local inputs = block.rows
 //$ if block.folds > 1 then inputs = block.folds .. " times " .. block.rows end
 
-/* One block of all tiles: $(block.outputs) outputs of $(inputs) inputs. The weights of a panel are unpacked once. Steps are floats
+/* One block of all tiles: $(plural(block.outputs, "output")) of $(plural(inputs, "input")). The weights of a panel are unpacked once. Steps are floats
    from tile to tile. */
 static void $(helper)_$(block.name)(const float *restrict x, size_t x_step, const $(storage) *restrict w,
     float *restrict unpacked, float *restrict y, size_t y_step, size_t tiles)

@@ -19,12 +19,12 @@ $(include(parts.residual))
 //$ end
 
 /* BH4 projection of $(up_to) (LookupFFN, section "Efficient projection: BH4"):
-   z = $(residual and "decay H W4 H W3 H W2 H W1 x + (1 - decay) x" or "H W4 H W3 H W2 H W1 x") + bias, H the Hadamard matrix of $(shape.padded) rows, each W $(blocks_total) blocks of $(shape.block).
+   z = $(residual and "decay H W4 H W3 H W2 H W1 x + (1 - decay) x" or "H W4 H W3 H W2 H W1 x") + bias, H the Hadamard matrix of $(plural(shape.padded, "row")), each W $(plural(blocks_total, "block")) of $(shape.block).
    Folded into the weights: the Hadamard matrix inside a block, decay$(gain_text).
    weights  bound weights
    x        [$(item)s]$(projection_rows)$(lane_axis)$(x_text)
    $(v.projection.rows.b and "a, b" or "a   ")     [$(item)s][$(shape.padded)]$(lane_axis), overwritten
-   z        [$(item)s][$(z_rows)]$(lane_axis), the first $(shape.bits) rows are the result
+   z        [$(item)s][$(z_rows)]$(lane_axis), the first $(shape.bits == 1 and "row is" or shape.bits .. " rows are") the result
 //$ for _, buffer in ipairs(v.work) do
    $((buffer.name .. "         "):sub(1, 9))$(buffer.text), overwritten
 //$ end
@@ -50,7 +50,7 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
         float *y = z + repeat * $(shape.padded * tile);
 
 //$ elseif shape.repeats > 1 then
-    /* repeat $(group.first): $(group.need) of $(shape.padded) outputs */
+    /* repeat $(group.first): $(group.need) of $(plural(shape.padded, "output")) */
 //$ end
 //$ for _, stage in ipairs(group.stages) do
 //$ local source, target = stage.source, stage.target

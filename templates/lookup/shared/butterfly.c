@@ -59,7 +59,7 @@ $(names.macro("INLINE")) void $(helper)_$(pass.name)_vector$(segment.suffix)($(v
 //$     end
 //$ end
 
-/* Hadamard transform over $(pass.radix) wires of $(pass.stride) rows, in place$(pass.groups > 1 and ", " .. pass.groups .. " times" or "").
+/* Hadamard transform over $(pass.radix) wires of $(plural(pass.stride, "row")), in place$(pass.groups > 1 and ", " .. pass.groups .. " times" or "").
 //$ if pass.live < pass.radix * pass.stride then
    Rows from $(pass.live) on are zero: they are not read.
 //$ end

@@ -32,7 +32,7 @@ $(include("templates/lookup/shared/pack.c", { t = t }))
 $(include("templates/lookup/gather_i8/columns.c", { t = t }))
 //$     else
 
-/* Adds $(shape.neighbours == 1 and "one row" or shape.neighbours .. " rows") of each of `tables` tables to $(t.width) columns of every token: y = from + sum of $(product_text).
+/* Adds $(shape.neighbours == 1 and "one row" or shape.neighbours .. " rows") of each of `tables` tables to $(plural(t.width, "column")) of every token: y = from + sum of $(product_text).
    table   [tables][$(shape.rows)][$(row_pitch)], from the first of the columns on
    code    [$(tile == 1 and "tokens" or "tiles")]$(slots_text)$(lane_axis), from the first of the tables on$(weighted and "; score likewise" or "")
    from    what to add to: y itself, or one row for all tokens (from_step 0); steps are floats from token to token
@@ -102,7 +102,7 @@ $(include("templates/lookup/shared/strips.c", { s = t.strips, strip = v.gather_i
 //$ end
 //$ local parts = v.names.columns and v.parts
 //$ if parts then
-   first    number of the first of $(parts) tiles of columns to gather; others are left alone
+   first    number of the first of $(plural(parts, "tile")) of columns to gather; others are left alone
    end      number of the first tile behind them, at most $(parts)
    Cannot fail. */
 void $(v.names.columns)(const $(names.weights) *weights, const uint16_t *code, const float *score,

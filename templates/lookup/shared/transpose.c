@@ -3,10 +3,10 @@
 //$ local all = columns == isa.lanes
 
 //$ if all then
-/* Columns column … column + $(columns - 1) of $(lanes) rows become rows of the panel. */
+/* Columns column … column + $(columns - 1) of $(plural(lanes, "row")) become rows of the panel. */
 static inline void $(helper)_transpose(const float *const *row, size_t column, float *restrict panel)
 //$ else
-/* The last $(columns) columns, from column on, of $(lanes) rows become rows of the panel. */
+/* The last $(plural(columns, "column")), from column on, of $(plural(lanes, "row")) become rows of the panel. */
 static inline void $(helper)_transpose_last(const float *const *row, size_t column, float *restrict panel)
 //$ end
 {

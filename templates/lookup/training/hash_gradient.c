@@ -3,7 +3,7 @@ $(include("templates/math/exp.c"))
 //$ local m = shape.neighbours
 //$ local last = shape.tau - 1
 
-/* Gradients of $(isa.lanes > 1 and isa.lanes .. " groups" or "a group") of $(shape.tau) bits from the slopes of their scores. With a = |z|, e = exp(-2a), share = e / (1 + e):
+/* Gradients of $(isa.lanes > 1 and isa.lanes .. " groups" or "a group") of $(plural(shape.tau, "bit")) from the slopes of their scores. With a = |z|, e = exp(-2a), share = e / (1 + e):
 //$ if score.along then
    score = p exp(-2 cost) (sum of a - 2 cost); its logarithm's first factor grows by 2 share with each a, less 2 where the bit is flipped.
 //$ else

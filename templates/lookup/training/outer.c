@@ -58,7 +58,7 @@ static inline void $(helper)_sum_$(t.name)(const float *restrict dy, const float
 //$ end
 //$ for _, block in ipairs(outer_blocks) do
 
-/* Gradients of a block of $(block.outputs) outputs and $(block.inputs) inputs, $(block.pitch) floats from output to output. */
+/* Gradients of a block of $(plural(block.outputs, "output")) and $(plural(block.inputs, "input")), $(plural(block.pitch, "float")) from output to output. */
 static void $(helper)_$(block.name)(const float *restrict dy, const float *restrict turned, float *restrict sums)
 {
 //$ for _, down in ipairs(block.down) do

@@ -4,7 +4,7 @@
 //$ local b = shape.block
 
 /* The Hadamard transform of a block's outputs, times `factor`, as the packer computes it: in float64, rounded once.
-   block    [$(b) outputs][$(b) inputs]; folded likewise
+   block    [$(plural(b, "output"))][$(plural(b, "input"))]; folded likewise
    columns  [$(b)][$(fold_columns)], overwritten */
 static void $(helper)_fold_block(const float *restrict block, double factor, float *restrict folded, double *restrict columns)
 {

@@ -49,7 +49,7 @@ static void $(helper)_bucket(const uint16_t *code, size_t table, size_t tokens, 
 //$ local function load(base, at, n) return n == lanes and isa.load_unaligned(base, at) or isa.load_partial(base, at, n) end
 //$ local chains = kind.chains
 
-/* $(kind.floats) columns of a bucket of `count` tokens: gradient = sum of score times dy; slope of a score += <dy, row>. */
+/* $(plural(kind.floats, "column")) of a bucket of `count` tokens: gradient = sum of score times dy; slope of a score += <dy, row>. */
 static void $(helper)_strip_$(kind.name)(const float *restrict row, const float *restrict dy, const uint32_t *restrict place, const uint32_t *restrict token,
     size_t count, const float *restrict score, float *restrict slope, float *restrict gradient)
 {

@@ -10,7 +10,7 @@
 //$     return text == "" and "0" or text
 //$ end
 
-/* Dense products C = A B, C += A B. B is copied in strips of $(strip) columns that lie side by side, [strip][depth][$(strip)]; up to $(step) rows
+/* Dense products C = A B, C += A B. B is copied in strips of $(plural(strip, "column")) that lie side by side, [strip][depth][$(strip)]; up to $(plural(step, "row"))
    and a strip are summed in registers. Every element is summed in the order of the depth, wherever it stands. */
 #define $(names.macro("TRAIN_DEPTH")) $(product.depth) /* of a part of a product: a strip of B stays in cache */
 #define $(names.macro("TRAIN_COLUMNS")) $(product.columns) /* of B that are copied together */
@@ -79,7 +79,7 @@ static void $(helper)_pack(const float *restrict b, size_t b_step, size_t depth,
 }
 //$ if lanes > 1 then
 
-/* $(lanes) rows of $(lanes) floats become $(lanes) columns of a strip. */
+/* $(plural(lanes, "row")) of $(plural(lanes, "float")) become $(plural(lanes, "column")) of a strip. */
 static inline void $(helper)_turn(const float *restrict b, size_t b_step, float *restrict strip)
 {
 //$ local inputs = {}
@@ -172,7 +172,7 @@ static void $(helper)_edge(size_t rows, size_t columns, const float *restrict fr
             to[row * to_step + i] = one * from[row * from_step + i];
 }
 
-/* C = A B or C += A B for B in strips of `packed_depth` rows, of which the first `depth` count: a[rows][a_step], or a[depth][a_step] if it lies across; packed: $(product.packed_a) floats, overwritten if it does. */
+/* C = A B or C += A B for B in strips of `packed_depth` rows, of which the first `depth` count: a[rows][a_step], or a[depth][a_step] if it lies across; packed: $(plural(product.packed_a, "float")), overwritten if it does. */
 static void $(helper)_times_strips(int a_across, size_t rows, size_t columns, size_t depth, const float *restrict a, size_t a_step, const float *restrict strips, size_t packed_depth, float *restrict c, size_t c_step, int add, float *restrict packed)
 {
     for (size_t first = 0; first < rows; first += $(names.macro("TRAIN_ROWS"))) {
@@ -205,7 +205,7 @@ static void $(helper)_times_strips(int a_across, size_t rows, size_t columns, si
 }
 
 /* C = A B, or C += A B: a[rows][a_step], or a[depth][a_step] if it lies across; b[depth][b_step], or b[columns][b_step] if it does;
-   scratch: $(product.floats) floats. */
+   scratch: $(plural(product.floats, "float")). */
 static void $(helper)_product(int a_across, int b_across, size_t rows, size_t columns, size_t depth, const float *restrict a, size_t a_step, const float *restrict b, size_t b_step, float *restrict c, size_t c_step, int add, float *restrict scratch)
 {
     for (size_t j = 0; j < columns; j += $(names.macro("TRAIN_COLUMNS"))) {
