@@ -83,6 +83,13 @@ static uint64_t roberta_small_read(const unsigned char *bytes, unsigned width)
     return value;
 }
 
+/* Where sections begin in a blob, in bytes: `lookupc pack` places them there. */
+#define ROBERTA_SMALL_AT_PROJECTION 64u
+#define ROBERTA_SMALL_AT_PROJECTION_BIAS 1048640u
+#define ROBERTA_SMALL_AT_RESIDUAL 1052736u
+#define ROBERTA_SMALL_AT_TABLES 1054784u
+#define ROBERTA_SMALL_AT_BIAS 70260800u
+
 /* Header of a blob, 64 bytes, little-endian:
    0 magic "LOOKUPC\0" | 8 version u32 | 12 header bytes u32 | 16 model digest | 32 blob bytes u64 | 40 checksum u64 of what
    follows the header | 48 zero */
@@ -126,12 +133,12 @@ int roberta_small_bind(const void *blob, size_t bytes, roberta_small_weights *we
     if (status != ROBERTA_SMALL_OK)
         return status;
     weights->isa = isa;
-    /* sections, at the offsets at which `lookupc pack` places them */
-    weights->projection = (const float *) (const void *) (header + 64);
-    weights->projection_bias = (const float *) (const void *) (header + 1048640);
-    weights->residual = (const float *) (const void *) (header + 1052736);
-    weights->tables = (const float *) (const void *) (header + 1054784);
-    weights->bias = (const float *) (const void *) (header + 70260800);
+
+    weights->projection = (const float *) (const void *) (header + ROBERTA_SMALL_AT_PROJECTION);
+    weights->projection_bias = (const float *) (const void *) (header + ROBERTA_SMALL_AT_PROJECTION_BIAS);
+    weights->residual = (const float *) (const void *) (header + ROBERTA_SMALL_AT_RESIDUAL);
+    weights->tables = (const float *) (const void *) (header + ROBERTA_SMALL_AT_TABLES);
+    weights->bias = (const float *) (const void *) (header + ROBERTA_SMALL_AT_BIAS);
     return ROBERTA_SMALL_OK;
 }
 
@@ -171,7 +178,7 @@ const char *roberta_small_error(int status)
     case ROBERTA_SMALL_ERROR_MODEL: return "a blob of another model, or of other sizes or types of this one: run lookupc pack again";
     case ROBERTA_SMALL_ERROR_CHECKSUM: return "the blob is damaged";
     case ROBERTA_SMALL_ERROR_CPU: return "this CPU or operating system cannot run these kernels";
-    case ROBERTA_SMALL_ERROR_ISA: return "an instruction set was asked for that this bundle has not";
+    case ROBERTA_SMALL_ERROR_ISA: return "the requested instruction set is not in this bundle";
     default: return "no status of roberta_small";
     }
 }

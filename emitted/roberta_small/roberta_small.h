@@ -3,7 +3,7 @@
 #define ROBERTA_SMALL_H_INCLUDED
 
 /* roberta_small: one LookupFFN layer (LookupFFN, ICML 2023, arXiv 2403.07221) with its shape compiled in.
-   y = bias + sum over 128 tables of s_k T_k[c_k]: code c_k and score s_k of a token come from the signs and sizes of
+   y = bias + sum over 128 tables of s_k T_k[c_k]: code c_k and score s_k of a token come from the signs and magnitudes of
    8 projected values. z projects LayerNorm(x) by BH4, blocks of 64.
 
    No function allocates memory, keeps state or calls a library: objects made by gcc or clang at
@@ -11,12 +11,13 @@
    All are reentrant. Where all that includes this header is compiled with -fopenmp -DROBERTA_SMALL_OPENMP=N, roberta_small_ffn shares
    large calls among up to N threads, with the same results, bit for bit.
 
-     (In C++ alignas(ROBERTA_SMALL_ALIGN) static unsigned char ...)
      static _Alignas(ROBERTA_SMALL_ALIGN) unsigned char blob[ROBERTA_SMALL_WEIGHTS_BYTES]; the weights file; mmap aligns, too
      static _Alignas(ROBERTA_SMALL_ALIGN) unsigned char scratch[ROBERTA_SMALL_SCRATCH_BYTES]; one for each thread
      roberta_small_weights weights;
      if (roberta_small_bind(blob, sizeof blob, &weights) == ROBERTA_SMALL_OK)
-         roberta_small_ffn(&weights, x, y, tokens, scratch); */
+         roberta_small_ffn(&weights, x, y, tokens, scratch);
+
+   In C++ write alignas(ROBERTA_SMALL_ALIGN) instead of _Alignas(ROBERTA_SMALL_ALIGN). */
 
 #include <stddef.h>
 
@@ -44,7 +45,7 @@ extern "C" {
 /* Declarations: what stands from here to the line that ends them, cffi takes as it is. */
 
 /* What roberta_small_bind returns. */
-#define ROBERTA_SMALL_OK 0 /* the blob is bound */
+#define ROBERTA_SMALL_OK 0 /* success */
 #define ROBERTA_SMALL_ERROR_NULL 1 /* blob or weights is a null pointer */
 #define ROBERTA_SMALL_ERROR_ALIGNMENT 2 /* blob is not aligned */
 #define ROBERTA_SMALL_ERROR_SIZE 3 /* not as many bytes as this model's blob has */
@@ -53,7 +54,7 @@ extern "C" {
 #define ROBERTA_SMALL_ERROR_MODEL 6 /* a blob of another model, or of other sizes or types of this one */
 #define ROBERTA_SMALL_ERROR_CHECKSUM 7 /* the blob is damaged */
 #define ROBERTA_SMALL_ERROR_CPU 8 /* this CPU or operating system cannot run these kernels */
-#define ROBERTA_SMALL_ERROR_ISA 20 /* an instruction set was asked for that this bundle has not */
+#define ROBERTA_SMALL_ERROR_ISA 20 /* the requested instruction set is not in this bundle */
 
 /* Where the parts of a blob lie; filled by roberta_small_bind, valid as long as the blob is. */
 typedef struct roberta_small_weights {

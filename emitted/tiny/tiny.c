@@ -83,6 +83,13 @@ static uint64_t tiny_read(const unsigned char *bytes, unsigned width)
     return value;
 }
 
+/* Where sections begin in a blob, in bytes: `lookupc pack` places them there. */
+#define TINY_AT_PROJECTION 64u
+#define TINY_AT_PROJECTION_BIAS 16448u
+#define TINY_AT_RESIDUAL 16640u
+#define TINY_AT_TABLES 16896u
+#define TINY_AT_BIAS 180736u
+
 /* Header of a blob, 64 bytes, little-endian:
    0 magic "LOOKUPC\0" | 8 version u32 | 12 header bytes u32 | 16 model digest | 32 blob bytes u64 | 40 checksum u64 of what
    follows the header | 48 zero */
@@ -126,12 +133,12 @@ int tiny_bind(const void *blob, size_t bytes, tiny_weights *weights)
     if (status != TINY_OK)
         return status;
     weights->isa = isa;
-    /* sections, at the offsets at which `lookupc pack` places them */
-    weights->projection = (const float *) (const void *) (header + 64);
-    weights->projection_bias = (const float *) (const void *) (header + 16448);
-    weights->residual = (const float *) (const void *) (header + 16640);
-    weights->tables = (const float *) (const void *) (header + 16896);
-    weights->bias = (const float *) (const void *) (header + 180736);
+
+    weights->projection = (const float *) (const void *) (header + TINY_AT_PROJECTION);
+    weights->projection_bias = (const float *) (const void *) (header + TINY_AT_PROJECTION_BIAS);
+    weights->residual = (const float *) (const void *) (header + TINY_AT_RESIDUAL);
+    weights->tables = (const float *) (const void *) (header + TINY_AT_TABLES);
+    weights->bias = (const float *) (const void *) (header + TINY_AT_BIAS);
     return TINY_OK;
 }
 
@@ -171,7 +178,7 @@ const char *tiny_error(int status)
     case TINY_ERROR_MODEL: return "a blob of another model, or of other sizes or types of this one: run lookupc pack again";
     case TINY_ERROR_CHECKSUM: return "the blob is damaged";
     case TINY_ERROR_CPU: return "this CPU or operating system cannot run these kernels";
-    case TINY_ERROR_ISA: return "an instruction set was asked for that this bundle has not";
+    case TINY_ERROR_ISA: return "the requested instruction set is not in this bundle";
     default: return "no status of tiny";
     }
 }

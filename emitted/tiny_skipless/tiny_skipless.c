@@ -83,6 +83,20 @@ static uint64_t tiny_skipless_read(const unsigned char *bytes, unsigned width)
     return value;
 }
 
+/* Where sections begin in a blob, in bytes: `lookupc pack` places them there. */
+#define TINY_SKIPLESS_AT_K 64u
+#define TINY_SKIPLESS_AT_K_BIAS 16448u
+#define TINY_SKIPLESS_AT_V 16704u
+#define TINY_SKIPLESS_AT_V_BIAS 33088u
+#define TINY_SKIPLESS_AT_G 33344u
+#define TINY_SKIPLESS_AT_G_BIAS 115264u
+#define TINY_SKIPLESS_AT_M 116544u
+#define TINY_SKIPLESS_AT_M_BIAS 198464u
+#define TINY_SKIPLESS_AT_O 199744u
+#define TINY_SKIPLESS_AT_O_BIAS 281664u
+#define TINY_SKIPLESS_AT_COSINES 282176u
+#define TINY_SKIPLESS_AT_SINES 290368u
+
 /* Header of a blob, 64 bytes, little-endian:
    0 magic "LOOKUPC\0" | 8 version u32 | 12 header bytes u32 | 16 model digest | 32 blob bytes u64 | 40 checksum u64 of what
    follows the header | 48 zero */
@@ -126,19 +140,19 @@ int tiny_skipless_bind(const void *blob, size_t bytes, tiny_skipless_weights *we
     if (status != TINY_SKIPLESS_OK)
         return status;
     weights->isa = isa;
-    /* sections, at the offsets at which `lookupc pack` places them */
-    weights->k = (const float *) (const void *) (header + 64);
-    weights->k_bias = (const float *) (const void *) (header + 16448);
-    weights->v = (const float *) (const void *) (header + 16704);
-    weights->v_bias = (const float *) (const void *) (header + 33088);
-    weights->g = (const float *) (const void *) (header + 33344);
-    weights->g_bias = (const float *) (const void *) (header + 115264);
-    weights->m = (const float *) (const void *) (header + 116544);
-    weights->m_bias = (const float *) (const void *) (header + 198464);
-    weights->o = (const float *) (const void *) (header + 199744);
-    weights->o_bias = (const float *) (const void *) (header + 281664);
-    weights->cosines = (const float *) (const void *) (header + 282176);
-    weights->sines = (const float *) (const void *) (header + 290368);
+
+    weights->k = (const float *) (const void *) (header + TINY_SKIPLESS_AT_K);
+    weights->k_bias = (const float *) (const void *) (header + TINY_SKIPLESS_AT_K_BIAS);
+    weights->v = (const float *) (const void *) (header + TINY_SKIPLESS_AT_V);
+    weights->v_bias = (const float *) (const void *) (header + TINY_SKIPLESS_AT_V_BIAS);
+    weights->g = (const float *) (const void *) (header + TINY_SKIPLESS_AT_G);
+    weights->g_bias = (const float *) (const void *) (header + TINY_SKIPLESS_AT_G_BIAS);
+    weights->m = (const float *) (const void *) (header + TINY_SKIPLESS_AT_M);
+    weights->m_bias = (const float *) (const void *) (header + TINY_SKIPLESS_AT_M_BIAS);
+    weights->o = (const float *) (const void *) (header + TINY_SKIPLESS_AT_O);
+    weights->o_bias = (const float *) (const void *) (header + TINY_SKIPLESS_AT_O_BIAS);
+    weights->cosines = (const float *) (const void *) (header + TINY_SKIPLESS_AT_COSINES);
+    weights->sines = (const float *) (const void *) (header + TINY_SKIPLESS_AT_SINES);
     return TINY_SKIPLESS_OK;
 }
 
@@ -179,7 +193,7 @@ const char *tiny_skipless_error(int status)
     case TINY_SKIPLESS_ERROR_MODEL: return "a blob of another model, or of other sizes or types of this one: run lookupc pack again";
     case TINY_SKIPLESS_ERROR_CHECKSUM: return "the blob is damaged";
     case TINY_SKIPLESS_ERROR_CPU: return "this CPU or operating system cannot run these kernels";
-    case TINY_SKIPLESS_ERROR_ISA: return "an instruction set was asked for that this bundle has not";
+    case TINY_SKIPLESS_ERROR_ISA: return "the requested instruction set is not in this bundle";
     case TINY_SKIPLESS_ERROR_POSITION: return "a position beyond the context";
     default: return "no status of tiny_skipless";
     }

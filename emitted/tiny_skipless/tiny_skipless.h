@@ -10,14 +10,15 @@
    -O1, -O2, -O3 or -Os import nothing.
    All are reentrant for different caches and scratch.
 
-     (In C++ alignas(TINY_SKIPLESS_ALIGN) static unsigned char ...)
      static _Alignas(TINY_SKIPLESS_ALIGN) unsigned char blob[TINY_SKIPLESS_WEIGHTS_BYTES]; the weights file; mmap aligns, too
      static _Alignas(TINY_SKIPLESS_ALIGN) unsigned char cache[TINY_SKIPLESS_CACHE_BYTES]; one for each sequence
      static _Alignas(TINY_SKIPLESS_ALIGN) unsigned char scratch[TINY_SKIPLESS_SCRATCH_BYTES]; one for each thread;
      TINY_SKIPLESS_DECODE_SCRATCH_BYTES are enough where tiny_skipless_decode alone is called
      tiny_skipless_weights weights;
      if (tiny_skipless_bind(blob, sizeof blob, &weights) == TINY_SKIPLESS_OK)
-         status = tiny_skipless_decode(&weights, cache, x, y, position, scratch); */
+         status = tiny_skipless_decode(&weights, cache, x, y, position, scratch);
+
+   In C++ write alignas(TINY_SKIPLESS_ALIGN) instead of _Alignas(TINY_SKIPLESS_ALIGN). */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -41,7 +42,7 @@ extern "C" {
 /* Declarations: what stands from here to the line that ends them, cffi takes as it is. */
 
 /* What the functions return. */
-#define TINY_SKIPLESS_OK 0 /* the blob is bound */
+#define TINY_SKIPLESS_OK 0 /* success */
 #define TINY_SKIPLESS_ERROR_NULL 1 /* blob or weights is a null pointer */
 #define TINY_SKIPLESS_ERROR_ALIGNMENT 2 /* blob is not aligned */
 #define TINY_SKIPLESS_ERROR_SIZE 3 /* not as many bytes as this model's blob has */
@@ -50,7 +51,7 @@ extern "C" {
 #define TINY_SKIPLESS_ERROR_MODEL 6 /* a blob of another model, or of other sizes or types of this one */
 #define TINY_SKIPLESS_ERROR_CHECKSUM 7 /* the blob is damaged */
 #define TINY_SKIPLESS_ERROR_CPU 8 /* this CPU or operating system cannot run these kernels */
-#define TINY_SKIPLESS_ERROR_ISA 20 /* an instruction set was asked for that this bundle has not */
+#define TINY_SKIPLESS_ERROR_ISA 20 /* the requested instruction set is not in this bundle */
 #define TINY_SKIPLESS_ERROR_POSITION 9 /* a position beyond the context */
 
 /* Where the parts of a blob lie; filled by tiny_skipless_bind, valid as long as the blob is. */

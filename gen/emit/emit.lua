@@ -19,7 +19,7 @@ local emit = {}
 
 -- What <model>_bind returns, in the order of the checks; in firmware, which knows its weights, only some of them.
 local statuses = {
-    { name = "OK", code = 0, doc = "the blob is bound", text = "no error", firmware = true },
+    { name = "OK", code = 0, doc = "success", text = "no error", firmware = true },
     { name = "ERROR_NULL", code = 1, doc = "blob or weights is a null pointer", firmware = true },
     { name = "ERROR_ALIGNMENT", code = 2, doc = "blob is not aligned", firmware = true },
     {
@@ -39,7 +39,7 @@ local statuses = {
     },
     { name = "ERROR_CHECKSUM", code = 7, doc = "the blob is damaged", firmware = true },
     { name = "ERROR_CPU", code = 8, doc = "this CPU or operating system cannot run these kernels", firmware = true },
-    { name = "ERROR_ISA", code = 20, doc = "an instruction set was asked for that this bundle has not", choice = true },
+    { name = "ERROR_ISA", code = 20, doc = "the requested instruction set is not in this bundle", choice = true },
 }
 
 local function render(path, values, more) return template.render(assert(host.resource(path)), path, values, more) end

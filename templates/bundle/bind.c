@@ -141,6 +141,12 @@ static uint64_t $(model)_read(const unsigned char *bytes, unsigned width)
     return value;
 }
 
+/* Where sections begin in a blob, in bytes: `lookupc pack` places them there. */
+//$ local function place(section) return names.macro("AT_" .. (section.name:upper():gsub("%W", "_"))) end
+//$ for _, section in ipairs(sections) do
+#define $(place(section)) $(section.at)u
+//$ end
+
 /* Header of a blob, $(header_bytes) bytes, little-endian:
    0 magic "LOOKUPC\0" | 8 version u32 | 12 header bytes u32 | 16 model digest | 32 blob bytes u64 | 40 checksum u64 of what
    follows the header | 48 zero */
@@ -188,9 +194,9 @@ int $(names.bind)(const void *blob, size_t bytes, $(names.weights) *weights)
 
     weights->isa = 0;
 //$ end
-    /* sections, at the offsets at which `lookupc pack` places them */
+
 //$ for _, section in ipairs(sections) do
-    weights->$(section.name) = (const $(section.storage) *) (const void *) (header + $(section.at));
+    weights->$(section.name) = (const $(section.storage) *) (const void *) (header + $(place(section)));
 //$ end
     return $(names.macro("OK"));
 }

@@ -7,12 +7,13 @@ $(include("templates/integer/layer.h"))
 //$ lines("   ", promise)
    None uses floating point. All are reentrant.
 
-     (In C++ alignas($(names.macro("ALIGN"))) static unsigned char ...)
      static _Alignas($(names.macro("ALIGN"))) unsigned char blob[$(names.macro("WEIGHTS_BYTES"))]; the weights file, for example in flash
      static _Alignas($(names.macro("ALIGN"))) unsigned char scratch[$(names.macro("SCRATCH_BYTES"))]; one for each thread
      $(names.weights) weights;
      if ($(names.bind)(blob, sizeof blob, &weights) == $(names.macro("OK")))
-         $(names.ffn)(&weights, x, y, tokens, scratch); */
+         $(names.ffn)(&weights, x, y, tokens, scratch);
+
+   In C++ write alignas($(names.macro("ALIGN"))) instead of _Alignas($(names.macro("ALIGN"))). */
 
 #include <stddef.h>
 #include <stdint.h>

@@ -7,12 +7,13 @@ $(include("templates/lookup/layer.h"))
 //$ lines("   ", promise)
    All are reentrant. Where all that includes this header is compiled with -fopenmp -D$(names.macro("OPENMP"))=N, $(names.ffn) shares large calls among up to N threads, with the same results, bit for bit.
 
-     (In C++ alignas($(names.macro("ALIGN"))) static unsigned char ...)
      static _Alignas($(names.macro("ALIGN"))) unsigned char blob[$(names.macro("WEIGHTS_BYTES"))]; the weights file; mmap aligns, too
      static _Alignas($(names.macro("ALIGN"))) unsigned char scratch[$(names.macro("SCRATCH_BYTES"))]; one for each thread
      $(names.weights) weights;
      if ($(names.bind)(blob, sizeof blob, &weights) == $(names.macro("OK")))
-         $(names.ffn)(&weights, x, y, tokens, scratch); */
+         $(names.ffn)(&weights, x, y, tokens, scratch);
+
+   In C++ write alignas($(names.macro("ALIGN"))) instead of _Alignas($(names.macro("ALIGN"))). */
 
 #include <stddef.h>
 //$ if integers then

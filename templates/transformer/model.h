@@ -12,7 +12,6 @@
 //$ lines("   ", promise)
    All are reentrant for different caches and scratch.
 
-     (In C++ alignas($(names.macro("ALIGN"))) static unsigned char ...)
      static _Alignas($(names.macro("ALIGN"))) unsigned char blob[$(names.macro("WEIGHTS_BYTES"))]; the weights file; mmap aligns, too
      static _Alignas($(names.macro("ALIGN"))) unsigned char cache[$(names.macro("CACHE_BYTES"))]; one for each $(shape.sequences and "thread" or "sequence")
      static _Alignas($(names.macro("ALIGN"))) unsigned char scratch[$(names.macro("SCRATCH_BYTES"))]; one for each thread$(shape.causal and ";" or "")
@@ -22,12 +21,14 @@
      $(names.weights) weights;
      if ($(names.bind)(blob, sizeof blob, &weights) == $(names.macro("OK")))
 //$ if shape.causal then
-         status = $(names.decode)(&weights, cache, x, y, position, scratch); */
+         status = $(names.decode)(&weights, cache, x, y, position, scratch);
 //$ elseif shape.sequences then
-         status = $(names.encode_batch)(&weights, cache, x, y, offsets, sequences, scratch); */
+         status = $(names.encode_batch)(&weights, cache, x, y, offsets, sequences, scratch);
 //$ else
-         status = $(names.encode)(&weights, cache, x, y, tokens, scratch); */
+         status = $(names.encode)(&weights, cache, x, y, tokens, scratch);
 //$ end
+
+   In C++ write alignas($(names.macro("ALIGN"))) instead of _Alignas($(names.macro("ALIGN"))). */
 
 #include <stddef.h>
 #include <stdint.h>

@@ -8,7 +8,6 @@ $(include("templates/whole/layer.h"))
 //$ lines("   ", promise)
    All are reentrant for different $(whole.causal and "states and " or "")scratch. Where all that includes this header is compiled with -fopenmp -D$(names.macro("OPENMP"))=N, $(shared[1]) and $(shared[2]) share their work among up to N threads, with the same results, bit for bit.
 
-     (In C++ alignas($(names.macro("ALIGN"))) static unsigned char ...)
      static _Alignas($(names.macro("ALIGN"))) unsigned char blob[$(names.macro("WEIGHTS_BYTES"))]; the weights file; mmap aligns, too
 //$ if whole.causal then
      static _Alignas($(names.macro("ALIGN"))) unsigned char state[$(names.macro("STATE_BYTES"))]; one for each sequence
@@ -23,7 +22,9 @@ $(include("templates/whole/layer.h"))
 //$ else
          status = $(names.encode)(&weights, ids, n, y, scratch);
 //$ end
-     } */
+     }
+
+   In C++ write alignas($(names.macro("ALIGN"))) instead of _Alignas($(names.macro("ALIGN"))). */
 
 #include <stddef.h>
 #include <stdint.h>

@@ -3,4 +3,4 @@
 #define $(names.macro("D_OUT")) $(shape.d_out) /* values $(whole.output.pool and "a sequence" or "a token") */
 #define $(names.macro("CONTEXT")) $(context) /* tokens of a sequence */
 #define $(names.macro("LAYERS")) $(whole.layers) /* blocks */
-#define $(names.macro("ALIGN")) $(align) /* of blob, $(whole.causal and "state, " or "")and scratch, in bytes */
+#define $(names.macro("ALIGN")) $(align) /* of blob$(whole.causal and ", state" or "") and scratch, in bytes */

@@ -3,7 +3,7 @@
 #define TINY_H_INCLUDED
 
 /* tiny: one LookupFFN layer (LookupFFN, ICML 2023, arXiv 2403.07221) with its shape compiled in.
-   y = bias + sum over 8 tables of s_k T_k[c_k]: code c_k and score s_k of a token come from the signs and sizes of
+   y = bias + sum over 8 tables of s_k T_k[c_k]: code c_k and score s_k of a token come from the signs and magnitudes of
    6 projected values. z projects LayerNorm(x) by BH4, blocks of 16.
 
    No function allocates memory, keeps state or calls a library: objects made by gcc or clang at
@@ -11,12 +11,13 @@
    All are reentrant. Where all that includes this header is compiled with -fopenmp -DTINY_OPENMP=N, tiny_ffn shares large calls among up
    to N threads, with the same results, bit for bit.
 
-     (In C++ alignas(TINY_ALIGN) static unsigned char ...)
      static _Alignas(TINY_ALIGN) unsigned char blob[TINY_WEIGHTS_BYTES]; the weights file; mmap aligns, too
      static _Alignas(TINY_ALIGN) unsigned char scratch[TINY_SCRATCH_BYTES]; one for each thread
      tiny_weights weights;
      if (tiny_bind(blob, sizeof blob, &weights) == TINY_OK)
-         tiny_ffn(&weights, x, y, tokens, scratch); */
+         tiny_ffn(&weights, x, y, tokens, scratch);
+
+   In C++ write alignas(TINY_ALIGN) instead of _Alignas(TINY_ALIGN). */
 
 #include <stddef.h>
 
@@ -44,7 +45,7 @@ extern "C" {
 /* Declarations: what stands from here to the line that ends them, cffi takes as it is. */
 
 /* What tiny_bind returns. */
-#define TINY_OK 0 /* the blob is bound */
+#define TINY_OK 0 /* success */
 #define TINY_ERROR_NULL 1 /* blob or weights is a null pointer */
 #define TINY_ERROR_ALIGNMENT 2 /* blob is not aligned */
 #define TINY_ERROR_SIZE 3 /* not as many bytes as this model's blob has */
@@ -53,7 +54,7 @@ extern "C" {
 #define TINY_ERROR_MODEL 6 /* a blob of another model, or of other sizes or types of this one */
 #define TINY_ERROR_CHECKSUM 7 /* the blob is damaged */
 #define TINY_ERROR_CPU 8 /* this CPU or operating system cannot run these kernels */
-#define TINY_ERROR_ISA 20 /* an instruction set was asked for that this bundle has not */
+#define TINY_ERROR_ISA 20 /* the requested instruction set is not in this bundle */
 
 /* Where the parts of a blob lie; filled by tiny_bind, valid as long as the blob is. */
 typedef struct tiny_weights {

@@ -52,7 +52,7 @@
 #endif
 
 /* What kws_bind returns. */
-#define KWS_OK 0 /* the blob is bound */
+#define KWS_OK 0 /* success */
 #define KWS_ERROR_NULL 1 /* blob or weights is a null pointer */
 #define KWS_ERROR_ALIGNMENT 2 /* blob is not aligned */
 #define KWS_ERROR_SIZE 3 /* not as many bytes as this model's blob has */
