@@ -30,12 +30,20 @@ local function tokens_parameters(p)
     return p.shape.sequences and "const size_t *offsets, size_t sequences" or "size_t first, size_t tokens"
 end
 
+-- Whether an instruction set of plan `p` keeps sums of integers in their registers by a macro.
+function transformer_kernels.has_barriers(p)
+    for _, v in ipairs(p.variants) do
+        if v.isa.register_barrier then return true end
+    end
+    return false
+end
+
 -- The templates of the model's own files, and what they read beside the plan.
 function transformer_kernels.api(p)
     local eliminate, shape = p.model.attention.eliminate, p.shape
     -- What the templates of a LookupFFN's prototypes read of a part.
     local parts, inlines = {}, false
-    local register_barriers = shape.rounded and p.variants[#p.variants].isa.register_barrier or false
+    local register_barriers = shape.rounded and transformer_kernels.has_barriers(p) or false
     for i, part in ipairs(p.parts) do
         inlines = inlines or kernels.inlines(part.plan)
         register_barriers = register_barriers or kernels.register_barriers(part.plan)

@@ -74,7 +74,7 @@ local error_id = { name = "ERROR_ID", code = 10, doc = "an id below 0, or not be
 function whole.api(p)
     local values = p.facts and tokenizer_print.values(p.facts, p.float_sums) or {}
     local inlines, parts = false, {}
-    values.register_barriers = p.rounded and p.variants[#p.variants].isa.register_barrier or false
+    values.register_barriers = p.rounded and transformer.has_barriers(p) or false
     for i, segment in ipairs(p.segments) do
         local own = transformer.api(segment.plan)
         inlines = inlines or own.inlines
