@@ -173,6 +173,8 @@ local function start_log(o)
     assert(host.remove(o.log))
 end
 
+local not_this_log = "%s: is no log of this tuning: %s"
+
 -- Those of `records` that were measured as session `s` would; raises one line if there are others only, or of another
 -- question.
 local function of_session(s, records, path)
@@ -199,8 +201,31 @@ local function of_session(s, records, path)
             reason = differing[1] and differing[1].text or "its key differs"
         end
     end
-    if #known == 0 and reason then error(string.format("%s: is no log of this tuning: %s", path, reason), 0) end
+    if #known == 0 and reason then error(string.format(not_this_log, path, reason), 0) end
     return known
+end
+
+-- Raises one line if `records`, of the log at `path`, are of none of these sessions: it says what differs least.
+local function check_log(list, records, path)
+    local reason, fewest = nil, math.huge
+    for _, s in ipairs(list) do
+        if #s.known > 0 then return end
+        local seen = {}
+        for _, r in ipairs(records) do
+            local name = key.id(r.key) .. " " .. r.cc
+            if not seen[name] then
+                local level, differing = key.compare(s.key, r.key)
+                local count = level and 0 or #differing
+                if count < fewest then
+                    fewest = count
+                    reason = differing[1] and differing[1].text
+                        or string.format("--cc differs (%s, not %s)", r.cc, s.cc)
+                end
+                seen[name] = true
+            end
+        end
+    end
+    if reason then error(string.format(not_this_log, path, reason), 0) end
 end
 
 -- Everything that tuning one instruction set with one compiler needs; see tuning.run.
@@ -384,12 +409,16 @@ function tune.tune(arguments, options)
         all_units = #sets * #o.compilers,
         files = {},
     }
-    local list = {}
+    local by_set, all, list = {}, {}, {}
     for i, isa in ipairs(sets) do
-        local sessions = {}
+        by_set[i] = {}
         for j, cc in ipairs(o.compilers) do
-            sessions[j] = session(o, options, m, family, isa, cc, run.files, run.records)
+            by_set[i][j] = session(o, options, m, family, isa, cc, run.files, run.records)
+            all[#all + 1] = by_set[i][j]
         end
+    end
+    check_log(all, run.records, o.log)
+    for i, sessions in ipairs(by_set) do
         list[i] = answer_set(run, sessions)
         run.units = run.units - #sessions
     end

@@ -1,13 +1,16 @@
 -- A tuning proves candidates before it times them, survives being killed, does not choose wrongly on a busy machine,
 -- and remembers.
 local check = require "tests.support.check"
+local compile = require "harness.base.compile"
 local effort = require "tests.effort"
 local host = require "host"
 local json = require "json"
+local key = require "harness.tune.key"
 local log = require "harness.tune.log"
 local process = require "process"
 local program = require "tests.support.program"
 local record = require "harness.tune.record"
+local records = require "tests.support.records"
 local schedule = require "gen.families.lookup.schedule"
 local store = require "harness.tune.store"
 
@@ -381,6 +384,40 @@ function test.a_log_of_an_unfinished_run_is_not_overwritten()
         { env = place.env }
     )
     check.equal(host.read(place.log), before)
+end
+
+-- A log whose records are of another model, instruction set or compiler is not that of this run, and stays as it is.
+function test.a_log_of_another_run_is_refused()
+    local place = new_place()
+    works(place, tiny, "--isa", "scalar", "--batch", "1", "--time", "0")
+    local model = assert(host.read(place.tuned)):match 'model = "(%x+)"'
+    local function key_with(changes)
+        local what = { model = model, tables = "f32", projection = "f32", isa = "scalar", threads = 1, flags = "-O2" }
+        what.compiler = compile.version "gcc"
+        for name, value in pairs(changes) do
+            what[name] = value
+        end
+        return key.here(what)
+    end
+    local function refused(fragment, changes, ...)
+        local made = records.make { key = key_with(changes), cc = "gcc" }
+        assert(host.write_file(place.log, record.line(made) .. "\n"))
+        assert(host.write_file(place.tuned, "before"))
+        program.refuses(
+            1,
+            place.log .. ": is no log of this tuning: " .. fragment,
+            { "tune", tiny, "-o", place.tuned, "--batch", "1", "--time", "1s", "--resume", ... },
+            { env = place.env }
+        )
+        check.equal(host.read(place.log), record.line(made) .. "\n")
+        check.equal(host.read(place.tuned), "before")
+    end
+    local other = ("0"):rep(64)
+    refused("model differs (", { model = other }, "--isa", "scalar")
+    refused("model differs (", { model = other, isa = "sse4" }, "--isa", "scalar")
+    refused("model differs (", { model = other, isa = "sve" })
+    refused("isa differs (sse4, not scalar)", { isa = "sse4" }, "--isa", "scalar")
+    refused("flags differs (-O2, not -", { compiler = "clang other 1" }, "--isa", "scalar")
 end
 
 function test.bad_options_are_one_line()
