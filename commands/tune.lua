@@ -99,6 +99,7 @@ local function settings(path, m, family, hooks, options)
     o.log = options.out or options.o:gsub("%.lua$", "") .. ".jsonl"
     o.resume = options.resume or options.shard ~= nil
     file_rules.can_become(options.out and "--out" or "-o", o.log)
+    if host.kind(o.log) then assert(host.check_output(o.log)) end -- a pipe is not waited for
     if o.tuned then file_rules.can_become("-o", o.tuned) end
     if o.html then file_rules.can_become("--html", o.html) end
     if o.json then file_rules.json_can_hold(options.out and "--out" or "-o", o.log) end

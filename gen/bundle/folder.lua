@@ -16,6 +16,12 @@ local web = require "gen.emit.web"
 
 local bundle = {}
 
+-- Bytes of the files of a bundle that are read: of its manifest, of those that an emit replaces or removes, and of
+-- those that are compared.
+local largest_manifest = 1 << 24
+local largest_old = 1 << 28
+local largest_file = 1 << 31
+
 -- Whether `name` is a file in a bundle's folder or in one of its folders, in the one way that such a file is written.
 local function stays_inside(name)
     return name:find("^[%w_./]+$") and not name:find("..", 1, true) and not ("/" .. name .. "/"):find("/%.?/")
@@ -23,7 +29,7 @@ end
 
 -- The manifest at `path`, or nil if there is none of lookupc.
 local function manifest_at(path)
-    local manifest = json.decode(host.read(path, 1 << 24) or "")
+    local manifest = json.decode(host.read_regular(path, largest_manifest) or "")
     local good = type(manifest) == "table" and manifest.generator == "lookupc" and type(manifest.files) == "table"
     return good and manifest or nil
 end
@@ -43,7 +49,7 @@ function bundle.leftovers(p, directory, files)
     for _, entry in ipairs(manifest.files) do
         local name = type(entry) == "table" and entry.name
         if type(name) == "string" and stays_inside(name) and not emitted[name] then
-            local bytes = host.read(directory .. "/" .. name, 1 << 28)
+            local bytes = host.read_regular(directory .. "/" .. name, largest_old)
             if bytes and host.sha256(bytes) == entry.sha256 then list[#list + 1] = name end
         end
     end
@@ -57,11 +63,11 @@ function bundle.refuse_strangers(p, directory, files)
     local strange = {}
     for _, file in ipairs(files) do
         local path = directory .. "/" .. file.name
-        local differs = host.kind(path) == "file" and host.read(path, #file.text) ~= file.text
+        local differs = host.kind(path) == "file" and host.read_regular(path, #file.text) ~= file.text
         -- The one who writes refuses what cannot be replaced. Only files that differ are tried: to try changes the time
         -- of the folder, for which Cargo compiles again.
         if differs and host.check_output(path) then
-            local start = (host.read(path, 1 << 28) or ""):sub(1, 1000)
+            local start = (host.read_regular(path, largest_old) or ""):sub(1, 1000)
             if not start:find("enerated by lookupc", 1, true) then strange[#strange + 1] = file.name end
         end
     end
@@ -214,7 +220,7 @@ end
 
 -- The manifest at `path`, its text, and whether it is as lookupc has written it. Raises one line for what is none.
 local function read_manifest(path)
-    local text = assert(host.read(path, 1 << 24))
+    local text = assert(host.read_regular(path, largest_manifest))
     local manifest, why = json.decode(text)
     if why then error(path .. ": " .. why, 0) end
     if
@@ -249,7 +255,7 @@ function bundle.check(directory, ignore)
     end
     local function found(name)
         if not there[name] then return nil end
-        return there[name] ~= "other" and host.read(directory .. "/" .. name, 1 << 31) or ""
+        return there[name] ~= "other" and host.read_regular(directory .. "/" .. name, largest_file) or ""
     end
     local good, files
     if p.target then

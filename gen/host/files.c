@@ -147,6 +147,33 @@ bool files_pread(const files_source *source, size_t at, void *out, size_t bytes,
     return true;
 }
 
+bool files_read_regular(const char *path, size_t max_bytes, char **bytes, size_t *size, char *error, size_t error_size)
+{
+    files_source source;
+    struct stat status;
+    *bytes = NULL;
+    *size = 0;
+    if (stat(path, &status) == 0 && S_ISDIR(status.st_mode))
+        return fail(path, EISDIR, error, error_size);
+    if (!files_open(path, &source, error, error_size))
+        return false;
+    char *buffer = NULL;
+    bool good = source.bytes <= max_bytes || files_error(error, error_size, "%s: is larger than %zu bytes", path, max_bytes);
+    if (good) {
+        buffer = malloc(source.bytes + 1);
+        good = buffer != NULL ? files_pread(&source, 0, buffer, source.bytes, error, error_size) : fail(path, ENOMEM, error, error_size);
+    }
+    if (good) {
+        buffer[source.bytes] = '\0';
+        *bytes = buffer;
+        *size = source.bytes;
+    } else {
+        free(buffer);
+    }
+    files_close(&source);
+    return good;
+}
+
 void files_close(files_source *source)
 {
     if (source->descriptor >= 0)

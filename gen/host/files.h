@@ -22,6 +22,9 @@ bool files_error(char *error, size_t error_size, const char *format, ...) __attr
    On failure *bytes is NULL and error is one line that starts with the path. */
 bool files_read(const char *path, size_t max_bytes, char **bytes, size_t *size, char *error, size_t error_size);
 
+/* The same of a regular file only: for files that lookupc finds by their names. Any other is refused, a pipe not waited for. */
+bool files_read_regular(const char *path, size_t max_bytes, char **bytes, size_t *size, char *error, size_t error_size);
+
 /* A regular file that is open to be read in pieces, at any place. */
 typedef struct {
     const char *path; /* as given, for messages; the caller keeps it */

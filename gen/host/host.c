@@ -34,12 +34,14 @@ int host_fail(lua_State *L, const char *message)
     return 2;
 }
 
-static bool push_file(lua_State *L, const char *path, size_t max_bytes)
+typedef bool file_reader(const char *path, size_t max_bytes, char **bytes, size_t *size, char *error, size_t error_size);
+
+static bool push_file(lua_State *L, const char *path, size_t max_bytes, file_reader *reader)
 {
     char error[ERROR_SIZE];
     char *bytes;
     size_t size;
-    if (!files_read(path, max_bytes, &bytes, &size, error, sizeof error)) {
+    if (!reader(path, max_bytes, &bytes, &size, error, sizeof error)) {
         host_fail(L, error);
         return false;
     }
@@ -48,13 +50,25 @@ static bool push_file(lua_State *L, const char *path, size_t max_bytes)
     return true;
 }
 
-/* host.read(path [, max_bytes]) -> bytes | nil, message */
-static int host_read(lua_State *L)
+/* The bytes of the file that the arguments name | nil, message */
+static int push_argument(lua_State *L, file_reader *reader)
 {
     const char *path = check_path(L, 1);
     const lua_Integer max_bytes = luaL_optinteger(L, 2, LUA_MAXINTEGER - 1);
     luaL_argcheck(L, max_bytes >= 0, 2, "must not be negative");
-    return push_file(L, path, (size_t)max_bytes) ? 1 : 2;
+    return push_file(L, path, (size_t)max_bytes, reader) ? 1 : 2;
+}
+
+/* host.read(path [, max_bytes]) -> bytes | nil, message */
+static int host_read(lua_State *L)
+{
+    return push_argument(L, files_read);
+}
+
+/* host.read_regular(path [, max_bytes]) -> the same of a regular file only: of one that lookupc finds by its name */
+static int host_read_regular(lua_State *L)
+{
+    return push_argument(L, files_read_regular);
 }
 
 /* host.kind(path) -> "file" | "directory" | "link", a symbolic link to nothing | nil. Whatever else there is is a file. */
@@ -276,7 +290,7 @@ bool host_push_resource(lua_State *L, const char *name)
 {
     if (lua_getfield(L, LUA_REGISTRYINDEX, HOST_TREE) == LUA_TSTRING) {
         const char *path = lua_pushfstring(L, "%s/%s", lua_tostring(L, -1), name);
-        return push_file(L, path, SIZE_MAX - 1);
+        return push_file(L, path, SIZE_MAX - 1, files_read);
     }
     for (size_t i = 0; i < resource_count; ++i) {
         if (strcmp(resources[i].name, name) == 0) {
@@ -455,6 +469,7 @@ int luaopen_host(lua_State *L)
 {
     static const luaL_Reg functions[] = {
         {"read", host_read},
+        {"read_regular", host_read_regular},
         {"kind", host_kind},
         {"list", host_list},
         {"files", host_files},

@@ -148,7 +148,7 @@ static int include(lua_State *S)
     memcpy(file->path, own, folder);
     memcpy(file->path + folder, name, length + 1);
     char error[MESSAGE_SIZE];
-    if (!files_read(file->path, SOURCE_LIMIT, &file->bytes, &file->size, error, sizeof error))
+    if (!files_read_regular(file->path, SOURCE_LIMIT, &file->bytes, &file->size, error, sizeof error))
         return luaL_error(S, "include: %s", error);
     const source_text source = {.bytes = file->bytes, .size = file->size};
     if ((file->size > 0 && file->bytes[0] == LUA_SIGNATURE[0]) || !is_text(&source))

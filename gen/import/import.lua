@@ -22,8 +22,14 @@ local function name_from(text)
     return names.valid(name) and name or "model"
 end
 
-local function decoded(path)
-    local text, message = host.read(path, largest_json)
+-- The object in the JSON file `path`, which lookupc has `found` by its name, or else the user names.
+local function decoded(path, found)
+    local text, message
+    if found then
+        text, message = host.read_regular(path, largest_json)
+    else
+        text, message = host.read(path, largest_json)
+    end
     if not text then error(message, 0) end
     local object, why = json.decode(text)
     if object == nil then error(path .. ": " .. why, 0) end
@@ -68,7 +74,7 @@ local tokenizers = {
 -- Whether the folder's tokenizer makes text lower case; true unless it says otherwise.
 local function is_lower(folder)
     local path = folder .. "/tokenizer_config.json"
-    return host.kind(path) ~= "file" or decoded(path).do_lower_case ~= false
+    return host.kind(path) ~= "file" or decoded(path, true).do_lower_case ~= false
 end
 
 -- The table `tokenizer` of the model file in `output_folder`, or nil and, if there is a file that lookupc cannot read,
@@ -127,7 +133,7 @@ end
 -- skipless as in config_json.lua; output: path of the model file; folder: of the checkpoint, if all of the model is
 -- wanted. Raises one line.
 function import.file(path, options)
-    local m, comment, tensors = model_of(path, decoded(path), options)
+    local m, comment, tensors = model_of(path, decoded(path, options.folder), options)
     local floats
     if tensors then
         floats = {}

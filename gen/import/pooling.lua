@@ -15,7 +15,7 @@ local modes = {
 }
 
 local function decoded(path)
-    local text, message = host.read(path, largest)
+    local text, message = host.read_regular(path, largest)
     if not text then error(message, 0) end
     local object, why = json.decode(text)
     if type(object) ~= "table" then error(path .. ": " .. (why or "must be an object or a list"), 0) end

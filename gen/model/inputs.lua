@@ -4,6 +4,8 @@ local json = require "json"
 
 local inputs = {}
 
+local largest_index = 1 << 28 -- bytes
+
 local list, seen = {}, {}
 
 -- Notes a file that has been read. Returns its path.
@@ -22,7 +24,7 @@ function inputs.note_checkpoint(path)
         return
     end
     inputs.note(path)
-    local index = path:find "%.json$" and json.decode(host.read(path, 1 << 28) or "")
+    local index = path:find "%.json$" and json.decode(host.read_regular(path, largest_index) or "")
     local files = {}
     for _, file in pairs(type(index) == "table" and type(index.weight_map) == "table" and index.weight_map or {}) do
         files[#files + 1] = path:gsub("[^/]*$", "") .. tostring(file)

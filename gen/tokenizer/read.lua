@@ -12,7 +12,7 @@ local read = {}
 local most_bytes = 1 << 28
 
 local function contents(path)
-    local bytes, message = host.read(inputs.note(path), most_bytes)
+    local bytes, message = host.read_regular(inputs.note(path), most_bytes)
     if not bytes then error(message, 0) end
     return bytes
 end

@@ -86,7 +86,7 @@ static bool open_index(shards *s, char *error, size_t error_size)
     char *text;
     size_t size;
     json_error_t reason;
-    if (!files_read(s->path, INDEX_LIMIT, &text, &size, error, error_size))
+    if (!files_read_regular(s->path, INDEX_LIMIT, &text, &size, error, error_size))
         return false;
     json_t *index = json_loadb(text, size, JSON_REJECT_DUPLICATES, &reason);
     free(text);

@@ -358,6 +358,42 @@ save(sys.argv[2], tensors)
     refused("tensor tables: ", { "pack", small, "--weights", path, "-o", "output" })
 end
 
+-- What lookupc finds by its name is a regular file; a pipe that nobody writes into is not waited for.
+function test.pipes_in_folders()
+    local function with_pipe(name, files)
+        local there = program.folder()
+        for path, text in pairs(files) do
+            assert(host.write_directory(there, { [path] = text }))
+        end
+        assert(process.run({ "mkfifo", there .. "/" .. name }).status == 0)
+        return there
+    end
+    local function refuses(there, name, words)
+        program.refuses(1, there .. "/" .. name .. ": is not a regular file", words)
+    end
+    local there = with_pipe("MANIFEST.json", {})
+    refuses(there, "MANIFEST.json", { "check", there })
+    refuses(there, "MANIFEST.json", { "emit", small, "--isa", "scalar", "-o", there })
+    there = with_pipe("small.h", {})
+    refuses(there, "small.h", { "emit", small, "--isa", "scalar", "-o", there })
+    there = with_pipe("model.safetensors.index.json", {})
+    refuses(there, "model.safetensors.index.json", { "pack", small, "--weights", there, "-o", there .. "/blob" })
+    there = with_pipe("config.json", {})
+    refuses(there, "config.json", { "import", there, "-o", there .. "/m.lua" })
+    there = with_pipe("other.lua", { ["m.lua"] = 'return include "other.lua"' })
+    refuses(there, "other.lua", { "plan", there .. "/m.lua" })
+    there = with_pipe("t.json", { ["m.lua"] = 'return { name = "t", tokenizer = { file = "t.json", kind = "bpe" } }' })
+    refuses(there, "t.json", { "plan", there .. "/m.lua" })
+    there = with_pipe("tuned.jsonl", {})
+    local words = { "tune", small, "--isa", "scalar", "--time", "1s", "--resume", "-o", there .. "/tuned.lua" }
+    refuses(there, "tuned.jsonl", words)
+    -- one that the user names is read
+    local script = '"$1" tuned merge <(echo x) 2>&1'
+    local env = { LOOKUPC_STORE = there .. "/store" }
+    local merged = process.run({ "bash", "-c", script, "bash", check.lookupc }, { env = env })
+    check.matches(merged.output, ": is no log of lookupc tune\n$")
+end
+
 function test.weights_that_cannot_be_read()
     for _, command in ipairs {
         { "pack", small, "-o", "output" },

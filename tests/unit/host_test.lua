@@ -48,6 +48,19 @@ function test.symbolic_links_are_followed()
     check.equal(process.run({ "readlink", folder .. "/link" }).output, "a\n")
 end
 
+function test.only_regular_files_are_regular()
+    local folder = process.temporary_directory()
+    host.write_directory(folder, { a = "12\0004", empty = "" })
+    process.run { "mkfifo", folder .. "/pipe" }
+    check.equal(host.read_regular(folder .. "/a"), "12\0004")
+    check.equal(host.read_regular(folder .. "/a", 4), "12\0004")
+    check.equal(host.read_regular(folder .. "/empty", 0), "")
+    check.fails_with(folder .. "/a: is larger than 3 bytes", host.read_regular, folder .. "/a", 3)
+    check.fails_with(folder .. "/pipe: is not a regular file", host.read_regular, folder .. "/pipe")
+    check.fails_with(folder .. ": Is a directory", host.read_regular, folder)
+    check.fails_with("none: No such file or directory", host.read_regular, "none")
+end
+
 function test.all_that_lies_in_a_folder_is_listed()
     local folder = process.temporary_directory()
     host.write_directory(folder, { ["b/c/.d"] = "", ["a"] = "", ["b.c"] = "" })
