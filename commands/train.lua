@@ -2,6 +2,7 @@
 local figures = require "gen.plan.figures"
 local file_rules = require "commands.file_rules"
 local host = require "host"
+local log = require "harness.train.log"
 local tokenizer = require "harness.train.tokenizer"
 local training = require "harness.train.train"
 
@@ -38,6 +39,7 @@ function commands.train(arguments, options)
             assert(host.check_output(output[2]))
         end
     end
+    log.check(files.log)
     local last = training.run(path, options)
     if not last then return 0 end
     host.print(

@@ -1,4 +1,5 @@
 -- The log of a run: one record a line, only ever appended to, and readable whatever has happened to it.
+local dropped_lines = require "harness.base.dropped"
 local host = require "host"
 local process = require "process"
 local record = require "harness.tune.record"
@@ -42,21 +43,6 @@ function log.read(path)
 end
 
 -- One line about the lines that were dropped; nil if none was.
-function log.problem(path, dropped)
-    if #dropped == 0 then return nil end
-    local places = {}
-    for i = 1, math.min(3, #dropped) do
-        places[i] = string.format("line %d %s", dropped[i].line, dropped[i].reason)
-    end
-    local more = #dropped > 3 and string.format(" and %d more", #dropped - 3) or ""
-    return string.format(
-        "%s: dropped %d line%s: %s%s",
-        path,
-        #dropped,
-        #dropped == 1 and "" or "s",
-        table.concat(places, "; "),
-        more
-    )
-end
+log.problem = dropped_lines.line
 
 return log

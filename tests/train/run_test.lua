@@ -5,6 +5,7 @@ local check = require "tests.support.check"
 local corpus = require "harness.train.corpus"
 local host = require "host"
 local json = require "json"
+local log = require "harness.train.log"
 local program = require "tests.support.program"
 local run = require "harness.train.run"
 local settings = require "harness.train.settings"
@@ -289,6 +290,43 @@ function test.a_resumed_run_is_the_undisturbed_one()
         return table.concat(list, "\n")
     end
     check.equal(steps_of(again.log), steps_of(files.log))
+end
+
+-- Lines of a log that are no records are dropped with a word, and what is no log of a training is not overwritten.
+function test.lines_that_are_no_records_are_counted()
+    local path = program.folder() .. "/w.jsonl"
+    local first = { model = "m", settings = { steps = 40 } }
+    local noted = {}
+    local function opened(lines, done)
+        assert(host.write_file(path, table.concat(lines, "\n") .. "\n"))
+        local before = host.note
+        host.note, noted = function(text) noted[#noted + 1] = text end, {}
+        local good, result = pcall(log.open, path, first, done)
+        host.note = before
+        if not good then error(result, 0) end
+        return result
+    end
+    local lines = { '{"model":"m","settings":{"steps":40}}' }
+    for step = 1, 6 do
+        lines[step + 1] = string.format('{"step":%d,"tokens":%d,"loss":1.5,"tables":[]}', step, 72 * step)
+    end
+    check.equal(#opened(lines, 4).records, 4)
+    check.equal(noted, {})
+    lines[3], lines[5] = lines[3]:sub(1, -4), lines[5]:gsub("1.5", '"1.5"')
+    check.equal(#opened(lines, 6).records, 4)
+    check.equal(noted, {
+        "lookupc train: " .. path .. ": dropped 2 lines: line 3 is cut off or no JSON; line 5 is no record",
+    })
+    for _, text in ipairs { "", lines[1], lines[2] .. "\n", "spoilt\n" .. lines[2] } do
+        assert(host.write_file(path, text))
+        log.check(path)
+    end
+    for _, text in ipairs { "a letter", "\n", '{"step":1}\n', "[1]" } do
+        assert(host.write_file(path, text))
+        check.fails_with(path .. ": exists and is no log of a training: choose another --log", log.check, path)
+    end
+    assert(host.remove(path))
+    log.check(path)
 end
 
 -- What cannot be of a run is refused: it would divide by zero, or train backwards.

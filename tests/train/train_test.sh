@@ -102,6 +102,10 @@ says 1 '--valid: latin.txt' "$LOOKUPC" train model.lua --text text.txt --valid l
 echo few >few.txt
 says 1 'tokens to train on: must be more than --context = 16' "$LOOKUPC" train model.lua --text few.txt -o none.safetensors --steps 5
 says 1 'is the input text.txt' "$LOOKUPC" train model.lua --text text.txt -o text.txt --steps 5
+printf 'Dear all,\n' >letter.txt
+says 1 'letter.txt: exists and is no log of a training' "${again[@]}" --steps 10000 --resume --log letter.txt
+says 1 'letter.txt: exists and is no log of a training' "$LOOKUPC" train model.lua --text text.txt -o none.safetensors --steps 5 --log letter.txt
+[[ $(<letter.txt) == 'Dear all,' ]] || fail "a file that is no log was overwritten"
 cmp text.txt "$OLDPWD/README.md"
 [[ ! -e none.safetensors && ! -e none.safetensors.resume ]] || fail "something was written"
 
