@@ -113,10 +113,13 @@ local function inspect(db, path)
     until #rows == 0
 end
 
+local largest_rebuilt = 1 << 32 -- bytes of a damaged store, or of its journal, which are read whole
+
 -- Puts a new store with the records that are left in the place of the damaged one. Returns a line that says so; raises
 -- one for a file that never was a store.
 local function rebuild(path, found)
-    local bytes = assert(host.read(path)) .. (host.read(path .. "-wal") or "")
+    local bytes = assert(host.read_regular(path, largest_rebuilt))
+    bytes = bytes .. (host.read_regular(path .. "-wal", largest_rebuilt) or "")
     local lines = record.find(bytes)
     if #lines == 0 and (found.what == "foreign" or not bytes:find("^SQLite format 3\0")) then
         error(path .. ": is no store of lookupc", 0)
