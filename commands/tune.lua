@@ -1,5 +1,6 @@
 -- The command `lookupc tune`: from a model file to the fastest schedule on this CPU, as a tuned file, a log and records
 -- in the store.
+local budget = require "harness.tune.budget"
 local build = require "harness.tune.build"
 local compile = require "harness.base.compile"
 local cpu = require "harness.base.cpu"
@@ -26,6 +27,9 @@ local tune = {}
 
 -- With less time there are so few candidates that compiling kernels apart does not pay off.
 local least_seconds_apart = 30
+
+-- About: of random weights made, packed and given to the reference.
+local seconds_a_packed_byte = 25e-9
 
 local function seconds_of(text)
     local number, unit = text:match("^(%d+%.?%d*)([smh]?)$")
@@ -318,6 +322,22 @@ local function packed_of(s, options)
     return s.tuning.prepare(tuning.plan(s, nil), process.temporary_directory(), options)
 end
 
+-- What is said if the time is up before the weights are packed: how long that takes by their bytes, or longer, and
+-- which time lets candidates be tried as well.
+local function too_short(s, o)
+    local bytes = tuning.plan(s, nil).packed_bytes
+    local seconds = math.max(2 * o.seconds, bytes * seconds_a_packed_byte)
+    return string.format(
+        "%slookupc: --time: %s: was up while the weights of %s were packed, which takes about %s or more: "
+            .. "give --time %s\n",
+        process.is_terminal(2) and "\r\27[K" or "",
+        budget.text(o.seconds),
+        s.model.name,
+        budget.text(seconds),
+        budget.text(2 * seconds + least_seconds_apart)
+    )
+end
+
 -- Whether the log has the end of the tuning of every session.
 local function all_finished(sessions)
     for _, s in ipairs(sessions) do
@@ -354,10 +374,12 @@ local function answer_set(run, sessions)
     if not run.measured and o.shard.n == 1 then check_store() end
     if not run.measured and #run.records == 0 then start_log(o) end
     if host.kind(o.log) then log.promise(o.log) end
-    function run.prepare()
+    function run.prepare(left)
         if run.files.output then return end
         host.status("packing the weights of " .. sessions[1].model.name)
+        process.deadline(left, too_short(sessions[1], o))
         local packed = packed_of(sessions[1], options)
+        process.deadline()
         for name, value in pairs(packed) do
             run.files[name] = value
         end

@@ -3,6 +3,7 @@
 #include "gen/host/host.h"
 #include "harness/base/clock.h"
 #include "harness/base/modules.h"
+#include "harness/base/parent.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -22,6 +23,7 @@
 #include <sys/pidfd.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -98,6 +100,20 @@ static void clean_up_at_end(void)
         action = (struct sigaction){.sa_handler = end_by_signal, .sa_flags = (int)SA_RESETHAND, .sa_mask = signal_set()};
         sigaction(signals[i], &action, NULL);
     }
+}
+
+/* What is said when the time of process.deadline is up. */
+static char deadline_words[512];
+
+static void end_by_deadline(int number)
+{
+    if (getpid() != ours.owner) {
+        raise(number); /* a forked process that set an alarm of its own: SA_RESETHAND */
+        return;
+    }
+    const ssize_t wrote = write(STDERR_FILENO, deadline_words, strlen(deadline_words));
+    clean_up();
+    _exit(wrote < 0 ? 2 : 1);
 }
 
 static int fail(lua_State *L, const char *subject, int reason)
@@ -548,6 +564,108 @@ static int process_last_words(lua_State *L)
     return 0;
 }
 
+/* process.deadline(seconds, text): in so many seconds this program ends, whatever it does: it prints the text to standard error, cleans up
+   as for a signal, and its exit status is 1. process.deadline(): it does not. */
+static int process_deadline(lua_State *L)
+{
+    struct itimerval timer;
+    memset(&timer, 0, sizeof timer);
+    setitimer(ITIMER_REAL, &timer, NULL);
+    signal(SIGALRM, SIG_DFL);
+    if (lua_isnoneornil(L, 1))
+        return 0;
+    const double seconds = luaL_checknumber(L, 1);
+    snprintf(deadline_words, sizeof deadline_words, "%s", luaL_checkstring(L, 2));
+    const struct sigaction action = {.sa_handler = end_by_deadline, .sa_flags = (int)SA_RESETHAND, .sa_mask = signal_set()};
+    sigaction(SIGALRM, &action, NULL);
+    const double left = seconds < 1e-3 ? 1e-3 : seconds < 1e8 ? seconds : 1e8;
+    timer.it_value.tv_sec = (time_t)left;
+    timer.it_value.tv_usec = (suseconds_t)((left - (double)timer.it_value.tv_sec) * 1e6);
+    setitimer(ITIMER_REAL, &timer, NULL);
+    return 0;
+}
+
+/* Runs the function on the stack, and writes its text, or, behind a zero byte, the error, to `out`. */
+static void answer(lua_State *L, int out)
+{
+    lua_pushvalue(L, 1);
+    const bool good = lua_pcall(L, 0, 1, 0) == LUA_OK;
+    size_t size;
+    const char *text = luaL_tolstring(L, -1, &size);
+    bool whole = good || write(out, "", 1) == 1;
+    while (whole && size > 0) {
+        const ssize_t wrote = write(out, text, size);
+        if (wrote < 0 && errno == EINTR)
+            continue;
+        whole = wrote > 0;
+        text += whole ? wrote : 0;
+        size -= whole ? (size_t)wrote : 0;
+    }
+    _exit(whole ? 0 : 1);
+}
+
+/* process.isolated(function, seconds) -> the text that the function returns, in a process of its own | nil, message: it crashed, or took
+   more seconds (absent: as many as it takes) and was ended. Raises what the function raises. */
+static int process_isolated(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TFUNCTION);
+    const double seconds = luaL_optnumber(L, 2, 1e8), end = seconds_now() + seconds;
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return fail(L, "pipe", errno);
+    const pid_t parent = getpid(), child = fork();
+    if (child == 0) {
+        end_with_parent(parent);
+        answer(L, ends[1]);
+    }
+    close(ends[1]);
+    if (child < 0) {
+        close(ends[0]);
+        return fail(L, "fork", errno);
+    }
+    luaL_Buffer text;
+    luaL_buffinit(L, &text);
+    bool late = false;
+    for (;;) {
+        const double left = end - seconds_now();
+        struct pollfd event = {.fd = ends[0], .events = POLLIN};
+        late = left <= 0;
+        if (late)
+            break;
+        if (poll(&event, 1, left < 1000 ? (int)(left * 1000) + 1 : 1000000) <= 0)
+            continue;
+        char piece[4096];
+        const ssize_t got = read(ends[0], piece, sizeof piece);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            break;
+        luaL_addlstring(&text, piece, (size_t)got);
+    }
+    close(ends[0]);
+    if (late)
+        kill(child, SIGKILL);
+    int status = 0;
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+        ;
+    luaL_pushresult(&text);
+    if (late || !WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+        lua_pushnil(L);
+        if (late)
+            lua_pushfstring(L, "took more than %d seconds", (int)seconds);
+        else
+            lua_pushfstring(L, "crashed: signal %d", WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+        return 2;
+    }
+    size_t size;
+    const char *bytes = lua_tolstring(L, -1, &size);
+    if (size > 0 && bytes[0] == '\0') {
+        lua_pushlstring(L, bytes + 1, size - 1);
+        return lua_error(L);
+    }
+    return 1;
+}
+
 /* process.id() -> the number of this process */
 static int process_id(lua_State *L)
 {
@@ -658,6 +776,8 @@ int luaopen_process(lua_State *L)
         {"run", process_run},
         {"run_all", process_run_all},
         {"last_words", process_last_words},
+        {"deadline", process_deadline},
+        {"isolated", process_isolated},
         {"temporary_directory", process_temporary_directory},
         {"executable", process_executable},
         {"id", process_id},

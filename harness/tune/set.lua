@@ -14,20 +14,21 @@ local function countdown(run, seconds)
 end
 
 -- Tunes with `sessions` (see tuning.run), one a compiler. `run` is what all sets share: now(), start (of the run, by
--- that clock), prepare() (packs the weights), seconds (that it may take), added (those that do not count), units and
--- all_units (tunings that are still to come, and all), measured (whether another set was). Returns { {session, tuned} }
--- and, unless it is a shard, the result as harness/tune/confirm.lua gives it.
+-- that clock), prepare(seconds) (packs the weights, and ends the run with a word if that takes longer), seconds (that
+-- it may take), added (those that do not count), units and all_units (tunings that are still to come, and all),
+-- measured (whether another set was). Returns { {session, tuned} } and, unless it is a shard, the result as
+-- harness/tune/confirm.lua gives it.
 function set.tune(run, sessions)
     local list, start = {}, run.measured and run.now() or run.start
-    local all_left = run.start + run.added + run.seconds - reserve(run) - run.now()
-    local left = countdown(run, all_left * #sessions / run.units)
+    local function all_left() return run.start + run.added + run.seconds - reserve(run) - run.now() end
+    local left = countdown(run, all_left() * #sessions / run.units)
     local whole, has_time, way = sessions[1].shard.n == 1, false, { seconds = 0 }
     for _, s in ipairs(sessions) do
         tuning.check(s)
         s.left = left
         has_time = has_time or tuning.has_time(s)
     end
-    if has_time then run.prepare() end
+    if has_time then run.prepare(all_left()) end
     if whole then way = has_time and confirm.plan(sessions) or nil end
     for i, s in ipairs(sessions) do
         local began = i == 1 and start or run.now()

@@ -262,7 +262,9 @@ static bool begin(lua_State *L, int index, conversation *talk, char *error, size
 {
     verify_reference *reference;
     const verify_job job = job_at(L, index, &reference);
-    const double timeout = (double)field_integer(L, index, where, "timeout", 1, DEFAULT_TIMEOUT);
+    const bool limited = lua_getfield(L, index, "timeout") != LUA_TNIL;
+    lua_pop(L, 1);
+    const double timeout = limited ? field_number(L, index, where, "timeout") : DEFAULT_TIMEOUT;
     if (!verify_reference_extend(reference, job.tokens, error, error_size))
         return false;
     char *stage = mmap(NULL, VERIFY_STAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

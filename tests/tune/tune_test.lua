@@ -151,6 +151,21 @@ function test.a_run_without_time_ends_and_promises_no_log()
     check.equal(json.decode(summary.output).log, nil)
 end
 
+-- Weights that take longer to pack than the run may take end it in time, with what would be enough.
+function test.a_run_ends_while_it_packs()
+    local place = new_place()
+    local start = process.clock()
+    program.refuses(
+        1,
+        "lookupc: --time: 2s: was up while the weights of mistral_7b_skipless were packed, which takes about ",
+        { "tune", "gen/models/mistral_7b_skipless.lua", "-o", place.tuned, "--time", "2s" },
+        { env = place.env }
+    )
+    local seconds = process.clock() - start
+    if seconds > 5 then error(string.format("took %.1f seconds", seconds)) end
+    check.equal({ host.kind(place.tuned), host.kind(place.log) }, {})
+end
+
 function test.a_finished_run_is_measured_again_only_with_again()
     local place = new_place()
     local words = { "--batch", "1", "--choices", "few.tokens" }

@@ -111,6 +111,42 @@ function test.one_of_several_that_cannot_start_ends_the_others()
     check.equal(host.list(folder), {})
 end
 
+-- A function in a process of its own gives its text, or is ended; what it raises is raised here.
+function test.functions_are_isolated()
+    local changed = 1
+    local long = ("x"):rep(200000)
+    check.equal(process.isolated(function()
+        changed = 2
+        return long
+    end), long)
+    check.equal(changed, 1)
+    check.equal(process.isolated(function() return "" end, 5), "")
+    check.fails_with("a line", process.isolated, function() error("a line", 0) end)
+    check.fails_with("crashed: signal 9", process.isolated, function()
+        process.run { "sh", "-c", "kill -KILL $PPID" }
+        return ""
+    end)
+    local start = process.clock()
+    check.fails_with("took more than 0 seconds", process.isolated, function()
+        while true do
+        end
+    end, 0.2)
+    check.equal(process.clock() - start < 5, true)
+end
+
+-- The whole program ends when its time is up, whatever it does, and leaves nothing behind; not if it is called off.
+function test.a_deadline_ends_the_program()
+    local folder = process.temporary_directory()
+    local function ended(name)
+        local words = { process.executable(), ".", check.lookupc, "tests/support/deadline.lua" }
+        return assert(process.run(words, { env = { TMPDIR = folder, LOOKUPC_TEST = name }, timeout = 20 }))
+    end
+    local result = ended "is_ended"
+    check.equal({ result.status, result.output }, { 1, "too late\n" })
+    check.equal(host.list(folder), {})
+    check.equal(ended("is_called_off").status, 0)
+end
+
 function test.temporary_folders_are_new_and_empty()
     local a, b = process.temporary_directory(), process.temporary_directory()
     check.equal(a ~= b, true)

@@ -71,7 +71,7 @@ function check.all(list, files, seed, threads, options)
                     quick = options.quick,
                     timeout = math.min(
                         60 + p.shape.slots // 256 + (p.packed_bytes >> 22),
-                        options.left and math.max(1, math.ceil(options.left)) or math.maxinteger
+                        options.left and math.max(0.01, options.left) or math.huge
                     ),
                 }
                 of[#jobs] = { results = all[i], plan = p, isa = v.isa.name, regime = regime }

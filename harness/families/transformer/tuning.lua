@@ -3,6 +3,7 @@ local execute = require "harness.families.transformer.execute"
 local dtype = require "gen.plan.dtype"
 local json = require "json"
 local parts = require "harness.families.transformer.parts"
+local process = require "process"
 
 local tuning = {
     types_text = "weights in %s, cache in %s",
@@ -43,13 +44,21 @@ function tuning.prepare(p, directory, options)
     return prepared
 end
 
-function tuning.failures(list, _, o)
-    local failures = {}
+-- Why the blocks of `made` are wrong, "" if they are not.
+local function failure_of(made, o)
+    for _, result in ipairs(execute.check_library(made.plan, made.library, o.files)) do
+        if not result.ok then return string.format("%s: %s", result.call, result.message) end
+    end
+    return ""
+end
+
+-- The reference of blocks takes long and cannot be asked to end: it is ended with its process.
+function tuning.failures(list, _, o, options)
+    local failures, start = {}, process.clock()
     for i, made in ipairs(list) do
-        for _, result in ipairs(execute.check_library(made.plan, made.library, o.files)) do
-            local failure = not result.ok and string.format("%s: %s", result.call, result.message)
-            failures[i] = failures[i] or failure
-        end
+        local left = options.left and math.max(0, options.left - (process.clock() - start))
+        local failure, message = process.isolated(function() return failure_of(made, o) end, left)
+        failures[i] = not failure and message or failure ~= "" and failure or nil
     end
     return failures
 end
