@@ -90,19 +90,20 @@ end
 -- what `enough`, a value of --time in seconds, would do. counts nil: the costs are a guess, there is no time to find
 -- them.
 function budget.line(list, counts, seconds, enough)
-    local parts, complete = {}, true
-    for i, r in ipairs(counts and list or {}) do
-        local listed = r.costs.listed
+    local parts, complete, any = {}, true, 0
+    for i, r in ipairs(list) do
+        local listed, count = r.costs.listed, counts and counts[i] or 0
         if listed > 0 then
-            parts[#parts + 1] = string.format("%d of %d candidates for %s tokens", counts[i], listed, r.regime)
+            local tried = count == 0 and "none" or tostring(count)
+            parts[#parts + 1] = string.format("%s of %d candidates for %s tokens", tried, listed, r.regime)
         end
-        complete = complete and counts[i] >= listed
+        complete, any = complete and counts and count >= listed, any + count
     end
-    local found = not counts and "no time for any candidate"
+    local found = #parts > 0 and any == 0 and "no time for any candidate"
         or #parts == 0 and "there is no candidate beside the default"
         or "time for about " .. table.concat(parts, " and ")
     local advice = string.format("; --time %s is recommended, for all of them", budget.text(enough))
-    return string.format("%s: %s%s", budget.text(seconds), found, counts and complete and "" or advice)
+    return string.format("%s: %s%s", budget.text(seconds), found, complete and "" or advice)
 end
 
 return budget

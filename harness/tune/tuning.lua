@@ -13,6 +13,7 @@ local statistics = require "harness.base.statistics"
 local tuning = {}
 
 local most_candidates = 400 -- of a race: far more than there is time for
+local few_candidates = 40 -- to list so many takes no time worth speaking of
 
 -- The plan of session `s` with schedule `choices` of its instruction set.
 function tuning.plan(s, choices) return s.family.build(s.model, { s.isa }, s.options, { [s.isa.name] = choices }) end
@@ -155,13 +156,25 @@ local function seconds_a_build(s, r, base, made, guess)
     return sum / #plans
 end
 
+-- How many candidates race `r` has beside the default, found quickly: where they are not few, as many as it may have.
+local function about_listed(s, r, base)
+    local entered = earlier(s, r)
+    if entered then return #entered.field - 1 end
+    local count = s.exhaustive and most_candidates or #candidates.list(space_of(s, r, base), few_candidates).list - 1
+    return (count < few_candidates - 1 and count or most_candidates) // s.shard.n
+end
+
 -- Finds what the races of `list` around `base` cost (harness/tune/budget.lua); false: no time was left, and it is a
 -- guess.
 local function find_costs(s, list, base)
     local guess, ready = 0.5 / process.cpu_count(), any_time(s, list)
     s.us_per_token, s.build_seconds = 0, guess
     for _, r in ipairs(list) do
-        r.costs = { build = guess, sample = 2 * round.seconds_a_sample * #r.batches, listed = most_candidates }
+        r.costs = {
+            build = guess,
+            sample = 2 * round.seconds_a_sample * #r.batches,
+            listed = most_candidates,
+        }
         local made, sample, start, us = { late = true }, nil, nil, nil
         if ready then
             s.show(string.format("%s: compiling and timing the default", r.regime))
@@ -182,15 +195,21 @@ local function find_costs(s, list, base)
                 prove = made.verifying or made.seconds,
                 listed = #candidates_of(s, r, base).list - 1,
             }
+        else
+            r.costs.listed = about_listed(s, r, base)
         end
     end
     return ready
 end
 
+-- About: seconds of packing, timing the default, the threshold and the confirmation of a small model, where nothing has
+-- been measured.
+local beside_races = 10
+
 -- Says how many candidates the time lets the races of `list` try, and how much is recommended. `ready`: as `find_costs`
 -- returns it; `at_end`: seconds that the session keeps for its end.
 local function announce(s, list, ready, at_end)
-    local enough = s.spent() + at_end + s.ending
+    local enough = s.spent() + at_end + s.ending + (ready and 0 or beside_races)
     for _, r in ipairs(list) do
         enough = enough + budget.enough(r.costs)
     end

@@ -73,10 +73,21 @@ function test.the_line_says_what_the_time_lets_try_and_what_is_recommended()
         budget.line(list, { 40, 12 }, 300, 100),
         "5m: time for about 40 of 40 candidates for many tokens and 12 of 12 candidates for few tokens"
     )
+    for _, counts in ipairs { false, { 0, 0 } } do
+        check.equal(
+            budget.line(list, counts or nil, 1, 7201),
+            "1s: no time for any candidate; --time 3h is recommended, for all of them"
+        )
+    end
     check.equal(
-        budget.line(list, nil, 1, 7201),
-        "1s: no time for any candidate; --time 3h is recommended, for all of them"
+        budget.line(list, { 3, 0 }, 20, 340),
+        "20s: time for about 3 of 40 candidates for many tokens and none of 12 candidates for few tokens; "
+            .. "--time 6m is recommended, for all of them"
     )
+    list[2].costs.listed = 0
+    check.equal(budget.line(list, { 0, 0 }, 20, 340):match "^20s: no time for any candidate;" ~= nil, true)
+    list[1].costs.listed = 0
+    check.equal(budget.line(list, { 0, 0 }, 20, 21), "20s: there is no candidate beside the default")
 end
 
 -- A run on a machine with a clock of its own, on which compiling and verifying a candidate takes `build` seconds, a
@@ -211,6 +222,18 @@ function test.a_tuning_takes_at_most_its_time()
         end
     end
     check.equal(tried >= 10 and confirmed >= 5 and ended >= 2, true)
+end
+
+-- Which time is recommended does not depend on the time that is given, but for what is not known without measuring.
+function test.the_recommended_time_is_about_the_same()
+    local function recommended(seconds)
+        local _, _, noted = simulated { seconds = seconds, build = 0.2, sample = 1, start = 0.1, dense = 0.01 }
+        check.matches(noted[1], "is recommended")
+        local number, unit = noted[1]:match "%-%-time (%d+)(%a) is recommended"
+        return tonumber(number) * ({ s = 1, m = 60, h = 3600 })[unit]
+    end
+    local known, guessed = recommended(8), recommended(0.01)
+    if guessed > 3 * known or known > 3 * guessed then error(string.format("%g s and %g s", known, guessed)) end
 end
 
 -- The default wins no race in which nothing else had time.
