@@ -770,7 +770,7 @@ static int weights_tensors(lua_State *L)
 /* Whether two tensors have the same shape and values: 1 or 0; -1 with a message. */
 static int same_values(const shards *in, const char *const names[2], char *error)
 {
-    enum { MOST = 4096 };
+    enum { MOST = 256 };
     const safetensors *files[2];
     const safetensors_tensor *tensors[2];
     double values[2][MOST];
