@@ -4,9 +4,8 @@ local npy = require "npy"
 
 local expect = {}
 
--- The largest relative error of a row that is accepted; nil without --expect. Raises one line, also for a file that is
--- no matrix.
-function expect.check(options)
+-- The largest relative error of a row that is accepted; nil without --expect. Raises one line.
+function expect.tolerance(options)
     if not options.expect then
         if options.tolerance then error("--tolerance: " .. options.tolerance .. ": needs --expect", 0) end
         return nil
@@ -15,8 +14,12 @@ function expect.check(options)
     if not tolerance or not (tolerance >= 0 and tolerance < math.huge) then
         error("--tolerance: " .. options.tolerance .. ": must be a number not below 0", 0)
     end
-    assert(npy.compare(options.expect, options.expect))
     return tolerance
+end
+
+-- Raises one line if options.expect is not a matrix of the result's shape.
+function expect.check(options, rows, columns)
+    if options.expect then assert(npy.check(options.expect, rows, columns)) end
 end
 
 -- The value of the key `name`, such as norm.eps, in model `m`; nil: the model does not say it.

@@ -4,6 +4,7 @@
    writer:append(rows) -> true | nil, message: rows are a string of float32
    writer:finish() -> true | nil, message: the file takes its place; writer:discard(): there is none. One that nobody finished is discarded
    when the program ends.
+   npy.check(path, rows, columns) -> true | nil, message: whether the file is a matrix of that shape
    npy.compare(path, expected) -> { rows, columns, relative, row, difference, difference_row, difference_column, value, expected } | nil,
    message: `relative` is the length of a row's difference over that of the expected row, of the worst row, number `row`; `difference` the
    largest one of an element, where it is and its two values. A value that is no number in one of the files makes both infinite. */
@@ -100,17 +101,42 @@ static differences difference_of(const double *y, const double *expected, size_t
     return worst;
 }
 
+/* Reads the matrix `path`, which must be rows × columns. NULL with a message in error. */
+static double *read_shape(const char *path, size_t rows, size_t columns, char *error, size_t size)
+{
+    size_t found_rows = 0, found_columns = 0;
+    double *values = npy_read_any(path, &found_rows, &found_columns, error, size);
+    if (values && found_rows == rows && found_columns == columns && rows > 0)
+        return values;
+    if (values)
+        files_error(error, size, "%s: has rows × columns %zu × %zu: must be %zu × %zu%s", path, found_rows, found_columns, rows, columns,
+                    rows == 0 ? ", and there is nothing to compare" : "");
+    free(values);
+    return NULL;
+}
+
+static int check(lua_State *L)
+{
+    char error[ERROR_SIZE];
+    double *values =
+        read_shape(luaL_checkstring(L, 1), (size_t)luaL_checkinteger(L, 2), (size_t)luaL_checkinteger(L, 3), error, sizeof error);
+    if (!values)
+        return host_fail(L, error);
+    free(values);
+    lua_pushboolean(L, true);
+    return 1;
+}
+
 static int compare(lua_State *L)
 {
     char error[ERROR_SIZE];
     const char *path = luaL_checkstring(L, 1), *wanted = luaL_checkstring(L, 2);
-    size_t rows = 0, columns = 0, wanted_rows = 0, wanted_columns = 0;
+    size_t rows = 0, columns = 0;
     double *y = npy_read_any(path, &rows, &columns, error, sizeof error);
     if (!y)
         return host_fail(L, error);
-    double *expected = npy_read_any(wanted, &wanted_rows, &wanted_columns, error, sizeof error);
-    const bool fits = rows == wanted_rows && columns == wanted_columns;
-    if (expected && fits && rows > 0) {
+    double *expected = read_shape(wanted, rows, columns, error, sizeof error);
+    if (expected) {
         const differences worst = difference_of(y, expected, rows, columns);
         const struct {
             const char *name;
@@ -134,18 +160,15 @@ static int compare(lua_State *L)
             lua_pushinteger(L, (lua_Integer)places[i].value);
             lua_setfield(L, -2, places[i].name);
         }
-    } else if (expected) {
-        files_error(error, sizeof error, "%s: has rows × columns %zu × %zu: must be %zu × %zu%s", wanted, wanted_rows, wanted_columns, rows,
-                    columns, rows == 0 ? ", and there is nothing to compare" : "");
     }
     free(y);
     free(expected);
-    return expected && fits && rows > 0 ? 1 : host_fail(L, error);
+    return expected ? 1 : host_fail(L, error);
 }
 
 int luaopen_npy(lua_State *L)
 {
-    static const luaL_Reg functions[] = {{"create", create}, {"compare", compare}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"create", create}, {"check", check}, {"compare", compare}, {NULL, NULL}};
     static const luaL_Reg methods[] = {{"append", writer_append}, {"finish", writer_finish}, {"discard", writer_discard}, {NULL, NULL}};
     luaL_newmetatable(L, WRITER);
     lua_pushcfunction(L, writer_discard);

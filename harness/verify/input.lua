@@ -4,12 +4,13 @@ local kernel = require "kernel"
 
 local input = {}
 
--- Raises one line if the file `path` is not an array of tokens of `d` values; says on standard error if they are
--- converted.
+-- The number of tokens of `d` values in the file `path`; raises one line if it is no array of them. Says on standard
+-- error if they are converted.
 function input.check(path, d)
     local tokens, wide = kernel.check_input(path, d)
     if not tokens then error(wide, 0) end
     if wide then host.note("lookupc run: " .. path .. ": float64 is converted to float32") end
+    return tokens
 end
 
 return input

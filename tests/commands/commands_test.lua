@@ -967,17 +967,15 @@ function test.run_compares_with_what_is_expected()
     )
     check.near(relative, tonumber(wanted), 0.06 * relative)
     check.equal(compared(changed(y, "nan", "y[3, 0] = np.nan"), "--tolerance", "1e300").status, 1)
-    program.refuses(
-        1,
-        "has rows × columns 3 × 19: must be 4 × 19",
-        table.move({ changed(y, "rows", "y = y[1:]") }, 1, 1, #words + 1, { table.unpack(words) })
-    )
     for _, row in ipairs {
+        { "has rows × columns 3 × 19: must be 4 × 19", changed(y, "rows", "y = y[1:]") },
         { "descr: '<i4': must be '<f4' or '<f8'", changed(y, "bad", "y = y.astype('<i4')") },
         { "none.npy: ", "none.npy" },
         { "--tolerance: -1: must be", y, "--tolerance", "-1" },
     } do
+        -- Refused before a compiler is called: there is none.
         local given = table.move(row, 2, #row, #words + 1, { table.unpack(words) })
+        table.move({ "--cc", "/bin/false" }, 1, 2, #given + 1, given)
         program.refuses(1, row[1], given)
     end
     program.refuses(
@@ -985,6 +983,28 @@ function test.run_compares_with_what_is_expected()
         "--tolerance: 1: needs --expect",
         { "run", odd, "--weights", weights, "--input", x, "--output", y, "--tolerance", "1" }
     )
+end
+
+-- The shape of the result is known before anything is compiled: `--cc` names no compiler.
+function test.every_family_refuses_an_expected_file_of_another_shape_before_it_compiles()
+    local x, expected, ids = folder .. "/rows.npy", folder .. "/other_shape.npy", folder .. "/rows.ids"
+    program.python("np.save(sys.argv[1], np.zeros((7, 5), 'f4'))", expected)
+    assert(host.write_file(ids, "2 1 0"))
+    program.python("np.save(sys.argv[1], np.ones((3, 64), 'f4'))", x)
+    for _, row in ipairs {
+        { "tiny", "input", "3 × 64" },
+        { "tiny", "input", "3 × 64", "--arithmetic", "integer" },
+        { "tiny_skipless", "input", "3 × 64" },
+        { "gpt_nano_sort", "ids", "3 × 3" },
+    } do
+        local name, input, shape = table.unpack(row, 1, 3)
+        local model, checkpoint = "gen/models/" .. name .. ".lua", folder .. "/" .. name .. ".safetensors"
+        works { "sample", model, "-o", checkpoint }
+        local given = { "run", model, "--weights", checkpoint, "--" .. input, input == "ids" and ids or x }
+        table.move({ "--expect", expected, "--cc", "/bin/false" }, 1, 4, #given + 1, given)
+        table.move(row, 4, #row, #given + 1, given)
+        refuses(1, expected .. ": has rows × columns 7 × 5: must be " .. shape, given)
+    end
 end
 
 function test.instruction_sets_agree()

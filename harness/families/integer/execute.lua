@@ -42,7 +42,8 @@ local function job_of(p, library, blob)
 end
 
 function execute.run(path, options)
-    input.check(options.input, request.model(path, options).d)
+    local m = request.model(path, options)
+    options.check_expected(input.check(options.input, m.d), m.d_out)
     local b = build(path, options)
     local tokens = assert(integer.run(job_of(b.plan, b.library, b.files.output), options.input, options.output))
     return string.format("%d tokens, integers", tokens)

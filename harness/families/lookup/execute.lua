@@ -32,7 +32,8 @@ end
 
 function execute.run(path, options)
     local sets = runnable.sets(options.isa, family.isa_types(options))
-    input.check(options.input, request.model(path, options).d)
+    local m = request.model(path, options)
+    options.check_expected(input.check(options.input, m.d), m.d_out)
     local b = build(path, { sets[#sets] }, options, compile.threads_of(options))
     local result = assert(
         kernel.run(

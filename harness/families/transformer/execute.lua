@@ -124,6 +124,7 @@ function transformer.run(path, options)
             0
         )
     end
+    options.check_expected(count, p.shape.d)
     local output = directory .. "/weights.bin"
     packing.pack(p, { weights = options.weights, output = output, prefix = "", ignore = options.ignore })
     local library = compile.library({ p }, directory, options.cc, options.cflags)

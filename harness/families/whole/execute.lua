@@ -42,6 +42,8 @@ function execute.run(path, options)
         error("--decode: " .. path .. ": is an encoder, which takes all ids at once", 0)
     end
     if #list == 0 then error(options.ids .. ": has no ids", 0) end
+    local pooled = p.model.output and p.model.output.pool
+    options.check_expected(pooled and 1 or #list, p.widths.out)
     local model = library.of(p, options)
     local y
     if not p.causal then
