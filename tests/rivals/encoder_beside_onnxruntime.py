@@ -11,9 +11,9 @@ import time
 
 import numpy as np
 
+import lookupc
 import sentence_encoder
 import whole
-from lookupc import instruction_sets
 from sentence_encoder_onnx import Encoder
 
 MODELS = os.environ.get("LOOKUPC_MODELS", "build/models")
@@ -86,16 +86,31 @@ def timed(contestants, ids):
     return {name: statistics.median(list_) for name, list_ in samples.items()}, statistics.median(shares)
 
 
-def cpu_name():
+def of_cpu(field):
+    """What /proc/cpuinfo says, or nothing."""
     with open("/proc/cpuinfo", encoding="utf-8") as file:
-        return next((line.split(": ", 1)[1].strip() for line in file if line.startswith("model name")), "unknown CPU")
+        return next((line.split(": ", 1)[1].strip() for line in file if line.startswith(field)), "")
+
+
+def fma_gflops():
+    """What multiply-adds of floats reach on this core, as `lookupc bench` measures it."""
+    found = lookupc.run("bench", "gen/models/tiny.lua", "--batch", "1", "--repetitions", "3", "--json")
+    if found.returncode != 0:
+        sys.exit("FAILED: " + found.stderr)
+    return json.loads(found.stdout)["limits"]["fma_gflops"]
+
+
+def least(products):
+    """The least time of so many multiplications by type, in µs. VNNI's take four bytes where an FMA takes a float, as often."""
+    floats = 2 * products / fma_gflops() / 1e3
+    return {"f32": floats, "i8": floats / 4} if "vnni" in of_cpu("flags") else {"f32": floats}
 
 
 def main():
     random.seed(1)
     tensors = sentence_encoder.read_tensors(MODELS + "/sentence_encoder/dist")
     numbers = np.random.default_rng(1)
-    isa, runtime, contestants = instruction_sets()[-1], Runtime(), {}
+    isa, runtime, contestants = lookupc.instruction_sets()[-1], Runtime(), {}
     with tempfile.TemporaryDirectory() as folder:
         for kind, options in TYPES.items():
             path = f"{folder}/{kind.replace(' ', '_')}"
@@ -103,10 +118,12 @@ def main():
             contestants["lookupc " + kind] = Ours(*files, path, isa, *options)
         for name, (kind, fused) in RIVALS.items():
             path = f"{folder}/{name.replace(' ', '_')}.onnx"
-            Encoder(tensors, kind, fused).save(path)
+            encoder = Encoder(tensors, kind, fused)
+            encoder.save(path)
             contestants["ONNX Runtime " + name] = Theirs(runtime, name, path)
         version = contestants["ONNX Runtime f32"].version
-        print(f"sentence_encoder on {cpu_name()}, {isa}, one thread, {SENTENCES} sentences a call, beside ONNX Runtime {version}")
+        limits = least(encoder.token_products)
+        print(f"sentence_encoder on {of_cpu('model name') or 'unknown CPU'}, {isa}, one thread, {SENTENCES} sentences a call, beside ONNX Runtime {version}")
         print(f"{'':22} {'tokens':>6} {'us/sentence':>11} {'us/token':>8} {'max error':>9} {'x f32':>6} {'x i8':>6}")
         for tokens in LENGTHS:
             ids = numbers.integers(6, tensors["module/Embeddings_en"].shape[0], (SENTENCES, tokens))
@@ -121,11 +138,15 @@ def main():
             for name in contestants:
                 row = f"{name:22} {tokens:6} {us[name]:11.1f} {us[name] / tokens:8.3f} {off[name]:9.1e}"
                 print(row + f" {best['f32'] / us[name]:6.2f} {best['i8'] / us[name]:6.2f}")
+            for kind, limit in limits.items():
+                row = f"{'limit of products ' + kind:22} {tokens:6} {limit * tokens:11.1f} {limit:8.3f} {'':>9}"
+                print(row + f" {best['f32'] / limit / tokens:6.2f} {best['i8'] / limit / tokens:6.2f}")
             print(f"A/A control: lookupc f32 measured twice differs by {abs(us['again'] / us['lookupc f32'] - 1):.1%}.")
             if share < OWN_SHARE:
                 print(f"These lines do not count: CPU time is {share:.0%} of wall time, other work shared the core.")
     print("Medians of interleaved CPU times. x: how many times as fast as ONNX Runtime with that type, the faster of its two models.")
     print("fused: attention as ONNX Runtime's own operator. max error: of an element of a vector of length 1, against float64.")
+    print("limit of products: the linear maps at the rate of multiply-adds that this core reaches, measured before; nothing else counted.")
     runtime.child.stdin.close()
     runtime.child.wait()
 
