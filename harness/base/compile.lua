@@ -86,17 +86,49 @@ local function is_leaf(text, name)
     return true
 end
 
--- Finds kernels that differ in the name of their model only. Returns a function of a plan and one of its files: for a
--- kernel known, a list of the linker's options that give the functions of the first the names of this one; else nil.
+-- What the names of model `name` stand for in its `files`: { macros = {["ROW_PITCH"] = text}, fields = text }, fields:
+-- those of its weights.
+local function meanings(files, name)
+    local macros, fields = {}, ""
+    for _, file in ipairs(files) do
+        for macro, value in file.text:gmatch("#define " .. name:upper() .. "_([%w_]+) ([^\n]*)") do
+            macros[macro] = (macros[macro] or "") .. value .. "\n"
+        end
+        local own = file.text:match("typedef struct " .. name .. "_weights (%b{})")
+        if own then fields = own:gsub("/%*.-%*/", "") end
+    end
+    return { macros = macros, fields = fields }
+end
+
+-- The text of a kernel of model `name` without that name, with the values of the macros that it uses: equal for two
+-- kernels that do the same.
+local function nameless(text, name, meaning)
+    local seen, values = {}, { meaning.fields }
+    local function normal(part)
+        return (
+            part:gsub("model " .. name .. "%.", "model $.")
+                :gsub("%f[%w_]" .. name .. "_", "$_")
+                :gsub("%f[%w_]" .. name:upper() .. "_([%w_]+)", function(macro)
+                    if not seen[macro] and meaning.macros[macro] then
+                        seen[macro] = true
+                        values[#values + 1] = macro .. " " .. normal(meaning.macros[macro])
+                    end
+                    return "$$_" .. macro
+                end)
+        )
+    end
+    return normal(text) .. table.concat(values, "\n")
+end
+
+-- Finds kernels that differ in the name of their model only. Returns a function of a plan, what its names mean and one
+-- of its files: for a kernel known, a list of the linker's options that give the functions of the first the names of
+-- this one; else nil.
 local function aliases()
     local known = {}
-    return function(p, file)
+    return function(p, meaning, file)
         local name = p.model.name
         if not is_leaf(file.text, name) then return nil end
-        local text = file.text
-            :gsub("model " .. name .. "%.", "model $.")
-            :gsub("%f[%w_]" .. name .. "_", "$_")
-            :gsub("%f[%w_]" .. name:upper() .. "_", "$$_")
+        local text = nameless(file.text, name, meaning)
         local functions = {}
         for symbol in file.text:gmatch("\nvoid ([%w_]+)%b()\n{") do
             functions[#functions + 1] = symbol
@@ -118,8 +150,10 @@ end
 function compile.sources(plans)
     local contents, units, by_name, same, alias = {}, {}, {}, {}, aliases()
     for _, p in ipairs(plans) do
-        for _, file in ipairs(emit.sources(p, nil, "apart")) do
-            local options = file.isa and alias(p, file)
+        local files = emit.sources(p, nil, "apart")
+        local meaning = meanings(files, p.model.name)
+        for _, file in ipairs(files) do
+            local options = file.isa and alias(p, meaning, file)
             contents[file.name] = file.text
             -- An instruction set's sources in one translation unit: <immintrin.h> alone takes most of the time of a
             -- small one.

@@ -49,6 +49,20 @@ return {
         check.equal(contents[units[2].name]:find('"' .. gather .. '.c"', 1, true) ~= nil, true)
         check.equal(count(list) > 2, true)
     end,
+    -- Scratch of chunks of other sizes has the sums elsewhere: the text of the gather has a name for where.
+    a_kernel_of_the_same_text_whose_macros_have_other_values_is_not_shared = function()
+        local function one(name, tokens)
+            return plan_of(name, { ["chunk.tokens"] = tokens, ["gather.columns"] = 16, ["gather.group"] = 1 })
+        end
+        local first, second = one("first", 128), one("second", 256)
+        local gather, contents, _, same = second.variants[1].names.gather, compile.sources { first, second }
+        local function text(name) return (contents[name .. ".c"]:gsub("first", "second"):gsub("FIRST", "SECOND")) end
+        check.equal(text(first.variants[1].names.gather), text(gather))
+        check.equal(text(gather):find("SECOND_AVX2_SCRATCH_SUMS", 1, true) ~= nil, true)
+        local list = shared(same, "second")
+        check.equal(list[gather:gsub("^second_", "")], nil)
+        check.equal(count(list) > 2, true)
+    end,
     one_plan_shares_nothing = function()
         local _, _, same = compile.sources { plan_of "first" }
         check.equal(same, {})
