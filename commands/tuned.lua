@@ -1,5 +1,6 @@
 -- The commands `lookupc tuned …`: what the local store of measurements holds.
 local emit = require "gen.emit.emit"
+local figures = require "gen.plan.figures"
 local file_rules = require "commands.file_rules"
 local host = require "host"
 local json = require "json"
@@ -37,8 +38,6 @@ local function date(seconds)
         day_of_year - (153 * m + 2) // 5 + 1
     )
 end
-
-local function plural(count, noun) return string.format("%d %s%s", count, noun, count == 1 and "" or "s") end
 
 local function case_text(case)
     return string.format("%s, batch %d, %s codes, %s tables", case.regime, case.batch, case.codes, case.tables)
@@ -142,14 +141,14 @@ function commands.list(_, options)
             date(entry.last),
             k.cpu_name,
             k.compiler,
-            plural(k.threads, "thread")
+            figures.plural(k.threads, "thread")
         )
         for _, best in ipairs(entry.best) do
             lines[#lines + 1] =
                 string.format("  best of %3d %9.3f us/token  %s", best.candidates, best.us, case_text(best))
         end
     end
-    lines[#lines + 1] = string.format("%s of %s in %s", plural(records, "record"), plural(#list, "key"), path)
+    lines[#lines + 1] = string.format("%s of %s in %s", figures.plural(records, "record"), figures.plural(#list, "key"), path)
     host.print(table.concat(lines, "\n"))
     return 0
 end
@@ -310,10 +309,10 @@ function commands.merge(arguments, options)
         host.print(
             string.format(
                 "merged %s of %s: %d new; %s in %s",
-                plural(#all, "record"),
-                plural(#arguments, "log"),
+                figures.plural(#all, "record"),
+                figures.plural(#arguments, "log"),
                 added,
-                plural(total, "record"),
+                figures.plural(total, "record"),
                 path
             )
         )
@@ -334,7 +333,7 @@ function commands.export(arguments, options)
         return 0
     end
     assert(host.write_file(options.o, table.concat(lines)))
-    host.print(string.format("wrote %s, %s of key %s", options.o, plural(#lines, "record"), row.id:sub(1, 12)))
+    host.print(string.format("wrote %s, %s of key %s", options.o, figures.plural(#lines, "record"), row.id:sub(1, 12)))
     return 0
 end
 
@@ -359,7 +358,7 @@ function commands.prune(_, options)
     if options.json then
         host.print(assert(json.encode { store = path, removed = removed, records = left }))
     else
-        host.print(string.format("removed %s of %s; %d left", plural(removed, "record"), path, left))
+        host.print(string.format("removed %s of %s; %d left", figures.plural(removed, "record"), path, left))
     end
     return 0
 end

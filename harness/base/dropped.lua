@@ -1,4 +1,6 @@
 -- One line about the lines of a log that were dropped, whatever log it is.
+local figures = require "gen.plan.figures"
+
 local dropped = {}
 
 local most_places = 3
@@ -11,14 +13,7 @@ function dropped.line(path, list)
         places[i] = string.format("line %d %s", list[i].line, list[i].reason)
     end
     local more = #list > most_places and string.format(" and %d more", #list - most_places) or ""
-    return string.format(
-        "%s: dropped %d line%s: %s%s",
-        path,
-        #list,
-        #list == 1 and "" or "s",
-        table.concat(places, "; "),
-        more
-    )
+    return string.format("%s: dropped %s: %s%s", path, figures.plural(#list, "line"), table.concat(places, "; "), more)
 end
 
 return dropped

@@ -1,5 +1,6 @@
 -- The page of `tune --html`: all candidates of each race, its finals, what was left out and why, and what was chosen.
 local chart = require "harness.report.chart"
+local figures = require "gen.plan.figures"
 local html = require "harness.report.html"
 local race = require "harness.tune.race"
 local statistics = require "harness.base.statistics"
@@ -17,8 +18,6 @@ local function differences(space, default, s)
     end
     return #list > 0 and table.concat(list, ", ") or "the default"
 end
-
-local function plural(n, one, many) return string.format("%d %s", n, n == 1 and one or many or one .. "s") end
 
 local function regime_name(r) return r.regime == "few" and "few tokens" or "many tokens" end
 
@@ -257,7 +256,7 @@ local function candidates_chart(r, candidates, choice, dense)
         above = true,
         description = string.format(
             "%s from %s to %s KiB of machine code, in %.3f to %.3f of the default's time. A table below lists them.",
-            plural(#measured, "candidate"),
+            figures.plural(#measured, "candidate"),
             kib(least),
             kib(most),
             math.min(table.unpack(ratios)),
@@ -407,8 +406,8 @@ local function finals_chart(r, positions, series, dense)
         shapes = shapes,
         description = string.format(
             "Medians and 95 %% intervals of %s after each of %s. A table below lists the last ones.",
-            plural(#series, "series", "series"),
-            plural(#positions, "round")
+            figures.plural(#series, "series", "series"),
+            figures.plural(#positions, "round")
         ),
     }
     return html.figure(
@@ -552,7 +551,7 @@ local function verdict(r)
         r.decided,
         ratio_text(r.ratio),
         interval_text(r.low, r.high),
-        plural(r.samples, "pair")
+        figures.plural(r.samples, "pair")
     )
     if r.low == 1 and r.high == 1 then text = r.decided .. ": the default is kept" end
     if r.reason then text = text .. "; " .. r.reason end
@@ -580,8 +579,8 @@ local function race_parts(found, r)
         string.format(
             "%s of %s compiled and verified, %d of them timed in %.0f s; %d pruned before, %d rejected, %d left for \z
                 lack of time.",
-            plural(#candidates, "candidate"),
-            plural(r.total, "schedule"),
+            figures.plural(#candidates, "candidate"),
+            figures.plural(r.total, "schedule"),
             #measured,
             r.seconds,
             #r.rejected,

@@ -1,5 +1,6 @@
 -- The local store of all records: where it is, merging, look-up by nearness. A damaged one is rebuilt from the records
 -- it still holds.
+local figures = require "gen.plan.figures"
 local host = require "host"
 local key = require "harness.tune.key"
 local process = require "process"
@@ -147,12 +148,11 @@ local function rebuild(path, found)
     host.remove(path .. "-shm")
     assert(host.move(fresh, path))
     return string.format(
-        "%s: is damaged (%s): moved to %s, %d record%s recovered",
+        "%s: is damaged (%s): moved to %s, %s recovered",
         path,
         found.why,
         aside,
-        #lines,
-        #lines == 1 and "" or "s"
+        figures.plural(#lines, "record")
     )
 end
 

@@ -110,9 +110,7 @@ function transformer.run(path, options)
     local plans = runnable.plans(path, family, options, runnable.sets)
     local p = plans[#plans]
     local directory = process.temporary_directory()
-    input.check(options.input, p.shape.input)
-    local x = assert(runner.load(options.input, p.shape.input))
-    local count = #x // (8 * p.shape.input)
+    local count = input.check(options.input, p.shape.input)
     if count > p.shape.context then
         error(
             string.format(
@@ -129,6 +127,7 @@ function transformer.run(path, options)
     packing.pack(p, { weights = options.weights, output = output, prefix = "", ignore = options.ignore })
     local library = compile.library({ p }, directory, options.cc, options.cflags)
     local ways = ways_of(p, count)
+    local x = assert(runner.load(options.input, p.shape.input))
     local y = assert(runner.run(run_job(p, library, output, options.decode and ways[1] or ways[2] or ways[1]), x))
     assert(runner.save(options.output, p.shape.d, y))
     return string.format("%d tokens, %s", count, p.variants[1].isa.name)
