@@ -420,7 +420,9 @@ bench)
         rivals
     elif [[ ${2-} == training ]]; then
         install "$training_rivals_packages"
-        PYTHONPATH=tests/support LOOKUPC=$PWD/$lookupc /usr/bin/python3 -B tests/rivals/training_beside_pytorch.py
+        for trained in ffn model; do
+            PYTHONPATH=tests/support LOOKUPC=$PWD/$lookupc /usr/bin/python3 -B tests/rivals/${trained}_training_beside_pytorch.py
+        done
     else
         exec $lookupc bench $model "${@:2}"
     fi

@@ -184,10 +184,17 @@ class Trainer:
         """Moves rows of tables by the lists of the last step."""
         self._apply(ctypes.byref(self.settings(**self.lists(), **more)))
 
+    def workspace_bytes(self, sequences, length, parts=1):
+        return self._bytes(sequences, length, parts)
+
+    def step_once(self, settings, ids, targets, workspace):
+        """One step as a trainer takes it, with settings and memory that are there already; returns the sum of cross-entropies."""
+        return self._step(ctypes.byref(settings), ids, targets, *ids.shape, workspace.ctypes.data)
+
     def run(self, ids, targets, back=True, parts=1, lengths=None, **more):
         """The sum of cross-entropies; gradients are cleared before. parts: so many threads."""
         ids, targets = np.ascontiguousarray(ids, np.int32), np.ascontiguousarray(targets, np.int32)
-        workspace = aligned(self._bytes(*ids.shape, parts))
+        workspace = aligned(self.workspace_bytes(*ids.shape, parts))
         workspace.view(np.float32)[:] = np.nan
         self.gradients[:] = 0
         if lengths is not None:

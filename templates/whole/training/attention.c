@@ -64,10 +64,13 @@ static inline void $(a.helper)_seen(size_t own, size_t length, size_t *begin, si
 //$ end
 }
 
-/* exp(score - largest) for what each row sees, 0 or nearly so for the rest of `columns`; row 0 is position `first`. largest: that of a row,
-   and 1 / the sum of the row, are in `softmax`; make: they are found first. */
+/* exp(score - largest) for what each row sees, 0 for the rest of `columns`: what exp makes of that, times the row's share, would be a
+   denormal, which CPUs multiply a hundred times slower. Row 0 is position `first`. largest: that of a row, and 1 / the sum of the row, are
+   in `softmax`; make: they are found first. */
 static void $(a.helper)_weights(float *score, size_t step, size_t first, size_t rows, size_t columns, size_t length, int make, float *softmax, size_t softmax_step)
 {
+    const float none = $hidden(0.0f);
+
     for (size_t row = 0; row < rows; ++row, score += step, softmax += softmax_step) {
         size_t begin, end;
 
@@ -103,6 +106,10 @@ static void $(a.helper)_weights(float *score, size_t step, size_t first, size_t 
 //$ end
             softmax[1] = 1.0f / $(result);
         }
+        for (size_t k = 0; k < begin; ++k)
+            score[k] = none;
+        for (size_t k = end; k < columns; ++k)
+            score[k] = none;
     }
 }
 

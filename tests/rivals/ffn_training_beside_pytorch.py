@@ -5,7 +5,7 @@ import statistics
 import tempfile
 import time
 
-import torch
+from pytorch import torch
 
 import ffn_training
 from lookupc import instruction_sets
@@ -47,16 +47,15 @@ class Lookup:
         self.batch.sums[:] = 0
         self.batch.d_projection[:] = 0
         for part in self.parts:
-            start = time.thread_time_ns()
+            start = time.process_time_ns()
             getattr(self.batch, part)()
-            self.us[part].append((time.thread_time_ns() - start) / 1e3)
-        start = time.thread_time_ns()
+            self.us[part].append((time.process_time_ns() - start) / 1e3)
+        start = time.process_time_ns()
         self.optimiser.step()
-        self.us["AdamW"].append((time.thread_time_ns() - start) / 1e3)
+        self.us["AdamW"].append((time.process_time_ns() - start) / 1e3)
 
 
 def main():
-    torch.set_num_threads(1)
     isa = [name for name in instruction_sets() if name in ("scalar", "avx2", "avx512")][-1]
     print(f"one thread, {isa}, CPU time, medians of {ROUNDS} rounds; µs a token; 'again' is the dense FFN once more")
     print("   d   h tau   b  m tokens  lookup   dense   again  faster   parts of lookup")
@@ -69,10 +68,10 @@ def main():
                 us = {name: [] for name in contestants}
                 for one in range(ROUNDS + 1):
                     for name, contestant in contestants.items():
-                        start = time.thread_time_ns()
+                        start = time.process_time_ns()
                         contestant.step()
                         if one > 0:
-                            us[name].append((time.thread_time_ns() - start) / 1e3 / tokens)
+                            us[name].append((time.process_time_ns() - start) / 1e3 / tokens)
                 us = {name: statistics.median(values) for name, values in us.items()}
                 parts = ", ".join(f"{name} {statistics.median(values[1:]) / tokens:.1f}" for name, values in lookup.us.items())
                 print(f"{d:4} {h:3} {tau:3} {block:3} {m:2} {tokens:6} {us['lookup']:7.1f} {us['dense']:7.1f} {us['again']:7.1f} {us['dense'] / us['lookup']:6.2f}x   {parts}", flush=True)
