@@ -16,7 +16,7 @@ typedef struct {
 /* From 1 on; `step` 1 is the first. */
 adam_step adam_at(size_t step, float rate, float decay, float beta1, float beta2, float epsilon);
 
-/* Updates weights[count] and their averages with gradients[count] times scale. May not alias. */
+/* Updates weights[count] and their averages with gradients[count] times scale; averages that fade below 1e-30 become 0. May not alias. */
 void adam_update(const adam_step *s, float scale, float *restrict weights, const float *restrict gradients, float *restrict first,
                  float *restrict second, size_t count);
 

@@ -41,6 +41,23 @@ static void adam_is_its_definition(void **state)
         assert_true(fabs((double)weights[i] - exact[i]) < 2e-5);
 }
 
+static void averages_fade_to_nothing(void **state)
+{
+    (void)state;
+    static float weights[COUNT], gradients[COUNT], first[COUNT], second[COUNT];
+    for (int i = 0; i < COUNT; ++i)
+        gradients[i] = (float)(i + 1);
+    for (size_t step = 1; step <= 2000; ++step) {
+        const adam_step s = adam_at(step, 0.01f, 0, 0.9f, 0.95f, 1e-8f);
+        adam_update(&s, 1, weights, gradients, first, second, COUNT);
+        memset(gradients, 0, sizeof gradients);
+        for (int i = 0; i < COUNT; ++i) /* never a denormal on the way */
+            assert_true((first[i] == 0.0f || isnormal(first[i])) && (second[i] == 0.0f || isnormal(second[i])));
+    }
+    for (int i = 0; i < COUNT; ++i)
+        assert_true(first[i] == 0.0f && second[i] == 0.0f && weights[i] < 0 && isfinite(weights[i]));
+}
+
 static void squares_are_summed(void **state)
 {
     (void)state;
@@ -138,9 +155,9 @@ static void masks_are_as_many_as_asked_for(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(adam_is_its_definition),         cmocka_unit_test(squares_are_summed),
-        cmocka_unit_test(a_pass_takes_each_window_once),  cmocka_unit_test(targets_follow_ids),
-        cmocka_unit_test(masks_are_as_many_as_asked_for),
+        cmocka_unit_test(adam_is_its_definition), cmocka_unit_test(averages_fade_to_nothing),
+        cmocka_unit_test(squares_are_summed),     cmocka_unit_test(a_pass_takes_each_window_once),
+        cmocka_unit_test(targets_follow_ids),     cmocka_unit_test(masks_are_as_many_as_asked_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
