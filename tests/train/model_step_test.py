@@ -1,5 +1,8 @@
-"""Training of whole models: the forward pass beside that of inference, parts, dropout, padding; planted errors are noticed."""
+"""Training of whole models: the forward pass beside that of inference, parts, dropout, padding, denormals; planted errors are noticed."""
+import ctypes
 import os
+import platform
+import subprocess
 import sys
 import tempfile
 
@@ -9,7 +12,7 @@ from definitions import GPT, LLAMA, LOOKUP, SHAPED, lookup_gpt_bh4, with_lookup
 from lookupc import effort, instruction_sets, read_safetensors, write_safetensors
 from model_gradients_test import made, worst_gradient, write_model
 from model_training import Trainer
-from whole import Decoder, Encoder, works
+from whole import Decoder, Encoder, aligned, works
 
 STRIDE = effort("train_stride")
 SET = "scalar" if STRIDE > 1 else instruction_sets()[-1]
@@ -194,6 +197,35 @@ PLANTED = [
 ]
 
 
+# x86 notes in a register whether an operand was a denormal.
+NOTED = """#include <xmmintrin.h>
+unsigned noted(void) { const unsigned word = _mm_getcsr(); _mm_setcsr(word & ~2u); return word & 2u; }
+"""
+
+
+def no_denormals_are_met(folder):
+    """CPUs take a hundred times longer for them. Those of positions that a token does not see are noticed."""
+    if platform.machine() != "x86_64":
+        print("skipped: no_denormals_are_met: this CPU does not note them as x86 does")
+        return True
+    with open(folder + "/noted.c", "w", encoding="ascii") as file:
+        file.write(NOTED)
+    subprocess.run(["gcc", "-shared", "-fPIC", folder + "/noted.c", "-o", folder + "/noted.so"], check=True)
+    noted, good = ctypes.CDLL(folder + "/noted.so").noted, True
+    path, _, tensors = sampled(folder, "gpt", with_lookup(GPT, LOOKUP))
+    ids = np.random.default_rng(5).integers(0, 29, (2, 20)).astype(np.int32)
+    for number, change in enumerate([None, ("score[k] = none", "score[k] += none")]):
+        t = Trainer(path, f"{folder}/denormals.{number}", SET, changed=change)
+        t.load(tensors)
+        workspace, settings = aligned(t.workspace_bytes(*ids.shape)), t.settings(table_rate=0.01, gradient_scale=1 / ids.size)
+        noted()
+        t.step_once(settings, ids, ids, workspace)
+        found = noted() != 0
+        print(f"{'weights that are not 0 outside a mask' if change else 'as emitted':60} {'denormals' if found else 'none'}")
+        good = good and found == (change is not None)
+    return good
+
+
 def errors_are_noticed(folder):
     source, good = with_lookup(GPT, LOOKUP), True
     path = write_model(folder, "planted", source)
@@ -209,7 +241,7 @@ def errors_are_noticed(folder):
 
 def main():
     good = True
-    for test in (forward_is_inference, other_shapes, parts_agree, dropout_is_a_mask, padding_does_not_count, errors_are_noticed):
+    for test in (forward_is_inference, other_shapes, parts_agree, dropout_is_a_mask, padding_does_not_count, no_denormals_are_met, errors_are_noticed):
         with tempfile.TemporaryDirectory() as folder:
             good = test(folder) and good
     return 0 if good else 1
