@@ -545,7 +545,8 @@ static inline void tiny_skipless_attention_softmax(float *restrict score, float 
     }
     for (size_t k = 0; k < 32; ++k) {
         const float below = score[k] - highest;
-        const float weight = tiny_skipless_attention_exp(below);
+        /* 0 for what is not seen: exp(-87) times a value or its unit would be a denormal, which CPUs multiply a hundred times slower. */
+        const float weight = below < -87.0f ? 0.0f : tiny_skipless_attention_exp(below);
         score[k] = weight;
         totals = totals + weight;
     }

@@ -199,14 +199,16 @@ $(i)max = $(isa.max("max", "other"));
 //$ end
 //$ loop("    ", "k", 0, keys, lanes, function(i, k)
 $(i)const $(isa.vector) below = $(isa.sub(isa.load_unaligned("score", k), "highest"));
-$(i)const $(isa.vector) weight = $(helper)_exp(below);
 //$ if integers then
+$(i)const $(isa.vector) weight = $(helper)_exp(below);
 $(i)/* What a query does not see may have no scale. One that is not a number spoils the total. */
 $(i)const $(isa.vector) scaled = $(isa.select(isa.less(isa.broadcast("1e-30f"), "weight"), isa.mul("weight", isa.load_unaligned("scale", k)), isa.zero()));
 $(i)$(isa.store_unaligned("score", k, "scaled"));
 $(i)most = $(isa.max("most", "scaled"));
 $(i)totals = $(isa.add("totals", isa.fma(isa.zero(), "scaled", "weight")));
 //$ else
+$(i)/* 0 for what is not seen: exp(-87) times a value or its unit would be a denormal, which CPUs multiply a hundred times slower. */
+$(i)const $(isa.vector) weight = $(isa.select(isa.less("below", isa.broadcast("-87.0f")), isa.zero(), helper .. "_exp(below)"));
 $(i)$(isa.store_unaligned("score", k, cache_type.scaled and isa.mul("weight", isa.load_unaligned("scale", k)) or "weight"));
 $(i)totals = $(isa.add("totals", "weight"));
 //$ end
