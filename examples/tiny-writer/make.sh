@@ -3,7 +3,7 @@
 #
 #   examples/tiny-writer/make.sh [-t TOKENS] [-p PROMPT] [-s SEED] [-w] [-m TARGETS] FOLDER
 #
-#   -t TOKENS   trains on so many tokens, such as 20e6, and the dense twin, too, instead of taking the weights that lie here
+#   -t TOKENS   trains on so many tokens, such as 6e6, and the dense twin, too, instead of taking the weights that lie here
 #   -p PROMPT   what is written on; -s SEED: of what is drawn
 #   -m TARGETS  of cortex-m33 and cortex-m7, default both
 #   -w          without the web page
