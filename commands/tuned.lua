@@ -148,7 +148,8 @@ function commands.list(_, options)
                 string.format("  best of %3d %9.3f us/token  %s", best.candidates, best.us, case_text(best))
         end
     end
-    lines[#lines + 1] = string.format("%s of %s in %s", figures.plural(records, "record"), figures.plural(#list, "key"), path)
+    lines[#lines + 1] =
+        string.format("%s of %s in %s", figures.plural(records, "record"), figures.plural(#list, "key"), path)
     host.print(table.concat(lines, "\n"))
     return 0
 end
