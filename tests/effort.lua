@@ -43,7 +43,7 @@ local rows = {
     { "manifest_stride", 193, 7, "every so many-th byte of a bundle's manifest is edited" },
     { "weights_stride", 9973, 997, "every so many-th bit of firmware's weights is flipped" },
     { "train_kills", 2, 10, "times that a run is killed and resumed" },
-    { "tokenizer_lines", 300, 5000, "lines that each tokenizer splits beside an independent one" },
+    { "tokenizer_lines", 300, 100000, "lines that each tokenizer splits beside an independent one" },
     { "tokenizer_rounds", 300, 20000, "random texts that each tokenizer gets under sanitizers" },
     { "tokenizer_stride", 3, 1, "every so many-th of those tokenizers" },
     { "weight_types", 2, 7, "types of weights that gpt-nano-sort sorts with" },

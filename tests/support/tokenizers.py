@@ -1,5 +1,6 @@
 """Small tokenizers of every kind, made from the documentation's text, and lookupc tokenize on many lines."""
 import collections
+import glob
 import json
 import os
 import random
@@ -35,12 +36,23 @@ def random_line(random_state):
     return line
 
 
+def installed_lines(count):
+    """Up to `count` lines of the licences that Debian installs, each once: names of people and places of many languages among them."""
+    found = {}
+    for path in sorted(glob.glob("/usr/share/doc/*/copyright")):
+        if len(found) >= count:
+            break
+        with open(path, encoding="utf-8", errors="replace") as file:
+            found.update((line.strip("\r\n"), None) for line in file if not {"\r", "\0"} & set(line.strip("\r\n")))
+    return list(found)[:count]
+
+
 def lines(count, seed=1):
-    """`count` lines: of the documentation, words of it in another order, and of random characters."""
+    """`count` lines: of the documentation and of what is installed, words in another order, and of random characters."""
     state = random.Random(seed)
-    real = [line for line in text().split("\n") if line]
     words = text().split()
-    made = list(real)
+    made = [line for line in text().split("\n") if line]
+    made += installed_lines(count * 2 // 3 - len(made))
     while len(made) < count:
         made.append(random_line(state) if state.random() < 0.3 else state.choice([" ", "  "]).join(state.choices(words, k=12)))
     state.shuffle(made)
