@@ -58,6 +58,17 @@ function test.defaults()
         scale = "none",
         neighbours = 1,
     })
+    check.equal(load('t.ffn = { kind = "lookup" } t.attention.eliminate = "none"').ffn, {
+        kind = "lookup",
+        h = 16,
+        tau = 8,
+        projection = { kind = "bh4", block = 16, decay = 0.7 },
+        score = "gelu",
+        scale = "none",
+        neighbours = 2,
+    })
+    local narrow = load 't.d = 4 t.heads = 1 t.ffn = { kind = "lookup", h = 3 } t.attention.eliminate = "none"'.ffn
+    check.equal({ narrow.h, narrow.neighbours, narrow.projection.block }, { 3, 1, 4 })
 end
 
 function test.rules()

@@ -39,6 +39,10 @@ function test.defaults()
         { count = 1 },
         { count = 3 },
     })
+    local layers = 't.layers = { {}, { ffn = { kind = "lookup" } } } t.ffn = { kind = "lookup", h = 3 }'
+    local lookup = load(layers)
+    check.equal({ lookup.ffn.h, lookup.ffn.neighbours, lookup.layers[1].ffn }, { 3, 1, nil })
+    check.equal({ lookup.layers[2].ffn.h, lookup.layers[2].ffn.neighbours }, { lookup.d // 4, 2 })
 end
 
 function test.rules_between_keys()

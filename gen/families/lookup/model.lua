@@ -3,7 +3,10 @@ local names = require "gen.model.names"
 local schema = require "gen.model.schema"
 local score = require "gen.plan.score"
 
-local lookup_model = { title = "A LookupFFN" }
+local lookup_model = {
+    title = "A LookupFFN",
+    decay = 0.7, -- of a BH4 projection, by default
+}
 
 local norm_keys = {
     { key = "kind", rule = schema.choice("layernorm"), doc = "normalisation of the input" },
@@ -25,7 +28,7 @@ local projection_keys = {
     {
         key = "decay",
         rule = schema.number("must be a number from 0 to 1", function(v) return v >= 0 and v <= 1 end),
-        default = 0.7,
+        default = lookup_model.decay,
         only = "bh4",
         doc = "share of the projection; the input keeps 1 - decay",
     },

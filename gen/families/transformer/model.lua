@@ -10,20 +10,36 @@ local transformer_model = { title = "A transformer" }
 -- merged into the others.
 local eliminations = { "none", "Q", "K", "V", "QP", "KP", "VP", "QKV", "QKVP" }
 
+-- The keys of a LookupFFN that an FFN may have. What it leaves out is filled in when the width is known.
 local function rows_of_lookup(...)
     local rows = {}
     for _, wanted in ipairs { ... } do
         for _, row in ipairs(lookup_model.keys) do
             if row.key == wanted then
-                local copy = { only = "lookup" }
-                for key, value in pairs(row) do
-                    copy[key] = value
-                end
-                rows[#rows + 1] = copy
+                rows[#rows + 1] = { key = row.key, rule = row.rule, doc = row.doc, only = "lookup", optional = true }
             end
         end
     end
     return rows
+end
+
+-- FFN `ffn` of blocks of width `d` with what it leaves out: a LookupFFN of few operations that learns as a dense FFN does
+-- (docs/training.md). Two rows of each table are the choice only together with h, the number of tables.
+function transformer_model.filled(ffn, d)
+    if ffn.kind ~= "lookup" then return ffn end
+    local block = math.min(16, lookup_model.power_of_two_at_least(d))
+    local filled = {
+        h = math.max(1, d // 4),
+        tau = 8,
+        projection = { kind = "bh4", block = block, decay = lookup_model.decay },
+        score = "gelu",
+        scale = "none",
+        neighbours = ffn.h and 1 or 2,
+    }
+    for key, value in pairs(ffn) do
+        filled[key] = value
+    end
+    return filled
 end
 
 local function positive(last) return schema.integer(1, last) end
@@ -251,6 +267,7 @@ function transformer_model.check(context, m)
     if attention.shaped and attention.window then
         refuse({ "attention", "shaped" }, true, "must be absent beside attention.window = " .. attention.window)
     end
+    m.ffn = transformer_model.filled(m.ffn, m.d)
     if m.ffn.kind == "lookup" then
         local ffn = { d = m.d, d_out = m.d }
         for key, value in pairs(m.ffn) do

@@ -237,9 +237,12 @@ local function check_layers(context, m)
     local function refuse(chain, value, rule) schema.refuse(context, chain, value, rule) end
     if type(m.layers) == "table" then
         for i, entry in ipairs(m.layers) do
-            m.layers[i] = schema.validate(context, entry_keys, entry, { "layers", tostring(i) })
+            local valid = schema.validate(context, entry_keys, entry, { "layers", tostring(i) })
+            valid.ffn = valid.ffn and transformer_model.filled(valid.ffn, valid.d or m.d)
+            m.layers[i] = valid
         end
     end
+    m.ffn = transformer_model.filled(m.ffn, m.d)
     if whole_model.count(m) > 4096 then refuse({ "layers" }, whole_model.count(m), "must be at most 4096 blocks") end
     local segments, before = whole_model.segments(m), nil
     for _, segment in ipairs(segments) do
