@@ -18,6 +18,7 @@ D, LAYERS, HEADS, CONTEXT, VOCAB, BATCH = 256, 4, 8, 128, 1024, 16
 FFNS = {
     "dense": f'{{ kind = "mlp", f = {4 * D}, activation = "gelu" }}',
     "m = 1": '{ kind = "lookup", h = 64, tau = 8, score = "gelu", projection = { kind = "bh4", block = 32 } }',
+    "m = 1, b = 16": '{ kind = "lookup", h = 64, tau = 8, score = "gelu", projection = { kind = "bh4", block = 16 } }',
     "m = 2": '{ kind = "lookup", h = 64, tau = 8, neighbours = 2, score = "gelu", projection = { kind = "bh4", block = 32 } }',
     "m = 2, b = 16": '{ kind = "lookup", h = 64, tau = 8, neighbours = 2, score = "gelu", projection = { kind = "bh4", block = 16 } }',
 }
@@ -106,7 +107,7 @@ def main():
                     us[name].append((time.process_time_ns() - start) / 1e3 / ids.numel())
                 assert np.isfinite(loss), name
     us = {name: statistics.median(values) for name, values in us.items()}
-    print(f"\nlanguage models of d {D}, {LAYERS} layers, {VOCAB} pieces, {BATCH} sequences of {CONTEXT} tokens a step; h 64, tau 8, b 32")
+    print(f"\nlanguage models of d {D}, {LAYERS} layers, {VOCAB} pieces, {BATCH} sequences of {CONTEXT} tokens a step; h 64, tau 8, b 32 unless named")
     print(f"one thread, {isa}, CPU time, medians of {ROUNDS} rounds; 'again' is PyTorch once more")
     print("model          µs a token   tokens/s   of PyTorch's   of the dense twin's")
     for name, value in us.items():
