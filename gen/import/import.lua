@@ -10,6 +10,7 @@ local model_text = require "gen.import.model_text"
 local names = require "gen.model.names"
 local read_tokenizer = require "gen.tokenizer.read"
 local sentence_encoder = require "gen.import.sentence_encoder"
+local slow_tokenizer = require "gen.import.slow_tokenizer"
 local tensorflow_js = require "gen.import.tensorflow_js"
 
 local import = {}
@@ -60,7 +61,7 @@ local function path_from(from, to)
     return ("../"):rep(#a - shared) .. table.concat(b, "/", shared + 1)
 end
 
--- The files that tokenizers come in, the one that says most first, and what else the model file says of them.
+-- The files that tokenizers come in, the one that says most first, and the kind that they have to be.
 local tokenizers = {
     { "tokenizer.json" },
     { "tokenizer.model" },
@@ -68,30 +69,58 @@ local tokenizers = {
     { "spiece.model" },
     { "vocab.json", kind = "bpe", beside = "merges.txt" },
     { "vocab.json", kind = "unigram" },
-    { "vocab.txt", lower = true },
+    { "vocab.txt" },
 }
 
--- Whether the folder's tokenizer makes text lower case; true unless it says otherwise.
-local function is_lower(folder)
-    local path = folder .. "/tokenizer_config.json"
-    return host.kind(path) ~= "file" or decoded(path, true).do_lower_case ~= false
-end
-
--- The table `tokenizer` of the model file in `output_folder`, or nil and, if there is a file that lookupc cannot read,
--- why.
-local function tokenizer_of(folder, output_folder)
-    for _, row in ipairs(tokenizers) do
-        local path = folder .. "/" .. row[1]
-        if host.kind(path) == "file" and (not row.beside or host.kind(folder .. "/" .. row.beside) == "file") then
-            local lower
-            if row.lower then lower = is_lower(folder) end
-            local good, why = pcall(read_tokenizer.record, path, { kind = row.kind, lower = lower })
-            if not good then return nil, tostring(why) end
-            local absolute, message = host.absolute(path)
-            if not absolute then error(message, 0) end
-            return { file = path_from(assert(host.absolute(output_folder)), absolute), kind = row.kind, lower = lower }
+-- Raises one line unless pieces have the ids that the folder says, and those of the model's vocabulary.
+local function check_ids(path, r, ids, m)
+    for _, row in ipairs(r.added) do
+        local wanted = ids[row.text]
+        if wanted and wanted ~= row.id then
+            error(string.format("%s: %s has id %d here, and %d by the folder's files", path, row.text, row.id, wanted), 0)
         end
     end
+    if #r.pieces > m.vocab then
+        error(string.format("%s: has %d pieces, more than vocab_size = %d", path, #r.pieces, m.vocab), 0)
+    end
+end
+
+-- The keys of a model file for the tokenizer in the file `row` of the folder, and its record. Raises one line.
+local function keys_of(folder, row, config, m)
+    local path, keys, ids = folder .. "/" .. row[1], { kind = row.kind }, {}
+    if config and row[1] ~= "tokenizer.json" then
+        keys, ids = slow_tokenizer.keys(folder, row[1], config)
+        keys.kind = row.kind
+    end
+    local r = read_tokenizer.record(path, keys)
+    if config and row[1] == "tokenizer.json" then slow_tokenizer.check(folder, r, config) end
+    check_ids(path, r, ids, m)
+    return keys, r
+end
+
+-- The table `tokenizer` of the model file of `m` in `output_folder`: of the first file that lookupc can read; and a
+-- line on those that it cannot, or nil. config: the decoded config.json, nil: of a folder in another format.
+local function tokenizer_of(folder, output_folder, config, m)
+    local tried, reasons = {}, {}
+    for _, row in ipairs(tokenizers) do
+        local path = folder .. "/" .. row[1]
+        local there = host.kind(path) == "file" and (not row.beside or host.kind(folder .. "/" .. row.beside) == "file")
+        if there and not tried[path] then
+            tried[path] = true
+            local good, keys, r = pcall(keys_of, folder, row, config, m)
+            if good then
+                local absolute, message = host.absolute(path)
+                if not absolute then error(message, 0) end
+                keys.file = path_from(assert(host.absolute(output_folder)), absolute)
+                if r.ignored and r.ignored[1] then
+                    return keys, path .. ": ignored, texts keep all of their ids: " .. table.concat(r.ignored, ", ")
+                end
+                return keys, reasons[1] and string.format("tokenizer from %s: %s", row[1], table.concat(reasons, "; "))
+            end
+            reasons[#reasons + 1] = tostring(keys)
+        end
+    end
+    return nil, reasons[1] and "no tokenizer: " .. table.concat(reasons, "; ")
 end
 
 -- What the name of a file or folder suggests as a name of the model.
@@ -133,7 +162,8 @@ end
 -- skipless as in config_json.lua; output: path of the model file; folder: of the checkpoint, if all of the model is
 -- wanted. Raises one line.
 function import.file(path, options)
-    local m, comment, tensors = model_of(path, decoded(path, options.folder), options)
+    local object = decoded(path, options.folder)
+    local m, comment, tensors = model_of(path, object, options)
     local floats
     if tensors then
         floats = {}
@@ -145,12 +175,13 @@ function import.file(path, options)
     m.name = options.name or name_from(m.name)
     local note
     if m.embedding and options.folder then
-        m.tokenizer, note = tokenizer_of(options.folder, options.output:match "^(.*/)[^/]*$" or ".")
+        local output_folder = options.output:match "^(.*/)[^/]*$" or "."
+        m.tokenizer, note = tokenizer_of(options.folder, output_folder, object.model_type and object, m)
     end
     local text = model_text.of(comment, families.of(m, {}).model.keys, m)
     local valid = model_file.validate(m, "", path)
     if options.skipless and options.eliminate ~= "none" then fuse.check(valid, options.eliminate, true) end
-    return { text = text, tensors = floats, note = note and "no tokenizer: " .. note }
+    return { text = text, tensors = floats, note = note }
 end
 
 -- The same of a file, or of a folder: all of the model that lies there.

@@ -406,9 +406,11 @@ end
 function hugging_face.read(path, object)
     local root = reader(path, object, {})
     root.only("version", "1.0")
-    root.only "truncation"
-    root.only "padding"
     root.skip "decoder"
+    local ignored = {}
+    for _, key in ipairs { "truncation", "padding" } do
+        if root.optional(key, "table") then ignored[#ignored + 1] = key end
+    end
     local found, first_steps = { steps = {} }, {}
     local normalizer, pre = root.optional("normalizer", "table"), root.optional("pre_tokenizer", "table")
     if normalizer then add_normalizer(path, normalizer, { "normalizer" }, first_steps) end
@@ -425,6 +427,8 @@ function hugging_face.read(path, object)
         added = added,
         first = {},
         last = {},
+        says_all = true,
+        ignored = ignored,
     }
     local model = root.inner "model"
     local kind = model.get("type", "string")

@@ -1,4 +1,5 @@
 -- From a file of a tokenizer to its record, whatever its format.
+local around = require "gen.tokenizer.around"
 local host = require "host"
 local inputs = require "gen.model.inputs"
 local hugging_face = require "gen.tokenizer.hugging_face"
@@ -31,11 +32,22 @@ local function by_name(path, bytes, options)
     if object[1] ~= nil then return lists.scored(path, object) end
     if type(object.model) == "table" then return hugging_face.read(path, object) end
     local merges = options.merges or path:gsub("[^/]*$", "") .. "merges.txt"
-    return lists.gpt2(path, object, merges, contents(merges))
+    return lists.gpt2(path, object, merges, contents(merges), around.texts(options))
+end
+
+-- Raises one line for a key of `options` that the file `path` leaves no room for.
+local function check_keys(path, r, options)
+    for _, key in ipairs(around.keys) do
+        local only = (key == "ids" or key == "space") and "%.model$"
+        if options[key] ~= nil and (only and not path:find(only) or r.says_all) then
+            error(string.format("%s: %s: is for %s", path, key, only and "SentencePiece's .model" or "other files"), 0)
+        end
+    end
 end
 
 -- The record of a tokenizer. `path`: its file, nil: every byte is an id. `options`: `kind`, which the record must be
--- of; `merges`, the path of the merges beside vocab.json (merges.txt in its folder); `lower`, which vocab.txt needs.
+-- of; `merges`, the path of the merges beside vocab.json (merges.txt in its folder); `lower`, which vocab.txt needs; and
+-- the keys of gen/tokenizer/around.lua.
 function read.record(path, options)
     local r = path and by_name(path, contents(path), options) or lists.bytes()
     if options.lower ~= nil and not path:find "%.txt$" then
@@ -44,7 +56,9 @@ function read.record(path, options)
     if options.kind and options.kind ~= r.kind then
         record.refuse(path, { "kind" }, r.kind, "the model file says " .. options.kind)
     end
-    return r
+    if not path then return r end
+    check_keys(path, r, options)
+    return around.apply(path, r, options)
 end
 
 return read

@@ -157,15 +157,18 @@ function lists.check_bytes(path, pieces)
     end
 end
 
--- vocab.json, decoded, and merges.txt: byte-level BPE as GPT-2 has it.
-function lists.gpt2(path, object, merges_path, merges_bytes)
+-- vocab.json, decoded, and merges.txt: byte-level BPE as GPT-2 has it. `texts`: { {text} }, of the pieces that are found
+-- before all else; nil: GPT-2's.
+function lists.gpt2(path, object, merges_path, merges_bytes, texts)
     local pieces, ids = lists.pieces(path, object)
     local merges = lists.merges(merges_path, merge_lines(merges_path, merges_bytes), ids)
     local added, special = {}, {}
-    local last = ids["<|endoftext|>"]
-    if last then
-        added[1] = { id = last, text = "<|endoftext|>", left = false, right = false }
-        pieces[last + 1].type, special[last] = "control", true
+    for _, row in ipairs(texts or { { text = "<|endoftext|>" } }) do
+        local id = ids[row.text]
+        if id then
+            added[#added + 1] = { id = id, text = row.text, left = false, right = false }
+            pieces[id + 1].type, special[id] = "control", true
+        end
     end
     lists.to_bytes(path, pieces, special)
     lists.check_bytes(path, pieces)

@@ -5,6 +5,7 @@ local host = require "host"
 local json = require "json"
 local process = require "process"
 local program = require "tests.support.program"
+local small = require "tests.support.small_tokenizers"
 
 local works, refuses = program.works, program.refuses
 local test = {}
@@ -213,8 +214,138 @@ function test.tokenizers()
     assert(host.write_file(path .. "/tokenizer.json", '{ "model": { "type": "Other" } }'))
     local result
     m, result = imported(path)
+    local other = "tokenizer%.json: model%.type = \"Other\": [^\n]*\n$"
+    check.equal(m.tokenizer.lower, false)
+    check.matches(result, "\ntokenizer from vocab%.txt: " .. path:gsub("%p", "%%%0") .. "/" .. other)
+    assert(host.remove(path .. "/vocab.txt"))
+    m, result = imported(path)
     check.equal(m.tokenizer, nil)
-    check.matches(result, "\nno tokenizer: " .. path:gsub("%p", "%%%0") .. "/tokenizer%.json: ")
+    check.matches(result, "\nno tokenizer: " .. path:gsub("%p", "%%%0") .. "/" .. other)
+end
+
+-- Sections of tokenizer.json for batches do not count; settings that contradict it do.
+function test.settings_beside_tokenizer_json()
+    local function answer(settings, class, change)
+        return select(
+            2,
+            imported(with_files {
+                ["config.json"] = changed(llama, { vocab_size = 300 }),
+                ["tokenizer.json"] = small.hugging_face(change or function() end),
+                ["tokenizer_config.json"] = changed({ tokenizer_class = class }, settings),
+            })
+        )
+    end
+    local function cut_and_filled(object)
+        object.truncation = { max_length = 128, direction = "Right", strategy = "LongestFirst", stride = 0 }
+        object.padding = { strategy = { Fixed = 128 }, pad_id = 0, pad_token = "a" }
+    end
+    local result = answer({}, "GPT2TokenizerFast", cut_and_filled)
+    check.matches(result, "/tokenizer%.json: ignored, texts keep all of their ids: truncation, padding\n$")
+    check.equal(answer({ add_prefix_space = false }, "GPT2TokenizerFast"):find("tokenizer", 1, true), nil)
+    for _, row in ipairs {
+        { "GPT2TokenizerFast", "add_prefix_space" },
+        { "LlamaTokenizerFast", "add_bos_token" },
+        { "LlamaTokenizer", "add_eos_token" },
+        { "BertTokenizer", "do_lower_case" },
+    } do
+        result = answer({ [row[2]] = true }, row[1])
+        check.matches(result, "\nno tokenizer: [^\n]*: " .. row[2] .. " = true: contradicts tokenizer%.json\n$")
+    end
+end
+
+-- A SentencePiece model: <unk>, <s>, </s>, and the letters ▁, a, b, c, <, >, s, / as unigram pieces or of BPE.
+local function sentencepiece(kind)
+    local parts = { small.piece("<unk>", 2), small.piece("<s>", 3), small.piece("</s>", 3) }
+    for i, letter in ipairs { "\u{2581}", "a", "b", "c", "<", ">", "s", "/" } do
+        parts[#parts + 1] = small.piece(letter, 1, -i)
+    end
+    local trainer = small.field(2, "\x18" .. string.char(kind))
+    return table.concat(parts) .. trainer .. small.field(3, "\x20\0")
+end
+
+-- GPT-2's files with RoBERTa's pieces: the byte b has the id b + 4.
+local function roberta_files(settings)
+    local vocabulary = small.byte_vocabulary(4)
+    for i, text in ipairs { "<s>", "<pad>", "</s>", "<unk>" } do
+        vocabulary[text] = i - 1
+    end
+    vocabulary["<mask>"] = 260
+    return {
+        ["config.json"] = changed(bert, { model_type = "roberta", pad_token_id = 1, vocab_size = 261 }),
+        ["vocab.json"] = vocabulary,
+        ["merges.txt"] = "#version: 0.2\n",
+        ["tokenizer_config.json"] = settings,
+    }
+end
+
+-- Files other than tokenizer.json: the ids are those of Hugging Face's tokenizers in Python.
+function test.slow_tokenizers()
+    local function ids(files, text)
+        local path = with_files(files)
+        works { "import", path, "-o", path .. ".lua" }
+        return (works({ "tokenize", path .. ".lua", text }):gsub("\n$", ""))
+    end
+    local xlm = {
+        ["config.json"] = changed(bert, { model_type = "xlm-roberta", pad_token_id = 1, vocab_size = 13 }),
+        ["sentencepiece.bpe.model"] = sentencepiece(1),
+    }
+    check.equal(ids(xlm, "ab d<pad> <mask>c</s>"), "0 4 5 6 4 3 1 12 4 7 2 2")
+    check.equal(ids(roberta_files {}, "a<s>b <mask>< "), "0 101 0 102 260 64 36 2")
+    local with_added = roberta_files { added_tokens_decoder = { ["261"] = { content = "<x>", lstrip = false } } }
+    with_added["config.json"].vocab_size = 262
+    with_added["special_tokens_map.json"] = { bos_token = "not read beside added_tokens_decoder" }
+    check.equal(ids(with_added, "a<x>"), "0 101 261 2")
+    local gpt2 = {
+        ["config.json"] = changed(bert, { model_type = "gpt2", n_embd = 16, n_head = 2, n_layer = 2, n_positions = 20 }),
+        ["vocab.json"] = changed(small.byte_vocabulary(0), { ["<|endoftext|>"] = 256 }),
+        ["merges.txt"] = "",
+    }
+    gpt2["config.json"].activation_function, gpt2["config.json"].vocab_size = "gelu", 257
+    gpt2["config.json"].architectures = nil
+    check.equal(ids(gpt2, "a<|endoftext|>"), "97 256")
+    gpt2["tokenizer_config.json"] = { add_bos_token = true, tokenizer_class = "GPT2TokenizerFast" }
+    check.equal(ids(gpt2, "a"), "256 97")
+    local decoder = { ["config.json"] = llama, ["tokenizer.model"] = sentencepiece(2) }
+    check.equal(ids(decoder, "ab<s>c"), "1 3 4 5 1 3 6")
+    decoder["tokenizer_config.json"] = { add_bos_token = false, add_eos_token = true, legacy = false }
+    check.equal(ids(decoder, "ab<s>c"), "3 4 5 1 6 2")
+end
+
+-- Tokenizers whose ids lookupc cannot make for sure are left out, with a reason.
+function test.slow_tokenizers_that_are_left_out()
+    local function reason(fragment, files)
+        local path = with_files(files)
+        local result = works { "import", path, "-o", path .. ".lua" }
+        check.equal(host.read(path .. ".lua"):find "tokenizer = ", nil)
+        check.equal(result:match "\nno tokenizer: [^\n]*\n$" ~= nil, true)
+        check.equal(result:find(fragment, 1, true) ~= nil or result, true)
+    end
+    local function roberta(fragment, settings, more) reason(fragment, changed(roberta_files(settings), more or {})) end
+    roberta("tokenizer_config.json: add_prefix_space = true: is not known here", { add_prefix_space = true })
+    roberta("vocab.json: what a CodeTokenizer makes of it is not known", { tokenizer_class = "CodeTokenizer" })
+    roberta("<s>: white space before it belongs to it", { bos_token = { content = "<s>", lstrip = true } })
+    roberta("mask_token.rstrip = true: is not known", { mask_token = { content = "<mask>", rstrip = true } })
+    roberta("<x> has id 261 here, and 300 by the folder's files", {}, { ["added_tokens.json"] = { ["<x>"] = 300 } })
+    roberta("has 262 pieces, more than vocab_size = 261", {}, { ["added_tokens.json"] = { ["<x>"] = 261 } })
+    roberta("what the tokenizer of a qwen2 makes of it is not known here; a tokenizer.json would say it", {}, {
+        ["config.json"] = changed(llama, { model_type = "qwen2", vocab_size = 261 }),
+    })
+    roberta("vocab.json: what a BertTokenizer makes of it is not known", {}, {
+        ["config.json"] = changed(bert, { tokenizer_class = "BertTokenizer" }),
+    })
+    roberta("split_special_tokens = true: is not known here", { split_special_tokens = true })
+    local decoder = {
+        ["config.json"] = llama,
+        ["tokenizer.model"] = sentencepiece(2),
+        ["added_tokens.json"] = { ["<x>"] = 11 },
+        ["tokenizer_config.json"] = { legacy = false },
+    }
+    reason("<x>: is added and not special: legacy = false is not known here beside it", decoder)
+    local words = { ["config.json"] = bert, ["vocab.txt"] = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n" }
+    words["tokenizer_config.json"] = { cls_token = "a" }
+    reason(": a: is an added piece, which is not known here", words)
+    words["tokenizer_config.json"] = { strip_accents = false }
+    reason("strip_accents = false: is not known here", words)
 end
 
 local function floats(...) return string.pack("<" .. ("f"):rep(select("#", ...)), ...) end

@@ -3,38 +3,13 @@ local check = require "tests.support.check"
 local host = require "host"
 local json = require "json"
 local program = require "tests.support.program"
+local small = require "tests.support.small_tokenizers"
+
+local field, piece, hugging_face = small.field, small.piece, small.hugging_face
 
 local test = {}
 
--- The pieces of byte-level BPE: its 256 characters.
-local function byte_vocabulary()
-    local characters, vocabulary = require "gen.tokenizer.byte_level", {}
-    for byte = 0, 255 do
-        vocabulary[characters.character(byte)] = byte
-    end
-    return vocabulary
-end
-
--- A good tokenizer.json; `changes(object)` makes it another one.
-local function hugging_face(changes)
-    local object = {
-        version = "1.0",
-        added_tokens = json.array { { id = 256, content = "<x>", special = true, normalized = false } },
-        pre_tokenizer = { type = "ByteLevel", add_prefix_space = false, use_regex = true },
-        post_processor = { type = "ByteLevel" },
-        decoder = { type = "ByteLevel" },
-        model = { type = "BPE", vocab = byte_vocabulary(), merges = json.array {} },
-    }
-    changes(object)
-    return assert(json.encode(object))
-end
-
--- A field of a protocol buffer.
-local function field(number, text) return string.char(number << 3 | 2, #text) .. text end
-
 local function number_field(number, value) return string.char(number << 3 & 127 | 128, number >> 4, value) end
-
-local function piece(text, kind) return field(1, field(1, text) .. "\x18" .. string.char(kind)) end
 
 local function model_file(folder, fields)
     local path = folder .. "/m.lua"
@@ -74,7 +49,6 @@ local rows = {
         'pre_tokenizer.pattern = "\\\\d": is no split',
     },
     { "t.json", hugging_face(function(o) o.post_processor.type = "Other" end), "", 'post_processor.type = "Other"' },
-    { "t.json", hugging_face(function(o) o.padding = { a = 1 } end), "", "padding = {...}: is not supported" },
     { "t.json", hugging_face(function(o) o.added_tokens[1].single_word = true end), "", "single_word = true" },
     { "t.json", hugging_face(function() end), 'kind = "unigram"', 'kind = "bpe": the model file says unigram' },
     { "t.json", hugging_face(function() end), "lower = true", "lower: is for vocab.txt" },
@@ -84,6 +58,10 @@ local rows = {
     { "t.txt", "a\n", "", "lower: is missing" },
     { "t.txt", "a\n[UNK]\na\n", "lower = true", 'line.3 = "a": stands in line 1 already' },
     { "t.txt", "a\n[CLS]\n[SEP]\n", "lower = true", "[UNK]: is missing" },
+    { "t.json", hugging_face(function() end), 'last = "<x>"', "last: is for other files" },
+    { "t.txt", "[UNK]\n[CLS]\n[SEP]\n", 'lower = true, space = "first"', "space: is for SentencePiece's .model" },
+    { "t.txt", "[UNK]\n[CLS]\n[SEP]\n", 'lower = true, first = "<s>"', 'first = "<s>": is no piece' },
+    { "t.model", piece("?", 2) .. piece("a", 1), 'ids = "fairseq"', 'ids = "fairseq": needs unigram pieces that' },
     { "t.model", "no", "", "model: is no message" },
     { "t.model", field(2, "\x18\x03"), "", "trainer_spec.model_type = 3" },
     { "t.model", piece("a", 1), "", "has no piece of type unknown" },
@@ -112,6 +90,8 @@ function test.bad_model_files_are_refused_in_one_line()
     program.refuses(1, "none.json: ", { "plan", model_file(folder, 'file = "none.json"') })
     program.refuses(1, 'tokenizer.kind = "x"', { "plan", model_file(folder, 'kind = "x"') })
     program.refuses(1, "needs a file", { "plan", model_file(folder, 'kind = "bytes", lower = true') })
+    program.refuses(1, 'first = "a": needs a file', { "plan", model_file(folder, 'kind = "bytes", first = "a"') })
+    program.refuses(1, "must be pieces with a space between", { "plan", model_file(folder, 'file = "a", added = " "') })
     program.refuses(1, "has no file", { "plan", model_file(folder, 'kind = "bytes", file = "a.json"') })
 end
 

@@ -4,6 +4,20 @@ local schema = require "gen.model.schema"
 
 local tokenizer_model = { title = "A tokenizer" }
 
+local piece_rule = {
+    words = "must be a piece, without spaces",
+    type = "string",
+    holds = function(v) return type(v) == "string" and v ~= "" and not v:find "%s" and utf8.len(v) ~= nil end,
+}
+
+local pieces_rule = {
+    words = "must be pieces with a space between them",
+    type = "string",
+    holds = function(v)
+        return type(v) == "string" and v:find "[^ ]" ~= nil and not v:find "[%c]" and utf8.len(v) ~= nil
+    end,
+}
+
 local function text_rule(words)
     return { words = words, holds = function(v) return type(v) == "string" and v ~= "" end }
 end
@@ -28,6 +42,27 @@ local tokenizer_keys = {
         doc = "what the file has to be",
     },
     { key = "lower", rule = schema.boolean, optional = true, doc = "of vocab.txt: text becomes lower case" },
+    { key = "first", rule = piece_rule, optional = true, doc = "piece before every text" },
+    { key = "last", rule = piece_rule, optional = true, doc = "piece behind every text" },
+    {
+        key = "added",
+        rule = pieces_rule,
+        optional = true,
+        doc = "pieces that are found in text before all else; those that the file lacks get the next ids",
+    },
+    { key = "mask", rule = piece_rule, optional = true, doc = "one more, which takes the white space before it" },
+    {
+        key = "ids",
+        rule = schema.choice "fairseq",
+        optional = true,
+        doc = "of a .model: ids in fairseq's order, <s>, <pad>, </s>, <unk>, then the others",
+    },
+    {
+        key = "space",
+        rule = schema.choice "first",
+        optional = true,
+        doc = "of a .model that puts a space before texts: only at the start, not behind added pieces",
+    },
 }
 
 tokenizer_model.keys = {
@@ -42,7 +77,7 @@ tokenizer_model.keys = {
     },
     {
         key = "tokenizer",
-        rule = schema.table("file, merges, kind, lower", tokenizer_keys),
+        rule = schema.table("file, merges, kind, lower, first, last, added, mask, ids, space", tokenizer_keys),
         doc = "turns text into ids",
     },
 }
@@ -53,8 +88,11 @@ function tokenizer_model.check(context, m)
     if not t.file and t.kind ~= "bytes" then
         schema.refuse(context, { "tokenizer", "file" }, nil, 'is missing: only kind = "bytes" has none')
     end
-    for _, key in ipairs { "merges", "lower" } do
-        if not t.file and t[key] ~= nil then schema.refuse(context, { "tokenizer", key }, t[key], "needs a file") end
+    for _, row in ipairs(tokenizer_keys) do
+        local key = row.key
+        if not t.file and t[key] ~= nil and key ~= "kind" then
+            schema.refuse(context, { "tokenizer", key }, t[key], "needs a file")
+        end
     end
     if t.file and t.kind == "bytes" then
         schema.refuse(context, { "tokenizer", "file" }, t.file, 'kind = "bytes" has no file')

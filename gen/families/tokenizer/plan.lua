@@ -21,9 +21,8 @@ function plan.facts(m, facts)
         return facts
     end
     local t = m.tokenizer
-    return tokenizer_plan.build(
-        read.record(beside(m, t.file), { kind = t.kind, merges = beside(m, t.merges), lower = t.lower })
-    )
+    local options = setmetatable({ merges = beside(m, t.merges) }, { __index = t })
+    return tokenizer_plan.build(read.record(beside(m, t.file), options))
 end
 
 -- The plan of model `m`; `facts` as above.
