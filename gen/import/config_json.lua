@@ -5,11 +5,13 @@ local pooling = require "gen.import.pooling"
 
 local config_json = {}
 
--- One row a model_type: the family of tensor names, and what differs.
+-- One row a model_type: the family of tensor names, and what differs. window: of attention, where the type has one:
+-- always, or only if use_sliding_window says so; default: of sliding_window; first: of max_window_layers, the number of
+-- layers without one.
 local types = {
     llama = { checkpoint = "llama", norm = "rmsnorm", ffn = "glu" },
-    mistral = { checkpoint = "llama", norm = "rmsnorm", ffn = "glu" },
-    qwen2 = { checkpoint = "llama", norm = "rmsnorm", ffn = "glu" },
+    mistral = { checkpoint = "llama", norm = "rmsnorm", ffn = "glu", window = { always = true, default = 4096 } },
+    qwen2 = { checkpoint = "llama", norm = "rmsnorm", ffn = "glu", window = { default = 4096, first = 28 } },
     gpt_neox = { checkpoint = "gpt_neox", norm = "layernorm", ffn = "mlp" },
     roberta = { checkpoint = "roberta", norm = "layernorm", ffn = "mlp", encoder = true },
     bert = { checkpoint = "bert", norm = "layernorm", ffn = "mlp", encoder = true },
@@ -51,7 +53,6 @@ local unknown_fields = {
     { "n_routed_experts", experts, 1 },
     { "moe_intermediate_size", experts },
     { "attn_logit_softcapping", "scores with a soft cap are not known here" },
-    { "final_logit_softcapping", "logits with a soft cap are not known here" },
     { "use_qk_norm", "norms of q and k are not known here" },
     { "qk_layernorm", "norms of q and k are not known here" },
     { "clip_qkv", "clipped q, k and v are not known here" },
@@ -85,6 +86,26 @@ local function reader(path, config)
     function r.boolean(key, otherwise) return typed(config, "", key, "boolean", otherwise) end
     function r.string(key, otherwise) return typed(config, "", key, "string", otherwise) end
     function r.list(key, otherwise) return typed(config, "", key, "list", otherwise) end
+    -- The window of attention of the model `m` so far, or nil. A file that leaves its fields out means the defaults; null
+    -- as sliding_window: none.
+    function r.window(kind, m)
+        local rule, window = kind.window, config.sliding_window
+        if not rule then
+            if r.integer("sliding_window", 0) > 0 then
+                r.refuse("sliding_window", window, "a " .. config.model_type .. " has none: which layers would is not known")
+            end
+            return nil
+        end
+        if window == json.null or not (rule.always or r.boolean("use_sliding_window", false)) then return nil end
+        window = r.integer("sliding_window", rule.default)
+        local first, types_of = rule.first and r.integer("max_window_layers", rule.first) or 0, r.list("layer_types", {})
+        if types_of[1] then first = types_of[1] == "full_attention" and m.layers or 0 end
+        if first > 0 and first < m.layers then
+            local all = "must be 0, or at least the number of layers: a window of some layers is not known here"
+            r.refuse("max_window_layers", first, all)
+        end
+        return window > 0 and first == 0 and math.min(window, m.attention.context) or nil
+    end
     -- A number of the rope, at its new place `new` in rope_parameters or its old one.
     function r.rope(new, old, otherwise)
         local parameters = typed(config, "", "rope_parameters", "table", false)
@@ -118,6 +139,9 @@ local function reader(path, config)
             if kind ~= kinds[1] then
                 r.refuse("layer_types", nil, "must be the same for all layers, has " .. kinds[1] .. " and " .. kind)
             end
+            if kind ~= "full_attention" and kind ~= "sliding_attention" then
+                r.refuse("layer_types", kind, "must be full_attention or sliding_attention")
+            end
         end
     end
     return r
@@ -150,17 +174,10 @@ end
 -- One function a family: what its own fields say.
 local add = {}
 
-function add.llama(m, r)
+function add.llama(m, r, kind)
     m.kv_heads = r.integer("num_key_value_heads", m.heads)
     m.tied = r.boolean("tie_word_embeddings", false)
-    local window = r.boolean("use_sliding_window", true) and r.integer("sliding_window", 0) or 0
-    if window > 0 then
-        m.attention.window = math.min(window, m.attention.context)
-        local first = r.integer("max_window_layers", 0)
-        if first > 0 then
-            r.refuse("max_window_layers", first, "must be 0: a window that some layers have is not known here")
-        end
-    end
+    m.attention.window = r.window(kind, m)
     r.plain_rope()
     m.attention.rope = {
         theta = r.rope("rope_theta", "rope_theta", 10000),
@@ -234,9 +251,16 @@ end
 
 function outputs.encoder.TokenClassification(_, r, config) return { classes = classes_of(r, config) } end
 
-function outputs.encoder.Model(_, _, _, folder) return folder and pooling.of(folder) or {} end
+function outputs.encoder.Model(m, _, _, folder)
+    local output, most = pooling.of(folder)
+    if most then m.attention.context = math.min(most, m.attention.context) end
+    return output or {}
+end
 
-function outputs.decoder.CausalLM(m) return { norm = { kind = m.norm.kind, eps = m.norm.eps }, head = {} } end
+function outputs.decoder.CausalLM(m, r)
+    local cap = r.number("final_logit_softcapping", 0)
+    return { norm = { kind = m.norm.kind, eps = m.norm.eps }, head = { soft_cap = cap ~= 0 and cap or nil } }
+end
 outputs.decoder.LMHeadModel = outputs.decoder.CausalLM
 
 function outputs.decoder.Model(m) return { norm = { kind = m.norm.kind, eps = m.norm.eps } } end
@@ -255,13 +279,13 @@ local function add_ends(m, r, config, kind, folder)
     if not known[word] then
         r.refuse("architectures", architecture, "must end in one of " .. table.concat(sorted(known), ", "))
     end
-    m.output = known[word](m, r, config, folder)
-    m.tied = m.tied and m.output.head ~= nil
     m.embedding = {}
     if kind.encoder then
         m.embedding.norm = { kind = "layernorm", eps = m.norm.eps }
         if m.positions > m.attention.context then m.embedding.first_position = m.positions - m.attention.context end
     end
+    m.output = known[word](m, r, config, folder)
+    m.tied = m.tied and m.output.head ~= nil
 end
 
 -- Whether the decoded JSON `object` is such a configuration.
@@ -279,7 +303,7 @@ function config_json.model(path, config, options)
     r.known_fields()
     local m = common(r, kind)
     m.attention.eliminate = options.eliminate
-    add[kind.checkpoint](m, r)
+    add[kind.checkpoint](m, r, kind)
     m.skip = true
     if options.folder then add_ends(m, r, config, kind, options.folder) end
     if options.skipless then

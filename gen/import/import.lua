@@ -12,6 +12,7 @@ local read_tokenizer = require "gen.tokenizer.read"
 local sentence_encoder = require "gen.import.sentence_encoder"
 local slow_tokenizer = require "gen.import.slow_tokenizer"
 local tensorflow_js = require "gen.import.tensorflow_js"
+local weights = require "weights"
 
 local import = {}
 
@@ -21,6 +22,13 @@ local largest_json = 1 << 28 -- bytes
 local function name_from(text)
     local name = text:lower():gsub("[^%l%d]+", "_"):gsub("^[_%d]+", ""):gsub("_+$", ""):sub(1, 40):gsub("_+$", "")
     return names.valid(name) and name or "model"
+end
+
+-- What is wrong with the file `path` if it holds weights; nil: it does not.
+local function as_weights(path)
+    local tensors, message = weights.tensors(path)
+    if tensors then return "holds tensors: give the folder of the checkpoint, or its config.json" end
+    return message:match ": (is not a safetensors file but .*)"
 end
 
 -- The object in the JSON file `path`, which lookupc has `found` by its name, or else the user names.
@@ -33,6 +41,7 @@ local function decoded(path, found)
     end
     if not text then error(message, 0) end
     local object, why = json.decode(text)
+    if object == nil and not found then why = as_weights(path) or why end
     if object == nil then error(path .. ": " .. why, 0) end
     if type(object) ~= "table" then error(path .. ": must be an object", 0) end
     return object

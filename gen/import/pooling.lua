@@ -35,29 +35,57 @@ local function pool_of(path)
     return found
 end
 
--- The table `output` of a model file for the folder, or nil if it does not say.
+-- The most ids of a text by the settings of the folder `path`, or nil; raises one line for what changes texts.
+local function length_of(path)
+    path = path .. "/sentence_bert_config.json"
+    if host.kind(path) ~= "file" then return nil end
+    local settings = decoded(path)
+    if fields.typed(path, settings, "", "do_lower_case", "boolean", false) then
+        fields.refuse(path, "do_lower_case", true, "is not known here: only a tokenizer's own lower case is")
+    end
+    local most = fields.typed(path, settings, "", "max_seq_length", "integer", false)
+    if most and most < 1 then fields.refuse(path, "max_seq_length", most, "must be at least 1") end
+    return most or nil
+end
+
+-- Raises one line where every text gets a prompt.
+local function check_prompt(folder)
+    local path = folder .. "/config_sentence_transformers.json"
+    local name = host.kind(path) == "file" and decoded(path).default_prompt_name
+    if name and name ~= json.null then
+        fields.refuse(path, "default_prompt_name", name, "a text before every text is not known here")
+    end
+end
+
+-- The table `output` of a model file for the folder, and the most ids of a text; each nil if the folder does not say.
 function pooling.of(folder)
     local path = folder .. "/modules.json"
     if host.kind(path) ~= "file" then return nil end
-    local output = {}
+    check_prompt(folder)
+    local output, most = {}, nil
     for i, module in ipairs(decoded(path)) do
         local key = "[" .. i .. "]"
         if type(module) ~= "table" then fields.refuse(path, key, nil, "must be an object") end
         local type_of = fields.typed(path, module, key .. ".", "type", "string")
         local word = type_of:match "%w+$"
-        if word == "Pooling" then
-            local inside = fields.typed(path, module, key .. ".", "path", "string")
-            if inside:find("..", 1, true) or inside:find "^/" then
-                fields.refuse(path, key .. ".path", inside, "must be a folder inside this one")
+        local function inside()
+            local name = fields.typed(path, module, key .. ".", "path", "string")
+            if name:find("..", 1, true) or name:find "^/" then
+                fields.refuse(path, key .. ".path", name, "must be a folder inside this one")
             end
-            output.pool = pool_of(folder .. "/" .. inside .. "/config.json")
+            return name == "" and folder or folder .. "/" .. name
+        end
+        if word == "Pooling" then
+            output.pool = pool_of(inside() .. "/config.json")
         elseif word == "Normalize" then
             output.unit = true
-        elseif word ~= "Transformer" then
+        elseif word == "Transformer" then
+            most = length_of(inside())
+        else
             fields.refuse(path, key .. ".type", type_of, "must be Transformer, Pooling or Normalize")
         end
     end
-    return output
+    return output, most
 end
 
 return pooling

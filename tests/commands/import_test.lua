@@ -144,7 +144,20 @@ function test.sentence_transformers()
     assert(process.run { "mkdir", path .. "/1" })
     local settings = path .. "/1/config.json"
     assert(host.write_file(settings, '{ "pooling_mode_mean_tokens": true, "pooling_mode_cls_token": false }'))
-    check.equal(imported(path).output, { pool = "mean", unit = true })
+    local m = imported(path)
+    check.equal({ m.output, m.attention.context }, { { pool = "mean", unit = true }, 20 })
+    assert(host.write_file(path .. "/sentence_bert_config.json", '{ "max_seq_length": 8, "do_lower_case": false }'))
+    m = imported(path)
+    check.equal({ m.attention.context, m.positions }, { 8, 20 })
+    local function refused(name, text, message)
+        assert(host.write_file(path .. "/" .. name, text))
+        refuses(1, path .. "/" .. name .. ": " .. message, { "import", path, "-o", path .. ".lua" })
+        assert(host.remove(path .. "/" .. name))
+    end
+    refused("sentence_bert_config.json", '{ "do_lower_case": true }', "do_lower_case = true: is not known here: only a")
+    refused("sentence_bert_config.json", '{ "max_seq_length": 0 }', "max_seq_length = 0: must be at least 1")
+    local prompt = '{ "prompts": { "query": "q: " }, "default_prompt_name": "query" }'
+    refused("config_sentence_transformers.json", prompt, "default_prompt_name = query: a text before every text is not")
     assert(host.write_file(settings, '{ "pooling_mode_max_tokens": true }'))
     refuses(1, settings .. ": pooling_mode_max_tokens: is not known here", { "import", path, "-o", path .. ".lua" })
     files["modules.json"] = json.array { module("Dense", "2") }
@@ -162,7 +175,24 @@ function test.whole_decoders()
         local m = imported(with_files { ["config.json"] = changed(llama, { model_type = kind }) })
         check.equal({ m.output, m.embedding, m.checkpoint }, { { norm = rms, head = {} }, {}, nil })
     end
-    local m = imported(with_files {
+    local function attention(changes)
+        return imported(with_files { ["config.json"] = changed(llama, changes) }).attention
+    end
+    local long = { max_position_embeddings = 8000 }
+    for _, row in ipairs {
+        { "mistral", {}, 4096 },
+        { "mistral", { sliding_window = json.null }, nil },
+        { "mistral", { sliding_window = 100 }, 100 },
+        { "qwen2", { sliding_window = 100, max_window_layers = 0 }, nil },
+        { "qwen2", { use_sliding_window = true }, nil },
+        { "qwen2", { use_sliding_window = true, max_window_layers = 0 }, 4096 },
+        { "qwen2", { use_sliding_window = true, layer_types = json.array { "sliding_attention" } }, 4096 },
+    } do
+        check.equal(attention(changed(changed(long, { model_type = row[1] }), row[2])).window, row[3])
+    end
+    local m = imported(with_files { ["config.json"] = changed(llama, { final_logit_softcapping = 30.0 }) })
+    check.equal(m.output.head, { soft_cap = 30 })
+    m = imported(with_files {
         ["config.json"] = {
             model_type = "gpt2",
             n_embd = 16,
@@ -346,6 +376,19 @@ function test.slow_tokenizers_that_are_left_out()
     reason(": a: is an added piece, which is not known here", words)
     words["tokenizer_config.json"] = { strip_accents = false }
     reason("strip_accents = false: is not known here", words)
+end
+
+-- What holds weights instead of a configuration is answered with what to do.
+function test.weights_are_no_configuration()
+    local path = with_files { ["a.ckpt"] = "PK\3\4" .. ("\0"):rep(100), ["b.json"] = "no" }
+    local words = { "import", path .. "/a.ckpt", "-o", folder .. "/never.lua" }
+    local rule = "/a.ckpt: is not a safetensors file but a ZIP file, as PyTorch checkpoints are; convert it with Python: import"
+    refuses(1, path .. rule, words)
+    words[2] = path .. "/b.json"
+    refuses(1, path .. "/b.json: 1:2: invalid token", words)
+    words[2] = path .. "/c.safetensors"
+    works { "sample", "gen/models/tiny.lua", "-o", words[2] }
+    refuses(1, words[2] .. ": holds tensors: give the folder of the checkpoint, or its config.json", words)
 end
 
 local function floats(...) return string.pack("<" .. ("f"):rep(select("#", ...)), ...) end

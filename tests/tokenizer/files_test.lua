@@ -117,6 +117,8 @@ function test.commands_for_weights_refuse_a_tokenizer()
     program.refuses(1, "is a tokenizer", { "verify", path })
     program.refuses(1, "is a tokenizer", { "bench", path })
     program.refuses(1, "--type: bf16: is for a transformer", { "emit", path, "--type", "bf16", "-o", folder .. "/e" })
+    local how = "gen/models/sentence_encoder.lua: tokenizer: is missing: text needs one, and ./build.sh models makes"
+    program.refuses(1, how, { "tokenize", "gen/models/sentence_encoder.lua", "a" })
     program.refuses(1, "only models that have one take text", { "tokenize", "gen/models/tiny.lua", "a" })
     program.refuses(2, "--weights is missing", { "pack", "gen/models/tiny.lua", "-o", folder .. "/b" })
 end

@@ -528,6 +528,8 @@ function test.import_refuses()
             with(mistral, { layer_types = { "full_attention", "sliding_attention" } }),
             "layer_types: must be the same for all layers, has full_attention and sliding_attention",
         },
+        { with(mistral, { layer_types = { "chunked_attention" } }), "layer_types = chunked_attention: must be full_" },
+        { with(mistral, { model_type = "llama" }), "sliding_window = 4096: a llama has none" },
         { with(mistral, { layer_types = { { "full_attention" } } }), "layer_types: must be a list of names" },
         { with(mistral, { attn_logit_softcapping = 50.0 }), "attn_logit_softcapping = 50.0: scores with a soft cap" },
         {

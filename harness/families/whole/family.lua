@@ -4,6 +4,7 @@ local embed = require "harness.families.whole.embed"
 local execute = require "harness.families.whole.execute"
 local firmware = require "harness.families.whole.firmware"
 local generate = require "harness.families.whole.generate"
+local opened = require "harness.families.whole.opened"
 local perplexity = require "harness.families.whole.perplexity"
 local similar = require "harness.families.whole.similar"
 local request = require "gen.bundle.request"
@@ -12,9 +13,8 @@ local tuning = require "harness.families.whole.tuning"
 local verify = require "harness.families.whole.verify"
 
 local function tokenize(path, texts, options)
-    if not request.model(path, options).tokenizer then
-        error(path .. ": tokenizer: is missing: only models that have one take text", 0)
-    end
+    local m = request.model(path, options)
+    if not m.tokenizer then opened.refuse_text(path, m, "") end
     return tokenizer.tokenize(path, texts, options)
 end
 

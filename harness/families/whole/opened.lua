@@ -34,6 +34,13 @@ local kinds = {
     },
 }
 
+-- Raises one line: the model `m` of the file `path` has no tokenizer. `more`: a further remark.
+function opened.refuse_text(path, m, more)
+    local how = 'such as tokenizer = { file = "tokenizer.json" }'
+    if m.checkpoint == "use" then how = "and ./build.sh models makes build/models/sentence_encoder.lua with it" end
+    refuse(path, "tokenizer", "is missing: text needs one, " .. how .. more)
+end
+
 -- The model of the file `path` and its plan. `kind`: "vectors" or "next_token"; `takes`: "text" or "ids". Raises one
 -- line for a model of another kind, or without the tokenizer that text needs.
 function opened.open(path, options, kind, takes)
@@ -42,12 +49,7 @@ function opened.open(path, options, kind, takes)
         if not row.holds(p) then refuse(path, row.key, row.rule) end
     end
     if takes == "text" and not p.facts then
-        refuse(
-            path,
-            "tokenizer",
-            'is missing: text needs one, such as tokenizer = { file = "tokenizer.json" }'
-                .. (kind == "next_token" and "; --ids takes ids" or "")
-        )
+        opened.refuse_text(path, p.model, kind == "next_token" and "; --ids takes ids" or "")
     end
     return library.of(p, options), p
 end
