@@ -40,14 +40,16 @@ class Checkpoint:
         return centred / np.sqrt((centred**2).mean(axis=1, keepdims=True) + eps) * gain + offset
 
 
-def attend(q, k, v, heads, kv_heads, causal, shape=None):
-    """shape: alpha, beta and gamma of each head, of shaped attention."""
+def attend(q, k, v, heads, kv_heads, causal, shape=None, window=None):
+    """shape: alpha, beta and gamma of each head, of shaped attention; window: tokens that one sees, itself among them."""
     n, width = len(q), q.shape[1] // heads
     q, k, v = q.reshape(n, heads, width), k.reshape(n, kv_heads, width), v.reshape(n, kv_heads, width)
     k, v = (np.repeat(t, heads // kv_heads, axis=1) for t in (k, v))
     scores = np.einsum("ihw,jhw->hij", q, k) / np.sqrt(width)
     if causal:
         scores += np.triu(np.full((n, n), -np.inf), 1)
+    if window:
+        scores += np.tril(np.full((n, n), -np.inf), -window)
     weights = np.exp(scores - scores.max(axis=2, keepdims=True))
     weights /= weights.sum(axis=2, keepdims=True)
     if shape is not None:
@@ -65,13 +67,14 @@ def sines(n, width, order, steps, most=10000.0):
     return np.stack([np.sin(angles), np.cos(angles)], axis=2).reshape(n, width)
 
 
-def rotated(x, heads, theta):
+def rotated(x, heads, theta, share=1.0):
+    """share: of a head's width that turns, from its beginning on."""
     n, width = len(x), x.shape[1] // heads
-    x, half = x.reshape(n, heads, width), width // 2
+    x, half = x.reshape(n, heads, width), int(width * share) // 2
     angles = np.arange(n)[:, None] * theta ** (-np.arange(half) / half)
     cos, sin = np.cos(angles)[:, None, :], np.sin(angles)[:, None, :]
-    a, b = x[..., :half], x[..., half:]
-    return np.concatenate([a * cos - b * sin, b * cos + a * sin], axis=2).reshape(n, heads * width)
+    a, b = x[..., :half], x[..., half : 2 * half]
+    return np.concatenate([a * cos - b * sin, b * cos + a * sin, x[..., 2 * half :]], axis=2).reshape(n, heads * width)
 
 
 def hadamard(n):
@@ -182,10 +185,11 @@ def with_lookup(source, ffn):
     return source.replace('kind = "mlp", f = 40, activation = "gelu_tanh"', 'kind = "lookup", ' + ffn)
 
 
-def llama(c, ids):
-    """Rotary positions, RMSNorm, a gated FFN, heads that share keys and values, an embedding that is the head, scaled, and a soft cap."""
+def llama(c, ids, window=None, theta=1e4, biased=False, plain_ends=False):
+    """Rotary positions, RMSNorm, a gated FFN, heads that share keys and values, an embedding that is the head, scaled, and a soft cap; with
+    plain_ends no scale, no cap, and a head of its own. biased: q, k and v have biases."""
     d, words = 40, c.get("model.embed_tokens.weight", 70, 40, deviation=0.3)
-    x = 1.5 * words[ids]
+    x = words[ids] if plain_ends else 1.5 * words[ids]
 
     def plain(name, out, y):
         return y @ c.get(name + ".weight", out, y.shape[1]).T
@@ -193,17 +197,52 @@ def llama(c, ids):
     for layer in range(3):
         name = "model.layers.%d." % layer
         y = c.norm(name + "input_layernorm", x, 1e-6, mean=False)
-        q, k, v = (plain(name + "self_attn.%s_proj" % letter, out, y) for letter, out in (("q", d), ("k", 20), ("v", 20)))
-        x = x + plain(name + "self_attn.o_proj", d, attend(rotated(q, 4, 1e4), rotated(k, 2, 1e4), v, 4, 2, True))
+        q, k, v = ((c.linear if biased else plain)(name + "self_attn.%s_proj" % letter, out, y) for letter, out in (("q", d), ("k", 20), ("v", 20)))
+        x = x + plain(name + "self_attn.o_proj", d, attend(rotated(q, 4, theta), rotated(k, 2, theta), v, 4, 2, True, window=window))
         y = c.norm(name + "post_attention_layernorm", x, 1e-6, mean=False)
         x = x + plain(name + "mlp.down_proj", d, ACTIVATIONS["silu"](plain(name + "mlp.gate_proj", 33, y)) * plain(name + "mlp.up_proj", 33, y))
-    logits = c.norm("model.norm", x, 1e-6, mean=False) @ words.T
-    return 5 * np.tanh(logits / 5)
+    y = c.norm("model.norm", x, 1e-6, mean=False)
+    return y @ c.get("lm_head.weight", 70, d).T if plain_ends else 5 * np.tanh(y @ words.T / 5)
 
 
 LLAMA = """{ name = "m", d = 40, heads = 4, kv_heads = 2, layers = 3, vocab = 70, tied = true, skip = true, norm = { kind = "rmsnorm", eps = 1e-6 },
     attention = { context = 64, rope = {} }, ffn = { kind = "glu", f = 33, activation = "silu" }, embedding = { scale = 1.5 },
     output = { norm = { kind = "rmsnorm", eps = 1e-6 }, head = { soft_cap = 5 } } }"""
+
+
+def mistral(c, ids):
+    return llama(c, ids, window=9, theta=1e6, plain_ends=True)
+
+
+def qwen2(c, ids):
+    return llama(c, ids, theta=1e6, biased=True, plain_ends=True)
+
+
+def gpt_neox(c, ids, parallel=True):
+    """A quarter of each head turns; q, k and v of a head lie beside each other; attention and FFN read the same input, or follow each other."""
+    d, heads, x = 32, 4, c.get("gpt_neox.embed_in.weight", 37, 32, deviation=0.5)[ids]
+    for layer in range(2):
+        name = "gpt_neox.layers.%d." % layer
+        packed = c.linear(name + "attention.query_key_value", 3 * d, c.norm(name + "input_layernorm", x, 1e-5))
+        q, k, v = (part.reshape(len(ids), d) for part in np.split(packed.reshape(len(ids), heads, 3 * d // heads), 3, axis=2))
+        mixed = c.linear(name + "attention.dense", d, attend(rotated(q, heads, 1e4, 0.25), rotated(k, heads, 1e4, 0.25), v, heads, heads, True))
+        y = x if parallel else x + mixed
+        inner = ACTIVATIONS["gelu"](c.linear(name + "mlp.dense_h_to_4h", 50, c.norm(name + "post_attention_layernorm", y, 1e-5)))
+        x = x + mixed + c.linear(name + "mlp.dense_4h_to_h", d, inner)
+    return c.norm("gpt_neox.final_layer_norm", x, 1e-5) @ c.get("embed_out.weight", 37, d).T
+
+
+def gpt_neox_in_turn(c, ids):
+    return gpt_neox(c, ids, parallel=False)
+
+
+# config.json, of which `lookupc import` makes the model file.
+LLAMA_SHAPE = {"hidden_size": 40, "intermediate_size": 33, "num_attention_heads": 4, "num_key_value_heads": 2, "num_hidden_layers": 3,
+               "vocab_size": 70, "max_position_embeddings": 64, "hidden_act": "silu", "rms_norm_eps": 1e-6, "rope_theta": 1e6}
+MISTRAL = {"model_type": "mistral", "architectures": ["MistralForCausalLM"], "sliding_window": 9, **LLAMA_SHAPE}
+QWEN2 = {"model_type": "qwen2", "architectures": ["Qwen2ForCausalLM"], "sliding_window": 9, "use_sliding_window": False, **LLAMA_SHAPE}
+GPT_NEOX = {"model_type": "gpt_neox", "architectures": ["GPTNeoXForCausalLM"], "hidden_size": 32, "intermediate_size": 50,
+            "num_attention_heads": 4, "num_hidden_layers": 2, "vocab_size": 37, "max_position_embeddings": 48, "hidden_act": "gelu"}
 
 
 def bert(c, ids, base, d_embedding=0):

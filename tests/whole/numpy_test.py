@@ -1,4 +1,5 @@
 """Whole models, from ids to results: `lookupc run --ids` beside their definition in NumPy, float64."""
+import json
 import os
 import sys
 import tempfile
@@ -6,8 +7,8 @@ import tempfile
 import numpy as np
 
 from definitions import (
-    GPT, LLAMA, SENTENCE, SHAPED, SHAPED_ENCODER, Checkpoint, bert_model, classified, gpt, gpt2, last, llama, masked, pooled, sentence, shaped,
-    shaped_encoder, summed,
+    GPT, GPT_NEOX, LLAMA, MISTRAL, QWEN2, SENTENCE, SHAPED, SHAPED_ENCODER, Checkpoint, bert_model, classified, gpt, gpt2, gpt_neox,
+    gpt_neox_in_turn, last, llama, masked, mistral, pooled, qwen2, sentence, shaped, shaped_encoder, summed,
 )
 from lookupc import in_turn, instruction_sets, run, write_safetensors
 
@@ -25,7 +26,12 @@ CASES = [
     (sentence, SENTENCE, 33),
     (shaped, SHAPED, 70),
     (shaped_encoder, SHAPED_ENCODER, 50),
+    (mistral, MISTRAL, 41),
+    (qwen2, QWEN2, 30),
+    (gpt_neox, GPT_NEOX, 33),
+    (gpt_neox_in_turn, {**GPT_NEOX, "use_parallel_residual": False}, 48),
 ]
+DECODED = (gpt, llama, shaped, mistral, qwen2, gpt_neox)
 
 
 def check(folder, number, definition, source, longest, isa):
@@ -33,8 +39,15 @@ def check(folder, number, definition, source, longest, isa):
     c = Checkpoint(number)
     wanted = definition(c, ids)
     paths = {name: os.path.join(folder, f"{number}.{name}") for name in ("lua", "safetensors", "ids", "npy")}
-    with open(paths["lua"], "w") as file:
-        file.write("return " + source + "\n")
+    if isinstance(source, dict):  # config.json, to be imported
+        os.makedirs(os.path.join(folder, str(number)), exist_ok=True)
+        with open(os.path.join(folder, str(number), "config.json"), "w") as file:
+            json.dump(source, file)
+        done = run("import", os.path.join(folder, str(number)), "-o", paths["lua"])
+        assert done.returncode == 0, done.stderr
+    else:
+        with open(paths["lua"], "w") as file:
+            file.write("return " + source + "\n")
     write_safetensors(paths["safetensors"], c.tensors, "F32")
     if number % 2:
         np.save(paths["ids"] + ".npy", ids)
@@ -43,7 +56,7 @@ def check(folder, number, definition, source, longest, isa):
         with open(paths["ids"], "w") as file:
             file.write(" ".join(map(str, ids)))
     worst = 0.0
-    for more in ([], ["--decode"]) if definition in (gpt, llama, shaped) else ([],):
+    for more in ([], ["--decode"]) if definition in DECODED else ([],):
         done = run("run", paths["lua"], "--weights", paths["safetensors"], "--ids", paths["ids"], "--output", paths["npy"], "--isa", isa, *more)
         assert done.returncode == 0, done.stderr
         found = np.load(paths["npy"])
