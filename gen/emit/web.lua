@@ -95,6 +95,7 @@ function web.texts(p, ends)
     add("web-page.css", page.page .. ".css")
     add("web-page.js", page.page .. "_page.js")
     add("web-worker.js", page.page .. "_worker.js")
+    add("web-model.js", "runtime.js")
     add(p.names.script, "model.js")
     add("README.md", "readme.md")
     files[#files + 1] = { name = p.names.licence, text = assert(host.resource("LICENSE")) }

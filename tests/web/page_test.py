@@ -104,11 +104,14 @@ def sampled(text, *options):
 def node(model, body, wasm_type="application/wasm"):
     """What a program prints as JSON; `load` is that of the model's module."""
     copy = tempfile.mkdtemp(dir=WORK.name)
-    shutil.copy(f"{model.folder}/{model.name}.js", f"{copy}/module.mjs")
-    with open(copy + "/main.mjs", "w") as file:
+    for name in (model.name, "web-model"):
+        shutil.copy(f"{model.folder}/{name}.js", copy)
+    with open(copy + "/package.json", "w") as file:
+        file.write('{ "type": "module" }')
+    with open(copy + "/main.js", "w") as file:
         url = json.dumps(browser.serve(model.folder, wasm_type))
-        file.write(f"import {{ load }} from './module.mjs';\nconst base = {url};\n{body}\n")
-    result = subprocess.run(["node", copy + "/main.mjs"], capture_output=True, text=True, timeout=120)
+        file.write(f"import {{ load }} from './{model.name}.js';\nconst base = {url};\n{body}\n")
+    result = subprocess.run(["node", copy + "/main.js"], capture_output=True, text=True, timeout=120)
     check(result.returncode == 0, result.stderr)
     return json.loads(result.stdout)
 
