@@ -83,7 +83,7 @@ local function pieces_of(folder, class)
     local config, path = settings(folder, "tokenizer_config.json")
     local map, map_path = settings(folder, "special_tokens_map.json")
     -- added_tokens_decoder says all that the map says, which else comes before the settings.
-    if config.added_tokens_decoder then map = {} end
+    if type(config.added_tokens_decoder) == "table" then map = {} end
     local texts, flags, list = {}, {}, {}
     -- Notes a piece, which stands in a file as its text or as an object.
     local function note(from, key, value, left, special, id)
@@ -177,8 +177,8 @@ function slow_tokenizer.keys(folder, name, config_json)
         local rule = "what %s makes of it is not known here; a tokenizer.json would say it"
         error(string.format("%s/%s: " .. rule, folder, name, whose), 0)
     end
-    if config.split_special_tokens then
-        fields.refuse(path, "split_special_tokens", config.split_special_tokens, "is not known here")
+    if fields.typed(path, config, "", "split_special_tokens", "boolean", false) then
+        fields.refuse(path, "split_special_tokens", true, "is not known here")
     end
     for _, row in ipairs(class.fixed or {}) do
         local value = config[row[1]]

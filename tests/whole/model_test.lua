@@ -123,24 +123,55 @@ function test.weights_are_counted_once()
     })
 end
 
--- The bytes of the sources of a model with so many layers.
-local function source_bytes(changes)
-    local bytes, files = 0, 0
-    for _, file in ipairs(emit.sources(planned(changes))) do
-        bytes, files = bytes + #file.text, files + 1
+-- The sources of a model by name, and their bytes; those for AVX-512 with weights of 8 bits.
+local function sources(changes, set)
+    local texts, bytes = {}, 0
+    local options = { type = set == "avx512" and "i8" or nil }
+    for _, file in ipairs(emit.sources(plan.build(load(changes), { isa.get(set or "scalar") }, options))) do
+        texts[file.name], bytes = file.text, bytes + #file.text
     end
-    return bytes, files
+    return texts, bytes
 end
 
+-- Models of every kind of block and checkpoint.
+local decoder = "t.positions = nil t.embedding = {} t.output = { norm = { kind = 'layernorm' }, head = {} } "
+local llama = decoder
+    .. "t.norm = { kind = 'rmsnorm' } t.kv_heads = 2 t.ffn = { kind = 'glu', f = 64, activation = 'silu' } \z
+        t.checkpoint = 'llama' t.attention = { context = 38, rope = {}, window = 16 } "
+local neox = decoder .. "t.norm = { kind = 'layernorm' } t.checkpoint = 'gpt_neox' t.attention = { context = 38, rope = {} } "
+local gpt = "t.norm.place = 'pre' t.embedding = {} t.attention.causal = true \z
+    t.output = { norm = { kind = 'layernorm' }, head = {} } "
+local lookups = "t.ffn = { kind = 'lookup', h = 4, tau = 4, score = 'gelu', projection = { kind = 'bh4', block = 16 } } "
+local of_each_kind = {
+    { "roberta", "scalar", "" },
+    { "bert", "avx512", "t.checkpoint = 'bert' t.output = { pool = 'mean', unit = true }" },
+    { "lookupffn", "avx512", "t.checkpoint = 'lookupffn' " .. lookups },
+    { "llama", "avx512", llama },
+    { "skipless", "scalar", llama .. "t.skip, t.norm, t.output.norm = nil t.attention.eliminate = 'QP'" },
+    { "gpt_neox", "avx512", neox .. "t.parallel = true" },
+    { "in turn", "scalar", neox },
+    { "gpt2", "scalar", gpt .. "t.checkpoint = 'gpt2'" },
+    { "mingpt", "scalar", gpt .. "t.checkpoint = 'mingpt' " .. lookups },
+}
+
+-- A source without its numbers and the model's digest.
+local function numberless(text) return (text:gsub('"%x+"', "digest"):gsub("0x%x+", "N"):gsub("%d+", "N")) end
+
 function test.code_does_not_grow_with_depth()
-    local few, files = source_bytes "t.layers = 4"
-    local many, more_files = source_bytes "t.layers = 12"
-    check.equal(more_files, files)
-    assert(many - few < 200, many - few) -- digits of sizes
+    for _, row in ipairs(of_each_kind) do
+        local name, set, changes = table.unpack(row)
+        local few, few_bytes = sources(changes .. " t.layers = 4", set)
+        local many, many_bytes = sources(changes .. " t.layers = 12", set)
+        assert(many_bytes - few_bytes < 200, name)
+        for file, text in pairs(many) do
+            assert(numberless(text) == numberless(few[file] or ""), name .. " " .. file)
+        end
+    end
     -- blocks of one shape are a run, however the list says them
-    check.equal((source_bytes "t.layers = { { count = 3 }, {}, {}, {}, { count = 6 } }"), many)
-    local two =
-        source_bytes "t.layers = { { ffn = { kind = 'mlp', f = 32, activation = 'gelu' }, count = 5 }, { count = 7 } }"
+    local _, many = sources "t.layers = 12"
+    check.equal(select(2, sources "t.layers = { { count = 3 }, {}, {}, {}, { count = 6 } }"), many)
+    local _, two =
+        sources "t.layers = { { ffn = { kind = 'mlp', f = 32, activation = 'gelu' }, count = 5 }, { count = 7 } }"
     assert(two > many + 1000)
 end
 
