@@ -2,11 +2,14 @@
 local completion = require "commands.completion"
 local host = require "host"
 local dtype = require "gen.plan.dtype"
+local eliminations = require "gen.families.transformer.eliminations"
+local families = require "gen.families.list"
 local integer_types = require "gen.families.integer.types"
 local isa = require "gen.isa.list"
 local machine = require "gen.plan.machine"
 local man = require "commands.man"
 local model_file = require "gen.families.model_file"
+local one_of = require "gen.model.one_of"
 local schema = require "gen.model.schema"
 local target = require "gen.plan.target"
 local words = require "commands.words"
@@ -54,7 +57,7 @@ local tuned_option =
 local arithmetic_option = {
     name = "arithmetic",
     value = "KIND",
-    values = { "float", "integer" },
+    values = families.arithmetics,
     doc = "float, or integer: kernels without floating point; default float",
 }
 local baseline_option =
@@ -156,7 +159,8 @@ local text_options = {
 -- status, or nil and the name of an option that this model needs. An argument in brackets may be missing, one that ends
 -- with ... may be repeated. Among the options there may be lists of options; a required one may be missing where one of
 -- those that it names in `unless` is given. One whose value ends with ... takes all words up to the next option, as a
--- list.
+-- list. One with `values` takes no other than these; one whose value is LIST takes some of them, separated by commas.
+-- `values` of a command are those of its argument.
 local commands = {
     {
         name = "plan",
@@ -425,6 +429,7 @@ local commands = {
             {
                 name = "rivals",
                 value = "LIST",
+                values = { "same", "f32" },
                 doc = "dense FFNs to compare a LookupFFN with: same (of the same type), f32; default same,f32",
             },
             { name = "html", value = "FILE", doc = "also write a page with charts" },
@@ -471,6 +476,7 @@ local commands = {
             {
                 name = "similarity",
                 value = "KIND",
+                values = { "angle", "cosine" },
                 default = "angle",
                 doc = "angle: 1 - arccos(cosine) / pi, or cosine",
             },
@@ -677,11 +683,13 @@ local commands = {
             {
                 name = "eliminate",
                 value = "WORD",
+                values = eliminations,
                 doc = "projections to do without, such as QP; default attention.eliminate of the model",
             },
             {
                 name = "type",
                 value = "TYPE",
+                values = { "f32", "bf16", "f16", "f64" },
                 doc = "of merged tensors: f32, bf16, f16 or f64; default that of the tensors they replace",
             },
             { name = "report", doc = "print condition numbers and errors of every layer" },
@@ -718,7 +726,13 @@ local commands = {
                 { value = "MODEL.lua", doc = "model file; weights that need conversion become MODEL.safetensors" }
             ),
             { name = "name", value = "NAME", doc = "of the model; default from the file" },
-            { name = "eliminate", value = "WORD", default = "none", doc = "projections to do without" },
+            {
+                name = "eliminate",
+                value = "WORD",
+                values = eliminations,
+                default = "none",
+                doc = "projections to do without",
+            },
             {
                 name = "skipless",
                 doc = "the checkpoint has neither skip connections nor norms, whatever config.json says",
@@ -804,7 +818,7 @@ local commands = {
         doc = "remove records from the local store",
         options = {
             { name = "older", value = "DAYS", integer = true, doc = "those measured more than so many days ago" },
-            { name = "templates", value = "other", doc = "those of other templates than this lookupc's" },
+            { name = "templates", value = "other", values = { "other" }, doc = "those of other templates than this lookupc's" },
             json_option,
         },
     },
@@ -940,6 +954,16 @@ local may_be_empty = { TEXT = true, PROMPT = true, FLAGS = true }
 -- Whether `value`, given for what help calls `name`, lacks what it takes.
 local function is_empty(name, value) return value == "" and not may_be_empty[words.bare(name)] end
 
+-- Raises one line for a value that `option`, which was typed as `name`, does not take.
+local function check_value(name, option, value)
+    if not option.values then return end
+    if option.value == "LIST" then
+        one_of.words(name, value, option.values)
+    else
+        one_of.check(name, value, option.values)
+    end
+end
+
 local function parse(command, given)
     local arguments, options, i = {}, {}, 1
     local by_name, list = {}, {}
@@ -981,6 +1005,7 @@ local function parse(command, given)
                     end
                     value = number
                 end
+                check_value(name, option, value)
             elseif value then
                 return nil, usage_error(name .. ": takes no value", command)
             else
@@ -1021,6 +1046,7 @@ local function parse(command, given)
     for at, argument in ipairs(arguments) do
         local name = command.arguments[math.min(at, takes)]
         if is_empty(name, argument) then return nil, usage_error(words.bare(name) .. " is empty", command) end
+        if command.values then one_of.check(words.bare(name), argument, command.values) end
     end
     for _, option in ipairs(command.options) do
         if options[option.name] == nil then options[option.name] = option.default end
@@ -1070,12 +1096,7 @@ function own.version()
 end
 
 function own.completion(arguments)
-    local shell = completion[arguments[1]]
-    if not shell then
-        local list = table.concat(completion.shells, ", ")
-        return fail_usage(usage_error(arguments[1] .. ": must be of " .. list, find "completion"))
-    end
-    host.print(table.concat(shell(commands), "\n"))
+    host.print(table.concat(completion[arguments[1]](commands), "\n"))
     return 0
 end
 
@@ -1102,7 +1123,7 @@ end
 -- Options that stand for a command.
 local short = { ["--version"] = "version", ["-V"] = "version", ["--help"] = "help", ["-h"] = "help" }
 
-return function(given)
+local function execute(given)
     if not given[1] then
         host.note(help_all())
         return 2
@@ -1125,3 +1146,6 @@ return function(given)
         if option.name == missing then return fail_usage(missing_option(command, option)) end
     end
 end
+
+-- cli(words) runs the command that `words` name and returns its exit status; cli.commands: the table.
+return setmetatable({ commands = commands }, { __call = function(_, given) return execute(given) end })

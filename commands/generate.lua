@@ -126,9 +126,6 @@ local function emitted(path, options)
         return p, languages.files(p, language)
     end
     if options.web then return web_page(path, options) end
-    if options.profile and options.profile ~= "firmware" then
-        error('--profile: "' .. options.profile .. '": must be firmware', 0)
-    end
     for _, name in ipairs(options.profile and of_bundles or of_firmware) do
         if options[name] then
             local page = (name == "weights" or name == "ignore") and " and --web" or ""

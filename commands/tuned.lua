@@ -343,9 +343,6 @@ function commands.prune(_, options)
         error("--older or --templates is missing: nothing says what to remove", 0)
     end
     if options.older and options.templates then error("--older and --templates: give one of them", 0) end
-    if options.templates and options.templates ~= "other" then
-        error('--templates: "' .. options.templates .. '": must be other', 0)
-    end
     local path = store.path()
     local opened <close> = open_store(path)
     local removed, left = 0, 0

@@ -1,4 +1,6 @@
 -- The few files with which build systems and package managers take a firmware bundle as it is: one row a system.
+local one_of = require "gen.model.one_of"
+
 local wrap = {}
 
 wrap.list = {
@@ -24,18 +26,15 @@ for i, row in ipairs(wrap.list) do
     wrap.names[i] = row.name
 end
 
--- The names in a list such as "zephyr,arduino", in the order of the table; raises one line.
+-- The names in a list such as "zephyr,arduino", in the order of the table; raises one line for another.
 function wrap.select(text)
     local wanted, list = {}, {}
-    for name in (text .. ","):gmatch("([^,]*),") do
+    for _, name in ipairs(one_of.words("--wrap", text, wrap.names)) do
         wanted[name] = true
     end
     for _, name in ipairs(wrap.names) do
         if wanted[name] then list[#list + 1] = name end
-        wanted[name] = nil
     end
-    local unknown = next(wanted)
-    if unknown then error('--wrap: "' .. unknown .. '": must be of ' .. table.concat(wrap.names, ", "), 0) end
     return list
 end
 

@@ -42,7 +42,9 @@
 --   sizes(p)          what <model>_sizes() tells beside what all models have: rows as gen/families/sizes.lua takes them
 --   wrapper           name of its part of the packages for other languages, templates/{cpp,python,rust}/NAME.*
 --   web(p)            what its page in a browser calls and has to know (gen/emit/web.lua), nil: it has none
-local families = {}
+local one_of = require "gen.model.one_of"
+
+local families = { arithmetics = { "float", "integer" } }
 
 families.rows = {
     require "gen.families.lookup.family",
@@ -63,10 +65,7 @@ end
 
 -- The family of the model (validated, or the table of a model file) that a command with `options` means.
 function families.of(m, options)
-    local word = options.arithmetic or "float"
-    if word ~= "float" and word ~= "integer" then
-        error('--arithmetic: "' .. word .. '": must be float or integer', 0)
-    end
+    one_of.check("--arithmetic", options.arithmetic or "float", families.arithmetics)
     local claimed
     for _, family in ipairs(families.rows) do
         if family.model.claims(m) then

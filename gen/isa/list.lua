@@ -26,6 +26,8 @@
 --   gather_i8                words of an integer gather (gen/isa/avx512.lua), if the tables' type has one: rows of
 --                            tables at a time, columns of a step, vectors that their sums take
 -- and the words of gen/isa/words.lua.
+local one_of = require "gen.model.one_of"
+
 local isa = {}
 
 -- Kinds of CPUs: what people call them, the preprocessor condition that says which one is compiled for, the names that
@@ -147,10 +149,7 @@ end
 -- for an unknown name.
 function isa.select(text, types, default)
     local wanted, list = {}, {}
-    for name in ((text or table.concat(default or isa.bundled, ",")) .. ","):gmatch("([^,]*),") do
-        if not contains(isa.names, name) then
-            error('--isa: "' .. name .. '": must be of ' .. table.concat(isa.names, ", "), 0)
-        end
+    for _, name in ipairs(text and one_of.words("--isa", text, isa.names) or default or isa.bundled) do
         wanted[name] = true
     end
     for _, name in ipairs(text and {} or isa.for_types) do

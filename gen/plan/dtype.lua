@@ -23,6 +23,8 @@
 --   doc            one line for help
 -- Packing and the reference have one row a type of their own: gen/weights/quantise.c, harness/reference/type.c.
 -- Whatever an instruction set lacks it converts itself: one blob serves all of them.
+local one_of = require "gen.model.one_of"
+
 local dtype = {}
 
 dtype.list = {
@@ -130,7 +132,7 @@ function dtype.get(name, use)
     for _, row in ipairs(dtype.list) do
         if row.name == (name or "f32") and serves(row, use) then return row end
     end
-    error("--" .. (use or "tables") .. ': "' .. tostring(name) .. '": must be one of ' .. table.concat(names, ", "), 0)
+    one_of.check("--" .. (use or "tables"), name, names)
 end
 
 -- The type that products round a token's inputs to, with weights of the type `type`, or nil: they do not; raises one

@@ -9,6 +9,8 @@
 --   follows_streams  its own prefetchers follow a stream at the speed of memory: of cached keys and values only the
 --                  first page of the next tile is worth prefetching, into L2
 -- Where a row says "measured", docs/experiments.md has the measurements; the others have sizes only.
+local one_of = require "gen.model.one_of"
+
 local machine = {}
 
 machine.list = {
@@ -62,7 +64,7 @@ function machine.get(name)
     for _, row in ipairs(machine.list) do
         if row.name == name then return row end
     end
-    error('--for: "' .. tostring(name) .. '": must be one of ' .. table.concat(machine.names, ", "), 0)
+    one_of.check("--for", name, machine.names)
 end
 
 -- The name of the row that means the CPU with these numbers; the nominal one's, if none does.

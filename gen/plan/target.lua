@@ -18,6 +18,8 @@
 --   others             such commands for other CPUs of the kind, with longer vectors, nil: none
 --   trace              flags with which the emulator writes what it executes to a file, its path behind; nil: it cannot
 --   packages           Debian packages with all that
+local one_of = require "gen.model.one_of"
+
 local target = {}
 
 local arm = { "-mthumb", "-fno-unwind-tables", "-fno-asynchronous-unwind-tables" }
@@ -224,7 +226,7 @@ function target.get(name)
     for _, row in ipairs(target.list) do
         if row.name == name then return row end
     end
-    error('--target: "' .. tostring(name) .. '": must be one of ' .. table.concat(target.names, ", "), 0)
+    one_of.check("--target", name, target.names)
 end
 
 -- The row `row` for another CPU of the kind, which `text`, flags of the compiler, chooses; raises one line for what are

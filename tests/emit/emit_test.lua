@@ -541,8 +541,8 @@ function test.check_of_a_manifest_with_wrong_parts()
         { '"d": 64', '"d": 64, "e": 1', ": e = 1: unknown key" },
         { '"name": "tiny"', '"name": "../tiny"', ': name = "../tiny": must be ' },
         { '"neighbours": 1', '"neighbours": 65', "neighbours = 65: must be at most 2^tau = 64" },
-        { '"scalar"', '"mmx"', '"mmx": must be of ' .. names },
-        { '"scalar"', "5", '"5": must be of ' .. names },
+        { '"scalar"', '"mmx"', '"mmx": must be one of ' .. names },
+        { '"scalar"', "5", '"5": must be one of ' .. names },
         { '"scalar"', "", "MANIFEST.json: " },
         { '"isa": %[', '"isa": 5, "x": [', ": not a manifest of lookupc\n" },
         { '"model": {', '"model": [], "x": {', "MANIFEST.json: name: required key is missing" },
@@ -664,7 +664,7 @@ function test.a_refused_model_writes_nothing()
     )
     check.equal(host.list(there), { "bad.lua" })
     result = lookupc({ "emit", tiny_model, "-o", "out", "--isa", "mmx" }, { directory = there })
-    check.equal({ result.status, result.output }, { 1, 'lookupc: --isa: "mmx": must be of ' .. names .. "\n" })
+    check.equal({ result.status, result.output }, { 1, 'lookupc: --isa: "mmx": must be one of ' .. names .. "\n" })
     result = lookupc({ "emit", tiny_model, "-o", "bad.lua" }, { directory = there })
     check.equal(result.status, 1)
     check.matches(result.output, "^lookupc: bad%.lua[^\n]*: Not a directory\n$")

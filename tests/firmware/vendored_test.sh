@@ -132,7 +132,7 @@ refused '^lookupc: --flash, --ram: tiny does not fit' "${given[@]}" --flash 1K -
 refused '^lookupc: --stack: tiny does not fit' "${given[@]}" --stack 10
 refused 'must be a number of bytes' "${given[@]}" --stack 10X
 refused 'must be one of cortex-m0plus' --profile firmware --target cortex --weights "$work/tiny.safetensors"
-refused 'must be firmware' --profile soft --target generic
+refused 'must be one of firmware' --profile soft --target generic
 refused '--weights: is missing' --profile firmware --target generic
 refused 'is for --profile firmware' --target generic
 refused 'is what --target decides' "${given[@]}" --isa avx2

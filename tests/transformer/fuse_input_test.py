@@ -131,11 +131,11 @@ def check_tensors():
 def check_models():
     changed({})
     for eliminate, fragment in (("KP", "--eliminate: KP: needs kv_heads = heads: K is a 32 by 16 matrix and has no inverse; Q can be eliminated"),
-                                ("QKV", '--eliminate: QKV: needs ffn.kind = "lookup" in serial blocks'), ("PQ", '--eliminate: PQ: must be "none" or'),
+                                ("QKV", '--eliminate: QKV: needs ffn.kind = "lookup" in serial blocks'), ("PQ", '--eliminate: "PQ": must be one of none, Q, K'),
                                 ("none", "--eliminate: none: names nothing to eliminate")):
         refuses(fragment, "--eliminate", eliminate)
     for option, value, fragment in (("--max-condition", "x", "--max-condition: x: must be a number above 0"), ("--max-error", "0", "--max-error: 0: must be"),
-                                    ("--max-error", "nan", "--max-error: nan: must be"), ("--type", "i8", "--type: i8: must be one of f32, bf16, f16, f64"),
+                                    ("--max-error", "nan", "--max-error: nan: must be"), ("--type", "i8", '--type: "i8": must be one of f32, bf16, f16, f64'),
                                     ("--shard-mib", "0", "--shard-mib: 0: must be at least 1")):
         refuses(fragment, option, value)
     refuses("-o: " + WEIGHTS + ": is the input", output=WEIGHTS)

@@ -614,7 +614,7 @@ function test.prune_removes_what_it_is_told_to()
     for _, row in ipairs {
         { 1, "--older or --templates is missing" },
         { 1, "give one of them", "--older", "1", "--templates", "other" },
-        { 1, '--templates: "all": must be other', "--templates", "all" },
+        { 1, '--templates: "all": must be one of other', "--templates", "all" },
         { 2, "--older: -1: must be an integer", "--older", "-1" },
         { 2, "takes no argument, got x", "x" },
     } do

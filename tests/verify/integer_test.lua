@@ -371,7 +371,7 @@ end
 
 function test.what_integers_cannot_do_is_refused()
     local tiny = "gen/models/tiny.lua"
-    refuses(1, '--arithmetic: "fixed": must be float or integer', { "plan", tiny, "--arithmetic", "fixed" })
+    refuses(1, '--arithmetic: "fixed": must be one of float, integer', { "plan", tiny, "--arithmetic", "fixed" })
     refuses(
         1,
         '--tables: "f32": must be i8 with --arithmetic integer',

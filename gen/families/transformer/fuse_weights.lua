@@ -59,9 +59,6 @@ end
 -- Options: { eliminate, type (nil: as it is), weights, ignore, o, shard-mib, max-condition, max-error }. Returns what
 -- the steps found. `check_inputs(inputs)`, optional, is told the files that will be read.
 function fuse_weights.fuse(m, options, check_inputs)
-    if options.type and not dtypes[options.type] then
-        error("--type: " .. options.type .. ": must be one of f32, bf16, f16, f64", 0)
-    end
     if options["shard-mib"] == 0 then error("--shard-mib: 0: must be at least 1", 0) end
     local condition, most_error = number_option(options, "max-condition"), number_option(options, "max-error")
     local found, inputs = tensors_of(options.weights)

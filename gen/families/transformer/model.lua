@@ -1,14 +1,11 @@
 -- The model file of a transformer: its keys, and the rules between them. Q, K, V and P are the attention's projections,
 -- M and O the FFN's input and output (arXiv 2404.12362).
 local checkpoint = require "gen.model.checkpoint_names"
+local eliminations = require "gen.families.transformer.eliminations"
 local lookup_model = require "gen.families.lookup.model"
 local schema = require "gen.model.schema"
 
 local transformer_model = { title = "A transformer" }
-
--- The words of `eliminate`: the projections that a block does without. The first letter is the one whose inverse is
--- merged into the others.
-local eliminations = { "none", "Q", "K", "V", "QP", "KP", "VP", "QKV", "QKVP" }
 
 -- The keys of a LookupFFN that an FFN may have. What it leaves out is filled in when the width is known.
 local function rows_of_lookup(...)

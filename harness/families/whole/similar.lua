@@ -18,11 +18,6 @@ local similarities = {
     cosine = function(cosine) return cosine end,
 }
 
-local function similarity_of(options)
-    return similarities[options.similarity]
-        or error(string.format('--similarity: "%s": must be angle or cosine', options.similarity), 0)
-end
-
 local function row(rows, i, columns) return rows:sub((i - 1) * 4 * columns + 1, i * 4 * columns) end
 
 -- Puts `found` into `list`, the most similar first and of equal ones the first, which keeps at most `top`.
@@ -42,7 +37,7 @@ local function insert(list, found, top)
 end
 
 function similar.rank(path, text, options)
-    local similarity = similarity_of(options)
+    local similarity = similarities[options.similarity]
     if options.top == 0 then error("--top: 0: must be an integer from 1 on", 0) end
     local next_line = vectors.of_lines(options.lines)
     local model, p = opened.open(path, options, "vectors", "text")
@@ -99,7 +94,7 @@ local function pairs_of(path)
 end
 
 function similar.score(path, options)
-    local similarity, list = similarity_of(options), pairs_of(options.score)
+    local similarity, list = similarities[options.similarity], pairs_of(options.score)
     local model, p = opened.open(path, options, "vectors", "text")
     local columns, at, first = p.widths.out, 0, nil
     local found, wanted = {}, {}
