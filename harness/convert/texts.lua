@@ -1,7 +1,7 @@
 -- The text that a conversion learns from, as batches of sequences of ids.
-local host = require "host"
 local ids_file = require "harness.families.whole.ids"
 local opened = require "harness.families.whole.opened"
+local text_file = require "harness.whole.text"
 
 local texts = {}
 
@@ -79,7 +79,7 @@ end
 function texts.read(model, p, options, batch_tokens)
     local shuffle, named = shuffler(options.seed), options.text or options.ids
     local list, total
-    local text = options.text and assert(host.read(options.text, most_text))
+    local text = options.text and text_file.read("--text", options.text, most_text)
     if p.causal then
         local ids = text and opened.ids(model, p, text, options.text, true)
         list, total = of_windows(p, ids or ids_file.read(options.ids, p.model.vocab), shuffle)

@@ -1,6 +1,6 @@
 -- Text as ids: files tokenised one behind the other, and the part of them that is kept for validation.
 local host = require "host"
-local text = require "harness.train.text"
+local text = require "harness.whole.text"
 
 local corpus = {}
 

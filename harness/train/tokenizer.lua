@@ -2,7 +2,7 @@
 local host = require "host"
 local process = require "process"
 local read = require "gen.tokenizer.read"
-local text = require "harness.train.text"
+local text = require "harness.whole.text"
 
 local tokenizer = {}
 

@@ -110,6 +110,10 @@ def check_encoder(folder, lines, text):
     few = folder + "/few.txt"
     with open(few, "w") as file:
         file.write("a few words\n" * 30)
+    latin = folder + "/latin.txt"
+    with open(latin, "wb") as file:
+        file.write(b"one\ncaf\xe9\n")
+    refuses("--text: " + latin + ": byte 8, in line 2: is not UTF-8", lookup, "--from", weights, "--dense", dense, "--text", latin, "-o", out)
     refuses("--dense is missing", lookup, "--from", weights, "--text", text, "-o", out)
     refuses("at least 20480 are needed", lookup, "--from", weights, "--dense", dense, "--text", few, "-o", out)
     refuses("has no lookup FFN where --dense has another one", dense, *given, "-o", out)

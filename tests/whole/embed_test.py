@@ -152,6 +152,9 @@ with tempfile.TemporaryDirectory() as folder:
         open(path, "w").write(bad)
         refuses("pairs.csv" + rule if rule[0] == ":" else rule, "similar", *given, "--score", path)
 
+    open(path, "wb").write(b"a,b,1\ncaf\xe9,b,2\n")
+    refuses("--score: " + path + ": byte 10, in line 2: is not UTF-8", "similar", *given, "--score", path)
+
     refuses("a text is missing", "similar", *given)
     refuses("takes no text", "similar", *given, "a", "--score", path)
     refuses("--top: 3: is for a text", "similar", *given, "--top", "3", "--score", path)

@@ -170,6 +170,8 @@ with tempfile.TemporaryDirectory() as folder:
     refuses("has no token with another one before it", "perplexity", *given, "--text", text_file)
     open(text_file, "wb").write(b"")
     refuses("text.txt: is empty", "perplexity", *given, "--text", text_file)
+    open(text_file, "wb").write(b"one\ncaf\xe9\n")
+    refuses("text.txt: byte 8, in line 2: is not UTF-8", "perplexity", *given, "--text", text_file)
     refuses("--text is missing", "perplexity", *given)
     refuses("--stride: 33", "perplexity", *given, "--text", text_file, "--stride", "33")
     refuses("--context: 1:", "perplexity", *given, "--text", text_file, "--context", "1")

@@ -6,6 +6,7 @@ local json = require "json"
 local opened = require "harness.families.whole.opened"
 local process = require "process"
 local rows = require "rows"
+local text_file = require "harness.whole.text"
 
 local perplexity = {}
 
@@ -15,9 +16,7 @@ local most_logits = 1 << 23 -- of a call
 -- The ids to be predicted, how many of them stand before the text, and the text's bytes, nil for ids.
 local function input(model, p, options)
     if options.ids then return ids_file.read(options.ids, p.model.vocab), 0 end
-    local name = options.text == "-" and "/dev/stdin" or options.text
-    local text = assert(host.read(name, most_text_bytes))
-    if text == "" then error(options.text .. ": is empty", 0) end
+    local text = text_file.read("--text", options.text == "-" and "/dev/stdin" or options.text, most_text_bytes)
     local ids, first = opened.ids(model, p, text, options.text, true), #p.facts.first
     for i, id in ipairs(p.facts.first) do
         if ids[i] ~= id then first = 0 end

@@ -6,6 +6,7 @@ local host = require "host"
 local json = require "json"
 local opened = require "harness.families.whole.opened"
 local rows_of = require "rows"
+local text_file = require "harness.whole.text"
 local vectors = require "harness.families.whole.vectors"
 
 local similar = {}
@@ -77,7 +78,7 @@ end
 -- The pairs of the file `path`: { first, second, score, line }. A first row without a number in it is a heading.
 local function pairs_of(path)
     local list = {}
-    for i, found in ipairs(csv.rows(path, assert(host.read(path, most_csv_bytes)))) do
+    for i, found in ipairs(csv.rows(path, text_file.read("--score", path, most_csv_bytes))) do
         local fields, where = found.fields, path .. ":" .. found.line
         if #fields ~= 3 then
             error(string.format("%s: %d columns: must be 3: sentence, sentence, score", where, #fields), 0)

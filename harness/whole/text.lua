@@ -1,9 +1,9 @@
--- Text to train on: files of UTF-8, read whole, each a document.
+-- Text that models learn from or are measured on: files of UTF-8, read whole.
 local host = require "host"
 
 local text = {}
 
-local most_bytes = 1 << 32
+local most_bytes = 1 << 32 -- of a file to train on
 
 -- The line that byte number `at` of `bytes` stands in.
 local function line_of(bytes, at)
@@ -11,11 +11,11 @@ local function line_of(bytes, at)
     return count + 1
 end
 
--- The contents of the file `path`, which `option` names; raises one line for a file that cannot be read, is empty or no
--- UTF-8.
-function text.read(option, path)
+-- The contents of the file `path`, which `option` names, of at most so many bytes; raises one line for a file that
+-- cannot be read, is empty or no UTF-8.
+function text.read(option, path, most)
     local function refuse(rule) error(string.format("%s: %s: %s", option, path, rule), 0) end
-    local bytes, message = host.read(path, most_bytes)
+    local bytes, message = host.read(path, most or most_bytes)
     if not bytes then error(option .. ": " .. message, 0) end
     if bytes == "" then refuse "is empty" end
     local valid, at = utf8.len(bytes)
