@@ -570,8 +570,7 @@ local commands = {
             {
                 name = "most-loss",
                 value = "NUMBER",
-                default = "0.05",
-                doc = "of --layers auto: what the model may lose, nats a token or 1 - mean cosine",
+                doc = "of --layers auto: what the model may lose, nats a token or 1 - mean cosine; default 0.05",
             },
             { name = "quick", doc = "neurons' hash stays as it is; tables by least squares" },
             {
@@ -818,7 +817,12 @@ local commands = {
         doc = "remove records from the local store",
         options = {
             { name = "older", value = "DAYS", integer = true, doc = "those measured more than so many days ago" },
-            { name = "templates", value = "other", values = { "other" }, doc = "those of other templates than this lookupc's" },
+            {
+                name = "templates",
+                value = "other",
+                values = { "other" },
+                doc = "those of other templates than this lookupc's",
+            },
             json_option,
         },
     },

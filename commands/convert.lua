@@ -4,15 +4,20 @@ local host = require "host"
 
 local commands = {}
 
+local function check_most_loss(options)
+    local given = options["most-loss"]
+    if not given then return end
+    local most = tonumber(given)
+    if not most or not (most >= 0) then error("--most-loss: " .. given .. ": must be a number from 0 on", 0) end
+    if options.layers ~= "auto" then error("--most-loss: " .. given .. ": needs --layers auto", 0) end
+end
+
 function commands.convert(arguments, options)
     local path = arguments[1]
     if options.quick and options.method == "hash-w" then error("--quick: cannot be given beside --method hash-w", 0) end
     if (options.text == nil) == (options.ids == nil) then error("--text is missing, or --ids; not both", 0) end
     if options.tokens < 1024 then error(string.format("--tokens: %d: must be at least 1024", options.tokens), 0) end
-    local most = tonumber(options["most-loss"])
-    if not most or not (most >= 0) then
-        error("--most-loss: " .. options["most-loss"] .. ": must be a number from 0 on", 0)
-    end
+    check_most_loss(options)
     local inputs = { path, options.from, options.dense, options.text or options.ids }
     file_rules.not_over("-o", options.o, inputs)
     assert(host.check_output(options.o))

@@ -18,7 +18,25 @@ local function contents(path)
     return bytes
 end
 
+-- Whether `object` is what a vocab.json holds: a number by each piece.
+local function is_vocabulary(object)
+    for _, id in pairs(object) do
+        if type(id) ~= "number" then return false end
+    end
+    return next(object) ~= nil
+end
+
+-- The merges of the vocab.json `path`, whose option is `merges`.
+local function merges_of(path, merges)
+    local good, bytes = pcall(contents, merges)
+    if good then return bytes end
+    error(path .. ": is a vocab.json, which needs its merges: " .. bytes, 0)
+end
+
 local function by_name(path, bytes, options)
+    local known = path:find "%.model$" or path:find "%.txt$" or path:find "%.json$"
+    if not known then error(path .. ": must end in .json, .txt or .model", 0) end
+    if bytes == "" then error(path .. ": is empty", 0) end
     if path:find "%.model$" then return sentencepiece.read(path, bytes) end
     if path:find "%.txt$" then
         if options.lower == nil then
@@ -26,13 +44,15 @@ local function by_name(path, bytes, options)
         end
         return lists.wordpiece(path, bytes, options.lower)
     end
-    if not path:find "%.json$" then error(path .. ": must end in .json, .txt or .model", 0) end
     local object, message = json.decode(bytes)
     if type(object) ~= "table" then error(path .. ": " .. (message or "must be an object or a list"), 0) end
     if object[1] ~= nil then return lists.scored(path, object) end
     if type(object.model) == "table" then return hugging_face.read(path, object) end
+    if not is_vocabulary(object) then
+        error(path .. ": is no tokenizer: must be a tokenizer.json, a vocab.json or a list of pieces and scores", 0)
+    end
     local merges = options.merges or path:gsub("[^/]*$", "") .. "merges.txt"
-    return lists.gpt2(path, object, merges, contents(merges), around.texts(options))
+    return lists.gpt2(path, object, merges, merges_of(path, merges), around.texts(options))
 end
 
 -- Raises one line for a key of `options` that the file `path` leaves no room for.

@@ -23,6 +23,7 @@ local whole_family = require "gen.families.whole.family"
 local convert = {}
 
 local much = 0.25 -- unexplained variance that is worth a warning
+local most_loss = 0.05 -- nats a token or 1 - mean cosine
 
 -- Raises one line unless `target` is `dense` with other FFNs. Returns the numbers of the blocks that can be converted.
 local function check(target, dense)
@@ -183,7 +184,7 @@ local function context(path, options)
         dense_blocks = recording.blocks(dense),
         made = {},
         folder = process.temporary_directory(),
-        most_loss = tonumber(options["most-loss"]),
+        most_loss = tonumber(options["most-loss"]) or most_loss,
     }
     local message
     c.found, message = weights.tensors(options.from)

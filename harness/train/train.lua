@@ -13,6 +13,7 @@ local runnable = require "harness.base.runnable"
 local settings = require "harness.train.settings"
 local train = require "train"
 local tokenizer = require "harness.families.tokenizer.family"
+local tokenizer_plan = require "gen.families.tokenizer.plan"
 
 local training = {}
 
@@ -56,19 +57,27 @@ local function plan_of(path, options)
     return p
 end
 
+-- The plan of the tokenizer in the file `path`, that of --tokenizer, for a model called `name`.
+local function plan_of_file(name, path)
+    if path:find "%.txt$" then
+        refuse("--tokenizer", path, "must end in .json or .model; a vocab.txt needs tokenizer.lower of the model file")
+    end
+    local good, p = pcall(function()
+        local file = assert(host.absolute(path))
+        return tokenizer_plan.build(model_file.validate({ name = name, tokenizer = { file = file } }, "", path))
+    end)
+    return good and p or error("--tokenizer: " .. p, 0)
+end
+
 -- The tokenizer of model `m`, or of --tokenizer, and its plan.
 local function tokenizer_of(m, path, options)
-    local own, where = m, path
     if options.tokenizer and m.tokenizer then
         refuse("--tokenizer", options.tokenizer, "cannot be given beside tokenizer of " .. path)
-    elseif options.tokenizer then
-        local file = assert(host.absolute(options.tokenizer))
-        own = model_file.validate({ name = m.name, tokenizer = { file = file } }, "", options.tokenizer)
-        where = options.tokenizer
-    elseif not m.tokenizer then
+    elseif not options.tokenizer and not m.tokenizer then
         refuse(path, "tokenizer", 'is missing, or --tokenizer: text needs one, such as tokenizer = { kind = "bytes" }')
     end
-    local opened, p = tokenizer.opened(own, where, options)
+    local p = options.tokenizer and plan_of_file(m.name, options.tokenizer) or tokenizer_plan.build(m)
+    local opened = tokenizer.opened(p, options.tokenizer or path, options)
     if p.facts.pieces > m.vocab then
         refuse(path, "vocab = " .. m.vocab, "the tokenizer has " .. p.facts.pieces .. " pieces")
     end

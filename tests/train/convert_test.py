@@ -127,6 +127,7 @@ def check_encoder(folder, lines, text):
     refuses("is for decoders", lookup, *given[:4], "--ids", text, "-o", out)
     refuses('--layers: "1-": must be auto, or numbers', lookup, *given, "-o", out, "--layers", "1-")
     refuses("--layers: 2: layer 2 of", lookup, *given, "-o", out, "--layers", "0,2")
+    refuses("--most-loss: 0.1: needs --layers auto", lookup, *given, "-o", out, "--most-loss", "0.1", "--layers", "0")
     refuses("--most-loss: much: must be a number", lookup, *given, "-o", out, "--most-loss", "much")
     print("ok     convert: refusals are one line")
 

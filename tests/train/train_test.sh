@@ -99,6 +99,13 @@ printf 'good\nbad \xff\n' >latin.txt
 says 1 '--text: latin.txt: byte 10, in line 2: is not UTF-8' "$LOOKUPC" train model.lua --text latin.txt -o none.safetensors --steps 5
 says 1 '--text: empty.txt: is empty' "$LOOKUPC" train model.lua --text text.txt empty.txt -o none.safetensors --steps 5
 says 1 '--valid: latin.txt' "$LOOKUPC" train model.lua --text text.txt --valid latin.txt -o none.safetensors --steps 5
+sed 's/tokenizer = [^}]*},//' model.lua >plain.lua
+echo text >text.model
+wants_tokenizer=("$LOOKUPC" train plain.lua --text text.txt -o none.safetensors --steps 5 --tokenizer)
+says 1 '--tokenizer: absent.model: No such file' "${wants_tokenizer[@]}" absent.model
+says 1 '--tokenizer: text.txt: must end in .json or .model; a vocab.txt' "${wants_tokenizer[@]}" text.txt
+says 1 "--tokenizer: $PWD/text.model: model: is no message of a SentencePiece model" "${wants_tokenizer[@]}" text.model
+says 1 "--tokenizer: $PWD/model.lua: must end in .json, .txt or .model" "${wants_tokenizer[@]}" model.lua
 echo few >few.txt
 says 1 'tokens to train on: must be more than --context = 16' "$LOOKUPC" train model.lua --text few.txt -o none.safetensors --steps 5
 says 1 'is the input text.txt' "$LOOKUPC" train model.lua --text text.txt -o text.txt --steps 5

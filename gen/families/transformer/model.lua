@@ -20,7 +20,7 @@ local function rows_of_lookup(...)
     return rows
 end
 
--- FFN `ffn` of blocks of width `d` with what it leaves out: a LookupFFN of few operations that learns as a dense FFN does
+-- FFN `ffn` of blocks of width `d`, filled in: a LookupFFN of few operations that learns as a dense FFN does
 -- (docs/training.md). Two rows of each table are the choice only together with h, the number of tables.
 function transformer_model.filled(ffn, d)
     if ffn.kind ~= "lookup" then return ffn end

@@ -17,11 +17,9 @@ family.run, family.verify, family.bench = refused, refused, refused
 
 function family.bench_batches() return "1" end
 
--- The compiled tokenizer of model `m`, which may have more than that (harness/tokenizer/lua_tokenizer.c), and its plan.
--- Messages begin with `path`.
-function family.opened(m, path, options)
+-- The compiled tokenizer of plan `p` (harness/tokenizer/lua_tokenizer.c). Messages begin with `path`.
+function family.opened(p, path, options)
     local tokenizer = require "tokenizer"
-    local p = plan.build(m)
     local directory = process.temporary_directory()
     local packed = directory .. "/blob"
     packing.pack(p, { output = packed, prefix = "" })
@@ -36,7 +34,7 @@ function family.opened(m, path, options)
         scratch_more = p.facts.scratch.more,
         around = #p.facts.first + #p.facts.last,
     }
-    return opened or error(path .. ": " .. message, 0), p
+    return opened or error(path .. ": " .. message, 0)
 end
 
 -- The texts of the list, one a call, or where it is empty the lines of standard input.
@@ -55,7 +53,7 @@ end
 -- The command tokenize: prints the ids of `texts`, a row each; without texts, of the lines of standard input.
 function family.tokenize(path, texts, options)
     local json = require "json"
-    local opened = family.opened(request.model(path, options), path, options)
+    local opened = family.opened(plan.build((request.model(path, options))), path, options)
     for text in each_of(texts) do
         local ids, message = opened:ids(text)
         if not ids then error(path .. ": " .. message, 0) end
