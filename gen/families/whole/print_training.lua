@@ -450,10 +450,14 @@ local function tape_values(helper, tape, of, activation_of, norm_name)
     return values
 end
 
--- The norms of the tapes that differ: { name, kind, width, eps }; and a function from a norm to its name.
-local function norms_of(tapes)
+-- The norms of the tapes that differ: { name, kind, width, eps, multiplies }; and a function from a norm to its name.
+-- alike: those that multiply and those that divide are the same.
+local function norms_of(tapes, alike)
     local list, names = {}, {}
-    local function key(step) return step.kind .. " " .. step.width .. " " .. step.eps end
+    local function multiplies(step) return step.multiplies and not alike or false end
+    local function key(step)
+        return string.format("%s %d %.17g %s", step.kind, step.width, step.eps, multiplies(step))
+    end
     for _, tape in ipairs(tapes) do
         for _, step in ipairs(tape.forward) do
             if step.op == "norm" and not names[key(step)] then
@@ -462,7 +466,13 @@ local function norms_of(tapes)
                     if other.name == name then name = name .. "_" .. #list + 1 end
                 end
                 names[key(step)] = name
-                list[#list + 1] = { name = name, kind = step.kind, width = step.width, eps = step.eps }
+                list[#list + 1] = {
+                    name = name,
+                    kind = step.kind,
+                    width = step.width,
+                    eps = step.eps,
+                    multiplies = multiplies(step),
+                }
             end
         end
     end
@@ -574,7 +584,7 @@ function print_training.files(p, v)
         tapes[#tapes + 1] = own.tape
     end
     tapes[#tapes + 1] = t.output
-    local norms, norm_name = norms_of(tapes)
+    local norms, norm_name = norms_of(tapes, v.isa.lanes > 1)
     local activations, activation_of = activations_of(tapes, helper)
     local printed_tapes = {}
     local function add(tape, of)

@@ -114,18 +114,44 @@ static void $(a.helper)_weights(float *score, size_t step, size_t first, size_t 
 }
 
 //$ if a.shaped then
-/* Weights become those of shaped attention: alpha of the token itself, beta of the softmax, less gamma of all that it sees in equal parts.
-   summed: rows of weights already have the sum 1. */
-static void $(a.helper)_shape(float *weight, size_t step, size_t first, size_t rows, size_t length, const float *restrict shape, const float *restrict softmax, size_t softmax_step, int summed)
+/* Shaped attention: from y, the values that a softmax mixes, to alpha v + beta y - gamma mean, row by row and as inference does it. total:
+   the sum of the rows of v before *summed, which goes on. */
+static void $(a.helper)_mix(const float *restrict v, size_t first, size_t rows, size_t length, const float *restrict shape, float *restrict total, size_t *summed, float *restrict y)
 {
-    for (size_t row = 0; row < rows; ++row, weight += step, softmax += softmax_step) {
-        const float factor = summed ? shape[1] : shape[1] * softmax[1];
+    const $(isa.vector) alpha = $(isa.broadcast("shape[0]")), beta = $(isa.broadcast("shape[1]"));
+
+    for (size_t row = first; row < first + rows; ++row, y += $(a.y_step)) {
+        const float *own = v + row * $(a.v_step);
+        size_t begin, end;
+
+        $(a.helper)_seen(row, length, &begin, &end);
+        for (; *summed < end; ++*summed)
+            $(helper)_accumulate(v + *summed * $(a.v_step), total, 0, $(w));
+        const float share = shape[2] / (float) end;
+        const $(isa.vector) shares = $(isa.broadcast("share"));
+//$ local function mixed(load)
+//$     return isa.sub(isa.add(isa.mul("alpha", load("own")), isa.mul("beta", load("y"))), isa.mul("shares", load("total")))
+//$ end
+//$ local whole, rest = w // lanes * lanes, w % lanes
+//$ loop("        ", "i", 0, whole, lanes, function(i, at)
+$(i)$(isa.store_unaligned("y", at, mixed(function(base) return isa.load_unaligned(base, at) end)));
+//$ end)
+//$ if rest > 0 then
+        $(isa.store_partial("y", whole, rest, mixed(function(base) return isa.load_partial(base, whole, rest) end)));
+//$ end
+    }
+}
+
+/* The same for weights, whose rows have the sum 1. */
+static void $(a.helper)_shape(float *weight, size_t step, size_t first, size_t rows, size_t length, const float *restrict shape)
+{
+    for (size_t row = 0; row < rows; ++row, weight += step) {
         size_t begin, end;
 
         $(a.helper)_seen(first + row, length, &begin, &end);
         const float level = shape[2] / (float) (end - begin);
         for (size_t k = 0; k < end; ++k)
-            weight[k] = factor * weight[k] - (k < begin ? 0.0f : level);
+            weight[k] = shape[1] * weight[k] - (k < begin ? 0.0f : level);
         if (first + row < length)
             weight[first + row] += shape[0];
     }
@@ -137,7 +163,7 @@ static void $(a.helper)_shape(float *weight, size_t step, size_t first, size_t r
 static void $(a.helper)_attend($(a.rope and "const " .. helper .. " *t, " or "")const float *q, const float *k, const float *v, float *y, float *softmax, $(a.shaped and "const float *shape, " or "")size_t length, size_t own, float *scratch)
 {
     const size_t padded = (length + $(strip - 1)) / $(strip) * $(strip);
-    const float one = $hidden(1.0f);
+    const float one = $hidden(1.0f)$(a.shaped and ", none = $hidden(0.0f)" or "");
     float *keys = scratch, *key_strips = keys + padded * $(w), *value_strips = key_strips + padded * $(w);
     float *queries = value_strips + padded * $(a.padded_width), *scores = queries + $(a.rows * w), *packed = scores + $(a.rows) * padded;
 
@@ -145,7 +171,14 @@ static void $(a.helper)_attend($(a.rope and "const " .. helper .. " *t, " or "")
         $(a.helper)_heads($(a.rope and "t, " or "")k + head * $(a.k_head), $(a.k_step), $(a.rope and "0, " or "")length, one, keys);
         $(helper)_pack_across(keys, $(w), $(w), length, key_strips);
         $(helper)_pack(v + head * $(a.v_head), $(a.v_step), length, $(w), value_strips);
-        for (size_t number = head * $(a.group); number < (head + 1) * $(a.group); ++number)
+        for (size_t number = head * $(a.group); number < (head + 1) * $(a.group); ++number) {
+//$ if a.shaped then
+            float total[$(w)];
+            size_t summed = 0;
+
+            for (size_t i = 0; i < $(w); ++i)
+                total[i] = none;
+//$ end
             for (size_t first = 0; first < length; first += $(a.rows)) {
                 const size_t rows = length - first < $(a.rows) ? length - first : $(a.rows);
                 const size_t seen = $(a.causal and "first + rows" or "length"), columns = (seen + $(strip - 1)) / $(strip) * $(strip);
@@ -154,15 +187,14 @@ static void $(a.helper)_attend($(a.rope and "const " .. helper .. " *t, " or "")
                 $(a.helper)_heads($(a.rope and "t, " or "")q + first * $(a.q_step) + number * $(a.q_head), $(a.q_step), $(a.rope and "first, " or "")rows, $(float(a.scale)), queries);
                 $(helper)_times_strips(0, rows, columns, $(w), queries, $(w), key_strips, $(w), scores, padded, 0, packed);
                 $(a.helper)_weights(scores, padded, first, rows, columns, own, 1, totals, $(a.softmax_step));
-//$ if a.shaped then
-                $(a.helper)_shape(scores, padded, first, rows, own, shape + number * 3, totals, $(a.softmax_step), 0);
-//$ end
                 $(helper)_times_strips(0, rows, $(w), seen, scores, padded, value_strips, length, to, $(a.y_step), 0, packed);
-//$ if not a.shaped then
                 for (size_t row = 0; row < rows; ++row)
                     $(helper)_scale(to + row * $(a.y_step), totals[row * $(a.softmax_step) + 1], to + row * $(a.y_step), $(w));
+//$ if a.shaped then
+                $(a.helper)_mix(v + head * $(a.v_head), first, rows, own, shape + number * 3, total, &summed, to);
 //$ end
             }
+        }
     }
 }
 
@@ -249,7 +281,7 @@ static void $(a.helper)_attend_back($(a.rope and "const " .. helper .. " *t, " o
                 $(helper)_pack(from, $(a.y_step), rows, $(w), dy_strips);
                 $(helper)_times_strips(1, seen, $(w), rows, dscores, padded, query_strips, rows, dkeys, $(w), 1, packed);
 //$ if a.shaped then
-                $(a.helper)_shape(scores, padded, first, rows, own, shape + number * 3, totals, $(a.softmax_step), 1);
+                $(a.helper)_shape(scores, padded, first, rows, own, shape + number * 3);
 //$ end
                 $(helper)_times_strips(1, seen, $(w), rows, scores, padded, dy_strips, rows, dvalues, $(w), 1, packed);
             }

@@ -26,6 +26,7 @@ $(i)}
 //$ for _, norm in ipairs(norms) do
 //$ local layernorm, d = norm.kind == "layernorm", norm.width
 //$ local one_over_d = float(1 / d)
+//$ local share = norm.multiplies and "* " .. ("%.17g"):format(1 / d) or "/ " .. d .. ".0"
 
 /* $(layernorm and "(x - mean) / sqrt(variance + eps) gain + offset" or "x / sqrt(mean square + eps) gain") of rows of $(d); statistics: $(layernorm and "mean and " or "0 and ")factor of each. */
 static void $(helper)_$(norm.name)(const float *restrict x, size_t x_step, const float *restrict gain, $(layernorm and "const float *restrict offset, " or "")float *restrict y, size_t y_step, float *restrict statistics, size_t rows)
@@ -38,14 +39,14 @@ static void $(helper)_$(norm.name)(const float *restrict x, size_t x_step, const
         double mean = 0.0;
         for (size_t i = 0; i < $(d); ++i)
             mean += (double) x[i];
-        mean /= $(d).0;
+        mean = mean $(share);
         for (size_t i = 0; i < $(d); ++i)
             square += ((double) x[i] - mean) * ((double) x[i] - mean);
 //$ else
         for (size_t i = 0; i < $(d); ++i)
             square += (double) x[i] * (double) x[i];
 //$ end
-        const float variance = (float) (square / $(d).0) + $(float(norm.eps));
+        const float variance = (float) (square $(share)) + $(float(norm.eps));
 //$ else
 //$ if layernorm then
         $(isa.vector) sums = $(isa.zero());
