@@ -1,11 +1,10 @@
 """Definitions of whole models in NumPy, float64: from ids to results, with random tensors that are made when they are first asked for."""
-import math
-
 import numpy as np
 
-ERF = np.vectorize(math.erf)
+from derivatives import ERF
+
 ACTIVATIONS = {
-    "gelu": lambda x: 0.5 * x * (1 + ERF(x / np.sqrt(2))),
+    "gelu": lambda x: 0.5 * x * (1 + (x / np.sqrt(2)).erf() if hasattr(x, "erf") else 1 + ERF(x / np.sqrt(2))),
     "gelu_tanh": lambda x: 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))),
     "silu": lambda x: x / (1 + np.exp(-x)),
     "relu": lambda x: np.maximum(x, 0),
@@ -40,16 +39,16 @@ class Checkpoint:
         return centred / np.sqrt((centred**2).mean(axis=1, keepdims=True) + eps) * gain + offset
 
 
-def attend(q, k, v, heads, kv_heads, causal, shape=None, window=None):
-    """shape: alpha, beta and gamma of each head, of shaped attention; window: tokens that one sees, itself among them."""
+def attend(q, k, v, heads, kv_heads, causal, shape=None, window=None, scale=None):
+    """shape: alpha, beta and gamma of each head, of shaped attention; window: a token sees only others that are less far away."""
     n, width = len(q), q.shape[1] // heads
     q, k, v = q.reshape(n, heads, width), k.reshape(n, kv_heads, width), v.reshape(n, kv_heads, width)
     k, v = (np.repeat(t, heads // kv_heads, axis=1) for t in (k, v))
-    scores = np.einsum("ihw,jhw->hij", q, k) / np.sqrt(width)
+    scores = np.einsum("ihw,jhw->hij", q, k) * (scale or width**-0.5)
     if causal:
         scores += np.triu(np.full((n, n), -np.inf), 1)
     if window:
-        scores += np.tril(np.full((n, n), -np.inf), -window)
+        scores += np.where(np.abs(np.subtract.outer(np.arange(n), np.arange(n))) < window, 0, -np.inf)
     weights = np.exp(scores - scores.max(axis=2, keepdims=True))
     weights /= weights.sum(axis=2, keepdims=True)
     if shape is not None:
@@ -67,22 +66,25 @@ def sines(n, width, order, steps, most=10000.0):
     return np.stack([np.sin(angles), np.cos(angles)], axis=2).reshape(n, width)
 
 
-def rotated(x, heads, theta, share=1.0):
-    """share: of a head's width that turns, from its beginning on."""
+def rotated(x, heads, theta, share=1, interleaved=False):
+    """share: of a head's width that turns, from its beginning on; interleaved: 2i and 2i + 1 turn together."""
     n, width = len(x), x.shape[1] // heads
     x, half = x.reshape(n, heads, width), int(width * share) // 2
     angles = np.arange(n)[:, None] * theta ** (-np.arange(half) / half)
     cos, sin = np.cos(angles)[:, None, :], np.sin(angles)[:, None, :]
-    a, b = x[..., :half], x[..., half : 2 * half]
-    return np.concatenate([a * cos - b * sin, b * cos + a * sin, x[..., 2 * half :]], axis=2).reshape(n, heads * width)
+    first, rest = x[..., : 2 * half], x[..., 2 * half :]
+    a, b = (first[..., ::2], first[..., 1::2]) if interleaved else (first[..., :half], first[..., half:])
+    pairs = (a * cos - b * sin, b * cos + a * sin)
+    turned = np.stack(pairs, axis=3).reshape(n, heads, 2 * half) if interleaved else np.concatenate(pairs, axis=2)
+    return np.concatenate([turned, rest], axis=2).reshape(n, heads * width)
 
 
 def hadamard(n):
     return np.array([[1.0]]) if n == 1 else np.kron(np.array([[1, 1], [1, -1]]), hadamard(n // 2))
 
 
-def lookup_ffn(c, prefix, x, h, tau, block=0, score="gelu", neighbours=1, decay=0.7):
-    """A LookupFFN of d outputs: BH4 with blocks of that size, or a dense projection; the best rows of each table."""
+def lookup_ffn(c, prefix, x, h, tau, block=0, score="gelu", neighbours=1, decay=0.7, scale="none"):
+    """A LookupFFN of d outputs: BH4 with blocks of that size, or a dense projection; so many of the best rows of each table."""
     n, d = x.shape
     if block:
         padded = 1 << (d - 1).bit_length()
@@ -99,36 +101,18 @@ def lookup_ffn(c, prefix, x, h, tau, block=0, score="gelu", neighbours=1, decay=
     else:
         z = x @ c.get(prefix + "hash.projection.weight", h * tau, d).T
     z = (z + c.get(prefix + "hash.projection.bias", h * tau, deviation=0.7)).reshape(n, h, tau)
-    tables, y = c.get(prefix + "tables", h, 1 << tau, d, deviation=0.5), c.get(prefix + "bias", d, deviation=0.1) + np.zeros((n, d))
+    tables, bias = c.get(prefix + "tables", h, 1 << tau, d, deviation=0.5), c.get(prefix + "bias", d, deviation=0.1)
     magnitude, bits = np.abs(z), 1 << np.arange(tau - 1, -1, -1)
     p, total = np.prod(1 / (1 + np.exp(-2 * magnitude)), axis=2), magnitude.sum(axis=2)
     code = ((z > 0) * bits).sum(axis=2)
-    nearest = magnitude.argmin(axis=2)
-    least = np.take_along_axis(magnitude, nearest[:, :, None], axis=2)[:, :, 0]
-    choices = [(code, p, total), (code ^ bits[nearest], p * np.exp(-2 * least), total - 2 * least)]
-    for row, weight, along in choices[:neighbours]:
-        y = y + np.einsum("th,thd->td", weight * along if score == "gelu" else weight, tables[np.arange(h), row])
-    return y
-
-
-def lookup_gpt(c, ids, **more):
-    """minGPT's decoder with lookup FFNs."""
-    d, x = 24, c.get("transformer.wte.weight", 29, 24, deviation=0.5)[ids]
-    x = x + c.get("transformer.wpe.weight", 20, 24, deviation=0.3)[: len(ids)]
-    for layer in range(2):
-        name = "transformer.h.%d." % layer
-        q, k, v = np.split(c.linear(name + "attn.c_attn", 3 * d, c.norm(name + "ln_1", x, 1e-5)), 3, axis=1)
-        x = x + c.linear(name + "attn.c_proj", d, attend(q, k, v, 4, 4, True))
-        x = x + lookup_ffn(c, name + "mlp.", c.norm(name + "ln_2", x, 1e-5), **more)
-    return c.norm("transformer.ln_f", x, 1e-5) @ c.get("lm_head.weight", 29, d).T
-
-
-def lookup_gpt_bh4(c, ids):
-    return lookup_gpt(c, ids, h=6, tau=4, block=8, neighbours=2)
-
-
-def lookup_gpt_dense(c, ids):
-    return lookup_gpt(c, ids, h=5, tau=3, score="softmax")
+    # A flipped bit costs a factor of exp(-2 |z|): the best rows are those whose flipped bits have the least sums.
+    flips = np.array(list(np.ndindex(*[2] * tau)))
+    costs = np.einsum("thj,fj->thf", magnitude, flips)
+    best = np.argpartition(costs, neighbours - 1, axis=2)[:, :, :neighbours]
+    lost = 2 * np.take_along_axis(costs, best, axis=2)
+    weight = p[:, :, None] * np.exp(-lost) * (1 / h if scale == "1/h" else 1)
+    weight = weight * (total[:, :, None] - lost) if score == "gelu" else weight
+    return bias + np.einsum("thm,thmd->td", weight, tables[np.arange(h)[:, None], code[:, :, None] ^ best])
 
 
 def gpt(c, ids, stored_in_out=False):
@@ -176,14 +160,6 @@ SHAPED = """{ name = "m", d = 32, heads = 4, layers = 3, vocab = 31, parallel = 
     attention = { context = 70, rope = {}, shaped = true, eliminate = "VP" },
     ffn = { kind = "mlp", f = 48, activation = "gelu" }, embedding = {}, output = { head = {} } }"""
 SHAPED_ENCODER = SHAPED.replace("shaped = true", "shaped = true, causal = false")
-
-LOOKUP = """h = 6, tau = 4, projection = { kind = "bh4", block = 8, decay = 0.7 }, score = "gelu", neighbours = 2"""
-LOOKUP_DENSE = """h = 5, tau = 3, projection = { kind = "dense" }, score = "softmax\""""
-
-
-def with_lookup(source, ffn):
-    return source.replace('kind = "mlp", f = 40, activation = "gelu_tanh"', 'kind = "lookup", ' + ffn)
-
 
 def llama(c, ids, window=None, theta=1e4, biased=False, plain_ends=False):
     """Rotary positions, RMSNorm, a gated FFN, heads that share keys and values, an embedding that is the head, scaled, and a soft cap; with

@@ -7,9 +7,9 @@ import tempfile
 
 import numpy as np
 
-from definitions import GPT, LOOKUP, lookup_gpt_bh4, with_lookup
+import any_model
 from lookupc import effort
-from model_gradients_test import made, write_model
+from model_shapes import LOOKUP
 from model_training import CRITERION, Trainer
 from whole import works
 
@@ -27,9 +27,9 @@ def corrections(more, step):
 class Run:
     """Steps of a trainer with one optimiser; what its tables and states shall be, from gradients in lists."""
 
-    def __init__(self, trainer, checkpoint, more):
+    def __init__(self, trainer, tensors, more):
         self.t, self.more, self.step = trainer, more, 0
-        trainer.load(checkpoint.tensors)
+        trainer.load(tensors)
         trainer.table_state = np.zeros(2 * (trainer.plan["parameters"] - trainer.plan["gradients"]), np.float32)
         self.wanted = {name: value.astype(np.float64) for name, value in trainer.tensors(trainer.parameters).items()}
         self.moments = {}
@@ -57,9 +57,9 @@ class Run:
         return max(np.abs(found[name] - self.wanted[name]).max() for name in self.moments)
 
 
-def tables_move(t, c, batches, more):
+def tables_move(t, tensors, batches, more):
     """Errors beside the definition of steps at once, and whether steps from lists give the same bytes."""
-    run, states = Run(t, c, more), []
+    run, states = Run(t, tensors, more), []
     for ids, targets in batches:
         t.run(ids, targets, **t.lists())
         listed, met, settings = t.listed(), t.met(), run.settings()
@@ -67,7 +67,7 @@ def tables_move(t, c, batches, more):
         run.expect(listed, met)
         states.append((t.parameters.tobytes(), t.table_state.tobytes()))
     error = run.error()
-    again, same = Run(t, c, more), True
+    again, same = Run(t, tensors, more), True
     for (ids, targets), state in zip(batches, states):
         settings = again.settings()
         t.run(ids, targets, **t.lists())
@@ -92,9 +92,9 @@ def criterion_of(targets, factor=1.0):
     return CRITERION(cost)
 
 
-def criterion_counts(t, c, ids, targets):
+def criterion_counts(t, tensors, ids, targets):
     """Loss and gradients of a criterion beside those of the cross-entropy, and of twice it: the largest error."""
-    t.load(c.tensors)
+    t.load(tensors)
     counted = np.where(targets < 0, 0, targets)
     wanted_loss = t.run(ids, targets, gradient_scale=0.5, **t.lists())
     wanted, length, worst = t.gradients.copy(), np.linalg.norm(t.gradients), 0.0
@@ -117,12 +117,12 @@ PLANTED = [
 ]
 
 
-def worst_of(t, c, batches):
+def worst_of(t, tensors, batches):
     """The largest error of all checks; infinite where bytes differ."""
-    worst = criterion_counts(t, c, *batches[0])
+    worst = criterion_counts(t, tensors, *batches[0])
     print(f"    criterion: {worst:.1e}")
     for name, more in OPTIMISERS.items():
-        error, same = tables_move(t, c, batches, more)
+        error, same = tables_move(t, tensors, batches, more)
         print(f"    {name}: {error:.1e}, from lists {'the same' if same else 'other'} bytes")
         worst = max(worst, error) if same else float("inf")
     return worst
@@ -159,13 +159,13 @@ def main():
     good = True
     random = np.random.default_rng(8)
     with tempfile.TemporaryDirectory() as folder:
-        path = write_model(folder, "m", with_lookup(GPT, LOOKUP))
-        c, _, _ = made(lookup_gpt_bh4, 20, 1)
+        path = any_model.write(folder, "m", LOOKUP)
+        tensors = any_model.tensors(LOOKUP, 1)
         batches = [(random.integers(0, 29, (2, 20)), random.integers(-1, 29, (2, 20))) for _ in range(4)]
         for number, change in enumerate([None, *PLANTED][: 3 if STRIDE > 1 else None]):
             t = Trainer(path, f"{folder}/{number}", "scalar", changed=change)
             print(change[1] if change else "as emitted")
-            worst = worst_of(t, c, batches)
+            worst = worst_of(t, tensors, batches)
             good = good and (worst < 1e-5 if change is None else worst > 1e-3)
         good = compiles_as_cpp(folder + "/0", "m_train") and good
         with open(folder + "/ffn.lua", "w", encoding="utf-8") as file:

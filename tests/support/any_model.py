@@ -1,0 +1,185 @@
+"""A whole model of any shape in float64: from the keys of its model file, as a dictionary, to that file and to the logits of its definition."""
+import os
+
+import numpy as np
+
+from definitions import ACTIVATIONS, Checkpoint, attend, lookup_ffn, rotated, sines
+from derivatives import Value
+from transformer import NAMES
+
+# Names that blocks alone do not have: norms of a layer, and of the output.
+NORMS = {
+    "llama": ("input_layernorm", "post_attention_layernorm", "model.norm"),
+    "gpt_neox": ("input_layernorm", "post_attention_layernorm", "gpt_neox.final_layer_norm"),
+    "roberta": ("attention.output.LayerNorm", "output.LayerNorm", None),
+    "mingpt": ("ln_1", "ln_2", "transformer.ln_f"),
+    "gpt2": ("ln_1", "ln_2", "transformer.ln_f"),
+}
+
+
+def lua(value):
+    """As Lua writes it."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {lua(item)}" for key, item in value.items()) + " }"
+    if isinstance(value, list):
+        return "{ " + ", ".join(map(lua, value)) + " }"
+    return '"' + value + '"' if isinstance(value, str) else str(value).lower()
+
+
+def write(folder, name, m):
+    path = os.path.join(folder, name + ".lua")
+    with open(path, "w", encoding="ascii") as file:
+        file.write("return " + lua(m) + "\n")
+    return path
+
+
+def blocks(m):
+    """The keys of each block."""
+    layers = m["layers"] if isinstance(m["layers"], list) else [{"count": m["layers"]}]
+    return [{**m, **own} for own in layers for _ in range(own.get("count", 1))]
+
+
+class Maker:
+    """What a definition takes from the checkpoint `c` of model `m`."""
+
+    def __init__(self, c, m):
+        self.c, self.m, self.family = c, m, m.get("checkpoint", "llama")
+        self.names, self.biased, self.across = NAMES[self.family], self.family != "llama", self.family == "gpt2"
+
+    def linear(self, name, out, x, alone=False):
+        if not self.biased:
+            return x @ self.c.get(name + ".weight", out, x.shape[1]).T
+        return (self.c.transposed if self.across and not alone else self.c.linear)(name, out, x)
+
+    def norm(self, name, x, norm):
+        return self.c.norm(name, x, norm.get("eps", 1e-5), mean=norm["kind"] == "layernorm")
+
+    def projections(self, prefix, x, heads, kv_heads, width, gone):
+        """q, k and v of x."""
+        if gone or self.family not in ("gpt_neox", "mingpt", "gpt2"):
+            outputs = {"Q": heads * width, "K": kv_heads * width, "V": kv_heads * width}
+            return [x if letter in gone else self.linear(prefix + self.names[letter], out, x, alone=True) for letter, out in outputs.items()]
+        if self.family == "gpt_neox":
+            packed = self.linear(prefix + "attention.query_key_value", 3 * heads * width, x).reshape(len(x), heads, 3, width)
+            return [packed[:, :, i].reshape(len(x), heads * width) for i in range(3)]
+        return np.split(self.linear(prefix + "attn.c_attn", 3 * heads * width, x), 3, axis=1)
+
+    def ffn(self, prefix, x, ffn, d):
+        if ffn["kind"] == "lookup":
+            projection = ffn["projection"]
+            block, scale = projection.get("block", 0), ffn.get("scale", "none")
+            return lookup_ffn(self.c, prefix + self.names["lookup"], x, ffn["h"], ffn["tau"], block, ffn["score"], ffn.get("neighbours", 1), scale=scale)
+        alone = self.m["attention"].get("eliminate", "none") != "none"
+        hidden = self.linear(prefix + self.names["M"], ffn["f"], x, alone)
+        activation = ACTIVATIONS[ffn["activation"]]
+        if ffn["kind"] == "glu":
+            hidden = activation(self.linear(prefix + self.names["G"], ffn["f"], x, alone)) * hidden
+        else:
+            hidden = activation(hidden)
+        return self.linear(prefix + self.names["O"], d, hidden, alone)
+
+    def mixed(self, prefix, x, heads, kv_heads, width):
+        """Attention, without P."""
+        a = self.m["attention"]
+        q, k, v = self.projections(prefix, x, heads, kv_heads, width, a.get("eliminate", "none").replace("none", ""))
+        if "rope" in a:
+            rope = a["rope"]
+            how = (rope.get("theta", 1e4), rope.get("share", 1), rope.get("pairs") == "interleaved")
+            q, k = rotated(q, heads, *how), rotated(k, kv_heads, *how)
+        parts = self.c.get(prefix + "attention_shape", heads, 3, mean=0.8, deviation=0.2) if a.get("shaped") else None
+        return attend(q, k, v, heads, kv_heads, a.get("causal", True), parts, a.get("window"), a.get("scale"))
+
+    def block(self, number, x, m):
+        prefix, d, heads = self.names["layer"] % number, m["d"], m["heads"]
+        kv_heads, width = m.get("kv_heads", heads), m.get("head_dim", d // heads)
+        norm, skip, gone = m.get("norm"), m.get("skip", False), m["attention"].get("eliminate", "none")
+        pre, post = norm and norm.get("place") != "post", norm and norm.get("place") == "post"
+        first, second, _ = NORMS[self.family]
+        mixed = self.mixed(prefix, self.norm(prefix + first, x, norm) if pre else x, heads, kv_heads, width)
+        if "P" not in gone:
+            mixed = self.linear(prefix + self.names["P"], d, mixed, alone=gone != "none")
+        if m.get("parallel"):
+            made = mixed + self.ffn(prefix, self.norm(prefix + second, x, norm) if pre else x, m["ffn"], d)
+            return x + made if skip else made
+        if skip:
+            mixed = mixed + (x if x.shape[1] == d else self.linear(prefix + self.names["S"], d, x))
+        if post:
+            mixed = self.norm(prefix + first, mixed, norm)
+        out = self.ffn(prefix, self.norm(prefix + second, mixed, norm) if pre else mixed, m["ffn"], d)
+        out = mixed + out if skip else out
+        return self.norm(prefix + second, out, norm) if post else out
+
+    def embedded(self, ids, width):
+        m, e = self.m, self.m["embedding"]
+        rows = e.get("d", width)
+        x = e.get("scale", 1) * self.c.get(self.names["word"], m["vocab"], rows, deviation=0.5)[ids]
+        if "positions" in m:
+            x = x + self.c.get(self.names["positions"], m["positions"], rows, deviation=0.3)[e.get("first_position", 0) :][: len(ids)]
+        if "sinusoidal" in e:
+            x = x + sines(len(ids), rows, e["sinusoidal"].get("order", "interleaved"), e["sinusoidal"].get("steps", "n"))
+        if "norm" in e:
+            x = self.norm("roberta.embeddings.LayerNorm", x, e["norm"])
+        return x if rows == width else self.linear("roberta.embeddings_project", width, x)
+
+
+def logits(c, ids, m):
+    """Of a sequence, before a soft cap."""
+    maker = Maker(c, m)
+    x = maker.embedded(ids, blocks(m)[0].get("d_in", m["d"]))
+    for number, own in enumerate(blocks(m)):
+        x = maker.block(number, x, own)
+    if "norm" in m["output"]:
+        x = maker.norm(NORMS[maker.family][2], x, m["output"]["norm"])
+    if "dense" in m["output"]:
+        dense = m["output"]["dense"]
+        x = ACTIVATIONS[dense["activation"]](maker.linear("lm_head.dense", dense["width"], x))
+        x = maker.norm("lm_head.layer_norm", x, dense["norm"])
+    if m.get("tied"):
+        y = x @ c.get(maker.names["word"], m["vocab"], m["d"]).T
+    else:
+        y = x @ c.get(maker.names["head"], m["vocab"], x.shape[1]).T
+    return y + c.get("lm_head.bias", m["vocab"], deviation=0.5) if m["output"]["head"].get("bias") else y
+
+
+class Traced(Checkpoint):
+    """Tensors whose gradients are wanted."""
+
+    def __init__(self, tensors):
+        super().__init__(0)
+        self.tensors, self.values = tensors, {}
+
+    def get(self, name, *shape, **_):
+        if name not in self.values:
+            self.values[name] = Value(self.tensors[name].astype(np.float64))
+        return self.values[name]
+
+
+def loss(c, m, ids, targets):
+    """The sum of cross-entropies of targets that are not negative."""
+    total = 0.0
+    for sequence, wanted in zip(ids, targets):
+        y = logits(c, sequence, m)
+        if "soft_cap" in m["output"]["head"]:
+            cap = m["output"]["head"]["soft_cap"]
+            y = cap * np.tanh(y / cap)
+        largest = y.max(axis=1, keepdims=True)
+        counted = np.flatnonzero(wanted >= 0)
+        exponents = np.exp(y - largest).sum(axis=1)[counted]
+        total = total + (np.log(exponents) + largest[counted, 0] - y[counted, wanted[counted]]).sum()
+    return total
+
+
+def gradients(tensors, m, ids, targets):
+    """Loss, its gradients by the names of tensors, and how near a value came to a kink, where gradients jump."""
+    c, Value.nearest = Traced(tensors), np.inf
+    total = loss(c, m, ids, targets)
+    total.propagate()
+    found = {name: np.zeros(v.shape) if v.gradient is None else v.gradient for name, v in c.values.items()}
+    return float(total.data), found, Value.nearest
+
+
+def tensors(m, number):
+    """Random ones, by name; what they are does not depend on the ids."""
+    c = Checkpoint(number)
+    logits(c, np.zeros(1, int), m)
+    return c.tensors
