@@ -38,7 +38,7 @@ for count in 2 4; do
     done
 done
 
-# The command: the log of one process and that of two.
+# The command: the log of one process and those of two and four.
 cat >"$folder/model.lua" <<'END'
 return {
     name = "tiny_lm", d = 16, heads = 2, layers = 1, vocab = 256, positions = 16, skip = true,
@@ -51,10 +51,13 @@ END
 train=("$LOOKUPC" train "$folder/model.lua" --text README.md --steps 50 --batch 4 --isa scalar)
 losses() { sed -nE 's/.*"loss":([^,]*).*/\1/p' "$1"; }
 "${train[@]}" -o "$folder/alone.safetensors" >"$folder/log"
-under_mpirun 2 "${train[@]}" -o "$folder/two.safetensors" >"$folder/log" 2>&1 || fail "$(<"$folder/log")"
-[[ $(grep -c '^wrote' "$folder/log") == 1 ]] || fail "two ranks say: $(<"$folder/log")"
-paste <(losses "$folder/alone.jsonl") <(losses "$folder/two.jsonl") | awk '
-    { off = $1 - $2; if (off > 1e-4 || off < -1e-4) bad = 1 } END { exit bad || NR != 50 }' || fail "the command has other losses on two ranks"
+for count in 2 4; do
+    under_mpirun $count "${train[@]}" -o "$folder/of$count.safetensors" >"$folder/log" 2>&1 || fail "$(<"$folder/log")"
+    [[ $(grep -c '^wrote' "$folder/log") == 1 ]] || fail "$count ranks say: $(<"$folder/log")"
+    paste <(losses "$folder/alone.jsonl") <(losses "$folder/of$count.jsonl") | awk '
+        { off = $1 - $2; if (off > 1e-4 || off < -1e-4) bad = 1 }
+        END { exit bad || NR != 50 }' || fail "the command has other losses on $count ranks"
+done
 under_mpirun 3 "${train[@]}" -o "$folder/three.safetensors" >"$folder/log" 2>&1 && fail "3 ranks share a batch of 4"
 [[ $(grep '^lookupc' "$folder/log") == 'lookupc: --batch: 4: must be a multiple of the 3 ranks' ]] || fail "$(<"$folder/log")"
 
