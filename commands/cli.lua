@@ -370,6 +370,12 @@ local commands = {
         doc = "compare every emitted kernel with the float64 reference",
         options = {
             with(weights_option, { required = false, doc = "safetensors file; absent: random weights" }),
+            {
+                name = "budget",
+                value = "LIST",
+                doc = "exit 1 if it costs more, such as codes=1%,error=0.4: share of codes that flip, relative error of y; "
+                    .. "default: the model's budget for y",
+            },
             isa_option,
             seed_option,
             prefix_option,
@@ -485,6 +491,11 @@ local commands = {
                 value = "PAIRS.csv",
                 doc = "instead of a text: rows of sentence, sentence, score; prints how similarity correlates with it",
             },
+            {
+                name = "budget",
+                value = "NUMBER",
+                doc = "with --score: exit 1 if these types lose more of Pearson's correlation against float32",
+            },
             truncate_option,
             json_option,
             text_options,
@@ -529,6 +540,11 @@ local commands = {
             { name = "ids", value = "FILE", doc = "its ids instead, text or .npy of integers" },
             { name = "context", value = "N", integer = true, doc = "tokens of a window; default the model's context" },
             { name = "stride", value = "N", integer = true, doc = "tokens between windows; default half a window" },
+            {
+                name = "budget",
+                value = "NUMBER",
+                doc = "exit 1 if these types lose more nats a token against the same weights in float32",
+            },
             json_option,
             text_options,
         },

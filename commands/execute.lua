@@ -42,7 +42,15 @@ function commands.run(arguments, options)
     return options.expect and expect.compare(output, m, family.unsaid, tolerance, options) or 0
 end
 
-function commands.verify(arguments, options) return family_of(arguments[1], options).verify(arguments[1], options) end
+function commands.verify(arguments, options)
+    local path = arguments[1]
+    local family = family_of(path, options)
+    if options.budget and not family.budget then
+        local rule = "is for LookupFFNs: of whole models perplexity and similar --score take it"
+        error(string.format("--budget: %s: %s", options.budget, rule), 0)
+    end
+    return family.verify(path, options)
+end
 
 function commands.bench(arguments, options)
     setting.check_repetitions(options.repetitions)

@@ -4,6 +4,7 @@
 --   name                   of the family
 --   run(path, options)     computes options.output and returns what that is, in words
 --   verify, bench (path, options)   the commands; return the exit status
+--   budget                 whether verify takes --budget
 --   unsaid                 keys of model files that a checkpoint can say nothing of and results depend on
 --   run_option             of run: what the model is applied to, "ids"; nil: "input"
 --   tokenize(path, texts, options)   the command, nil: such a model takes no text

@@ -264,6 +264,56 @@ return { name = "odd", d = 27, d_out = 19, h = 7, tau = 5, projection = { kind =
     end
 end
 
+-- --budget of verify goes before the model's key for y, and bounds flips of codes, too.
+function test.a_budget_of_flips_and_of_y()
+    local function verify(model, ...)
+        return { "verify", model, "--isa", "scalar", "--projection", "bf16", "--tables", "i8", "--budget", ... }
+    end
+    local keyed = program.model(
+        folder,
+        "keyed",
+        [[return { name = "keyed", d = 64, h = 24, tau = 6, projection = { kind = "bh4", block = 16, decay = 0.7 },
+            score = "gelu", budget = 1e-4 }]]
+    )
+    works(verify(keyed, "error=0.9,codes=20%"))
+    local found = json.decode(works(verify(keyed, "codes=0.2,error=0.9", "--json")))
+    check.equal(found.budget, { error = 0.9, codes = 0.2 })
+    local most = 0
+    for _, r in ipairs(found.results) do
+        most = math.max(most, r.code_flips / r.codes)
+    end
+    if most < 1e-3 or most > 0.05 then error(string.format("%g of the codes flip: the test proves nothing", most)) end
+    for _, row in ipairs {
+        { "error=0.9,codes=0.01%", "budget: %d+ of %d+ codes flipped %([%d.]+ %%%) with projection in bf16 and tables in i8, \z
+            the budget is 0.01 %%\n" },
+        { "codes=20%", "budget: relative error [%d.]+ of y with projection in bf16 and tables in i8, \z
+            the budget is 0.0001\n" }, -- the model's key
+        { "error=0.0002,codes=20%", "the budget is 0.0002\n" },
+    } do
+        local result = program.run(verify(keyed, row[1]))
+        check.equal(result.status, 1)
+        check.matches(result.errors, "^lookupc verify: scalar many: .*" .. row[2])
+        check.equal(json.decode(program.run(verify(keyed, row[1], "--json")).output).ok, false)
+    end
+    for _, row in ipairs {
+        { "z=1", '"z=1": must be codes=SHARE or error=NUMBER' },
+        { "error", '"error": must be codes=SHARE or error=NUMBER' },
+        { "error=0.1,", '"": must be codes=SHARE or error=NUMBER' },
+        { "error=0", '"error=0": must be a number above 0, at most 1' },
+        { "codes=-1%", '"codes=-1%": must be a share from 0 to 1' },
+        { "codes=nan", '"codes=nan": must be a share from 0 to 1' },
+        { "error=0.1,error=0.2", '"error=0.2": is given twice' },
+    } do
+        refuses(1, "--budget: " .. row[2], verify(keyed, row[1]))
+    end
+    refuses(1, "--budget: error=1: is for LookupFFNs", { "verify", "gen/models/tiny_skipless.lua", "--budget", "error=1" })
+    local integers = { "verify", "gen/models/kws.lua", "--arithmetic", "integer", "--projection", "i8", "--budget" }
+    table.insert(integers, "codes=3%")
+    works(integers)
+    integers[#integers] = "codes=0.1%"
+    check.matches(program.run(integers).errors, "budget: %d+ of %d+ codes flipped .* with the codes of integer arithmetic")
+end
+
 function test.usage_errors()
     local o = folder .. "/never"
     for _, row in ipairs {

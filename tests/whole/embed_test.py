@@ -147,6 +147,17 @@ with tempfile.TemporaryDirectory() as folder:
             need(abs(found["pearson"] - np.corrcoef(values, scores)[0, 1]) < 1e-6, "Pearson")
             need(abs(found["spearman"] - np.corrcoef(ranks(values), ranks(scores))[0, 1]) < 1e-6, "Spearman")
     need("Pearson %.4f, Spearman %.4f" % (found["pearson"], found["spearman"]) in works("similar", *given, "--score", path, "--similarity", "cosine"), "as text")
+    # --budget: what types lose of it; scores that are the similarities in float32 leave nothing but a loss.
+    write([(*pair[:2], "%.9g" % value) for pair, value in zip(pairs, values)])
+    budgeted = ["similar", *given, "--score", path, "--similarity", "cosine", "--type", "e4m3", "--json", "--budget"]
+    found = json.loads(works(*budgeted, "0.5"))
+    need(abs(found["float32"] - 1) < 1e-6 and abs(found["loss"] - (1 - found["pearson"])) < 1e-6 < found["loss"] and found["ok"], "%s" % found)
+    result = subprocess.run([LOOKUPC, *budgeted, "0"], capture_output=True, text=True)
+    need(result.returncode == 1 and json.loads(result.stdout) == {**found, "budget": 0, "ok": False}, "%s" % result)
+    need(result.stderr == "lookupc: --budget: Pearson's correlation: these types lose %.4g against float32, the budget is 0\n" % found["loss"], "%s" % result)
+    refuses("--budget: x: must be a number not below 0", *budgeted, "x")
+    refuses("--budget: 1: needs --score", "similar", *given, "a", "--budget", "1")
+
     for bad, rule in (('"a,b,1\n', ":1: a quoted field has no end"), ("a,b\n", ":1: 2 columns"), ('a,b,1\n"a"x,b,2\n', ":2: text stands"),
                       ("a,b,1\n\na,b,x\n", ':3: "x": must be a number'), ("a,b,1\n", "fewer than two")):
         open(path, "w").write(bad)

@@ -135,6 +135,23 @@ with tempfile.TemporaryDirectory() as folder:
         need(found["tokens"] == len(raw) and found["scored"] == scored, "%d, %d: %s" % (context, stride, found))
         need(abs(found["nats_per_token"] - nats / scored) < 1e-5 and abs(found["perplexity"] / np.exp(nats / scored) - 1) < 1e-5, "%s" % found)
         need(abs(found["bits_per_byte"] - nats / np.log(2) / len(raw)) < 1e-5, "%s" % found)
+    # --budget: what types lose against float32, of which both figures are known.
+    narrow = ["--text", text_file, "--type", "e4m3", "--cache", "i8"]
+    exact, rounded = (json.loads(works("perplexity", *given, "--json", *more))["nats_per_token"] for more in (narrow[:2], narrow))
+    need(abs(rounded - exact) > 1e-5, "nothing is lost or gained")
+    budgeted = ["perplexity", *given, *narrow, "--json", "--budget"]
+    found = json.loads(works(*budgeted, "1"))
+    need([found[key] for key in ("nats_per_token", "float32", "budget", "ok")] == [rounded, exact, 1, True], "%s" % found)
+    need(abs(found["loss"] - (rounded - exact)) < 1e-9, "%s" % found)
+    need("loss" not in json.loads(works("perplexity", *given, "--json", *narrow)), "a loss without --budget")
+    need("; %.4f in float32, loss %.4f" % (exact, rounded - exact) in works("perplexity", *given, *narrow, "--budget", "1").decode(), "as text")
+    if rounded > exact:  # less than nothing cannot be asked for
+        result = call(*budgeted, "0")
+        need(result.returncode == 1 and not json.loads(result.stdout)["ok"] and result.stderr.count(b"\n") == 1, "%s" % result)
+        need(b"nats a token: these types lose %.4g against float32, the budget is 0\n" % (rounded - exact) in result.stderr, "%s" % result)
+    for bad in ("-1", "a", "nan", "1%"):
+        refuses("--budget: %s: must be a number not below 0" % bad, "perplexity", *given, *narrow, "--budget", bad)
+
     slow = json.loads(works("perplexity", *given, "--text", text_file, "--json", "--stride", "1"))
     need(slow["scored"] == len(raw) - 1 and slow["windows"] == len(raw) - 32 + 1, "%s" % slow)
     default = json.loads(works("perplexity", *given, "--text", text_file, "--json"))

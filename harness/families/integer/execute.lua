@@ -1,4 +1,5 @@
 -- Compiles integer kernels and runs them on this CPU: for run, for bench, and for verify against their reference.
+local budget = require "harness.verify.budget"
 local compile = require "harness.base.compile"
 local host = require "host"
 local input = require "harness.verify.input"
@@ -66,38 +67,28 @@ function execute.vectors(p, files, seed)
     return assert(integer.vectors(reference_job_of(p, "", files, seed), packed.vectors))
 end
 
--- Compares the kernels of plan `p`, packed in `files`, with the reference, and their error with the model's budget.
-function execute.check(p, library, files, seed)
+-- Compares the kernels of plan `p`, packed in `files`, with the reference, and what they cost with the budget `limits`
+-- (harness/verify/budget.lua), that of the model if absent.
+function execute.check(p, library, files, seed, limits)
     local job = reference_job_of(p, library, files, seed)
     job.tokens = math.max(16, math.min(512, 200000000 // math.floor(1e6 * p.mflop.projection + 1)))
     local result = assert(integer.check(job))
     result.isa, result.projection, result.tables = p.variants[1].isa.name, p.projection.name, p.tables.name
-    local budget = p.model.budget
-    if budget then
-        local within = result.rel_err <= budget -- NaN is not
-        result.ok = result.ok and within
-        result.checks[#result.checks + 1] = {
-            name = "budget",
-            ok = within,
-            detail = string.format(
-                "relative error %.2g of y with the codes of integer arithmetic, the budget is %g",
-                result.rel_err,
-                budget
-            ),
-        }
-    end
+    budget.check(result, limits or budget.of(p.model), "the codes of integer arithmetic")
     return result
 end
 
 function execute.verify(path, options)
+    local limits = budget.of(request.model(path, options), options.budget)
     local b = build(path, options)
     local p = b.plan
-    local r = execute.check(p, b.library, b.files, options.seed)
+    local r = execute.check(p, b.library, b.files, options.seed, limits)
     if options.json then
         host.print(assert(json.encode {
             model = p.model.name,
             arithmetic = "integer",
             ok = r.ok,
+            budget = next(limits) and limits,
             seed = options.seed,
             results = json.array { r },
         }))

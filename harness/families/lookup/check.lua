@@ -1,4 +1,5 @@
 -- Compares the compiled kernels of LookupFFNs with the float64 reference.
+local budget = require "harness.verify.budget"
 local compile = require "harness.base.compile"
 local packed = require "harness.families.lookup.packed"
 local verify = require "verify"
@@ -47,11 +48,12 @@ function check.reference_of(p, files, seed)
 end
 
 -- Checks every kernel of the libraries `list` { {plan, library} }, of schedules of one model compiled for up to
--- `threads` threads (one, if absent), against the reference, and its error against the model's budget. Of `options`, if
--- any: `only`, the one regime to check; `work`, the multiplications that one call is worth; `bind_known`, when a bind
--- that differs in its name only was checked before; `left`, the most seconds for each; `quick`, to compare codes and
--- outputs of a few tokens only; `at_once`, how many to check at the same time. Returns for each a list of results, each
--- with `isa` and `regime`; the first one of all has the check of bind.
+-- `threads` threads (one, if absent), against the reference, and what it costs against the model's budget. Of
+-- `options`, if any: `budget`, another one (harness/verify/budget.lua); `only`, the one regime to check; `work`, the
+-- multiplications that one call is worth; `bind_known`, when a bind that differs in its name only was checked before;
+-- `left`, the most seconds for each; `quick`, to compare codes and outputs of a few tokens only; `at_once`, how many to
+-- check at the same time. Returns for each a list of results, each with `isa` and `regime`; the first one of all has
+-- the check of bind.
 function check.all(list, files, seed, threads, options)
     threads, options = threads or 1, options or {}
     local jobs, of, all = {}, {}, {}
@@ -82,22 +84,8 @@ function check.all(list, files, seed, threads, options)
         local p = of[i].plan
         result.isa, result.regime, result.tables, result.projection =
             of[i].isa, of[i].regime, p.tables.name, p.projection.name
-        local budget = p.model.budget
-        if budget and result.rel_err then
-            local within = result.rel_err <= budget -- NaN is not
-            result.ok = result.ok and within
-            result.checks[#result.checks + 1] = {
-                name = "budget",
-                ok = within,
-                detail = string.format(
-                    "relative error %.2g of y with projection in %s and tables in %s, the budget is %g",
-                    result.rel_err,
-                    p.projection.name,
-                    p.tables.name,
-                    budget
-                ),
-            }
-        end
+        local types = string.format("projection in %s and tables in %s", p.projection.name, p.tables.name)
+        budget.check(result, options.budget or budget.of(p.model), types)
         table.insert(of[i].results, result)
     end
     return all

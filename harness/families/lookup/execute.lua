@@ -1,5 +1,6 @@
 -- Compiles LookupFFNs and runs them on this CPU: for run, for verify and for bench.
 local bench = require "harness.families.lookup.bench"
+local budget = require "harness.verify.budget"
 local check = require "harness.families.lookup.check"
 local compile = require "harness.base.compile"
 local dtype = require "gen.plan.dtype"
@@ -47,11 +48,12 @@ function execute.run(path, options)
 end
 
 function execute.verify(path, options)
+    local limits = budget.of(request.model(path, options), options.budget)
     local threads = compile.threads_of(options)
     local sets, skipped = runnable.every(options.isa, family.isa_types(options))
     local b = build(path, sets, options, threads)
     local p = b.plan
-    local results, ok = check.variants(p, b.library, b.files, options.seed, threads), true
+    local results, ok = check.variants(p, b.library, b.files, options.seed, threads, { budget = limits }), true
     for _, result in ipairs(results) do
         ok = ok and result.ok
     end
@@ -59,6 +61,7 @@ function execute.verify(path, options)
         host.print(assert(json.encode {
             model = p.model.name,
             ok = ok,
+            budget = next(limits) and limits,
             seed = options.seed,
             threads = threads,
             results = json.array(results),

@@ -3,6 +3,7 @@ local figures = require "gen.plan.figures"
 local host = require "host"
 local ids_file = require "harness.families.whole.ids"
 local json = require "json"
+local loss = require "harness.families.whole.loss"
 local opened = require "harness.families.whole.opened"
 local process = require "process"
 local rows = require "rows"
@@ -13,10 +14,15 @@ local perplexity = {}
 local most_text_bytes = 1 << 28
 local most_logits = 1 << 23 -- of a call
 
+-- The text of the options, nil for ids.
+local function text_in(options)
+    if options.ids then return nil end
+    return text_file.read("--text", options.text == "-" and "/dev/stdin" or options.text, most_text_bytes)
+end
+
 -- The ids to be predicted, how many of them stand before the text, and the text's bytes, nil for ids.
-local function input(model, p, options)
-    if options.ids then return ids_file.read(options.ids, p.model.vocab), 0 end
-    local text = text_file.read("--text", options.text == "-" and "/dev/stdin" or options.text, most_text_bytes)
+local function input(model, p, options, text)
+    if not text then return ids_file.read(options.ids, p.model.vocab), 0 end
     local ids, first = opened.ids(model, p, text, options.text, true), #p.facts.first
     for i, id in ipairs(p.facts.first) do
         if ids[i] ~= id then first = 0 end
@@ -85,12 +91,12 @@ local function surprisal(model, p, ids, first, from, last)
     return sum
 end
 
-function perplexity.run(path, options)
-    if options.text and options.ids then error("--ids: " .. options.ids .. ": cannot be given beside --text", 0) end
-    if not options.text and not options.ids then error("--text is missing, or --ids", 0) end
+-- What the model of the options makes of `text`, nil for ids.
+local function measure(path, options, text)
     local model, p = opened.open(path, options, "next_token", options.ids and "ids" or "text")
     check_window(p, options)
-    local ids, first, bytes = input(model, p, options)
+    text = text or text_in(options)
+    local ids, first, bytes = input(model, p, options, text)
     local named = options.text or options.ids
     if #ids < 2 or #ids <= first then error(named .. ": has no token with another one before it", 0) end
     local context, stride = options.context, options.stride
@@ -112,9 +118,21 @@ function perplexity.run(path, options)
     end
     process.last_words ""
     host.status ""
-    local r = result(p, options, nats, scored, #ids, bytes, windows)
-    host.print(options.json and assert(json.encode(r, "compact")) or text_of(r))
-    return 0
+    return result(p, options, nats, scored, #ids, bytes, windows), text
+end
+
+function perplexity.run(path, options)
+    if options.text and options.ids then error("--ids: " .. options.ids .. ": cannot be given beside --text", 0) end
+    if not options.text and not options.ids then error("--text is missing, or --ids", 0) end
+    local budget = loss.budget(options)
+    local r, text = measure(path, options)
+    local line = text_of(r)
+    if budget then
+        local exact = measure(path, loss.in_float32(options), text).nats_per_token
+        line = line .. loss.judge(r, r.nats_per_token - exact, exact, budget)
+    end
+    host.print(options.json and assert(json.encode(r, "compact")) or line)
+    return loss.status(r, "nats a token: these types")
 end
 
 return perplexity

@@ -4,6 +4,7 @@ local csv = require "harness.whole.csv"
 local figures = require "gen.plan.figures"
 local host = require "host"
 local json = require "json"
+local loss = require "harness.families.whole.loss"
 local opened = require "harness.families.whole.opened"
 local rows_of = require "rows"
 local text_file = require "harness.whole.text"
@@ -94,8 +95,10 @@ local function pairs_of(path)
     return list
 end
 
-function similar.score(path, options)
-    local similarity, list = similarities[options.similarity], pairs_of(options.score)
+-- How the similarity of the pairs `list`, as the model of the options has it, correlates with their scores: Pearson's
+-- and Spearman's.
+local function correlations(path, list, options)
+    local similarity = similarities[options.similarity]
     local model, p = opened.open(path, options, "vectors", "text")
     local columns, at, first = p.widths.out, 0, nil
     local found, wanted = {}, {}
@@ -114,26 +117,26 @@ function similar.score(path, options)
         if cosine ~= cosine then error(item.where .. ": has a vector without direction", 0) end
         found[#found + 1], wanted[#wanted + 1], first = similarity(cosine), item.pair.score, nil
     end)
-    local pearson, spearman = correlation.pearson(found, wanted), correlation.spearman(found, wanted)
-    if options.json then
-        host.print(assert(json.encode({
-            pairs = #found,
-            similarity = options.similarity,
-            pearson = pearson == pearson and pearson or json.null,
-            spearman = spearman == spearman and spearman or json.null,
-        }, "compact")))
-    else
-        host.print(
-            string.format(
-                "%s pairs, %s: Pearson %.4f, Spearman %.4f",
-                figures.grouped(#found),
-                options.similarity,
-                pearson,
-                spearman
-            )
-        )
+    return correlation.pearson(found, wanted), correlation.spearman(found, wanted)
+end
+
+function similar.score(path, options)
+    local budget, list = loss.budget(options), pairs_of(options.score)
+    local pearson, spearman = correlations(path, list, options)
+    local r = {
+        pairs = #list,
+        similarity = options.similarity,
+        pearson = pearson == pearson and pearson or json.null,
+        spearman = spearman == spearman and spearman or json.null,
+    }
+    local form = "%s pairs, %s: Pearson %.4f, Spearman %.4f"
+    local line = form:format(figures.grouped(#list), options.similarity, pearson, spearman)
+    if budget then
+        local exact = correlations(path, list, loss.in_float32(options))
+        line = line .. loss.judge(r, exact - pearson, exact, budget)
     end
-    return 0
+    host.print(options.json and assert(json.encode(r, "compact")) or line)
+    return loss.status(r, "Pearson's correlation: these types")
 end
 
 -- The command, with the text or with --score.
@@ -148,6 +151,7 @@ function similar.run(path, texts, options)
         return similar.score(path, options)
     end
     if not texts[1] then error("a text is missing, or --score with pairs", 0) end
+    if options.budget then error("--budget: " .. options.budget .. ": needs --score", 0) end
     options.top = options.top or 10
     return similar.rank(path, texts[1], options)
 end
