@@ -17,8 +17,9 @@ local line = blob.align // 4 -- floats of a cache line
 local head_rows = 512 -- tokens whose logits are held at a time
 local query_rows = 48 -- queries of a head whose scores are held at a time
 -- Where weights start: what blocks add to their input is small at first. Without skip connections they pass on its
--- variance.
+-- variance. Shaped attention beside the FFN passes on its input, as a skip connection does.
 local tables_beside_skip = 0.02
+local function skips(m) return m.skip or m.parallel and m.attention.shaped end
 local share_beside_skip = 3 -- of a map's inputs: its outputs have a third of their variance, as with PyTorch's maps
 
 local function filled(floats) return blob.round_up(floats, line) end
@@ -95,7 +96,7 @@ local function lookup_of(t, m, step, number, now, c, tables)
             layer = number,
             init = {
                 mean = tensor.mean,
-                deviation = tensor.kind == "tables" and m.skip and tables_beside_skip or tensor.deviation,
+                deviation = tensor.kind == "tables" and skips(m) and tables_beside_skip or tensor.deviation,
             },
         }
         local of = c
