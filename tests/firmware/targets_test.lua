@@ -83,13 +83,8 @@ local data_folder = (process.variable "LOOKUPC_DATA" or "../shared/data") .. "/"
 -- Whether the weights that a case is made of are here.
 local function has_source(case) return not case.source or host.read(data_folder .. case.source, 1 << 28) ~= nil end
 
--- Every so many-th of the 729 inputs is sorted. All of them where that takes a second, without an emulator; with effort
--- full every target sorts all of them in floats, and a board with an FPU in integers, too.
-local function sort_stride(case, target)
-    if not target.emulator then return 1 end
-    local all = effort.full and (case.name == "sort" or target.name == "cortex-m4f")
-    return all and 1 or effort.firmware_sort_stride
-end
+-- Every so many-th of the 729 inputs is sorted; all of them where that takes a second, without an emulator.
+local function sort_stride(target) return target.emulator and effort.firmware_sort_stride or 1 end
 
 local function has(program) return call({ "sh", "-c", 'command -v "$1" || true', "sh", program }):find("%S") ~= nil end
 
@@ -168,7 +163,7 @@ local function objects(b, case, target, folder)
         calls = { table.unpack(case.calls) }
         for i, macro in ipairs(case.calls) do
             if macro == "SORT_STRIDE" then
-                calls[i] = macro .. "=" .. sort_stride(case, target)
+                calls[i] = macro .. "=" .. sort_stride(target)
             elseif macro == "TEXT" then
                 local value, ids = text_of(case.path)
                 calls[i], calls[#calls + 1] = macro .. value, ids

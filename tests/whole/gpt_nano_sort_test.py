@@ -1,5 +1,5 @@
 """gpt-nano-sort, a trained minGPT, sorts every sequence of six digits below 3: on every instruction set, with every type of weights, given
-at once and one by one; its logits are those of NumPy's float64."""
+at once, one by one, and to `lookupc generate`; its logits are those of NumPy's float64."""
 import itertools
 import os
 import sys
@@ -65,6 +65,12 @@ def finished(model, given, at_once):
     return digits
 
 
+def generated(weights, given, isa, options):
+    """What `lookupc generate` makes of the digits."""
+    ids = ",".join(map(str, given))
+    return whole.works("generate", MODEL, "--weights", weights, "--ids", ids, "--tokens", str(DIGITS), "--temperature", "0", "--isa", isa, "--cflags", "-O1", *options)
+
+
 inputs = np.array(list(itertools.product(range(3), repeat=DIGITS)), np.int32)
 full = np.concatenate([inputs, np.sort(inputs, axis=1)[:, :-1]], axis=1)
 with tempfile.TemporaryDirectory() as folder:
@@ -73,21 +79,25 @@ with tempfile.TemporaryDirectory() as folder:
     tensors = {name: values.astype(np.float64) for name, values in read_safetensors(weights)[0].items()}
     expected = logits(tensors, full)
     check((expected[:, DIGITS - 1 :].argmax(axis=2) == np.sort(inputs, axis=1)).all(), "float64 does not sort")
+    os.environ["XDG_CACHE_HOME"] = folder + "/cache"  # of generate's libraries
+    stride = effort("sort_stride")
     for number, kind in enumerate(TYPES):
         for isa in in_turn(instruction_sets(), number):
-            model = whole.Decoder(MODEL, weights, os.path.join(folder, isa + kind.replace(" ", "_")), isa, "--type", *kind.replace("by", "--activations").split())
+            options = ["--type", *kind.replace("by", "--activations").split()]
+            model = whole.Decoder(MODEL, weights, os.path.join(folder, isa + kind.replace(" ", "_")), isa, *options)
             sorted_well = 0
+            commanded = effort("generate_stride") * (1 if number == 0 else 81)
             for row, digits in enumerate(inputs):
                 found = finished(model, digits, True)
-                if row % effort("sort_stride") == 0:
+                if row % stride == 0:
                     other = finished(model, digits, False)
                     check(found == other, f"{isa}, {kind}: {digits}: prefill gives {found}, step {other}")
+                if row % commanded == commanded - 1:
+                    made = generated(weights, digits, isa, options)
+                    check(made.split() == list(map(str, found)), f"{isa}, {kind}: {digits}: prefill and step give {found}, generate {made!r}")
                 sorted_well += found == sorted(digits)
             check(sorted_well == len(inputs), f"{isa}, {kind}: {sorted_well} of {len(inputs)} are sorted")
             got = np.array([model.prefill_all(model.start(), ids) for ids in full[::9]])
             off = np.abs(got - expected[::9]).max() / np.abs(expected).max()
             check(kind != "f32" or off < TOLERANCE, f"{isa}: logits are off by {off}")
             print(f"ok     {isa}, {kind}: {sorted_well} of {len(inputs)} sorted, logits off by {off:.1e}")
-    given = "2,0,1,0,2,1"
-    made = whole.works("generate", MODEL, "--weights", weights, "--ids", given, "--tokens", str(DIGITS), "--temperature", "0")
-    check(made == "0 0 1 1 2 2\n", f"generate continues {given} with {made!r}")
