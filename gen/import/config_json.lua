@@ -86,19 +86,20 @@ local function reader(path, config)
     function r.boolean(key, otherwise) return typed(config, "", key, "boolean", otherwise) end
     function r.string(key, otherwise) return typed(config, "", key, "string", otherwise) end
     function r.list(key, otherwise) return typed(config, "", key, "list", otherwise) end
-    -- The window of attention of the model `m` so far, or nil. A file that leaves its fields out means the defaults; null
-    -- as sliding_window: none.
+    -- The window of attention of the model `m` so far, or nil. A file that leaves its fields out means the defaults;
+    -- null as sliding_window: none.
     function r.window(kind, m)
         local rule, window = kind.window, config.sliding_window
         if not rule then
             if r.integer("sliding_window", 0) > 0 then
-                r.refuse("sliding_window", window, "a " .. config.model_type .. " has none: which layers would is not known")
+                r.refuse("sliding_window", window, "a " .. config.model_type .. " has none")
             end
             return nil
         end
         if window == json.null or not (rule.always or r.boolean("use_sliding_window", false)) then return nil end
         window = r.integer("sliding_window", rule.default)
-        local first, types_of = rule.first and r.integer("max_window_layers", rule.first) or 0, r.list("layer_types", {})
+        local first = rule.first and r.integer("max_window_layers", rule.first) or 0
+        local types_of = r.list("layer_types", {})
         if types_of[1] then first = types_of[1] == "full_attention" and m.layers or 0 end
         if first > 0 and first < m.layers then
             local all = "must be 0, or at least the number of layers: a window of some layers is not known here"

@@ -86,7 +86,8 @@ local function check_ids(path, r, ids, m)
     for _, row in ipairs(r.added) do
         local wanted = ids[row.text]
         if wanted and wanted ~= row.id then
-            error(string.format("%s: %s has id %d here, and %d by the folder's files", path, row.text, row.id, wanted), 0)
+            local rule = "%s: %s has id %d here, and %d by the folder's files"
+            error(string.format(rule, path, row.text, row.id, wanted), 0)
         end
     end
     if #r.pieces > m.vocab then

@@ -166,8 +166,8 @@ local function class_of(folder, config_json)
     return name == "" and usual[config_json.model_type] or name:gsub("Fast$", "")
 end
 
--- The keys of a model file for the tokenizer in the file `name` of the folder, whose config.json is decoded, and the ids
--- that its pieces must get, { text = id }. Raises one line if a model file cannot say what is made of that file.
+-- The keys of a model file for the tokenizer in the file `name` of the folder, whose config.json is decoded, and the
+-- ids that its pieces must get, { text = id }. Raises one line if a model file cannot say what is made of that file.
 function slow_tokenizer.keys(folder, name, config_json)
     local config, path = settings(folder, "tokenizer_config.json")
     local class_name = class_of(folder, config_json)
@@ -207,7 +207,7 @@ function slow_tokenizer.keys(folder, name, config_json)
         if flags[text].left and text == texts.mask then
             keys.mask = text
         elseif flags[text].left then
-            fields.refuse(folder, text, nil, "white space before it belongs to it: of the mask alone this is known here")
+            fields.refuse(folder, text, nil, "white space before it belongs to it: known here of the mask alone")
         else
             others[#others + 1] = text
         end

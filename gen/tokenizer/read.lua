@@ -66,8 +66,8 @@ local function check_keys(path, r, options)
 end
 
 -- The record of a tokenizer. `path`: its file, nil: every byte is an id. `options`: `kind`, which the record must be
--- of; `merges`, the path of the merges beside vocab.json (merges.txt in its folder); `lower`, which vocab.txt needs; and
--- the keys of gen/tokenizer/around.lua.
+-- of; `merges`, the path of the merges beside vocab.json (merges.txt in its folder); `lower`, which vocab.txt needs;
+-- and the keys of gen/tokenizer/around.lua.
 function read.record(path, options)
     local r = path and by_name(path, contents(path), options) or lists.bytes()
     if options.lower ~= nil and not path:find "%.txt$" then

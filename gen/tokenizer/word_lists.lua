@@ -157,8 +157,8 @@ function lists.check_bytes(path, pieces)
     end
 end
 
--- vocab.json, decoded, and merges.txt: byte-level BPE as GPT-2 has it. `texts`: { {text} }, of the pieces that are found
--- before all else; nil: GPT-2's.
+-- vocab.json, decoded, and merges.txt: byte-level BPE as GPT-2 has it. `texts`: { {text} }, of the pieces that are
+-- found before all else; nil: GPT-2's.
 function lists.gpt2(path, object, merges_path, merges_bytes, texts)
     local pieces, ids = lists.pieces(path, object)
     local merges = lists.merges(merges_path, merge_lines(merges_path, merges_bytes), ids)

@@ -326,12 +326,13 @@ function test.slow_tokenizers()
     with_added["special_tokens_map.json"] = { bos_token = "not read beside added_tokens_decoder" }
     check.equal(ids(with_added, "a<x>"), "0 101 261 2")
     local gpt2 = {
-        ["config.json"] = changed(bert, { model_type = "gpt2", n_embd = 16, n_head = 2, n_layer = 2, n_positions = 20 }),
+        ["config.json"] = changed(bert, { model_type = "gpt2", n_embd = 16, n_head = 2, n_layer = 2 }),
         ["vocab.json"] = changed(small.byte_vocabulary(0), { ["<|endoftext|>"] = 256 }),
         ["merges.txt"] = "",
     }
-    gpt2["config.json"].activation_function, gpt2["config.json"].vocab_size = "gelu", 257
-    gpt2["config.json"].architectures = nil
+    local settings = gpt2["config.json"]
+    settings.activation_function, settings.vocab_size, settings.n_positions = "gelu", 257, 20
+    settings.architectures = nil
     check.equal(ids(gpt2, "a<|endoftext|>"), "97 256")
     gpt2["tokenizer_config.json"] = { add_bos_token = true, tokenizer_class = "GPT2TokenizerFast" }
     check.equal(ids(gpt2, "a"), "256 97")
@@ -382,7 +383,7 @@ end
 function test.weights_are_no_configuration()
     local path = with_files { ["a.ckpt"] = "PK\3\4" .. ("\0"):rep(100), ["b.json"] = "no" }
     local words = { "import", path .. "/a.ckpt", "-o", folder .. "/never.lua" }
-    local rule = "/a.ckpt: is not a safetensors file but a ZIP file, as PyTorch checkpoints are; convert it with Python: import"
+    local rule = "/a.ckpt: is not a safetensors file but a ZIP file, as PyTorch checkpoints are; convert it with"
     refuses(1, path .. rule, words)
     words[2] = path .. "/b.json"
     refuses(1, path .. "/b.json: 1:2: invalid token", words)

@@ -1,5 +1,5 @@
--- What `lookupc import` reads: a model file that it makes is accepted, and tensors that it writes are read back; the same
--- text as settings of a tokenizer gives keys of a model file.
+-- What `lookupc import` reads: a model file that it makes is accepted, and tensors that it writes are read back; the
+-- same text as settings of a tokenizer gives keys of a model file.
 local host = require "host"
 local import = require "gen.import.import"
 local model_file = require "gen.families.model_file"

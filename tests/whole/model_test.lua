@@ -134,14 +134,16 @@ local function sources(changes, set)
 end
 
 -- Models of every kind of block and checkpoint.
-local decoder = "t.positions = nil t.embedding = {} t.output = { norm = { kind = 'layernorm' }, head = {} } "
-local llama = decoder
+local decoder_ends = "t.positions = nil t.embedding = {} t.output = { norm = { kind = 'layernorm' }, head = {} } "
+local llama = decoder_ends
     .. "t.norm = { kind = 'rmsnorm' } t.kv_heads = 2 t.ffn = { kind = 'glu', f = 64, activation = 'silu' } \z
         t.checkpoint = 'llama' t.attention = { context = 38, rope = {}, window = 16 } "
-local neox = decoder .. "t.norm = { kind = 'layernorm' } t.checkpoint = 'gpt_neox' t.attention = { context = 38, rope = {} } "
+local neox = decoder_ends
+    .. "t.norm = { kind = 'layernorm' } t.checkpoint = 'gpt_neox' t.attention = { context = 38, rope = {} } "
 local gpt = "t.norm.place = 'pre' t.embedding = {} t.attention.causal = true \z
     t.output = { norm = { kind = 'layernorm' }, head = {} } "
-local lookups = "t.ffn = { kind = 'lookup', h = 4, tau = 4, score = 'gelu', projection = { kind = 'bh4', block = 16 } } "
+local lookups =
+    "t.ffn = { kind = 'lookup', h = 4, tau = 4, score = 'gelu', projection = { kind = 'bh4', block = 16 } } "
 local of_each_kind = {
     { "roberta", "scalar", "" },
     { "bert", "avx512", "t.checkpoint = 'bert' t.output = { pool = 'mean', unit = true }" },
