@@ -294,8 +294,26 @@ local function post_process(path, object, chain, result)
     r.done()
 end
 
--- The added pieces, { {id, text, left, right} }; `plain`: no normalisation would change them.
-local function added_of(root, plain)
+-- Whether `text` is found in normalised text exactly where it stands in the text itself: each of the normalizer's steps
+-- replaces characters that it does not have, by others that it does not have.
+local function stays(text, steps)
+    local function shares(other)
+        for character in other:gmatch(utf8.charpattern) do
+            if text:find(character, 1, true) then return true end
+        end
+        return false
+    end
+    for _, step in ipairs(steps) do
+        if step.op ~= "runs" and step.op ~= "replace" then return false end
+        for _, pair in ipairs(step.op == "runs" and { { " ", step.to } } or step.pairs) do
+            if shares(pair[1]) or shares(pair[2]) then return false end
+        end
+    end
+    return true
+end
+
+-- The added pieces, { {id, text, left, right} }; `steps`: the normalizer's.
+local function added_of(root, steps)
     local added = {}
     for i, object in ipairs(root.get("added_tokens", "table", {})) do
         local r = reader(root.path, object, root.at("added_tokens." .. i - 1))
@@ -303,8 +321,9 @@ local function added_of(root, plain)
         row.left, row.right = r.get("lstrip", "boolean", false), r.get("rstrip", "boolean", false)
         row.special = r.get("special", "boolean", false)
         r.only("single_word", false)
-        if r.get("normalized", "boolean", false) and not plain then
-            r.refuse("normalized", true, "is not supported beside a normalizer")
+        local strips = (row.left or row.right) and #steps > 0 -- what is normalised already
+        if r.get("normalized", "boolean", false) and (strips or not stays(row.text, steps)) then
+            r.refuse("normalized", true, "is not supported beside a normalizer that may change " .. row.text)
         end
         if row.text == "" then r.refuse("content", row.text, "is empty") end
         r.done()
@@ -415,7 +434,7 @@ function hugging_face.read(path, object)
     local normalizer, pre = root.optional("normalizer", "table"), root.optional("pre_tokenizer", "table")
     if normalizer then add_normalizer(path, normalizer, { "normalizer" }, first_steps) end
     if pre then add_pre_tokenizer(path, pre, { "pre_tokenizer" }, found) end
-    local added = added_of(root, #first_steps == 0)
+    local added = added_of(root, first_steps)
     local steps = table.move(found.steps, 1, #found.steps, #first_steps + 1, first_steps)
     local r = {
         spelt = found.byte_level and "plain" or "spaces",

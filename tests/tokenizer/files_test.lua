@@ -18,6 +18,17 @@ local function model_file(folder, fields)
 end
 
 -- One row a bad file: its name, its bytes, keys beside file, and the line that lookupc ends with.
+-- An added piece that is found in text whose spaces have become `to`.
+local function normalized(text, to, more)
+    return hugging_face(function(o)
+        o.normalizer = { type = "Replace", pattern = { String = " " }, content = to }
+        o.added_tokens = json.array { { id = 256, content = text, normalized = true } }
+        for key, value in pairs(more or {}) do
+            o.added_tokens[1][key] = value
+        end
+    end)
+end
+
 local rows = {
     { "t.bin", "", "", "t.bin: must end in .json, .txt or .model" },
     { "t.json", "{", "", "t.json: " },
@@ -29,6 +40,8 @@ local rows = {
     { "t.json", hugging_face(function(o) o.model.vocab.a = 98 end), "", "is the id of" },
     { "t.json", hugging_face(function(o) o.model.merges[1] = "a" end), "", 'model.merges.0 = "a": must be two pieces' },
     { "t.json", hugging_face(function(o) o.model.merges[1] = "a bc" end), "", 'merges.1 = "bc": is no piece' },
+    { "t.json", normalized("<x_y>", "_"), "", "normalized = true: is not supported beside a normalizer" },
+    { "t.json", normalized("<x>", "_", { lstrip = true }), "", "added_tokens.0.normalized = true: is not supported" },
     { "t.json", hugging_face(function(o) o.normalizer = { type = "Nmt" } end), "", 'normalizer.type = "Nmt"' },
     {
         "t.json",
@@ -77,6 +90,14 @@ local rows = {
     { "t.model", piece("?", 2) .. field(1, number_field(2, 1)), "", "pieces.1.field 2: is of type integer: must" },
     { "t.model", piece("?", 2) .. number_field(2, 1), "", "model.field 2: is of type integer: must be of type string" },
 }
+
+-- Where the normalizer leaves it alone.
+function test.normalized_pieces()
+    local folder = program.folder()
+    local path = model_file(folder, 'file = "good.json"')
+    assert(host.write_file(folder .. "/good.json", normalized("<x>", "_")))
+    check.equal(program.works { "tokenize", path, "a <x> b" }, "97 95 256 95 98\n")
+end
 
 function test.bad_files_are_refused_in_one_line()
     for _, row in ipairs(rows) do
