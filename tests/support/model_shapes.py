@@ -101,6 +101,8 @@ def drawn(number):
         projection = {"kind": "bh4", "block": one_of(*blocks)} if often(0.6) and m["d"] > 2 else {"kind": "dense"}
         m["ffn"] = {"kind": kind, "h": one_of(1, 3, 4, 7), "tau": tau, "projection": projection, "score": one_of("gelu", "softmax")}
         m["ffn"] |= {"neighbours": one_of(*range(1, min(4, 1 << tau) + 1)), "scale": one_of("none", "1/h")}
+        if not m["skip"] and "norm" not in m:  # values grow from table to table, until a softmax has one key
+            m["ffn"]["scale"], m["layers"] = "1/h", min(m["layers"], 2)
     if often(0.3):
         square = [w for w in ("Q", "QP", "K", "KP", "V", "VP") if w[0] == "Q" or m.get("kv_heads", heads) == heads]
         a["eliminate"] = one_of(*square)

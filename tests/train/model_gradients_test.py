@@ -42,7 +42,8 @@ def error_beside_differences(m, tensors, ids, targets, gradients):
 
 
 def worst_of(t, ids, targets, loss, gradients):
-    """The largest error of the loss or of a tensor's gradient, relative to it; of zeros, as those of biases of keys, to a hundredth of all."""
+    """The largest error of the loss or of a tensor's gradient, relative to it, or to a hundredth of all: those of q and k may be differences
+    of numbers that are nearly equal, or zeros, as those of biases of keys."""
     found_loss = t.run(ids, targets, **t.lists())
     found = {**t.tensors(t.gradients), **t.listed()}
     assert set(found) == set(gradients), set(found) ^ set(gradients)
@@ -50,7 +51,7 @@ def worst_of(t, ids, targets, loss, gradients):
     whole = np.linalg.norm(list(lengths.values()))
     errors = [(abs(found_loss - loss) / loss, "loss")]
     for name, g in gradients.items():
-        errors.append((np.linalg.norm(found[name] - g) / (lengths[name] if lengths[name] > 1e-9 * whole else 1e-2 * whole), name))
+        errors.append((np.linalg.norm(found[name] - g) / max(lengths[name], 1e-2 * whole), name))
     return max(errors)
 
 
