@@ -7,7 +7,9 @@ local host = require "host"
 local import = require "gen.import.import"
 local model_file = require "gen.families.model_file"
 local safetensors_bytes = require "gen.import.safetensors_bytes"
+local validated = require "gen.model.validated"
 local weights = require "weights"
+local whole_model = require "gen.families.whole.model"
 
 local commands = {}
 
@@ -32,9 +34,17 @@ local function largest(found, key)
     return most
 end
 
-function commands.fuse(arguments, options)
-    local m = model_file.load(arguments[1])
+-- The transformer of a model file: blocks alone, or a whole model whose blocks are all of one shape.
+local function loaded(path)
+    local m = model_file.load(path)
     fuse.only_transformer(m)
+    if not m.embedding then return m end
+    return whole_model.of_one_shape(m)
+        or validated.refuse(m, { "layers" }, nil, "fuse merges weights of blocks that are all of one shape")
+end
+
+function commands.fuse(arguments, options)
+    local m = loaded(arguments[1])
     local eliminate = options.eliminate or m.attention.eliminate
     fuse.check(m, eliminate, options.eliminate ~= nil)
     local own = setmetatable({ eliminate = eliminate }, { __index = options })

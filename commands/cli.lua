@@ -291,7 +291,7 @@ local commands = {
             seed_option,
             with(output_option, { value = "FILE", doc = "safetensors file" }),
             prefix_option,
-            { name = "unfused", doc = "of a transformer the checkpoint that fuse reads instead of the one for pack" },
+            { name = "unfused", doc = "the checkpoint that fuse reads instead of the one for pack" },
             baseline_option,
             arithmetic_option,
         },

@@ -1,5 +1,7 @@
 -- The tensor names and layouts of transformers' checkpoints: where a projection's matrix, stored [out][in], and its
 -- bias are found.
+local fusable = require "gen.model.fusable"
+
 local checkpoint = {}
 
 -- What names of the Universal Sentence Encoder lite start or end with.
@@ -398,14 +400,11 @@ function checkpoint.left_out(m, name)
         return false
     end
     if m.tied and name == checkpoint.head(m) then return "the model file has tied = true" end
-    local trained_so = m.skip or m.norm or m.parallel and m.attention.eliminate:find("P", 1, true)
+    local trained_so = fusable.obstacle(m, m.attention.eliminate) ~= nil
     if number and tonumber(number) >= blocks_of(m) then return "the model file has layers = " .. blocks_of(m) end
     for letter in m.attention.eliminate:gmatch "%u" do
         if is_of(family[letter:lower()]) or letter ~= "P" and is_of(family.packed and family.packed.name) then
-            if not trained_so then
-                local blocks_alone = m.embedding and ", with a model file without embedding, output and tokenizer"
-                return "run lookupc fuse first" .. (blocks_alone or ""), true
-            end
+            if not trained_so then return "run lookupc fuse first", true end
             return string.format(
                 'the model file has attention.eliminate = "%s", with which such a model is trained',
                 m.attention.eliminate
@@ -558,6 +557,11 @@ function checkpoint.embeddings(m, width, input)
         norm = embedding.norm and names.norm and norm_of(names.norm, "", 0, width) or nil,
         map = input ~= width and names.map and map_of(names.map, "", 0, input, width, {}) or nil,
     }
+end
+
+-- Why checkpoints of the model's kind cannot hold a map between embedding and blocks, or nil.
+function checkpoint.without_map(m)
+    return not families[m.checkpoint].embeddings.map and m.checkpoint .. " checkpoints have no map to the blocks" or nil
 end
 
 -- What the names of the output's parts are, or nil.

@@ -330,6 +330,7 @@ static bool stream(fusion *f, int step, bool transposed)
     const size_t depth = transposed ? f->columns : f->rows, width = transposed ? f->rows : f->columns;
     luaL_argcheck(f->L, v.columns == depth, 1, "stream");
     const bool add = field_true(f->L, step, "add_offset") && f->offset != NULL;
+    const double share = add ? field_number(f->L, step, "step.", "offset_factor") : 0.0;
     if (!room(f, &f->work[0], CHUNK_ROWS, depth) || !room(f, &f->work[1], CHUNK_ROWS, width) || !open_bias(f, step, v.rows, &bias))
         return false;
     const matmul_matrix factor = transposed ? (matmul_matrix){f->matrix, 1, f->columns} : rows_of(f->matrix, f->columns);
@@ -339,7 +340,7 @@ static bool stream(fusion *f, int step, bool transposed)
             return false;
         for (size_t i = 0; i < count; ++i)
             for (size_t j = 0; j < width; ++j)
-                f->work[1][i * width + j] = add ? f->offset[j] : 0.0;
+                f->work[1][i * width + j] = add ? share * f->offset[j] : 0.0;
         matmul_add(1.0, count, width, depth, rows_of(f->work[0], depth), factor, f->work[1], width);
         if (bias != NULL)
             add_offset(1.0, f->work[0], count, depth, f->offset, bias + row);
@@ -349,7 +350,7 @@ static bool stream(fusion *f, int step, bool transposed)
     return bias == NULL || write_values(f, step, "bias_dtype", bias, v.rows);
 }
 
-/* {"rows", from, add_offset}: every row times the transposed matrix, plus the offset if that is asked for. */
+/* {"rows", from, add_offset, offset_factor}: every row times the transposed matrix, plus so much of the offset if that is asked for. */
 static bool step_rows(fusion *f, int step, int results)
 {
     (void)results;

@@ -61,6 +61,7 @@ SHAPES = {
     "plain": changed(SHAPED, attention={"shaped": False}),
     "wide heads": changed(LLAMA, d=256, heads=2, kv_heads=1, layers=2, ffn={"activation": "gelu"}),
     "gpt2": changed(GPT, checkpoint="gpt2", tied=True, attention={"causal": False}),
+    "shaped lookup": {**SHAPED, "ffn": {**BH4, "h": 4, "scale": "1/h"}},
     "dense lookup": {**GPT, "ffn": {"kind": "lookup", "h": 5, "tau": 3, "projection": {"kind": "dense"}, "score": "softmax"}},
     "eight": {**MAPPED, "layers": 1, "ffn": {**BH4, "h": 7, "neighbours": 8, "score": "softmax", "scale": "1/h"}},
 }

@@ -108,11 +108,6 @@ function test.rules()
         { "t.ffn = { kind = 'lookup', f = 3 }", 'ffn.f = 3: only for kind = "mlp" or "glu"' },
         { bh4 .. "t.ffn.projection.block = 3", "ffn.projection.block = 3: must be a power of two from 2 to 64" },
         { bh4 .. "t.ffn.neighbours = 17", "ffn.neighbours = 17: must be at most 2^tau = 16" },
-        { bh4, 'attention.eliminate = "QP": P cannot be merged into ffn.projection.kind = "bh4", only into "dense"' },
-        {
-            bh4 .. "t.parallel = true t.attention.eliminate = 'Q'",
-            'attention.eliminate = "Q": Q^-1 cannot be merged into ffn.projection.kind = "bh4"',
-        },
         { "t.attention.eliminate = 'QKV'", 'attention.eliminate = "QKV": needs ffn.kind = "lookup" in serial blocks' },
         {
             "t.kv_heads = 2 t.attention.eliminate = 'KP'",

@@ -282,7 +282,6 @@ end
 
 function test.commands_that_need_vectors_say_so()
     local file, weights = decoder()
-    refuses(1, "fuse reads the blocks alone", { "fuse", file, "--weights", weights, "-o", folder .. "/f" })
     refuses(1, "tokenizer: is missing", { "tokenize", file, "text" })
     refuses(1, "--tables: i8: d has no LookupFFN", { "plan", file, "--tables", "i8" })
     local encoder = program.model(folder, "e", source())

@@ -8,6 +8,7 @@
 --   what reads x        S* = S A^-1, b* = b - S* b_A ("solve")
 --   P before what reads it, in serial blocks: M* = M P, b* = b + M b_P ("right")
 local checkpoint = require "gen.model.checkpoint_names"
+local fusable = require "gen.model.fusable"
 local leftovers = require "gen.model.leftovers"
 local lookup_model = require "gen.families.lookup.model"
 local transformer_model = require "gen.families.transformer.model"
@@ -99,12 +100,13 @@ local function builder(found, dtype)
     function b.vector(from, name, add, like)
         push { op = "vector", from = use(from), add_offset = add, name = name, dtype = writes(name, { b.rows }, like) }
     end
-    -- The matrix is behind every row of `view`, which becomes a tensor of `shape`.
-    function b.rows_of(view, shape, add)
+    -- The matrix is behind every row of `view`, which becomes a tensor of `shape`; `factor`: and so much of its offset.
+    function b.rows_of(view, shape, factor)
         push({
             op = "rows",
             from = use(view),
-            add_offset = add,
+            add_offset = factor ~= nil,
+            offset_factor = factor,
             name = view.tensor,
             dtype = writes(view.tensor, shape, view),
         }, 2 * view.rows * b.rows * b.columns)
@@ -151,27 +153,34 @@ local function lookup_of(m, layer)
     }
 end
 
+-- The matrix that is loaded is merged into the embeddings, or into the map behind them.
+local function merge_behind_embeddings(b, m)
+    local embedding = m.embedding or {}
+    local parts = checkpoint.embeddings(m, embedding.d or m.d, m.d)
+    for _, key in ipairs { "word", "positions", "token_types" } do
+        local rows = parts[key]
+        if rows and parts.map then
+            b.copy(rows)
+        elseif rows then
+            -- Rows of words are scaled later on.
+            b.rows_of(rows, { rows.rows, b.rows }, key == "word" and 1 / (embedding.scale or 1) or nil)
+        end
+    end
+    if parts.norm then
+        b.copy(parts.norm.gain)
+        if embedding.norm.kind == "layernorm" then b.copy(parts.norm.offset) end
+    end
+    if parts.map then b.left(parts.map, true) end
+end
+
 -- What makes the input of a layer reads the matrix that is loaded: embeddings, or the FFN, and in parallel blocks P, of
 -- the layer before.
 local function merge_behind_sources(b, m, layer, p, o)
-    if layer == 0 then
-        local embeddings = checkpoint.family(m).embeddings
-        for _, row in ipairs { { "word", m.vocab }, { "positions", m.positions }, { "token_types", m.token_types } } do
-            local key, count = table.unpack(row)
-            if count then
-                b.rows_of(
-                    { tensor = embeddings[key], shape = { count, m.d }, rows = count, columns = m.d },
-                    { count, b.rows },
-                    key == "word"
-                )
-            end
-        end
-        return
-    end
+    if layer == 0 then return merge_behind_embeddings(b, m) end
     if m.parallel then b.left(p, false) end
     if m.ffn.kind == "lookup" then
         local before = lookup_of(m, layer - 1)
-        b.rows_of(before.tables, { m.ffn.h, 1 << m.ffn.tau, b.rows }, false)
+        b.rows_of(before.tables, { m.ffn.h, 1 << m.ffn.tau, b.rows })
         b.vector(before.bias, before.bias.tensor, true, before.bias)
     else
         b.left(o, true)
@@ -243,18 +252,14 @@ local function add_end(b, m, found, p, o)
         b.copy { tensor = name, shape = shape, rows = math.max(count, 1), columns = 1 }
     end
     local head = checkpoint.head(m)
-    if head and not found[head] and m.tied then
+    if head and not found[head] and m.tied and not fusable.has_map(m) then
         b.copy({ tensor = family.embeddings.word, shape = { m.vocab, m.d }, rows = m.vocab, columns = m.d }, head)
     end
 end
 
 -- Raises one line for a model that is no transformer.
 function fuse.only_transformer(m)
-    if m.embedding then
-        local rule = "fuse reads the blocks alone: give it a model file without embedding, output and tokenizer"
-        validated.refuse(m, { "embedding" }, nil, rule)
-    end
-    if not transformer_model.claims(m) then
+    if not m.attention then
         validated.refuse(m, { "attention" }, nil, "required key is missing; only a transformer has weights to fuse")
     end
 end
@@ -265,37 +270,28 @@ function fuse.check(m, eliminate, option)
         if option then error("--eliminate: " .. tostring(eliminate) .. ": " .. rule, 0) end
         validated.refuse(m, { "attention", "eliminate" }, eliminate, rule)
     end
-    for _, key in ipairs { "skip", "norm" } do
-        if m[key] then
-            validated.refuse(
-                m,
-                { key },
-                key == "skip" or nil,
-                "fuse merges weights across it, which is exact only without skip connections and norms"
-            )
-        end
-    end
+    local obstacle, found, why = fusable.obstacle(m, eliminate)
+    local of_word = obstacle and obstacle[2] == "eliminate"
+    if obstacle and not of_word then validated.refuse(m, obstacle, found, why) end
     local chain, value, rule = checkpoint.misfit(m)
     if chain then validated.refuse(m, chain, value, rule) end
+    rule = fusable.has_map(m) and checkpoint.without_map(m)
+    if rule then validated.refuse(m, { "embedding", "d" }, m.embedding.d, rule) end
     local reason = transformer_model.impossible(m, eliminate)
     if reason then refuse(reason) end
+    if m.embedding and eliminate:find("QKV", 1, true) then refuse(transformer_model.not_whole) end
     if eliminate == "none" then
         refuse 'names nothing to eliminate; "QP" is what serial blocks can do without, "Q" parallel ones'
     end
-    if m.parallel and eliminate:find("P", 1, true) then
-        refuse(
-            "the P of a parallel block adds to the FFN's output and cannot be merged exactly; eliminate "
-                .. eliminate:sub(1, 1)
-                .. " alone"
-        )
-    end
+    if of_word then refuse(why) end
 end
 
 -- Raises one line for tensors of the checkpoint that no step reads: a fused model without them would compute something
 -- else.
 local function check_unused(b, m, found, options, spell)
     local family, names, known, all = checkpoint.family(m), {}, {}, {}
-    if family.needs_head and not found[checkpoint.head(m)] and not m.tied then
+    local headless = m.embedding and not (m.output and m.output.head)
+    if family.needs_head and not found[checkpoint.head(m)] and not m.tied and not headless then
         error(
             options.weights
                 .. ": tensor "

@@ -174,6 +174,9 @@ function transformer_model.kv_width(m) return transformer_model.head_width(m) * 
 -- The width of the first block's input, but where tables deliver q, k and v.
 function transformer_model.input_width(m) return m.d_in or m.d end
 
+-- Why "QKV" is only of blocks alone.
+transformer_model.not_whole = "whole models have q, k and v of their own"
+
 -- Why the projections in the word `eliminate` cannot be done without in model `m`, or nil.
 function transformer_model.impossible(m, eliminate)
     local known = {}
@@ -201,11 +204,6 @@ function transformer_model.impossible(m, eliminate)
             m.d,
             transformer_model.kv_width(m)
         )
-    end
-    if m.skip or m.norm then return nil end -- an architecture of its own, into which nothing is merged
-    local merged = m.parallel and eliminate ~= "none" and first .. "^-1" or eliminate:find("P", 1, true) and "P"
-    if merged and m.ffn.kind == "lookup" and m.ffn.projection.kind == "bh4" then
-        return merged .. ' cannot be merged into ffn.projection.kind = "bh4", only into "dense"'
     end
 end
 

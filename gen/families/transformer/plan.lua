@@ -4,7 +4,7 @@ local blob = require "gen.plan.blob"
 local block_lookup = require "gen.families.transformer.block_lookup"
 local checkpoint = require "gen.model.checkpoint_names"
 local dtype = require "gen.plan.dtype"
-local fuse = require "gen.families.transformer.fuse"
+local fusable = require "gen.model.fusable"
 local host = require "host"
 local isa_list = require "gen.isa.list"
 local words = require "gen.isa.words"
@@ -214,7 +214,7 @@ function transformer_plan.build(m, isas, options)
             error(form:format(activations.name, map.inputs, map.letter, most), 0)
         end
     end
-    local own = m.attention.eliminate ~= "none" and not pcall(fuse.check, m, m.attention.eliminate)
+    local own = m.attention.eliminate ~= "none" and fusable.obstacle(m, m.attention.eliminate) ~= nil
     local public, sets, choices, wanted = options.names or names.public(m.name), {}, {}, options.schedule or {}
     local looked = shape.lookup and transformer_plan.lookup_types(type, options) or nil
     shape.tables = looked and looked.tables -- their type

@@ -32,6 +32,7 @@ local family = {
         "lengths",
         "html",
         "threads",
+        "unfused",
     },
     types = { "type", "cache", "activations", "tables", "projection" },
     space = transformer.space,

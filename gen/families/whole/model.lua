@@ -4,6 +4,7 @@ local same = require "gen.model.same"
 local schema = require "gen.model.schema"
 local tokenizer_model = require "gen.families.tokenizer.model"
 local transformer_model = require "gen.families.transformer.model"
+local validated = require "gen.model.validated"
 
 local whole_model = { title = "A whole model" }
 
@@ -213,6 +214,15 @@ function whole_model.segments(m)
     return list
 end
 
+-- Model `m` with the keys of its blocks, all of one shape, and their number in `layers`; nil: they differ.
+function whole_model.of_one_shape(m)
+    local segments = whole_model.segments(m)
+    if segments[2] then return nil end
+    local one = segments[1]
+    one.name, one.embedding, one.output = m.name, m.embedding, m.output
+    return validated.note_part(one, m)
+end
+
 -- The number of blocks of model `m`.
 function whole_model.count(m)
     local count = 0
@@ -261,7 +271,7 @@ local function check_layers(context, m)
         refuse({ "d" }, m.d, string.format("must be the width of the last block of layers, %d", before))
     end
     if m.attention.eliminate:find("QKV", 1, true) then
-        refuse({ "attention", "eliminate" }, m.attention.eliminate, "whole models have q, k and v of their own")
+        refuse({ "attention", "eliminate" }, m.attention.eliminate, transformer_model.not_whole)
     end
     if m.attention.eliminate ~= "none" and #segments > 1 then
         refuse({ "attention", "eliminate" }, m.attention.eliminate, "only of blocks that are all of one shape")

@@ -3,6 +3,7 @@
 local blob = require "gen.plan.blob"
 local checkpoint = require "gen.model.checkpoint_names"
 local dtype = require "gen.plan.dtype"
+local fusable = require "gen.model.fusable"
 local memory = require "gen.families.whole.memory"
 local names = require "gen.model.names"
 local product = require "gen.families.transformer.product"
@@ -187,7 +188,10 @@ function plan.build(m, isas, options)
     end
     p.shape = setmetatable({ d_out = widths.out, vocab = m.vocab }, { __index = segments[1].plan.shape })
     memory.plan(p, plan.state_header)
-    p.samples = samples.of(p)
+    p.samples = samples.of(p, "samples")
+    local word = m.attention.eliminate
+    local fused = word ~= "none" and not fusable.obstacle(m, word)
+    p.unfused_samples = fused and samples.of(p, "unfused_samples") or nil
     return p
 end
 

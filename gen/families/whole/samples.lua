@@ -1,9 +1,9 @@
 -- The tensors of a whole model's checkpoint with which `sample` fills one at random.
 local samples = {}
 
--- Every tensor that plan `p` packs, as weights.sample writes them: those of the blocks as the transformer
--- family draws them, the others by what they are.
-function samples.of(p)
+-- Every tensor that plan `p` packs, as weights.sample writes them: those of the blocks as the transformer family draws
+-- them for the field `key` of its plans, the others by what they are.
+function samples.of(p, key)
     local list, known = {}, {}
     local function add(name, shape, mean, deviation)
         if known[name] then return end
@@ -14,7 +14,7 @@ function samples.of(p)
         if piece.draw then add(piece.from, piece.shape, piece.draw.mean, piece.draw.deviation) end
     end
     for _, segment in ipairs(p.segments) do
-        for _, tensor in ipairs(segment.plan.samples) do
+        for _, tensor in ipairs(segment.plan[key]) do
             if not known[tensor.name] then
                 known[tensor.name] = true
                 list[#list + 1] = tensor

@@ -45,14 +45,8 @@ function stages.embedding(m, widths, c)
     end
     if e.norm then sections.add_norm(c, group, "embedding_norm", e.norm, made.width, names.norm) end
     if made.width ~= made.input then
-        if not names.map then
-            validated.refuse(
-                m,
-                { "embedding", "d" },
-                made.width,
-                m.checkpoint .. " checkpoints have no map to the blocks"
-            )
-        end
+        local rule = checkpoint.without_map(m)
+        if rule then validated.refuse(m, { "embedding", "d" }, made.width, rule) end
         made.map = sections.add_map(c, group, "map", made.width, made.input, names.map, "from rows to the blocks")
     end
     return made
