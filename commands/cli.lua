@@ -100,6 +100,10 @@ local activations_option = {
         .. table.concat(dtype.activation_names, ", ")
         .. "; default f32",
 }
+
+-- Types, or the word for those of the weights (harness/measure/choices.lua).
+local function or_same(names) return table.move(names, 1, #names, 1, { [#names + 1] = "same" }) end
+
 local type_options = { tables_option, projection_option, type_option, cache_option, activations_option }
 local threads_option = {
     name = "threads",
@@ -394,14 +398,16 @@ local commands = {
     },
     {
         name = "bench",
-        arguments = { "MODEL.lua" },
+        arguments = { "MODEL.lua..." },
         from = "commands.execute",
-        doc = "time the emitted kernels, verified, against OpenBLAS and oneDNN",
+        doc = "time the emitted code of models, verified, against OpenBLAS and oneDNN or a dense twin",
         options = {
             { name = "batch", value = "LIST", doc = "tokens a call; default 1,8,64,512,4096, of a transformer 1,512" },
             { name = "lengths", value = "LIST", doc = "a whole model: tokens of a sequence; default 16,128,512" },
-            with(weights_option, { required = false, doc = "a whole model: safetensors file; absent: random weights" }),
+            with(weights_option, { required = false, doc = "the checkpoint of the one model; absent: random weights" }),
+            prefix_option,
             ignore_option,
+            blocks_option,
             isa_option,
             json_option,
             seed_option,
@@ -414,29 +420,44 @@ local commands = {
             arithmetic_option,
             with(tables_option, {
                 value = "LIST",
-                doc = "types of the tables' elements, measured in one run, of "
+                values = or_same(dtype.names),
+                doc = "types of the tables' elements, of "
                     .. table.concat(dtype.names, ",")
-                    .. "; default f32",
+                    .. "; default f32, in blocks and whole models --type, which same says, too",
             }),
             with(projection_option, {
                 value = "LIST",
-                doc = "types of the projection's weights, likewise, of "
+                values = or_same(dtype.projection_names),
+                doc = "types of the projection's weights, of "
                     .. table.concat(dtype.projection_names, ",")
-                    .. "; default f32",
+                    .. "; default f32, with integer arithmetic i16; same: of blocks those of --type",
             }),
             with(type_option, {
                 value = "LIST",
                 doc = "types of a transformer's weights, of " .. table.concat(dtype.names, ",") .. "; default f32",
             }),
-            cache_option,
-            activations_option,
+            with(cache_option, {
+                value = "LIST",
+                doc = "types of a transformer's cached keys and values, of "
+                    .. table.concat(dtype.cache_names, ",")
+                    .. "; default that of --activations",
+            }),
+            with(activations_option, {
+                value = "LIST",
+                values = or_same(dtype.activation_names),
+                doc = "types that a transformer's products round inputs to, beside weights of the same, of "
+                    .. table.concat(dtype.activation_names, ",")
+                    .. "; same: each --type; default f32",
+            }),
             { name = "position", value = "N", integer = true, doc = "a transformer: of the first token" },
-            threads_option,
+            with(threads_option, {
+                doc = "most threads of a call, in an OpenMP build; of blocks and integers: callers at a time",
+            }),
             {
                 name = "rivals",
                 value = "LIST",
                 values = { "same", "f32" },
-                doc = "dense FFNs to compare a LookupFFN with: same (of the same type), f32; default same,f32",
+                doc = "what LookupFFNs and products of blocks stand beside: same (of the same type), f32; default both",
             },
             { name = "html", value = "FILE", doc = "also write a page with charts" },
             {

@@ -1,8 +1,11 @@
 -- The commands that compile and run emitted C on this CPU: run, verify, bench. The model's family does the work.
+local bench_report = require "harness.report.bench_report"
+local compile = require "harness.base.compile"
 local expect = require "commands.expect"
 local file_rules = require "commands.file_rules"
 local harness = require "harness.families.list"
 local host = require "host"
+local json = require "json"
 local measure = require "harness.measure.measure"
 local process = require "process"
 local request = require "gen.bundle.request"
@@ -52,17 +55,41 @@ function commands.verify(arguments, options)
     return family.verify(path, options)
 end
 
+-- What is timed of each model file: { path, family, options }, all known before the first one is timed. All families
+-- have a page. Where emitted code has no OpenMP build, so many callers as --threads says call at a time:
+-- options.callers, else 1.
+local function bench_requests(paths, options)
+    local list, threads = {}, compile.threads_of(options)
+    for i, path in ipairs(paths) do
+        local own = setmetatable({ threads = 1, callers = threads, html = false }, { __index = options })
+        local m, of = request.model(path, own)
+        if of.takes_option.threads then
+            own.threads, own.callers = threads, 1
+        end
+        local family = harness.get(of.name)
+        own.batches = setting.batches(options.batch or family.bench_batches(m, options))
+        list[i] = { path = path, family = family, options = own }
+    end
+    return list
+end
+
 function commands.bench(arguments, options)
     setting.check_repetitions(options.repetitions)
-    local family, m = family_of(arguments[1], options)
+    if options.weights and #arguments > 1 then
+        error(string.format("--weights: %s: is of one model, not of %d", options.weights, #arguments), 0)
+    end
+    local requests, reports = bench_requests(arguments, options), {}
     if options.html then file_rules.can_become("--html", options.html) end
     if options.json and options.tuned then file_rules.json_can_hold("--tuned", options.tuned) end
-    if options.weights and not family.bench_weights then
-        error("--weights: " .. options.weights .. ": is for whole models: others are timed with random weights", 0)
-    end
-    options.batches = setting.batches(options.batch or family.bench_batches(m, options))
     measure.program()
-    return family.bench(arguments[1], options)
+    for i, of in ipairs(requests) do
+        reports[i] = of.family.bench(of.path, of.options)
+        if not reports[i] then return 1 end
+        if not options.json then host.print((i > 1 and "\n" or "") .. table.concat(reports[i].lines, "\n")) end
+    end
+    if options.json then host.print(assert(json.encode(bench_report.json(reports)))) end
+    if options.html then assert(host.write_file(options.html, bench_report.page(reports))) end
+    return 0
 end
 
 function commands.tokenize(arguments, options)

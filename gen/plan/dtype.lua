@@ -158,17 +158,4 @@ function dtype.cached(name, activations, plain)
     return row
 end
 
--- The names in a list such as "f32,i8" that the option --`use` has; raises one line for an unknown one and for one that
--- comes twice.
-function dtype.select(text, use)
-    local list, seen = {}, {}
-    for word in (text .. ","):gmatch("([^,]*),") do
-        local name = dtype.get(word, use).name
-        if seen[name] then error("--" .. use .. ': "' .. name .. '": given twice', 0) end
-        seen[name] = true
-        list[#list + 1] = name
-    end
-    return list
-end
-
 return dtype

@@ -3,7 +3,10 @@
 -- A record has
 --   name                   of the family
 --   run(path, options)     computes options.output and returns what that is, in words
---   verify, bench (path, options)   the commands; return the exit status
+--   verify(path, options)   the command; returns the exit status
+--   bench(path, options)   verifies and times the model in calls of options.batches, by options.callers at a time where
+--                          emitted code knows no threads; returns the report
+--                          (harness/report/bench_report.lua), nil: the measuring process failed and has said why
 --   budget                 whether verify takes --budget
 --   unsaid                 keys of model files that a checkpoint can say nothing of and results depend on
 --   run_option             of run: what the model is applied to, "ids"; nil: "input"
@@ -11,7 +14,6 @@
 --   text                   the commands embed, similar, generate (path, texts, options) and perplexity (path, options)
 --                          by name, nil: such a model has none of them
 --   bench_batches(m, options)   tokens a call that bench times, unless --batch says others
---   bench_weights          whether bench takes a checkpoint
 --   tuning                 what harness/tune asks of a family, nil: it has no schedules to tune:
 --     batches(m)           tokens a call unless others are asked for
 --     check_batches(m, batches)   raises one line for those that cannot be timed

@@ -75,7 +75,7 @@ function measure.run(job, options)
     local job_path, output_path = directory .. "/job.json", directory .. "/measured.json"
     assert(host.write_file(job_path, assert(json.encode(job))))
     local program = measure.program()
-    local threads = tostring(job.threads)
+    local threads = tostring(job.library_threads or job.threads)
     local _ <close> = alone(stop)
     local left = stop and stop - process.clock()
     if left and left <= 0 then return nil end

@@ -46,20 +46,41 @@ float *random_numbers(size_t count, uint64_t seed, double mean, double deviation
     return numbers;
 }
 
+// Lets so many callers, numbered from 0, call at a time; whether all calls went well.
+template <class call> bool all_together(size_t callers, const call &one)
+{
+    if (callers == 1) {
+        return one(size_t{0});
+    }
+    bool good = true;
+#pragma omp parallel for num_threads(callers) schedule(static, 1) reduction(&& : good)
+    for (size_t caller = 0; caller < callers; ++caller) {
+        good = one(caller) && good;
+    }
+    return good;
+}
+
+// What a caller has for itself; `scratch` is enough for all blocks.
+struct caller_memory {
+    void *cache, *scratch;
+    float *y;
+};
+
 // Blocks that can be called.
 struct loaded_transformer {
     const measure_transformer *job;
     files_mapping blob;
-    void *weights, *cache, *scratch;
+    void *weights;
     prefill_function *prefill; // one of the two
     encode_function *encode;
-    bool run(const float *x, float *y, size_t position, size_t tokens) const
+    bool run(const caller_memory &of, const float *x, size_t position, size_t tokens) const
     {
-        return (prefill ? prefill(weights, cache, x, y, position, tokens, scratch) : encode(weights, cache, x, y, tokens, scratch)) == 0;
+        return (prefill ? prefill(weights, of.cache, x, of.y, position, tokens, of.scratch)
+                        : encode(weights, of.cache, x, of.y, tokens, of.scratch)) == 0;
     }
 };
 
-loaded_transformer load(const measure_transformer &job, bool causal, void *cache, std::map<std::string, files_mapping> *blobs)
+loaded_transformer load(const measure_transformer &job, bool causal, std::map<std::string, files_mapping> *blobs)
 {
     char error[512];
     const auto [blob, first] = blobs->try_emplace(job.blob);
@@ -75,8 +96,6 @@ loaded_transformer load(const measure_transformer &job, bool causal, void *cache
     loaded_transformer loaded = {&job,
                                  blob->second,
                                  aligned_memory(job.weights_struct_bytes),
-                                 cache,
-                                 memory_or_fail(job.scratch_bytes),
                                  causal ? reinterpret_cast<prefill_function *>(call) : nullptr,
                                  causal ? nullptr : reinterpret_cast<encode_function *>(call)};
     if (!bind || !call || !loaded.weights) {
@@ -115,7 +134,7 @@ void read_streams(const void *memory, size_t bytes)
 class baseline_products
 {
   public:
-    explicit baseline_products(const measure_transformer_job &job)
+    explicit baseline_products(const measure_transformer_job &job) : callers_(job.timing.threads)
     {
         size_t inputs = 1, outputs = 1, tokens = 1;
         for (size_t i = 0; i < job.product_count; ++i) {
@@ -129,21 +148,24 @@ class baseline_products
             tokens = std::max(tokens, job.product_calls[i].tokens);
         }
         x_ = static_cast<float *>(memory_or_fail(tokens * inputs * sizeof(float)));
-        y_ = static_cast<float *>(memory_or_fail(tokens * outputs * sizeof(float)));
+        y_step_ = tokens * outputs;
+        y_ = static_cast<float *>(memory_or_fail(callers_ * y_step_ * sizeof(float)));
         random_state random = random_seed(job.timing.seed);
         for (size_t i = 0; i < tokens * inputs; ++i) {
             x_[i] = static_cast<float>(random_uniform(&random));
         }
     }
 
-    // Adds the call. Of types narrower than float32 a library may have no product for this CPU, or one that overflows: those are left out.
+    // Adds the call, and its largest relative error to the context. Of types narrower than float32 a library may have no product for this
+    // CPU, or one that overflows: those are left out. Each caller has a copy of the weights.
     void add(const measure_products_call &of, std::vector<measure_call> *calls)
     {
         const baseline_product_library *library = find_library(of.library);
         std::vector<void *> products;
-        for (const baseline_matrix &matrix : matrices_) {
+        double worst = 0.0;
+        for (size_t i = 0; i < callers_ * matrices_.size(); ++i) {
             char error[512];
-            void *made = product(library, of, matrix, error, sizeof(error));
+            void *made = product(library, of, matrices_[i % matrices_.size()], &worst, error, sizeof(error));
             if (!made && std::strcmp(of.type, "f32") != 0) {
                 if (*error != '\0') {
                     std::fprintf(stderr, "lookupc-measure: %s: left out\n", error);
@@ -155,15 +177,21 @@ class baseline_products
             }
             products.push_back(made);
         }
-        calls->push_back({of.name, 1, false, [library, products, y = y_] {
-                              return std::all_of(products.begin(), products.end(), [=](void *one) { return library->multiply(one, y); });
-                          }});
+        char text[32];
+        std::snprintf(text, sizeof(text), "%.9g", worst);
+        benchmark::AddCustomContext(of.name, text);
+        const auto call = [=, y = y_, y_step = y_step_, count = matrices_.size()](size_t caller) {
+            const auto first = products.begin() + static_cast<ptrdiff_t>(caller * count);
+            return std::all_of(first, first + static_cast<ptrdiff_t>(count),
+                               [=](void *one) { return library->multiply(one, y + caller * y_step); });
+        };
+        calls->push_back({of.name, callers_, false, [=, callers = callers_] { return all_together(callers, call); }});
     }
 
   private:
-    // A product that is right, or nullptr with one line in error.
-    void *product(const baseline_product_library *library, const measure_products_call &of, const baseline_matrix &matrix, char *error,
-                  size_t error_size)
+    // A product that is right, with *worst raised to its error, or nullptr with one line in error.
+    void *product(const baseline_product_library *library, const measure_products_call &of, const baseline_matrix &matrix, double *worst,
+                  char *error, size_t error_size)
     {
         void *made = library->product(&matrix, of.type, of.tokens, x_, error, error_size);
         if (!made) {
@@ -172,6 +200,7 @@ class baseline_products
         const bool ran = library->multiply(made, y_);
         const double off = baseline_product_error(&matrix, of.tokens, x_, y_), most = baseline_product_tolerance(of.type);
         if (ran && off <= most) {
+            *worst = std::max(*worst, off);
             return made;
         }
         std::snprintf(error, error_size, "%s: %s, %zu tokens: relative error %.2g of a product: must be at most %g", library->name, of.type,
@@ -179,30 +208,36 @@ class baseline_products
         return nullptr;
     }
 
+    size_t callers_, y_step_;
     std::vector<baseline_matrix> matrices_;
     float *x_, *y_;
 };
 
 // Attention of the baselines, checked when it is made.
 measure_call attention_call(const measure_transformer_job &job, const measure_attention_call &of, const float *q, const float *numbers,
-                            float *y)
+                            const std::vector<caller_memory> &memory)
 {
     constexpr double tolerance = 1e-4;
     const baseline_product_library *library = find_library(of.library);
     const size_t set = (of.position + of.tokens) * job.kv_heads * job.width;
     const baseline_attention attention = {job.heads,  job.kv_heads, job.width, of.tokens, of.position,
                                           job.layers, job.causal,   q,         numbers,   numbers + job.layers * set};
-    char error[512];
-    void *made = library->attention(&attention, error, sizeof(error));
-    if (!made) {
-        measure_fail("%s", error);
+    std::vector<void *> made;
+    for (const caller_memory &own : memory) {
+        char error[512];
+        made.push_back(library->attention(&attention, error, sizeof(error)));
+        if (!made.back()) {
+            measure_fail("%s", error);
+        }
+        const bool ran = library->attend(made.back(), own.y);
+        const double off = baseline_attention_error(&attention, own.y);
+        if (!ran || !(off <= tolerance)) {
+            measure_fail("%s: attention of %zu tokens: relative error %.2g: must be at most %g", library->name, of.tokens, off, tolerance);
+        }
     }
-    const bool ran = library->attend(made, y);
-    const double off = baseline_attention_error(&attention, y);
-    if (!ran || !(off <= tolerance)) {
-        measure_fail("%s: attention of %zu tokens: relative error %.2g: must be at most %g", library->name, of.tokens, off, tolerance);
-    }
-    return {of.name, 1, false, [=] { return library->attend(made, y); }};
+    return {of.name, memory.size(), false, [=] {
+                return all_together(memory.size(), [&](size_t caller) { return library->attend(made[caller], memory[caller].y); });
+            }};
 }
 
 } // namespace
@@ -230,34 +265,51 @@ void measure_time_transformer(measure_reader *reader, const json_t *root, const 
     // Calls take turns in inputs: rows of tables that the same ones take would stay in the caches.
     constexpr size_t turns = 256;
     const float *x = random_numbers((tokens + turns) * job.d, job.timing.seed, 0.0, 1.0);
-    auto *y = static_cast<float *>(memory_or_fail(tokens * std::max(job.d, job.heads * job.width) * sizeof(float)));
-    void *cache = memory_or_fail(job.cache_bytes);
+    size_t scratch_bytes = 0;
+    for (size_t i = 0; i < job.transformer_count; ++i) {
+        scratch_bytes = std::max(scratch_bytes, job.transformers[i].scratch_bytes);
+    }
+    const size_t callers = job.timing.threads;
+    std::vector<caller_memory> memory;
+    for (size_t i = 0; i < callers; ++i) {
+        memory.push_back({memory_or_fail(job.cache_bytes), memory_or_fail(scratch_bytes),
+                          static_cast<float *>(memory_or_fail(tokens * std::max(job.d, job.heads * job.width) * sizeof(float)))});
+    }
 
     std::map<std::string, files_mapping> blobs;
     std::vector<loaded_transformer> transformers;
     for (size_t i = 0; i < job.transformer_count; ++i) {
-        transformers.push_back(load(job.transformers[i], job.causal, cache, &blobs));
+        transformers.push_back(load(job.transformers[i], job.causal, &blobs));
     }
-    if (job.filled && !transformers[job.fill].run(x, y, 0, job.filled)) {
-        measure_fail("%s: %s: filling %zu positions of the cache failed", reader->path, job.transformers[job.fill].name, job.filled);
+    for (const caller_memory &own : memory) {
+        if (job.filled && !transformers[job.fill].run(own, x, 0, job.filled)) {
+            measure_fail("%s: %s: filling %zu positions of the cache failed", reader->path, job.transformers[job.fill].name, job.filled);
+        }
     }
     std::vector<measure_call> calls;
     for (size_t i = 0; i < job.call_count; ++i) {
         const measure_transformer_call &of = job.calls[i];
         const std::string alike = std::to_string(of.tokens) + "/" + std::to_string(of.position);
-        calls.push_back({of.name, 1, false,
-                         [&transformers, &of, x, y, d = job.d, turn = size_t{0}]() mutable {
-                             return transformers[of.transformer].run(x + turn++ % turns * d, y, of.position, of.tokens);
+        calls.push_back({of.name, callers, false,
+                         [&transformers, &of, &memory, x, d = job.d, turn = size_t{0}]() mutable {
+                             const size_t first = turn;
+                             turn += memory.size();
+                             return all_together(memory.size(), [&](size_t caller) {
+                                 const float *own = x + (first + caller) % turns * d;
+                                 return transformers[of.transformer].run(memory[caller], own, of.position, of.tokens);
+                             });
                          },
                          0, 1, job.timing.alike ? alike : ""});
     }
     for (size_t i = 0; i < job.read_count; ++i) {
         const measure_read &of = job.reads[i];
-        const void *from = of.cache ? cache : transformers[of.transformer].blob.data;
-        const size_t bytes = of.cache ? of.bytes : std::min(of.bytes, transformers[of.transformer].blob.bytes);
-        calls.push_back({of.name, 1, false, [=] {
-                             read_streams(from, bytes);
-                             return true;
+        const files_mapping &blob = transformers[of.transformer].blob;
+        const size_t bytes = of.cache ? of.bytes : std::min(of.bytes, blob.bytes);
+        calls.push_back({of.name, callers, false, [&memory, &of, blob, bytes] {
+                             return all_together(memory.size(), [&](size_t caller) {
+                                 read_streams(of.cache ? memory[caller].cache : blob.data, bytes);
+                                 return true;
+                             });
                          }});
     }
     baseline_products products(job);
@@ -267,7 +319,7 @@ void measure_time_transformer(measure_reader *reader, const json_t *root, const 
     const float *numbers = random_numbers(values, job.timing.seed + 1, 0.0, 1.0);
     const float *q = random_numbers(tokens * job.heads * job.width, job.timing.seed + 2, 0.0, 1.0);
     for (size_t i = 0; i < job.attention_call_count; ++i) {
-        calls.push_back(attention_call(job, job.attention_calls[i], q, numbers, y));
+        calls.push_back(attention_call(job, job.attention_calls[i], q, numbers, memory));
     }
     for (const baseline_product_library *library : libraries) {
         char text[256];

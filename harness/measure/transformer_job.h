@@ -46,7 +46,7 @@ typedef struct measure_attention_call {
 
 typedef struct measure_transformer_job {
     measure_timing_job timing;
-    size_t d, cache_bytes;                 /* one cache is shared by all blocks */
+    size_t d, cache_bytes;                 /* of each of timing.threads callers, whose cache is shared by all blocks */
     size_t fill, filled;                   /* the blocks that fill the cache's first positions, how many */
     size_t heads, kv_heads, width, layers; /* of the baselines' attention */
     bool causal;                           /* else blocks encode: positions are 0 */

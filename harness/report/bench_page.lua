@@ -1,4 +1,4 @@
--- The page of `bench --html`: facts, speed-up against batch size, roofline and table.
+-- The page of `bench --html` of a LookupFFN: facts, speed-up against batch size, roofline and table.
 local chart = require "harness.report.chart"
 local counted = require "harness.report.counted"
 local html = require "harness.report.html"
@@ -205,6 +205,7 @@ local columns = {
         function(r) return string.format("%.1e", r.same_type_rival.rel_err) end,
         of = "same_type",
     },
+    { "that in f32", function(r) return string.format("%.1e", r.dense_rel_err) end, of = "speedup" },
     { "CPU / wall", function(r) return string.format("%.2f", r.cpu_over_wall) end },
 }
 
@@ -268,8 +269,8 @@ local function facts_table(facts, limits, results)
     return html.facts(rows)
 end
 
--- The whole page, from what `bench --json` prints.
-function report.page(facts, limits, results)
+-- Its parts, from what `bench --json` prints.
+function report.parts(facts, limits, results)
     local sets = by_kernels(results)
     local best = sets[#sets]
     local times = results[1].threads == 1 and "CPU times."
@@ -295,7 +296,7 @@ function report.page(facts, limits, results)
             .. ". A mark on a line runs as fast as that level of memory delivers."
             .. grey
     )
-    return html.page(results[1].model .. ": LookupFFN against a dense FFN", {
+    return {
         html.figures(figures),
         "<h2>Results</h2>",
         html.table(columns_of(results), results, function(r) return not r.counts end),
@@ -314,7 +315,7 @@ function report.page(facts, limits, results)
         ),
         "<h2>Measured on</h2>",
         facts_table(facts, limits, results),
-    })
+    }
 end
 
 return report

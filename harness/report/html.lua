@@ -94,6 +94,9 @@ end
 
 function html.figures(list) return '<div class="charts">\n' .. table.concat(list, "\n") .. "\n</div>" end
 
+-- Of one of several things that a page is about.
+function html.heading(text) return "<h1>" .. html.escape(text) .. "</h1>" end
+
 function html.paragraph(text) return "<p>" .. html.escape(text) .. "</p>" end
 
 local function wide(class, rows)

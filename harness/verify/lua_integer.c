@@ -5,7 +5,8 @@
    message: also model (see fields.h), weights, prefix, blocks_in_out, at = { section = offset }, element, pitch, seed, tokens.
    rel_err is the largest relative error of a token's y against the definition with the kernel's codes, rel_err_flips against the definition
    with its own. max_abs_err is of one element, with the kernel's codes. integer.run(job, input, output) -> tokens | nil, message: .npy
-   files of floats. integer.time(job, tokens, repetitions) -> list of microseconds a token | nil, message. */
+   files of floats. integer.time(job, tokens, repetitions, threads) -> list of microseconds a token, list of CPU time over wall time | nil,
+   message: `threads` callers at a time, each with tokens and scratch of its own; of one CPU time counts, of several wall time. */
 #include "harness/base/blob_memory.h"
 #include "harness/base/child.h"
 #include "harness/base/clock.h"
@@ -26,6 +27,7 @@
 
 #include <dlfcn.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -414,29 +416,84 @@ static int run(lua_State *L)
     return 1;
 }
 
+/* One of several callers: calls until `seconds` after `start`, both on the wall clock. */
+typedef struct {
+    const kernel *k;
+    const int16_t *x;
+    int32_t *y;
+    void *scratch;
+    size_t tokens, calls;
+    double start, seconds, wall, cpu;
+} caller;
+
+static void *call_for_a_while(void *of)
+{
+    caller *c = of;
+    while (seconds_now() < c->start)
+        continue;
+    const double cpu = thread_seconds_now();
+    for (c->calls = 0; seconds_now() - c->start < c->seconds; ++c->calls)
+        c->k->ffn(c->k->weights, c->x, c->y, c->tokens, c->scratch);
+    c->wall = seconds_now() - c->start;
+    c->cpu = thread_seconds_now() - cpu;
+    return NULL;
+}
+
+/* Lets all callers call at a time; false if a thread cannot be made. */
+static bool call_together(caller *callers, pthread_t *ids, size_t threads)
+{
+    const double start = seconds_now() + (threads > 1 ? 2e-3 : 0.0); /* until then threads start */
+    size_t made = 1;
+    for (size_t t = 0; t < threads; ++t)
+        callers[t].start = start;
+    while (made < threads && pthread_create(&ids[made], NULL, call_for_a_while, &callers[made]) == 0)
+        ++made;
+    call_for_a_while(&callers[0]);
+    for (size_t t = 1; t < made; ++t)
+        pthread_join(ids[t], NULL);
+    return made == threads;
+}
+
 static int time_calls(lua_State *L)
 {
     const kernel_job job = job_at(L, 1);
     const size_t tokens = (size_t)luaL_checkinteger(L, 2), repetitions = (size_t)luaL_checkinteger(L, 3);
+    const size_t threads = (size_t)luaL_checkinteger(L, 4);
     const reference_model model = {.d = job.d, .norm = true};
-    char error[ERROR_SIZE];
+    char error[ERROR_SIZE] = "";
     kernel k;
     int16_t *x = lua_newuserdatauv(L, (tokens + SPECIAL) * job.d * sizeof *x, 0);
-    int32_t *y = lua_newuserdatauv(L, tokens * job.d_out * sizeof *y, 0);
+    caller *callers = lua_newuserdatauv(L, threads * sizeof *callers, 0);
+    pthread_t *ids = lua_newuserdatauv(L, threads * sizeof *ids, 0);
     fill_tokens(&model, 1, tokens + SPECIAL, x);
+    bool ok = open_kernel(&k, &job, error);
+    for (size_t t = 0; t < threads; ++t) {
+        void *y = aligned_memory(tokens * job.d_out * sizeof(int32_t)), *scratch = aligned_memory(job.scratch_bytes);
+        callers[t] = (caller){&k, x + SPECIAL * job.d, y, scratch, tokens, .seconds = 0.02};
+        ok = ok && ((y && scratch) || files_error(error, sizeof error, "not enough memory for %zu threads", threads));
+    }
     lua_newtable(L);
-    const bool ok = open_kernel(&k, &job, error);
+    lua_newtable(L);
     for (size_t n = 0; ok && n < repetitions; ++n) {
         size_t calls = 0;
-        const double start = thread_seconds_now();
-        double now = start;
-        for (; now - start < 0.02; now = thread_seconds_now(), ++calls)
-            k.ffn(k.weights, x + SPECIAL * job.d, y, tokens, k.scratch);
-        lua_pushnumber(L, (now - start) * 1e6 / (double)(calls * tokens));
+        double wall = 0.0, cpu = 0.0;
+        ok = call_together(callers, ids, threads) || files_error(error, sizeof error, "no thread can be made of %zu", threads);
+        for (size_t t = 0; t < threads; ++t) {
+            calls += callers[t].calls;
+            cpu += callers[t].cpu;
+            wall = callers[t].wall > wall ? callers[t].wall : wall;
+        }
+        lua_pushnumber(L, (threads > 1 ? wall : cpu) * 1e6 / (double)(calls * tokens));
+        lua_rawseti(L, -3, (lua_Integer)n + 1);
+        lua_pushnumber(L, cpu / ((double)threads * wall));
         lua_rawseti(L, -2, (lua_Integer)n + 1);
     }
+    for (size_t t = 0; t < threads; ++t) {
+        free(callers[t].y);
+        free(callers[t].scratch);
+    }
     close_kernel(&k);
-    return ok ? 1 : host_fail(L, error);
+    return ok ? 2 : host_fail(L, error);
 }
 
 /* The last `count` of the tokens, and what the reference makes of them. */

@@ -31,44 +31,56 @@ end
 
 function test.for_machines()
     local found = json.decode(
-        program.works(bench(model("timed", gated), "--type", "f32,i8", "--batch", "1,7", "--position", "33", "--json"))
+        program.works(bench(
+            model("timed", gated),
+            "--type",
+            "f32,i8",
+            "--activations",
+            "f32,i8",
+            "--batch",
+            "1,7",
+            "--position",
+            "33",
+            "--json"
+        ))
     )
     for _, key in ipairs { "cpu", "isa", "compiler", "flags", "openblas", "onednn" } do
         check.equal(found.host[key] ~= nil and key, key)
     end
     positive(found.limits, "fma_gflops l1_gbytes l2_gbytes l3_gbytes memory_gbytes")
-    local rows = {}
+    local rows, types = {}, {}
     for i, r in ipairs(found.results) do
-        rows[i] = r.type .. " " .. r.tokens
+        rows[i] = r.type .. " " .. (r.activations or "f32") .. " " .. r.tokens
         positive(
             r,
             "us_per_token unfused_us_per_token speedup predicted_speedup speedup_share gbytes read_gbytes read_share \z
                 gflops products_us_per_token products_gflops "
-                .. "baseline_us_per_token baseline_share cpu_over_wall rel_err unfused_rel_err layers"
+                .. "cpu_over_wall rel_err unfused_rel_err layers threads"
         )
         check.equal(
-            { r.model, r.position, r.layers, #r.baselines, r.again_ratio ~= nil },
-            { "timed", 33, 3, r.type == "i8" and 3 or 2, r.tokens == 1 }
+            { r.model, r.position, r.layers, r.threads, r.again_ratio ~= nil },
+            { "timed", 33, 3, 1, r.tokens == 1 }
         )
         -- Fused: K and V, 32 by 16 each, and the FFN's three of 32 by 48; unfused also Q and P.
         check.near(r.predicted_speedup, (2 * 512 + 3 * 1536 + 2 * 1024) / (2 * 512 + 3 * 1536), 1e-9)
         check.near(r.speedup, r.unfused_us_per_token / r.us_per_token, 1e-6 * r.speedup)
         check.near(r.read_share, r.gbytes / r.read_gbytes, 1e-6 * r.read_share)
-        local best
-        for _, baseline in ipairs(r.baselines) do
-            positive(baseline, "us_per_token")
-            if baseline.type ~= "i8" and (not best or baseline.us_per_token < best.us_per_token) then
-                best = baseline
-            end
-            if baseline.type == "i8" then check.equal(r.baseline_in_i8_us_per_token, baseline.us_per_token) end
+        check.equal(r.same_type, r.activations or "f32")
+        local same, f32
+        for _, rival in ipairs(r.rivals) do
+            positive(rival, "us_per_token speedup rel_err")
+            check.near(rival.speedup, rival.us_per_token / r.products_us_per_token, 1e-6 * rival.speedup)
+            check.equal({ rival.type, rival.rel_err < (rival.type == "f32" and 1e-5 or 5e-2) }, { rival.type, true })
+            local function faster(than) return not than or rival.us_per_token < than.us_per_token end
+            if (r.same_type == "i8" or rival.type == "f32") and faster(same) then same = rival end
+            if rival.type == "f32" and faster(f32) then f32 = rival end
         end
-        check.equal(
-            { r.baseline_library, r.baseline_type, r.baseline_us_per_token },
-            { best.library, best.type, best.us_per_token }
-        )
-        check.equal({ r.rel_err < 1e-5, type(r.counts) }, { true, "boolean" })
+        check.equal({ r.same_type_rival, r.f32_rival }, { same, f32 })
+        types[#types + 1] = r.rivals[#r.rivals].type
+        check.equal({ r.rel_err < (r.activations and 5e-2 or 1e-5), type(r.counts) }, { true, "boolean" })
     end
-    check.equal(rows, { "f32 1", "f32 7", "i8 1", "i8 7" })
+    check.equal(rows, { "f32 f32 1", "f32 f32 7", "i8 f32 1", "i8 f32 7", "i8 i8 1", "i8 i8 7" })
+    check.equal(types, { "f32", "f32", "i8", "i8", "i8", "i8" })
     local attention = {}
     for i, r in ipairs(found.attention) do
         attention[i] = r.tokens .. " " .. r.position
@@ -79,7 +91,7 @@ function test.for_machines()
         check.equal(type(r.counts), "boolean")
         check.near(r.speedup, r.baseline_us_per_token / r.us_per_token, 1e-6 * r.speedup)
     end
-    check.equal(attention, { "1 39", "7 0" })
+    check.equal(attention, { "1 39", "7 0", "1 39", "7 0" }) -- of each type of the cache
 end
 
 function test.for_people()
@@ -87,6 +99,8 @@ function test.for_people()
     check.matches(text, "^shown on [^\n]*one thread: one of 3 blocks\nisa     weights tokens ")
     check.matches(text, "\nscalar  bf16         1 +[%d.]+ +[%d.]+ +[%d.]+ +1%.364 +[%d.]+ +%d+ %% ")
     check.matches(text, "\nscalar  bf16        40 +[%d.]+ +[%d.]+ +[%d.]+ +1%.364 +%- +%- ")
+    check.matches(text, "\nits products alone\nisa     weights tokens ")
+    check.matches(text, "\nscalar  bf16         1 +[%d.]+ +[%d.]+ +[%d.]+ %l+ %l+%d+ +[%d.]+ +%d.%de.%d+ ")
     check.matches(text, "\nattention alone\nisa     cache ")
     check.matches(text, "\nscalar  f32          1       39 ")
     check.matches(text, "\nscalar  f32         40        0 ")
@@ -124,7 +138,7 @@ function test.encoders()
         for i, r in ipairs(found.results) do
             positive(
                 r,
-                "us_per_token unfused_us_per_token speedup gflops products_us_per_token baseline_us_per_token rel_err"
+                "us_per_token unfused_us_per_token speedup gflops products_us_per_token rel_err"
             )
             calls[i] = { r.tokens, r.position }
         end

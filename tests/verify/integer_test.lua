@@ -357,7 +357,7 @@ function test.plan_pack_run_verify_bench_and_check_know_it()
     check.equal({ verified.ok, verified.arithmetic, verified.results[1].isa }, { true, "integer", "scalar" })
     check.matches(
         works { "bench", "gen/models/kws.lua", "--arithmetic", "integer", "--batch", "1,4", "--repetitions", "1" },
-        "scalar +4 +%d+%.%d%d\n"
+        "scalar +i16 +i8 +4 +%d+%.%d%d "
     )
     local bundle = emitted { "--projection", "i8" }
     check.equal(works { "check", bundle }, bundle .. ": fresh\n")

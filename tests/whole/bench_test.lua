@@ -108,11 +108,6 @@ function test.what_cannot_be_timed()
         "--lengths: 8: is for a whole model, not for a LookupFFN",
         bench("gen/models/tiny.lua", "--lengths", "8")
     )
-    program.refuses(
-        1,
-        "--weights: w.safetensors: is for whole models: others are timed with random weights",
-        bench("gen/models/tiny.lua", "--weights", "w.safetensors")
-    )
 end
 
 function test.wrong_models_are_not_timed()

@@ -23,6 +23,7 @@ local family = {
         "for",
         "tuned",
         "unfused",
+        "rivals",
     },
     types = { "type", "cache", "activations", "tables", "projection" },
     space = later "gen.families.transformer.schedule",

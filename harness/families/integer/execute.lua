@@ -1,6 +1,9 @@
 -- Compiles integer kernels and runs them on this CPU: for run, for bench, and for verify against their reference.
+local bench_report = require "harness.report.bench_report"
 local budget = require "harness.verify.budget"
+local choices = require "harness.measure.choices"
 local compile = require "harness.base.compile"
+local cpu = require "harness.base.cpu"
 local host = require "host"
 local input = require "harness.verify.input"
 local integer = require "integer"
@@ -9,7 +12,9 @@ local json = require "json"
 local packed = require "harness.families.lookup.packed"
 local process = require "process"
 local request = require "gen.bundle.request"
+local setting = require "harness.measure.setting"
 local statistics = require "harness.base.statistics"
+local types = require "gen.families.integer.types"
 
 local execute = {}
 
@@ -130,11 +135,11 @@ function execute.verify(path, options)
     return r.ok and 0 or 1
 end
 
-function execute.bench(path, options)
+-- The build of the options, verified: raises one line for a wrong kernel.
+local function verified_build(path, options)
     local b = build(path, options)
-    local p, results = b.plan, {}
-    local checked = execute.check(p, b.library, b.files, options.seed)
-    for _, check in ipairs(checked.checks) do
+    b.checked = execute.check(b.plan, b.library, b.files, options.seed)
+    for _, check in ipairs(b.checked.checks) do
         if not check.ok then
             error(
                 string.format(
@@ -147,40 +152,71 @@ function execute.bench(path, options)
             )
         end
     end
-    for i, batch in ipairs(options.batches) do
-        local samples = assert(integer.time(job_of(p, b.library, b.files.output), batch, options.repetitions))
-        results[i] = {
+    return b
+end
+
+-- One result for every number of tokens.
+local function add_results(results, b, options)
+    local p, checked = b.plan, b.checked
+    local job = job_of(p, b.library, b.files.output)
+    for _, batch in ipairs(options.batches) do
+        local samples, shares = integer.time(job, batch, options.repetitions, options.callers)
+        if not samples then error(shares, 0) end
+        local share = statistics.median(shares)
+        results[#results + 1] = {
             model = p.model.name,
             isa = checked.isa,
             arithmetic = "integer",
             projection_dtype = p.projection.name,
             table_dtype = p.tables.name,
             batch = batch,
+            threads = options.callers,
             us_per_token = statistics.median(samples),
+            cpu_over_wall = share,
+            counts = statistics.counts(share),
             rel_err = checked.rel_err,
             code_flips = checked.code_flips,
         }
     end
-    if options.json then
-        host.print(assert(json.encode { results = json.array(results) }))
-        return 0
+end
+
+local bench_columns = {
+    { "isa", -7, function(r) return r.isa end },
+    { "projection", -10, function(r) return r.projection_dtype end },
+    { "tables", -6, function(r) return r.table_dtype end },
+    { "tokens", 7, function(r) return r.batch end },
+    { "us/token", 9, function(r) return string.format("%.2f", r.us_per_token) end },
+    { "error", 7, function(r) return string.format("%.1e", r.rel_err) end },
+    { "flips", 6, function(r) return r.code_flips end },
+}
+
+function execute.bench(path, options)
+    local threads, results, plan = options.callers, json.array {}, nil
+    local rows = { { "projection", function(name) return types.projection(name).name end, "i16" } }
+    for _, choice in ipairs(choices.combined(options, rows)) do
+        local b = verified_build(path, choice)
+        plan = b.plan
+        add_results(results, b, choice)
     end
-    host.print(
-        string.format(
-            "%s, %s %s, one thread, integers, projection in %s, tables in %s",
-            p.model.name,
-            compile.version(options.cc),
-            options.cflags,
-            p.projection.name,
-            p.tables.name
-        )
-    )
-    host.print(string.format("%-7s %7s %9s", "isa", "tokens", "us/token"))
-    for _, r in ipairs(results) do
-        host.print(string.format("%-7s %7d %9.2f", r.isa, r.batch, r.us_per_token))
-    end
-    host.print("us/token: medians of CPU times.")
-    return 0
+    local host_facts = setting.host_facts(cpu.describe(), plan.variants[1].isa, options.cc, options.cflags, {})
+    return bench_report.of_tables {
+        title = plan.model.name .. ": LookupFFN in integers",
+        head = string.format(
+            "%s on %s, integers",
+            plan.model.name,
+            bench_report.setting(host_facts, options.cflags, threads)
+        ),
+        tables = { { columns = bench_columns, results = results } },
+        notes = {
+            (threads == 1 and "us/token: medians of CPU times." or string.format(
+                "us/token: medians of wall times over the tokens of %d callers at a time, each with its own scratch.",
+                threads
+            )) .. " error: of y, relative to float64, with the codes of integer arithmetic; flips: of codes.",
+        },
+        host = host_facts,
+        threads = threads,
+        json = { host = host_facts, results = results },
+    }
 end
 
 return execute

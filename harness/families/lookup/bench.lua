@@ -2,7 +2,6 @@
 local compile = require "harness.base.compile"
 local cost = require "gen.plan.cost"
 local cpu = require "harness.base.cpu"
-local host = require "host"
 local json = require "json"
 local measure = require "harness.measure.measure"
 local plan = require "gen.families.lookup.plan"
@@ -110,6 +109,7 @@ local function results_of(builds, job, rows, kinds, samples, context)
             same_type_speedup = same and same.speedup or nil,
             dense_us_per_token = dense and dense.us_per_token or nil,
             dense_library = dense and dense.library or nil,
+            dense_rel_err = dense and dense.rel_err or nil,
             speedup = dense and dense.speedup or nil,
             rivals = beside,
             gflops = p.mflop.folded * 1e3 * batch / ffn,
@@ -159,6 +159,7 @@ local columns = {
     { "us/token", 9, "%.2f", function(r) return r.us_per_token end },
     { "project", 8, "%.2f", function(r) return r.stages.project end },
     { "gather", 8, "%.2f", function(r) return r.stages.gather end },
+    { "limit", 6, "%.2f", function(r) return r.limit_us end },
     { "of limit", 8, "%.0f %%", function(r) return 100 * r.limit_share end },
     { "same type", 9, "%.2f", function(r) return r.same_type_rival.us_per_token end, of = same_type },
     {
@@ -174,6 +175,7 @@ local columns = {
     { "x f32", 6, "%.2f", function(r) return r.speedup end, of = in_f32 },
     { "error", 7, "%.1e", function(r) return r.rel_err end },
     { "same type's", 11, "%.1e", function(r) return r.same_type_rival.rel_err end, of = same_type },
+    { "f32's", 7, "%.1e", function(r) return r.dense_rel_err end, of = in_f32 },
     { "GFLOP/s", 8, "%.1f", function(r) return r.project_gflops end },
     { "GB/s", 7, "%.1f", function(r) return r.gather_gbytes end },
 }
@@ -191,7 +193,7 @@ local function kinds_of(results, differ)
     return list
 end
 
-local function print_table(host_facts, cflags, limits, results)
+local function lines_of(host_facts, cflags, limits, results)
     local threads, types = results[1].threads, kinds_of(results, different_tables)
     local one_projection = #kinds_of(results, different_projections) == 1
     local lines = {
@@ -237,9 +239,9 @@ local function print_table(host_facts, cflags, limits, results)
     if same_type(results[1]) then
         lines[#lines + 1] =
             "same type: the fastest dense FFN with numbers as wide as the narrower of projection and tables or wider. \z
-                error: of y, relative to float64."
+                error, same type's, f32's: of y, relative to float64, the largest of a token."
     else
-        lines[#lines + 1] = "error: of y, relative to float64."
+        lines[#lines + 1] = "error, f32's: of y, relative to float64, the largest of a token."
     end
     lines[#lines + 1] = rivals.note(host_facts, results)
     local rows = {}
@@ -247,9 +249,9 @@ local function print_table(host_facts, cflags, limits, results)
         rows[i] = (#types > 1 and "of " .. r.table_dtype .. " " or "") .. string.format("%.0f", r.random_rows_gbytes)
     end
     lines[#lines + 1] = string.format(
-        "of limit: least time by %sFMA %.0f GFLOP/s; reading L1 %.0f, L2 %.0f, L3 %.0f, memory %.0f, random rows %s \z
-            GB/s) over us/token.",
-        threads == 1 and "this core's limits (" or "the limits of the cores at work (each ",
+        "limit: the least us/token by what %s; of limit: limit over us/token. FMA %.0f GFLOP/s; reading L1 %.0f, \z
+            L2 %.0f, L3 %.0f, memory %.0f, random rows %s GB/s.",
+        threads == 1 and "this core was measured to do" or "the cores at work do, each as this one was measured to",
         limits.fma_gflops,
         limits.l1_gbytes,
         limits.l2_gbytes,
@@ -273,7 +275,7 @@ local function print_table(host_facts, cflags, limits, results)
         worst.difference
     )
     lines[#lines + 1] = counted.note(results)
-    host.print(table.concat(lines, "\n"))
+    return lines
 end
 
 -- What the measuring process is told to do.
@@ -333,13 +335,14 @@ local function job_of(builds, rows, facts, options)
     return job
 end
 
--- Times the builds, one or more of one model, each verified, in one run; reports them beside rivals of these `kinds`.
+-- Times the builds, one or more of one model, each verified, in one run. Returns the report, beside rivals of these
+-- `kinds`; nil: the measuring process has said why not.
 function bench.run(builds, kinds, options)
     local facts = cpu.describe()
     local rows = rivals_of(builds, kinds)
     local job = job_of(builds, rows, facts, options)
     local samples, context = measure.run(job, { show_stderr = true })
-    if not samples then return 1 end
+    if not samples then return nil end
     local p = builds[1].plan
     local limits = limits_of(context, p)
     local results = results_of(builds, job, rows, kinds, samples, context)
@@ -351,13 +354,12 @@ function bench.run(builds, kinds, options)
         context
     )
     host_facts.machine = runnable.machine(options)
-    if options.json then
-        host.print(assert(json.encode { host = host_facts, limits = limits, results = json.array(results) }))
-    else
-        print_table(host_facts, options.cflags, limits, results)
-    end
-    if options.html then assert(host.write_file(options.html, bench_page.page(host_facts, limits, results))) end
-    return 0
+    return {
+        title = p.model.name .. ": LookupFFN against a dense FFN",
+        lines = lines_of(host_facts, options.cflags, limits, results),
+        json = { host = host_facts, limits = limits, results = json.array(results) },
+        parts = function() return bench_page.parts(host_facts, limits, results) end,
+    }
 end
 
 return bench

@@ -2,8 +2,8 @@
 local bench = require "harness.families.lookup.bench"
 local budget = require "harness.verify.budget"
 local check = require "harness.families.lookup.check"
+local choices = require "harness.measure.choices"
 local compile = require "harness.base.compile"
-local dtype = require "gen.plan.dtype"
 local family = require "gen.families.lookup.family"
 local host = require "host"
 local input = require "harness.verify.input"
@@ -114,31 +114,6 @@ function execute.verify(path, options)
     return ok and 0 or 1
 end
 
--- The options of each build that bench measures: all combinations of those that are lists.
-local function combinations(options)
-    local list = {}
-    local projections, tables = dtype.select(options.projection, "projection"), dtype.select(options.tables, "tables")
-    for _, projection in ipairs(projections) do
-        for _, name in ipairs(tables) do
-            for tuned in ((options.tuned or "default") .. ","):gmatch("([^,]*),") do
-                if tuned == "" then
-                    error(string.format('--tuned: "%s": must be files, separated by commas', options.tuned), 0)
-                end
-                list[#list + 1] = {
-                    projection = projection,
-                    tables = name,
-                    named = options.tuned and tuned or nil,
-                    tuned = tuned ~= "default" and tuned or nil,
-                }
-                for key, value in pairs(options) do
-                    if key ~= "tuned" and list[#list][key] == nil then list[#list][key] = value end
-                end
-            end
-        end
-    end
-    return list
-end
-
 -- A build, and in `checked` the results of its verification by instruction set and regime; raises one line for a wrong
 -- kernel.
 local function verified_build(path, options, threads, files)
@@ -168,10 +143,14 @@ local function verified_build(path, options, threads, files)
 end
 
 function execute.bench(path, options)
-    options.tables, options.projection = options.tables or "f32", options.projection or "f32"
     local threads, kinds = compile.threads_of(options), rivals.select(options.rivals or "same,f32")
     local builds, files = {}, {}
-    for i, choice in ipairs(combinations(options)) do
+    local rows = {
+        { "projection", choices.types "projection", "f32" },
+        { "tables", choices.types "tables", "f32" },
+        choices.tuned(options),
+    }
+    for i, choice in ipairs(choices.combined(options, rows)) do
         local types = choice.projection .. " " .. choice.tables
         builds[i] = verified_build(path, choice, threads, files[types])
         builds[i].number, files[types] = i, builds[i].files

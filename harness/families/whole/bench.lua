@@ -1,12 +1,10 @@
 -- Times whole models, verified, in the measuring process: calls of several lengths, by stage, and beside their dense
 -- twins of the same types.
-local columns = require "harness.report.columns"
+local bench_report = require "harness.report.bench_report"
+local choices = require "harness.measure.choices"
 local compile = require "harness.base.compile"
-local counted = require "harness.report.counted"
 local cpu = require "harness.base.cpu"
-local dtype = require "gen.plan.dtype"
 local host = require "host"
-local html = require "harness.report.html"
 local json = require "json"
 local machines = require "gen.plan.machine"
 local measure = require "harness.measure.measure"
@@ -199,7 +197,8 @@ end
 
 -- One result for every call. errors: of the model and of its twin, if there is one. Of what runs on several threads
 -- wall time counts, and they need not be busy all of the time.
-local function results_of(p, type, samples, calls, errors, threads)
+local function results_of(p, samples, calls, errors, options)
+    local threads = options.threads
     local list, clock = {}, threads > 1 and "wall" or "cpu"
     local function counts(...) return threads > 1 or statistics.counts(...) end
     for i, of in ipairs(calls) do
@@ -208,11 +207,12 @@ local function results_of(p, type, samples, calls, errors, threads)
         local r = {
             model = p.model.name,
             isa = p.variants[1].isa.name,
-            type = type,
+            type = options.type,
             cache = p.options.cache,
             activations = p.options.activations,
             tables = p.options.tables,
             projection = p.options.projection,
+            tuned = options.named,
             call = of.what,
             tokens = of.tokens,
             sequences = of.sequences,
@@ -258,8 +258,10 @@ local function dense_of(r, key) return r.dense and number("%.1f", r.dense[key]) 
 local first_columns = {
     { "isa", -7, function(r) return r.isa end },
     { "type", -5, function(r) return r.type end },
+    { "inputs", -6, function(r) return r.activations end },
     { "tables", -6, function(r) return r.tables end },
     { "proj.", -5, function(r) return r.projection end },
+    { "schedule", -8, function(r) return r.tuned end },
     { "call", -7, function(r) return r.call end },
     { "tokens", 6, function(r) return r.tokens end },
     { "sequences", 9, function(r) return r.call == "encode" and r.sequences end },
@@ -274,6 +276,7 @@ local call_columns = {
     { "dense twin", 10, function(r) return dense_of(r, "body_us_per_sequence") end },
     { "x faster", 8, function(r) return number("%.2f", r.body_speedup) end },
     { "error", 7, function(r) return number("%.1e", r.rel_err) end },
+    { "twin's", 7, function(r) return r.dense and number("%.1e", r.dense.rel_err) end },
 }
 local stage_columns = {
     { "embedding", 9, function(r) return number("%.1f", r.stages.embedding) end },
@@ -296,82 +299,30 @@ local function notes_of(results)
     local notes = {
         "us/sequence, us/token: medians of interleaved "
             .. (results[1].threads > 1 and "wall" or "CPU")
-            .. " times. error: relative to float64. no head: without what stands behind the last block.",
+            .. " times. error, twin's: relative to float64. no head: without what stands behind the last block.",
     }
     if results[1].dense then
         notes[2] = "dense twin: the same model, emitted with the same types, whose FFNs are MLPs of f = 4 d with GELU."
     end
     notes[#notes + 1] = "Stages are differences to the model without them; they do not add up exactly (together)."
-    local worst = 0.0
-    for _, r in ipairs(results) do
-        worst = math.max(worst, r.again_ratio and math.abs(r.again_ratio - 1) or 0)
-    end
-    notes[#notes + 1] =
-        string.format("A/A control: the last call measured twice differs by at most %.1f %%.", 100 * worst)
-    notes[#notes + 1] = counted.note(results)
+    notes[#notes + 1] = string.format(
+        "A/A control: the last call measured twice differs by at most %.1f %%.",
+        bench_report.control(results)
+    )
     return notes
-end
-
-local function threads_text(results)
-    local threads = results[1].threads
-    return threads == 1 and "one thread" or "up to " .. threads .. " threads"
-end
-
-local function print_tables(m, host_facts, cflags, results)
-    local lines = {
-        string.format(
-            "%s on %s, %s %s, %s",
-            m.name,
-            host_facts.cpu,
-            host_facts.compiler,
-            cflags,
-            threads_text(results)
-        ),
-    }
-    columns.add(lines, behind_first(call_columns), results)
-    lines[#lines + 1] = "by stage, us/sequence"
-    columns.add(lines, behind_first(stage_columns), results)
-    for _, note in ipairs(notes_of(results)) do
-        lines[#lines + 1] = note
-    end
-    host.print(table.concat(lines, "\n"))
-end
-
--- The same as a page.
-local function page(m, host_facts, results)
-    local function table_of(own)
-        local shown = {}
-        for i, column in ipairs(columns.said(behind_first(own), results)) do
-            local function value(r) return tostring(column[3](r) or "-") end
-            shown[i] = { column[1], value, text = column[2] < 0, first = i == 1 }
-        end
-        return html.table(shown, results, function(r) return not r.counts end)
-    end
-    local list = { table_of(call_columns), html.paragraph "By stage, us/sequence:", table_of(stage_columns) }
-    for _, note in ipairs(notes_of(results)) do
-        list[#list + 1] = html.paragraph(note)
-    end
-    list[#list + 1] = html.facts {
-        { "CPU", host_facts.cpu .. ": " .. table.concat(host_facts.isa, ", ") },
-        { "compiler", host_facts.compiler .. " " .. host_facts.flags },
-        { "threads", threads_text(results) },
-    }
-    return html.page(m.name .. ": the time of a whole model", list)
 end
 
 -- Whole models have no --batch.
 function bench.batches() return "1" end
 
--- The instruction sets on which `m` is to be timed with weights of `type`: the best one, or those that are asked for,
--- with the defaults of this CPU.
-local function sets_of(m, type, options)
-    local own = { type = type, tables = options.tables, projection = options.projection }
-    own.cache, own.activations = options.cache, options.activations
-    local sets = runnable.sets(options.isa, whole_family.isa_types(own, m))
+-- The instruction sets on which `m` is to be timed with the types of the options: the best one, or those that are
+-- asked for, with the defaults of this CPU.
+local function sets_of(m, options)
+    local sets = runnable.sets(options.isa, whole_family.isa_types(options, m))
     return machines.sets(options.isa and sets or { sets[#sets] }, runnable.machine(options))
 end
 
--- Times the model of the file `path` with weights of each of the types that are asked for, and reports.
+-- Times the model of the file `path` with weights of each of the types that are asked for; the family's `bench`.
 function bench.run(path, options)
     if options.batch then
         error("--batch: " .. options.batch .. ": is for blocks and FFNs; whole models take --lengths", 0)
@@ -379,35 +330,39 @@ function bench.run(path, options)
     compile.threads_of(options)
     local facts, results, host_facts = cpu.describe(), json.array {}, nil
     local m = request.model(path, options)
-    for _, type in ipairs(dtype.select(options.type or "f32", "type")) do
-        for _, isa in ipairs(sets_of(m, type, options)) do
-            local own = setmetatable({ type = type }, { __index = options })
+    for _, own in ipairs(choices.of_blocks(options)) do
+        for _, isa in ipairs(sets_of(m, own)) do
             local p = runnable.plan(path, { isa }, own)
             local calls, entries = calls_of(p, lengths_of(options.lengths, context_of(p))), {}
-            local errors = { own = add_model(entries, path, p, "", isa, type, own) }
+            local errors = { own = add_model(entries, path, p, "", isa, own.type, own) }
             local twin = parts.twin(m)
             if twin then
                 -- nor has it tables
                 local random = setmetatable({ weights = false, ignore = false, tables = false, projection = false }, {
                     __index = function(_, key) return own[key] end,
                 })
-                local dense = parts.plan(twin, isa, type, nil, random)
-                errors.dense = add_model(entries, path, dense, "dense_", isa, type, random)
+                local dense = parts.plan(twin, isa, own.type, nil, random)
+                errors.dense = add_model(entries, path, dense, "dense_", isa, own.type, random)
             end
             local samples, context = measure.run(job_of(m, p.causal, entries, calls, own), { show_stderr = true })
-            if not samples then return 1 end
+            if not samples then return nil end
             local flags = compile.threaded(p, options.cflags, options.threads)
             host_facts = host_facts or setting.host_facts(facts, isa, options.cc, flags, context)
-            table.move(results_of(p, type, samples, calls, errors, options.threads), 1, #calls, #results + 1, results)
+            table.move(results_of(p, samples, calls, errors, own), 1, #calls, #results + 1, results)
         end
     end
-    if options.json then
-        host.print(assert(json.encode { host = host_facts, results = results }))
-    else
-        print_tables(m, host_facts, options.cflags, results)
-    end
-    if options.html then assert(host.write_file(options.html, page(m, host_facts, results))) end
-    return 0
+    return bench_report.of_tables {
+        title = m.name .. ": the time of a whole model",
+        head = m.name .. " on " .. bench_report.setting(host_facts, options.cflags, options.threads),
+        tables = {
+            { columns = behind_first(call_columns), results = results },
+            { name = "by stage, us/sequence", columns = behind_first(stage_columns), results = results },
+        },
+        notes = notes_of(results),
+        host = host_facts,
+        threads = options.threads,
+        json = { host = host_facts, results = results },
+    }
 end
 
 return bench

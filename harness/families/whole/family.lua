@@ -22,7 +22,6 @@ return {
     name = "whole",
     bench = bench.run,
     bench_batches = bench.batches,
-    bench_weights = true,
     tokenize = tokenize,
     run = execute.run,
     unsaid = execute.unsaid,
