@@ -345,6 +345,7 @@ encoder_job() {
     step $lookupc emit $encoder.lua -o build/sentence_encoder
     step $lookupc pack $encoder.lua --weights $encoder.safetensors -o build/sentence_encoder.bin
     step $lookupc verify $encoder.lua --weights $encoder.safetensors
+    step $lookupc bench $encoder.lua --weights $encoder.safetensors --lengths 16 --repetitions 3
     printf '%s\n' 'A man is feeding a snake.' 'The stock market fell sharply.' 'Somebody gives a mouse to a reptile.' |
         step $lookupc similar $encoder.lua --weights $encoder.safetensors 'A man is feeding a mouse to a snake.'
 }

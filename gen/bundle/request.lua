@@ -39,6 +39,7 @@ function request.plan(path, isas, options, cpu_note)
     if options["for"] and options.tuned then
         error("--for: " .. options["for"] .. ": cannot be given beside --tuned", 0)
     end
+    if options["for"] then machine.check(options["for"], isas, options.isa) end
     if not options.tuned then
         local wanted = options.schedule and space.for_all(isas, family.space.parse(options.schedule))
         return build(options["for"] and machine_choices(build, wanted, isas, options["for"]) or wanted)

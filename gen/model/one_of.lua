@@ -1,7 +1,7 @@
 -- The one line that refuses a value which is not of a list.
 local one_of = {}
 
-local function contains(names, value)
+function one_of.contains(names, value)
     for _, name in ipairs(names) do
         if name == value then return true end
     end
@@ -10,7 +10,7 @@ end
 
 -- Raises it for `value` of `what`, such as an option, if it is not of the list `names`.
 function one_of.check(what, value, names)
-    if contains(names, value) then return end
+    if one_of.contains(names, value) then return end
     error(string.format('%s: "%s": must be one of %s', what, tostring(value), table.concat(names, ", ")), 0)
 end
 

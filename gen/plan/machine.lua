@@ -2,16 +2,23 @@
 --
 --   name, doc      what `--for` takes, and what it is
 --   cpus           the CPUs that it means, as CPUID or MIDR_EL1 name them: { vendor, family, first model, last model }
+--   architecture   of gen/isa/list.lua, nil: any
+--   isa            the instruction sets that some of these CPUs have, nil: any
 --   tile_vectors   vectors of tokens in a tile, nil: as many as leave the fewest loads beside products
 --   l2_bytes       L2 cache of a core, nil: the nominal one of each instruction set
 --   prefetches_l2  whether rows of tables come faster if they are prefetched into L2 than into L1, whose misses are few
 --                  at a time
 --   follows_streams  its own prefetchers follow a stream at the speed of memory: of cached keys and values only the
 --                  first page of the next tile is worth prefetching, into L2
--- Where a row says "measured", docs/experiments.md has the measurements; the others have sizes only.
+-- Where a row says "measured", docs/experiments.md has the measurements; the others are nominal: sizes of data sheets
+-- only. A row has what a schedule is decided by and nothing else: L1, L3 and rates are measured where kernels run.
 local one_of = require "gen.model.one_of"
 
 local machine = {}
+
+local avx2 = { "scalar", "sse4", "avx2" }
+local avx512 = { "scalar", "sse4", "avx2", "avx512" }
+local avx512_bf16 = { "scalar", "sse4", "avx2", "avx512", "avx512_bf16" }
 
 machine.list = {
     { name = "generic", doc = "no CPU in particular", cpus = {} },
@@ -19,36 +26,53 @@ machine.list = {
         name = "skylake-x",
         doc = "Intel Skylake-X and Cascade Lake, measured",
         cpus = { { "GenuineIntel", 6, 85, 85 } },
+        architecture = "x86",
+        isa = avx512_bf16, -- of Cooper Lake, which has the same numbers
         l2_bytes = 1 << 20,
     },
     {
         name = "ice-lake-server",
         doc = "Intel Ice Lake server, measured",
         cpus = { { "GenuineIntel", 6, 106, 106 }, { "GenuineIntel", 6, 108, 108 } },
+        architecture = "x86",
+        isa = avx512,
         l2_bytes = 5 << 18,
     },
     {
         name = "sapphire-rapids",
-        doc = "Intel Sapphire and Emerald Rapids",
+        doc = "Intel Sapphire and Emerald Rapids, nominal",
         cpus = { { "GenuineIntel", 6, 143, 143 }, { "GenuineIntel", 6, 207, 207 } },
+        architecture = "x86",
+        isa = { "scalar", "sse4", "avx2", "avx_vnni", "avx512", "avx512_bf16" },
         l2_bytes = 2 << 20,
     },
     {
         name = "zen3",
         doc = "AMD Zen 3, measured",
         cpus = { { "AuthenticAMD", 25, 0, 15 }, { "AuthenticAMD", 25, 32, 95 } },
+        architecture = "x86",
+        isa = avx2,
         l2_bytes = 512 << 10,
     },
     {
         name = "zen4",
         doc = "AMD Zen 4, measured",
         cpus = { { "AuthenticAMD", 25, 16, 31 }, { "AuthenticAMD", 25, 96, 127 }, { "AuthenticAMD", 25, 160, 175 } },
+        architecture = "x86",
+        isa = avx512_bf16,
         l2_bytes = 1 << 20,
         prefetches_l2 = true,
         follows_streams = true,
         tile_vectors = 1,
     },
-    { name = "neoverse-v1", doc = "Arm Neoverse V1", cpus = { { "0x41", 65, 3392, 3392 } }, l2_bytes = 1 << 20 },
+    {
+        name = "neoverse-v1",
+        doc = "Arm Neoverse V1, nominal",
+        cpus = { { "0x41", 65, 3392, 3392 } },
+        architecture = "aarch64",
+        isa = { "scalar", "neon", "dotprod", "sve", "i8mm" },
+        l2_bytes = 1 << 20,
+    },
 }
 
 machine.nominal = machine.list[1]
@@ -65,6 +89,20 @@ function machine.get(name)
         if row.name == name then return row end
     end
     one_of.check("--for", name, machine.names)
+end
+
+-- Raises one line if the machine of that name is not one for the instruction sets `sets`. Those that somebody has
+-- `asked` for it must have, all; a list that nobody asked for may go beyond it, on CPUs of its kind.
+function machine.check(name, sets, asked)
+    local row = machine.get(name)
+    for _, set in ipairs(row.isa and sets or {}) do
+        if asked and not one_of.contains(row.isa, set.name) then
+            local has = table.concat(row.isa, ", ")
+            error(string.format("--isa: %s: is not of --for %s, which has %s", set.name, row.name, has), 0)
+        elseif set.architecture and set.architecture ~= row.architecture then
+            error(string.format("--for: %s: does not run %s: needs --isa", row.name, set.name), 0)
+        end
+    end
 end
 
 -- The name of the row that means the CPU with these numbers; the nominal one's, if none does.

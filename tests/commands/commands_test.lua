@@ -195,6 +195,13 @@ function test.defaults_are_for_a_machine()
         { { "plan", small, "--for", "zen4", "--tuned", "t.lua" }, "--for: zen4: cannot be given beside --tuned" },
         { { "plan", small, "--for", "zen4", "--arithmetic", "integer" }, "--for: zen4: is for a LookupFFN" },
         {
+            { "emit", small, "--for", "neoverse-v1", "--isa", "neon,avx512", "-o", out },
+            "--isa: avx512: is not of --for neoverse-v1, which has scalar, neon, dotprod, sve, i8mm",
+        },
+        { { "schedules", blocks, "--for", "zen3", "--isa", "avx512" }, "--isa: avx512: is not of --for zen3" },
+        { { "bench", small, "--for", "zen3", "--isa", "neon" }, "--isa" },
+        { { "plan", small, "--for", "neoverse-v1" }, "--for: neoverse-v1: does not run avx2: needs --isa" },
+        {
             { "emit", small, "--for", "zen4", "--profile", "firmware", "-o", out },
             "--for: is not for --profile firmware",
         },
