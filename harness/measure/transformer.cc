@@ -157,7 +157,7 @@ class baseline_products
     }
 
     // Adds the call, and its largest relative error to the context. Of types narrower than float32 a library may have no product for this
-    // CPU, or one that overflows: those are left out. Each caller has a copy of the weights.
+    // CPU, or one that overflows: those are left out. Each caller has products of its own.
     void add(const measure_products_call &of, std::vector<measure_call> *calls)
     {
         const baseline_product_library *library = find_library(of.library);

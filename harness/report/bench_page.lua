@@ -303,7 +303,7 @@ function report.parts(facts, limits, results)
         html.paragraph(
             "Times in µs a token: medians of interleaved "
                 .. times
-                .. " Limit: operations, weights, rows and tables of a token at the limits below, of each core at work."
+                .. " Limit: the least time of a token by what each core at work was measured to do, below."
                 .. " Errors of y: relative to float64, the largest of a token."
         ),
         html.paragraph(
