@@ -86,6 +86,16 @@ end
 function families.with_article(noun) return (noun:find "^[aeiou]" and "an " or "a ") .. noun end
 local with_article = families.with_article
 
+-- Those that take the option --`name`: "a transformer or a whole model".
+local function takers(name)
+    local nouns = {}
+    for _, family in ipairs(families.rows) do
+        if family.takes_option[name] then nouns[#nouns + 1] = with_article(family.noun) end
+    end
+    local last = table.remove(nouns)
+    return #nouns > 0 and table.concat(nouns, ", ") .. " or " .. last or last
+end
+
 -- Raises one line for an option that `family` does not take.
 function families.check_options(family, options)
     for _, other in ipairs(families.rows) do
@@ -96,7 +106,7 @@ function families.check_options(family, options)
                         "--%s: %s: is for %s, not for %s",
                         name,
                         tostring(options[name]),
-                        with_article(other.noun),
+                        takers(name),
                         with_article(family.noun)
                     ),
                     0

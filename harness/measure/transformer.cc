@@ -93,9 +93,7 @@ loaded_transformer load(const measure_transformer &job, bool causal, std::map<st
     }
     auto *bind = reinterpret_cast<bind_function *>(dlsym(library, job.bind));
     void *call = dlsym(library, job.call);
-    loaded_transformer loaded = {&job,
-                                 blob->second,
-                                 aligned_memory(job.weights_struct_bytes),
+    loaded_transformer loaded = {&job, blob->second, aligned_memory(job.weights_struct_bytes),
                                  causal ? reinterpret_cast<prefill_function *>(call) : nullptr,
                                  causal ? nullptr : reinterpret_cast<encode_function *>(call)};
     if (!bind || !call || !loaded.weights) {
@@ -235,9 +233,8 @@ measure_call attention_call(const measure_transformer_job &job, const measure_at
             measure_fail("%s: attention of %zu tokens: relative error %.2g: must be at most %g", library->name, of.tokens, off, tolerance);
         }
     }
-    return {of.name, memory.size(), false, [=] {
-                return all_together(memory.size(), [&](size_t caller) { return library->attend(made[caller], memory[caller].y); });
-            }};
+    return {of.name, memory.size(), false,
+            [=] { return all_together(memory.size(), [&](size_t caller) { return library->attend(made[caller], memory[caller].y); }); }};
 }
 
 } // namespace

@@ -223,12 +223,12 @@ function test.commands_refuse_options_of_a_lookup_ffn()
     local o = folder .. "/never"
     refuses(
         1,
-        "--html: " .. o .. ".html: is for a LookupFFN, not for a transformer",
+        "--html: " .. o .. ".html: is for a LookupFFN or a whole model, not for a transformer",
         { "tune", path, "-o", o .. ".lua", "--html", o .. ".html" }
     )
     refuses(
         1,
-        "--threads: 2: is for a LookupFFN, not for a transformer",
+        "--threads: 2: is for a LookupFFN or a whole model, not for a transformer",
         { "tune", path, "-o", o .. ".lua", "--threads", "2" }
     )
     refuses(
@@ -249,7 +249,7 @@ function test.commands_refuse_options_of_a_lookup_ffn()
     end
     refuses(
         1,
-        "--type: i8: is for a transformer, not for a LookupFFN",
+        "--type: i8: is for a transformer or a whole model, not for a LookupFFN",
         { "emit", "gen/models/tiny.lua", "-o", o, "--type", "i8" }
     )
     refuses(

@@ -211,7 +211,8 @@ function test.activations_are_rounded_only_where_kernels_can()
         [blocks .. " --type i8 --activations f16"] = '--activations: "f16": must be one of f32, bf16, i8',
         [blocks .. " --cache bf16"] = '--cache: "bf16": needs --activations bf16',
         [blocks .. " --activations bf16"] = '--activations: "bf16": needs --type bf16, not f32',
-        ["gen/models/tiny.lua --activations i8"] = "--activations: i8: is for a transformer, not for a LookupFFN",
+        ["gen/models/tiny.lua --activations i8"] = "--activations: i8: \z
+            is for a transformer or a whole model, not for a LookupFFN",
         [whole .. " --type i8 --activations i8 --target generic --weights w"] = '--activations: "i8": not for \z
             firmware, which multiplies floats',
     } do
@@ -262,7 +263,7 @@ function test.bytes_of_cache_and_scratch()
     )
     program.refuses(
         1,
-        "--cache: f16: is for a transformer, not for a LookupFFN",
+        "--cache: f16: is for a transformer or a whole model, not for a LookupFFN",
         { "emit", "gen/models/tiny.lua", "-o", folder .. "/never", "--cache", "f16" }
     )
 end

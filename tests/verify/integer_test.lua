@@ -389,12 +389,13 @@ function test.what_integers_cannot_do_is_refused()
     )
     refuses(
         1,
-        "--schedule: gather.group=1: is for a LookupFFN, not for a LookupFFN in integers",
+        "--schedule: gather.group=1: is for a LookupFFN, a transformer or a whole model, \z
+            not for a LookupFFN in integers",
         { "plan", tiny, "--arithmetic", "integer", "--schedule", "gather.group=1" }
     )
     refuses(
         1,
-        "--threads: 2: is for a LookupFFN, not for a LookupFFN in integers",
+        "--threads: 2: is for a LookupFFN or a whole model, not for a LookupFFN in integers",
         { "verify", tiny, "--arithmetic", "integer", "--threads", "2" }
     )
     local function model(text)
@@ -432,7 +433,7 @@ function test.what_integers_cannot_do_is_refused()
     check.equal(host.read(folder .. "/w.bin"), nil)
     refuses(
         1,
-        "--arithmetic: integer: is for a LookupFFN, not for a transformer",
+        "--arithmetic: integer: is for a LookupFFN, a LookupFFN in integers or a dense FFN, not for a transformer",
         { "plan", "gen/models/mistral_7b_skipless.lua", "--arithmetic", "integer" }
     )
 end
