@@ -773,9 +773,10 @@ function test.what_a_machine_chooses_is_legal()
     for name, option in pairs(cases) do
         local path = "gen/models/" .. name .. ".lua"
         for _, type in ipairs(name == "tiny" and dtype.names or { "f32", "i8" }) do
-            local all_sets = isa.select(table.concat(isa.names, ","), { dtype.get(type) })
             for _, machine_name in ipairs(effort.turns(machine.names, effort.machines_stride)) do
-                request.plan(path, all_sets, { [option] = type, ["for"] = machine_name })
+                local names = table.concat(machine.get(machine_name).isa or isa.names, ",")
+                local options = { [option] = type, ["for"] = machine_name, isa = names }
+                request.plan(path, isa.select(names, { dtype.get(type) }), options)
             end
         end
     end
