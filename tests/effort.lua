@@ -46,6 +46,7 @@ local rows = {
     { "flip_stride", 7, 1, "every so many-th bit of a store, a log and a header is flipped" },
     { "manifest_stride", 193, 7, "every so many-th byte of a bundle's manifest is edited" },
     { "weights_stride", 9973, 997, "every so many-th bit of firmware's weights is flipped" },
+    { "train_deaths", 1, 2, "ranks that die in turn while they train" },
     { "train_kills", 2, 10, "times that a run is killed and resumed" },
     { "tokenizer_lines", 300, 100000, "lines that each tokenizer splits beside an independent one" },
     { "tokenizer_rounds", 300, 20000, "random texts that each tokenizer gets under sanitizers" },

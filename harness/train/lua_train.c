@@ -13,13 +13,14 @@
      step(n, rate, table_rate) -> cross-entropy a token in nats, length of the gradient; step n = 1, 2, ...
      windows()                 -> windows of the text, and of the text for validation
      validate(most)            -> cross-entropy a token of at most so many windows, as far apart as can be, and tokens
-     uses()                    -> by tensor, nil: no tables: { { rows used, entropy of the uses in bits }, ... by table } since the last
-   call not_finite()              -> name of a tensor with a value that is no number, or nil save(path, text)          -> true | nil,
-   message: all that the next steps depend on, and a text load(path)                -> true | nil, message export(path)              -> true
-   | nil, message: the weights, as a checkpoint of the model
+     uses()                    -> by tensor, nil: no tables: { { rows used, entropy of the uses in bits }, ... by table } since the last call
+     not_finite()              -> name of a tensor with a value that is no number, or nil
+     save(path, text)          -> true | nil, message: all that the next steps depend on, and a text
+     load(path)                -> true | nil, message
+     export(path)              -> true | nil, message: the weights, as a checkpoint of the model
 
    train.text(path) -> the text that save wrote | nil, message. train.hold(): SIGINT, SIGTERM and SIGHUP wait. train.interrupted() ->
-   whether one does. train.release(): they take their effect. */
+   whether one does. train.release(): they take their effect. train.end_interrupted(): so does that of any rank, which ends all. */
 #include "harness/train/abi.h"
 #include "harness/train/batches.h"
 #include "harness/train/optimiser.h"
@@ -870,7 +871,8 @@ static int run_load(lua_State *L)
 }
 
 /* train.join(path) -> number of this rank, number of ranks | nil, message: joins the processes that mpirun started, by the module at path.
-   train.together(number) -> the sum over all ranks. train.leave(): waits for them, and ends what was joined. */
+   train.together(number) -> the sum over all ranks. train.words(text): what is said last if another rank dies. train.leave(): waits for
+   them, and ends what was joined. */
 static int train_join(lua_State *L)
 {
     void *module = dlopen(luaL_checkstring(L, 1), RTLD_NOW | RTLD_GLOBAL); /* MPI loads modules of its own, which look for it */
@@ -890,6 +892,14 @@ static int train_together(lua_State *L)
         all_ranks->sum_doubles(&value, 1);
     lua_pushnumber(L, value);
     return 1;
+}
+
+static int train_words(lua_State *L)
+{
+    const char *words = luaL_checkstring(L, 1);
+    if (all_ranks)
+        all_ranks->words(words);
+    return 0;
 }
 
 static int train_leave(lua_State *L)
@@ -927,16 +937,27 @@ static int train_release(lua_State *L)
     return 0;
 }
 
+static int train_end(lua_State *L)
+{
+    if (all_ranks)
+        all_ranks->part();
+    train_release(L);
+    raise(SIGTERM); /* it was another rank that was interrupted */
+    return 0;
+}
+
 int luaopen_train(lua_State *L)
 {
     static const luaL_Reg functions[] = {{"open", run_open},
                                          {"text", train_text},
                                          {"join", train_join},
                                          {"together", train_together},
+                                         {"words", train_words},
                                          {"leave", train_leave},
                                          {"hold", train_hold},
                                          {"interrupted", train_interrupted},
                                          {"release", train_release},
+                                         {"end_interrupted", train_end},
                                          {NULL, NULL}};
     static const luaL_Reg methods[] = {
         {"initialise", run_initialise}, {"step", run_step}, {"windows", run_windows}, {"validate", run_validate}, {"uses", run_uses},

@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What the module lookupc-mpi.so beside lookupc gives: harness/train/mpi.c. A call returns when all ranks have made it; a rank that is gone
-   ends the others. All ranks get the same bits. */
+/* What the module lookupc-mpi.so beside lookupc gives: harness/train/mpi.c. A call returns when all ranks have made it; a rank that dies
+   ends the others, with one line. All ranks get the same bits. */
 typedef struct {
     size_t number, count;
     /* values[count] of all ranks, summed */
@@ -18,8 +18,12 @@ typedef struct {
     unsigned char *(*trade)(const void *mine, const size_t *sizes_to, size_t *sizes_from);
     /* The bytes of all ranks one behind the other, from malloc, and in sizes[ranks] how many each has. */
     unsigned char *(*gather)(const void *mine, size_t bytes, size_t *sizes);
-    /* Ends the processes of all ranks, at once. So does a process that exits without having left. */
+    /* What the line of a rank that notices that another has died says last: where to go on from. */
+    void (*words)(const char *text);
+    /* Says that there is no memory, and ends the processes of all ranks, at once. So does a process that exits without having left. */
     void (*give_up)(void);
+    /* Waits for all ranks. Then each may end, in whatever way; only leave may be called. */
+    void (*part)(void);
     /* Waits for all ranks; no call may follow. */
     void (*leave)(void);
 } ranks;

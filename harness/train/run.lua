@@ -80,12 +80,19 @@ function run:steps_within(settings)
     return math.tointeger(train.together(self.own.rank == 0 and steps or 0))
 end
 
--- The line of an error that ends the run, and where to go on from.
-function run:give_up(step, words)
-    local saved = self.saved_step
-            and string.format("the last good checkpoint is of step %d: %s", self.saved_step, self.files.checkpoint)
-        or "there is no checkpoint yet"
-    error(string.format("step %d: %s; %s", step, words, saved), 0)
+-- Where to go on from.
+function run:last_good()
+    if not self.saved_step then return "there is no checkpoint yet" end
+    return string.format("the last good checkpoint is of step %d: %s", self.saved_step, self.files.checkpoint)
+end
+
+-- The line of an error that ends the run.
+function run:give_up(step, words) error(string.format("step %d: %s; %s", step, words, self:last_good()), 0) end
+
+-- There is a good checkpoint of this step.
+function run:has_saved(step)
+    self.saved, self.saved_step = process.clock(), step
+    train.words(self:last_good() .. "; --resume goes on")
 end
 
 -- Writes the checkpoint.
@@ -97,7 +104,8 @@ function run:save()
     if self.own.rank == 0 then
         assert(self.state:save(self.files.checkpoint, assert(json.encode(position, "compact"))))
     end
-    self.saved, self.saved_step = process.clock(), position.step
+    train.together(0) -- no rank goes on, or says that it is there, before it is
+    self:has_saved(position.step)
 end
 
 -- What a validation says, of at most so many windows, as a part of a line of the log. Warns of tables that collapse.
@@ -162,6 +170,9 @@ function run:show(nats)
     )
 end
 
+-- A number to as many digits as JSON keeps, so that a checkpoint loses nothing.
+local function kept(value) return tonumber(string.format("%.15g", value)) + 0.0 end
+
 -- One step, and what is due after it.
 function run:go_on()
     local s, position = self.settings, self.position
@@ -171,7 +182,7 @@ function run:go_on()
     self.busy = self.busy + process.clock() - begun
     if not finite(nats) then self:give_up(step, "the loss is no number") end
     if not finite(norm) then self:give_up(step, "the gradient is no number") end
-    position.step, position.nats, position.counted = step, position.nats + nats, position.counted + 1
+    position.step, position.nats, position.counted = step, kept(position.nats + nats), position.counted + 1
     local validates = step % s.evaluate == 0 or step == s.steps
     if validates or step % math.max(1, s.steps // lines) == 0 then
         local entry = validates and self:validate(step == s.steps and self.last_windows or self.few_windows) or {}
@@ -186,7 +197,7 @@ function run:go_on()
         if self.own.rank == 0 then
             host.note(string.format("lookupc: interrupted at step %d of %d; --resume goes on", step, s.steps))
         end
-        train.release() -- which ends the program
+        train.end_interrupted()
     end
 end
 
@@ -196,12 +207,12 @@ end
 function run.train(job, settings, own, files, facts, position)
     local self =
         setmetatable({ own = own, files = files, tensors = job.tensors, warned = {}, entropies = {}, busy = 0.0 }, run)
-    self.state = assert(train.open(job))
     train.hold()
+    self.state = assert(train.open(job))
     if position then
         assert(self.state:load(files.checkpoint))
         settings = position.settings
-        self.saved_step = position.step
+        self:has_saved(position.step)
     else
         self.state:initialise()
         settings.steps = settings.steps or self:steps_within(settings)
@@ -210,7 +221,8 @@ function run.train(job, settings, own, files, facts, position)
     self.settings, facts.settings = settings, settings
     self.position = position or { settings = settings, step = 0, seconds = 0.0, nats = 0.0, counted = 0 }
     self.position.parts = own.threads * own.ranks
-    self.base, self.saved = process.clock() - self.position.seconds, process.clock()
+    self.base = process.clock() - self.position.seconds
+    self.saved = self.saved or process.clock()
     if own.rank == 0 then self.log = log.open(files.log, facts, position and position.step) end
     self.windows = select(2, self.state:windows())
     local function share(steps)

@@ -1,11 +1,13 @@
 #!/bin/bash
-# Training on 2 and 4 ranks gives the losses of one, to 1e-4 over 50 steps, and all ranks the same weights; a rank that dies ends the others.
+# Training on 2 and 4 ranks gives the losses of one, to 1e-4 over 50 steps, and all ranks the same weights; interrupts save, and a rank
+# that dies ends the others with one line.
 set -euo pipefail
 module=$(dirname "$LOOKUPC")/lookupc-mpi.so
 if [[ ! -e $module ]] || ! command -v mpirun >/dev/null; then
     echo "skipped: built without LOOKUPC_MPI, or mpirun is missing"
     exit 77
 fi
+deaths=$(lua5.4 tests/effort.lua train_deaths)
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
@@ -16,7 +18,8 @@ fail() {
 
 # under_mpirun N COMMAND...
 under_mpirun() {
-    OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl_vader_single_copy_mechanism=none mpirun --oversubscribe -np "$@"
+    OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl_vader_single_copy_mechanism=none env --default-signal=INT \
+        mpirun --oversubscribe -np "$@"
 }
 
 # ranks N: trains on N ranks; the losses are in $folder/N.
@@ -61,13 +64,50 @@ done
 under_mpirun 3 "${train[@]}" -o "$folder/three.safetensors" >"$folder/log" 2>&1 && fail "3 ranks share a batch of 4"
 [[ $(grep '^lookupc' "$folder/log") == 'lookupc: --batch: 4: must be a multiple of the 3 ranks' ]] || fail "$(<"$folder/log")"
 
-# A rank that dies ends the others; one process goes on.
-under_mpirun 2 "${train[@]:0:5}" --steps 600 --batch 4 --isa scalar --evaluate 10 -o "$folder/dead.safetensors" >"$folder/log" 2>&1 &
-mpirun=$!
-until [[ -e $folder/dead.safetensors.resume ]]; do sleep 0.05; done
-kill -9 "$(pgrep -P "$(pgrep -P $mpirun mpirun || echo $mpirun)" lookupc | head -1)"
-wait $mpirun && fail "a rank died, and nobody noticed"
-[[ -e $folder/dead.safetensors.resume && ! -e $folder/dead.safetensors ]] || fail "the checkpoint of two ranks is gone"
-"${train[@]:0:5}" --steps 600 --batch 4 --isa scalar --evaluate 10 -o "$folder/dead.safetensors" --resume >"$folder/log" 2>&1 || fail "$(<"$folder/log")"
-[[ $(tail -1 "$folder/log") == 'wrote '* ]] || fail "$(<"$folder/log")"
+# An interrupt of mpirun saves; a rank that dies ends the others with one line; the losses of what is resumed are those of an undisturbed run.
+long=("${train[@]:0:5}" --steps 1000000 --batch 4 --isa scalar --evaluate 10)
+resume=()
+
+# begin NAME: two ranks start, or go on, and train for 8 more lines of the log. Their mpirun is number $mpirun.
+begin() {
+    local lines=0
+    [[ ! -e $folder/$1.jsonl ]] || lines=$(wc -l <"$folder/$1.jsonl")
+    under_mpirun 2 "${long[@]}" -o "$folder/$1.safetensors" "${resume[@]}" >"$folder/log" 2>"$folder/errors" &
+    shell=$!
+    until [[ -e $folder/$1.safetensors.resume && $(wc -l <"$folder/$1.jsonl") -gt $((lines + 8)) ]]; do sleep 0.02; done
+    mpirun=$(pgrep -P $shell mpirun || echo $shell)
+}
+
+# ended WORDS: mpirun ends, with one line of lookupc that holds these words.
+ended() {
+    local said
+    wait "$shell" && fail "$1: mpirun says that all went well"
+    said=$(grep '^lookupc: ' "$folder/errors" | grep -v collapse) || true
+    [[ $said =~ ^lookupc:\ $1$ ]] || fail "instead of $1: $(<"$folder/errors")"
+    resume=(--resume)
+}
+
+begin cut
+kill -INT "$mpirun"
+ended 'interrupted at step [0-9]+ of 1000000; --resume goes on'
+for ((rank = 0; rank < deaths; ++rank)); do
+    begin cut
+    kill -9 "$(pgrep -P "$mpirun" lookupc | sort -n | sed -n "$((rank + 1))p")"
+    ended "rank $rank died; the last good checkpoint is of step [0-9]+0: $folder/cut.safetensors.resume; --resume goes on"
+done
+begin cut
+kill "$mpirun"
+ended 'interrupted at step [0-9]+ of 1000000; --resume goes on'
+resume=()
+begin whole
+steps() { sed -nE 's/.*("loss":[^,]*).*("step":[0-9]*).*/\2 \1/p' "$folder/$1.jsonl"; }
+until (($(steps whole | wc -l) >= $(steps cut | wc -l))); do sleep 0.05; done
+kill "$mpirun"
+ended 'interrupted .*'
+steps whole | head -n "$(steps cut | wc -l)" | cmp - <(steps cut) || fail "a disturbed run of two ranks has other losses"
+"${long[@]}" -o "$folder/cut.safetensors" --resume >"$folder/log" 2>"$folder/errors" &
+shell=$!
+until grep -q '^step' "$folder/log"; do sleep 0.02; done
+kill "$shell"
+ended 'interrupted .*'
 echo "1, 2 and 4 ranks: the same losses"

@@ -1,9 +1,13 @@
 /* The ranks that mpirun started, as harness/train/ranks.h wants them: a module of its own, so that lookupc needs no MPI. */
+#include "harness/train/mpi/watch.h"
 #include "harness/train/ranks.h"
 
 #include <mpi.h>
 
 #include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,8 +15,11 @@ const ranks *lookupc_join_ranks(void);
 
 static ranks joined;
 
+/* Says that this rank has no memory left, and ends all. */
 static void give_up(void)
 {
+    watch_stop();
+    fprintf(stderr, "lookupc: rank %zu has not enough memory\n", joined.number);
     MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
@@ -119,8 +126,27 @@ static unsigned char *gather(const void *mine, size_t bytes, size_t *sizes)
     return all;
 }
 
+/* Instead of the lines that MPI prints. */
+static void end_by_error(MPI_Comm *comm, int *code, ...)
+{
+    (void)comm;
+    int length;
+    char what[MPI_MAX_ERROR_STRING + 64], reason[MPI_MAX_ERROR_STRING];
+    MPI_Error_string(*code, reason, &length);
+    snprintf(what, sizeof what, "rank %zu: MPI fails: %s", joined.number, reason);
+    watch_end(what);
+}
+
+static void part(void)
+{
+    MPI_Barrier(MPI_COMM_WORLD);
+    watch_stop();
+}
+
 static void leave(void)
 {
+    part();
+    watch_free();
     MPI_Finalize();
 }
 
@@ -129,18 +155,30 @@ static void leave_no_one(void)
 {
     int ended = 0;
     MPI_Finalized(&ended);
-    if (!ended)
-        give_up();
+    if (ended)
+        return;
+    watch_stop();
+    MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+/* Threads of MPI would take signals that the main thread waits for. */
+static void start(void)
+{
+    int given;
+    sigset_t signals, before;
+    sigfillset(&signals);
+    pthread_sigmask(SIG_SETMASK, &signals, &before);
+    MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &given);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    atexit(leave_no_one);
 }
 
 const ranks *lookupc_join_ranks(void)
 {
-    int number, count, given, started = 0;
+    int number, count, started = 0;
     MPI_Initialized(&started);
-    if (!started) {
-        MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &given);
-        atexit(leave_no_one);
-    }
+    if (!started)
+        start();
     MPI_Comm_rank(MPI_COMM_WORLD, &number);
     MPI_Comm_size(MPI_COMM_WORLD, &count);
     joined = (ranks){
@@ -150,8 +188,17 @@ const ranks *lookupc_join_ranks(void)
         .sum_doubles = sum_doubles,
         .trade = trade,
         .gather = gather,
+        .words = watch_words,
         .give_up = give_up,
+        .part = part,
         .leave = leave,
     };
+    if (!started) {
+        MPI_Errhandler handler;
+        MPI_Comm_create_errhandler(end_by_error, &handler);
+        MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
+        if (!watch_start(joined.number))
+            give_up();
+    }
     return &joined;
 }
