@@ -38,6 +38,7 @@ local fields = {
     { "seconds", "float", 0, 1e300 },
     { "nats", "float", 0, 1e300 },
 }
+local isa_name = "^[%l%d_]+$" -- of the instruction set, likewise
 local fields_of_settings = { { "steps", "integer", 1, most_steps }, { "evaluate", "integer", 1, most_steps } }
 
 local function fits(object, rows)
@@ -50,15 +51,16 @@ local function fits(object, rows)
     return true
 end
 
--- What the checkpoint `path` says of its run: { settings, parts, step, seconds, nats, counted }; parts: threads of all
--- ranks; nats, counted: sum and number of the losses since the last line of the log. Raises one line.
+-- What the checkpoint `path` says of its run: { settings, parts, isa, step, seconds, nats, counted }; parts: threads of
+-- all ranks; isa: the instruction set's name; nats, counted: sum and number of the losses since the last line of the log. Raises one line.
 function run.position(path) return run.position_in(assert(train.text(path)), path) end
 
 -- The same from the text in the checkpoint `path`.
 function run.position_in(text, path)
     local position = json.decode(text)
     local settings = type(position) == "table" and position.settings
-    if not fits(position, fields) or not fits(settings, fields_of_settings) or position.step > settings.steps then
+    local good = fits(position, fields) and type(position.isa) == "string" and position.isa:find(isa_name)
+    if not good or not fits(settings, fields_of_settings) or position.step > settings.steps then
         error(path .. ": run: is not what lookupc train writes", 0)
     end
     return position
@@ -220,7 +222,7 @@ function run.train(job, settings, own, files, facts, position)
     end
     self.settings, facts.settings = settings, settings
     self.position = position or { settings = settings, step = 0, seconds = 0.0, nats = 0.0, counted = 0 }
-    self.position.parts = own.threads * own.ranks
+    self.position.parts, self.position.isa = own.threads * own.ranks, facts.isa
     self.base = process.clock() - self.position.seconds
     self.saved = self.saved or process.clock()
     if own.rank == 0 then self.log = log.open(files.log, facts, position and position.step) end

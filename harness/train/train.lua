@@ -3,6 +3,7 @@ local compile = require "harness.base.compile"
 local constants = require "gen.families.whole.training_constants"
 local corpus = require "harness.train.corpus"
 local emit = require "gen.emit.emit"
+local figures = require "gen.plan.figures"
 local host = require "host"
 local model_file = require "gen.families.model_file"
 local process = require "process"
@@ -177,19 +178,19 @@ local function texts_of(p, path, options, s)
     return texts, of.facts.pieces
 end
 
--- Takes as many threads as the run had that is resumed. With tables sums depend on it: says so where that cannot be.
-local function same_parts(p, position, own, options)
+-- Takes as many threads as the run had that is resumed, and says where the bits of its results will be others: with
+-- tables sums depend on the number of threads, and everything on the instruction set.
+local function resume_as(p, position, own, options)
     if not options.threads and own.ranks == 1 then own.threads = math.min(position.parts, position.settings.batch) end
-    local parts = own.threads * own.ranks
-    if parts ~= position.parts and own.rank == 0 and p.training.table_rows > 0 then
-        host.note(
-            string.format(
-                "lookupc: --resume: on %d threads of all ranks instead of %d the last bits of sums differ",
-                parts,
-                position.parts
-            )
-        )
+    local function note(now, before)
+        if now == before or own.rank ~= 0 then return end
+        host.note(string.format("lookupc: --resume: on %s instead of %s the last bits of sums differ", now, before))
     end
+    local parts = own.threads * own.ranks
+    if p.training.table_rows > 0 and parts ~= position.parts then
+        note(figures.plural(parts, "thread") .. " of all ranks", position.parts)
+    end
+    note(p.variants[1].isa.name, position.isa)
 end
 
 local function trained(path, options, rank, ranks)
@@ -222,7 +223,7 @@ local function trained(path, options, rank, ranks)
     s.model, s.text = p.digest:sub(1, 16), host.sha256(texts.train .. texts.valid):sub(1, 16)
     if position then
         settings.check(files.checkpoint, s, position.settings)
-        same_parts(p, position, own, options)
+        resume_as(p, position, own, options)
     end
     host.status "compiling"
     local library = compile.library({ p }, process.temporary_directory(), options.cc, options.cflags)

@@ -188,7 +188,8 @@ function test.a_checkpoint_of_something_else_is_one_line()
         "",
         "7",
         "{}",
-        '{"settings":{},"step":1,"parts":1,"counted":0,"nats":0.0,"seconds":0.0}',
+        '{"settings":{},"step":1,"parts":1,"counted":0,"nats":0.0,"seconds":0.0,"isa":"scalar"}',
+        '{"settings":{"steps":3,"evaluate":1},"step":1,"parts":1,"counted":0,"nats":0.0,"seconds":0.0}',
         '{"settings":{"steps":3,"evaluate":"x"},"step":1,"parts":1,"counted":0,"nats":0.0,"seconds":0.0}',
     } do
         assert(state:save(path, text))
@@ -240,7 +241,7 @@ end
 
 function test.a_run_writes_weights_log_and_page()
     local files = files_in(program.folder())
-    local printed, good, last = quietly(job(), few_steps(), own, files, { model = "bigram" })
+    local printed, good, last = quietly(job(), few_steps(), own, files, { model = "bigram", isa = "scalar" })
     check.equal(good, true)
     check.equal(#printed, 4)
     check.matches(printed[4], "^step 40 of 40, 2,880 tokens: loss 1%.%d+, validation 1%.%d+, [%d,]+ tokens/s$")
@@ -260,14 +261,14 @@ end
 -- Every step of an interrupted run as the others; what the log had behind the checkpoint is said once.
 function test.a_resumed_run_is_the_undisturbed_one()
     local files, again = files_in(program.folder()), files_in(program.folder())
-    quietly(job(), few_steps(), own, files, { model = "bigram" })
+    quietly(job(), few_steps(), own, files, { model = "bigram", isa = "scalar" })
     local stopped = job()
     local write = host.write_file
     host.write_file = function(path, text) -- the third page cannot be written
         if path == again.html and text:find "step 30" then error("no room", 0) end
         return write(path, text)
     end
-    local _, good, message = quietly(stopped, few_steps(), own, again, { model = "bigram" })
+    local _, good, message = quietly(stopped, few_steps(), own, again, { model = "bigram", isa = "scalar" })
     host.write_file = write
     check.equal({ good, message }, { false, "no room" })
     local position = run.position(again.checkpoint)
@@ -278,7 +279,7 @@ function test.a_resumed_run_is_the_undisturbed_one()
         other.batch = 7
         settings.check("w", other, position.settings)
     end)
-    local _, resumed = quietly(job(), few_steps(), own, again, { model = "bigram" }, position)
+    local _, resumed = quietly(job(), few_steps(), own, again, { model = "bigram", isa = "scalar" }, position)
     check.equal(resumed, true)
     check.equal(bytes(again.output) == bytes(files.output), true)
     local function steps_of(path)
@@ -336,6 +337,7 @@ function test.a_position_outside_its_range_is_refused()
         settings = { steps = 40, evaluate = 10 },
         step = 20,
         parts = 1,
+        isa = '"scalar"',
         counted = 0,
         seconds = 0.5,
         nats = 0.0,
@@ -345,7 +347,7 @@ function test.a_position_outside_its_range_is_refused()
     local function read(changes, changes_of_settings)
         local position = setmetatable(changes, { __index = good })
         local text = {}
-        for _, name in ipairs { "step", "parts", "counted", "seconds", "nats" } do
+        for _, name in ipairs { "step", "parts", "isa", "counted", "seconds", "nats" } do
             text[#text + 1] = string.format('"%s":%s', name, position[name])
         end
         local own = setmetatable(changes_of_settings or {}, { __index = good.settings })
@@ -353,12 +355,15 @@ function test.a_position_outside_its_range_is_refused()
         assert(state:save(path, "{" .. table.concat(text, ",") .. "}"))
         return run.position(path)
     end
-    check.equal(read {}, good)
+    local found = read {}
+    check.equal({ found.step, found.isa, found.settings.steps }, { 20, "scalar", 40 })
     for _, changes in ipairs {
         { { step = 41 } },
         { { step = -1 } },
         { { step = "20.0" } },
         { { parts = 0 } },
+        { { isa = 7 } },
+        { { isa = '"a b"' } },
         { { counted = -1 } },
         { { seconds = -0.5 } },
         { { nats = "1e301" } },
@@ -377,7 +382,7 @@ function test.no_number_ends_a_run_with_its_last_good_checkpoint()
     local files = files_in(program.folder())
     local wild = few_steps()
     wild.rate, wild.evaluate = 1e37, 1
-    local _, good, message = quietly(job(), wild, own, files, { model = "bigram" })
+    local _, good, message = quietly(job(), wild, own, files, { model = "bigram", isa = "scalar" })
     check.equal(good, false)
     check.matches(message, "^step %d+: [^\n]*no number; [^\n]*checkpoint")
 end

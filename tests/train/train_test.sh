@@ -68,13 +68,28 @@ if ((kills > 2)); then
 fi
 
 # An interrupt saves first. A background job of a script ignores SIGINT, so this is SIGTERM.
-"$LOOKUPC" train model.lua --text text.txt --steps 10000 --batch 2 --isa scalar "${quantised[@]}" -o stopped.safetensors >log 2>errors &
+"$LOOKUPC" train model.lua --text text.txt --steps 10000 --batch 2 --threads 2 --isa scalar "${quantised[@]}" \
+    -o stopped.safetensors >log 2>errors &
 until [[ -s stopped.jsonl ]] && grep -q loss stopped.jsonl; do sleep 0.02; done
 kill -TERM $!
 status=0
 wait $! || status=$?
 [[ $status == 143 && $(<errors) =~ ^'lookupc: interrupted at step '[0-9]+' of 10000; --resume goes on'$ ]] || fail "$status: $(<errors)"
 [[ -e stopped.safetensors.resume && ! -e stopped.safetensors ]] || fail "nothing was saved"
+
+# With another instruction set and number of threads it goes on, and says so.
+if grep -qw avx2 /proc/cpuinfo; then
+    cp stopped.safetensors.resume changed.safetensors.resume
+    "$LOOKUPC" train model.lua --text text.txt --steps 10000 --batch 2 --isa avx2 --threads 1 "${quantised[@]}" \
+        -o changed.safetensors --resume >log 2>errors &
+    while [[ ! -s changed.jsonl ]] && kill -0 $!; do sleep 0.02; done
+    kill -9 $! || fail "does not go on: $(<errors)"
+    wait $! || true
+    [[ $(<errors) == 'lookupc: --resume: on 1 thread of all ranks instead of 2 the last bits of sums differ
+lookupc: --resume: on avx2 instead of scalar the last bits of sums differ' ]] || fail "$(<errors)"
+else
+    echo "skipped: a resume with avx2, which this CPU lacks"
+fi
 
 # What cannot be resumed, or started.
 says 1 'projection_type: is nil here, but i8 in the run' \
