@@ -19,13 +19,9 @@ function commands.convert(arguments, options)
     if options.tokens < 1024 then error(string.format("--tokens: %d: must be at least 1024", options.tokens), 0) end
     check_most_loss(options)
     local inputs = { path, options.from, options.dense, options.text or options.ids }
-    file_rules.not_over("-o", options.o, inputs)
-    assert(host.check_output(options.o))
-    if options.layers then
-        local file = require("harness.convert.layers").path(options.o)
-        file_rules.not_over("-o", file, inputs)
-        assert(host.check_output(file))
-    end
+    local outputs = { { "-o", options.o } }
+    if options.layers then outputs[2] = { "-o", require("harness.convert.layers").path(options.o) } end
+    file_rules.check_outputs(outputs, inputs)
     return require("harness.convert.convert").run(path, options)
 end
 

@@ -78,8 +78,12 @@ function commands.bench(arguments, options)
     if options.weights and #arguments > 1 then
         error(string.format("--weights: %s: is of one model, not of %d", options.weights, #arguments), 0)
     end
+    if options.html then
+        local sources = { options.weights, options.tuned, table.unpack(arguments) }
+        file_rules.not_over("--html", options.html, sources)
+        file_rules.can_become("--html", options.html)
+    end
     local requests, reports = bench_requests(arguments, options), {}
-    if options.html then file_rules.can_become("--html", options.html) end
     if options.json and options.tuned then file_rules.json_can_hold("--tuned", options.tuned) end
     measure.program()
     for i, of in ipairs(requests) do

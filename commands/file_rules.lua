@@ -5,10 +5,53 @@ local files = {}
 
 -- Raises one line if writing `path`, the value of `option`, would overwrite one of the files that the command reads.
 function files.not_over(option, path, inputs)
-    for _, input in ipairs(inputs) do
+    for _, input in pairs(inputs) do -- options that are absent leave holes
         if host.same_file(path, input) then
             error(option .. ": " .. path .. ": is the input " .. input .. ": choose another file", 0)
         end
+    end
+end
+
+-- The folder that a path leads to, and the name there.
+local function parts_of(path)
+    local folder, name = path:match "^(.*/)([^/]*)$"
+    return folder or ".", name or path
+end
+
+-- Whether two paths lead to one file, now or when it will have been written.
+local function one_file(a, b)
+    if a == b or host.same_file(a, b) then return true end
+    local folder, name = parts_of(a)
+    local other_folder, other_name = parts_of(b)
+    return name == other_name and host.same_file(folder, other_folder)
+end
+
+-- Raises one line if `path`, the value of `option`, is one of the files that the command writes before it.
+function files.not_over_output(option, path, outputs)
+    for _, output in ipairs(outputs) do
+        if one_file(path, output) then
+            error(option .. ": " .. path .. ": is the output " .. output .. ": choose another file", 0)
+        end
+    end
+end
+
+-- Raises one line if the files that a command writes, { option, path } each, would overwrite one of those that it
+-- reads, or each other.
+function files.all_apart(outputs, inputs)
+    local before = {}
+    for _, output in ipairs(outputs) do
+        local option, path = table.unpack(output)
+        files.not_over(option, path, inputs)
+        files.not_over_output(option, path, before)
+        before[#before + 1] = path
+    end
+end
+
+-- The same, and if one of them cannot be written now.
+function files.check_outputs(outputs, inputs)
+    files.all_apart(outputs, inputs)
+    for _, output in ipairs(outputs) do
+        assert(host.check_output(output[2]))
     end
 end
 

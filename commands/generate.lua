@@ -170,11 +170,7 @@ end
 local function check_depfile_apart(options, made)
     if not options.depfile then return end
     file_rules.not_over("--depfile", options.depfile, inputs.list())
-    for _, path in ipairs(made) do
-        if options.depfile == path or host.same_file(options.depfile, path) then
-            error("--depfile: " .. options.depfile .. ": is the output " .. path .. ": choose another file", 0)
-        end
-    end
+    file_rules.not_over_output("--depfile", options.depfile, made)
 end
 
 -- Writes the file that tells a build system what `made` depends on, if the command is asked for it.

@@ -33,12 +33,9 @@ function commands.train(arguments, options)
     for _, list in ipairs { { options.tokenizer }, options.text, options.valid or {} } do
         table.move(list, 1, #list, #inputs + 1, inputs)
     end
-    for _, output in ipairs { { "-o", files.output }, { "--log", files.log }, { "--html", files.html } } do
-        if output[2] then
-            file_rules.not_over(output[1], output[2], inputs)
-            assert(host.check_output(output[2]))
-        end
-    end
+    local outputs = { { "-o", files.output }, { "-o", files.checkpoint }, { "--log", files.log } }
+    if files.html then outputs[#outputs + 1] = { "--html", files.html } end
+    file_rules.check_outputs(outputs, inputs)
     log.check(files.log)
     local last = training.run(path, options)
     if not last then return 0 end

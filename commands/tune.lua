@@ -107,9 +107,10 @@ local function settings(path, m, family, hooks, options)
     if o.tuned then file_rules.can_become("-o", o.tuned) end
     if o.html then file_rules.can_become("--html", o.html) end
     if o.json then file_rules.json_can_hold(options.out and "--out" or "-o", o.log) end
-    for _, output in ipairs { o.tuned or o.log, o.log } do
-        file_rules.not_over("-o", output, { path, options.weights })
-    end
+    local outputs = { { options.out and "--out" or "-o", o.log } }
+    if o.tuned then outputs[2] = { "-o", o.tuned } end
+    if o.html then outputs[#outputs + 1] = { "--html", o.html } end
+    file_rules.all_apart(outputs, { path, options.weights })
     return o
 end
 

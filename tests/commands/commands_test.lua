@@ -725,6 +725,18 @@ function test.dependency_files_that_cannot_be_written()
     refuses(1, "is the output", with(packs, there .. "/out/../blob"))
 end
 
+-- Nor do a command's outputs replace each other, or what it reads.
+function test.outputs_are_files_of_their_own()
+    local there = program.folder()
+    local tune = { "tune", tiny, "--time", "1s", "-o", there .. "/t.lua", "--html" }
+    refuses(1, "--html: " .. there .. "/t.jsonl: is the output ", with(tune, there .. "/t.jsonl"))
+    refuses(1, "is the output", with(tune, there .. "/../" .. there:match "[^/]*$" .. "/t.lua"))
+    refuses(1, "is the input", { "bench", tiny, "--html", tiny })
+    local pack = { "pack", tiny, "--weights", tiny, "-o", there .. "/blob", "--depfile" }
+    refuses(1, "is the output", with(pack, there .. "/./blob"))
+    check.equal(host.list(there), {})
+end
+
 function test.run_converts_float64()
     local there = program.folder()
     works { "sample", tiny, "-o", there .. "/w.safetensors" }

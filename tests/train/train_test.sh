@@ -124,6 +124,12 @@ says 1 "--tokenizer: $PWD/model.lua: must end in .json, .txt or .model" "${wants
 echo few >few.txt
 says 1 'tokens to train on: must be more than --context = 16' "$LOOKUPC" train model.lua --text few.txt -o none.safetensors --steps 5
 says 1 'is the input text.txt' "$LOOKUPC" train model.lua --text text.txt -o text.txt --steps 5
+for outputs in '-o none.safetensors --log ./none.safetensors' '-o none --html none' '-o none --log none.resume' '-o none --html none.jsonl'; do
+    # shellcheck disable=SC2086
+    says 1 ': choose another file' "$LOOKUPC" train model.lua --text text.txt --steps 5 $outputs
+    [[ $(<errors) == *': is the output none'* ]] || fail "$(<errors)"
+done
+compgen -G 'none*' && fail "outputs that are one file were written"
 printf 'Dear all,\n' >letter.txt
 says 1 'letter.txt: exists and is no log of a training' "${again[@]}" --steps 10000 --resume --log letter.txt
 says 1 'letter.txt: exists and is no log of a training' "$LOOKUPC" train model.lua --text text.txt -o none.safetensors --steps 5 --log letter.txt
