@@ -151,8 +151,9 @@ local function whisker(mark, x, axis, y_at)
 end
 
 -- spec: title; description, for those who do not see it; x and y, axes { label, from, to, log, ticks, name(tick) };
--- lines, a list of { label, dash, points = { {x, y} }, colour, shape (of its marks, if any) }; marks, a list of { x, y,
--- shape, label, colour, title (a word when pointed at), low and high (an interval of y), ring (stands out), small };
+-- lines, a list of { label (nil: not in the legend), dash, points = { {x, y} }, colour, shape (of its marks, if any) };
+-- marks, a list of { x, y, shape, label, colour, title (a word when pointed at), low and high (an interval of y), ring
+-- (stands out), small };
 -- shapes, a list of { shape, label, colour } for the legend; above: labels stand above their marks instead of beside
 -- them, where a line would cross them. Intervals end where the axis does. Colours are those of harness/report/html.lua,
 -- 0: grey, 1 to html.colours; nil: the one of all marks, or grey for lines.
@@ -165,7 +166,7 @@ function chart.draw(spec)
         legend[#legend + 1] = entry
     end
     for _, line in ipairs(spec.lines) do
-        legend[#legend + 1] = line
+        if line.label then legend[#legend + 1] = line end
     end
     local longest = 0
     for _, entry in ipairs(legend) do

@@ -58,6 +58,8 @@ svg .grid { stroke: var(--grid); fill: none; }
 svg .axis { stroke: var(--axis); fill: none; }
 svg .mark { fill: var(--mark); stroke: var(--mark); stroke-width: 1.5; }
 CLASSES
+svg .cell { fill: var(--mark); stroke: var(--grid); stroke-width: 0.5; }
+svg .wrong { fill: var(--c6); }
 svg .hollow { fill: var(--paper); }
 svg .ring { fill: none; stroke: var(--ink); stroke-width: 1.5; }
 svg .line { fill: none; stroke-width: 1.5; }

@@ -11,10 +11,24 @@ local largest_log = 1 << 30 -- bytes
 local needed = { "step", "tokens", "loss" }
 local optional = { "seconds", "tokens_per_second", "rate", "validation" }
 local of_tables = { "layer", "tables", "rows", "used", "least", "entropy", "lowest", "collapsed" }
+local of_every_table = { "rows_used", "entropies" } -- lists of them
 
 local function has_numbers(value, names)
     for _, name in ipairs(names) do
         if type(value[name]) ~= "number" then return false end
+    end
+    return true
+end
+
+-- Whether `row` is what harness/train/tables.lua says of a layer.
+local function is_of_tables(row)
+    if type(row) ~= "table" or not has_numbers(row, of_tables) then return false end
+    for _, name in ipairs(of_every_table) do
+        local list = row[name]
+        if type(list) ~= "table" or #list ~= row.tables then return false end
+        for _, value in ipairs(list) do
+            if type(value) ~= "number" then return false end
+        end
     end
     return true
 end
@@ -29,7 +43,7 @@ local function fault(value, layers)
     end
     if value.tables ~= nil and type(value.tables) ~= "table" then return "is no record" end
     for _, row in ipairs(value.tables or {}) do
-        if type(row) ~= "table" or not has_numbers(row, of_tables) then return "is no record" end
+        if not is_of_tables(row) then return "is no record" end
     end
     if layers and value.tables and #value.tables > 0 and #value.tables ~= layers then return "is of another model" end
     return nil

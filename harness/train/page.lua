@@ -2,6 +2,8 @@
 local chart = require "harness.report.chart"
 local figures = require "gen.plan.figures"
 local html = require "harness.report.html"
+local strips = require "harness.report.strips"
+local tables = require "harness.train.tables"
 
 local page = {}
 
@@ -57,21 +59,75 @@ local function of_tables(records)
     return list, layers
 end
 
--- A line a layer: value(row) of the tables over tokens.
-local function by_layer(records, layers, value)
+local function median(list)
+    local sorted = table.move(list, 1, #list, 1, {})
+    table.sort(sorted)
+    return (sorted[(#sorted + 1) // 2] + sorted[#sorted // 2 + 1]) / 2
+end
+
+-- Two lines a layer over tokens, of the list row[key], divided by unit(row): the median table, and dashed the lowest.
+local function by_layer(records, layers, key, unit)
     local lines = {}
     for layer = 1, layers do
-        local list = {}
+        local middle, lowest = {}, {}
         for i, record in ipairs(records) do
-            list[i] = { record.tokens, value(record.tables[layer]) }
+            local row = record.tables[layer]
+            middle[i] = { record.tokens, median(row[key]) / unit(row) }
+            lowest[i] = { record.tokens, math.min(table.unpack(row[key])) / unit(row) }
         end
-        lines[layer] = {
-            label = "layer " .. records[1].tables[layer].layer,
-            points = list,
-            colour = (layer - 1) % html.colours + 1,
-        }
+        local colour = (layer - 1) % html.colours + 1
+        local label = "layer " .. records[1].tables[layer].layer
+        lines[#lines + 1] = { label = label, points = middle, colour = colour }
+        lines[#lines + 1] = { points = lowest, colour = colour, dash = "3 3" }
     end
     return lines
+end
+
+-- What a reader may want to know of the table number `k` from 1 of a layer.
+local function words_of(row, k)
+    return string.format(
+        "layer %d, table %d: %.2f of %.0f bits, %d of %d rows used",
+        row.layer,
+        k - 1,
+        row.entropies[k],
+        math.log(row.rows, 2),
+        row.rows_used[k],
+        row.rows
+    )
+end
+
+-- A cell for every table of the layers `rows`: its share of what it can have, as far as row[key] says.
+local function every_table(title, rows, key, unit)
+    local list = {}
+    for i, row in ipairs(rows) do
+        local cells = {}
+        for k, value in ipairs(row[key]) do
+            local wrong = tables.has_collapsed(row.entropies[k], row.rows)
+            cells[k] = { share = value / unit(row), wrong = wrong, title = words_of(row, k) }
+        end
+        list[i] = { label = string.format("layer %d", row.layer), cells = cells }
+    end
+    return strips.draw(title, list)
+end
+
+local function bits_of(row) return math.log(row.rows, 2) end
+local function rows_of(row) return row.rows end
+local function one() return 1 end
+
+-- The values of every table of a layer.
+local function values_of(row)
+    local numbers = {}
+    for k = 1, row.tables do
+        numbers[k] = k
+    end
+    return html.details(
+        string.format("layer %d: every table", row.layer),
+        html.table({
+            { "table", function(k) return tostring(k - 1) end, first = true },
+            { "entropy, bits", function(k) return string.format("%.2f", row.entropies[k]) end },
+            { "rows used", function(k) return string.format("%d", row.rows_used[k]) end },
+        }, numbers)
+    )
 end
 
 local table_columns = {
@@ -135,6 +191,31 @@ function page.of(facts, records)
         ),
         "Of matrices; tables and projections have theirs in proportion."
     )
+    local told, layers = of_tables(records)
+    local last_rows = layers > 0 and told[#told].tables
+    if layers > 0 then
+        add_chart(
+            "Entropy of codes",
+            drawn(
+                "Entropy of the codes against tokens",
+                "bits",
+                by_layer(told, layers, "entropies", one),
+                0,
+                bits_of(last_rows[1])
+            ),
+            "Of the rows used between two validations, at most the bits of a code: the median table of a layer, and "
+                .. "dashed the lowest."
+        )
+        add_chart(
+            "Rows used",
+            drawn("Rows used against tokens", "share", by_layer(told, layers, "rows_used", rows_of), 0, 1),
+            "Share of the rows of a table used between two validations: the median table of a layer, and dashed the "
+                .. "lowest."
+        )
+        local words = "At the last validation: the darker, the more; red: collapsed. Point at a table for its values."
+        add_chart("Entropy, table by table", every_table("Entropy", last_rows, "entropies", bits_of), words)
+        add_chart("Rows used, table by table", every_table("Rows used", last_rows, "rows_used", rows_of), words)
+    end
     add_chart(
         "Speed",
         drawn(
@@ -145,35 +226,13 @@ function page.of(facts, records)
         ),
         "Without validations and checkpoints."
     )
-    local told, layers = of_tables(records)
-    if layers > 0 then
-        add_chart(
-            "Entropy of codes",
-            drawn(
-                "Entropy of the codes against tokens",
-                "bits, mean of the tables",
-                by_layer(told, layers, function(row) return row.entropy end),
-                0,
-                math.log(told[1].tables[1].rows, 2)
-            ),
-            "Of the rows that were used between two validations; at most the bits of a code."
-        )
-        add_chart(
-            "Rows used",
-            drawn(
-                "Rows used against tokens",
-                "share, mean of the tables",
-                by_layer(told, layers, function(row) return row.used / row.rows end),
-                0,
-                1
-            ),
-            "Share of the rows of a table that were used between two validations."
-        )
-    end
     add(html.figures(charts))
     if layers > 0 then
         add "<h2>Tables at the last validation</h2>"
-        add(html.table(table_columns, told[#told].tables))
+        add(html.table(table_columns, last_rows))
+        for _, row in ipairs(last_rows) do
+            add(values_of(row))
+        end
     end
     add "<h2>Settings</h2>"
     add(html.facts(settings_of(facts)))

@@ -51,8 +51,9 @@ local function fits(object, rows)
     return true
 end
 
--- What the checkpoint `path` says of its run: { settings, parts, isa, step, seconds, nats, counted }; parts: threads of
--- all ranks; isa: the instruction set's name; nats, counted: sum and number of the losses since the last line of the log. Raises one line.
+-- What the checkpoint `path` says of its run: { settings, parts, isa, step, seconds, nats, counted }; parts: threads
+-- of all ranks; isa: the instruction set's name; nats, counted: sum and number of the losses since the last line of the
+-- log. Raises one line.
 function run.position(path) return run.position_in(assert(train.text(path)), path) end
 
 -- The same from the text in the checkpoint `path`.
@@ -110,23 +111,38 @@ function run:save()
     self:has_saved(position.step)
 end
 
--- What a validation says, of at most so many windows, as a part of a line of the log. Warns of tables that collapse.
+-- Warns of tables that collapse: of each once, and of a layer again when they are twice as many. list: of a summary.
+function run:warn(list)
+    for i, row in ipairs(list) do
+        local told = self.warned[i] or { count = 0 }
+        local new = {}
+        for _, number in ipairs(tables.collapsing(row, self.before and self.before[i])) do
+            if not told[number] then new[#new + 1] = number end
+        end
+        if #new > 0 and #new >= told.count then
+            told.count = told.count + #new
+            for _, number in ipairs(new) do
+                told[number] = true
+            end
+            if self.own.rank == 0 then
+                host.note("lookupc: step " .. self.position.step .. ": " .. tables.warning(row, new))
+            end
+        end
+        self.warned[i] = told
+    end
+    self.before = list
+end
+
+-- What a validation says, of at most so many windows, as a part of a line of the log.
 function run:validate(most)
-    local step = self.position.step
     local entry = { tables = json.array(tables.summary(self.tensors, self.state:uses())) }
     if self.windows > 0 then
         entry.validation = self.state:validate(most)
-        if not finite(entry.validation) then self:give_up(step, "the loss of the validation is no number") end
-    end
-    for _, row in ipairs(entry.tables) do
-        local warning, before = tables.warning(row), self.entropies[row.layer]
-        local stays = before and row.entropy <= before -- tables that fill up are on their way
-        if warning and stays and self.own.rank == 0 and not self.warned[row.layer] then
-            self.warned[row.layer] = true
-            host.note("lookupc: step " .. step .. ": " .. warning)
+        if not finite(entry.validation) then
+            self:give_up(self.position.step, "the loss of the validation is no number")
         end
-        self.entropies[row.layer] = row.entropy
     end
+    self:warn(entry.tables)
     return entry
 end
 
@@ -208,7 +224,7 @@ end
 -- Returns the last line of the log. Raises one line when it cannot go on; then the last checkpoint stays.
 function run.train(job, settings, own, files, facts, position)
     local self =
-        setmetatable({ own = own, files = files, tensors = job.tensors, warned = {}, entropies = {}, busy = 0.0 }, run)
+        setmetatable({ own = own, files = files, tensors = job.tensors, warned = {}, busy = 0.0 }, run)
     train.hold()
     self.state = assert(train.open(job))
     if position then
@@ -226,6 +242,9 @@ function run.train(job, settings, own, files, facts, position)
     self.base = process.clock() - self.position.seconds
     self.saved = self.saved or process.clock()
     if own.rank == 0 then self.log = log.open(files.log, facts, position and position.step) end
+    for _, record in ipairs(self.log and self.log.records or {}) do
+        self.before = record.tables or self.before
+    end
     self.windows = select(2, self.state:windows())
     local function share(steps)
         local windows = math.floor(share_of_validation * steps * settings.batch)

@@ -1,10 +1,17 @@
--- What the uses of tables' rows say: how many rows are used, the entropy of the codes, and which tables collapse.
+-- What the uses of tables' rows say: how many rows each table uses, the entropy of its codes, and which ones collapse.
+local json = require "json"
+
 local tables = {}
 
 local collapsed = 0.5 -- of the bits of a code: below, most rows are for nothing
+local most_named = 8 -- tables in a line
+
+-- Whether a table of so many rows whose codes have `entropy` bits has collapsed.
+function tables.has_collapsed(entropy, rows) return entropy < collapsed * math.log(rows, 2) end
 
 -- The uses of `tensors` (uses() of harness/train/lua_train.c), a row each: { layer, tables, rows (of a table), used
--- (mean), least (used of one table), entropy (mean), lowest (entropy of one table), collapsed (how many tables) }.
+-- (mean), least (used of one table), entropy (mean), lowest (entropy of one table), collapsed (how many tables), and of
+-- every table rows_used and entropies, to hundredths of a bit }.
 function tables.summary(tensors, uses)
     local list = {}
     for i, tensor in ipairs(tensors) do
@@ -12,10 +19,12 @@ function tables.summary(tensors, uses)
         if each and #each > 0 then
             local row = { layer = tensor.layer or #list, tables = #each, rows = tensor.tables, collapsed = 0 }
             row.used, row.entropy, row.least, row.lowest = 0, 0, math.huge, math.huge
-            for _, one in ipairs(each) do
+            row.rows_used, row.entropies = json.array {}, json.array {}
+            for k, one in ipairs(each) do
                 row.used, row.entropy = row.used + one[1] / #each, row.entropy + one[2] / #each
                 row.least, row.lowest = math.min(row.least, one[1]), math.min(row.lowest, one[2])
-                if one[2] < collapsed * math.log(tensor.tables, 2) then row.collapsed = row.collapsed + 1 end
+                row.rows_used[k], row.entropies[k] = one[1], tonumber(string.format("%.2f", one[2]))
+                if tables.has_collapsed(row.entropies[k], row.rows) then row.collapsed = row.collapsed + 1 end
             end
             list[#list + 1] = row
         end
@@ -23,18 +32,38 @@ function tables.summary(tensors, uses)
     return list
 end
 
--- The warning for a row of the summary, nil: nothing is wrong.
-function tables.warning(row)
-    if row.collapsed == 0 then return nil end
+-- The numbers from 0 of the tables in a row of the summary that have collapsed and have no more entropy than in the row
+-- of the same layer `before` it (nil: none): those that fill up are on their way.
+function tables.collapsing(row, before)
+    local list = {}
+    for k, entropy in ipairs(row.entropies) do
+        if before and tables.has_collapsed(entropy, row.rows) and entropy <= before.entropies[k] then
+            list[#list + 1] = k - 1
+        end
+    end
+    return list
+end
+
+-- The warning for the tables of a row of the summary with these numbers, one or more.
+function tables.warning(row, numbers)
+    local lowest, least, names = math.huge, math.huge, {}
+    for i, number in ipairs(numbers) do
+        lowest = math.min(lowest, row.entropies[number + 1])
+        least = math.min(least, row.rows_used[number + 1])
+        if i <= most_named then names[i] = tostring(number) end
+    end
+    local more = #numbers > most_named and string.format(" and %d more", #numbers - most_named) or ""
     return string.format(
-        "layer %d: %d of %d tables collapse: codes of as little as %.1f of %.0f bits, %.0f of %d rows used; "
+        "layer %d: %d of %d tables collapse (%s%s): codes of as little as %.1f of %.0f bits, %d of %d rows used; "
             .. "a smaller --projection-rate helps",
         row.layer,
-        row.collapsed,
+        #numbers,
         row.tables,
-        row.lowest,
+        table.concat(names, ", "),
+        more,
+        lowest,
         math.log(row.rows, 2),
-        row.least,
+        least,
         row.rows
     )
 end

@@ -9,6 +9,7 @@ local log = require "harness.train.log"
 local program = require "tests.support.program"
 local run = require "harness.train.run"
 local settings = require "harness.train.settings"
+local tables = require "harness.train.tables"
 local train = require "train"
 
 local test = {}
@@ -254,8 +255,71 @@ function test.a_run_writes_weights_log_and_page()
     check.equal(#lines, 41)
     check.equal(lines[1].model, "bigram")
     check.equal(lines[1].settings.steps, 40)
-    check.equal(lines[11].tables[1].tables, 2)
-    check.matches(program.page(files.html, 5), "Entropy of codes")
+    local row = lines[11].tables[1]
+    check.equal({ row.tables, row.rows_used }, { 2, { 8, 8 } })
+    check.near((row.entropies[1] + row.entropies[2]) / 2, row.entropy, 0.01)
+    local text = program.page(files.html, 7)
+    check.matches(text, "Entropy, table by table")
+    check.matches(text, "layer 0, table 1: %d%.%d+ of 3 bits, 8 of 8 rows used")
+end
+
+-- What is said of tables of 16 rows with so many bits at one validation after another.
+local function warnings(...)
+    local said = {}
+    local state = setmetatable({ warned = {}, own = { rank = 0 }, position = { step = 0 } }, { __index = run })
+    local before = host.note
+    host.note = function(text) said[#said + 1] = text end
+    for _, bits in ipairs { ... } do
+        local uses = {}
+        for k, value in ipairs(bits) do
+            uses[k] = { math.tointeger(2 ^ math.ceil(value)), value }
+        end
+        state.position.step = state.position.step + 1
+        state:warn(tables.summary({ { layer = 3, tables = 16 } }, { uses }))
+    end
+    host.note = before
+    return said
+end
+
+local collapse = "lookupc: step %d: layer 3: %d of 4 tables collapse (%s): codes of as little as %s bits, %d of 16 "
+    .. "rows used; a smaller --projection-rate helps"
+
+-- Every table counts: one that collapses while the others fill up, and while the mean of the layer rises.
+function test.tables_that_collapse_are_named()
+    check.equal(warnings({ 3.5, 1.9, 2.5, 3 }, { 3.6, 1.9, 3.5, 3.5 }, { 4, 1.9, 4, 4 }), {
+        collapse:format(2, 1, "1", "1.9 of 4", 4),
+    })
+    check.equal(warnings({ 1, 1, 1, 1 }, { 1.5, 1.2, 1.9, 1.1 }, { 4, 4, 4, 4 }), {}) -- they are on their way
+    check.equal(warnings({ 1, 2, 2, 2 }, { 1, 1.5, 2, 2 }, { 1, 1, 1.5, 2 }, { 1, 1, 1.25, 1 }), {
+        collapse:format(2, 2, "0, 1", "1.0 of 4", 2),
+        collapse:format(4, 2, "2, 3", "1.0 of 4", 2),
+    })
+    local many = { layer = 0, tables = 9, rows = 4, entropies = {}, rows_used = {} }
+    local numbers = {}
+    for k = 1, 9 do
+        many.entropies[k], many.rows_used[k], numbers[k] = 0, 1, k - 1
+    end
+    check.matches(tables.warning(many, numbers), "9 of 9 tables collapse %(0, 1, 2, 3, 4, 5, 6, 7 and 1 more%): codes")
+end
+
+-- The second table gets one id only.
+function test.a_planted_collapse_is_said_once()
+    local function one_row(ids)
+        return (ids:gsub("....", function(id)
+            return string.pack("<i4", math.min((string.unpack("<i4", id)), vocab // 2))
+        end))
+    end
+    local files = files_in(program.folder())
+    local j = job { train = one_row(bigram.ids(4000, 1)), valid = one_row(bigram.ids(400, 2)) }
+    local printed = quietly(j, few_steps(), own, files, { model = "bigram", isa = "scalar" })
+    local said = {}
+    for _, line in ipairs(printed) do
+        if line:find "collapse" then said[#said + 1] = line end
+    end
+    check.equal(said, {
+        "lookupc: step 20: layer 0: 1 of 2 tables collapse (1): codes of as little as 0.0 of 3 bits, 1 of 8 rows "
+            .. "used; a smaller --projection-rate helps",
+    })
 end
 
 -- Every step of an interrupted run as the others; what the log had behind the checkpoint is said once.
@@ -314,9 +378,17 @@ function test.lines_that_are_no_records_are_counted()
     check.equal(#opened(lines, 4).records, 4)
     check.equal(noted, {})
     lines[3], lines[5] = lines[3]:sub(1, -4), lines[5]:gsub("1.5", '"1.5"')
-    check.equal(#opened(lines, 6).records, 4)
+    local of_tables = '"tables":[{"layer":0,"tables":2,"rows":8,"used":3,"least":2,'
+        .. '"entropy":1,"lowest":1,"collapsed":0,'
+    local function with_entropies(line, list)
+        return (line:gsub('"tables":%[', of_tables .. '"rows_used":[4,2],"entropies":' .. list .. "}"))
+    end
+    lines[4], lines[7] = with_entropies(lines[4], "[1.5,1]"), with_entropies(lines[7], "[1.5]")
+    check.equal(#opened(lines, 6).records, 3)
     check.equal(noted, {
-        "lookupc train: " .. path .. ": dropped 2 lines: line 3 is cut off or no JSON; line 5 is no record",
+        "lookupc train: "
+            .. path
+            .. ": dropped 3 lines: line 3 is cut off or no JSON; line 5 is no record; line 7 is no record",
     })
     for _, text in ipairs { "", lines[1], lines[2] .. "\n", "spoilt\n" .. lines[2] } do
         assert(host.write_file(path, text))
