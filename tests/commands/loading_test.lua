@@ -152,7 +152,7 @@ function test.an_architecture_of_its_own_has_no_unfused_checkpoint()
         "-o",
         path_of "never",
     })
-    refuses(1, "--unfused: true: is for a transformer, not for a LookupFFN", {
+    refuses(1, "--unfused: true: is for a transformer or a whole model, not for a LookupFFN", {
         "sample",
         "gen/models/tiny.lua",
         "--unfused",
