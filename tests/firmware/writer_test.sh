@@ -1,5 +1,6 @@
 #!/bin/bash
-# examples/tiny-writer: what its firmware writes on an emulated board is what `lookupc generate` writes here with the same weights.
+# examples/tiny-writer: what its firmware writes on an emulated board is what `lookupc generate` writes here with the same weights and
+# scalar kernels, and what its README quotes.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 export LOOKUPC=${LOOKUPC:-$PWD/build/lookupc}
@@ -24,8 +25,17 @@ compare() {
     echo "ok     tiny-writer on $1, seed $2: $(wc -c <"$work/written") bytes"
 }
 
+# The README quotes the first seed's text, in lines of its own.
+quoted() {
+    local readme=examples/tiny-writer/README.md
+    diff <(sed -n '0,/^\x60\x60\x60$/d;/^\x60\x60\x60$/q;p' $readme | paste -sd ' ') <(paste -sd ' ' "$work/written") ||
+        { echo "FAILED $readme quotes another text"; exit 1; }
+    grep -qF -- "-p 'hacker:' -s $1 " $readme || { echo "FAILED $readme has another command"; exit 1; }
+}
+
 for seed in $(lua5.4 tests/effort.lua writer_seeds); do
     for target in $(lua5.4 tests/effort.lua writer_targets); do
-        compare "$target" "$seed" 'compiler:'
+        compare "$target" "$seed" 'hacker:'
+        [[ $seed != 9 ]] || quoted 9
     done
 done
