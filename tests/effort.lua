@@ -26,6 +26,7 @@ local rows = {
     { "train_shapes_stride", 9, 1, "every so many-th kind of whole model whose gradients are compared" },
     { "train_shapes", 2, 100, "random whole models whose gradients are compared" },
     { "train_errors_stride", 18, 1, "every so many-th error that is planted in a kernel of training" },
+    { "train_options_stride", 4, 1, "every so many-th group of train's options, and kind of rounding" },
     { "convert_stride", 4, 1, "every so many-th kind of decoder is converted, beside an encoder" },
     { "numpy_stride", 6, 1, "every so many-th shape of a transformer beside NumPy's" },
     { "identities_stride", 4, 1, "every so many-th number of rows a table beside the softmax" },
