@@ -86,7 +86,7 @@ class Model:
     @functools.lru_cache(maxsize=None)
     def greedy(self, prompt, most):
         """What generate prints behind a prompt, always the likeliest ids."""
-        options = f"--temperature 0 --tokens {most} --cflags -O1".split()
+        options = [*f"--temperature 0 --tokens {most} --cflags -O1".split(), *self.options]
         result = subprocess.run([os.environ["LOOKUPC"], "generate", self.path, prompt, "--weights", self.weights, *options], capture_output=True)
         check(result.returncode == 0, f"generate: {result.stderr}")
         return result.stdout.decode(errors="replace").removesuffix("\n")
@@ -232,32 +232,46 @@ def check_search(page, model):
     check_form(page)
 
 
-def check_generation(page, model):
-    status = "document.getElementById('status').textContent"
+STATUS = "document.getElementById('status').textContent"
+
+
+def check_written(page, model, prompt, most):
+    """The page goes on with a prompt as the program does, always by the likeliest id."""
     page.open(browser.serve(model.folder))
     page.wait("!document.getElementById('go').disabled")
     page.evaluate("document.getElementById('temperature').value = 0, document.getElementById('temperature').dispatchEvent(new Event('input'))")
     check(page.evaluate("document.getElementById('degrees').value") == "0.0", "the temperature is not shown")
-    page.type("prompt", "Once")
-    page.type("most", "4")
+    page.type("prompt", prompt)
+    page.type("most", str(most))
     page.press("Enter")
-    page.wait(f"{status}.includes('tokens/s')")
-    made = model.greedy("Once", 4)
-    check(page.evaluate("document.getElementById('text').textContent") == "Once" + made, "another text than natively")
-    check(page.evaluate(status).startswith("4 tokens, "), "the tokens are not counted")
+    page.wait(f"{STATUS}.includes('tokens/s')")
+    made, shown = model.greedy(prompt, most), page.evaluate("document.getElementById('text').textContent")
+    check(shown == prompt + made, f"{model.name}: {shown!r}, natively {prompt + made!r}")
+    check(page.evaluate(STATUS).startswith(f"{most} tokens, "), "the tokens are not counted")
+
+
+def tiny_writer():
+    """The model of examples/tiny-writer as its make.sh makes the page, with its trained weights."""
+    for name in ("tiny_writer.lua", "tiny_writer.safetensors", "pieces.model"):
+        shutil.copy("examples/tiny-writer/" + name, WORK.name)
+    return Model(WORK.name + "/tiny_writer.lua", "--type", "i8", "--cache", "i8")
+
+
+def check_generation(page, model):
+    check_written(page, model, "Once", 4)
     page.type("most", "5000")
     page.evaluate("document.getElementById('go').click()")
     page.wait("document.getElementById('made').textContent !== ''")
     page.evaluate("document.getElementById('stop').click()")
     page.wait("!document.getElementById('go').disabled")
-    check(int(page.evaluate(status).split()[0]) < 2997, "it does not stop")
+    check(int(page.evaluate(STATUS).split()[0]) < 2997, "it does not stop")
     page.type("most", "4")
     page.type("prompt", "<b>")
     page.evaluate("document.getElementById('go').click()")
     page.wait("document.getElementById('text').textContent.startsWith('<b>') && !document.getElementById('go').disabled")
     page.type("prompt", "")
     page.evaluate("document.getElementById('go').click()")
-    page.wait(f"{status} === 'This does not work: the prompt is empty'")
+    page.wait(f"{STATUS} === 'This does not work: the prompt is empty'")
     check(page.evaluate("!document.getElementById('go').disabled && document.getElementById('stop').disabled"), "the buttons are stuck")
     check_form(page)
 
@@ -326,3 +340,4 @@ else:
     with browser.Browser() as page:
         check_search(page, encoder)
         check_generation(page, decoder)
+        check_written(page, tiny_writer(), "hacker:", 30)
