@@ -1,4 +1,4 @@
-"""Whole models as compiled libraries: emitted, packed, compiled with the flags of their manifest, and called through ctypes."""
+"""Models, mostly whole ones, as compiled libraries: emitted, packed, compiled with the flags of their manifest, and called through ctypes."""
 import ctypes
 import json
 import os
@@ -64,13 +64,12 @@ class Library:
             sys.exit("FAILED bind")
 
     def _macros(self, folder):
-        """Values of the header's macros, and the size of the struct of weights."""
+        """Values of the macros that the header has, and the size of the struct of weights."""
         prefix, header = self.name.upper() + "_", f"{self.name}.h"
-        words = ["SCRATCH_BYTES", "D_OUT", "CONTEXT", "VOCAB"]
-        lines = "".join(f'printf("{word} %zu\\n", (size_t){prefix}{word});\n' for word in words)
-        state = f'#ifdef {prefix}STATE_BYTES\nprintf("STATE_BYTES %zu\\n", (size_t){prefix}STATE_BYTES);\n#endif\n'
+        words = ["SCRATCH_BYTES", "D_OUT", "CONTEXT", "VOCAB", "STATE_BYTES"]
+        lines = "".join(f'#ifdef {prefix}{word}\nprintf("{word} %zu\\n", (size_t){prefix}{word});\n#endif\n' for word in words)
         size = f'printf("SIZEOF %zu\\n", sizeof({self.name}_weights));\n'
-        text = f'#include "{header}"\n#include <stdio.h>\nint main(void)\n{{\n{lines}{state}{size}return 0;\n}}\n'
+        text = f'#include "{header}"\n#include <stdio.h>\nint main(void)\n{{\n{lines}{size}return 0;\n}}\n'
         with open(folder + "/macros.c", "w", encoding="utf-8") as file:
             file.write(text)
         subprocess.run(["gcc", folder + "/macros.c", "-o", folder + "/macros"], check=True)

@@ -1,5 +1,7 @@
-"""examples/pytorch/lookupffn.py: after 20 steps of training, lookupc's C makes of the exported weights what PyTorch makes of them, for
-every kind of projection, number of neighbours and score; losses fall, and projections move as slowly as they should."""
+"""examples/pytorch/lookupffn.py: after 20 steps of training, lookupc's C makes of the exported weights what PyTorch makes of them, by run and
+with the blob that pack writes, for every kind of projection, number of neighbours and score; losses fall, and projections move as slowly as
+they should."""
+import ctypes
 import os
 import sys
 import tempfile
@@ -12,6 +14,7 @@ except ImportError:
     print("skipped: python3-torch is missing")
     sys.exit(77)
 
+import whole
 from lookupc import run
 
 sys.path.insert(0, "examples/pytorch")
@@ -60,11 +63,20 @@ with tempfile.TemporaryDirectory() as folder:
         with open(path(".lua"), "w", encoding="utf-8") as file:
             file.write(lookupffn.model_file(ffn, name))
         np.save(path(".x.npy"), x.numpy())
-        np.save(path(".y.npy"), ffn(x).detach().numpy())
+        y = ffn(x).detach().numpy()
+        np.save(path(".y.npy"), y)
         result = run("run", path(".lua"), "--weights", path(".safetensors"), "--input", path(".x.npy"), "--expect", path(".y.npy"),
                      "--tolerance", "1e-5", "--isa", "scalar")
         assert result.returncode == 0, (name, result)
         print("%s: %s" % (name, result.stdout.strip()))
+
+        packed = whole.Library(path(".lua"), path(".safetensors"), path(".c"), "scalar")
+        apply = packed.function("ffn", [whole.BYTES, whole.F32, whole.F32, ctypes.c_size_t, whole.BYTES], None)
+        made = np.empty_like(y)
+        apply(packed.weights, x.contiguous().numpy(), made, len(x), packed.scratch)
+        error = (np.linalg.norm(made - y, axis=1) / np.linalg.norm(y, axis=1)).max()
+        assert error < 1e-5, (name, error)
+        print("%s: packed, an error of %.1e" % (name, error))
 
     # Kinds of parameters go to their groups, each once.
     model = torch.nn.Sequential(torch.nn.Embedding(10, 24), torch.nn.LayerNorm(24), torch.nn.Linear(24, 24), lookupffn.LookupFFN(24, 4, 4, block=8))
