@@ -55,6 +55,7 @@ local rows = {
     { "weight_types", 2, 7, "types of weights that gpt-nano-sort sorts with" },
     { "sort_stride", 27, 1, "every so many-th input of gpt-nano-sort is also given one by one" },
     { "generate_stride", 81, 1, "every so many-th input of gpt-nano-sort in f32 is also given to generate" },
+    { "score_stride", 5, 1, "every so many-th mixture of types whose vectors similar --score correlates" },
     { "sentence_stride", 50, 1, "every so many-th pair of STS-B's sentences is encoded" },
     { "web_models", 0, 4, "models with narrow types whose numbers in WebAssembly are compared, beside the first" },
     { "emulated_models", 0, 24, "random models that are verified on emulated CPUs of AArch64" },

@@ -44,6 +44,34 @@ function test.a_run_learns()
     check.equal(state:uses()[2][1][1], 0)
 end
 
+-- With an epsilon that is large beside gradients, and without averages, a step is in proportion to the gradient.
+function test.long_gradients_are_clipped()
+    local function moved(clip)
+        local j = job { clip = clip, beta1 = 0.0, beta2 = 0.0, epsilon = 100.0, decay = 0.0 }
+        local state, folder = assert(train.open(j)), program.folder()
+        state:initialise()
+        assert(state:export(folder .. "/before.safetensors"))
+        local _, norm = state:step(1, 100.0, 0.04)
+        assert(state:export(folder .. "/after.safetensors"))
+        local length = program.python(
+            [=[
+def dense(name):
+    return load(sys.argv[1] + name + ".safetensors")["dense"][1].astype(float)
+
+print(np.linalg.norm(dense("/after") - dense("/before")))]=],
+            folder
+        )
+        return tonumber(length), norm
+    end
+    local whole, norm = moved(0.0) -- 0: as long as they are
+    check.near(whole / norm, 1.0, 0.01)
+    for _, share in ipairs { 0.1, 0.9, 1.1 } do
+        local clipped, same = moved(share * norm)
+        check.near(clipped / norm, math.min(share, 1.0), 0.01)
+        check.equal(same, norm) -- the log has the length before
+    end
+end
+
 -- A job whose tables, and with `all` also its matrix, are rounded to `type` for passes forward.
 local function rounded_job(type, changes, all)
     local j = job(changes)

@@ -1,5 +1,6 @@
 """embed and similar on a small random encoder, against `run --ids` of the same bytes and NumPy's cosines and correlations."""
 import csv
+import itertools
 import json
 import os
 import signal
@@ -10,13 +11,15 @@ import time
 
 import numpy as np
 
-from lookupc import LOOKUPC, run
+from lookupc import LOOKUPC, run, turns
 
 ENCODER = """return { name = "enc", d = 16, heads = 2, layers = 1, vocab = 256, skip = true, checkpoint = "roberta", token_types = 2,
     norm = { kind = "layernorm", place = "post" }, attention = { context = 40, causal = false },
-    ffn = { kind = "mlp", f = 32, activation = "gelu" }, embedding = { sinusoidal = { order = "halves" } },
+    ffn = %s, embedding = { sinusoidal = { order = "halves" } },
     output = { pool = "mean", dense = { width = 12, activation = "tanh" }, unit = true }, tokenizer = { kind = "bytes" } }
 """
+MLP = '{ kind = "mlp", f = 32, activation = "gelu" }'
+LOOKUP = '{ kind = "lookup", h = 8, tau = 4, projection = { kind = "bh4", block = 8 }, score = "gelu" }'
 
 
 def need(condition, what):
@@ -47,7 +50,7 @@ with tempfile.TemporaryDirectory() as folder:
     os.environ["XDG_CACHE_HOME"] = folder
     model, weights, vectors = (os.path.join(folder, name) for name in ("enc.lua", "enc.safetensors", "v.npy"))
     with open(model, "w") as file:
-        file.write(ENCODER)
+        file.write(ENCODER % MLP)
     works("sample", model, "-o", weights)
     given = [model, "--weights", weights, "--isa", "scalar"]
 
@@ -158,6 +161,23 @@ with tempfile.TemporaryDirectory() as folder:
     refuses("--budget: x: must be a number not below 0", *budgeted, "x")
     refuses("--budget: 1: needs --score", "similar", *given, "a", "--budget", "1")
 
+    # An encoder that looks up, with every type of tables and projection, whose vectors are their own.
+    lookup, tables, seen = os.path.join(folder, "lookup.lua"), os.path.join(folder, "lookup.safetensors"), []
+    with open(lookup, "w") as file:
+        file.write(ENCODER % LOOKUP)
+    works("sample", lookup, "-o", tables)
+    write(pairs)
+    kinds = [("i8", "i8", "i8"), ("bf16", "bf16", "bf16"), ("e4m3", "i16", "f32"), ("f16", "bf16", "f16"), ("i8", "f32", "e4m3")]
+    for kinds_of_run in turns(kinds, "score_stride"):
+        typed = [lookup, "--weights", tables, "--isa", "scalar", "--cflags", "-O0", *itertools.chain(*zip(("--tables", "--projection", "--type"), kinds_of_run))]
+        works("embed", *typed, "-o", vectors, *(t for pair in pairs for t in pair[:2]))
+        a, b = np.load(vectors).astype(float).reshape(-1, 2, 12).transpose(1, 0, 2)
+        found = json.loads(works("similar", *typed, "--score", path, "--similarity", "cosine", "--json"))
+        cosine = (a * b).sum(1) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)
+        need(abs(found["pearson"] - np.corrcoef(cosine, scores)[0, 1]) < 1e-6, "%s: %s" % (kinds_of_run, found))
+        need(all(np.abs(a - other).max() > 1e-7 for other in seen), "%s: the vectors of other types" % (kinds_of_run,))
+        seen.append(a)
+
     for bad, rule in (('"a,b,1\n', ":1: a quoted field has no end"), ("a,b\n", ":1: 2 columns"), ('a,b,1\n"a"x,b,2\n', ":2: text stands"),
                       ("a,b,1\n\na,b,x\n", ':3: "x": must be a number'), ("a,b,1\n", "fewer than two")):
         open(path, "w").write(bad)
@@ -174,7 +194,7 @@ with tempfile.TemporaryDirectory() as folder:
     # Models that have no vectors of texts.
     for change, rule in (('pool = "mean", ', "output.pool: is missing"), (', tokenizer = { kind = "bytes" }', "tokenizer: is missing"),
                          ("causal = false", "attention.causal = true: is a decoder")):
-        other = ENCODER.replace(change, "causal = true" if "causal" in change else "")
+        other = (ENCODER % MLP).replace(change, "causal = true" if "causal" in change else "")
         if "causal" in change:
             other = other.replace('pool = "mean", ', "")
         open(model, "w").write(other)
