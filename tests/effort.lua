@@ -54,7 +54,7 @@ local rows = {
     { "tokenizer_stride", 3, 1, "every so many-th of those tokenizers" },
     { "weight_types", 2, 7, "types of weights that gpt-nano-sort sorts with" },
     { "sort_stride", 27, 1, "every so many-th input of gpt-nano-sort is also given one by one" },
-    { "generate_stride", 81, 1, "every so many-th input of gpt-nano-sort in f32 is also given to generate" },
+    { "generate_stride", 81, 1, "every so many-th input of gpt-nano-sort is also given to generate, once" },
     { "score_stride", 5, 1, "every so many-th mixture of types whose vectors similar --score correlates" },
     { "sentence_stride", 50, 1, "every so many-th pair of STS-B's sentences is encoded" },
     { "web_models", 0, 4, "models with narrow types whose numbers in WebAssembly are compared, beside the first" },

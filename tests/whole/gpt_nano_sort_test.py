@@ -82,11 +82,11 @@ with tempfile.TemporaryDirectory() as folder:
     os.environ["XDG_CACHE_HOME"] = folder + "/cache"  # of generate's libraries
     stride = effort("sort_stride")
     for number, kind in enumerate(TYPES):
-        for isa in in_turn(instruction_sets(), number):
+        for turn, isa in enumerate(in_turn(instruction_sets(), number)):
             options = ["--type", *kind.replace("by", "--activations").split()]
             model = whole.Decoder(MODEL, weights, os.path.join(folder, isa + kind.replace(" ", "_")), isa, *options)
             sorted_well = 0
-            commanded = effort("generate_stride") * (1 if number == 0 else 81)
+            commanded = effort("generate_stride") * (1 if number == turn == 0 else 81)
             for row, digits in enumerate(inputs):
                 found = finished(model, digits, True)
                 if row % stride == 0:
