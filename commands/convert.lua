@@ -1,6 +1,5 @@
 -- The command convert: harness/convert does the work.
 local file_rules = require "commands.file_rules"
-local host = require "host"
 
 local commands = {}
 

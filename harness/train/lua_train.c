@@ -13,11 +13,10 @@
      step(n, rate, table_rate) -> cross-entropy a token in nats, length of the gradient; step n = 1, 2, ...
      windows()                 -> windows of the text, and of the text for validation
      validate(most)            -> cross-entropy a token of at most so many windows, as far apart as can be, and tokens
-     uses()                    -> by tensor, nil: no tables: { { rows used, entropy of the uses in bits }, ... by table } since the last call
-     not_finite()              -> name of a tensor with a value that is no number, or nil
-     save(path, text)          -> true | nil, message: all that the next steps depend on, and a text
-     load(path)                -> true | nil, message
-     export(path)              -> true | nil, message: the weights, as a checkpoint of the model
+     uses()                    -> by tensor, nil: no tables: { { rows used, entropy of the uses in bits }, ... by table } since the last
+   call not_finite()              -> name of a tensor with a value that is no number, or nil save(path, text)          -> true | nil,
+   message: all that the next steps depend on, and a text load(path)                -> true | nil, message export(path)              -> true
+   | nil, message: the weights, as a checkpoint of the model
 
    train.text(path) -> the text that save wrote | nil, message. train.hold(): SIGINT, SIGTERM and SIGHUP wait. train.interrupted() ->
    whether one does. train.release(): they take their effect. train.end_interrupted(): so does that of any rank, which ends all. */
@@ -948,17 +947,10 @@ static int train_end(lua_State *L)
 
 int luaopen_train(lua_State *L)
 {
-    static const luaL_Reg functions[] = {{"open", run_open},
-                                         {"text", train_text},
-                                         {"join", train_join},
-                                         {"together", train_together},
-                                         {"words", train_words},
-                                         {"leave", train_leave},
-                                         {"hold", train_hold},
-                                         {"interrupted", train_interrupted},
-                                         {"release", train_release},
-                                         {"end_interrupted", train_end},
-                                         {NULL, NULL}};
+    static const luaL_Reg functions[] = {
+        {"open", run_open},         {"text", train_text},           {"join", train_join}, {"together", train_together},
+        {"words", train_words},     {"leave", train_leave},         {"hold", train_hold}, {"interrupted", train_interrupted},
+        {"release", train_release}, {"end_interrupted", train_end}, {NULL, NULL}};
     static const luaL_Reg methods[] = {
         {"initialise", run_initialise}, {"step", run_step}, {"windows", run_windows}, {"validate", run_validate}, {"uses", run_uses},
         {"not_finite", run_not_finite}, {"save", run_save}, {"load", run_load},       {"export", run_export},     {NULL, NULL}};

@@ -281,7 +281,7 @@ function test.ids_are_checked()
 end
 
 function test.commands_that_need_vectors_say_so()
-    local file, weights = decoder()
+    local file = decoder()
     refuses(1, "tokenizer: is missing", { "tokenize", file, "text" })
     refuses(1, "--tables: i8: d has no LookupFFN", { "plan", file, "--tables", "i8" })
     local encoder = program.model(folder, "e", source())

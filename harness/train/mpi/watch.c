@@ -120,8 +120,8 @@ static void *watch(void *nothing)
             since = now();
         if (!said && since > 0 && now() - since > 0.8 * all.patience) {
             char what[192];
-            snprintf(what, sizeof what, "interrupted, but the step and its checkpoint take longer than the %g s that mpirun leaves, %s", all.patience,
-                     "the N of its --mca odls_base_sigkill_timeout N");
+            snprintf(what, sizeof what, "interrupted, but the step and its checkpoint take longer than the %g s that mpirun leaves, %s",
+                     all.patience, "the N of its --mca odls_base_sigkill_timeout N");
             say(what);
             said = true;
         }
