@@ -308,6 +308,11 @@ local commands = {
         options = {
             with(weights_option, { required = false }),
             with(output_option, { value = "FILE", doc = "blob for <model>_bind" }),
+            {
+                name = "calibrate",
+                value = "X.npy",
+                doc = "float32 [tokens][d]: scales and integers of --projection i8 are chosen for such inputs",
+            },
             prefix_option,
             ignore_option,
             blocks_option,
@@ -377,7 +382,7 @@ local commands = {
             {
                 name = "budget",
                 value = "LIST",
-                doc = "exit 1 if it costs more, such as codes=1%,error=0.4: share of codes that flip, relative error of y; "
+                doc = "exit 1 if it costs more, such as codes=1%,error=0.4: share of codes that flip, error of y; "
                     .. "default: the model's budget for y",
             },
             isa_option,

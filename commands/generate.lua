@@ -266,19 +266,42 @@ function commands.sample(arguments, options)
     return 0
 end
 
+-- What the packer is told to calibrate the plan `p` for the rows of a file; raises one line.
+local function calibration_of(p, path)
+    local of = families.get(p.family).calibration
+    local calibration = of and of(p, path)
+    if not calibration then error("--calibrate: " .. path .. ": is for LookupFFNs with --projection i8", 0) end
+    inputs.note(path)
+    return calibration
+end
+
+local function calibrated_text(r)
+    local text = string.format(
+        "of %s rows held back z is off by %.2g and %.3g %% of the codes flip, calibrated %.2g and %.3g %%",
+        figures.grouped(math.tointeger(r.rows)),
+        r.nearest_z_error,
+        100 * r.nearest_flips,
+        r.z_error,
+        100 * r.flips
+    )
+    return r.z_error < r.nearest_z_error and text or text .. ": not taken"
+end
+
 function commands.pack(arguments, options)
-    file_rules.not_over("-o", options.o, { arguments[1], options.weights })
+    file_rules.not_over("-o", options.o, { arguments[1], options.weights, options.calibrate })
     check_depfile(options)
     local p = load_plan(arguments[1], options)
+    local calibration = options.calibrate and calibration_of(p, options.calibrate)
     local without = families.get(p.family).without_weights
     if without and options.weights then error("--weights: " .. arguments[1] .. ": has no weights", 0) end
     if not without and not options.weights then return nil, "weights" end
     if options.weights then inputs.note_checkpoint(options.weights) end
     check_depfile_apart(options, { options.o })
     local files = { weights = options.weights, output = options.o, prefix = options.prefix }
-    files.blocks_in_out, files.ignore = options["blocks-in-out"], options.ignore
+    files.blocks_in_out, files.ignore, files.calibration = options["blocks-in-out"], options.ignore, calibration
     local errors, changed = packing.pack(p, files)
     local text = families.get(p.family).packed_text(p, errors)
+    if calibration then text = text .. "; " .. calibrated_text(errors.calibration) end
     write_depfile(options, { options.o })
     local word = changed and "wrote" or "same "
     host.print(string.format("%s %s, %s, %s", word, options.o, figures.bytes(p.packed_bytes), text))

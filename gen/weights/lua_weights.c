@@ -3,10 +3,12 @@
 #include "gen/host/files.h"
 #include "gen/host/host.h"
 #include "gen/weights/blob_header.h"
+#include "gen/weights/calibrate.h"
 #include "gen/weights/fold.h"
 #include "gen/weights/fold_fields.h"
 #include "gen/weights/integer.h"
 #include "gen/weights/nearest.h"
+#include "gen/weights/npy.h"
 #include "gen/weights/quantise.h"
 #include "gen/weights/random.h"
 #include "gen/weights/rounded.h"
@@ -497,6 +499,95 @@ static bool pack_integer(packing *p, int job, int errors)
     return !tables || pack_integer_tables(p, job, errors, bounds);
 }
 
+/* x[rows][d] <- each row without its mean, its variance 1: LayerNorm without gain and offset. */
+static void normalise(float *x, size_t rows, size_t d, double eps)
+{
+    for (size_t row = 0; row < rows; ++row, x += d) {
+        double mean = 0.0, variance = 0.0;
+        for (size_t i = 0; i < d; ++i)
+            mean += (double)x[i] / (double)d;
+        for (size_t i = 0; i < d; ++i)
+            variance += ((double)x[i] - mean) * ((double)x[i] - mean) / (double)d;
+        for (size_t i = 0; i < d; ++i)
+            x[i] = (float)(((double)x[i] - mean) / sqrt(variance + eps));
+    }
+}
+
+/* The rows that the table at `job` names, d columns, as its projection sees them; NULL with a message. */
+static float *read_calibration_rows(packing *p, int job, size_t d, size_t *rows)
+{
+    const char *const path = field_string(p->L, job, "x");
+    float *const x = npy_read_tokens(path, d, rows, p->error, sizeof p->error);
+    bool good = x != NULL;
+    if (good && *rows < CALIBRATE_LEAST_ROWS)
+        good = files_error(p->error, sizeof p->error, "%s: %zu rows: calibration takes at least %d", path, *rows, CALIBRATE_LEAST_ROWS);
+    for (size_t i = 0; good && i < *rows * d; ++i)
+        if (!isfinite(x[i]))
+            good = files_error(p->error, sizeof p->error, "%s: row %zu: has a value that is no number", path, i / d + 1);
+    if (!good) {
+        free(x);
+        return NULL;
+    }
+    const double eps = field_number(p->L, job, where, "norm_eps");
+    if (eps > 0.0)
+        normalise(x, *rows, d, eps);
+    return x;
+}
+
+/* Packs the projection that the table at `job` describes (gen/families/lookup/sections.lua) once more, calibrated, and pushes what came of
+   it. All other sections are packed. */
+static bool pack_calibrated(packing *p, int job, int errors)
+{
+    lua_State *L = p->L;
+    calibration c = {.shape = {field_size(L, job, where, "d"), field_size(L, job, where, "bits"), field_size(L, job, where, "block"),
+                               field_size(L, job, where, "padded"), field_size(L, job, where, "repeats"), 1.0},
+                     .tau = field_size(L, job, where, "tau")};
+    size_t count;
+    double *const residual = lua_newuserdatauv(L, c.shape.d * sizeof *residual, 0);
+    const float *const gains =
+        field_size(L, job, where, "residual_at") ? (const void *)(p->blob + field_size(L, job, where, "residual_at")) : NULL;
+    for (size_t i = 0; i < c.shape.d; ++i)
+        residual[i] = gains != NULL ? (double)gains[i] : field_number(L, job, where, "residual");
+    float *const x = read_calibration_rows(p, job, c.shape.d, &c.rows);
+    if (x == NULL || !read_folded(p, job, "projection", 1, 0, &count)) {
+        free(x);
+        return false;
+    }
+    lua_getfield(L, job, "projection");
+    const int section = lua_gettop(L);
+    c.x = x;
+    c.residual = residual;
+    c.bias = (const void *)(p->blob + field_size(L, job, where, "bias_at"));
+    c.weights = p->data;
+    c.scales = (float *)(void *)(p->blob + field_size(L, section, where, "scales"));
+    const bool good = calibrate(&c);
+    free(x);
+    if (!good)
+        return files_error(p->error, sizeof p->error, "%s: not enough memory for %zu rows", field_string(L, job, "x"), c.rows);
+    quantise_type type;
+    luaL_argcheck(L, quantise_type_named(field_string(L, section, "type"), &type), 1, "type");
+    for (size_t i = 0; i < count; ++i)
+        p->data[i] += (double)field_size(L, section, where, "raised");
+    copy_boxes(p, section, p->data, count, type, p->blob + field_size(L, section, where, "at"), field_size(L, section, where, "elements"),
+               0);
+    note_error(p, errors, field_string(L, section, "name"), &(quantise_tally){c.error, c.power});
+    lua_newtable(L);
+    const struct {
+        const char *name;
+        double value;
+    } results[] = {{"rows", (double)c.held},
+                   {"nearest_flips", (double)c.nearest_flips / (double)c.codes},
+                   {"flips", (double)c.flips / (double)c.codes},
+                   {"nearest_z_error", c.nearest_z_error},
+                   {"z_error", c.z_error}};
+    for (size_t i = 0; i < sizeof results / sizeof *results; ++i) {
+        lua_pushnumber(L, results[i].value);
+        lua_setfield(L, -2, results[i].name);
+    }
+    lua_setfield(L, errors, "calibration");
+    return true;
+}
+
 static void write_header(packing *p, int job)
 {
     lua_State *L = p->L;
@@ -634,6 +725,9 @@ static bool pack_all(packing *p, int job, int errors)
         lua_settop(L, layers);
     }
     lua_settop(L, sections - 1);
+    if (lua_getfield(L, job, "calibration") == LUA_TTABLE && !pack_calibrated(p, lua_gettop(L), errors))
+        return false;
+    lua_settop(L, sections - 1);
     write_header(p, job);
 
     files_output output = {.path = field_string(L, job, "output"), .bytes = (const char *)p->blob, .size = p->blob_bytes};
@@ -643,9 +737,10 @@ static bool pack_all(packing *p, int job, int errors)
 }
 
 /* weights.pack(job) -> { section = relative error that rounding made in it }, whether the file is another one than before | nil, message.
-   The job is blob.packing's of
-   gen/plan/blob.lua: weights (absent: no section comes from a checkpoint), output, prefix, blocks_in_out, tensors, sections, integer,
-   bytes, header_bytes, magic, format, digest. A section with a `text` is those bytes. */
+   The job is blob.packing's of gen/plan/blob.lua: weights (absent: no section comes from a checkpoint), output, prefix, blocks_in_out,
+   tensors, sections, integer, calibration, bytes, header_bytes, magic, format, digest. A section with a `text` is those bytes. Of a job
+   with a calibration the table has the key calibration, too: what came of it on so many `rows` that were held back, flips as shares of
+   their codes, with the names of calibrate.h. */
 static int weights_pack(lua_State *L)
 {
     packing p = packing_of(L);

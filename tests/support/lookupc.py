@@ -27,9 +27,9 @@ def turns(cases, stride):
     return cases[effort("seed") % min(every, len(cases)):: every]
 
 
-def instruction_sets():
-    """The names of those that this CPU runs, slowest first."""
-    return subprocess.run(["lua5.4", "tests/support/isa.lua", LOOKUPC], check=True, capture_output=True, text=True).stdout.split()
+def instruction_sets(*types):
+    """The names of those that this CPU runs, slowest first, with a type also those for it."""
+    return subprocess.run(["lua5.4", "tests/support/isa.lua", LOOKUPC, *types], check=True, capture_output=True, text=True).stdout.split()
 
 
 def in_turn(sets, number):

@@ -1,12 +1,18 @@
 #!/usr/bin/python3
-"""A projection in i8 is that of its definition in 64-bit integers: every input, weight and sum of a product is the integer that NumPy finds, in
-all stages, for few tokens and for many, by every instruction set."""
+"""A projection in i8 is that of its definition in 64-bit integers, bit for bit, in all stages, for few tokens and for many, by every instruction
+set, with effort full also by those of AArch64 in emulation; and a calibration keeps codes as it says."""
+import ctypes
+import itertools
+import os
+import re
+import shutil
+import subprocess
 import sys
 import tempfile
 
 import numpy as np
 
-from lookupc import in_turn, instruction_sets, run, write_safetensors
+from lookupc import LOOKUPC, effort, in_turn, instruction_sets, run, write_safetensors
 
 TOKENS = 150
 F32 = np.float32
@@ -23,15 +29,30 @@ def rounded_rows(rows):
     return np.rint(rows / np.where(scale > 0, scale, 1)[:, None]).clip(-127, 127).astype(np.int64), scale.astype(F32)
 
 
-def product(x, rows):
-    """One block: float32 x [tokens][inputs] times rounded rows, in float32 but for the sums."""
+def sums(x, rows):
+    """One block: float32 x [tokens][inputs] times rounded rows as integers; the scales of outputs; the units of tokens."""
     largest = np.abs(x).max(axis=1)
     unit = (largest * (F32(1) / F32(127))).astype(F32)
     inverse = (F32(127) / np.where(largest > 0, largest, F32(1))).astype(F32)
     integers = np.rint((x * inverse[:, None]).astype(F32)).astype(np.int64)
     weights, scale = rounded_rows(rows)
-    sums = integers @ weights[:, : x.shape[1]].T
-    return ((sums.astype(F32) * scale).astype(F32) * unit[:, None]).astype(F32)
+    return (integers @ weights[:, : x.shape[1]].T).astype(F32), scale, unit[:, None]
+
+
+def product(x, rows):
+    """The same in float32."""
+    total, scale, unit = sums(x, rows)
+    return ((total * scale).astype(F32) * unit).astype(F32)
+
+
+def fold(inputs, rows, regime, fused):
+    """Several blocks of the last stage that are added up, in turn, with or without FMA, as kernels for few and for many tokens do."""
+    y = np.zeros((len(inputs[0]), len(rows[0])), F32)
+    for x, part in zip(inputs, rows):
+        total, scale, unit = sums(x, part)
+        a, b = (total, (scale * unit).astype(F32)) if regime == "few" else ((total * scale).astype(F32), unit)
+        y = (np.longdouble(a) * b + y).astype(F32) if fused else ((a * b).astype(F32) + y).astype(F32)
+    return y
 
 
 def butterflies(y, block):
@@ -51,22 +72,49 @@ def hadamard(size):
     return h
 
 
-def bh4(x, w, decay, bits):
-    """w [repeats][4][blocks][out][in]; z [tokens][bits], to which the residual is not added."""
+def bh4(x, w, decay, bits, product=product, regime=None, fused=False):
+    """w [repeats][4][blocks][out][in]; z [tokens][bits], to which the residual is not added. With a regime blocks of the last
+    repeat are folded first where it has fewer outputs."""
     repeats, _, blocks, block, _ = w.shape
     z = []
     for repeat in range(repeats):
-        y = np.zeros((len(x), blocks * block), F32)
+        y = np.zeros((len(x), blocks * block), x.dtype)
         y[:, : x.shape[1]] = x
         for stage in range(4):
-            folded = hadamard(block) @ w[repeat, stage] * (decay if stage == 3 else 1)
+            weights = hadamard(block) @ w[repeat, stage] * (decay if stage == 3 else 1)
             inputs = x.shape[1] if stage == 0 else blocks * block
             ends = [min((b + 1) * block, inputs) for b in range(blocks) if b * block < inputs]
-            parts = [product(y[:, b * block : end], folded[b]) for b, end in enumerate(ends)]
-            parts += [np.zeros((len(x), block), F32)] * (blocks - len(parts))
+            parts = [product(y[:, b * block : end], weights[b]) for b, end in enumerate(ends)]
+            parts += [np.zeros((len(x), block), x.dtype)] * (blocks - len(parts))
+            if stage == 3 and regime:
+                wanted = 1 << (-(-(bits - repeat * blocks * block) // block) - 1).bit_length()
+                if wanted < blocks:
+                    inputs = [y[:, b * block : end] for b, end in enumerate(ends)]
+                    parts = [fold(inputs[o::wanted], weights[o::wanted], regime, fused) for o in range(wanted)]
             y = butterflies(np.concatenate(parts, axis=1), block)
         z.append(y)
-    return np.concatenate(z, axis=1)[:, :bits].astype(float)
+    return np.concatenate(z, axis=1)[:, :bits]
+
+
+# Those of AArch64 and CPUs that the emulator has; build.sh makes a lookupc for them with effort full.
+EMULATED = {"neon": "cortex-a72", "dotprod": "neoverse-n1", "sve": "max,sve256=on", "i8mm": "max,sve=off"}
+OTHER_LOOKUPC = os.path.join(os.path.dirname(os.path.abspath(LOOKUPC)), "aarch64", "lookupc")
+
+
+def run_on(isa, *arguments):
+    if isa not in EMULATED:
+        return run(*arguments)
+    emulator = ["qemu-aarch64-static", "-cpu", EMULATED[isa], "-L", "/usr/aarch64-linux-gnu"]
+    return subprocess.run([*emulator, OTHER_LOOKUPC, *arguments, "--cc", "aarch64-linux-gnu-gcc"], capture_output=True, text=True)
+
+
+def emulated_sets():
+    if effort("instruction_sets") != "all":
+        return []
+    if not os.path.exists(OTHER_LOOKUPC) or not shutil.which("qemu-aarch64-static") or not shutil.which("aarch64-linux-gnu-gcc"):
+        print("skipped: instruction sets of AArch64: no emulator, compiler or lookupc for them")
+        return []
+    return list(EMULATED)
 
 
 def check_model(work, name, d, bits, block, decay, sets):
@@ -83,31 +131,106 @@ def check_model(work, name, d, bits, block, decay, sets):
     tables = np.zeros((bits, 2, bits))
     tables[np.arange(bits), 0, np.arange(bits)], tables[np.arange(bits), 1, np.arange(bits)] = -1, 1
     write_safetensors(weights, {"hash.projection.weight": w, "hash.projection.bias": np.zeros(bits), "tables": tables, "bias": np.zeros(bits)})
-    x = random.standard_normal((TOKENS, d)) * 2.0 ** random.integers(-20, 20, (TOKENS, 1))
+    x = random.standard_normal((TOKENS, d)) * 2.0 ** random.integers(-10, 30, (TOKENS, 1))
     x *= np.where(random.random(x.shape) < 0.02, 50, 1)
     x[3], x[5], x[7, : d // 2] = 0, np.sign(x[5]), 0  # all zeros; all as large as can be; a few blocks of zeros
     x = x.astype(F32)
     np.save(given, x)
-    z = bh4(x, w, decay, bits) if block else product(x, w).astype(float)
-    if block and decay < 1:
-        z[:, : min(d, bits)] += (1 - decay) * x.astype(float)[:, :bits]
-    expected = z / (1 + np.exp(-2 * np.abs(z)))
-    for isa in sets:
-        for regime, threshold in (("few", 256), ("many", 0)):
-            done = run("run", model, "--weights", weights, "--input", given, "--output", found, "--projection", "i8", "--isa", isa,
-                       "--schedule", f"few.threshold={threshold}", "--cflags", "-O1")
-            check(done.returncode == 0, done.stderr)
-            off = np.abs(np.load(found) - expected).max(axis=1) / np.abs(expected).max(axis=1).clip(1e-30)
-            check(off.max() < 1e-5, f"{name}, {isa}, {regime}: token {off.argmax()} is off by {off.max():.2g}")
+    for isa, (regime, threshold) in itertools.product(sets, (("few", 256), ("many", 0))):
+        z = bh4(x, w, decay, bits, regime=regime, fused=isa not in ("scalar", "sse4")) if block else product(x, w)
+        if block and decay < 1:
+            z[:, : min(d, bits)] += F32(1 - decay) * x[:, :bits]  # decay 0.5: exact, with FMA and without
+        expected = z / (1 + np.exp(-2 * np.abs(z.astype(float))))
+        large = np.abs(z) > 16  # 1 + exp(-2 |z|) is 1: y is z, bit for bit
+        check(large.mean() > 0.5, f"{name}: {large.mean():.2g} of z are large")
+        done = run_on(isa, "run", model, "--weights", weights, "--input", given, "--output", found, "--projection", "i8", "--isa", isa,
+                      "--schedule", f"few.threshold={threshold}", "--cflags", "-O1")
+        check(done.returncode == 0, done.stderr)
+        y = np.load(found)
+        wrong = np.argwhere(large & (y != z))
+        check(len(wrong) == 0, f"{name}, {isa}, {regime}: {len(wrong)} of {large.sum()} differ, first {wrong[:1]}")
+        off = np.abs(y - expected).max(axis=1) / np.abs(expected).max(axis=1).clip(1e-30)
+        check(off.max() < 1e-5, f"{name}, {isa}, {regime}: token {off.argmax()} is off by {off.max():.2g}")
     print(f"ok     projection in i8: {name}, {', '.join(sets)}, few and many tokens")
 
 
+def aligned(data):
+    room = np.zeros(len(data) + 64, np.uint8)
+    start = -room.ctypes.data % 64
+    room[start : start + len(data)] = data
+    return room[start : start + len(data)]
+
+
+def codes_of(bundle, name, blob, x, tables):
+    """Of kernels for few tokens, one after the other."""
+    library = ctypes.CDLL(bundle + ".so")
+    packed, bound, scratch = aligned(np.fromfile(blob, np.uint8)), aligned(np.zeros(4096, np.uint8)), aligned(np.zeros(1 << 20, np.uint8))
+    check(getattr(library, name + "_bind")(pointer(packed), ctypes.c_size_t(len(packed)), pointer(bound)) == 0, "bind")
+    codes, score = np.zeros((len(x), tables), np.uint16), np.zeros(tables, F32)
+    project = getattr(library, name + "_project__scalar_few")
+    for token in range(len(x)):
+        project(pointer(bound), pointer(x[token]), ctypes.c_size_t(1), pointer(codes[token]), pointer(score), pointer(scratch))
+    return codes.astype(int)
+
+
+def pointer(array):
+    return ctypes.c_void_p(array.ctypes.data)
+
+
+def check_calibration(work, name, d, tables, tau, block, norm):
+    """pack --calibrate: fewer codes flip in inputs that it did not see, and as many as it says."""
+    random, bits, decay = np.random.default_rng(d + tau), tables * tau, 0.7 if block else 1.0
+    model, weights, inputs, bundle = (f"{work}/{name}{end}" for end in (".lua", ".safetensors", "_x.npy", ""))
+    projection = f'kind = "bh4", block = {block}, decay = {decay}' if block else 'kind = "dense"'
+    layernorm = ', norm = { kind = "layernorm" }' if norm else ""
+    with open(model, "w") as file:
+        file.write(f'return {{ name = "{name}", d = {d}, h = {tables}, tau = {tau}, projection = {{ {projection} }}, score = "gelu"{layernorm} }}\n')
+    padded = 1 << (d - 1).bit_length()
+    w = random.standard_normal((-(-bits // padded), 4, padded // block, block, block) if block else (bits, d)) / np.sqrt(block * padded if block else d)
+    bias, gain, offset = 0.1 * random.standard_normal(bits), 1 + 0.1 * random.standard_normal(d), 0.1 * random.standard_normal(d)
+    tensors = {"hash.projection.weight": w, "hash.projection.bias": bias, "tables": np.zeros((tables, 1 << tau, d)), "bias": np.zeros(d)}
+    write_safetensors(weights, {**tensors, **({"LayerNorm.weight": gain, "LayerNorm.bias": offset} if norm else {})})
+    x = random.standard_normal((1200, d // 6)) @ random.standard_normal((d // 6, d)) + 0.2 * random.standard_normal((1200, d)) + 0.5
+    x = x.astype(F32)
+    np.save(inputs, x)
+    held = x[3::4]
+    v = held.astype(float)
+    if norm:
+        v = (v - v.mean(axis=1, keepdims=True)) / np.sqrt(v.var(axis=1, keepdims=True) + 1e-5) * gain + offset
+    z = bh4(v, w, decay, bits, lambda x, rows: x @ rows[:, : x.shape[1]].T) if block else v @ w.T
+    for first in range(0, bits if block else 0, padded):
+        z[:, first : first + d] += (1 - decay) * v[:, : bits - first]
+    exact = ((z + bias > 0).reshape(len(held), tables, tau) << np.arange(tau - 1, -1, -1)).sum(axis=2)
+    done = run("emit", model, "--projection", "i8", "--isa", "scalar", "-o", bundle)
+    check(done.returncode == 0, done.stderr)
+    sources = [f"{bundle}/{file}" for file in sorted(os.listdir(bundle)) if file.endswith(".c")]
+    done = subprocess.run(["gcc", "-std=c99", "-O1", "-fPIC", "-shared", "-o", bundle + ".so", *sources], capture_output=True, text=True)
+    check(done.returncode == 0, done.stderr)
+    flips = []
+    for more in ([], ["--calibrate", inputs]):
+        done = run("pack", model, "--weights", weights, "--projection", "i8", *more, "-o", bundle + ".bin")
+        check(done.returncode == 0, done.stderr)
+        flips.append((codes_of(bundle, name, bundle + ".bin", held, tables) != exact).mean())
+    said = re.search(r"; of (\d+) rows held back z is off by [\d.]+ and ([\d.]+) % of the codes flip, calibrated [\d.]+ and ([\d.]+) %$", done.stdout.strip())
+    check(said and int(said.group(1)) == 300, done.stdout)
+    check(flips[1] < 0.9 * flips[0], f"{name}: {flips}")
+    for found, text in zip(flips, said.groups()[1:]):
+        check(abs(found - float(text) / 100) <= 0.02 * found + 2 / exact.size, f"{name}: {text} % of the codes should flip, {100 * found:.3g} % do")
+    np.save(inputs, x[:63])
+    for more, rule in (("i8", "63 rows: calibration takes at least 64"), ("i16", "is for LookupFFNs with --projection i8")):
+        done = run("pack", model, "--weights", weights, "--projection", more, "--calibrate", inputs, "-o", bundle + ".no")
+        check(done.returncode == 1 and rule in done.stderr and done.stderr.count("\n") == 1 and not os.path.exists(bundle + ".no"), done.stderr)
+    print(f"ok     projection in i8: {name}, calibrated: {100 * flips[0]:.2g} % of the codes flip, then {100 * flips[1]:.2g} %")
+
+
 def main():
-    sets = instruction_sets()
+    sets = instruction_sets("i8")
     with tempfile.TemporaryDirectory() as work:
+        check_calibration(work, "calibrated_blocks", 100, 20, 8, 32, True)
+        check_calibration(work, "calibrated_dense", 60, 90, 6, 0, False)
         for number, (name, d, bits, block, decay) in enumerate((
                 ("dense", 70, 37, 0, 1.0), ("blocks", 50, 150, 16, 1.0), ("residual", 200, 256, 64, 0.5), ("one_block", 61, 100, 64, 1.0))):
-            check_model(work, name, d, bits, block, decay, in_turn(sets[::-1], number))
+            check_model(work, name, d, bits, block, decay, in_turn(sets[::-1], number) + emulated_sets())
         # 150 outputs of repeats of 64: the last one adds up folds. All inputs of a token have one unit in i16.
         done = run("verify", work + "/blocks.lua", "--projection", "i16", "--isa", sets[-1], "--cflags", "-O1")
         check(done.returncode == 0, done.stderr)

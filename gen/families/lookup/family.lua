@@ -6,6 +6,7 @@ local model = require "gen.families.lookup.model"
 local describe = later "gen.families.lookup.describe"
 local firmware = later "gen.families.lookup.firmware"
 local plan = later "gen.families.lookup.plan"
+local sections = later "gen.families.lookup.sections"
 
 local family = {
     name = "lookup",
@@ -42,6 +43,8 @@ local family = {
 
 function family.describe(...) return describe.lines(...) end
 function family.packed_text(...) return describe.packed_text(...) end
+
+function family.calibration(p, path) return p.projection.name == "i8" and sections.calibration(p, path) or nil end
 
 function family.takes(options) return not options.baseline and options.arithmetic ~= "integer" end
 

@@ -207,6 +207,30 @@ function sections.of(m, shape, projection, tables)
     return list, bytes
 end
 
+-- What the packer is told to calibrate the projection of plan `p` for the rows of the .npy file `path`, behind the
+-- sections: x, projection (its section), the shape, tau; of z bias_at and residual, the factor of x, or residual_at,
+-- place of a section with one for each element, 0: none; norm_eps, 0 without a norm.
+function sections.calibration(p, path)
+    local m, shape, found = p.model, p.shape, {}
+    for _, section in ipairs(p.sections) do
+        found[section.name] = section
+    end
+    return {
+        x = path,
+        projection = found.projection,
+        d = shape.d,
+        bits = shape.bits,
+        block = shape.kind == "bh4" and shape.block or 0,
+        padded = shape.padded or 0,
+        repeats = shape.repeats or 0,
+        tau = shape.tau,
+        bias_at = found.projection_bias.at,
+        residual_at = found.residual and found.residual.at or 0,
+        residual = shape.kind == "bh4" and 1 - shape.decay or 0.0,
+        norm_eps = m.norm and m.norm.eps or 0.0,
+    }
+end
+
 -- Every tensor a checkpoint must have, in the order in which `sample` writes them: { name, shape, dims, mean,
 -- deviation, zero_every }; dims: the shape in messages. Every eighth bias of z is exactly 0: with a zero input that is
 -- the tie where bit and sign disagree.
