@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Rows of i8 that AVX-512 sums as integers: with two rows of a table no score is negative, however close the signs are, and y is bit for bit
+"""Rows of i8 that AVX-512 and AVX-VNNI sum as integers: with two rows of a table no score is negative, however close the signs are, and y is bit for bit
 what NumPy makes of the scores as integers, with one row of a table and with two."""
 import ctypes
 import glob
@@ -10,11 +10,15 @@ import tempfile
 
 import numpy as np
 
-from lookupc import run, write_safetensors
+from lookupc import in_turn, instruction_sets, run, write_safetensors
 
 MODEL = """return { name = "sums", d = %d, d_out = %d, h = %d, tau = %d, neighbours = %d, projection = { kind = "dense" }, score = "%s" }\n"""
-FLAGS = ["-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mfma", "-mavx512vnni"]
-TOKENS, TILE = 150, 64
+TOKENS = 150
+# Of instruction sets: flags, and tokens of four vectors.
+SETS = {
+    "avx512": (["-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mfma", "-mavx512vnni"], 64),
+    "avx_vnni": (["-mavx2", "-mfma", "-mf16c", "-mavxvnni"], 32),
+}
 
 
 def check(condition, text):
@@ -68,25 +72,21 @@ def expected(codes, scores, rows, spans, count):
     return y
 
 
-def tiles(array, slots, back=False):
-    """[tokens][slots] in tiles, [tiles][slots][TILE], or back."""
-    if back:
-        return array.reshape(-1, slots, TILE).swapaxes(1, 2).reshape(-1, slots)[:TOKENS]
-    padded = np.zeros((-(-TOKENS // TILE) * TILE, slots), array.dtype)
-    padded[:TOKENS] = array
-    return padded.reshape(-1, TILE, slots).swapaxes(1, 2)
+def from_tiles(array, slots, tile):
+    """[tiles][slots][tile] as [tokens][slots]."""
+    return array.reshape(-1, slots, tile).swapaxes(1, 2).reshape(-1, slots)[:TOKENS]
 
 
-def check_model(work, h, tau, m, score, d_out):
-    random = np.random.default_rng(h + m)
-    model, weights, blob, bundle = (work + "/" + name for name in ("sums.lua", "w.safetensors", "w.bin", f"{h}_{tau}_{m}_{score}"))
+def check_model(work, isa, h, tau, m, score, d_out):
+    random, (flags, tile) = np.random.default_rng(h + m), SETS[isa]
+    model, weights, blob, bundle = (work + "/" + name for name in ("sums.lua", "w.safetensors", "w.bin", f"{isa}_{h}_{tau}_{m}_{score}"))
     with open(model, "w") as file:
         file.write(MODEL % (h * tau, d_out, h, tau, m, score))
     rows = random.integers(-126, 127, (h, 2**tau, d_out))
     rows[:, :, 0] = 127  # the scale of every row is 1
     write_safetensors(weights, {"hash.projection.weight": np.eye(h * tau), "hash.projection.bias": np.zeros(h * tau),
                                 "tables": rows, "bias": np.zeros(d_out)})
-    for done in (run("emit", model, "--isa", "avx512", "--tables", "i8", "--schedule",
+    for done in (run("emit", model, "--isa", isa, "--tables", "i8", "--schedule",
                      f"tile.vectors=4,few.group={min(h, 256 // m)}", "-o", bundle),
                  run("pack", model, "--tables", "i8", "--weights", weights, "-o", blob)):
         check(done.returncode == 0, done.stderr)
@@ -95,7 +95,7 @@ def check_model(work, h, tau, m, score, d_out):
     if m > 2 or m == 2 and tau == 1:
         return
     path, whole = bundle + ".so", "".join(f'#include "{name}"\n' for name in sorted(glob.glob(bundle + "/*.c")))  # one unit is read in no time
-    done = subprocess.run(["gcc", "-std=c99", "-O1", "-Werror", "-fPIC", "-ffp-contract=off", "-shared", *FLAGS, "-o", path, "-xc", "-"],
+    done = subprocess.run(["gcc", "-std=c99", "-O1", "-Werror", "-fPIC", "-ffp-contract=off", "-shared", *flags, "-o", path, "-xc", "-"],
                           input=whole, capture_output=True, text=True)
     check(done.returncode == 0, done.stderr)
     code = ctypes.CDLL(path)
@@ -105,22 +105,22 @@ def check_model(work, h, tau, m, score, d_out):
     memory, bound = aligned(len(raw)), aligned(4096)
     memory[:] = raw
     check(code.sums_bind(pointer(memory), ctypes.c_size_t(len(raw)), pointer(bound)) == 0, "bind")
-    names = {"few": ("sums_project__avx512_few", "sums_gather_i8__avx512_few"),
-             "many": ("sums_project__avx512_many", re.search(r"sums_gather_i8__avx512_t64\w+", text).group())}
+    names = {"few": (f"sums_project__{isa}_few", f"sums_gather_i8__{isa}_few"),
+             "many": (f"sums_project__{isa}_many", re.search(rf"sums_gather_i8__{isa}_t{tile}\w+", text).group())}
     x = inputs(random, h, tau)
     for regime, (project, gather) in names.items():
-        slots, padded = h * m, -(-TOKENS // TILE) * TILE
+        slots, padded = h * m, -(-TOKENS // tile) * tile
         codes, scores, y = aligned(padded * slots, np.uint16), aligned(padded * slots, np.float32), np.full((TOKENS, d_out), 7, np.float32)
-        step = TILE if regime == "many" else 16  # a chunk has as many at least
+        step = tile if regime == "many" else 16  # a chunk has as many at least
         for at in range(0, TOKENS, step):
             count = min(step, TOKENS - at)
             getattr(code, project)(pointer(bound), pointer(x[at:]), ctypes.c_size_t(count), pointer(codes[at * slots :]), pointer(scores[at * slots :]), pointer(scratch))
         if regime == "many":
-            found_codes, found_scores = tiles(codes, slots, True), tiles(scores, slots, True)
+            found_codes, found_scores = from_tiles(codes, slots, tile), from_tiles(scores, slots, tile)
         else:
             found_codes, found_scores = codes.reshape(-1, slots)[:TOKENS], scores.reshape(-1, slots)[:TOKENS]
         found_codes, found_scores = found_codes.reshape(TOKENS, h, m).astype(int), found_scores.reshape(TOKENS, h, m).copy()
-        what = f"{regime}, h {h}, tau {tau}, m {m}, {score}"
+        what = f"{isa}, {regime}, h {h}, tau {tau}, m {m}, {score}"
         check((found_scores >= 0).all(), f"{what}: the least score is {found_scores.min()}")
         check((found_scores[:, :, 0] >= found_scores[:, :, -1]).all(), what + ": the best row has the largest score")
         for at in range(0, TOKENS, step):
@@ -131,10 +131,10 @@ def check_model(work, h, tau, m, score, d_out):
         wanted = expected(found_codes, found_scores, rows, spans, TOKENS)
         wrong = np.argwhere(y.view(np.uint32) + 0 != (wanted + np.float32(0)).view(np.uint32))
         check(len(wrong) == 0, f"{what}: {len(wrong)} outputs differ, first {wrong[:1]}: {y[tuple(wrong[0])] if len(wrong) else 0}")
-    print(f"ok     integer gather: h {h}, tau {tau}, m {m}, {score}: no score below 0, y is that of integers")
+    print(f"ok     integer gather: {isa}, h {h}, tau {tau}, m {m}, {score}: no score below 0, y is that of integers")
 
 
-def check_whole_rows(work):
+def check_whole_rows(work, isa):
     """Tokens that gather whole rows, some tables at a time, get the bits of those that gather slices."""
     random, y = np.random.default_rng(5), []
     model, weights, x, found = (work + "/" + name for name in ("whole.lua", "whole.safetensors", "x.npy", "y.npy"))
@@ -144,24 +144,29 @@ def check_whole_rows(work):
                                 "tables": random.standard_normal((22, 8, 200)), "bias": random.standard_normal(200)})
     np.save(x, random.standard_normal((TOKENS, 36)).astype(np.float32))
     for whole in ("whole.tokens=0,gather.columns=64", "whole.tokens=256,whole.group=8"):
-        done = run("run", model, "--weights", weights, "--input", x, "--output", found, "--tables", "i8", "--isa", "avx512",
+        done = run("run", model, "--weights", weights, "--input", x, "--output", found, "--tables", "i8", "--isa", isa,
                    "--schedule", "few.threshold=0," + whole, "--cflags", "-O1")
         check(done.returncode == 0, done.stderr)
         y.append(np.load(found))
     check(np.array_equal(y[0].view(np.uint32), y[1].view(np.uint32)), f"whole rows: y differs by {np.abs(y[0] - y[1]).max()}")
-    print("ok     integer gather: whole rows, y is that of slices")
+    print(f"ok     integer gather: {isa}, whole rows, y is that of slices")
 
 
 def main():
+    sets = [isa for isa in instruction_sets("i8") if isa in SETS]
     with open("/proc/cpuinfo") as file:
-        if "avx512_vnni" not in file.read():
-            print("skipped: avx512_vnni")
-            sys.exit(77)
+        if "avx512_vnni" not in file.read() and "avx512" in sets:
+            sets.remove("avx512")
+    if not sets:
+        print("skipped: avx512_vnni, avx_vnni")
+        sys.exit(77)
     with tempfile.TemporaryDirectory() as work:
-        check_whole_rows(work)
-        for h, tau, m, score, d_out in ((37, 2, 2, "gelu", 70), (130, 3, 2, "gelu", 33), (9, 5, 1, "softmax", 66), (4, 1, 2, "gelu", 8),
-                                        (5, 4, 3, "gelu", 8)):
-            check_model(work, h, tau, m, score, d_out)
+        for isa in in_turn(sets, 0):
+            check_whole_rows(work, isa)
+        for number, case in enumerate(((37, 2, 2, "gelu", 70), (130, 3, 2, "gelu", 33), (9, 5, 1, "softmax", 66), (4, 1, 2, "gelu", 8),
+                                       (5, 4, 3, "gelu", 8))):
+            for isa in in_turn(sets, number):
+                check_model(work, isa, *case)
 
 
 main()
