@@ -253,6 +253,7 @@ function compile.describe(p, v, library, regime, threads)
         gather = (regime == "whole" and v.whole or kernels).names.gather,
         tile = kernels.tile,
         chunk = kernels.chunk,
+        whole = kernels.whole and kernels.whole.tokens or 0,
         scratch_bytes = p.scratch_bytes * (threads or 1),
         weights_struct_bytes = p.weights_struct_bytes,
         d = p.shape.d,

@@ -26,6 +26,7 @@ typedef struct {
     const char *any_ffn;                 /* the variant's for any number of tokens, in threads where the library has them */
     const char *public_ffn;              /* the model's */
     size_t tile, chunk;                  /* tokens */
+    size_t whole;                        /* tokens of a chunk, up to which it gathers whole rows; 0: none do */
     size_t scratch_bytes, weights_struct_bytes;
     size_t d, d_out, h, tau, neighbours;
 } variant_description;

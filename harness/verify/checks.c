@@ -207,14 +207,17 @@ static void run_gather(context *c, size_t tokens, guard_place place, float *y)
     release(c, &h.score, "score");
 }
 
+enum { MOST_SIZES = 10 };
+
 /* The token counts of the batches, none twice: [count] */
-static size_t batch_sizes(const context *c, size_t most, size_t sizes[8])
+static size_t batch_sizes(const context *c, size_t most, size_t sizes[MOST_SIZES])
 {
     const verify_job *job = c->job;
-    const size_t tile = job->variant.tile;
-    const size_t wanted[] = {1, tile - 1, tile, tile + 1, job->tokens, 9 * tile + 1, job->variant.chunk, job->variant.chunk + tile + 1};
+    const size_t tile = job->variant.tile, chunk = job->variant.chunk, whole = job->variant.whole;
+    const size_t more = whole > 0 ? whole + 1 : 0;
+    const size_t wanted[MOST_SIZES] = {1, tile - 1, tile, tile + 1, job->tokens, 9 * tile + 1, chunk, chunk + tile + 1, whole, more};
     size_t count = 0;
-    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; ++i) {
+    for (size_t i = 0; i < MOST_SIZES; ++i) {
         bool fresh = wanted[i] > 0 && wanted[i] <= most;
         for (size_t j = 0; j < count; ++j)
             fresh = fresh && sizes[j] != wanted[i];
@@ -238,12 +241,17 @@ static bool affordable(const context *c, size_t tokens)
     return tokens <= c->job->tokens || work_of(c, tokens) <= c->job->work;
 }
 
-/* As many tokens as are worth the time: more than a chunk, more than the tiles of a pass, or what the reference computes. */
+/* As many tokens as are worth the time: more than a chunk, more than gather whole rows, more than the tiles of a pass, or what the
+   reference computes. */
 static size_t most_tokens(const context *c)
 {
     const verify_job *job = c->job;
-    const size_t chunk = job->variant.chunk + job->variant.tile + 1, pass = 9 * job->variant.tile + 1;
-    return affordable(c, chunk) ? chunk : affordable(c, pass) ? pass : job->tokens;
+    const size_t pass = 9 * job->variant.tile + 1, whole = job->variant.whole + 1;
+    const size_t wanted[] = {job->variant.chunk + job->variant.tile + 1, whole > pass ? whole : pass, pass};
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; ++i)
+        if (affordable(c, wanted[i]))
+            return wanted[i];
+    return job->tokens;
 }
 
 /* The sample's tokens over and over: x[tokens][d], to be freed. */
@@ -300,7 +308,7 @@ static void check_project(context *c)
 {
     const size_t slots = variant_slots(&c->job->variant);
     hash_tally first = {0}, all = {0};
-    size_t sizes[8];
+    size_t sizes[MOST_SIZES];
     sample reference = c->job->reference->random;
     reference.tokens = c->job->tokens;
     float *scores = take_codes(c, &reference, &c->random, &first);
@@ -350,7 +358,7 @@ static void report_tally(const context *c, const char *name, const sample_tally 
 static void check_gather(context *c)
 {
     sample_tally tally = {0};
-    size_t sizes[8];
+    size_t sizes[MOST_SIZES];
     const size_t count = batch_sizes(c, smaller(most_tokens(c), c->job->variant.chunk), sizes);
     for (size_t i = 0; i < count; ++i) {
         float *y = need_bytes(c, sizes[i] * c->job->reference->model.d_out, sizeof *y);
@@ -367,7 +375,7 @@ static void check_gather(context *c)
 static sample_tally compare_ffn(context *c, variant_ffn *ffn, size_t most, guard_place place)
 {
     sample_tally tally = {0};
-    size_t sizes[8];
+    size_t sizes[MOST_SIZES];
     const size_t count = batch_sizes(c, most, sizes);
     for (size_t i = 0; i < count; ++i) {
         float *x = repeated(c, &c->random, sizes[i]), *y = need_bytes(c, sizes[i] * c->job->reference->model.d_out, sizeof *y);

@@ -37,6 +37,7 @@ variant_description kernel_variant_at(lua_State *L, int index)
         .public_ffn = text_field(L, index, "public_ffn"),
         .tile = size_field(L, index, "tile"),
         .chunk = size_field(L, index, "chunk"),
+        .whole = size_field(L, index, "whole"),
         .scratch_bytes = size_field(L, index, "scratch_bytes"),
         .weights_struct_bytes = size_field(L, index, "weights_struct_bytes"),
         .d = size_field(L, index, "d"),

@@ -6,6 +6,7 @@ local check = require "harness.families.lookup.check"
 local effort = require "tests.effort"
 local dtype = require "gen.plan.dtype"
 local host = require "host"
+local machine = require "gen.plan.machine"
 local isa = require "gen.isa.list"
 local model = require "gen.families.model_file"
 local plan = require "gen.families.lookup.plan"
@@ -121,13 +122,14 @@ function fuzz.schedule(random, shape, set)
 end
 
 -- The plans of model number `index`, with names of their own to share a library and one blob: the default schedule on
--- all of `defaults`, then `schedules` random ones, each on one of `sets`.
+-- all of `defaults`, as it is for the machine whose turn it is, then `schedules` random ones, each on one of `sets`.
 local function plans_of(index, defaults, sets, schedules)
     local given, tables, projection = fuzz.model(index)
     local function build(isas, wanted)
         return plan.build(model.validate(given, "", given.name), isas, wanted, tables, projection)
     end
-    local random, plans = fuzz.generator(index * 104729 + 5), { build(defaults) }
+    local for_machine = machine.names[index % #machine.names + 1]
+    local random, plans = fuzz.generator(index * 104729 + 5), { build(machine.sets(defaults, for_machine)) }
     for _ = 1, 8 do
         random(0, 1)
     end

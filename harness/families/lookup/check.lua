@@ -6,19 +6,21 @@ local verify = require "verify"
 
 local check = {}
 
--- Numbers of tokens around which calls change: where a regime begins and ends, and where one more thread gets a range.
+-- Numbers of tokens around which calls change: where a regime begins and ends, up to how many gather whole rows, and
+-- where one more thread gets a range.
 local function turning_points(v, regime, threads)
     local few = regime == "few"
     local kernels = few and v.few or v
     local first, last = few and 1 or (v.few and v.few.threshold or 0) + 1, few and v.few.threshold or math.maxinteger
     local wanted = { first, first + kernels.tile, few and last or first }
+    if kernels.whole then table.move({ kernels.whole.tokens, kernels.whole.tokens + 1 }, 1, 2, #wanted + 1, wanted) end
     for _, ranges in ipairs(threads > 1 and kernels.split and { 2, threads } or {}) do
         local at = math.max(first + 1, ranges * kernels.split.min)
         table.move({ at - 1, at, at + 1, at + kernels.split.tile }, 1, 4, #wanted + 1, wanted)
     end
     local list, seen = {}, {}
     for _, count in ipairs(wanted) do
-        if count <= last and not seen[count] then list[#list + 1] = count end
+        if count >= first and count <= last and not seen[count] then list[#list + 1] = count end
         seen[count] = true
     end
     return list
