@@ -382,6 +382,24 @@ function test.the_estimate_knows_what_is_good()
     check.equal(cycles("many", { ["gather.columns"] = 512, ["gather.group"] = 32 }) > many, true)
     check.equal(cycles("few", { ["few.prefetch"] = 0 }) > 1.2 * few, true)
     check.equal(cycles("few", { ["few.tokens"] = 1 }, 64) > cycles("few", { ["few.tokens"] = 4 }, 64), true)
+    -- Whole rows of integers, for calls and last chunks that are short.
+    local i8 = plan_of("roberta_small", "avx512", "i8")
+    local words = i8.variants[1].isa.gather_i8
+    local function with_whole(batch, tokens, more)
+        local changes = { ["whole.tokens"] = tokens, ["chunk.tokens"] = 1024 }
+        for key, value in pairs(more or {}) do
+            changes[key] = value
+        end
+        local set = i8.variants[1].isa
+        return estimate.cycles(i8, set, schedule.make(i8.shape, set, changes), "many", caches, batch, words)
+    end
+    check.equal(with_whole(64, 128) < 0.8 * with_whole(64, 0), true)
+    check.equal(with_whole(2048, 128), with_whole(2048, 0))
+    local long, short = with_whole(1024, 128), with_whole(64, 128)
+    local both = (1024 * long + 64 * short) / 1088 -- a chunk, and one that is short
+    if math.abs(with_whole(1088, 128) / both - 1) > 1e-9 then error(with_whole(1088, 128) .. ", not " .. both, 0) end
+    check.equal(with_whole(64, 128, { ["whole.prefetch"] = 0 }) > short, true)
+    check.equal(with_whole(64, 128, { ["whole.group"] = 8 }) > with_whole(64, 128, { ["whole.group"] = 128 }), true)
     -- The default is among the cheapest quarter of its neighbours and itself.
     for _, regime in ipairs { "many", "few" } do
         local space = candidates.space(p, v, regime)

@@ -99,25 +99,32 @@ function estimate.stack_bytes(shape, isa, s, regime, gather_i8)
     )
 end
 
-local function many(p, isa, s, caches, batch, gather_i8)
+-- Cycles in which a token gathers whole rows, `vectors` vectors of sums at a time.
+--   group     tables of a pass    prefetches, into_l2   whether it prefetches rows, and into L2
+local function whole_rows(p, isa, caches, vectors, group, prefetches, into_l2, gather_i8)
     local shape, lanes = p.shape, lanes_of(isa)
-    local tile = s["tile.vectors"] * isa.lanes
-    local pass, chunk = s["project.tiles"] * tile, s["chunk.tokens"]
-    local stages = shape.kind == "bh4" and 4 * shape.repeats or 1
-    local blocks = shape.kind == "bh4" and shape.padded // shape.block or 1
+    local width = vectors * lanes
+    local strips = up(shape.d_out, width)
+    local cycles = shape.slots * strips * row(shape, up(math.min(width, shape.d_out), lanes), 1, gather_i8)
+    cycles = cycles + up(shape.h, group) * 2 * shape.d_out * 4 / l1_rate
+    -- Rows met at random come as fast as they are prefetched, a strip of a line or two ahead; wider strips come in
+    -- bursts, but for those that L2 has time to take.
+    local from = rate(p.table_bytes, caches)
+    local lines = up(math.min(width, shape.d_out) * shape.tables.bytes, 64)
+    local followed = group <= 16 and 1 or 0.75 -- rows that a core sees go on
+    local hidden = (from >= l2_rate or into_l2) and 1 or not prefetches and 0.4 or lines > 2 and 0.75 or followed
+    cycles = cycles + shape.slots * shape.d_out * shape.tables.bytes / from / hidden
+    return cycles + (prefetches and shape.slots * strips * (1 + lines) / 2 or 0)
+end
 
-    local cycles = products(p.mflop.projection * 1e6, isa, math.max(1, tile // lanes), s["product.outputs"])
-    cycles = cycles + p.projection_bytes / pass / rate(p.projection_bytes, caches)
-    cycles = cycles + stages * 2 * shape.padded * 4 / rate(estimate.tile_bytes(shape, isa, s), caches)
-    local passes = up(log2(blocks), log2(s["butterfly.radix"]))
-    cycles = cycles + stages * shape.padded / lanes * (passes * 1.5 + log2(blocks) / 2)
-
+-- Cycles in which a token of a chunk of `tokens` gathers slices of the tables.
+local function slices(p, isa, s, caches, tokens, gather_i8)
+    local shape, lanes = p.shape, lanes_of(isa)
     -- Every group of tables and tile of columns visits a token: its sums come and go, its codes are read.
     local columns, group = s["gather.columns"], s["gather.group"]
     local visits = up(shape.d_out, columns) * up(shape.h, group)
-    local waiting = chunk * (columns * 4 + shape.slots * 6)
-    cycles = cycles
-        + visits * (8 + 2 * columns * 4 / l1_rate)
+    local waiting = tokens * (columns * 4 + shape.slots * 6)
+    local cycles = visits * (8 + 2 * columns * 4 / l1_rate)
         + up(shape.d_out, columns) * (shape.slots * 6 + 2 * columns * 4) / rate(waiting, caches)
     local strips = up(shape.d_out, columns) * up(columns, s["gather.vectors"] * lanes)
     local width = math.min(columns, s["gather.vectors"] * lanes)
@@ -134,7 +141,7 @@ local function many(p, isa, s, caches, batch, gather_i8)
     end
     cycles = cycles + shape.slots * shape.d_out * shape.tables.bytes / near
     if home < rate(slice, caches) then -- a slice comes from there once a chunk
-        local share = p.table_bytes / math.min(chunk, batch)
+        local share = p.table_bytes / tokens
         cycles = cycles
             + share / home * (next and 0.7 or 1)
             + (next and share / 64 or 0)
@@ -143,26 +150,39 @@ local function many(p, isa, s, caches, batch, gather_i8)
     return cycles
 end
 
-local function few(p, isa, s, caches, batch, gather_i8)
+-- Cycles of a token in calls of `batch`, a chunk at a time, the last of which may be so short that it gathers whole
+-- rows.
+local function many(p, isa, s, caches, batch, gather_i8)
     local shape, lanes = p.shape, lanes_of(isa)
+    local tile = s["tile.vectors"] * isa.lanes
+    local pass, chunk = s["project.tiles"] * tile, s["chunk.tokens"]
+    local stages = shape.kind == "bh4" and 4 * shape.repeats or 1
+    local blocks = shape.kind == "bh4" and shape.padded // shape.block or 1
+
+    local cycles = products(p.mflop.projection * 1e6, isa, math.max(1, tile // lanes), s["product.outputs"])
+    cycles = cycles + p.projection_bytes / pass / rate(p.projection_bytes, caches)
+    cycles = cycles + stages * 2 * shape.padded * 4 / rate(estimate.tile_bytes(shape, isa, s), caches)
+    local passes = up(log2(blocks), log2(s["butterfly.radix"]))
+    cycles = cycles + stages * shape.padded / lanes * (passes * 1.5 + log2(blocks) / 2)
+
+    local function gathered(tokens)
+        if tokens > s["whole.tokens"] then return slices(p, isa, s, caches, tokens, gather_i8) end
+        local prefetch = s["whole.prefetch"]
+        return whole_rows(p, isa, caches, s["gather.vectors"], s["whole.group"], prefetch > 0, prefetch == 2, gather_i8)
+    end
+    local rest = batch % chunk
+    cycles = cycles + (rest > 0 and rest / batch * gathered(rest) or 0)
+    return cycles + (rest < batch and (batch - rest) / batch * gathered(chunk) or 0)
+end
+
+local function few(p, isa, s, caches, batch, gather_i8)
+    local lanes = lanes_of(isa)
     local tokens = math.min(s["few.tokens"], batch)
     local cycles = products(p.mflop.projection * 1e6, isa, tokens, math.max(1, s["few.vectors"] * isa.lanes // lanes))
     cycles = math.max(cycles, p.projection_bytes / tokens / rate(p.projection_bytes, caches))
-    local width = s["few.accumulators"] * lanes
-    local strips = up(shape.d_out, width)
-    cycles = cycles + shape.slots * strips * row(shape, up(math.min(width, shape.d_out), lanes), 1, gather_i8)
-    cycles = cycles + up(shape.h, s["few.group"]) * 2 * shape.d_out * 4 / l1_rate
-    -- Rows met at random come as fast as they are prefetched, a strip of a line or two ahead; wider strips come in
-    -- bursts, but for those that L2 has time to take.
-    local from, prefetches = rate(p.table_bytes, caches), s["few.prefetch"] > 0
-    local lines = up(math.min(width, shape.d_out) * shape.tables.bytes, 64)
-    local followed = s["few.group"] <= 16 and 1 or 0.75 -- rows that a core sees go on
-    local hidden = (from >= l2_rate or s["few.prefetch"] == 3) and 1
-        or not prefetches and 0.4
-        or lines > 2 and 0.75
-        or followed
-    cycles = cycles + shape.slots * shape.d_out * shape.tables.bytes / from / hidden
-    return cycles + (prefetches and shape.slots * strips * (1 + lines) / 2 or 0)
+    local prefetch = s["few.prefetch"]
+    return cycles
+        + whole_rows(p, isa, caches, s["few.accumulators"], s["few.group"], prefetch > 0, prefetch == 3, gather_i8)
 end
 
 -- Cycles of a token in calls of `batch` tokens, by the kernels of `regime` ("few" or "many") of the plan `p` with
