@@ -33,6 +33,7 @@ test_packages='
 clang                   | emit fuzz firmware verify tune commands libfuzzer | second compiler that the emitted C is tested with
 libclang-rt-14-dev      | fuzz libfuzzer | libFuzzer, and the sanitizers of clang
 llvm                    | fuzz | lists the symbols of WebAssembly
+valgrind                | whole | watches whole models read and write memory
 tcc                     | fuzz | watches every pointer of the emitted C
 python3-numpy           | emit firmware install verify train transformer tune commands web whole | check of results that is independent of the C
 python3-sentencepiece   | tokenizer whole | check of tokenizers that is independent of the C

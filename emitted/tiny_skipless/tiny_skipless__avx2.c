@@ -627,11 +627,15 @@ static inline __m256 tiny_skipless_blocks_activation(__m256 x)
 /* hidden = activation(gate) hidden, [tokens] rows of TINY_SKIPLESS_HIDDEN_PITCH. */
 static void tiny_skipless_blocks_activate(const float *restrict gate, float *restrict hidden, size_t tokens)
 {
-    for (size_t i = 0; i < tokens * TINY_SKIPLESS_HIDDEN_PITCH; i += 8) {
-        const __m256 x = _mm256_loadu_ps(gate + i);
-        const __m256 open = tiny_skipless_blocks_activation(x);
-        const __m256 value = _mm256_loadu_ps(hidden + i);
-        _mm256_storeu_ps(hidden + i, _mm256_mul_ps(open, value));
+    for (size_t token = 0; token < tokens; ++token) {
+        for (size_t i = 0; i < 160; i += 8) {
+            const __m256 x = _mm256_loadu_ps(gate + i);
+            const __m256 open = tiny_skipless_blocks_activation(x);
+            const __m256 value = _mm256_loadu_ps(hidden + i);
+            _mm256_storeu_ps(hidden + i, _mm256_mul_ps(open, value));
+        }
+        gate += TINY_SKIPLESS_HIDDEN_PITCH;
+        hidden += TINY_SKIPLESS_HIDDEN_PITCH;
     }
 }
 

@@ -726,11 +726,15 @@ static inline __m512 tiny_skipless_blocks_activation(__m512 x)
 /* hidden = activation(gate) hidden, [tokens] rows of TINY_SKIPLESS_HIDDEN_PITCH. */
 static void tiny_skipless_blocks_activate(const float *restrict gate, float *restrict hidden, size_t tokens)
 {
-    for (size_t i = 0; i < tokens * TINY_SKIPLESS_HIDDEN_PITCH; i += 16) {
-        const __m512 x = _mm512_loadu_ps(gate + i);
-        const __m512 open = tiny_skipless_blocks_activation(x);
-        const __m512 value = _mm512_loadu_ps(hidden + i);
-        _mm512_storeu_ps(hidden + i, _mm512_mul_ps(open, value));
+    for (size_t token = 0; token < tokens; ++token) {
+        for (size_t i = 0; i < 160; i += 16) {
+            const __m512 x = _mm512_loadu_ps(gate + i);
+            const __m512 open = tiny_skipless_blocks_activation(x);
+            const __m512 value = _mm512_loadu_ps(hidden + i);
+            _mm512_storeu_ps(hidden + i, _mm512_mul_ps(open, value));
+        }
+        gate += TINY_SKIPLESS_HIDDEN_PITCH;
+        hidden += TINY_SKIPLESS_HIDDEN_PITCH;
     }
 }
 

@@ -653,11 +653,15 @@ static inline float tiny_skipless_blocks_activation(float x)
 /* hidden = activation(gate) hidden, [tokens] rows of TINY_SKIPLESS_HIDDEN_PITCH. */
 static void tiny_skipless_blocks_activate(const float *restrict gate, float *restrict hidden, size_t tokens)
 {
-    for (size_t i = 0; i < tokens * TINY_SKIPLESS_HIDDEN_PITCH; i += 1) {
-        const float x = gate[i];
-        const float open = tiny_skipless_blocks_activation(x);
-        const float value = hidden[i];
-        hidden[i] = open * value;
+    for (size_t token = 0; token < tokens; ++token) {
+        for (size_t i = 0; i < 160; i += 1) {
+            const float x = gate[i];
+            const float open = tiny_skipless_blocks_activation(x);
+            const float value = hidden[i];
+            hidden[i] = open * value;
+        }
+        gate += TINY_SKIPLESS_HIDDEN_PITCH;
+        hidden += TINY_SKIPLESS_HIDDEN_PITCH;
     }
 }
 

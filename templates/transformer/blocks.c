@@ -59,15 +59,21 @@ $(include("templates/math/activation.c"))
 //$ end
 static void $(helper)_activate($(shape.gated and "const float *restrict gate, " or "")float *restrict hidden, size_t tokens)
 {
-    for (size_t i = 0; i < tokens * $(macro("HIDDEN_PITCH")); i += $(lanes)) {
-        const $(isa.vector) x = $(isa.load_unaligned(shape.gated and "gate" or "hidden", "i"));
+    for (size_t token = 0; token < tokens; ++token) {
+        for (size_t i = 0; i < $(shape.f); i += $(lanes)) {
+            const $(isa.vector) x = $(isa.load_unaligned(shape.gated and "gate" or "hidden", "i"));
 //$ if shape.gated then
-        const $(isa.vector) open = $(helper)_activation(x);
-        const $(isa.vector) value = $(isa.load_unaligned("hidden", "i"));
-        $(isa.store_unaligned("hidden", "i", isa.mul("open", "value")));
+            const $(isa.vector) open = $(helper)_activation(x);
+            const $(isa.vector) value = $(isa.load_unaligned("hidden", "i"));
+            $(isa.store_unaligned("hidden", "i", isa.mul("open", "value")));
 //$ else
-        $(isa.store_unaligned("hidden", "i", helper .. "_activation(x)"));
+            $(isa.store_unaligned("hidden", "i", helper .. "_activation(x)"));
 //$ end
+        }
+//$ if shape.gated then
+        gate += $(macro("HIDDEN_PITCH"));
+//$ end
+        hidden += $(macro("HIDDEN_PITCH"));
     }
 }
 //$ end
