@@ -34,8 +34,8 @@ local costs = {
     },
 }
 
--- The budget of model `m`, { error, codes } by name: what `text`, such as codes=1%,error=0.4, says, and for the error of
--- y the model's key, where it says nothing of it. Raises one line.
+-- The budget of model `m`, { error, codes } by name: what `text`, such as codes=1%,error=0.4, says, and for the error
+-- of y the model's key, where it says nothing of it. Raises one line.
 function budget.of(m, text)
     local found, names, known = {}, {}, {}
     for i, cost in ipairs(costs) do

@@ -291,10 +291,15 @@ function test.a_budget_of_flips_and_of_y()
     end
     if most < 1e-3 or most > 0.05 then error(string.format("%g of the codes flip: the test proves nothing", most)) end
     for _, row in ipairs {
-        { "error=0.9,codes=0.01%", "budget: %d+ of %d+ codes flipped %([%d.]+ %%%) with projection in bf16 and tables in i8, \z
-            the budget is 0.01 %%\n" },
-        { "codes=20%", "budget: relative error [%d.]+ of y with projection in bf16 and tables in i8, \z
-            the budget is 0.0001\n" }, -- the model's key
+        {
+            "error=0.9,codes=0.01%",
+            "budget: %d+ of %d+ codes flipped %([%d.]+ %%%) with projection in bf16 and tables in i8, \z
+                the budget is 0.01 %%\n",
+        },
+        {
+            "codes=20%",
+            "budget: relative error [%d.]+ of y with projection in bf16 and tables in i8, the budget is 0.0001\n",
+        }, -- the model's key
         { "error=0.0002,codes=20%", "the budget is 0.0002\n" },
     } do
         local result = program.run(verify(keyed, row[1]))
@@ -313,12 +318,14 @@ function test.a_budget_of_flips_and_of_y()
     } do
         refuses(1, "--budget: " .. row[2], verify(keyed, row[1]))
     end
-    refuses(1, "--budget: error=1: is for LookupFFNs", { "verify", "gen/models/tiny_skipless.lua", "--budget", "error=1" })
+    local block = { "verify", "gen/models/tiny_skipless.lua", "--budget", "error=1" }
+    refuses(1, "--budget: error=1: is for LookupFFNs", block)
     local integers = { "verify", "gen/models/kws.lua", "--arithmetic", "integer", "--projection", "i8", "--budget" }
     table.insert(integers, "codes=3%")
     works(integers)
     integers[#integers] = "codes=0.1%"
-    check.matches(program.run(integers).errors, "budget: %d+ of %d+ codes flipped .* with the codes of integer arithmetic")
+    local line = "budget: %d+ of %d+ codes flipped .* with the codes of integer arithmetic"
+    check.matches(program.run(integers).errors, line)
 end
 
 function test.usage_errors()

@@ -24,8 +24,8 @@ function loss.in_float32(options)
     return copy
 end
 
--- Adds to the result `r`, a table for JSON, what it loses: `lost` of the metric that is `exact` in float32, and `budget`.
--- Returns what a line for people says of it.
+-- Adds to the result `r`, a table for JSON, what it loses: `lost` of the metric that is `exact` in float32, and
+-- `budget`. Returns what a line for people says of it.
 function loss.judge(r, lost, exact, budget)
     r.ok, r.budget = lost <= budget, budget -- NaN is not
     r.loss, r.float32 = lost == lost and lost or nil, exact == exact and exact or nil
