@@ -7,6 +7,7 @@ local host = require "host"
 local json = require "json"
 local log = require "harness.train.log"
 local program = require "tests.support.program"
+local rates = require "harness.train.rates"
 local run = require "harness.train.run"
 local settings = require "harness.train.settings"
 local tables = require "harness.train.tables"
@@ -478,13 +479,75 @@ function test.a_position_outside_its_range_is_refused()
     check.fails_with(path .. ": run: must be numbers of bytes", run.position, path)
 end
 
-function test.no_number_ends_a_run_with_its_last_good_checkpoint()
+-- The checkpoint of an undisturbed run after so many steps, with the text of the checkpoint at `path`.
+local function undisturbed(j, s, steps, path)
+    local state = assert(train.open(j))
+    state:initialise()
+    for step = 1, steps do
+        local factor = rates.at(step, s.steps)
+        state:step(step, s.rate * factor, s.table_rate * factor)
+        if step % s.evaluate == 0 and step < steps then state:uses() end
+    end
+    state:uses() -- a validation says and forgets them
+    local other = program.folder() .. "/undisturbed"
+    assert(state:save(other, assert(train.text(path))))
+    return bytes(other)
+end
+
+-- Runs `j` until it fails: its message, and its files.
+local function failed(j, s)
     local files = files_in(program.folder())
-    local wild = few_steps()
-    wild.rate, wild.evaluate = 1e37, 1
-    local _, good, message = quietly(job(), wild, own, files, { model = "bigram", isa = "scalar" })
+    local _, good, message = quietly(j, s, own, files, { model = "bigram", isa = "scalar" })
     check.equal(good, false)
-    check.matches(message, "^step %d+: [^\n]*no number; [^\n]*checkpoint")
+    check.equal(host.kind(files.output), nil)
+    return message, files
+end
+
+-- A value that is no number, of what the run asks for at step 27, ends it there. The checkpoint is of step 20.
+function test.no_number_ends_a_run_with_its_last_good_checkpoint()
+    local open = train.open
+    for name, case in pairs {
+        step = { { 0 / 0, 1.0 }, "step 27: the loss is no number" },
+        gradient = { { 1.0, math.huge }, "step 27: the gradient is no number" },
+        validate = { { 0 / 0, 396 }, "step 30: the loss of the validation is no number" },
+        not_finite = { { "tables" }, "step 30: tables has a value that is no number" },
+    } do
+        local wrong = name == "gradient" and "step" or name
+        local steps = 0
+        train.open = function(j) -- a run whose method `wrong` goes wrong after step 26
+            local state = assert(open(j))
+            local function method(_, key)
+                return function(_, ...)
+                    if key == "step" then steps = steps + 1 end
+                    if key == wrong and steps > 26 then return table.unpack(case[1]) end
+                    return state[key](state, ...)
+                end
+            end
+            return setmetatable({}, { __index = method })
+        end
+        local message, files = failed(job(), few_steps())
+        train.open = open
+        check.equal(message, case[2] .. "; the last good checkpoint is of step 20: " .. files.checkpoint)
+        check.equal(bytes(files.checkpoint) == undisturbed(job(), few_steps(), 20, files.checkpoint), true)
+    end
+end
+
+-- So does a rate at which the weights overflow: at the first step after which they do.
+function test.weights_that_overflow_end_a_run()
+    local wild = few_steps()
+    wild.rate, wild.evaluate = 1000.0, 1
+    local state, first = assert(train.open(job())), 0
+    local function is_number(value) return value - value == 0 end
+    state:initialise()
+    repeat
+        first = first + 1
+        local factor = rates.at(first, wild.steps)
+        local loss, norm = state:step(first, wild.rate * factor, wild.table_rate * factor)
+    until not (is_number(loss) and is_number(norm) and is_number(state:validate(16)) and first < wild.steps)
+    local message, files = failed(job(), wild)
+    check.equal(message:match "^step %d+", "step " .. first)
+    check.matches(message, "no number; the last good checkpoint is of step " .. first - 1 .. ": ")
+    check.equal(bytes(files.checkpoint) == undisturbed(job(), wild, first - 1, files.checkpoint), true)
 end
 
 function test.settings_are_checked()

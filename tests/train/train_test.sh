@@ -35,37 +35,53 @@ END
 train=("$LOOKUPC" train model.lua --text text.txt --steps 100 --batch 3 --rate 5e-3 --dropout 0.1 --isa scalar)
 quantised=(--quantise i8 --table-optimiser adam) # has more to keep
 
+begun=$(date +%s%N)
 "${train[@]}" -o whole.safetensors --threads 2 --html whole.html >log
+took=$(($(date +%s%N) - begun)) # nanoseconds
 [[ $(wc -l <log) == 21 && $(tail -1 log) == 'wrote whole.safetensors: 4,800 tokens, loss '* ]] || fail "$(<log)"
 [[ ! -e whole.safetensors.resume ]] || fail "the checkpoint of a finished run is there"
 grep -q '<title>Training of tiny_lm</title>' whole.html || fail "no page"
 learnt=$(awk '{ sub(",", "", $8); print $8 }' log | sed -n '1p;20p' | tr '\n' ' ')
 awk -v l="$learnt" 'BEGIN { split(l, loss); exit !(loss[2] < loss[1] - 0.5) }' || fail "nothing is learnt: $learnt"
 
-# kill_and_resume NAME: kill -9 of the run whenever it wants, until it is done; whole.safetensors is what shall come of it.
-killed=0
+# kill_and_resume NAME: kill -9 at random moments of runs, $kills times and until one was resumed. Each ends with the bytes of whole.safetensors.
+killed=0 resumed=0
 kill_and_resume() {
-    local more=() last=$((killed + kills))
-    while ((killed < last)); do
-        "${train[@]}" -o "$1.safetensors" --threads 2 --save-every 0.001s "${more[@]}" >log 2>&1 &
-        sleep "0.$((RANDOM % 8))"
-        if ! kill -9 $! 2>/dev/null; then break; fi
-        wait $! 2>/dev/null || true
-        killed=$((killed + 1))
+    local more=() last=$((killed + kills)) before=$resumed status delay
+    while ((killed < last || resumed == before)); do
+        if [[ -e $1.safetensors ]]; then
+            is_whole "$1"
+            rm "$1.safetensors" "$1.jsonl"
+        fi
+        more=()
         [[ ! -e $1.safetensors.resume ]] || more=(--resume)
-        [[ ! -e $1.safetensors ]] || break
+        resumed=$((resumed + ${#more[@]}))
+        "${train[@]}" -o "$1.safetensors" --threads 2 --save-every 0.001s "${more[@]}" >log 2>&1 &
+        delay=$((RANDOM * took / 32768))
+        sleep "$(printf '%d.%09d' $((delay / 1000000000)) $((delay % 1000000000)))"
+        kill -9 $! 2>/dev/null || true # it may have ended
+        status=0
+        wait $! 2>/dev/null || status=$?
+        [[ $status == 0 || $status == 137 ]] || fail "$(<log)"
+        killed=$((killed + (status == 137)))
     done
+    more=()
+    [[ ! -e $1.safetensors.resume ]] || more=(--resume)
     [[ -e $1.safetensors ]] || "${train[@]}" -o "$1.safetensors" --threads 2 "${more[@]}" >log
+    is_whole "$1"
+}
+steps() { sed -nE 's/.*("loss":[^,]*).*("step":[0-9]*).*/\2 \1/p' "$1"; }
+is_whole() {
     cmp whole.safetensors "$1.safetensors" || fail "a killed run makes other weights"
     cmp <(steps whole.jsonl) <(steps "$1.jsonl") || fail "the log of a killed run is another one"
 }
-steps() { sed -nE 's/.*("loss":[^,]*).*("step":[0-9]*).*/\2 \1/p' "$1"; }
 kill_and_resume killed
 if ((kills > 2)); then
     train+=("${quantised[@]}")
     "${train[@]}" -o whole.safetensors --threads 2 >log
     kill_and_resume quantised
 fi
+((killed >= kills)) || fail "killed $killed times only"
 
 # An interrupt saves first. A background job of a script ignores SIGINT, so this is SIGTERM.
 "$LOOKUPC" train model.lua --text text.txt --steps 10000 --batch 2 --threads 2 --isa scalar "${quantised[@]}" \
@@ -84,7 +100,7 @@ if grep -qw avx2 /proc/cpuinfo; then
         -o changed.safetensors --resume >log 2>errors &
     while [[ ! -s changed.jsonl ]] && kill -0 $!; do sleep 0.02; done
     kill -9 $! || fail "does not go on: $(<errors)"
-    wait $! || true
+    wait $! 2>/dev/null || true
     [[ $(<errors) == 'lookupc: --resume: on 1 thread of all ranks instead of 2 the last bits of sums differ
 lookupc: --resume: on avx2 instead of scalar the last bits of sums differ' ]] || fail "$(<errors)"
 else
@@ -137,9 +153,20 @@ says 1 'letter.txt: exists and is no log of a training' "$LOOKUPC" train model.l
 cmp text.txt "$OLDPWD/README.md"
 [[ ! -e none.safetensors && ! -e none.safetensors.resume ]] || fail "something was written"
 
-# A disk that fills up: the last checkpoint stays, and goes on elsewhere.
-says 1 'File too large' bash -c 'trap "" XFSZ; ulimit -f 100; exec "$@"' _ \
-    "${train[@]}" -o full.safetensors
+# A disk that fills up: the last checkpoint stays, and goes on to the bytes of an undisturbed run.
+until [[ -e full.safetensors.resume ]]; do
+    "${train[@]}" -o full.safetensors --threads 2 >log 2>errors &
+    while [[ ! -e full.safetensors.resume ]] && kill -0 $! 2>/dev/null; do sleep 0.01; done
+    kill -9 $! 2>/dev/null || true
+    wait $! 2>/dev/null || true
+    rm -f full.safetensors
+done
+cp full.safetensors.resume kept
+says 1 'full.safetensors.resume: File too large' bash -c 'trap "" XFSZ; ulimit -f 100; exec "$@"' _ \
+    "${train[@]}" -o full.safetensors --threads 2 --resume
 [[ ! -e full.safetensors ]] || fail "half-written weights"
+cmp kept full.safetensors.resume || fail "a full disk changes the last good checkpoint"
+"${train[@]}" -o full.safetensors --threads 2 --resume >log 2>errors || fail "$(<errors)"
+is_whole full
 
-echo "$killed times killed: the same bytes"
+echo "$killed times killed, $resumed times resumed: the same bytes"
