@@ -13,10 +13,11 @@
      step(n, rate, table_rate) -> cross-entropy a token in nats, length of the gradient; step n = 1, 2, ...
      windows()                 -> windows of the text, and of the text for validation
      validate(most)            -> cross-entropy a token of at most so many windows, as far apart as can be, and tokens
-     uses()                    -> by tensor, nil: no tables: { { rows used, entropy of the uses in bits }, ... by table } since the last
-   call not_finite()              -> name of a tensor with a value that is no number, or nil save(path, text)          -> true | nil,
-   message: all that the next steps depend on, and a text load(path)                -> true | nil, message export(path)              -> true
-   | nil, message: the weights, as a checkpoint of the model
+     uses()                    -> by tensor, nil: no tables: { { rows used, entropy in bits }, ... by table } since the last call
+     not_finite()              -> name of a tensor with a value that is no number, or nil
+     save(path, text)          -> true | nil, message: all that the next steps depend on, and a text
+     load(path)                -> true | nil, message
+     export(path)              -> true | nil, message: the weights, as a checkpoint of the model
 
    train.text(path) -> the text that save wrote | nil, message. train.hold(): SIGINT, SIGTERM and SIGHUP wait. train.interrupted() ->
    whether one does. train.release(): they take their effect. train.end_interrupted(): so does that of any rank, which ends all. */

@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What the module lookupc-mpi.so beside lookupc gives: harness/train/mpi.c. A call returns when all ranks have made it; a rank that dies
-   ends the others, with one line. All ranks get the same bits. */
+/* What the module lookupc-mpi.so beside lookupc gives: harness/train/mpi/mpi.c. A call returns when all ranks have made it; a rank that
+   dies ends the others, with one line. All ranks get the same bits. */
 typedef struct {
     size_t number, count;
     /* values[count] of all ranks, summed */
