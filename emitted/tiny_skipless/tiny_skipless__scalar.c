@@ -654,7 +654,7 @@ static inline float tiny_skipless_blocks_activation(float x)
 static void tiny_skipless_blocks_activate(const float *restrict gate, float *restrict hidden, size_t tokens)
 {
     for (size_t token = 0; token < tokens; ++token) {
-        for (size_t i = 0; i < 160; i += 1) {
+        for (size_t i = 0; i < 160; ++i) {
             const float x = gate[i];
             const float open = tiny_skipless_blocks_activation(x);
             const float value = hidden[i];

@@ -60,16 +60,17 @@ $(include("templates/math/activation.c"))
 static void $(helper)_activate($(shape.gated and "const float *restrict gate, " or "")float *restrict hidden, size_t tokens)
 {
     for (size_t token = 0; token < tokens; ++token) {
-        for (size_t i = 0; i < $(shape.f); i += $(lanes)) {
-            const $(isa.vector) x = $(isa.load_unaligned(shape.gated and "gate" or "hidden", "i"));
+//$ loop("        ", "i", 0, shape.f, lanes, function(i, at)
 //$ if shape.gated then
-            const $(isa.vector) open = $(helper)_activation(x);
-            const $(isa.vector) value = $(isa.load_unaligned("hidden", "i"));
-            $(isa.store_unaligned("hidden", "i", isa.mul("open", "value")));
+$(i)const $(isa.vector) x = $(isa.load_unaligned("gate", at));
+$(i)const $(isa.vector) open = $(helper)_activation(x);
+$(i)const $(isa.vector) value = $(isa.load_unaligned("hidden", at));
+$(i)$(isa.store_unaligned("hidden", at, isa.mul("open", "value")));
 //$ else
-            $(isa.store_unaligned("hidden", "i", helper .. "_activation(x)"));
+$(i)const $(isa.vector) x = $(isa.load_unaligned("hidden", at));
+$(i)$(isa.store_unaligned("hidden", at, helper .. "_activation(x)"));
 //$ end
-        }
+//$ end)
 //$ if shape.gated then
         gate += $(macro("HIDDEN_PITCH"));
 //$ end
