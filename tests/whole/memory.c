@@ -1,5 +1,5 @@
 /* Calls a whole model with memory of just the size that its header asks for, none of it cleared, and writes all results: under valgrind
-   every byte read before it was written, and every one beside it, is an error. memory BLOB */
+   every byte read before it was written, and every one beside it, is an error. memory BLOB [BYTE]: memory starts with that byte. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,11 +17,15 @@
 static const char text[] = "A cat, caf\xc3\xa9 cats 12 and\n";
 enum { LENGTH = sizeof text - 1 };
 
+static int fill = -1; /* memory starts with this byte, -1: as it is */
+
 static void *memory(size_t bytes)
 {
     void *const block = aligned_alloc(SIZE(ALIGN), (bytes + SIZE(ALIGN) - 1) / SIZE(ALIGN) * SIZE(ALIGN));
     if (block == NULL)
         exit(3);
+    if (fill >= 0)
+        memset(block, fill, bytes);
     return block;
 }
 
@@ -41,11 +45,12 @@ static void must(int status, const char *call)
 
 int main(int count, char **arguments)
 {
-    FILE *const file = count == 2 ? fopen(arguments[1], "rb") : NULL;
+    FILE *const file = count >= 2 ? fopen(arguments[1], "rb") : NULL;
     unsigned char *const blob = memory(SIZE(WEIGHTS_BYTES));
     if (file == NULL || fread(blob, 1, SIZE(WEIGHTS_BYTES), file) != SIZE(WEIGHTS_BYTES))
         return 3;
     fclose(file);
+    fill = count > 2 ? atoi(arguments[2]) : -1;
     M(weights) weights;
     must(M(bind)(blob, SIZE(WEIGHTS_BYTES), &weights), "bind");
 

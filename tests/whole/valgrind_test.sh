@@ -36,10 +36,17 @@ for number in "${!cases[@]}"; do
     [[ " ${options[*]} " != *' --cache '* ]] || pack=("${options[@]:0:2}") # what is cached is nothing to pack
     "$lookupc" pack "$work/$model.lua" "${pack[@]}" --weights "$bundle.safetensors" -o "$bundle.bin" >>"$work/log"
     gcc -std=c11 -O1 -g "$macro" -I"$bundle" tests/whole/memory.c "$bundle"/*.c -o "$bundle/program" 2>>"$work/log"
-    valgrind -q --error-exitcode=9 "$bundle/program" "$bundle.bin" 2>"$work/errors" >"$work/results" || {
+    # Attention reads tiles of 32 positions whole, and drops those that are not there yet. Where it converts or multiplies them before, valgrind
+    # cannot see that: then memory starts as zeros, and other bytes must not change the results.
+    fill=()
+    [[ "${options[*]}" != *' f16' && "${options[*]}" != *'--activations i8' ]] || fill=(0)
+    valgrind -q --error-exitcode=9 "$bundle/program" "$bundle.bin" "${fill[@]}" 2>"$work/errors" >"$work/results" || {
         echo "FAILED valgrind: $model ${options[*]}, $isa: exit status $?: $(head -40 "$work/errors")"
         exit 1
     }
     [[ -s $work/results && ! -s $work/errors ]] || { echo "FAILED valgrind: $model: $(cat "$work/errors")"; exit 1; }
+    for byte in 0 85 127 255; do
+        "$bundle/program" "$bundle.bin" $byte | cmp - "$work/results" || { echo "FAILED $model ${options[*]}, $isa: memory of $byte"; exit 1; }
+    done
     echo "ok     valgrind: $model ${options[*]}, $isa"
 done
