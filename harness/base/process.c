@@ -36,6 +36,7 @@ static struct {
     char *folder;                          /* the folder that holds all temporary ones */
     int folders;                           /* how many of those were given out */
     char last_words[256];                  /* printed when a signal ends this program */
+    volatile sig_atomic_t ends;            /* a signal ends this program */
 } ours;
 
 /* Removes a folder and all it holds. Safe in a signal handler. */
@@ -71,6 +72,7 @@ static void clean_up(void)
 
 static void end_by_signal(int number)
 {
+    ours.ends = 1;
     if (getpid() == ours.owner && write(STDERR_FILENO, ours.last_words, strlen(ours.last_words)) < 0)
         ours.last_words[0] = '\0'; /* nobody listens */
     clean_up();
@@ -195,13 +197,22 @@ static running *wait_for_one(running *list, size_t count)
     }
 }
 
+/* A signal that another thread handles ends the running programs first: this thread must not take that for their own end. */
+static void wait_for_the_end(void)
+{
+    while (ours.ends)
+        pause();
+}
+
 /* Ends what a program may have left running, or itself, and takes the rest of its output. */
 static void finish(running *program)
 {
+    wait_for_the_end();
     const pid_t child = ours.children[program->place];
     kill(-child, SIGKILL);
     while (waitpid(child, &program->status, 0) < 0 && errno == EINTR)
         ;
+    wait_for_the_end();
     ours.children[program->place] = 0;
     close(program->process);
     if (program->pipe >= 0) {

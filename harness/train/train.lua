@@ -18,7 +18,7 @@ local tokenizer_plan = require "gen.families.tokenizer.plan"
 
 local training = {}
 
-local patience = 3 -- seconds
+local patience = 10 -- seconds
 local masked = 0.15 -- share of tokens that an encoder has to find
 
 local function refuse(path, key, rule) error(string.format("%s: %s: %s", path, key, rule), 0) end
