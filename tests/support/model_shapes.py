@@ -34,7 +34,7 @@ SHAPED = {
 }
 MAPPED = {
     "name": "m", "d": 32, "heads": 4, "vocab": 29, "skip": True, "norm": LN, "attention": {"causal": False, "context": 50},
-    "layers": [{"d_in": 24, "head_dim": 8, "heads": 3}, {"count": 2},
+    "layers": [{"d_in": 24, "head_dim": 8, "heads": 3}, {"count": 2, "ffn": {"kind": "mlp", "f": 20, "activation": "silu"}},
                {"ffn": {"kind": "lookup", "h": 4, "tau": 4, "projection": {"kind": "dense"}, "score": "gelu", "scale": "1/h"}}],
     "ffn": {"kind": "mlp", "f": 36, "activation": "relu"}, "output": {"head": {"bias": True}}, "checkpoint": "roberta",
     "embedding": {"d": 18, "scale": 2, "sinusoidal": {"order": "halves", "steps": "n-1"}, "norm": LN},
@@ -62,6 +62,8 @@ SHAPES = {
     "wide heads": changed(LLAMA, d=256, heads=2, kv_heads=1, layers=2, ffn={"activation": "gelu"}),
     "gpt2": changed(GPT, checkpoint="gpt2", tied=True, attention={"causal": False}),
     "shaped lookup": {**SHAPED, "ffn": {**BH4, "h": 4, "scale": "1/h"}},
+    "mixed": {**SHAPED, "attention": {"context": 70, "rope": {}, "shaped": True}, "ffn": {**BH4, "h": 4, "scale": "1/h"},
+              "layers": [{"heads": 2, "ffn": SHAPED["ffn"]}, {}]},
     "dense lookup": {**GPT, "ffn": {"kind": "lookup", "h": 5, "tau": 3, "projection": {"kind": "dense"}, "score": "softmax"}},
     "eight": {**MAPPED, "layers": 1, "ffn": {**BH4, "h": 7, "neighbours": 8, "score": "softmax", "scale": "1/h"}},
 }

@@ -110,9 +110,9 @@ local function lookup_of(t, m, step, number, now, c, tables)
 end
 
 -- The operations of a block of `segment`, number `layer` in it, whose tensors go to the array of `c`.
-local function block_tape(m, segment, layer, c, tables)
+local function block_tape(segment, layer, c, tables)
     local own = segment.plan
-    local shape, number = own.shape, segment.first_layer + layer
+    local m, shape, number = own.model, own.shape, segment.first_layer + layer
     local t, by_letter = tape.new(), {}
     for _, map in ipairs(own.maps) do
         by_letter[map.letter] = map
@@ -316,8 +316,8 @@ local function lay_out(t, at)
 end
 
 -- What attention of a segment takes.
-local function attention_of(p, segment, constants, helper)
-    local m, shape = p.model, segment.plan.shape
+local function attention_of(segment, constants, helper)
+    local m, shape = segment.plan.model, segment.plan.shape
     local a = {
         helper = helper,
         width = shape.width,
@@ -446,7 +446,7 @@ function training.add(p)
         local tables_base = tables.at
         for layer = 0, own.layers - 1 do
             local layer_at, tables_at = c.at, tables.at
-            local made = block_tape(p.model, segment, layer, c, tables)
+            local made = block_tape(segment, layer, c, tables)
             if layer == 0 then own.tape = made end
             if layer == 1 then
                 own.stride, own.tables_stride = layer_at - own.base, tables_at - tables_base
@@ -460,7 +460,7 @@ function training.add(p)
             end
         end
         own.stride = own.stride or c.at - own.base
-        own.attention = attention_of(p, segment, constants, p.names.model .. "_train_" .. segment.word)
+        own.attention = attention_of(segment, constants, p.names.model .. "_train_" .. segment.word)
         t.segments[i] = own
     end
     t.output, t.head = output_tape(p, c)
