@@ -10,6 +10,7 @@ local machine = require "gen.plan.machine"
 local man = require "commands.man"
 local model_file = require "gen.families.model_file"
 local one_of = require "gen.model.one_of"
+local option_rules = require "commands.option_rules"
 local schema = require "gen.model.schema"
 local target = require "gen.plan.target"
 local words = require "commands.words"
@@ -124,7 +125,12 @@ local depfile_options = {
         value = "FILE",
         doc = "also write a rule for make and Ninja: which files the output depends on",
     },
-    { name = "depfile-target", value = "PATH", doc = "what that rule calls the output; default: its files" },
+    {
+        name = "depfile-target",
+        value = "PATH",
+        needs = "depfile",
+        doc = "what that rule calls the output; default: its files",
+    },
 }
 
 local function with(option, changes)
@@ -136,6 +142,12 @@ local function with(option, changes)
         copy[key] = value
     end
     return copy
+end
+
+-- Of a checkpoint, where --weights may be missing.
+local checkpoint_options = {}
+for i, option in ipairs { prefix_option, ignore_option, blocks_option } do
+    checkpoint_options[i] = with(option, { needs = "weights" })
 end
 
 local for_here_option =
@@ -164,7 +176,7 @@ local text_options = {
 -- with ... may be repeated. Among the options there may be lists of options; a required one may be missing where one of
 -- those that it names in `unless` is given. One whose value ends with ... takes all words up to the next option, as a
 -- list. One with `values` takes no other than these; one whose value is LIST takes some of them, separated by commas.
--- `values` of a command are those of its argument.
+-- `not_beside` and `needs` are rules of commands/option_rules.lua. `values` of a command are those of its argument.
 local commands = {
     {
         name = "plan",
@@ -268,7 +280,7 @@ local commands = {
             { name = "python", value = "DIR", doc = "instead folder of a Python package, for numpy" },
             { name = "rust", value = "DIR", doc = "instead folder of a Rust crate" },
             { name = "list", doc = "print the names of the files instead of writing them" },
-            with(json_option, { doc = "with --list: JSON, with the compiler flags of each file" }),
+            with(json_option, { needs = "list", doc = "JSON, with the compiler flags of each file" }),
             { name = "name", value = "NAME", doc = "refuse a model of another name" },
             depfile_options,
         },
@@ -313,9 +325,7 @@ local commands = {
                 value = "X.npy",
                 doc = "float32 [tokens][d]: scales and integers of --projection i8 are chosen for such inputs",
             },
-            prefix_option,
-            ignore_option,
-            blocks_option,
+            checkpoint_options,
             baseline_option,
             arithmetic_option,
             tables_option,
@@ -355,7 +365,8 @@ local commands = {
             {
                 name = "tolerance",
                 value = "NUMBER",
-                doc = "with --expect: exit 1 above this relative error of a row; default 1e-5",
+                needs = "expect",
+                doc = "exit 1 above this relative error of a row; default 1e-5",
             },
             isa_option,
             prefix_option,
@@ -387,9 +398,7 @@ local commands = {
             },
             isa_option,
             seed_option,
-            prefix_option,
-            ignore_option,
-            blocks_option,
+            checkpoint_options,
             schedule_option,
             for_here_option,
             tuned_option,
@@ -410,9 +419,7 @@ local commands = {
             { name = "batch", value = "LIST", doc = "tokens a call; default 1,8,64,512,4096, of a transformer 1,512" },
             { name = "lengths", value = "LIST", doc = "a whole model: tokens of a sequence; default 16,128,512" },
             with(weights_option, { required = false, doc = "the checkpoint of the one model; absent: random weights" }),
-            prefix_option,
-            ignore_option,
-            blocks_option,
+            checkpoint_options,
             isa_option,
             json_option,
             seed_option,
@@ -520,7 +527,8 @@ local commands = {
             {
                 name = "budget",
                 value = "NUMBER",
-                doc = "with --score: exit 1 if these types lose more of Pearson's correlation against float32",
+                needs = "score",
+                doc = "exit 1 if these types lose more of Pearson's correlation against float32",
             },
             truncate_option,
             json_option,
@@ -563,7 +571,12 @@ local commands = {
         options = {
             weights_option,
             { name = "text", value = "FILE", doc = "the text; -: standard input" },
-            { name = "ids", value = "FILE", doc = "its ids instead, text or .npy of integers" },
+            {
+                name = "ids",
+                value = "FILE",
+                not_beside = { "text" },
+                doc = "its ids instead, text or .npy of integers",
+            },
             { name = "context", value = "N", integer = true, doc = "tokens of a window; default the model's context" },
             { name = "stride", value = "N", integer = true, doc = "tokens between windows; default half a window" },
             {
@@ -586,23 +599,31 @@ local commands = {
             {
                 name = "text",
                 value = "FILE",
+                required = true,
+                unless = { "ids" },
                 doc = "text of which the activations are recorded; lines, for an encoder",
             },
-            { name = "ids", value = "FILE", doc = "its ids instead, of a decoder; text or .npy of integers" },
+            {
+                name = "ids",
+                value = "FILE",
+                not_beside = { "text" },
+                doc = "its ids instead, of a decoder; text or .npy of integers",
+            },
             with(output_option, { doc = "safetensors file of the model with lookup FFNs" }),
             {
                 name = "tokens",
                 value = "N",
                 integer = true,
-                default = 480000,
-                doc = "tokens that each layer learns from; a shorter text is read again",
+                not_beside = { "method=hash-w" },
+                doc = "tokens that each layer learns from; a shorter text is read again; default 480000, "
+                    .. "with --quick 100000",
             },
             {
                 name = "end-to-end",
                 value = "N",
                 integer = true,
-                default = 120000,
-                doc = "tokens that the whole model learns from in the end; 0: none",
+                not_beside = { "quick", "method=hash-w" },
+                doc = "tokens that the whole model learns from in the end; 0: none; default 120000",
             },
             {
                 name = "layers",
@@ -612,9 +633,14 @@ local commands = {
             {
                 name = "most-loss",
                 value = "NUMBER",
-                doc = "of --layers auto: what the model may lose, nats a token or 1 - mean cosine; default 0.05",
+                needs = "layers=auto",
+                doc = "what the model may lose, nats a token or 1 - mean cosine; default 0.05",
             },
-            { name = "quick", doc = "neurons' hash stays as it is; tables by least squares" },
+            {
+                name = "quick",
+                not_beside = { "method=hash-w" },
+                doc = "neurons' hash stays as it is; tables by least squares; not end to end",
+            },
             {
                 name = "method",
                 value = "METHOD",
@@ -667,8 +693,13 @@ local commands = {
             { name = "tokenizer", value = "FILE", doc = "of a model file without one" },
             with(output_option, { value = "FILE", doc = "safetensors file of the weights" }),
             { name = "steps", value = "N", integer = true, doc = "steps to train, or --tokens or --time" },
-            { name = "tokens", value = "N", doc = "instead so many tokens, such as 2e6" },
-            { name = "time", value = "TIME", doc = "instead as many steps as fit, such as 90s, 5m, 1h" },
+            { name = "tokens", value = "N", not_beside = { "steps" }, doc = "instead so many tokens, such as 2e6" },
+            {
+                name = "time",
+                value = "TIME",
+                not_beside = { "steps", "tokens" },
+                doc = "instead as many steps as fit, such as 90s, 5m, 1h",
+            },
             { name = "batch", value = "N", integer = true, doc = "sequences a step; default 16" },
             {
                 name = "context",
@@ -790,6 +821,7 @@ local commands = {
                 name = "o",
                 value = "FILE",
                 default = "tuned.lua",
+                not_beside = { "shard" },
                 doc = "tuned file for emit --tuned; the log of the run is beside it, FILE.jsonl",
             },
             {
@@ -806,18 +838,22 @@ local commands = {
             {
                 name = "shard",
                 value = "I/N",
+                needs = "out",
                 doc = "race the I-th of N parts of the candidates; writes a log for tuned merge, no tuned file",
             },
-            { name = "out", value = "FILE.jsonl", doc = "the log of a shard; an unfinished one is continued" },
-            { name = "html", value = "FILE", doc = "also write a page with charts" },
+            {
+                name = "out",
+                value = "FILE.jsonl",
+                needs = "shard",
+                doc = "the log of a shard; an unfinished one is continued",
+            },
+            { name = "html", value = "FILE", not_beside = { "shard" }, doc = "also write a page with charts" },
             json_option,
             isa_option,
             with(for_here_option, { doc = "start from the defaults for a CPU, such as generic; default: this one's" }),
             threads_option,
             with(weights_option, { required = false, doc = "safetensors file; absent: random weights" }),
-            prefix_option,
-            ignore_option,
-            blocks_option,
+            checkpoint_options,
             type_options,
             seed_option,
             with(compiler_option, { value = "LIST", doc = "compilers, the first one that of the default" }),
@@ -971,7 +1007,8 @@ local function help_command(command)
     local lines = { "usage: " .. usage(command), "", command.doc .. "." }
     if #command.options > 0 then lines[#lines + 1] = "" end
     for _, option in ipairs(command.options) do
-        lines[#lines + 1] = string.format("  %-22s %s%s", words.option(option), option.doc, words.default(option))
+        local text = option.doc .. words.default(option) .. option_rules.text(option)
+        lines[#lines + 1] = string.format("  %-22s %s", words.option(option), text)
     end
     return table.concat(lines, "\n")
 end
@@ -1094,6 +1131,7 @@ local function parse(command, given)
         if is_empty(name, argument) then return nil, usage_error(words.bare(name) .. " is empty", command) end
         if command.values then one_of.check(words.bare(name), argument, command.values) end
     end
+    option_rules.check(command, options)
     for _, option in ipairs(command.options) do
         if options[option.name] == nil then options[option.name] = option.default end
         if option.required and options[option.name] == nil and not excused(option, options) then

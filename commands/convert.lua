@@ -3,18 +3,20 @@ local file_rules = require "commands.file_rules"
 
 local commands = {}
 
+-- Tokens that a layer learns from, with --quick, and that the whole model learns from in the end.
+local tokens, quick_tokens, end_to_end = 480000, 100000, 120000
+
 local function check_most_loss(options)
     local given = options["most-loss"]
     if not given then return end
     local most = tonumber(given)
     if not most or not (most >= 0) then error("--most-loss: " .. given .. ": must be a number from 0 on", 0) end
-    if options.layers ~= "auto" then error("--most-loss: " .. given .. ": needs --layers auto", 0) end
 end
 
 function commands.convert(arguments, options)
     local path = arguments[1]
-    if options.quick and options.method == "hash-w" then error("--quick: cannot be given beside --method hash-w", 0) end
-    if (options.text == nil) == (options.ids == nil) then error("--text is missing, or --ids; not both", 0) end
+    options.tokens = options.tokens or options.quick and quick_tokens or tokens
+    options["end-to-end"] = options["end-to-end"] or (options.quick or options.method == "hash-w") and 0 or end_to_end
     if options.tokens < 1024 then error(string.format("--tokens: %d: must be at least 1024", options.tokens), 0) end
     check_most_loss(options)
     local inputs = { path, options.from, options.dense, options.text or options.ids }

@@ -6,10 +6,7 @@ local expect = {}
 
 -- The largest relative error of a row that is accepted; nil without --expect. Raises one line.
 function expect.tolerance(options)
-    if not options.expect then
-        if options.tolerance then error("--tolerance: " .. options.tolerance .. ": needs --expect", 0) end
-        return nil
-    end
+    if not options.expect then return nil end
     local tolerance = tonumber(options.tolerance or "1e-5")
     if not tolerance or not (tolerance >= 0 and tolerance < math.huge) then
         error("--tolerance: " .. options.tolerance .. ": must be a number not below 0", 0)

@@ -1,5 +1,6 @@
 -- Man pages, one a command and one for all, made from the table of commands.
 local host = require "host"
+local option_rules = require "commands.option_rules"
 local words = require "commands.words"
 
 local man = {}
@@ -37,7 +38,7 @@ local function page_of(command)
                 .. "\\fR"
                 .. (option.value and " \\fI" .. roff(option.value) .. "\\fR" or "")
         )
-        add(roff(option.doc .. words.default(option)))
+        add(roff(option.doc .. words.default(option) .. option_rules.text(option)))
     end
     add(
         ".SH EXIT STATUS",

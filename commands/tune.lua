@@ -96,9 +96,12 @@ local function settings(path, m, family, hooks, options)
             error(string.format("--batch: %d: is there twice", o.batches[i]), 0)
         end
     end
+    for _, name in ipairs { "again", "exhaustive", "choices" } do
+        if o.seconds == 0 and options[name] then
+            error(string.format("--%s: cannot be given beside --time 0, which measures nothing", name), 0)
+        end
+    end
     o.batches_text = table.concat(o.batches, ",")
-    if (options.shard ~= nil) ~= (options.out ~= nil) then error("--shard and --out: give both or none of them", 0) end
-    if options.shard and options.html then error("--html: a shard has no whole to show: merge the logs first", 0) end
     o.tuned = not options.shard and options.o or nil
     o.log = options.out or options.o:gsub("%.lua$", "") .. ".jsonl"
     o.resume = options.resume or options.shard ~= nil

@@ -14,6 +14,7 @@ function request.model(path, options)
     local m = model_file.load(path)
     local family = families.of(m, options)
     families.check_options(family, options)
+    if family.model.check_options then family.model.check_options(m, options) end
     return m, family
 end
 

@@ -255,7 +255,7 @@ function convert.run(path, options)
     local p = plan_of(c, m)
     local fitted = written(c, p, "fitted")
     report(c, p, fitted, "fitted")
-    local learns = options["end-to-end"] > 0 and not options.quick and options.method ~= "hash-w"
+    local learns = options["end-to-end"] > 0
     if learns then distilled(c, m, fitted) end
     assert(module.write(options.o, options.from, tensors_of(p, c.made, c)))
     if learns then report(c, p, options.o, "end to end") end

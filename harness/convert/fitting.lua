@@ -11,7 +11,7 @@ fitting.batch_tokens = 1024 -- of a step
 local most_tokens = 4096 -- of a call
 local observed = 16 -- batches of which the first moments are known
 local imitation_steps = 400
-local sweeps, ridge, most_collected = 5, 10, 100000
+local sweeps, ridge = 5, 10
 -- Rates: of tables, and shares of the deviation of the projection's random folded weights.
 local table_rate, projection_rate, imitation_rate = 2e-3, 0.034, 0.3
 local warm_up = 0.03
@@ -59,7 +59,7 @@ function fitting.run(c, layer, block, dense, text, states)
         missed = assert(fit:imitate(options.seed + layer, imitation_steps, imitation_rate * deviation))
         if options.quick then
             local collected, number = 0, 0
-            while number < #train and collected < most_collected do
+            while number < #train and collected < options.tokens do
                 number = number + 1
                 assert(fit:collect(states(train[number])))
                 collected = collected + train[number].tokens

@@ -48,17 +48,12 @@ local function quantised(text)
     return checked(first, "tables", "tables"), checked(second ~= "" and second or first, "projection", "projections")
 end
 
-local lengths = { "steps", "tokens", "time" }
-
 -- The settings of a run. `most_context`: tokens that the model attends to. Beside the fields that results depend on
 -- there are `seconds` (of --time), `threads` and `save_seconds`.
 function settings.of(options, most_context)
-    local given
-    for _, name in ipairs(lengths) do
-        if options[name] and given then error(string.format("--%s: cannot be given beside --%s", name, given), 0) end
-        given = options[name] and name or given
+    if not (options.steps or options.tokens or options.time) then
+        error("--steps is missing, or --tokens or --time", 0)
     end
-    if not given then error("--steps is missing, or --tokens or --time", 0) end
     local function positive(value) return value > 0 and value <= 100 end
     local function share(value) return value >= 0 and value < 1 end
     local adam = options["table-optimiser"] == "adam"
@@ -85,6 +80,7 @@ function settings.of(options, most_context)
         s.tables_type, s.projection_type = quantised(options.quantise)
     end
     local window = s.batch * s.context
+    s.time = options.time and seconds("--time", options.time)
     s.steps = integer(options, "steps", nil, 1, 1 << 31)
     if options.tokens then
         local tokens = number(options, "tokens", nil, "a number of tokens, at least 1", function(v) return v >= 1 end)
@@ -92,7 +88,7 @@ function settings.of(options, most_context)
     end
     s.evaluate = integer(options, "evaluate", nil, 1, 1 << 31)
     local own = {
-        seconds = options.time and seconds("--time", options.time),
+        seconds = s.time,
         threads = math.min(integer(options, "threads", process.cpu_count(), 1, 1024), s.batch),
         save_seconds = options["save-every"] and seconds("--save-every", options["save-every"]) or 60,
     }

@@ -19,6 +19,7 @@ local tokenizer_plan = require "gen.families.tokenizer.plan"
 local training = {}
 
 local patience = 10 -- seconds
+local of_lookups = { "table-rate", "table-optimiser", "quantise", "projection-rate" }
 local masked = 0.15 -- share of tokens that an encoder has to find
 
 local function refuse(path, key, rule) error(string.format("%s: %s: %s", path, key, rule), 0) end
@@ -208,8 +209,8 @@ local function trained(path, options, rank, ranks)
     if options.resume and not host.kind(files.checkpoint) then
         error("--resume: " .. files.checkpoint .. ": is missing: there is no unfinished run", 0)
     end
-    if s.tables_type and p.training.table_rows == 0 then
-        error("--quantise: " .. options.quantise .. ": " .. path .. " has no LookupFFN", 0)
+    for _, name in ipairs(p.training.table_rows == 0 and of_lookups or {}) do
+        if options[name] then error(string.format("--%s: %s: %s has no LookupFFN", name, options[name], path), 0) end
     end
     local position = options.resume and run.position(files.checkpoint) or nil
     if not p.causal then

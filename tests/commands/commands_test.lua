@@ -90,6 +90,111 @@ function test.help_of_a_command()
     end
 end
 
+-- Rules of the table of commands need no file: they come before anything is read.
+function test.options_that_exclude_each_other_or_need_another_one_are_refused()
+    local function typed(command, word)
+        local name, value = word:match "^([^=]+)=?(.*)$"
+        for _, option in ipairs(command.options) do
+            if option.name == name then
+                return words.dashes(option), option.value and (value ~= "" and value or "1") or nil
+            end
+        end
+        error(command.name .. ": a rule names the option " .. word .. ", which it does not have")
+    end
+    local excluded, needed = 0, 0
+    for _, command in ipairs(cli.commands) do
+        local function of(...)
+            local list = { command.name, command.arguments[1] and "none" }
+            for _, word in ipairs { ... } do
+                local dashes, value = typed(command, word)
+                list[#list + 1], list[#list + 2] = dashes, value
+            end
+            return list
+        end
+        local function shown(word)
+            local dashes, value = typed(command, word)
+            return dashes .. (word:find "=" and " " .. value or ""), value and dashes .. ": " .. value or dashes
+        end
+        for _, option in ipairs(command.options) do
+            local _, own = shown(option.name)
+            for _, other in ipairs(option.not_beside or {}) do
+                refuses(1, own .. ": cannot be given beside " .. shown(other), of(option.name, other))
+                check.matches(works { "help", command.name }, "; not beside [^\n]*" .. shown(other):gsub("%p", "%%%0"))
+                excluded = excluded + 1
+            end
+            if option.needs then
+                refuses(1, own .. ": needs " .. shown(option.needs), of(option.name))
+                needed = needed + 1
+            end
+        end
+    end
+    check.equal({ excluded > 10, needed > 10 }, { true, true })
+end
+
+function test.options_that_a_model_has_no_use_for_are_refused()
+    local dense = program.model(
+        folder,
+        "dense_projection",
+        [[return { name = "dense_projection", d = 8, h = 2, tau = 3, projection = { kind = "dense" }, score = "gelu" }]]
+    )
+    local encoder = program.model(
+        folder,
+        "encoder",
+        [[
+return { name = "encoder", d = 8, heads = 2, layers = 1, vocab = 9, checkpoint = "bert", norm = { kind = "layernorm" },
+    attention = { causal = false, context = 8 }, ffn = { kind = "mlp", f = 8, activation = "gelu" } }
+]]
+    )
+    local x, ids = folder .. "/decode.npy", folder .. "/decode.ids"
+    assert(host.write_file(ids, "0 1"))
+    program.python("np.save(sys.argv[1], np.zeros((2, 8), np.float32))", x)
+    for line, given in pairs {
+        ["--blocks-in-out: is for projection.kind = bh4: dense_projection has dense"] = {
+            "verify",
+            dense,
+            "--weights",
+            weights,
+            "--blocks-in-out",
+        },
+        ["--decode: " .. encoder .. ": is an encoder, which takes all tokens at once"] = {
+            "run",
+            encoder,
+            "--weights",
+            weights,
+            "--input",
+            x,
+            "--output",
+            folder .. "/y.npy",
+            "--decode",
+        },
+        ["--threads: 2: cannot be given beside --decode, whose calls have one thread"] = {
+            "run",
+            "gen/models/gpt_nano_sort.lua",
+            "--weights",
+            weights,
+            "--ids",
+            ids,
+            "--output",
+            folder .. "/y.npy",
+            "--decode",
+            "--threads",
+            "2",
+        },
+        ["--choices: cannot be given beside --time 0, which measures nothing"] = {
+            "tune",
+            odd,
+            "--time",
+            "0",
+            "--choices",
+            "gather.group",
+            "-o",
+            folder .. "/t.lua",
+        },
+    } do
+        refuses(1, line, given)
+    end
+end
+
 function test.version() check.equal(works { "--version" }, "lookupc " .. host.version .. "\n") end
 
 function test.types_of_tables()
@@ -1100,11 +1205,6 @@ function test.run_compares_with_what_is_expected()
         table.move({ "--cc", "/bin/false" }, 1, 2, #given + 1, given)
         program.refuses(1, row[1], given)
     end
-    program.refuses(
-        1,
-        "--tolerance: 1: needs --expect",
-        { "run", odd, "--weights", weights, "--input", x, "--output", y, "--tolerance", "1" }
-    )
 end
 
 -- The shape of the result is known before anything is compiled: `--cc` names no compiler.

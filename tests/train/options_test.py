@@ -123,6 +123,17 @@ def warm_up_and_cosine():
     need(len(run.lines) == 40 and [line["step"] for line in run.lines if "validation" in line] == [15, 30, 40], "steps of validations")
 
 
+@tested("--table-rate", "--table-optimiser", "--quantise", "--projection-rate")
+def without_tables():
+    """A model without a LookupFFN refuses what only one reads."""
+    with open("plain.lua", "w") as file:
+        file.write(f'return {{ name = "plain", {COMMON.split("ffn =")[0]} ffn = {{ kind = "mlp", f = 8, activation = "gelu" }},'
+                   ' attention = { context = 127 }, tokenizer = { kind = "bytes" } }')
+    for name, value in (("--table-rate", "0.1"), ("--table-optimiser", "adagrad"), ("--quantise", "i8"), ("--projection-rate", "1")):
+        said = subprocess.run([LOOKUPC, "train", "plain.lua", "--text", "text.txt", "--steps", "1", "-o", "w", name, value], capture_output=True, text=True)
+        need((said.returncode, said.stderr) == (1, f"lookupc: {name}: {value}: plain.lua has no LookupFFN\n"), said.stderr)
+
+
 @tested("--dropout")
 def dropout():
     """It changes what is learned from, and no validation."""

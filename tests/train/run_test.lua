@@ -372,6 +372,11 @@ function test.a_resumed_run_is_the_undisturbed_one()
         other.batch = 7
         settings.check("w", other, position.settings)
     end)
+    check.fails_with("time: is 300 here, but nil", function()
+        local other = few_steps()
+        other.steps, other.time = nil, settings.of({ time = "5m", seed = 1 }, 64).time
+        settings.check("w", other, position.settings)
+    end)
     local _, resumed = quietly(job(), few_steps(), own, again, { model = "bigram", isa = "scalar" }, position)
     check.equal(resumed, true)
     check.equal(bytes(again.output) == bytes(files.output), true)
@@ -558,7 +563,6 @@ function test.settings_are_checked()
         end
     end
     check.fails_with("--steps is missing", of {})
-    check.fails_with("--tokens: cannot be given beside --steps", of { steps = 3, tokens = "4" })
     check.fails_with("--context: 65: must be an integer from 2 to 64", of { steps = 3, context = 65 })
     check.fails_with("--rate: fast: must be a number", of { steps = 3, rate = "fast" })
     check.fails_with("--time: 5x: must be a time", of { time = "5x" })

@@ -445,8 +445,12 @@ function test.bad_options_are_one_line()
     refused("--batch: 64: is there twice", "--batch", "64,64")
     refused("--choices: gather.grup: unknown choice", "--choices", "gather.grup")
     refused("--choices: few.threshold: is chosen last", "--choices", "few.threshold")
-    refused('--shard: "3/2": must be I/N', "--shard", "3/2", "--out", place.folder .. "/x.jsonl")
-    refused("--shard and --out: give both or none of them", "--shard", "1/2")
+    program.refuses(
+        1,
+        '--shard: "3/2": must be I/N',
+        { "tune", tiny, "--shard", "3/2", "--out", place.folder .. "/x.jsonl" },
+        { env = place.env }
+    )
     refused('--cc: "gcc,gcc": must be different names', "--cc", "gcc,gcc")
     refused("no-such-compiler: No such file or directory", "--cc", "no-such-compiler")
     refused("--threads: 0: must be an integer from 1", "--threads", "0")

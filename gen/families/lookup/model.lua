@@ -148,6 +148,13 @@ function lookup_model.check(context, m, chain)
     end
 end
 
+-- Raises one line for options of a command that mean nothing for model `m`.
+function lookup_model.check_options(m, options)
+    if options["blocks-in-out"] and m.projection.kind ~= "bh4" then
+        error("--blocks-in-out: is for projection.kind = bh4: " .. m.name .. " has " .. m.projection.kind, 0)
+    end
+end
+
 -- Whether the table of a model file, or a validated model, is a LookupFFN.
 function lookup_model.claims(given) return given.attention == nil and given.tokenizer == nil end
 

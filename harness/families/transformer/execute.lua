@@ -122,6 +122,9 @@ function transformer.run(path, options)
             0
         )
     end
+    if options.decode and not p.shape.causal then
+        error("--decode: " .. path .. ": is an encoder, which takes all tokens at once", 0)
+    end
     options.check_expected(count, p.shape.d)
     local output = directory .. "/weights.bin"
     packing.pack(p, { weights = options.weights, output = output, prefix = "", ignore = options.ignore })

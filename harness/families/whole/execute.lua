@@ -41,6 +41,10 @@ function execute.run(path, options)
     if options.decode and not p.causal then
         error("--decode: " .. path .. ": is an encoder, which takes all ids at once", 0)
     end
+    if options.decode and options.threads > 1 then
+        local rule = "cannot be given beside --decode, whose calls have one thread"
+        error(string.format("--threads: %d: %s", options.threads, rule), 0)
+    end
     if #list == 0 then error(options.ids .. ": has no ids", 0) end
     local pooled = p.model.output and p.model.output.pool
     options.check_expected(pooled and 1 or #list, p.widths.out)

@@ -122,7 +122,6 @@ local function measure(path, options, text)
 end
 
 function perplexity.run(path, options)
-    if options.text and options.ids then error("--ids: " .. options.ids .. ": cannot be given beside --text", 0) end
     if not options.text and not options.ids then error("--text is missing, or --ids", 0) end
     local budget = loss.budget(options)
     local r, text = measure(path, options)

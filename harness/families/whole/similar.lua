@@ -151,7 +151,6 @@ function similar.run(path, texts, options)
         return similar.score(path, options)
     end
     if not texts[1] then error("a text is missing, or --score with pairs", 0) end
-    if options.budget then error("--budget: " .. options.budget .. ": needs --score", 0) end
     options.top = options.top or 10
     return similar.rank(path, texts[1], options)
 end
