@@ -20,13 +20,65 @@ function model_file.kinds()
     return list
 end
 
+local function has(keys, key)
+    for _, row in ipairs(keys) do
+        if row.key == key then return row end
+    end
+end
+
+-- How the table `given` fits the kind of model files `kind`: { missing: rows of the keys that make a file one of that
+-- kind and are not there, unknown: keys that it does not have, misspelt: those of them that are nearly one of
+-- `missing`, by its name }.
+local function fit_of(given, kind)
+    local fit, marks = { kind = kind, missing = {}, unknown = {}, misspelt = {} }, {}
+    for _, mark in ipairs(kind.marks or {}) do
+        if given[mark] == nil then
+            table.insert(fit.missing, has(kind.keys, mark))
+            marks[#marks + 1] = mark
+        end
+    end
+    for key in pairs(given) do
+        if not has(kind.keys, key) then
+            local near = type(key) == "string" and schema.nearest(key, marks)
+            if near then fit.misspelt[near] = key end
+            if not near then table.insert(fit.unknown, key) end
+        end
+    end
+    return fit
+end
+
+-- Raises one line for a table that has keys of another kind of model file than `kind`, all but the one that makes it a
+-- file of that kind.
+local function check_kind(context, given, kind)
+    local own, best = fit_of(given, kind), nil
+    for _, other in ipairs(model_file.kinds()) do
+        local fit = fit_of(given, other)
+        local fewer = best and #fit.unknown < #best.unknown
+        local as_few = best and #fit.unknown == #best.unknown and #fit.missing < #best.missing
+        if #fit.missing > 0 and #fit.unknown < #own.unknown and (not best or fewer or as_few) then best = fit end
+    end
+    if not best then return end
+    local row = best.missing[1]
+    local word = best.misspelt[row.key]
+    if word then schema.refuse(context, { word }, given[word], 'unknown key; did you mean "' .. row.key .. '"?') end
+    table.sort(own.unknown, function(a, b) return tostring(a) < tostring(b) end)
+    for _, key in ipairs(own.unknown) do
+        if has(best.kind.keys, key) then
+            local title = best.kind.title:gsub("^A", "a")
+            local form = "is of %s, whose required key %s is missing; it %s"
+            schema.refuse(context, { key }, given[key], form:format(title, row.key, row.rule.words))
+        end
+    end
+end
+
 -- Validates the plain table `given` read from `path` with text `source`; raises one line on the first error.
 -- `included`: the files that this one includes, { {path, source} }, nil: none.
 function model_file.validate(given, source, path, included)
     local context = { source = source, path = path, included = included }
     local kind = families.of(given, {}).model
+    check_kind(context, given, kind)
     local m = schema.validate(context, kind.keys, given, {})
-    kind.check(context, m, {})
+    kind.check(context, m)
     return validated.note(m, context)
 end
 

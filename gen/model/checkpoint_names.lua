@@ -215,6 +215,7 @@ local families = {
 
 -- The words of the model file's key `checkpoint`.
 checkpoint.kinds = { "llama", "gpt_neox", "roberta", "bert", "gpt2", "mingpt", "lookupffn", "use" }
+checkpoint.default = "llama"
 
 -- Ends of names of buffers that some versions save beside the weights; they hold no weights.
 local buffers = {
@@ -605,7 +606,8 @@ function checkpoint.misfit(m)
     local family = families[m.checkpoint]
     local function none(chain, value, what)
         local rule = m.checkpoint .. " checkpoints have no such " .. what
-        return chain, value, rule
+        local default = m.checkpoint == checkpoint.default and "; it is the default of checkpoint" or ""
+        return chain, value, rule .. default
     end
     if m.ffn.kind ~= "lookup" and not family[m.ffn.kind] then return none({ "ffn", "kind" }, m.ffn.kind, "FFN") end
     if family.packed and m.kv_heads ~= m.heads then

@@ -100,8 +100,10 @@ function lookup_model.power_of_two_at_least(n)
     return power
 end
 
--- Raises one line if values that are valid alone do not go together; `chain` is the place of `m` in its file.
+-- Raises one line if values that are valid alone do not go together; `chain` is the place of `m` in its file, nil: all
+-- of it.
 function lookup_model.check(context, m, chain)
+    chain = chain or {}
     local function refuse(keys, value, rule)
         schema.refuse(context, table.move(keys, 1, #keys, #chain + 1, { table.unpack(chain) }), value, rule)
     end

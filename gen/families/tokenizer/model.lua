@@ -99,6 +99,8 @@ function tokenizer_model.check(context, m)
     end
 end
 
+tokenizer_model.marks = { "tokenizer" }
+
 -- Whether the table of a model file, or a validated model, is a tokenizer.
 function tokenizer_model.claims(given) return given.tokenizer ~= nil and given.attention == nil end
 

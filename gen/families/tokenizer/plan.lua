@@ -1,5 +1,6 @@
 -- The plan of a model that is a tokenizer and nothing else.
 local blob = require "gen.plan.blob"
+local host = require "host"
 local names = require "gen.model.names"
 local read = require "gen.tokenizer.read"
 local tokenizer_plan = require "gen.tokenizer.plan"
@@ -22,7 +23,11 @@ function plan.facts(m, facts)
     end
     local t = m.tokenizer
     local options = setmetatable({ merges = beside(m, t.merges) }, { __index = t })
-    return tokenizer_plan.build(read.record(beside(m, t.file), options))
+    local path = beside(m, t.file)
+    if path and not host.kind(path) then
+        validated.refuse(m, { "tokenizer", "file" }, t.file, "there is no file " .. path)
+    end
+    return tokenizer_plan.build(read.record(path, options))
 end
 
 -- The plan of model `m`; `facts` as above.

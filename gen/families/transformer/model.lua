@@ -160,7 +160,7 @@ transformer_model.keys = {
     {
         key = "checkpoint",
         rule = schema.choice(table.unpack(checkpoint.kinds)),
-        default = "llama",
+        default = checkpoint.default,
         doc = "whose tensor names the weights have",
     },
 }
@@ -207,9 +207,13 @@ function transformer_model.impossible(m, eliminate)
     end
 end
 
--- Raises one line if values that are valid alone do not go together.
-function transformer_model.check(context, m)
-    local function refuse(chain, value, rule) schema.refuse(context, chain, value, rule) end
+local function itself(chain) return chain end
+
+-- Raises one line if values that are valid alone do not go together. place(chain): where the file has a key; nil: where
+-- a transformer's file has it.
+function transformer_model.check(context, m, place)
+    place = place or itself
+    local function refuse(chain, value, rule) schema.refuse(context, place(chain), value, rule) end
     if m.kv_heads == "heads" then m.kv_heads = m.heads end
     if not m.head_dim and m.d % m.heads ~= 0 then
         refuse({ "heads" }, m.heads, string.format("must divide d = %d, or head_dim says how wide a head is", m.d))
@@ -268,11 +272,13 @@ function transformer_model.check(context, m)
         for key, value in pairs(m.ffn) do
             ffn[key] = value
         end
-        lookup_model.check(context, ffn, { "ffn" })
+        lookup_model.check(context, ffn, place { "ffn" })
     end
     local reason = transformer_model.impossible(m, attention.eliminate)
     if reason then refuse({ "attention", "eliminate" }, attention.eliminate, reason) end
 end
+
+transformer_model.marks = { "attention" }
 
 -- Whether the table of a model file, or a validated model, is a transformer.
 function transformer_model.claims(given) return given.attention ~= nil and given.embedding == nil end

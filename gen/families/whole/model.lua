@@ -183,10 +183,11 @@ local function entries_of(m) return type(m.layers) == "table" and m.layers or { 
 -- The keys that a run of blocks does not have.
 local of_whole = { embedding = true, output = true, tokenizer = true, layers = true }
 
--- Runs of equal blocks as transformers of their own, whose names and layers are theirs: { model }.
+-- Runs of equal blocks as transformers of their own, whose names and layers are theirs: { model }, and for each the
+-- number of its first entry of `layers`.
 function whole_model.segments(m)
-    local list = {}
-    for _, entry in ipairs(entries_of(m)) do
+    local list, entries = {}, {}
+    for i, entry in ipairs(entries_of(m)) do
         local segment = {}
         for key, value in pairs(m) do
             if not of_whole[key] then segment[key] = value end
@@ -206,12 +207,13 @@ function whole_model.segments(m)
             before.layers = before.layers + entry.count
         else
             segment.layers, list[#list + 1] = entry.count, segment
+            entries[#list] = i
         end
     end
     for i, segment in ipairs(list) do
         segment.name = m.name .. (#list > 1 and "_blocks_" .. i or "_blocks")
     end
-    return list
+    return list, entries
 end
 
 -- Model `m` with the keys of its blocks, all of one shape, and their number in `layers`; nil: they differ.
@@ -254,13 +256,18 @@ local function check_layers(context, m)
     end
     m.ffn = transformer_model.filled(m.ffn, m.d)
     if whole_model.count(m) > 4096 then refuse({ "layers" }, whole_model.count(m), "must be at most 4096 blocks") end
-    local segments, before = whole_model.segments(m), nil
-    for _, segment in ipairs(segments) do
-        transformer_model.check(context, segment)
+    local segments, entries = whole_model.segments(m)
+    local before
+    for i, segment in ipairs(segments) do
+        local entry = type(m.layers) == "table" and m.layers[entries[i]] or {}
+        transformer_model.check(context, segment, function(chain)
+            if entry[chain[1]] == nil then return chain end
+            return { "layers", tostring(entries[i]), table.unpack(chain) }
+        end)
         local width = transformer_model.input_width(segment)
         if before and width ~= before then
             refuse(
-                { "layers" },
+                { "layers", tostring(entries[i]) },
                 nil,
                 string.format("a block takes %d values a token, but the one before it makes %d", width, before)
             )
@@ -346,6 +353,8 @@ function whole_model.check(context, m)
     check_output(context, m)
     if m.tokenizer then tokenizer_model.check(context, m) end
 end
+
+whole_model.marks = { "attention", "embedding" }
 
 -- Whether the table of a model file, or a validated model, is a whole model.
 function whole_model.claims(given) return given.embedding ~= nil and given.attention ~= nil end
