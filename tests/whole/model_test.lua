@@ -69,7 +69,7 @@ function test.rules_between_keys()
         { "t.layers = {}", "layers = {...}: must be an integer from 1 to 4096, or a list" },
         { "t.layers = { { count = 0 } }", "layers.1.count = 0: must be an integer" },
         { "t.layers = { { depth = 2 } }", "layers.1.depth = 2: unknown key" },
-        { "t.layers = { { d = 16 }, {} }", "layers.2: a block takes 32 values a token, but the one before it makes 16" },
+        { "t.layers = { { d = 16 }, {} }", "layers.2: a block takes 32 values a token, but the one before makes 16" },
         { "t.layers = { { d = 16 } }", "d = 32: must be the width of the last block of layers, 16" },
         { "t.layers = { { d_in = 16, count = 2 } }", "d_in = 16: must be d = 32" },
         { "t.layers = { { count = 4096 }, {} }", "layers = 4097: must be at most 4096 blocks" },

@@ -269,7 +269,7 @@ local function check_layers(context, m)
             refuse(
                 { "layers", tostring(entries[i]) },
                 nil,
-                string.format("a block takes %d values a token, but the one before it makes %d", width, before)
+                string.format("a block takes %d values a token, but the one before makes %d", width, before)
             )
         end
         before = segment.d
