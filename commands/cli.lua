@@ -322,8 +322,15 @@ local commands = {
             with(output_option, { value = "FILE", doc = "blob for <model>_bind" }),
             {
                 name = "calibrate",
-                value = "X.npy",
-                doc = "float32 [tokens][d]: scales and integers of --projection i8 are chosen for such inputs",
+                value = "FILE",
+                doc = "choose scales and integers of --projection i8 for such inputs: of a LookupFFN and of blocks "
+                    .. "a .npy file, float32 [tokens][d], of a whole model text",
+            },
+            {
+                name = "calibrate-ids",
+                value = "FILE",
+                not_beside = { "calibrate" },
+                doc = "a whole model's ids instead, text or .npy of integers",
             },
             checkpoint_options,
             baseline_option,
@@ -332,6 +339,8 @@ local commands = {
             projection_option,
             type_option,
             activations_option,
+            with(compiler_option, { doc = "compiles the float model that --calibrate runs" }),
+            flags_option,
             depfile_options,
         },
     },

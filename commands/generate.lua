@@ -266,13 +266,24 @@ function commands.sample(arguments, options)
     return 0
 end
 
--- What the packer is told to calibrate the plan `p` for the rows of a file; raises one line.
-local function calibration_of(p, path)
-    local of = families.get(p.family).calibration
-    local calibration = of and of(p, path)
-    if not calibration then error("--calibrate: " .. path .. ": is for LookupFFNs with --projection i8", 0) end
-    inputs.note(path)
-    return calibration
+-- What the packer is told to calibrate the LookupFFNs of plan `p`, of the model file `path`, for the inputs of the
+-- options: the rows of a LookupFFN, or what its float model makes of the inputs of a larger one. nil: nothing. Raises
+-- one line.
+local function calibrations_of(p, path, options)
+    local option = options.calibrate and "calibrate" or "calibrate-ids"
+    local file = options[option]
+    if not file then return nil end
+    local of = families.get(p.family).calibrations
+    local list = of and of(p) or {}
+    if #list == 0 then error(string.format("--%s: %s: is for LookupFFNs with --projection i8", option, file), 0) end
+    inputs.note(file)
+    if not options.weights then return list end
+    local lookup_inputs = require("harness.families.list").get(p.family).lookup_inputs -- needs a compiler
+    local paths = lookup_inputs and lookup_inputs(path, options) or { file }
+    for i, calibration in ipairs(list) do
+        calibration.x = paths[i]
+    end
+    return list
 end
 
 local function calibrated_text(r)
@@ -288,23 +299,33 @@ local function calibrated_text(r)
 end
 
 function commands.pack(arguments, options)
-    file_rules.not_over("-o", options.o, { arguments[1], options.weights, options.calibrate })
+    file_rules.not_over("-o", options.o, {
+        arguments[1],
+        options.weights,
+        options.calibrate or options["calibrate-ids"],
+    })
     check_depfile(options)
     local p = load_plan(arguments[1], options)
-    local calibration = options.calibrate and calibration_of(p, options.calibrate)
+    local calibrations = calibrations_of(p, arguments[1], options)
     local without = families.get(p.family).without_weights
     if without and options.weights then error("--weights: " .. arguments[1] .. ": has no weights", 0) end
     if not without and not options.weights then return nil, "weights" end
     if options.weights then inputs.note_checkpoint(options.weights) end
     check_depfile_apart(options, { options.o })
     local files = { weights = options.weights, output = options.o, prefix = options.prefix }
-    files.blocks_in_out, files.ignore, files.calibration = options["blocks-in-out"], options.ignore, calibration
+    files.blocks_in_out, files.ignore, files.calibrations = options["blocks-in-out"], options.ignore, calibrations
     local errors, changed = packing.pack(p, files)
+    local calibrated = errors.calibrations or {}
+    errors.calibrations = nil
     local text = families.get(p.family).packed_text(p, errors)
-    if calibration then text = text .. "; " .. calibrated_text(errors.calibration) end
+    local by_layer = calibrations and calibrations[1].layer
+    if calibrations and not by_layer then text = text .. "; " .. calibrated_text(calibrated[1]) end
     write_depfile(options, { options.o })
     local word = changed and "wrote" or "same "
     host.print(string.format("%s %s, %s, %s", word, options.o, figures.bytes(p.packed_bytes), text))
+    for i, r in ipairs(by_layer and calibrated or {}) do
+        host.print(string.format("layer %d: %s", calibrations[i].layer, calibrated_text(r)))
+    end
     return 0
 end
 

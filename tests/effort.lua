@@ -28,6 +28,7 @@ local rows = {
     { "train_errors_stride", 18, 1, "every so many-th error that is planted in a kernel of training" },
     { "train_options_stride", 4, 1, "every so many-th group of train's options, and kind of rounding" },
     { "convert_stride", 4, 1, "every so many-th kind of decoder is converted, beside an encoder" },
+    { "calibrate_stride", 3, 1, "every so many-th kind of model that pack calibrates" },
     { "numpy_stride", 6, 1, "every so many-th shape of a transformer beside NumPy's" },
     { "identities_stride", 4, 1, "every so many-th number of rows a table beside the softmax" },
     { "wrong_stride", 3, 1, "every so many-th wrong template that verify has to find" },

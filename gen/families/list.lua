@@ -33,7 +33,7 @@
 --   input, output, exact   C types of x and y; whether results are the same on every CPU
 --   describe(m, make, options), summary(m, make)   lines and JSON of `lookupc plan`; make() builds the plan
 --   packed_text(p, errors)   what `lookupc pack` says of the errors that rounding made
---   calibration(p, path)     what `pack --calibrate` tells the packer; nil: there is nothing to calibrate
+--   calibrations(p)   what `pack --calibrate` tells the packer of each LookupFFN beside the inputs; nil: nothing ever
 --   training          what trains its weights, nil: it cannot be trained:
 --     add(p)          gives p.training and the field training of its variants, or raises one line
 --     header, api(p)  the template of <model>_train.h, and its values

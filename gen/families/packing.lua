@@ -94,6 +94,18 @@ local function check_leftovers(p, files, found, model_name, original)
     leftovers.check_ignored(files.weights, found, files.ignore)
 end
 
+-- The calibrations of the list `given` for a plan with the pieces `own` in place of `pieces`.
+local function respelled(given, pieces, own)
+    local copies, list = {}, {}
+    for i, piece in ipairs(pieces) do
+        copies[piece] = own[i]
+    end
+    for i, calibration in ipairs(given) do
+        list[i] = with(calibration, "projection", copies[calibration.projection])
+    end
+    return list
+end
+
 -- What weights.pack is told to do for plan `p`, whose leftovers are none; raises one line.
 local function job_of(p, files)
     if families.get(p.family).without_weights then return blob.packing(p, files) end
@@ -102,12 +114,14 @@ local function job_of(p, files)
     if not found then error(message, 0) end
     local own, model_name, original = spelled(p, files, found)
     check_leftovers(own, files, found, model_name, original)
-    return blob.packing(own, files)
+    local job = blob.packing(own, files)
+    if job.calibrations and own.pieces then job.calibrations = respelled(job.calibrations, p.pieces, own.pieces) end
+    return job
 end
 
--- Packs for plan `p`; files: { weights, output, prefix, blocks_in_out, ignore }, the last one the option --ignore.
--- Returns the relative errors that rounding made, by section, and whether the blob is another one than before: if not,
--- the file was left alone. Raises one line.
+-- Packs for plan `p`; files: { weights, output, prefix, blocks_in_out, ignore, calibrations }: ignore is the option
+-- --ignore, calibrations those of the family, with inputs, nil: none. Returns the relative errors that rounding made,
+-- by section, and whether the blob is another one than before: if not, the file was left alone. Raises one line.
 function packing.pack(p, files) return assert(weights.pack(job_of(p, files))) end
 
 -- Raises the line that packing would raise for other tensors than those of plan `p`, without reading their values.

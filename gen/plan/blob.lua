@@ -20,7 +20,7 @@ function blob.place(sections)
 end
 
 -- What the packer interprets: sections, tensors and header of the blob of plan `p`, with the paths in `files`
--- { weights, output, prefix, blocks_in_out, calibration }, the last one a family's, nil for none.
+-- { weights, output, prefix, blocks_in_out, calibrations }, the last ones a family's, nil for none.
 function blob.packing(p, files)
     return {
         weights = files.weights,
@@ -31,7 +31,7 @@ function blob.packing(p, files)
         tensors = p.tensors,
         sections = p.pieces or p.sections,
         integer = p.integer_packing,
-        calibration = files.calibration,
+        calibrations = files.calibrations,
         bytes = p.packed_bytes,
         header_bytes = blob.header_bytes,
         magic = blob.magic,

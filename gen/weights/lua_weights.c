@@ -534,9 +534,9 @@ static float *read_calibration_rows(packing *p, int job, size_t d, size_t *rows)
     return x;
 }
 
-/* Packs the projection that the table at `job` describes (gen/families/lookup/sections.lua) once more, calibrated, and pushes what came of
-   it. All other sections are packed. */
-static bool pack_calibrated(packing *p, int job, int errors)
+/* Packs the projection that the table at `job` describes (gen/families/lookup/sections.lua) once more, calibrated, and appends what came of
+   it to the table at `list`. All other sections are packed. */
+static bool pack_calibrated(packing *p, int job, int errors, int list)
 {
     lua_State *L = p->L;
     calibration c = {.shape = {field_size(L, job, where, "d"), field_size(L, job, where, "bits"), field_size(L, job, where, "block"),
@@ -584,7 +584,7 @@ static bool pack_calibrated(packing *p, int job, int errors)
         lua_pushnumber(L, results[i].value);
         lua_setfield(L, -2, results[i].name);
     }
-    lua_setfield(L, errors, "calibration");
+    lua_rawseti(L, list, (lua_Integer)lua_rawlen(L, list) + 1);
     return true;
 }
 
@@ -725,8 +725,17 @@ static bool pack_all(packing *p, int job, int errors)
         lua_settop(L, layers);
     }
     lua_settop(L, sections - 1);
-    if (lua_getfield(L, job, "calibration") == LUA_TTABLE && !pack_calibrated(p, lua_gettop(L), errors))
-        return false;
+    if (lua_getfield(L, job, "calibrations") == LUA_TTABLE) {
+        const int list = lua_gettop(L);
+        lua_newtable(L);
+        for (lua_Integer i = 1; lua_rawgeti(L, list, i) == LUA_TTABLE; ++i) {
+            if (!pack_calibrated(p, lua_gettop(L), errors, list + 1))
+                return false;
+            lua_settop(L, list + 1);
+        }
+        lua_settop(L, list + 1);
+        lua_setfield(L, errors, "calibrations");
+    }
     lua_settop(L, sections - 1);
     write_header(p, job);
 
@@ -738,9 +747,9 @@ static bool pack_all(packing *p, int job, int errors)
 
 /* weights.pack(job) -> { section = relative error that rounding made in it }, whether the file is another one than before | nil, message.
    The job is blob.packing's of gen/plan/blob.lua: weights (absent: no section comes from a checkpoint), output, prefix, blocks_in_out,
-   tensors, sections, integer, calibration, bytes, header_bytes, magic, format, digest. A section with a `text` is those bytes. Of a job
-   with a calibration the table has the key calibration, too: what came of it on so many `rows` that were held back, flips as shares of
-   their codes, with the names of calibrate.h. */
+   tensors, sections, integer, calibrations, bytes, header_bytes, magic, format, digest. A section with a `text` is those bytes. Of a job
+   with calibrations the table has the key calibrations, too, a list: what came of each on so many `rows` that were held back, flips as
+   shares of their codes, with the names of calibrate.h. */
 static int weights_pack(lua_State *L)
 {
     packing p = packing_of(L);

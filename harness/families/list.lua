@@ -8,6 +8,8 @@
 --                          emitted code knows no threads; returns the report
 --                          (harness/report/bench_report.lua), nil: the measuring process failed and has said why
 --   budget                 whether verify takes --budget
+--   lookup_inputs(path, options)   what its LookupFFNs read in float32 of the inputs of pack --calibrate: paths of .npy
+--                          files; nil: the inputs themselves
 --   unsaid                 keys of model files that a checkpoint can say nothing of and results depend on
 --   run_option             of run: what the model is applied to, "ids"; nil: "input"
 --   tokenize(path, texts, options)   the command, nil: such a model takes no text

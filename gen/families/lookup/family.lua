@@ -44,7 +44,13 @@ local family = {
 function family.describe(...) return describe.lines(...) end
 function family.packed_text(...) return describe.packed_text(...) end
 
-function family.calibration(p, path) return p.projection.name == "i8" and sections.calibration(p, path) or nil end
+function family.calibrations(p)
+    local found = {}
+    for _, section in ipairs(p.sections) do
+        found[section.name] = section
+    end
+    return p.projection.name == "i8" and { sections.calibration(p, found) } or {}
+end
 
 function family.takes(options) return not options.baseline and options.arithmetic ~= "integer" end
 

@@ -207,16 +207,13 @@ function sections.of(m, shape, projection, tables)
     return list, bytes
 end
 
--- What the packer is told to calibrate the projection of plan `p` for the rows of the .npy file `path`, behind the
--- sections: x, projection (its section), the shape, tau; of z bias_at and residual, the factor of x, or residual_at,
--- place of a section with one for each element, 0: none; norm_eps, 0 without a norm.
-function sections.calibration(p, path)
-    local m, shape, found = p.model, p.shape, {}
-    for _, section in ipairs(p.sections) do
-        found[section.name] = section
-    end
+-- What the packer is told to calibrate a projection of plan `p`, whose sections are `found` by name, behind the
+-- sections: projection (its section), the shape, tau; of z bias_at and residual, the factor of x, or residual_at,
+-- place of a section with one for each element, 0: none; norm_eps, 0 without a norm. It also needs x, the .npy file
+-- with the rows.
+function sections.calibration(p, found)
+    local m, shape = p.model, p.shape
     return {
-        x = path,
         projection = found.projection,
         d = shape.d,
         bits = shape.bits,

@@ -178,6 +178,28 @@ function block_lookup.add_sections(m, parts, first, add, piece)
     end
 end
 
+-- What `pack --calibrate` tells the packer of each lookup FFN of `blocks`, plans of transformers, beside its inputs: of
+-- those whose projection is in i8.
+function block_lookup.calibrations(blocks)
+    local list = {}
+    for _, p in ipairs(blocks) do
+        local part = p.lookup_types and p.lookup_types.projection.name == "i8" and p.parts[1]
+        local projections, biases = {}, {}
+        for _, section in ipairs(part and part.sections or {}) do
+            local own = section.field == "projection" and projections or section.field == "projection_bias" and biases
+            for _, piece in ipairs(own and p.pieces or {}) do
+                if piece.name:sub(1, #section.name + 10) == section.name .. " of layer " then own[#own + 1] = piece end
+            end
+        end
+        for i, projection in ipairs(projections) do
+            local found = { projection = projection, projection_bias = biases[i] }
+            list[#list + 1] = lookup_sections.calibration(part.plan, found)
+            list[#list].layer = math.tointeger(projection.name:match "%d+$")
+        end
+    end
+    return list
+end
+
 -- The tensors of a layer's FFN, with rows of that width, as `sample` writes them. A wide bias, and tables that make up
 -- for scores that grow with z: values neither grow nor vanish from block to block.
 function block_lookup.samples(m, layer, width)

@@ -4,6 +4,7 @@ local dtype = require "gen.plan.dtype"
 local later = require "gen.host.later"
 local machine = require "gen.plan.machine"
 
+local block_lookup = later "gen.families.transformer.block_lookup"
 local describe = later "gen.families.transformer.describe"
 local plan = later "gen.families.transformer.plan"
 
@@ -39,6 +40,8 @@ local family = {
 function family.describe(...) return describe.lines(...) end
 function family.summary(...) return describe.summary(...) end
 function family.packed_text(...) return describe.packed_text(...) end
+
+function family.calibrations(p) return block_lookup.calibrations { p } end
 
 function family.takes(options) return not options.baseline and options.arithmetic ~= "integer" end
 

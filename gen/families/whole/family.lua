@@ -6,6 +6,7 @@ local machine = require "gen.plan.machine"
 local tokenizer = require "gen.families.tokenizer.family"
 local transformer = require "gen.families.transformer.family"
 
+local block_lookup = later "gen.families.transformer.block_lookup"
 local describe = later "gen.families.whole.describe"
 local firmware = later "gen.families.whole.firmware"
 local plan = later "gen.families.whole.plan"
@@ -33,6 +34,7 @@ local family = {
         "html",
         "threads",
         "unfused",
+        "calibrate-ids",
     },
     types = { "type", "cache", "activations", "tables", "projection" },
     space = transformer.space,
@@ -55,6 +57,14 @@ function family.web(...) return web.of(...) end
 function family.training.add(...) return training.add(...) end
 function family.training.api(...) return print_training.api(...) end
 function family.training.files(...) return print_training.files(...) end
+
+function family.calibrations(p)
+    local blocks = {}
+    for i, segment in ipairs(p.segments) do
+        blocks[i] = segment.plan
+    end
+    return block_lookup.calibrations(blocks)
+end
 
 function family.takes(options) return not options.baseline and options.arithmetic ~= "integer" end
 

@@ -7,6 +7,7 @@ local compile = require "harness.base.compile"
 local family = require "gen.families.transformer.family"
 local fuse_weights = require "gen.families.transformer.fuse_weights"
 local input = require "harness.verify.input"
+local lookup_inputs = require "harness.families.transformer.lookup_inputs"
 local packing = require "gen.families.packing"
 local process = require "process"
 local runnable = require "harness.base.runnable"
@@ -106,22 +107,20 @@ local function ways_of(p, count, lengths)
     return ways
 end
 
+-- Raises one line for more tokens, in the file `path`, than the context of plan `p` holds.
+local function check_context(p, path, count)
+    if count > p.shape.context then
+        local form = "%s: %d tokens: must be at most attention.context = %d"
+        error(form:format(path, count, p.shape.context), 0)
+    end
+end
+
 function transformer.run(path, options)
     local plans = runnable.plans(path, family, options, runnable.sets)
     local p = plans[#plans]
     local directory = process.temporary_directory()
     local count = input.check(options.input, p.shape.input)
-    if count > p.shape.context then
-        error(
-            string.format(
-                "%s: %d tokens: must be at most attention.context = %d",
-                options.input,
-                count,
-                p.shape.context
-            ),
-            0
-        )
-    end
+    check_context(p, options.input, count)
     if options.decode and not p.shape.causal then
         error("--decode: " .. path .. ": is an encoder, which takes all tokens at once", 0)
     end
@@ -134,6 +133,27 @@ function transformer.run(path, options)
     local y = assert(runner.run(run_job(p, library, output, options.decode and ways[1] or ways[2] or ways[1]), x))
     assert(runner.save(options.output, p.shape.d, y))
     return string.format("%d tokens, %s", count, p.variants[1].isa.name)
+end
+
+-- The .npy files of what the lookup FFNs of the model of the file `path` read in float32, of the rows of
+-- options.calibrate.
+function transformer.lookup_inputs(path, options)
+    local own = { weights = options.weights, ignore = options.ignore, cc = options.cc, cflags = options.cflags }
+    local plans, directory = runnable.plans(path, family, own, runnable.sets), process.temporary_directory()
+    local p = plans[#plans]
+    local count = input.check(options.calibrate, p.shape.input)
+    check_context(p, options.calibrate, count)
+    local blob = directory .. "/weights.bin"
+    packing.pack(p, { weights = own.weights, output = blob, prefix = "", ignore = own.ignore })
+    local library = compile.library({ p }, directory, own.cc, own.cflags)
+    local ways = ways_of(p, count)
+    local job = run_job(p, library, blob, ways[2] or ways[1])
+    job.seen = seen.of({ p }, library, own.cc, count)
+    local y, notes = runner.run(job, assert(runner.load(options.calibrate, p.shape.input)))
+    if not y then error(notes, 0) end
+    local inputs = lookup_inputs.new { p }
+    inputs:add(job.seen, notes)
+    return inputs:save(directory)
 end
 
 local tie_margin = 1e-5 -- of z, see harness/reference/block_lookup.h

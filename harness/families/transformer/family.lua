@@ -7,6 +7,7 @@ return {
     run = execute.run,
     unsaid = execute.unsaid,
     verify = execute.verify,
+    lookup_inputs = execute.lookup_inputs,
     bench = bench.run,
     bench_batches = bench.batches,
     tuning = require "harness.families.transformer.tuning",

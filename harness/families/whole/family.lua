@@ -3,6 +3,7 @@ local bench = require "harness.families.whole.bench"
 local embed = require "harness.families.whole.embed"
 local execute = require "harness.families.whole.execute"
 local firmware = require "harness.families.whole.firmware"
+local lookup_inputs = require "harness.families.whole.lookup_inputs"
 local generate = require "harness.families.whole.generate"
 local opened = require "harness.families.whole.opened"
 local perplexity = require "harness.families.whole.perplexity"
@@ -26,6 +27,7 @@ return {
     run = execute.run,
     unsaid = execute.unsaid,
     run_option = "ids",
+    lookup_inputs = lookup_inputs,
     text = { embed = embed.run, similar = similar.run, generate = generate.run, perplexity = perplexity.run },
     verify = verify.run,
     firmware = firmware,
