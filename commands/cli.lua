@@ -402,8 +402,8 @@ local commands = {
             {
                 name = "budget",
                 value = "LIST",
-                doc = "exit 1 if it costs more, such as codes=1%,error=0.4: share of codes that flip, error of y; "
-                    .. "default: the model's budget for y",
+                doc = "exit 1 if it costs more, such as codes=1%,error=0.4: share of codes that flip, of blocks and "
+                    .. "whole models in each layer; of a LookupFFN also error of y, default: the model's budget",
             },
             isa_option,
             seed_option,

@@ -47,12 +47,7 @@ end
 
 function commands.verify(arguments, options)
     local path = arguments[1]
-    local family = family_of(path, options)
-    if options.budget and not family.budget then
-        local rule = "is for LookupFFNs: of whole models perplexity and similar --score take it"
-        error(string.format("--budget: %s: %s", options.budget, rule), 0)
-    end
-    return family.verify(path, options)
+    return family_of(path, options).verify(path, options)
 end
 
 -- What is timed of each model file: { path, family, options }, all known before the first one is timed. All families

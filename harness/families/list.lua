@@ -7,7 +7,6 @@
 --   bench(path, options)   verifies and times the model in calls of options.batches, by options.callers at a time where
 --                          emitted code knows no threads; returns the report
 --                          (harness/report/bench_report.lua), nil: the measuring process failed and has said why
---   budget                 whether verify takes --budget
 --   lookup_inputs(path, options)   what its LookupFFNs read in float32 of the inputs of pack --calibrate: paths of .npy
 --                          files; nil: the inputs themselves
 --   unsaid                 keys of model files that a checkpoint can say nothing of and results depend on

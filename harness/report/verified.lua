@@ -9,9 +9,10 @@ local verified = {}
 -- one beside unfused weights. activations_err: what rounding the inputs of products to the type `activations` makes of
 -- the reference. float32_err, cache_err: what rounding them to float32, and rounding the cache, make of it, where a
 -- result is far from the reference. looked: of lookup FFNs that were seen at work
--- (harness/families/transformer/seen.lua). Returns the exit status.
-function verified.print(m, results, skipped, options)
-    local ok, fused = true, false
+-- (harness/families/transformer/seen.lua). costs: what budget.layers says (harness/verify/budget.lua), nil: there is no
+-- budget. Returns the exit status.
+function verified.print(m, results, skipped, options, costs)
+    local ok, fused = not costs or costs.ok, false
     for _, r in ipairs(results) do
         ok, fused = ok and r.ok, fused or r.kernel_rel_err ~= nil
     end
@@ -20,6 +21,8 @@ function verified.print(m, results, skipped, options)
             model = m.name,
             ok = ok,
             threads = options.threads,
+            budget = costs and { codes = costs.most },
+            layers = costs and json.array(costs.layers),
             seed = options.seed,
             results = json.array(results),
             skipped = json.array(skipped),
@@ -79,6 +82,14 @@ function verified.print(m, results, skipped, options)
     end
     say_moved("float32_err", "to float32")
     say_moved("cache_err", "the cache")
+    for _, row in ipairs(costs and costs.layers or {}) do
+        local share = 100 * row.flips / row.codes
+        local text = string.format("layer %d: %d of %d codes flip (%.3g %%)", row.layer, row.flips, row.codes, share)
+        host.print(text)
+        if not row.ok then
+            host.note(string.format("lookupc verify: %s, the budget is %g %%", text, 100 * costs.most))
+        end
+    end
     for _, name in ipairs(skipped) do
         host.print("skipped: " .. name .. ": this CPU or its operating system does not run it")
     end

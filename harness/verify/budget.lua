@@ -57,6 +57,30 @@ function budget.of(m, text)
     return found
 end
 
+-- The share of each layer's codes that may flip in blocks or a whole model `m`, by `text`, nil: --budget was not given.
+-- Raises one line.
+function budget.of_layers(m, text, has_lookup)
+    if not text then return nil end
+    local limits = budget.of({}, text)
+    local function refuse(rule) error(string.format('--budget: "%s": %s', text, rule), 0) end
+    if not has_lookup then refuse(m.name .. " has no LookupFFN") end
+    if limits.error then
+        refuse "error is for a LookupFFN alone: of each layer codes=SHARE; perplexity and similar --score take others"
+    end
+    return limits.codes
+end
+
+-- What comes of each layer's share of flipped codes (seen.flips of harness/families/transformer) beside the share
+-- `most` that may flip: { most, ok, layers = { { layer, codes, flips, ok } } }.
+function budget.layers(flips, most)
+    local found = { most = most, ok = true, layers = flips }
+    for _, row in ipairs(flips) do
+        row.ok = row.codes > 0 and row.flips / row.codes <= most
+        found.ok = found.ok and row.ok
+    end
+    return found
+end
+
 -- Adds to `result`, { ok, checks, rel_err, codes, code_flips }, a check for each cost that the budget `limits` bounds.
 -- `what`: the types in words. A result without figures failed before there were any.
 function budget.check(result, limits, what)

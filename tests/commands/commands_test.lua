@@ -131,6 +131,41 @@ function test.options_that_exclude_each_other_or_need_another_one_are_refused()
     check.equal({ excluded > 10, needed > 10 }, { true, true })
 end
 
+-- Of a whole model it holds for each layer that has a LookupFFN: the others have no codes.
+function test.a_budget_of_flips_by_layer()
+    local path = program.model(
+        folder,
+        "layered",
+        [[
+return { name = "layered", d = 16, heads = 2, vocab = 50, skip = true, norm = { kind = "rmsnorm" }, embedding = {},
+    layers = { {}, { ffn = { kind = "mlp", f = 16, activation = "gelu" } }, {} },
+    attention = { causal = false, context = 20 },
+    ffn = { kind = "lookup", h = 40, tau = 6, projection = { kind = "bh4", block = 16, decay = 0.7 }, score = "gelu" } }
+]]
+    )
+    local words = { "verify", path, "--isa", "scalar", "--cflags", "-O0", "--budget", "codes=0.2%" }
+    if effort.full then
+        local exact = { "--json", table.unpack(words) }
+        table.insert(exact, 1, table.remove(exact, 2))
+        local found = json.decode(works(exact))
+        check.equal({ found.ok, found.budget.codes, #found.layers }, { true, 0.002, 2 })
+        for i, row in ipairs(found.layers) do
+            check.equal({ row.layer, row.flips, row.codes > 2000, row.ok }, { ({ 0, 2 })[i], 0, true, true })
+        end
+    end
+    table.move({ "--projection", "i8" }, 1, 2, #words + 1, words)
+    local result = program.run(words)
+    check.equal(result.status, 1)
+    local known = {}
+    local line = "lookupc verify: layer (%d): (%d+) of (%d+) codes flip %([%d.]+ %%%), the budget is 0.2 %%\n"
+    for layer, flips, codes in result.errors:gmatch(line) do
+        known[#known + 1] = layer
+        check.equal({ flips / codes > 0.005, flips / codes < 0.1 }, { true, true })
+        check.matches(result.output, ("\nlayer %s: %s of %s codes flip"):format(layer, flips, codes))
+    end
+    check.equal(known, { "0", "2" })
+end
+
 function test.options_that_a_model_has_no_use_for_are_refused()
     local dense = program.model(
         folder,
@@ -423,8 +458,10 @@ function test.a_budget_of_flips_and_of_y()
     } do
         refuses(1, "--budget: " .. row[2], verify(keyed, row[1]))
     end
-    local block = { "verify", "gen/models/tiny_skipless.lua", "--budget", "error=1" }
-    refuses(1, "--budget: error=1: is for LookupFFNs", block)
+    local block = { "verify", "gen/models/tiny_skipless.lua", "--budget", "codes=1%" }
+    refuses(1, '--budget: "codes=1%": tiny_skipless has no LookupFFN', block)
+    block[2], block[4] = "gen/models/lookup_skipless.lua", "error=1"
+    refuses(1, '--budget: "error=1": error is for a LookupFFN alone: of each layer codes=SHARE', block)
     local integers = { "verify", "gen/models/kws.lua", "--arithmetic", "integer", "--projection", "i8", "--budget" }
     table.insert(integers, "codes=3%")
     works(integers)

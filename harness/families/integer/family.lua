@@ -7,7 +7,6 @@ return {
     run = execute.run,
     unsaid = { "score", "projection.decay", "scale", "neighbours", "norm.eps", "integer.input", "integer.fraction" },
     verify = execute.verify,
-    budget = true,
     bench = execute.bench,
     bench_batches = function() return "1,8,64,512,4096" end,
     firmware = {

@@ -1,6 +1,7 @@
 -- Compiles the emitted blocks of a transformer and runs them on this CPU: for run, and for verify and bench against the
 -- reference.
 local block_lookup = require "gen.families.transformer.block_lookup"
+local budget = require "harness.verify.budget"
 local runner = require "transformer"
 local checkpoint = require "gen.model.checkpoint_names"
 local compile = require "harness.base.compile"
@@ -229,6 +230,7 @@ function transformer.reference_job(p, path, types, without, first)
     layers = checkpoint.respelled(layers, checkpoint.spelling(m, tensors_of(path)))
     local rope = m.attention.rope
     return {
+        first_layer = first,
         weights = path,
         type = types.type,
         cache = types.cache,
@@ -469,6 +471,7 @@ function transformer.prepare(p, directory, options)
         end,
         whole = merged and answer_with(embedded(p, unfused, numbers, m.d), 0, nil, unfused, exact, ""),
         packed_from = fused,
+        exact_job = function() return transformer.reference_job(p, fused, exact, without) end,
         blob = output,
         cc = (options.cc or "gcc"):match "[^,]+",
         other = function()
@@ -711,21 +714,38 @@ function transformer.check_library(p, library, prepared)
     return transformer.settled(prepared, function(sample) return check_sample(p, library, sample) end)
 end
 
--- Compares every one of the plans, each for one instruction set, with the reference. Returns a list of results.
+-- Which codes flip in each layer of plan `p`, compiled into `library`, by its types: as seen.flips says it.
+local function flips_of(p, library, prepared)
+    local ways = ways_of(p, #prepared.numbers, prepared.lengths)
+    local job = run_job(p, library, prepared.blob, ways[2] or ways[1])
+    if prepared.lengths then job = run_job(p, library, prepared.blob, ways[1]) end
+    job.seen = seen.of({ p }, library, prepared.cc, #prepared.numbers)
+    local y, notes = runner.run(job, prepared.x)
+    if not y then error(notes, 0) end
+    local taken = { seen = job.seen, notes = notes, first_looked = 0, first_token = 0 }
+    return seen.flips { setmetatable(taken, { __index = prepared.exact_job() }) }
+end
+
+-- Compares every one of the plans, each for one instruction set, with the reference. Returns a list of results, and
+-- with options.budget which codes of each layer flip on the last instruction set.
 function transformer.check(plans, options)
-    local directory, results = process.temporary_directory(), {}
+    local directory, results, flips = process.temporary_directory(), {}, nil
     local prepared = transformer.prepare(plans[1], directory, options)
-    for _, p in ipairs(plans) do
+    for i, p in ipairs(plans) do
         local library = compile.library({ p }, directory .. "/" .. p.variants[1].isa.name, options.cc, options.cflags)
         local found = transformer.check_library(p, library, prepared)
         table.move(found, 1, #found, #results + 1, results)
+        flips = options.budget and i == #plans and flips_of(p, library, prepared) or nil
     end
-    return results
+    return results, flips
 end
 
 function transformer.verify(path, options)
     local plans, skipped = runnable.plans(path, family, options, runnable.every)
-    return verified.print(plans[1].model, transformer.check(plans, options), skipped, options)
+    local m = plans[1].model
+    local most = budget.of_layers(m, options.budget, plans[1].lookup_types ~= nil)
+    local results, flips = transformer.check(plans, options)
+    return verified.print(m, results, skipped, options, flips and budget.layers(flips, most))
 end
 
 return transformer

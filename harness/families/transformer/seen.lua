@@ -107,4 +107,18 @@ function seen.compare(jobs, answers)
     return sum, wrong
 end
 
+-- What the types of lookup FFNs that were seen at work cost in codes, of each layer: { layer, codes, flips }: codes
+-- that are not among the best of the checkpoint's own weights for the same inputs. jobs: as above.
+function seen.flips(jobs)
+    local list = {}
+    for _, job in ipairs(jobs) do
+        local exact = setmetatable({ tables = "f32", projection = "f32" }, { __index = job })
+        for i, found in ipairs(job.lookup and assert(runner.looked(exact)) or {}) do
+            local layer = (job.first_layer or 0) + i - 1
+            list[#list + 1] = { layer = layer, codes = found.codes, flips = found.flips }
+        end
+    end
+    return list
+end
+
 return seen

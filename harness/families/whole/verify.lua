@@ -1,4 +1,5 @@
 -- Compares emitted whole models with the reference: on every instruction set of this CPU, by every function.
+local budget = require "harness.verify.budget"
 local compile = require "harness.base.compile"
 local library = require "harness.whole.library"
 local packing = require "gen.families.packing"
@@ -326,22 +327,39 @@ function verify.check_library(p, path, prepared, threads)
     return transformer.settled(prepared, function(sample) return check_sample(p, path, sample, threads) end)
 end
 
--- Compares every one of the plans, each for one instruction set, with the reference. Returns a list of results.
+-- Which codes flip in each layer of plan `p`, compiled into `path`, by its types: as seen.flips says it.
+local function flips_of(p, path, prepared, threads)
+    local job = library.job(p, path, prepared.blob, threads)
+    job.seen = seen.of(blocks_of(p), path, prepared.cc, prepared.tokens)
+    local calls = { { what = "encode_batch", sequences = prepared.lists } }
+    if p.causal then calls = { { what = "start" }, { what = "prefill", sequences = { prepared.lists[1] } } } end
+    local rows, notes = whole.run(job, calls)
+    if not rows then error(notes, 0) end
+    return seen.flips(reference.blocks(prepared.jobs(), { seen = job.seen, notes = notes, first_token = 0 }))
+end
+
+-- Compares every one of the plans, each for one instruction set, with the reference. Returns a list of results, and
+-- with options.budget which codes of each layer flip on the last instruction set.
 function verify.check(plans, options)
+    local flips
     local directory, results, threads = process.temporary_directory(), {}, compile.threads_of(options)
     local prepared = verify.prepare(plans[1], directory, options)
-    for _, p in ipairs(plans) do
+    for i, p in ipairs(plans) do
         local flags = compile.threaded(p, options.cflags, threads)
         local path = compile.library({ p }, directory .. "/" .. p.variants[1].isa.name, options.cc, flags)
         local found = verify.check_library(p, path, prepared, threads)
         table.move(found, 1, #found, #results + 1, results)
+        flips = options.budget and i == #plans and flips_of(p, path, prepared, threads) or nil
     end
-    return results
+    return results, flips
 end
 
 function verify.run(path, options)
     local plans, skipped = runnable.plans(path, whole_family, options, runnable.every)
-    return verified.print(plans[1].model, verify.check(plans, options), skipped, options)
+    local m = plans[1].model
+    local most = budget.of_layers(m, options.budget, plans[1].lookup_types ~= nil)
+    local results, flips = verify.check(plans, options)
+    return verified.print(m, results, skipped, options, flips and budget.layers(flips, most))
 end
 
 return verify
