@@ -88,9 +88,6 @@ local function libraries_here()
     return rows
 end
 
--- The path of a file beside this program.
-local function beside(name) return (process.executable():gsub("[^/]*$", name)) end
-
 local function first_word_in_brackets(path)
     local text = host.read(path)
     return text and text:match "%[(%w+)%]"
@@ -125,7 +122,7 @@ local function facts_here()
         libraries = json.array(libraries_here()),
     }
     for _, part in ipairs(parts) do
-        list[part[1]] = host.kind(beside(part[2])) == "file"
+        list[part[1]] = host.kind(process.beside(part[2])) == "file"
     end
     return list
 end

@@ -684,7 +684,38 @@ static int process_id(lua_State *L)
     return 1;
 }
 
-/* process.executable() -> absolute path of this program | nil, message */
+/* The folder of this program when it started, with a slash behind it; "": nobody knows. The program may be replaced while it runs. */
+static char program_folder[PATH_MAX];
+
+static void note_program_folder(void)
+{
+    const ssize_t length = readlink("/proc/self/exe", program_folder, sizeof program_folder - 1);
+    size_t end = length > 0 ? (size_t)length : 0;
+    while (end > 0 && program_folder[end - 1] != '/')
+        --end;
+    program_folder[end] = 0;
+}
+
+/* process.beside(name) -> path of the file `name` in the folder of this program, be it there or not */
+static int process_beside(lua_State *L)
+{
+    lua_pushfstring(L, "%s%s", program_folder, luaL_checkstring(L, 1));
+    return 1;
+}
+
+/* process.held(path) -> a path that leads to what is at `path` now as long as this program runs, also where another file takes its place |
+   nil, message */
+static int process_held(lua_State *L)
+{
+    const char *path = luaL_checkstring(L, 1);
+    const int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0)
+        return fail(L, path, errno);
+    lua_pushfstring(L, "/proc/%I/fd/%d", (LUAI_UACINT)getpid(), descriptor);
+    return 1;
+}
+
+/* process.executable() -> absolute path of this program | nil, message: also once its file is replaced. */
 static int process_executable(lua_State *L)
 {
     char *path = realpath("/proc/self/exe", NULL);
@@ -791,6 +822,8 @@ int luaopen_process(lua_State *L)
         {"isolated", process_isolated},
         {"temporary_directory", process_temporary_directory},
         {"executable", process_executable},
+        {"beside", process_beside},
+        {"held", process_held},
         {"id", process_id},
         {"is_terminal", process_is_terminal},
         {"cpu_count", process_cpu_count},
@@ -803,6 +836,7 @@ int luaopen_process(lua_State *L)
         {NULL, NULL},
     };
     clean_up_at_end();
+    note_program_folder();
     luaL_newlib(L, functions);
     return 1;
 }

@@ -54,15 +54,19 @@ local function alone(stop)
     end
 end
 
--- The path of the measuring process; raises one line if it is not there, as in a build without LOOKUPC_BENCH, or if
--- there is no way to tell it where the temporary files are.
+local held -- the path of the measuring process, once it is known
+
+-- The path of the measuring process: of the one beside this program when it is first asked for, though both may be
+-- built again before it is run. Raises one line if it is not there, as in a build without LOOKUPC_BENCH, or if there is
+-- no way to tell it where the temporary files are.
 function measure.program()
     local directory = process.temporary_directory()
     if not utf8.len(directory) then
         error("TMPDIR: " .. directory:gsub("/[^/]*/[^/]*$", "") .. ": must be UTF-8: bench and tune need it", 0)
     end
-    local path = process.executable():gsub("[^/]*$", "lookupc-measure")
-    if host.kind(path) == "file" then return path end
+    local path = process.beside "lookupc-measure"
+    if not held and host.kind(path) == "file" then held = assert(process.held(path)) end
+    if held then return held end
     error(path .. ": is missing: bench and tune need it; build lookupc with cmake -DLOOKUPC_BENCH=ON", 0)
 end
 

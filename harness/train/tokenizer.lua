@@ -8,7 +8,7 @@ local tokenizer = {}
 
 -- The path of the program that trains; raises one line if it is not there: a build without LOOKUPC_TRAIN has none.
 local function program()
-    local path = process.executable():gsub("[^/]*$", "lookupc-tokenizer")
+    local path = process.beside "lookupc-tokenizer"
     if host.kind(path) == "file" then return path end
     error(path .. ": is missing: tokenizer needs it; build lookupc with cmake -DLOOKUPC_TRAIN=ON", 0)
 end

@@ -27,7 +27,7 @@ local function refuse(path, key, rule) error(string.format("%s: %s: %s", path, k
 -- Joins the processes that mpirun started: the number of this one from 0, and how many there are. Without any: 0, 1.
 local function join()
     if not (process.variable "OMPI_COMM_WORLD_SIZE" or process.variable "PMI_SIZE") then return 0, 1 end
-    local path = process.executable():gsub("[^/]*$", "lookupc-mpi.so")
+    local path = process.beside "lookupc-mpi.so"
     if host.kind(path) ~= "file" then
         error(path .. ": is missing: training under mpirun needs it; build lookupc with cmake -DLOOKUPC_MPI=ON", 0)
     end

@@ -1555,6 +1555,30 @@ function test.bench_of_one_projection()
     check.matches(assert(host.read(page)), "tables i8, f32,")
 end
 
+-- While it runs, lookupc and its measuring process are built again, as the compiler of the emitted code knows.
+function test.bench_of_a_program_that_is_replaced()
+    if not effort.full then return end -- tests/unit/process_test.lua has its heart
+    local there = program.folder()
+    local script = [=[
+set -e
+cp "$(dirname "$1")"/lookupc{,-measure} "$2/"
+cat >"$2/cc" <<'END'
+#!/bin/bash
+cd "${0%/*}"
+[[ ! -s lookupc ]] || { rm lookupc lookupc-measure; : >lookupc; : >lookupc-measure; }
+cd "$OLDPWD"
+exec gcc "$@"
+END
+chmod +x "$2/cc"
+export XDG_CACHE_HOME="$2"
+"$2/lookupc" bench gen/models/tiny.lua --isa scalar --batch 1 --repetitions 1 --rivals f32 --cc "$2/cc"
+[[ ! -s $2/lookupc ]]
+]=]
+    local result = assert(process.run({ "bash", "-c", script, "bash", check.lookupc, there }, { timeout = 100 }))
+    check.equal(result.status, 0)
+    check.matches(result.output, "^tiny on ")
+end
+
 function test.bench_of_several_threads()
     local words = { "bench", tiny, "--isa", "scalar", "--threads", "2", "--batch", "1,2000", "--repetitions", "1" }
     local found = assert(json.decode(works(with(words, "--json"))))

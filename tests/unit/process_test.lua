@@ -153,6 +153,20 @@ function test.temporary_folders_are_new_and_empty()
     check.equal(host.list(a), {})
 end
 
+function test.a_program_that_is_held_runs_also_once_another_takes_its_place()
+    local path = process.temporary_directory() .. "/program"
+    local function written(source)
+        local script = 'cp "$(type -P "$1")" "$0.new" && mv "$0.new" "$0"'
+        check.equal(assert(process.run { "bash", "-c", script, path, source }).status, 0)
+    end
+    written "true"
+    local held = assert(process.held(path))
+    written "false"
+    check.equal({ process.run({ held }).status, process.run({ path }).status }, { 0, 1 })
+    check.equal({ process.held(path .. ".none") }, { nil, path .. ".none: No such file or directory" })
+    check.equal(process.beside "lua_runner", process.executable())
+end
+
 function test.facts()
     check.equal(process.cpu_count() >= 1, true)
     check.matches(process.executable(), "^/.*lua_runner$")
