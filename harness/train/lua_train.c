@@ -13,7 +13,9 @@
      step(n, rate, table_rate) -> cross-entropy a token in nats, length of the gradient; step n = 1, 2, ...
      windows()                 -> windows of the text, and of the text for validation
      validate(most)            -> cross-entropy a token of at most so many windows, as far apart as can be, and tokens
-     uses()                    -> by tensor, nil: no tables: { { rows used, entropy in bits }, ... by table } since the last call
+     uses()                    -> by tensor, nil: no tables: { { rows used, entropy in bits }, ... by table } since the last call: on the
+                                  first rank by the tokens of all, on the others none
+     gather_uses()             gives the first rank what uses has to tell of all, before it saves
      not_finite()              -> name of a tensor with a value that is no number, or nil
      save(path, text)          -> true | nil, message: all that the next steps depend on, and a text
      load(path)                -> true | nil, message
@@ -653,6 +655,28 @@ static int run_validate(lua_State *L)
     return 2;
 }
 
+/* Gives the first rank the uses that all have counted since they were asked for, and the others none. */
+static void gather_uses(run_state *r)
+{
+    if (!r->ranks || r->row_count == 0)
+        return;
+    double *const sums = malloc(r->row_count * sizeof *sums);
+    if (!sums)
+        r->ranks->give_up();
+    for (size_t i = 0; sums && i < r->row_count; ++i)
+        sums[i] = r->call.row_uses[i];
+    r->ranks->sum_doubles(sums, r->row_count);
+    for (size_t i = 0; sums && i < r->row_count; ++i)
+        r->call.row_uses[i] = r->ranks->number > 0 ? 0 : (uint32_t)fmin(sums[i], UINT32_MAX);
+    free(sums);
+}
+
+static int run_gather_uses(lua_State *L)
+{
+    gather_uses(run_at(L));
+    return 0;
+}
+
 /* Pushes { rows used, entropy in bits } of uses[count], which become 0. */
 static void push_uses(lua_State *L, uint32_t *uses, size_t count)
 {
@@ -676,6 +700,7 @@ static void push_uses(lua_State *L, uint32_t *uses, size_t count)
 static int run_uses(lua_State *L)
 {
     run_state *r = run_at(L);
+    gather_uses(r);
     lua_createtable(L, (int)r->tensor_count, 0);
     for (size_t i = 0; i < r->tensor_count; ++i) {
         const tensor *t = &r->tensors[i];
@@ -866,6 +891,8 @@ static int run_load(lua_State *L)
     if (!good)
         return host_fail(L, error);
     copy_all(r, false, 0, 1);
+    if (r->ranks && r->ranks->number > 0) /* the first one has those of all */
+        memset(r->call.row_uses, 0, r->row_count * sizeof(uint32_t));
     lua_pushboolean(L, true);
     return 1;
 }
@@ -952,9 +979,10 @@ int luaopen_train(lua_State *L)
         {"open", run_open},         {"text", train_text},           {"join", train_join}, {"together", train_together},
         {"words", train_words},     {"leave", train_leave},         {"hold", train_hold}, {"interrupted", train_interrupted},
         {"release", train_release}, {"end_interrupted", train_end}, {NULL, NULL}};
-    static const luaL_Reg methods[] = {
-        {"initialise", run_initialise}, {"step", run_step}, {"windows", run_windows}, {"validate", run_validate}, {"uses", run_uses},
-        {"not_finite", run_not_finite}, {"save", run_save}, {"load", run_load},       {"export", run_export},     {NULL, NULL}};
+    static const luaL_Reg methods[] = {{"initialise", run_initialise}, {"step", run_step}, {"windows", run_windows},
+                                       {"validate", run_validate},     {"uses", run_uses}, {"gather_uses", run_gather_uses},
+                                       {"not_finite", run_not_finite}, {"save", run_save}, {"load", run_load},
+                                       {"export", run_export},         {NULL, NULL}};
     luaL_newmetatable(L, METATABLE);
     lua_pushcfunction(L, run_close);
     lua_setfield(L, -2, "__gc");

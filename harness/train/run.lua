@@ -17,6 +17,7 @@ local lines = 500 -- of the log, about
 local least_windows, most_windows = 16, 4096 -- of a validation
 local share_of_validation = 0.15 -- windows of a validation, of those trained on since the last one; at the end, of all
 local share_of_steps = 0.93 -- of --time: the rest is for validations and checkpoints
+local more_than_ranks = 1 << 20
 local share_of_timing = 0.02 -- likewise: for finding out how long a step takes
 
 local function grouped(value) return figures.grouped(math.tointeger(math.floor(value + 0.5))) end
@@ -104,6 +105,7 @@ function run:save()
     position.seconds = process.clock() - self.base
     local bad = self.state:not_finite()
     if bad then self:give_up(position.step, bad .. " has a value that is no number") end
+    self.state:gather_uses()
     if self.own.rank == 0 then
         assert(self.state:save(self.files.checkpoint, assert(json.encode(position, "compact"))))
     end
@@ -208,8 +210,11 @@ function run:go_on()
         self:tell(entry, validates)
     end
     self:show(nats)
-    local interrupted = train.together(train.interrupted() and 1 or 0) > 0
-    if validates or interrupted or process.clock() - self.saved > self.own.save_seconds then self:save() end
+    -- All ranks save at the same step: the first one's clock says when.
+    local due = self.own.rank == 0 and process.clock() - self.saved > self.own.save_seconds
+    local flags = train.together((train.interrupted() and 1 or 0) + (due and more_than_ranks or 0))
+    local interrupted = flags % more_than_ranks > 0
+    if validates or flags > 0 then self:save() end
     if interrupted then
         host.status ""
         if self.own.rank == 0 then

@@ -1,5 +1,6 @@
 -- What each process of tests/train/ranks_test.sh does: 50 steps with its share of 12 sequences, and 50 with rounded
--- tables and lazy Adam. BIGRAM names the file of the losses, which rank 0 writes, and of the weights.
+-- tables and lazy Adam. BIGRAM names the file of the losses and of the uses of rows, which rank 0 writes, and of the
+-- weights.
 local bigram = require "tests.train.bigram"
 local host = require "host"
 local process = require "process"
@@ -19,9 +20,19 @@ function test.trains()
         local state = assert(train.open(job))
         state:initialise()
         for step = 1, 50 do
+            if step == 50 then state:uses() end
             losses[#losses + 1] = string.format("%.9g %.9g", state:step(step, 0.01, 0.04))
         end
         losses[#losses + 1] = string.format("%.9g %d", state:validate(1000))
+        -- The uses of rows are of the tokens of all ranks, also where a run is resumed.
+        state:gather_uses()
+        local saved = path .. ".saved"
+        if number == 0 then assert(state:save(saved, "")) end
+        train.together(0)
+        assert(state:load(saved))
+        state:step(51, 0.01, 0.04)
+        local uses = state:uses()[2]
+        losses[#losses + 1] = string.format("%d %.9g", uses[1][1], uses[1][2])
         -- all ranks have the same weights
         assert(state:export(path .. "." .. number .. (adam and ".adam" or "")))
     end

@@ -34,7 +34,7 @@ for count in 2 4; do
     paste "$folder/one" "$folder/$count" | awk -v n=$count '
         function off(a, b) { return a > b ? a - b : b - a }
         off($1, $3) > 1e-4 || off($2, $4) > 1e-4 { print n " ranks, step " NR ": " $0; bad = 1 }
-        END { exit bad || NR != 102 }' || fail "$count ranks give other losses"
+        END { exit bad || NR != 104 }' || fail "$count ranks give other losses"
     for ((rank = 1; rank < count; ++rank)); do
         cmp "$folder/$count.0" "$folder/$count.$rank" || fail "rank $rank of $count has other weights"
         cmp "$folder/$count.0.adam" "$folder/$count.$rank.adam" || fail "rank $rank of $count has other weights with Adam"
@@ -61,6 +61,14 @@ for count in 2 4; do
         { off = $1 - $2; if (off > 1e-4 || off < -1e-4) bad = 1 }
         END { exit bad || NR != 50 }' || fail "the command has other losses on $count ranks"
 done
+
+# The figures of tables are of the tokens of all ranks: where weights stay as they are, those of one process.
+still=("${train[@]}" --rate 1e-12 --table-rate 1e-12 --save-every 0.001s)
+tables() { sed -nE 's/.*"tables":(\[\{.*\}\]).*/\1/p' "$1"; }
+"${still[@]}" -o "$folder/still.safetensors" >"$folder/log"
+[[ $(tables "$folder/still.jsonl" | wc -l) == 17 ]] || fail "validations: $(<"$folder/still.jsonl")"
+under_mpirun 2 "${still[@]}" -o "$folder/still2.safetensors" >"$folder/log" 2>&1 || fail "$(<"$folder/log")"
+cmp <(tables "$folder/still.jsonl") <(tables "$folder/still2.jsonl") || fail "2 ranks count other uses of rows than one process"
 under_mpirun 3 "${train[@]}" -o "$folder/three.safetensors" >"$folder/log" 2>&1 && fail "3 ranks share a batch of 4"
 [[ $(grep '^lookupc' "$folder/log") == 'lookupc: --batch: 4: must be a multiple of the 3 ranks' ]] || fail "$(<"$folder/log")"
 
