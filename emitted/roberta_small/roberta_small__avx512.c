@@ -3,7 +3,7 @@
    butterfly.radix=16, gather.columns=64, gather.group=8, gather.vectors=8, gather.unroll=8,
    chunk.tokens=4096, whole.tokens=0, whole.group=1, whole.prefetch=1, few.threshold=512,
    few.vectors=4, few.tokens=4, few.accumulators=2, few.group=16, gather.pack=1, gather.stream=1,
-   gather.prefetch_next=0, gather.prefetch=0, few.prefetch=1. */
+   gather.prefetch_next=0, gather.prefetch=0, gather.prefetch_codes=0, few.prefetch=1. */
 #include "roberta_small_runtime.h"
 
 #if !(defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__))

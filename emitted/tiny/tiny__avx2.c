@@ -3,7 +3,7 @@
    butterfly.radix=8, gather.columns=64, gather.group=8, gather.vectors=8, gather.unroll=8,
    chunk.tokens=128, whole.tokens=0, whole.group=1, whole.prefetch=1, few.threshold=8,
    few.vectors=4, few.tokens=2, few.accumulators=8, few.group=8, gather.pack=0, gather.stream=0,
-   gather.prefetch_next=0, gather.prefetch=0, few.prefetch=0. */
+   gather.prefetch_next=0, gather.prefetch=0, gather.prefetch_codes=0, few.prefetch=0. */
 #include "tiny_runtime.h"
 
 #if !(defined(__AVX2__) && defined(__FMA__))

@@ -3,7 +3,7 @@
    butterfly.radix=16, gather.columns=64, gather.group=8, gather.vectors=8, gather.unroll=8,
    chunk.tokens=512, whole.tokens=0, whole.group=1, whole.prefetch=1, few.threshold=32,
    few.vectors=4, few.tokens=4, few.accumulators=16, few.group=8, gather.pack=0, gather.stream=0,
-   gather.prefetch_next=0, gather.prefetch=0, few.prefetch=0. */
+   gather.prefetch_next=0, gather.prefetch=0, gather.prefetch_codes=0, few.prefetch=0. */
 #include "tiny_runtime.h"
 
 #if !(defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__))

@@ -3,7 +3,7 @@
    butterfly.radix=8, gather.columns=64, gather.group=4, gather.vectors=4, gather.unroll=1,
    chunk.tokens=64, whole.tokens=0, whole.group=1, whole.prefetch=0, few.threshold=4,
    few.vectors=16, few.tokens=1, few.accumulators=4, few.group=8, gather.pack=0, gather.stream=0,
-   gather.prefetch_next=0, gather.prefetch=0, few.prefetch=0. */
+   gather.prefetch_next=0, gather.prefetch=0, gather.prefetch_codes=0, few.prefetch=0. */
 #include "tiny_runtime.h"
 
 /* From templates/lookup/many/load_tokens.c. */

@@ -8,6 +8,9 @@
 --   l2_bytes       L2 cache of a core, nil: the nominal one of each instruction set
 --   prefetches_l2  whether rows of tables come faster if they are prefetched into L2 than into L1, whose misses are few
 --                  at a time
+--   whole_l2_neighbours  the rows of a table that a token takes up to which calls of whole rows prefetch so, nil: any
+--   copies         how slices of tables are copied, a value of the choice gather.pack, nil: 1
+--   prefetches_codes  whether codes and scores of integers come too late by themselves
 --   follows_streams  its own prefetchers follow a stream at the speed of memory: of cached keys and values only the
 --                  first page of the next tile is worth prefetching, into L2
 -- Where a row says "measured", docs/experiments.md has the measurements; the others are nominal: sizes of data sheets
@@ -40,11 +43,15 @@ machine.list = {
     },
     {
         name = "sapphire-rapids",
-        doc = "Intel Sapphire and Emerald Rapids, nominal",
+        doc = "Intel Sapphire and Emerald Rapids, measured",
         cpus = { { "GenuineIntel", 6, 143, 143 }, { "GenuineIntel", 6, 207, 207 } },
         architecture = "x86",
         isa = { "scalar", "sse4", "avx2", "avx_vnni", "avx512", "avx512_bf16" },
         l2_bytes = 2 << 20,
+        prefetches_l2 = true,
+        whole_l2_neighbours = 1,
+        copies = 3,
+        prefetches_codes = true,
     },
     {
         name = "zen3",
@@ -62,6 +69,7 @@ machine.list = {
         isa = avx512_bf16,
         l2_bytes = 1 << 20,
         prefetches_l2 = true,
+        copies = 2,
         follows_streams = true,
         tile_vectors = 1,
     },

@@ -4,8 +4,9 @@ local gather_i8 = require "gen.families.lookup.gather_i8"
 local gather = {}
 
 local cache_line = 64 -- bytes
--- that a copy prefetches: into L1, more than a core can have under way, less than pushes others out; into L2, more
-local copy_lines, copy_lines_l2 = 32, 128
+-- How a copy prefetches, by the choice gather.pack: the instruction set's word and how many lines ahead. Past L2, more
+-- than a core can have under way, less than pushes others out; into L2, more; not at all.
+local copies = { { word = "prefetch_nta", lines = 32 }, { word = "prefetch_l2", lines = 128 }, {} }
 
 -- of a row, prefetched by the hash: two and four take 1 to 2 % longer (one token of roberta_small, Cascade Lake)
 local first_lines = 3
@@ -108,18 +109,18 @@ function gather.prefetch_next(shape, group, chunk)
 end
 
 -- How a slice of the tables, the pieces of rows in a tile of `columns` columns, is copied side by side before the
--- tokens read it: { pitch, bytes, word, distance }, elements from piece to piece, bytes of `group` tables, the
--- instruction set's word that prefetches a piece, `into_l2` or not, and how many rows ahead of its copy; nil if pieces
--- do not start on a cache line or fill whole rows.
-function gather.pack(shape, columns, group, into_l2)
+-- tokens read it: { pitch, bytes, word, distance }, elements from piece to piece, bytes of `group` tables, by `choice`
+-- the instruction set's word that prefetches a piece, nil: none, and how many rows ahead of its copy; nil if pieces do
+-- not start on a cache line or fill whole rows.
+function gather.pack(shape, columns, group, choice)
     local bytes = shape.tables.bytes
     if columns >= shape.d_out or columns * bytes % cache_line > 0 then return nil end
-    local lines = columns * bytes // cache_line
+    local lines, copy = columns * bytes // cache_line, copies[choice]
     return {
         pitch = lines * cache_line // bytes,
         bytes = group * shape.rows * lines * cache_line,
-        word = into_l2 and "prefetch_l2" or "prefetch_nta",
-        distance = math.max(1, (into_l2 and copy_lines_l2 or copy_lines) // lines),
+        word = copy.word,
+        distance = copy.lines and math.max(1, copy.lines // lines),
     }
 end
 

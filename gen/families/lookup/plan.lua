@@ -258,7 +258,7 @@ local function whole_of(m, shape, isa, choices, v)
     whole.group = choices["whole.group"]
     whole.unroll = math.min(whole.group, words and max_whole_unroll or v.unroll)
     whole.prefetch_strip, whole.prefetch_tokens = gather.prefetch_strip(choices["whole.prefetch"], 2)
-    whole.prefetch_next, whole.pack = nil, nil
+    whole.prefetch_next, whole.pack, whole.prefetch_codes = nil, nil, false
     whole.stream = false
     whole.gather = gather_tiles(shape, isa, shape.d_out, choices["gather.vectors"])
     whole.gather_i8 = gather_i8.plan(shape, whole)
@@ -307,13 +307,14 @@ local function variant_of(m, shape, isa, choices, openmp)
                     shape,
                     choices["gather.columns"],
                     choices["gather.group"],
-                    choices["gather.pack"] == 2
+                    choices["gather.pack"]
                 )
             or nil,
         stream = choices["gather.stream"] == 1,
         -- tokens: a tile alone meets too few rows of a slice; to copy only those that it meets takes 1.2 to 4 times as
         -- long as none
         packs_from = 2 * tile,
+        prefetch_codes = choices["gather.prefetch_codes"] == 1,
         hash = neighbours.plan(shape, isa.lanes, false),
         gather = gather_tiles(shape, isa, choices["gather.columns"], choices["gather.vectors"]),
         x_step = shape.d, -- floats from token to token of the projection's input

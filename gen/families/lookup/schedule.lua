@@ -34,13 +34,19 @@ local max_i8_lines = 16 -- of four rows each, written out
 local slices_from = 4
 local max_code_bytes = 128 << 20 -- codes and scores of a pass by default
 
+local function machine_of(isa) return isa.machine or machine.nominal end
+
 local function tables_in_cache(shape, isa)
     return shape.h * shape.rows * shape.d_out * shape.tables.bytes <= isa.l2_bytes // 2
 end
 
-local function from_memory(shape, isa) return isa.prefetch_l2 and not tables_in_cache(shape, isa) end
+-- Whether calls between few and many tokens prefetch whole rows of all tables into L2, from token to token.
+local function whole_into_l2(shape, isa)
+    local m = machine_of(isa)
+    return m.prefetches_l2 and shape.neighbours <= (m.whole_l2_neighbours or shape.neighbours)
+end
 
-local function machine_of(isa) return isa.machine or machine.nominal end
+local function from_memory(shape, isa) return isa.prefetch_l2 and not tables_in_cache(shape, isa) end
 
 -- Whether a slice of the tables is worth copying side by side: it comes from memory, and a chunk meets most of its rows
 -- several times.
@@ -51,7 +57,7 @@ end
 -- Whether the next slice comes into L2 while tokens read a copied one: of integers. Those of floats would leave a group
 -- too few tables.
 local function prefetches_next(shape, isa)
-    return machine_of(isa).prefetches_l2 and packs(shape, isa) and gather_i8.words(shape, isa)
+    return machine_of(isa).copies == 2 and packs(shape, isa) and gather_i8.words(shape, isa)
 end
 
 -- Bytes of a copied slice at most: so legal choices do not depend on the machine.
@@ -301,7 +307,7 @@ add {
         local words = gather_i8.words(shape, isa)
         if not words then return 1 end
         -- Sums never wait, and as many rows as can be are under way.
-        if machine_of(isa).prefetches_l2 then return all_tables(shape, isa) end
+        if whole_into_l2(shape, isa) then return all_tables(shape, isa) end
         local least = math.min(shape.h, gather_i8.step(words, shape))
         return math.max(least, power_of_two_at_most(math.min(shape.h, 32 // shape.neighbours)))
     end,
@@ -311,9 +317,9 @@ add {
     doc = "what that gather prefetches: 0: nothing, 1: the next strip of its rows, 2: the same into L2, behind a \z
         token's last strip that of the next token",
     values = function(_, isa) return isa.prefetch_l2 and { 0, 1, 2 } or { 0 } end,
-    default = function(_, isa)
+    default = function(shape, isa)
         if not isa.prefetch_l2 then return 0 end
-        return machine_of(isa).prefetches_l2 and 2 or 1
+        return whole_into_l2(shape, isa) and 2 or 1
     end,
 }
 local thresholds = { 0, 1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 128, 256, 512, 1024, 65536 }
@@ -401,16 +407,16 @@ add {
 add {
     key = "gather.pack",
     doc = "whether a slice of tables is copied side by side before the tokens read it; 0: no, 1: yes, 2: yes, \z
-        prefetched into L2",
+        prefetched into L2, 3: yes, without a prefetch",
     values = function(shape, isa, s)
-        local pack = isa.lanes > 1 and gather.pack(shape, s["gather.columns"], s["gather.group"])
+        local pack = isa.lanes > 1 and gather.pack(shape, s["gather.columns"], s["gather.group"], 1)
         if not pack or pack.bytes > max_pack_bytes then return { 0 } end
-        return isa.prefetch_l2 and { 0, 1, 2 } or { 0, 1 }
+        return isa.prefetch_l2 and { 0, 1, 2, 3 } or { 0, 1 }
     end,
     default = function(shape, isa, s)
-        local pack = packs(shape, isa) and gather.pack(shape, s["gather.columns"], s["gather.group"])
+        local pack = packs(shape, isa) and gather.pack(shape, s["gather.columns"], s["gather.group"], 1)
         if not pack or pack.bytes > 4 * isa.l2_bytes or s["chunk.tokens"] < 4 * shape.rows then return 0 end
-        return machine_of(isa).prefetches_l2 and 2 or 1
+        return machine_of(isa).copies or 1
     end,
 }
 add {
@@ -438,6 +444,15 @@ add {
     doc = "whether the gather prefetches the next strip of its rows; 0: no, 1: yes",
     values = function(_, isa) return isa.prefetch_l2 and { 0, 1 } or { 0 } end,
     default = function() return 0 end,
+}
+add {
+    key = "gather.prefetch_codes",
+    doc = "whether the gather of a tile prefetches codes and scores of the next one; 0: no, 1: yes",
+    values = function(shape, isa) return isa.prefetch_l2 and gather_i8.words(shape, isa) and { 0, 1 } or { 0 } end,
+    default = function(shape, isa)
+        local pays = machine_of(isa).prefetches_codes and from_memory(shape, isa)
+        return pays and gather_i8.words(shape, isa) and 1 or 0
+    end,
 }
 add {
     key = "few.prefetch",

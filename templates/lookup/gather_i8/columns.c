@@ -23,6 +23,10 @@ $(pack and names.macro("INLINE") or "static") void $(run_name(run, t))(const $(t
 {
     for (size_t first = 0; first < tokens; first += $(tile)) {
         const size_t end = tokens - first < $(tile) ? tokens - first : $(tile);
+//$ if v.prefetch_codes then
+        /* while these tokens are summed, codes and scores of the next tile come */
+        const size_t ahead = first + $(tile) < tokens ? first + $(tile) : first;
+//$ end
 //$ if run.last then
         for (size_t token = 0; token < end; ++token) {
             const int32_t *token_from = from + (first + token) * from_step;
@@ -35,6 +39,14 @@ $(pack and names.macro("INLINE") or "static") void $(run_name(run, t))(const $(t
 //$ end
             const uint16_t *token_code = code + first * $(shape.slots) + token;
             const uint32_t *token_words = words + first * $(v.gather_i8.quads * 2) + token;
+//$ if v.prefetch_codes then
+//$     -- Of a tile the codes of these tables are `share` elements a token, and the words as many bytes.
+//$     local share = run.tables * shape.neighbours
+//$     for at = 0, share - 1, 32 do
+            $(isa.prefetch_l1("code + ahead * " .. shape.slots .. " + token * " .. share, at));
+            $(isa.prefetch_l1("words + ahead * " .. v.gather_i8.quads * 2 .. " + token * " .. share // 2, at // 2));
+//$     end
+//$ end
 //$ if v.prefetch_tokens then
             const uint16_t *next_code = token + 1 < end ? token_code + 1 : first + $(tile) < tokens ? code + (first + $(tile)) * $(shape.slots) : token_code;
 //$ end

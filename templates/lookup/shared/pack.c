@@ -9,9 +9,11 @@ static inline const $(tables.storage) *$(helper)_pack_$(t.width)(const $(tables.
     const size_t rows = tables * $(shape.rows);
     for (size_t n = 0; n < rows; ++n) {
         const $(tables.storage) *row = table + n * $(constant("ROW_PITCH"));
+//$ if pack.word then
         const $(tables.storage) *later = n + $(pack.distance) < rows ? row + $(pack.distance) * $(constant("ROW_PITCH")) : row;
+//$ end
         $(tables.storage) *piece = slice + n * $(pack.pitch);
-//$ for element = 0, t.width - 1, line_elements do
+//$ for element = 0, pack.word and t.width - 1 or -1, line_elements do
         $(isa[pack.word]("later", element));
 //$ end
 //$ for line = 0, t.width - 1, line_elements do
