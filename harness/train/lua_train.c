@@ -5,7 +5,7 @@
    (id, ids and share, of a masked model; 0: the next token is predicted); decay, beta1, beta2, epsilon, clip, dropout, table_epsilon;
    adam (of tables: whether their optimiser is lazy Adam; else Adagrad);
    tensors = { { name, shape, at, rows, columns, pitch, tables (rows of a table, 0: no tables), state_at, rate (factor), decays,
-   mean, deviation, rounding = { type, row, steps = { { step = "hadamard", size }, { step = "scale", at, factor, dims } } } (nil: the
+   means, deviation, rounding = { type, row, steps = { { step = "hadamard", size }, { step = "scale", at, factor, dims } } } (nil: the
    forward pass reads it as it is) } }
    }. Methods:
 
@@ -61,6 +61,7 @@ enum {
     CHUNK = 16384 /* elements that a thread updates at a time */
     ,
     MOST_THREADS = 1024,
+    MOST_MEANS = 3,
     LARGEST_TEXT = 65536
 };
 
@@ -71,7 +72,8 @@ typedef struct {
     float rate;
     bool decays, rounds; /* rounds: the forward pass reads a rounded copy */
     rounding rounding;
-    double mean, deviation;
+    double means[MOST_MEANS], deviation; /* of the first weights: element i of a row has means[i % mean_count] */
+    size_t mean_count;
 } tensor;
 
 /* A piece of a tensor that has a gradient. */
@@ -199,6 +201,21 @@ static void read_rounding(lua_State *L, tensor *t)
     lua_settop(L, top - 1);
 }
 
+static void read_means(lua_State *L, tensor *t)
+{
+    lua_getfield(L, -1, "means");
+    luaL_checktype(L, -1, LUA_TTABLE);
+    t->mean_count = (size_t)luaL_len(L, -1);
+    if (t->mean_count < 1 || t->mean_count > MOST_MEANS)
+        luaL_error(L, "%s: means: must be 1 to %d numbers", where, MOST_MEANS);
+    for (size_t i = 0; i < t->mean_count; ++i) {
+        lua_rawgeti(L, -1, (lua_Integer)i + 1);
+        t->means[i] = luaL_checknumber(L, -1);
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+}
+
 /* The tensor in the table at the top of the stack, which stays there. */
 static tensor read_tensor(lua_State *L)
 {
@@ -212,11 +229,11 @@ static tensor read_tensor(lua_State *L)
         .state_at = field_size(L, top, where, "state_at"),
         .rate = (float)field_number(L, top, where, "rate"),
         .decays = field_flag(L, top, "decays"),
-        .mean = field_number(L, top, where, "mean"),
         .deviation = field_number(L, top, where, "deviation"),
     };
     t.as = (safetensors_description){.name = field_text(L, top, where, "name", NULL), .dtype = DTYPE_F32};
     t.as.rank = field_dimensions(L, top, "shape", t.as.shape, SAFETENSORS_MAX_RANK);
+    read_means(L, &t);
     read_rounding(L, &t);
     return t;
 }
@@ -441,8 +458,12 @@ static int run_initialise(lua_State *L)
     for (size_t i = 0; i < r->tensor_count; ++i) {
         const tensor *t = &r->tensors[i];
         random_state random = random_seed(r->train.seed + 0x51ed270b * ((uint64_t)i + 1));
-        for (size_t row = 0; row < t->rows; ++row)
-            random_fill(&random, weights_of(r) + t->at + row * t->pitch, t->columns, t->mean, t->deviation);
+        for (size_t row = 0; row < t->rows; ++row) {
+            float *first = weights_of(r) + t->at + row * t->pitch;
+            const size_t together = t->mean_count == 1 ? t->columns : 1;
+            for (size_t column = 0; column < t->columns; column += together)
+                random_fill(&random, first + column, together, t->means[column % t->mean_count], t->deviation);
+        }
     }
     copy_all(r, false, 0, 1);
     memset(r->first, 0, r->gradient_count * sizeof(float));

@@ -95,10 +95,9 @@ end
 
 -- The tensors of `p` as train.open wants them.
 local function tensors_of(p, s)
-    local projection = p.model.ffn.projection and p.model.ffn.projection.kind
     local list = {}
     for i, tensor in ipairs(p.training.tensors) do
-        local how = rates.of(tensor.kind, projection, s.projection_rate)
+        local how = rates.of(tensor.kind, tensor.projection, s.projection_rate)
         list[i] = {
             name = tensor.name,
             shape = tensor.shape,
@@ -111,7 +110,7 @@ local function tensors_of(p, s)
             rate = how.factor,
             decays = how.decays,
             rounding = rounding_of(tensor, s),
-            mean = tensor.init.mean or 0.0,
+            means = tensor.init.means or { tensor.init.mean or 0.0 },
             deviation = tensor.init.deviation,
             layer = tensor.layer,
         }

@@ -68,7 +68,7 @@ function bigram.job(changes)
                 state_at = 0,
                 rate = 1.0,
                 decays = true,
-                mean = 0.0,
+                means = { 0.0 },
                 deviation = 0.02,
             },
             {
@@ -82,7 +82,7 @@ function bigram.job(changes)
                 state_at = 0,
                 rate = 0.0,
                 decays = false,
-                mean = 0.0,
+                means = { 0.0 },
                 deviation = 0.02,
                 layer = 0,
             },

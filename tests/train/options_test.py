@@ -13,9 +13,11 @@ import numpy as np
 
 from lookupc import LOOKUPC, read_safetensors, turns
 
-COMMON = """d = 16, heads = 2, layers = 1, vocab = 320, positions = 127, skip = true, norm = { kind = "layernorm" }, checkpoint = "gpt2",
-    embedding = {}, output = { norm = { kind = "layernorm" }, head = {} },
-    ffn = { kind = "lookup", h = 4, tau = 4, projection = { kind = "bh4", block = 8 }, score = "gelu", neighbours = 2 }"""
+COMMON = """d = 16, heads = 2, vocab = 320, positions = 127, skip = true, norm = { kind = "layernorm" }, checkpoint = "gpt2",
+    embedding = {}, output = { norm = { kind = "layernorm" }, head = {} }"""
+LOOKUP = 'ffn = { kind = "lookup", h = 4, tau = 4, projection = { kind = "bh4", block = 8 }, score = "gelu", neighbours = 2 }'
+BLOCKS = f"layers = 1, {LOOKUP}"
+MIXED = f'layers = {{ {{ {LOOKUP} }}, {{}} }}, ffn = {{ kind = "mlp", f = 24, activation = "gelu" }}'
 TABLES = "transformer.h.0.mlp.tables"
 PROJECTION = "transformer.h.0.mlp.hash.projection.weight"
 EMBEDDING = "transformer.wte.weight"
@@ -67,9 +69,10 @@ def tested(*names):
     return mark
 
 
-def check_step(run, name, rate, decay=0.0):
+def check_step(run, name, rate, decay=0.0, before=None):
     """The first step of Adam moves what has a gradient by the rate, beside the decay."""
-    moved = moves(run, start, name) + rate * decay * start.weights[name]
+    before = before or start
+    moved = moves(run, before, name) + rate * decay * before.weights[name]
     moved = np.abs(moved[moved != 0])
     need(moved.size > 0 and abs(np.median(moved) / rate - 1) < 0.01 and moved.max() < 1.01 * rate, f"{name} moves by {np.median(moved)}, not {rate}")
 
@@ -90,6 +93,7 @@ def rates_of_kinds():
 def rate_of_projections():
     check_step(one_step("--projection-rate", "0.5"), PROJECTION, 0.5 * 2e-3)
     need((moves(one_step("--projection-rate", "0"), start, PROJECTION) == 0).all(), "--projection-rate 0 moves projections")
+    check_step(one_step(model="mixed"), PROJECTION, 0.03 * 2e-3, before=one_step(*STILL, model="mixed"))
 
 
 @tested("--table-rate")
@@ -127,7 +131,7 @@ def warm_up_and_cosine():
 def without_tables():
     """A model without a LookupFFN refuses what only one reads."""
     with open("plain.lua", "w") as file:
-        file.write(f'return {{ name = "plain", {COMMON.split("ffn =")[0]} ffn = {{ kind = "mlp", f = 8, activation = "gelu" }},'
+        file.write(f'return {{ name = "plain", {COMMON}, layers = 1, ffn = {{ kind = "mlp", f = 8, activation = "gelu" }},'
                    ' attention = { context = 127 }, tokenizer = { kind = "bytes" } }')
     for name, value in (("--table-rate", "0.1"), ("--table-optimiser", "adagrad"), ("--quantise", "i8"), ("--projection-rate", "1")):
         said = subprocess.run([LOOKUPC, "train", "plain.lua", "--text", "text.txt", "--steps", "1", "-o", "w", name, value], capture_output=True, text=True)
@@ -218,9 +222,9 @@ def tokenizer_of_a_file():
     """--tokenizer trains what a model file with that tokenizer does."""
     subprocess.run([LOOKUPC, "tokenizer", "--text", "words.txt", "--pieces", "40", "-o", "pieces.model"], check=True, capture_output=True)
     with open("named.lua", "w") as file:
-        file.write(f'return {{ name = "decoder", {COMMON}, attention = {{ context = 127 }}, tokenizer = {{ file = "pieces.model" }} }}')
+        file.write(f'return {{ name = "decoder", {COMMON}, {BLOCKS}, attention = {{ context = 127 }}, tokenizer = {{ file = "pieces.model" }} }}')
     with open("unnamed.lua", "w") as file:
-        file.write(f'return {{ name = "decoder", {COMMON}, attention = {{ context = 127 }} }}')
+        file.write(f'return {{ name = "decoder", {COMMON}, {BLOCKS}, attention = {{ context = 127 }} }}')
     options = ("--steps", "2", "--batch", "1", "--context", "8")
     one, other = Run("named", *options, text="words.txt"), Run("unnamed", *options, "--tokenizer", "pieces.model", text="words.txt")
     need(same(one, other), "other weights than with the tokenizer in the model file")
@@ -235,9 +239,9 @@ CHECKS = turns(ALL, "train_options_stride")
 with tempfile.TemporaryDirectory() as folder:
     os.chdir(folder)
     os.environ["XDG_CACHE_HOME"] = folder
-    for kind, causal in (("decoder", "true"), ("encoder", "false")):
+    for kind, blocks, causal in (("decoder", BLOCKS, "true"), ("encoder", BLOCKS, "false"), ("mixed", MIXED, "true")):
         with open(kind + ".lua", "w") as file:
-            file.write(f'return {{ name = "{kind}", {COMMON}, attention = {{ context = 127, causal = {causal} }}, tokenizer = {{ kind = "bytes" }} }}')
+            file.write(f'return {{ name = "{kind}", {COMMON}, {blocks}, attention = {{ context = 127, causal = {causal} }}, tokenizer = {{ kind = "bytes" }} }}')
     with open("text.txt", "w") as file:
         file.write("".join(chr(c) for c in range(1, 128)) * 3)  # each window has each byte once
     with open("words.txt", "w") as file:

@@ -229,7 +229,7 @@ end
 
 function test.a_value_that_is_no_number_is_found()
     local j = job()
-    j.tensors[2].mean = 0 / 0
+    j.tensors[2].means = { 0 / 0 }
     local state = assert(train.open(j))
     state:initialise()
     check.equal(state:not_finite(), "tables")

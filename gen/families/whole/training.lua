@@ -20,6 +20,7 @@ local query_rows = 48 -- queries of a head whose scores are held at a time
 -- variance. Shaped attention beside the FFN passes on its input, as a skip connection does.
 local tables_beside_skip = 0.02
 local function skips(m) return m.skip or m.parallel and m.attention.shaped end
+local first_shape = { 1, 2, 0 } -- of shaped attention: α, β and γ
 local share_beside_skip = 3 -- of a map's inputs: its outputs have a third of their variance, as with PyTorch's maps
 
 local function filled(floats) return blob.round_up(floats, line) end
@@ -93,6 +94,7 @@ local function lookup_of(t, m, step, number, now, c, tables)
             shape = tensor.shape,
             kind = tensor.kind,
             folded = tensor.folded,
+            projection = m.ffn.projection.kind,
             layer = number,
             init = {
                 mean = tensor.mean,
@@ -172,7 +174,7 @@ local function block_tape(segment, layer, c, tables)
                 local parts = shape.shaped and checkpoint.attention_shape(m, number)
                 t.add {
                     op = "attend",
-                    shape = parts and matrix(c, parts, "scalar", { mean = 1, deviation = 0 }, number).at or nil,
+                    shape = parts and matrix(c, parts, "scalar", { means = first_shape, deviation = 0 }, number).at or nil,
                     q = now[step.from],
                     k = k,
                     v = v,
