@@ -143,6 +143,73 @@ function avx512.store_quads(base, offset, a, b, c, d)
     return avx512.store_words(base, offset, call("permutexvar_epi32", order, tools.bytes_of(a, b, c, d)))
 end
 
+-- Reduces 4 or 8 vectors side by side, 8 numbers left of each, then 4, 2 and 1: the steps, whose names begin with `op`,
+-- and a vector whose lane k is what is left of the k-th.
+local function reduce_together(op, list)
+    local steps = {}
+    local function let(name, a, b)
+        steps[#steps + 1] = { name = op .. "_" .. name, value = call(op .. "_epi32", a, b) }
+        return steps[#steps].name
+    end
+    -- Each pair of vectors becomes one.
+    local function join(name, first_part, second_part)
+        local joined = {}
+        for k = 1, #list, 2 do
+            local a, b = list[k], list[k + 1]
+            joined[#joined + 1] = let(name .. (#list > 2 and #joined or ""), first_part(a, b), second_part(a, b))
+        end
+        list = joined
+    end
+    local function parts(mask)
+        return function(a, b) return call("shuffle_i64x2", a, b, mask) end
+    end
+    local function pairs_of(half)
+        return function(a, b) return call("unpack" .. half .. "_epi64", a, b) end
+    end
+    local function fold(name, mask) list = { let(name, list[1], call("shuffle_epi32", list[1], mask)) } end
+    local eight = #list == 8
+    join("eight", parts "0x44", parts "0xee")
+    join("four", parts "0x88", parts "0xdd")
+    if eight then
+        join("two", pairs_of "lo", pairs_of "hi")
+    else
+        fold("two", "0x4e")
+    end
+    fold("one", "0xb1")
+    local order = "0, 4, 8, 12, 2, 6, 10, 14, 0, 4, 8, 12, 2, 6, 10, 14"
+    return steps, call("permutexvar_epi32", call("setr_epi32", order), list[1])
+end
+function avx512.largest_of(magnitudes)
+    local steps, all = reduce_together("max", magnitudes)
+    return steps, call("castsi512_ps", all)
+end
+function avx512.sums_of(list) return reduce_together("add", list) end
+function avx512.store_words_partial(base, offset, n, words)
+    return call("mask_storeu_epi32", at(base, offset), first(n), words)
+end
+
+-- A mask of bytes puts each lowest one in its place: four operations less than shifting and masking each by itself.
+avx512.helpers = {
+    {
+        name = "avx512_quads",
+        includes = avx512.includes,
+        guard = avx512.guard,
+        text = [[
+/* The lowest bytes of the words of a, b, c and d side by side, a's lowest. */
+static inline __m512i $avx512_quads(__m512i a, __m512i b, __m512i c, __m512i d)
+{
+    const __m512i lowest = _mm512_set4_epi32(0x0c0c0c0c, 0x08080808, 0x04040404, 0x00000000);
+    const __m512i two = _mm512_mask_shuffle_epi8(a, 0x2222222222222222u, b, lowest);
+    const __m512i three = _mm512_mask_shuffle_epi8(two, 0x4444444444444444u, c, lowest);
+    return _mm512_mask_shuffle_epi8(three, 0x8888888888888888u, d, lowest);
+}]],
+    },
+}
+function avx512.pack_i8(a, b, c, d)
+    local function rounded(v) return call("cvtps_epi32", v) end
+    return expression.call("$avx512_quads", rounded(a), rounded(b), rounded(c), rounded(d))
+end
+
 tools.add_bf16( -- packus_epi32 packs each quarter on its own
     avx512,
     function(a, b)

@@ -285,6 +285,27 @@ words.list = {
         with = "max_magnitude",
         doc = "as reduce: the largest lane, as a float",
     },
+    {
+        name = "largest_of",
+        takes = "list",
+        gives = "steps, and a vector",
+        doc = "lane k is the largest lane of the k-th of 4 or 8 indices made by max_magnitude, as a float; only so many \z
+            lanes count",
+    },
+    {
+        name = "sums_of",
+        takes = "list",
+        gives = "steps, and an index",
+        with = "largest_of",
+        doc = "lane k is the sum of the lanes of the k-th of 4 or 8 indices; only so many lanes count",
+    },
+    {
+        name = "store_words_partial",
+        takes = "address n index",
+        gives = "statement",
+        with = "largest_of",
+        doc = "the first n lanes, writing not a byte more",
+    },
     { name = "prefetch_l2", takes = "address", gives = "statement", doc = "the cache line into L2: a row for later" },
     {
         name = "prefetch_l1",

@@ -614,6 +614,66 @@ function special.reduce_magnitudes(p, set)
     p:add "    }"
 end
 
+-- Several vectors side by side: each is 16 inputs on from the one before.
+local function reduced_together(p, set, word, from, vector, store, expected)
+    for _, n in ipairs { 4, 8 } do
+        p:add("    for (size_t at = 0; at < COUNT; at += %d) {", n * set.lanes)
+        local list = {}
+        for k = 1, n do
+            list[k] = "value" .. k
+            p:add("        const %s value%d = %s;", set.index, k, vector("at + " .. (k - 1) * set.lanes))
+        end
+        local steps, result = set[word](list)
+        for _, step in ipairs(steps) do
+            p:add("        const %s %s = %s;", set.index, step.name, step.value)
+        end
+        p:add("        %s;", store(n, result))
+        p:add("        for (unsigned k = 0; k < %d; ++k) {", n)
+        p:add "            uint32_t expected = 0;"
+        p:add("            for (unsigned i = 0; i < %d; ++i) {", set.lanes)
+        p:add("                const uint32_t one = %s[at + k * %d + i];", from, set.lanes)
+        p:add("                expected = %s;", expected)
+        p:add "            }"
+        p:add('            expect_bits("%s %d", (unsigned) at + k, expected, got_words[at + k]);', word, n)
+        p:add "        }"
+        p:add "    }"
+    end
+end
+
+function special.largest_of(p, set)
+    p:input("any", 1)
+    local from = "((const uint32_t *) (const void *) in_any_1)"
+    reduced_together(p, set, "largest_of", from, function(at)
+        local v = string.format("(const float *) (const void *) in_any_1 + (%s)", at)
+        return set.max_magnitude(set.index_zero(), set.load_unaligned(v, 0))
+    end, function(n, result)
+        return set.store_partial("(float *) (void *) got_words", "at", n, result)
+    end, "(one & 0x7fffffffu) > expected ? one & 0x7fffffffu : expected")
+end
+
+function special.sums_of(p, set)
+    local from = p:input("words", 1)
+    reduced_together(
+        p,
+        set,
+        "sums_of",
+        from,
+        function(at) return set.load_words(from, at) end,
+        function(n, result) return set.store_words_partial("got_words", "at", n, result) end,
+        "expected + one"
+    )
+end
+
+function special.store_words_partial(p, set)
+    local from = p:input("words", 1)
+    for n = 1, set.lanes - 1 do
+        p:lanes "got_words[i] = 77"
+        p:vectors(set.store_words_partial("got_words", "at", n, set.load_words(from, "at")))
+        local form = 'expect_bits("store_words_partial", i, i %% %d < %d ? %s[i] : 77u, got_words[i])'
+        p:lanes(form:format(set.lanes, n, from))
+    end
+end
+
 for _, name in ipairs { "prefetch_l1", "prefetch_l2", "prefetch_nta" } do
     special[name] = function(p, set) p:vectors(set[name]("got", "at")) end
 end

@@ -74,6 +74,38 @@ local function add_rounding(p, v, values)
     end
 end
 
+-- Adds what says which blocks of a token are rounded side by side: round_runs(rows) gives, of the whole blocks among
+-- `rows` inputs, { first, count, together }; together_counts has the distinct ones over 1, of `rounded_rows`, and
+-- rounded_alone the numbers of inputs of blocks that are rounded by themselves.
+local function add_round_runs(p, v, values)
+    local isa, word, block = v.isa, p.projection.word, values.integers.block
+    local whole_vectors = block % (word.rows * isa.lanes) == 0
+    local sizes = isa.largest_of and whole_vectors and { 8, 4, 1 } or { 1 }
+    values.round_runs = function(rows)
+        local runs, first, left = {}, 0, rows // block
+        for _, size in ipairs(sizes) do
+            local count = left - left % size
+            if count > 0 then runs[#runs + 1] = { first = first, count = count, together = size } end
+            first, left = first + count, left - count
+        end
+        return runs
+    end
+    local seen, alone = {}, {}
+    values.together_counts, values.rounded_alone = {}, {}
+    for _, rows in ipairs(values.rounded_rows) do
+        for _, run in ipairs(values.round_runs(rows)) do
+            local size = run.together
+            if size > 1 and not seen[size] then table.insert(values.together_counts, size) end
+            seen[size] = true
+        end
+        alone[rows % block] = true
+    end
+    alone[block] = seen[1]
+    for _, rows in ipairs(values.block_rows) do
+        if alone[rows] then table.insert(values.rounded_alone, rows) end
+    end
+end
+
 -- The numbers of inputs that blocks of `products` have.
 local function rows_of(products)
     local seen, list = {}, {}
@@ -127,6 +159,7 @@ return function(p, v, values)
     values.up_to = few and "a few tokens"
         or string.format(v.tiles == 1 and "%d tile of %d tokens" or "up to %d tiles of %d tokens", v.tiles, v.tile)
     values.integers, values.measure, values.round = false, false, false
+    values.round_runs, values.together_counts, values.rounded_alone = false, {}, false
     if integers then add_rounding(p, v, values) end
     local products
     if shape.kind == "bh4" then
@@ -136,5 +169,6 @@ return function(p, v, values)
         values.products, values.block_rows = products, { shape.d }
         values.rounded_rows, values.measured_rows = values.block_rows, values.block_rows
     end
+    if v.regime == "few" and p.projection.word.offset then add_round_runs(p, v, values) end
     block_products[v.regime](p, v, products, values)
 end

@@ -95,7 +95,9 @@ function transformer_kernels.rounding_values(isa, rounded, inputs, values)
             and {
                 projection = { word = { storage = rounded.storage, rows = rounded.rows, levels = 127, offset = 128 } },
                 rounded_rows = {},
-                block_rows = inputs,
+                rounded_alone = inputs,
+                together_counts = {},
+                round_runs = false,
                 integers = { starts = true },
                 store_inputs = function(base, at, parts) return isa.store_quads(base, at, table.unpack(parts)) end,
             }

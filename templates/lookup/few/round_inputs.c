@@ -1,7 +1,7 @@
-//$ takes isa, lanes, helper, projection, rounded_rows, block_rows, integers, store_inputs
+//$ takes isa, lanes, helper, projection, rounded_rows, rounded_alone, integers, store_inputs, round_runs, together_counts
 //$ local word, starts = projection.word, integers.starts
 //$ local levels, per_word = word.levels, word.rows
-//$ for _, rows in ipairs(starts and block_rows or rounded_rows) do
+//$ for _, rows in ipairs(rounded_alone or rounded_rows) do
 //$ local vectors = per_word * lanes -- floats of a vector of words
 //$ local whole, rest = rows - rows % vectors, rows % vectors
 //$ -- What is left of `n` floats from `at` on, a vector of them.
@@ -94,21 +94,85 @@ $(i)total = $(isa.dot_i8("total", isa.index_broadcast("0x01010101u"), isa.load_w
     return largest * (1.0f / $(levels).0f) + $(isa.max_magnitude and "0.0f * largest" or "exact");
 }
 //$ end
-//$ for _, rows in ipairs(starts and rounded_rows or {}) do
 //$ local block = integers.block
-//$ local count, rest, words = rows // block, rows % block, (block + per_word - 1) // per_word
+//$ for _, together in ipairs(together_counts) do
+//$ local words = block // per_word
+
+/* The inputs of $(together) blocks of a token as 8-bit integers, four to a word: multiples of the block's unit, 1/$(levels) of its largest. A NaN or
+   an infinity makes the unit NaN; inputs that are all below 1e-34 count as zeros. Maxima and sums of the blocks are found side by side.
+   x         [$(together)][$(block)]
+   units     [$(together)]
+   integers  [$(together)][$(words)]
+   starts    [$(together)] -$(word.offset) times the sum of the integers: weights are $(word.offset) too large */
+static void $(helper)_round_$(together)_blocks_$(block)(const float *restrict x, float *restrict units, $(word.storage) *restrict integers,
+    $(word.storage) *restrict starts)
+{
+//$ local maxima, sums = {}, {}
+//$ for n = 0, together - 1 do
+//$ maxima[n + 1], sums[n + 1] = "max" .. n, "sum" .. n
+//$ end
+//$ for n, max in ipairs(maxima) do
+    $(isa.index) $(max) = $(isa.index_zero());$(n == 1 and " /* as integers, of which NaN and infinity are the largest */" or "")
+//$ end
+    for (size_t i = 0; i < $(block); i += $(lanes)) {
+//$ for n, max in ipairs(maxima) do
+        $(max) = $(isa.max_magnitude(max, isa.load_unaligned("x", sum("i", (n - 1) * block))));
+//$ end
+    }
+//$ local steps, largest = isa.largest_of(maxima)
+//$ for _, step in ipairs(steps) do
+    const $(isa.index) $(step.name) = $(step.value);
+//$ end
+    const $(isa.vector) largest = $(largest);
+    const $(isa.vector) some = $(isa.select(isa.less(isa.broadcast("1e-34f"), "largest"), isa.div(isa.broadcast(levels .. ".0f"), "largest"), isa.zero()));
+    float scales[$(lanes)];
+    $(isa.store_unaligned("scales", 0, "some"));
+    $(isa.store_partial("units", 0, together, isa.fma("largest", isa.broadcast("1.0f / " .. levels .. ".0f"), isa.mul("largest", isa.zero()))));
+
+    for (size_t block = 0; block < $(together); ++block) {
+        const $(isa.vector) inverse = $(isa.broadcast("scales[block]"));
+//$ loop("        ", "i", 0, block, per_word * lanes, function(i, at)
+//$ local parts = {}
+//$ for part, name in ipairs { "first", "second", "third", "fourth" } do
+//$ parts[part] = name
+$(i)const $(isa.vector) $(name) = $(isa.mul(isa.load_unaligned("x", sum("block * " .. block, sum(at, (part - 1) * lanes))), "inverse"));
+//$ end
+$(i)$(store_inputs("integers", sum("block * " .. words, at == "i" and "i / " .. per_word or 0), parts));
+//$ end)
+    }
+
+    const $(isa.index) offsets = $(isa.index_broadcast(integers.offsets));
+//$ for n, name in ipairs(sums) do
+//$ local total = isa.index_zero()
+//$ for at = 0, words - lanes, lanes do total = isa.dot_i8(total, "offsets", isa.load_words("integers", (n - 1) * words + at)) end
+    const $(isa.index) $(name) = $(total);
+//$ end
+//$ local steps, total = isa.sums_of(sums)
+//$ for _, step in ipairs(steps) do
+    const $(isa.index) $(step.name) = $(step.value);
+//$ end
+    $(isa.store_words_partial("starts", 0, together, isa.index_sub(isa.index_zero(), total)));
+}
+//$ end
+//$ for _, rows in ipairs(starts and rounded_rows or {}) do
+//$ local rest, words = rows % block, (block + per_word - 1) // per_word
 
 /* The $(plural(rows, "input")) of a token$(rows > block and ", block by block: units and starts of each" or ""). */
 static void $(helper)_round_$(rows)(const float *restrict x, float *restrict units, $(word.storage) *restrict integers, $(word.storage) *restrict starts)
 {
-//$ if count > 1 then
-    for (size_t block = 0; block < $(count); ++block)
-        units[block] = $(helper)_round_block_$(block)(x + block * $(block), integers + block * $(words), starts + block);
-//$ elseif count == 1 then
-    units[0] = $(helper)_round_block_$(block)(x, integers, starts);
+//$ for _, run in ipairs(round_runs(rows)) do
+//$ local together = run.together
+//$ loop("    ", "block", run.first, run.first + run.count, together, function(i, at)
+//$ local function from(step) return at == "block" and "block * " .. step or at * step end
+//$ if together > 1 then
+$(i)$(helper)_round_$(together)_blocks_$(block)($(sum("x", from(block))), $(sum("units", at)), $(sum("integers", from(words))), $(sum("starts", at)));
+//$ else
+$(i)units[$(at)] = $(helper)_round_block_$(block)($(sum("x", from(block))), $(sum("integers", from(words))), $(sum("starts", at)));
+//$ end
+//$ end)
 //$ end
 //$ if rest > 0 then
-    units[$(count)] = $(helper)_round_block_$(rest)($(sum("x", count * block)), $(sum("integers", count * words)), $(sum("starts", count)));
+    units[$(rows // block)] = $(helper)_round_block_$(rest)($(sum("x", rows - rest)), $(sum("integers", rows // block * words)), $(sum("starts", rows // block)));
 //$ end
 }
 //$ end
