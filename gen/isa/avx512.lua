@@ -181,7 +181,7 @@ local function reduce_together(op, list)
 end
 function avx512.largest_of(magnitudes)
     local steps, all = reduce_together("max", magnitudes)
-    return steps, call("castsi512_ps", all)
+    return steps, avx512.as_floats(all)
 end
 function avx512.sums_of(list) return reduce_together("add", list) end
 function avx512.store_words_partial(base, offset, n, words)

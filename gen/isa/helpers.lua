@@ -233,12 +233,13 @@ function helpers.lines(texts, isas)
     end
     for _, row in ipairs(rows) do
         for _, header in ipairs(called[row.name] and row.includes or {}) do
-            if not includes[header] then
+            local where = header .. (row.guard or "")
+            if not includes[header] and not includes[where] then
                 if #lines == 0 then lines[1] = "" end
                 if row.guard then lines[#lines + 1] = "#if " .. row.guard end
                 lines[#lines + 1] = "#include " .. header
                 if row.guard then lines[#lines + 1] = "#endif" end
-                includes[header] = true
+                includes[row.guard and where or header] = true
             end
         end
     end

@@ -261,6 +261,7 @@ function neon.max_magnitude(magnitudes, v)
     local bits = call("vreinterpretq_s32_f32", neon.abs(v))
     return call("vreinterpretq_u32_s32", call("vmaxq_s32", call("vreinterpretq_s32_u32", magnitudes), bits))
 end
+function neon.as_floats(index) return call("vreinterpretq_f32_u32", index) end
 function neon.reduce_magnitudes(magnitudes)
     local largest = call("vdupq_n_u32", call("vmaxvq_u32", magnitudes))
     return {}, call("vgetq_lane_f32", call("vreinterpretq_f32_u32", largest), "0")

@@ -219,6 +219,7 @@ static inline void $sve_store_bf16(void *to, svfloat32_t a, svfloat32_t b)
         local bits = call("svreinterpret_s32_f32", sve.abs(v))
         return call("svreinterpret_u32_s32", call("svmax_s32_x", all, call("svreinterpret_s32_u32", magnitudes), bits))
     end
+    function sve.as_floats(index) return call("svreinterpret_f32_u32", index) end
     function sve.reduce_magnitudes(magnitudes)
         local largest = call("svdup_n_u32", call("svmaxv_u32", all, magnitudes))
         return {}, call("svlastb_f32", all, call("svreinterpret_f32_u32", largest))

@@ -286,6 +286,13 @@ words.list = {
         doc = "as reduce: the largest lane, as a float",
     },
     {
+        name = "as_floats",
+        takes = "index",
+        gives = "vector",
+        with = "max_magnitude",
+        doc = "the bits of the lanes as those of floats",
+    },
+    {
         name = "largest_of",
         takes = "list",
         gives = "steps, and a vector",

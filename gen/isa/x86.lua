@@ -195,6 +195,7 @@ return function(bits)
                 call("and_si" .. bits, call("castps_si" .. bits, v), call("set1_epi32", "0x7fffffff"))
             )
         end,
+        as_floats = floats,
         reduce_magnitudes = function(magnitudes) return halve_magnitudes(bits, magnitudes) end,
     }, {
         call = call,

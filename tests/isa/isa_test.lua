@@ -640,6 +640,14 @@ local function reduced_together(p, set, word, from, vector, store, expected)
     end
 end
 
+function special.as_floats(p, set)
+    p:input("any", 1)
+    local from = "(const float *) (const void *) in_any_1"
+    local magnitudes = set.max_magnitude(set.index_zero(), set.load_unaligned(from, "at"))
+    p:vectors(set.store_unaligned("got", "at", set.as_floats(magnitudes)))
+    p:lanes(string.format('expect_float("as_floats", i, %s, got[i], 0)', scalar.abs "in_any_1[i].value"))
+end
+
 function special.largest_of(p, set)
     p:input("any", 1)
     local from = "((const uint32_t *) (const void *) in_any_1)"

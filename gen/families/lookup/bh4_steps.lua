@@ -16,12 +16,26 @@ local function takes_residual(pass, rows)
     return pass.groups == 1 or rows == 0 or rows >= pass.groups * pass.radix * pass.stride
 end
 
+-- The only pass of a stage whose rows go first, as a function of 16 rows of each wire: it finds the maxima of the next
+-- stage's blocks, or adds residual and bias if it can. nil: there is no such pass.
+local function rows_first(v, group, stage)
+    local pass = stage.passes[1]
+    if not v.rows_first or not pass then return nil end
+    if stage.number < 4 then return butterfly.pass_with(pass, { panel = product.panel, maxima = true }, "_maxima") end
+    local rows = group.residual_rows
+    if not takes_residual(pass, rows) then return butterfly.pass_with(pass, { panel = product.panel }, "_rows") end
+    local called = rows > 0 and "_residual" .. rows or "_bias"
+    return butterfly.pass_with(pass, { panel = product.panel, residual_rows = rows }, called)
+end
+
 -- The passes of stage `stage` of `group`. With many tokens the last one finds the units for the rounding of the next
 -- stage, or adds residual and bias.
 local function steps_of(v, group, stage, word)
     local steps = table.move(stage.passes, 1, #stage.passes, 1, {})
     local last = steps[#steps]
     if v.regime ~= "many" or not last then return steps end
+    local pass = rows_first(v, group, stage)
+    if pass then return { pass } end
     if stage.number == 4 then
         local rows = group.residual_rows
         if takes_residual(last, rows) then
@@ -46,6 +60,8 @@ end
 --   finished       whether butterflies add residual and bias
 -- for each stage
 --   steps             its passes, each with `measures` or `residual_rows` if it does more
+--   rows_first        whether 16 rows of all blocks come first, then their butterflies
+--   maxima            whether the stage before found those of its blocks
 --   measured          whether the passes before found the units of its inputs, which lie `units_at` floats on
 --   inputs            how many it has of each token
 --   x_step, y_step    floats from tile to tile of its inputs and outputs
@@ -65,7 +81,7 @@ function bh4_steps.add(v, shape)
         group.z_at = group.row0 * tile
         group.after = i < #projection.groups and group.words or 0
         group.residual_rows = residual and math.min(shape.d, group.need) or 0
-        local measured = false
+        local measured, maxima = false, false
         for number, stage in ipairs(group.stages) do
             local x_rows = stage.source == "x" and v.x_step or projection.rows[stage.source]
             stage.x_step, stage.y_step = x_rows * tile, projection.rows[stage.target] * tile
@@ -76,6 +92,8 @@ function bh4_steps.add(v, shape)
             projection.apart = projection.apart or number > 1 and not measured
             stage.steps = steps_of(v, group, stage, word)
             local last = stage.steps[#stage.steps]
+            stage.rows_first, stage.maxima = last ~= nil and last.panel ~= nil, maxima
+            maxima = last and last.maxima or false
             measured = last and last.measures or false
             group.finished = last ~= nil and last.residual_rows ~= nil
             for _, pass in ipairs(stage.steps) do

@@ -83,15 +83,16 @@ function plan.scratch_of(list, align)
 end
 
 -- The buffers of a projection that rounds its inputs, as work_of returns them. `blocks`: units of a token.
-local function work_of_integers(shape, projection, tokens, lanes, many)
+local function work_of_integers(shape, projection, tokens, lanes, many, rows_first)
     local word = shape.projection.word
     -- A vector of words is stored at a time, whatever a block needs: the next one's follow.
     local block = not word.offset and shape.padded or shape.kind == "bh4" and shape.block or shape.d
     local blocks, lines = shape.padded // block, product.lines(block, word.rows)
     local pitch = (blocks - 1) * lines + blob.round_up(lines, lanes)
-    if many then
+    if many and not rows_first then
         pitch, blocks = projection.max_lines, word.offset and projection.max_folds or 2
     end
+    local units_of = rows_first and "block" or "fold"
     local list = {
         {
             name = "integers",
@@ -106,7 +107,7 @@ local function work_of_integers(shape, projection, tokens, lanes, many)
             blocks = blocks,
             bytes = tokens * blocks * (many and 8 or 4),
             text = not many and "[tokens]" .. (word.offset and "[" .. figures.plural(blocks, "block") .. "]" or "")
-                or word.offset and "[tiles][" .. figures.plural(blocks, "fold") .. "][unit, inverse][tile]"
+                or word.offset and "[tiles][" .. figures.plural(blocks, units_of) .. "][unit, inverse][tile]"
                 or "[tiles][x, outputs of a stage][unit, inverse][tile]",
         },
     }
@@ -115,8 +116,16 @@ local function work_of_integers(shape, projection, tokens, lanes, many)
             name = "starts",
             storage = word.storage,
             bytes = tokens * blocks * 4,
-            text = many and "[tiles][" .. figures.plural(blocks, "fold") .. "][tile]"
+            text = many and "[tiles][" .. figures.plural(blocks, units_of) .. "][tile]"
                 or "[tokens][" .. figures.plural(blocks, "block") .. "]",
+        }
+    end
+    if rows_first then
+        list[4] = {
+            name = "maxima",
+            storage = "uint32_t",
+            bytes = tokens * blocks * 4,
+            text = "[" .. figures.plural(blocks, "block") .. "][tile] words",
         }
     end
     return list
@@ -126,11 +135,12 @@ end
 --   integers, units   inputs rounded to words of integers, and the units of the tokens. Few tokens round all inputs,
 --                     many the blocks one after the other
 --   starts            what sums begin with where weights have an offset: then each block has a unit and a start
+--   maxima            where stages go by rows: the largest magnitude of each block that butterflies make
 --   unpacked          kernels for many tokens broadcast one weight after the other: they unpack words of several, a
 --                     panel at a time
-local function work_of(shape, projection, tokens, lanes, many)
+local function work_of(shape, projection, tokens, lanes, many, rows_first)
     local word = shape.projection.word
-    if word.integers then return work_of_integers(shape, projection, tokens, lanes, many) end
+    if word.integers then return work_of_integers(shape, projection, tokens, lanes, many, rows_first) end
     if word.rows > 1 and many then
         return {
             {
@@ -295,6 +305,7 @@ local function variant_of(m, shape, isa, choices, openmp)
         tile = tile,
         tiles = choices["project.tiles"],
         chunk = choices["chunk.tokens"],
+        rows_first = choices["project.rows_first"] == 1,
         outputs = choices["product.outputs"],
         product_unroll = choices["product.unroll"],
         group = choices["gather.group"],
@@ -323,7 +334,7 @@ local function variant_of(m, shape, isa, choices, openmp)
     v.gather_i8 = gather_i8.plan(shape, v)
     v.split = split_of(shape, projection, tile, math.maxinteger)
     v.parts = gather.parts(v.gather)
-    v.work = work_of(shape, projection, tile * v.tiles, isa.lanes, true)
+    v.work = work_of(shape, projection, tile * v.tiles, isa.lanes, true, v.rows_first)
     local buffers = buffers_of(shape, projection, v.hash, v.chunk, tile * v.tiles, v.work)
     add_gather_buffers(shape, v, choices, v.chunk, buffers)
     if v.pack then buffers[#buffers + 1] = { name = "slice", bytes = v.pack.bytes } end

@@ -40,7 +40,7 @@ function block_products.few(p, few, products, values)
             block.x_stride = product.lines(of.x_stride, per_word)
         end
     end)
-    values.unpacked = false
+    values.unpacked, values.folded, values.panel = false, false, product.panel
     -- One call for all blocks of a product: a call for each costs one token 2 to 3 % of its projection.
     local counted = {}
     for _, of in ipairs(products) do
@@ -139,6 +139,13 @@ function block_products.many(p, v, products, values)
         end
     end)
     table.sort(values.micro)
+    -- Those that are multiplied as a whole: all, unless rows of theirs come first.
+    values.called_blocks = {}
+    for _, block in ipairs(values.blocks) do
+        if values.whole_blocks == nil or values.whole_blocks[block.name] then
+            table.insert(values.called_blocks, block)
+        end
+    end
     values.panel, values.blocks_argument = product.panel, false
     -- The loop over the inputs, or words, of a codelet, and weight `output` of the row that comes `number` later.
     values.unroll = v.product_unroll

@@ -38,6 +38,7 @@ local function add_rounding(p, v, values)
         offsets = word.offset and string.format("0x%08xu", word.offset * 0x01010101), -- in every byte
         blocks = word.offset and blocks or false, -- units of a token
         block = p.shape.kind == "bh4" and p.shape.block or p.shape.d,
+        lines = product.lines(p.shape.kind == "bh4" and p.shape.block or p.shape.d, word.rows), -- of a block
         units_pitch = 2 * blocks * v.tile,
     }
     values.counter, values.integers_text = counters[word.rows], words_text[word.rows]
@@ -54,6 +55,14 @@ local function add_rounding(p, v, values)
         and function(source, step, rows, place)
             return string.format("%s_units_%d(%s + tile * %d, %s)", values.helper, rows, source, step, units_at(place))
         end
+    -- What `round` does not find by itself where maxima may be known: the units of a block.
+    values.find_units = function(source, step, rows, fold)
+        local from, to = source .. at_item .. step, units_at(0)
+        if fold then
+            from, to = from .. " + fold * " .. fold, to .. " + fold * " .. 2 * v.tile
+        end
+        return values.helper .. "_units_" .. rows .. "(" .. from .. ", " .. to .. ")"
+    end
     values.round = function(source, step, rows, place, fold)
         local name = values.helper .. "_round_" .. rows
         local from, to = source .. at_item .. step, "integers" .. at_item .. values.integers.pitch
@@ -126,7 +135,24 @@ local function add_bh4(p, v, values)
     local whole = shape.d == shape.padded and { shape.padded } or { shape.d, shape.padded }
     values.rounded_rows = v.regime == "few" and whole or rows_of(products)
     values.block_rows = rows_of(products)
-    values.measured_rows = p.projection.word.offset and values.rounded_rows or projection.apart and whole or { shape.d }
+    if v.rows_first then
+        -- Of x, and where the stage before has not found maxima.
+        local measured, list = {}, {}
+        values.whole_blocks = {}
+        for _, group in ipairs(projection.groups) do
+            for _, stage in ipairs(group.stages) do
+                for _, product_of in ipairs(stage.products) do
+                    if not stage.rows_first then values.whole_blocks[product_of.name] = true end
+                    if not (stage.rows_first and stage.maxima) and not measured[product_of.rows] then
+                        measured[product_of.rows] = true
+                        list[#list + 1] = product_of.rows
+                    end
+                end
+            end
+        end
+        values.measured_blocks = list
+    end
+    values.measured_rows = v.rows_first and values.measured_blocks or p.projection.word.offset and values.rounded_rows or projection.apart and whole or { shape.d }
     values.passes, values.groups = projection.passes, projection.groups
     -- The factor of the share of the input that bypasses the projection.
     values.residual = p.residual and (p.model.norm and "vector" or literal.float(1 - shape.decay)) or false
@@ -134,11 +160,14 @@ local function add_bh4(p, v, values)
     -- What the pass of a group takes beside its rows.
     values.pass_arguments = function(pass, group)
         if pass.measures then return ", " .. values.units_at(1) end
-        if not pass.residual_rows then return "" end
+        local row = pass.panel and ", row" or ""
+        if pass.maxima then return row .. ", maxima + tile * " .. values.integers.blocks * v.tile end
+        if not pass.residual_rows then return row end
         local x = pass.residual_rows > 0
                 and ", x + " .. (v.regime == "few" and "token" or "tile") .. " * " .. v.x_step * v.tile
             or ""
-        return x
+        return row
+            .. x
             .. (values.residual == "vector" and x ~= "" and ", weights->residual" or "")
             .. ", "
             .. sum("weights->projection_bias", group.row0)
@@ -158,7 +187,8 @@ return function(p, v, values)
     values.x_alignment = few and not norm and " but x, which may have any alignment" or ""
     values.up_to = few and "a few tokens"
         or string.format(v.tiles == 1 and "%d tile of %d tokens" or "up to %d tiles of %d tokens", v.tiles, v.tile)
-    values.integers, values.measure, values.round = false, false, false
+    values.integers, values.measure, values.round, values.find_units = false, false, false, false
+    values.rows_first = v.rows_first or false
     values.round_runs, values.together_counts, values.rounded_alone = false, {}, false
     if integers then add_rounding(p, v, values) end
     local products

@@ -1,4 +1,4 @@
-//$ takes isa, helper, tile, vectors, projection, micro, folded, blocks, panel, unroll, counted, weight, accumulators, barriers
+//$ takes isa, helper, tile, vectors, projection, micro, folded, called_blocks, panel, unroll, counted, weight, accumulators, barriers
 //$ takes counter, dot, integers, integers_text
 //$ local starts, lines_name = integers.starts, counter .. "s"
 //$ for _, outputs in ipairs(micro) do
@@ -97,7 +97,7 @@ $(i)$(isa.store("y", at, add and isa.fma(value, "unit" .. n, isa.load("y", at)) 
 //$ end
 }
 //$ end
-//$ for _, block in ipairs(blocks) do
+//$ for _, block in ipairs(called_blocks) do
 
 /* One block of all tiles: $(plural(block.outputs, "output")) of $(block.folds > 1 and block.folds .. " times " or "")$(plural(block.rows, "input")). Steps are words or floats from tile to tile.
 //$ if starts then

@@ -1,4 +1,4 @@
-//$ takes isa, lanes, tile, vectors, helper, projection, measured_rows, rounded_rows, integers, pack_word
+//$ takes isa, lanes, tile, vectors, helper, projection, measured_rows, rounded_rows, integers, pack_word, rows_first
 //$ local word, starts = projection.word, integers.starts
 //$ local levels, per_word = word.levels .. ".0f", word.rows
 //$ -- Vectors of tokens and rows that are met together, so that no maximum waits for the one before.
@@ -60,11 +60,24 @@ $(i)$(helper)_set_units($(max), $(finite), $(sum("units", at(n))));
 //$ end
 }
 //$ end
+//$ if rows_first then
+
+/* The units of each token for a block of which the butterflies before have found the largest magnitudes.
+   maxima  [$(tile)] words
+   units   [unit, inverse][$(tile)] */
+static void $(helper)_units_of_maxima(const uint32_t *restrict maxima, float *restrict units)
+{
+//$ for n = 0, vectors - 1 do
+    const $(isa.vector) largest$(n) = $(isa.as_floats(isa.load_words("maxima", at(n))));
+    $(helper)_set_units(largest$(n), $(isa.mul("largest" .. n, isa.zero())), $(sum("units", at(n))));
+//$ end
+}
+//$ end
 //$ for _, rows in ipairs(rounded_rows) do
 //$ local words = (rows + per_word - 1) // per_word
 
 //$ if starts then
-/* $(plural(rows, "input")) of a block of a tile as 8-bit integers, four to a word: multiples of a token's unit, which it finds.
+/* $(plural(rows, "input")) of a block of a tile as 8-bit integers, four to a word: multiples of a token's unit$(rows_first and "" or ", which it finds").
 //$ else
 /* $(plural(rows, "input")) of a tile as 16-bit integers, two to a word: multiples of a token's unit.
 //$ end
@@ -73,9 +86,11 @@ $(i)$(helper)_set_units($(max), $(finite), $(sum("units", at(n))));
 //$ if starts then
    integers  [$(words)][$(tile)]
    starts    [$(tile)] -$(word.offset) times the sum of the integers: weights are $(word.offset) too large */
-static void $(helper)_round_$(rows)(const float *restrict x, float *restrict units, $(word.storage) *restrict integers, $(word.storage) *restrict starts)
+static void $(helper)_round_$(rows)(const float *restrict x, $(rows_first and "const " or "")float *restrict units, $(word.storage) *restrict integers, $(word.storage) *restrict starts)
 {
+//$     if not rows_first then
     $(helper)_units_$(rows)(x, units);
+//$     end
 //$ else
    integers  [$(words)][$(tile)] */
 static void $(helper)_round_$(rows)(const float *restrict x, const float *restrict units, $(word.storage) *restrict integers)

@@ -3,13 +3,19 @@
 //$ for _, pass in ipairs(passes) do
 //$ local rows, vector = pass.residual_rows, residual == "vector"
 //$ -- What a pass takes beside its rows, and what it gives to the function of one vector.
-//$ local more, vector_arguments = "", ""
+//$ local more, vector_arguments, vector_parameters = "", "", ""
 //$ if rows then
 //$     more = (rows > 0 and "const " .. values_type .. " *restrict x, " or "") .. (rows > 0 and vector and "const " .. values_type .. " *restrict residual, " or "") .. "const " .. values_type .. " *restrict bias"
 //$     vector_arguments = (rows > 0 and ", x" or "") .. (rows > 0 and vector and ", residual" or "") .. ", bias"
+//$     vector_parameters = more .. ", size_t row"
 //$ elseif pass.measures then
 //$     more = values_type .. " *restrict units"
+//$     vector_parameters = isa.vector .. " *max, " .. isa.vector .. " *finite"
+//$ elseif pass.maxima then
+//$     more = "uint32_t *restrict maxima"
+//$     vector_parameters = isa.index .. " *restrict max"
 //$ end
+//$ if pass.panel then more = more == "" and "size_t row" or "size_t row, " .. more end
 //$ -- Inputs that are results of other wires are copied, times a one that keeps the loop a loop.
 //$ local function is_copy(wire, result) return not rows and result:find("^v%d") and result ~= "v" .. wire - 1 end
 //$ local function copies(segment)
@@ -37,11 +43,11 @@ $(i)const $(isa.vector) $(node.name) = $(isa[node.op](node.left, node.right));
 $(i)$(isa.store("v", sum(at, first * tile), result));
 //$     end
 //$ end
-//$ if (pass.measures or rows) and lanes > 1 then
+//$ if (pass.measures or pass.panel or rows) and lanes > 1 then
 //$     for _, segment in ipairs(pass.segments) do
 
 /* One vector of the tokens, from element i of each wire's rows on. */
-$(names.macro("INLINE")) void $(helper)_$(pass.name)_vector$(segment.suffix)($(values_type) *restrict v, size_t i, $(pass.measures and isa.vector .. " *max, " .. isa.vector .. " *finite" or more .. ", size_t row")$(copies(segment) and ", " .. isa.vector .. " one" or ""))
+$(names.macro("INLINE")) void $(helper)_$(pass.name)_vector$(segment.suffix)($(values_type) *restrict v, size_t i$(vector_parameters == "" and "" or ", " .. vector_parameters)$(copies(segment) and ", " .. isa.vector .. " one" or ""))
 {
 //$         transform("    ", segment, "i", "row")
 //$         if pass.measures then
@@ -55,11 +61,15 @@ $(names.macro("INLINE")) void $(helper)_$(pass.name)_vector$(segment.suffix)($(v
     *max = $(isa.max("*max", magnitudes[1]));
     *finite = $(isa.fma(isa.zero(), segment.network.results[1], "*finite"));
 //$         end
+//$         for wire, result in ipairs(pass.maxima and segment.network.results or {}) do
+//$             local max = "max[" .. wire - 1 .. "]"
+    $(max) = $(isa.max_magnitude(max, result));
+//$         end
 }
 //$     end
 //$ end
 
-/* Hadamard transform over $(pass.radix) wires of $(plural(pass.stride, "row")), in place$(pass.groups > 1 and ", " .. pass.groups .. " times" or "").
+/* Hadamard transform over $(pass.radix) wires of $(plural(pass.stride, "row"))$(pass.panel and ", " .. pass.panel .. " of each from `row` on" or ""), in place$(pass.groups > 1 and ", " .. pass.groups .. " times" or "").
 //$ if pass.live < pass.radix * pass.stride then
    Rows from $(pass.live) on are zero: they are not read.
 //$ end
@@ -69,6 +79,8 @@ $(names.macro("INLINE")) void $(helper)_$(pass.name)_vector$(segment.suffix)($(v
 //$ if pass.measures then
    Then each token's units: the first output has every wire in it, and is not finite if one is not.
    units  [unit, inverse]$(lane_axis)
+//$ elseif pass.maxima then
+   maxima  [$(pass.radix)]$(lane_axis) the largest magnitude of a wire's rows up to these, as bits: those of NaN and infinity are the largest
 //$ elseif rows then
    Then $(rows > 0 and "the share of the input that bypasses the projection, and the bias: v[row] += residual x[row] + bias[row]" or "the bias: v[row] += bias[row]").
 //$ end
@@ -96,7 +108,47 @@ static void $(helper)_$(pass.name)($(values_type) *$(more ~= "" and "restrict " 
 //$     if type(row) == "number" then return row * tile end
 //$     return times(tile > 1 and row:find(" ", 1, true) and "(" .. row .. ")" or row, tile)
 //$ end
-//$ for _, segment in ipairs(pass.segments) do
+//$ -- Rows from `row` on: those of a segment end where it does.
+//$ local function panel_rows(i, each)
+$(i)const size_t end = row + $(pass.panel);
+$(i)size_t at = row;
+//$     for n, segment in ipairs(pass.segments) do
+$(i)for (; at < end$(n < #pass.segments and " && at < " .. segment.to or ""); ++at)$(vectors > 1 and not pass.maxima and " {" or "")
+//$         each(i .. "    ", segment)
+//$         if vectors > 1 and not pass.maxima then
+$(i)}
+//$         end
+//$     end
+//$ end
+//$ if pass.maxima then
+//$     local i, lane = "    ", nil
+//$     if vectors > 1 then
+    for (size_t lane = 0; lane < $(tile); lane += $(lanes)) {
+//$         i, lane = "        ", "lane"
+//$     end
+//$     local maxima = {}
+//$     for wire = 0, pass.radix - 1 do maxima[wire + 1] = isa.load_words("maxima", sum(lane or 0, wire * tile)) end
+$(i)$(isa.index) max[$(pass.radix)];
+//$     for wire, before in ipairs(maxima) do
+$(i)max[$(wire - 1)] = row > 0 ? $(before) : $(isa.index_zero());
+//$     end
+//$     panel_rows(i, function(i, segment)
+$(i)$(helper)_$(pass.name)_vector$(segment.suffix)(v, at * $(tile)$(lane and " + lane" or ""), max$(copies(segment) and ", one" or ""));
+//$     end)
+//$     for wire = 0, pass.radix - 1 do
+$(i)$(isa.store_words("maxima", sum(lane or 0, wire * tile), "max[" .. wire .. "]"));
+//$     end
+//$     if lane then
+    }
+//$     end
+//$ elseif pass.panel then
+//$     panel_rows("    ", function(i, segment)
+//$         for n = 0, vectors - 1 do
+$(i)$(helper)_$(pass.name)_vector$(segment.suffix)(v, $(sum("at * " .. tile, n * lanes))$(vector_arguments)$(rows and ", at" or "")$(copies(segment) and ", one" or ""));
+//$         end
+//$     end)
+//$ end
+//$ for _, segment in ipairs(pass.panel and {} or pass.segments) do
 //$     local from, to = segment.from, segment.to
 //$     if not pass.measures and not rows then
 //$         loop(inner, "i", from * tile, to * tile, isa.lanes, function(i, at)
