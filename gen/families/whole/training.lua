@@ -20,7 +20,7 @@ local query_rows = 48 -- queries of a head whose scores are held at a time
 -- variance. Shaped attention beside the FFN passes on its input, as a skip connection does.
 local tables_beside_skip = 0.02
 local function skips(m) return m.skip or m.parallel and m.attention.shaped end
-local first_shape = { 1, 2, 0 } -- of shaped attention: α, β and γ
+local first_shape = { 1, 6, 0 } -- of shaped attention: α, β and γ
 local share_beside_skip = 3 -- of a map's inputs: its outputs have a third of their variance, as with PyTorch's maps
 
 local function filled(floats) return blob.round_up(floats, line) end
@@ -172,9 +172,10 @@ local function block_tape(segment, layer, c, tables)
             elseif step.op == "attend" then
                 now[step.to] = t.value("mixed", shape.q)
                 local parts = shape.shaped and checkpoint.attention_shape(m, number)
+                local scalars = parts and matrix(c, parts, "scalar", { means = first_shape, deviation = 0 }, number)
                 t.add {
                     op = "attend",
-                    shape = parts and matrix(c, parts, "scalar", { means = first_shape, deviation = 0 }, number).at or nil,
+                    shape = scalars and scalars.at or nil,
                     q = now[step.from],
                     k = k,
                     v = v,
