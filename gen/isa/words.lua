@@ -296,8 +296,8 @@ words.list = {
         name = "largest_of",
         takes = "list",
         gives = "steps, and a vector",
-        doc = "lane k is the largest lane of the k-th of 4 or 8 indices made by max_magnitude, as a float; only so many \z
-            lanes count",
+        doc = "lane k is the largest lane of the k-th of 4 or 8 indices made by max_magnitude, as a float; only so \z
+            many lanes count",
     },
     {
         name = "sums_of",

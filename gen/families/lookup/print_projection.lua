@@ -152,7 +152,10 @@ local function add_bh4(p, v, values)
         end
         values.measured_blocks = list
     end
-    values.measured_rows = v.rows_first and values.measured_blocks or p.projection.word.offset and values.rounded_rows or projection.apart and whole or { shape.d }
+    values.measured_rows = v.rows_first and values.measured_blocks
+        or p.projection.word.offset and values.rounded_rows
+        or projection.apart and whole
+        or { shape.d }
     values.passes, values.groups = projection.passes, projection.groups
     -- The factor of the share of the input that bypasses the projection.
     values.residual = p.residual and (p.model.norm and "vector" or literal.float(1 - shape.decay)) or false
