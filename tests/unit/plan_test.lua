@@ -647,12 +647,21 @@ function test.types_of_projections()
         { plan.build(odd, sets).projection_bytes, plan.build(odd, sets, nil, nil, "bf16").projection_bytes },
         { 13 * 20 * 4, 7 * 20 * 4 }
     )
-    -- Bytes: half of that, one stage's inputs of a block; a unit and a start of each fold.
+    -- Bytes: half of that, one stage's inputs of a block; a unit and a start of each fold. Where rows come first, those of
+    -- all 8 blocks, and their maxima.
     local i8 = plan.build(m, sets, nil, nil, "i8")
     check.equal({ i8.projection_bytes, i8.packed_bytes - i16.packed_bytes }, { 1 << 18, -(1 << 18) })
     for i, v in ipairs(i8.variants) do
         local tokens = v.tile * v.tiles
-        check.equal(v.scratch_bytes - f32.variants[i].scratch_bytes, tokens * (16 + 2 + 1) * 4 - tokens * 512 * 4)
+        local work = 0
+        for _, buffer in ipairs(v.work) do
+            work = work + buffer.bytes
+        end
+        check.equal(work, tokens * (v.rows_first and 8 * (16 + 2 + 1 + 1) or 16 + 2 + 1) * 4)
+        check.equal(v.rows_first, v.isa.name == "avx512")
+        if not v.rows_first then
+            check.equal(v.scratch_bytes - f32.variants[i].scratch_bytes, work - tokens * 512 * 4)
+        end
     end
     for _, name in ipairs { "f16", "e4m3", "f64", "" } do
         check.fails_with(

@@ -230,9 +230,9 @@ def main():
         check_calibration(work, "calibrated_dense", 60, 90, 6, 0, False)
         # In "residual" the inputs of 8 blocks, of 4 and of half a one are rounded.
         for number, (name, d, bits, block, decay) in enumerate((
-                ("dense", 70, 37, 0, 1.0), ("blocks", 50, 150, 16, 1.0), ("residual", 800, 1024, 64, 0.5), ("one_block", 61, 100, 64, 1.0))):
+                ("dense", 70, 37, 0, 1.0), ("blocks", 100, 178, 32, 1.0), ("residual", 800, 1024, 64, 0.5), ("one_block", 61, 100, 64, 1.0))):
             check_model(work, name, d, bits, block, decay, in_turn(sets[::-1], number) + emulated_sets())
-        # 150 outputs of repeats of 64: the last one adds up folds. All inputs of a token have one unit in i16.
+        # 178 outputs of repeats of 128: the last one adds up folds. All inputs of a token have one unit in i16.
         done = run("verify", work + "/blocks.lua", "--projection", "i16", "--isa", sets[-1], "--cflags", "-O1")
         check(done.returncode == 0, done.stderr)
 

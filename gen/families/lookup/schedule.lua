@@ -107,6 +107,7 @@ local function rows_first_possible(shape, isa, radix)
         and shape.projection.word.offset ~= nil
         and shape.padded > shape.block
         and shape.padded // shape.block <= radix
+        and shape.block > product.panel
         and shape.block % product.panel == 0
         and isa.lanes > 1
         and isa.max_magnitude ~= nil
