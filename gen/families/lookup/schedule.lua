@@ -130,7 +130,7 @@ local choices = {
             return rows_first_possible(shape, isa, s["butterfly.radix"]) and { 0, 1 } or { 0 }
         end,
         default = function(shape, isa, s)
-            -- 0.9 of the time of projection and hash (AVX-512, Emerald Rapids); elsewhere not measured.
+            -- 0.9 to 0.95 of the time of projection and hash (AVX-512, Emerald Rapids); elsewhere not measured.
             local measured = isa.architecture == "x86" and isa.registers >= 32
             return measured and rows_first_possible(shape, isa, s["butterfly.radix"]) and 1 or 0
         end,
