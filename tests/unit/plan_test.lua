@@ -647,8 +647,8 @@ function test.types_of_projections()
         { plan.build(odd, sets).projection_bytes, plan.build(odd, sets, nil, nil, "bf16").projection_bytes },
         { 13 * 20 * 4, 7 * 20 * 4 }
     )
-    -- Bytes: half of that, one stage's inputs of a block; a unit and a start of each fold. Where rows come first, those of
-    -- all 8 blocks, and their maxima.
+    -- Bytes: half of that, one stage's inputs of a block; a unit and a start of each fold. Where rows come first, those
+    -- of all 8 blocks, and their maxima.
     local i8 = plan.build(m, sets, nil, nil, "i8")
     check.equal({ i8.projection_bytes, i8.packed_bytes - i16.packed_bytes }, { 1 << 18, -(1 << 18) })
     for i, v in ipairs(i8.variants) do
