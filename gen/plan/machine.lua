@@ -6,9 +6,8 @@
 --   isa            the instruction sets that some of these CPUs have, nil: any
 --   tile_vectors   vectors of tokens in a tile, nil: as many as leave the fewest loads beside products
 --   l2_bytes       L2 cache of a core, nil: the nominal one of each instruction set
---   prefetches_l2  whether rows of tables come faster if they are prefetched into L2 than into L1, whose misses are few
---                  at a time
---   whole_l2_neighbours  the rows of a table that a token takes up to which calls of whole rows prefetch so, nil: any
+--   prefetches_l2  which calls find rows of tables faster if they are prefetched into L2 than into L1, whose misses are
+--                  few at a time: "few", those of few tokens, or "all" that gather whole rows; nil: none
 --   copies         how slices of tables are copied, a value of the choice gather.pack, nil: 1
 --   prefetches_codes  whether codes and scores of integers come too late by themselves
 --   follows_streams  its own prefetchers follow a stream at the speed of memory: of cached keys and values only the
@@ -48,8 +47,7 @@ machine.list = {
         architecture = "x86",
         isa = { "scalar", "sse4", "avx2", "avx_vnni", "avx512", "avx512_bf16" },
         l2_bytes = 2 << 20,
-        prefetches_l2 = true,
-        whole_l2_neighbours = 1,
+        prefetches_l2 = "few",
         copies = 3,
         prefetches_codes = true,
     },
@@ -68,7 +66,7 @@ machine.list = {
         architecture = "x86",
         isa = avx512_bf16,
         l2_bytes = 1 << 20,
-        prefetches_l2 = true,
+        prefetches_l2 = "all",
         copies = 2,
         follows_streams = true,
         tile_vectors = 1,

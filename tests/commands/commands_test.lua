@@ -309,6 +309,10 @@ function test.defaults_are_for_a_machine()
     check.equal(chosen("--for", "generic"), chosen())
     local zen = chosen("--for", "zen4")
     check.equal({ zen["gather.pack"], zen["whole.prefetch"], zen["few.prefetch"], zen["few.group"] }, { 2, 2, 3, 128 })
+    local rapids = chosen("--for", "sapphire-rapids")
+    check.equal({ rapids["gather.pack"], rapids["gather.prefetch_codes"], rapids["few.prefetch"] }, { 3, 1, 3 })
+    check.equal(rapids["gather.prefetch_next"], 0) -- copies read slices as they come
+    check.equal(zen["gather.prefetch_codes"], 0)
     check.equal(chosen("--for", "zen4", "--schedule", "few.prefetch=1")["few.prefetch"], 1)
     local blocks = "gen/models/tiny_skipless.lua"
     local function prefetched(...) return chosen_of(blocks, ...)["attention.prefetch"] end

@@ -135,7 +135,7 @@ def check_model(work, isa, h, tau, m, score, d_out):
 
 
 def check_whole_rows(work, isa):
-    """Tokens that gather whole rows, some tables at a time, get the bits of those that gather slices."""
+    """Tokens that gather whole rows, some tables at a time, get the bits of those that gather slices, copied as they come."""
     random, y = np.random.default_rng(5), []
     model, weights, x, found = (work + "/" + name for name in ("whole.lua", "whole.safetensors", "x.npy", "y.npy"))
     with open(model, "w") as file:
@@ -143,7 +143,8 @@ def check_whole_rows(work, isa):
     write_safetensors(weights, {"hash.projection.weight": random.standard_normal((66, 36)), "hash.projection.bias": np.zeros(66),
                                 "tables": random.standard_normal((22, 8, 200)), "bias": random.standard_normal(200)})
     np.save(x, random.standard_normal((TOKENS, 36)).astype(np.float32))
-    for whole in ("whole.tokens=0,gather.columns=64", "whole.tokens=256,whole.group=8"):
+    copied = "whole.tokens=0,gather.columns=64,gather.group=8,gather.pack=3,gather.prefetch_codes=1,tile.vectors=1"
+    for whole in (copied, "whole.tokens=256,whole.group=8"):
         done = run("run", model, "--weights", weights, "--input", x, "--output", found, "--tables", "i8", "--isa", isa,
                    "--schedule", "few.threshold=0," + whole, "--cflags", "-O1")
         check(done.returncode == 0, done.stderr)

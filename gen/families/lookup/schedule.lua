@@ -41,10 +41,7 @@ local function tables_in_cache(shape, isa)
 end
 
 -- Whether calls between few and many tokens prefetch whole rows of all tables into L2, from token to token.
-local function whole_into_l2(shape, isa)
-    local m = machine_of(isa)
-    return m.prefetches_l2 and shape.neighbours <= (m.whole_l2_neighbours or shape.neighbours)
-end
+local function whole_into_l2(isa) return machine_of(isa).prefetches_l2 == "all" end
 
 local function from_memory(shape, isa) return isa.prefetch_l2 and not tables_in_cache(shape, isa) end
 
@@ -336,7 +333,7 @@ add {
         local words = gather_i8.words(shape, isa)
         if not words then return 1 end
         -- Sums never wait, and as many rows as can be are under way.
-        if whole_into_l2(shape, isa) then return all_tables(shape, isa) end
+        if whole_into_l2(isa) then return all_tables(shape, isa) end
         local least = math.min(shape.h, gather_i8.step(words, shape))
         return math.max(least, power_of_two_at_most(math.min(shape.h, 32 // shape.neighbours)))
     end,
@@ -348,7 +345,7 @@ add {
     values = function(_, isa) return isa.prefetch_l2 and { 0, 1, 2 } or { 0 } end,
     default = function(shape, isa)
         if not isa.prefetch_l2 then return 0 end
-        return whole_into_l2(shape, isa) and 2 or 1
+        return whole_into_l2(isa) and 2 or 1
     end,
 }
 local thresholds = { 0, 1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 128, 256, 512, 1024, 65536 }
