@@ -10,6 +10,7 @@
 --                  few at a time: "few", those of few tokens, or "all" that gather whole rows; nil: none
 --   copies         how slices of tables are copied, a value of the choice gather.pack, nil: 1
 --   prefetches_codes  whether codes and scores of integers come too late by themselves
+--   rows_first     a stage of a projection in i8 and its butterflies share L1 best, of 512-bit vectors
 --   follows_streams  its own prefetchers follow a stream at the speed of memory: of cached keys and values only the
 --                  first page of the next tile is worth prefetching, into L2
 -- Where a row says "measured", docs/experiments.md has the measurements; the others are nominal: sizes of data sheets
@@ -50,6 +51,7 @@ machine.list = {
         prefetches_l2 = "few",
         copies = 3,
         prefetches_codes = true,
+        rows_first = true,
     },
     {
         name = "zen3",

@@ -128,8 +128,8 @@ local choices = {
         end,
         default = function(shape, isa, s)
             -- 0.9 to 0.95 of the time of projection and hash (AVX-512, Emerald Rapids); elsewhere not measured.
-            local measured = isa.architecture == "x86" and isa.registers >= 32
-            return measured and rows_first_possible(shape, isa, s["butterfly.radix"]) and 1 or 0
+            local pays = machine_of(isa).rows_first and isa.registers >= 32
+            return pays and rows_first_possible(shape, isa, s["butterfly.radix"]) and 1 or 0
         end,
     },
     {
@@ -343,7 +343,7 @@ add {
     doc = "what that gather prefetches: 0: nothing, 1: the next strip of its rows, 2: the same into L2, behind a \z
         token's last strip that of the next token",
     values = function(_, isa) return isa.prefetch_l2 and { 0, 1, 2 } or { 0 } end,
-    default = function(shape, isa)
+    default = function(_, isa)
         if not isa.prefetch_l2 then return 0 end
         return whole_into_l2(isa) and 2 or 1
     end,
