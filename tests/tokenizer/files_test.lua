@@ -111,7 +111,7 @@ end
 function test.bad_model_files_are_refused_in_one_line()
     local folder = program.folder()
     program.refuses(1, "tokenizer.file: is missing", { "plan", model_file(folder, "") })
-    program.refuses(1, "none.json: ", { "plan", model_file(folder, 'file = "none.json"') })
+    program.refuses(1, 'tokenizer.file = "none.json": there is no file ', { "plan", model_file(folder, 'file = "none.json"') })
     program.refuses(1, 'tokenizer.kind = "x"', { "plan", model_file(folder, 'kind = "x"') })
     program.refuses(1, "needs a file", { "plan", model_file(folder, 'kind = "bytes", lower = true') })
     program.refuses(1, 'first = "a": needs a file', { "plan", model_file(folder, 'kind = "bytes", first = "a"') })

@@ -178,7 +178,7 @@ local damages = {
         "schedules = { avx512 = {} } }",
         ": schedules: none is for scalar, avx2: they are for avx512",
     },
-    { "avx2 = {", "avx2 = { 5,", ": schedules.avx2.1 = 5: unknown key; the keys are tile.vectors, " },
+    { "avx2 = {", "avx2 = { 5,", ": schedules.avx2.1 = 5: unknown key; the keys are butterfly.radix, " },
     {
         '"gather.group"',
         '"gather.gruop"',
