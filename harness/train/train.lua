@@ -110,7 +110,7 @@ local function tensors_of(p, s)
             rate = how.factor,
             decays = how.decays,
             rounding = rounding_of(tensor, s),
-            means = tensor.init.means or { tensor.init.mean or 0.0 },
+            means = tensor.init.means or { 0.0 },
             deviation = tensor.init.deviation,
             layer = tensor.layer,
         }

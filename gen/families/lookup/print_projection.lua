@@ -31,14 +31,14 @@ local words_text = {
 local function add_rounding(p, v, values)
     local few, word = v.regime == "few", p.projection.word
     local at_item = few and " + token * " or " + tile * "
-    local blocks = v.work[2].blocks
+    local blocks, block = v.work[2].blocks, p.shape.kind == "bh4" and p.shape.block or p.shape.d
     values.integers = {
         pitch = v.work[1].pitch * v.tile,
         starts = word.offset ~= nil,
         offsets = word.offset and string.format("0x%08xu", word.offset * 0x01010101), -- in every byte
         blocks = word.offset and blocks or false, -- units of a token
-        block = p.shape.kind == "bh4" and p.shape.block or p.shape.d,
-        lines = product.lines(p.shape.kind == "bh4" and p.shape.block or p.shape.d, word.rows), -- of a block
+        block = block,
+        lines = product.lines(block, word.rows), -- of a block
         units_pitch = 2 * blocks * v.tile,
     }
     values.counter, values.integers_text = counters[word.rows], words_text[word.rows]
@@ -135,27 +135,23 @@ local function add_bh4(p, v, values)
     local whole = shape.d == shape.padded and { shape.padded } or { shape.d, shape.padded }
     values.rounded_rows = v.regime == "few" and whole or rows_of(products)
     values.block_rows = rows_of(products)
+    values.measured_rows = p.projection.word.offset and values.rounded_rows or projection.apart and whole or { shape.d }
     if v.rows_first then
         -- Of x, and where the stage before has not found maxima.
-        local measured, list = {}, {}
-        values.whole_blocks = {}
+        local measured = {}
+        values.measured_rows, values.whole_blocks = {}, {}
         for _, group in ipairs(projection.groups) do
             for _, stage in ipairs(group.stages) do
                 for _, product_of in ipairs(stage.products) do
                     if not stage.rows_first then values.whole_blocks[product_of.name] = true end
                     if not (stage.rows_first and stage.maxima) and not measured[product_of.rows] then
                         measured[product_of.rows] = true
-                        list[#list + 1] = product_of.rows
+                        table.insert(values.measured_rows, product_of.rows)
                     end
                 end
             end
         end
-        values.measured_blocks = list
     end
-    values.measured_rows = v.rows_first and values.measured_blocks
-        or p.projection.word.offset and values.rounded_rows
-        or projection.apart and whole
-        or { shape.d }
     values.passes, values.groups = projection.passes, projection.groups
     -- The factor of the share of the input that bypasses the projection.
     values.residual = p.residual and (p.model.norm and "vector" or literal.float(1 - shape.decay)) or false

@@ -58,15 +58,15 @@ local function map_of(c, views, kind, biased, layer, all)
     local map = { inputs = v.columns, outputs = v.rows, at = tensor.at, across = v.transposed or false }
     map.step = v.transposed and v.shape[#v.shape] or v.columns
     if all then map.outputs = v.transposed and map.step or tensor.rows end
-    if biased then map.bias = matrix(c, views.bias, "bias", { mean = 0, deviation = 0 }, layer).at end
+    if biased then map.bias = matrix(c, views.bias, "bias", { means = { 0 }, deviation = 0 }, layer).at end
     return map
 end
 
 local function norm_of(c, norm, views, width, layer)
     local placed = { kind = norm.kind, eps = norm.eps, width = width }
-    placed.gain = matrix(c, views.gain, "norm", { mean = 1, deviation = 0 }, layer).at
+    placed.gain = matrix(c, views.gain, "norm", { means = { 1 }, deviation = 0 }, layer).at
     if norm.kind == "layernorm" then
-        placed.offset = matrix(c, views.offset, "norm", { mean = 0, deviation = 0 }, layer).at
+        placed.offset = matrix(c, views.offset, "norm", { means = { 0 }, deviation = 0 }, layer).at
     end
     return placed
 end
@@ -97,7 +97,7 @@ local function lookup_of(t, m, step, number, now, c, tables)
             projection = m.ffn.projection.kind,
             layer = number,
             init = {
-                mean = tensor.mean,
+                means = { tensor.mean or 0 },
                 deviation = tensor.kind == "tables" and skips(m) and tables_beside_skip or tensor.deviation,
             },
         }
@@ -285,7 +285,8 @@ local function output_tape(p, c)
         head.vocab, head.pitch, head.padded = m.vocab, variant.pitch(m.vocab), filled(m.vocab)
         head.soft_cap = o.soft_cap
         head.at = matrix(c, views.head.weight, "matrix", { deviation = 0.02 }).at
-        head.bias = m.output.head.bias and matrix(c, views.head.bias, "bias", { mean = 0, deviation = 0 }).at or nil
+        local bias = m.output.head.bias and matrix(c, views.head.bias, "bias", { means = { 0 }, deviation = 0 })
+        head.bias = bias and bias.at or nil
         c.by_name[views.head.weight.tensor].role = "head"
     end
     return t, head

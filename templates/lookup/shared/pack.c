@@ -13,8 +13,10 @@ static inline const $(tables.storage) *$(helper)_pack_$(t.width)(const $(tables.
         const $(tables.storage) *later = n + $(pack.distance) < rows ? row + $(pack.distance) * $(constant("ROW_PITCH")) : row;
 //$ end
         $(tables.storage) *piece = slice + n * $(pack.pitch);
-//$ for element = 0, pack.word and t.width - 1 or -1, line_elements do
+//$ if pack.word then
+//$     for element = 0, t.width - 1, line_elements do
         $(isa[pack.word]("later", element));
+//$     end
 //$ end
 //$ for line = 0, t.width - 1, line_elements do
 //$     for element = line, line + line_elements - 1, isa.lanes * 4 // tables.bytes do
