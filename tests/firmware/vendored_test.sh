@@ -109,7 +109,7 @@ ok "the self-test fails with a flipped bit in the weights that are linked in"
 for name in kws array; do
     for macro in TABLE WEIGHTS; do
         gcc -std=c99 "-DKWS_${macro}_SECTION=\".external.$macro\"" -I"$work/$name/inc" -I"$work/$name/src" -c "$work/$name"/src/kws_weights.[cS] -o "$work/placed.o"
-        objdump -t "$work/placed.o" | grep -q "\.external\.$macro" || fail "$name: $macro cannot be placed"
+        grep -q "\.external\.$macro" < <(objdump -t "$work/placed.o") || fail "$name: $macro cannot be placed"
         [[ $(objdump -t "$work/placed.o" | grep -c "\.rodata\.kws") -gt 0 ]] || fail "$name: the other parts are not in .rodata"
     done
 done

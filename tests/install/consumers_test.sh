@@ -47,7 +47,7 @@ complete_line() {
 [[ $(complete_line emit tiny.lua --is) == --isa ]] || fail "completion of an option"
 [[ $(complete_line emit --isa av) == avx2\ *avx512* ]] || fail "completion of a value"
 [[ $(complete_line completion f) == fish ]] || fail "completion of an argument"
-man -l "$prefix/share/man/man1/lookupc-emit.1" 2>"$work/log" | grep -q -- '--fixed-names' || ! type -P man >"$work/log" || fail "man page of emit"
+grep -q -- '--fixed-names' < <(man -l "$prefix/share/man/man1/lookupc-emit.1" 2>"$work/log") || ! type -P man >"$work/log" || fail "man page of emit"
 ok "bash completes commands, options and values"
 
 # ## Consumers
@@ -152,7 +152,7 @@ grep -q "$build/lookupc emit" "$here/d/build.ninja" || fail "another lookupc is 
 mkdir "$work/unbuilt"
 sed "s|\"$lookupc\"|\"$work/unbuilt/lookupc\"|" "$build/lookupcConfig.cmake" >"$work/unbuilt/lookupcConfig.cmake"
 ! cmake -S "$here" -B "$here/u" -Dlookupc_DIR="$work/unbuilt" >"$work/log" 2>&1 || fail "a build tree without lookupc is taken"
-tr -s ' \n' ' ' <"$work/log" | grep -q "$work/unbuilt/lookupc: there is no such file: build lookupc first" || fail "a build tree without lookupc: $(cat "$work/log")"
+grep -q "$work/unbuilt/lookupc: there is no such file: build lookupc first" < <(tr -s ' \n' ' ' <"$work/log") || fail "a build tree without lookupc: $(cat "$work/log")"
 ok "CMake with the build tree in PATH and in lookupc_DIR, without installation"
 
 if full; then

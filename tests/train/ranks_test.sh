@@ -73,16 +73,17 @@ under_mpirun 3 "${train[@]}" -o "$folder/three.safetensors" >"$folder/log" 2>&1 
 [[ $(grep '^lookupc' "$folder/log") == 'lookupc: --batch: 4: must be a multiple of the 3 ranks' ]] || fail "$(<"$folder/log")"
 
 # An interrupt of mpirun saves; a rank that dies ends the others with one line; the losses of what is resumed are those of an undisturbed run.
-long=("${train[@]:0:5}" --steps 1000000 --batch 4 --isa scalar --evaluate 10)
+# Between its signals mpirun reads no output for a second: a rank that prints a hundred lines then would not end.
+long=("${train[@]:0:5}" --steps 1000000 --batch 4 --isa scalar --evaluate 50)
 resume=()
 
-# begin NAME: two ranks start, or go on, and train for 8 more lines of the log. Their mpirun is number $mpirun.
+# begin NAME: two ranks start, or go on, and train for 3 more lines of the log. Their mpirun is number $mpirun.
 begin() {
     local lines=0
     [[ ! -e $folder/$1.jsonl ]] || lines=$(wc -l <"$folder/$1.jsonl")
     under_mpirun 2 "${long[@]}" -o "$folder/$1.safetensors" "${resume[@]}" >"$folder/log" 2>"$folder/errors" &
     shell=$!
-    until [[ -e $folder/$1.safetensors.resume && $(wc -l <"$folder/$1.jsonl") -gt $((lines + 8)) ]]; do sleep 0.02; done
+    until [[ -e $folder/$1.safetensors.resume && $(wc -l <"$folder/$1.jsonl") -gt $((lines + 3)) ]]; do sleep 0.02; done
     mpirun=$(pgrep -P $shell mpirun || echo $shell)
 }
 
@@ -112,7 +113,7 @@ steps() { sed -nE 's/.*("loss":[^,]*).*("step":[0-9]*).*/\2 \1/p' "$folder/$1.js
 until (($(steps whole | wc -l) >= $(steps cut | wc -l))); do sleep 0.05; done
 kill "$mpirun"
 ended 'interrupted .*'
-steps whole | head -n "$(steps cut | wc -l)" | cmp - <(steps cut) || fail "a disturbed run of two ranks has other losses"
+cmp <(steps whole | head -n "$(steps cut | wc -l)") <(steps cut) || fail "a disturbed run of two ranks has other losses"
 "${long[@]}" -o "$folder/cut.safetensors" --resume >"$folder/log" 2>"$folder/errors" &
 shell=$!
 until grep -q '^step' "$folder/log"; do sleep 0.02; done
