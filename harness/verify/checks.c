@@ -66,8 +66,9 @@ static void __attribute__((format(printf, 2, 3))) stage(const context *c, const 
 {
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(c->report->stage, VERIFY_STAGE_SIZE, format, arguments);
+    vsnprintf(c->report->stage->words, VERIFY_STAGE_SIZE, format, arguments);
     va_end(arguments);
+    atomic_fetch_add(&c->report->stage->count, 1);
 }
 
 static void *need(const context *c, void *memory)
@@ -100,7 +101,7 @@ static void need_done(const context *c, bool done)
 static void release(context *c, guarded *memory, const char *name)
 {
     if (!guard_intact(memory) && c->overrun[0] == '\0')
-        snprintf(c->overrun, sizeof c->overrun, "bytes around %s written by %s", name, c->report->stage);
+        snprintf(c->overrun, sizeof c->overrun, "bytes around %s written by %s", name, c->report->stage->words);
     guard_free(memory);
 }
 
@@ -209,16 +210,16 @@ static void run_gather(context *c, size_t tokens, guard_place place, float *y)
 
 enum { MOST_SIZES = 10 };
 
-/* The token counts of the batches, none twice: [count] */
-static size_t batch_sizes(const context *c, size_t most, size_t sizes[MOST_SIZES])
+/* The token counts of the batches from `least` to `most`, none twice: [count] */
+static size_t batch_sizes(const context *c, size_t least, size_t most, size_t sizes[MOST_SIZES])
 {
     const verify_job *job = c->job;
     const size_t tile = job->variant.tile, chunk = job->variant.chunk, whole = job->variant.whole;
     const size_t more = whole > 0 ? whole + 1 : 0;
-    const size_t wanted[MOST_SIZES] = {1, tile - 1, tile, tile + 1, job->tokens, 9 * tile + 1, chunk, chunk + tile + 1, whole, more};
+    const size_t wanted[MOST_SIZES] = {least, tile - 1, tile, tile + 1, job->tokens, 9 * tile + 1, chunk, chunk + tile + 1, whole, more};
     size_t count = 0;
     for (size_t i = 0; i < MOST_SIZES; ++i) {
-        bool fresh = wanted[i] > 0 && wanted[i] <= most;
+        bool fresh = wanted[i] >= least && wanted[i] <= most;
         for (size_t j = 0; j < count; ++j)
             fresh = fresh && sizes[j] != wanted[i];
         if (fresh)
@@ -314,7 +315,7 @@ static void check_project(context *c)
     float *scores = take_codes(c, &reference, &c->random, &first);
     const float *right = first.wrong_codes + first.wrong_scores == 0 ? scores : NULL;
     all = first;
-    const size_t count = batch_sizes(c, smaller(most_tokens(c), c->job->variant.chunk), sizes);
+    const size_t count = batch_sizes(c, 1, smaller(most_tokens(c), c->job->variant.chunk), sizes);
     for (size_t i = 0; i < count; ++i) {
         const size_t tokens = sizes[i];
         float *x = repeated(c, &c->random, tokens);
@@ -359,7 +360,7 @@ static void check_gather(context *c)
 {
     sample_tally tally = {0};
     size_t sizes[MOST_SIZES];
-    const size_t count = batch_sizes(c, smaller(most_tokens(c), c->job->variant.chunk), sizes);
+    const size_t count = batch_sizes(c, 1, smaller(most_tokens(c), c->job->variant.chunk), sizes);
     for (size_t i = 0; i < count; ++i) {
         float *y = need_bytes(c, sizes[i] * c->job->reference->model.d_out, sizeof *y);
         for (guard_place place = GUARD_END; place <= GUARD_UNALIGNED; ++place) {
@@ -371,12 +372,12 @@ static void check_gather(context *c)
     report_tally(c, "gather", &tally);
 }
 
-/* The whole, for every batch size, its buffers at `place`. */
-static sample_tally compare_ffn(context *c, variant_ffn *ffn, size_t most, guard_place place)
+/* The whole, for every batch size from `least` to `most`, its buffers at `place`. */
+static sample_tally compare_ffn(context *c, variant_ffn *ffn, size_t least, size_t most, guard_place place)
 {
     sample_tally tally = {0};
     size_t sizes[MOST_SIZES];
-    const size_t count = batch_sizes(c, most, sizes);
+    const size_t count = batch_sizes(c, least, most, sizes);
     for (size_t i = 0; i < count; ++i) {
         float *x = repeated(c, &c->random, sizes[i]), *y = need_bytes(c, sizes[i] * c->job->reference->model.d_out, sizeof *y);
         run_ffn(c, ffn, x, sizes[i], place, 0xFF, y);
@@ -416,14 +417,18 @@ static void measure_error(context *c)
 static void check_ffn(context *c)
 {
     const size_t most = most_tokens(c), few = smaller(most, 9 * c->job->variant.tile + 1);
-    const sample_tally tally = compare_ffn(c, c->functions.ffn, most, GUARD_END);
+    const sample_tally tally = compare_ffn(c, c->functions.ffn, 1, most, GUARD_END);
     report_tally(c, "ffn", &tally);
     number(c, "kernel_rel_err", tally.worst);
-    const sample_tally at_start = compare_ffn(c, c->functions.ffn, few, GUARD_START);
+    const sample_tally at_start = compare_ffn(c, c->functions.ffn, 1, few, GUARD_START);
     report_tally(c, "buffers at the start of a page", &at_start);
-    const sample_tally unaligned = compare_ffn(c, c->functions.ffn, few, GUARD_UNALIGNED);
+    const sample_tally unaligned = compare_ffn(c, c->functions.ffn, 1, few, GUARD_UNALIGNED);
     report_tally(c, "x and y aligned to 4 bytes", &unaligned);
-    const sample_tally public = compare_ffn(c, c->functions.public_ffn, few, GUARD_END);
+    const verify_job *job = c->job;
+    if (job->most == 0)
+        return;
+    const size_t last = smaller(job->most, few > job->least ? few : job->least);
+    const sample_tally public = compare_ffn(c, c->functions.public_ffn, job->least, last, GUARD_END);
     report_tally(c, "public ffn", &public);
 }
 

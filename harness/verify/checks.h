@@ -6,6 +6,7 @@
 #include "harness/base/variant.h"
 #include "harness/verify/prepared.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 
 enum { VERIFY_COUNTS = 16 };
@@ -15,6 +16,7 @@ typedef struct {
     const verify_reference *reference;   /* with at least `tokens` random tokens */
     size_t tokens;                       /* of them to use: at least tile + 1 */
     size_t counts[VERIFY_COUNTS], count; /* of tokens, at which the variant's any_ffn is compared with its ffn */
+    size_t least, most;                  /* tokens of calls that the public function answers by this variant; most 0: of none */
     double work;                         /* multiplications that one call with more tokens than `tokens` is worth */
     bool bind_known;                     /* that the same bind refuses damaged blobs */
     bool quick;                          /* codes and outputs of `tokens` tokens only, and no copy of the blob */
@@ -22,11 +24,17 @@ typedef struct {
 
 enum { VERIFY_STAGE_SIZE = 256 };
 
+/* What is being called, for whoever finds that it crashed or hangs; shared with another process. */
+typedef struct {
+    atomic_size_t count; /* of calls until now: one more tells that it goes on */
+    char words[VERIFY_STAGE_SIZE];
+} verify_stage;
+
 /* Where results go, one line each, flushed at once: "+name\tdetail" a check that held, "-name\tdetail" one that did not, "=key value" a
    number, "!message" why nothing could be checked, "." the end. */
 typedef struct {
     FILE *stream;
-    char *stage; /* [VERIFY_STAGE_SIZE]: what is being called, for whoever finds that it crashed */
+    verify_stage *stage;
 } verify_report;
 
 /* Runs all checks. Ends the process when memory is short. */

@@ -9,7 +9,9 @@
 
    verify.check{
         variant = <variant>, reference = what verify.reference gave, tokens = how many of the reference's to use,
-        counts = { numbers of tokens at which any_ffn is compared with ffn }, timeout = 60 seconds,
+        counts = { numbers of tokens at which any_ffn is compared with ffn }, patience = 60 seconds for a call,
+        timeout = seconds for all of them, without end if absent,
+        least, most = the numbers of tokens at which the public function takes this variant, most 0: at none; 1, any number,
         work = multiplications that are worth their time in one call, or in some that repeat it; 1e10,
         bind_known = true when the same bind was tried with damaged blobs before,
         quick = true for the codes and outputs of `tokens` tokens only,
@@ -40,6 +42,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -54,7 +57,7 @@ static const char where[] = "verify: ", reference_type_name[] = "verify.referenc
 /* By default. */
 #define WORK 1e10
 
-enum { ERROR_SIZE = 1024, LINE_SIZE = 2048, DEFAULT_TIMEOUT = 60, LEAST_TOKENS = 33, MOST_AT_ONCE = 64, MALLOC_KEEPS = 32 << 20 };
+enum { ERROR_SIZE = 1024, LINE_SIZE = 2048, PATIENCE = 60, LEAST_TOKENS = 33, MOST_AT_ONCE = 64, MALLOC_KEEPS = 32 << 20 };
 
 /* What a child has to say, as it comes in. */
 typedef struct {
@@ -63,9 +66,17 @@ typedef struct {
     char received[LINE_SIZE]; /* [used] */
     size_t used;
     char line[LINE_SIZE];
-    char *stage;     /* what the child is calling, shared with it */
-    double deadline; /* of the child */
+    verify_stage *stage;           /* what the child is calling, shared with it */
+    size_t calls;                  /* of the child when `deadline` was set */
+    double patience, deadline, end; /* of a call; when it is up for that one; when it is up for all */
 } conversation;
+
+static double number_or(lua_State *L, int index, const char *name, double otherwise)
+{
+    const bool given = lua_getfield(L, index, name) != LUA_TNIL;
+    lua_pop(L, 1);
+    return given ? field_number(L, index, where, name) : otherwise;
+}
 
 /* The numbers in the list `counts`, if there is one. */
 static void read_counts(lua_State *L, int index, verify_job *job)
@@ -86,7 +97,7 @@ static void read_counts(lua_State *L, int index, verify_job *job)
 
 static verify_job job_at(lua_State *L, int index, verify_reference **reference)
 {
-    verify_job job = {.work = WORK};
+    verify_job job = {0};
     luaL_checktype(L, index, LUA_TTABLE);
     lua_getfield(L, index, "variant");
     job.variant = kernel_variant_at(L, lua_gettop(L));
@@ -102,19 +113,20 @@ static verify_job job_at(lua_State *L, int index, verify_reference **reference)
     job.tokens = (size_t)field_integer(L, index, where, "tokens", 1, several > LEAST_TOKENS ? several : LEAST_TOKENS);
     if (job.tokens <= job.variant.tile)
         job.tokens = job.variant.tile + 1;
-    if (lua_getfield(L, index, "work") != LUA_TNIL)
-        job.work = field_number(L, index, where, "work");
+    job.least = (size_t)field_integer(L, index, where, "least", 1, 1);
+    job.most = (size_t)field_integer(L, index, where, "most", 0, LUA_MAXINTEGER);
+    job.work = number_or(L, index, "work", WORK);
     lua_getfield(L, index, "bind_known");
     job.bind_known = lua_toboolean(L, -1);
     lua_getfield(L, index, "quick");
     job.quick = lua_toboolean(L, -1);
-    lua_pop(L, 3);
+    lua_pop(L, 2);
     read_counts(L, index, &job);
     return job;
 }
 
 /* The child: everything that may crash. */
-static _Noreturn void check_and_exit(const verify_job *job, int descriptor, char *stage, pid_t parent)
+static _Noreturn void check_and_exit(const verify_job *job, int descriptor, verify_stage *stage, pid_t parent)
 {
     const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
     for (size_t i = 0; i < sizeof signals / sizeof *signals; ++i)
@@ -130,7 +142,7 @@ static _Noreturn void check_and_exit(const verify_job *job, int descriptor, char
     _exit(stream ? 0 : 1);
 }
 
-static bool start(conversation *talk, const verify_job *job, char *stage, char *error, size_t error_size)
+static bool start(conversation *talk, const verify_job *job, verify_stage *stage, char *error, size_t error_size)
 {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0)
@@ -149,7 +161,18 @@ static bool start(conversation *talk, const verify_job *job, char *stage, char *
     return true;
 }
 
-/* The next line, without its end: NULL at the end of the conversation, or after its deadline with *late = true. */
+/* Whether the child is to be given up: it has called nothing new for too long, or its time is up. */
+static bool is_late(conversation *talk, double now)
+{
+    const size_t calls = atomic_load(&talk->stage->count);
+    if (now >= talk->deadline && calls != talk->calls) {
+        talk->calls = calls;
+        talk->deadline = now + talk->patience;
+    }
+    return now >= talk->deadline || now >= talk->end;
+}
+
+/* The next line, without its end: NULL at the end of the conversation, or where its child is late with *late = true. */
 static char *next_line(conversation *talk, bool *late)
 {
     for (;;) {
@@ -162,12 +185,13 @@ static char *next_line(conversation *talk, bool *late)
             memmove(talk->received, end + 1, talk->used);
             return talk->line;
         }
-        const double left = talk->deadline - seconds_now();
-        struct pollfd wait = {.fd = talk->descriptor, .events = POLLIN};
-        const int ready = left > 0.0 ? poll(&wait, 1, left < 3600.0 ? (int)(1000.0 * left) + 1 : 3600000) : 0;
-        *late = left <= 0.0;
+        const double now = seconds_now();
+        *late = is_late(talk, now);
         if (*late || talk->used == sizeof talk->received)
             return NULL;
+        const double left = fmin(fmin(talk->deadline, talk->end) - now, 3600.0);
+        struct pollfd wait = {.fd = talk->descriptor, .events = POLLIN};
+        const int ready = poll(&wait, 1, (int)(1000.0 * left) + 1);
         if (ready <= 0)
             continue;
         const ssize_t got = read(talk->descriptor, talk->received + talk->used, sizeof talk->received - talk->used);
@@ -248,7 +272,7 @@ static const char *converse(lua_State *L, conversation *talk)
     else
         snprintf(reason, sizeof reason, "ended with status %d", WEXITSTATUS(status));
     if (!ended) {
-        snprintf(detail, sizeof detail, "%s in %.*s", reason, VERIFY_STAGE_SIZE - 1, talk->stage);
+        snprintf(detail, sizeof detail, "%s in %.*s", reason, VERIFY_STAGE_SIZE - 1, talk->stage->words);
         push_check(L, "crashed", false, detail);
     }
     lua_setfield(L, index, "checks");
@@ -262,19 +286,19 @@ static bool begin(lua_State *L, int index, conversation *talk, char *error, size
 {
     verify_reference *reference;
     const verify_job job = job_at(L, index, &reference);
-    const bool limited = lua_getfield(L, index, "timeout") != LUA_TNIL;
-    lua_pop(L, 1);
-    const double timeout = limited ? field_number(L, index, where, "timeout") : DEFAULT_TIMEOUT;
+    const double timeout = number_or(L, index, "timeout", HUGE_VAL), patience = number_or(L, index, "patience", PATIENCE);
     if (!verify_reference_extend(reference, job.tokens, error, error_size))
         return false;
-    char *stage = mmap(NULL, VERIFY_STAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    verify_stage *stage = mmap(NULL, sizeof *stage, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (stage == MAP_FAILED)
         return files_error(error, error_size, "verify: not enough memory");
     if (!start(talk, &job, stage, error, error_size)) {
-        munmap(stage, VERIFY_STAGE_SIZE);
+        munmap(stage, sizeof *stage);
         return false;
     }
-    talk->deadline = seconds_now() + timeout;
+    talk->patience = patience;
+    talk->deadline = seconds_now() + patience;
+    talk->end = seconds_now() + timeout;
     return true;
 }
 
@@ -287,7 +311,7 @@ static int check(lua_State *L)
         return host_fail(L, error);
     lua_newtable(L);
     const char *message = converse(L, &talk);
-    munmap(talk.stage, VERIFY_STAGE_SIZE);
+    munmap(talk.stage, sizeof *talk.stage);
     if (message)
         return host_fail(L, message);
     lua_settop(L, 2);
@@ -316,7 +340,7 @@ static int check_all(lua_State *L)
         conversation *talk = &talks[ended++ % at_once];
         lua_newtable(L);
         const char *message = converse(L, talk);
-        munmap(talk->stage, VERIFY_STAGE_SIZE);
+        munmap(talk->stage, sizeof *talk->stage);
         if (message && !error[0])
             files_error(error, sizeof error, "%s", message);
         if (!message)

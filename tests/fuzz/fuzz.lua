@@ -36,7 +36,8 @@ function fuzz.model(index)
     end
     local function width() return random(0, 3) == 0 and 1 << random(0, 7) or random(1, 200) end
     local m = { name = "fuzz", d = width(), d_out = width(), tau = random(0, 4) == 0 and random(9, 16) or random(1, 8) }
-    m.h = math.max(1, math.min(random(1, 40), (1 << 21) // (m.d_out << m.tau)))
+    local tables_wanted = random(0, 5) == 0 and random(100, 300) or random(1, 40)
+    m.h = math.max(1, math.min(tables_wanted, (1 << 21) // (m.d_out << m.tau)))
     if m.d > 1 and random(0, 3) > 0 then
         local padded = lookup_model.power_of_two_at_least(m.d)
         local bits = 0

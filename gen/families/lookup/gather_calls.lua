@@ -80,7 +80,7 @@ local function integer_calls(shape, v)
             first = last,
             from = first < last and "sums" or "zeros",
             base = n > 1 and "y" or "bias",
-            unit_at = (n - 1) * v.chunk,
+            unit_at = span.unit_at,
             to = "y",
             next = next_of(span.table + span.tables),
         })

@@ -37,9 +37,10 @@ function gather_i8.step(words, shape) return words.rows // shape.neighbours end
 -- Integers that `columns` columns of a token take: interleaved rows leave whole lines of a load.
 function gather_i8.pitch(words, columns) return blob.round_up(columns, words.columns) end
 
--- How the sums of many tokens are made, `group` tables after the others: { {table, tables, group, last} }, spans of
--- tables whose scores have one unit a token. All groups but the last are summed by `group`, { tables, last }, and wait.
-local function spans_of(shape, group)
+-- How the sums of up to `room` tokens are made, `group` tables after the others: { {table, tables, unit_at, group,
+-- last} }, spans of tables whose scores have one unit a token, at `unit_at` of all units. All groups but the last are
+-- summed by `group`, { tables, last }, and wait.
+local function spans_of(shape, group, room)
     local spans = {}
     local max_tables = gather_i8.max_tables(shape)
     for first = 0, shape.h - 1, max_tables do
@@ -47,6 +48,7 @@ local function spans_of(shape, group)
         spans[#spans + 1] = {
             table = first,
             tables = tables,
+            unit_at = #spans * room,
             group = { tables = group, last = false },
             last = { tables = (tables - 1) % group + 1, last = true },
         }
@@ -161,7 +163,7 @@ function gather_i8.plan(shape, v, tables)
     end
     plan.partial = shape.h % plan.step > 0
     plan.quads, plan.low_at = blob.round_up(shape.slots, words.rows) // words.rows, v.tile
-    plan.spans = spans_of(shape, v.group)
+    plan.spans = spans_of(shape, v.group, v.room)
     plan.runs = runs_of(plan.spans, v.group)
     plan.groups = groups_of(plan.runs, strips, plan.step, v.unroll)
     plan.waits, plan.tile_pitch = false, 0

@@ -236,18 +236,18 @@ local function few_of(m, shape, isa, choices, chunk)
     return few
 end
 
--- Appends to `buffers` those of a gather of many tokens `v`, for `tokens` of them.
-local function add_gather_buffers(shape, v, choices, tokens, buffers)
+-- Appends to `buffers` those of a gather of many tokens `v`, for the v.room of a call.
+local function add_gather_buffers(shape, v, choices, buffers)
     if v.gather_i8 then
         -- Scores as integers and their units, what sums of a tile of columns begin with, and those that wait between
         -- groups of tables.
         local sums = gather_i8.pitch(v.gather_i8, choices["gather.columns"])
-        buffers[#buffers + 1] = { name = "words", bytes = tokens * v.gather_i8.quads * v.gather_i8.rows * 2 }
-        buffers[#buffers + 1] = { name = "score_units", bytes = tokens * #v.gather_i8.spans * 4 }
+        buffers[#buffers + 1] = { name = "words", bytes = v.room * v.gather_i8.quads * v.gather_i8.rows * 2 }
+        buffers[#buffers + 1] = { name = "score_units", bytes = v.room * #v.gather_i8.spans * 4 }
         buffers[#buffers + 1] = { name = "zeros", bytes = sums * 4 }
-        if v.group < shape.h then buffers[#buffers + 1] = { name = "sums", bytes = tokens * sums * 4 } end
+        if v.gather_i8.waits then buffers[#buffers + 1] = { name = "sums", bytes = v.room * sums * 4 } end
     elseif gather.sums_wait(shape, choices) then
-        buffers[#buffers + 1] = { name = "sums", bytes = tokens * choices["gather.columns"] * 4 }
+        buffers[#buffers + 1] = { name = "sums", bytes = v.room * choices["gather.columns"] * 4 }
     end
 end
 
@@ -265,6 +265,7 @@ local function whole_of(m, shape, isa, choices, v)
     own["gather.columns"], own["gather.group"] = shape.d_out, choices["whole.group"]
     whole.constants, whole.word = isa.name:upper() .. "_WHOLE_SCRATCH_", "whole"
     whole.tokens = math.min(v.chunk, choices["whole.tokens"])
+    whole.room = blob.round_up(whole.tokens, v.tile) -- scores and sums of whole tiles are written
     whole.group = choices["whole.group"]
     whole.unroll = math.min(whole.group, words and max_whole_unroll or v.unroll)
     whole.prefetch_strip, whole.prefetch_tokens = gather.prefetch_strip(choices["whole.prefetch"], 2)
@@ -274,8 +275,7 @@ local function whole_of(m, shape, isa, choices, v)
     whole.gather_i8 = gather_i8.plan(shape, whole)
     whole.parts = gather.parts(whole.gather)
     local buffers = buffers_of(shape, v.projection, v.hash, v.chunk, v.tile * v.tiles, v.work)
-    -- Scores and sums of whole tiles are written.
-    add_gather_buffers(shape, whole, own, (whole.tokens + v.tile - 1) // v.tile * v.tile, buffers)
+    add_gather_buffers(shape, whole, own, buffers)
     whole.scratch, whole.scratch_bytes = plan.scratch_of(buffers)
     whole.names = {
         gather = names.variant(
@@ -305,6 +305,7 @@ local function variant_of(m, shape, isa, choices, openmp)
         tile = tile,
         tiles = choices["project.tiles"],
         chunk = choices["chunk.tokens"],
+        room = choices["chunk.tokens"], -- tokens of a call of the gather, in whole tiles
         rows_first = choices["project.rows_first"] == 1,
         outputs = choices["product.outputs"],
         product_unroll = choices["product.unroll"],
@@ -336,7 +337,7 @@ local function variant_of(m, shape, isa, choices, openmp)
     v.parts = gather.parts(v.gather)
     v.work = work_of(shape, projection, tile * v.tiles, isa.lanes, true, v.rows_first)
     local buffers = buffers_of(shape, projection, v.hash, v.chunk, tile * v.tiles, v.work)
-    add_gather_buffers(shape, v, choices, v.chunk, buffers)
+    add_gather_buffers(shape, v, choices, buffers)
     if v.pack then buffers[#buffers + 1] = { name = "slice", bytes = v.pack.bytes } end
     v.scratch, v.scratch_bytes = plan.scratch_of(buffers)
     local t = "t" .. tile

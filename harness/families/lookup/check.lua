@@ -6,12 +6,18 @@ local verify = require "verify"
 
 local check = {}
 
+-- The least and most tokens of calls that take the kernels of a regime.
+local function range_of(v, regime)
+    if regime == "few" then return 1, v.few.threshold end
+    return (v.few and v.few.threshold or 0) + 1, math.maxinteger
+end
+
 -- Numbers of tokens around which calls change: where a regime begins and ends, up to how many gather whole rows, and
 -- where one more thread gets a range.
 local function turning_points(v, regime, threads)
     local few = regime == "few"
     local kernels = few and v.few or v
-    local first, last = few and 1 or (v.few and v.few.threshold or 0) + 1, few and v.few.threshold or math.maxinteger
+    local first, last = range_of(v, regime)
     local wanted = { first, first + kernels.tile, few and last or first }
     if kernels.whole then table.move({ kernels.whole.tokens, kernels.whole.tokens + 1 }, 1, 2, #wanted + 1, wanted) end
     for _, ranges in ipairs(threads > 1 and kernels.split and { 2, threads } or {}) do
@@ -66,17 +72,19 @@ function check.all(list, files, seed, threads, options)
             for _, regime in ipairs(options.only and { options.only } or v.few and { "many", "few" } or { "many" }) do
                 local variant = compile.describe(p, v, made.library, regime, threads)
                 variant.ffn = regime == "few" and v.few.names.ffn or v.names.many
+                local least, most = range_of(v, regime)
+                local taken = v == p.variants[#p.variants] -- bind takes the best one of those that can run, as all can
                 jobs[#jobs + 1] = {
                     variant = variant,
                     reference = check.reference_of(p, files, seed),
                     counts = turning_points(v, regime, threads),
+                    least = least,
+                    most = taken and most or 0,
                     work = options.work,
                     bind_known = options.bind_known or #jobs > 0,
                     quick = options.quick,
-                    timeout = math.min(
-                        60 + p.shape.slots // 256 + (p.packed_bytes >> 22),
-                        options.left and math.max(0.01, options.left) or math.huge
-                    ),
+                    patience = 60 + (p.packed_bytes >> 22),
+                    timeout = options.left and math.max(0.01, options.left),
                 }
                 of[#jobs] = { results = all[i], plan = p, isa = v.isa.name, regime = regime }
             end

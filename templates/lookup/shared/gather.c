@@ -142,8 +142,8 @@ void $(symbol)(const $(names.weights) *weights, const uint16_t *code, const floa
         zeros[i] = zero;
 //$     local several = #v.gather_i8.spans > 1
     for (size_t token = 0; token < tokens; token += $(tile))$(several and " {" or "")
-//$     for n, span in ipairs(v.gather_i8.spans) do
-        $(helper)_scores_to_integers($(sum("score + token * " .. shape.slots, span.table * shape.neighbours * tile)), $(span.tables * shape.neighbours), $(sum("words + token * " .. v.gather_i8.quads * 2, span.table // v.gather_i8.step * 2 * tile)), $(sum("score_units", (n - 1) * v.chunk)) + token);
+//$     for _, span in ipairs(v.gather_i8.spans) do
+        $(helper)_scores_to_integers($(sum("score + token * " .. shape.slots, span.table * shape.neighbours * tile)), $(span.tables * shape.neighbours), $(sum("words + token * " .. v.gather_i8.quads * 2, span.table // v.gather_i8.step * 2 * tile)), $(sum("score_units", span.unit_at)) + token);
 //$     end
 //$     if several then
     }
