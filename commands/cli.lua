@@ -839,7 +839,7 @@ local commands = {
                 default = "5m",
                 doc = "at most, for the whole run, such as 90s, 5m, 1h; 0: only what the store of measurements knows",
             },
-            { name = "batch", value = "LIST", doc = "tokens a call; default 1,64,4096, of a transformer 1,512" },
+            { name = "batch", value = "LIST", doc = "tokens a call; default 1,8,64,512,4096, of a transformer 1,512" },
             { name = "resume", doc = "go on with the run that the log tells of; a finished one only answers" },
             { name = "again", doc = "measure, even if the store or the log knows the answer" },
             { name = "exhaustive", doc = "race all schedules of the space; their compilation does not count as time" },

@@ -30,7 +30,7 @@ function tuning.prepare(p, directory, options)
     return files
 end
 
-function tuning.batches() return "1,64,4096" end
+function tuning.batches() return "1,8,64,512,4096" end
 
 function tuning.check_batches() end
 
