@@ -53,6 +53,18 @@ local function steps_of(v, group, stage, word)
     return steps
 end
 
+-- Where product `p` of a stage whose rows go first finds what was rounded: of each buffer { at, block, fold }, the place
+-- of its first block, and from block to block and from fold to fold of a block.
+local function rounded_places(p, shape, tile)
+    local function places(each) return { at = p.first_block * each, block = p.folds * each, fold = each } end
+    return {
+        integers = places(product.lines(shape.block, shape.projection.word.rows) * tile),
+        units = places(2 * tile),
+        starts = places(tile),
+        maxima = { at = p.first_block * tile, block = tile, fold = p.fold_step // shape.block },
+    }
+end
+
 -- Adds to the projection of `v`, of `shape`, for each group
 --   z_at           offset of its outputs in z, row0 the first one's number
 --   after          words to the next group; 0 for the last
@@ -69,6 +81,7 @@ end
 --   x_at, x_block     offset of its first block's inputs, and from block to block; y_at, y_block likewise
 --   integers_at       offset of its inputs as words of integers
 --   fold_step         floats from fold to fold of its inputs
+--   rounded           of a stage whose rows go first, places in the buffers of rounded inputs
 -- and to the projection itself `passes`, the distinct ones; `apart`, whether units of a stage's outputs must be found
 -- by themselves; `adds_residual` and `adds_bias`, whether residual and bias must be added by themselves.
 function bh4_steps.add(v, shape)
@@ -107,6 +120,7 @@ function bh4_steps.add(v, shape)
                 p.x_at, p.y_at = p.first_block * p.x_block, p.first_block * p.y_block
                 p.integers_at = p.first_block * product.lines(p.x_stride, word.rows) * tile
                 p.fold_step = p.fold_gap * tile
+                p.rounded = stage.rows_first and rounded_places(p, shape, tile) or nil
             end
         end
         if not group.finished then

@@ -40,7 +40,7 @@ function block_products.few(p, few, products, values)
             block.x_stride = product.lines(of.x_stride, per_word)
         end
     end)
-    values.unpacked, values.folded, values.panel = false, false, product.panel
+    values.unpacked, values.folded, values.panel, values.block_of = false, false, product.panel, false
     -- One call for all blocks of a product: a call for each costs one token 2 to 3 % of its projection.
     local counted = {}
     for _, of in ipairs(products) do
@@ -139,6 +139,11 @@ function block_products.many(p, v, products, values)
         end
     end)
     table.sort(values.micro)
+    local by_name = {}
+    for _, block in ipairs(values.blocks) do
+        by_name[block.name] = block
+    end
+    values.block_of = function(of) return by_name[of.name] end
     -- Those that are multiplied as a whole: all, unless rows of theirs come first.
     values.called_blocks = {}
     for _, block in ipairs(values.blocks) do

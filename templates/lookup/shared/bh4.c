@@ -1,6 +1,6 @@
 //$ takes prologue, helper, symbol, v, tile, projection, parts, groups, passes, residual, adds_residual, adds_bias
 //$ takes integers, measure, round, unpacked, blocks_argument, pass_arguments, projection_parameters
-//$ takes rows_first, find_units, blocks, panel, folded, up_to, gain_text, projection_rows, x_text, lane_axis, x_alignment, z_rows, blocks_total
+//$ takes rows_first, find_units, block_of, panel, folded, up_to, gain_text, projection_rows, x_text, lane_axis, x_alignment, z_rows, blocks_total
 //$ -- What the kernel works on, one after the other.
 //$ local item = v.regime == "few" and "token" or "tile"
 //$ lines("", prologue)
@@ -60,12 +60,11 @@ $(i)/* stage $(stage.number): $(stage.text) */
 //$ -- What follows `base` for the block at hand of product p: `at`, then `step` from block to block.
 //$ local function of_block(p, base, at, step) return p.count > 1 and sum(base, at) .. " + block * " .. step or sum(base, at) end
 $(i)for (size_t tile = 0; tile < tiles; ++tile) {
-//$ local words, units = integers.lines * v.tile, 2 * v.tile
 //$ for _, p in ipairs(stage.products) do
 //$ local i = i .. "    "
 //$ local x = of_block(p, source, p.x_at, p.x_block) .. " + tile * " .. stage.x_step
-//$ local to_units, to_integers = of_block(p, "units", p.first_block * units, p.folds * units), of_block(p, "integers", p.first_block * words, p.folds * words)
-//$ local to_starts, from_maxima = of_block(p, "starts", p.first_block * v.tile, p.folds * v.tile), of_block(p, "maxima + tile * " .. integers.blocks * v.tile, p.first_block * v.tile, v.tile)
+//$ local function rounded(base, name) return of_block(p, base, p.rounded[name].at, p.rounded[name].block) .. (p.folds > 1 and " + fold * " .. p.rounded[name].fold or "") end
+//$ local to_units = rounded("units", "units")
 //$ if p.count > 1 then
 $(i)for (size_t block = 0; block < $(p.count); ++block)$(p.folds == 1 and " {" or "")
 //$ i = i .. "    "
@@ -73,31 +72,30 @@ $(i)for (size_t block = 0; block < $(p.count); ++block)$(p.folds == 1 and " {" o
 //$ if p.folds > 1 then
 $(i)for (size_t fold = 0; fold < $(p.folds); ++fold) {
 //$ i = i .. "    "
-//$ x, to_units, to_integers = x .. " + fold * " .. p.fold_step, to_units .. " + fold * " .. units, to_integers .. " + fold * " .. words
-//$ to_starts, from_maxima = to_starts .. " + fold * " .. v.tile, from_maxima .. " + fold * " .. p.fold_step // shape.block
+//$ x = x .. " + fold * " .. p.fold_step
 //$ end
 //$ if stage.maxima then
-$(i)$(helper)_units_of_maxima($(from_maxima), $(to_units));
+$(i)$(helper)_units_of_maxima($(rounded("maxima + tile * " .. integers.blocks * v.tile, "maxima")), $(to_units));
 //$ else
 $(i)$(helper)_units_$(p.rows)($(x), $(to_units));
 //$ end
-$(i)$(helper)_round_$(p.rows)($(x), $(to_units), $(to_integers), $(to_starts));
+$(i)$(helper)_round_$(p.rows)($(x), $(to_units), $(rounded("integers", "integers")), $(rounded("starts", "starts")));
 //$ if p.count > 1 or p.folds > 1 then
 $(i:sub(5))}
 //$ end
 //$ end
 $(i)    for (size_t row = 0; row < $(shape.block); row += $(panel)) {
 //$ for _, p in ipairs(stage.products) do
-//$ local i, block = i .. "        ", nil
-//$ for _, one in ipairs(blocks) do if one.name == p.name then block = one end end
+//$ local i, block = i .. "        ", block_of(p)
+//$ local function rounded(name) return of_block(p, name, p.rounded[name].at, p.rounded[name].block) end
 //$ if p.count > 1 then
 $(i)for (size_t block = 0; block < $(p.count); ++block)$(#block.full > 1 and " {" or "")
 //$ i = i .. "    "
 //$ end
 //$ for _, part in ipairs(block.full) do
-$(i)$(helper)_outputs_$(part.outputs)($(of_block(p, "integers", p.first_block * words, p.folds * words)), $(block.lines)$(folded and ", " .. p.folds .. ", " .. p.fold_gap or ""),
+$(i)$(helper)_outputs_$(part.outputs)($(rounded("integers")), $(block.lines)$(folded and ", " .. p.folds .. ", " .. p.fold_gap or ""),
 $(i)    $(of_block(p, "w", p.offset + part.at, p.block_words)) + row * $(block.depth), $(panel), $(of_block(p, "scales", p.scale_at + part.at, p.outputs)) + row,
-$(i)    $(of_block(p, "units", p.first_block * units, p.folds * units)), $(of_block(p, "starts", p.first_block * v.tile, p.folds * v.tile)),
+$(i)    $(rounded("units")), $(rounded("starts")),
 $(i)    $(of_block(p, target, p.y_at + part.at * v.tile, p.y_block)) + row * $(v.tile) + tile * $(stage.y_step));
 //$ end
 //$ if p.count > 1 and #block.full > 1 then
