@@ -55,7 +55,8 @@ function test.encoders_beside_their_dense_twin()
         check.near(r.speedup, r.dense.us_per_sequence / r.us_per_sequence, 1e-6 * r.speedup)
         check.near(r.body_speedup, r.dense.body_us_per_sequence / r.body_us_per_sequence, 1e-6 * r.body_speedup)
         check.equal({ r.rel_err < 1e-5, r.dense.rel_err < 1e-5, type(r.counts) }, { true, true, "boolean" })
-        check.equal({ r.model, r.cpu_over_wall > 0, r.stages_share > 0 }, { "encoder", true, true })
+        check.equal({ r.model, r.cpu_over_wall > 0 }, { "encoder", true })
+        check.equal(math.type(r.stages_share), "float") -- of differences of times, which noise may make negative
         check.equal(math.type(r.dense.ffn), "float")
         check.equal(r.again_ratio ~= nil, i == #found.results)
     end
