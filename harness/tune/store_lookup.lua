@@ -75,9 +75,9 @@ local function of_run(list, run)
     return own
 end
 
--- The choice of `records`, all of one key, for the batches "1,8,64,512,4096", or nil: { schedule, races = { [regime] = the
--- record that chose it }, whole = the record of a whole tuning or nil, missing = { "many 2/4", "many 3/4, too noisy" }
--- shards that have decided nothing }. Neither the order of the records nor their repetition matters.
+-- The choice of `records`, all of one key, for the `batches` such as "1,64", or nil: { schedule, races = { [regime] =
+-- the record that chose it }, whole = the record of a whole tuning or nil, missing = { "many 2/4", "many 3/4, too
+-- noisy" } shards that have decided nothing }. Neither the order of the records nor their repetition matters.
 function choice.of(records, batches)
     local raced, sound, whole = { many = {}, few = {} }, { many = {}, few = {} }, nil
     for _, r in ipairs(records) do

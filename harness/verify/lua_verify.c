@@ -66,8 +66,8 @@ typedef struct {
     char received[LINE_SIZE]; /* [used] */
     size_t used;
     char line[LINE_SIZE];
-    verify_stage *stage;           /* what the child is calling, shared with it */
-    size_t calls;                  /* of the child when `deadline` was set */
+    verify_stage *stage;            /* what the child is calling, shared with it */
+    size_t calls;                   /* of the child when `deadline` was set */
     double patience, deadline, end; /* of a call; when it is up for that one; when it is up for all */
 } conversation;
 

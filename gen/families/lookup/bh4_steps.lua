@@ -53,8 +53,8 @@ local function steps_of(v, group, stage, word)
     return steps
 end
 
--- Where product `p` of a stage whose rows go first finds what was rounded: of each buffer { at, block, fold }, the place
--- of its first block, and from block to block and from fold to fold of a block.
+-- Where product `p` of a stage whose rows go first finds what was rounded: of each buffer { at, block, fold }, where
+-- its first block is, and the steps from block to block and from fold to fold of a block.
 local function rounded_places(p, shape, tile)
     local function places(each) return { at = p.first_block * each, block = p.folds * each, fold = each } end
     return {
