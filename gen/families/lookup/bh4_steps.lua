@@ -16,6 +16,12 @@ local function takes_residual(pass, rows)
     return pass.groups == 1 or rows == 0 or rows >= pass.groups * pass.radix * pass.stride
 end
 
+-- `pass` with these changes, which also adds the residual to the first `rows` rows, and bias to all.
+local function with_residual(pass, rows, changes)
+    changes.residual_rows = rows
+    return butterfly.pass_with(pass, changes, rows > 0 and "_residual" .. rows or "_bias")
+end
+
 -- The only pass of a stage whose rows go first, as a function of 16 rows of each wire: it finds the maxima of the next
 -- stage's blocks, or adds residual and bias if it can. nil: there is no such pass.
 local function rows_first(v, group, stage)
@@ -24,8 +30,7 @@ local function rows_first(v, group, stage)
     if stage.number < 4 then return butterfly.pass_with(pass, { panel = product.panel, maxima = true }, "_maxima") end
     local rows = group.residual_rows
     if not takes_residual(pass, rows) then return butterfly.pass_with(pass, { panel = product.panel }, "_rows") end
-    local called = rows > 0 and "_residual" .. rows or "_bias"
-    return butterfly.pass_with(pass, { panel = product.panel, residual_rows = rows }, called)
+    return with_residual(pass, rows, { panel = product.panel })
 end
 
 -- The passes of stage `stage` of `group`. With many tokens the last one finds the units for the rounding of the next
@@ -39,8 +44,7 @@ local function steps_of(v, group, stage, word)
     if stage.number == 4 then
         local rows = group.residual_rows
         if takes_residual(last, rows) then
-            steps[#steps] =
-                butterfly.pass_with(last, { residual_rows = rows }, rows > 0 and "_residual" .. rows or "_bias")
+            steps[#steps] = with_residual(last, rows, {})
         end
     elseif
         word.integers

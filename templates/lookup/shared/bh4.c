@@ -59,12 +59,13 @@ $(i)/* stage $(stage.number): $(stage.text) */
 //$ if stage.rows_first then
 //$ -- What follows `base` for the block at hand of product p: `at`, then `step` from block to block.
 //$ local function of_block(p, base, at, step) return p.count > 1 and sum(base, at) .. " + block * " .. step or sum(base, at) end
+//$ local function rounded(p, base, name) return of_block(p, base, p.rounded[name].at, p.rounded[name].block) end
 $(i)for (size_t tile = 0; tile < tiles; ++tile) {
 //$ for _, p in ipairs(stage.products) do
 //$ local i = i .. "    "
 //$ local x = of_block(p, source, p.x_at, p.x_block) .. " + tile * " .. stage.x_step
-//$ local function rounded(base, name) return of_block(p, base, p.rounded[name].at, p.rounded[name].block) .. (p.folds > 1 and " + fold * " .. p.rounded[name].fold or "") end
-//$ local to_units = rounded("units", "units")
+//$ local function of_fold(base, name) return rounded(p, base, name) .. (p.folds > 1 and " + fold * " .. p.rounded[name].fold or "") end
+//$ local to_units = of_fold("units", "units")
 //$ if p.count > 1 then
 $(i)for (size_t block = 0; block < $(p.count); ++block)$(p.folds == 1 and " {" or "")
 //$ i = i .. "    "
@@ -75,11 +76,11 @@ $(i)for (size_t fold = 0; fold < $(p.folds); ++fold) {
 //$ x = x .. " + fold * " .. p.fold_step
 //$ end
 //$ if stage.maxima then
-$(i)$(helper)_units_of_maxima($(rounded("maxima + tile * " .. integers.blocks * v.tile, "maxima")), $(to_units));
+$(i)$(helper)_units_of_maxima($(of_fold("maxima + tile * " .. integers.blocks * v.tile, "maxima")), $(to_units));
 //$ else
 $(i)$(helper)_units_$(p.rows)($(x), $(to_units));
 //$ end
-$(i)$(helper)_round_$(p.rows)($(x), $(to_units), $(rounded("integers", "integers")), $(rounded("starts", "starts")));
+$(i)$(helper)_round_$(p.rows)($(x), $(to_units), $(of_fold("integers", "integers")), $(of_fold("starts", "starts")));
 //$ if p.count > 1 or p.folds > 1 then
 $(i:sub(5))}
 //$ end
@@ -87,15 +88,14 @@ $(i:sub(5))}
 $(i)    for (size_t row = 0; row < $(shape.block); row += $(panel)) {
 //$ for _, p in ipairs(stage.products) do
 //$ local i, block = i .. "        ", block_of(p)
-//$ local function rounded(name) return of_block(p, name, p.rounded[name].at, p.rounded[name].block) end
 //$ if p.count > 1 then
 $(i)for (size_t block = 0; block < $(p.count); ++block)$(#block.full > 1 and " {" or "")
 //$ i = i .. "    "
 //$ end
 //$ for _, part in ipairs(block.full) do
-$(i)$(helper)_outputs_$(part.outputs)($(rounded("integers")), $(block.lines)$(folded and ", " .. p.folds .. ", " .. p.fold_gap or ""),
+$(i)$(helper)_outputs_$(part.outputs)($(rounded(p, "integers", "integers")), $(block.lines)$(folded and ", " .. p.folds .. ", " .. p.fold_gap or ""),
 $(i)    $(of_block(p, "w", p.offset + part.at, p.block_words)) + row * $(block.depth), $(panel), $(of_block(p, "scales", p.scale_at + part.at, p.outputs)) + row,
-$(i)    $(rounded("units")), $(rounded("starts")),
+$(i)    $(rounded(p, "units", "units")), $(rounded(p, "starts", "starts")),
 $(i)    $(of_block(p, target, p.y_at + part.at * v.tile, p.y_block)) + row * $(v.tile) + tile * $(stage.y_step));
 //$ end
 //$ if p.count > 1 and #block.full > 1 then
