@@ -127,14 +127,31 @@ local function rows_of(s, samples, i)
     return rows
 end
 
--- Takes back what is slower than the default at one batch by more than the default is than itself. Returns the regimes.
+-- Whether times whose ratio to the default's is `ratio`, at one batch, speak against a choice that its race calls
+-- `decided`: they are proven longer by more than the default differs from itself, or, where the race was a tie and
+-- there is no gain to lose, their median is longer.
+function confirm.is_slower(ratio, decided, control)
+    if decided == "tie" and ratio.centre > 1 + tolerance then return true end
+    return ratio.low > math.max(1 + tolerance, control.high)
+end
+
+-- What the race of `regime` has decided; nil: there was none.
+local function decided_of_regime(tuned, regime)
+    for _, race in ipairs(tuned.races) do
+        if race.regime == regime then return race.decided end
+    end
+end
+
+-- Takes back the choices of a regime that are slower than the default at one of its batches. Returns the regimes.
 local function take_back(s, tuned, rows, control)
     local reverted = {}
     for _, row in ipairs(rows) do
         local regime = regime_of(tuned, row.batch)
-        if row.ratio.low > math.max(1 + tolerance, control.high) and not reverted[regime] then
-            reverted[regime] = true
-            tuned.schedule = taken_back(s, tuned, regime)
+        local slower = confirm.is_slower(row.ratio, decided_of_regime(tuned, regime), control)
+        if slower and not reverted[regime] then
+            local without = taken_back(s, tuned, regime)
+            reverted[regime] = s.schedules.text(without) ~= s.schedules.text(tuned.schedule) or nil
+            tuned.schedule = without
         end
     end
     return reverted
