@@ -293,14 +293,15 @@ $(i)$(helper)_rotate($(heads and "token_k + " .. from or "token_k"), cosine, sin
 $(i)for (size_t i = 0; i < $(count); ++i)
 $(i)    key[i * $(macro("TILE_POSITIONS"))] = words[i]$(words.integers and " ^ 0x80808080u" or "");
 //$ round(heads and "token_v + " .. from or "token_v", "value_scales")
-//$ if words.rows == 4 then
-$(i)for (size_t i = 0; i < $(shape.width); ++i)
-$(i)    value[4 * i] = (unsigned char) (words[i / 4] >> i % 4 * 8);
-//$ else
-$(i)for (size_t i = 0; i < $(shape.width); ++i) {
-$(i)    value[4 * i] = (unsigned char) (words[i / 2] >> i % 2 * 16);
-$(i)    value[4 * i + 1] = (unsigned char) (words[i / 2] >> i % 2 * 16 >> 8);
-$(i)}
+//$ -- A word has as many elements of a value as a word of the cache has positions.
+//$ local whole, bytes = shape.width // words.rows, 4 // words.rows
+//$ loop(i, "i", 0, whole, 1, function(i, word)
+//$ for k = 0, 3 do
+$(i)value[$(sum(times(4 * words.rows, word), k // bytes * 4 + k % bytes))] = (unsigned char) $(k == 0 and "words[" .. word .. "]" or "(words[" .. word .. "] >> " .. 8 * k .. ")");
+//$ end
+//$ end)
+//$ for k = 0, shape.width % words.rows * bytes - 1 do
+$(i)value[$(4 * words.rows * whole + k // bytes * 4 + k % bytes)] = (unsigned char) $(k == 0 and "words[" .. whole .. "]" or "(words[" .. whole .. "] >> " .. 8 * k .. ")");
 //$ end
 //$ if shape.cache.pitch > shape.width then
 $(i)for (size_t i = $(shape.width); i < $(macro("VALUE_PITCH")); ++i)
