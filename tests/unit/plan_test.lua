@@ -603,6 +603,22 @@ function test.tokens_between_few_and_many_gather_whole_rows()
     check.equal(choices("f32", 1), { 512, 0, 1 })
 end
 
+-- Zen 5 has tables of roberta_small in i8 in L3: their rows come into L1. Those of floats, and of roberta_base, come
+-- from memory into L2, in long strips where they leave the TLB; and of slices that are copied the next one is prefetched.
+function test.zen5_prefetches_by_where_tables_lie()
+    local here = machine.sets({ isa.get "avx512" }, machine.of_cpu("AuthenticAMD", 26, 2))
+    local function choices(name, tables)
+        local s = plan.build(model.load("gen/models/" .. name .. ".lua"), here, nil, tables).variants[1].schedule
+        check.equal({ s["gather.pack"], s["gather.prefetch_next"] }, { 2, 1 })
+        local few = { s["few.prefetch"], s["few.accumulators"], s["few.group"] }
+        return { few, { s["whole.prefetch"], s["whole.group"] }, s["gather.columns"] }
+    end
+    check.equal(choices("roberta_small", "i8"), { { 1, 16, 128 }, { 1, 128 }, 64 })
+    check.equal(choices("roberta_base", "i8"), { { 3, 16, 170 }, { 2, 170 }, 64 })
+    check.equal(choices("roberta_small", "f32"), { { 3, 2, 128 }, { 2, 1 }, 32 })
+    check.equal(choices("roberta_base", "f32"), { { 3, 16, 64 }, { 2, 1 }, 32 })
+end
+
 -- 64 tokens are two tiles of 48, which are written whole: both scores as integers, two bytes each, and sums.
 function test.tokens_between_few_and_many_fill_whole_tiles()
     local set = isa.get "avx512"

@@ -29,6 +29,7 @@ local function clamp(n, min, max) return math.max(min, math.min(max, n)) end
 local max_chunk = 4096 -- tokens of a chunk by default
 local two_lines = 128 -- bytes
 local max_rows_at_once = 128 -- two lines of each of them and of those that come next fill L1
+local max_long_strips = 64 -- 1 KiB of each, twice, in an eighth of L2
 local max_i8_lines = 16 -- of four rows each, written out
 -- Times that a call meets a row on average: from then on slices of tables are gathered faster than whole rows.
 local slices_from = 4
@@ -36,12 +37,15 @@ local max_code_bytes = 128 << 20 -- codes and scores of a pass by default
 
 local function machine_of(isa) return isa.machine or machine.nominal end
 
-local function tables_in_cache(shape, isa)
-    return shape.h * shape.rows * shape.d_out * shape.tables.bytes <= isa.l2_bytes // 2
-end
+local function table_bytes(shape) return shape.h * shape.rows * shape.d_out * shape.tables.bytes end
 
--- Whether calls between few and many tokens prefetch whole rows of all tables into L2, from token to token.
-local function whole_into_l2(isa) return machine_of(isa).prefetches_l2 == "all" end
+local function tables_in_cache(shape, isa) return table_bytes(shape) <= isa.l2_bytes // 2 end
+
+-- Which calls prefetch rows of all tables into L2, from token to token: "few", "all" or nil.
+local function into_l2(shape, isa)
+    local row = machine_of(isa)
+    return table_bytes(shape) > (row.l3_bytes or 0) and row.prefetches_l2 or nil
+end
 
 local function from_memory(shape, isa) return isa.prefetch_l2 and not tables_in_cache(shape, isa) end
 
@@ -51,10 +55,16 @@ local function packs(shape, isa)
     return isa.lanes > 1 and from_memory(shape, isa) and 4 * shape.rows <= max_chunk
 end
 
--- Whether the next slice comes into L2 while tokens read a copied one: of integers. Those of floats would leave a group
--- too few tables.
+-- Whether each row's strips are long, so that few tokens come back to a page seldom: 0.7 of the gather's time (Zen 5).
+local function beyond_tlb(shape, isa)
+    local bytes = machine_of(isa).tlb_bytes
+    return bytes and table_bytes(shape) > bytes and not gather_i8.words(shape, isa)
+end
+
+-- Whether the next slice comes into L2 while tokens read a copied one.
 local function prefetches_next(shape, isa)
-    return machine_of(isa).copies == 2 and packs(shape, isa) and gather_i8.words(shape, isa)
+    local ahead = machine_of(isa).copies_ahead
+    return ahead and packs(shape, isa) and (ahead == "all" or gather_i8.words(shape, isa))
 end
 
 -- Bytes of a copied slice at most: so legal choices do not depend on the machine.
@@ -204,7 +214,8 @@ local choices = {
             if packs(shape, isa) then
                 -- Sums of integers take four times as many bytes as the rows: narrow pieces keep more of them in cache.
                 if gather_i8.words(shape, isa) then return math.min(shape.d_out, 64) end
-                return math.min(shape.d_out, math.max(64, two_lines // shape.tables.bytes))
+                local least = prefetches_next(shape, isa) and 1 or 64
+                return math.min(shape.d_out, math.max(least, two_lines // shape.tables.bytes))
             end
             -- Elsewhere pieces of rows, if those of eight tables fit a quarter of L2 (with the next eight and the sums
             -- it is then full); otherwise, and for short elements, whole rows.
@@ -333,9 +344,10 @@ add {
         local words = gather_i8.words(shape, isa)
         if not words then return 1 end
         -- Sums never wait, and as many rows as can be are under way.
-        if whole_into_l2(isa) then return all_tables(shape, isa) end
+        if into_l2(shape, isa) == "all" then return all_tables(shape, isa) end
         local least = math.min(shape.h, gather_i8.step(words, shape))
-        return math.max(least, power_of_two_at_most(math.min(shape.h, 32 // shape.neighbours)))
+        local rows = machine_of(isa).rows_at_once or 32
+        return math.max(least, power_of_two_at_most(math.min(shape.h, rows // shape.neighbours)))
     end,
 }
 add {
@@ -343,9 +355,9 @@ add {
     doc = "what that gather prefetches: 0: nothing, 1: the next strip of its rows, 2: the same into L2, behind a \z
         token's last strip that of the next token",
     values = function(_, isa) return isa.prefetch_l2 and { 0, 1, 2 } or { 0 } end,
-    default = function(_, isa)
+    default = function(shape, isa)
         if not isa.prefetch_l2 then return 0 end
-        return whole_into_l2(isa) and 2 or 1
+        return into_l2(shape, isa) == "all" and 2 or 1
     end,
 }
 local thresholds = { 0, 1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 128, 256, 512, 1024, 65536 }
@@ -400,7 +412,7 @@ add {
         -- the other while the next one is prefetched, they come as fast as memory can give them.
         if gather_i8.words(shape, isa) then return integer_accumulators(shape, isa) end
         if isa.lanes == 1 then return 4 end
-        if from_memory(shape, isa) then
+        if from_memory(shape, isa) and not beyond_tlb(shape, isa) then
             return clamp(two_lines // (isa.lanes * shape.tables.bytes), 1, isa.registers // 2)
         end
         return isa.registers // 2
@@ -416,7 +428,8 @@ add {
         return list
     end,
     default = function(shape, isa)
-        if machine_of(isa).prefetches_l2 then return all_tables(shape, isa) end
+        if beyond_tlb(shape, isa) then return math.min(all_tables(shape, isa), max_long_strips) end
+        if into_l2(shape, isa) then return all_tables(shape, isa) end
         if gather_i8.words(shape, isa) then
             -- All, as sums then never wait. With two rows of a table, two lines of 128 rows: as many that come next,
             -- and L1 is full (0.8 to 0.9 of the time of twice as many, Ice Lake).
@@ -490,7 +503,8 @@ add {
     end,
     default = function(shape, isa)
         if not from_memory(shape, isa) then return 0 end
-        if machine_of(isa).prefetches_l2 and gather.finds_rows(shape) then return 3 end
+        if into_l2(shape, isa) and gather.finds_rows(shape) then return 3 end
+        if machine_of(isa).few_prefetch then return machine_of(isa).few_prefetch end
         -- Pays for rows of i8 (0.97 of one token's time); with those of float32 one token takes 1.12 times as long,
         -- eight 1.05 times. With two rows a table one token takes 0.98 of the time, 8 and 64 tokens 1.02 times as long.
         return gather_i8.words(shape, isa) and shape.neighbours == 1 and 2 or 1

@@ -189,9 +189,10 @@ return space.new {
         -- count, only what the prefetches cost.
         default = function(shape, isa)
             if not isa.prefetch_l2 then return 0 end
+            local row = isa.machine or {}
             local converts = not shape.cache.type.plain and not shape.cache.words
-            if not converts then return isa.machine and isa.machine.follows_streams and 3 or 2 end
-            return isa.lanes < 16 and 1 or 2
+            if not converts then return row.attention_prefetch or 2 end
+            return row.attention_prefetch_converted or isa.lanes < 16 and 1 or 2
         end,
     },
 }
