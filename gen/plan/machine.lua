@@ -7,20 +7,20 @@
 --   tile_vectors   vectors of tokens in a tile, nil: as many as leave the fewest loads beside products
 --   l2_bytes       L2 cache of a core, nil: the nominal one of each instruction set
 --   l3_bytes       tables of up to so many bytes lie in L3, nil: no default asks for it
---   prefetches_l2  which calls find rows of tables that do not lie in l3_bytes faster if they are prefetched into L2 than
---                  into L1, whose misses are few at a time: "few", those of few tokens, or "all" that gather whole
---                  rows; nil: none
---   few_prefetch   what calls of few tokens prefetch of other tables, a value of the choice few.prefetch, nil: by their type
+--   prefetches_l2  which calls find rows of tables beyond l3_bytes faster if they are prefetched into L2 than into L1,
+--                  whose misses are few at a time: "few", those of few tokens, or "all" that gather whole rows; nil:
+--                  none
+--   few_prefetch   what calls of few tokens prefetch of other tables, a value of few.prefetch, nil: by their type
 --   rows_at_once   rows of a strip where others between few and many tokens prefetch into L1, nil: 32
 --   copies         how slices of tables are copied, a value of the choice gather.pack, nil: 1
---   copies_ahead   of which tables the next slice is best prefetched while tokens read a copied one: "integers" or "all",
---                  whose slices are narrower for it; nil: none
+--   copies_ahead   of which tables the next slice is best prefetched while tokens read a copied one: "integers" or
+--                  "all", whose slices are narrower for it; nil: none
 --   prefetches_codes  whether codes and scores of integers come too late by themselves
 --   rows_first     a stage of a projection in i8 and its butterflies share L1 best, of 512-bit vectors
---   tlb_bytes      what pages of 2 MiB in L1's TLB cover: of larger tables of floats few tokens read long strips, nil: no
---                  default asks for it
---   attention_prefetch, attention_prefetch_converted  what attention of one token prefetches of a cache whose type it reads
---                  as it is, and of one that it converts; values of the choice attention.prefetch, nil: by the vectors
+--   tlb_bytes      what pages of 2 MiB in L1's TLB cover: of larger tables of floats few tokens read long strips, nil:
+--                  no default asks for it
+--   attention_prefetch, attention_prefetch_converted  what attention of one token prefetches of a cache whose type it
+--                  reads as it is, and of one that it converts; values of attention.prefetch, nil: by the vectors
 -- Where a row says "measured", docs/experiments.md has the measurements; the others are nominal: sizes of data sheets
 -- only. A row has what a schedule is decided by and nothing else: L1, L3 and rates are measured where kernels run.
 local one_of = require "gen.model.one_of"

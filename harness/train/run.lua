@@ -79,7 +79,7 @@ function run:steps_within(settings)
         enough = tried >= 4 and process.clock() - begun > share_of_timing * seconds or tried > 2000
     until train.together(enough and 1 or 0) > 0
     local each = (process.clock() - first) / (tried - 1)
-    self.state:initialise()
+    self.state:initialise(self.first_weights)
     local steps = math.max(1, math.floor(share_of_steps * (seconds - (process.clock() - begun)) / each))
     return math.tointeger(train.together(self.own.rank == 0 and steps or 0))
 end
@@ -229,7 +229,14 @@ end
 -- Returns the last line of the log. Raises one line when it cannot go on; then the last checkpoint stays.
 function run.train(job, settings, own, files, facts, position)
     local self =
-        setmetatable({ own = own, files = files, tensors = job.tensors, warned = {}, busy = 0.0 }, run)
+        setmetatable({
+        own = own,
+        files = files,
+        tensors = job.tensors,
+        first_weights = job.first_weights,
+        warned = {},
+        busy = 0.0,
+    }, run)
     train.hold()
     self.state = assert(train.open(job))
     if position then
@@ -237,7 +244,7 @@ function run.train(job, settings, own, files, facts, position)
         settings = position.settings
         self:has_saved(position.step)
     else
-        self.state:initialise()
+        self.state:initialise(self.first_weights)
         settings.steps = settings.steps or self:steps_within(settings)
         settings.evaluate = settings.evaluate or math.max(1, math.ceil(settings.steps / validations))
     end

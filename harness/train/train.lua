@@ -143,6 +143,7 @@ local function job_of(p, s, own, texts, library)
         decay = rates.decay,
         adam = s.table_optimiser == "adam",
         tensors = tensors_of(p, s),
+        first_weights = p.training.first_weights,
     }
     for key, value in pairs(rates.optimiser) do
         job[key] = value

@@ -604,7 +604,7 @@ function test.tokens_between_few_and_many_gather_whole_rows()
 end
 
 -- Zen 5 has tables of roberta_small in i8 in L3: their rows come into L1. Those of floats, and of roberta_base, come
--- from memory into L2, in long strips where they leave the TLB; and of slices that are copied the next one is prefetched.
+-- from memory into L2, in long strips where they leave the TLB. Of slices that are copied the next one is prefetched.
 function test.zen5_prefetches_by_where_tables_lie()
     local here = machine.sets({ isa.get "avx512" }, machine.of_cpu("AuthenticAMD", 26, 2))
     local function choices(name, tables)

@@ -3,6 +3,7 @@
 local blob = require "gen.plan.blob"
 local block_lookup = require "gen.families.transformer.block_lookup"
 local checkpoint = require "gen.model.checkpoint_names"
+local first_weights = require "gen.families.whole.first_weights"
 local json = require "json"
 local lookup_training = require "gen.families.lookup.training"
 local names = require "gen.model.names"
@@ -111,7 +112,8 @@ local function lookup_of(t, m, step, number, now, c, tables)
     return operation
 end
 
--- The operations of a block of `segment`, number `layer` in it, whose tensors go to the array of `c`.
+-- The operations of a block of `segment`, number `layer` in it, whose tensors go to the array of `c`; and its
+-- projections by their letters, as gen/families/whole/first_weights.lua wants them.
 local function block_tape(segment, layer, c, tables)
     local own = segment.plan
     local m, shape, number = own.model, own.shape, segment.first_layer + layer
@@ -121,7 +123,7 @@ local function block_tape(segment, layer, c, tables)
     end
     local first = t.value("in", shape.input)
     local now = { ["in"] = first } -- values by the names of steps
-    local packed, sites, last = {}, 0, nil
+    local packed, places, sites, last = {}, {}, 0, nil
 
     local function drop(value)
         sites = sites + 1
@@ -133,11 +135,13 @@ local function block_tape(segment, layer, c, tables)
         local source = now[step.from]
         if not packed[source] then
             local map = map_of(c, views, "matrix", biased(m), number, true)
-            packed[source] = t.value("qkv", map.outputs)
-            t.add { op = "product", from = source, to = packed[source], map = map }
+            packed[source] = { value = t.value("qkv", map.outputs), map = map }
+            t.add { op = "product", from = source, to = packed[source].value, map = map }
         end
         local head_step = view.group < view.rows and view.stride or shape.width
-        return t.view(step.to, packed[source], view.offset, view.rows, head_step)
+        places[step.map.letter] =
+            { map = packed[source].map, offset = view.offset, group = view.group, stride = view.stride }
+        return t.view(step.to, packed[source].value, view.offset, view.rows, head_step)
     end
 
     local before, after =
@@ -165,6 +169,7 @@ local function block_tape(segment, layer, c, tables)
                     local map = map_of(c, views, "matrix", biased(m), number)
                     now[step.to] = t.value(step.to == "out" and "made" or step.to, map.outputs)
                     t.add { op = "product", from = now[step.from], to = now[step.to], map = map }
+                    places[step.map.letter] = { map = map }
                 end
                 if step.map.letter == "P" or step.map.letter == "O" then drop(now[step.to]) end
             elseif step.op == "append" then
@@ -202,7 +207,7 @@ local function block_tape(segment, layer, c, tables)
         end
     end
     t.first, t.last, t.sites = first, last, sites
-    return t
+    return t, places
 end
 
 -- The operations from ids to the first block.
@@ -212,7 +217,8 @@ local function embedding_tape(p, c, constants)
     local t = tape.new()
     local value = t.value("embedded", e.width)
     local operation = { op = "embed", to = value, scale = e.scale }
-    operation.word = matrix(c, views.word, "embedding", { deviation = 0.3 }).at
+    t.words = matrix(c, views.word, "embedding", { deviation = 0.3 })
+    operation.word = t.words.at
     if views.positions then
         local tensor = matrix(c, views.positions, "embedding", { deviation = 0.02 })
         operation.positions = tensor.at + (m.embedding.first_position or 0) * e.width
@@ -439,7 +445,7 @@ function training.add(p)
         constants.floats = filled(constants.floats + elements)
         return section.at
     end
-    local t = { segments = {} }
+    local t = { segments = {}, first_weights = {} }
     t.embedding = embedding_tape(p, c, constants)
     for i, segment in ipairs(p.segments) do
         for _, part in ipairs(segment.plan.parts) do
@@ -450,7 +456,14 @@ function training.add(p)
         local tables_base = tables.at
         for layer = 0, own.layers - 1 do
             local layer_at, tables_at = c.at, tables.at
-            local made = block_tape(segment, layer, c, tables)
+            local made, places = block_tape(segment, layer, c, tables)
+            first_weights.find_alike(t.first_weights, segment.plan.shape, places)
+            if #segment.plan.parts > 0 then
+                first_weights.give_back(t.first_weights, segment.plan.shape, places)
+                if i == 1 and layer == 0 and p.model.norm and not p.embedding.map then
+                    first_weights.look_back(t.first_weights, segment.plan.shape, places, t.embedding.words)
+                end
+            end
             if layer == 0 then own.tape = made end
             if layer == 1 then
                 own.stride, own.tables_stride = layer_at - own.base, tables_at - tables_base
