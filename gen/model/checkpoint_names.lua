@@ -331,6 +331,7 @@ function checkpoint.spelling(m, found)
     end
     local function original(name)
         local own = from_file(name)
+        if m.tied and own == checkpoint.head(m) then return to_file(family.embeddings.word) end
         return usual(own) ~= own and to_file(usual(own)) or name
     end
     return to_file, from_file, original
@@ -400,7 +401,6 @@ function checkpoint.left_out(m, name)
         end
         return false
     end
-    if m.tied and name == checkpoint.head(m) then return "the model file has tied = true" end
     local trained_so = fusable.obstacle(m, m.attention.eliminate) ~= nil
     if number and tonumber(number) >= blocks_of(m) then return "the model file has layers = " .. blocks_of(m) end
     for letter in m.attention.eliminate:gmatch "%u" do

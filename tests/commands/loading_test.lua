@@ -342,6 +342,14 @@ function test.two_names_of_a_tensor()
         "--isa",
         "scalar",
     })
+    -- The matrix of a tied head is the word embedding.
+    model = head "m.tied = true"
+    works { "sample", model, "-o", weights }
+    works { "pack", model, "--weights", weights, "-o", path_of "wanted.bin" }
+    both = with_copies(weights, { ["roberta.embeddings.word_embeddings.weight"] = "lm_head.decoder.weight" })
+    works { "pack", model, "--weights", both, "-o", path_of "found.bin" }
+    check.equal(host.read(path_of "found.bin"), host.read(path_of "wanted.bin"))
+    refused(with(weights, { "lm_head.decoder.weight" }, 20), "lm_head.decoder.weight", "roberta.embeddings.word_embeddings.weight")
     model = head "m.output.head.bias = nil"
     works { "sample", model, "-o", weights }
     for name, key in pairs {
