@@ -30,7 +30,8 @@ local function input(model, p, options, text)
     return ids, first, #text
 end
 
-local function result(p, options, nats, scored, tokens, bytes, windows)
+-- bytes: of the text, nil for ids; pieces: tokens that it is.
+local function result(p, options, nats, scored, tokens, windows, bytes, pieces)
     local each = nats / scored
     return {
         tokens = tokens,
@@ -43,7 +44,8 @@ local function result(p, options, nats, scored, tokens, bytes, windows)
         projection = p.options.projection,
         nats_per_token = each,
         perplexity = math.exp(each),
-        bits_per_byte = bytes and nats / math.log(2) / bytes or nil,
+        -- A stride may leave tokens out: those that count stand for all.
+        bits_per_byte = bytes and each / math.log(2) * pieces / bytes or nil,
         bytes = bytes,
     }
 end
@@ -111,14 +113,14 @@ local function measure(path, options, text)
         end
         nats, scored, windows, done = nats + sum, scored + last - from, windows + 1, last
         at = at + stride
-        local so_far = text_of(result(p, options, nats, scored, #ids, nil, windows))
+        local so_far = text_of(result(p, options, nats, scored, #ids, windows))
         local seconds = process.clock() - start
         host.status(string.format("%3.0f %%  %s, %.0f tokens/s", 100 * done / #ids, so_far, done / seconds))
         process.last_words("lookupc: interrupted, so far: " .. so_far .. "\n")
     end
     process.last_words ""
     host.status ""
-    return result(p, options, nats, scored, #ids, bytes, windows), text
+    return result(p, options, nats, scored, #ids, windows, bytes, #ids - first), text
 end
 
 function perplexity.run(path, options)
