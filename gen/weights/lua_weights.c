@@ -604,6 +604,41 @@ static const char *push_full_name(packing *p, int table)
     return lua_pushfstring(p->L, "%s%s", p->prefix, field_string(p->L, table, "name"));
 }
 
+/* Appends to the message which tensors of the job are missing beside `first`. */
+static void add_missing(packing *p, int job, const char *first)
+{
+    enum { MOST_NAMED = 4, LONGEST_SHOWN = 200 };
+    lua_State *L = p->L;
+    const int top = lua_gettop(L);
+    const char *named[MOST_NAMED];
+    size_t count = 0;
+    lua_getfield(L, job, "tensors");
+    lua_newtable(L); /* keeps the names */
+    for (lua_Integer i = 1; lua_rawgeti(L, top + 1, i) == LUA_TTABLE; ++i) {
+        const char *full = push_full_name(p, top + 3);
+        if (strcmp(full, first) != 0 && !shards_have(p->checkpoint, full)) {
+            if (count < MOST_NAMED)
+                named[count] = full;
+            ++count;
+        }
+        lua_rawseti(L, top + 2, i);
+        lua_settop(L, top + 2);
+    }
+    for (size_t i = 0; i < count && i < MOST_NAMED; ++i) {
+        const size_t length = strlen(p->error);
+        snprintf(p->error + length, sizeof p->error - length, "%s%.*s",
+                 i > 0        ? ", "
+                 : count == 1 ? "; so is "
+                              : "; so are ",
+                 LONGEST_SHOWN, named[i]);
+    }
+    if (count > MOST_NAMED) {
+        const size_t length = strlen(p->error);
+        snprintf(p->error + length, sizeof p->error - length, " and %zu more", count - MOST_NAMED);
+    }
+    lua_settop(L, top);
+}
+
 /* Says that the tensor `full`, whose `name` stands behind the prefix, is missing, and which one may be meant: none of those whose names are
    keys of the table `used`. */
 static bool fail_missing(packing *p, int job, int used, const char *full, const char *name)
@@ -625,6 +660,7 @@ static bool fail_missing(packing *p, int job, int used, const char *full, const 
         return files_error(p->error, sizeof p->error, "%s: tensor %s is missing; give --prefix %.*s", shards_path(p->checkpoint), full,
                            (int)(found - tail), search.name);
     nearest_missing(&search, shards_path(p->checkpoint), p->error, sizeof p->error);
+    add_missing(p, job, full);
     return false;
 }
 
