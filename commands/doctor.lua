@@ -19,6 +19,7 @@ local programs = {
     { "g++", "g++", "builds lookupc-measure and lookupc-tokenizer" },
     { "cmake", "cmake", "builds lookupc, and projects that use it" },
     { "mpirun", "openmpi-bin", "starts train on several machines" },
+    { "wasm-ld-19", "lld-19", "links the modules of emit --web" },
 }
 
 -- Parts of lookupc that not every build has, beside the program: key of the JSON, file, what for, option of CMake.

@@ -9,12 +9,13 @@ local web_files = require "gen.emit.web"
 
 local build = {}
 
--- Raises one line unless the compiler and its linker are there.
+-- Raises one line unless the compiler and its linker, of the same version, make a module of nothing.
 local function check_compiler()
     local target = web_files.target
-    local script = 'test -x "$("$1" --print-prog-name=wasm-ld)"'
-    local result = assert(process.run({ "sh", "-c", script, "sh", target.compiler }, { env = compile.environment() }))
-    if result.status ~= 0 then
+    local module = process.temporary_directory() .. "/nothing.wasm"
+    local command = { target.compiler, "--target=wasm32", "-nostdlib", "-Wl,--no-entry", "-x", "c", "/dev/null", "-o", module }
+    local result = process.run(command, { env = compile.environment() })
+    if not result or result.status ~= 0 then
         error(
             string.format(
                 "--web: needs %s with its wasm-ld to make WebAssembly (Debian packages: clang-19, lld-19)",
