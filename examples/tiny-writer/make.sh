@@ -29,6 +29,9 @@ while getopts 't:p:s:m:w' option; do
 done
 shift $((OPTIND - 1))
 [ $# -eq 1 ] || { echo "$0: FOLDER is missing" >&2; exit 2; }
+for program in arm-none-eabi-gcc qemu-system-arm; do
+    command -v "$program" >/dev/null || { echo "$0: $program is missing (Debian: gcc-arm-none-eabi, qemu-system-arm)" >&2; exit 1; }
+done
 mkdir -p "$1"
 cd "$1"
 

@@ -18,6 +18,8 @@ local least_windows, most_windows = 16, 4096 -- of a validation
 local share_of_validation = 0.15 -- windows of a validation, of those trained on since the last one; at the end, of all
 local share_of_steps = 0.93 -- of --time: the rest is for validations and checkpoints
 local more_than_ranks = 1 << 20
+local most_still = 20 -- steps in turn without a gradient
+local most_above = 0.5 -- nats of a loss above that of equal logits
 local share_of_timing = 0.02 -- likewise: for finding out how long a step takes
 
 local function grouped(value) return figures.grouped(math.tointeger(math.floor(value + 0.5))) end
@@ -135,6 +137,16 @@ function run:warn(list)
     self.before = list
 end
 
+-- Warns, once, of a loss that is far above that of a model which knows nothing.
+function run:warn_of_loss(nats)
+    local ignorant = self.vocab and math.log(self.vocab)
+    if not ignorant or nats < ignorant + most_above or self.has_diverged then return end
+    self.has_diverged = true
+    if self.own.rank ~= 0 then return end
+    local form = "lookupc: step %d: the loss, %.4g, is above ln(vocab) = %.2f, which equal logits have; a smaller --rate helps"
+    host.note(form:format(self.position.step, nats, ignorant))
+end
+
 -- What a validation says, of at most so many windows, as a part of a line of the log.
 function run:validate(most)
     local entry = { tables = json.array(tables.summary(self.tensors, self.state:uses())) }
@@ -154,6 +166,7 @@ function run:tell(entry, validated)
     local now = process.clock()
     entry.step, entry.tokens = position.step, position.step * s.batch * s.context
     entry.loss = position.nats / position.counted
+    if validated then self:warn_of_loss(entry.loss) end
     entry.seconds = now - self.base
     entry.tokens_per_second = position.counted * s.batch * s.context / math.max(self.busy, 1e-9)
     position.nats, position.counted, self.busy = 0.0, 0, 0.0
@@ -202,6 +215,8 @@ function run:go_on()
     self.busy = self.busy + process.clock() - begun
     if not finite(nats) then self:give_up(step, "the loss is no number") end
     if not finite(norm) then self:give_up(step, "the gradient is no number") end
+    self.still = norm == 0 and self.still + 1 or 0
+    if self.still == most_still then self:give_up(step, "the gradients of the last " .. most_still .. " steps are 0") end
     position.step, position.nats, position.counted = step, kept(position.nats + nats), position.counted + 1
     local validates = step % s.evaluate == 0 or step == s.steps
     if validates or step % math.max(1, s.steps // lines) == 0 then
@@ -234,8 +249,10 @@ function run.train(job, settings, own, files, facts, position)
         files = files,
         tensors = job.tensors,
         first_weights = job.first_weights,
+        vocab = job.vocab,
         warned = {},
         busy = 0.0,
+        still = 0,
     }, run)
     train.hold()
     self.state = assert(train.open(job))

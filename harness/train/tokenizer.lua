@@ -18,7 +18,7 @@ local messages = {
     { "too high.-<= (%d+)", "must be at most %s: the text has no more" },
     {
         "smaller than required_chars%. %d+ vs (%d+)",
-        "must be at least %s: the text has so many characters, and --coverage 1 takes all",
+        "must be at least %s: so many are the text's characters, all with --coverage 1, and what --byte-fallback adds",
     },
 }
 

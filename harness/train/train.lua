@@ -161,6 +161,14 @@ local function mask_of(p, path, options, pieces)
     refuse(path, "vocab = " .. vocab, "leaves no id for masked tokens: one more than the tokenizer has, or --mask-id")
 end
 
+-- Raises one line for a --valid with less than a window of `context` tokens; a part of --text may be too short for any.
+local function check_validation(tokens, context, options)
+    if tokens > context then return end
+    local rule = string.format("%d tokens to validate on: a window has --context = %d and one more", tokens, context)
+    if options.valid then error(string.format("--valid: %s: has %s", options.valid[1], rule), 0) end
+    host.note("lookupc: there are no validations: --text leaves " .. rule)
+end
+
 -- The texts of the options as ids, and how many pieces the tokenizer has; raises one line for too short ones.
 local function texts_of(p, path, options, s)
     local opened, of = tokenizer_of(p.model, path, options)
@@ -176,6 +184,7 @@ local function texts_of(p, path, options, s)
             0
         )
     end
+    check_validation(#texts.valid // 4, s.context, options)
     return texts, of.facts.pieces
 end
 

@@ -537,6 +537,27 @@ function test.no_number_ends_a_run_with_its_last_good_checkpoint()
     end
 end
 
+-- Gradients that are 0 for 20 steps in turn, here 4 to 23, never come back.
+function test.a_run_without_gradients_ends()
+    local open, steps = train.open, 0
+    train.open = function(j)
+        local state = assert(open(j))
+        local function method(_, key)
+            return function(_, ...)
+                if key ~= "step" then return state[key](state, ...) end
+                steps = steps + 1
+                local nats, norm = state:step(...)
+                return nats, (steps > 3 or steps == 2) and 0.0 or norm
+            end
+        end
+        return setmetatable({}, { __index = method })
+    end
+    local message, files = failed(job(), few_steps())
+    train.open = open
+    local wanted = "step 23: the gradients of the last 20 steps are 0; the last good checkpoint is of step 20: "
+    check.equal(message, wanted .. files.checkpoint)
+end
+
 -- So does a rate at which the weights overflow: at the first step after which they do.
 function test.weights_that_overflow_end_a_run()
     local wild = few_steps()

@@ -139,6 +139,12 @@ says 1 "--tokenizer: $PWD/text.model: model: is no message of a SentencePiece mo
 says 1 "--tokenizer: $PWD/model.lua: must end in .json, .txt or .model" "${wants_tokenizer[@]}" model.lua
 echo few >few.txt
 says 1 'tokens to train on: must be more than --context = 16' "$LOOKUPC" train model.lua --text few.txt -o none.safetensors --steps 5
+says 1 '--valid: few.txt: has 4 tokens to validate on: a window has --context = 16 and one more' \
+    "$LOOKUPC" train model.lua --text text.txt --valid few.txt -o none.safetensors --steps 5
+head -c 100 text.txt >short.txt
+says 0 'there are no validations: --text leaves ' "$LOOKUPC" train model.lua --text short.txt --isa scalar -o short.safetensors --steps 5
+"$LOOKUPC" train model.lua --text text.txt --isa scalar -o wild.safetensors --steps 20 --rate 50 --table-rate 1e-9 >printed 2>errors
+[[ $(grep -c 'is above ln(vocab) = 5.55, which equal logits have; a smaller --rate helps$' errors) == 1 ]] || fail "wild: $(<errors)"
 says 1 'is the input text.txt' "$LOOKUPC" train model.lua --text text.txt -o text.txt --steps 5
 for outputs in '-o none.safetensors --log ./none.safetensors' '-o none --html none' '-o none --log none.resume' '-o none --html none.jsonl'; do
     # shellcheck disable=SC2086

@@ -126,9 +126,10 @@ function similar.score(path, options)
     local r = {
         pairs = #list,
         similarity = options.similarity,
-        pearson = pearson == pearson and pearson or json.null,
-        spearman = spearman == spearman and spearman or json.null,
+        pearson = pearson,
+        spearman = spearman,
     }
+    if pearson ~= pearson then error(options.score .. ": scores, or similarities, are all equal: nothing correlates", 0) end
     local form = "%s pairs, %s: Pearson %.4f, Spearman %.4f"
     local line = form:format(figures.grouped(#list), options.similarity, pearson, spearman)
     if budget then
