@@ -6,7 +6,8 @@
 --   isa            the instruction sets that some of these CPUs have, nil: any
 --   tile_vectors   vectors of tokens in a tile, nil: as many as leave the fewest loads beside products
 --   l2_bytes       L2 cache of a core, nil: the nominal one of each instruction set
---   l3_bytes       tables of up to so many bytes lie in L3, nil: no default asks for it
+--   l3_bytes       tables of up to so many bytes lie in L3, and only of these calls between few and many tokens gather
+--                  whole rows; nil: no default asks for it
 --   prefetches_l2  which calls find rows of tables beyond l3_bytes faster if they are prefetched into L2 than into L1,
 --                  whose misses are few at a time: "few", those of few tokens, or "all" that gather whole rows; nil:
 --                  none
@@ -90,7 +91,7 @@ machine.list = {
         isa = { "scalar", "sse4", "avx2", "avx_vnni", "avx512", "avx512_bf16" },
         l2_bytes = 1 << 20,
         l3_bytes = 32 << 20,
-        prefetches_l2 = "all",
+        prefetches_l2 = "few",
         few_prefetch = 1,
         rows_at_once = 128,
         copies = 2,

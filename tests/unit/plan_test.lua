@@ -611,12 +611,13 @@ function test.zen5_prefetches_by_where_tables_lie()
         local s = plan.build(model.load("gen/models/" .. name .. ".lua"), here, nil, tables).variants[1].schedule
         check.equal({ s["gather.pack"], s["gather.prefetch_next"] }, { 2, 1 })
         local few = { s["few.prefetch"], s["few.accumulators"], s["few.group"] }
-        return { few, { s["whole.prefetch"], s["whole.group"] }, s["gather.columns"] }
+        local whole = { s["whole.tokens"], s["whole.prefetch"], s["whole.group"] }
+        return { few, whole, s["few.threshold"], s["gather.columns"] }
     end
-    check.equal(choices("roberta_small", "i8"), { { 1, 16, 128 }, { 1, 128 }, 64 })
-    check.equal(choices("roberta_base", "i8"), { { 3, 16, 170 }, { 2, 170 }, 64 })
-    check.equal(choices("roberta_small", "f32"), { { 3, 2, 128 }, { 2, 1 }, 32 })
-    check.equal(choices("roberta_base", "f32"), { { 3, 16, 64 }, { 2, 1 }, 32 })
+    check.equal(choices("roberta_small", "i8"), { { 1, 16, 128 }, { 1024, 1, 128 }, 48, 64 })
+    check.equal(choices("roberta_base", "i8"), { { 3, 16, 170 }, { 0, 1, 64 }, 512, 64 })
+    check.equal(choices("roberta_small", "f32"), { { 3, 2, 128 }, { 0, 1, 1 }, 512, 32 })
+    check.equal(choices("roberta_base", "f32"), { { 3, 16, 64 }, { 0, 1, 1 }, 512, 32 })
 end
 
 -- 64 tokens are two tiles of 48, which are written whole: both scores as integers, two bytes each, and sums.
