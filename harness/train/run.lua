@@ -143,8 +143,15 @@ function run:warn_of_loss(nats)
     if not ignorant or nats < ignorant + most_above or self.has_diverged then return end
     self.has_diverged = true
     if self.own.rank ~= 0 then return end
-    local form = "lookupc: step %d: the loss, %.4g, is above ln(vocab) = %.2f, which equal logits have; a smaller --rate helps"
-    host.note(form:format(self.position.step, nats, ignorant))
+    host.note(
+        string.format(
+            "lookupc: step %d: the loss, %.4g, is above ln(vocab) = %.2f, which equal logits have; \z
+                a smaller --rate helps",
+            self.position.step,
+            nats,
+            ignorant
+        )
+    )
 end
 
 -- What a validation says, of at most so many windows, as a part of a line of the log.
@@ -216,7 +223,9 @@ function run:go_on()
     if not finite(nats) then self:give_up(step, "the loss is no number") end
     if not finite(norm) then self:give_up(step, "the gradient is no number") end
     self.still = norm == 0 and self.still + 1 or 0
-    if self.still == most_still then self:give_up(step, "the gradients of the last " .. most_still .. " steps are 0") end
+    if self.still == most_still then
+        self:give_up(step, "the gradients of the last " .. most_still .. " steps are 0")
+    end
     position.step, position.nats, position.counted = step, kept(position.nats + nats), position.counted + 1
     local validates = step % s.evaluate == 0 or step == s.steps
     if validates or step % math.max(1, s.steps // lines) == 0 then

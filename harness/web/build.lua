@@ -13,8 +13,8 @@ local build = {}
 local function check_compiler()
     local target = web_files.target
     local module = process.temporary_directory() .. "/nothing.wasm"
-    local command = { target.compiler, "--target=wasm32", "-nostdlib", "-Wl,--no-entry", "-x", "c", "/dev/null", "-o", module }
-    local result = process.run(command, { env = compile.environment() })
+    local flags = { "--target=wasm32", "-nostdlib", "-Wl,--no-entry", "-x", "c", "/dev/null", "-o", module }
+    local result = process.run(compile.joined({ target.compiler }, flags), { env = compile.environment() })
     if not result or result.status ~= 0 then
         error(
             string.format(

@@ -129,7 +129,9 @@ function similar.score(path, options)
         pearson = pearson,
         spearman = spearman,
     }
-    if pearson ~= pearson then error(options.score .. ": scores, or similarities, are all equal: nothing correlates", 0) end
+    if pearson ~= pearson then
+        error(options.score .. ": scores, or similarities, are all equal: nothing correlates", 0)
+    end
     local form = "%s pairs, %s: Pearson %.4f, Spearman %.4f"
     local line = form:format(figures.grouped(#list), options.similarity, pearson, spearman)
     if budget then
