@@ -358,13 +358,17 @@ function test.a_killed_run_goes_on_from_its_log()
     end
     local rounds = {}
     for name, count in pairs(times) do
-        if count > 1 then rounds[name:match("^%S+ %S+ %S+")] = true end
+        -- Finals count as one: the time that a kill leaves may be for fewer finalists, whose rounds are others.
+        if count > 1 then rounds[name:match "^%S+ final %d+" or name:match "^%S+ %S+ %S+"] = true end
     end
-    local again = 0
-    for _ in pairs(rounds) do
-        again = again + 1
+    local again = {}
+    for name in pairs(rounds) do
+        again[#again + 1] = name
     end
-    if again > kills then error(again .. " rounds were measured again after " .. kills .. " kills") end
+    table.sort(again)
+    if #again > kills then
+        error(table.concat(again, ", ") .. ": were measured again after " .. kills .. " kills")
+    end
     local count = 0
     for _ in pairs(runs) do
         count = count + 1
