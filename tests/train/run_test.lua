@@ -508,6 +508,17 @@ local function failed(j, s)
     return message, files
 end
 
+-- train.open, `open`, of runs whose methods are call(state, name of the method, ...).
+local function opened_as(open, call)
+    return function(j)
+        local state = assert(open(j))
+        local function method(_, key)
+            return function(_, ...) return call(state, key, ...) end
+        end
+        return setmetatable({}, { __index = method })
+    end
+end
+
 -- A value that is no number, of what the run asks for at step 27, ends it there. The checkpoint is of step 20.
 function test.no_number_ends_a_run_with_its_last_good_checkpoint()
     local open = train.open
@@ -519,17 +530,11 @@ function test.no_number_ends_a_run_with_its_last_good_checkpoint()
     } do
         local wrong = name == "gradient" and "step" or name
         local steps = 0
-        train.open = function(j) -- a run whose method `wrong` goes wrong after step 26
-            local state = assert(open(j))
-            local function method(_, key)
-                return function(_, ...)
-                    if key == "step" then steps = steps + 1 end
-                    if key == wrong and steps > 26 then return table.unpack(case[1]) end
-                    return state[key](state, ...)
-                end
-            end
-            return setmetatable({}, { __index = method })
-        end
+        train.open = opened_as(open, function(state, key, ...) -- the method `wrong` goes wrong after step 26
+            if key == "step" then steps = steps + 1 end
+            if key == wrong and steps > 26 then return table.unpack(case[1]) end
+            return state[key](state, ...)
+        end)
         local message, files = failed(job(), few_steps())
         train.open = open
         check.equal(message, case[2] .. "; the last good checkpoint is of step 20: " .. files.checkpoint)
@@ -540,18 +545,12 @@ end
 -- Gradients that are 0 for 20 steps in turn, here 4 to 23, never come back.
 function test.a_run_without_gradients_ends()
     local open, steps = train.open, 0
-    train.open = function(j)
-        local state = assert(open(j))
-        local function method(_, key)
-            return function(_, ...)
-                if key ~= "step" then return state[key](state, ...) end
-                steps = steps + 1
-                local nats, norm = state:step(...)
-                return nats, (steps > 3 or steps == 2) and 0.0 or norm
-            end
-        end
-        return setmetatable({}, { __index = method })
-    end
+    train.open = opened_as(open, function(state, key, ...)
+        if key ~= "step" then return state[key](state, ...) end
+        steps = steps + 1
+        local nats, norm = state:step(...)
+        return nats, (steps > 3 or steps == 2) and 0.0 or norm
+    end)
     local message, files = failed(job(), few_steps())
     train.open = open
     local wanted = "step 23: the gradients of the last 20 steps are 0; the last good checkpoint is of step 20: "
