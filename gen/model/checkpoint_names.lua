@@ -606,7 +606,7 @@ function checkpoint.misfit(m)
     local family = families[m.checkpoint]
     local function none(chain, value, what)
         local rule = m.checkpoint .. " checkpoints have no such " .. what
-        local default = m.checkpoint == checkpoint.default and "; it is the default of checkpoint" or ""
+        local default = m.checkpoint == checkpoint.default and "; checkpoint is " .. m.checkpoint .. " by default" or ""
         return chain, value, rule .. default
     end
     if m.ffn.kind ~= "lookup" and not family[m.ffn.kind] then return none({ "ffn", "kind" }, m.ffn.kind, "FFN") end

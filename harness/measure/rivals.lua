@@ -47,6 +47,7 @@ end
 function rivals.select(text)
     local kinds = {}
     for word in text:gmatch "[^,]+" do
+        if kinds[word] then error(string.format('--rivals: "%s": given twice', word), 0) end
         kinds[word] = true
     end
     return kinds

@@ -643,6 +643,7 @@ function test.wrong_lists()
         refuses(1, '--tuned: "' .. text .. '": must be files', { "bench", tiny, "--isa", "scalar", "--tuned", text })
     end
     refuses(1, '--tables: "i8": given twice', { "bench", tiny, "--isa", "scalar", "--tables", "i8,f32,i8" })
+    refuses(1, '--rivals: "same": given twice', { "bench", tiny, "--isa", "scalar", "--rivals", "same,same" })
     for _, command in ipairs { "verify", "bench" } do
         for _, number in ipairs { "0", "1025" } do
             refuses(

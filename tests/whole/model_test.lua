@@ -64,7 +64,7 @@ function test.rules_between_keys()
             "layers.2.ffn.projection.block = 7: must be a power of two",
         },
         { "t.tokenizer = { file = 'none.model' }", 'tokenizer.file = "none.model": there is no file ' },
-        { "t.checkpoint = nil", "llama checkpoints have no such embeddings; it is the default of checkpoint" },
+        { "t.checkpoint = nil", "llama checkpoints have no such embeddings; checkpoint is llama by default" },
         { "t.layers = 0", "layers = 0: must be an integer from 1 to 4096, or a list" },
         { "t.layers = {}", "layers = {...}: must be an integer from 1 to 4096, or a list" },
         { "t.layers = { { count = 0 } }", "layers.1.count = 0: must be an integer" },
