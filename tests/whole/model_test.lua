@@ -45,6 +45,24 @@ function test.defaults()
     check.equal({ lookup.layers[2].ffn.h, lookup.layers[2].ffn.neighbours }, { lookup.d // 4, 2 })
 end
 
+-- All kernels of an instruction set are one file, which is compiled with one set of flags.
+function test.blocks_of_all_kinds_have_the_flags_of_a_later_lookup_ffn()
+    local m = load 't.layers = { {}, { ffn = { kind = "lookup" } } }'
+    for _, options in ipairs { { type = "i8" }, { tables = "i8" }, { projection = "i16" }, { tables = "e4m3" } } do
+        for _, name in ipairs(isa.names) do
+            local p = plan.build(m, { isa.get(name) }, options)
+            local alone = isa.with_types(isa.get(name), whole_family.isa_types(options, m))
+            check.equal(p.variants[1].isa.flags, alone.flags)
+            check.equal(p.variants[1].isa.cpu, alone.cpu)
+            for _, segment in ipairs(p.segments) do
+                check.equal(segment.plan.variants[1].isa.flags, alone.flags)
+            end
+        end
+    end
+    local avx512 = plan.build(m, { isa.get "avx512" }, { tables = "i8" }).variants[1].isa
+    check.equal(avx512.flags[#avx512.flags], "-mavx512vnni")
+end
+
 function test.rules_between_keys()
     local causal = "t.attention.causal = true "
     for _, row in ipairs {

@@ -76,12 +76,14 @@ function family.sizes(p)
     return list
 end
 
-function family.isa_types(options, m)
+-- looks_up: whether a layer has a LookupFFN; if absent, the FFN of `m` says it.
+function family.isa_types(options, m, looks_up)
     local type = dtype.get(options.type, "type")
     local activations = dtype.activations(options.activations, type)
     local cache = dtype.cached(options.cache, activations, m and m.attention.shaped)
-    local has_lookup = m and m.ffn.kind == "lookup" or options.tables or options.projection
-    local looked = has_lookup and plan.lookup_types(type, options) or nil
+    if m and looks_up == nil then looks_up = m.ffn.kind == "lookup" end
+    looks_up = looks_up or options.tables or options.projection
+    local looked = looks_up and plan.lookup_types(type, options) or nil
     return plan.isa_types(type, cache, activations, looked)
 end
 

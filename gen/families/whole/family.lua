@@ -44,12 +44,12 @@ local family = {
     input = "int32_t",
     output = "float",
     exact = false,
-    isa_types = transformer.isa_types,
     left_out = checkpoint.left_out,
     firmware = firmware,
     training = { header = "templates/whole/training/model.h" },
 }
 
+function family.isa_types(options, m) return transformer.isa_types(options, m, m and family.model.looks_up(m)) end
 function family.describe(...) return describe.lines(...) end
 function family.summary(...) return describe.summary(...) end
 function family.packed_text(...) return describe.packed_text(...) end

@@ -216,6 +216,14 @@ function whole_model.segments(m)
     return list, entries
 end
 
+-- Whether a layer of model `m` has a LookupFFN.
+function whole_model.looks_up(m)
+    for _, segment in ipairs(whole_model.segments(m)) do
+        if segment.ffn.kind == "lookup" then return true end
+    end
+    return false
+end
+
 -- Model `m` with the keys of its blocks, all of one shape, and their number in `layers`; nil: they differ.
 function whole_model.of_one_shape(m)
     local segments = whole_model.segments(m)

@@ -4,6 +4,7 @@ local blob = require "gen.plan.blob"
 local checkpoint = require "gen.model.checkpoint_names"
 local dtype = require "gen.plan.dtype"
 local fusable = require "gen.model.fusable"
+local isa_list = require "gen.isa.list"
 local memory = require "gen.families.whole.memory"
 local names = require "gen.model.names"
 local product = require "gen.families.transformer.product"
@@ -20,6 +21,17 @@ local whole_model = require "gen.families.whole.model"
 local plan = {}
 
 plan.state_header = blob.align -- bytes of a state before the caches: the position
+
+-- The instruction sets `isas` with what the weights of any block need of them: kernels of all blocks are one file.
+local function sets_of(m, isas, type, activations, options)
+    local cache = dtype.cached(options.cache, activations, m.attention.shaped)
+    local looked = whole_model.looks_up(m) and transformer.lookup_types(type, options) or nil
+    local types, sets = transformer.isa_types(type, cache, activations, looked), {}
+    for i, isa in ipairs(isas) do
+        sets[i] = isa_list.with_types(isa, types)
+    end
+    return sets
+end
 
 -- What names the kernel for products that all runs of blocks share whose schedules agree, and their plans.
 local function shared_products(m, type, rounded)
@@ -111,6 +123,7 @@ function plan.build(m, isas, options)
     local type, public, widths = dtype.get(options.type, "type"), names.public(m.name), whole_model.widths(m)
     local activations = dtype.activations(options.activations, type)
     local rounded = activations and activations.products
+    isas = sets_of(m, isas, type, activations, options)
     local c = sections.collector(blob.header_bytes, type, rounded)
     local embedding = stages.embedding(m, widths, c)
     local shared_product, products = shared_products(m, type, rounded)
