@@ -5,6 +5,7 @@ local fuse = require "gen.families.transformer.fuse"
 local fuse_weights = require "gen.families.transformer.fuse_weights"
 local host = require "host"
 local import = require "gen.import.import"
+local inputs = require "gen.model.inputs"
 local model_file = require "gen.families.model_file"
 local safetensors_bytes = require "gen.import.safetensors_bytes"
 local validated = require "gen.model.validated"
@@ -48,10 +49,8 @@ function commands.fuse(arguments, options)
     local eliminate = options.eliminate or m.attention.eliminate
     fuse.check(m, eliminate, options.eliminate ~= nil)
     local own = setmetatable({ eliminate = eliminate }, { __index = options })
-    local results = fuse_weights.fuse(m, own, function(inputs)
-        local read = { arguments[1], options.weights, table.unpack(inputs) }
-        file_rules.not_over("-o", options.o, read)
-    end)
+    file_rules.not_over("-o", options.o)
+    local results = fuse_weights.fuse(m, own)
     if options.report then host.print(table.concat(report_lines(results), "\n")) end
     local worst, off = largest(results, "condition"), largest(results, "error")
     host.print(
@@ -68,9 +67,10 @@ function commands.fuse(arguments, options)
 end
 
 function commands.quantise(arguments, options)
-    local found, files = weights.tensors(arguments[1])
-    if not found then error(files, 0) end
-    file_rules.not_over("-o", options.o, files)
+    local found, message = weights.tensors(arguments[1])
+    if not found then error(message, 0) end
+    inputs.note_checkpoint(arguments[1])
+    file_rules.not_over("-o", options.o)
     file_rules.can_become("-o", options.o)
     local share, message = weights.quantise(arguments[1], options.o)
     if not share then error(message, 0) end

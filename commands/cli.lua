@@ -1,6 +1,7 @@
 -- The commands of lookupc: one table says their arguments, options and help, one parser reads them.
 local completion = require "commands.completion"
 local host = require "host"
+local inputs = require "gen.model.inputs"
 local dtype = require "gen.plan.dtype"
 local eliminations = require "gen.families.transformer.eliminations"
 local families = require "gen.families.list"
@@ -1213,6 +1214,9 @@ function own.help(arguments, options)
     return 0
 end
 
+-- Options that name a checkpoint to be read.
+local checkpoints = { "weights", "from" }
+
 -- Options that stand for a command.
 local short = { ["--version"] = "version", ["-V"] = "version", ["--help"] = "help", ["-h"] = "help" }
 
@@ -1232,6 +1236,10 @@ local function execute(given)
     end
     local arguments, options = parse(command, rest)
     if not arguments then return fail_usage(options) end
+    inputs.keep()
+    for _, option in ipairs(checkpoints) do
+        if options[option] then inputs.note_checkpoint(options[option]) end
+    end
     local run = own[command.name] or require(command.from)[command.name:match "%S+$"]
     local status, missing = run(arguments, options)
     if status then return status end

@@ -19,7 +19,7 @@ function commands.convert(arguments, options)
     options["end-to-end"] = options["end-to-end"] or (options.quick or options.method == "hash-w") and 0 or end_to_end
     if options.tokens < 1024 then error(string.format("--tokens: %d: must be at least 1024", options.tokens), 0) end
     check_most_loss(options)
-    local inputs = { path, options.from, options.dense, options.text or options.ids }
+    local inputs = { path, options.dense, options.text or options.ids }
     local outputs = { { "-o", options.o } }
     if options.layers then outputs[2] = { "-o", require("harness.convert.layers").path(options.o) } end
     file_rules.check_outputs(outputs, inputs)

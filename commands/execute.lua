@@ -31,7 +31,7 @@ function commands.run(arguments, options)
     end
     if not options[wanted] then return nil, wanted end
     if options.output then
-        local inputs = { path, options.weights, options.input or options.ids, options.tuned, options.expect }
+        local inputs = { path, options.input or options.ids, options.tuned, options.expect }
         file_rules.not_over("--output", options.output, inputs)
         assert(host.check_output(options.output))
     end
@@ -74,7 +74,7 @@ function commands.bench(arguments, options)
         error(string.format("--weights: %s: is of one model, not of %d", options.weights, #arguments), 0)
     end
     if options.html then
-        local sources = { options.weights, options.tuned, table.unpack(arguments) }
+        local sources = { options.tuned, table.unpack(arguments) }
         file_rules.not_over("--html", options.html, sources)
         file_rules.can_become("--html", options.html)
     end

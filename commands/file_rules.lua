@@ -1,13 +1,17 @@
 -- Rules about files that commands share.
 local host = require "host"
+local inputs = require "gen.model.inputs"
 
 local files = {}
 
--- Raises one line if writing `path`, the value of `option`, would overwrite one of the files that the command reads.
-function files.not_over(option, path, inputs)
-    for _, input in pairs(inputs) do -- options that are absent leave holes
-        if host.same_file(path, input) then
-            error(option .. ": " .. path .. ": is the input " .. input .. ": choose another file", 0)
+-- Raises one line if writing `path`, the value of `option`, would overwrite one of the files that the command reads:
+-- `others` (nil: none), or one that it has noted. What it notes later is not written over either (inputs.keep).
+function files.not_over(option, path, others)
+    for _, list in ipairs { others or {}, inputs.list() } do
+        for _, input in pairs(list) do -- options that are absent leave holes
+            if host.same_file(path, input) then
+                error(option .. ": " .. path .. ": is the input " .. input .. ": choose another file", 0)
+            end
         end
     end
 end
@@ -36,20 +40,20 @@ function files.not_over_output(option, path, outputs)
 end
 
 -- Raises one line if the files that a command writes, { option, path } each, would overwrite one of those that it
--- reads, or each other.
-function files.all_apart(outputs, inputs)
+-- reads, `others` and noted ones, or each other.
+function files.all_apart(outputs, others)
     local before = {}
     for _, output in ipairs(outputs) do
         local option, path = table.unpack(output)
-        files.not_over(option, path, inputs)
+        files.not_over(option, path, others)
         files.not_over_output(option, path, before)
         before[#before + 1] = path
     end
 end
 
 -- The same, and if one of them cannot be written now.
-function files.check_outputs(outputs, inputs)
-    files.all_apart(outputs, inputs)
+function files.check_outputs(outputs, others)
+    files.all_apart(outputs, others)
     for _, output in ipairs(outputs) do
         assert(host.check_output(output[2]))
     end

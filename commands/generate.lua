@@ -162,6 +162,7 @@ end
 local function check_depfile(options, folder)
     local path = options.depfile
     if not path then return end
+    file_rules.not_over("--depfile", path)
     local inside = folder and not host.kind(folder) and path:match "^(.*[^/])/+[^/]+$" == folder:gsub("/+$", "")
     if not inside then assert(host.check_output(path)) end
 end
@@ -169,7 +170,7 @@ end
 -- Raises one line if it would take the place of one of the files that have been read, or of those that are `made`.
 local function check_depfile_apart(options, made)
     if not options.depfile then return end
-    file_rules.not_over("--depfile", options.depfile, inputs.list())
+    file_rules.not_over("--depfile", options.depfile)
     file_rules.not_over_output("--depfile", options.depfile, made)
 end
 
@@ -299,18 +300,13 @@ local function calibrated_text(r)
 end
 
 function commands.pack(arguments, options)
-    file_rules.not_over("-o", options.o, {
-        arguments[1],
-        options.weights,
-        options.calibrate or options["calibrate-ids"],
-    })
+    file_rules.not_over("-o", options.o, { arguments[1], options.calibrate or options["calibrate-ids"] })
     check_depfile(options)
     local p = load_plan(arguments[1], options)
     local calibrations = calibrations_of(p, arguments[1], options)
     local without = families.get(p.family).without_weights
     if without and options.weights then error("--weights: " .. arguments[1] .. ": has no weights", 0) end
     if not without and not options.weights then return nil, "weights" end
-    if options.weights then inputs.note_checkpoint(options.weights) end
     check_depfile_apart(options, { options.o })
     local files = { weights = options.weights, output = options.o, prefix = options.prefix }
     files.blocks_in_out, files.ignore, files.calibrations = options["blocks-in-out"], options.ignore, calibrations

@@ -22,7 +22,7 @@ function commands.embed(arguments, options)
     local work = work_of("embed", path, options)
     if options.o then
         if options.json then error("--json: cannot be given beside -o", 0) end
-        file_rules.not_over("-o", options.o, { path, options.weights, options.tuned })
+        file_rules.not_over("-o", options.o, { path, options.tuned })
         assert(host.check_output(options.o))
     end
     return work(path, { table.unpack(arguments, 2) }, options)

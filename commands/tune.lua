@@ -113,7 +113,7 @@ local function settings(path, m, family, hooks, options)
     local outputs = { { options.out and "--out" or "-o", o.log } }
     if o.tuned then outputs[2] = { "-o", o.tuned } end
     if o.html then outputs[#outputs + 1] = { "--html", o.html } end
-    file_rules.all_apart(outputs, { path, options.weights })
+    file_rules.all_apart(outputs, { path })
     return o
 end
 

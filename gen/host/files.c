@@ -297,6 +297,50 @@ static void leave_folder(size_t place)
         close(folders[place - 1].descriptor);
 }
 
+/* ---- files to be read ---- */
+
+static struct {
+    struct {
+        dev_t device;
+        ino_t number;
+        char *path;
+    } * files;
+    size_t count, room;
+} inputs;
+
+void files_note_input(const char *path)
+{
+    struct stat status;
+    if (stat(path, &status) != 0)
+        return;
+    for (size_t i = 0; i < inputs.count; ++i)
+        if (inputs.files[i].device == status.st_dev && inputs.files[i].number == status.st_ino)
+            return;
+    if (inputs.count == inputs.room) {
+        const size_t room = 2 * inputs.room + 16;
+        void *files = realloc(inputs.files, room * sizeof *inputs.files);
+        if (files == NULL)
+            abort(); /* rather than lose what the user gave */
+        inputs.files = files;
+        inputs.room = room;
+    }
+    char *copy = strdup(path);
+    if (copy == NULL)
+        abort();
+    inputs.files[inputs.count].device = status.st_dev;
+    inputs.files[inputs.count].number = status.st_ino;
+    inputs.files[inputs.count++].path = copy;
+}
+
+/* Whether the file `path`, of that status, is none of them. */
+static bool is_no_input(const char *path, const struct stat *status, char *error, size_t error_size)
+{
+    for (size_t i = 0; i < inputs.count; ++i)
+        if (inputs.files[i].device == status->st_dev && inputs.files[i].number == status->st_ino)
+            return files_error(error, error_size, "%s: is the input %s: choose another file", path, inputs.files[i].path);
+    return true;
+}
+
 /* ---- one file ---- */
 
 bool files_leads_somewhere(const char *path, char *error, size_t error_size)
@@ -346,6 +390,8 @@ bool files_create(files_writer *file, const char *path, char *error, size_t erro
         return false;
     if (exists && !S_ISREG(status.st_mode))
         return files_error(error, error_size, "%s: is not a regular file", path);
+    if (exists && !is_no_input(path, &status, error, error_size))
+        return false;
     const mode_t mask = umask(0);
     umask(mask);
     *file = (files_writer){.path = strdup(path), .exists = exists};
@@ -458,6 +504,8 @@ bool files_append_line(const char *path, const char *line, size_t bytes, char *e
         good = fail(path, text == NULL ? ENOMEM : errno, error, error_size);
     } else if (!S_ISREG(status.st_mode)) {
         good = files_error(error, error_size, "%s: is not a regular file", path);
+    } else if (!is_no_input(path, &status, error, error_size)) {
+        good = false;
     } else {
         char last = '\n';
         size_t size = 0;

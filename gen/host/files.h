@@ -53,6 +53,9 @@ bool files_map(const char *path, files_mapping *mapping, char *error, size_t err
 
 void files_unmap(files_mapping *mapping);
 
+/* Notes a file that the user gave to be read: from now on nothing is written in its place. A path that leads to no file is ignored. */
+void files_note_input(const char *path);
+
 /* A file that is being written under a temporary name beside its own. */
 typedef struct {
     FILE *stream;     /* NULL once everything is on the disk */
@@ -67,10 +70,10 @@ typedef struct {
 /* Fails with one line if path is a symbolic link to nothing: writing there would replace the link or make a file that nobody sees. */
 bool files_leads_somewhere(const char *path, char *error, size_t error_size);
 
-/* Starts a file. Fails with "path: reason", also when path exists and is not a regular file. A symbolic link to a file is followed, one to
-   nothing refused; a file that exists keeps its mode. Temporary files that a killed process left in the folder are removed. SIGINT, SIGTERM
-   and SIGHUP wait until the file is finished or discarded, so that an interrupt leaves no temporary file behind; of several files at a time
-   the one started last must therefore end first. */
+/* Starts a file. Fails with "path: reason", also when path exists and is not a regular file, or is one of files_note_input. A symbolic link
+   to a file is followed, one to nothing refused; a file that exists keeps its mode. Temporary files that a killed process left in the
+   folder are removed. SIGINT, SIGTERM and SIGHUP wait until the file is finished or discarded, so that an interrupt leaves no temporary
+   file behind; of several files at a time the one started last must therefore end first. */
 bool files_create(files_writer *file, const char *path, char *error, size_t error_size);
 
 /* Appends data[bytes]. After a failure ("path: reason") the caller may only discard. */

@@ -128,6 +128,13 @@ static int host_write_file(lua_State *L)
     return 1;
 }
 
+/* host.note_input(path): nothing is written in the place of that file from now on */
+static int host_note_input(lua_State *L)
+{
+    files_note_input(check_path(L, 1));
+    return 0;
+}
+
 /* host.same_file(a, b) -> whether two paths lead to one file. */
 static int host_same_file(lua_State *L)
 {
@@ -478,6 +485,7 @@ int luaopen_host(lua_State *L)
         {"check_output", host_check_output},
         {"append_line", host_append_line},
         {"move", host_move},
+        {"note_input", host_note_input},
         {"same_file", host_same_file},
         {"absolute", host_absolute},
         {"remove", host_remove},

@@ -3,6 +3,7 @@
 -- tokenizer.json.
 local fields = require "gen.import.fields"
 local host = require "host"
+local inputs = require "gen.model.inputs"
 local json = require "json"
 
 local slow_tokenizer = {}
@@ -71,7 +72,7 @@ local usual = {
 local function settings(folder, name)
     local path = folder .. "/" .. name
     if host.kind(path) ~= "file" then return {}, path end
-    local text, message = host.read_regular(path, largest)
+    local text, message = host.read_regular(inputs.note(path), largest)
     if not text then error(message, 0) end
     local object, why = json.decode(text)
     if type(object) ~= "table" then error(path .. ": " .. (why or "must be an object"), 0) end

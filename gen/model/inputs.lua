@@ -1,4 +1,5 @@
--- The files of the user that a command has read: what a build has to look at before it runs the command again.
+-- The files of the user that a command has read: what a build has to look at before it runs the command again, and what
+-- the command does not write over.
 local host = require "host"
 local json = require "json"
 
@@ -6,31 +7,41 @@ local inputs = {}
 
 local largest_index = 1 << 28 -- bytes
 
-local list, seen = {}, {}
+local list, seen, kept = {}, {}, false
+
+-- From now on, what is noted is not written over.
+function inputs.keep() kept = true end
 
 -- Notes a file that has been read. Returns its path.
 function inputs.note(path)
-    if not seen[path] and path ~= "-" then list[#list + 1] = path end
+    if not seen[path] and path ~= "-" then
+        list[#list + 1] = path
+        if kept then host.note_input(path) end
+    end
     seen[path] = true
     return path
 end
 
--- Notes the files of a checkpoint: a file, an index and the files that it names, or those of a folder.
-function inputs.note_checkpoint(path)
+-- The files of a checkpoint: a file, an index and the files that it names, or those of a folder that are read
+-- (gen/weights/shards.c).
+function inputs.of_checkpoint(path)
     if host.kind(path) == "directory" then
-        for _, name in ipairs(host.list(path) or {}) do
-            if name:find "%.safetensors$" or name:find "%.index%.json$" then inputs.note(path .. "/" .. name) end
-        end
-        return
+        local index = path .. "/model.safetensors.index.json"
+        path = host.kind(index) and index or path .. "/model.safetensors"
     end
-    inputs.note(path)
-    local index = path:find "%.json$" and json.decode(host.read_regular(path, largest_index) or "")
     local files = {}
+    local index = path:find "%.json$" and json.decode(host.read_regular(path, largest_index) or "")
     for _, file in pairs(type(index) == "table" and type(index.weight_map) == "table" and index.weight_map or {}) do
         files[#files + 1] = path:gsub("[^/]*$", "") .. tostring(file)
     end
     table.sort(files)
-    for _, file in ipairs(files) do
+    table.insert(files, 1, path)
+    return files
+end
+
+-- Notes the files of a checkpoint.
+function inputs.note_checkpoint(path)
+    for _, file in ipairs(inputs.of_checkpoint(path)) do
         inputs.note(file)
     end
 end

@@ -875,7 +875,7 @@ static int weights_sample(lua_State *L)
     return 1;
 }
 
-/* weights.tensors(path) -> { name = { dtype, shape } }, array of the files' paths | nil, message */
+/* weights.tensors(path) -> { name = { dtype, shape } } | nil, message */
 static int weights_tensors(lua_State *L)
 {
     char error[ERROR_SIZE];
@@ -884,11 +884,8 @@ static int weights_tensors(lua_State *L)
         return host_fail(L, error);
     lua_newtable(L);
     const int tensors = lua_gettop(L);
-    lua_newtable(L);
     for (size_t i = 0; i < shards_count(in); ++i) {
         const safetensors *file = shards_at(in, i);
-        lua_pushstring(L, safetensors_path(file));
-        lua_rawseti(L, tensors + 1, (lua_Integer)i + 1);
         for (size_t k = 0; k < safetensors_count(file); ++k) {
             const safetensors_tensor *tensor = safetensors_at(file, k);
             lua_newtable(L);
@@ -904,7 +901,7 @@ static int weights_tensors(lua_State *L)
         }
     }
     shards_close(in);
-    return 2;
+    return 1;
 }
 
 /* Whether two tensors have the same shape and values: 1 or 0; -1 with a message. */

@@ -235,6 +235,9 @@ local function trained(path, options, rank, ranks)
         settings.check(files.checkpoint, s, position.settings)
         resume_as(p, position, own, options)
     end
+    for _, file in pairs(own.rank == 0 and files or {}) do
+        assert(host.check_output(file)) -- by now all inputs are known, the tokenizer's files among them
+    end
     host.status "compiling"
     local library = compile.library({ p }, process.temporary_directory(), options.cc, options.cflags)
     host.status ""

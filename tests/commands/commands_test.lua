@@ -844,7 +844,7 @@ function test.files_of_a_bundle_and_what_they_depend_on()
 
     works { "sample", tiny, "-o", there .. "/w.safetensors" }
     works { "pack", tiny, "--weights", there .. "/w.safetensors", "-o", there .. "/w.bin", "--depfile", there .. "/d" }
-    check.equal(host.read(there .. "/d"), there .. "/w.bin: \\\n  " .. tiny .. " \\\n  " .. there .. "/w.safetensors\n")
+    check.equal(host.read(there .. "/d"), there .. "/w.bin: \\\n  " .. there .. "/w.safetensors \\\n  " .. tiny .. "\n")
 end
 
 -- No output is written before it is known that this one can be, and that it replaces no other file.

@@ -35,16 +35,16 @@ local function output_of(job, options, files)
     end
 end
 
--- The tensors of the checkpoint `path`, by name, and the paths of its files; raises one line for what cannot be fused.
+-- The tensors of the checkpoint `path`, by name; raises one line for what cannot be fused.
 local function tensors_of(path)
-    local found, inputs = weights.tensors(path)
-    if not found then error(inputs, 0) end
+    local found, message = weights.tensors(path)
+    if not found then error(message, 0) end
     for _, tensor in pairs(found) do
         if tensor.dtype == "I8" then
             error(path .. ": has tensors in I8: fuse takes the checkpoint before it was quantised", 0)
         end
     end
-    return found, inputs
+    return found
 end
 
 local fuse_weights = {}
@@ -57,13 +57,11 @@ function fuse_weights.check(m, options)
 end
 
 -- Options: { eliminate, type (nil: as it is), weights, ignore, o, shard-mib, max-condition, max-error }. Returns what
--- the steps found. `check_inputs(inputs)`, optional, is told the files that will be read.
-function fuse_weights.fuse(m, options, check_inputs)
+-- the steps found.
+function fuse_weights.fuse(m, options)
     if options["shard-mib"] == 0 then error("--shard-mib: 0: must be at least 1", 0) end
     local condition, most_error = number_option(options, "max-condition"), number_option(options, "max-error")
-    local found, inputs = tensors_of(options.weights)
-    if check_inputs then check_inputs(inputs) end
-    local steps = fuse.steps(m, found, options, dtypes[options.type])
+    local steps = fuse.steps(m, tensors_of(options.weights), options, dtypes[options.type])
     local job = {
         weights = options.weights,
         steps = steps.steps,
