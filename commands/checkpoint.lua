@@ -67,8 +67,6 @@ function commands.fuse(arguments, options)
 end
 
 function commands.quantise(arguments, options)
-    local found, message = weights.tensors(arguments[1])
-    if not found then error(message, 0) end
     inputs.note_checkpoint(arguments[1])
     file_rules.not_over("-o", options.o)
     file_rules.can_become("-o", options.o)

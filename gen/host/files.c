@@ -299,12 +299,14 @@ static void leave_folder(size_t place)
 
 /* ---- files to be read ---- */
 
+typedef struct {
+    dev_t device;
+    ino_t number;
+    char *path;
+} input_file;
+
 static struct {
-    struct {
-        dev_t device;
-        ino_t number;
-        char *path;
-    } * files;
+    input_file *files;
     size_t count, room;
 } inputs;
 
@@ -318,7 +320,7 @@ void files_note_input(const char *path)
             return;
     if (inputs.count == inputs.room) {
         const size_t room = 2 * inputs.room + 16;
-        void *files = realloc(inputs.files, room * sizeof *inputs.files);
+        input_file *files = realloc(inputs.files, room * sizeof *files);
         if (files == NULL)
             abort(); /* rather than lose what the user gave */
         inputs.files = files;
@@ -327,9 +329,7 @@ void files_note_input(const char *path)
     char *copy = strdup(path);
     if (copy == NULL)
         abort();
-    inputs.files[inputs.count].device = status.st_dev;
-    inputs.files[inputs.count].number = status.st_ino;
-    inputs.files[inputs.count++].path = copy;
+    inputs.files[inputs.count++] = (input_file){.device = status.st_dev, .number = status.st_ino, .path = copy};
 }
 
 /* Whether the file `path`, of that status, is none of them. */

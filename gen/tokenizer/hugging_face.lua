@@ -312,7 +312,7 @@ local function stays(text, steps)
     return true
 end
 
--- The added pieces, { {id, text, left, right} }; `steps`: the normalizer's.
+-- The added pieces, { {id, text, left, right, later} }; `steps`: the normalizer's.
 local function added_of(root, steps)
     local added = {}
     for i, object in ipairs(root.get("added_tokens", "table", {})) do
@@ -322,7 +322,8 @@ local function added_of(root, steps)
         row.special = r.get("special", "boolean", false)
         r.only("single_word", false)
         local strips = (row.left or row.right) and #steps > 0 -- what is normalised already
-        if r.get("normalized", "boolean", false) and (strips or not stays(row.text, steps)) then
+        row.later = r.get("normalized", "boolean", false)
+        if row.later and (strips or not stays(row.text, steps)) then
             r.refuse("normalized", true, "is not supported beside a normalizer that may change " .. row.text)
         end
         if row.text == "" then r.refuse("content", row.text, "is empty") end

@@ -321,12 +321,18 @@ function tokenizer_plan.build(r)
         c.add("byte_ids", "u32", words_of(ids), "the id of each byte")
     end
     if #r.added > 0 then
-        local keys, rows = {}, {}
+        local first, later, rows = {}, {}, {}
         for i, row in ipairs(r.added) do
-            keys[i] = { row.text, i - 1 }
+            table.insert(row.later and later or first, { row.text, i - 1 })
             rows[2 * i - 1], rows[2 * i] = row.id, (row.left and 1 or 0) + (row.right and 2 or 0)
         end
-        c.add("added", "u32", trie.pack(keys), "trie of added pieces: nodes of base, parent, number")
+        if #first == 0 then
+            first, later = later, {}
+        end
+        c.add("added", "u32", trie.pack(first), "trie of added pieces: nodes of base, parent, number")
+        if #later > 0 then
+            c.add("added_later", "u32", trie.pack(later), "the same of those that are found between these")
+        end
         c.add("added_rows", "u32", words_of(rows), "id, and 1: takes white space before it, 2: behind it")
     end
     local takes_space = false

@@ -67,6 +67,8 @@ end
 -- The values that the templates take; float_sums: scores that are floats are compared without doubles.
 function tokenizer_print.values(facts, float_sums)
     local splits = {
+        added = {}, -- functions that find added pieces, the inner one first: { name, inner, trie }
+        whole = "stretch", -- the function that takes a whole text
         classes = patterns[facts.split] or skips[facts.split] or facts.added_spaces,
         pattern = patterns[facts.split] or false,
         skips = skips[facts.split] or false,
@@ -76,6 +78,14 @@ function tokenizer_print.values(facts, float_sums)
     }
     for _, section in ipairs(facts.sections) do
         splits.counts[section.name] = section.count
+    end
+    for i, trie in ipairs { "added_later", "added" } do
+        if splits.counts[trie] then
+            local name = i == 1 and "later_pieces" or "added_pieces"
+            local level = { name = name, inner = splits.whole, trie = trie, facts = facts, splits = splits }
+            splits.added[#splits.added + 1] = level
+            splits.whole = name
+        end
     end
     for _, pass in ipairs(facts.passes) do
         splits.at_start = splits.at_start or pass.prefix == "first"

@@ -31,8 +31,8 @@
 --                     prepend   text, before what is not empty; unless: and does not start with it
 --   split           how normalised text becomes words, which the kind sees one by one: "none", "gpt2", "llama3",
 --                   "qwen2", "bert", "whitespace", "meta" (a word starts at each ▁)
---   added           pieces that are found in text before all else: { {id, text, left, right} }; `left`, `right`: white
---                   space there belongs to them
+--   added           pieces that are found in text before all else: { {id, text, left, right, later} }; `left`, `right`:
+--                   white space there belongs to them; `later`: found in what is between those that are not
 --   first, last     lists of ids before and behind those of a text
 --   says_all        whether the file says all of this itself, so that a model file has nothing to add
 --   ignored         names of the file's sections that are for batches of texts: where these are cut, or filled up

@@ -5,6 +5,7 @@ local rates = require "harness.train.rates"
 
 local settings = {}
 
+local most_steps = 1 << 31
 local units = { s = 1, m = 60, h = 3600, d = 86400 }
 
 -- The number in options[name], or `otherwise`; raises one line if `holds` is false of it.
@@ -81,12 +82,14 @@ function settings.of(options, most_context)
     end
     local window = s.batch * s.context
     s.time = options.time and seconds("--time", options.time)
-    s.steps = integer(options, "steps", nil, 1, 1 << 31)
+    s.steps = integer(options, "steps", nil, 1, most_steps)
     if options.tokens then
-        local tokens = number(options, "tokens", nil, "a number of tokens, at least 1", function(v) return v >= 1 end)
+        local most = most_steps * window
+        local words = string.format("a number of tokens from 1 to %.0f, those of 2^31 steps", most)
+        local tokens = number(options, "tokens", nil, words, function(v) return v >= 1 and v <= most end)
         s.steps = math.max(1, math.ceil(tokens / window))
     end
-    s.evaluate = integer(options, "evaluate", nil, 1, 1 << 31)
+    s.evaluate = integer(options, "evaluate", nil, 1, most_steps)
     local own = {
         seconds = s.time,
         threads = math.min(integer(options, "threads", process.cpu_count(), 1, 1024), s.batch),

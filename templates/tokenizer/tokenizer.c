@@ -71,6 +71,10 @@ static int $(model)_stretch(const $(names.weights) *weights, const unsigned char
 //$ end
 }
 
+//$ for _, level in ipairs(splits.added) do
+$(include("templates/tokenizer/added.c", level))
+
+//$ end
 ptrdiff_t $(names.tokenize)(const $(names.weights) *weights, const char *text, size_t bytes, int32_t *ids, size_t most, void *scratch, size_t scratch_bytes)
 {
     const unsigned char *from = (const unsigned char *) text;
@@ -90,41 +94,9 @@ ptrdiff_t $(names.tokenize)(const $(names.weights) *weights, const char *text, s
 //$ for _, id in ipairs(facts.first) do
     $(model)_put($(id)u, &list);
 //$ end
-//$ if facts.added > 0 then
-
-    /* stretches between added pieces */
-    for (size_t done = 0, at = 0; done < bytes;) {
-        size_t length = 0, end;
-        uint32_t found = $(names.macro("NONE"));
-        for (; at < bytes; ++at) {
-            found = $(model)_longest(weights->added, 0, from + at, bytes - at, &length);
-            if (found != $(names.macro("NONE")))
-                break;
-        }
-        end = at;
-//$ if facts.added_spaces then
-        if (found != $(names.macro("NONE")) && (weights->added_rows[2 * found + 1] & 1u))
-            end = $(model)_before_spaces(weights, from, done, end);
-//$ end
-        if (end > done) {
-            error = $(model)_stretch(weights, from + done, end - done, $(splits.at_start and "done == 0, " or "")(unsigned char *) scratch, scratch_bytes, &list);
-            if (error)
-                return -error;
-        }
-        done = at = found == $(names.macro("NONE")) ? bytes : at + length;
-        if (found != $(names.macro("NONE"))) {
-            $(model)_put(weights->added_rows[2 * found], &list);
-//$ if facts.added_spaces then
-            while ((weights->added_rows[2 * found + 1] & 2u) && ($(model)_class(weights, from, at, bytes, &length) & $(names.macro("SPACE"))))
-                done = at = at + length;
-//$ end
-        }
-    }
-//$ else
-    error = $(model)_stretch(weights, from, bytes, $(splits.at_start and "1, " or "")(unsigned char *) scratch, scratch_bytes, &list);
+    error = $(model)_$(splits.whole)(weights, from, bytes, $(splits.at_start and "1, " or "")(unsigned char *) scratch, scratch_bytes, &list);
     if (error)
         return -error;
-//$ end
 //$ for _, id in ipairs(facts.last) do
     $(model)_put($(id)u, &list);
 //$ end

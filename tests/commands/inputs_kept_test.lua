@@ -24,8 +24,9 @@ works { "tokenizer", "--text", path_of "t.txt", "--pieces", "60", "-o", path_of 
 
 local blocks = [[
 return { skip = true, d = 16, heads = 2, layers = 1, norm = { kind = "layernorm" },
-    attention = { context = 16, causal = %s }, embedding = { sinusoidal = {} }, ffn = { kind = "mlp", f = 32, activation = "gelu" },
-    name = "m", vocab = 60, output = %s, tokenizer = { file = "words.model" } }
+    attention = { context = 16, causal = %s }, embedding = { sinusoidal = {} },
+    ffn = { kind = "mlp", f = 32, activation = "gelu" }, name = "m", vocab = 60, output = %s,
+    tokenizer = { file = "words.model" } }
 ]]
 local encoder = program.model(folder, "encoder", blocks:format("false", '{ pool = "mean" }'))
 local decoder = program.model(folder, "decoder", blocks:format("true", "{ head = {} }"))

@@ -65,16 +65,34 @@ def trained_bytes():
     return (*tokenizers.train_bpe(words, sorted(characters.values()), 120), written)
 
 
-class ByteLevel:
-    """GPT-2's: vocab.json and merges.txt, or with a named split tokenizer.json."""
+def cut(text, passes):
+    """The ids of the added pieces of `passes` in text, [{text: (id, lstrip)}], the longest first, and the stretches between them: those of the
+    second pass are found in the stretches of the first."""
+    if not passes:
+        return [text]
+    parts, at = [], 0
+    for match in re.finditer("|".join(re.escape(piece) for piece in sorted(passes[0], key=len, reverse=True)), text):
+        piece, strips = passes[0][match.group()]
+        start = at + len(text[at:match.start()].rstrip()) if strips else match.start()
+        parts += cut(text[at:start], passes[1:]) * (start > at) + [piece]
+        at = match.end()
+    return parts + cut(text[at:], passes[1:])
 
-    def __init__(self, folder, split):
+
+class ByteLevel:
+    """GPT-2's: vocab.json and merges.txt, or with a named split tokenizer.json. normalized: with pieces for others to leave."""
+
+    def __init__(self, folder, split, normalized=False):
         merges, self.vocabulary, self.written = trained_bytes()
         self.ranks, self.split = {pair: i for i, pair in enumerate(merges)}, split
-        self.end = len(self.vocabulary)
-        vocabulary = dict(self.vocabulary, **{"<|endoftext|>": self.end})
+        end = len(self.vocabulary)
+        vocabulary = dict(self.vocabulary, **{"<|endoftext|>": end})
         self.whole = split == "llama3"
-        self.name = "bytes_" + split
+        self.name = "bytes_" + split + "_normalized" * normalized
+        self.added = [{"<|endoftext|>": (end, False)}]
+        if normalized:
+            self.added[0].update({"the": (end + 1, True), "ing": (end + 2, False)})
+            self.added.append({" t": (end + 3, False), "them": (end + 4, False), "in": (end + 5, True), "a": (end + 6, False)})
         if split == "gpt2":
             tokenizers.write_json(folder, "vocab.json", vocabulary)
             with open(folder + "/merges.txt", "w", encoding="utf-8") as file:
@@ -83,16 +101,19 @@ class ByteLevel:
             return
         level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
         split_rule = {"type": "Split", "pattern": {"Regex": PATTERNS[split]}, "behavior": "Isolated", "invert": False}
-        tokenizers.write_json(folder, split + ".json", tokenizer_json(
-            [(self.end, "<|endoftext|>")], {"type": "NFC"} if split == "qwen2" else None,
+        tokenizers.write_json(folder, self.name + ".json", tokenizer_json(
+            [(i, text, later > 0, left) for later, pieces in enumerate(self.added) for text, (i, left) in pieces.items()],
+            {"type": "NFC"} if split == "qwen2" else None,
             {"type": "Sequence", "pretokenizers": [split_rule, level]},
             {"type": "BPE", "vocab": vocabulary, "merges": [" ".join(pair) for pair in merges], "ignore_merges": self.whole}))
-        self.model = tokenizers.write_model(folder, self.name, 'file = "%s.json"' % split)
+        self.model = tokenizers.write_model(folder, self.name, 'file = "%s.json"' % self.name)
 
     def ids(self, line):
         ids = []
-        for i, part in enumerate(line.split("<|endoftext|>")):
-            ids += [self.end] if i else []
+        for part in cut(line, self.added):
+            if not isinstance(part, str):
+                ids.append(part)
+                continue
             part = unicodedata.normalize("NFC", part) if self.split == "qwen2" else part
             for word in pattern(self.split).findall(part):
                 text = self.written(word)
@@ -104,8 +125,8 @@ class ByteLevel:
 def tokenizer_json(added, normalizer, pre_tokenizer, model):
     return {
         "version": "1.0",
-        "added_tokens": [{"id": i, "content": text, "special": True, "normalized": False, "single_word": False, "lstrip": False, "rstrip": False}
-                         for i, text in added],
+        "added_tokens": [{"id": i, "content": text, "special": True, "normalized": normalized, "single_word": False, "lstrip": left, "rstrip": False}
+                         for i, text, normalized, left in added],
         "normalizer": normalizer,
         "pre_tokenizer": pre_tokenizer,
         "model": model,
@@ -125,7 +146,7 @@ class Fallback:
         merges, self.vocabulary = tokenizers.train_bpe(words, alphabet, 120)
         self.ranks = {pair: i for i, pair in enumerate(merges)}
         tokenizers.write_json(folder, "fallback.json", tokenizer_json(
-            [(0, "<unk>"), (1, "<s>"), (2, "</s>")],
+            [(i, text, False, False) for i, text in enumerate(("<unk>", "<s>", "</s>"))],
             {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": SPACE}, {"type": "Replace", "pattern": {"String": " "}, "content": SPACE}]},
             None, {"type": "BPE", "vocab": self.vocabulary, "merges": [list(pair) for pair in merges], "unk_token": "<unk>", "fuse_unk": True,
                    "byte_fallback": True}))
@@ -240,5 +261,5 @@ class Bytes:
 
 
 def cases(folder):
-    return [ByteLevel(folder, "gpt2"), ByteLevel(folder, "llama3"), ByteLevel(folder, "qwen2"), Fallback(folder), WordPiece(folder), Scored(folder),
-            Bytes(folder)]
+    levels = [ByteLevel(folder, "gpt2"), ByteLevel(folder, "llama3"), ByteLevel(folder, "llama3", normalized=True), ByteLevel(folder, "qwen2")]
+    return levels + [Fallback(folder), WordPiece(folder), Scored(folder), Bytes(folder)]

@@ -161,6 +161,18 @@ def lengths():
     need((moves(run, start, "transformer.wpe.weight")[:8] != 0).all() and (moves(run, start, "transformer.wpe.weight")[8:] == 0).all(), "positions that are seen")
 
 
+@tested("--tokens", "--steps")
+def too_many():
+    """What is refused leaves the log of an earlier run."""
+    with open("w.jsonl", "w") as file:
+        file.write("a run\n")
+    for name, value in (("--tokens", "1e30"), ("--tokens", "nan"), ("--tokens", "0"), ("--steps", "3000000000")):
+        said = subprocess.run([LOOKUPC, "train", "decoder.lua", "--text", "text.txt", "-o", "w", name, value], capture_output=True, text=True)
+        need(said.returncode == 1 and said.stderr.startswith(f"lookupc: {name}: {value}: must be "), said.stderr)
+        need(open("w.jsonl").read() == "a run\n", f"{name} {value} lost a log")
+    os.remove("w.jsonl")
+
+
 @tested("--time")
 def time_to_train():
     run = Run("decoder", "--time", "0.3s", "--batch", "1", "--context", "8")
