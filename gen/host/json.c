@@ -164,7 +164,8 @@ static int json_decode(lua_State *L)
     json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
     if (root == NULL) {
         lua_pushnil(L);
-        lua_pushfstring(L, "%d:%d: %s", error.line, error.column, error.text);
+        const bool nul = strstr(error.text, "JSON_ALLOW_NUL") != NULL; /* which users cannot give */
+        lua_pushfstring(L, "%d:%d: %s", error.line, error.column, nul ? "a string has the character U+0000" : error.text);
         return 2;
     }
     push_json(L, root);

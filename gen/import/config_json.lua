@@ -82,6 +82,11 @@ local function reader(path, config)
         return fields.typed(path, source, prefix, key, kind, otherwise)
     end
     function r.integer(key, otherwise) return typed(config, "", key, "integer", otherwise) end
+    function r.count(key, otherwise)
+        local value = r.integer(key, otherwise)
+        if value < 1 then r.refuse(key, value, "must be at least 1") end
+        return value
+    end
     function r.number(key, otherwise) return typed(config, "", key, "number", otherwise) end
     function r.boolean(key, otherwise) return typed(config, "", key, "boolean", otherwise) end
     function r.string(key, otherwise) return typed(config, "", key, "string", otherwise) end
@@ -91,13 +96,13 @@ local function reader(path, config)
     function r.window(kind, m)
         local rule, window = kind.window, config.sliding_window
         if not rule then
-            if r.integer("sliding_window", 0) > 0 then
+            if r.integer("sliding_window", 0) ~= 0 then
                 r.refuse("sliding_window", window, "a " .. config.model_type .. " has none")
             end
             return nil
         end
         if window == json.null or not (rule.always or r.boolean("use_sliding_window", false)) then return nil end
-        window = r.integer("sliding_window", rule.default)
+        window = r.count("sliding_window", rule.default)
         local first = rule.first and r.integer("max_window_layers", rule.first) or 0
         local types_of = r.list("layer_types", {})
         if types_of[1] then first = types_of[1] == "full_attention" and m.layers or 0 end
@@ -105,7 +110,7 @@ local function reader(path, config)
             local all = "must be 0, or at least the number of layers: a window of some layers is not known here"
             r.refuse("max_window_layers", first, all)
         end
-        return window > 0 and first == 0 and math.min(window, m.attention.context) or nil
+        return first == 0 and math.min(window, m.attention.context) or nil
     end
     -- A number of the rope, at its new place `new` in rope_parameters or its old one.
     function r.rope(new, old, otherwise)
@@ -150,15 +155,15 @@ end
 
 local function common(r, kind)
     local function called(key) return kind.called and kind.called[key] or key end
-    local d = r.integer(called "hidden_size")
+    local d = r.count(called "hidden_size")
     local m = {
         name = r.string("_name_or_path", ""):match "[^/]+$" or r.string "model_type",
         d = d,
-        heads = r.integer(called "num_attention_heads"),
-        layers = r.integer(called "num_hidden_layers"),
-        vocab = r.integer "vocab_size",
-        attention = { context = r.integer(called "max_position_embeddings") },
-        ffn = { kind = kind.ffn, f = r.integer(called "intermediate_size", kind.called and 4 * d or nil) },
+        heads = r.count(called "num_attention_heads"),
+        layers = r.count(called "num_hidden_layers"),
+        vocab = r.count "vocab_size",
+        attention = { context = r.count(called "max_position_embeddings") },
+        ffn = { kind = kind.ffn, f = r.count(called "intermediate_size", kind.called and 4 * d or nil) },
         checkpoint = kind.checkpoint,
     }
     local key = called "hidden_act"
@@ -176,7 +181,7 @@ end
 local add = {}
 
 function add.llama(m, r, kind)
-    m.kv_heads = r.integer("num_key_value_heads", m.heads)
+    m.kv_heads = r.count("num_key_value_heads", m.heads)
     m.tied = r.boolean("tie_word_embeddings", false)
     m.attention.window = r.window(kind, m)
     r.plain_rope()
@@ -210,7 +215,10 @@ end
 function add.roberta(m, r)
     add.bert(m, r)
     -- Positions count from behind the padding's.
-    m.attention.context = m.attention.context - r.integer("pad_token_id", 1) - 1
+    m.attention.context = m.positions - r.integer("pad_token_id", 1) - 1
+    if m.attention.context < 1 or m.attention.context >= m.positions then
+        r.refuse("pad_token_id", m.positions - m.attention.context - 1, "must leave positions of max_position_embeddings")
+    end
 end
 
 function add.gpt2(m, r)

@@ -441,7 +441,7 @@ function hugging_face.read(path, object)
         spelt = found.byte_level and "plain" or "spaces",
         byte_level = found.byte_level or false,
         whole_words = false,
-        broken = found.byte_level and #steps == 0 and "keep" or "part",
+        broken = found.byte_level and not normalizer and "keep" or "part",
         steps = steps,
         split = found.split or "none",
         added = added,

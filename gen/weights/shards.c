@@ -151,16 +151,26 @@ static char *resolve(const char *path, char *error, size_t error_size)
     }
     const char *const names[] = {index_name, single_name};
     for (size_t i = 0; i < 2; ++i) {
-        if (asprintf(&found, "%s/%s", path, names[i]) < 0) {
+        char *one;
+        if (asprintf(&one, "%s/%s", path, names[i]) < 0) {
             files_error(error, error_size, "%s: out of memory", path);
+            free(found);
             return NULL;
         }
-        if (lstat(found, &status) == 0)
-            return found;
-        free(found);
+        if (lstat(one, &status) != 0) {
+            free(one);
+        } else if (found == NULL) {
+            found = one;
+        } else {
+            files_error(error, error_size, "%s: has both %s and %s: give the path of one", path, index_name, single_name);
+            free(one);
+            free(found);
+            return NULL;
+        }
     }
-    report_folder(path, error, error_size);
-    return NULL;
+    if (found == NULL)
+        report_folder(path, error, error_size);
+    return found;
 }
 
 shards *shards_open(const char *path, char *error, size_t error_size)

@@ -103,7 +103,7 @@ export async function open_encoder(about, options) {
     return { width, encode: (text) => encode_batch([text]), encode_batch };
 }
 
-/** A decoder: { generate(prompt, { temperature, most, random }) }. */
+/** A decoder: { generate(prompt, { temperature: from 0 on, most: ids, from 1 on, random: a number from 0 to below 1 }) }. */
 export async function open_decoder(about, options) {
     const fixed = { logits: 4 * about.vocab, step: 8 }; // step: a length of a text
     const { memory, at, room, ids_of, call, check } = await open(about, fixed, options);
@@ -116,6 +116,8 @@ export async function open_decoder(about, options) {
     };
 
     function* generate(prompt, { temperature = 0.8, most = 200, random = Math.random } = {}) {
+        if (!(temperature >= 0)) throw new RangeError(`temperature: ${temperature}: must be a number from 0 on`);
+        if (!(most >= 1)) throw new RangeError(`most: ${most}: must be a number from 1 on`);
         const all = ids_of(prompt);
         const given = all.subarray(0, all.length - last);
         if (given.length === 0) throw new Error('the prompt is empty');

@@ -33,9 +33,9 @@ int $(names.step)(const $(names.weights) *weights, void *state, int32_t id, floa
 int $(names.encode)(const $(names.weights) *weights, const int32_t *ids, size_t n, float *y, void *scratch);
 
 /* The same for several sequences: sequence s has the ids number offsets[s] … offsets[s + 1] - 1.
-   ids      [offsets[sequences]]; offsets[0] is 0
-   offsets  [sequences + 1], not falling
-   y        $(pooled and "[sequences]" or "[offsets[sequences]]")[$(names.macro("D_OUT"))] */
+   ids      [offsets[sequences]]; those before offsets[0] are not read
+   offsets  [sequences + 1], not falling; the first is mostly 0
+   y        $(pooled and "[sequences]" or "[offsets[sequences]]")[$(names.macro("D_OUT"))]$(pooled and "" or ", a row by each id: those before offsets[0] are not written") */
 int $(names.encode_batch)(const $(names.weights) *weights, const int32_t *ids, const size_t *offsets, size_t sequences, float *y, void *scratch);
 //$ end
 //$ if facts then

@@ -728,6 +728,15 @@ function test.folders_without_a_checkpoint()
     refused "; of its 2 files such as a.safetensors an index must say which tensors are where\n"
     assert(host.write_file(there .. "/model.safetensors", assert(host.read(there .. "/a.safetensors"))))
     works { "pack", "gen/models/tiny.lua", "--weights", there, "-o", path_of "b.bin" }
+    assert(host.write_file(there .. "/model.safetensors.index.json", '{ "weight_map": {} }'))
+    refuses(1, there .. ": has both model.safetensors.index.json and model.safetensors: give the path of one", {
+        "pack",
+        "gen/models/tiny.lua",
+        "--weights",
+        there,
+        "-o",
+        path_of "never",
+    })
 end
 
 return test

@@ -525,6 +525,10 @@ function test.import_refuses()
         },
         { with(mistral, { layer_types = { "chunked_attention" } }), "layer_types = chunked_attention: must be full_" },
         { with(mistral, { model_type = "llama" }), "sliding_window = 4096: a llama has none" },
+        { with(mistral, { model_type = "llama", sliding_window = -3 }), "sliding_window = -3: a llama has none" },
+        { with(mistral, { sliding_window = 0 }), "sliding_window = 0: must be at least 1" },
+        { with(mistral, { num_hidden_layers = 0 }), "num_hidden_layers = 0: must be at least 1" },
+        { with(roberta, { pad_token_id = 600 }), "pad_token_id = 600: must leave positions" },
         { with(mistral, { layer_types = { { "full_attention" } } }), "layer_types: must be a list of names" },
         { with(mistral, { attn_logit_softcapping = 50.0 }), "attn_logit_softcapping = 50.0: scores with a soft cap" },
         {

@@ -179,7 +179,8 @@ with tempfile.TemporaryDirectory() as folder:
         seen.append(a)
 
     for bad, rule in (('"a,b,1\n', ":1: a quoted field has no end"), ("a,b\n", ":1: 2 columns"), ('a,b,1\n"a"x,b,2\n', ":2: text stands"),
-                      ("a,b,1\n\na,b,x\n", ':3: "x": must be a number'), ("a,b,1\n", "fewer than two")):
+                      ("a,b,1\n\na,b,x\n", ':3: "x": must be a number'), ("a,b,nan\na,b,1\nc,d,2\n", ':1: "nan": must be a number'),
+                      ("a,b,1e999\na,b,1\nc,d,2\n", ':1: "1e999": must be a number'), ("a,b,1\n", "fewer than two")):
         open(path, "w").write(bad)
         refuses("pairs.csv" + rule if rule[0] == ":" else rule, "similar", *given, "--score", path)
 

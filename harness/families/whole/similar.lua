@@ -76,6 +76,9 @@ function similar.rank(path, text, options)
     return 0
 end
 
+-- Whether `text` is a number by which nothing can be sorted: no heading.
+local function is_no_score(text) return text:lower():find "^%s*[+-]?nan%s*$" or text:lower():find "^%s*[+-]?inf" end
+
 -- The pairs of the file `path`: { first, second, score, line }. A first row without a number in it is a heading.
 local function pairs_of(path)
     local list = {}
@@ -87,7 +90,7 @@ local function pairs_of(path)
         local score = tonumber(fields[3])
         if score and score == score and math.abs(score) < math.huge then
             list[#list + 1] = { fields[1], fields[2], score = score, line = found.line }
-        elseif i > 1 then
+        elseif i > 1 or is_no_score(fields[3]) or score then
             error(string.format('%s: "%s": must be a number', where, fields[3]:sub(1, 40):gsub("%c", "?")), 0)
         end
     end
