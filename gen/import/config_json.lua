@@ -215,10 +215,11 @@ end
 function add.roberta(m, r)
     add.bert(m, r)
     -- Positions count from behind the padding's.
-    m.attention.context = m.positions - r.integer("pad_token_id", 1) - 1
-    if m.attention.context < 1 or m.attention.context >= m.positions then
-        r.refuse("pad_token_id", m.positions - m.attention.context - 1, "must leave positions of max_position_embeddings")
+    local padding = r.integer("pad_token_id", 1)
+    if padding < 0 or padding > m.positions - 2 then
+        r.refuse("pad_token_id", padding, "must leave positions of max_position_embeddings")
     end
+    m.attention.context = m.positions - padding - 1
 end
 
 function add.gpt2(m, r)

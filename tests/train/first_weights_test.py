@@ -9,7 +9,7 @@ import numpy as np
 
 from lookupc import LOOKUPC, read_safetensors
 
-COMMON = 'vocab = 256, skip = true, embedding = {}, output = { head = {} }, tokenizer = { kind = "bytes" }'
+COMMON = 'vocab = 256, embedding = {}, output = { head = {} }, tokenizer = { kind = "bytes" }'
 LOOKUP = '{ kind = "lookup", h = 4, tau = 4, projection = { kind = "bh4", block = 8 }, score = "gelu" }'
 DENSE = '{ kind = "mlp", f = 24, activation = "gelu" }'
 D, HEADS, LAYERS = 64, 4, 2
@@ -21,10 +21,10 @@ def need(condition, what):
         sys.exit("FAILED first weights: " + what)
 
 
-def first(rope="{}", ffn=LOOKUP, kv_heads=HEADS, norm="rmsnorm", more="", attention=""):
+def first(rope="{}", ffn=LOOKUP, kv_heads=HEADS, norm="rmsnorm", more="", attention="", skip="true"):
     """The weights that a run begins with: its only step moves nothing that a float32 can hold."""
     with open("m.lua", "w") as file:
-        print(f'return {{ name = "m", d = {D}, heads = {HEADS}, kv_heads = {kv_heads}, layers = {LAYERS}, {COMMON}, norm = {{ kind = "{norm}" }}, '
+        print(f'return {{ name = "m", d = {D}, heads = {HEADS}, kv_heads = {kv_heads}, layers = {LAYERS}, {COMMON}, skip = {skip}, norm = {{ kind = "{norm}" }}, '
               f"ffn = {ffn}, attention = {{ context = 24, {f'rope = {rope}, ' if rope else ''}{attention} }}, {more} }}", file=file)
     options = ["--steps", "1", "--batch", "1", "--rate", "1e-12", "--isa", "scalar", "--cflags", "-O0", "--threads", "1"]
     options += ["--table-rate", "1e-12"] if ffn == LOOKUP else []
@@ -91,10 +91,21 @@ def main():
     # A dense model's heads find tokens like their own, and no more.
     _, q, k, v, p = llama(first(ffn=DENSE), 0)
     need(np.abs(q - k).max() < 1e-7 and np.abs(p - v.T).max() > 0.1, "a dense model: P, or the first head, does not start at random")
+    # Shaped attention passes on more of the input from layer to layer where it takes the place of a skip connection beside the FFN.
+    for more, skip, shapes, share in (("parallel = true", "false", [[0.3, 1.8, 1.2], [0.6, 1.8, 1.2]], 3), ("parallel = true", "true", [[1, 6, 0]] * 2, 3),
+                                      ("", "false", [[1, 6, 0]] * 2, 1)):
+        weights = first(attention="shaped = true", more=more, skip=skip)
+        passes = shapes[0] != shapes[1]
+        for layer, shape in enumerate(shapes):
+            found, (_, q, _, v, p) = weights[f"model.layers.{layer}.attention_shape"], llama(weights, layer)
+            need(np.abs(found - shape).max() < 1e-6, f"{more}, skip = {skip}: layer {layer}: α, β and γ start at {found[0]}")
+            need(abs(q[WIDTH:].std() * np.sqrt(share * D) - 1) < 0.1, f"{more}, skip = {skip}: layer {layer}: a deviation of q of {q.std():.3f}")
+            need(max(np.abs(v - np.eye(D)).max(), np.abs(p - np.eye(D)).max()) < 1e-7 if passes else abs(v.std() * np.sqrt(share * D) - 1) < 0.1,
+                 f"{more}, skip = {skip}: layer {layer}: V")
     # Without rotary positions nothing was measured: all is random.
     _, q, k, v, p = llama(first(rope=None), 1)
     need(np.abs(q - k).max() > 0.1 and np.abs(p - v.T).max() > 0.1, "a model without rotary positions does not start at random")
-    print("train first weights: 3 layouts of checkpoints, and 2 models that start otherwise")
+    print("train first weights: 3 layouts of checkpoints, 3 models with shaped attention, and 2 models that start otherwise")
 
 
 main()

@@ -1,5 +1,5 @@
 -- Where attention with rotary positions starts to learn from, beside random weights: heads that find tokens like their
--- own, maps that give back what they mix, and one head that looks at the token before. Pure data.
+-- own, maps that give back what they mix or pass it on, and one head that looks at the token before. Pure data.
 --
 -- Random heads look at nothing in particular, and copying what followed the last time needs two layers of heads that
 -- do. LookupFFNs learn what follows a few tokens so fast that such heads form late; docs/experiments.md says what this
@@ -55,13 +55,29 @@ function first_weights.find_alike(list, shape, places)
     end
 end
 
--- Likewise of a block that gives back what it mixes: P starts as V transposed.
-function first_weights.give_back(list, shape, places)
+-- Whether V and P, of attention of that shape, are maps of as many outputs as inputs.
+local function square(shape, v, p)
+    local d = shape.heads * shape.width
+    return shape.kv_heads == shape.heads and v.map.inputs == d and p.map.inputs == d and p.map.outputs == d
+end
+
+-- Likewise of a block that gives back what it mixes: P starts as V transposed. Where attention passes on its input,
+-- both start as the identity, if they are square.
+function first_weights.give_back(list, shape, places, passes_on)
     local v, p, width = places.V, places.P, shape.width
     if not starts(shape) or not v or not p or v.map.inputs ~= p.map.outputs then return end
+    local identity = passes_on and square(shape, v, p)
     for head = 0, shape.heads - 1 do
-        local to = box(p, 0, head * width, p.map.outputs, width)
-        copy(list, to, v, head // shape.group * width, 0, true)
+        for _, place in ipairs(identity and { v, p } or {}) do
+            local zeros = box(place, head * width, 0, width, place.map.inputs)
+            local ones = box(place, head * width, head * width, width, 1)
+            zeros.value, ones.value, ones.row = 0.0, 1.0, ones.row + ones.column
+            list[#list + 1], list[#list + 2] = zeros, ones
+        end
+        if not identity then
+            local to = box(p, 0, head * width, p.map.outputs, width)
+            copy(list, to, v, head // shape.group * width, 0, true)
+        end
     end
 end
 

@@ -20,9 +20,16 @@ local query_rows = 48 -- queries of a head whose scores are held at a time
 -- Where weights start: what blocks add to their input is small at first. Without skip connections they pass on its
 -- variance. Shaped attention beside the FFN passes on its input, as a skip connection does.
 local tables_beside_skip = 0.02
-local function skips(m) return m.skip or m.parallel and m.attention.shaped end
-local first_shape = { 1, 6, 0 } -- of shaped attention: α, β and γ
 local share_beside_skip = 3 -- of a map's inputs: its outputs have a third of their variance, as with PyTorch's maps
+local function passes_on(m) return not m.skip and m.parallel and m.attention.shaped end
+local function skips(m) return m.skip or passes_on(m) end
+
+-- α, β and γ of shaped attention in layer `number`. Where it takes the place of a skip connection α grows, as the input
+-- of blocks does behind one: norms give each block an input of length 1. docs/experiments.md says what others lose.
+local function first_shape(m, number)
+    if passes_on(m) then return { 0.3 * (1 + number), 1.8, 1.2 } end
+    return { 1, 6, 0 }
+end
 
 local function filled(floats) return blob.round_up(floats, line) end
 
@@ -177,7 +184,8 @@ local function block_tape(segment, layer, c, tables)
             elseif step.op == "attend" then
                 now[step.to] = t.value("mixed", shape.q)
                 local parts = shape.shaped and checkpoint.attention_shape(m, number)
-                local scalars = parts and matrix(c, parts, "scalar", { means = first_shape, deviation = 0 }, number)
+                local init = { means = first_shape(m, number), deviation = 0 }
+                local scalars = parts and matrix(c, parts, "scalar", init, number)
                 t.add {
                     op = "attend",
                     shape = scalars and scalars.at or nil,
@@ -430,7 +438,7 @@ function training.add(p)
     if p.training then return end
     refuse_untrainable(p)
     local c, tables = placer(), placer()
-    c.share, tables.rows = p.model.skip and share_beside_skip or 1, 0
+    c.share, tables.rows = skips(p.model) and share_beside_skip or 1, 0
     local prepared, tile = 0, 64
     local constants = { list = {}, floats = 0 }
     function constants.add(name, elements, more)
@@ -459,7 +467,7 @@ function training.add(p)
             local made, places = block_tape(segment, layer, c, tables)
             first_weights.find_alike(t.first_weights, segment.plan.shape, places)
             if #segment.plan.parts > 0 then
-                first_weights.give_back(t.first_weights, segment.plan.shape, places)
+                first_weights.give_back(t.first_weights, segment.plan.shape, places, passes_on(segment.plan.model))
                 if i == 1 and layer == 0 and p.model.norm and not p.embedding.map then
                     first_weights.look_back(t.first_weights, segment.plan.shape, places, t.embedding.words)
                 end
