@@ -132,11 +132,11 @@ end
 function machine.check(name, sets, asked)
     local row = machine.get(name)
     for _, set in ipairs(row.isa and sets or {}) do
+        local has = table.concat(row.isa, ", ")
         if asked and not one_of.contains(row.isa, set.name) then
-            local has = table.concat(row.isa, ", ")
             error(string.format("--isa: %s: is not of --for %s, which has %s", set.name, row.name, has), 0)
         elseif set.architecture and set.architecture ~= row.architecture then
-            error(string.format("--for: %s: does not run %s: needs --isa", row.name, set.name), 0)
+            error(string.format("--for: %s: does not run %s: needs --isa, of %s", row.name, set.name, has), 0)
         end
     end
 end

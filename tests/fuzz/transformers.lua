@@ -16,7 +16,7 @@ local eliminations = { "none", "Q", "K", "V", "QP", "KP", "VP", "QKV", "QKVP" }
 local activations = { "gelu", "gelu_tanh", "silu", "relu" }
 
 -- The FFN of a model of width d.
-local function ffn_of(random, d)
+function transformers.ffn(random, d)
     local function one_of(list) return list[random(1, #list)] end
     if random(0, 2) > 0 then
         return { kind = one_of { "mlp", "glu" }, f = random(1, 90), activation = one_of(activations) }
@@ -52,7 +52,7 @@ function transformers.drawn(random)
     if random(0, 1) == 0 then
         m.attention.rope = { share = one_of { 1, 0.5 }, pairs = one_of { "half", "interleaved" } }
     end
-    m.ffn = ffn_of(random, m.d)
+    m.ffn = transformers.ffn(random, m.d)
     if random(0, 5) == 0 then
         m.head_dim, m.attention.eliminate = random(1, 24), "none"
     end
@@ -105,7 +105,11 @@ function transformers.types(random, sets, m)
     -- Some caches are words of products only.
     local cache = dtype.get(options.cache, "cache")
     if cache.cache.words_only and options.activations ~= cache.name then options.cache = nil end
-    if m.ffn.kind == "lookup" and random(0, 1) == 0 then
+    local looks_up = m.ffn.kind == "lookup"
+    for _, layer in ipairs(type(m.layers) == "table" and m.layers or {}) do
+        looks_up = looks_up or layer.ffn and layer.ffn.kind == "lookup"
+    end
+    if looks_up and random(0, 1) == 0 then
         options.tables = dtype.names[random(1, #dtype.names)]
         options.projection = dtype.projection_names[random(1, #dtype.projection_names)]
     end

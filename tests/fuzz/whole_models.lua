@@ -41,7 +41,9 @@ local function wrapped(random, m)
     if random(0, 2) == 0 then
         local own = { d = m.d, count = random(1, 2) }
         m.layers = { { d = m.d, ffn = m.ffn }, own }
-        if m.ffn.kind ~= "lookup" then
+        if random(0, 1) == 0 then
+            own.ffn = transformers.ffn(random, m.d)
+        elseif m.ffn.kind ~= "lookup" then
             own.ffn = { kind = m.ffn.kind, f = m.ffn.f + 3, activation = m.ffn.activation }
         end
         if random(0, 1) == 0 then m.layers[1].d_in = random(1, 50) end
