@@ -344,7 +344,7 @@ function test.defaults_are_for_a_machine()
         },
         { { "schedules", blocks, "--for", "zen3", "--isa", "avx512" }, "--isa: avx512: is not of --for zen3" },
         { { "bench", small, "--for", "zen3", "--isa", "neon" }, "--isa" },
-        { { "plan", small, "--for", "neoverse-v1" }, "--for: neoverse-v1: does not run avx2: needs --isa, of scalar, neon" },
+        { { "plan", small, "--for", "neoverse-v1" }, "neoverse-v1: does not run avx2: needs --isa, of scalar, neon" },
         {
             { "emit", small, "--for", "zen4", "--profile", "firmware", "-o", out },
             "--for: is not for --profile firmware",
