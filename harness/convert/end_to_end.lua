@@ -12,7 +12,7 @@ local teacher_file = require "harness.convert.teacher"
 
 local end_to_end = {}
 
-local rate, table_rate = 2e-4, 1e-3
+local rate, table_rate = 6e-4, 3e-3
 local pooled = 4.0 -- weight of the error of a sequence's vector beside that of its tokens
 
 -- Factors of the rate by kind of tensor; embeddings and the head stay as they are.
