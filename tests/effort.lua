@@ -44,7 +44,7 @@ local rows = {
     { "firmware_stride", 4, 1, "every so many-th bundle is run by each such target, beside the first" },
     { "firmware_sort_stride", 81, 1, "every so many-th of 729 inputs is sorted by an emulated target" },
     { "writer_targets", "cortex-m33", "cortex-m33 cortex-m7", "boards that tiny-writer writes on" },
-    { "writer_seeds", "9", "9 1 2", "texts that it writes on each" },
+    { "writer_seeds", "11", "11 1 2", "texts that it writes on each" },
     { "flip_stride", 7, 1, "every so many-th bit of a store, a log and a header is flipped" },
     { "manifest_stride", 193, 7, "every so many-th byte of a bundle's manifest is edited" },
     { "weights_stride", 9973, 997, "every so many-th bit of firmware's weights is flipped" },
