@@ -709,34 +709,22 @@ end
 
 function test.folders_without_a_checkpoint()
     local there = program.folder()
-    local function refused(fragment)
-        refuses(1, there .. ": is a folder without model.safetensors and model.safetensors.index.json" .. fragment, {
-            "pack",
-            "gen/models/tiny.lua",
-            "--weights",
-            there,
-            "-o",
-            path_of "never",
-        })
+    local packing = { "pack", "gen/models/tiny.lua", "--weights", there, "-o", path_of "b.bin" }
+    local function refused(message) refuses(1, there .. ": " .. message, packing) end
+    local function without(fragment)
+        refused("is a folder without model.safetensors and model.safetensors.index.json" .. fragment)
     end
-    refused "\n"
+    without "\n"
     assert(host.write_file(there .. "/pytorch_model.bin", "PK\3\4"))
-    refused "; its pytorch_model.bin is in another format: give its path to be told how to convert it\n"
+    without "; its pytorch_model.bin is in another format: give its path to be told how to convert it\n"
     works { "sample", "gen/models/tiny.lua", "-o", there .. "/tiny.safetensors" }
-    refused "; it has tiny.safetensors: give the path of that file\n"
+    without "; it has tiny.safetensors: give the path of that file\n"
     works { "sample", "gen/models/tiny.lua", "-o", there .. "/a.safetensors" }
-    refused "; of its 2 files such as a.safetensors an index must say which tensors are where\n"
+    without "; of its 2 files such as a.safetensors an index must say which tensors are where\n"
     assert(host.write_file(there .. "/model.safetensors", assert(host.read(there .. "/a.safetensors"))))
-    works { "pack", "gen/models/tiny.lua", "--weights", there, "-o", path_of "b.bin" }
+    works(packing)
     assert(host.write_file(there .. "/model.safetensors.index.json", '{ "weight_map": {} }'))
-    refuses(1, there .. ": has both model.safetensors.index.json and model.safetensors: give the path of one", {
-        "pack",
-        "gen/models/tiny.lua",
-        "--weights",
-        there,
-        "-o",
-        path_of "never",
-    })
+    refused "has both model.safetensors.index.json and model.safetensors: give the path of one"
 end
 
 return test
