@@ -36,6 +36,8 @@ class BH4(nn.Module):
     def __init__(self, d, outputs, block, decay):
         super().__init__()
         self.n, self.outputs, self.block, self.decay = 1 << (d - 1).bit_length(), outputs, block, decay
+        if block < 1 or self.n % block:
+            raise ValueError(f"block: {block}: must be a power of two, at most {self.n}")
         repeats = -(-outputs // self.n)
         self.weight = nn.Parameter(torch.randn(repeats, 4, self.n // block, block, block) / math.sqrt(block * self.n))
         self.bias = nn.Parameter(torch.zeros(outputs))
@@ -66,7 +68,10 @@ class LookupFFN(nn.Module):
 
     def __init__(self, d, tables, bits, block=None, neighbours=1, d_out=None, decay=0.7, score="gelu"):
         super().__init__()
-        assert score in ("gelu", "softmax") and 1 <= neighbours <= 1 << bits
+        if score not in ("gelu", "softmax"):
+            raise ValueError(f"score: {score!r}: must be gelu or softmax")
+        if not 1 <= neighbours <= 1 << bits:
+            raise ValueError(f"neighbours: {neighbours}: must be an integer from 1 to {1 << bits}")
         self.d, self.h, self.tau, self.m, self.score = d, tables, bits, neighbours, score
         self.hash = Hash(nn.Linear(d, tables * bits) if block is None else BH4(d, tables * bits, block, decay))
         self.tables = nn.Parameter(0.02 * torch.randn(tables, 1 << bits, d_out or d))
