@@ -986,5 +986,7 @@ int luaopen_weights(lua_State *L)
                                          {"quantise", weights_quantise},
                                          {NULL, NULL}};
     luaL_newlib(L, functions);
+    lua_pushinteger(L, CALIBRATE_LEAST_ROWS);
+    lua_setfield(L, -2, "least_calibration_rows");
     return 1;
 }

@@ -154,7 +154,7 @@ function transformer.lookup_inputs(path, options)
     if not y then error(notes, 0) end
     local inputs = lookup_inputs.new { p }
     inputs:add(job.seen, notes)
-    return inputs:save(directory)
+    return inputs:save(directory, options.calibrate)
 end
 
 local tie_margin = 1e-5 -- of z, see harness/reference/block_lookup.h

@@ -1,5 +1,6 @@
 -- What the lookup FFNs of blocks are given while compiled blocks run: the rows that pack --calibrate calibrates for.
 local runner = require "transformer"
+local weights = require "weights"
 local whole = require "whole"
 
 local lookup_inputs = {}
@@ -31,27 +32,32 @@ function lookup_inputs:add(job, notes)
     local bytes = (8 + 4 * (job.d + job.slots) + 2 * job.slots + 7) // 8 * 8
     local of, order = {}, {}
     for at = 1, #(notes or ""), bytes do
-        local weights = string.unpack("=I8", notes, at)
-        if not of[weights] then
-            of[weights], order[#order + 1] = {}, weights
+        local layer = string.unpack("=I8", notes, at)
+        if not of[layer] then
+            of[layer], order[#order + 1] = {}, layer
         end
-        table.insert(of[weights], at + 8)
+        table.insert(of[layer], at + 8)
     end
     if #order ~= #self.widths then
         error("lookup FFNs are not seen at work: a compiler has joined functions that others may replace", 0)
     end
     table.sort(order, math.ult)
-    for i, weights in ipairs(order) do
-        for _, at in ipairs(of[weights]) do
+    for i, layer in ipairs(order) do
+        for _, at in ipairs(of[layer]) do
             table.insert(self.rows[i], notes:sub(at, at + 4 * self.widths[i] - 1))
         end
     end
 end
 
--- Writes them into `directory`, a .npy file for each lookup FFN, and returns the paths.
-function lookup_inputs:save(directory)
+-- Writes them into `directory`, a .npy file for each lookup FFN, and returns the paths. Raises one line about `source`,
+-- the file that they come from, if they are too few.
+function lookup_inputs:save(directory, source)
     local paths = {}
     for i, width in ipairs(self.widths) do
+        if #self.rows[i] < weights.least_calibration_rows then
+            local form = "%s: %d tokens: calibration takes at least %d"
+            error(form:format(source, #self.rows[i], weights.least_calibration_rows), 0)
+        end
         paths[i] = string.format("%s/lookup_inputs_%d.npy", directory, i)
         assert(runner.save(paths[i], width, whole.doubles(table.concat(self.rows[i]))))
     end

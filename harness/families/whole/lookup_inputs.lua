@@ -92,5 +92,5 @@ return function(path, options)
         inputs:add(job.seen, notes)
     end
     host.status ""
-    return inputs:save(directory)
+    return inputs:save(directory, options.calibrate or options["calibrate-ids"])
 end
