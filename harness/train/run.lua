@@ -167,8 +167,8 @@ function run:validate(most)
     return entry
 end
 
--- Adds what the last steps were like to the log, and if `validated` to the page and to standard output.
-function run:tell(entry, validated)
+-- Adds what the last steps were like to the log.
+function run:note(entry, validated)
     local position, s = self.position, self.settings
     local now = process.clock()
     entry.step, entry.tokens = position.step, position.step * s.batch * s.context
@@ -178,15 +178,18 @@ function run:tell(entry, validated)
     entry.tokens_per_second = position.counted * s.batch * s.context / math.max(self.busy, 1e-9)
     position.nats, position.counted, self.busy = 0.0, 0, 0.0
     self.last = entry
+    if self.own.rank == 0 then self.log.add(entry) end
+end
+
+-- Says on the page and on standard output what a validation found: once it is saved, as both may fail.
+function run:tell(entry)
     if self.own.rank ~= 0 then return end
-    self.log.add(entry)
-    if not validated then return end
     if self.files.html then assert(host.write_file(self.files.html, page.of(self.log.first, self.log.records))) end
     host.print(
         string.format(
             "step %s of %s, %s tokens: loss %.4f%s, %s tokens/s",
             grouped(entry.step),
-            grouped(s.steps),
+            grouped(self.settings.steps),
             grouped(entry.tokens),
             entry.loss,
             entry.validation and string.format(", validation %.4f", entry.validation) or "",
@@ -227,11 +230,11 @@ function run:go_on()
         self:give_up(step, "the gradients of the last " .. most_still .. " steps are 0")
     end
     position.step, position.nats, position.counted = step, kept(position.nats + nats), position.counted + 1
-    local validates = step % s.evaluate == 0 or step == s.steps
+    local validates, entry = step % s.evaluate == 0 or step == s.steps, {}
     if validates or step % math.max(1, s.steps // lines) == 0 then
-        local entry = validates and self:validate(step == s.steps and self.last_windows or self.few_windows) or {}
+        if validates then entry = self:validate(step == s.steps and self.last_windows or self.few_windows) end
         entry.rate, entry.norm = s.rate * factor, norm
-        self:tell(entry, validates)
+        self:note(entry, validates)
     end
     self:show(nats)
     -- All ranks save at the same step: the first one's clock says when.
@@ -239,6 +242,7 @@ function run:go_on()
     local flags = train.together((train.interrupted() and 1 or 0) + (due and more_than_ranks or 0))
     local interrupted = flags % more_than_ranks > 0
     if validates or flags > 0 then self:save() end
+    if validates then self:tell(entry) end
     if interrupted then
         host.status ""
         if self.own.rank == 0 then

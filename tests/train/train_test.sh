@@ -83,6 +83,15 @@ if ((kills > 2)); then
 fi
 ((killed >= kills)) || fail "killed $killed times only"
 
+# A full standard output ends the run once the step that it would be told of is saved.
+unsaid=("${train[@]}" -o unsaid.safetensors --threads 2)
+status=0
+"${unsaid[@]}" 2>errors >/dev/full || status=$?
+[[ $status == 1 && $(<errors) == 'lookupc: standard output: No space left on device' ]] || fail "a full standard output: $status: $(<errors)"
+"${unsaid[@]}" --resume >log
+is_whole unsaid
+[[ $(wc -l <log) == 20 ]] || fail "not resumed behind the first of 20 validations: $(<log)"
+
 # An interrupt saves first. A background job of a script ignores SIGINT, so this is SIGTERM.
 "$LOOKUPC" train model.lua --text text.txt --steps 10000 --batch 2 --threads 2 --isa scalar "${quantised[@]}" \
     -o stopped.safetensors >log 2>errors &
