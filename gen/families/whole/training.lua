@@ -21,14 +21,22 @@ local query_rows = 48 -- queries of a head whose scores are held at a time
 -- variance. Shaped attention beside the FFN passes on its input, as a skip connection does.
 local tables_beside_skip = 0.02
 local share_beside_skip = 3 -- of a map's inputs: its outputs have a third of their variance, as with PyTorch's maps
-local function passes_on(m) return not m.skip and m.parallel and m.attention.shaped end
-local function skips(m) return m.skip or passes_on(m) end
+local function skips(m) return m.skip or m.parallel and m.attention.shaped end
 
--- α, β and γ of shaped attention in layer `number`. Where it takes the place of a skip connection α grows, as the input
--- of blocks does behind one: norms give each block an input of length 1. docs/experiments.md says what others lose.
+-- Whether shaped attention of model `m` takes the place of a skip connection.
+local function passes_on(m) return not m.skip and skips(m) end
+
+-- α, β and γ of shaped attention in layer `number`. Where it passes on its input α grows from layer to layer, as that
+-- does behind a skip connection. docs/experiments.md says what others lose.
 local function first_shape(m, number)
     if passes_on(m) then return { 0.3 * (1 + number), 1.8, 1.2 } end
     return { 1, 6, 0 }
+end
+
+-- What the variance of the maps' outputs is divided by: all of a block's, or those of its queries and keys.
+local function share_of(m, letter)
+    local asks = letter == "Q" or letter == "K"
+    return (m.skip or asks and passes_on(m)) and share_beside_skip or 1
 end
 
 local function filled(floats) return blob.round_up(floats, line) end
@@ -59,10 +67,10 @@ end
 
 -- A linear map as products read it, from the views of its weights and its bias: inputs, outputs, at: of the first
 -- weight, step: floats from row to row, across: rows are inputs; bias: where they are, or nil. all: the whole tensor
--- of a packed one.
-local function map_of(c, views, kind, biased, layer, all)
+-- of a packed one. share: of share_of.
+local function map_of(c, views, kind, biased, share, layer, all)
     local v = views.weight
-    local tensor = matrix(c, v, kind, { deviation = (c.share * v.columns) ^ -0.5 }, layer)
+    local tensor = matrix(c, v, kind, { deviation = (share * v.columns) ^ -0.5 }, layer)
     local map = { inputs = v.columns, outputs = v.rows, at = tensor.at, across = v.transposed or false }
     map.step = v.transposed and v.shape[#v.shape] or v.columns
     if all then map.outputs = v.transposed and map.step or tensor.rows end
@@ -141,7 +149,7 @@ local function block_tape(segment, layer, c, tables)
         local view = views.weight
         local source = now[step.from]
         if not packed[source] then
-            local map = map_of(c, views, "matrix", biased(m), number, true)
+            local map = map_of(c, views, "matrix", biased(m), share_of(m, "Q"), number, true)
             packed[source] = { value = t.value("qkv", map.outputs), map = map }
             t.add { op = "product", from = source, to = packed[source].value, map = map }
         end
@@ -173,7 +181,7 @@ local function block_tape(segment, layer, c, tables)
                 if views.weight.group then
                     now[step.to] = packed_view(step, views)
                 else
-                    local map = map_of(c, views, "matrix", biased(m), number)
+                    local map = map_of(c, views, "matrix", biased(m), share_of(m, step.map.letter), number)
                     now[step.to] = t.value(step.to == "out" and "made" or step.to, map.outputs)
                     t.add { op = "product", from = now[step.from], to = now[step.to], map = map }
                     places[step.map.letter] = { map = map }
@@ -251,7 +259,7 @@ local function embedding_tape(p, c, constants)
     end
     t.add { op = "dropout", value = value, site = 0 }
     if e.map then
-        local map = map_of(c, views.map, "matrix", true)
+        local map = map_of(c, views.map, "matrix", true, share_of(m))
         local mapped = t.value("mapped", map.outputs)
         t.add { op = "product", from = value, to = mapped, map = map }
         value = mapped
@@ -278,7 +286,7 @@ local function output_tape(p, c)
     end
     if o.norm then normed(o.norm, views.norm, "normed") end
     if o.dense and m.output.head then
-        local map = map_of(c, views.dense, "matrix", true)
+        local map = map_of(c, views.dense, "matrix", true, share_of(m))
         local dense = t.value("dense", map.outputs)
         t.add { op = "product", from = value, to = dense, map = map }
         value = dense
@@ -438,7 +446,7 @@ function training.add(p)
     if p.training then return end
     refuse_untrainable(p)
     local c, tables = placer(), placer()
-    c.share, tables.rows = skips(p.model) and share_beside_skip or 1, 0
+    tables.rows = 0
     local prepared, tile = 0, 64
     local constants = { list = {}, floats = 0 }
     function constants.add(name, elements, more)
