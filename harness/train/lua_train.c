@@ -4,7 +4,7 @@
    (how many); constants (bytes, "" for none); context, batch, threads, seed; train, valid (ids, bytes of int32); mask, vocab, masked
    (id, ids and share, of a masked model; 0: the next token is predicted); decay, beta1, beta2, epsilon, clip, dropout, table_epsilon;
    adam (of tables: whether their optimiser is lazy Adam; else Adagrad);
-   tensors = { { name, shape, at, rows, columns, pitch, tables (rows of a table, 0: no tables), state_at, rate (factor), decays,
+   tensors = { { name, shape, at, rows, columns, pitch, tables (rows of a table, 0: no tables), state_at, first_table, rate (factor), decays,
    means, deviation, rounding = { type, row, steps = { { step = "hadamard", size }, { step = "scale", at, factor, dims } } } (nil: the
    forward pass reads it as it is) } }
    }. Methods:
@@ -69,7 +69,7 @@ enum {
 typedef struct {
     safetensors_description as; /* in a checkpoint; its name is the tensor's */
     size_t at, rows, columns, pitch;
-    size_t table_rows, state_at; /* of tables; 0 for others */
+    size_t table_rows, state_at, first_table; /* of tables; 0 for others. state_at, first_table: rows and tables before its own */
     float rate;
     bool decays, rounds; /* rounds: the forward pass reads a rounded copy */
     rounding rounding;
@@ -159,6 +159,11 @@ static float *weights_of(const run_state *r)
     return r->masters ? r->masters : r->call.parameters;
 }
 
+static size_t tables_of(const tensor *t)
+{
+    return t->table_rows ? t->rows / t->table_rows : 0;
+}
+
 /* Elements of `t` that are rounded together. */
 static size_t tensor_piece(const tensor *t)
 {
@@ -228,6 +233,7 @@ static tensor read_tensor(lua_State *L)
         .pitch = field_size(L, top, where, "pitch"),
         .table_rows = field_size(L, top, where, "tables"),
         .state_at = field_size(L, top, where, "state_at"),
+        .first_table = field_size(L, top, where, "first_table"),
         .rate = (float)field_number(L, top, where, "rate"),
         .decays = field_flag(L, top, "decays"),
         .deviation = field_number(L, top, where, "deviation"),
@@ -257,8 +263,9 @@ static bool read_tensors(lua_State *L, run_state *r)
         lua_pop(L, 1);
         const size_t size = t->rows ? (t->rows - 1) * t->pitch + t->columns : 0;
         if (t->pitch < t->columns || t->at + size > r->parameter_count || (t->table_rows == 0 && t->at + size > r->gradient_count) ||
-            (t->table_rows && (t->state_at + t->rows > r->row_count || t->at < r->gradient_count)))
+            (t->table_rows && (t->state_at + t->rows > r->row_count || t->first_table != r->table_count || t->at < r->gradient_count)))
             luaL_error(L, "%s%s: lies outside of its memory", where, t->as.name);
+        r->table_count += tables_of(t);
         for (size_t at = 0; t->table_rows == 0 && at < size; at += CHUNK)
             r->chunks[r->chunk_count++] = (chunk){i, t->at + at, smaller(CHUNK, size - at)};
     }
@@ -295,19 +302,17 @@ static void *large_memory(size_t bytes)
 /* Memory for the lists of rows that steps meet. */
 static bool prepare_lists(run_state *r)
 {
-    for (size_t i = 0; i < r->tensor_count; ++i)
-        r->table_count += r->tensors[i].table_rows ? r->tensors[i].rows / r->tensors[i].table_rows : 0;
     r->tables = calloc(r->table_count + 1, sizeof *r->tables);
     r->call.rows = large_memory(r->row_count * sizeof(uint32_t));
     r->call.row_counts = large_memory(r->table_count * sizeof(uint32_t));
     r->call.row_gradients = large_memory((r->parameter_count - r->gradient_count) * sizeof(float));
     if (!r->tables || !r->call.rows || !r->call.row_counts || !r->call.row_gradients)
         return false;
-    for (size_t i = 0, number = 0; i < r->tensor_count; ++i) {
+    for (size_t i = 0; i < r->tensor_count; ++i) {
         const tensor *t = &r->tensors[i];
-        for (size_t row = 0; t->table_rows && row < t->rows; row += t->table_rows, ++number) {
-            const size_t gradient_at = t->at - r->gradient_count + row * t->pitch;
-            r->tables[number] = (ranks_table){t->table_rows, t->columns, t->pitch, t->state_at + row, gradient_at};
+        for (size_t k = 0; k < tables_of(t); ++k) {
+            const size_t row = k * t->table_rows, gradient_at = t->at - r->gradient_count + row * t->pitch;
+            r->tables[t->first_table + k] = (ranks_table){t->table_rows, t->columns, t->pitch, t->state_at + row, gradient_at};
         }
     }
     return true;
@@ -350,7 +355,7 @@ static void copy_weights(run_state *r, const tensor *t, size_t row, size_t part)
 /* Copies every parts-th of the tensors and tables: all rows, or if `listed` those of the lists. */
 static void copy_all(run_state *r, bool listed, size_t part, size_t parts)
 {
-    size_t piece = 0, table = 0;
+    size_t piece = 0;
     for (size_t i = 0; r->masters && i < r->tensor_count; ++i) {
         const tensor *t = &r->tensors[i];
         if (t->rows == 0)
@@ -360,10 +365,11 @@ static void copy_all(run_state *r, bool listed, size_t part, size_t parts)
                 copy_weights(r, t, 0, part);
             continue;
         }
-        for (size_t first = 0; first < t->rows; first += t->table_rows, ++table) {
+        for (size_t table = 0; table < tables_of(t); ++table) {
+            const size_t first = table * t->table_rows;
             const uint32_t *rows = listed ? r->call.rows + t->state_at + first : NULL;
-            const size_t count = listed ? r->call.row_counts[table] : t->table_rows;
-            for (size_t k = 0; table % parts == part && k < count; ++k)
+            const size_t count = listed ? r->call.row_counts[t->first_table + table] : t->table_rows;
+            for (size_t k = 0; (t->first_table + table) % parts == part && k < count; ++k)
                 copy_weights(r, t, rows ? rows[k] : first + k, part);
         }
     }
@@ -766,7 +772,7 @@ static int run_uses(lua_State *L)
         if (t->table_rows == 0)
             continue;
         lua_newtable(L);
-        for (size_t k = 0; k < t->rows / t->table_rows; ++k) {
+        for (size_t k = 0; k < tables_of(t); ++k) {
             push_uses(L, r->call.row_uses + t->state_at + k * t->table_rows, t->table_rows);
             lua_rawseti(L, -2, (lua_Integer)k + 1);
         }

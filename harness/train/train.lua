@@ -107,6 +107,7 @@ local function tensors_of(p, s)
             pitch = tensor.pitch or tensor.columns,
             tables = tensor.kind == "tables" and tensor.shape[2] or 0,
             state_at = tensor.state_at or 0,
+            first_table = tensor.first_table or 0,
             rate = how.factor,
             decays = how.decays,
             rounding = rounding_of(tensor, s),

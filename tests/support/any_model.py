@@ -125,7 +125,8 @@ class Maker:
 def logits(c, ids, m):
     """Of a sequence, before a soft cap."""
     maker = Maker(c, m)
-    x = maker.embedded(ids, blocks(m)[0].get("d_in", m["d"]))
+    first = blocks(m)[0]
+    x = maker.embedded(ids, first.get("d_in", first["d"]))
     for number, own in enumerate(blocks(m)):
         x = maker.block(number, x, own)
     if "norm" in m["output"]:

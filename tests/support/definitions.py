@@ -110,9 +110,9 @@ def lookup_ffn(c, prefix, x, h, tau, block=0, score="gelu", neighbours=1, decay=
     costs = np.einsum("thj,fj->thf", magnitude, flips)
     best = np.argpartition(costs, neighbours - 1, axis=2)[:, :, :neighbours]
     lost = 2 * np.take_along_axis(costs, best, axis=2)
-    weight = p[:, :, None] * np.exp(-lost) * (1 / h if scale == "1/h" else 1)
+    weight = (1 if score == "one" else p[:, :, None] * np.exp(-lost)) * (1 / h if scale == "1/h" else 1)
     weight = weight * (total[:, :, None] - lost) if score == "gelu" else weight
-    return bias + np.einsum("thm,thmd->td", weight, tables[np.arange(h)[:, None], code[:, :, None] ^ best])
+    return bias + np.einsum("thm,thmd->td", weight * np.ones(best.shape), tables[np.arange(h)[:, None], code[:, :, None] ^ best])
 
 
 def gpt(c, ids, stored_in_out=False):

@@ -64,6 +64,7 @@ SHAPES = {
     "shaped lookup": {**SHAPED, "ffn": {**BH4, "h": 4, "scale": "1/h"}},
     "mixed": {**SHAPED, "attention": {"context": 70, "rope": {}, "shaped": True}, "ffn": {**BH4, "h": 4, "scale": "1/h"},
               "layers": [{"heads": 2, "ffn": SHAPED["ffn"]}, {}]},
+    "unequal": {**LOOKUP, "layers": [{}, {"ffn": {**BH4, "h": 5, "tau": 2}}, {}]},
     "dense lookup": {**GPT, "ffn": {"kind": "lookup", "h": 5, "tau": 3, "projection": {"kind": "dense"}, "score": "softmax"}},
     "eight": {**MAPPED, "layers": 1, "ffn": {**BH4, "h": 7, "neighbours": 8, "score": "softmax", "scale": "1/h"}},
 }

@@ -157,7 +157,7 @@ class Trainer:
                 of = found[tensor["name"]] = np.zeros((h * rows, width), np.float32)
                 for table in range(h):
                     first = tensor["state_at"] + table * rows
-                    count = self.row_counts[first // rows]
+                    count = self.row_counts[tensor["first_table"] + table]
                     at = tensor["at"] - self.plan["gradients"] + table * rows * tensor["pitch"]
                     listed = self.row_gradients[at : at + count * tensor["pitch"]].reshape(count, tensor["pitch"])
                     of[self.rows[first : first + count]] = listed[:, :width]
@@ -171,8 +171,9 @@ class Trainer:
             if tensor["kind"] == "tables":
                 h, rows, _ = tensor["shape"]
                 of = found[tensor["name"]] = np.zeros(h * rows, bool)
-                for first in range(tensor["state_at"], tensor["state_at"] + h * rows, rows):
-                    of[self.rows[first : first + self.row_counts[first // rows]]] = True
+                for table in range(h):
+                    first = tensor["state_at"] + table * rows
+                    of[self.rows[first : first + self.row_counts[tensor["first_table"] + table]]] = True
                 found[tensor["name"]] = of.reshape(h, rows)
         return found
 

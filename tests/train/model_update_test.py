@@ -9,11 +9,12 @@ import numpy as np
 
 import any_model
 from lookupc import effort
-from model_shapes import LOOKUP
+from model_shapes import SHAPES
 from model_training import CRITERION, Trainer
 from whole import works
 
 STRIDE = effort("train_stride")
+MODEL = SHAPES["unequal"]
 OPTIMISERS = {
     "Adagrad": {"table_rate": 0.04, "table_epsilon": 1e-16},
     "lazy Adam": {"table_rate": 0.01, "table_epsilon": 1e-16, "adam": 1, "beta1": 0.9, "beta2": 0.98},
@@ -111,9 +112,10 @@ def criterion_counts(t, tensors, ids, targets):
 PLANTED = [
     ("rates.correction1 = t->correction1;", "rates.correction1 = -t->correction1;"),
     ("= t->criterion(", "= -t->criterion("),
+    ("t->row_counts[", "t->row_counts[0 * "),
     ("rates.adam = t->adam;", "rates.adam = 0;"),
     ("r->t->adam ? 2 * ", "r->t->adam ? 1 * "),
-    ("t->rows + row, t->row_gradients", "t->rows, t->row_gradients"),
+    ("t->rows + row, t->row_gradients", "t->rows + 0 * row, t->row_gradients"),
 ]
 
 
@@ -159,8 +161,8 @@ def main():
     good = True
     random = np.random.default_rng(8)
     with tempfile.TemporaryDirectory() as folder:
-        path = any_model.write(folder, "m", LOOKUP)
-        tensors = any_model.tensors(LOOKUP, 1)
+        path = any_model.write(folder, "m", MODEL)
+        tensors = any_model.tensors(MODEL, 1)
         batches = [(random.integers(0, 29, (2, 20)), random.integers(-1, 29, (2, 20))) for _ in range(4)]
         for number, change in enumerate([None, *PLANTED][: 3 if STRIDE > 1 else None]):
             t = Trainer(path, f"{folder}/{number}", "scalar", changed=change)

@@ -119,8 +119,8 @@ local function lookup_of(t, m, step, number, now, c, tables)
         }
         local of = c
         if tensor.kind == "tables" then
-            of, placed.pitch, placed.state_at = tables, tensor.pitch, tables.rows
-            tables.rows = tables.rows + tensor.rows
+            of, placed.pitch, placed.state_at, placed.first_table = tables, tensor.pitch, tables.rows, tables.count
+            tables.rows, tables.count = tables.rows + tensor.rows, tables.count + tensor.shape[1]
         end
         operation.tensors[tensor.field] = of.place(placed)
     end
@@ -429,6 +429,7 @@ local function described(t)
             at = tensor.at,
             pitch = tensor.pitch,
             state_at = tensor.state_at,
+            first_table = tensor.first_table,
         }
     end
     return {
@@ -446,7 +447,7 @@ function training.add(p)
     if p.training then return end
     refuse_untrainable(p)
     local c, tables = placer(), placer()
-    tables.rows = 0
+    tables.rows, tables.count = 0, 0
     local prepared, tile = 0, 64
     local constants = { list = {}, floats = 0 }
     function constants.add(name, elements, more)

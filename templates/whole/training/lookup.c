@@ -68,7 +68,7 @@ static void $(helper)_$(word)_look_back($(run), const float *x, const float *dy,
     if (t->rows) {
         for (size_t k = table; k < end; ++k) {
             const size_t row = $(of_layer(l.tensors.tables.state_at, l.rows)) + k * $(l.table_rows);
-            t->row_counts[row / $(l.table_rows)] = (uint32_t) $(l.kernels.list_rows)(&ffn, dy, tokens, codes, score, slope, uses, k, k + 1, t->rows + row, t->row_gradients + $(of_layer(l.listed_at, l.tables_stride)) + k * $(l.table_rows * l.pitch), r->scratch);
+            t->row_counts[$(of_layer(l.tensors.tables.first_table, l.h)) + k] = (uint32_t) $(l.kernels.list_rows)(&ffn, dy, tokens, codes, score, slope, uses, k, k + 1, t->rows + row, t->row_gradients + $(of_layer(l.listed_at, l.tables_stride)) + k * $(l.table_rows * l.pitch), r->scratch);
         }
     } else if (table < end) {
         const $(l.names.rates) rates = $(helper)_$(word)_rates(t);
@@ -96,6 +96,6 @@ static void $(helper)_$(word)_apply($(run))
 
     for (size_t k = $(l.h) * t->part / t->parts; k < $(l.h) * (t->part + 1) / t->parts; ++k) {
         const size_t row = $(of_layer(l.tensors.tables.state_at, l.rows)) + k * $(l.table_rows);
-        $(l.kernels.apply_rows)(&ffn, &rates, t->rows + row, t->row_gradients + $(of_layer(l.listed_at, l.tables_stride)) + k * $(l.table_rows * l.pitch), t->row_counts[row / $(l.table_rows)]);
+        $(l.kernels.apply_rows)(&ffn, &rates, t->rows + row, t->row_gradients + $(of_layer(l.listed_at, l.tables_stride)) + k * $(l.table_rows * l.pitch), t->row_counts[$(of_layer(l.tensors.tables.first_table, l.h)) + k]);
     }
 }
