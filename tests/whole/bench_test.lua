@@ -98,6 +98,20 @@ function test.windows()
     program.refuses(1, '--lengths: "21": must be integers from 1 to the context, 20', bench(path, "--lengths", "21"))
 end
 
+-- Without its blocks a model has no map from the width of one input to that of the next.
+function test.blocks_of_other_widths_without_skip_connections()
+    local path = program.model(
+        folder,
+        "widening",
+        "return { name = 'widening', d = 32, heads = 4, vocab = 50, norm = { kind = 'rmsnorm' }, \z
+            attention = { context = 64 }, embedding = {}, output = { head = {} }, layers = { { d = 512, d_in = 16 }, \z
+            { d_in = 512, ffn = { kind = 'lookup', h = 4, tau = 4 } } }, \z
+            ffn = { kind = 'glu', f = 64, activation = 'silu' } }"
+    )
+    local found = json.decode(program.works(bench(path, "--lengths", "8", "--json")))
+    is_stages(found.results[1].stages)
+end
+
 function test.what_cannot_be_timed()
     local path = encoder "refused"
     program.refuses(1, '--lengths: "41": must be integers from 1 to the context, 40', bench(path, "--lengths", "8,41"))

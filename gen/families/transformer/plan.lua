@@ -243,7 +243,7 @@ function transformer_plan.build(m, isas, options)
         or {}
     local before, after = steps_of.of(shape, has, parts, options.one_by_one)
     if options.part then
-        own_maps, before, after = options.part(own_maps, before, after)
+        own_maps, before, after = options.part(own_maps, before, after, shape)
     end
     after = steps_of.joined(shape, after)
     local sections, pieces, bytes = sections_of.of(m, shape, own_maps, parts, first_layer, options.at)

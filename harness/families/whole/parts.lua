@@ -2,6 +2,7 @@
 -- are the same; and its dense twin.
 local transformer_parts = require "harness.families.transformer.parts"
 local validated = require "gen.model.validated"
+local whole_model = require "gen.families.whole.model"
 local whole_plan = require "gen.families.whole.plan"
 
 local parts = {}
@@ -16,13 +17,12 @@ end
 
 -- Model `m` with an MLP of f = 4 d and GELU instead of every LookupFFN; nil if it has none.
 function parts.twin(m)
-    local looks_up = m.ffn.kind == "lookup"
+    if not whole_model.looks_up(m) then return nil end
     local changes = { name = m.name .. "_dense", ffn = dense(m.ffn, m.d) }
     if type(m.layers) == "table" then
         changes.layers = {}
         for i, entry in ipairs(m.layers) do
             local own, copy = entry.ffn or m.ffn, {}
-            looks_up = looks_up or own.kind == "lookup"
             for key, value in pairs(entry) do
                 copy[key] = value
             end
@@ -30,7 +30,6 @@ function parts.twin(m)
             changes.layers[i] = copy
         end
     end
-    if not looks_up then return nil end
     local twin = transformer_parts.changed(m, changes)
     twin.tokenizer = nil
     return validated.note_part(twin, m)
@@ -80,9 +79,14 @@ end
 
 local function without_both(maps, before, after) return without_ffn(without_attention(maps, before, after)) end
 
--- Blocks that hand on what they get, by the map of the skip connection where their widths differ.
-local function without_blocks(maps, _, after)
+-- Blocks that hand on what they get, by the map of the skip connection where their widths differ; without one, as many
+-- values as they have: nothing but times depends on the others.
+local function without_blocks(maps, _, after, shape)
     local steps = { { op = "output", from = "in" } }
+    if shape.input ~= shape.d then
+        local width = math.min(shape.input, shape.d)
+        steps = { { op = "copy", from = "in", to = "out", width = width }, { op = "output", from = "out" } }
+    end
     for at, step in ipairs(after) do
         if step.op == "product" and step.map.letter == "S" then
             steps = { step, { op = "output", from = step.to } }
