@@ -25,24 +25,52 @@ local convert = {}
 local much = 0.25 -- unexplained variance that is worth a warning
 local most_loss = 0.05 -- nats a token or 1 - mean cosine
 
+-- The keys of a model that may be others than the dense one's: those of blocks are compared block by block.
+local free = { name = true, layers = true, ffn = true, tokenizer = true }
+local of_blocks = { "d", "heads", "kv_heads", "head_dim", "d_in" }
+for _, key in ipairs(of_blocks) do
+    free[key] = true
+end
+
+-- What `tokenizer` says but for the places of its files.
+local function without_files(tokenizer)
+    local rest = {}
+    for key, value in pairs(tokenizer) do
+        if key ~= "file" and key ~= "merges" then rest[key] = value end
+    end
+    return rest
+end
+
 -- Raises one line unless `target` is `dense` with other FFNs. Returns the numbers of the blocks that can be converted.
 local function check(target, dense)
     local ours, theirs, list = recording.blocks(target), recording.blocks(dense), {}
     local function refuse(key, value, rule) validated.refuse(target, { key }, value, rule) end
-    if #ours ~= #theirs then refuse("layers", #ours, string.format("must be %d, as in --dense", #theirs)) end
-    for _, key in ipairs { "vocab", "checkpoint", "skip", "parallel" } do
-        if target[key] ~= dense[key] then
-            refuse(key, target[key], string.format("must be %s, as in --dense", tostring(dense[key])))
+    local function compare(key, own, other, where)
+        if same(own, other) then return end
+        if type(own) == "table" or type(other) == "table" then
+            refuse(key, nil, "must be the same as in --dense" .. where)
+        elseif other == nil then
+            refuse(key, own, "must be absent, as in --dense" .. where)
         end
+        refuse(key, own, string.format("must be %s, as in --dense%s", other, where))
     end
-    for _, key in ipairs { "norm", "attention", "embedding", "output" } do
-        if not same(target[key], dense[key]) then refuse(key, nil, "must be the same as in --dense") end
+    if #ours ~= #theirs then refuse("layers", #ours, string.format("must be %d, as in --dense", #theirs)) end
+    for _, row in ipairs(whole_family.model.keys) do
+        if not free[row.key] then compare(row.key, target[row.key], dense[row.key], "") end
+    end
+    if target.tokenizer and dense.tokenizer then
+        compare("tokenizer", without_files(target.tokenizer), without_files(dense.tokenizer), "")
     end
     for i, block in ipairs(ours) do
-        if block.d ~= theirs[i].d then
-            refuse("d", block.d, string.format("must be %d in layer %d, as in --dense", theirs[i].d, i - 1))
+        local where = ", layer " .. i - 1
+        for _, key in ipairs(of_blocks) do
+            compare(key, block[key], theirs[i][key], where)
         end
-        if block.ffn.kind == "lookup" and theirs[i].ffn.kind ~= "lookup" then list[#list + 1] = i end
+        if block.ffn.kind == "lookup" and theirs[i].ffn.kind ~= "lookup" then
+            list[#list + 1] = i
+        else
+            compare("ffn", block.ffn, theirs[i].ffn, where .. ": only lookup FFNs take the place of others")
+        end
     end
     if #list == 0 then refuse("ffn", nil, "has no lookup FFN where --dense has another one") end
     return list

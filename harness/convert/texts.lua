@@ -8,6 +8,7 @@ local texts = {}
 local most_text = 1 << 30
 local longest = 512 -- tokens of a decoder's window
 local held_out, most_held = 0.05, 20000 -- share of the text that figures are of, and most tokens
+local fewest = 20 -- sequences, and batches that all tokens must fill
 local pool = 16 -- batches whose sequences are sorted by length together
 
 -- A function that shuffles a list in place, in an order that follows from the seed and from what it shuffled before.
@@ -78,18 +79,21 @@ end
 -- lengths }. Raises one line for too short a text.
 function texts.read(model, p, options, batch_tokens)
     local shuffle, named = shuffler(options.seed), options.text or options.ids
-    local list, total
+    local list, total, most
     local text = options.text and text_file.read("--text", options.text, most_text)
     if p.causal then
         local ids = text and opened.ids(model, p, text, options.text, true)
         list, total = of_windows(p, ids or ids_file.read(options.ids, p.model.vocab), shuffle)
     else
-        local most = math.max(options.tokens, options["end-to-end"]) / (1 - held_out)
+        most = math.max(options.tokens, options["end-to-end"]) / (1 - held_out)
         list, total = of_lines(model, p, text, options, shuffle, most)
     end
     local first = math.max(1, math.floor(math.min(held_out, most_held / total) * #list))
-    if #list < 20 or total < 20 * batch_tokens then
-        error(string.format("%s: has %d tokens: at least %d are needed", named, total, 20 * batch_tokens), 0)
+    local needed = string.format(": at least %d in %d are needed", fewest * batch_tokens, fewest)
+    local found = string.format("%d tokens in %d sequences", total, #list)
+    if #list < fewest or total < fewest * batch_tokens then
+        if most and total >= most then error("--tokens: " .. options.tokens .. ": takes " .. found .. needed, 0) end
+        error(named .. ": has " .. found .. needed, 0)
     end
     return {
         total = total,

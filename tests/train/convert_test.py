@@ -115,12 +115,25 @@ def check_encoder(folder, lines, text):
         file.write(b"one\ncaf\xe9\n")
     refuses("--text: " + latin + ": byte 8, in line 2: is not UTF-8", lookup, "--from", weights, "--dense", dense, "--text", latin, "-o", out)
     refuses("--dense is missing", lookup, "--from", weights, "--text", text, "-o", out)
-    refuses("at least 20480 are needed", lookup, "--from", weights, "--dense", dense, "--text", few, "-o", out)
+    refuses("few.txt: has 330 tokens in 30 sequences: at least 20480 in 20 are needed", lookup, "--from", weights, "--dense", dense, "--text", few, "-o", out)
     refuses("has no lookup FFN where --dense has another one", dense, *given, "-o", out)
     other = folder + "/other.lua"
     with open(lookup) as file, open(other, "w") as to:
         to.write(file.read().replace("context = 40", "context = 41"))
     refuses("attention: must be the same as in --dense", other, *given, "-o", out)
+    refuses("--tokens: 2000: takes 2", lookup, *given, "-o", out, "--tokens", "2000", "--end-to-end", "0")
+    # What was learned by one model is not computed by another.
+    for before, after, message in (
+        ("heads = 2", "heads = 4", "heads = 4: must be 2, as in --dense, layer 0"),
+        ("layers = 2", "layers = { {}, { heads = 4 } }", "heads = 4: must be 2, as in --dense, layer 1"),
+        ("layers = 2", "layers = { {}, { %s } }" % MLP.replace("32", "40"), "ffn: must be the same as in --dense, layer 1: only lookup FFNs take the place of others"),
+        ("heads = 2", "heads = 2, head_dim = 4", "head_dim = 4: must be absent, as in --dense, layer 0"),
+        ("skip = true", "skip = true, parallel = true", "parallel = true: must be false, as in --dense"),
+        ("token_types = 2", "token_types = 3", "token_types = 3: must be 2, as in --dense"),
+    ):
+        with open(lookup) as file, open(other, "w") as to:
+            to.write(file.read().replace(before, after))
+        refuses(message, other, *given, "-o", out)
     refuses("-o", lookup, *given, "-o", weights)
     refuses("--text is missing: ", lookup, *given[:4], "-o", out)
     refuses("is for decoders", lookup, *given[:4], "--ids", text, "-o", out)
