@@ -21,6 +21,8 @@ namespace
 using bind_function = int(const void *blob, size_t bytes, void *weights);
 using prefill_function = int(const void *weights, void *cache, const float *x, float *y, size_t first, size_t tokens, void *scratch);
 using encode_function = int(const void *weights, void *cache, const float *x, float *y, size_t tokens, void *scratch);
+using encode_batch_function = int(const void *weights, void *cache, const float *x, float *y, const size_t *offsets, size_t sequences,
+                                  void *scratch);
 
 const baseline_product_library *const libraries[] = {&baseline_products_openblas, &baseline_products_onednn};
 
@@ -71,16 +73,32 @@ struct loaded_transformer {
     const measure_transformer *job;
     files_mapping blob;
     void *weights;
-    prefill_function *prefill; // one of the two
+    prefill_function *prefill; // one of the three
     encode_function *encode;
-    bool run(const caller_memory &of, const float *x, size_t position, size_t tokens) const
+    encode_batch_function *encode_batch;
+    // `offsets`: of sequences, for encode_batch
+    bool run(const caller_memory &of, const float *x, size_t position, size_t tokens, const std::vector<size_t> &offsets) const
     {
-        return (prefill ? prefill(weights, of.cache, x, of.y, position, tokens, of.scratch)
-                        : encode(weights, of.cache, x, of.y, tokens, of.scratch)) == 0;
+        if (prefill) {
+            return prefill(weights, of.cache, x, of.y, position, tokens, of.scratch) == 0;
+        }
+        return (encode ? encode(weights, of.cache, x, of.y, tokens, of.scratch)
+                       : encode_batch(weights, of.cache, x, of.y, offsets.data(), offsets.size() - 1, of.scratch)) == 0;
     }
 };
 
-loaded_transformer load(const measure_transformer &job, bool causal, std::map<std::string, files_mapping> *blobs)
+// Those of sequences of `sequence` tokens, the last one of fewer.
+std::vector<size_t> offsets_of(size_t tokens, size_t sequence)
+{
+    std::vector<size_t> offsets;
+    for (size_t at = 0; sequence > 0 && at < tokens; at += sequence) {
+        offsets.push_back(at);
+    }
+    offsets.push_back(tokens);
+    return offsets;
+}
+
+loaded_transformer load(const measure_transformer &job, const measure_transformer_job &of, std::map<std::string, files_mapping> *blobs)
 {
     char error[512];
     const auto [blob, first] = blobs->try_emplace(job.blob);
@@ -93,9 +111,12 @@ loaded_transformer load(const measure_transformer &job, bool causal, std::map<st
     }
     auto *bind = reinterpret_cast<bind_function *>(dlsym(library, job.bind));
     void *call = dlsym(library, job.call);
-    loaded_transformer loaded = {&job, blob->second, aligned_memory(job.weights_struct_bytes),
-                                 causal ? reinterpret_cast<prefill_function *>(call) : nullptr,
-                                 causal ? nullptr : reinterpret_cast<encode_function *>(call)};
+    loaded_transformer loaded = {&job,
+                                 blob->second,
+                                 aligned_memory(job.weights_struct_bytes),
+                                 of.causal ? reinterpret_cast<prefill_function *>(call) : nullptr,
+                                 of.causal || of.sequence ? nullptr : reinterpret_cast<encode_function *>(call),
+                                 of.sequence ? reinterpret_cast<encode_batch_function *>(call) : nullptr};
     if (!bind || !call || !loaded.weights) {
         measure_fail("%s: no function %s or %s", job.library, job.bind, job.call);
     }
@@ -276,10 +297,10 @@ void measure_time_transformer(measure_reader *reader, const json_t *root, const 
     std::map<std::string, files_mapping> blobs;
     std::vector<loaded_transformer> transformers;
     for (size_t i = 0; i < job.transformer_count; ++i) {
-        transformers.push_back(load(job.transformers[i], job.causal, &blobs));
+        transformers.push_back(load(job.transformers[i], job, &blobs));
     }
     for (const caller_memory &own : memory) {
-        if (job.filled && !transformers[job.fill].run(own, x, 0, job.filled)) {
+        if (job.filled && !transformers[job.fill].run(own, x, 0, job.filled, {0, job.filled})) {
             measure_fail("%s: %s: filling %zu positions of the cache failed", reader->path, job.transformers[job.fill].name, job.filled);
         }
     }
@@ -287,16 +308,17 @@ void measure_time_transformer(measure_reader *reader, const json_t *root, const 
     for (size_t i = 0; i < job.call_count; ++i) {
         const measure_transformer_call &of = job.calls[i];
         const std::string alike = std::to_string(of.tokens) + "/" + std::to_string(of.position);
-        calls.push_back({of.name, callers, false,
-                         [&transformers, &of, &memory, x, d = job.d, turn = size_t{0}]() mutable {
-                             const size_t first = turn;
-                             turn += memory.size();
-                             return all_together(memory.size(), [&](size_t caller) {
-                                 const float *own = x + (first + caller) % turns * d;
-                                 return transformers[of.transformer].run(memory[caller], own, of.position, of.tokens);
-                             });
-                         },
-                         0, 1, job.timing.alike ? alike : ""});
+        calls.push_back(
+            {of.name, callers, false,
+             [&transformers, &of, &memory, x, d = job.d, offsets = offsets_of(of.tokens, job.sequence), turn = size_t{0}]() mutable {
+                 const size_t first = turn;
+                 turn += memory.size();
+                 return all_together(memory.size(), [&](size_t caller) {
+                     const float *own = x + (first + caller) % turns * d;
+                     return transformers[of.transformer].run(memory[caller], own, of.position, of.tokens, offsets);
+                 });
+             },
+             0, 1, job.timing.alike ? alike : ""});
     }
     for (size_t i = 0; i < job.read_count; ++i) {
         const measure_read &of = job.reads[i];

@@ -99,6 +99,7 @@ bool measure_transformer_job_read(measure_reader *in, const json_t *root, measur
            measure_read_integer(in, root, "kv_heads", 1, job->heads, &job->kv_heads) &&
            measure_read_integer(in, root, "width", 1, 1 << 24, &job->width) &&
            measure_read_integer(in, root, "layers", 1, 1 << 24, &job->layers) && measure_read_flag(in, root, "causal", &job->causal) &&
+           measure_read_integer(in, root, "sequence", 0, job->causal ? 0 : most_tokens, &job->sequence) &&
            read_list(in, root, "transformers", 1, sizeof(*job->transformers), job, &job->transformers, &job->transformer_count,
                      read_transformer) &&
            read_which(in, root, job, "fill", &job->fill) &&

@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-/* Compiled blocks and their packed weights. `call` is the function for many tokens: prefill, or encode. */
+/* Compiled blocks and their packed weights. `call` is the function for many tokens: prefill, encode, or encode_batch. */
 typedef struct measure_transformer {
     const char *name, *library, *bind, *call, *blob;
     size_t scratch_bytes, weights_struct_bytes;
@@ -50,6 +50,7 @@ typedef struct measure_transformer_job {
     size_t fill, filled;                   /* the blocks that fill the cache's first positions, how many */
     size_t heads, kv_heads, width, layers; /* of the baselines' attention */
     bool causal;                           /* else blocks encode: positions are 0 */
+    size_t sequence;                       /* tokens at most of each of the sequences that blocks encode together; 0: they encode one */
     measure_transformer *transformers;
     measure_transformer_call *calls;
     measure_read *reads;

@@ -4,9 +4,9 @@
    (how many); constants (bytes, "" for none); context, batch, threads, seed; train, valid (ids, bytes of int32); mask, vocab, masked
    (id, ids and share, of a masked model; 0: the next token is predicted); decay, beta1, beta2, epsilon, clip, dropout, table_epsilon;
    adam (of tables: whether their optimiser is lazy Adam; else Adagrad);
-   tensors = { { name, shape, at, rows, columns, pitch, tables (rows of a table, 0: no tables), state_at, first_table, rate (factor), decays,
-   means, deviation, rounding = { type, row, steps = { { step = "hadamard", size }, { step = "scale", at, factor, dims } } } (nil: the
-   forward pass reads it as it is) } }
+   tensors = { { name, shape, at, rows, columns, pitch, tables (rows of a table, 0: no tables), state_at, first_table, rate (factor),
+   decays, means, deviation, rounding = { type, row, steps = { { step = "hadamard", size }, { step = "scale", at, factor, dims } } } (nil:
+   the forward pass reads it as it is) } }
    }. Methods:
 
      initialise([boxes])       random weights, then those of boxes of the parameters (gen/families/whole/first_weights.lua);

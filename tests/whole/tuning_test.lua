@@ -31,6 +31,18 @@ function test.the_heaviest_blocks_are_timed()
     check.equal(tuning.count(p.model), 6)
 end
 
+-- Blocks are timed as the model calls them: with several sequences, and so with the model's own chunks.
+function test.sequences_of_an_encoder_are_timed_together()
+    local tuned = folder .. "/together.lua"
+    local function words(...) return { "tune", listed, "--isa", "scalar", "--cflags", "-O1", "-o", tuned, ... } end
+    local race = program.run(words("--batch", "60", "--choices", "chunk.tokens", "--time", "4"))
+    check.equal(race.status, 0, race.errors)
+    check.matches(assert(host.read(tuned)), "tuned by lookupc for calls of 60 tokens")
+    program.works(words("--time", "0"))
+    check.matches(assert(host.read(tuned)), '%["chunk.tokens"%] = 768, %-%- default')
+    program.refuses(1, "--batch: 481: must be at most 480, the sequences of listed that go", words("--batch", "481"))
+end
+
 function test.choices_are_the_models()
     local tuned, bundle = folder .. "/tuned.lua", folder .. "/bundle"
     local text = program.works {

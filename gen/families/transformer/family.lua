@@ -55,6 +55,7 @@ function family.build(m, isas, options, wanted)
         projection = options.projection,
         schedule = wanted,
         machine = options["for"],
+        sequences = options.sequences, -- not of the command line
     })
 end
 

@@ -207,6 +207,7 @@ local function job_of(b, rows, caches, with_attention, options)
         width = s.width,
         layers = b.attention.shape.layers,
         causal = s.causal,
+        sequence = 0,
         transformers = list(b.entries),
         calls = list {},
         reads = list {},

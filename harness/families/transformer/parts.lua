@@ -62,7 +62,10 @@ function parts.sample(m, p, caches)
 end
 
 -- The function of plan `p` for many tokens.
-function parts.call(p) return p.shape.causal and p.names.prefill or p.names.encode end
+function parts.call(p)
+    if p.shape.causal then return p.names.prefill end
+    return p.shape.sequences and p.names.encode_batch or p.names.encode
+end
 
 local function without_attention(steps)
     local list = {}

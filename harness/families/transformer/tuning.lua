@@ -87,6 +87,7 @@ function tuning.job(t, runners, batches, count, repetitions, order_seed, seconds
         width = p.shape.width,
         layers = p.shape.layers,
         causal = p.shape.causal,
+        sequence = p.shape.sequences and p.model.attention.context or 0,
         transformers = {},
         calls = {},
         reads = json.array {},

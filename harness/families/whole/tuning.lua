@@ -1,6 +1,9 @@
 -- What tuning asks of whole models: their schedule is that of their blocks, which are timed as a transformer of the run
 -- of equal blocks with most weights. harness/families/list.lua says what the fields mean.
+local blob = require "gen.plan.blob"
 local blocks = require "harness.families.transformer.tuning"
+local layout = require "gen.families.transformer.layout"
+local memory = require "gen.families.whole.memory"
 local transformer = require "gen.families.transformer.family"
 local validated = require "gen.model.validated"
 local whole_model = require "gen.families.whole.model"
@@ -18,10 +21,34 @@ local function largest_of(m, p)
     return validated.note_part(whole_model.segments(m)[found], m)
 end
 
--- The options for blocks `m` alone: types of LookupFFNs are for other blocks where these have none.
-local function options_of(m, options)
-    if m.ffn.kind == "lookup" then return options end
-    return setmetatable({ projection = false, tables = false }, { __index = options })
+-- The options for blocks `own` of model `m` alone, which encode several sequences together as the model does: types of
+-- LookupFFNs are for other blocks where these have none.
+local function options_of(m, own, options)
+    local changes = { sequences = not m.attention.causal and { positions = memory.positions(m) } or nil }
+    if own.ffn.kind ~= "lookup" then
+        changes.projection, changes.tables = false, false
+    end
+    return setmetatable(changes, { __index = options })
+end
+
+-- The tokens of a call of encoder `m` at most, in sequences of which all but the last are full.
+local function most_tokens(m)
+    local context = m.attention.context
+    return memory.positions(m) // blob.round_up(context, layout.keys) * context
+end
+
+function tuning.batches(m)
+    if m.attention.causal then return blocks.batches(m) end
+    return most_tokens(m) > 1 and "1," .. math.min(512, most_tokens(m)) or "1"
+end
+
+function tuning.check_batches(m, batches)
+    if m.attention.causal then return blocks.check_batches(m, batches) end
+    local largest, most = math.max(table.unpack(batches)), most_tokens(m)
+    if largest > most then
+        local form = "--batch: %d: must be at most %d, the sequences of %s that go through its blocks together"
+        error(form:format(largest, most, m.name), 0)
+    end
 end
 
 function tuning.check_weights(_, options)
@@ -33,7 +60,7 @@ function tuning.sample(m, p, caches, options)
         error("--threads: " .. options.threads .. ": blocks of whole models are tuned for one thread", 0)
     end
     local own = largest_of(m, p)
-    options = options_of(own, options)
+    options = options_of(m, own, options)
     local of = transformer.build(own, { p.variants[1].isa }, options)
     return blocks.sample(own, of, caches, options), transformer, options
 end
