@@ -601,32 +601,46 @@ function checkpoint.output(m, width)
     return parts
 end
 
--- Why checkpoints of the model's kind cannot hold the model: a key chain, a value and a rule, or nil.
-function checkpoint.misfit(m)
+-- A key chain, its value, and the rule that checkpoints of the model's kind have no such thing.
+local function none(m, chain, value, what)
+    local rule = m.checkpoint .. " checkpoints have no such " .. what
+    local default = m.checkpoint == checkpoint.default and "; checkpoint is " .. m.checkpoint .. " by default" or ""
+    return chain, value, rule .. default
+end
+
+-- Why checkpoints of the model's kind cannot hold the blocks of `m`, all of one shape: a key chain, a value and a rule,
+-- or nil.
+function checkpoint.misfit_of_blocks(m)
     local family = families[m.checkpoint]
-    local function none(chain, value, what)
-        local rule = m.checkpoint .. " checkpoints have no such " .. what
-        local default = m.checkpoint == checkpoint.default and "; checkpoint is " .. m.checkpoint .. " by default" or ""
-        return chain, value, rule .. default
-    end
-    if m.ffn.kind ~= "lookup" and not family[m.ffn.kind] then return none({ "ffn", "kind" }, m.ffn.kind, "FFN") end
+    if m.ffn.kind ~= "lookup" and not family[m.ffn.kind] then return none(m, { "ffn", "kind" }, m.ffn.kind, "FFN") end
     if family.packed and m.kv_heads ~= m.heads then
         return { "kv_heads" },
             m.kv_heads,
             "must be heads: " .. m.checkpoint .. " checkpoints hold q, k and v of equal widths"
     end
-    if m.d_in and m.skip and not family.s then return none({ "d_in" }, m.d_in, "map of a skip connection") end
+    if m.d_in and m.skip and not family.s then return none(m, { "d_in" }, m.d_in, "map of a skip connection") end
     for _, key in ipairs { "positions", "token_types" } do
-        if m[key] and not family.embeddings[key] then return none({ key }, m[key], "embeddings") end
+        if m[key] and not family.embeddings[key] then return none(m, { key }, m[key], "embeddings") end
     end
-    if m.embedding and m.embedding.norm and not family.embeddings.norm then
-        return none({ "embedding", "norm" }, nil, "norm")
+end
+
+-- The same of what stands before and behind the blocks.
+function checkpoint.misfit_of_ends(m)
+    if m.embedding and m.embedding.norm and not families[m.checkpoint].embeddings.norm then
+        return none(m, { "embedding", "norm" }, nil, "norm")
     end
     local names = output_names(m)
     for _, key in ipairs { "norm", "dense", "head", "classes" } do
-        if names[key] == false then return none({ "output", key }, nil, "tensors") end
+        if names[key] == false then return none(m, { "output", key }, nil, "tensors") end
     end
-    if names.dense_norm == false then return none({ "output", "dense", "norm" }, nil, "norm") end
+    if names.dense_norm == false then return none(m, { "output", "dense", "norm" }, nil, "norm") end
+end
+
+-- The same of a model whose blocks are all of one shape.
+function checkpoint.misfit(m)
+    local chain, value, rule = checkpoint.misfit_of_blocks(m)
+    if chain then return chain, value, rule end
+    return checkpoint.misfit_of_ends(m)
 end
 
 return checkpoint

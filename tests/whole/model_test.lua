@@ -128,6 +128,27 @@ function test.rules_between_keys()
     end
 end
 
+-- What only a plan shows is told of the entry of `layers` where it stands; what no block has matters to none.
+function test.refusals_of_runs_of_blocks_name_their_entry()
+    local glu = "{ kind = 'glu', f = 8, activation = 'silu' }"
+    refuses(1, 'layers.2.ffn.kind = "glu": roberta checkpoints have no such FFN', {
+        "plan",
+        path("t.layers = { {}, { ffn = " .. glu .. " } }"),
+    })
+    works { "plan", path("t.ffn, t.layers = " .. glu .. ", { { ffn = t.ffn }, { ffn = t.ffn } }") }
+    local one = "t.attention.causal, t.output = true, { head = {} } t.layers = { { count = 2 }, { ffn = { kind = \z
+        'lookup', h = 4, tau = 4, projection = { kind = 'dense' }, score = 'one' } } }"
+    local words = { "emit", path(one), "--training", "-o", folder .. "/untrained" }
+    refuses(1, 'layers.2.ffn.score = "one": cannot be trained: it gives z no gradient', words)
+end
+
+function test.schedules_are_those_of_each_run_of_blocks()
+    local text = works { "plan", path "t.layers = { {}, { heads = 2 } }", "--isa", "scalar", "--schedules" }
+    check.matches(text, "\nblocks_1 schedule scalar few.threshold=1,")
+    check.matches(text, "\nblocks_2 schedule scalar few.threshold=1,")
+    check.matches(works { "plan", path(), "--isa", "scalar", "--schedules" }, "\nschedule scalar +few.threshold=1,")
+end
+
 function test.weights_are_counted_once()
     -- RoBERTa-base: a tied embedding counts once, positions count
     local roberta = program.model(

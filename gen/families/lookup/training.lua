@@ -5,6 +5,7 @@ local butterfly = require "gen.families.lookup.butterfly"
 local names = require "gen.model.names"
 local product = require "gen.families.lookup.product"
 local sections = require "gen.families.lookup.sections"
+local validated = require "gen.model.validated"
 local words = require "gen.isa.words"
 
 local training = {}
@@ -293,9 +294,10 @@ end
 -- Raises one line unless there are training kernels for plan `p`.
 local function check(p)
     local m = p.model
-    local function refuse(key, value, rule) error(string.format("--training: %s = %s: %s", key, value, rule), 0) end
-    if m.norm then refuse("norm", '"' .. m.norm.kind .. '"', "a LookupFFN is trained without a norm of its own") end
-    if not p.shape.score.share then refuse("score", '"' .. m.score .. '"', "gives z no gradient") end
+    if m.norm then validated.refuse(m, { "norm" }, nil, "a LookupFFN is trained without a norm of its own") end
+    if not p.shape.score.share then
+        validated.refuse(m, { "score" }, m.score, "cannot be trained: it gives z no gradient")
+    end
     if p.tables.name ~= "f32" then error("--tables: " .. p.tables.name .. ": must be f32 with --training", 0) end
     if p.projection.name ~= "f32" then
         error("--projection: " .. p.projection.name .. ": must be f32 with --training", 0)

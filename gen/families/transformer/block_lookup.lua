@@ -7,6 +7,7 @@ local names = require "gen.model.names"
 local plan = require "gen.families.lookup.plan"
 local schedule = require "gen.families.lookup.schedule"
 local lookup_sections = require "gen.families.lookup.sections"
+local validated = require "gen.model.validated"
 
 local block_lookup = {}
 
@@ -42,7 +43,7 @@ local function model_of(m, range)
     for key, value in pairs(m.ffn) do
         if key ~= "kind" then ffn[key] = value end
     end
-    return ffn
+    return validated.note_part(ffn, m, function(own) return { "ffn", table.unpack(own) } end)
 end
 
 -- Choices for every instruction set: codes of a block's chunk of tokens wait in scratch together; a second part has the

@@ -122,7 +122,10 @@ function describe.lines(m, make, options)
     for _, buffer in ipairs(buffers_of(p.memory)) do
         bytes("  " .. buffer.name, buffer.bytes, string.format("at %d, %s", buffer.at, buffer.doc))
     end
-    transformer_describe.schedules(p, add, options)
+    for _, segment in ipairs(p.segments) do
+        local function add_of_run(name, ...) add(p.segments[2] and segment.word .. " " .. name or name, ...) end
+        transformer_describe.schedules(segment.plan, add_of_run, options)
+    end
     return lines
 end
 

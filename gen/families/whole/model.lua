@@ -183,8 +183,14 @@ local function entries_of(m) return type(m.layers) == "table" and m.layers or { 
 -- The keys that a run of blocks does not have.
 local of_whole = { embedding = true, output = true, tokenizer = true, layers = true }
 
--- Runs of equal blocks as transformers of their own, whose names and layers are theirs: { model }, and for each the
--- number of its first entry of `layers`.
+-- Where a key chain of the blocks of entry number `i` of `layers` stands in model `m`.
+local function chain_in(m, i, chain)
+    local entry = type(m.layers) == "table" and m.layers[i]
+    if not entry or entry[chain[1]] == nil then return chain end
+    return { "layers", tostring(i), table.unpack(chain) }
+end
+
+-- Runs of equal blocks as transformers of their own, whose names and layers are theirs: { model }.
 function whole_model.segments(m)
     local list, entries = {}, {}
     for i, entry in ipairs(entries_of(m)) do
@@ -212,6 +218,7 @@ function whole_model.segments(m)
     end
     for i, segment in ipairs(list) do
         segment.name = m.name .. (#list > 1 and "_blocks_" .. i or "_blocks")
+        validated.note_part(segment, m, function(chain) return chain_in(m, entries[i], chain) end)
     end
     return list, entries
 end
@@ -267,11 +274,7 @@ local function check_layers(context, m)
     local segments, entries = whole_model.segments(m)
     local before
     for i, segment in ipairs(segments) do
-        local entry = type(m.layers) == "table" and m.layers[entries[i]] or {}
-        transformer_model.check(context, segment, function(chain)
-            if entry[chain[1]] == nil then return chain end
-            return { "layers", tostring(entries[i]), table.unpack(chain) }
-        end)
+        transformer_model.check(context, segment, function(chain) return chain_in(m, entries[i], chain) end)
         local width = transformer_model.input_width(segment)
         if before and width ~= before then
             refuse(

@@ -49,7 +49,7 @@ local function segments_of(m, isas, public, options, at, shared_product, threads
     local list, first_layer = {}, 0
     for i, model in ipairs(whole_model.segments(m)) do
         local word = model.name:sub(#m.name + 2)
-        local p = transformer.build(validated.note_part(model, m), isas, {
+        local p = transformer.build(model, isas, {
             type = options.type,
             cache = options.cache,
             activations = options.activations,
@@ -111,6 +111,17 @@ local function variant_of(m, segments, products, type, rounded, i)
     }
 end
 
+-- Raises one line if checkpoints of the model's kind cannot hold it.
+local function refuse_misfit(m)
+    local function check(of, chain, value, rule)
+        if chain then validated.refuse(of, chain, value, rule) end
+    end
+    for _, segment in ipairs(whole_model.segments(m)) do
+        check(segment, checkpoint.misfit_of_blocks(segment))
+    end
+    check(m, checkpoint.misfit_of_ends(m))
+end
+
 -- The plan of model `m` for the instruction sets `isas`. options, all optional: type, cache, activations, of weights,
 -- caches and inputs of products (names, default f32); tables, projection, of lookup FFNs (default type, and f32);
 -- schedule, the choices wanted by name of the instruction set; machine, the name of that which `isas` are for; facts,
@@ -118,8 +129,7 @@ end
 -- (gen/families/transformer/plan.lua); target, a row of gen/plan/target.lua: for its firmware; one_by_one: as
 -- transformer.build takes it.
 function plan.build(m, isas, options)
-    local chain, value, rule = checkpoint.misfit(m)
-    if chain then validated.refuse(m, chain, value, rule) end
+    refuse_misfit(m)
     local type, public, widths = dtype.get(options.type, "type"), names.public(m.name), whole_model.widths(m)
     local activations = dtype.activations(options.activations, type)
     local rounded = activations and activations.products

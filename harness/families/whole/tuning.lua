@@ -5,7 +5,6 @@ local blocks = require "harness.families.transformer.tuning"
 local layout = require "gen.families.transformer.layout"
 local memory = require "gen.families.whole.memory"
 local transformer = require "gen.families.transformer.family"
-local validated = require "gen.model.validated"
 local whole_model = require "gen.families.whole.model"
 
 local tuning = setmetatable({}, { __index = blocks })
@@ -18,7 +17,7 @@ local function largest_of(m, p)
             found = i
         end
     end
-    return validated.note_part(whole_model.segments(m)[found], m)
+    return whole_model.segments(m)[found]
 end
 
 -- The options for blocks `own` of model `m` alone, which encode several sequences together as the model does: types of
