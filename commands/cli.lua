@@ -158,6 +158,7 @@ local train_text_option = { name = "text", value = "FILE...", required = true, d
 -- Of the commands that take text.
 local text_options = {
     ignore_option,
+    blocks_option,
     isa_option,
     schedule_option,
     for_here_option,

@@ -38,7 +38,7 @@ local function said(m, unsaid, options)
             list[#list + 1] = string.format(type(value) == "number" and "%s = %.9g" or "%s = %s", name, value)
         end
     end
-    if value_of(m, "projection.kind") == "bh4" then
+    if (value_of(m, "projection.kind") or value_of(m, "ffn.projection.kind")) == "bh4" then
         list[#list + 1] = options["blocks-in-out"] and "blocks stored [b in][b out] (--blocks-in-out)"
             or "blocks stored [b out][b in] (no --blocks-in-out)"
     end

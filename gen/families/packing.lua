@@ -119,6 +119,17 @@ local function job_of(p, files)
     return job
 end
 
+-- What the options of a command say of a checkpoint, which is packed into the file `output`; nil: it is only read.
+function packing.files(options, output)
+    return {
+        weights = options.weights,
+        output = output,
+        prefix = options.prefix or "",
+        ignore = options.ignore,
+        blocks_in_out = options["blocks-in-out"],
+    }
+end
+
 -- Packs for plan `p`; files: { weights, output, prefix, blocks_in_out, ignore, calibrations }: ignore is the option
 -- --ignore, calibrations those of the family, with inputs, nil: none. Returns the relative errors that rounding made,
 -- by section, and whether the blob is another one than before: if not, the file was left alone. Raises one line.

@@ -20,7 +20,7 @@ struct reference_block_lookup {
     double *projection; /* memory of theirs */
 };
 
-reference_block_lookup *reference_block_lookup_open(const reference_model *model, reference_lookup_types types, const char *path,
+reference_block_lookup *reference_block_lookup_open(const reference_model *model, reference_lookup_weights how, const char *path,
                                                     const char *prefix, char *error, size_t error_size)
 {
     reference_block_lookup *lookup = malloc(sizeof *lookup);
@@ -29,14 +29,14 @@ reference_block_lookup *reference_block_lookup_open(const reference_model *model
         return NULL;
     }
     *lookup = (reference_block_lookup){.model = *model};
-    lookup->file = checkpoint_open(&lookup->model, path, prefix, false, error, error_size);
+    lookup->file = checkpoint_open(&lookup->model, path, prefix, how.blocks_in_out, error, error_size);
     if (!lookup->file) {
         free(lookup);
         return NULL;
     }
-    lookup->tables = (reference_tables){.model = &lookup->model, .exact = checkpoint_weights(lookup->file), .type = types.tables};
+    lookup->tables = (reference_tables){.model = &lookup->model, .exact = checkpoint_weights(lookup->file), .type = how.tables};
     lookup->weights = reference_tables_rounded(&lookup->tables);
-    if (!reference_round_projection(&lookup->model, types.projection, &lookup->weights, &lookup->projection)) {
+    if (!reference_round_projection(&lookup->model, how.projection, &lookup->weights, &lookup->projection)) {
         files_error(error, error_size, "%s: not enough memory", path);
         reference_block_lookup_close(lookup);
         return NULL;

@@ -14,14 +14,16 @@
 /* The FFN of one layer: its model, and its weights in a file. */
 typedef struct reference_block_lookup reference_block_lookup;
 
-/* What is rounded; as the projection's type has it, also the inputs of its products. */
+/* How weights are read: to what they are rounded, and as the projection's type has it also the inputs of its products; whether a
+   checkpoint's BH4 blocks are stored [in][out]. */
 typedef struct {
     reference_type tables, projection;
-} reference_lookup_types;
+    bool blocks_in_out;
+} reference_lookup_weights;
 
 /* Opens the FFN whose tensors' names start with `prefix`, a string that must outlive it, rounded. NULL with one line that starts with the
    path. */
-reference_block_lookup *reference_block_lookup_open(const reference_model *model, reference_lookup_types types, const char *path,
+reference_block_lookup *reference_block_lookup_open(const reference_model *model, reference_lookup_weights how, const char *path,
                                                     const char *prefix, char *error, size_t error_size);
 
 /* NULL is allowed. */

@@ -334,7 +334,7 @@ static const char *file_of(const shards *checkpoint, const char *name, char *err
 }
 
 /* Opens the lookup FFN of the layer at the top of the stack, if it has one; `given` is the model of all layers. */
-static bool lookup_at(lua_State *L, const shards *checkpoint, const reference_model *given, reference_lookup_types types,
+static bool lookup_at(lua_State *L, const shards *checkpoint, const reference_model *given, reference_lookup_weights how,
                       reference_block_lookup **lookup, char *error)
 {
     const int layer = lua_gettop(L);
@@ -348,7 +348,7 @@ static bool lookup_at(lua_State *L, const shards *checkpoint, const reference_mo
     reference_model model = *given;
     model.d_out = field_size(L, layer + 1, where, "d_out");
     if (path)
-        *lookup = reference_block_lookup_open(&model, types, path, prefix, error, ERROR_SIZE);
+        *lookup = reference_block_lookup_open(&model, how, path, prefix, error, ERROR_SIZE);
     lua_settop(L, layer);
     return *lookup != NULL;
 }
@@ -404,12 +404,12 @@ static void push_ties(lua_State *L, const reference_ties *ties)
 
 /* One layer, at the top of the stack: x <- its output. */
 static bool run_layer(lua_State *L, const shards *checkpoint, const reference_transformer *model, const reference_model *lookup_model,
-                      reference_lookup_types types, size_t number, reference_ties *ties, double *x, size_t tokens, char *error)
+                      reference_lookup_weights how, size_t number, reference_ties *ties, double *x, size_t tokens, char *error)
 {
     reference_block block = {.number = number, .in = field_size(L, -1, where, "input"), .delivered = field_flag(L, -1, "delivered")};
     reference_map *maps[] = {&block.q, &block.k, &block.v, &block.p, &block.s, &block.g, &block.m, &block.o};
     reference_block_lookup *lookup;
-    bool ok = lookup_at(L, checkpoint, lookup_model, types, &lookup, error);
+    bool ok = lookup_at(L, checkpoint, lookup_model, how, &lookup, error);
     block.lookup = lookup;
     for (size_t k = 0; ok && k < sizeof maps / sizeof *maps; ++k)
         ok = reference_map_at(L, where, checkpoint, (const char[]){"qkvpsgmo"[k], 0}, maps[k], error, ERROR_SIZE);
@@ -428,15 +428,16 @@ static bool run_layer(lua_State *L, const shards *checkpoint, const reference_tr
     return ok;
 }
 
-/* The lookup FFN of all layers of the job, if it has one, and the types of its weights. */
-static reference_model lookup_model_at(lua_State *L, reference_lookup_types *types)
+/* The lookup FFN of all layers of the job, if it has one, and how its weights are read. */
+static reference_model lookup_model_at(lua_State *L, reference_lookup_weights *how)
 {
     reference_model model = {0};
-    *types = (reference_lookup_types){0};
+    *how = (reference_lookup_weights){0};
     if (lua_getfield(L, 1, "lookup") == LUA_TTABLE) {
         model = reference_model_at(L, lua_gettop(L), where);
-        types->tables = reference_type_at(L, 1, where, "tables", REFERENCE_TABLES);
-        types->projection = reference_type_at(L, 1, where, "projection", REFERENCE_PROJECTION);
+        how->tables = reference_type_at(L, 1, where, "tables", REFERENCE_TABLES);
+        how->projection = reference_type_at(L, 1, where, "projection", REFERENCE_PROJECTION);
+        how->blocks_in_out = field_flag(L, 1, "blocks_in_out");
     }
     return model;
 }
@@ -448,8 +449,8 @@ static int reference(lua_State *L)
     size_t sequences;
     const size_t *lengths = numbers_at(L, 1, "lengths", &sequences);
     model.lengths = sequences > 0 ? lengths : NULL;
-    reference_lookup_types types;
-    const reference_model lookup_model = lookup_model_at(L, &types);
+    reference_lookup_weights how;
+    const reference_model lookup_model = lookup_model_at(L, &how);
     reference_ties ties = ties_at(L, 1);
     char error[ERROR_SIZE];
     size_t tokens;
@@ -464,7 +465,7 @@ static int reference(lua_State *L)
     const int layers = lua_gettop(L);
     bool ok = true;
     for (lua_Integer i = 1; ok && lua_rawgeti(L, layers, i) == LUA_TTABLE; ++i, lua_settop(L, layers))
-        ok = run_layer(L, checkpoint, &model, &lookup_model, types, (size_t)i - 1, &ties, x, tokens, error);
+        ok = run_layer(L, checkpoint, &model, &lookup_model, how, (size_t)i - 1, &ties, x, tokens, error);
     shards_close(checkpoint);
     if (ok) {
         lua_pushlstring(L, (const char *)x, tokens * model.d * sizeof *x);
@@ -500,8 +501,8 @@ static int looked(lua_State *L)
 {
     char error[ERROR_SIZE];
     lua_settop(L, 1);
-    reference_lookup_types types;
-    const reference_model model = lookup_model_at(L, &types);
+    reference_lookup_weights how;
+    const reference_model model = lookup_model_at(L, &how);
     const reference_ties ties = ties_at(L, 1);
     shards *checkpoint = shards_open(field_text(L, 1, where, "weights", NULL), error, sizeof error);
     if (!checkpoint)
@@ -514,7 +515,7 @@ static int looked(lua_State *L)
     bool ok = true;
     for (lua_Integer i = 1; ok && lua_rawgeti(L, layers, i) == LUA_TTABLE; ++i, lua_settop(L, layers)) {
         reference_block_lookup *lookup;
-        ok = lookup_at(L, checkpoint, &model, types, &lookup, error);
+        ok = lookup_at(L, checkpoint, &model, how, &lookup, error);
         if (!ok || !lookup)
             continue;
         size_t count;

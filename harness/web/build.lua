@@ -47,13 +47,7 @@ function build.page(path, options)
     local known = { ends = p.ends or {}, compiler = compile.version(web_files.target.compiler) }
     local module = compiled(p, web_files.texts(p, known.ends))
     local blob = process.temporary_directory() .. "/" .. p.names.blob
-    packing.pack(p, {
-        weights = options.weights,
-        output = blob,
-        prefix = options.prefix,
-        ignore = options.ignore,
-        blocks_in_out = options["blocks-in-out"],
-    })
+    packing.pack(p, packing.files(options, blob))
     local made = { [p.names.wasm] = { text = module }, [p.names.blob] = { text = assert(host.read(blob, 1 << 32)) } }
     return p, web_files.files(p, made, known)
 end

@@ -6,6 +6,7 @@
 local blob_cache = require "harness.base.blob_cache"
 local compile = require "harness.base.compile"
 local host = require "host"
+local packing = require "gen.families.packing"
 local process = require "process"
 local whole = require "whole"
 
@@ -49,8 +50,7 @@ function library.of(p, options)
     local threads = compile.threads_of(options)
     local path = compile.library({ p }, directory, options.cc, compile.threaded(p, options.cflags, threads))
     local function open()
-        local files = { weights = options.weights, prefix = "", ignore = options.ignore }
-        local blob, kept = blob_cache.packed(p, directory, files)
+        local blob, kept = blob_cache.packed(p, directory, packing.files(options))
         local model, message = whole.open(library.job(p, path, blob, threads))
         return model, message, kept and blob
     end

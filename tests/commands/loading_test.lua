@@ -560,6 +560,65 @@ function test.missing_tensors()
     check.equal(host.kind(path_of "never"), nil)
 end
 
+-- Published kernels of BH4 store its blocks in either order.
+function test.blocks_of_models_stored_input_by_output()
+    local ffn = "{ kind = 'lookup', h = 4, tau = 4, projection = { kind = 'bh4', block = 8 }, score = 'gelu' }"
+    local common = ", d = 32, heads = 4, vocab = 50, skip = true, norm = { kind = 'rmsnorm' }, \z
+        attention = { context = 80 }, "
+    local turned, sampled = path_of "turned.safetensors", path_of "sampled.safetensors"
+    local blobs, results = { path_of "a", path_of "b" }, { path_of "a.npy", path_of "b.npy" }
+    for name, text in pairs {
+        blocks = "layers = 2, ffn = " .. ffn,
+        model = "embedding = {}, output = { head = {} }, layers = { {}, { ffn = "
+            .. ffn
+            .. " } }, ffn = { kind = 'glu', f = 40, activation = 'silu' }",
+    } do
+        local model = program.model(folder, name, "return { name = '" .. name .. "'" .. common .. text .. " }")
+        works { "sample", model, "-o", sampled }
+        program.python(
+            [[
+tensors = load(sys.argv[1])
+for name in tensors:
+    if name.endswith("hash.projection.weight"):
+        dtype, values = tensors[name]
+        tensors[name] = dtype, values.swapaxes(3, 4)
+save(sys.argv[2], tensors)
+]],
+            sampled,
+            turned
+        )
+        local input = path_of "input.npy"
+        program.python(
+            [[
+rows = np.random.default_rng(1).normal(size=(80, 32)).astype("f4")
+np.save(sys.argv[1], rows if sys.argv[2] == "blocks" else np.arange(80, dtype="i4") % 50)
+]],
+            input,
+            name
+        )
+        local calibrated = { name == "blocks" and "--calibrate" or "--calibrate-ids", input, "--projection", "i8" }
+        for _, more in ipairs { {}, calibrated } do
+            local words = { "pack", model, "--weights", sampled, "-o", blobs[1], table.unpack(more) }
+            works(words)
+            words[4], words[6] = turned, blobs[2]
+            words[#words + 1] = "--blocks-in-out"
+            works(words)
+            check.equal(host.read(blobs[1]) == host.read(blobs[2]), true, name)
+        end
+        works { "verify", model, "--weights", turned, "--blocks-in-out", "--isa", "scalar" }
+        local of_input = name == "blocks" and "--input" or "--ids"
+        works { "run", model, "--weights", sampled, of_input, input, "--output", results[1] }
+        works { "run", model, "--weights", turned, of_input, input, "--output", results[2], "--blocks-in-out" }
+        check.equal(host.read(results[1]) == host.read(results[2]), true, name)
+        works { "run", model, "--weights", turned, of_input, input, "--output", results[2] }
+        check.equal(host.read(results[1]) ~= host.read(results[2]), true, name)
+    end
+    local rest = "layers = 1, ffn = { kind = 'glu', f = 8, activation = 'silu' } }"
+    local dense = program.model(folder, "dense", "return { name = 'dense'" .. common .. rest)
+    local message = "--blocks-in-out: is for lookup FFNs with projection.kind = bh4: dense has none"
+    refuses(1, message, { "pack", dense, "--weights", sampled, "-o", blobs[1], "--blocks-in-out" })
+end
+
 function test.eight_are_named()
     local names = {}
     for i = 1, 12 do

@@ -24,6 +24,7 @@ local family = {
         "for",
         "tuned",
         "unfused",
+        "blocks-in-out",
         "rivals",
     },
     types = { "type", "cache", "activations", "tables", "projection" },

@@ -278,6 +278,18 @@ function transformer_model.check(context, m, place)
     if reason then refuse({ "attention", "eliminate" }, attention.eliminate, reason) end
 end
 
+local function has_bh4(m) return m.ffn.kind == "lookup" and m.ffn.projection.kind == "bh4" end
+
+-- Raises one line for options of a command that mean nothing for model `m`, which consists of `runs` of equal blocks;
+-- nil: of one.
+function transformer_model.check_options(m, options, runs)
+    if not options["blocks-in-out"] then return end
+    for _, run in ipairs(runs or { m }) do
+        if has_bh4(run) then return end
+    end
+    error("--blocks-in-out: is for lookup FFNs with projection.kind = bh4: " .. m.name .. " has none", 0)
+end
+
 transformer_model.marks = { "attention" }
 
 -- Whether the table of a model file, or a validated model, is a transformer.

@@ -34,6 +34,7 @@ local family = {
         "html",
         "threads",
         "unfused",
+        "blocks-in-out",
         "calibrate-ids",
     },
     types = { "type", "cache", "activations", "tables", "projection" },

@@ -367,6 +367,10 @@ end
 
 whole_model.marks = { "attention", "embedding" }
 
+function whole_model.check_options(m, options)
+    transformer_model.check_options(m, options, whole_model.segments(m))
+end
+
 -- Whether the table of a model file, or a validated model, is a whole model.
 function whole_model.claims(given) return given.embedding ~= nil and given.attention ~= nil end
 

@@ -6,23 +6,12 @@ local packed = {}
 
 packed.vectors = 4 -- tokens of the self-test of firmware
 
--- What packs the weights of the options into the file `output`, nil for none.
-local function files_of(options, output)
-    return {
-        weights = options.weights,
-        prefix = options.prefix or "",
-        blocks_in_out = options["blocks-in-out"],
-        ignore = options.ignore,
-        output = output,
-    }
-end
-
 -- Raises the line that `make` would raise for a checkpoint in the options with other tensors than it wants.
-function packed.check(p, options) packing.check(p, files_of(options)) end
+function packed.check(p, options) packing.check(p, packing.files(options)) end
 
 -- Packs the weights of the options, or random ones, for plan `p`. Returns the job's weights, prefix and blob.
 function packed.make(p, directory, options)
-    local files = files_of(options, directory .. "/weights.bin")
+    local files = packing.files(options, directory .. "/weights.bin")
     if not files.weights then
         files.weights, files.prefix, files.blocks_in_out = directory .. "/sample.safetensors", "", nil
         assert(weights.sample(files.weights, files.prefix, p.tensors, options.seed))

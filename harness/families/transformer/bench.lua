@@ -142,8 +142,7 @@ local function made(path, m, isa, caches, options)
     )
     local directory = process.temporary_directory()
     local drawn = { seed = options.seed, large = true, cc = options.cc }
-    local given = { weights = options.weights, ignore = options.ignore }
-    local prepared = transformer.prepare(p, directory, setmetatable(given, { __index = drawn }))
+    local prepared = transformer.prepare(p, directory, setmetatable({ large = true }, { __index = options }))
     local library = compile.library(
         { p, products, attention, filling },
         directory .. "/fused",

@@ -127,7 +127,7 @@ function transformer.run(path, options)
     end
     options.check_expected(count, p.shape.d)
     local output = directory .. "/weights.bin"
-    packing.pack(p, { weights = options.weights, output = output, prefix = "", ignore = options.ignore })
+    packing.pack(p, packing.files(options, output))
     local library = compile.library({ p }, directory, options.cc, options.cflags)
     local ways = ways_of(p, count)
     local x = assert(runner.load(options.input, p.shape.input))
@@ -139,13 +139,13 @@ end
 -- The .npy files of what the lookup FFNs of the model of the file `path` read in float32, of the rows of
 -- options.calibrate.
 function transformer.lookup_inputs(path, options)
-    local own = { weights = options.weights, ignore = options.ignore, cc = options.cc, cflags = options.cflags }
+    local own = lookup_inputs.options(options)
     local plans, directory = runnable.plans(path, family, own, runnable.sets), process.temporary_directory()
     local p = plans[#plans]
     local count = input.check(options.calibrate, p.shape.input)
     check_context(p, options.calibrate, count)
     local blob = directory .. "/weights.bin"
-    packing.pack(p, { weights = own.weights, output = blob, prefix = "", ignore = own.ignore })
+    packing.pack(p, packing.files(own, blob))
     local library = compile.library({ p }, directory, own.cc, own.cflags)
     local ways = ways_of(p, count)
     local job = run_job(p, library, blob, ways[2] or ways[1])
@@ -190,7 +190,8 @@ end
 
 -- What runner.reference wants: the maps of every layer but those in `without`; types: the names of those of weights,
 -- cache, activations, and attention (of queries and the softmax's weights); of tables, default type, and projections of
--- lookup FFNs, default f32. Layer 0 is number `first` in the checkpoint, 0 if absent.
+-- lookup FFNs, default f32; and blocks_in_out, whether the checkpoint's BH4 blocks are stored [in][out]. Layer 0 is
+-- number `first` in the checkpoint, 0 if absent.
 function transformer.reference_job(p, path, types, without, first)
     local m, s, layers = p.model, p.shape, {}
     local delivered = s.delivered and without ~= ""
@@ -238,6 +239,7 @@ function transformer.reference_job(p, path, types, without, first)
         attention = types.attention,
         tables = types.tables or types.type,
         projection = types.projection,
+        blocks_in_out = types.blocks_in_out or false,
         d = s.d,
         input = delivered and s.input or d_in,
         width = width,
@@ -384,7 +386,7 @@ function transformer.check_weights(p, options)
     if word ~= "none" and not p.own and is_unfused(m, path) then
         fuse_weights.check(m, { weights = path, ignore = options.ignore, eliminate = word })
     else
-        packing.check(p, { weights = path, prefix = "", ignore = options.ignore })
+        packing.check(p, packing.files(options))
     end
 end
 
@@ -431,11 +433,13 @@ function transformer.prepare(p, directory, options)
     local x = embedded(p, fused, numbers, p.shape.input)
     local own_types, looked = { p.shape.type.name, p.shape.cache.type.name, p.activations.name }, p.lookup_types
     local own_attention = transformer.attention_type(p.shape)
-    local exact = { type = "f32", cache = "f32", activations = "f32", attention = "f32" }
+    local in_out = options["blocks-in-out"]
+    local exact = { type = "f32", cache = "f32", activations = "f32", attention = "f32", blocks_in_out = in_out }
     local output = directory .. "/weights.bin"
+    local files = packing.files(options, output)
     -- What fuse has left out is no longer there.
-    local ignore = not merged and options.ignore or nil
-    packing.pack(p, { weights = fused, output = output, prefix = "", ignore = ignore })
+    files.weights, files.ignore = fused, not merged and options.ignore or nil
+    packing.pack(p, files)
     local far = m.attention.rope and far_of(p, count)
     local function answer_with(x_of, start, taken, ...)
         local job = transformer.reference_job(p, ...)
@@ -448,6 +452,7 @@ function transformer.prepare(p, directory, options)
             cache = cache or own_types[2],
             activations = activations or own_types[3],
             attention = activations and "f32" or own_attention, -- other activations: it rounds as the cache does
+            blocks_in_out = in_out,
         }
         if looked then
             types.tables, types.projection = looked.tables.name, looked.projection.name

@@ -6,6 +6,15 @@ local whole = require "whole"
 local lookup_inputs = {}
 lookup_inputs.__index = lookup_inputs
 
+-- The options of the float model that they are taken from.
+function lookup_inputs.options(options)
+    local own = {}
+    for _, name in ipairs { "weights", "ignore", "blocks-in-out", "cc", "cflags" } do
+        own[name] = options[name]
+    end
+    return own
+end
+
 -- The widths of what the lookup FFNs of `blocks`, plans of transformers, read: of each layer that has one.
 local function widths_of(blocks)
     local list = {}

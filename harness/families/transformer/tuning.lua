@@ -35,11 +35,7 @@ function tuning.gather_i8() return false end
 tuning.check_weights = execute.check_weights
 
 function tuning.prepare(p, directory, options)
-    local prepared = execute.prepare(
-        p,
-        directory,
-        { seed = options.seed, weights = options.weights, ignore = options.ignore, large = true, cc = options.cc }
-    )
+    local prepared = execute.prepare(p, directory, setmetatable({ large = true }, { __index = options }))
     prepared.output = prepared.blob
     return prepared
 end

@@ -124,12 +124,9 @@ local function add_model(entries, path, p, prefix, isa, type, options)
     local directory = process.temporary_directory()
     local body = parts.plan(parts.body(p.model), isa, type, p.options.schedule, options)
     local body_blob = directory .. "/body.bin"
-    packing.pack(body, {
-        weights = weights,
-        output = body_blob,
-        prefix = "",
-        ignore = reads_less(body, p) and "*" or nil,
-    })
+    local files = packing.files(options, body_blob)
+    files.weights, files.ignore = weights, reads_less(body, p) and "*" or nil
+    packing.pack(body, files)
     local function add(part_plan, name)
         local flags = compile.threaded(part_plan, options.cflags .. " " .. parts.cflags, options.threads)
         local own = compile.library({ part_plan }, directory .. "/" .. name, options.cc, flags)

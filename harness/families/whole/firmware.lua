@@ -31,7 +31,7 @@ end
 
 -- The sequences and the rows of results that are compared: all of a sequence's, or of a decoder its last logits.
 function firmware.vectors(p, files, seed)
-    local jobs, list, width = reference.jobs(p, files.weights), {}, 8 * p.widths.out
+    local jobs, list, width = reference.jobs(p, files), {}, 8 * p.widths.out
     for i, length in ipairs(lengths) do
         local ids, answer = sequence_of(p, jobs, seed + i, math.min(length, p.context))
         local y, rows = answer.y, {}

@@ -73,7 +73,7 @@ end
 
 -- The .npy files of what the lookup FFNs of the model of the file `path` read, in the order of their layers.
 return function(path, options)
-    local own = { weights = options.weights, ignore = options.ignore, cc = options.cc, cflags = options.cflags }
+    local own = blocks.options(options)
     own.threads = 1
     local p, directory, plans = execute.plan(path, own), process.temporary_directory(), {}
     for i, segment in ipairs(p.segments) do
@@ -81,7 +81,7 @@ return function(path, options)
     end
     local sequences = sequences_of(path, p, options.calibrate and p.facts and library.of(p, own), options)
     local compiled, blob = compile.library({ p }, directory, own.cc, own.cflags), directory .. "/weights.bin"
-    packing.pack(p, { weights = own.weights, output = blob, prefix = "", ignore = own.ignore })
+    packing.pack(p, packing.files(own, blob))
     local job, inputs = library.job(p, compiled, blob, 1), blocks.new(plans)
     job.seen = seen.of(plans, compiled, own.cc, p.context)
     for i, ids in ipairs(sequences) do

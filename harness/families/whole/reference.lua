@@ -64,10 +64,10 @@ local function output_job(m, w, path, types)
     return job
 end
 
--- The jobs of plan `p` with the checkpoint `path`, whose weights are rounded to the plan's types; activations, cache:
--- types instead of the plan's, nil: the plan's.
-function reference.jobs(p, path, activations, cache)
-    local m, looked = p.model, p.lookup_types
+-- The jobs of plan `p` with the checkpoint of `files` (gen/families/packing.lua), whose weights are rounded to the
+-- plan's types; activations, cache: types instead of the plan's, nil: the plan's.
+function reference.jobs(p, files, activations, cache)
+    local m, looked, path = p.model, p.lookup_types, files.weights
     local types = {
         type = p.type.name,
         cache = cache or p.options.cache,
@@ -75,6 +75,7 @@ function reference.jobs(p, path, activations, cache)
         attention = activations and "f32" or transformer.attention_type(p.segments[1].plan.shape),
         tables = looked and looked.tables.name,
         projection = looked and looked.projection.name,
+        blocks_in_out = files.blocks_in_out,
     }
     local found, message = weights.tensors(path)
     if not found then error(message, 0) end

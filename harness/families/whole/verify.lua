@@ -112,7 +112,9 @@ function verify.prepare(p, directory, options)
         assert(weights.sample(path, "", p.samples, options.seed))
     end
     local blob = directory .. "/weights.bin"
-    packing.pack(p, { weights = path, output = blob, prefix = "", ignore = options.ignore })
+    local files = packing.files(options, blob)
+    files.weights = path
+    packing.pack(p, files)
     local lists, total, tokens = {}, tokens_of(p), 0
     local lengths = p.causal and { math.min(p.context, total) } or lengths_of(p, total)
     for i, length in ipairs(lengths) do
@@ -120,7 +122,7 @@ function verify.prepare(p, directory, options)
         tokens = tokens + length
     end
     local function answers_with(activations, cache, seen_job, notes)
-        local jobs, answers, first = reference.jobs(p, path, activations, cache), {}, 0
+        local jobs, answers, first = reference.jobs(p, files, activations, cache), {}, 0
         for i, list in ipairs(lists) do
             local taken = notes and { seen = seen_job, notes = notes, first_token = first } or nil
             answers[i] = reference.answer(jobs, list, nil, taken)
@@ -132,7 +134,7 @@ function verify.prepare(p, directory, options)
     return {
         lists = lists,
         tokens = tokens,
-        jobs = function() return reference.jobs(p, path) end,
+        jobs = function() return reference.jobs(p, files) end,
         answer = answers_with,
         answers = at_once and answers_with(),
         unrounded = at_once and p.rounded and answers_with "f32",
