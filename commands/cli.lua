@@ -740,7 +740,7 @@ local commands = {
             { name = "masked", value = "SHARE", doc = "an encoder: tokens to be found; default 0.15" },
             { name = "mask-id", value = "N", integer = true, doc = "an encoder: the id that stands for them" },
             with(seed_option, { doc = "of weights, order and dropout" }),
-            { name = "threads", value = "N", integer = true, doc = "default: one a CPU; results do not depend on it" },
+            { name = "threads", value = "N", integer = true, doc = "default: one a CPU" },
             { name = "evaluate", value = "N", integer = true, doc = "steps between validations; default a twentieth" },
             { name = "save-every", value = "TIME", doc = "between checkpoints, at most; default 60s" },
             { name = "resume", doc = "go on with the run whose checkpoint is beside the weights" },
