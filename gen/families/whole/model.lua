@@ -237,7 +237,7 @@ function whole_model.of_one_shape(m)
     if segments[2] then return nil end
     local one = segments[1]
     one.name, one.embedding, one.output = m.name, m.embedding, m.output
-    return validated.note_part(one, m)
+    return one
 end
 
 -- The number of blocks of model `m`.
