@@ -292,6 +292,18 @@ static double *looked_up(const reference_block *block, reference_ties *ties, con
     return NULL;
 }
 
+/* x[tokens][width] <- the mean of all rows, in each of them. */
+static void average(double *x, size_t width, size_t tokens)
+{
+    for (size_t i = 0; i < width; ++i) {
+        double sum = 0.0;
+        for (size_t t = 0; t < tokens; ++t)
+            sum += x[t * width + i];
+        for (size_t t = 0; t < tokens; ++t)
+            x[t * width + i] = sum / (double)tokens;
+    }
+}
+
 /* The FFN: a new array [tokens][out]. */
 static double *ffn(const reference_transformer *model, const reference_block *block, reference_ties *ties, const double *x, size_t tokens,
                    char *error, size_t size)
@@ -303,6 +315,8 @@ static double *ffn(const reference_transformer *model, const reference_block *bl
     if (hidden && (gate || !model->gated)) {
         for (size_t i = 0; i < tokens * model->f; ++i)
             hidden[i] = gate ? model->activation(gate[i]) * hidden[i] : model->activation(hidden[i]);
+        if (block->means)
+            average(hidden, model->f, tokens);
         y = mapped(model, &block->o, hidden, model->f, tokens, error, size);
     }
     free(hidden);

@@ -64,6 +64,7 @@ typedef struct {
     reference_map s;                      /* of the skip connection around attention; none where the input is d wide */
     const reference_block_lookup *lookup; /* NULL: the FFN is g, m and o */
     reference_block_norm first, second;
+    bool means;          /* only means over all tokens are asked for: the FFN's last map is given the mean of its inputs */
     const double *shape; /* [heads][3]: alpha, beta, gamma of shaped attention; NULL: plain */
 } reference_block;
 

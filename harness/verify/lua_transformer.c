@@ -10,13 +10,12 @@
 
    transformer.reference(job, x) -> y, ties, looked | nil, message: job = { weights, type, activations, cache, attention, tables, projection
    (of lookup FFNs), d, input, heads, kv_heads, width, f, scale, causal, window, start, half, theta, interleaved, gated, parallel, skip,
-   mean, post, eps, activation, layers = { { input (width of its x), delivered, q = { weight = view, bias = view }, …, first = { gain,
-   offset }, lookup = { prefix, d_out } } }, lookup = model as in
-   fields.h, margin, turned = ties, lengths = { tokens of every sequence }, seen, notes = the
-   string of run, whose codes and scores are then taken, first_looked, first_token: how many lookup FFNs and tokens there are before,
-   off_from: the first token that counts in `off` }, looked = { off = the largest relative error of what they were given, missing = tokens
-   of which nothing is known, inputs = the reference's own, as x }, views as gen/model/checkpoint_names.lua makes them; ties = { { layer,
-   token, table } } as in reference_block_lookup.h
+   mean, post, eps, activation, layers = { { input (width of its x), delivered, means, q = { weight = view, bias = view }, …, first = {
+   gain, offset }, lookup = { prefix, d_out } } }, lookup = model as in fields.h, margin, turned = ties, lengths = { tokens of every
+   sequence }, seen, notes = the string of run, whose codes and scores are then taken, first_looked, first_token: how many lookup FFNs and
+   tokens there are before, off_from: the first token that counts in `off` }, looked = { off = the largest relative error of what they were
+   given, missing = tokens of which nothing is known, inputs = the reference's own, as x }, views as gen/model/checkpoint_names.lua makes
+   them; ties = { { layer, token, table } } as in reference_block_lookup.h
 
    transformer.looked(job) -> { { codes, flips, flips_explained, scores, scores_explained, wrong = message or nil }, … } | nil, message: how
    these codes and scores of each lookup FFN of the job compare with the reference's for the same inputs; see looked.h
@@ -406,7 +405,10 @@ static void push_ties(lua_State *L, const reference_ties *ties)
 static bool run_layer(lua_State *L, const shards *checkpoint, const reference_transformer *model, const reference_model *lookup_model,
                       reference_lookup_weights how, size_t number, reference_ties *ties, double *x, size_t tokens, char *error)
 {
-    reference_block block = {.number = number, .in = field_size(L, -1, where, "input"), .delivered = field_flag(L, -1, "delivered")};
+    reference_block block = {.number = number,
+                             .in = field_size(L, -1, where, "input"),
+                             .delivered = field_flag(L, -1, "delivered"),
+                             .means = field_flag(L, -1, "means")};
     reference_map *maps[] = {&block.q, &block.k, &block.v, &block.p, &block.s, &block.g, &block.m, &block.o};
     reference_block_lookup *lookup;
     bool ok = lookup_at(L, checkpoint, lookup_model, how, &lookup, error);

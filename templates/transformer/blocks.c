@@ -1,6 +1,6 @@
 //$ takes prologue, isa, v, lanes, symbol, helper, before, after, reads_input, activates, activation, scale, eps, float_sums,
 //$ takes rounded, cached, cache_type, positioned, copies, layer_weights, lookup_of, tokens_parameters, cached_from, threads, kernels_of,
-//$ takes list_of
+//$ takes list_of, sums
 //$ local macro = names.constant
 //$ local layers, heads, group = shape.layers > 1, shape.kv_heads > 1, shape.group
 //$ -- Where layer `layer` has its part of `base`.
@@ -40,6 +40,9 @@ $(i)}
 #define $(macro("LOOKUP_FLOATS_ALONE")) $(v.lookup_floats.alone) /* and for a token alone */
 //$ end
 //$ end
+//$ if sums then
+#define $(macro("SUMS_TOKENS")) $(v.sums_tokens) /* tokens of a call that a row of sums is of, if one sequence has them all */
+//$ end
 //$ if v.of_call_at then
 #define $(macro("OF_CALL_AT")) $(v.of_call_at) /* where that lies in scratch which is kept of all tokens of a call, in floats */
 //$ end
@@ -49,8 +52,10 @@ $(i)}
 //$ if rounded then
 $(include("templates/transformer/round_rows.c"))
 //$ end
-//$ if activates then
+//$ if activates or sums and sums.activates then
 $(include("templates/math/activation.c"))
+//$ end
+//$ if activates then
 
 //$ if shape.gated then
 /* hidden = activation(gate) hidden, [tokens] rows of $(macro("HIDDEN_PITCH")). */
@@ -527,6 +532,28 @@ static int $(helper)_next(const size_t *offsets, size_t at, size_t count, $(help
     return 1;
 }
 //$ end
+//$ for _, of in ipairs(sums and { { name = "rows", width = shape.d }, sums.hidden and { name = "hidden", width = shape.f, activates = sums.activates } or nil } or {}) do
+//$ local whole, rest = of.width // lanes * lanes, of.width % lanes
+
+/* sums[$(of.width)] of $(of.activates and "the activations of " or "")the rows x[rows], x_step apart. */
+static void $(helper)_sum_$(of.name)(const float *restrict x, size_t x_step, size_t rows, float *restrict sums)
+{
+//$ local function sum_of(i, at, load, store)
+$(i)$(isa.vector) total = $(isa.zero());
+$(i)for (size_t row = 0; row < rows; ++row) {
+$(i)    const $(isa.vector) value = $(load("x", sum("row * x_step", at)));
+$(i)    total = $(isa.add("total", of.activates and helper .. "_activation(value)" or "value"));
+$(i)}
+$(i)$(store("sums", at, "total"));
+//$ end
+//$ loop("    ", "i", 0, whole, lanes, function(i, at)
+//$ sum_of(i, at, isa.load_unaligned, isa.store_unaligned)
+//$ end, { block = rest > 0 })
+//$ if rest > 0 then
+//$ sum_of("    ", whole, function(base, at) return isa.load_partial(base, at, rest) end, function(base, at, value) return isa.store_partial(base, at, rest, value) end)
+//$ end
+}
+//$ end
 //$ local attention_scratch = "buffers + chunk * " .. macro("TOKEN_FLOATS")
 //$ local function input(name, at) return at == 0 and name or name .. " + " .. macro(at == shape.q and "IN_K" or "IN_V") end
 //$ local parts = cached("%.0s%s")
@@ -601,6 +628,18 @@ $(i)}
 $(i)$(helper)_activate($(step.gate and step.gate .. ", " or "")$(step.to), count);
 //$     elseif step.op == "add" then
 //$ over_rows(i, shape.d, macro("D"), step.to, "token * " .. step_of(step.to), function(load) return isa.add(load(step.a, "token * " .. step_of(step.a)), load(step.b, "token * " .. step_of(step.b))) end)
+//$     elseif step.op == "sum" then
+$(i)for ($(helper)_run run = $(helper)_before(); $(helper)_next(offsets, at, count, &run);)
+$(i)    for (size_t done = 0, some; done < run.count; done += some) {
+$(i)        const size_t token = run.token + done, before = (at + token) % $(macro("SUMS_TOKENS"));
+$(i)        float *row = y + (run.sequence + (at + token) / $(macro("SUMS_TOKENS"))) * $(macro("SUMS_PITCH"));
+
+$(i)        some = run.count - done < $(macro("SUMS_TOKENS")) - before ? run.count - done : $(macro("SUMS_TOKENS")) - before;
+$(i)        $(helper)_sum_rows($(step.a) + token * $(step_of(step.a)), $(step_of(step.a)), some, row);
+//$ if step.from then
+$(i)        $(helper)_sum_hidden($(step.from) + token * $(step_of(step.from)), $(step_of(step.from)), some, row + $(macro("SUMS_HIDDEN_AT")));
+//$ end
+$(i)    }
 //$     elseif step.op == "output" then
 //$ local function output(load)
 //$     if step.from then return copied(load(step.from, "token * " .. step_of(step.from))) end

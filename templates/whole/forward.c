@@ -1,5 +1,5 @@
 //$ takes prologue, isa, v, lanes, symbol, helper, type, panel, whole, embedding, output, segments, load_weights, load_some_weights,
-//$ takes rounded, rounded_rows, rounded_step, element, float, place, has, depends, run_of, tile, float_sums, threads
+//$ takes rounded, rounded_rows, rounded_step, element, float, place, has, depends, run_of, tile, float_sums, threads, sums_tokens
 //$ local macro = names.macro
 //$ local kinds = {}
 //$ for _, norm in ipairs { embedding.norm or false, output.norm or false, output.dense and output.dense.norm or false } do
@@ -101,14 +101,21 @@ $(i)$(isa.store_unaligned("x", at, sum_of("values", function(base) return isa.lo
     }
 }
 //$ if output.pool then
+//$ -- Of sums a mean goes through the last map before it is more than a mean.
+//$ local divides = output.pool == "mean" or output.sums
+//$ local pooled_width, pooled_rows = output.sums and output.sums.pitch or output.width, output.sums and "rows" or "tokens"
 
 //$ if output.pool == "mean" or output.pool == "sqrt_n" then
-/* $(output.pool == "mean" and "The mean" or "The sum / sqrt(tokens)") of x[tokens][$(output.width)]. */
-static void $(helper)_pool(const float *restrict x, size_t tokens, float *restrict y)
+//$ if output.sums then
+/* The mean over `tokens` tokens, of which x[rows][$(pooled_width)] are sums. */
+//$ else
+/* $(output.pool == "mean" and "The mean" or "The sum / sqrt(tokens)") of x[tokens][$(pooled_width)]. */
+//$ end
+static void $(helper)_pool(const float *restrict x, $(output.sums and "size_t rows, " or "")size_t tokens, float *restrict y)
 {
 //$ if float_sums then
     float sums[$(panel)], lost[$(panel)];
-//$ if output.pool == "mean" then
+//$ if divides then
     const float all = (float) tokens;
 //$ else
     float factors[$(lanes)];
@@ -116,22 +123,22 @@ static void $(helper)_pool(const float *restrict x, size_t tokens, float *restri
 //$ end
     const float zero = $hidden(0.0f);
 
-    for (size_t from = 0; from < $(output.width); from += $(panel)) {
-        const size_t count = $(output.width) - from < $(panel) ? $(output.width) - from : $(panel);
+    for (size_t from = 0; from < $(pooled_width); from += $(panel)) {
+        const size_t count = $(pooled_width) - from < $(panel) ? $(pooled_width) - from : $(panel);
         for (size_t i = 0; i < count; ++i) {
             sums[i] = zero;
             lost[i] = zero;
         }
-        for (size_t token = 0; token < tokens; ++token)
+        for (size_t row = 0; row < $(pooled_rows); ++row)
             for (size_t i = 0; i < count; ++i)
-                sums[i] = $(helper)_add(sums[i], x[token * $(output.width) + from + i], &lost[i]);
+                sums[i] = $(helper)_add(sums[i], x[row * $(pooled_width) + from + i], &lost[i]);
         for (size_t i = 0; i < count; ++i)
-            y[from + i] = sums[i] $(output.pool == "mean" and "/ all" or "* factors[0]");
+            y[from + i] = sums[i] $(divides and "/ all" or "* factors[0]");
     }
 }
 //$ else
     double sums[$(panel)];
-//$ if output.pool == "mean" then
+//$ if divides then
     const double factor = 1.0 / (double) tokens;
 //$ else
     float factors[$(lanes)];
@@ -140,13 +147,13 @@ static void $(helper)_pool(const float *restrict x, size_t tokens, float *restri
 //$ end
     const double zero = (double) $hidden(0.0f);
 
-    for (size_t from = 0; from < $(output.width); from += $(panel)) {
-        const size_t count = $(output.width) - from < $(panel) ? $(output.width) - from : $(panel);
+    for (size_t from = 0; from < $(pooled_width); from += $(panel)) {
+        const size_t count = $(pooled_width) - from < $(panel) ? $(pooled_width) - from : $(panel);
         for (size_t i = 0; i < count; ++i)
             sums[i] = zero;
-        for (size_t token = 0; token < tokens; ++token)
+        for (size_t row = 0; row < $(pooled_rows); ++row)
             for (size_t i = 0; i < count; ++i)
-                sums[i] += (double) x[token * $(output.width) + from + i];
+                sums[i] += (double) x[row * $(pooled_width) + from + i];
         for (size_t i = 0; i < count; ++i)
             y[from + i] = (float) (sums[i] * factor);
     }
@@ -276,17 +283,49 @@ $(i)float *$(name == "weights" and "unpacked" or name) = (float *) (void *) ($(p
 //$ local takes_memory = (memory and ", unsigned char *memory" or "") .. (asks_alone and ", int alone" or "")
 //$ local function gives_memory(of) return (memory and ", " .. of or "") .. (asks_alone and ", alone" or "") end
 
-/* Results of rows number `from` to `end`, $(macro("ROWS")) at a time: $(output.pool and "x has the tokens of sequences 0 …" or "x[rows][" .. output.width .. "]"), y[rows][$(output.out)]. */
+/* Results of rows number `from` to `end`, $(macro("RESULTS")) at a time: $(output.pool and "x has the tokens of sequences 0 …" or "x[rows][" .. output.width .. "]"), y[rows][$(output.out)]. */
 static void $(helper)_results($(takes_rows)size_t from, size_t end, float *y$(takes_memory))
 {
-//$ buffers("    ", { "pooled", "features", "rest", "weights", "rounded" })
+//$ buffers("    ", { "pooled", "mapped_means", "means_weights", "means_rounded", "features", "rest", "weights", "rounded" })
+//$ local sums = output.sums
+//$ if sums and not sums.map then
+    const float one = $hidden(1.0f);
+//$ end
 //$ if memory then
 
 //$ end
     for (size_t row = from, next; row < end; row = next) {
-        const size_t last = row - row % $(macro("ROWS")) + $(macro("ROWS"));
+        const size_t last = row - row % $(macro("RESULTS")) + $(macro("RESULTS"));
         next = last < end ? last : end;
-//$ if output.pool then
+//$ if sums then
+        for (size_t own = row; own < next; ++own) {
+            const size_t at = offsets[own] - offsets[0], count = offsets[own + 1] - offsets[own];
+            const size_t first = own + at / $(sums_tokens), behind = own + (at + count - 1) / $(sums_tokens) + 1; /* rows of its sums */
+
+            $(helper)_pool(x + first * $(sums.pitch), behind - first, count, pooled + (own - row) * $(sums.pitch));
+        }
+//$ if sums.map then
+        /* what the last block's last map makes of means is the mean of what it would make of all tokens */
+//$ local inputs, inputs_step = round("        ", sums.map, "pooled + " .. sums.hidden, sums.pitch, "means_rounded", "next - row")
+//$ product("        ", sums.map, 0, sums.map.panels, inputs, inputs_step, "mapped_means", sums.map.pitch, "next - row", has("means_weights") and "next - row > 1 ? means_weights : NULL" or "NULL")
+//$ end
+        for (size_t own = row; own < next; ++own) {
+            const float *mean = pooled + (own - row) * $(sums.pitch)$(sums.map and ", *mapped = mapped_means + (own - row) * " .. sums.map.pitch or "");
+            float *to = pooled + (own - row) * $(output.width);
+//$ local value = sums.map and "mean[i] + mapped[i]" or "one * mean[i]"
+//$ if output.pool == "sqrt_n" then
+//$ value = "root * (" .. value .. ")"
+            const float count = (float) (offsets[own + 1] - offsets[own]);
+            float factors[$(lanes)];
+            $(isa.store_unaligned("factors", 0, isa.reciprocal_root(isa.broadcast("count"))));
+            const float root = count * factors[0];
+//$ end
+
+            for (size_t i = 0; i < $(output.width); ++i)
+                to[i] = $(value);
+        }
+        $(helper)_output(weights, pooled, next - row, y + row * $(macro("D_OUT"))$(output_arguments));
+//$ elseif output.pool then
         for (size_t own = row; own < next; ++own)
             $(helper)_pool(x + (offsets[own] - offsets[0]) * $(output.width), offsets[own + 1] - offsets[own], pooled + (own - row) * $(output.width));
         $(helper)_output(weights, pooled, next - row, y + row * $(macro("D_OUT"))$(output_arguments));
@@ -302,8 +341,8 @@ static void $(helper)_results($(takes_rows)size_t from, size_t end, float *y$(ta
 static void $(helper)_all_results($(takes_rows)size_t rows, float *y$(takes_memory))
 {
 #ifdef $(macro("OPENMP"))
-//$ local function range_at(n) return threads.range .. "(rows, " .. macro("ROWS") .. ", " .. macro("ROWS_PART") .. ", " .. n .. ", ranges)" end
-    const size_t ranges = $(threads.ranges)(rows, $(macro("ROWS")), $(macro("ROWS_PART")));
+//$ local function range_at(n) return threads.range .. "(rows, " .. macro("RESULTS") .. ", " .. macro("RESULTS_PART") .. ", " .. n .. ", ranges)" end
+    const size_t ranges = $(threads.ranges)(rows, $(macro("RESULTS")), $(macro("RESULTS_PART")));
 #pragma omp parallel for num_threads((int) ranges) schedule(static, 1)
     for (size_t range = 0; range < ranges; ++range)
         $(helper)_results($(gives_rows)$(range_at("range")), $(range_at("range + 1")), y$(gives_memory("memory + range * " .. macro("THREAD_SCRATCH_BYTES"))));
@@ -345,7 +384,7 @@ void $(symbol)(const $(names.weights) *weights, unsigned char *state, const int3
 //$ end
 //$ buffers("    ", { "embedded", "mapped", "map_weights", "map_rounded" })
 //$ for _, buffer in ipairs(whole.memory.buffers) do
-//$ if buffer.name:find "^x_" then buffers("    ", { buffer.name }) end
+//$ if buffer.name:find "^x_" or buffer.name == "sums" then buffers("    ", { buffer.name }) end
 //$ end
 //$ if embedding.map then
     const float one = $hidden(1.0f);
@@ -374,7 +413,7 @@ void $(symbol)(const $(names.weights) *weights, const int32_t *ids, const size_t
     unsigned char *memory = (unsigned char *) scratch;
 //$ buffers("    ", { "embedded", "mapped", "map_weights", "map_rounded" })
 //$ for _, buffer in ipairs(whole.memory.buffers) do
-//$ if buffer.name:find "^x_" then buffers("    ", { buffer.name }) end
+//$ if buffer.name:find "^x_" or buffer.name == "sums" then buffers("    ", { buffer.name }) end
 //$ end
 //$ if embedding.map then
     const float one = $hidden(1.0f);

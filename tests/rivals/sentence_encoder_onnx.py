@@ -9,12 +9,12 @@ HEADS = 4
 
 class Encoder:
     """kind: "f32" or "i8"; fused: attention is one operator of ONNX Runtime's own, not products and a softmax. token_products: multiplications
-    of a token's linear maps, once saved."""
+    of a token's linear maps, last_products: of the last of them; once saved."""
 
     def __init__(self, tensors, kind, fused):
         self.t, self.kind, self.fused, self.g = tensors, kind, fused, onnx.Graph()
         self.quantised = {}
-        self.products = 0
+        self.products = self.latest = 0
 
     def floats(self, array):
         return self.g.constant(np.asarray(array, np.float32))
@@ -22,6 +22,7 @@ class Encoder:
     def linear(self, x, weight, bias):
         g = self.g
         self.products += weight.size
+        self.latest = weight.size
         if self.kind == "f32":
             return g.node("Add", g.node("MatMul", x, self.floats(weight)), self.floats(bias))
         # Activations get a scale and a zero point in the call; weights are symmetric, one scale for all.
@@ -81,7 +82,7 @@ class Encoder:
         x = g.node("Add", x, g.node("Slice", positions, start, tokens, axis))
         for layer in range(2):
             x = self.block(layer, x)
-        self.token_products = self.products
+        self.token_products, self.last_products = self.products, self.latest
         hidden = "module/Encoder_en/hidden_layers/tanh_layer_0/"
         pooled = g.node("ReduceMean", x, axes=[1], keepdims=0)
         y = g.node("Tanh", self.linear(pooled, t[hidden + "weights"], t[hidden + "bias"]))

@@ -257,6 +257,33 @@ return { name = "m", d = 128, heads = 4, layers = 1, vocab = 8, embedding = {}, 
     check.equal({ pitch {}, pitch { firmware = target_list.get "cortex-m33" } }, { 192, 128 })
 end
 
+-- Means over tokens go through the last linear map instead of all tokens, where nothing but sums stands behind it.
+function test.the_last_map_takes_means()
+    local base = "t.norm.place = 'pre' t.layers = 1 t.output = { pool = 'mean' } "
+    local p = planned(base)
+    local map = p.output.sums.map
+    check.equal({ map.name, map.bias, map.inputs, map.outputs }, { "blocks.o", "blocks.o_bias", 64, 32 })
+    check.equal({ p.output.sums.hidden, p.output.sums.pitch }, { 32, 96 })
+    check.equal(p.memory.by_name.mapped_means ~= nil, true)
+    for _, changes in ipairs { "t.output.pool = 'sqrt_n'", "t.norm = nil", "t.layers = { { d_in = 20 }, {} }" } do
+        local more = changes:find "d_in" and " t.embedding = { d = 20 }" or ""
+        assert(planned(base .. changes .. more).output.sums, changes)
+    end
+    for _, changes in ipairs {
+        "t.output.pool = 'first'",
+        "t.checkpoint = 'mingpt' t.embedding = {} t.output.norm = { kind = 'layernorm' }",
+        "t.norm.place = 'post'",
+        "t.skip = false",
+        "t.layers = 2",
+        lookups,
+    } do
+        check.equal(planned(base .. changes).output.sums, nil, changes)
+    end
+    local target = target_list.get "cortex-m33"
+    local firmware = plan.build(load(base), { isa.get "scalar" }, { target = target })
+    check.equal(firmware.output.sums, nil)
+end
+
 function test.buffers_share_memory_by_lifetime()
     local function made(first, last, bytes) return { first = first, last = last, bytes = bytes } end
     local list = { made(1, 2, 640), made(2, 3, 320), made(3, 3, 500), made(1, 1, 100) }

@@ -40,6 +40,13 @@ local one_token = model(
         'mean' }, checkpoint = 'bert'"
 )
 
+local means = model(
+    "means",
+    "d = 24, heads = 3, layers = 1, vocab = 37, norm = { kind = 'layernorm' }, attention = { context = 70, causal = \z
+        false }, ffn = { kind = 'mlp', f = 40, activation = 'gelu' }, embedding = {}, output = { pool = 'sqrt_n' }, \z
+        checkpoint = 'roberta'"
+)
+
 -- The calls that verify reports of a model, each on every one of the instruction sets.
 local function verified(path, ...)
     local words = table.move({ ... }, 1, select("#", ...), 7, { "verify", path, "--cflags", "-O1", "--json", "--isa" })
@@ -141,6 +148,10 @@ function test.wrong_templates_are_found()
             encoder,
             "batch: ",
         },
+        -- Sums of a sequence in two parts of a call, and in rows of its own.
+        { forward, "(at + count - 1) / $(sums_tokens)", "at / $(sums_tokens)", means, "batch: " },
+        { forward, "own + at / $(sums_tokens)", "at / $(sums_tokens)", means, "batch: " },
+        { forward, "root * (", "0.99f * root * (", means, "relative error" },
         { "templates/math/tanh.c", "-3.33332819422e-1f", "-3.34332819422e-1f", encoder, "relative error" },
         { "templates/whole/calls.c", "ids[i] < 0 || ", "", decoder, "signal 11" },
         {

@@ -22,11 +22,12 @@ local function needs_of(shape, list, unpacks, by_count)
     for _, step in ipairs(list) do
         local of_layer = step.op == "norm" or step.op == "product" or step.op == "lookup"
         local cached = step.op == "append" or step.op == "attend"
+        local sums = step.op == "sum"
         needs.weights = needs.weights or of_layer or cached and shape.rope ~= nil
         needs.layer = needs.layer or of_layer and shape.layers > 1
         needs.cache = needs.cache or cached
-        needs.positions = needs.positions or cached
-        needs.y = needs.y or step.op == "output"
+        needs.positions = needs.positions or cached or sums
+        needs.y = needs.y or step.op == "output" or sums
         needs.one = needs.one or step.op == "output" and step.from ~= nil or step.op == "copy"
         needs.memory = needs.memory or step.op == "attend" or step.op == "lookup" or step.op == "product" and unpacks
         needs.together = needs.together or step.op == "lookup" and by_count

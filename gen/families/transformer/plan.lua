@@ -99,6 +99,10 @@ local function constants_of(p)
     add("TILE_POSITIONS", layout.keys, "positions whose keys lie side by side")
     add("KEY_TILE", shape.cache.key_tile, (shape.cache.words and "words" or "elements") .. " of these keys")
     add("VALUE_PITCH", shape.cache.pitch, "elements of a value, filled up")
+    if p.sums then
+        add("SUMS_PITCH", shape.sums.pitch, "floats from row to row of sums over tokens")
+        if p.sums.hidden then add("SUMS_HIDDEN_AT", p.sums.hidden, "where those of hidden values begin") end
+    end
     if shape.rope then add("ROPE_PAIRS", shape.rope.half, "pairs of elements of a head that are rotated") end
     if shape.delivered then
         add("IN_K", shape.q, "where k lies in the input of a block")
@@ -141,6 +145,21 @@ local function has_step(steps, op, key)
         if step.op == op and (not key or step[key]) then return true end
     end
     return false
+end
+
+-- The sums over tokens that `steps` end with: { hidden: where those of hidden values begin, nil: there are none,
+-- activates: whether these are activated as they are summed, map: which they are still to go through, pitch }; nil:
+-- they end with rows.
+local function sums_of(shape, steps, has)
+    local last = steps[#steps]
+    if not last or last.op ~= "sum" then return nil end
+    local of_hidden = last.from ~= nil
+    return {
+        hidden = of_hidden and shape.sums.hidden,
+        activates = of_hidden and last.activates,
+        map = of_hidden and has.O,
+        pitch = shape.sums.pitch,
+    }
 end
 
 -- Whether one of `steps` reads the block's input.
@@ -188,8 +207,9 @@ end
 -- The plan of the blocks of model `m` for the instruction sets `isas`. options, all optional: type, cache, activations,
 -- of weights, cache and inputs of products (names, default f32); tables, projection, of lookup FFNs (default type, and
 -- f32); schedule, the choices wanted by name of the instruction set; part(maps, before, after), for timing: what is
--- left of linear maps and steps; sequences = { positions = N }, where tokens attend to all: calls are for several
--- sequences of together N positions at most, each filled up to a multiple of 32. Of blocks that are a part of a model:
+-- left of linear maps and steps; sequences = { positions = N, means }, where tokens attend to all: calls are for
+-- several sequences of together N positions at most, each filled up to a multiple of 32, and give sums over their
+-- tokens where only `means` are asked for and shape.sums allows it. Of blocks that are a part of a model:
 -- names, of the part (names.part); first_layer, the number of their first layer in the checkpoint; at, where their
 -- sections begin in the blob; shared_product(number, isa, product), the name of the model's own kernel for products
 -- that are planned so, or nil; one_by_one: schedules have chunks of one token, and calls give no products of several;
@@ -265,6 +285,7 @@ function transformer_plan.build(m, isas, options)
         digest = transformer_plan.digest(m, sections, parts),
         before = before,
         after = after,
+        sums = sums_of(shape, after, has),
         reads_input = reads_input(after),
         activates = has_step(after, "activate"),
         copies = has_step(before, "copy") or has_step(after, "copy") or has_step(after, "output", "from"),
@@ -300,6 +321,7 @@ function transformer_plan.build(m, isas, options)
             v.phases = phases.of(shape, before, after, v.unpacked_at ~= nil, by_count)
             v.part = phases.part(v, own_maps, parts)
         end
+        v.sums_tokens = p.threads and v.part.many or v.chunk -- that a row of sums is of, whatever threads share
         p.variants[i] = v
         p.scratch_bytes = math.max(p.scratch_bytes, v.scratch_bytes)
         p.decode_scratch_bytes = math.max(p.decode_scratch_bytes, v.decode_scratch_bytes)

@@ -152,7 +152,7 @@ local function blocks_values(p, v, values)
     values.list_of = function(list) return table.concat(list, ", ") end
     values.tokens_parameters, values.threads = tokens_parameters(p), p.threads
     values.before, values.after, values.reads_input, values.activates = p.before, p.after, p.reads_input, p.activates
-    values.copies, values.float_sums = p.copies, p.float_sums
+    values.copies, values.float_sums, values.sums = p.copies, p.float_sums, p.sums or false
     values.activation, values.scale = p.shape.activation or false, literal.float(p.shape.scale)
     values.eps = p.shape.norm and literal.float(p.shape.norm.eps) or ""
     -- The parts of a layer's cache, each as `form` prints its type and name.

@@ -52,9 +52,18 @@ local function cache_of(s, type)
     return cache
 end
 
+-- Where a block's FFN ends with a linear map and a sum, means over tokens can be taken before both: { hidden, pitch }:
+-- where the sums of hidden values begin behind those of the tokens' own, and floats of a row of both. nil: they cannot.
+local function sums_of(s)
+    local post = s.norm and s.norm.place == "post"
+    if s.layers > 1 or s.lookup or s.parallel or s.delivered or post or not s.skip then return nil end
+    return { hidden = s.d, pitch = s.d + s.f }
+end
+
 -- The shape of model `m` with weights and cache of the types (rows of gen/plan/dtype.lua); activations: the type that
--- products round a token's inputs to, or nil: they do not; sequences: { positions }, of
--- a batch at most, each sequence filled up to whole tiles, or nil: a call is for one sequence.
+-- products round a token's inputs to, or nil: they do not; sequences: { positions, means }, of a batch at most, each
+-- sequence filled up to whole tiles, means: only means over their tokens are asked for; or nil: a call is for one
+-- sequence.
 function shape.of(m, type, cache_type, activations, sequences)
     local width = transformer_model.head_width(m)
     local s = {
@@ -100,6 +109,7 @@ function shape.of(m, type, cache_type, activations, sequences)
         s.context = layout.max_positions
         if s.rope then s.rope.digits = { 1, 1 << 8, 1 << 16, 1 << 24 } end
     end
+    s.sums = sequences and sequences.means and sums_of(s) or nil
     s.most_tokens = sequences and s.cache.positions or s.context -- of a call
     return s
 end

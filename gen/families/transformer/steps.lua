@@ -5,7 +5,8 @@ local steps = {}
 -- and the rest. Buffers are named; "in" is the block's input, "rows" the same at distances that suit the cache.
 -- `width`: elements of a token that a step writes, where no linear map says so. Queries of what attends to all tokens
 -- are made with keys and values, of the same normed and rounded inputs, and kept: `of_call`, of all tokens of a call.
--- one_by_one: memory is short, and they are not.
+-- one_by_one: memory is short, and they are not. Where only means over tokens are asked for, shape.sums, a block ends
+-- before the last product, which commutes with the mean.
 function steps.of(shape, has, parts, one_by_one)
     local before, after = {}, {}
     local rounded = {} -- the buffers that are rounded as they are
@@ -90,6 +91,11 @@ function steps.of(shape, has, parts, one_by_one)
         if shape.gated then product(after, "G", inner, "gate") end
         product(after, "M", inner, "hidden")
         local activate = { op = "activate", gate = shape.gated and "gate" or false, to = "hidden" }
+        if shape.sums then
+            if shape.gated then add(after, activate) end
+            add(after, { op = "sum", a = stream, from = "hidden", activates = not shape.gated })
+            return before, after
+        end
         add(after, activate)
         -- A token's hidden values are rounded while they are in the nearest cache.
         if shape.rounded then

@@ -43,11 +43,24 @@ local function shared_products(m, type, rounded)
     return shared, planned
 end
 
+-- Whether all that is asked for of the last block are means over tokens, or the same times a factor. Firmware sums
+-- rows: it has no memory for sums of hidden values.
+local function means_only(m, options)
+    local output = m.output or {}
+    return not options.target and not output.norm and (output.pool == "mean" or output.pool == "sqrt_n")
+end
+
 -- The runs of blocks: { word, field, plan, cache_at: of its cache in the state }. Their sections follow place `at` of
 -- the blob. Returns also where they end.
 local function segments_of(m, isas, public, options, at, shared_product, threads)
     local list, first_layer = {}, 0
-    for i, model in ipairs(whole_model.segments(m)) do
+    local models = whole_model.segments(m)
+    for i, model in ipairs(models) do
+        local sequences
+        if not m.attention.causal then
+            local means = i == #models and means_only(m, options)
+            sequences = { positions = memory.positions(m, options.target), means = means }
+        end
         local word = model.name:sub(#m.name + 2)
         local p = transformer.build(model, isas, {
             type = options.type,
@@ -60,7 +73,7 @@ local function segments_of(m, isas, public, options, at, shared_product, threads
             first_layer = first_layer,
             at = at,
             shared_product = shared_product,
-            sequences = not m.attention.causal and { positions = memory.positions(m, options.target) } or nil,
+            sequences = sequences,
             one_by_one = options.one_by_one,
             float_sums = options.target ~= nil,
             unpadded = options.target ~= nil,
@@ -71,6 +84,16 @@ local function segments_of(m, isas, public, options, at, shared_product, threads
         first_layer, at = first_layer + model.layers, p.packed_bytes
     end
     return list, at
+end
+
+-- The sums over tokens that the last run of blocks, `segment`, makes in place of rows, as its plan has them; the map
+-- that their hidden values are still to go through as stages have maps. nil: it makes rows.
+local function sums_of(segment)
+    local sums = segment.plan.sums
+    if not sums or not sums.map then return sums end
+    local name = segment.word .. "." .. sums.map.field
+    local map = setmetatable({ name = name, bias = name .. "_bias" }, { __index = sums.map })
+    return { pitch = sums.pitch, hidden = sums.hidden, map = map }
 end
 
 -- The types of the lookup FFNs of `segments`, nil without any. Raises one line for options that then mean nothing.
@@ -141,6 +164,7 @@ function plan.build(m, isas, options)
     local segments, at = segments_of(m, isas, public, options, c.at, shared_product, threads)
     c.at = at
     local output = stages.output(m, widths, embedding, c)
+    output.sums = sums_of(segments[#segments])
     local facts, ends
     if m.tokenizer then
         facts, ends = add_tokenizer(m, options.facts, c)

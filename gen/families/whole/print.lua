@@ -28,9 +28,10 @@ local function constants_of(p)
             "positions of sequences that go through all blocks together, each filled up to a tile"
         )
     end
-    add("ROWS", p.rows, "rows that go through the embedding and the output together")
+    if p.embedding.map then add("ROWS", p.rows, "rows that go through the embedding together") end
+    add("RESULTS", p.results, "results that are made together")
     if p.threads then
-        add("ROWS_PART", p.rows_part, "of these, that are worth a thread")
+        add("RESULTS_PART", p.results_part, "of these, that are worth a thread")
         add("THREAD_SCRATCH_BYTES", p.scratch_bytes, "of one thread")
     end
     for _, buffer in ipairs(p.memory.buffers) do
@@ -126,7 +127,9 @@ local function forward_values(p, v, values)
         return scalar["load_" .. p.type.name](literal.sum(base, at))
     end
     local inputs, seen = {}, {}
-    for _, map in ipairs { p.embedding.map or false, p.output.dense or false, p.output.head or false } do
+    local o = p.output
+    local of_means = o.sums and o.sums.map
+    for _, map in ipairs { p.embedding.map or false, of_means or false, o.dense or false, o.head or false } do
         if p.rounded and map and not seen[map.inputs] then
             inputs[#inputs + 1], seen[map.inputs] = map.inputs, true
         end
@@ -147,13 +150,14 @@ local function forward_values(p, v, values)
         return many.at == 0 and "memory" or "memory + " .. at
     end
     values.has = function(name)
-        local converted = name == "weights" or name == "map_weights" -- which not all instruction sets need
+        local converted = name:find "weights$" -- which not all instruction sets need
         return p.memory.by_name[name] ~= nil and (v.product.unpacks or not converted)
     end
     values.depends = false
     for _, buffer in ipairs(p.step_memory and p.step_memory.buffers or {}) do
         values.depends = values.depends or buffer.at ~= p.memory.by_name[buffer.name].at
     end
+    values.sums_tokens = p.segments[#p.segments].plan.variants[v.number].sums_tokens
     values.run_of = function(segment) return segment.plan.variants[v.number].names.blocks end
 end
 

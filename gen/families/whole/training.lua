@@ -159,8 +159,8 @@ local function block_tape(segment, layer, c, tables)
         return t.view(step.to, packed[source].value, view.offset, view.rows, head_step)
     end
 
-    local before, after =
-        steps_of.of(setmetatable({ causal = true, ring = false }, { __index = shape }), by_letter, own.parts)
+    local trained = setmetatable({ causal = true, ring = false, sums = false }, { __index = shape })
+    local before, after = steps_of.of(trained, by_letter, own.parts)
     local k, v
     for _, list in ipairs { before, after } do
         for _, step in ipairs(list) do

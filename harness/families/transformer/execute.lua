@@ -217,6 +217,8 @@ function transformer.reference_job(p, path, types, without, first)
             local inputs = checkpoint.inputs(m, layer)
             maps.m, maps.g = left(inputs[#inputs]), s.gated and left(inputs[1]) or nil
             maps.o = left(checkpoint.linear(m, layer, "O", s.d, s.f))
+            -- Unrounded, means may be taken behind that map, as by definition.
+            maps.means = p.sums ~= nil and p.sums.map ~= nil and types.activations ~= "f32"
         end
         for i, key in ipairs { "first", "second" } do
             if m.norm then

@@ -35,10 +35,10 @@ function parts.twin(m)
     return validated.note_part(twin, m)
 end
 
--- Model `m` without what stands behind its blocks.
+-- Model `m` without what stands behind its blocks, but for a pool, before which they may end earlier.
 function parts.body(m)
-    local body = transformer_parts.changed(m, {})
-    body.output, body.tokenizer = nil, nil
+    local body, pool = transformer_parts.changed(m, {}), m.output and m.output.pool
+    body.output, body.tokenizer = pool and { pool = pool, norm = m.output.norm } or nil, nil
     return validated.note_part(body, m)
 end
 
@@ -70,6 +70,8 @@ local function without_ffn(maps, before, after)
             list[#list + 1] = { op = "copy", from = from or step.from, to = step.to, width = width }
         elseif of_ffn[letter] then
             from = step.source or from
+        elseif step.op == "sum" then
+            list[#list + 1] = { op = "sum", a = step.a }
         elseif step.op ~= "activate" then
             list[#list + 1] = step
         end
