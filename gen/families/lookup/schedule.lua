@@ -33,6 +33,7 @@ local max_long_strips = 64 -- 1 KiB of each, twice, in an eighth of L2
 local max_i8_lines = 16 -- of four rows each, written out
 -- Times that a call meets a row on average: from then on slices of tables are gathered faster than whole rows.
 local slices_from = 4
+local slices_beyond_l3 = 512 -- rows of a table that a call meets before they pay where tables come from memory (Zen 5)
 local max_code_bytes = 128 << 20 -- codes and scores of a pass by default
 
 local function machine_of(isa) return isa.machine or machine.nominal end
@@ -40,6 +41,9 @@ local function machine_of(isa) return isa.machine or machine.nominal end
 local function table_bytes(shape) return shape.h * shape.rows * shape.d_out * shape.tables.bytes end
 
 local function tables_in_cache(shape, isa) return table_bytes(shape) <= isa.l2_bytes // 2 end
+
+-- Whether tables are known to leave L3.
+local function beyond_l3(shape, isa) return table_bytes(shape) > (machine_of(isa).l3_bytes or math.maxinteger) end
 
 -- Which calls prefetch rows of all tables into L2, from token to token: "few", "all" or nil.
 local function into_l2(shape, isa)
@@ -323,10 +327,15 @@ add {
         return gather_i8.words(shape, isa) and { 0, 64, 128, 256, 512, 1024, 2048, 4096 } or { 0 }
     end,
     default = function(shape, isa, s)
-        -- Beyond L3 few tokens' gather up to 512 and slices then take 0.75 to 0.93 of the time (Zen 5).
-        if table_bytes(shape) > (machine_of(isa).l3_bytes or math.maxinteger) then return 0 end
         local meets = slices_from * shape.rows
         if not from_memory(shape, isa) or not gather_i8.words(shape, isa) or meets > max_chunk then return 0 end
+        -- Beyond L3 the gather of few tokens takes 0.75 to 0.93 of the time, and then slices, unless a token alone is
+        -- slow to project: the whole layer takes 0.75 with two rows a table and blocks of 16 (Zen 5).
+        if beyond_l3(shape, isa) then
+            local few = shape.neighbours == 1 and few_possible(shape, isa)
+            if few and (shape.kind == "dense" or shape.block >= 64) then return 0 end
+            meets = math.min(meets, slices_beyond_l3)
+        end
         local tokens = power_of_two_at_most(math.max(1, math.min(meets // shape.neighbours, s["chunk.tokens"])))
         return tokens >= 64 and tokens or 0
     end,
@@ -348,7 +357,7 @@ add {
     default = function(shape, isa)
         local groups = whole_groups(shape, isa)
         -- Sums never wait, and as many rows as can be are under way.
-        if into_l2(shape, isa) == "all" then return groups[#groups] end
+        if into_l2(shape, isa) == "all" or beyond_l3(shape, isa) then return groups[#groups] end
         return largest_at_most((machine_of(isa).rows_at_once or 32) // shape.neighbours, groups) or groups[1]
     end,
 }
@@ -359,7 +368,7 @@ add {
     values = function(_, isa) return isa.prefetch_l2 and { 0, 1, 2 } or { 0 } end,
     default = function(shape, isa)
         if not isa.prefetch_l2 then return 0 end
-        return into_l2(shape, isa) == "all" and 2 or 1
+        return (into_l2(shape, isa) == "all" or beyond_l3(shape, isa)) and 2 or 1
     end,
 }
 local thresholds = { 0, 1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 128, 256, 512, 1024, 65536 }
