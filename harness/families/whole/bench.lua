@@ -296,7 +296,8 @@ local function notes_of(results)
     local notes = {
         "us/sequence, us/token: medians of interleaved "
             .. (results[1].threads > 1 and "wall" or "CPU")
-            .. " times. error, twin's: relative to float64. no head: without what stands behind the last block and its pool.",
+            .. " times. error, twin's: relative to float64. "
+            .. "no head: without what stands behind the last block and its pool.",
     }
     if results[1].dense then
         notes[2] = "dense twin: the same model, emitted with the same types, whose FFNs are MLPs of f = 4 d with GELU."
