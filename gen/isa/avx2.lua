@@ -151,4 +151,9 @@ function avx2.transpose(r)
     return steps, out
 end
 
+avx2.narrower = "sse4"
+for _, row in ipairs(require("gen.isa.sse4").helpers) do
+    avx2.helpers[#avx2.helpers + 1] = row
+end
+
 return avx2

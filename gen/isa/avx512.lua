@@ -262,4 +262,9 @@ function avx512.transpose(r)
     return steps, out
 end
 
+avx512.narrower = "avx2"
+for _, row in ipairs(require("gen.isa.avx2").helpers) do
+    avx512.helpers[#avx512.helpers + 1] = row
+end
+
 return avx512

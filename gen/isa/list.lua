@@ -20,6 +20,7 @@
 --                            vectors
 --   register_barrier         whether gcc must be kept from copying sums of integers (templates/bundle/runtime.h)
 --   helpers                  C functions that its words call and others cannot compile (gen/isa/helpers.lua), nil: none
+--   narrower                 the name of a set with half as many lanes that all its CPUs have, nil: none
 --   type_needs               what one type of gen/plan/dtype.lua, or products of it, needs beside: { flags, guard,
 --                            leaf1_ecx, leaf7_ecx, feature: its name, gather_i8 }
 --   serves                   of a set with use = "types": the types, or products of such, that it is for

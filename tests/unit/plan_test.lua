@@ -403,7 +403,7 @@ function test.the_gather_takes_every_column_once()
     for_random_models(function(p, m)
         for _, v in ipairs(p.variants) do
             for _, regime in ipairs { v, v.few } do
-                local at, lanes = 0, regime.gather_i8 and regime.gather_i8.columns or v.isa.lanes
+                local at, lanes = 0, regime.gather_i8 and regime.gather_i8.columns or regime.isa.lanes
                 for _, tile in ipairs(regime.gather) do
                     local s = tile.strips
                     check.equal(tile.from, at)
@@ -601,6 +601,27 @@ function test.tokens_between_few_and_many_gather_whole_rows()
     check.equal(choices("i8", 1), { 48, 1024, 32 })
     check.equal(choices("i8", 2), { 48, 512, 16 })
     check.equal(choices("f32", 1), { 512, 0, 1 })
+end
+
+-- Blocks that do not fill a vector have kernels for few tokens of the next narrower set that they fill.
+function test.few_tokens_take_vectors_that_blocks_fill()
+    local function few(block, tables, set)
+        local m = model.validate({
+            name = "m",
+            d = 64,
+            h = 64,
+            tau = 8,
+            projection = { kind = "bh4", block = block },
+            score = "gelu",
+        }, "", "m")
+        local own = plan.build(m, { isa.get(set or "avx512") }, nil, tables).variants[1].few
+        return own and { own.isa.lanes, own.isa.name }
+    end
+    check.equal(few(16, "f32"), { 16, "avx512" })
+    check.equal(few(8, "f32"), { 8, "avx512" })
+    check.equal(few(4, "i8"), { 4, "avx512" })
+    check.equal(few(4, "bf16", "avx2"), { 4, "avx2" })
+    check.equal({ few(2, "f32"), few(8, "f16") }, {})
 end
 
 -- Zen 5 has tables of roberta_small in i8 in L3: their rows come into L1. Those of floats, and of roberta_base, come

@@ -188,9 +188,10 @@ local function add_steps(v, shape)
     v.calls = gather_calls.plan(shape, v)
 end
 
--- The kernels for few tokens of `isa`, up to `chunk` of them at a time: a token is a tile of its own, outputs, features
--- and tables are in the lanes.
+-- The kernels for few tokens of `isa`, or of a narrower set, up to `chunk` of them at a time: a token is a tile of its
+-- own, outputs, features and tables are in the lanes.
 local function few_of(m, shape, isa, choices, chunk)
+    isa = schedule.few_isa(shape, isa)
     local projection = projection_plan(shape, choices["butterfly.radix"], isa.lanes)
     local few = {
         regime = "few",

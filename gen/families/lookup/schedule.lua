@@ -1,6 +1,7 @@
 -- The schedule of a LookupFFN: what each choice may be, and defaults from a small cost model.
 local gather = require "gen.families.lookup.gather"
 local gather_i8 = require "gen.families.lookup.gather_i8"
+local isa_list = require "gen.isa.list"
 local machine = require "gen.plan.machine"
 local product = require "gen.families.lookup.product"
 local space = require "gen.plan.space"
@@ -313,12 +314,29 @@ local choices = {
     },
 }
 
--- The kernels for few tokens hold outputs, features and tables in the lanes. Whole blocks must fill vectors.
-local function few_possible(shape, isa)
-    return shape.kind == "dense" or shape.block % isa.lanes == 0 or shape.block == shape.padded
+-- The instruction set of the kernels for few tokens, which hold outputs, features and tables in the lanes: whole blocks
+-- must fill vectors. Where they do not fill those of `isa`, it is the widest narrower set whose vectors they fill,
+-- under the name of `isa`; nil: there is none. Tables in f16 and e4m3 take instructions that `isa` need not name.
+local function few_isa(shape, isa)
+    if shape.kind == "dense" or shape.block % isa.lanes == 0 or shape.block == shape.padded then return isa end
+    if not isa.narrower or shape.tables.name == "f16" or shape.tables.name == "e4m3" then return nil end
+    local narrow = {}
+    for key, value in pairs(isa_list.with_types(isa_list.get(isa.narrower), { shape.tables, shape.projection })) do
+        narrow[key] = value
+    end
+    narrow.name, narrow.machine, narrow.l2_bytes = isa.name, isa.machine, isa.l2_bytes
+    return few_isa(shape, narrow)
 end
 
-local function add(choice) choices[#choices + 1] = choice end
+local function few_possible(shape, isa) return few_isa(shape, isa) ~= nil end
+
+local function add(choice)
+    choices[#choices + 1] = choice
+    if not choice.key:find "^few%." or choice.key == "few.threshold" then return end
+    local values, default = choice.values, choice.default
+    choice.values = function(shape, isa, s) return values(shape, few_isa(shape, isa) or isa, s) end
+    choice.default = function(shape, isa, s) return default(shape, few_isa(shape, isa) or isa, s) end
+end
 add {
     key = "whole.tokens",
     doc = "calls and last chunks of up to so many tokens, if they are not few, gather whole rows; 0: none",
@@ -377,12 +395,16 @@ add {
     doc = "calls of up to so many tokens take the kernels for few tokens; 0: none",
     values = function(shape, isa) return few_possible(shape, isa) and thresholds or { 0 } end,
     default = function(shape, isa, s)
-        if not few_possible(shape, isa) then return 0 end
+        local few = few_isa(shape, isa)
+        if not few then return 0 end
+        -- On vectors of eight nine tokens take as long as a tile, on vectors of four five (8 and 15 of 71 µs, Zen 5);
+        -- of floats, whose slices are gathered slowly for so few, as many as elsewhere.
+        if few ~= isa and gather_i8.words(shape, isa) then return few.lanes end
         -- Tables in cache: as soon as half a tile is filled, tokens in the lanes win. Larger tables: only a call of a
         -- few hundred tokens, each with one row, uses a group of tables often enough to make up for leaving rows in
         -- pieces.
         if tables_in_cache(shape, isa) then
-            return power_of_two_at_most(math.max(1, s["tile.vectors"] * isa.lanes // 2))
+            return power_of_two_at_most(math.max(1, s["tile.vectors"] * few.lanes // 2))
         end
         -- Where whole rows are gathered, too, only the projection decides: three quarters of a tile pay for all of it.
         if s["whole.tokens"] > 0 and s["tile.vectors"] ~= 3 then
@@ -523,5 +545,5 @@ add {
 }
 
 local schedule = space.new(choices)
-schedule.few_possible = few_possible
+schedule.few_possible, schedule.few_isa = few_possible, few_isa
 return schedule
