@@ -260,7 +260,7 @@ end
 
 function test.where_there_are_no_kernels_for_few_tokens_there_are_no_candidates()
     local m = model.validate(
-        { name = "m", d = 64, h = 8, tau = 6, projection = { kind = "bh4", block = 4 }, score = "gelu" },
+        { name = "m", d = 64, h = 8, tau = 6, projection = { kind = "bh4", block = 2 }, score = "gelu" },
         "",
         "m"
     )
