@@ -731,7 +731,7 @@ $(i)const float *in = x + at * $(d_in);
 //$ end
 //$ end
 //$ if shape.sequences then
-/* $(which) for sequences of tokens, sequence s from token offsets[s] - offsets[0] of x and y on, $(v.chunk) tokens at a time; see $(names.header). */
+/* $(which) for sequences of tokens, sequence s from token offsets[s] - offsets[0] of x$(sums and "" or " and y") on, $(v.chunk) tokens at a time$(sums and "; y: the sums over them" or ""); see $(names.header). */
 //$ else
 /* $(which) for `tokens` tokens from position `first` on, $(v.chunk) at a time; see $(names.header). */
 //$ end

@@ -283,7 +283,7 @@ $(i)float *$(name == "weights" and "unpacked" or name) = (float *) (void *) ($(p
 //$ local takes_memory = (memory and ", unsigned char *memory" or "") .. (asks_alone and ", int alone" or "")
 //$ local function gives_memory(of) return (memory and ", " .. of or "") .. (asks_alone and ", alone" or "") end
 
-/* Results of rows number `from` to `end`, $(macro("RESULTS")) at a time: $(output.pool and "x has the tokens of sequences 0 …" or "x[rows][" .. output.width .. "]"), y[rows][$(output.out)]. */
+/* Results of rows number `from` to `end`, $(macro("RESULTS")) at a time: $(output.sums and "x has the sums of sequences 0 …" or output.pool and "x has the tokens of sequences 0 …" or "x[rows][" .. output.width .. "]"), y[rows][$(output.out)]. */
 static void $(helper)_results($(takes_rows)size_t from, size_t end, float *y$(takes_memory))
 {
 //$ buffers("    ", { "pooled", "mapped_means", "means_weights", "means_rounded", "features", "rest", "weights", "rounded" })
@@ -384,7 +384,7 @@ void $(symbol)(const $(names.weights) *weights, unsigned char *state, const int3
 //$ end
 //$ buffers("    ", { "embedded", "mapped", "map_weights", "map_rounded" })
 //$ for _, buffer in ipairs(whole.memory.buffers) do
-//$ if buffer.name:find "^x_" or buffer.name == "sums" then buffers("    ", { buffer.name }) end
+//$ if buffer.name:find "^x_" then buffers("    ", { buffer.name }) end
 //$ end
 //$ if embedding.map then
     const float one = $hidden(1.0f);
