@@ -152,8 +152,7 @@ function avx2.transpose(r)
 end
 
 avx2.narrower = "sse4"
-for _, row in ipairs(require("gen.isa.sse4").helpers) do
-    avx2.helpers[#avx2.helpers + 1] = row
-end
+local narrower = require "gen.isa.sse4"
+table.move(narrower.helpers, 1, #narrower.helpers, #avx2.helpers + 1, avx2.helpers)
 
 return avx2

@@ -263,8 +263,7 @@ function avx512.transpose(r)
 end
 
 avx512.narrower = "avx2"
-for _, row in ipairs(require("gen.isa.avx2").helpers) do
-    avx512.helpers[#avx512.helpers + 1] = row
-end
+local narrower = require "gen.isa.avx2"
+table.move(narrower.helpers, 1, #narrower.helpers, #avx512.helpers + 1, avx512.helpers)
 
 return avx512

@@ -52,6 +52,9 @@ local function into_l2(shape, isa)
     return table_bytes(shape) > (row.l3_bytes or 0) and row.prefetches_l2 or nil
 end
 
+-- Whether calls that gather whole rows do so, though they are not few: all that is known to leave L3 there, too.
+local function whole_into_l2(shape, isa) return beyond_l3(shape, isa) or into_l2(shape, isa) == "all" end
+
 local function from_memory(shape, isa) return isa.prefetch_l2 and not tables_in_cache(shape, isa) end
 
 -- Whether a slice of the tables is worth copying side by side: it comes from memory, and a chunk meets most of its rows
@@ -375,7 +378,7 @@ add {
     default = function(shape, isa)
         local groups = whole_groups(shape, isa)
         -- Sums never wait, and as many rows as can be are under way.
-        if into_l2(shape, isa) == "all" or beyond_l3(shape, isa) then return groups[#groups] end
+        if whole_into_l2(shape, isa) then return groups[#groups] end
         return largest_at_most((machine_of(isa).rows_at_once or 32) // shape.neighbours, groups) or groups[1]
     end,
 }
@@ -386,7 +389,7 @@ add {
     values = function(_, isa) return isa.prefetch_l2 and { 0, 1, 2 } or { 0 } end,
     default = function(shape, isa)
         if not isa.prefetch_l2 then return 0 end
-        return (into_l2(shape, isa) == "all" or beyond_l3(shape, isa)) and 2 or 1
+        return whole_into_l2(shape, isa) and 2 or 1
     end,
 }
 local thresholds = { 0, 1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 128, 256, 512, 1024, 65536 }
