@@ -52,7 +52,7 @@ local function into_l2(shape, isa)
     return table_bytes(shape) > (row.l3_bytes or 0) and row.prefetches_l2 or nil
 end
 
--- Whether calls that gather whole rows do so, though they are not few: all that is known to leave L3 there, too.
+-- Whether calls that are not few, but gather whole rows, prefetch them into L2 likewise.
 local function whole_into_l2(shape, isa) return beyond_l3(shape, isa) or into_l2(shape, isa) == "all" end
 
 local function from_memory(shape, isa) return isa.prefetch_l2 and not tables_in_cache(shape, isa) end
