@@ -149,7 +149,7 @@ end
 -- No emulator has AVX-VNNI. A CPU without it gets a lookupc that takes AVX2 for it, and functions in C for its
 -- instructions.
 function test.kernels_for_AVX_VNNI_pass()
-    local words, folder = { check.lookupc }, process.temporary_directory()
+    local words, options, folder = { check.lookupc }, {}, process.temporary_directory()
     if not isa.runs(isa.get "avx2", cpu.describe()) then return host.print "skipped: AVX-VNNI: needs AVX2" end
     if not isa.runs(isa.get "avx_vnni", cpu.describe()) then
         local file = "gen/isa/avx_vnni.lua"
@@ -157,7 +157,7 @@ function test.kernels_for_AVX_VNNI_pass()
         local tree = program.changed_tree(file, '"-mavxvnni"', '"-include' .. header .. '"')
         local text = assert(host.read(tree .. "/" .. file)):gsub("leaf7_1_eax = 1 << 4", "leaf7_1_eax = 0")
         assert(host.write_file(tree .. "/" .. file, text))
-        words = { check.lookupc, "--tree", tree }
+        words, options = { check.lookupc, "--tree", tree }, { "--for", "generic" }
         host.print "AVX-VNNI: with stand-ins"
     end
     local wide = folder .. "/wide.lua" -- columns and tables that fill no vector, two rows of a table
@@ -174,7 +174,8 @@ function test.kernels_for_AVX_VNNI_pass()
         { wide, "--tables", "i8", "--projection", "i16" },
     } do
         if number == 1 or effort.full then
-            passed(call(compile.joined(words, { "verify", "--isa", "avx_vnni", "--cflags", "-O1" }, case)), "avx_vnni")
+            local verify = compile.joined(words, { "verify", "--isa", "avx_vnni", "--cflags", "-O1" }, options, case)
+            passed(call(verify), "avx_vnni")
         end
     end
 end
