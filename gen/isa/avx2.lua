@@ -1,6 +1,7 @@
 -- AVX2 with FMA: 8 lanes, 16 registers.
 
 local expression = require "gen.isa.expression"
+local gather = require "gen.isa.avx2_gather"
 
 local avx2, tools = require "gen.isa.x86"(256)
 local at, cast, call = expression.address, expression.cast, tools.call
@@ -150,6 +151,10 @@ function avx2.transpose(r)
     end
     return steps, out
 end
+
+local gather_helpers
+avx2.gather_i8, gather_helpers = gather(avx2)
+table.move(gather_helpers, 1, #gather_helpers, #avx2.helpers + 1, avx2.helpers)
 
 avx2.narrower = "sse4"
 local narrower = require "gen.isa.sse4"

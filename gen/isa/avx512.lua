@@ -69,9 +69,17 @@ avx512.type_needs = {
                 return call("maskz_loadu_epi8", string.format("0x%016xu", (1 << n) - 1), at(base, offset))
             end,
             broadcast = function(word) return call("set1_epi32", expression.cast("int", word)) end,
-            dot = function(sum, scores, rows) return call("dpbusd_epi32", sum, scores, rows) end,
+            levels = 65535,
+            halves = { "high", "low" },
+            sums = { "high", "low" },
+            add = function(sums, scores, rows)
+                return {
+                    call("dpbusd_epi32", sums[1], scores[1], rows),
+                    call("dpbusd_epi32", sums[2], scores[2], rows),
+                }
+            end,
             -- 256 high + low
-            join = function(high, low) return call("add_epi32", call("slli_epi32", high, "8"), low) end,
+            total = function(sums) return call("add_epi32", call("slli_epi32", sums[1], "8"), sums[2]) end,
             interleave = interleave(call),
             -- The steps that put the columns of those four vectors in order, and the vectors.
             order = function(v)
@@ -93,7 +101,7 @@ avx512.type_needs = {
             round = function(v) return call("cvtps_epi32", v) end,
             -- The upper and the lower byte of four 16-bit integers, each at its place in one word, the first one's
             -- lowest; and that word.
-            upper_bytes = function(q)
+            first_half = function(q)
                 local function byte(v) return call("and_si512", v, call("set1_epi32", "0xff00")) end
                 return {
                     call("srli_epi32", q[1], "8"),
@@ -102,7 +110,7 @@ avx512.type_needs = {
                     call("slli_epi32", byte(q[4]), "16"),
                 }
             end,
-            lower_bytes = function(q)
+            second_half = function(q)
                 local function byte(v) return call("and_si512", v, call("set1_epi32", "0xff")) end
                 return {
                     byte(q[1]),
@@ -115,14 +123,14 @@ avx512.type_needs = {
                 return call("or_si512", call("or_si512", bytes[1], bytes[2]), call("or_si512", bytes[3], bytes[4]))
             end,
             -- The same bytes of 16 integers in a row, to memory.
-            store_upper_bytes = function(base, offset, q)
+            store_first_half = function(base, offset, q)
                 return store_bytes(128, at(base, offset), call("cvtepi32_epi8", call("srli_epi32", q, "8")))
             end,
-            store_lower_bytes = function(base, offset, q)
+            store_second_half = function(base, offset, q)
                 return store_bytes(128, at(base, offset), call("cvtepi32_epi8", q))
             end,
-            largest = function(v) return call("reduce_max_ps", v) end,
-            total = function(v) return call("reduce_add_ps", v) end,
+            largest_float = function(v) return call("reduce_max_ps", v) end,
+            sum_of_floats = function(v) return call("reduce_add_ps", v) end,
         },
     },
 }

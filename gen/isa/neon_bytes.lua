@@ -56,8 +56,11 @@ local function gather_with(dot)
         load = neon.load_words,
         load_partial = function(base, offset, n) return call("$neon_load_first", at(base, offset), n) end,
         broadcast = function(word) return call("vdupq_n_u32", word) end,
-        dot = dot,
-        join = function(high, low) return call("vaddq_u32", left(high, 8), low) end,
+        levels = 65535,
+        halves = { "high", "low" },
+        sums = { "high", "low" },
+        add = function(sums, scores, rows) return { dot(sums[1], scores[1], rows), dot(sums[2], scores[2], rows) } end,
+        total = function(sums) return call("vaddq_u32", left(sums[1], 8), sums[2]) end,
         interleave = function(row)
             local steps = {}
             for half = 0, 1 do
@@ -76,7 +79,7 @@ local function gather_with(dot)
         end,
         order = function(v) return {}, v end,
         round = function(v) return call("vreinterpretq_u32_s32", call("vcvtnq_s32_f32", v)) end,
-        upper_bytes = function(q)
+        first_half = function(q)
             return {
                 call("vshrq_n_u32", q[1], 8),
                 masked(q[2], "0xff00u"),
@@ -84,7 +87,7 @@ local function gather_with(dot)
                 left(masked(q[4], "0xff00u"), 16),
             }
         end,
-        lower_bytes = function(q)
+        second_half = function(q)
             return {
                 masked(q[1], "0xffu"),
                 left(masked(q[2], "0xffu"), 8),
@@ -95,12 +98,12 @@ local function gather_with(dot)
         unite = function(bytes)
             return call("vorrq_u32", call("vorrq_u32", bytes[1], bytes[2]), call("vorrq_u32", bytes[3], bytes[4]))
         end,
-        store_upper_bytes = function(base, offset, q)
+        store_first_half = function(base, offset, q)
             return call("$neon_store_bytes", at(base, offset), call("vshrq_n_u32", q, 8))
         end,
-        store_lower_bytes = function(base, offset, q) return call("$neon_store_bytes", at(base, offset), q) end,
-        largest = function(v) return call("vmaxvq_f32", v) end,
-        total = function(v) return call("vaddvq_f32", v) end,
+        store_second_half = function(base, offset, q) return call("$neon_store_bytes", at(base, offset), q) end,
+        largest_float = function(v) return call("vmaxvq_f32", v) end,
+        sum_of_floats = function(v) return call("vaddvq_f32", v) end,
     }
 end
 

@@ -25,9 +25,9 @@
    The reference rounds inputs alike; the bound is for those half-way between two multiples, where float32 may take the other one.
 
    Tables of integers in units of their rows' scales: a kernel may round the scores of a token (rounds_scores), scales included, to
-   multiples of 1/65535 of the largest. Each is then off by an amount spread evenly over one such unit; ERROR_BOUNDS_SCORE_FACTOR times the
-   root of the sum of the squares of what that makes in y is the bound: a quarter of it, which is all that random tokens may use, is eight
-   times that root.
+   multiples of 1/32767 of the largest (AVX2; 1/65535 elsewhere). Each is then off by an amount spread evenly over one such unit;
+   ERROR_BOUNDS_SCORE_FACTOR times the root of the sum of the squares of what that makes in y is the bound: a quarter of it, which is all
+   that random tokens may use, is eight times that root.
 
    What passes is decided in harness/verify/: a score may be off by SAMPLE_TOLERANCE (sample.h) of its magnitude, what error_bounds_score
    allows, and SMALLEST_SHARE (hash_tally.c) of its terms, together; an output by SAMPLE_TOLERANCE, or else by a share of what
@@ -45,7 +45,7 @@
 #define ERROR_BOUNDS_UNIT 0x1p-24
 #define ERROR_BOUNDS_FACTOR 16.0
 #define ERROR_BOUNDS_INPUT_FACTOR 20.0
-#define ERROR_BOUNDS_SCORE_LEVELS 65535.0
+#define ERROR_BOUNDS_SCORE_LEVELS 32767.0
 #define ERROR_BOUNDS_SCORE_FACTOR 32.0
 
 typedef struct error_bounds error_bounds;

@@ -686,9 +686,17 @@ for _, name in ipairs { "prefetch_l1", "prefetch_l2", "prefetch_nta" } do
     special[name] = function(p, set) p:vectors(set[name]("got", "at")) end
 end
 
--- The integer gather: sums of u8 scores times s8 elements of four rows, for each column, in order.
+-- Words of scores, by what C calls them, and what they make of the rows of a step: bytes of 16-bit integers, or 15-bit
+-- integers of rows 0 and 2, 1 and 3.
+local gather_scores = {
+    high = { words = { "0x80ff0103u", "0x7f80fe00u" }, of = { 0x300, 0x1fe, 0xff80, 0x807f } },
+    even = { words = { "0x7fff0003u", "0x1234ffffu & 0x7fff7fffu" }, of = { 3, 0x7fff, 0x7fff, 0x1234 } },
+}
+
+-- The integer gather: sums of scores times s8 elements of four rows, for each column, in order.
 local function gather_i8(p, set)
-    local g, from, scores = set.gather_i8, p:input("i8", 1), "0x80ff0103u"
+    local g, from = set.gather_i8, p:input("i8", 1)
+    local scores = gather_scores[g.halves[1]]
     p:begin "gather_i8"
     local function let(name, value) p:add("    const %s %s = %s;", set.index, name, value) end
     for _, columns in ipairs { g.columns, g.columns - 3 } do
@@ -703,13 +711,17 @@ local function gather_i8(p, set)
         for _, step in ipairs(steps) do
             let(step.name, step.value)
         end
-        let("scores", g.broadcast(scores))
-        local sums, floats = {}, {}
+        let("first", g.broadcast(scores.words[1]))
+        let("second", g.broadcast(scores.words[2]))
+        local floats = {}
         for n, quad in ipairs(quads) do
             let("quad" .. n, quad)
-            let("sum" .. n, g.dot(set.index_zero(), "scores", "quad" .. n))
-            sums[n] = set.float_of("sum" .. n)
-            p:add("    const %s float%d = %s;", set.vector, n, sums[n])
+            local zeros = {}
+            for k = 1, #g.sums do
+                zeros[k] = set.index_zero()
+            end
+            local sums = g.add(zeros, { "first", "second" }, "quad" .. n)
+            p:add("    const %s float%d = %s;", set.vector, n, set.float_of(g.total(sums)))
             floats[n] = "float" .. n
         end
         local order, ordered = g.order(floats)
@@ -719,48 +731,68 @@ local function gather_i8(p, set)
         end
         p:add("    for (unsigned i = 0; i < %d; ++i) {", columns)
         p:add "        int32_t expected = 0;"
-        p:add("        for (unsigned r = 0; r < %d; ++r)", g.rows)
-        p:add("            expected += (int32_t) (%s >> 8 * r & 0xffu) * (%s)[r * 50 + i];", scores, from)
+        for r, score in ipairs(scores.of) do
+            p:add("        expected += %d * (%s)[%d + i];", score, from, (r - 1) * 50)
+        end
         p:add '        expect_float("gather_i8", i, (float) expected, got[i], 0);'
         p:add "    }"
         p:add "    }"
     end
-    local a, b = p:input("words", 1), p:input("words", 2)
-    p:vectors(set.store_words("got_words", "at", g.join(set.load_words(a, "at"), set.load_words(b, "at"))))
-    p:lanes(string.format('expect_bits("gather_i8.join", i, (%s[i] << 8) + %s[i], got_words[i])', a, b))
-    -- Scores as 16-bit integers in their bytes.
-    for half, part in ipairs { "upper_bytes", "lower_bytes" } do
-        local q, list = {}, {}
+    -- Scores as integers in their halves: of each of four rows so many bits from `from` on, at `to` of a word.
+    local split = {
+        high = {
+            { { 8, 8, 0 }, { 8, 8, 8 }, { 8, 8, 16 }, { 8, 8, 24 } },
+            { { 0, 8, 0 }, { 0, 8, 8 }, { 0, 8, 16 }, { 0, 8, 24 } },
+        },
+        even = {
+            { { 0, 15, 0 }, { 0, 0, 0 }, { 0, 15, 16 }, { 0, 0, 0 } },
+            { { 0, 0, 0 }, { 0, 15, 0 }, { 0, 0, 0 }, { 0, 15, 16 } },
+        },
+    }
+    p:add("    static float scores[COUNT];")
+    p:add("    for (unsigned i = 0; i < COUNT; ++i)")
+    p:add("        scores[i] = (float) ((uint32_t) halves[i] & %du);", g.levels)
+    for half, part in ipairs { "first_half", "second_half" } do
+        -- The word of four scores, the n-th at place(n).
+        local function word_of(place)
+            local parts = {}
+            for n, bits in ipairs(split[g.halves[1]][half]) do
+                local mask = (1 << bits[2]) - 1
+                local form = "((uint32_t) scores[%s] >> %d & 0x%xu) << %d"
+                parts[n] = form:format(place(n - 1), bits[1], mask, bits[3])
+            end
+            return table.concat(parts, " | ")
+        end
+        local q, list, names = {}, {}, {}
         for n = 1, 4 do
             q[n] = "q" .. n
-            list[n] = string.format(
-                "const %s q%d = %s",
-                set.index,
-                n,
-                g.round(set.load_unaligned("halves", "at + " .. (n - 1) * set.lanes))
-            )
+            local score = set.load_unaligned("scores", "at + " .. (n - 1) * set.lanes)
+            list[n] = string.format("const %s q%d = %s", set.index, n, g.round(score))
         end
-        for n, byte in ipairs(g[part](q)) do
-            list[#list + 1] = string.format("const %s byte%d = %s", set.index, n, byte)
+        for n, value in ipairs(g[part](q)) do
+            names[n] = "part" .. n
+            list[#list + 1] = string.format("const %s part%d = %s", set.index, n, value)
         end
-        list[#list + 1] = set.store_words("got_words", "at / 4", g.unite { "byte1", "byte2", "byte3", "byte4" })
-        list[#list + 1] = g["store_" .. part]("got_bytes", "at / 4", "q1")
+        list[#list + 1] = set.store_words("got_words", "at / 4", g.unite(names))
+        list[#list + 1] = g["store_" .. part]("(uint32_t *) (void *) got_bytes", "at / 16", "q1")
         p:add("    for (size_t at = 0; at < COUNT; at += %d) {", 4 * set.lanes)
         for _, line in ipairs(list) do
             p:add("        %s;", line)
         end
-        p:add("        for (unsigned i = 0; i < %d; ++i) {", set.lanes)
-        p:add "            uint32_t expected = 0;"
-        p:add "            for (unsigned n = 0; n < 4; ++n)"
+        p:add("        for (unsigned i = 0; i < %d; ++i)", set.lanes)
         p:add(
-            "                expected |= ((uint32_t) halves[at + n * %d + i] >> %d & 0xffu) << 8 * n;",
-            set.lanes,
-            half == 1 and 8 or 0
+            '            expect_bits("gather_i8.%s", i, %s, got_words[at / 4 + i]);',
+            part,
+            word_of(function(n) return "at + " .. n * set.lanes .. " + i" end)
         )
-        p:add('            expect_bits("gather_i8.%s", i, expected, got_words[at / 4 + i]);', part)
+        p:add("        for (unsigned i = 0; i < %d; ++i) {", set.lanes // 4)
+        p:add "            uint32_t got_word = 0;"
+        p:add "            for (unsigned n = 0; n < 4; ++n)"
+        p:add "                got_word |= (uint32_t) (uint8_t) got_bytes[at / 4 + 4 * i + n] << 8 * n;"
         p:add(
-            '            expect_bits("gather_i8.store_%s", i, expected & 0xffu, (uint8_t) got_bytes[at / 4 + i]);',
-            part
+            '            expect_bits("gather_i8.store_%s", i, %s, got_word);',
+            part,
+            word_of(function(n) return "at + 4 * i + " .. n end)
         )
         p:add "        }"
         p:add "    }"
@@ -772,8 +804,8 @@ local function gather_i8(p, set)
     p:add "            largest = largest > halves[at + i] ? largest : halves[at + i];"
     p:add "            total += halves[at + i];"
     p:add "        }"
-    p:add('        expect_float("gather_i8.largest", (unsigned) at, largest, %s, 0);', g.largest "value")
-    p:add('        expect_float("gather_i8.total", (unsigned) at, total, %s, 0);', g.total "value")
+    p:add('        expect_float("gather_i8.largest_float", (unsigned) at, largest, %s, 0);', g.largest_float "value")
+    p:add('        expect_float("gather_i8.sum_of_floats", (unsigned) at, total, %s, 0);', g.sum_of_floats "value")
     p:add "    }"
     p:finish()
 end

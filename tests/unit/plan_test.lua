@@ -163,7 +163,8 @@ local function buffers_lie_apart(regime, m, shape, tokens)
     end
     -- scores as integers, four to two words; sums of whole lines; units of scores for each 256 rows
     if regime.schedule and regime.gather_i8 then
-        local columns = (regime.schedule["gather.columns"] + 63) // 64 * 64
+        local line = regime.isa.gather_i8.columns
+        local columns = (regime.schedule["gather.columns"] + line - 1) // line * line
         bytes.words, bytes.score_units, bytes.zeros =
             regime.chunk * ((m.h * m.neighbours + 3) // 4) * 8,
             regime.chunk * ((m.h * m.neighbours + 255) // 256) * 4,

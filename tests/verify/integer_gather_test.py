@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Rows of i8 that AVX-512 and AVX-VNNI sum as integers: with two rows of a table no score is negative, however close the signs are, and y is bit for bit
+"""Rows of i8 that AVX-512, AVX-VNNI and AVX2 sum as integers: with two rows of a table no score is negative, however close the signs are, and y is bit for bit
 what NumPy makes of the scores as integers, with one row of a table and with two."""
 import ctypes
 import glob
@@ -14,10 +14,11 @@ from lookupc import in_turn, instruction_sets, run, write_safetensors
 
 MODEL = """return { name = "sums", d = %d, d_out = %d, h = %d, tau = %d, neighbours = %d, projection = { kind = "dense" }, score = "%s" }\n"""
 TOKENS = 150
-# Of instruction sets: flags, and tokens of four vectors.
+# Of instruction sets: flags, tokens of four vectors, and the largest integer that a score becomes.
 SETS = {
-    "avx512": (["-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mfma", "-mavx512vnni"], 64),
-    "avx_vnni": (["-mavx2", "-mfma", "-mf16c", "-mavxvnni"], 32),
+    "avx512": (["-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mfma", "-mavx512vnni"], 64, 65535),
+    "avx_vnni": (["-mavx2", "-mfma", "-mf16c", "-mavxvnni"], 32, 65535),
+    "avx2": (["-mavx2", "-mfma", "-mf16c"], 32, 32767),
 }
 
 
@@ -56,12 +57,12 @@ def inputs(random, h, tau):
     return (z * random.choice([-1.0, 1.0], z.shape)).astype(np.float32).reshape(TOKENS, h * tau)
 
 
-def expected(codes, scores, rows, spans, count):
+def expected(codes, scores, rows, spans, count, levels):
     """y [tokens][d_out] of codes and scores [tokens][h][m]: the arithmetic of float32, one operation after the other."""
     y = np.zeros((count, rows.shape[2]), np.float32)
     for tables in spans:
         part = scores[:, tables].reshape(count, -1)
-        largest, number = part.max(axis=1), np.float32(65535)
+        largest, number = part.max(axis=1), np.float32(levels)
         with np.errstate(all="ignore"):
             whole = np.rint(part * (number / largest)[:, None])
         whole = np.where(largest[:, None] > 0, whole, 0).astype(np.int64)
@@ -78,7 +79,7 @@ def from_tiles(array, slots, tile):
 
 
 def check_model(work, isa, h, tau, m, score, d_out):
-    random, (flags, tile) = np.random.default_rng(h + m), SETS[isa]
+    random, (flags, tile, levels) = np.random.default_rng(h + m), SETS[isa]
     model, weights, blob, bundle = (work + "/" + name for name in ("sums.lua", "w.safetensors", "w.bin", f"{isa}_{h}_{tau}_{m}_{score}"))
     with open(model, "w") as file:
         file.write(MODEL % (h * tau, d_out, h, tau, m, score))
@@ -128,7 +129,7 @@ def check_model(work, isa, h, tau, m, score, d_out):
             getattr(code, gather)(pointer(bound), pointer(codes[at * slots :]), pointer(scores[at * slots :]), pointer(y[at:]), ctypes.c_size_t(count), pointer(scratch))
         most = 256 // m
         spans = [slice(first, min(first + most, h)) for first in range(0, h, most)]
-        wanted = expected(found_codes, found_scores, rows, spans, TOKENS)
+        wanted = expected(found_codes, found_scores, rows, spans, TOKENS, levels)
         wrong = np.argwhere(y.view(np.uint32) + 0 != (wanted + np.float32(0)).view(np.uint32))
         check(len(wrong) == 0, f"{what}: {len(wrong)} outputs differ, first {wrong[:1]}: {y[tuple(wrong[0])] if len(wrong) else 0}")
     print(f"ok     integer gather: {isa}, h {h}, tau {tau}, m {m}, {score}: no score below 0, y is that of integers")
@@ -159,7 +160,7 @@ def main():
         if "avx512_vnni" not in file.read() and "avx512" in sets:
             sets.remove("avx512")
     if not sets:
-        print("skipped: avx512_vnni, avx_vnni")
+        print("skipped: needs AVX2, AVX-VNNI or AVX-512 with VNNI")
         sys.exit(77)
     with tempfile.TemporaryDirectory() as work:
         for isa in in_turn(sets, 0):

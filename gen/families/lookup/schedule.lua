@@ -32,7 +32,8 @@ local two_lines = 128 -- bytes
 local max_rows_at_once = 128 -- two lines of each of them and of those that come next fill L1
 local max_long_strips = 64 -- 1 KiB of each, twice, in an eighth of L2
 local max_i8_lines = 16 -- of four rows each, written out
--- Times that a call meets a row on average: from then on slices of tables are gathered faster than whole rows.
+-- Times that a call meets a row on average: from then on slices of tables are gathered faster than whole rows, where a
+-- machine does not say otherwise.
 local slices_from = 4
 local slices_beyond_l3 = 512 -- rows of a table that a call meets before they pay where tables come from memory (Zen 5)
 local max_code_bytes = 128 << 20 -- codes and scores of a pass by default
@@ -348,7 +349,7 @@ add {
         return gather_i8.words(shape, isa) and { 0, 64, 128, 256, 512, 1024, 2048, 4096 } or { 0 }
     end,
     default = function(shape, isa, s)
-        local meets = slices_from * shape.rows
+        local meets = (machine_of(isa).slices_from or slices_from) * shape.rows
         if not from_memory(shape, isa) or not gather_i8.words(shape, isa) or meets > max_chunk then return 0 end
         -- Beyond L3 the gather of few tokens takes 0.75 to 0.93 of the time, and then slices, unless a token alone is
         -- slow to project: the whole layer takes 0.75 with two rows a table and blocks of 16 (Zen 5).

@@ -159,7 +159,7 @@ end
 
 local tie_margin = 1e-5 -- of z, see harness/reference/block_lookup.h
 
--- Sums of rows as integers round scores to 1/65535 of the largest (harness/reference/error_bounds.h): about 1e-5 of a
+-- Sums of rows as integers round scores to 1/32767 of the largest (harness/reference/error_bounds.h): 1e-5 to 2e-5 of a
 -- layer's y, a few times that after some layers, and as much of the next layer's z.
 local rounded_scores = { tolerance = 1e-4, tie_margin = 3e-5 }
 

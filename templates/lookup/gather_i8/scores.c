@@ -1,16 +1,22 @@
 //$ takes v, isa, tile, helper
 //$ local words, low_at, partial = isa.gather_i8, v.gather_i8.low_at, v.gather_i8.partial
 //$ local rows = shape.neighbours == 1 and "tables" or "rows"
+//$ local levels, first, second = words.levels .. ".0f", words.halves[1], words.halves[2]
 
-/* Scores as 16-bit integers: score = unit (256 high + low), the bytes of $(words.rows) $(rows) in one word. No score is negative. The
-   rounding error of one is at most half a unit, 1/131070 of the largest score. If all scores are 0, the unit is 0 and the integers,
+//$ if #words.sums == 2 then
+/* Scores as 16-bit integers: score = unit (256 $(first) + $(second)), the bytes of $(words.rows) $(rows) in one word. No score is negative. The
+   rounding error of one is at most half a unit, 1/$(2 * words.levels) of the largest score. If all scores are 0, the unit is 0 and the integers,
+//$ else
+/* Scores as 15-bit integers times a unit. Of $(words.rows) $(rows), the first and third in one word, `$(first)`, the others in `$(second)`. No score is
+   negative. The rounding error of one is at most half a unit, 1/$(2 * words.levels) of the largest score. If all scores are 0, the unit is 0 and the integers,
+//$ end
    whatever they are, count for nothing. A NaN or an infinity makes the unit NaN.
 //$ if shape.neighbours > 1 and shape.score.along then
    That of a table's second row is not: sum of |z| - 2 |z of the bit that differs| >= 0, as another bit has no smaller |z|.
 //$ end
 //$ if tile == 1 then
    score  [$(rows)], of one token
-   words  [high, low][$(low_at)], zero behind the last $(rows == "tables" and "table" or "row") */
+   words  [$(first), $(second)][$(low_at)], zero behind the last $(rows == "tables" and "table" or "row") */
 static inline float $(helper)_scores_to_integers(const float *score, size_t $(rows), uint32_t *words)
 {
     const float one = $hidden(1.0f);
@@ -23,18 +29,18 @@ $(i)const $(isa.vector) s$(k == "k" and "" or k) = $(isa.load_unaligned("padded"
 $(i)max = $(isa.max("max", k == "k" and "s" or "s" .. k));
 $(i)all = $(isa.add("all", k == "k" and "s" or "s" .. k));
 //$ end)
-    const float largest = $(words.largest("max"));
-    const $(isa.vector) inverse = $(isa.broadcast("65535.0f / largest"));
+    const float largest = $(words.largest_float("max"));
+    const $(isa.vector) inverse = $(isa.broadcast(levels .. " / largest"));
 //$ loop("    ", "k", 0, low_at * words.rows, isa.lanes, function(i, k)
 $(i)const $(isa.index) q = $(words.round(isa.mul("inverse", isa.load_unaligned("padded", k))));
-$(i)$(words.store_upper_bytes("words", k == "k" and "k / " .. words.rows or 0, "q"));
-$(i)$(words.store_lower_bytes("words", k == "k" and low_at .. " + k / " .. words.rows or low_at, "q"));
+$(i)$(words.store_first_half("words", k == "k" and "k / " .. words.rows or 0, "q"));
+$(i)$(words.store_second_half("words", k == "k" and low_at .. " + k / " .. words.rows or low_at, "q"));
 //$ end)
-    return largest * (1.0f / 65535.0f) + 0.0f * $(words.total("all"));
+    return largest * (1.0f / $(levels)) + 0.0f * $(words.sum_of_floats("all"));
 }
 //$ else
    score  [$(rows)][$(tile)], of a tile of tokens
-   words  [($(sum(rows, words.rows - 1))) / $(words.rows)][high, low][$(tile)]; unit [$(tile)] */
+   words  [($(sum(rows, words.rows - 1))) / $(words.rows)][$(first), $(second)][$(tile)]; unit [$(tile)] */
 static inline void $(helper)_scores_to_integers(const float *score, size_t $(rows), uint32_t *words, float *unit)
 {
     for (size_t token = 0; token < $(tile); token += $(isa.lanes)) {
@@ -44,7 +50,7 @@ static inline void $(helper)_scores_to_integers(const float *score, size_t $(row
             max = $(isa.max("max", "s"));
             all = $(isa.add("all", "s"));
         }
-        const $(isa.vector) inverse = $(isa.div(isa.broadcast("65535.0f"), "max"));
+        const $(isa.vector) inverse = $(isa.div(isa.broadcast(levels), "max"));
         for (size_t k = 0; k < $(rows); k += $(words.rows)) {
 //$     local q = {}
 //$     for r = 0, words.rows - 1 do
@@ -52,16 +58,16 @@ static inline void $(helper)_scores_to_integers(const float *score, size_t $(row
 //$         local value = words.round(isa.mul("inverse", isa.load_unaligned("score + " .. (r == 0 and "k" or "(" .. sum("k", r) .. ")") .. " * " .. tile, "token")))
             const $(isa.index) q$(r) = $(r > 0 and partial and sum("k", r) .. " < " .. rows .. " ? " .. value .. " : " .. isa.index_zero() or value);
 //$     end
-//$     for _, half in ipairs { { name = "high", bytes = words.upper_bytes(q), at = "" }, { name = "low", bytes = words.lower_bytes(q), at = " + " .. tile } } do
-//$         local byte = {}
-//$         for r, value in ipairs(half.bytes) do
-//$             byte[r] = half.name .. r - 1
-            const $(isa.index) $(byte[r]) = $(value);
+//$     for _, half in ipairs { { name = first, parts = words.first_half(q), at = "" }, { name = second, parts = words.second_half(q), at = " + " .. tile } } do
+//$         local part = {}
+//$         for r, value in ipairs(half.parts) do
+//$             part[r] = half.name .. r - 1
+            const $(isa.index) $(part[r]) = $(value);
 //$         end
-            $(isa.store_words("words + k * " .. 2 * tile // words.rows .. half.at, "token", words.unite(byte)));
+            $(isa.store_words("words + k * " .. 2 * tile // words.rows .. half.at, "token", words.unite(part)));
 //$     end
         }
-        $(isa.store_unaligned("unit", "token", isa.fma("all", isa.zero(), isa.mul("max", isa.broadcast("1.0f / 65535.0f")))));
+        $(isa.store_unaligned("unit", "token", isa.fma("all", isa.zero(), isa.mul("max", isa.broadcast("1.0f / " .. levels)))));
     }
 }
 //$ end

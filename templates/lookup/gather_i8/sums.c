@@ -1,14 +1,26 @@
-//$ takes v, isa, tile, helper, row_pitch, line_elements, sums_of_integers, pitch_parameter, pitch_argument, rows_on, used, barriers
+//$ takes v, isa, tile, helper, row_pitch, line_elements, sums_of_integers, pitch_parameter, pitch_argument, rows_on, used, barriers, commas
 //$ -- The sums of a line of columns as integers: what rows are added to, four at a time, and what becomes y.
 //$ local words, word, inline, plan = isa.gather_i8, isa.index, names.macro("INLINE"), v.gather_i8
 //$ local m, step = shape.neighbours, plan.step
+//$ local first, second = words.halves[1], words.halves[2]
+//$ local function each_sum(before, after)
+//$     local list = {}
+//$     for k, name in ipairs(words.sums) do list[k] = before .. name .. after end
+//$     return list
+//$ end
+//$ local function sums_at(n) return each_sum("sums->", "[" .. n .. "]") end
 
+//$ if #words.sums == 2 then
 /* Sums of $(plural(words.columns, "column")) of a token, 256 high + low: the columns in the order in which interleaved rows leave them.
    They are exact: a byte of a score (0 … 255) times an element of a row (-128 … 127) is below 2^15, four such products are added to
-   a 32-bit sum without saturation, and at most $(plan.max_rows) $(m == 1 and "tables" or "rows") share a unit: 65535 * 128 * $(plan.max_rows) < 2^31.
+   a 32-bit sum without saturation, and at most $(plan.max_rows) $(m == 1 and "tables" or "rows") share a unit: $(words.levels) * 128 * $(plan.max_rows) < 2^31.
+//$ else
+/* Sums of $(plural(words.columns, "column")) of a token: the columns in the order in which interleaved rows leave them. They are exact: at most
+   $(plan.max_rows) $(m == 1 and "tables" or "rows") share a unit, and $(words.levels) (a score) * 128 (an element of a row) * $(plan.max_rows) < 2^31.
+//$ end
    Only $(helper)_finish_y rounds. */
 typedef struct {
-    $(word) high[4], low[4];
+    $(word) $(commas(each_sum("", "[4]")));
 } $(helper)_sums;
 
 //$ if sums_of_integers then
@@ -20,11 +32,10 @@ $(inline) $(helper)_sums $(helper)_zero_sums(void)
 //$ end
 {
     $(helper)_sums sums;
-//$ for n = 0, 3 do
-    sums.high[$(n)] = $(isa.index_zero());
-//$ end
-//$ for n = 0, 3 do
-    sums.low[$(n)] = $(sums_of_integers and isa.load_words("from", n * isa.lanes) or isa.index_zero());
+//$ for k, name in ipairs(words.sums) do
+//$     for n = 0, 3 do
+    sums.$(name)[$(n)] = $(sums_of_integers and k == #words.sums and isa.load_words("from", n * isa.lanes) or isa.index_zero());
+//$     end
 //$ end
     return sums;
 }
@@ -34,18 +45,22 @@ $(inline) $(helper)_sums $(helper)_zero_sums(void)
 $(inline) void $(helper)_store_sums(const $(helper)_sums *sums, int32_t *to)
 {
 //$     for n = 0, 3 do
-    $(isa.store_words("to", n * isa.lanes, words.join("sums->high[" .. n .. "]", "sums->low[" .. n .. "]")));
+    $(isa.store_words("to", n * isa.lanes, words.total(sums_at(n))));
 //$     end
 }
 //$ end
 //$ for _, part in ipairs(plan.lines) do
 
+//$     if #words.sums == 2 then
 /* Adds $(plural(part.columns, "column")) of four rows times their scores, whose upper bytes are in `high` and lower ones in `low`. */
+//$     else
+/* Adds $(plural(part.columns, "column")) of four rows times their scores: those of row0 and row2 are in `even`, the others in `odd`. */
+//$     end
 $(inline) void $(helper)_add_four_rows$(part.suffix)($(helper)_sums *sums,
-    const int8_t *row0, const int8_t *row1, const int8_t *row2, const int8_t *row3, uint32_t high, uint32_t low)
+    const int8_t *row0, const int8_t *row1, const int8_t *row2, const int8_t *row3, uint32_t $(first), uint32_t $(second))
 {
-    const $(word) scores_high = $(words.broadcast("high"));
-    const $(word) scores_low = $(words.broadcast("low"));
+    const $(word) scores_$(first) = $(words.broadcast(first));
+    const $(word) scores_$(second) = $(words.broadcast(second));
 //$     for r = 0, 3 do
     const $(word) line$(r) = $(part.columns == words.columns and words.load("row" .. r, 0) or words.load_partial("row" .. r, 0, part.columns));
 //$     end
@@ -56,14 +71,15 @@ $(inline) void $(helper)_add_four_rows$(part.suffix)($(helper)_sums *sums,
 //$     for n, quad in ipairs(quads) do
     const $(word) quad$(n - 1) = $(quad);
 //$     end
-//$     local sums = {}
+//$     local all = {}
 //$     for n = 0, #quads - 1 do
-//$         local high, low = "sums->high[" .. n .. "]", "sums->low[" .. n .. "]"
-    $(high) = $(words.dot(high, "scores_high", "quad" .. n));
-    $(low) = $(words.dot(low, "scores_low", "quad" .. n));
-//$         sums[2 * n + 1], sums[2 * n + 2] = high, low
+//$         local sums = sums_at(n)
+//$         for k, value in ipairs(words.add(sums, { "scores_" .. first, "scores_" .. second }, "quad" .. n)) do
+    $(sums[k]) = $(value);
+//$             all[#all + 1] = sums[k]
+//$         end
 //$     end
-//$     lines("    ", barriers(sums))
+//$     lines("    ", barriers(all))
 }
 
 /* Makes $(plural(part.columns, "column")) of y: y = base + unit * sums. */
@@ -72,7 +88,7 @@ $(inline) void $(helper)_finish_y$(part.suffix)(const $(helper)_sums *sums, $(is
 //$     local joined, all = {}, {}
 //$     for n = 0, 3 do
 //$         joined[n + 1] = "sum" .. n
-//$         all[n + 1] = { name = "sum" .. n, value = isa.float_of(words.join("sums->high[" .. n .. "]", "sums->low[" .. n .. "]")) }
+//$         all[n + 1] = { name = "sum" .. n, value = isa.float_of(words.total(sums_at(n))) }
 //$     end
 //$     local steps, ordered = words.order(joined)
 //$     for _, step in ipairs(steps) do
@@ -101,7 +117,7 @@ $(inline) void $(helper)_add_$(rows)x$(strip.width)($(helper)_sums *sums, const 
 /* Adds $(m == 1 and "one row" or m .. " rows") of each of $(plan.partial and "up to " or "")$(step == 4 and "four" or step) tables to $(plural(strip.width, "column")) of a token.
    table  [$(plan.partial and "tables" or step)][$(shape.rows)][$(row_pitch)]$(strip.prefetches > 0 and not v.prefetch_tokens and ", `prefetch_at` elements before what is prefetched" or "")
    code   of a token, those of the tables $(tile == 1 and "side by side" or tile .. " apart")
-   words  [0] and [$(plan.low_at)]: the upper and the lower bytes of the tables' scores$(strip.prefetches > 0 and v.prefetch_tokens and "" or " */")
+   words  [0] and [$(plan.low_at)]: $(#words.sums == 2 and "the upper and the lower bytes of the tables' scores" or "the scores of the " .. (m == 1 and "tables" or "rows"))$(strip.prefetches > 0 and v.prefetch_tokens and "" or " */")
 //$     if strip.prefetches > 0 and v.prefetch_tokens then
    ahead  the same tables, from the first column on that is prefetched, of the rows in ahead_code */
 //$     end
