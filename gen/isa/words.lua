@@ -239,6 +239,12 @@ words.list = {
         doc = "sum + the products of the four bytes in each word of a, 0 to 255, and of b, -128 to 127; modulo 2^32",
     },
     {
+        name = "dot_i7",
+        takes = "index index index",
+        gives = "index",
+        doc = "dot_i8 where the sum of two products next to each other is between -2^15 and 2^15",
+    },
+    {
         name = "pack_i8",
         takes = "vector vector vector vector",
         gives = "index",

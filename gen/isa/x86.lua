@@ -188,6 +188,10 @@ return function(bits)
             local odd = dot(call("srli_epi16", a, "8"), call("srai_epi16", b, "8"))
             return call("add_epi32", sum, call("add_epi32", even, odd))
         end,
+        dot_i7 = function(sum, a, b)
+            local pairs_of = call("maddubs_epi16", a, b)
+            return call("add_epi32", sum, call("madd_epi16", pairs_of, call("set1_epi16", "1")))
+        end,
         max_magnitude = function(magnitudes, v)
             return call(
                 "max_epi32",

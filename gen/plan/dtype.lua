@@ -10,22 +10,39 @@
 --                  are rounded to such words, too, to whole numbers up to `levels`, and sums are integers. With
 --                  `offset` weights are packed that much larger, as numbers without a sign, and inputs have a unit for
 --                  each block of a product and token, not for each token
---   only           "projection": of nothing else
+--   only           "projection", "activations": of nothing else, but for `cache`
 --   cache          keys and values of a transformer may be cached in it, nil: they may not. Kernels round to it (words
 --                  store_f16 …): `tolerance` is the largest relative error that emitted code may have of a token, as a
 --                  key or value in the middle of two numbers may become either. In the type of the activations they
 --                  are cached as words of attention's dot products; `words_only`: in no other way
 --   products       a token's inputs may be rounded to it, too (--activations NAME), nil: they may not. Weights are
 --                  then packed as the type `packed`, `rows` inputs of an output in a word of C type `storage`. With
---                  `integers` those are unsigned bytes, 128 more than the integer, and products are sums of integers,
---                  of which `most_inputs` at most stay below 2^31. `tiers`: of the words that kernels need; `needs`:
---                  what instruction sets know the products by (type_needs and `serves` of gen/isa/list.lua)
+--                  `integers` those are unsigned bytes, 128 more than the integer, inputs are whole numbers up to
+--                  `levels`, and products are sums of integers, of which `most_inputs` at most stay below 2^31.
+--                  `weights`: their type; `tiers`: of the words that kernels need; `needs`: what instruction sets know
+--                  the products by (type_needs and `serves` of gen/isa/list.lua)
 --   doc            one line for help
 -- Packing and the reference have one row a type of their own: gen/weights/quantise.c, harness/reference/type.c.
 -- Whatever an instruction set lacks it converts itself: one blob serves all of them.
 local one_of = require "gen.model.one_of"
 
 local dtype = {}
+
+-- Products of bytes, weights in i8 and inputs of the type `name`, whole numbers up to `levels`.
+local function bytes(name, levels)
+    return {
+        name = name,
+        weights = "i8",
+        needs = "i8",
+        packed = "u8",
+        rows = 4,
+        storage = "uint32_t",
+        integers = true,
+        levels = levels,
+        most_inputs = 130000 * 127 // levels,
+        tiers = { "integer", "quads" },
+    }
+end
 
 dtype.list = {
     {
@@ -46,6 +63,7 @@ dtype.list = {
         word = { storage = "uint32_t", rows = 2 },
         products = {
             name = "bf16",
+            weights = "bf16",
             needs = "bf16_products",
             packed = "bf16",
             rows = 2,
@@ -80,17 +98,19 @@ dtype.list = {
         integer_gather = true,
         word = { storage = "uint32_t", rows = 4, integers = true, levels = 127, offset = 128 },
         cache = { tolerance = 3e-2 },
-        products = {
-            name = "i8",
-            needs = "i8",
-            packed = "u8",
-            rows = 4,
-            storage = "uint32_t",
-            integers = true,
-            most_inputs = 130000,
-            tiers = { "integer", "quads" },
-        },
+        products = bytes("i8", 127),
         doc = "integers from -127 to 127 and a float32 scale a row",
+    },
+    {
+        -- Products of two such inputs with bytes stay below 2^15 together, which is what SSE4 and AVX2 add in one go.
+        name = "i7",
+        bytes = 1,
+        storage = "int8_t",
+        scaled = true,
+        only = "activations",
+        cache = { tolerance = 6e-2, words_only = true },
+        products = bytes("i7", 63),
+        doc = "integers from -63 to 63 and a float32 scale a row",
     },
     {
         -- 4 bits of exponent, 3 of fraction, no infinity (OCP's E4M3). Kernels read a byte as 1/256 of its number, a
@@ -135,15 +155,18 @@ function dtype.get(name, use)
     one_of.check("--" .. (use or "tables"), name, names)
 end
 
+-- Whether products may round inputs to the type `row` beside weights of the type `type`.
+function dtype.go_together(row, type) return row.plain or row.products.weights == type.name end
+
 -- The type that products round a token's inputs to, with weights of the type `type`, or nil: they do not; raises one
--- line for a type that is not that of the weights.
+-- line for a type that needs other weights.
 function dtype.activations(name, type)
     local row = dtype.get(name, "activations")
-    if row.plain then return nil end
-    if row ~= type then
-        error(string.format('--activations: "%s": needs --type %s, not %s', row.name, row.name, type.name), 0)
+    if not dtype.go_together(row, type) then
+        local form = '--activations: "%s": needs --type %s, not %s'
+        error(form:format(row.name, row.products.weights, type.name), 0)
     end
-    return row
+    return not row.plain and row or nil
 end
 
 -- The type that keys and values are cached in: of that name, or, if it is nil, that of the activations (a row of

@@ -59,7 +59,7 @@ local block_rows = { "type", "activations", "cache", "tables", "projection" }
 local same = "same" -- as the weights
 
 -- Those of a transformer's blocks. The word "same" of --activations, --projection and --tables stands for the type of
--- the weights. Inputs rounded to another type than that of the weights are left out; raises one line for a word of
+-- the weights. Inputs rounded to a type that needs other weights are left out; raises one line for a word of
 -- --activations of which nothing is left.
 function choices.of_blocks(options)
     local rows = {}
@@ -76,7 +76,7 @@ function choices.of_blocks(options)
             text[i] = one[name] or "-"
         end
         text = table.concat(text, " ") .. " " .. (one.named or "")
-        if word and word ~= "f32" and one.activations ~= one.type then
+        if word and not dtype.go_together(dtype.get(one.activations, "activations"), dtype.get(one.type)) then
             left_out[#left_out + 1] = one
         elseif not known[text] then
             known[text], list[#list + 1] = true, one

@@ -5,7 +5,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-typedef enum { REFERENCE_F32, REFERENCE_SINGLE, REFERENCE_BF16, REFERENCE_F16, REFERENCE_I8, REFERENCE_I16, REFERENCE_E4M3 } reference_type;
+typedef enum {
+    REFERENCE_F32,
+    REFERENCE_SINGLE,
+    REFERENCE_BF16,
+    REFERENCE_F16,
+    REFERENCE_I8,
+    REFERENCE_I7,
+    REFERENCE_I16,
+    REFERENCE_E4M3
+} reference_type;
 
 /* What a type is used for. */
 typedef enum {
@@ -35,8 +44,8 @@ double reference_round_to(double value, double unit);
 /* The nearest value of a type without scale, ties to even; itself for an exact type. */
 double reference_round(reference_type type, double value);
 
-/* The scale of a row of a scaled type: that of i8 makes its largest magnitude 127; that of i16 makes it at most 32767, and all magnitudes
-   together less than 2^16. It is a float32. */
+/* The scale of a row of a scaled type: that of i8 makes its largest magnitude 127, that of i7 63; that of i16 makes it at most 32767, and
+   all magnitudes together less than 2^16. It is a float32. */
 double reference_scale(reference_type type, const double *row, size_t count);
 
 /* Rounds a row to the nearest values of the type; a scaled one to integers times its scale.  row [count] */

@@ -17,11 +17,11 @@ enum { PANEL = 32 };
 /* How a type packs inputs and weights. */
 typedef struct {
     const char *name;
-    int largest;             /* magnitude of what is drawn */
+    int largest, weight;     /* magnitudes of what is drawn: of inputs, and of weights */
     size_t per_word, behind; /* inputs of a word; words behind a token's inputs */
 } product_type;
 
-static const product_type types[] = {{"i8", 127, 4, 2}, {"bf16", 8, 2, 0}};
+static const product_type types[] = {{"i8", 127, 127, 4, 2}, {"i7", 63, 127, 4, 2}, {"bf16", 8, 8, 2, 0}};
 
 typedef void integer_function(const uint32_t *x, size_t x_step, const uint32_t *w, const float *scale, const float *bias, float *y,
                               size_t y_step, size_t inputs, size_t panels, size_t tokens);
@@ -66,11 +66,11 @@ static void drop(product_case *c)
     guard_free(&c->y);
 }
 
-/* An integer of at most the type's largest magnitude; `extreme`: one of both ends. */
-static int drawn(const product_type *type, random_state *random, bool extreme)
+/* An integer of at most that magnitude; `extreme`: one of both ends. */
+static int drawn(int largest, random_state *random, bool extreme)
 {
     const uint64_t bits = random_bits(random);
-    return extreme ? (bits & 1 ? type->largest : -type->largest) : (int)(bits % (2 * (unsigned)type->largest + 1)) - type->largest;
+    return extreme ? (bits & 1 ? largest : -largest) : (int)(bits % (2 * (unsigned)largest + 1)) - largest;
 }
 
 /* The upper half of a float, which must have no lower one. */
@@ -118,7 +118,7 @@ static void fill(product_case *c, random_state *random, bool extreme)
         uint32_t start = 0;
         const float unit = 1.0f;
         for (size_t i = 0; i < c->inputs; ++i) {
-            const int value = drawn(c->type, random, extreme);
+            const int value = drawn(c->type->largest, random, extreme);
             put(c, false, t * c->x_step * per_word + i, value);
             start -= (uint32_t)(128 * value);
         }
@@ -128,7 +128,7 @@ static void fill(product_case *c, random_state *random, bool extreme)
         }
     }
     for (size_t i = 0; i < c->panels * c->words * PANEL * per_word; ++i)
-        put(c, true, i, drawn(c->type, random, extreme));
+        put(c, true, i, drawn(c->type->weight, random, extreme));
     for (size_t i = 0; i < c->panels * PANEL; ++i) {
         scale[i] = 1.0f;
         bias[i] = 0.0f;

@@ -161,7 +161,7 @@ static inline void $(helper)_sums_$(rows)(const $(row_storage) *restrict weight,
 /* One row of an online softmax: the scores of a tile become weights relative to the largest score so far, and are added to
    the totals, one for each lane. A tile with a larger score is rare: only then the sums of earlier tiles have to shrink, by `factor`.$(cache_type.scaled and " Weights are for values in units of `scale`." or "")$(dots and "" or " */")
 //$ if integers then
-   They become integers up to 127, $(dots.rows) to a word, in units of the one that it returns. */
+   They become integers up to $(dots.levels), $(dots.rows) to a word, in units of the one that it returns. */
 //$ elseif dots then
    They become words of $(dots.rows) in bf16. */
 //$ end
@@ -220,13 +220,13 @@ $(i)totals = $(isa.add("totals", "weight"));
     const $(step.type) $(step.name) = $(step.value);
 //$ end
     const float unit = $(result);
-    const $(isa.vector) inverse = $(isa.broadcast("unit > 1e-34f ? 127.0f / unit : 0.0f"));
+    const $(isa.vector) inverse = $(isa.broadcast("unit > 1e-34f ? " .. dots.levels .. ".0f / unit : 0.0f"));
     int8_t *bytes = (int8_t *) (void *) weights;
 //$ loop("    ", "k", 0, keys, lanes, function(i, k)
 $(i)const $(isa.vector) units = $(isa.mul(isa.load_unaligned("score", k), "inverse"));
 $(i)$(isa.store_i8("bytes", k, "units"));
 //$ end)
-    return unit * (1.0f / 127.0f);
+    return unit * (1.0f / $(dots.levels).0f);
 //$ elseif dots then
 //$ loop("    ", "k", 0, keys, 2 * lanes, function(i, k)
 $(i)$(isa.store_bf16("weights", k == "k" and "k / 2" or 0, isa.load_unaligned("score", k), isa.load_unaligned("score", sum(k, lanes))));

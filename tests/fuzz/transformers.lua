@@ -102,6 +102,7 @@ function transformers.types(random, sets, m)
         end
     end
     options.activations = rounds and options.type or nil
+    if options.activations == "i8" and random(0, 1) == 0 then options.activations = "i7" end
     -- Some caches are words of products only.
     local cache = dtype.get(options.cache, "cache")
     if cache.cache.words_only and options.activations ~= cache.name then options.cache = nil end

@@ -84,6 +84,16 @@ local domains = {
         edges = { 0, 0xffffffff, 0x80000000, 0x7fff8001 },
         make = function() return random(0x10000) | random(0x10000) << 16 end,
     },
+    ["i7 words"] = {
+        edges = { 0, 0x3f3f3f3f, 0xc1c1c1c1, 0xc13f3fc1 },
+        make = function()
+            local word = 0
+            for at = 0, 24, 8 do
+                word = word | (random(127) - 63 & 0xff) << at
+            end
+            return word
+        end,
+    },
     ["bf16 words"] = {
         edges = { 0, 0x80008000, 0x3f803f80, 0x3f80bf80, 0x7f803f80, 0x3f807fc0 }, -- zeros, ones, infinity, NaN
         make = function()
@@ -106,7 +116,7 @@ local function inputs(domain)
 end
 
 -- C types of the elements of domains that are none of floats.
-local elements = { words = "uint32_t", ["bf16 words"] = "uint32_t" }
+local elements = { words = "uint32_t", ["i7 words"] = "uint32_t", ["bf16 words"] = "uint32_t" }
 for _, name in ipairs(dtype.loaded_names) do
     elements[name] = dtype.get(name).storage
 end
@@ -505,6 +515,15 @@ function special.store_i16(p, set)
     end
     p:add('        expect_bits("store_i16", i, %s & 0xffffu, found);', scalar.pack_i16("(" .. from .. ")[i]", "0.0f"))
     p:add "    }"
+end
+
+function special.dot_i7(p, set)
+    local sum, a, b = p:input("words", 1), p:input("words", 2), p:input("i7 words", 1)
+    local value = set.dot_i7(set.load_words(sum, "at"), set.load_words(a, "at"), set.load_words(b, "at"))
+    p:vectors(set.store_words("got_words", "at", value))
+    local function element(array) return array .. "[i]" end
+    local expected = scalar.dot_i8(element(sum), element(a), element(b))
+    p:lanes(string.format('expect_bits("dot_i7", i, %s, got_words[i])', expected))
 end
 
 function special.dot_bf16(p, set)

@@ -172,9 +172,9 @@ function test.rounded_activations()
     for _, name in ipairs(effort.turns(names, effort.shapes_stride)) do
         local text = models[name]
         local path = model(name, text)
-        local function verify(type, set, cache)
-            local words = { "verify", path, "--cflags", "-O1", "--json", "--type", type, "--activations", type }
-            words[#words + 1], words[#words + 2] = "--isa", set
+        local function verify(type, set, cache, weights)
+            local words = { "verify", path, "--cflags", "-O1", "--json", "--type", weights or type, "--isa", set }
+            words[#words + 1], words[#words + 2] = "--activations", type
             if cache then
                 words[#words + 1], words[#words + 2] = "--cache", cache
             end
@@ -186,6 +186,7 @@ function test.rounded_activations()
             end
         end
         verify("i8", sets.in_turn())
+        verify("i7", sets.in_turn(), nil, "i8")
         verify("bf16", sets.in_turn "bf16_products")
         if name == "rounded" then verify("i8", sets.in_turn(), "f32") end
     end
@@ -208,7 +209,10 @@ function test.activations_are_rounded_only_where_kernels_can()
     for options, message in pairs {
         [blocks .. " --activations i8"] = '--activations: "i8": needs --type i8, not f32',
         [blocks .. " --type bf16 --activations i8"] = '--activations: "i8": needs --type i8, not bf16',
-        [blocks .. " --type i8 --activations f16"] = '--activations: "f16": must be one of f32, bf16, i8',
+        [blocks .. " --type i8 --activations f16"] = '--activations: "f16": must be one of f32, bf16, i8, i7',
+        [blocks .. " --activations i7"] = '--activations: "i7": needs --type i8, not f32',
+        [blocks .. " --type i8 --activations i8 --cache i7"] = '--cache: "i7": needs --activations i7',
+        [blocks .. " --type i7"] = '--type: "i7": must be one of f32, bf16, f16, i8, e4m3',
         [blocks .. " --cache bf16"] = '--cache: "bf16": needs --activations bf16',
         [blocks .. " --activations bf16"] = '--activations: "bf16": needs --type bf16, not f32',
         ["gen/models/tiny.lua --activations i8"] = "--activations: i8: \z

@@ -36,6 +36,10 @@ function test.inputs_that_go_with_no_weights_are_left_out()
         blocks { type = "f32,i8", activations = "f32,i8" },
         { "f32 f32 - - - -", "i8 f32 - - - -", "i8 i8 - - - -" }
     )
+    check.equal(
+        blocks { type = "f32,i8", activations = "same,i7" },
+        { "f32 f32 - - - -", "i8 i8 - - - -", "i8 i7 - - - -" }
+    )
     refused('--activations: "bf16": needs %-%-type bf16, not f32', { type = "f32,i8", activations = "i8,bf16" })
 end
 

@@ -10,7 +10,7 @@ import numpy as np
 import whole
 from lookupc import effort, in_turn, instruction_sets, read_safetensors
 
-TYPES = ["f32", "i8", "i8 by i8", "bf16", "bf16 by bf16", "f16", "e4m3"][: effort("weight_types")]
+TYPES = ["f32", "i8", "i8 by i8", "i8 by i7", "bf16", "bf16 by bf16", "f16", "e4m3"][: effort("weight_types")]
 TOLERANCE = 1e-5  # of f32, relative
 DIGITS = 6
 SOURCE = whole.data_file("gpt-nano-sort.json")

@@ -93,7 +93,7 @@ function transformer_kernels.rounding_values(isa, rounded, inputs, values)
     values.rounding = rounded
             and rounded.integers
             and {
-                projection = { word = { storage = rounded.storage, rows = rounded.rows, levels = 127, offset = 128 } },
+                projection = { word = { storage = rounded.storage, rows = rounded.rows, levels = rounded.levels, offset = 128 } },
                 rounded_rows = {},
                 rounded_alone = inputs,
                 together_counts = {},
@@ -106,10 +106,11 @@ end
 
 -- How a product of rounded inputs sums them: the C type of a vector of sums, what they start from (a word behind the
 -- inputs, or nothing), and the words of their dot product.
-local function integer_sums(isa) return { type = isa.index, start = isa.index_broadcast, dot = isa.dot_i8 } end
-local function float_sums(isa) return { type = isa.vector, start = isa.zero, dot = isa.dot_bf16 } end
-
-local function sums_of(rounded, isa) return rounded and rounded.integers and integer_sums(isa) or float_sums(isa) end
+local function sums_of(rounded, isa)
+    if not rounded or not rounded.integers then return { type = isa.vector, start = isa.zero, dot = isa.dot_bf16 } end
+    local dot = rounded.levels < 64 and isa.dot_i7 or isa.dot_i8
+    return { type = isa.index, start = isa.index_broadcast, dot = dot }
+end
 
 -- What the product's template reads.
 function transformer_kernels.product_values(p, v, values)

@@ -29,6 +29,7 @@ local libraries = { "openblas", "onednn" }
 -- that which inputs are rounded to; where only weights are, bf16 beside bf16 and float32 beside the others.
 local function same_type(p)
     local type = p.options.activations or p.shape.type.name
+    if type == "i7" then return "i8" end
     return (p.options.activations or type == "bf16") and type or "f32"
 end
 
