@@ -239,6 +239,12 @@ words.list = {
         doc = "sum + the products of the four bytes in each word of a, 0 to 255, and of b, -128 to 127; modulo 2^32",
     },
     {
+        name = "dot_s8",
+        takes = "index index index",
+        gives = "index",
+        doc = "dot_i8 of the bytes of a less 128 each; none of these and of b is -128",
+    },
+    {
         name = "dot_i7",
         takes = "index index index",
         gives = "index",

@@ -116,6 +116,9 @@ end
 return function(bits)
     local call = caller(bits)
     local function floats(words) return call("castsi" .. bits .. "_ps", words) end
+    local function dot_in_pairs(sum, a, b)
+        return call("add_epi32", sum, call("madd_epi16", call("maddubs_epi16", a, b), call("set1_epi16", "1")))
+    end
     -- Four vectors as 8-bit integers: each part of 128 bits packs its own.
     local function bytes_of(a, b, c, d)
         local function pair(v, w) return call("packs_epi32", call("cvtps_epi32", v), call("cvtps_epi32", w)) end
@@ -188,9 +191,10 @@ return function(bits)
             local odd = dot(call("srli_epi16", a, "8"), call("srai_epi16", b, "8"))
             return call("add_epi32", sum, call("add_epi32", even, odd))
         end,
-        dot_i7 = function(sum, a, b)
-            local pairs_of = call("maddubs_epi16", a, b)
-            return call("add_epi32", sum, call("madd_epi16", pairs_of, call("set1_epi16", "1")))
+        dot_i7 = dot_in_pairs,
+        dot_s8 = function(sum, a, b)
+            local signed = call("xor_si" .. bits, a, call("set1_epi8", cast("char", "0x80")))
+            return dot_in_pairs(sum, call("abs_epi8", b), call("sign_epi8", signed, b))
         end,
         max_magnitude = function(magnitudes, v)
             return call(

@@ -113,7 +113,7 @@ static inline void $(helper)_sums_$(rows)_by_$(block.vectors)(const $(row_storag
 //$ for r = 0, rows - 1 do
         const $(own_type) w$(r) = $(spread("weight[" .. sum("k", r * weight_step) .. "]"));
 //$ for n = 0, block.vectors - 1 do
-        y$(r)_$(n) = $(dots and dots.sums.dot("y" .. r .. "_" .. n, "w" .. r, "v" .. n) or isa.fma("w" .. r, "v" .. n, "y" .. r .. "_" .. n));
+        y$(r)_$(n) = $(dots and dots.sums.dot_weights("y" .. r .. "_" .. n, "w" .. r, "v" .. n) or isa.fma("w" .. r, "v" .. n, "y" .. r .. "_" .. n));
 //$ end
 //$ end
 //$ end

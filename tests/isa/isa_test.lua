@@ -33,6 +33,20 @@ local function bits_of(x) return (string.unpack("<I4", string.pack("<f", x))) en
 local function uniform(low, high) return low + (high - low) * random(1 << 20) / (1 << 20) end
 local nan = 0x7fc00000
 
+-- The domain of words of four bytes, each from `first` to `last`.
+local function bytes_of(edges, first, last)
+    return {
+        edges = edges,
+        make = function()
+            local word = 0
+            for at = 0, 24, 8 do
+                word = word | (random(last - first + 1) + first & 0xff) << at
+            end
+            return word
+        end,
+    }
+end
+
 -- Inputs of each domain: edges, then `make`.
 local domains = {
     any = {
@@ -84,16 +98,9 @@ local domains = {
         edges = { 0, 0xffffffff, 0x80000000, 0x7fff8001 },
         make = function() return random(0x10000) | random(0x10000) << 16 end,
     },
-    ["i7 words"] = {
-        edges = { 0, 0x3f3f3f3f, 0xc1c1c1c1, 0xc13f3fc1 },
-        make = function()
-            local word = 0
-            for at = 0, 24, 8 do
-                word = word | (random(127) - 63 & 0xff) << at
-            end
-            return word
-        end,
-    },
+    ["u8 words"] = bytes_of({ 0x80808080, 0xffffffff, 0x01010101, 0xff0101ff }, 1, 255),
+    ["i8 words"] = bytes_of({ 0, 0x7f7f7f7f, 0x81818181, 0x817f7f81 }, -127, 127),
+    ["i7 words"] = bytes_of({ 0, 0x3f3f3f3f, 0xc1c1c1c1, 0xc13f3fc1 }, -63, 63),
     ["bf16 words"] = {
         edges = { 0, 0x80008000, 0x3f803f80, 0x3f80bf80, 0x7f803f80, 0x3f807fc0 }, -- zeros, ones, infinity, NaN
         make = function()
@@ -116,7 +123,10 @@ local function inputs(domain)
 end
 
 -- C types of the elements of domains that are none of floats.
-local elements = { words = "uint32_t", ["i7 words"] = "uint32_t", ["bf16 words"] = "uint32_t" }
+local elements = {}
+for _, domain in ipairs { "words", "u8 words", "i8 words", "i7 words", "bf16 words" } do
+    elements[domain] = "uint32_t"
+end
 for _, name in ipairs(dtype.loaded_names) do
     elements[name] = dtype.get(name).storage
 end
@@ -517,14 +527,18 @@ function special.store_i16(p, set)
     p:add "    }"
 end
 
-function special.dot_i7(p, set)
-    local sum, a, b = p:input("words", 1), p:input("words", 2), p:input("i7 words", 1)
-    local value = set.dot_i7(set.load_words(sum, "at"), set.load_words(a, "at"), set.load_words(b, "at"))
+-- What the dot product `name` makes of words of the domains, and dot_i8 less `offset` times the sum of b's bytes.
+local function dot_words(p, set, name, a_domain, b_domain, offset)
+    local sum, a, b = p:input("words", 1), p:input(a_domain, 2), p:input(b_domain, 1)
+    local value = set[name](set.load_words(sum, "at"), set.load_words(a, "at"), set.load_words(b, "at"))
     p:vectors(set.store_words("got_words", "at", value))
-    local function element(array) return array .. "[i]" end
-    local expected = scalar.dot_i8(element(sum), element(a), element(b))
-    p:lanes(string.format('expect_bits("dot_i7", i, %s, got_words[i])', expected))
+    local from = string.format("%s[i] - %du * %s", sum, offset, scalar.dot_i8("0u", "0x01010101u", b .. "[i]"))
+    local expected = scalar.dot_i8("(" .. from .. ")", a .. "[i]", b .. "[i]")
+    p:lanes(string.format('expect_bits("%s", i, %s, got_words[i])', name, expected))
 end
+
+function special.dot_i7(p, set) dot_words(p, set, "dot_i7", "words", "i7 words", 0) end
+function special.dot_s8(p, set) dot_words(p, set, "dot_s8", "u8 words", "i8 words", 128) end
 
 function special.dot_bf16(p, set)
     local sum, a, b = p:input("any", 1), p:input("bf16 words", 1), p:input("bf16 words", 2)

@@ -90,10 +90,12 @@ end
 -- What the template that rounds inputs reads: rows of `inputs` inputs each, for kernels of `isa`.
 function transformer_kernels.rounding_values(isa, rounded, inputs, values)
     values.rounded, values.rounded_rows = rounded or false, inputs
+    local word = rounded
+        and { storage = rounded.storage, rows = rounded.rows, levels = rounded.levels, offset = 128 }
     values.rounding = rounded
             and rounded.integers
             and {
-                projection = { word = { storage = rounded.storage, rows = rounded.rows, levels = rounded.levels, offset = 128 } },
+                projection = { word = word },
                 rounded_rows = {},
                 rounded_alone = inputs,
                 together_counts = {},
@@ -107,9 +109,15 @@ end
 -- How a product of rounded inputs sums them: the C type of a vector of sums, what they start from (a word behind the
 -- inputs, or nothing), and the words of their dot product.
 local function sums_of(rounded, isa)
-    if not rounded or not rounded.integers then return { type = isa.vector, start = isa.zero, dot = isa.dot_bf16 } end
-    local dot = rounded.levels < 64 and isa.dot_i7 or isa.dot_i8
-    return { type = isa.index, start = isa.index_broadcast, dot = dot }
+    if not rounded or not rounded.integers then
+        return { type = isa.vector, start = isa.zero, dot = isa.dot_bf16, dot_weights = isa.dot_bf16 }
+    end
+    local bytes = isa.dot_i7 or isa.dot_i8
+    if rounded.levels < 64 then
+        return { type = isa.index, start = isa.index_broadcast, dot = bytes, dot_weights = bytes }
+    end
+    local start = isa.dot_s8 and isa.index_zero or isa.index_broadcast
+    return { type = isa.index, start = start, dot = isa.dot_s8 or isa.dot_i8, dot_weights = bytes }
 end
 
 -- What the product's template reads.
