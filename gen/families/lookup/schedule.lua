@@ -414,7 +414,8 @@ add {
         if s["whole.tokens"] > 0 and s["tile.vectors"] ~= 3 then
             return largest_at_most(s["tile.vectors"] * isa.lanes * 3 // 4, thresholds)
         end
-        return power_of_two_at_most(math.max(1, 512 // shape.neighbours))
+        local most = math.min(512, (machine_of(isa).slices_from or math.huge) * shape.rows)
+        return power_of_two_at_most(math.max(1, most // shape.neighbours))
     end,
 }
 add {
