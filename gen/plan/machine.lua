@@ -8,8 +8,8 @@
 --   l2_bytes       L2 cache of a core, nil: the nominal one of each instruction set
 --   l3_bytes       tables of up to so many bytes lie in L3, and only of these calls between few and many tokens gather
 --                  whole rows; nil: no default asks for it
---   slices_from    times that a call meets a row on average, above which slices of tables are gathered faster than whole
---                  rows; nil: 4 where rows are summed as integers; of floats, calls that take over 512 rows of a table
+--   slices_from    times that a call meets a row on average, above which slices of tables are gathered faster than
+--                  whole rows; nil: 4 where rows are summed as integers; of floats, 512 rows that it takes of a table
 --   prefetches_l2  which calls find rows of tables beyond l3_bytes faster if they are prefetched into L2 than into L1,
 --                  whose misses are few at a time: "few", those of few tokens, or "all" that gather whole rows; nil:
 --                  none
