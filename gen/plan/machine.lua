@@ -22,6 +22,7 @@
 --   rows_first     a stage of a projection in i8 and its butterflies share L1 best, of 512-bit vectors
 --   tlb_bytes      what pages of 2 MiB in L1's TLB cover: of larger tables of floats few tokens read long strips, nil:
 --                  no default asks for it
+--   product_prefetch  how many bytes ahead products of several tokens prefetch weights, nil: not
 --   attention_prefetch, attention_prefetch_converted  what attention of one token prefetches of a cache whose type it
 --                  reads as it is, and of one that it converts; values of attention.prefetch, nil: by the vectors
 -- Where a row says "measured", docs/experiments.md has the measurements; the others are nominal: sizes of data sheets
@@ -72,6 +73,7 @@ machine.list = {
         isa = avx2,
         l2_bytes = 512 << 10,
         slices_from = 1,
+        product_prefetch = 4096,
     },
     {
         name = "zen4",

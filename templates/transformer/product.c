@@ -41,6 +41,9 @@ static inline void $(helper)_of_$(tokens)(const float *restrict x, $(tokens > 1 
 
     for (size_t k = 0; k < inputs; ++k) {
         const $(product.unpacks and "float" or type.storage) *row = w + $(times("k", product.unpacks and product.strip or panel));
+//$ for line = 0, product.ahead and product.strip_bytes - 1 or -1, 64 do
+        $(isa.prefetch_l1("(uintptr_t) row", product.ahead + line));
+//$ end
 //$ add_input("        ", tokens, product.strip_vectors, "k", accumulator)
     }
 

@@ -43,6 +43,9 @@ static inline void $(helper)_of_$(tokens)(const uint32_t *restrict x, size_t x_s
 
     for (size_t k = 0; k < words; ++k) {
         const uint32_t *weights = w + k * $(panel);
+//$ for line = 0, product.ahead and product.strip_bytes - 1 or -1, 64 do
+        $(isa.prefetch_l1("(uintptr_t) weights", product.ahead + line));
+//$ end
 //$ for n = 0, product.strip_vectors - 1 do
         const $(isa.index) w$(n) = $(isa.load_words("weights", n * lanes));
 //$ end

@@ -43,6 +43,7 @@ local function product_schedule(set)
         ["product.vectors"] = math.min(panel, 2),
         ["product.tokens"] = 1,
         ["product.depth"] = 1024,
+        ["product.prefetch"] = 0,
         ["few.vectors"] = math.min(panel, 16),
         ["few.unroll"] = set.lanes == 1 and 1 or set.lanes // 4,
         ["few.prefetch"] = 0,

@@ -30,7 +30,8 @@ end
 --                   depth: inputs that stay in cache; unpacks: weights of a strip are converted to floats before, once
 --                   for all tokens, unpacked_floats of them
 --   several         false: there are no such kernels, tokens are given one by one
---                   of rounded inputs all sums stay in registers: depth says nothing
+--                   of rounded inputs all sums stay in registers: depth says nothing; ahead: bytes from the loads of
+--                   weights to what is prefetched, or false, strip_bytes: those of a step
 --   one token       alone_vectors, alone_outputs: outputs at a time; unroll: inputs with sums of their own; streams:
 --                   panels side by side, falling; prefetch: bytes from the loads to what is prefetched, or false
 function product.plan(choices, lanes, type, rounded, one_by_one)
@@ -44,11 +45,13 @@ function product.plan(choices, lanes, type, rounded, one_by_one)
         unroll = choices["few.unroll"],
         streams = choices["few.streams"] > 1 and { choices["few.streams"], 1 } or { 1 },
         prefetch = choices["few.prefetch"] > 0 and choices["few.prefetch"],
+        ahead = choices["product.prefetch"] > 0 and choices["product.prefetch"],
     }
     p.strip, p.alone_outputs = p.strip_vectors * lanes, p.alone_vectors * lanes
     p.unpacks = p.several and not type.plain and not rounded and p.tokens[1] > 1
     p.unpacked_floats = p.unpacks and p.depth * p.strip or 0
-    -- Bytes of weights that a step of one token reads of a panel.
+    -- Bytes of weights that a step reads of a strip, and one of a token alone of a panel.
+    p.strip_bytes = p.strip * (rounded and rounded.rows or 1) * type.bytes
     p.step_bytes = rounded and rounded.rows * layout.panel * type.bytes or p.unroll * layout.panel * type.bytes
     return p
 end

@@ -168,6 +168,17 @@ return space.new {
         default = function() return 1024 end,
     },
     {
+        key = "product.prefetch",
+        doc = "bytes from the weights of a product of several tokens to those that are prefetched; 0: none",
+        values = function(shape, isa)
+            return (shape.type.plain or shape.rounded) and distances(shape, isa) or { 0 } -- others are unpacked before
+        end,
+        default = function(shape, isa)
+            local reads = isa.prefetch_l2 and (shape.type.plain or shape.rounded)
+            return reads and isa.machine and isa.machine.product_prefetch or 0
+        end,
+    },
+    {
         key = "chunk.tokens",
         doc = "tokens that go through a block together",
         values = chunks,
