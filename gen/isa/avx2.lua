@@ -96,6 +96,8 @@ tools.add_bf16( -- packus_epi32 packs each half on its own
     "_mm256_or_si256(nearest, _mm256_castps_si256(_mm256_cmp_ps(v, v, _CMP_UNORD_Q)))"
 )
 
+tools.add_pairs_of_bytes(avx2)
+
 function avx2.store_partial(base, offset, n, v) return call("maskstore_ps", at(base, offset), first(n), v) end
 function avx2.abs(v) return call("andnot_ps", call("set1_ps", "-0.0f"), v) end
 function avx2.less(a, b) return call("cmp_ps", a, b, "_CMP_LT_OQ") end

@@ -146,7 +146,6 @@ function avx512.store_i16(base, offset, a, b) -- packs_epi32 packs each quarter 
     )
 end
 function avx512.dot_i8(sum, a, b) return call("dpbusd_epi32", sum, a, b) end
-avx512.dot_i7, avx512.dot_s8 = nil, nil -- dot_i8 is one instruction
 function avx512.store_quads(base, offset, a, b, c, d)
     local order = call("setr_epi32", "0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15")
     return avx512.store_words(base, offset, call("permutexvar_epi32", order, tools.bytes_of(a, b, c, d)))

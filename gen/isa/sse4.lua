@@ -132,6 +132,7 @@ tools.add_bf16(
     function(a, b) return call("packus_epi32", a, b) end,
     "_mm_or_si128(nearest, _mm_castps_si128(_mm_cmpunord_ps(v, v)))"
 )
+tools.add_pairs_of_bytes(sse4)
 
 function sse4.fma(a, b, c) return call("add_ps", call("mul_ps", a, b), c) end
 function sse4.abs(v) return call("andnot_ps", call("set1_ps", "-0.0f"), v) end

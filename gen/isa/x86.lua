@@ -112,13 +112,43 @@ static inline INDEX $NAME(VECTOR v)
     end
 end
 
+-- Adds to `set`, whose vectors have `bits`, products of bytes that are summed in pairs as 16-bit integers, and helpers.
+local function add_pairs_of_bytes(set, bits)
+    local name = set.name
+    local function add(suffix, text)
+        table.insert(set.helpers, {
+            name = name .. suffix,
+            includes = set.includes,
+            guard = set.guard,
+            text = text:gsub("%u%u+", {
+                INDEX = set.index,
+                NAME = name,
+                PREFIX = bits == 128 and "_mm" or "_mm" .. bits,
+                BITS = bits,
+            }),
+        })
+    end
+    add("_dot_i7", [[
+/* sum + the products of four unsigned bytes of each word of a and signed ones of b: two together stay within 16 bits. */
+static inline INDEX $NAME_dot_i7(INDEX sum, INDEX a, INDEX b)
+{
+    return PREFIX_add_epi32(sum, PREFIX_madd_epi16(PREFIX_maddubs_epi16(a, b), PREFIX_set1_epi16(1)));
+}]])
+    add("_dot_s8", [[
+/* The same of signed bytes, those of a 128 larger: magnitudes of b times those of a with the signs of b, at most 127. */
+static inline INDEX $NAME_dot_s8(INDEX sum, INDEX a, INDEX b)
+{
+    const INDEX signs = PREFIX_sign_epi8(PREFIX_xor_siBITS(a, PREFIX_set1_epi8((char) 0x80)), b);
+    return $NAME_dot_i7(sum, PREFIX_abs_epi8(b), signs);
+}]])
+    function set.dot_i7(sum, a, b) return expression.call("$" .. name .. "_dot_i7", sum, a, b) end
+    function set.dot_s8(sum, a, b) return expression.call("$" .. name .. "_dot_s8", sum, a, b) end
+end
+
 -- The words of the width `bits`, and the tools that others are made with.
 return function(bits)
     local call = caller(bits)
     local function floats(words) return call("castsi" .. bits .. "_ps", words) end
-    local function dot_in_pairs(sum, a, b)
-        return call("add_epi32", sum, call("madd_epi16", call("maddubs_epi16", a, b), call("set1_epi16", "1")))
-    end
     -- Four vectors as 8-bit integers: each part of 128 bits packs its own.
     local function bytes_of(a, b, c, d)
         local function pair(v, w) return call("packs_epi32", call("cvtps_epi32", v), call("cvtps_epi32", w)) end
@@ -191,11 +221,6 @@ return function(bits)
             local odd = dot(call("srli_epi16", a, "8"), call("srai_epi16", b, "8"))
             return call("add_epi32", sum, call("add_epi32", even, odd))
         end,
-        dot_i7 = dot_in_pairs,
-        dot_s8 = function(sum, a, b)
-            local signed = call("xor_si" .. bits, a, call("set1_epi8", cast("char", "0x80")))
-            return dot_in_pairs(sum, call("abs_epi8", b), call("sign_epi8", signed, b))
-        end,
         max_magnitude = function(magnitudes, v)
             return call(
                 "max_epi32",
@@ -211,6 +236,7 @@ return function(bits)
         store_bytes = store_bytes,
         bytes_of = bytes_of,
         add_bf16 = function(set, join, nan) return add_bf16(set, bits, join, nan) end,
+        add_pairs_of_bytes = function(set) add_pairs_of_bytes(set, bits) end,
         transpose_quads = function(rows, steps) return transpose_quads(rows, call, steps) end,
     }
 end

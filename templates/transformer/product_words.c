@@ -116,7 +116,7 @@ static inline void $(helper)_alone(const uint32_t *restrict x, const uint32_t *r
 
 //$ if rounded.integers then
 /* A dense product for some tokens whose inputs are rounded: y = W x + bias. Sums of products are integers, and exact.
-   x      rows of words, x_step apart: inputs, $(word) to a word as signed bytes, the rest of the last one zeros; the word from which sums start, and the
+   x      rows of words, x_step apart: inputs, $(word) to a word as signed bytes, the rest of the last one zeros; $(sums.started and "the word from which sums start" or "a word that is not read here"), and the
           unit of the inputs as a float
    w      [panels][words][$(plural(panel, "output"))], $(word) inputs to a word, unsigned bytes: 128 more than the weight in units of its row's scale
    scale  [panels * $(panel)] of the rows of W

@@ -107,17 +107,19 @@ function transformer_kernels.rounding_values(isa, rounded, inputs, values)
 end
 
 -- How a product of rounded inputs sums them: the C type of a vector of sums, what they start from (a word behind the
--- inputs, or nothing), and the words of their dot product.
+-- inputs, `started`, or nothing), and the words of their dot product, and of that of softmax's weights, which are
+-- never negative, and values.
 local function sums_of(rounded, isa)
     if not rounded or not rounded.integers then
         return { type = isa.vector, start = isa.zero, dot = isa.dot_bf16, dot_weights = isa.dot_bf16 }
     end
     local bytes = isa.dot_i7 or isa.dot_i8
     if rounded.levels < 64 then
-        return { type = isa.index, start = isa.index_broadcast, dot = bytes, dot_weights = bytes }
+        return { type = isa.index, start = isa.index_broadcast, started = true, dot = bytes, dot_weights = bytes }
+    elseif isa.dot_s8 then
+        return { type = isa.index, start = isa.index_zero, started = false, dot = isa.dot_s8, dot_weights = bytes }
     end
-    local start = isa.dot_s8 and isa.index_zero or isa.index_broadcast
-    return { type = isa.index, start = start, dot = isa.dot_s8 or isa.dot_i8, dot_weights = bytes }
+    return { type = isa.index, start = isa.index_broadcast, started = true, dot = isa.dot_i8, dot_weights = isa.dot_i8 }
 end
 
 -- What the product's template reads.
