@@ -129,13 +129,13 @@ local function add_pairs_of_bytes(set, bits)
         })
     end
     add("_dot_i7", [[
-/* sum + the products of four unsigned bytes of each word of a and signed ones of b: two together stay within 16 bits. */
+/* sum + the products of four unsigned bytes of each word of a and signed ones of b: two together fit into 16 bits. */
 static inline INDEX $NAME_dot_i7(INDEX sum, INDEX a, INDEX b)
 {
     return PREFIX_add_epi32(sum, PREFIX_madd_epi16(PREFIX_maddubs_epi16(a, b), PREFIX_set1_epi16(1)));
 }]])
     add("_dot_s8", [[
-/* The same of signed bytes, those of a 128 larger: magnitudes of b times those of a with the signs of b, at most 127. */
+/* The same of signed bytes, those of a 128 larger: magnitudes of b times those of a with signs of b, at most 127. */
 static inline INDEX $NAME_dot_s8(INDEX sum, INDEX a, INDEX b)
 {
     const INDEX signs = PREFIX_sign_epi8(PREFIX_xor_siBITS(a, PREFIX_set1_epi8((char) 0x80)), b);
