@@ -45,6 +45,7 @@ set.dot_i7, set.dot_s8 = nil, nil -- dot_i8 is one instruction
 
 local function masked(v, mask) return call("and_si256", v, call("set1_epi32", mask)) end
 local function left(v, bits) return call("slli_epi32", v, tostring(bits)) end
+
 -- Products of bytes: scores have 16 bits, their upper and lower bytes in two words. As gen/isa/avx512.lua has them.
 local gather = {}
 for key, value in pairs(avx2.gather_i8) do
@@ -71,9 +72,6 @@ function gather.second_half(q)
         left(masked(q[3], "0xff"), 16),
         left(q[4], 24),
     }
-end
-function gather.unite(bytes)
-    return call("or_si256", call("or_si256", bytes[1], bytes[2]), call("or_si256", bytes[3], bytes[4]))
 end
 function gather.store_first_half(base, offset, q)
     return expression.call("$avx_vnni_store_bytes", at(base, offset), call("srli_epi32", q, "8"))

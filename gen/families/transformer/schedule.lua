@@ -37,6 +37,11 @@ end
 -- Bytes from the loads to what is prefetched; 0: nothing is.
 local function distances(_, isa) return isa.prefetch_l2 and { 0, 512, 1024, 2048, 4096, 8192 } or { 0 } end
 
+-- The same of products of several tokens: of other types they unpack weights before, and read floats.
+local function ahead_of_products(shape, isa)
+    return (shape.type.plain or shape.rounded) and distances(shape, isa) or { 0 }
+end
+
 -- Where tables deliver what all tokens attend to, all of them go through a block together.
 local function chunks(shape, isa)
     if shape.delivered and not shape.causal then return { shape.most_tokens } end
@@ -170,12 +175,10 @@ return space.new {
     {
         key = "product.prefetch",
         doc = "bytes from the weights of a product of several tokens to those that are prefetched; 0: none",
-        values = function(shape, isa)
-            return (shape.type.plain or shape.rounded) and distances(shape, isa) or { 0 } -- others are unpacked before
-        end,
+        values = ahead_of_products,
         default = function(shape, isa)
-            local reads = isa.prefetch_l2 and (shape.type.plain or shape.rounded)
-            return reads and isa.machine and isa.machine.product_prefetch or 0
+            local wanted = isa.machine and isa.machine.product_prefetch or 0
+            return largest(ahead_of_products(shape, isa), wanted)
         end,
     },
     {

@@ -26,11 +26,11 @@ local transformer_bench = {}
 local libraries = { "openblas", "onednn" }
 
 -- The type of both factors that another library's products must have at least to take the place of those of plan `p`:
--- that which inputs are rounded to; where only weights are, bf16 beside bf16 and float32 beside the others.
+-- that of the weights where inputs are rounded, too; where only weights are, bf16 beside bf16, else float32.
 local function same_type(p)
-    local type = p.options.activations or p.shape.type.name
-    if type == "i7" then return "i8" end
-    return (p.options.activations or type == "bf16") and type or "f32"
+    local products = p.activations.products
+    if p.options.activations and products then return products.weights end
+    return p.shape.type.name == "bf16" and "bf16" or "f32"
 end
 
 -- The products that are timed beside those of plan `p` (harness/measure/rivals.lua). Weights of 8 bits stand beside
