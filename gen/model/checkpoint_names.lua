@@ -1,5 +1,6 @@
 -- The tensor names and layouts of transformers' checkpoints: where a projection's matrix, stored [out][in], and its
 -- bias are found.
+local ffn_parts = require "gen.model.ffn_parts"
 local fusable = require "gen.model.fusable"
 
 local checkpoint = {}
@@ -537,11 +538,11 @@ function checkpoint.attention_shape(m, layer)
     return whole(families[m.checkpoint].layer:format(layer) .. "attention_shape", { m.heads, 3 })
 end
 
--- The maps that read the FFN's input, [f][d] each.
+-- The maps of the dense FFN, if there is one, that read its input, [f][d] each.
 function checkpoint.inputs(m, layer)
-    local family, list = families[m.checkpoint], {}
-    for i, name in ipairs(family[m.ffn.kind] or {}) do
-        list[i] = map_of(name, family.layer:format(layer), layer, m.ffn.f, m.d, { transposed = family.transposed })
+    local family, dense, list = families[m.checkpoint], ffn_parts.dense(m.ffn), {}
+    for i, name in ipairs(dense and family[dense.kind] or {}) do
+        list[i] = map_of(name, family.layer:format(layer), layer, dense.f, m.d, { transposed = family.transposed })
     end
     return list
 end
@@ -612,7 +613,11 @@ end
 -- or nil.
 function checkpoint.misfit_of_blocks(m)
     local family = families[m.checkpoint]
-    if m.ffn.kind ~= "lookup" and not family[m.ffn.kind] then return none(m, { "ffn", "kind" }, m.ffn.kind, "FFN") end
+    local dense = ffn_parts.dense(m.ffn)
+    if dense and not family[dense.kind] then
+        local chain = m.ffn.kind == "lookup" and { "ffn", "dense", "kind" } or { "ffn", "kind" }
+        return none(m, chain, dense.kind, "FFN")
+    end
     if family.packed and m.kv_heads ~= m.heads then
         return { "kv_heads" },
             m.kv_heads,

@@ -3,6 +3,7 @@
 local compile = require "harness.base.compile"
 local convert = require "convert"
 local emit = require "gen.emit.emit"
+local ffn_parts = require "gen.model.ffn_parts"
 local model_file = require "gen.families.model_file"
 local plan = require "gen.families.lookup.plan"
 local process = require "process"
@@ -76,10 +77,7 @@ end
 -- Opens a fit of the lookup FFN of `block` to the dense FFN `dense` = { d, f, activation, and bytes of float32: input,
 -- input_bias, gate, gate_bias, output, output_bias }, for at most `most` tokens a call. Returns it and its plan.
 function kernels.fit(block, dense, sets, most, options)
-    local given = { name = "convert_ffn", d = block.d }
-    for key, value in pairs(block.ffn) do
-        if key ~= "kind" then given[key] = value end
-    end
+    local given = ffn_parts.add_lookup({ name = "convert_ffn", d = block.d }, block.ffn)
     local p = plan_of(given, sets)
     local linear = plan_of({
         name = "convert_bits",

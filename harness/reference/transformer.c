@@ -304,12 +304,10 @@ static void average(double *x, size_t width, size_t tokens)
     }
 }
 
-/* The FFN: a new array [tokens][out]. */
-static double *ffn(const reference_transformer *model, const reference_block *block, reference_ties *ties, const double *x, size_t tokens,
-                   char *error, size_t size)
+/* The dense FFN: a new array [tokens][d]. */
+static double *dense(const reference_transformer *model, const reference_block *block, const double *x, size_t tokens, char *error,
+                     size_t size)
 {
-    if (block->lookup)
-        return looked_up(block, ties, x, tokens, error, size);
     double *hidden = mapped(model, &block->m, x, model->d, tokens, error, size), *y = NULL;
     double *gate = model->gated ? mapped(model, &block->g, x, model->d, tokens, error, size) : NULL;
     if (hidden && (gate || !model->gated)) {
@@ -322,6 +320,25 @@ static double *ffn(const reference_transformer *model, const reference_block *bl
     free(hidden);
     free(gate);
     return y;
+}
+
+/* The FFN, dense, of tables, or the sum of both: a new array [tokens][out]. */
+static double *ffn(const reference_transformer *model, const reference_block *block, reference_ties *ties, const double *x, size_t tokens,
+                   char *error, size_t size)
+{
+    if (!block->lookup)
+        return dense(model, block, x, tokens, error, size);
+    double *y = looked_up(block, ties, x, tokens, error, size);
+    if (!y || model->f == 0)
+        return y;
+    double *beside = dense(model, block, x, tokens, error, size);
+    const bool good = beside != NULL;
+    if (good)
+        add(y, beside, tokens * model->d);
+    else
+        free(y);
+    free(beside);
+    return good ? y : NULL;
 }
 
 /* to[tokens][d] += the skip connection of the block's input x. */

@@ -36,7 +36,8 @@ typedef struct {
 void reference_normalise(const reference_block_norm *norm, bool with_mean, double eps, double *x, size_t width, size_t tokens);
 
 typedef struct {
-    size_t d, heads, kv_heads, f;
+    size_t d, heads, kv_heads;
+    size_t f;     /* hidden values of the dense FFN, which may stand beside a lookup FFN; 0: there is none */
     size_t width; /* of a head */
     double scale; /* of q k */
     bool causal;
@@ -62,7 +63,7 @@ typedef struct {
     bool delivered; /* it is q, k and v side by side, which then have no maps */
     reference_map q, k, v, p, g, m, o;
     reference_map s;                      /* of the skip connection around attention; none where the input is d wide */
-    const reference_block_lookup *lookup; /* NULL: the FFN is g, m and o */
+    const reference_block_lookup *lookup; /* NULL: the FFN is g, m and o alone */
     reference_block_norm first, second;
     bool means;          /* only means over all tokens are asked for: the FFN's last map is given the mean of its inputs */
     const double *shape; /* [heads][3]: alpha, beta, gamma of shaped attention; NULL: plain */

@@ -18,9 +18,10 @@ local activations = { "gelu", "gelu_tanh", "silu", "relu" }
 -- The FFN of a model of width d.
 function transformers.ffn(random, d)
     local function one_of(list) return list[random(1, #list)] end
-    if random(0, 2) > 0 then
-        return { kind = one_of { "mlp", "glu" }, f = random(1, 90), activation = one_of(activations) }
+    local function dense(most)
+        return { kind = one_of { "mlp", "glu" }, f = random(1, most), activation = one_of(activations) }
     end
+    if random(0, 2) > 0 then return dense(90) end
     local ffn = { kind = "lookup", h = random(1, 12), tau = random(1, 6), score = one_of(score.names) }
     ffn.projection = { kind = "dense" }
     if d > 1 and random(0, 1) == 0 then
@@ -32,6 +33,7 @@ function transformers.ffn(random, d)
     end
     if random(0, 2) == 0 then ffn.neighbours = random(2, math.max(2, (1 << ffn.tau) - 1)) end
     if random(0, 2) == 0 then ffn.scale = "1/h" end
+    if random(0, 2) == 0 then ffn.dense = dense(40) end
     return ffn
 end
 

@@ -68,7 +68,8 @@ class Maker:
         if ffn["kind"] == "lookup":
             projection = ffn["projection"]
             block, scale = projection.get("block", 0), ffn.get("scale", "none")
-            return lookup_ffn(self.c, prefix + self.names["lookup"], x, ffn["h"], ffn["tau"], block, ffn["score"], ffn.get("neighbours", 1), scale=scale)
+            beside = self.ffn(prefix, x, ffn["dense"], d) if "dense" in ffn else 0
+            return beside + lookup_ffn(self.c, prefix + self.names["lookup"], x, ffn["h"], ffn["tau"], block, ffn["score"], ffn.get("neighbours", 1), scale=scale)
         alone = self.m["attention"].get("eliminate", "none") != "none"
         hidden = self.linear(prefix + self.names["M"], ffn["f"], x, alone)
         activation = ACTIVATIONS[ffn["activation"]]

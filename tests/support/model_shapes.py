@@ -66,6 +66,8 @@ SHAPES = {
               "layers": [{"heads": 2, "ffn": SHAPED["ffn"]}, {}]},
     "unequal": {**LOOKUP, "layers": [{}, {"ffn": {**BH4, "h": 5, "tau": 2}}, {}]},
     "dense lookup": {**GPT, "ffn": {"kind": "lookup", "h": 5, "tau": 3, "projection": {"kind": "dense"}, "score": "softmax"}},
+    "beside": {**GPT, "ffn": {**BH4, "dense": {"kind": "mlp", "f": 10, "activation": "gelu"}}},
+    "gated beside": {**LLAMA, "ffn": {**BH4, "dense": {"kind": "glu", "f": 9, "activation": "silu"}}},
     "eight": {**MAPPED, "layers": 1, "ffn": {**BH4, "h": 7, "neighbours": 8, "score": "softmax", "scale": "1/h"}},
 }
 
@@ -105,6 +107,8 @@ def drawn(number):
         projection = {"kind": "bh4", "block": one_of(*blocks)} if often(0.6) and m["d"] > 2 else {"kind": "dense"}
         m["ffn"] = {"kind": kind, "h": one_of(1, 3, 4, 7), "tau": tau, "projection": projection, "score": one_of("gelu", "softmax")}
         m["ffn"] |= {"neighbours": one_of(*range(1, min(4, 1 << tau) + 1)), "scale": one_of("none", "1/h")}
+        if often(0.3):
+            m["ffn"]["dense"] = {"kind": "glu" if family == "llama" else "mlp", "f": one_of(1, 20), "activation": activation}
         if not m["skip"] and "norm" not in m:  # values grow from table to table, until a softmax has one key
             m["ffn"]["scale"], m["layers"] = "1/h", min(m["layers"], 2)
     if often(0.3):

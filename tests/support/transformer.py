@@ -17,18 +17,19 @@ class Shape:
         self.family, self.parallel, self.ffn, self.bias, self.rope, self.causal, self.tied = "llama", False, "mlp", False, 1.0, True, False
         self.positions = self.token_types = 0
         self.head_dim, self.d_in, self.skip = None, None, False
-        self.h, self.tau, self.projection = 6, 4, "dense"
+        self.h, self.tau, self.projection, self.beside = 6, 4, "dense", None  # beside: the kind of a dense FFN next to a lookup FFN
         self.__dict__.update(given)
         self.width, self.input = self.head_dim or self.d // self.heads, self.d_in or self.d
         self.q, self.e = self.width * self.heads, self.width * self.kv_heads
+        self.dense = self.beside if self.ffn == "lookup" else self.ffn  # the kind of the dense FFN
 
     def source(self, eliminate="none"):
         rope = f"rope = {{ share = {self.rope} }}, " if self.rope else ""
+        ffn = f"kind = '{self.dense}', f = {self.f}, activation = 'relu'"
         if self.ffn == "lookup":
             kind = "{ kind = 'bh4', block = 8 }" if self.projection == "bh4" else "{ kind = 'dense' }"
-            ffn = f"kind = 'lookup', h = {self.h}, tau = {self.tau}, projection = {kind}, score = 'gelu'"
-        else:
-            ffn = f"kind = '{self.ffn}', f = {self.f}, activation = 'relu'"
+            beside = f", dense = {{ {ffn} }}" if self.beside else ""
+            ffn = f"kind = 'lookup', h = {self.h}, tau = {self.tau}, projection = {kind}, score = 'gelu'{beside}"
         optional = "".join(f"{key} = {getattr(self, key)}, " for key in ("positions", "token_types", "head_dim", "d_in") if getattr(self, key))
         return f"""return {{
     name = "m", d = {self.d}, heads = {self.heads}, kv_heads = {self.kv_heads}, layers = {self.layers}, vocab = {self.vocab}, {optional}
@@ -67,9 +68,9 @@ def random_model(shape, seed):
             else:
                 model["R", layer] = random.standard_normal((bits, s.d)) / np.sqrt(s.d)
             model["R.bias", layer] = 0.1 * random.standard_normal(bits)
-        else:
+        if s.dense:
             maps["M"] = (s.f, s.d)
-            if s.ffn == "glu":
+            if s.dense == "glu":
                 maps["G"] = (s.f, s.d)
             maps["O"] = (s.d, s.f)
         for key, (rows, columns) in maps.items():
@@ -231,13 +232,15 @@ def logits(s, model, tokens, balance=False):
         if s.skip and not s.parallel:
             mixed = apply("S", layer, x) + mixed
         inner = x if s.parallel else mixed
-        if s.ffn == "lookup":
-            out = lookup_ffn(s, model, layer, inner)
-        else:
-            hidden = np.maximum(apply("G" if s.ffn == "glu" else "M", layer, inner), 0)
-            out = apply("O", layer, hidden * apply("M", layer, inner) if s.ffn == "glu" else hidden)
+        out = lookup_ffn(s, model, layer, inner) if s.ffn == "lookup" else 0
+        if s.dense:
+            hidden = np.maximum(apply("G" if s.dense == "glu" else "M", layer, inner), 0)
+            out = out + apply("O", layer, hidden * apply("M", layer, inner) if s.dense == "glu" else hidden)
         if balance:
-            out = out * scale("T" if s.ffn == "lookup" else "O", layer, 1 / size(out))
+            factor = 1 / size(out)
+            for key in ("T", "O"):
+                scale(key, layer, factor)
+            out = out * factor
         if s.skip and s.parallel:
             mixed = x + mixed
         x = out + mixed if s.parallel or s.skip else out

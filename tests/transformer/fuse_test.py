@@ -130,6 +130,10 @@ def check_lookups():
             check_case(next(seeds), eliminate, ffn="lookup", bias=bias, kv_heads=kv_heads, layers=3, projection="bh4")
     check_case(next(seeds), "Q", ffn="lookup", layers=2, parallel=True, bias=True)
     check_case(next(seeds), "KP", ffn="lookup", layers=2, bias=True)
+    for eliminate, beside in (("Q", "glu"), ("QP", "mlp"), ("KP", "glu")):
+        check_case(next(seeds), eliminate, ffn="lookup", beside=beside, layers=3, bias=True)
+    check_case(next(seeds), "V", ffn="lookup", beside="mlp", projection="bh4", layers=3)
+    check_case(next(seeds), "Q", ffn="lookup", beside="mlp", layers=2, parallel=True, bias=True)
     for eliminate in ("Q", "QKV"):
         check_case(next(seeds), eliminate, ffn="lookup", family="roberta", rope=0, causal=False, positions=20, token_types=1, bias=True)
         check_case(next(seeds), eliminate, ffn="lookup", family="gpt_neox", bias=True)

@@ -74,6 +74,7 @@ end
 function test.rules()
     local bh4 =
         't.ffn = { kind = "lookup", h = 8, tau = 4, projection = { kind = "bh4", block = 16 }, score = "gelu" } '
+    local beside = 't.ffn.dense = { kind = "mlp", f = 9, activation = "silu" } '
     for _, case in ipairs {
         { "t.heads = 7", "heads = 7: must divide d = 64" },
         { "t.heads = 7 t.head_dim = 10", 'eliminate = "QP": needs heads * head_dim = d = 64, not 70' },
@@ -105,6 +106,15 @@ function test.rules()
         { "t.attention.rope.tetha = 1", 'attention.rope.tetha = 1: unknown key; did you mean "theta"?' },
         { "t.ffn.activation = 'tanh'", 'ffn.activation = "tanh": must be "gelu" or' },
         { "t.ffn.h = 8", 'ffn.h = 8: only for kind = "lookup"' },
+        { "t.ffn.dense = {}", 'ffn.dense = {...}: only for kind = "lookup"' },
+        { bh4 .. "t.ffn.dense = 8", "ffn.dense = 8: must be a table of kind, f, activation" },
+        { bh4 .. "t.ffn.dense = {}", 'ffn.dense.kind: required key is missing; it must be "mlp" or "glu"' },
+        { bh4 .. "t.ffn.dense = { kind = 'mlp', h = 2 }", 'ffn.dense.h = 2: unknown key; did you mean "f"?' },
+        { bh4 .. beside .. "t.ffn.dense.f = 0", "ffn.dense.f = 0: must be an integer from 1 to 1048576" },
+        {
+            bh4 .. beside .. "t.attention.eliminate = 'QKV'",
+            'attention.eliminate = "QKV": needs an FFN without ffn.dense: tables hold q, k and v',
+        },
         { "t.ffn = { kind = 'lookup', f = 3 }", 'ffn.f = 3: only for kind = "mlp" or "glu"' },
         { bh4 .. "t.ffn.projection.block = 3", "ffn.projection.block = 3: must be a power of two from 2 to 64" },
         { bh4 .. "t.ffn.neighbours = 17", "ffn.neighbours = 17: must be at most 2^tau = 16" },
@@ -204,6 +214,11 @@ function test.plan_counts_what_is_eliminated()
             t.attention.eliminate = 'none'").total,
         20 * 32 + 2 * 20 * 8 + 32 * 64 + 64 * 20 + 2 * 64 * 256 + 100 * (20 + 64)
     )
+    check.equal(
+        weights("t.ffn = { kind = 'lookup', h = 8, tau = 4, projection = { kind = 'dense' }, score = 'gelu' } \z
+            t.attention.eliminate = 'none' t.ffn.dense = { kind = 'glu', f = 6, activation = 'silu' }").total,
+        2 * (4 * 64 * 64 + 8 * 4 * 64 + 8 * 16 * 64 + 3 * 64 * 6) + 2 * 64 * 100
+    )
     -- Rows of d + 2e: the tables of the first layer and the input embedding.
     local lookup =
         "t.kv_heads = 2 t.ffn = { kind = 'lookup', h = 8, tau = 4, projection = { kind = 'dense' }, score = 'gelu' } \z
@@ -274,6 +289,10 @@ function test.blocks_that_cannot_be_emitted()
             'attention.eliminate = "QKV": tables that deliver q, k and v leave nothing to norms and skip connections',
         },
         { "t.checkpoint = 'gpt2' t.ffn.kind = 'glu'", 'ffn.kind = "glu": gpt2 checkpoints have no such FFN' },
+        {
+            lookup .. " t.checkpoint = 'gpt2' t.ffn.dense = { kind = 'glu', f = 3, activation = 'silu' }",
+            'ffn.dense.kind = "glu": gpt2 checkpoints have no such FFN',
+        },
     } do
         local file = program.model(folder, "m", source(case[1]))
         refuses(1, case[2], { "emit", file, "-o", o })

@@ -149,6 +149,9 @@ def check_lookups():
         cases += [(eliminate, given) for eliminate in (("none", "Q", "QP", "QKV", "QKVP") if projection == "dense" else ("none", "Q", "QKV"))]
     cases += [
         ("KP", {"layers": 3}),
+        ("QP", {"layers": 3, "beside": "mlp", "bias": True}),
+        ("none", {"layers": 2, "beside": "glu", "projection": "bh4"}),
+        ("Q", {"layers": 3, "parallel": True, "beside": "glu"}),
         ("Q", {"layers": 3, "parallel": True, "bias": True}),
         ("QKV", {"layers": 3, "family": "gpt_neox", "bias": True}),
         ("QKV", {"layers": 3, "family": "roberta", "rope": 0, "causal": False, "positions": 20, "token_types": 1, "bias": True}),

@@ -48,6 +48,26 @@ function test.inputs_of_attention_are_normed_and_rounded_once()
     check.equal(plan_of("once", encoder .. dense, { one_by_one = true }, "scalar").variants[1].buffers.of_call, nil)
 end
 
+function test.a_dense_ffn_beside_tables_reads_what_they_read()
+    local both = tables:gsub("}$", ", dense = { kind = 'glu', f = 20, activation = 'silu' } }")
+    local blocks = encoder:gsub("positions = 70, checkpoint = 'roberta', ", "") .. both
+    local p = plan_of("beside", blocks)
+    local lookup, products = nil, {}
+    for _, step in ipairs(p.after) do
+        if step.op == "lookup" then
+            lookup = step
+        elseif step.op == "product" then
+            products[step.map.letter] = step
+        end
+    end
+    check.equal({ lookup.from, products.G.from, products.M.from }, { "normed", "normed", "normed" })
+    check.equal({ lookup.to, products.O.to, count(p.after, "add", "b", "beside") }, { "out", "beside", 1 })
+    check.equal({ p.maps[#p.maps - 1].outputs, p.maps[#p.maps].inputs }, { 20, 20 })
+    -- Rounded once, for both maps that read it.
+    p = plan_of("beside", blocks, { type = "i8", activations = "i8" })
+    check.equal(count(p.after, "round", "from", "normed"), 1)
+end
+
 function test.the_last_sum_is_the_output()
     local after = plan_of("sum", encoder .. dense).after
     check.equal({ after[#after].op, after[#after].a, after[#after].b }, { "output", "stream", "out" })

@@ -3,6 +3,7 @@
 local blob = require "gen.plan.blob"
 local checkpoint = require "gen.model.checkpoint_names"
 local dtype = require "gen.plan.dtype"
+local ffn_parts = require "gen.model.ffn_parts"
 local names = require "gen.model.names"
 local plan = require "gen.families.lookup.plan"
 local schedule = require "gen.families.lookup.schedule"
@@ -39,10 +40,8 @@ end
 
 -- The FFN as a LookupFFN of its own.
 local function model_of(m, range)
-    local ffn = { name = m.name .. "_" .. range.word, d = m.d, d_out = range.d_out }
-    for key, value in pairs(m.ffn) do
-        if key ~= "kind" then ffn[key] = value end
-    end
+    local own = { name = m.name .. "_" .. range.word, d = m.d, d_out = range.d_out }
+    local ffn = ffn_parts.add_lookup(own, m.ffn)
     return validated.note_part(ffn, m, function(own) return { "ffn", table.unpack(own) } end)
 end
 

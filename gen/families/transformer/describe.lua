@@ -1,4 +1,5 @@
 -- What `lookupc plan` and `lookupc pack` tell people about a transformer: the table of arXiv 2404.12362, section 4.
+local ffn_parts = require "gen.model.ffn_parts"
 local figures = require "gen.plan.figures"
 local plan = require "gen.families.transformer.plan"
 local transformer_model = require "gen.families.transformer.model"
@@ -7,12 +8,20 @@ local weight_count = require "gen.families.transformer.weight_count"
 
 local describe = {}
 
+-- What the FFN `ffn` is.
+local function ffn_text(ffn)
+    local dense = ffn_parts.dense(ffn)
+    local hidden = dense and string.format("%s %s of %d", dense.kind, dense.activation, dense.f)
+    if ffn.kind ~= "lookup" then return hidden end
+    return hidden and "lookup beside " .. hidden or "lookup"
+end
+
 local function groups(m) return m.kv_heads == m.heads and "MHA" or m.kv_heads == 1 and "MQA" or "GQA" end
 
 -- The shape of the model's blocks.
 function describe.shape_text(m)
     return string.format(
-        "%sd %d, %s, %s, %s %d/%d%s, e %d, %s%s",
+        "%sd %d, %s, %s, %s %d/%d%s, e %d, %s",
         m.d_in and "d_in " .. m.d_in .. ", " or "",
         m.d,
         figures.plural(m.layers, "layer"),
@@ -22,8 +31,7 @@ function describe.shape_text(m)
         m.kv_heads,
         m.head_dim and " of " .. m.head_dim or "",
         transformer_model.kv_width(m),
-        m.ffn.kind,
-        m.ffn.f and " " .. m.ffn.activation .. " of " .. m.ffn.f or ""
+        ffn_text(m.ffn)
     )
 end
 

@@ -8,6 +8,7 @@
 --   what reads x        S* = S A^-1, b* = b - S* b_A ("solve")
 --   P before what reads it, in serial blocks: M* = M P, b* = b + M b_P ("right")
 local checkpoint = require "gen.model.checkpoint_names"
+local ffn_parts = require "gen.model.ffn_parts"
 local fusable = require "gen.model.fusable"
 local leftovers = require "gen.model.leftovers"
 local lookup_model = require "gen.families.lookup.model"
@@ -182,9 +183,8 @@ local function merge_behind_sources(b, m, layer, p, o)
         local before = lookup_of(m, layer - 1)
         b.rows_of(before.tables, { m.ffn.h, 1 << m.ffn.tau, b.rows })
         b.vector(before.bias, before.bias.tensor, true, before.bias)
-    else
-        b.left(o, true)
     end
+    if o then b.left(o, m.ffn.kind ~= "lookup") end -- what is added is so once
 end
 
 -- Steps of one layer; `p` and `o` are maps of the layer before.
@@ -194,7 +194,8 @@ local function add_layer(b, m, layer, eliminate, p_before, o_before)
     for letter, rows in pairs { Q = d, K = e, V = e, P = d } do
         maps[letter] = checkpoint.linear(m, layer, letter, rows, d)
     end
-    local inputs = m.ffn.kind == "lookup" and { lookup_of(m, layer).projection } or checkpoint.inputs(m, layer)
+    local inputs = checkpoint.inputs(m, layer)
+    if m.ffn.kind == "lookup" then table.insert(inputs, 1, lookup_of(m, layer).projection) end
 
     b.label("layer " .. layer)
     if m.attention.shaped then b.copy(checkpoint.attention_shape(m, layer)) end
@@ -235,9 +236,8 @@ local function add_end(b, m, found, p, o)
         local last = lookup_of(m, m.layers - 1)
         b.copy(last.tables)
         b.copy(last.bias)
-    else
-        b.copy_map(o)
     end
+    if o then b.copy_map(o) end
     b.label "head"
     local family, names = checkpoint.family(m), {}
     for name in pairs(found) do
@@ -331,8 +331,8 @@ function fuse.steps(m, tensors, options, dtype)
         b.load { map }
         b.factor(map, true)
     end
-    local has_products = m.ffn.kind ~= "lookup"
-    local function output(layer) return has_products and checkpoint.linear(m, layer, "O", m.d, m.ffn.f) or nil end
+    local dense = ffn_parts.dense(m.ffn)
+    local function output(layer) return dense and checkpoint.linear(m, layer, "O", m.d, dense.f) or nil end
     for layer = 0, m.layers - 1 do
         p = add_layer(b, m, layer, eliminate, p, layer > 0 and output(layer - 1))
     end

@@ -57,7 +57,7 @@ function maps.of(m, shape, first)
             )
         end
     end
-    if shape.lookup then return list, by_letter end
+    if not shape.f then return list, by_letter end
     -- The first input of a gated FFN is its gate.
     for i, letter in ipairs(shape.gated and { "G", "M" } or { "M" }) do
         add(letter, shape.d, shape.f, function(layer) return left(checkpoint.inputs(m, first + layer)[i]) end)

@@ -2,6 +2,7 @@
 -- M and O the FFN's input and output (arXiv 2404.12362).
 local checkpoint = require "gen.model.checkpoint_names"
 local eliminations = require "gen.families.transformer.eliminations"
+local ffn_parts = require "gen.model.ffn_parts"
 local lookup_model = require "gen.families.lookup.model"
 local schema = require "gen.model.schema"
 
@@ -91,18 +92,35 @@ local attention_keys = {
     },
 }
 local dense = { "mlp", "glu" }
+-- What is hidden in a dense FFN, of the kinds `only`.
+local function hidden_keys(only)
+    return { key = "f", rule = positive(1 << 20), only = only, doc = "hidden width" },
+        {
+            key = "activation",
+            rule = schema.choice("gelu", "gelu_tanh", "silu", "relu"),
+            only = only,
+            doc = "of the hidden values, or of their gates",
+        }
+end
+local width_key, activation_key = hidden_keys(dense)
+local dense_keys = {
+    { key = "kind", rule = schema.choice(table.unpack(dense)), doc = "two products, or a gated one with a third" },
+    hidden_keys(nil),
+}
 local ffn_keys = {
     {
         key = "kind",
         rule = schema.choice("mlp", "glu", "lookup"),
         doc = "two products, a gated one with a third, or a LookupFFN",
     },
-    { key = "f", rule = positive(1 << 20), only = dense, doc = "hidden width" },
+    width_key,
+    activation_key,
     {
-        key = "activation",
-        rule = schema.choice("gelu", "gelu_tanh", "silu", "relu"),
-        only = dense,
-        doc = "of the hidden values, or of their gates",
+        key = "dense",
+        rule = schema.table("kind, f, activation", dense_keys),
+        only = "lookup",
+        optional = true,
+        doc = "a narrow dense FFN beside the LookupFFN, whose outputs are added",
     },
     table.unpack(rows_of_lookup("h", "tau", "projection", "score", "scale", "neighbours")),
 }
@@ -196,6 +214,8 @@ function transformer_model.impossible(m, eliminate)
     elseif eliminate:find("QKV", 1, true) then
         if m.ffn.kind ~= "lookup" or m.parallel then
             return 'needs ffn.kind = "lookup" in serial blocks, whose tables can hold q, k and v'
+        elseif m.ffn.dense then
+            return "needs an FFN without ffn.dense: tables hold q, k and v"
         end
     elseif (first == "K" or first == "V") and m.kv_heads ~= m.heads then
         return string.format(
@@ -268,11 +288,7 @@ function transformer_model.check(context, m, place)
     end
     m.ffn = transformer_model.filled(m.ffn, m.d)
     if m.ffn.kind == "lookup" then
-        local ffn = { d = m.d, d_out = m.d }
-        for key, value in pairs(m.ffn) do
-            ffn[key] = value
-        end
-        lookup_model.check(context, ffn, place { "ffn" })
+        lookup_model.check(context, ffn_parts.add_lookup({ d = m.d, d_out = m.d }, m.ffn), place { "ffn" })
     end
     local reason = transformer_model.impossible(m, attention.eliminate)
     if reason then refuse({ "attention", "eliminate" }, attention.eliminate, reason) end

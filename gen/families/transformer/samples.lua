@@ -51,7 +51,8 @@ function samples.of(m, shape, fused, own, first)
             for _, tensor in ipairs(block_lookup.samples(m, layer, delivers and shape.made or shape.d)) do
                 add(tensor.name, tensor.shape, tensor.deviation, tensor)
             end
-        else
+        end
+        if shape.f then
             local inputs = checkpoint.inputs(m, layer)
             add_map(left(inputs[#inputs]), 1.5 * shape.d ^ -0.5)
             -- A gate that is mostly its bias: products of two values of the input would grow or vanish from block to

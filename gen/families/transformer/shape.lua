@@ -1,6 +1,7 @@
 -- The shape of a transformer: its widths, and where keys and values lie in the cache.
 local blob = require "gen.plan.blob"
 local dtype = require "gen.plan.dtype"
+local ffn_parts = require "gen.model.ffn_parts"
 local layout = require "gen.families.transformer.layout"
 local transformer_model = require "gen.families.transformer.model"
 
@@ -65,7 +66,7 @@ end
 -- sequence filled up to whole tiles, means: only means over their tokens are asked for; or nil: a call is for one
 -- sequence.
 function shape.of(m, type, cache_type, activations, sequences)
-    local width = transformer_model.head_width(m)
+    local width, dense = transformer_model.head_width(m), ffn_parts.dense(m.ffn)
     local s = {
         type = type,
         rounded = activations and activations.products,
@@ -76,7 +77,7 @@ function shape.of(m, type, cache_type, activations, sequences)
         width = width,
         q = transformer_model.q_width(m),
         e = transformer_model.kv_width(m),
-        f = m.ffn.f,
+        f = dense and dense.f, -- of the dense FFN, which may stand beside a LookupFFN
         layers = m.layers,
         context = m.attention.context,
         window = m.attention.window,
@@ -86,8 +87,8 @@ function shape.of(m, type, cache_type, activations, sequences)
         parallel = m.parallel,
         skip = m.skip,
         scale = m.attention.scale or width ^ -0.5,
-        gated = m.ffn.kind == "glu",
-        activation = m.ffn.activation,
+        gated = dense ~= nil and dense.kind == "glu",
+        activation = dense and dense.activation,
         norm = m.norm,
         lookup = m.ffn.kind == "lookup",
         shaped = m.attention.shaped or false,

@@ -85,9 +85,8 @@ function steps.of(shape, has, parts, one_by_one)
         )
     end
     local out = "out"
-    if shape.lookup then
-        add(after, { op = "lookup", parts = parts, from = inner, to = out, width = shape.made })
-    else
+    if shape.lookup then add(after, { op = "lookup", parts = parts, from = inner, to = out, width = shape.made }) end
+    if shape.f then
         if shape.gated then product(after, "G", inner, "gate") end
         product(after, "M", inner, "hidden")
         local activate = { op = "activate", gate = shape.gated and "gate" or false, to = "hidden" }
@@ -101,8 +100,9 @@ function steps.of(shape, has, parts, one_by_one)
         if shape.rounded then
             activate.rounded, activate.inputs, rounded.hidden = "hidden_rounded", shape.f, true
         end
-        product(after, "O", "hidden", out)
+        product(after, "O", "hidden", shape.lookup and "beside" or out)
     end
+    if shape.lookup and shape.f then add(after, { op = "add", a = out, b = "beside", to = out, width = shape.d }) end
     if shape.parallel then
         add(after, { op = "add", a = mixed, b = out, to = "out", width = shape.d })
         if shape.skip then add(after, { op = "add", a = "in", b = out, to = "out", width = shape.d }) end

@@ -1,4 +1,5 @@
 -- Counts the weights of a transformer and those that it can do without (arXiv 2404.12362, section 4).
+local ffn_parts = require "gen.model.ffn_parts"
 local lookup_model = require "gen.families.lookup.model"
 local transformer_model = require "gen.families.transformer.model"
 
@@ -6,9 +7,9 @@ local weight_count = {}
 
 -- Weights of the FFN of one block, and those that a token meets: a table's rows that it takes.
 local function ffn_weights(m)
-    local ffn = m.ffn
-    local products = ffn.kind == "mlp" and 2 or ffn.kind == "glu" and 3
-    if products then return products * m.d * ffn.f, products * m.d * ffn.f end
+    local ffn, dense = m.ffn, ffn_parts.dense(m.ffn)
+    local products = dense and (dense.kind == "glu" and 3 or 2) * m.d * dense.f or 0
+    if ffn.kind ~= "lookup" then return products, products end
     local bits, projection = ffn.h * ffn.tau
     if ffn.projection.kind == "bh4" then
         local padded = lookup_model.power_of_two_at_least(m.d)
@@ -16,6 +17,7 @@ local function ffn_weights(m)
     else
         projection = m.d * bits
     end
+    projection = projection + products
     return projection + ffn.h * (1 << ffn.tau) * m.d, projection + ffn.h * ffn.neighbours * m.d
 end
 

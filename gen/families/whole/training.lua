@@ -206,7 +206,7 @@ local function block_tape(segment, layer, c, tables)
                 if not by_letter.P then drop(now[step.to]) end
             elseif step.op == "activate" then
                 local value = t.value("activated", shape.f)
-                local activation = m.ffn.activation
+                local activation = shape.activation
                 t.add { op = "activate", gate = now.gate, hidden = now.hidden, to = value, activation = activation }
                 now.hidden = value
             elseif step.op == "lookup" then

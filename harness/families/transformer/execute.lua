@@ -213,7 +213,8 @@ function transformer.reference_job(p, path, types, without, first)
                 prefix = block_lookup.prefix(m, layer),
                 d_out = delivered and layer < first + m.layers - 1 and s.made or s.d,
             }
-        else
+        end
+        if s.f then
             local inputs = checkpoint.inputs(m, layer)
             maps.m, maps.g = left(inputs[#inputs]), s.gated and left(inputs[1]) or nil
             maps.o = left(checkpoint.linear(m, layer, "O", s.d, s.f))
@@ -262,7 +263,7 @@ function transformer.reference_job(p, path, types, without, first)
         mean = m.norm and m.norm.kind == "layernorm",
         post = m.norm and m.norm.place == "post",
         eps = m.norm and m.norm.eps or 0,
-        activation = m.ffn.activation or "relu",
+        activation = s.activation or "relu",
         layers = layers,
     }
 end
