@@ -54,6 +54,19 @@ local function check(target, dense)
         end
         refuse(key, own, string.format("must be %s, as in --dense%s", other, where))
     end
+    -- What stays beside a lookup FFN are some of the neurons of the other one.
+    local function check_beside(own, whole, where)
+        for _, key in ipairs { "kind", "activation" } do
+            if own[key] ~= whole[key] then
+                local rule = string.format("must be %s, as the FFN in --dense%s", whole[key], where)
+                validated.refuse(target, { "ffn", "dense", key }, own[key], rule)
+            end
+        end
+        if own.f >= whole.f then
+            local rule = string.format("must be less than %d, as the FFN in --dense has%s", whole.f, where)
+            validated.refuse(target, { "ffn", "dense", "f" }, own.f, rule)
+        end
+    end
     if #ours ~= #theirs then refuse("layers", #ours, string.format("must be %d, as in --dense", #theirs)) end
     for _, row in ipairs(whole_family.model.keys) do
         if not free[row.key] then compare(row.key, target[row.key], dense[row.key], "") end
@@ -67,6 +80,7 @@ local function check(target, dense)
             compare(key, block[key], theirs[i][key], where)
         end
         if block.ffn.kind == "lookup" and theirs[i].ffn.kind ~= "lookup" then
+            if block.ffn.dense then check_beside(block.ffn.dense, theirs[i].ffn, where) end
             list[#list + 1] = i
         else
             compare("ffn", block.ffn, theirs[i].ffn, where .. ": only lookup FFNs take the place of others")
@@ -132,6 +146,8 @@ local function fit_block(c, i, blocks)
     end
     local model = recording.open(p, written(c, p, "until_" .. i), c.options)
     local dense = teacher_file.ffn(c.dense, c.dense_blocks[i], i - 1, c)
+    -- Where some of its neurons stay, so does the bias of what they make.
+    if c.blocks[i].ffn.dense then dense.output_bias = nil end
     local r, tensors = fitting.run(c, i - 1, c.blocks[i], dense, c.text, function(batch)
         return recording.states(p, model, batch.ids)
     end)

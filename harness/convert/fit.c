@@ -16,6 +16,7 @@ static const float beta1 = 0.9f, beta2 = 0.98f, epsilon = 1e-24f;
 struct fit {
     fit_lookup lookup, linear;
     fit_teacher teacher;
+    fit_dense rest; /* the last product without neurons that stay beside; else that of the teacher */
     size_t most;
     float *projection, *projection_bias, *bias, *tables, *state, *prepared; /* parameters; state: of Adam */
     float *folded, *first, *second; /* the projection, folded; averages, laid out as the sums of gradients */
@@ -91,6 +92,7 @@ fit *fit_create(const fit_lookup *lookup, const fit_lookup *linear, const fit_te
     if (linear)
         f->linear = *linear;
     f->teacher = *teacher;
+    f->rest = teacher->output;
     f->most = round_up(most, lookup->tile);
     f->stale = f->refold = true;
     const size_t d = lookup->d;
@@ -181,8 +183,8 @@ static void observe_hidden(fit *f, size_t tokens)
         }
 }
 
-/* y = the dense FFN's output for x[tokens][d]. */
-static void teach(fit *f, const float *x, size_t tokens, float *y, bool observe)
+/* y = the dense FFN's output for x[tokens][d], by the last product `last`. */
+static void teach(fit *f, const fit_dense *last, const float *x, size_t tokens, float *y, bool observe)
 {
     const fit_teacher *t = &f->teacher;
     for (size_t first = 0; first < tokens; first += t->tile) {
@@ -200,8 +202,8 @@ static void teach(fit *f, const float *x, size_t tokens, float *y, bool observe)
         }
         if (observe)
             observe_hidden(f, here);
-        const fit_weights output = {.projection = t->output.prepared, .projection_bias = t->output.bias};
-        t->output.product(&output, f->hidden, f->out, 1);
+        const fit_weights output = {.projection = last->prepared, .projection_bias = last->bias};
+        last->product(&output, f->hidden, f->out, 1);
         for (size_t token = 0; token < here; ++token)
             for (size_t i = 0; i < t->d; ++i)
                 y[(first + token) * t->d + i] = f->out[i * t->tile + token];
@@ -217,7 +219,7 @@ static fit_parameters parameters_of(fit *f)
 static void forward(fit *f, const float *x, size_t tokens)
 {
     const fit_parameters p = parameters_of(f);
-    teach(f, x, tokens, f->target, false);
+    teach(f, &f->rest, x, tokens, f->target, false);
     if (f->stale)
         f->lookup.prepare(&p, f->prepared, f->scratch);
     f->stale = false;
@@ -227,7 +229,7 @@ static void forward(fit *f, const float *x, size_t tokens)
 void fit_observe(fit *f, const float *x, size_t tokens)
 {
     const size_t d = f->lookup.d;
-    teach(f, x, tokens, f->target, true);
+    teach(f, &f->rest, x, tokens, f->target, true);
     for (size_t token = 0; token < tokens; ++token)
         for (size_t i = 0; i < d; ++i) {
             const float own = x[token * d + i], *other = x + token * d;
@@ -238,6 +240,37 @@ void fit_observe(fit *f, const float *x, size_t tokens)
             f->outputs[i] += (double)f->target[token * d + i];
         }
     f->moments.tokens += tokens;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const size_t x = *(const size_t *)a, y = *(const size_t *)b;
+    return (x > y) - (x < y);
+}
+
+bool fit_keep(fit *f, size_t count, size_t *neurons)
+{
+    const fit_teacher *t = &f->teacher;
+    imitate_rank *ranks = malloc(t->f * sizeof *ranks);
+    if (!ranks)
+        return false;
+    imitate_sort(t, &f->moments, ranks);
+    for (size_t n = 0; n < count; ++n)
+        neurons[n] = ranks[n].neuron;
+    qsort(neurons, count, sizeof *neurons, by_number);
+    for (size_t n = 0; n < count; ++n)
+        for (size_t i = 0; i < t->d; ++i) {
+            float *weight = t->columns + i * t->f + neurons[n];
+            f->outputs[i] -= f->moments.hidden[neurons[n]] * (double)*weight;
+            *weight = 0.0f;
+        }
+    free(ranks);
+    return true;
+}
+
+void fit_set_rest(fit *f, const fit_dense *rest)
+{
+    f->rest = *rest;
 }
 
 void fit_centre(fit *f)
@@ -393,10 +426,15 @@ void fit_measure(fit *f, const float *x, size_t tokens)
 {
     const fit_lookup *l = &f->lookup;
     forward(f, x, tokens);
+    const float *whole = f->target; /* the output to whose variance the error is compared */
+    if (f->rest.prepared != f->teacher.output.prepared) {
+        teach(f, &f->teacher.output, x, tokens, f->dy, false);
+        whole = f->dy;
+    }
     for (size_t i = 0; i < tokens * l->d; ++i) {
-        const double target = (double)f->target[i], rest = target - (double)f->y[i];
-        f->sum[i % l->d] += target;
-        f->squares += target * target;
+        const double output = (double)whole[i], rest = (double)f->target[i] - (double)f->y[i];
+        f->sum[i % l->d] += output;
+        f->squares += output * output;
         f->error += rest * rest;
     }
     for (size_t token = 0; token < tokens; ++token)

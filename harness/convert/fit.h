@@ -59,7 +59,8 @@ typedef enum { FIT_RELU, FIT_GELU, FIT_GELU_TANH, FIT_SILU } fit_activation;
 /* The dense FFN y = O f(M x), gated where there is a second M. */
 typedef struct {
     fit_dense input, gate, output;
-    const float *rows, *columns; /* M [f][d] and O [d][f] themselves */
+    const float *rows; /* M [f][d] and O [d][f] themselves */
+    float *columns;
     bool gated;
     size_t d, f, tile;
     fit_activation activation;
@@ -78,7 +79,13 @@ float *fit_field(fit *f, const char *name, size_t *count);
 /* Counts x for fit_imitate and for fit_centre. */
 void fit_observe(fit *f, const float *x, size_t tokens);
 
-/* Makes the bias the mean of the dense FFN's outputs for what was observed. */
+/* Leaves the `count` hidden neurons whose outputs vary most, times the length of what they write, to a dense FFN beside the LookupFFN:
+   neurons[count], in their order, for what was observed. Their columns of O become zeros, and what is fitted is the rest, whose last
+   product is `rest`. False: memory is short. Comes before fit_centre. */
+bool fit_keep(fit *f, size_t count, size_t *neurons);
+void fit_set_rest(fit *f, const fit_dense *rest);
+
+/* Makes the bias the mean of the targets for what was observed. */
 void fit_centre(fit *f);
 
 /* Makes z what the hidden neurons compute before their activation, without its mean: those whose outputs vary most, times the length of
@@ -101,7 +108,7 @@ void fit_hash_rows(fit *f, const float *in_rows, const float *out_rows, size_t c
 /* Adds x to what fit_unexplained and fit_uses tell. */
 void fit_measure(fit *f, const float *x, size_t tokens);
 
-/* The share of the outputs' variance that is left unexplained; variance: that of a token's output, in all. */
+/* The share of the variance of the dense FFN's outputs that is left unexplained; variance: that of a token's output, in all. */
 double fit_unexplained(const fit *f, double *variance);
 
 /* The share of rows that the measured tokens took, and the entropy of their codes in bits, mean over the tables. */

@@ -1,9 +1,10 @@
 -- Fits the lookup FFN of one block to a dense FFN, on what texts bring to it.
+local ffn_parts = require "gen.model.ffn_parts"
 local host = require "host"
+local kept_neurons = require "harness.convert.kept_neurons"
 local kernels = require "harness.convert.kernels"
 local process = require "process"
 local recording = require "harness.convert.recording"
-local whole = require "whole"
 
 local fitting = {}
 
@@ -22,22 +23,9 @@ function fitting.rate_at(step, steps)
     return step < rise and step / rise or (steps - step + 1) / steps
 end
 
--- The rows of the dense FFN's output matrix by hidden neuron: [f][d] out of [d][f].
-local function transposed(dense)
-    local rows, values = {}, whole.floats(dense.output)
-    for row = 1, dense.f do
-        local list = {}
-        for column = 1, dense.d do
-            list[column] = values[(column - 1) * dense.f + row]
-        end
-        rows[row] = string.pack(("<" .. ("f"):rep(dense.d)), table.unpack(list))
-    end
-    return table.concat(rows)
-end
-
--- Fits layer `layer` (from 0), whose block has a lookup FFN, to the FFN `dense`. states(batch): what the FFN reads of a
--- batch of `text`. Returns { unexplained, used, entropy, missed: by the imitation of neurons, or nil, seconds }, and by
--- name the tensors: { shape, bytes }.
+-- Fits layer `layer` (from 0), whose block has a lookup FFN, to the FFN `dense`, whose strongest neurons stay where the
+-- block has a dense FFN beside it. states(batch): what the FFN reads of a batch of `text`. Returns { unexplained, used,
+-- entropy, missed: by the imitation of neurons, or nil, seconds }, and by name the tensors: { shape, bytes }.
 function fitting.run(c, layer, block, dense, text, states)
     local options, start = c.options, process.cpu()
     local fit, p = kernels.fit(block, dense, c.sets, most_tokens, options)
@@ -52,9 +40,11 @@ function fitting.run(c, layer, block, dense, text, states)
         fit:observe(states(train[i]))
         say("observing", i, observed)
     end
+    local beside = ffn_parts.dense(block.ffn)
+    local kept = beside and assert(fit:keep(beside.f)) or {}
     fit:centre()
     if options.method == "hash-w" then
-        fit:hash_rows(dense.input, transposed(dense))
+        fit:hash_rows(dense.input, kept_neurons.rows_of_others(dense, kept))
     else
         missed = assert(fit:imitate(options.seed + layer, imitation_steps, imitation_rate * deviation))
         if options.quick then
@@ -80,7 +70,7 @@ function fitting.run(c, layer, block, dense, text, states)
         fit:measure(states(batch))
     end
     host.status ""
-    local tensors = {}
+    local tensors = beside and kept_neurons.tensors(c.target, block, layer, dense, kept) or {}
     for _, tensor in ipairs(recording.ffn_tensors(c.target, block, layer)) do
         tensors[tensor.name] = { shape = tensor.shape, bytes = fit:field(tensor.field) }
     end

@@ -43,38 +43,39 @@ static void factor(const imitate_moments *m, size_t d, double *columns)
     }
 }
 
-typedef struct {
-    double weight;
-    size_t neuron;
-} rank;
-
 static int heavier(const void *a, const void *b)
 {
-    const rank *x = a, *y = b;
+    const imitate_rank *x = a, *y = b;
     if (x->weight != y->weight)
         return x->weight > y->weight ? -1 : 1;
     return x->neuron < y->neuron ? -1 : x->neuron > y->neuron;
 }
 
-bool imitate_targets(const fit_teacher *teacher, const imitate_moments *m, size_t bits, uint64_t seed, float *weights)
+void imitate_sort(const fit_teacher *teacher, const imitate_moments *m, imitate_rank *ranks)
 {
     const size_t d = teacher->d, f = teacher->f;
     const double n = (double)m->tokens;
-    rank *ranks = malloc(f * sizeof *ranks);
+    for (size_t i = 0; i < f; ++i) {
+        double length = 0;
+        for (size_t k = 0; k < d; ++k)
+            length += (double)teacher->columns[k * f + i] * (double)teacher->columns[k * f + i];
+        const double variance = m->squares[i] / n - m->hidden[i] / n * (m->hidden[i] / n);
+        ranks[i] = (imitate_rank){variance * length, i};
+    }
+    qsort(ranks, f, sizeof *ranks, heavier);
+}
+
+bool imitate_targets(const fit_teacher *teacher, const imitate_moments *m, size_t bits, uint64_t seed, float *weights)
+{
+    const size_t d = teacher->d, f = teacher->f;
+    imitate_rank *ranks = malloc(f * sizeof *ranks);
     size_t *order = malloc(bits * sizeof *order);
     if (!ranks || !order) {
         free(ranks);
         free(order);
         return false;
     }
-    for (size_t i = 0; i < f; ++i) {
-        double length = 0;
-        for (size_t k = 0; k < d; ++k)
-            length += (double)teacher->columns[k * f + i] * (double)teacher->columns[k * f + i];
-        const double variance = m->squares[i] / n - m->hidden[i] / n * (m->hidden[i] / n);
-        ranks[i] = (rank){variance * length, i};
-    }
-    qsort(ranks, f, sizeof *ranks, heavier);
+    imitate_sort(teacher, m, ranks);
     random_state random = random_seed(seed);
     for (size_t bit = 0; bit < bits; ++bit) {
         const size_t other = (size_t)(random_bits(&random) % (bit + 1));

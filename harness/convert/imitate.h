@@ -11,6 +11,14 @@ typedef struct {
     float *products;              /* [d][d], the upper half */
 } imitate_moments;
 
+typedef struct {
+    double weight;
+    size_t neuron;
+} imitate_rank;
+
+/* ranks[f]: the hidden neurons, those first whose outputs vary most, times the length of what they write. */
+void imitate_sort(const fit_teacher *teacher, const imitate_moments *m, imitate_rank *ranks);
+
 /* The neurons that `bits` bits imitate: weights[bits][d]. Those whose outputs vary most, times the length of what they write;
    where there are too few, sums of two. Each of variance 1, in a random order. False: memory is short. */
 bool imitate_targets(const fit_teacher *teacher, const imitate_moments *m, size_t bits, uint64_t seed, float *weights);

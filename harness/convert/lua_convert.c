@@ -8,6 +8,7 @@
 
      random(seed, deviation)          a random projection
      observe(x)                       counts it for the next two
+     keep(count) -> { numbers, from 1 on } | nil, message: the strongest hidden neurons are not to be fitted; before centre
      centre()                         the bias becomes the mean of the targets
      imitate(seed, steps, rate) -> share of the variance of z that is missed | nil, message: z becomes the dense FFN's neurons
      step(x, n, projection_rate, table_rate)   a step of Adam
@@ -43,12 +44,20 @@ static const char where[] = "convert: ";
 
 enum { ERROR_SIZE = 4096 + 256, MOST_TENSORS = 100000, PIECE = 1 << 16 };
 
+/* How the matrix of a product becomes what its kernel reads. */
+typedef struct {
+    fit_prepare *prepare;
+    size_t floats, scratch; /* of that, and bytes that it works in */
+} preparation;
+
 typedef struct {
     void *library;
     fit *fit;
     fit_lookup lookup;
     size_t most;
-    float *owned[10]; /* what the teacher points to */
+    fit_teacher teacher;
+    preparation output; /* of the teacher's last product */
+    float *owned[10];   /* what the teacher points to */
     int owned_count;
     const char *missing; /* a function that the library lacks */
 } object;
@@ -75,28 +84,34 @@ static float *floats_of(lua_State *L, int table, object *o, const char *name)
     return memory;
 }
 
-/* A product of the dense FFN out of the field `name`. */
-static fit_dense dense_of(lua_State *L, int job, object *o, const char *name)
+/* What a product reads for the matrix `weight`, aligned; NULL: memory is short. */
+static float *prepared_of(object *o, const preparation *how, const void *weight)
+{
+    float *prepared = aligned_memory(4 * how->floats);
+    void *scratch = aligned_memory(how->scratch);
+    if (prepared && scratch && how->prepare) {
+        const fit_parameters p = {.projection = weight};
+        how->prepare(&p, prepared, scratch);
+    }
+    free(scratch);
+    o->owned[o->owned_count++] = prepared;
+    return prepared;
+}
+
+/* A product of the dense FFN out of the field `name`, and how it is prepared. */
+static fit_dense dense_of(lua_State *L, int job, object *o, const char *name, preparation *how)
 {
     fit_dense dense = {0};
     if (lua_getfield(L, job, name) == LUA_TTABLE) {
         const int table = lua_gettop(L);
-        fit_prepare *prepare = NULL;
-        find(L, table, o, "prepare", &prepare);
+        find(L, table, o, "prepare", &how->prepare);
         find(L, table, o, "load", &dense.load);
         find(L, table, o, "product", &dense.product);
-        dense.prepared = aligned_memory(4 * field_size(L, table, where, "prepared"));
         dense.bias = floats_of(L, table, o, "bias");
-        size_t bytes = 0;
+        how->floats = field_size(L, table, where, "prepared");
+        how->scratch = field_size(L, table, where, "scratch");
         lua_getfield(L, table, "weight");
-        const void *weight = lua_tolstring(L, -1, &bytes);
-        void *scratch = aligned_memory(field_size(L, table, where, "scratch"));
-        if (dense.prepared && scratch && prepare) {
-            const fit_parameters p = {.projection = weight};
-            prepare(&p, dense.prepared, scratch);
-        }
-        free(scratch);
-        o->owned[o->owned_count++] = dense.prepared;
+        dense.prepared = prepared_of(o, how, lua_tostring(L, -1));
         lua_pop(L, 1);
     }
     lua_pop(L, 1);
@@ -176,23 +191,25 @@ static int open_(lua_State *L)
     lua_getfield(L, 1, "activation");
     const fit_activation activation = (fit_activation)luaL_checkoption(L, -1, NULL, activations);
     lua_pop(L, 1);
-    fit_teacher teacher = {.gated = field_flag(L, 1, "gate"),
-                           .d = o->lookup.d,
-                           .f = field_size(L, 1, where, "f"),
-                           .tile = field_size(L, 1, where, "tile"),
-                           .activation = activation};
-    teacher.input = dense_of(L, 1, o, "input");
-    teacher.gate = dense_of(L, 1, o, "gate");
-    teacher.output = dense_of(L, 1, o, "output");
+    fit_teacher *teacher = &o->teacher;
+    *teacher = (fit_teacher){.gated = field_flag(L, 1, "gate"),
+                             .d = o->lookup.d,
+                             .f = field_size(L, 1, where, "f"),
+                             .tile = field_size(L, 1, where, "tile"),
+                             .activation = activation};
+    preparation how;
+    teacher->input = dense_of(L, 1, o, "input", &how);
+    teacher->gate = dense_of(L, 1, o, "gate", &how);
+    teacher->output = dense_of(L, 1, o, "output", &o->output);
     lua_getfield(L, 1, "input");
-    teacher.rows = floats_of(L, lua_gettop(L), o, "weight");
+    teacher->rows = floats_of(L, lua_gettop(L), o, "weight");
     lua_getfield(L, 1, "output");
-    teacher.columns = floats_of(L, lua_gettop(L), o, "weight");
+    teacher->columns = floats_of(L, lua_gettop(L), o, "weight");
     lua_pop(L, 2);
     if (o->missing)
         return fail(L, "%s: lacks the function %s", path, o->missing);
     o->most = field_size(L, 1, where, "most");
-    o->fit = fit_create(&o->lookup, &linear, &teacher, o->most);
+    o->fit = fit_create(&o->lookup, &linear, teacher, o->most);
     for (int i = 0; i < o->owned_count; ++i)
         if (!o->owned[i])
             return fail(L, "%s: not enough memory%s", path, "");
@@ -229,6 +246,26 @@ static int observe(lua_State *L)
     const float *x = tokens_of(L, o, &tokens);
     fit_observe(o->fit, x, tokens);
     return 0;
+}
+
+static int keep(lua_State *L)
+{
+    object *o = luaL_checkudata(L, 1, METATABLE);
+    const size_t count = (size_t)luaL_checkinteger(L, 2);
+    luaL_argcheck(L, count > 0 && count < o->teacher.f, 2, "neurons");
+    size_t *neurons = lua_newuserdatauv(L, count * sizeof *neurons, 0);
+    fit_dense rest = o->teacher.output;
+    const bool kept = fit_keep(o->fit, count, neurons);
+    rest.prepared = kept ? prepared_of(o, &o->output, o->teacher.columns) : NULL;
+    if (!rest.prepared)
+        return fail(L, "%s%s", where, "not enough memory");
+    fit_set_rest(o->fit, &rest);
+    lua_createtable(L, (int)count, 0);
+    for (size_t n = 0; n < count; ++n) {
+        lua_pushinteger(L, (lua_Integer)neurons[n] + 1);
+        lua_rawseti(L, -2, (lua_Integer)n + 1);
+    }
+    return 1;
 }
 
 static int centre(lua_State *L)
@@ -420,9 +457,10 @@ static int write_(lua_State *L)
 int luaopen_convert(lua_State *L)
 {
     static const luaL_Reg functions[] = {{"open", open_}, {"read", read_}, {"write", write_}, {NULL, NULL}};
-    static const luaL_Reg methods[] = {{"random", random_},      {"observe", observe}, {"imitate", imitate}, {"centre", centre},
-                                       {"step", step},           {"collect", collect}, {"solve", solve},     {"measure", measure},
-                                       {"hash_rows", hash_rows}, {"figures", figures}, {"field", field},     {NULL, NULL}};
+    static const luaL_Reg methods[] = {{"random", random_},  {"observe", observe},     {"imitate", imitate}, {"keep", keep},
+                                       {"centre", centre},   {"step", step},           {"collect", collect}, {"solve", solve},
+                                       {"measure", measure}, {"hash_rows", hash_rows}, {"figures", figures}, {"field", field},
+                                       {NULL, NULL}};
     luaL_newmetatable(L, METATABLE);
     lua_pushcfunction(L, close_);
     lua_setfield(L, -2, "__gc");

@@ -12,6 +12,7 @@ import numpy as np
 
 import whole
 from lookupc import LOOKUPC, effort, instruction_sets, read_safetensors, turns
+from transformer import NAMES
 
 COMMON = """d = 16, heads = 2, layers = 2, vocab = 256, skip = true, norm = { kind = "%s" }, checkpoint = "%s",
     embedding = {%s}, tokenizer = { kind = "bytes" }, %s"""
@@ -165,6 +166,44 @@ def check_some(folder, text):
     print(f"ok     convert: --layers, alone {alone}, together {together}")
 
 
+def check_beside(folder, text, prose):
+    """Neurons of the dense FFN that stay beside a lookup FFN are its own, those that the model needs most."""
+    few = BH4.replace("h = 16", "h = 2")
+
+    def beside(dense):
+        return few[:-2] + ", dense = " + re.sub(r"f = \d+", "f = 8", dense[6:]) + " }"
+
+    cases = [("roberta", BERT, MLP, "M"), ("llama", LLAMA, GLU, "GM"), ("gpt2", GPT2, MLP, "M")]
+    for name, common, dense, letters in turns(cases, "convert_stride"):
+        alone, path, weights = models(folder, name + "_alone", common, dense, few)
+        both = models(folder, name + "_beside", common, dense, beside(dense))[0]
+        out, given = folder + "/beside.safetensors", ["--from", weights, "--dense", path, "--text", text if name == "roberta" else prose]
+        losses = []
+        for model in (alone, both):
+            said = works("convert", model, *given, "-o", out, "--tokens", "20000", "--end-to-end", "0")
+            losses.append((max(row[0] for row in figures(said)), lost(said, "fitted")))
+        need(losses[1][0] < losses[0][0] and losses[1][1] < losses[0][1], f"{name}: neurons beside tables help: {losses}")
+        made, trained = read_safetensors(out)[0], read_safetensors(weights)[0]
+        names, numbers = NAMES[name], []
+        for letter in letters + "O":
+            tensor = names["layer"] % 1 + names[letter] + ".weight"
+            own, all_rows = (t[tensor].T if (name == "gpt2") != (letter == "O") else t[tensor] for t in (made, trained))
+            need(own.shape == (8, 16), f"{name}: {tensor} is {own.shape}")
+            numbers.append([int(np.flatnonzero((all_rows == row).all(axis=1))[0]) for row in own])
+        need(all(n == numbers[0] for n in numbers) and numbers[0] == sorted(set(numbers[0])), f"{name}: neurons of the dense FFN: {numbers}")
+        bias = names["layer"] % 1 + names["O"] + ".bias"
+        need(bias not in trained or (made[bias] == trained[bias]).all(), f"{name}: the bias of its outputs stays")
+        print(f"ok     convert: {name}: neurons beside tables: unexplained and lost {losses[1]}, without them {losses[0]}")
+
+    lookup, path, weights = models(folder, "refused", ENCODER, MLP, beside(MLP))
+    for before, after, message in (('"gelu" }', '"relu" }', 'ffn.dense.activation = "relu": must be gelu, as the FFN in --dense, layer 0'),
+                                   ('"mlp"', '"glu"', 'ffn.dense.kind = "glu": must be mlp, as the FFN in --dense, layer 0'),
+                                   ("f = 8", "f = 32", "ffn.dense.f = 32: must be less than 32, as the FFN in --dense has, layer 0")):
+        with open(lookup) as file, open(folder + "/other.lua", "w") as to:
+            to.write(file.read().replace(before, after))
+        refuses(message, folder + "/other.lua", "--from", weights, "--dense", path, "--text", text, "-o", folder + "/beside.safetensors")
+
+
 def check_sort(folder):
     """A trained decoder still sorts with its FFNs converted."""
     source = whole.data_file("gpt-nano-sort.json")
@@ -210,6 +249,7 @@ def main():
             need(lost(said, "fitted") < 0.5 * lost(bad, "fitted"), f"{name}: is better than the baseline: {said} {bad}")
             need(lost(said, "end to end") < lost(said, "fitted"), f"{name}: learning end to end helps: {said}")
             print(f"ok     convert: {name}: {rows}, loses {lost(said, 'fitted'):.4f}, then {lost(said, 'end to end'):.4f}")
+        check_beside(folder, text, prose)
         if effort("convert_stride") == 1:
             check_some(folder, prose)
             check_sort(folder)

@@ -1,0 +1,40 @@
+-- Hidden neurons of a trained dense FFN that stay as they are, in the dense FFN beside a lookup FFN: their tensors.
+local checkpoint = require "gen.model.checkpoint_names"
+local matrix = require "harness.convert.matrix"
+
+local kept_neurons = {}
+
+-- The tensors by name, { shape, bytes }, of the neurons `numbers` (from 1) of `dense`, an FFN as teacher.ffn reads it,
+-- in the dense FFN of `block`, layer `layer` (from 0) of model `m`. Its output has the bias of the whole FFN's, which
+-- is the checkpoint's.
+function kept_neurons.tensors(m, block, layer, dense, numbers)
+    local own, tensors = setmetatable({ ffn = block.ffn, d = block.d }, { __index = m }), {}
+    local function add(view, bytes) tensors[view.tensor] = { shape = view.shape, bytes = bytes } end
+    local function add_input(map, weights, biases)
+        local rows, v = matrix.rows(weights, numbers, dense.d), map.weight
+        add(v, v.transposed and matrix.transposed(rows, dense.d) or rows)
+        if biases then add(map.bias, matrix.rows(biases, numbers, 1)) end
+    end
+    local inputs = checkpoint.inputs(own, layer)
+    add_input(inputs[1], dense.input, dense.input_bias)
+    if dense.gate then add_input(inputs[2], dense.gate, dense.gate_bias) end
+    local output = checkpoint.linear(own, layer, "O", block.d, #numbers).weight
+    local columns = matrix.columns_as_rows(dense.output, numbers, dense.f)
+    add(output, output.transposed and columns or matrix.transposed(columns, dense.d))
+    return tensors
+end
+
+-- The rows of the output matrix of `dense` by hidden neuron, [f][d]: zeros for the neurons `numbers`.
+function kept_neurons.rows_of_others(dense, numbers)
+    local width, zeros, list = 4 * dense.d, ("\0"):rep(4 * dense.d), {}
+    local rows = matrix.transposed(dense.output, dense.f)
+    for number = 1, dense.f do
+        list[number] = rows:sub((number - 1) * width + 1, number * width)
+    end
+    for _, number in ipairs(numbers) do
+        list[number] = zeros
+    end
+    return table.concat(list)
+end
+
+return kept_neurons
