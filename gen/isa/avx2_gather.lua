@@ -59,26 +59,6 @@ static inline void $avx2_store_odd(uint32_t *to, __m256i integers)
     _mm_storel_epi64((__m128i *) (void *) to, _mm_unpackhi_epi64(pairs, pairs));
 }]],
         },
-        {
-            name = "avx2_largest",
-            text = [[
-static inline float $avx2_largest(__m256 v)
-{
-    const __m128 four = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
-    const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
-    return _mm_cvtss_f32(_mm_max_ss(two, _mm_shuffle_ps(two, two, 1)));
-}]],
-        },
-        {
-            name = "avx2_sum",
-            text = [[
-static inline float $avx2_sum(__m256 v)
-{
-    const __m128 four = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
-    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
-    return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
-}]],
-        },
     }
     for _, row in ipairs(helpers) do
         row.includes, row.guard = avx2.includes, avx2.guard
@@ -133,8 +113,6 @@ static inline float $avx2_sum(__m256 v)
         store_second_half = function(base, offset, q)
             return expression.call("$avx2_store_odd", at(base, offset), q)
         end,
-        largest_float = function(v) return expression.call("$avx2_largest", v) end,
-        sum_of_floats = function(v) return expression.call("$avx2_sum", v) end,
     },
         helpers
 end

@@ -129,8 +129,6 @@ avx512.type_needs = {
             store_second_half = function(base, offset, q)
                 return store_bytes(128, at(base, offset), call("cvtepi32_epi8", q))
             end,
-            largest_float = function(v) return call("reduce_max_ps", v) end,
-            sum_of_floats = function(v) return call("reduce_add_ps", v) end,
         },
     },
 }

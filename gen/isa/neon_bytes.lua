@@ -102,8 +102,6 @@ local function gather_with(dot)
             return call("$neon_store_bytes", at(base, offset), call("vshrq_n_u32", q, 8))
         end,
         store_second_half = function(base, offset, q) return call("$neon_store_bytes", at(base, offset), q) end,
-        largest_float = function(v) return call("vmaxvq_f32", v) end,
-        sum_of_floats = function(v) return call("vaddvq_f32", v) end,
     }
 end
 

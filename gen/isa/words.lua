@@ -418,8 +418,6 @@ words.gather_i8 = {
         doc = "the first words of scores, whose rows lie side by side in one vector",
     },
     { name = "store_second_half", takes = "address vector", gives = "statement", doc = "the second words, likewise" },
-    { name = "largest_float", takes = "vector", gives = "float", doc = "the largest of its floats" },
-    { name = "sum_of_floats", takes = "vector", gives = "float", doc = "the sum of its floats" },
 }
 
 -- The first word of `tier` that the instruction set `set` lacks, nil: none.

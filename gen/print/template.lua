@@ -179,6 +179,18 @@ function template.render(text, path, values, more)
             out[#out + 1] = line == "" and "\n" or indent .. line .. "\n"
         end
     end
+    -- Renders the declaration of float `name`, whose value is `result` after `steps`, a list of { type, name, value }.
+    environment.float_after = function(indent, name, steps, result)
+        if #steps == 0 then
+            out[#out + 1] = string.format("%sconst float %s = %s;\n", indent, name, result)
+            return
+        end
+        out[#out + 1] = string.format("%sfloat %s;\n%s{\n", indent, name, indent)
+        for _, step in ipairs(steps) do
+            out[#out + 1] = string.format("%s    const %s %s = %s;\n", indent, step.type, step.name, step.value)
+        end
+        out[#out + 1] = string.format("%s    %s = %s;\n%s}\n", indent, name, result, indent)
+    end
     -- Renders a loop over `variable` from `from` up to `to`, or what it does once: `body(indent, at)` prints a turn,
     -- where `at` is the variable or its only value. Fields of `options`:
     --   from, to  how C writes the bounds, if not as numbers

@@ -830,16 +830,6 @@ local function gather_i8(p, set)
         p:add "        }"
         p:add "    }"
     end
-    p:add("    for (size_t at = 0; at < COUNT; at += %d) {", set.lanes)
-    p:add("        const %s value = %s;", set.vector, set.load_unaligned("halves", "at"))
-    p:add "        float largest = 0.0f, total = 0.0f;"
-    p:add("        for (unsigned i = 0; i < %d; ++i) {", set.lanes)
-    p:add "            largest = largest > halves[at + i] ? largest : halves[at + i];"
-    p:add "            total += halves[at + i];"
-    p:add "        }"
-    p:add('        expect_float("gather_i8.largest_float", (unsigned) at, largest, %s, 0);', g.largest_float "value")
-    p:add('        expect_float("gather_i8.sum_of_floats", (unsigned) at, total, %s, 0);', g.sum_of_floats "value")
-    p:add "    }"
     p:finish()
 end
 

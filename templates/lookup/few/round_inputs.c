@@ -44,24 +44,11 @@ static inline float $(helper)_round_$(starts and "block_" or "")$(rows)(const fl
 //$ if rows % lanes > 0 then
 //$ measure("    ", rows - rows % lanes, rows % lanes)
 //$ end
-//$ local function reduced(i, name, steps, result)
-//$     if #steps == 0 then
-$(i)const float $(name) = $(result);
-//$     else
-$(i)float $(name);
-$(i){
-//$         for _, step in ipairs(steps) do
-$(i)    const $(step.type) $(step.name) = $(step.value);
-//$         end
-$(i)    $(name) = $(result);
-$(i)}
-//$     end
-//$ end
 //$ if isa.max_magnitude then
-//$ reduced("    ", "largest", isa.reduce_magnitudes("max"))
+//$ float_after("    ", "largest", isa.reduce_magnitudes("max"))
 //$ else
-//$ reduced("    ", "largest", isa.reduce("max", "max"))
-//$ reduced("    ", "exact", isa.reduce("finite", "add"))
+//$ float_after("    ", "largest", isa.reduce("max", "max"))
+//$ float_after("    ", "exact", isa.reduce("finite", "add"))
 //$ end
     const float scale = largest > 1e-34f ? $(levels).0f / largest : 0.0f;
     const $(isa.vector) inverse = $(isa.broadcast("scale"));
@@ -88,7 +75,7 @@ $(i)total = $(isa.dot_i8("total", isa.index_broadcast("0x01010101u"), isa.load_w
 //$ words("    ", whole, rest)
 //$ end
 //$ if starts then
-//$ reduced("    ", "sum", isa.reduce(isa.float_of("total"), "add"))
+//$ float_after("    ", "sum", isa.reduce(isa.float_of("total"), "add"))
     *start = (uint32_t) (-$(word.offset) * (int32_t) sum);
 //$ end
     return largest * (1.0f / $(levels).0f) + $(isa.max_magnitude and "0.0f * largest" or "exact");

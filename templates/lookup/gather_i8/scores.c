@@ -29,14 +29,15 @@ $(i)const $(isa.vector) s$(k == "k" and "" or k) = $(isa.load_unaligned("padded"
 $(i)max = $(isa.max("max", k == "k" and "s" or "s" .. k));
 $(i)all = $(isa.add("all", k == "k" and "s" or "s" .. k));
 //$ end)
-    const float largest = $(words.largest_float("max"));
+//$ float_after("    ", "largest", isa.reduce("max", "max"))
     const $(isa.vector) inverse = $(isa.broadcast(levels .. " / largest"));
 //$ loop("    ", "k", 0, low_at * words.rows, isa.lanes, function(i, k)
 $(i)const $(isa.index) q = $(words.round(isa.mul("inverse", isa.load_unaligned("padded", k))));
 $(i)$(words.store_first_half("words", k == "k" and "k / " .. words.rows or 0, "q"));
 $(i)$(words.store_second_half("words", k == "k" and low_at .. " + k / " .. words.rows or low_at, "q"));
 //$ end)
-    return largest * (1.0f / $(levels)) + 0.0f * $(words.sum_of_floats("all"));
+//$ float_after("    ", "finite", isa.reduce("all", "add"))
+    return largest * (1.0f / $(levels)) + 0.0f * finite;
 }
 //$ else
    score  [$(rows)][$(tile)], of a tile of tokens
