@@ -8,13 +8,16 @@ local request = require "gen.bundle.request"
 
 local runnable = {}
 
+-- Whether this CPU runs the instruction set `set` with weights of the types of gen/plan/dtype.lua in the list.
+function runnable.runs(set, types) return isa.runs(isa.with_types(set, types), cpu.describe()) end
+
 -- The instruction sets of `text` (of the names `default`, or of isa.here, if absent) that this CPU can run with weights
--- of the types of gen/plan/dtype.lua in the list, and the names of those it cannot; of those for other architectures
+-- of the types in the list, and the names of those it cannot; of those for other architectures
 -- only what `text` names. Raises one line if there are none.
 function runnable.sets(text, types, default)
     local list, skipped, facts = {}, {}, cpu.describe()
     for _, set in ipairs(isa.select(text, types, default or isa.here)) do
-        if isa.runs(isa.with_types(set, types), facts) then
+        if runnable.runs(set, types) then
             list[#list + 1] = set
         elseif text or isa.is_for(set, facts) then
             skipped[#skipped + 1] = set.name

@@ -7,6 +7,7 @@ local fitting = require "harness.convert.fitting"
 local host = require "host"
 local layers = require "harness.convert.layers"
 local library = require "harness.whole.library"
+local machine = require "gen.plan.machine"
 local metric = require "harness.convert.metric"
 local model_file = require "gen.families.model_file"
 local module = require "convert"
@@ -23,6 +24,7 @@ local whole_family = require "gen.families.whole.family"
 local convert = {}
 
 local much = 0.25 -- unexplained variance that is worth a warning
+local rounded = { tables = "i8" } -- of converted layers before one that is fitted, where the CPU sums bytes
 local most_loss = 0.05 -- nats a token or 1 - mean cosine
 
 -- The keys of a model that may be others than the dense one's: those of blocks are compared block by block.
@@ -135,7 +137,7 @@ end
 
 -- Fits block number `i` behind the first ones of `blocks`, and prints how well. Its tensors go to c.made.
 local function fit_block(c, i, blocks)
-    local p = recording.plan_until(c.target, blocks, i, c.sets, c.target_path)
+    local p = recording.plan_until(c.target, blocks, i, c.sets, c.target_path, c.tables)
     local probed = setmetatable({ ffn = recording.nothing }, { __index = c.blocks[i] })
     for _, tensor in ipairs(recording.ffn_tensors(c.target, probed, i - 1)) do
         local count = 4
@@ -212,6 +214,7 @@ end
 -- What everything below works on, and the numbers of the blocks that can be converted.
 local function context(path, options)
     local sets = runnable.sets(options.isa, whole_family.isa_types {})
+    local runs_bytes = runnable.runs(sets[#sets], whole_family.isa_types(rounded))
     local target, dense = model_file.load(path), model_file.load(options.dense)
     for file, m in pairs { [path] = target, [options.dense] = dense } do
         if not whole_family.model.claims(m) then error(file .. ": must be a whole model, which has embedding", 0) end
@@ -220,7 +223,9 @@ local function context(path, options)
     local c = {
         options = options,
         path = options.from,
-        sets = { sets[#sets] },
+        sets = machine.sets({ sets[#sets] }, runnable.machine(options)),
+        -- Rows of i8 are a fourth of what a token gathers, and make states that are hardly other ones.
+        tables = runs_bytes and rounded.tables or nil,
         target = target,
         target_path = path,
         dense = dense,

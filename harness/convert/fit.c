@@ -1,5 +1,5 @@
 /* See fit.h. The squared error's gradient goes through the kernels of training; Adam moves the projection's folded weights and the biases,
-   lazy Adam the rows of the tables. */
+   row-wise Adagrad the tables. */
 #include "harness/convert/fit.h"
 
 #include "harness/base/memory.h"
@@ -18,7 +18,7 @@ struct fit {
     fit_teacher teacher;
     fit_dense rest; /* the last product without neurons that stay beside; else that of the teacher */
     size_t most;
-    float *projection, *projection_bias, *bias, *tables, *state, *prepared; /* parameters; state: of Adam */
+    float *projection, *projection_bias, *bias, *tables, *state, *prepared; /* parameters; state: of Adagrad, [rows] */
     float *folded, *first, *second; /* the projection, folded; averages, laid out as the sums of gradients */
     float *target, *y, *dy, *dx, *z, *score, *slope, *sums;
     uint16_t *code;
@@ -36,9 +36,9 @@ struct fit {
     double *outputs;         /* sums of the targets */
 };
 
-static size_t state_count(const fit *f)
+static size_t rows_of(const fit *f)
 {
-    return f->lookup.h * f->lookup.table_rows * f->lookup.pitch;
+    return f->lookup.h * f->lookup.table_rows;
 }
 
 void fit_free(fit *f)
@@ -103,8 +103,8 @@ fit *fit_create(const fit_lookup *lookup, const fit_lookup *linear, const fit_te
         {&f->projection, lookup->projection * 4},
         {&f->projection_bias, lookup->bits * 4},
         {&f->bias, d * 4},
-        {&f->tables, state_count(f) * 4},
-        {&f->state, state_count(f) * 8},
+        {&f->tables, rows_of(f) * lookup->pitch * 4},
+        {&f->state, rows_of(f) * 4},
         {&f->prepared, lookup->prepared * 4},
         {&f->folded, lookup->projection * 4},
         {&f->first, lookup->sums * 4},
@@ -157,7 +157,7 @@ float *fit_field(fit *f, const char *name, size_t *count)
         *count = f->lookup.d;
         return f->bias;
     }
-    *count = state_count(f);
+    *count = rows_of(f) * f->lookup.pitch;
     return f->tables;
 }
 
@@ -303,13 +303,13 @@ static void move(fit *f, const adam_step *step, float *parameters, size_t at, si
     adam_update(step, 1, parameters, f->sums + at, f->first + at, f->second + at, count);
 }
 
-void fit_step(fit *f, const float *x, size_t tokens, size_t n, double projection_rate, double table_rate)
+void fit_step(fit *f, const float *x, size_t tokens, size_t n, const fit_step_rates *step)
 {
     const fit_lookup *l = &f->lookup;
     const fit_parameters p = parameters_of(f);
-    const adam_step projection = adam_at(n, (float)projection_rate, 0, beta1, beta2, 1e-12f);
-    const adam_step others = adam_at(n, (float)table_rate, 0, beta1, beta2, 1e-12f);
-    const fit_rates rates = {(float)table_rate, epsilon, beta1, beta2, others.first, others.second, 1};
+    const adam_step projection = adam_at(n, (float)step->projection, 0, beta1, beta2, 1e-12f);
+    const adam_step bias = adam_at(n, (float)step->bias, 0, beta1, beta2, 1e-12f);
+    const fit_rates rates = {.rate = (float)step->tables, .epsilon = epsilon};
     forward(f, x, tokens);
     for (size_t i = 0; i < tokens * l->d; ++i)
         f->dy[i] = (f->y[i] - f->target[i]) / (float)tokens;
@@ -322,7 +322,7 @@ void fit_step(fit *f, const float *x, size_t tokens, size_t n, double projection
     move(f, &projection, f->folded, 0, l->projection);
     projection_unfold(l, f->folded, f->projection);
     move(f, &projection, f->projection_bias, l->sums_projection_bias, l->bits);
-    move(f, &others, f->bias, l->sums_bias, l->d);
+    move(f, &bias, f->bias, l->sums_bias, l->d);
     f->stale = true;
 }
 
@@ -360,12 +360,14 @@ bool fit_collect(fit *f, const float *x, size_t tokens)
     return true;
 }
 
-void fit_solve(fit *f, size_t sweeps, double ridge)
+bool fit_solve(fit *f, size_t sweeps, double ridge)
 {
     const fit_lookup *l = &f->lookup;
     /* changes of the rows of one table: sums of score times residual, then what is added; and sums of squared scores */
-    float *change = f->state;
-    float *weight = f->state + l->table_rows * l->pitch;
+    float *change = malloc(l->table_rows * (l->pitch + 1) * sizeof *change);
+    if (!change)
+        return false;
+    float *weight = change + l->table_rows * l->pitch;
     for (size_t sweep = 0; sweep < sweeps; ++sweep)
         for (size_t table = 0; table < l->h; ++table) {
             float *rows = f->tables + table * l->table_rows * l->pitch;
@@ -399,8 +401,9 @@ void fit_solve(fit *f, size_t sweeps, double ridge)
                         rest[i] -= score * from[i];
                 }
         }
-    memset(f->state, 0, state_count(f) * 2 * sizeof *f->state);
+    free(change);
     f->stale = true;
+    return true;
 }
 
 void fit_hash_rows(fit *f, const float *in_rows, const float *out_rows, size_t count)

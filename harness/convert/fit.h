@@ -93,14 +93,19 @@ void fit_centre(fit *f);
    it, with rates that fall from `rate` along a cosine. Returns the share of z's variance that it misses; negative: memory is short. */
 double fit_imitate(fit *f, uint64_t seed, size_t steps, double rate);
 
-/* One step of Adam on the squared error for x; step n = 1, 2, ... Rates are of the projection's folded weights, and of the rest. */
-void fit_step(fit *f, const float *x, size_t tokens, size_t n, double projection_rate, double table_rate);
+/* Rates of the projection's folded weights and of the bias, by Adam, and of the tables, by row-wise Adagrad. */
+typedef struct {
+    double projection, tables, bias;
+} fit_step_rates;
+
+/* One step on the squared error for x; step n = 1, 2, ... */
+void fit_step(fit *f, const float *x, size_t tokens, size_t n, const fit_step_rates *step);
 
 /* Keeps codes, scores and targets of x for fit_solve. False: memory is short. */
 bool fit_collect(fit *f, const float *x, size_t tokens);
 
-/* Tables by least squares on what was collected, one table after the other, `sweeps` times. */
-void fit_solve(fit *f, size_t sweeps, double ridge);
+/* Tables by least squares on what was collected, one table after the other, `sweeps` times. False: memory is short. */
+bool fit_solve(fit *f, size_t sweeps, double ridge);
 
 /* Tables as sums of the dense FFN's output rows under the codes of its input rows: in_rows [f][d], out_rows [f][d]. */
 void fit_hash_rows(fit *f, const float *in_rows, const float *out_rows, size_t count);

@@ -13,8 +13,8 @@ local most_tokens = 4096 -- of a call
 local observed = 16 -- batches of which the first moments are known
 local imitation_steps = 400
 local sweeps, ridge = 5, 10
--- Rates: of tables, and shares of the deviation of the projection's random folded weights.
-local table_rate, projection_rate, imitation_rate = 2e-3, 0.034, 0.3
+-- Rates: of tables and bias, and shares of the deviation of the projection's random folded weights.
+local table_rate, bias_rate, projection_rate, imitation_rate = 1.2e-2, 2e-3, 0.034, 0.3
 local warm_up = 0.03
 
 -- The factor of all rates in step `step` of `steps`: a linear rise, then a linear fall to nearly nothing.
@@ -55,13 +55,14 @@ function fitting.run(c, layer, block, dense, text, states)
                 collected = collected + train[number].tokens
                 say("collecting", number, #train)
             end
-            fit:solve(sweeps, ridge)
+            assert(fit:solve(sweeps, ridge))
         else
             local steps = math.max(1, options.tokens // fitting.batch_tokens)
             for step = 1, steps do
                 local share = fitting.rate_at(step, steps)
                 local batch = train[(step - 1) % #train + 1]
-                fit:step(states(batch), step, share * projection_rate * deviation, share * table_rate)
+                local projection = share * projection_rate * deviation
+                fit:step(states(batch), step, projection, share * table_rate, share * bias_rate)
                 if step % 8 == 0 then say("learning", step, steps) end
             end
         end

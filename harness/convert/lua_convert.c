@@ -11,8 +11,8 @@
      keep(count) -> { numbers, from 1 on } | nil, message: the strongest hidden neurons are not to be fitted; before centre
      centre()                         the bias becomes the mean of the targets
      imitate(seed, steps, rate) -> share of the variance of z that is missed | nil, message: z becomes the dense FFN's neurons
-     step(x, n, projection_rate, table_rate)   a step of Adam
-     collect(x) -> true | nil, message; solve(sweeps, ridge)   tables by least squares
+     step(x, n, projection_rate, table_rate, bias_rate)   a step
+     collect(x), solve(sweeps, ridge) -> true | nil, message   tables by least squares
      hash_rows(inputs, outputs)       tables out of the dense FFN's rows, both bytes of float32
      measure(x), figures() -> unexplained share of the variance, share of rows used, entropy of the codes in bits, variance of the outputs
      field(name) -> bytes of float32, tables without their padding
@@ -290,7 +290,8 @@ static int step(lua_State *L)
     object *o = luaL_checkudata(L, 1, METATABLE);
     size_t tokens;
     const float *x = tokens_of(L, o, &tokens);
-    fit_step(o->fit, x, tokens, (size_t)luaL_checkinteger(L, 3), luaL_checknumber(L, 4), luaL_checknumber(L, 5));
+    const fit_step_rates rates = {luaL_checknumber(L, 4), luaL_checknumber(L, 5), luaL_checknumber(L, 6)};
+    fit_step(o->fit, x, tokens, (size_t)luaL_checkinteger(L, 3), &rates);
     return 0;
 }
 
@@ -308,8 +309,10 @@ static int collect(lua_State *L)
 static int solve(lua_State *L)
 {
     object *o = luaL_checkudata(L, 1, METATABLE);
-    fit_solve(o->fit, (size_t)luaL_checkinteger(L, 2), luaL_checknumber(L, 3));
-    return 0;
+    if (!fit_solve(o->fit, (size_t)luaL_checkinteger(L, 2), luaL_checknumber(L, 3)))
+        return fail(L, "%s%s", where, "not enough memory");
+    lua_pushboolean(L, 1);
+    return 1;
 }
 
 static int hash_rows(lua_State *L)

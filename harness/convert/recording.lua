@@ -82,14 +82,15 @@ local function up_to_ffn(maps, before, after)
 end
 
 -- The plan of the first `count` of `blocks` of model `m`, from the file `path`: its results are what the FFN of the
--- last one reads. That FFN is `recording.nothing`.
-function recording.plan_until(m, blocks, count, sets, path)
+-- last one reads. That FFN is `recording.nothing`. tables: the type of those before, nil: f32.
+function recording.plan_until(m, blocks, count, sets, path, tables)
     local own = table.move(blocks, 1, count, 1, {})
     own[count] = setmetatable({ ffn = recording.nothing }, { __index = blocks[count] })
     local changes = { name = "convert_until_" .. count, output = false, tied = false, tokenizer = false }
     local cut = recording.with_blocks(m, own, changes, path)
     local last, number = #whole_model.segments(cut), 0
     return whole_plan.build(cut, sets, {
+        tables = tables,
         part = function(maps, before, after) -- called for each run of blocks in turn
             number = number + 1
             if number < last then return maps, before, after end
