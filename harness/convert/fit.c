@@ -1,5 +1,5 @@
 /* See fit.h. The squared error's gradient goes through the kernels of training; Adam moves the projection's folded weights and the biases,
-   row-wise Adagrad the tables. */
+   row-wise Adagrad, whose sums fade, the tables. */
 #include "harness/convert/fit.h"
 
 #include "harness/base/memory.h"
@@ -12,6 +12,9 @@
 #include <string.h>
 
 static const float beta1 = 0.9f, beta2 = 0.98f, epsilon = 1e-24f;
+/* What a step leaves of a row's sum of squared gradients: sums of all steps make the last steps of a long fit too small. Nearly every
+   step meets nearly every row, so all may fade together. */
+static const float fade = 0.9f;
 
 struct fit {
     fit_lookup lookup, linear;
@@ -313,6 +316,8 @@ void fit_step(fit *f, const float *x, size_t tokens, size_t n, const fit_step_ra
     forward(f, x, tokens);
     for (size_t i = 0; i < tokens * l->d; ++i)
         f->dy[i] = (f->y[i] - f->target[i]) / (float)tokens;
+    for (size_t row = 0; row < rows_of(f); ++row)
+        f->state[row] *= fade;
     l->rows(&p, &rates, f->dy, tokens, f->code, f->score, f->slope, NULL, 0, l->h, f->scratch);
     memset(f->sums, 0, l->sums * sizeof *f->sums);
     l->project(&p, x, f->dy, tokens, f->z, f->code, f->slope, f->dx, f->sums, f->scratch);

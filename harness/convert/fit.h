@@ -93,7 +93,7 @@ void fit_centre(fit *f);
    it, with rates that fall from `rate` along a cosine. Returns the share of z's variance that it misses; negative: memory is short. */
 double fit_imitate(fit *f, uint64_t seed, size_t steps, double rate);
 
-/* Rates of the projection's folded weights and of the bias, by Adam, and of the tables, by row-wise Adagrad. */
+/* Rates of the projection's folded weights and of the bias, by Adam, and of the tables, by row-wise Adagrad whose sums fade. */
 typedef struct {
     double projection, tables, bias;
 } fit_step_rates;

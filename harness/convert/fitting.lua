@@ -14,7 +14,7 @@ local observed = 16 -- batches of which the first moments are known
 local imitation_steps = 400
 local sweeps, ridge = 5, 10
 -- Rates: of tables and bias, and shares of the deviation of the projection's random folded weights.
-local table_rate, bias_rate, projection_rate, imitation_rate = 1.2e-2, 2e-3, 0.034, 0.3
+local table_rate, bias_rate, projection_rate, imitation_rate = 4.7e-3, 2e-3, 0.034, 0.3
 local warm_up = 0.03
 
 -- The factor of all rates in step `step` of `steps`: a linear rise, then a linear fall to nearly nothing.
