@@ -179,16 +179,20 @@ function template.render(text, path, values, more)
             out[#out + 1] = line == "" and "\n" or indent .. line .. "\n"
         end
     end
-    -- Renders the declaration of float `name`, whose value is `result` after `steps`, a list of { type, name, value }.
+    -- Renders the declarations of constants, a list of { type, name, value }.
+    environment.declare_constants = function(indent, list)
+        for _, one in ipairs(list) do
+            out[#out + 1] = string.format("%sconst %s %s = %s;\n", indent, one.type, one.name, one.value)
+        end
+    end
+    -- Renders the declaration of float `name`, whose value is `result` after the constants `steps`.
     environment.float_after = function(indent, name, steps, result)
         if #steps == 0 then
             out[#out + 1] = string.format("%sconst float %s = %s;\n", indent, name, result)
             return
         end
         out[#out + 1] = string.format("%sfloat %s;\n%s{\n", indent, name, indent)
-        for _, step in ipairs(steps) do
-            out[#out + 1] = string.format("%s    const %s %s = %s;\n", indent, step.type, step.name, step.value)
-        end
+        environment.declare_constants(indent .. "    ", steps)
         out[#out + 1] = string.format("%s    %s = %s;\n%s}\n", indent, name, result, indent)
     end
     -- Renders a loop over `variable` from `from` up to `to`, or what it does once: `body(indent, at)` prints a turn,

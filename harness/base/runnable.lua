@@ -8,8 +8,10 @@ local request = require "gen.bundle.request"
 
 local runnable = {}
 
--- Whether this CPU runs the instruction set `set` with weights of the types of gen/plan/dtype.lua in the list.
-function runnable.runs(set, types) return isa.runs(isa.with_types(set, types), cpu.describe()) end
+-- Whether this CPU, of which cpu.describe() said `facts`, runs the instruction set `set` with weights of the types of
+-- gen/plan/dtype.lua in the list.
+local function runs(set, types, facts) return isa.runs(isa.with_types(set, types), facts) end
+function runnable.runs(set, types) return runs(set, types, cpu.describe()) end
 
 -- The instruction sets of `text` (of the names `default`, or of isa.here, if absent) that this CPU can run with weights
 -- of the types in the list, and the names of those it cannot; of those for other architectures
@@ -17,7 +19,7 @@ function runnable.runs(set, types) return isa.runs(isa.with_types(set, types), c
 function runnable.sets(text, types, default)
     local list, skipped, facts = {}, {}, cpu.describe()
     for _, set in ipairs(isa.select(text, types, default or isa.here)) do
-        if runnable.runs(set, types) then
+        if runs(set, types, facts) then
             list[#list + 1] = set
         elseif text or isa.is_for(set, facts) then
             skipped[#skipped + 1] = set.name

@@ -411,20 +411,21 @@ bool fit_solve(fit *f, size_t sweeps, double ridge)
     return true;
 }
 
-void fit_hash_rows(fit *f, const float *in_rows, const float *out_rows, size_t count)
+void fit_hash_rows(fit *f)
 {
     const fit_lookup *l = &f->lookup;
+    const fit_teacher *t = &f->teacher;
     const fit_parameters p = parameters_of(f);
     if (f->stale)
         l->prepare(&p, f->prepared, f->scratch);
-    for (size_t first = 0; first < count; first += f->most) {
-        const size_t here = smaller(f->most, count - first);
-        l->forward(&p, in_rows + first * l->d, f->y, here, f->z, f->code, f->score, f->scratch);
+    for (size_t first = 0; first < t->f; first += f->most) {
+        const size_t here = smaller(f->most, t->f - first);
+        l->forward(&p, t->rows + first * l->d, f->y, here, f->z, f->code, f->score, f->scratch);
         for (size_t row = 0; row < here; ++row)
             for (size_t table = 0; table < l->h; ++table) {
                 float *to = f->tables + (table * l->table_rows + f->code[place_of(l, row, table * l->neighbours)]) * l->pitch;
                 for (size_t i = 0; i < l->d; ++i)
-                    to[i] += out_rows[(first + row) * l->d + i];
+                    to[i] += t->columns[i * t->f + first + row];
             }
     }
     f->stale = true;

@@ -107,8 +107,8 @@ bool fit_collect(fit *f, const float *x, size_t tokens);
 /* Tables by least squares on what was collected, one table after the other, `sweeps` times. False: memory is short. */
 bool fit_solve(fit *f, size_t sweeps, double ridge);
 
-/* Tables as sums of the dense FFN's output rows under the codes of its input rows: in_rows [f][d], out_rows [f][d]. */
-void fit_hash_rows(fit *f, const float *in_rows, const float *out_rows, size_t count);
+/* Tables as sums of the columns of O under the codes of the rows of M: those of neurons that stay beside are zeros. */
+void fit_hash_rows(fit *f);
 
 /* Adds x to what fit_unexplained and fit_uses tell. */
 void fit_measure(fit *f, const float *x, size_t tokens);

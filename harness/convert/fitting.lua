@@ -41,10 +41,10 @@ function fitting.run(c, layer, block, dense, text, states)
         say("observing", i, observed)
     end
     local beside = ffn_parts.dense(block.ffn)
-    local kept = beside and assert(fit:keep(beside.f)) or {}
+    local kept = beside and assert(fit:keep(beside.f))
     fit:centre()
     if options.method == "hash-w" then
-        fit:hash_rows(dense.input, kept_neurons.rows_of_others(dense, kept))
+        fit:hash_rows()
     else
         missed = assert(fit:imitate(options.seed + layer, imitation_steps, imitation_rate * deviation))
         if options.quick then

@@ -24,17 +24,4 @@ function kept_neurons.tensors(m, block, layer, dense, numbers)
     return tensors
 end
 
--- The rows of the output matrix of `dense` by hidden neuron, [f][d]: zeros for the neurons `numbers`.
-function kept_neurons.rows_of_others(dense, numbers)
-    local width, zeros, list = 4 * dense.d, ("\0"):rep(4 * dense.d), {}
-    local rows = matrix.transposed(dense.output, dense.f)
-    for number = 1, dense.f do
-        list[number] = rows:sub((number - 1) * width + 1, number * width)
-    end
-    for _, number in ipairs(numbers) do
-        list[number] = zeros
-    end
-    return table.concat(list)
-end
-
 return kept_neurons

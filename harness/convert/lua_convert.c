@@ -13,7 +13,7 @@
      imitate(seed, steps, rate) -> share of the variance of z that is missed | nil, message: z becomes the dense FFN's neurons
      step(x, n, projection_rate, table_rate, bias_rate)   a step
      collect(x), solve(sweeps, ridge) -> true | nil, message   tables by least squares
-     hash_rows(inputs, outputs)       tables out of the dense FFN's rows, both bytes of float32
+     hash_rows()                      tables out of the dense FFN's matrices
      measure(x), figures() -> unexplained share of the variance, share of rows used, entropy of the codes in bits, variance of the outputs
      field(name) -> bytes of float32, tables without their padding
 
@@ -318,10 +318,7 @@ static int solve(lua_State *L)
 static int hash_rows(lua_State *L)
 {
     object *o = luaL_checkudata(L, 1, METATABLE);
-    size_t bytes, others;
-    const void *inputs = luaL_checklstring(L, 2, &bytes), *outputs = luaL_checklstring(L, 3, &others);
-    luaL_argcheck(L, bytes == others && bytes % (4 * o->lookup.d) == 0, 2, "rows");
-    fit_hash_rows(o->fit, inputs, outputs, bytes / 4 / o->lookup.d);
+    fit_hash_rows(o->fit);
     return 0;
 }
 

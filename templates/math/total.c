@@ -5,8 +5,6 @@ static inline float $(helper)_total($(isa.vector) a, $(isa.vector) b, $(isa.vect
 {
     const $(isa.vector) all = $(isa.add(isa.add("a", "b"), isa.add("c", "d")));
 //$ local steps, total = isa.reduce("all", "add")
-//$ for _, step in ipairs(steps) do
-    const $(step.type) $(step.name) = $(step.value);
-//$ end
+//$ declare_constants("    ", steps)
     return $(total);
 }

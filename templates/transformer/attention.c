@@ -184,9 +184,7 @@ $(i)max = $(isa.max("max", "other"));
     if ($(isa.any("above"))) {
         float shrink[$(lanes)];
 //$ local steps, result = isa.reduce("max", "max")
-//$ for _, step in ipairs(steps) do
-        const $(step.type) $(step.name) = $(step.value);
-//$ end
+//$ declare_constants("        ", steps)
         const float now = $(result);
         $(isa.store_unaligned("shrink", 0, helper .. "_exp(" .. isa.broadcast("*largest - now") .. ")"));
         highest = $(isa.broadcast("now"));
@@ -216,9 +214,7 @@ $(i)totals = $(isa.add("totals", "weight"));
     $(isa.store_unaligned("total", 0, "totals"));
 //$ if integers then
 //$ local steps, result = isa.reduce("most", "max")
-//$ for _, step in ipairs(steps) do
-    const $(step.type) $(step.name) = $(step.value);
-//$ end
+//$ declare_constants("    ", steps)
     const float unit = $(result);
     const $(isa.vector) inverse = $(isa.broadcast("unit > 1e-34f ? " .. dots.levels .. ".0f / unit : 0.0f"));
     int8_t *bytes = (int8_t *) (void *) weights;
@@ -334,9 +330,7 @@ void $(symbol)($(attention_parameters), float *restrict sums, float *restrict sc
     for (size_t r = 0; r < rows; ++r) {
         const $(isa.vector) totals = $(isa.load_unaligned("total", lanes > 1 and "r * " .. lanes or "r"));
 //$ local steps, result = isa.reduce("totals", "add")
-//$ for _, step in ipairs(steps) do
-        const $(step.type) $(step.name) = $(step.value);
-//$ end
+//$ declare_constants("        ", steps)
         const float share = 1.0f / $(result);
         for (size_t i = 0; i < $(names.constant("VALUE_PITCH")); ++i)
             sums[r * $(names.constant("VALUE_PITCH")) + i] *= share;

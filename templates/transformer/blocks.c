@@ -171,16 +171,12 @@ $(i)all = $(isa.add("all", "magnitude"));
     float largest, total;
     {
 //$ local steps, result = isa.reduce("max", "max")
-//$ for _, step in ipairs(steps) do
-        const $(step.type) $(step.name) = $(step.value);
-//$ end
+//$ declare_constants("        ", steps)
         largest = $(result);
     }
     {
 //$ local steps, result = isa.reduce("all", "add")
-//$ for _, step in ipairs(steps) do
-        const $(step.type) $(step.name) = $(step.value);
-//$ end
+//$ declare_constants("        ", steps)
         total = $(result);
     }
     const float factor = largest > 1e-30f ? 127.0f / largest : 0.0f;

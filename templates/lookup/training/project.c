@@ -26,9 +26,7 @@ static void $(helper)_sum_rows(const float *restrict dz, float *restrict sums, s
 //$ for n = 1, tile // lanes - 1 do total = isa.add(total, isa.load("dz", n * lanes)) end
         const $(isa.vector) all = $(total);
 //$ local steps, result = isa.reduce("all", "add")
-//$ for _, step in ipairs(steps) do
-        const $(step.type) $(step.name) = $(step.value);
-//$ end
+//$ declare_constants("        ", steps)
         sums[row] += $(result);
     }
 }

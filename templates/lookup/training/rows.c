@@ -72,9 +72,7 @@ static void $(helper)_strip_$(kind.name)(const float *restrict row, const float 
 //$ for n = 1, chains - 1 do total = isa.add(total, "along" .. n) end
         const $(isa.vector) along = $(total);
 //$ local steps, result = isa.reduce("along", "add")
-//$ for _, step in ipairs(steps) do
-        const $(step.type) $(step.name) = $(step.value);
-//$ end
+//$ declare_constants("        ", steps)
         slope[place[entry]] += $(result);
     }
 //$ each(function(n, at, floats)
@@ -142,9 +140,7 @@ $(i)const $(isa.vector) g = $(load("gradient", at, n));
 $(i)squares = $(isa.fma("g", "g", "squares"));
 //$ end)
 //$ local steps, result = isa.reduce("squares", "add")
-//$ for _, step in ipairs(steps) do
-    const $(step.type) $(step.name) = $(step.value);
-//$ end
+//$ declare_constants("    ", steps)
     *state += $(result) * $(training.one_over_d_out);
     const $(isa.vector) sum = $(isa.add(isa.broadcast("*state"), "epsilon"));
     const $(isa.vector) rate = $(isa.mul(isa.broadcast("-rates->rate"), isa.reciprocal_root("sum")));

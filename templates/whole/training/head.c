@@ -56,9 +56,7 @@ $(i)high = $(isa.max("high", "other"));
     float largest, total;
     {
 //$ local steps, result = isa.reduce("high", "max")
-//$ for _, step in ipairs(steps) do
-        const $(step.type) $(step.name) = $(step.value);
-//$ end
+//$ declare_constants("        ", steps)
         largest = $(result);
     }
     const $(isa.vector) highest = $(isa.broadcast("largest"));
@@ -71,9 +69,7 @@ $(i)sums = $(isa.add("sums", "weight"));
 //$ end, { block = true })
     {
 //$ local steps, result = isa.reduce("sums", "add")
-//$ for _, step in ipairs(steps) do
-        const $(step.type) $(step.name) = $(step.value);
-//$ end
+//$ declare_constants("        ", steps)
         total = $(result);
     }
     if (back) {

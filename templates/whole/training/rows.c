@@ -17,9 +17,7 @@ $(i)}
 $(i)float $(name);
 $(i){
 //$     local steps, result = isa.reduce(vector, "add")
-//$     for _, step in ipairs(steps) do
-$(i)    const $(step.type) $(step.name) = $(step.value);
-//$     end
+//$ declare_constants(i .. "    ", steps)
 $(i)    $(name) = $(result);
 $(i)}
 //$ end
