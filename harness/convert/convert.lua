@@ -251,28 +251,28 @@ local function context(path, options)
     return c, numbers
 end
 
--- Prints the metric of the converted model, which is called `when`.
+-- Prints the metric of the converted model, which is called `when`, and returns what it loses.
 local function report(c, p, path, when)
-    local line = c.metric(p, open(c, p, path))
+    local line, loss = c.metric(p, open(c, p, path))
     host.print(when .. ": " .. line)
+    return loss
 end
 
--- Lets model `m`, whose weights are in the file `path`, learn end to end.
+-- Lets model `m`, whose weights are in the file `path`, learn end to end. Returns its tensors as c.made has them, or
+-- nil where that cannot be.
 local function distilled(c, m, path)
     local start, trained = process.cpu(), plan_of(c, m)
     local obstacle = end_to_end.obstacle(trained)
     if obstacle then
         host.note("lookupc: not distilled end to end: " .. obstacle)
-        return
+        return nil
     end
     local function plan(own) return plan_of(c, own) end
     local function dense_file(p) return written(c, p, "dense", {}) end
     local made, first, last = end_to_end.run(c, trained, path, c.text, plan, dense_file)
-    for name, tensor in pairs(made) do
-        c.made[name] = tensor
-    end
     local line = "end to end: loss %.4f in the first batch, %.4f in the last one, %.1f seconds"
     host.print(string.format(line, first, last, process.cpu() - start))
+    return setmetatable(made, { __index = c.made })
 end
 
 function convert.run(path, options)
@@ -303,11 +303,16 @@ function convert.run(path, options)
     if some then m = layers.model(c.target, layers.mixed(c.blocks, c.dense_blocks, numbers), path) end
     local p = plan_of(c, m)
     local fitted = written(c, p, "fitted")
-    report(c, p, fitted, "fitted")
-    local learns = options["end-to-end"] > 0
-    if learns then distilled(c, m, fitted) end
-    assert(module.write(options.o, options.from, tensors_of(p, c.made, c)))
-    if learns then report(c, p, options.o, "end to end") end
+    local loss, best = report(c, p, fitted, "fitted"), c.made
+    local learned = options["end-to-end"] > 0 and distilled(c, m, fitted)
+    if learned then
+        if report(c, p, written(c, p, "learned", learned), "end to end") <= loss then
+            best = learned
+        else
+            host.print "end to end: no better on held-out text: the fitted weights are written"
+        end
+    end
+    assert(module.write(options.o, options.from, tensors_of(p, best, c)))
     host.print(string.format("wrote %s, %.0f seconds of a CPU", options.o, process.cpu() - start))
     if some then
         layers.write(m, path, layers.path(options.o))

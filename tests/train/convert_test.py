@@ -25,6 +25,7 @@ GPT2, NEOX = (text.replace("norm = {}", 'norm = { kind = "layernorm" }') for tex
 BERT = ENCODER.replace('norm = { kind = "layernorm" }', 'norm = { kind = "layernorm", place = "post" }')
 LOOKUP = 'ffn = { kind = "lookup", h = 16, tau = 4, projection = { %s }, score = "gelu", neighbours = 2 }'
 BH4, PROJECTED = LOOKUP % 'kind = "bh4", block = 8', LOOKUP % 'kind = "dense"'
+FEW = BH4.replace("h = 16", "h = 4")  # tables which leave something to learn
 MLP = 'ffn = { kind = "mlp", f = 32, activation = "gelu" }'
 GLU = 'ffn = { kind = "glu", f = 24, activation = "silu" }'
 
@@ -73,7 +74,7 @@ def lost(said, when):
 
 
 def check_encoder(folder, lines, text):
-    lookup, dense, weights = models(folder, "encoder", ENCODER, MLP, BH4.replace("h = 16", "h = 4"))  # few tables, which leave something to learn
+    lookup, dense, weights = models(folder, "encoder", ENCODER, MLP, FEW)
     given, out = ["--from", weights, "--dense", dense, "--text", text], folder + "/out.safetensors"
     unexplained = {}
     for name, options in (("learned", ["--tokens", "200000", "--end-to-end", "30000"]), ("quick", ["--quick"]), ("hash-w", ["--method", "hash-w"])):
@@ -166,6 +167,21 @@ def check_some(folder, text):
     print(f"ok     convert: --layers, alone {alone}, together {together}")
 
 
+def check_nothing_to_learn(folder, text):
+    """Where learning end to end makes a model worse that is fitted well, the fitted weights are written."""
+    lookup, dense, weights = models(folder, "learned", BERT, MLP)
+    given, out, files = ["--from", weights, "--dense", dense, "--text", text, "--tokens", "40000"], folder + "/out.safetensors", []
+    for tokens in ("20000", "0"):
+        said = works("convert", lookup, *given, "-o", out, "--end-to-end", tokens)
+        with open(out, "rb") as file:
+            files.append((file.read(), said))
+    (learned, said), (fitted, _) = files
+    worse = "end to end: no better on held-out text" in said
+    need(worse == (learned == fitted), f"writes the better weights: {said}")
+    need(lost(said, "end to end") == lost(said, "fitted") or worse == (lost(said, "end to end") > lost(said, "fitted")), f"knows the better weights: {said}")
+    print(f"ok     convert: {'the fitted' if worse else 'the learned'} weights are better")
+
+
 def check_beside(folder, text, prose):
     """Neurons of the dense FFN that stay beside a lookup FFN are its own, those that the model needs most."""
     few = BH4.replace("h = 16", "h = 2")
@@ -238,7 +254,7 @@ def main():
         check_encoder(folder, lines, text)
 
         # What the FFN reads lies elsewhere in blocks of each kind: a wrong place shows in what the whole model loses.
-        cases = [("llama", LLAMA, GLU, BH4), ("bert", BERT, MLP, BH4), ("neox", NEOX, MLP, BH4), ("gpt2", GPT2, MLP, PROJECTED)]
+        cases = [("llama", LLAMA, GLU, FEW), ("bert", BERT, MLP, FEW), ("neox", NEOX, MLP, FEW), ("gpt2", GPT2, MLP, PROJECTED)]
         for name, common, dense, lookup in turns(cases, "convert_stride"):
             pair = models(folder, name, common, dense, lookup)
             given = ["--from", pair[2], "--dense", pair[1], "--text", text if name == "bert" else prose]
@@ -252,6 +268,7 @@ def main():
         check_beside(folder, text, prose)
         if effort("convert_stride") == 1:
             check_some(folder, prose)
+            check_nothing_to_learn(folder, text)
             check_sort(folder)
 
 
