@@ -3,34 +3,54 @@ local long_lines = {}
 
 long_lines.width = 140 -- columns
 
--- What the characters of a line of code are, up to a comment behind it: their depth in brackets, or false inside a
--- string; and where that comment begins.
-local function depths_of(line)
-    local depths, depth, quote, at = {}, 0, nil, 1
-    while at <= #line do
-        local char = line:sub(at, at)
-        if not quote and line:sub(at, at + 1) == "/*" then return depths, at end
-        if char == "\\" then
-            depths[at], at = false, at + 1
-            depths[at] = false
-        elseif quote then
-            depths[at] = false
-            if char == quote then quote = nil end
-        elseif char == '"' or char == "'" then
-            depths[at], quote = false, char
-        else
-            if char:find "[%)%]}]" then depth = depth - 1 end
-            depths[at] = depth
-            if char:find "[%(%[{]" then depth = depth + 1 end
-        end
-        at = at + 1
+-- How deep in brackets the first `most` characters of a line of code are, up to a comment behind it: a function of the
+-- character, which returns false inside a string; and where that comment begins.
+local function depths_of(line, most)
+    local starts, depths, depth, quote = { 1 }, { 0 }, 0, nil -- from each start on the depth is another one
+    local function from(start, value)
+        starts[#starts + 1], depths[#depths + 1] = start, value
     end
-    return depths
+    local at, comment = 0, nil
+    while true do
+        at = line:find("[%(%[{%)%]}\"'\\/]", at + 1)
+        if not at or at > most then break end
+        local char = line:sub(at, at)
+        if char == "\\" then
+            from(at, false)
+            from(at + 2, not quote and depth)
+            at = at + 1
+        elseif quote then
+            if char == quote then
+                quote = nil
+                from(at + 1, depth)
+            end
+        elseif char == '"' or char == "'" then
+            quote = char
+            from(at, false)
+        elseif char == "/" then
+            comment = line:sub(at + 1, at + 1) == "*" and at or nil
+            if comment then break end
+        elseif char:find "[%(%[{]" then
+            depth = depth + 1
+            from(at + 1, depth)
+        else
+            depth = depth - 1
+            from(at, depth)
+        end
+    end
+    return function(place)
+        if comment and place >= comment then return nil end
+        local i = #starts
+        while starts[i] > place do
+            i = i - 1
+        end
+        return depths[i]
+    end, comment
 end
 
 -- Where a line of code is best broken: behind the last comma, semicolon or operator of the least depth that leaves no
 -- more than `width` columns, or else behind a parenthesis; nil: nowhere.
-local function break_of(line, depths, width)
+local function break_of(line, depth_of, width)
     local best, least
     for _, mark in ipairs { "[,;] ", " [?:] ", " [%+%-=|] ", " && " } do
         local from = #line:match "^%s*" + 1
@@ -38,8 +58,9 @@ local function break_of(line, depths, width)
             local at, last = line:find(mark, from)
             if not at or last - 1 > width then break end
             local place = (mark == "[,;] ") and at or at - 1 -- an operator begins the next line
-            if depths[at] and (not least or depths[at] < least or depths[at] == least and place > best) then
-                best, least = place, depths[at]
+            local depth = depth_of(at)
+            if depth and (not least or depth < least or depth == least and place > best) then
+                best, least = place, depth
             end
             from = at + 1
         end
@@ -48,8 +69,10 @@ local function break_of(line, depths, width)
     if best then return best end
     -- Calls in calls, of one argument each: behind the parenthesis of the outermost one.
     for at in line:gmatch "[%w_]()%(" do
-        if at <= width and depths[at] and (not least or depths[at] < least) then
-            best, least = at, depths[at]
+        if at > width then break end
+        local depth = depth_of(at)
+        if depth and (not least or depth < least) then
+            best, least = at, depth
         end
     end
     return best
@@ -75,8 +98,11 @@ local function break_code(line, width, add)
     local indent = line:match "^%s*"
     local rest = indent .. "    "
     while #line > width do
-        local depths, comment = depths_of(line)
-        local at = break_of(line, depths, width)
+        local depth_of, comment = depths_of(line, width)
+        local at = break_of(line, depth_of, width)
+        if not at and not comment then
+            comment = select(2, depths_of(line, #line))
+        end
         if comment and (not at or comment > #indent + 1 and comment <= width) then
             words_of(line, indent, (" "):rep(comment + 2), width, add)
             return
