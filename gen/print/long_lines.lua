@@ -114,6 +114,33 @@ local function break_code(line, width, add)
     add(line)
 end
 
+-- Adds `line`, which has too many columns, in several ones: `in_comment`, or what it begins with.
+local function break_line(line, columns, in_comment, add)
+    local max = long_lines.width + #line - columns -- bytes for those columns
+    local indent = line:match "^%s*"
+    if line:sub(#indent + 1, #indent + 2) == "/*" then
+        words_of(line, indent, indent .. "   ", max, add)
+    elseif in_comment then
+        -- a row "name   text" goes on below its text
+        local _, column = line:find "^%s*[%w_]+[,;:]?%s%s+"
+        words_of(line, indent, (" "):rep(column or #indent), max, add)
+    else
+        break_code(line, max, add)
+    end
+end
+
+-- Whether a comment goes on behind `line`.
+local function is_in_comment(line, in_comment)
+    if not line:find "[/%*][/%*]" then return in_comment end
+    local opened, closed
+    for at, mark in line:gmatch "()([/%*][/%*])" do
+        if mark == "/*" then opened = at end
+        if mark == "*/" then closed = at end
+    end
+    if opened and (not closed or closed < opened) then return true end
+    return in_comment and not closed
+end
+
 -- The text of a C file with lines of at most `long_lines.width` columns, where they can be broken. Continued code is
 -- indented by four columns more, a continued comment stands below its text; preprocessor lines stay as they are.
 function long_lines.broken(text)
@@ -121,31 +148,13 @@ function long_lines.broken(text)
     local out, in_comment = {}, false
     local function add(line) out[#out + 1] = line end
     for line in text:gmatch("([^\n]*)\n") do
-        local columns = utf8.len(line) or #line
-        local max = width + #line - columns -- bytes for those columns
-        local indent = line:match "^%s*"
-        local starts = line:sub(#indent + 1, #indent + 2) == "/*"
+        local columns = #line > width and utf8.len(line) or #line
         if columns <= width or line:find "^#" then
-            add(line)
-        elseif starts then
-            words_of(line, indent, indent .. "   ", max, add)
-        elseif in_comment then
-            -- a row "name   text" goes on below its text
-            local _, column = line:find "^%s*[%w_]+[,;:]?%s%s+"
-            words_of(line, indent, (" "):rep(column or #indent), max, add)
+            out[#out + 1] = line
         else
-            break_code(line, max, add)
+            break_line(line, columns, in_comment, add)
         end
-        local opened, closed
-        for at, mark in line:gmatch "()([/%*][/%*])" do
-            if mark == "/*" then opened = at end
-            if mark == "*/" then closed = at end
-        end
-        if opened and (not closed or closed < opened) then
-            in_comment = true
-        elseif closed then
-            in_comment = false
-        end
+        in_comment = is_in_comment(line, in_comment)
     end
     return table.concat(out, "\n") .. "\n"
 end

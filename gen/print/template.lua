@@ -36,20 +36,22 @@ template.common = {
 
 local safe = { ipairs = ipairs, error = error, assert = assert, tostring = text_of, type = type }
 
+local function quoted(text) return (string.format("%q", text):gsub("\\\n", "\\n")) end
+
 -- The part after "$" is a balanced "(...)".
 local function substitutions(line, path, number)
-    local code, from = {}, 1
+    local pieces, from = {}, 1
     while true do
         local at = line:find("$(", from, true)
         if not at then break end
         local expression = line:match("^%b()", at + 1)
         if not expression then error(string.format("%s:%d: $( is not closed on this line", path, number), 0) end
-        if at > from then code[#code + 1] = string.format("_put(%q)", line:sub(from, at - 1)) end
-        code[#code + 1] = "_value" .. expression
+        if at > from then pieces[#pieces + 1] = quoted(line:sub(from, at - 1)) end
+        pieces[#pieces + 1] = "_value" .. expression
         from = at + 1 + #expression
     end
-    code[#code + 1] = string.format("_put(%q)", line:sub(from) .. "\n"):gsub("\\\n", "\\n")
-    return table.concat(code, " ")
+    pieces[#pieces + 1] = quoted(line:sub(from) .. "\n")
+    return "_put(" .. table.concat(pieces, " .. ") .. ")"
 end
 
 -- The names that the first lines of a template declare: { {name, line} }, a set of them, and how many lines those are.
@@ -74,28 +76,34 @@ local function lines_of(text)
     return list
 end
 
+-- Whether the word `name` is in the text `lua`.
+local function mentions(lua, name)
+    local from = 1
+    while true do
+        local at, last = lua:find(name, from, true)
+        if not at then return false end
+        if not lua:find("^[%w_]", last + 1) and not lua:sub(at - 1, at - 1):find "[%w_]" then return true end
+        from = last + 1
+    end
+end
+
 -- Raises an error for a declaration that says nothing: of a name that is not one, is given twice, is there anyway, or
 -- is not mentioned in the Lua of the lines after number `last`.
 local function check_declared(list, lines, last, path)
-    local mentioned, seen = {}, {}
-    local function mention(lua)
-        for word in lua:gmatch("[%a_][%w_]*") do
-            mentioned[word] = true
-        end
-    end
+    local pieces, seen = {}, {}
     for number = last + 1, #lines do
-        local statement = lines[number]:match("^%s*//%$(.*)$")
-        if statement then mention(statement) end
+        pieces[#pieces + 1] = lines[number]:match("^%s*//%$(.*)$")
         for expression in lines[number]:gmatch("%$(%b())") do
-            mention(expression)
+            pieces[#pieces + 1] = expression
         end
     end
+    local lua = " " .. table.concat(pieces, "\n")
     for _, item in ipairs(list) do
         local name = item.name
         local wrong = not name:find("^[%a_][%w_]*$") and "is not a name"
             or template.common[name] and "is there for every template"
             or seen[name] and "is declared twice"
-            or not mentioned[name] and "is declared, but not used"
+            or not mentions(lua, name) and "is declared, but not used"
         if wrong then error(string.format("%s:%d: takes %s: %s", path, item.line, name, wrong), 0) end
         seen[name] = true
     end
@@ -156,13 +164,14 @@ function template.render(text, path, values, more)
     local run, takes = chunk_of(text, path)
     if takes then check_given(takes, path, values, more) end
     local environment = setmetatable({}, {
-        __index = function(_, name)
+        __index = function(self, name)
             local value = safe[name]
             if not takes or takes[name] or template.common[name] then
                 local given = values[name]
                 if given ~= nil then value = given end
             end
             if value == nil then error("unknown name '" .. tostring(name) .. "'", 2) end
+            rawset(self, name, value) -- asked for once
             return value
         end,
     })
@@ -171,7 +180,7 @@ function template.render(text, path, values, more)
         if type(value) ~= "string" and math.type(value) ~= "integer" then
             error("$(…) takes a string or an integer, got a " .. (math.type(value) or type(value)), 2)
         end
-        out[#out + 1] = tostring(value)
+        return value
     end
     -- Renders a list of lines at the indentation of the call: `//$ lines("    ", list)`.
     environment.lines = function(indent, list)
