@@ -251,6 +251,12 @@ words.list = {
         doc = "dot_i8 where the sum of two products next to each other is between -2^15 and 2^15",
     },
     {
+        name = "dot_two_i7",
+        takes = "index index index index index",
+        gives = "index",
+        doc = "dot_i7 of a and b, then of c and d, where the sums of such two products are between -2^14 and 2^14",
+    },
+    {
         name = "pack_i8",
         takes = "vector vector vector vector",
         gives = "index",

@@ -134,6 +134,13 @@ static inline INDEX $NAME_dot_i7(INDEX sum, INDEX a, INDEX b)
 {
     return PREFIX_add_epi32(sum, PREFIX_madd_epi16(PREFIX_maddubs_epi16(a, b), PREFIX_set1_epi16(1)));
 }]])
+    add("_dot_two_i7", [[
+/* sum + the products of a and b and of c and d likewise, where four together fit into 16 bits. */
+static inline INDEX $NAME_dot_two_i7(INDEX sum, INDEX a, INDEX b, INDEX c, INDEX d)
+{
+    const INDEX pairs = PREFIX_add_epi16(PREFIX_maddubs_epi16(a, b), PREFIX_maddubs_epi16(c, d));
+    return PREFIX_add_epi32(sum, PREFIX_madd_epi16(pairs, PREFIX_set1_epi16(1)));
+}]])
     add("_dot_s8", [[
 /* The same of signed bytes, those of a 128 larger: magnitudes of b times those of a with signs of b, at most 127. */
 static inline INDEX $NAME_dot_s8(INDEX sum, INDEX a, INDEX b)
@@ -142,6 +149,7 @@ static inline INDEX $NAME_dot_s8(INDEX sum, INDEX a, INDEX b)
     return $NAME_dot_i7(sum, PREFIX_abs_epi8(b), signs);
 }]])
     function set.dot_i7(sum, a, b) return expression.call("$" .. name .. "_dot_i7", sum, a, b) end
+    function set.dot_two_i7(sum, a, b, c, d) return expression.call("$" .. name .. "_dot_two_i7", sum, a, b, c, d) end
     function set.dot_s8(sum, a, b) return expression.call("$" .. name .. "_dot_s8", sum, a, b) end
 end
 

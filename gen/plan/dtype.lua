@@ -17,8 +17,8 @@
 --                  are cached as words of attention's dot products; `words_only`: in no other way
 --   products       a token's inputs may be rounded to it, too (--activations NAME), nil: they may not. Weights are
 --                  then packed as the type `packed`, `rows` inputs of an output in a word of C type `storage`. With
---                  `integers` those are unsigned bytes, 128 more than the integer, inputs are whole numbers up to
---                  `levels`, and products are sums of integers, of which `most_inputs` at most stay below 2^31.
+--                  `integers` both are whole numbers up to `levels`, weights as unsigned bytes that are `offset` more,
+--                  and products are sums of integers, of which `most_inputs` at most stay below 2^31.
 --                  `weights`: their type; `tiers`: of the words that kernels need; `needs`: what instruction sets know
 --                  the products by (type_needs and `serves` of gen/isa/list.lua)
 --   doc            one line for help
@@ -28,17 +28,18 @@ local one_of = require "gen.model.one_of"
 
 local dtype = {}
 
--- Products of bytes, weights in i8 and inputs of the type `name`, whole numbers up to `levels`.
+-- Products of bytes: weights of the type i8 and inputs are packed as whole numbers up to `levels`.
 local function bytes(name, levels)
     return {
         name = name,
         weights = "i8",
         needs = "i8",
-        packed = "u8",
+        packed = (name:gsub("i", "u")),
         rows = 4,
         storage = "uint32_t",
         integers = true,
         levels = levels,
+        offset = levels + 1,
         most_inputs = 130000 * 127 // levels,
         tiers = { "integer", "quads" },
     }
@@ -102,7 +103,7 @@ dtype.list = {
         doc = "integers from -127 to 127 and a float32 scale a row",
     },
     {
-        -- Products of two such inputs with bytes stay below 2^15 together, which is what SSE4 and AVX2 add in one go.
+        -- Four products of such inputs and weights stay below 2^15 together: SSE4 and AVX2 sum 16-bit integers first.
         name = "i7",
         bytes = 1,
         storage = "int8_t",

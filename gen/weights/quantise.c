@@ -77,10 +77,10 @@ static uint64_t code_integer(const type_row *type, double value)
     return (uint64_t)(int64_t)value;
 }
 
-/* An integer and 128. */
+/* A positive integer: that and 1 more than the largest magnitude. */
 static uint64_t code_offset(const type_row *type, double value)
 {
-    return code_integer(type, value + 128.0);
+    return code_integer(type, value + type->max + 1.0);
 }
 
 /* Sign, exponent, fraction. Counted in units in the last place, a normal value has `bits` bits, and the first of them adds 1 to the
@@ -98,6 +98,7 @@ static const type_row types[] = {
     [QUANTISE_F16] = {"f16", 2, 0x1.ffcp15, nearest_float, code_float, .bits = 11, .min_exponent = -14},
     [QUANTISE_I8] = {"i8", 1, 127.0, nearest_integer, code_integer, .scaled = true},
     [QUANTISE_U8] = {"u8", 1, 127.0, nearest_integer, code_offset, .scaled = true},
+    [QUANTISE_U7] = {"u7", 1, 63.0, nearest_integer, code_offset, .scaled = true},
     [QUANTISE_I16] = {"i16", 2, 32767.0, nearest_integer, code_integer, .scaled = true, .sums_fit = true},
     /* 1/256 of what the format means, as the row's scale makes up for it: gen/plan/dtype.lua */
     [QUANTISE_E4M3] = {"e4m3", 1, 0x1.cp0, nearest_float, code_float, .bits = 4, .min_exponent = -14, .scaled = true},

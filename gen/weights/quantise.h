@@ -11,13 +11,14 @@ typedef enum {
     QUANTISE_F16,
     QUANTISE_I8,
     QUANTISE_U8,
+    QUANTISE_U7,
     QUANTISE_I16,
     QUANTISE_E4M3,
     QUANTISE_F64
 } quantise_type;
 
-/* The type of that name ("f32", "bf16" ...), that of gen/plan/dtype.lua, "f64", or "u8": i8 with 128 added to each element; false for any
-   other. */
+/* The type of that name ("f32", "bf16" ...), that of gen/plan/dtype.lua, "f64", or "u8" and "u7": integers up to 127 and 63 with 128 and 64
+   added to each; false for any other. */
 bool quantise_type_named(const char *name, quantise_type *type);
 
 size_t quantise_bytes(quantise_type type); /* of an element */

@@ -48,7 +48,7 @@ bool reference_embed(const reference_embedding *e, const int32_t *ids, size_t co
     if (ok) {
         reference_normalise(&e->norm.weights, e->norm.mean, e->norm.eps, rows, width, count);
         if (e->map.weight)
-            ok = reference_map_apply(&e->map, e->type, e->activations, rows, x, count, error, error_size);
+            ok = reference_map_apply(&e->map, e->map_type, e->activations, rows, x, count, error, error_size);
         else
             memcpy(x, rows, count * width * sizeof *x);
     }

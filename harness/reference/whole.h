@@ -14,7 +14,8 @@ typedef struct {
 } reference_outer_norm;
 
 typedef struct {
-    reference_type type;        /* that rows of words and the map are rounded to */
+    reference_type type;        /* that rows of words are rounded to */
+    reference_type map_type;    /* that the map is */
     reference_type activations; /* that the map's inputs are rounded to */
     size_t width;               /* of a row */
     double scale;               /* of a word's row */

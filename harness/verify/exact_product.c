@@ -17,11 +17,11 @@ enum { PANEL = 32 };
 /* How a type packs inputs and weights. */
 typedef struct {
     const char *name;
-    int largest, weight;     /* magnitudes of what is drawn: of inputs, and of weights */
+    int largest, offset;     /* the largest magnitude that is drawn, and how much larger bytes of weights are */
     size_t per_word, behind; /* inputs of a word; words behind a token's inputs */
 } product_type;
 
-static const product_type types[] = {{"i8", 127, 127, 4, 2}, {"i7", 63, 127, 4, 2}, {"bf16", 8, 8, 2, 0}};
+static const product_type types[] = {{"i8", 127, 128, 4, 2}, {"i7", 63, 64, 4, 2}, {"bf16", 8, 0, 2, 0}};
 
 typedef void integer_function(const uint32_t *x, size_t x_step, const uint32_t *w, const float *scale, const float *bias, float *y,
                               size_t y_step, size_t inputs, size_t panels, size_t tokens);
@@ -90,12 +90,12 @@ static int value_of(uint16_t half)
     return (int)number;
 }
 
-/* Puts `value` where element number `at` of x lies, or of w, whose bytes are 128 larger. */
+/* Puts `value` where element number `at` of x lies, or of w. */
 static void put(const product_case *c, bool weight, size_t at, int value)
 {
     unsigned char *memory = weight ? c->w.data : c->x.data;
     if (c->type->behind > 0)
-        memory[at] = (unsigned char)(weight ? value + 128 : value);
+        memory[at] = (unsigned char)(weight ? value + c->type->offset : value);
     else
         ((uint16_t *)(void *)memory)[at] = half_of(value);
 }
@@ -105,7 +105,7 @@ static int get(const product_case *c, bool weight, size_t at)
     const unsigned char *memory = weight ? c->w.data : c->x.data;
     if (c->type->behind == 0)
         return value_of(((const uint16_t *)(const void *)memory)[at]);
-    return weight ? memory[at] - 128 : (int8_t)memory[at];
+    return weight ? memory[at] - c->type->offset : (int8_t)memory[at];
 }
 
 static void fill(product_case *c, random_state *random, bool extreme)
@@ -120,7 +120,7 @@ static void fill(product_case *c, random_state *random, bool extreme)
         for (size_t i = 0; i < c->inputs; ++i) {
             const int value = drawn(c->type->largest, random, extreme);
             put(c, false, t * c->x_step * per_word + i, value);
-            start -= (uint32_t)(128 * value);
+            start -= (uint32_t)(c->type->offset * value);
         }
         if (c->type->behind > 0) {
             x[t * c->x_step + c->words] = start;
@@ -128,7 +128,7 @@ static void fill(product_case *c, random_state *random, bool extreme)
         }
     }
     for (size_t i = 0; i < c->panels * c->words * PANEL * per_word; ++i)
-        put(c, true, i, drawn(c->type->weight, random, extreme));
+        put(c, true, i, drawn(c->type->largest, random, extreme));
     for (size_t i = 0; i < c->panels * PANEL; ++i) {
         scale[i] = 1.0f;
         bias[i] = 0.0f;

@@ -1,8 +1,8 @@
 /* The Lua module `whole_reference`: what stands before and behind the blocks of a whole model, in float64. Values are strings of doubles.
 
-   whole_reference.embed(job, ids) -> x[count][input] | nil, message. job = { weights, type, activations, width, input, scale, words = map,
-   positions = map, first_position, token_types = map, frequencies, halves, max, norm = { gain, offset }, mean, eps, map = map }
-   whole_reference.finish(job, x) -> y | nil, message. job = { weights, type, activations, width, out, norm, mean, eps, pool, dense = map,
+   whole_reference.embed(job, ids) -> x[count][input] | nil, message. job = { weights, type, map_type, activations, width, input, scale,
+   words = map, positions = map, first_position, token_types = map, frequencies, halves, max, norm = { gain, offset }, mean, eps, map = map
+   } whole_reference.finish(job, x) -> y | nil, message. job = { weights, type, activations, width, out, norm, mean, eps, pool, dense = map,
    activation, dense_norm, dense_mean, dense_eps, unit, head = map, soft_cap }; x is the last block's output of one sequence. Maps are {
    weight = view, bias = view } with views as gen/model/checkpoint_names.lua makes them. */
 #include "harness/base/modules.h"
@@ -55,6 +55,7 @@ static int embed(lua_State *L)
     lua_pushvalue(L, 1);
     reference_embedding e = {
         .type = reference_type_at(L, 1, where, "type", REFERENCE_TABLES),
+        .map_type = reference_type_at(L, 1, where, "map_type", REFERENCE_TABLES),
         .activations = reference_type_at(L, 1, where, "activations", REFERENCE_INPUTS),
         .width = field_size(L, 1, where, "width"),
         .scale = field_number(L, 1, where, "scale"),

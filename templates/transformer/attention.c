@@ -234,7 +234,7 @@ $(i)$(isa.store_bf16("weights", k == "k" and "k / 2" or 0, isa.load_unaligned("s
    tile of scores is held.
 //$ if dots then
    query    [queries]$(shape.group > 1 and "[" .. shape.group .. "]" or "")[$(query_step)], scaled$(shape.rope and ", rotated" or "") and rounded: $(plural(key_step, "word")) of $(plural(dots.rows, "element"))$(integers and (dots.sums.started and ", what sums start from" or ", a word that is not read here") .. ", and the unit" or "")
-   key      [tiles][$(key_step)][$(keys)], words of $(plural(dots.rows, "element"))$(integers and ", each 128 more" or ""); value [positions / $(dots.rows)][$(shape.cache.pitch)], words of $(dots.rows) positions
+   key      [tiles][$(key_step)][$(keys)], words of $(plural(dots.rows, "element"))$(integers and ", each " .. dots.offset .. " more" or ""); value [positions / $(dots.rows)][$(shape.cache.pitch)], words of $(dots.rows) positions
 //$ else
    query    [queries]$(shape.group > 1 and "[" .. shape.group .. "]" or "")[$(shape.width)], scaled$(shape.rope and ", rotated" or "")
    key      [tiles][$(shape.width)][$(keys)]; value [positions][$(shape.cache.pitch)]

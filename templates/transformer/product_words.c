@@ -40,11 +40,38 @@ static inline void $(helper)_of_$(tokens)(const uint32_t *restrict x, size_t x_s
     $(sums.type) $(name(t, n)) = $(sums.start("x[" .. row("x", t, "x_step", "words") .. "]"));
 //$ end
 //$ end
+//$ local function prefetch(step)
+//$ for line = 0, product.ahead and step * product.strip_bytes - 1 or -1, 64 do
+        $(isa.prefetch_l1("(uintptr_t) weights", product.ahead + line));
+//$ end
+//$ end
+//$ if sums.dot_two then
+    size_t k = 0;
+
+    for (; k + 2 <= words; k += 2) {
+        const uint32_t *weights = w + k * $(panel);
+//$ prefetch(2)
+//$ for t = 0, tokens - 1 do
+        const $(isa.index) x$(t) = $(isa.index_broadcast("x[" .. row("x", t, "x_step", "k") .. "]"));
+        const $(isa.index) next_x$(t) = $(isa.index_broadcast("x[" .. row("x", t, "x_step", "k + 1") .. "]"));
+//$ end
+//$ for n = 0, product.strip_vectors - 1 do
+        const $(isa.index) w$(n) = $(isa.load_words("weights", n * lanes));
+        const $(isa.index) next_w$(n) = $(isa.load_words("weights", panel + n * lanes));
+//$ for t = 0, tokens - 1 do
+        $(name(t, n)) = $(sums.dot_two(name(t, n), "w" .. n, "x" .. t, "next_w" .. n, "next_x" .. t));
+//$ end
+//$ end
+//$ lines("        ", barriers(names_of(tokens, product.strip_vectors)))
+    }
+    for (; k < words; ++k) {
+//$ else
 
     for (size_t k = 0; k < words; ++k) {
+//$ end
         const uint32_t *weights = w + k * $(panel);
-//$ for line = 0, product.ahead and product.strip_bytes - 1 or -1, 64 do
-        $(isa.prefetch_l1("(uintptr_t) weights", product.ahead + line));
+//$ if not sums.dot_two then
+//$ prefetch(1)
 //$ end
 //$ for n = 0, product.strip_vectors - 1 do
         const $(isa.index) w$(n) = $(isa.load_words("weights", n * lanes));
@@ -118,7 +145,7 @@ static inline void $(helper)_alone(const uint32_t *restrict x, const uint32_t *r
 /* A dense product for some tokens whose inputs are rounded: y = W x + bias. Sums of products are integers, and exact.
    x      rows of words, x_step apart: inputs, $(word) to a word as signed bytes, the rest of the last one zeros; $(sums.started and "the word from which sums start" or "a word that is not read here"), and the
           unit of the inputs as a float
-   w      [panels][words][$(plural(panel, "output"))], $(word) inputs to a word, unsigned bytes: 128 more than the weight in units of its row's scale
+   w      [panels][words][$(plural(panel, "output"))], $(word) inputs to a word, unsigned bytes: $(rounded.offset) more than the weight in units of its row's scale
    scale  [panels * $(panel)] of the rows of W
 //$ else
 /* A dense product for some tokens whose inputs are rounded: y = W x + bias, sums in float32.

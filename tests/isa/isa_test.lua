@@ -100,6 +100,7 @@ local domains = {
     },
     ["u8 words"] = bytes_of({ 0x80808080, 0xffffffff, 0x01010101, 0xff0101ff }, 1, 255),
     ["i8 words"] = bytes_of({ 0, 0x7f7f7f7f, 0x81818181, 0x817f7f81 }, -127, 127),
+    ["u7 words"] = bytes_of({ 0x40404040, 0x7f7f7f7f, 0x01010101, 0x7f01017f }, 1, 127),
     ["i7 words"] = bytes_of({ 0, 0x3f3f3f3f, 0xc1c1c1c1, 0xc13f3fc1 }, -63, 63),
     ["bf16 words"] = {
         edges = { 0, 0x80008000, 0x3f803f80, 0x3f80bf80, 0x7f803f80, 0x3f807fc0 }, -- zeros, ones, infinity, NaN
@@ -124,7 +125,7 @@ end
 
 -- C types of the elements of domains that are none of floats.
 local elements = {}
-for _, domain in ipairs { "words", "u8 words", "i8 words", "i7 words", "bf16 words" } do
+for _, domain in ipairs { "words", "u8 words", "i8 words", "u7 words", "i7 words", "bf16 words" } do
     elements[domain] = "uint32_t"
 end
 for _, name in ipairs(dtype.loaded_names) do
@@ -538,6 +539,19 @@ local function dot_words(p, set, name, a_domain, b_domain, offset)
 end
 
 function special.dot_i7(p, set) dot_words(p, set, "dot_i7", "words", "i7 words", 0) end
+function special.dot_two_i7(p, set)
+    local sum, loaded, elements = p:input("words", 1), {}, {}
+    for pair = 1, 2 do
+        for _, domain in ipairs { "u7 words", "i7 words" } do
+            local from = p:input(domain, pair)
+            loaded[#loaded + 1], elements[#elements + 1] = set.load_words(from, "at"), from .. "[i]"
+        end
+    end
+    p:vectors(set.store_words("got_words", "at", set.dot_two_i7(set.load_words(sum, "at"), table.unpack(loaded))))
+    local first = scalar.dot_i8(sum .. "[i]", elements[1], elements[2])
+    local expected = scalar.dot_i8(first, elements[3], elements[4])
+    p:lanes(string.format('expect_bits("dot_two_i7", i, %s, got_words[i])', expected))
+end
 function special.dot_s8(p, set) dot_words(p, set, "dot_s8", "u8 words", "i8 words", 128) end
 
 function special.dot_bf16(p, set)

@@ -1,4 +1,5 @@
 -- What `lookupc plan` and `lookupc pack` tell people about a transformer: the table of arXiv 2404.12362, section 4.
+local dtype = require "gen.plan.dtype"
 local ffn_parts = require "gen.model.ffn_parts"
 local figures = require "gen.plan.figures"
 local plan = require "gen.families.transformer.plan"
@@ -35,9 +36,11 @@ function describe.shape_text(m)
     )
 end
 
--- The type of the weights of plan `p`, and those of its lookup FFNs that were asked for.
+-- The type of the weights of plan `p`, that of its products where it is another one, and those of its lookup FFNs that
+-- were asked for.
 function describe.types(p, type)
-    local text = type.name
+    local text, activations = type.name, dtype.get(p.options.activations, "activations")
+    if activations.products and activations ~= type then text = text .. ", of products in " .. activations.name end
     for _, key in ipairs { "tables", "projection" } do
         if p.options[key] then text = string.format("%s, %s in %s", text, key, p.options[key]) end
     end

@@ -91,7 +91,7 @@ end
 function transformer_kernels.rounding_values(isa, rounded, inputs, values)
     values.rounded, values.rounded_rows = rounded or false, inputs
     local word = rounded
-        and { storage = rounded.storage, rows = rounded.rows, levels = rounded.levels, offset = 128 }
+        and { storage = rounded.storage, rows = rounded.rows, levels = rounded.levels, offset = rounded.offset }
     values.rounding = rounded
             and rounded.integers
             and {
@@ -107,15 +107,22 @@ function transformer_kernels.rounding_values(isa, rounded, inputs, values)
 end
 
 -- How a product of rounded inputs sums them: the C type of a vector of sums, what they start from (a word behind the
--- inputs, `started`, or nothing), and the words of their dot product, and of that of softmax's weights, which are
--- never negative, and values.
+-- inputs, `started`, or nothing), and the words of their dot product, of two at a time, or nil, and of that of
+-- softmax's weights, which are never negative, and values.
 local function sums_of(rounded, isa)
     if not rounded or not rounded.integers then
         return { type = isa.vector, start = isa.zero, dot = isa.dot_bf16, dot_weights = isa.dot_bf16 }
     end
     local bytes = isa.dot_i7 or isa.dot_i8
     if rounded.levels < 64 then
-        return { type = isa.index, start = isa.index_broadcast, started = true, dot = bytes, dot_weights = bytes }
+        return {
+            type = isa.index,
+            start = isa.index_broadcast,
+            started = true,
+            dot = bytes,
+            dot_two = isa.dot_two_i7,
+            dot_weights = bytes,
+        }
     elseif isa.dot_s8 then
         return { type = isa.index, start = isa.index_zero, started = false, dot = isa.dot_s8, dot_weights = bytes }
     end

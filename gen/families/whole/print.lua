@@ -122,7 +122,9 @@ local function forward_values(p, v, values)
     end
     -- One element as a float, in C that all sets have.
     values.element = function(base, at)
-        if p.rounded and p.rounded.integers then return "(float) ((int) " .. scalar.load(base, at) .. " - 128)" end
+        if p.rounded and p.rounded.integers then
+            return "(float) ((int) " .. scalar.load(base, at) .. " - " .. p.rounded.offset .. ")"
+        end
         if p.type.plain then return scalar.load(base, at) end
         return scalar["load_" .. p.type.name](literal.sum(base, at))
     end

@@ -393,6 +393,9 @@ function transformer.check_weights(p, options)
     end
 end
 
+-- The name of the type that weights of products have: where inputs are rounded, weights are to the same one.
+function transformer.weights_type(shape) return shape.rounded and shape.rounded.name or shape.type.name end
+
 -- To what blocks of `shape` round queries and the weights of softmax: the name of the type.
 function transformer.attention_type(shape) return shape.cache.words and shape.cache.type.name or "f32" end
 
@@ -434,7 +437,8 @@ function transformer.prepare(p, directory, options)
     end
     local numbers = runner.random_numbers(options.seed, count, m.vocab)
     local x = embedded(p, fused, numbers, p.shape.input)
-    local own_types, looked = { p.shape.type.name, p.shape.cache.type.name, p.activations.name }, p.lookup_types
+    local own_types = { transformer.weights_type(p.shape), p.shape.cache.type.name, p.activations.name }
+    local looked = p.lookup_types
     local own_attention = transformer.attention_type(p.shape)
     local in_out = options["blocks-in-out"]
     local exact = { type = "f32", cache = "f32", activations = "f32", attention = "f32", blocks_in_out = in_out }

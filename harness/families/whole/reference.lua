@@ -21,7 +21,8 @@ local function embedding_job(m, w, path, types)
     local half = w.embedding // 2
     local job = {
         weights = path,
-        type = types.type,
+        type = m.tied and types.type or types.words,
+        map_type = types.type,
         activations = types.activations,
         width = w.embedding,
         input = w.input,
@@ -69,7 +70,8 @@ end
 function reference.jobs(p, files, activations, cache)
     local m, looked, path = p.model, p.lookup_types, files.weights
     local types = {
-        type = p.type.name,
+        words = p.type.name,
+        type = transformer.weights_type(p.segments[1].plan.shape),
         cache = cache or p.options.cache,
         activations = activations or p.activations.name,
         attention = activations and "f32" or transformer.attention_type(p.segments[1].plan.shape),
