@@ -28,13 +28,13 @@ local one_of = require "gen.model.one_of"
 
 local dtype = {}
 
--- Products of bytes: weights of the type i8 and inputs are packed as whole numbers up to `levels`.
-local function bytes(name, levels)
+-- Products of bytes: weights of the type i8, packed as the type `packed`, and inputs are whole numbers up to `levels`.
+local function bytes(name, packed, levels)
     return {
         name = name,
         weights = "i8",
         needs = "i8",
-        packed = (name:gsub("i", "u")),
+        packed = packed,
         rows = 4,
         storage = "uint32_t",
         integers = true,
@@ -99,7 +99,7 @@ dtype.list = {
         integer_gather = true,
         word = { storage = "uint32_t", rows = 4, integers = true, levels = 127, offset = 128 },
         cache = { tolerance = 3e-2 },
-        products = bytes("i8", 127),
+        products = bytes("i8", "u8", 127),
         doc = "integers from -127 to 127 and a float32 scale a row",
     },
     {
@@ -110,7 +110,7 @@ dtype.list = {
         scaled = true,
         only = "activations",
         cache = { tolerance = 6e-2, words_only = true },
-        products = bytes("i7", 63),
+        products = bytes("i7", "u7", 63),
         doc = "integers from -63 to 63 and a float32 scale a row",
     },
     {

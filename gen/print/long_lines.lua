@@ -150,7 +150,7 @@ function long_lines.broken(text)
     for line in text:gmatch("([^\n]*)\n") do
         local columns = #line > width and utf8.len(line) or #line
         if columns <= width or line:find "^#" then
-            out[#out + 1] = line
+            add(line)
         else
             break_line(line, columns, in_comment, add)
         end

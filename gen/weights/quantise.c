@@ -77,7 +77,7 @@ static uint64_t code_integer(const type_row *type, double value)
     return (uint64_t)(int64_t)value;
 }
 
-/* A positive integer: that and 1 more than the largest magnitude. */
+/* An integer, and 1 more than the largest one: never negative. */
 static uint64_t code_offset(const type_row *type, double value)
 {
     return code_integer(type, value + type->max + 1.0);

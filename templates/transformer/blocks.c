@@ -291,12 +291,10 @@ $(i)float all[$(shape.width)];
 $(i)$(helper)_rotate($(heads and "token_k + " .. from or "token_k"), cosine, sine, one, all);
 //$ end
 //$ round(shape.rope and "all" or heads and "token_k + " .. from or "token_k", "key_scales")
+//$ -- Bytes of a key are words.offset larger: added to each without a carry.
+//$ local raised = words.offset == 128 and "words[i] ^ 0x80808080u" or "((words[i] & 0x7f7f7f7fu) + 0x40404040u) & 0x7f7f7f7fu"
 $(i)for (size_t i = 0; i < $(count); ++i)
-//$ if words.integers and words.levels < 64 then
-$(i)    key[i * $(macro("TILE_POSITIONS"))] = ((words[i] & 0x7f7f7f7fu) + 0x40404040u) & 0x7f7f7f7fu;
-//$ else
-$(i)    key[i * $(macro("TILE_POSITIONS"))] = words[i]$(words.integers and " ^ 0x80808080u" or "");
-//$ end
+$(i)    key[i * $(macro("TILE_POSITIONS"))] = $(words.integers and raised or "words[i]");
 //$ round(heads and "token_v + " .. from or "token_v", "value_scales")
 //$ -- A word has as many elements of a value as a word of the cache has positions.
 //$ local whole, bytes = shape.width // words.rows, 4 // words.rows

@@ -113,20 +113,13 @@ local function sums_of(rounded, isa)
     if not rounded or not rounded.integers then
         return { type = isa.vector, start = isa.zero, dot = isa.dot_bf16, dot_weights = isa.dot_bf16 }
     end
-    local bytes = isa.dot_i7 or isa.dot_i8
-    if rounded.levels < 64 then
-        return {
-            type = isa.index,
-            start = isa.index_broadcast,
-            started = true,
-            dot = bytes,
-            dot_two = isa.dot_two_i7,
-            dot_weights = bytes,
-        }
-    elseif isa.dot_s8 then
+    local bytes, few = isa.dot_i7 or isa.dot_i8, rounded.levels < 64
+    if isa.dot_s8 and not few then
         return { type = isa.index, start = isa.index_zero, started = false, dot = isa.dot_s8, dot_weights = bytes }
     end
-    return { type = isa.index, start = isa.index_broadcast, started = true, dot = isa.dot_i8, dot_weights = isa.dot_i8 }
+    local dot, dot_two = few and bytes or isa.dot_i8, few and isa.dot_two_i7 or nil
+    local start = isa.index_broadcast
+    return { type = isa.index, start = start, started = true, dot = dot, dot_two = dot_two, dot_weights = dot }
 end
 
 -- What the product's template reads.
