@@ -56,8 +56,10 @@ static inline void $(helper)_of_$(tokens)(const uint32_t *restrict x, size_t x_s
         const $(isa.index) next_x$(t) = $(isa.index_broadcast("x[" .. row("x", t, "x_step", "k + 1") .. "]"));
 //$ end
 //$ for n = 0, product.strip_vectors - 1 do
-        const $(isa.index) w$(n) = $(isa.load_words("weights", n * lanes));
-        const $(isa.index) next_w$(n) = $(isa.load_words("weights", panel + n * lanes));
+        $(isa.index) w$(n) = $(isa.load_words("weights", n * lanes));
+        $(isa.index) next_w$(n) = $(isa.load_words("weights", panel + n * lanes));
+//$ -- Else gcc loads them once for each token: loads are then as many as registers can take in the time of the products.
+//$ lines("        ", barriers { "w" .. n, "next_w" .. n })
 //$ for t = 0, tokens - 1 do
         $(name(t, n)) = $(sums.dot_two(name(t, n), "w" .. n, "x" .. t, "next_w" .. n, "next_x" .. t));
 //$ end
