@@ -5,6 +5,7 @@ local host = require "host"
 local isa = require "gen.isa.list"
 local json = require "json"
 local library_cache = require "harness.base.library_cache"
+local machine = require "harness.base.machine"
 local process = require "process"
 local target = require "gen.plan.target"
 
@@ -111,6 +112,7 @@ local function facts_here()
             name = facts.model,
             architecture = facts.architecture,
             threads = process.cpu_count(),
+            machine = machine.name(),
             isa = json.array(facts.isa),
             features = json.array(isa.features(facts)),
             l1d = facts.l1d,
@@ -135,6 +137,7 @@ local function print_facts(facts)
     line("CPU", "%s, %s, %d threads", of_cpu.name, of_cpu.architecture, of_cpu.threads)
     local sets, features = table.concat(of_cpu.isa, ", "), table.concat(of_cpu.features, ", ")
     line("instruction sets", "%s", sets .. (features ~= "" and "; for some types " .. features or ""))
+    line("defaults", "--for %s", of_cpu.machine)
     for _, row in ipairs { { "l1d", "L1 data cache" }, { "l2", "L2 cache" }, { "l3_share", "L3 cache, share" } } do
         line(row[2], "%s", of_cpu[row[1]] and of_cpu[row[1]] > 0 and figures.bytes(of_cpu[row[1]]) or "unknown")
     end

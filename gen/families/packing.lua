@@ -30,7 +30,9 @@ local function spelled(p, files, found)
         copy.tensors[i] = with(tensor, "name", spell(tensor.name))
     end
     for i, piece in ipairs(p.pieces) do
-        copy.pieces[i] = piece.from and with(piece, "from", spell(piece.from)) or piece
+        local own = piece.from and with(piece, "from", spell(piece.from)) or piece
+        local folded = piece.projected
+        copy.pieces[i] = folded and with(own, "projected", checkpoint.respelled(folded, spell)) or own
     end
     local prefixes = {}
     for i, prefix in ipairs(p.blocks_prefixes or {}) do
@@ -74,6 +76,8 @@ local function check_leftovers(p, files, found, model_name, original)
     end
     for _, piece in ipairs(p.pieces or {}) do
         if piece.from then read[files.prefix .. piece.from] = true end
+        local bias = piece.projected and piece.projected.bias -- which may be absent
+        if bias then read[files.prefix .. bias.tensor] = true end
     end
     local prefixes = p.blocks_prefixes or { files.prefix }
     for name in pairs(found) do

@@ -69,6 +69,12 @@ local function check(target, dense)
             validated.refuse(target, { "ffn", "dense", "f" }, own.f, rule)
         end
     end
+    for _, m in ipairs { target, dense } do
+        if m.embedding.projected then
+            local rule = "must be absent while FFNs are converted; the converted weights pack with it, too"
+            validated.refuse(m, { "embedding", "projected" }, true, rule)
+        end
+    end
     if #ours ~= #theirs then refuse("layers", #ours, string.format("must be %d, as in --dense", #theirs)) end
     for _, row in ipairs(whole_family.model.keys) do
         if not free[row.key] then compare(row.key, target[row.key], dense[row.key], "") end

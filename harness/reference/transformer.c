@@ -18,6 +18,21 @@ static bool read_row(const reference_map *map, const double *all, size_t from, d
     return true;
 }
 
+size_t reference_map_row(const reference_map *map, size_t r)
+{
+    return map->group ? r / map->group * map->stride + map->offset + r % map->group : r;
+}
+
+bool reference_map_matrix(const reference_map *map, double *matrix, char *error, size_t size)
+{
+    double *all = map->transposed ? safetensors_load(map->file, map->weight, error, size) : NULL;
+    bool ok = all || !map->transposed;
+    for (size_t r = 0; ok && r < map->rows; ++r)
+        ok = read_row(map, all, reference_map_row(map, r), matrix + r * map->columns, error, size);
+    free(all);
+    return ok;
+}
+
 bool reference_map_apply(const reference_map *map, reference_type type, reference_type inputs, const double *given, double *y,
                          size_t tokens, char *error, size_t size)
 {
@@ -31,7 +46,7 @@ bool reference_map_apply(const reference_map *map, reference_type type, referenc
     double *all = map->transposed ? safetensors_load(map->file, map->weight, error, size) : NULL;
     bool ok = all || !map->transposed;
     for (size_t r = 0; ok && r < map->rows; ++r) {
-        const size_t from = map->group ? r / map->group * map->stride + map->offset + r % map->group : r;
+        const size_t from = reference_map_row(map, r);
         double bias = 0.0;
         ok = read_row(map, all, from, row, error, size) &&
              (!map->bias || safetensors_read(map->bias_file, map->bias, from, 1, &bias, error, size));
@@ -345,7 +360,9 @@ static double *ffn(const reference_transformer *model, const reference_block *bl
 static bool add_skipped(const reference_transformer *model, const reference_block *block, const double *x, double *to, size_t tokens,
                         char *error, size_t size)
 {
-    double *skipped = mapped(model, &block->s, x, block->in, tokens, error, size);
+    /* Where it is delivered, it lies behind q, k and v. */
+    double *skipped = block->delivered ? part_of(x, block->in, block->in - model->d, model->d, tokens, error, size)
+                                       : mapped(model, &block->s, x, block->in, tokens, error, size);
     if (skipped)
         add(to, skipped, tokens * model->d);
     free(skipped);

@@ -21,6 +21,12 @@ typedef struct {
     bool transposed;
 } reference_map;
 
+/* The number of the map's row r among the rows, or columns, of its tensor, and of its bias. */
+size_t reference_map_row(const reference_map *map, size_t r);
+
+/* matrix[rows][columns] <- the map's weights. Fails as reference_map_apply does. */
+bool reference_map_matrix(const reference_map *map, double *matrix, char *error, size_t error_size);
+
 /* y[tokens][rows] = the map of x[tokens][columns], its weights rounded to the type, a row of W at a time, and each row of x to the type
    `inputs`. Fails with one line that starts
    with a path. */

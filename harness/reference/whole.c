@@ -29,6 +29,111 @@ static void add_sines(const reference_embedding *e, size_t position, double *x)
     }
 }
 
+/* words[count][width] += rows of words, unscaled, with the first token type; places[count][width] += positions. */
+static bool read_parts(const reference_embedding *e, const int32_t *ids, size_t count, double *words, double *places, char *error,
+                       size_t size)
+{
+    const size_t width = e->width;
+    double *own = malloc((width + 1) * sizeof *own);
+    bool ok = own || files_error(error, size, "not enough memory for %zu tokens", count);
+    for (size_t t = 0; ok && t < count; ++t) {
+        ok = add_row(&e->words, (size_t)ids[t], 1.0, REFERENCE_F32, own, words + t * width, error, size);
+        if (ok && e->token_types.weight)
+            ok = add_row(&e->token_types, 0, 1.0 / e->scale, REFERENCE_F32, own, words + t * width, error, size);
+        if (ok && e->positions.weight)
+            ok = add_row(&e->positions, e->first_position + t, 1.0, REFERENCE_F32, own, places + t * width, error, size);
+        add_sines(e, t, places + t * width);
+    }
+    free(own);
+    return ok;
+}
+
+/* row[width] of a map's matrix, times the gains of the norm before it, less its mean where that takes one; returns the sum of what the norm
+   adds, times the row. */
+static double fold_norm(const reference_outer_norm *norm, double *row, size_t width)
+{
+    double mean = 0.0, added = 0.0;
+    for (size_t i = 0; i < width; ++i) {
+        added += norm->weights.offset ? row[i] * norm->weights.offset[i] : 0.0;
+        row[i] *= norm->weights.gain[i];
+        mean += row[i] / (double)width;
+    }
+    for (size_t i = 0; norm->mean && i < width; ++i)
+        row[i] -= mean;
+    return added;
+}
+
+/* 1 / sqrt(variance + eps), or of the mean square. */
+static double factor_of(const reference_outer_norm *norm, const double *row, size_t width)
+{
+    double mean = 0.0, square = 0.0;
+    for (size_t i = 0; norm->mean && i < width; ++i)
+        mean += row[i] / (double)width;
+    for (size_t i = 0; i < width; ++i)
+        square += (row[i] - mean) * (row[i] - mean) / (double)width;
+    return 1.0 / sqrt(square + norm->eps);
+}
+
+/* x[count], `step` apart, <- what one of the first block's maps makes of words, rounded, and of places, behind the norm if there is one.
+   rows: sums of both as tables of the type have them, which norms measure. */
+static bool project(const reference_embedding *e, const reference_map *map, const reference_outer_norm *norm, const double *words,
+                    const double *places, const double *rows, double *x, size_t step, size_t count, char *error, size_t size)
+{
+    const size_t width = e->width;
+    double *matrix = malloc((map->rows * width + map->rows + 1) * sizeof *matrix), *of_word = matrix ? matrix + map->rows * width : NULL;
+    if (!matrix)
+        return files_error(error, size, "not enough memory for %zu tokens", count);
+    bool ok = reference_map_matrix(map, matrix, error, size);
+    for (size_t r = 0; ok && r < map->rows; ++r) {
+        double bias = 0.0;
+        if (map->bias)
+            ok = safetensors_read(map->bias_file, map->bias, reference_map_row(map, r), 1, &bias, error, size);
+        if (norm)
+            bias += fold_norm(norm, matrix + r * width, width);
+        for (size_t t = 0; t < count; ++t)
+            x[t * step + r] = bias;
+    }
+    for (size_t t = 0; ok && t < count; ++t) {
+        const double factor = norm ? factor_of(norm, rows + t * width, width) : 1.0;
+        for (size_t r = 0; r < map->rows; ++r) {
+            of_word[r] = 0.0;
+            for (size_t i = 0; i < width; ++i) {
+                of_word[r] += matrix[r * width + i] * words[t * width + i];
+                x[t * step + r] += factor * matrix[r * width + i] * places[t * width + i];
+            }
+        }
+        reference_round_row(e->projected_type, of_word, map->rows);
+        for (size_t r = 0; r < map->rows; ++r)
+            x[t * step + r] += factor * e->scale * of_word[r];
+    }
+    free(matrix);
+    return ok;
+}
+
+/* x[count][of all parts] <- what the first block's maps make of words and positions, and rows[count][width] behind that, normed in place,
+   where they are wanted. */
+static bool project_all(const reference_embedding *e, const int32_t *ids, size_t count, double *rows, double *x, char *error, size_t size)
+{
+    const reference_outer_norm *norm = e->norm.weights.gain ? &e->norm : e->first.weights.gain ? &e->first : NULL;
+    const size_t width = e->width, parts = sizeof e->projected / sizeof *e->projected;
+    size_t step = e->copied ? width : 0, at = 0;
+    for (size_t n = 0; n < parts && e->projected[n].map.weight; ++n)
+        step += e->projected[n].map.rows;
+    double *words = calloc(2 * count * width + 1, sizeof *words), *places = words ? words + count * width : NULL;
+    bool ok =
+        words ? read_parts(e, ids, count, words, places, error, size) : files_error(error, size, "not enough memory for %zu tokens", count);
+    for (size_t n = 0; ok && n < parts && e->projected[n].map.weight; ++n) {
+        const reference_map *map = &e->projected[n].map;
+        ok = project(e, map, e->projected[n].normed ? norm : NULL, words, places, rows, x + at, step, count, error, size);
+        at += map->rows;
+    }
+    reference_normalise(&e->norm.weights, e->norm.mean, e->norm.eps, rows, width, count);
+    for (size_t t = 0; ok && e->copied && t < count; ++t)
+        memcpy(x + t * step + at, rows + t * width, width * sizeof *x);
+    free(words);
+    return ok;
+}
+
 bool reference_embed(const reference_embedding *e, const int32_t *ids, size_t count, double *x, char *error, size_t error_size)
 {
     const size_t width = e->width;
@@ -45,7 +150,9 @@ bool reference_embed(const reference_embedding *e, const int32_t *ids, size_t co
             ok = add_row(&e->token_types, 0, 1.0, REFERENCE_F32, own, row, error, error_size);
         add_sines(e, t, row);
     }
-    if (ok) {
+    if (ok && e->projected[0].map.weight) {
+        ok = project_all(e, ids, count, rows, x, error, error_size);
+    } else if (ok) {
         reference_normalise(&e->norm.weights, e->norm.mean, e->norm.eps, rows, width, count);
         if (e->map.weight)
             ok = reference_map_apply(&e->map, e->map_type, e->activations, rows, x, count, error, error_size);

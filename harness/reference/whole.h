@@ -28,6 +28,14 @@ typedef struct {
     double max;
     reference_outer_norm norm;
     reference_map map; /* weight NULL: none */
+    /* What the first block's maps make of rows, each rounded where it is made of a word alone: */
+    struct {
+        reference_map map; /* weight NULL: there are no more */
+        bool normed;       /* behind the norm of rows, or else `first` */
+    } projected[4];
+    reference_type projected_type;
+    reference_outer_norm first; /* of the first block, before these maps */
+    bool copied;                /* rows themselves follow them */
 } reference_embedding;
 
 /* x[count][width of the first block's input] <- a sequence of ids, from position 0 on. Fails with one line that starts with a path. */

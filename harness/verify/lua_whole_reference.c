@@ -1,10 +1,11 @@
 /* The Lua module `whole_reference`: what stands before and behind the blocks of a whole model, in float64. Values are strings of doubles.
 
    whole_reference.embed(job, ids) -> x[count][input] | nil, message. job = { weights, type, map_type, activations, width, input, scale,
-   words = map, positions = map, first_position, token_types = map, frequencies, halves, max, norm = { gain, offset }, mean, eps, map = map
-   } whole_reference.finish(job, x) -> y | nil, message. job = { weights, type, activations, width, out, norm, mean, eps, pool, dense = map,
-   activation, dense_norm, dense_mean, dense_eps, unit, head = map, soft_cap }; x is the last block's output of one sequence. Maps are {
-   weight = view, bias = view } with views as gen/model/checkpoint_names.lua makes them. */
+   words = map, positions = map, first_position, token_types = map, frequencies, halves, max, norm = { gain, offset }, mean, eps, map = map,
+   projected = { { map = map, normed }, … }, projected_type, first, first_mean, first_eps, copied } whole_reference.finish(job, x) -> y |
+   nil, message. job = { weights, type, activations, width, out, norm, mean, eps, pool, dense = map, activation, dense_norm, dense_mean,
+   dense_eps, unit, head = map, soft_cap }; x is the last block's output of one sequence. Maps are { weight = view, bias = view } with views
+   as gen/model/checkpoint_names.lua makes them. */
 #include "harness/base/modules.h"
 #include "harness/reference/fields.h"
 #include "harness/reference/whole.h"
@@ -41,6 +42,25 @@ static void free_norm(reference_outer_norm *norm)
     free(norm->weights.offset);
 }
 
+/* The maps in the list in the field `projected` of the job, if there is one. */
+static bool projected_at(lua_State *L, const shards *checkpoint, reference_embedding *e, char *error)
+{
+    bool ok = true;
+    e->projected_type = reference_type_at(L, 1, where, "projected_type", REFERENCE_TABLES);
+    e->copied = field_flag(L, 1, "copied");
+    const int top = lua_gettop(L);
+    const bool there = lua_getfield(L, 1, "projected") == LUA_TTABLE;
+    for (size_t n = 0; ok && there && n < sizeof e->projected / sizeof *e->projected; ++n) {
+        if (lua_rawgeti(L, top + 1, (lua_Integer)n + 1) == LUA_TTABLE) {
+            e->projected[n].normed = field_flag(L, lua_gettop(L), "normed");
+            ok = reference_map_at(L, where, checkpoint, "map", &e->projected[n].map, error, ERROR_SIZE);
+        }
+        lua_settop(L, top + 1);
+    }
+    lua_settop(L, top);
+    return ok;
+}
+
 static int embed(lua_State *L)
 {
     char error[ERROR_SIZE];
@@ -72,9 +92,12 @@ static int embed(lua_State *L)
     ok = ok && reference_map_at(L, where, checkpoint, "token_types", &e.token_types, error, sizeof error);
     ok = ok && reference_map_at(L, where, checkpoint, "map", &e.map, error, sizeof error);
     ok = ok && norm_at(L, checkpoint, "norm", "mean", "eps", &e.norm, error);
+    ok = ok && norm_at(L, checkpoint, "first", "first_mean", "first_eps", &e.first, error);
+    ok = ok && projected_at(L, checkpoint, &e, error);
     double *x = lua_newuserdatauv(L, (count * input + 1) * sizeof *x, 0);
     ok = ok && reference_embed(&e, ids, count, x, error, sizeof error);
     free_norm(&e.norm);
+    free_norm(&e.first);
     shards_close(checkpoint);
     if (!ok)
         return host_fail(L, error);

@@ -1,12 +1,12 @@
-//$ takes isa, lanes, helper, name, layernorm, more, rows, width, eps
+//$ takes isa, lanes, helper, name, layernorm, factors, parameters, what, more, rows, width, eps
 //$ -- more: parameters behind the steps; rows, eps: names of parameters, or numbers; width: a number or a name.
 //$ local known = ("" .. width):find "%D" == nil
 //$ local share = known and "* " .. ("%.17g"):format(1 / width) or "/ (double) " .. width
 
-/* $(layernorm and "(x - mean) / sqrt(variance + eps) gain + offset" or "x / sqrt(mean square + eps) gain"), row by row; y may be x. */
-static void $(helper)_$(name)(const float *x, size_t x_step, const float *restrict gain, $(layernorm and "const float *restrict offset, " or "")float *y, size_t y_step, $(more))
+/* $(what) */
+static void $(helper)_$(name)($(parameters)$(more))
 {
-    for (size_t row = 0; row < $(rows); ++row, x += x_step, y += y_step) {
+    for (size_t row = 0; row < $(rows); ++row, x += x_step, $(factors and "++y" or "y += y_step")) {
         float factor[$(lanes)];
         double square = 0.0;
 //$ if layernorm then
@@ -22,11 +22,15 @@ static void $(helper)_$(name)(const float *x, size_t x_step, const float *restri
 //$ end
         const float variance = (float) (square $(share)) + $(eps);
         $(isa.store_unaligned("factor", 0, isa.reciprocal_root(isa.broadcast("variance"))));
+//$ if factors then
+        *y = factor[0];
+//$ else
         for (size_t i = 0; i < $(width); ++i)
 //$ if layernorm then
             y[i] = (float) ((double) x[i] - mean) * factor[0] * gain[i] + offset[i];
 //$ else
             y[i] = x[i] * factor[0] * gain[i];
+//$ end
 //$ end
     }
 }

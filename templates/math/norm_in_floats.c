@@ -1,11 +1,11 @@
-//$ takes isa, lanes, helper, name, layernorm, more, rows, width, eps
+//$ takes isa, lanes, helper, name, layernorm, factors, parameters, what, more, rows, width, eps
 //$ -- more: parameters behind the steps; rows, width, eps: names of parameters, or numbers.
 
-/* $(layernorm and "(x - mean) / sqrt(variance + eps) gain + offset" or "x / sqrt(mean square + eps) gain"), row by row; y may be x. No double, which such a CPU computes in software: the sums of
+/* $(what) No double, which such a CPU computes in software: the sums of
    $(layernorm and "differences from a rounded mean and of their squares are off by 2^-23 of their magnitudes, and the former gives what rounding left out of the mean." or "squares are off by 2^-23.") */
-static void $(helper)_$(name)(const float *x, size_t x_step, const float *restrict gain, $(layernorm and "const float *restrict offset, " or "")float *y, size_t y_step, $(more))
+static void $(helper)_$(name)($(parameters)$(more))
 {
-    for (size_t row = 0; row < $(rows); ++row, x += x_step, y += y_step) {
+    for (size_t row = 0; row < $(rows); ++row, x += x_step, $(factors and "++y" or "y += y_step")) {
         float factor[$(lanes)], squares = 0.0f, squares_lost = 0.0f;
 //$ if layernorm then
         float mean = 0.0f, rests = 0.0f, rests_lost = 0.0f;
@@ -25,11 +25,15 @@ static void $(helper)_$(name)(const float *x, size_t x_step, const float *restri
         const float variance = squares / (float) $(width) + $(eps);
 //$ end
         $(isa.store_unaligned("factor", 0, isa.reciprocal_root(isa.broadcast("variance"))));
+//$ if factors then
+        *y = factor[0];
+//$ else
         for (size_t i = 0; i < $(width); ++i)
 //$ if layernorm then
             y[i] = (x[i] - mean - shift) * factor[0] * gain[i] + offset[i];
 //$ else
             y[i] = x[i] * factor[0] * gain[i];
+//$ end
 //$ end
     }
 }

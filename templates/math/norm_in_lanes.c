@@ -1,4 +1,4 @@
-//$ takes isa, lanes, helper, name, layernorm, more, rows, width, eps
+//$ takes isa, lanes, helper, name, layernorm, factors, parameters, what, more, rows, width, eps
 //$ -- more: parameters behind the steps; rows, eps: names of parameters, or numbers; width: a number or a name.
 //$ -- Where no vector fits, a row's last elements are left.
 //$ local rest = ("" .. width):find "%D" ~= nil or width % lanes > 0
@@ -23,14 +23,14 @@
 //$ end
 //$ local function total(name) return helper .. "_total(" .. name .. "0, " .. name .. "1, " .. name .. "2, " .. name .. "3)" end
 
-/* $(layernorm and "(x - mean) / sqrt(variance + eps) gain + offset" or "x / sqrt(mean square + eps) gain"), row by row; y may be x. Each lane of four vectors adds up elements of its own,
+/* $(what) Each lane of four vectors adds up elements of its own,
    in float32$(layernorm and "; differences from a rounded mean give what rounding left out of it." or ".") */
-static void $(helper)_$(name)(const float *x, size_t x_step, const float *restrict gain, $(layernorm and "const float *restrict offset, " or "")float *y, size_t y_step, $(more))
+static void $(helper)_$(name)($(parameters)$(more))
 {
     const $(isa.vector) zero = $(isa.broadcast("$hidden(0.0f)"));
     const size_t fours = $(width) / $(4 * lanes) * $(4 * lanes), whole = $(width) / $(lanes) * $(lanes);
 
-    for (size_t row = 0; row < $(rows); ++row, x += x_step, y += y_step) {
+    for (size_t row = 0; row < $(rows); ++row, x += x_step, $(factors and "++y" or "y += y_step")) {
         float factor[$(lanes)], squares = 0.0f;
         size_t i;
 //$ if layernorm then
@@ -58,11 +58,16 @@ $(i)square$(n) = $(isa.fma(v, v, "square" .. n));
 //$ if layernorm then
         const float shift = (rests + $(total("rest"))) / (float) $(width);
         const float variance = squares / (float) $(width) - shift * shift + $(eps);
+//$ if not factors then
         const $(isa.vector) shifts = $(isa.broadcast("shift"));
+//$ end
 //$ else
         const float variance = squares / (float) $(width) + $(eps);
 //$ end
         $(isa.store_unaligned("factor", 0, isa.reciprocal_root(isa.broadcast("variance"))));
+//$ if factors then
+        *y = factor[0];
+//$ else
         const $(isa.vector) factors = $(isa.broadcast("factor[0]"));
         for (i = 0; i < whole; i += $(lanes)) {
 //$ if layernorm then
@@ -77,6 +82,7 @@ $(i)square$(n) = $(isa.fma(v, v, "square" .. n));
 //$ if rest then
         for (; i < $(width); ++i)
             y[i] = $(layernorm and "(x[i] - mean - shift) * factor[0] * gain[i] + offset[i]" or "x[i] * factor[0] * gain[i]");
+//$ end
 //$ end
     }
 }

@@ -479,7 +479,7 @@ $(include("templates/math/sum.c"))
 //$ elseif lanes > 1 then
 $(include("templates/math/total.c"))
 //$ end
-$(include("templates/math/norm.c", { name = "norm", layernorm = shape.norm.kind == "layernorm", more = (widths and "size_t width, " or "") .. "size_t tokens", rows = "tokens", width = widths and "width" or shape.d, eps = eps }))
+$(include("templates/math/norm.c", { name = "norm", layernorm = shape.norm.kind == "layernorm", factors = false, more = (widths and "size_t width, " or "") .. "size_t tokens", rows = "tokens", width = widths and "width" or shape.d, eps = eps }))
 //$ end
 //$ local function step_of(name) 
 //$     if name == "in" then return shape.delivered and "in_step" or d_in end
@@ -625,7 +625,8 @@ $(i)}
 //$     elseif step.op == "activate" then
 $(i)$(helper)_activate($(step.gate and step.gate .. ", " or "")$(step.to), count);
 //$     elseif step.op == "add" then
-//$ over_rows(i, shape.d, macro("D"), step.to, "token * " .. step_of(step.to), function(load) return isa.add(load(step.a, "token * " .. step_of(step.a)), load(step.b, "token * " .. step_of(step.b))) end)
+//$ local a_at = "token * " .. step_of(step.a) .. (step.a_at and " + " .. macro "IN_SKIPPED" or "")
+//$ over_rows(i, shape.d, macro("D"), step.to, "token * " .. step_of(step.to), function(load) return isa.add(load(step.a, a_at), load(step.b, "token * " .. step_of(step.b))) end)
 //$     elseif step.op == "sum" then
 $(i)for ($(helper)_run run = $(helper)_before(); $(helper)_next(offsets, at, count, &run);)
 $(i)    for (size_t done = 0, some; done < run.count; done += some) {

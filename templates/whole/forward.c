@@ -2,7 +2,9 @@
 //$ takes rounded, rounded_rows, rounded_step, element, float, place, has, depends, run_of, tile, float_sums, threads, sums_tokens
 //$ local macro = names.macro
 //$ local kinds = {}
-//$ for _, norm in ipairs { embedding.norm or false, output.norm or false, output.dense and output.dense.norm or false } do
+//$ local projected = embedding.projected
+//$ local norms_rows = embedding.norm and not (projected and not projected.copied_at)
+//$ for _, norm in ipairs { norms_rows and embedding.norm or false, output.norm or false, output.dense and output.dense.norm or false } do
 //$     if norm then kinds[norm.kind] = true end
 //$ end
 //$ local activation = output.dense and output.dense.activation
@@ -19,16 +21,20 @@ $(include("templates/math/exp.c"))
 //$ end
 $(include("templates/math/tanh.c"))
 //$ end
-//$ if float_sums and (kinds.layernorm or kinds.rmsnorm or output.pool == "mean" or output.pool == "sqrt_n" or output.unit) then
+//$ local factors = projected and projected.norm
+//$ if float_sums and (kinds.layernorm or kinds.rmsnorm or factors or output.pool == "mean" or output.pool == "sqrt_n" or output.unit) then
 $(include("templates/math/sum.c"))
 //$ end
-//$ if not float_sums and lanes > 1 and (kinds.layernorm or kinds.rmsnorm) then
+//$ if not float_sums and lanes > 1 and (kinds.layernorm or kinds.rmsnorm or factors) then
 $(include("templates/math/total.c"))
 //$ end
 //$ for _, kind in ipairs { "layernorm", "rmsnorm" } do
 //$ if kinds[kind] then
-$(include("templates/math/norm.c", { name = kind, layernorm = kind == "layernorm", more = "size_t rows, size_t d, float eps", rows = "rows", width = "d", eps = "eps" }))
+$(include("templates/math/norm.c", { name = kind, layernorm = kind == "layernorm", factors = false, more = "size_t rows, size_t d, float eps", rows = "rows", width = "d", eps = "eps" }))
 //$ end
+//$ end
+//$ if factors then
+$(include("templates/math/norm.c", { name = "factors", layernorm = factors.kind == "layernorm", factors = true, more = "size_t rows", rows = "rows", width = embedding.width, eps = float(factors.eps) }))
 //$ end
 //$ -- A call of the norm `norm`, whose gains are weights->name.
 //$ local function norm(i, norm, name, x, x_step, y, y_step, rows, d)
@@ -49,6 +55,7 @@ $(i)$(helper)_rounded_$(map.inputs)($(x), $(x_step), $(to), $(step), $(rows));
 //$ local function from(name, step) return "weights->" .. name .. (first > 0 and " + " .. first * step or "") end
 $(i)$(v.names.product)($(x), $(x_step), $(from(map.name, map.panel_step)), $(type.scaled and from(map.name .. "_scales", panel) .. ", " or "")$(from(map.bias, panel)), $(y), $(y_step), $(map.inputs), $(panels), $(rows)$(v.product.unpacks and ", " .. unpacked or ""));
 //$ end
+//$ if has("embedded") or not projected then
 
 /* The rows of the embedding for `tokens` ids from position `position` on, $(embedding.positions and "with their positions, " or "")x[tokens][$(embedding.width)]. */
 static void $(helper)_embed(const $(names.weights) *weights, const int32_t *ids, $(embedding.positions and "size_t position, " or "")size_t tokens, float *x)
@@ -100,6 +107,10 @@ $(i)$(isa.store_unaligned("x", at, sum_of("values", function(base) return isa.lo
 //$ end
     }
 }
+//$ end
+//$ if projected then
+$(include("templates/whole/project.c"))
+//$ end
 //$ if output.pool then
 //$ -- Of sums a mean goes through the last map before it is more than a mean.
 //$ local divides = output.pool == "mean" or output.sums
@@ -367,6 +378,27 @@ $(i)    for (size_t token = 0; token < some; ++token)
 $(i)        for (size_t i = 0; i < $(embedding.input); ++i)
 $(i)            $(to)[(row + token) * $(embedding.input) + i] = one * mapped[token * $(embedding.map.pitch) + i];
 $(i)}
+//$ elseif projected then
+//$ local rows = embedding.positions and (position == "0" and "row" or position .. " + row") .. ", " or ""
+$(i)for (size_t row = 0; row < $(count); row += $(macro("ROWS"))) {
+$(i)    const size_t some = $(count) - row < $(macro("ROWS")) ? $(count) - row : $(macro("ROWS"));
+$(i)    float *given = $(to) + row * $(embedding.input);
+
+//$ if has("embedded") then
+$(i)    $(helper)_embed(weights, $(ids) + row, $(rows)some, embedded);
+//$ end
+//$ if factors then
+$(i)    $(helper)_factors(embedded, $(embedding.width), factors, some);
+//$ end
+$(i)    $(helper)_project(weights, $(ids) + row, $(projected.parts[1].positions and rows or "")some, $(factors and "factors, " or "")given);
+//$ if projected.copied_at and embedding.norm then
+//$ norm(i .. "    ", embedding.norm, "embedding_norm", "embedded", embedding.width, "given + " .. projected.copied_at, embedding.input, "some", embedding.width)
+//$ elseif projected.copied_at then
+$(i)    for (size_t token = 0; token < some; ++token)
+$(i)        for (size_t i = 0; i < $(embedding.width); ++i)
+$(i)            given[token * $(embedding.input) + $(projected.copied_at) + i] = one * embedded[token * $(embedding.width) + i];
+//$ end
+$(i)}
 //$ else
 $(i)$(helper)_embed(weights, $(ids), $(at)$(count), $(to));
 //$ if embedding.norm then norm(i, embedding.norm, "embedding_norm", to, embedding.width, to, embedding.width, count, embedding.width) end
@@ -382,11 +414,11 @@ void $(symbol)(const $(names.weights) *weights, unsigned char *state, const int3
 //$ if depends then
     const int alone = tokens == 1;
 //$ end
-//$ buffers("    ", { "embedded", "mapped", "map_weights", "map_rounded" })
+//$ buffers("    ", { "embedded", "factors", "mapped", "map_weights", "map_rounded" })
 //$ for _, buffer in ipairs(whole.memory.buffers) do
 //$ if buffer.name:find "^x_" then buffers("    ", { buffer.name }) end
 //$ end
-//$ if embedding.map then
+//$ if embedding.map or projected and projected.copied_at and not embedding.norm then
     const float one = $hidden(1.0f);
 //$ end
 
@@ -411,11 +443,11 @@ void $(symbol)(const $(names.weights) *weights, unsigned char *state, const int3
 void $(symbol)(const $(names.weights) *weights, const int32_t *ids, const size_t *offsets, size_t sequences, float *y, void *scratch)
 {
     unsigned char *memory = (unsigned char *) scratch;
-//$ buffers("    ", { "embedded", "mapped", "map_weights", "map_rounded" })
+//$ buffers("    ", { "embedded", "factors", "mapped", "map_weights", "map_rounded" })
 //$ for _, buffer in ipairs(whole.memory.buffers) do
 //$ if buffer.name:find "^x_" or buffer.name == "sums" then buffers("    ", { buffer.name }) end
 //$ end
-//$ if embedding.map then
+//$ if embedding.map or projected and projected.copied_at and not embedding.norm then
     const float one = $hidden(1.0f);
 //$ end
 

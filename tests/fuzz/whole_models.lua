@@ -27,6 +27,10 @@ local function wrapped(random, m)
         m.embedding.sinusoidal =
             { order = one_of { "halves", "interleaved" }, steps = one_of { "n", "n-1" }, max = 1000 }
     end
+    if not m.parallel and m.attention.eliminate == "none" and random(0, 2) == 0 then
+        m.embedding.projected, m.embedding.d = true, nil
+        if m.norm and m.norm.place ~= "post" then m.embedding.norm = nil end
+    end
     m.output.norm = some(1, norm())
     if not m.attention.causal then m.output.pool = some(0, one_of { "mean", "first", "last", "sqrt_n" }) end
     m.output.dense = some(2, { width = random(1, 80), activation = some(1, activation()), norm = some(2, norm()) })

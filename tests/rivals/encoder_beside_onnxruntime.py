@@ -23,6 +23,7 @@ ROUNDS = int(os.environ.get("LOOKUPC_ROUNDS", "11"))
 SECONDS = 0.1  # a round of a contestant takes about so long
 TYPES = {"f32": (), "bf16": ("--type", "bf16"), "i8": ("--type", "i8")}
 TYPES |= {"i8 by " + inputs: ("--type", "i8", "--activations", inputs) for inputs in ("i8", "i7")}
+PROJECTED = "f32", "i8 by i8", "i8 by i7"  # also of the model that looks up what the first block's maps make
 RIVALS = {"f32": ("f32", False), "f32 fused": ("f32", True), "i8": ("i8", False), "i8 fused": ("i8", True)}
 MOST_OFF = 1e-4  # of a vector of length 1 in float32
 OWN_SHARE = 0.97
@@ -114,10 +115,13 @@ def main():
     numbers = np.random.default_rng(1)
     isa, runtime, contestants = lookupc.instruction_sets()[-1], Runtime(), {}
     with tempfile.TemporaryDirectory() as folder:
-        for kind, options in TYPES.items():
-            path = f"{folder}/{kind.replace(' ', '_')}"
-            files = MODELS + "/sentence_encoder.lua", MODELS + "/sentence_encoder.safetensors"
-            contestants["lookupc " + kind] = Ours(*files, path, isa, *options)
+        whole_model, weights = MODELS + "/sentence_encoder.lua", MODELS + "/sentence_encoder.safetensors"
+        models = [(whole_model, kind, kind) for kind in TYPES]
+        here = json.loads(whole.works("doctor", "--json"))["cpu"]["machine"]  # the defaults that commands take here, too
+        models += [(sentence_encoder.projected(whole_model, folder), kind, kind + " projected") for kind in PROJECTED]
+        for model, kind, name in models:
+            path = f"{folder}/{name.replace(' ', '_')}"
+            contestants["lookupc " + name] = Ours(model, weights, path, isa, *TYPES[kind], machine=here)
         for name, (kind, fused) in RIVALS.items():
             path = f"{folder}/{name.replace(' ', '_')}.onnx"
             encoder = Encoder(tensors, kind, fused)
@@ -126,7 +130,7 @@ def main():
         version = contestants["ONNX Runtime f32"].version
         limits = least(encoder.token_products)
         print(f"sentence_encoder on {of_cpu('model name') or 'unknown CPU'}, {isa}, one thread, {SENTENCES} sentences a call, beside ONNX Runtime {version}")
-        print(f"{'':22} {'tokens':>6} {'us/sentence':>11} {'us/token':>8} {'max error':>9} {'x f32':>6} {'x i8':>6}")
+        print(f"{'':26} {'tokens':>6} {'us/sentence':>11} {'us/token':>8} {'max error':>9} {'x f32':>6} {'x i8':>6}")
         for tokens in LENGTHS:
             ids = numbers.integers(6, tensors["module/Embeddings_en"].shape[0], (SENTENCES, tokens))
             wanted, off = sentence_encoder.encode_equal(tensors, ids), {}
@@ -138,16 +142,17 @@ def main():
             us, share = timed({**contestants, "again": contestants["lookupc f32"]}, ids)
             best = {kind: min(us["ONNX Runtime " + name] for name in (kind, kind + " fused")) for kind in ("f32", "i8")}
             for name in contestants:
-                row = f"{name:22} {tokens:6} {us[name]:11.1f} {us[name] / tokens:8.3f} {off[name]:9.1e}"
+                row = f"{name:26} {tokens:6} {us[name]:11.1f} {us[name] / tokens:8.3f} {off[name]:9.1e}"
                 print(row + f" {best['f32'] / us[name]:6.2f} {best['i8'] / us[name]:6.2f}")
             for kind, limit in limits.items():
                 limit *= 1 - encoder.last_products / encoder.token_products * (1 - 1 / tokens)
-                row = f"{'limit of products ' + kind:22} {tokens:6} {limit * tokens:11.1f} {limit:8.3f} {'':>9}"
+                row = f"{'limit of products ' + kind:26} {tokens:6} {limit * tokens:11.1f} {limit:8.3f} {'':>9}"
                 print(row + f" {best['f32'] / limit / tokens:6.2f} {best['i8'] / limit / tokens:6.2f}")
             print(f"A/A control: lookupc f32 measured twice differs by {abs(us['again'] / us['lookupc f32'] - 1):.1%}.")
             if share < OWN_SHARE:
                 print(f"These lines do not count: CPU time is {share:.0%} of wall time, other work shared the core.")
     print("Medians of interleaved CPU times. x: how many times as fast as ONNX Runtime with that type, the faster of its two models.")
+    print("projected: what the first block's maps make of words and positions is looked up (embedding.projected).")
     print("fused: attention as ONNX Runtime's own operator. max error: of an element of a vector of length 1, against float64.")
     print("limit of products: the linear maps, the last block's last one once a sentence, at the rate of multiply-adds of this core; nothing else.")
     runtime.child.stdin.close()

@@ -25,6 +25,16 @@ def read_tensors(folder):
     return tensors
 
 
+def projected(model, folder):
+    """The path of a copy of the model file in the folder, with what the first block's maps make of words and positions looked up."""
+    with open(model, encoding="utf-8") as file:
+        text = file.read().replace("embedding = {", "embedding = { projected = true,")
+    path = os.path.join(folder, "projected.lua")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text.replace('file = "', f'file = "{os.path.abspath(os.path.dirname(model))}/'))
+    return path
+
+
 def norm(tensors, name, x):
     x = x - x.mean(axis=-1, keepdims=True)
     x = x / np.sqrt((x**2).mean(axis=-1, keepdims=True) + EPS)

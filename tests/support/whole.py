@@ -41,8 +41,8 @@ class Library:
 
     optimise = "-O1"
 
-    def __init__(self, model, weights, folder, isa, *options):
-        works("emit", model, "-o", folder, "--isa", isa, *options)
+    def __init__(self, model, weights, folder, isa, *options, machine="generic"):
+        works("emit", model, "-o", folder, "--isa", isa, "--for", machine, *options)
         works("pack", model, "--weights", weights, "-o", folder + "/weights.bin", *options)
         with open(folder + "/MANIFEST.json", encoding="utf-8") as file:
             manifest = json.load(file)
@@ -83,8 +83,8 @@ class Library:
 
 
 class Decoder(Library):
-    def __init__(self, *arguments):
-        super().__init__(*arguments)
+    def __init__(self, *arguments, **more):
+        super().__init__(*arguments, **more)
         size = ctypes.c_size_t
         self._start = self.function("start", [BYTES], None)
         self._prefill = self.function("prefill", [BYTES, BYTES, I32, size, F32, BYTES])
@@ -119,8 +119,8 @@ class Decoder(Library):
 
 
 class Encoder(Library):
-    def __init__(self, *arguments):
-        super().__init__(*arguments)
+    def __init__(self, *arguments, **more):
+        super().__init__(*arguments, **more)
         size = ctypes.c_size_t
         sizes = np.ctypeslib.ndpointer(np.uintp, flags="C")
         self._encode = self.function("encode", [BYTES, I32, size, F32, BYTES])

@@ -99,6 +99,20 @@ function test.rules_between_keys()
             "t.positions = nil t.embedding = { d = 21, sinusoidal = {} }",
             "embedding.sinusoidal: needs rows of an even width, not of 21",
         },
+        { "t.embedding.projected = 1", "embedding.projected = 1: must be true or false" },
+        {
+            "t.attention.eliminate = 'QP' t.embedding.projected = true",
+            'embedding.projected = true: needs attention.eliminate = "none", not "QP"',
+        },
+        { "t.parallel = true t.embedding.projected = true", "embedding.projected = true: needs serial blocks: the" },
+        {
+            "t.embedding.d = 16 t.embedding.projected = true",
+            "embedding.projected = true: needs rows as wide as the first block's input, 32, not 16",
+        },
+        {
+            "t.norm.place = 'pre' t.embedding.norm = { kind = 'layernorm' } t.embedding.projected = true",
+            "embedding.projected = true: needs one norm before the maps: the model has embedding.norm and norm.place",
+        },
         { causal .. "t.output = { pool = 'mean' }", 'output.pool = "mean": is of encoders' },
         { "t.output = { pool = 'median' }", 'output.pool = "median": must be "mean" or "first" or "last" or "sqrt_n"' },
         { "t.output = { head = {}, classes = 3 }", "output.classes = 3: must be absent beside output.head" },

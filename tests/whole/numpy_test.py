@@ -14,6 +14,13 @@ from lookupc import in_turn, instruction_sets, run, write_safetensors
 
 LM = "dense = { width = 32, activation = 'gelu', norm = { kind = 'layernorm' } }, head = { bias = true }"
 TANH = "dense = { width = 32, activation = 'tanh' }"
+
+
+def projected(source):
+    """The model whose first block's maps are looked up."""
+    return source.replace("embedding = {", "embedding = { projected = true,")
+
+
 CASES = [
     (gpt, GPT, 20),
     (gpt2, GPT.replace('"mingpt"', '"gpt2", tied = true'), 20),
@@ -30,6 +37,10 @@ CASES = [
     (qwen2, QWEN2, 30),
     (gpt_neox, GPT_NEOX, 33),
     (gpt_neox_in_turn, {**GPT_NEOX, "use_parallel_residual": False}, 48),
+    (gpt2, projected(GPT.replace('"mingpt"', '"gpt2", tied = true')), 20),
+    (llama, projected(LLAMA), 37),
+    (masked, projected(bert_model("roberta", 2, LM, "tied = true,", "first_position = 2,")), 32),
+    (sentence, projected(SENTENCE), 33),
 ]
 DECODED = (gpt, llama, shaped, mistral, qwen2, gpt_neox)
 

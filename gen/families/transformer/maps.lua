@@ -16,15 +16,17 @@ end
 -- The linear maps of a block's attention and skip connection, { letter, rows, columns } each, before any is eliminated.
 -- S makes what is d wide of the block's input where that is not.
 function maps.of_attention(shape)
-    local input = shape.delivered and shape.d or shape.input
     return {
-        { "Q", shape.q, input },
-        { "K", shape.e, input },
-        { "V", shape.e, input },
+        { "Q", shape.q, shape.read },
+        { "K", shape.e, shape.read },
+        { "V", shape.e, shape.read },
         { "P", shape.d, shape.q },
-        shape.skip_map and { "S", shape.d, input } or nil,
+        shape.skip_map and { "S", shape.d, shape.read } or nil,
     }
 end
+
+-- Whether what a map of that letter makes is delivered with the block's input.
+local function is_projected(shape, letter) return shape.projected and letter ~= "P" end
 
 -- The linear maps that a block has: { letter, field, inputs, outputs, panels, words of a layer, view(layer) }; layer 0
 -- is number `first` in the checkpoint.
@@ -48,7 +50,7 @@ function maps.of(m, shape, first)
     for _, row in ipairs(maps.of_attention(shape)) do
         local letter, rows, columns = table.unpack(row)
         local gone = m.attention.eliminate ~= "none" and m.attention.eliminate:find(letter, 1, true)
-        if not gone then
+        if not gone and not is_projected(shape, letter) then
             add(
                 letter,
                 columns,

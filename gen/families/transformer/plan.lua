@@ -104,9 +104,12 @@ local function constants_of(p)
         if p.sums.hidden then add("SUMS_HIDDEN_AT", p.sums.hidden, "where those of hidden values begin") end
     end
     if shape.rope then add("ROPE_PAIRS", shape.rope.half, "pairs of elements of a head that are rotated") end
-    if shape.delivered then
+    if shape.delivered or shape.projected then
         add("IN_K", shape.q, "where k lies in the input of a block")
         add("IN_V", shape.q + shape.e, "and v")
+    end
+    if shape.projected and shape.skip then
+        add("IN_SKIPPED", shape.q + 2 * shape.e, "and what the skip connection adds")
     end
     for _, buffer in ipairs(buffers.tokens) do
         local name = buffer.name:upper()

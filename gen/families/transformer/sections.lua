@@ -97,8 +97,8 @@ function sections.of(m, shape, list_of_maps, parts, first, at)
     end
     block_lookup.add_sections(m, parts, first, add, piece)
     if m.norm then
-        for i, word in ipairs { "first", "second" } do
-            local width = shape.norm_widths[i]
+        for i = shape.projected and m.norm.place == "pre" and 2 or 1, 2 do
+            local word, width = i == 1 and "first" or "second", shape.norm_widths[i]
             local gain = add(
                 word .. "_norm",
                 f32,

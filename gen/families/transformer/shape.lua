@@ -61,6 +61,21 @@ local function sums_of(s)
     return { hidden = s.d, pitch = s.d + s.f }
 end
 
+-- The widths of model `m`, whatever its types are: d, q, e of q and of k and v, read of what Q, K and V of the
+-- checkpoint take, input of a block; skip_map: whether the checkpoint has S.
+function shape.widths(m)
+    local s = { d = m.d, q = transformer_model.q_width(m), e = transformer_model.kv_width(m), skip = m.skip }
+    -- What makes a block's input delivers its q, k and v, side by side.
+    s.delivered = m.attention.eliminate:find("QKV", 1, true) ~= nil
+    s.made = s.delivered and s.q + 2 * s.e or s.d -- width of what a block makes that is not the last
+    s.read = s.delivered and s.d or transformer_model.input_width(m)
+    s.skip_map = s.skip and s.read ~= s.d
+    -- So do embeddings, of which the skip connection adds a part, too; the checkpoint has the maps that make all that.
+    s.projected = m.projected or false
+    s.input = s.delivered and s.made or s.projected and s.q + 2 * s.e + (s.skip and s.d or 0) or s.read
+    return s
+end
+
 -- The shape of model `m` with weights and cache of the types (rows of gen/plan/dtype.lua); activations: the type that
 -- products round a token's inputs to, or nil: they do not; sequences: { positions, means }, of a batch at most, each
 -- sequence filled up to whole tiles, means: only means over their tokens are asked for; or nil: a call is for one
@@ -70,13 +85,10 @@ function shape.of(m, type, cache_type, activations, sequences)
     local s = {
         type = type,
         rounded = activations and activations.products,
-        d = m.d,
         heads = m.heads,
         kv_heads = m.kv_heads,
         group = m.heads // m.kv_heads,
         width = width,
-        q = transformer_model.q_width(m),
-        e = transformer_model.kv_width(m),
         f = dense and dense.f, -- of the dense FFN, which may stand beside a LookupFFN
         layers = m.layers,
         context = m.attention.context,
@@ -85,7 +97,6 @@ function shape.of(m, type, cache_type, activations, sequences)
         sequences = sequences,
         ring = m.attention.causal and m.attention.window ~= nil,
         parallel = m.parallel,
-        skip = m.skip,
         scale = m.attention.scale or width ^ -0.5,
         gated = dense ~= nil and dense.kind == "glu",
         activation = dense and dense.activation,
@@ -93,12 +104,10 @@ function shape.of(m, type, cache_type, activations, sequences)
         lookup = m.ffn.kind == "lookup",
         shaped = m.attention.shaped or false,
     }
-    -- What makes a block's input delivers its q, k and v, side by side.
-    s.delivered = m.attention.eliminate:find("QKV", 1, true) ~= nil
-    s.made = s.delivered and s.q + 2 * s.e or s.d -- width of what a block makes that is not the last
-    s.input = s.delivered and s.made or transformer_model.input_width(m)
-    if s.norm then s.norm_widths = { s.norm.place == "pre" and s.input or s.d, s.d } end
-    s.skip_map = s.skip and s.input ~= s.d and not s.delivered
+    for key, value in pairs(shape.widths(m)) do
+        s[key] = value
+    end
+    if s.norm then s.norm_widths = { s.norm.place == "pre" and s.read or s.d, s.d } end
     local rope = m.attention.rope
     if rope then
         s.rotated = math.tointeger(rope.share * width) or 0

@@ -102,6 +102,16 @@ function describe.lines(m, make, options)
         )
     end
     add("embedding", "%15s", figures.grouped(c.embedding))
+    local projected = p.embedding.projected
+    if projected then
+        local letters = {}
+        for i, part in ipairs(projected.parts) do
+            letters[i] = part.letter
+        end
+        local form = "%s of the first block are looked up, %s a word"
+        local width = projected.copied_at or p.embedding.input
+        add("projected", form, table.concat(letters, ", "), figures.plural(width, "value"))
+    end
     add("blocks", "%15s", figures.grouped(c.blocks))
     add("output", "%15s", figures.grouped(c.output))
     add("all weights", "%15s  %s", figures.grouped(c.total), figures.rounded(c.total))

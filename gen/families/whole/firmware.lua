@@ -119,6 +119,9 @@ function firmware.work(p)
     end
     local of_embedding = (p.embedding.strided and 0 or p.type.bytes) + (p.embedding.positions and 4 or 0)
     local embedding = p.embedding.width * of_embedding
+    for _, part in ipairs(p.embedding.projected and p.embedding.projected.parts or {}) do
+        embedding = embedding + part.width * (p.type.bytes + (part.positions and 4 or 0))
+    end
     local slow_bytes = rows + embedding
     return {
         slow_bytes = slow_bytes,

@@ -47,6 +47,11 @@ local function buffers_of(p, tokens, rows, results, few)
         add("embedded", rows * embedding.width, 1, 1, "rows of the embedding")
         add("mapped", rows * pitch_of(embedding.input), 1, 1, "the same in the blocks' width")
     end
+    local projected = embedding.projected
+    if projected and (projected.norm or projected.copied_at) then
+        add("embedded", rows * embedding.width, 1, 1, "rows of the embedding")
+    end
+    if projected and projected.norm then add("factors", rows, 1, 1, "what the norm multiplies rows by") end
     local x = add("x_1", tokens * embedding.input, 1, 1, "input of the first block")
     local number = 1
     for i, segment in ipairs(p.segments) do

@@ -79,6 +79,12 @@ local embedding_keys = {
         doc = "row of learned positions that the first token takes; absent: 0",
     },
     norm_of "of the sum of word, position and token type",
+    {
+        key = "projected",
+        rule = schema.boolean,
+        optional = true,
+        doc = "tables of what the first block's Q, K, V and skip connection make of a word, instead of these maps",
+    },
 }
 
 local dense_keys = {
@@ -163,7 +169,7 @@ end
 for _, row in ipairs {
     {
         key = "embedding",
-        rule = schema.table("d, scale, sinusoidal, first_position, norm", embedding_keys),
+        rule = schema.table("d, scale, sinusoidal, first_position, norm, projected", embedding_keys),
         doc = "from ids to the first block; makes it a whole model",
     },
     {
@@ -190,11 +196,29 @@ local function chain_in(m, i, chain)
     return { "layers", tostring(i), table.unpack(chain) }
 end
 
+-- The entries of `layers` with their numbers; what the first block's maps make may be looked up, and it is then alone.
+local function numbered_entries(m)
+    local list = {}
+    for i, entry in ipairs(entries_of(m)) do
+        list[i] = { number = i, entry = entry, count = entry.count }
+    end
+    if m.embedding and m.embedding.projected then
+        local first = list[1]
+        first.projected = true
+        if first.count > 1 then
+            table.insert(list, 2, { number = 1, entry = first.entry, count = first.count - 1 })
+            first.count = 1
+        end
+    end
+    return list
+end
+
 -- Runs of equal blocks as transformers of their own, whose names and layers are theirs: { model }.
 function whole_model.segments(m)
     local list, entries = {}, {}
-    for i, entry in ipairs(entries_of(m)) do
-        local segment = {}
+    for _, row in ipairs(numbered_entries(m)) do
+        local entry = row.entry
+        local segment = { projected = row.projected }
         for key, value in pairs(m) do
             if not of_whole[key] then segment[key] = value end
         end
@@ -210,10 +234,10 @@ function whole_model.segments(m)
         local before = list[#list]
         segment.layers = before and before.layers
         if before and not segment.d_in and same(segment, before) then
-            before.layers = before.layers + entry.count
+            before.layers = before.layers + row.count
         else
-            segment.layers, list[#list + 1] = entry.count, segment
-            entries[#list] = i
+            segment.layers, list[#list + 1] = row.count, segment
+            entries[#list] = row.number
         end
     end
     for i, segment in ipairs(list) do
@@ -291,6 +315,10 @@ local function check_layers(context, m)
     if m.attention.eliminate:find("QKV", 1, true) then
         refuse({ "attention", "eliminate" }, m.attention.eliminate, transformer_model.not_whole)
     end
+    if m.attention.eliminate ~= "none" and m.embedding.projected then
+        local rule = string.format('needs attention.eliminate = "none", not "%s"', m.attention.eliminate)
+        refuse({ "embedding", "projected" }, true, rule)
+    end
     if m.attention.eliminate ~= "none" and #segments > 1 then
         refuse({ "attention", "eliminate" }, m.attention.eliminate, "only of blocks that are all of one shape")
     end
@@ -328,6 +356,25 @@ local function check_positions(context, m)
     end
 end
 
+local function check_projected(context, m)
+    local e = m.embedding
+    -- What holds without it makes no other model.
+    if not e.projected then
+        e.projected = nil
+        return
+    end
+    local widths = whole_model.widths(m)
+    local function refuse(rule) schema.refuse(context, { "embedding", "projected" }, true, rule) end
+    if m.parallel then refuse "needs serial blocks: the FFN of parallel ones reads what Q, K and V read" end
+    if widths.embedding ~= widths.input then
+        local rule = "needs rows as wide as the first block's input, %d, not %d"
+        refuse(rule:format(widths.input, widths.embedding))
+    end
+    if e.norm and m.norm and m.norm.place == "pre" then
+        refuse "needs one norm before the maps: the model has embedding.norm and norm.place = \"pre\""
+    end
+end
+
 local function check_output(context, m)
     local function refuse(chain, value, rule) schema.refuse(context, chain, value, rule) end
     local output, widths = m.output or {}, whole_model.widths(m)
@@ -361,6 +408,7 @@ function whole_model.check(context, m)
     if m.kv_heads == "heads" then m.kv_heads = m.heads end
     check_layers(context, m)
     check_positions(context, m)
+    check_projected(context, m)
     check_output(context, m)
     if m.tokenizer then tokenizer_model.check(context, m) end
 end

@@ -11,6 +11,7 @@ local product = require "gen.families.transformer.product"
 local same = require "gen.model.same"
 local samples = require "gen.families.whole.samples"
 local sections = require "gen.families.whole.sections"
+local shape_of = require "gen.families.transformer.shape"
 local stages = require "gen.families.whole.stages"
 local tokenizer = require "gen.families.tokenizer.plan"
 local tokenizer_plan = require "gen.tokenizer.plan"
@@ -158,7 +159,8 @@ function plan.build(m, isas, options)
     local rounded = activations and activations.products
     isas = sets_of(m, isas, type, activations, options)
     local c = sections.collector(blob.header_bytes, type, rounded)
-    local embedding = stages.embedding(m, widths, c)
+    local first = whole_model.segments(m)[1]
+    local embedding = stages.embedding(m, widths, first, shape_of.widths(first), c)
     local shared_product, products = shared_products(m, type, rounded)
     local threads = not options.target and { ranges = public.ranges, range = public.range }
     local segments, at = segments_of(m, isas, public, options, c.at, shared_product, threads)
@@ -227,6 +229,10 @@ function plan.build(m, isas, options)
     for _, piece in ipairs(p.pieces) do
         if piece.from and not piece.optional then
             p.tensors[#p.tensors + 1] = { name = piece.from, shape = piece.shape }
+        end
+        for _, key in ipairs { "view", "weight", "gain", "plus" } do
+            local view = piece.projected and piece.projected[key]
+            if view then p.tensors[#p.tensors + 1] = { name = view.tensor, shape = view.shape } end
         end
     end
     p.weights_struct_bytes = p.target and p.target.pointer_bytes * #p.sections or 8 * (#p.sections + #p.segments) + 8

@@ -28,7 +28,9 @@ local function constants_of(p)
             "positions of sequences that go through all blocks together, each filled up to a tile"
         )
     end
-    if p.embedding.map then add("ROWS", p.rows, "rows that go through the embedding together") end
+    if p.embedding.map or p.embedding.projected then
+        add("ROWS", p.rows, "rows that go through the embedding together")
+    end
     add("RESULTS", p.results, "results that are made together")
     if p.threads then
         add("RESULTS_PART", p.results_part, "of these, that are worth a thread")

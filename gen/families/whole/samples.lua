@@ -12,6 +12,9 @@ function samples.of(p, key)
     end
     for _, piece in ipairs(p.pieces) do
         if piece.draw then add(piece.from, piece.shape, piece.draw.mean, piece.draw.deviation) end
+        for _, drawn in ipairs(piece.draws or {}) do
+            add(drawn.view.tensor, drawn.view.shape, drawn.mean, drawn.deviation)
+        end
     end
     for _, segment in ipairs(p.segments) do
         for _, tensor in ipairs(segment.plan[key]) do

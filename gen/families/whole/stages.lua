@@ -1,24 +1,32 @@
 -- What stands before the first block of a whole model and behind its last one: sections of the blob, and what kernels
 -- need to know of them.
 local checkpoint = require "gen.model.checkpoint_names"
+local projected = require "gen.families.whole.projected"
 local sections = require "gen.families.whole.sections"
 local validated = require "gen.model.validated"
 
 local stages = {}
 
 -- From ids to the input of the first block, of `widths.input` values; adds its sections to `c`. Returns what kernels
--- need: width of a row, strided: where elements of a row lie apart, positions, token_type, norm, map.
-function stages.embedding(m, widths, c)
+-- need: width of a row, strided: where elements of a row lie apart, positions, token_type, norm, map, projected (see
+-- projected.lua). block: the first one as a model, of `shape`.
+function stages.embedding(m, widths, block, shape, c)
     local e, names, group = m.embedding, checkpoint.embeddings(m, widths.embedding, widths.input), "embedding"
     local made = {
         width = widths.embedding,
         input = widths.input,
         scale = e.scale,
-        norm = e.norm,
+        norm = e.norm, -- of rows, where these go on as they are
         positions = m.positions ~= nil or e.sinusoidal ~= nil,
         token_type = m.token_types ~= nil,
         strided = m.tied,
     }
+    if e.projected then
+        made.projected = projected.add(c, m, names, block, shape)
+        made.input = shape.input
+    end
+    -- What is looked up of a row may be all that is needed of it.
+    local whole = not made.projected or made.projected.norm or made.projected.copied_at
     -- A tied embedding is packed for the products of the head.
     if m.tied then
         made.table = sections.add_matrix(
@@ -30,9 +38,10 @@ function stages.embedding(m, widths, c)
             names.word,
             "rows of the embedding, the head's"
         )
-    else
+    elseif whole then
         sections.add_rows(c, group, "embedding", m.vocab, made.width, names.word, "rows of the embedding")
     end
+    if not whole then return made end
     if e.sinusoidal then
         sections.add_sinusoids(c, group, "positions", m.attention.context, made.width, e.sinusoidal)
     elseif m.positions then
@@ -43,8 +52,10 @@ function stages.embedding(m, widths, c)
     if m.token_types then
         sections.add_some_rows(c, group, "token_type", 0, 1, made.width, names.token_types, "the first token type")
     end
-    if e.norm then sections.add_norm(c, group, "embedding_norm", e.norm, made.width, names.norm) end
-    if made.width ~= made.input then
+    if e.norm and not (made.projected and not made.projected.copied_at) then
+        sections.add_norm(c, group, "embedding_norm", e.norm, made.width, names.norm)
+    end
+    if made.width ~= made.input and not made.projected then
         local rule = checkpoint.without_map(m)
         if rule then validated.refuse(m, { "embedding", "d" }, made.width, rule) end
         made.map = sections.add_map(c, group, "map", made.width, made.input, names.map, "from rows to the blocks")

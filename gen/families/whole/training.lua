@@ -379,6 +379,10 @@ local function refuse_untrainable(p)
     if p.type.name ~= "f32" then
         error(string.format("--type: %s: --training needs f32: pack rounds what was trained", p.type.name), 0)
     end
+    if m.embedding.projected then
+        local rule = "must be absent in training, which learns the maps; the trained weights pack with it, too"
+        refuse({ "embedding", "projected" }, true, rule)
+    end
     if not (m.output and m.output.head) then return end
     if m.output.dense and m.output.dense.activation == "tanh" then
         refuse({ "output", "dense", "activation" }, "tanh", "cannot be trained")

@@ -194,7 +194,7 @@ end
 -- number `first` in the checkpoint, 0 if absent.
 function transformer.reference_job(p, path, types, without, first)
     local m, s, layers = p.model, p.shape, {}
-    local delivered = s.delivered and without ~= ""
+    local delivered = s.delivered and without ~= "" or s.projected
     local d_in, width = m.d_in or m.d, m.head_dim or m.d // m.heads
     local q, kv = { m.heads * width, d_in }, { m.kv_heads * width, d_in }
     local sizes = { Q = q, K = kv, V = kv, P = { m.d, m.heads * width }, S = m.skip and m.d_in and { m.d, d_in } }
@@ -203,7 +203,7 @@ function transformer.reference_job(p, path, types, without, first)
     for layer = first, first + m.layers - 1 do
         local maps = {}
         for letter, size in pairs(sizes) do
-            if size and not without:find(letter, 1, true) then
+            if size and not without:find(letter, 1, true) and not (s.projected and letter ~= "P") then
                 maps[letter:lower()] = left(checkpoint.linear(m, layer, letter, table.unpack(size)))
             end
         end
@@ -222,7 +222,7 @@ function transformer.reference_job(p, path, types, without, first)
             maps.means = p.sums ~= nil and p.sums.map ~= nil and types.activations ~= "f32"
         end
         for i, key in ipairs { "first", "second" } do
-            if m.norm then
+            if m.norm and not (s.projected and i == 1 and m.norm.place == "pre") then
                 local normed = key == "first" and m.norm.place == "pre" and d_in or m.d
                 local norm = checkpoint.norm(m, layer, i, normed)
                 maps[key] = { gain = norm.gain, offset = m.norm.kind == "layernorm" and norm.offset or nil }

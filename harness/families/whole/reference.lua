@@ -1,8 +1,10 @@
 -- What the reference answers for sequences of ids: a whole model in float64, from the tensors of its checkpoint.
 local checkpoint = require "gen.model.checkpoint_names"
 local outer = require "whole_reference"
+local transformer_model = require "gen.families.transformer.model"
 local transformer = require "harness.families.transformer.execute"
 local weights = require "weights"
+local whole_model = require "gen.families.whole.model"
 
 local reference = {}
 
@@ -37,6 +39,23 @@ local function embedding_job(m, w, path, types)
         map = w.embedding ~= w.input and names.map or nil,
     }
     add_norm(job, e.norm, names.norm, "norm", "mean", "eps")
+    if e.projected then
+        -- the maps of the first block, and the norm before them
+        local first = whole_model.segments(m)[1]
+        local pre = first.norm and first.norm.place == "pre"
+        local width, q = w.embedding, transformer_model.q_width(first)
+        local kv = transformer_model.kv_width(first)
+        local function map(letter, rows, normed)
+            local linear = checkpoint.linear(first, 0, letter, rows, width)
+            return { map = { weight = linear.weight, bias = linear.bias }, normed = normed }
+        end
+        job.projected = { map("Q", q, true), map("K", kv, true), map("V", kv, true) }
+        job.input = q + 2 * kv + (first.skip and first.d or 0)
+        job.projected_type, job.copied = types.words, first.skip and first.d == width
+        if first.skip and first.d ~= width then job.projected[4] = map("S", first.d, not pre) end
+        local before = pre and checkpoint.norm(first, 0, 1, width)
+        if pre then add_norm(job, first.norm, before, "first", "first_mean", "first_eps") end
+    end
     return job
 end
 
