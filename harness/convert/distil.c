@@ -19,7 +19,11 @@ struct distil {
     const uint32_t *lengths;
     const float *rows;
     size_t *begin; /* [sequences] first row of each */
-    float *pooled; /* [sequences][width] errors of their vectors */
+    float *pooled; /* [sequences][width] errors of their pools */
+    float *pulled; /* [sequences][width] slopes of the errors of their vectors by their pools */
+    double *off;   /* [sequences] these errors */
+    float *pools;  /* [2][width] of a sequence: its own, and the wanted one */
+    vector_error *vector;
     int32_t *ids, *targets;
     void *workspace;
     size_t workspace_bytes;
@@ -29,10 +33,22 @@ void distil_free(distil *d)
 {
     if (!d)
         return;
-    void *all[] = {d->call.parameters, d->call.gradients, d->call.table_state, d->first, d->second, d->begin, d->pooled, d->ids,
-                   d->targets,         d->workspace};
+    void *all[] = {d->call.parameters,
+                   d->call.gradients,
+                   d->call.table_state,
+                   d->first,
+                   d->second,
+                   d->begin,
+                   d->pooled,
+                   d->pulled,
+                   d->off,
+                   d->pools,
+                   d->ids,
+                   d->targets,
+                   d->workspace};
     for (size_t i = 0; i < sizeof all / sizeof *all; ++i)
         free(all[i]);
+    vector_error_free(d->vector);
     free(d->job.tensors);
     free(d);
 }
@@ -54,6 +70,12 @@ distil *distil_create(const distil_job *job, const float *constants)
         return NULL;
     }
     memcpy(d->job.tensors, job->tensors, job->tensor_count * sizeof *job->tensors);
+    d->pools = aligned_memory(2 * job->width * sizeof *d->pools);
+    d->vector = job->vectors > 0 ? vector_error_create(&job->vector) : NULL;
+    if (!d->pools || (job->vectors > 0 && !d->vector)) {
+        distil_free(d);
+        return NULL;
+    }
     d->call.constants = constants;
     d->call.table_epsilon = table_epsilon;
     d->call.parts = 1;
@@ -77,20 +99,27 @@ static double share_of(distil_pool pool, size_t at, size_t length)
     }
 }
 
-/* Before the criterion: errors of the sequences' vectors. */
+/* Before the criterion: errors of the sequences' pools and vectors. */
 static void observe(void *context, const float *features)
 {
     const distil *d = context;
     const size_t width = d->job.width;
+    float *own_pool = d->pools, *wanted_pool = own_pool + width;
     for (size_t s = 0; s < d->sequences; ++s) {
         float *to = d->pooled + s * width;
-        memset(to, 0, width * sizeof *to);
+        memset(d->pools, 0, 2 * width * sizeof *d->pools);
         for (size_t i = 0; i < d->lengths[s]; ++i) {
             const float share = (float)share_of(d->job.pool, i, d->lengths[s]);
             const float *own = features + (s * d->length + i) * d->job.pitch, *wanted = d->rows + (d->begin[s] + i) * width;
-            for (size_t k = 0; share > 0 && k < width; ++k)
-                to[k] += share * (own[k] - wanted[k]);
+            for (size_t k = 0; share > 0 && k < width; ++k) {
+                own_pool[k] += share * own[k];
+                wanted_pool[k] += share * wanted[k];
+            }
         }
+        for (size_t k = 0; k < width; ++k)
+            to[k] = own_pool[k] - wanted_pool[k];
+        if (d->job.vectors > 0)
+            d->off[s] = vector_error_of(d->vector, own_pool, wanted_pool, d->pulled + s * width);
     }
 }
 
@@ -99,14 +128,16 @@ static float squared_error(void *context, size_t token, float *row, float scale,
     const distil *d = context;
     const size_t s = token / d->length, at = token % d->length, width = d->job.width;
     const float *wanted = d->rows + (d->begin[s] + at) * width, *pooled = d->pooled + s * width;
-    const double length = d->lengths[s];
-    const float weight = (float)(d->job.pooled * length * share_of(d->job.pool, at, d->lengths[s]));
-    double sum = 0;
+    const bool pulls = d->job.vectors > 0;
+    const float *pulled = d->pulled + s * width;
+    const double share = d->lengths[s] * share_of(d->job.pool, at, d->lengths[s]);
+    const float weight = (float)(d->job.pooled * share), pull = (float)(d->job.vectors * share);
+    double sum = pulls ? d->job.vectors * d->off[s] : 0;
     for (size_t k = 0; k < width; ++k) {
         const float error = row[k] - wanted[k];
         sum += (double)error * (double)error + d->job.pooled * (double)pooled[k] * (double)pooled[k];
         if (back)
-            row[k] = scale * (error + weight * pooled[k]);
+            row[k] = scale * (error + weight * pooled[k] + (pulls ? pull * pulled[k] : 0.0f));
     }
     return (float)(sum / 2);
 }
@@ -163,9 +194,13 @@ static bool take(distil *d, size_t sequences, size_t length)
     if (sequences > d->sequences_room) {
         free(d->begin);
         free(d->pooled);
+        free(d->pulled);
+        free(d->off);
         d->begin = aligned_memory(sequences * sizeof *d->begin);
         d->pooled = aligned_memory(sequences * d->job.width * sizeof *d->pooled);
-        d->sequences_room = d->begin && d->pooled ? sequences : 0;
+        d->pulled = aligned_memory(sequences * d->job.width * sizeof *d->pulled);
+        d->off = aligned_memory(sequences * sizeof *d->off);
+        d->sequences_room = d->begin && d->pooled && d->pulled && d->off ? sequences : 0;
     }
     return d->workspace && d->tokens_room && d->sequences_room;
 }

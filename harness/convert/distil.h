@@ -3,6 +3,7 @@
 #ifndef LOOKUPC_CONVERT_DISTIL_H
 #define LOOKUPC_CONVERT_DISTIL_H
 
+#include "harness/convert/vector_error.h"
 #include "harness/train/abi.h"
 
 #include <stdbool.h>
@@ -28,7 +29,9 @@ typedef struct {
     bool logits;         /* the rows are logits: the loss is the divergence of their softmax; else the squared error of features */
     double soft_cap;     /* of the dense model's logits, which the library's come before; 0: none */
     distil_pool pool;
-    double pooled; /* weight of the error of a sequence's vector beside that of its tokens */
+    double pooled;     /* weight of the error of a sequence's pool beside that of its tokens */
+    vector_map vector; /* what becomes of the pool; kept by the caller until distil_create has returned */
+    double vectors;    /* weight of the error of the vector likewise (vector_error.h); 0: none */
     distil_tensor *tensors;
     size_t tensor_count;
 } distil_job;

@@ -1,5 +1,6 @@
 -- Distils the dense model into the converted one end to end: all of its blocks learn to make what the dense model makes
 -- of each token, its logits or the states behind its last block.
+local checkpoint = require "gen.model.checkpoint_names"
 local compile = require "harness.base.compile"
 local constants = require "gen.families.whole.training_constants"
 local distil = require "distil"
@@ -12,8 +13,9 @@ local teacher_file = require "harness.convert.teacher"
 
 local end_to_end = {}
 
-local rate, table_rate = 6e-4, 3e-3
-local pooled = 4.0 -- weight of the error of a sequence's vector beside that of its tokens
+local rate, table_rate = 3e-4, 3e-4
+local pooled, vectors = 4.0, 4.0 -- weights of the errors of a sequence's pool and vector beside that of its tokens
+local slopes = { tanh = true, relu = true } -- activations
 
 -- Factors of the rate by kind of tensor; embeddings and the head stay as they are.
 local factors = { matrix = 1, norm = 1, bias = 1, scalar = 1, embedding = 0, tables = 1 }
@@ -39,7 +41,26 @@ function end_to_end.obstacle(p)
     return not good and tostring(message) or nil
 end
 
-local function job_of(p, library, by_logits)
+-- Whether the slopes of what the dense map of output `o` makes are known: not those of every activation, nor those of a
+-- pool that is no mean.
+local function has_slopes(o)
+    local dense = o.dense
+    if not dense then return true end
+    return not dense.norm and o.pool ~= "sqrt_n" and (not dense.activation or slopes[dense.activation] ~= nil)
+end
+
+-- Adds to the job what becomes of a sequence's pool in model `m`, if it learns that.
+local function add_vector(job, m, c)
+    local o = m.output or {}
+    job.vectors = job.pool ~= "" and has_slopes(o) and vectors or 0.0
+    job.out, job.weight, job.bias, job.unit = job.width, "", "", o.unit
+    if not o.dense or job.vectors == 0 then return end
+    local dense, map = o.dense, checkpoint.output(m, job.width).dense
+    job.out, job.activation = dense.width, dense.activation
+    job.weight, job.bias = assert(teacher_file.read(map.weight, c)), teacher_file.read(map.bias, c) or ""
+end
+
+local function job_of(c, p, library, by_logits)
     local t, names, m = p.training, p.variants[1].training.names, p.model
     local pool = not by_logits and m.output and m.output.pool
     local job = {
@@ -58,6 +79,7 @@ local function job_of(p, library, by_logits)
         pooled = pooled,
         tensors = {},
     }
+    add_vector(job, m, c)
     for i, tensor in ipairs(t.tensors) do
         job.tensors[i] = {
             at = tensor.at,
@@ -89,7 +111,7 @@ function end_to_end.run(c, p, weights, text, plan_of, dense_file)
     note_projections(p, c.blocks)
     host.status "compiling"
     local library = compile.library({ p }, process.temporary_directory(), c.options.cc, c.options.cflags)
-    local student = assert(distil.open(job_of(p, library, by_logits)))
+    local student = assert(distil.open(job_of(c, p, library, by_logits)))
     local own, found = { path = weights, spell = function(name) return name end }, {}
     for i, tensor in ipairs(p.training.tensors) do
         local view = { tensor = tensor.name, shape = tensor.shape, rows = tensor.rows, columns = tensor.columns }

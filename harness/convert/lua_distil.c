@@ -1,8 +1,9 @@
 /* The Lua module `distil`: a model with LookupFFNs that learns end to end from a dense one.
 
    distil.open(job) -> student | nil, message. job = { library; step, workspace (names of functions); parameters, gradients, table_rows,
-   width, pitch (floats); constants (bytes, "" for none); logits, soft_cap, pool ("" or mean, first, last), pooled; tensors = { { at, rows,
-   columns, pitch, rate, tables }, ... } }, as harness/convert/distil.h has them. Methods:
+   width, pitch (floats); constants (bytes, "" for none); logits, soft_cap, pool ("" or mean, first, last), pooled, vectors, out, weight,
+   bias (bytes, "" for none), activation (none, tanh, relu), unit; tensors = { { at, rows, columns, pitch, rate, tables }, ... } }, as
+   harness/convert/distil.h has them. Methods:
 
      set(i, bytes)   tensor number i of the list becomes these float32
      get(i) -> bytes
@@ -31,7 +32,7 @@ typedef struct {
     distil *distil;
     distil_tensor *tensors;
     size_t count, width;
-    float *constants;
+    float *constants, *vector; /* vector: weights and biases of its map */
 } object;
 
 static int close_(lua_State *L)
@@ -40,6 +41,7 @@ static int close_(lua_State *L)
     distil_free(o->distil);
     free(o->tensors);
     free(o->constants);
+    free(o->vector);
     if (o->library)
         dlclose(o->library);
     *o = (object){0};
@@ -82,6 +84,35 @@ static bool read_tensors(lua_State *L, object *o, const distil_job *job)
     return o->tensors != NULL;
 }
 
+/* The job's fields of the vector: weight and bias (bytes, "" for none), out, activation, unit. */
+static bool read_vector(lua_State *L, object *o, distil_job *job)
+{
+    static const char *const activations[] = {"none", "tanh", "relu", NULL};
+    size_t bytes = 0, bias_bytes = 0;
+    vector_map *v = &job->vector;
+    lua_getfield(L, 1, "weight");
+    const char *weight = luaL_checklstring(L, -1, &bytes);
+    lua_getfield(L, 1, "bias");
+    const char *bias = luaL_checklstring(L, -1, &bias_bytes);
+    lua_getfield(L, 1, "activation");
+    const int activation = luaL_checkoption(L, -1, "none", activations);
+    lua_pop(L, 3);
+    v->activation = activation == 1 ? VECTOR_TANH : activation == 2 ? VECTOR_RELU : VECTOR_LINEAR;
+    v->width = job->width;
+    v->out = field_size(L, 1, where, "out");
+    v->unit = field_flag(L, 1, "unit");
+    luaL_argcheck(L, bytes == 0 ? v->out == job->width : bytes == v->out * job->width * 4, 1, "weight");
+    luaL_argcheck(L, bias_bytes == 0 || bias_bytes == v->out * 4, 1, "bias");
+    o->vector = aligned_memory(bytes + bias_bytes + 4);
+    if (!o->vector)
+        return false;
+    memcpy(o->vector, weight, bytes);
+    memcpy(o->vector + bytes / 4, bias, bias_bytes);
+    v->weight = bytes ? o->vector : NULL;
+    v->bias = bias_bytes ? o->vector + bytes / 4 : NULL;
+    return true;
+}
+
 static int open_(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
@@ -103,7 +134,8 @@ static int open_(lua_State *L)
                       .logits = field_flag(L, 1, "logits"),
                       .soft_cap = field_number(L, 1, where, "soft_cap"),
                       .pool = pool,
-                      .pooled = field_number(L, 1, where, "pooled")};
+                      .pooled = field_number(L, 1, where, "pooled"),
+                      .vectors = field_number(L, 1, where, "vectors")};
     if (!find(L, o, "step", &job.step) || !find(L, o, "workspace", &job.workspace))
         return fail(L, "the training library lacks a function");
     size_t bytes = 0;
@@ -114,7 +146,7 @@ static int open_(lua_State *L)
         memcpy(o->constants, constants, bytes);
     lua_pop(L, 1);
     o->width = job.width;
-    if ((bytes == 0 || o->constants) && read_tensors(L, o, &job)) {
+    if ((bytes == 0 || o->constants) && read_vector(L, o, &job) && read_tensors(L, o, &job)) {
         job.tensors = o->tensors;
         job.tensor_count = o->count;
         o->distil = distil_create(&job, o->constants);
