@@ -3,8 +3,7 @@
 //$ local macro = names.macro
 //$ local kinds = {}
 //$ local projected = embedding.projected
-//$ local norms_rows = embedding.norm and not (projected and not projected.copied_at)
-//$ for _, norm in ipairs { norms_rows and embedding.norm or false, output.norm or false, output.dense and output.dense.norm or false } do
+//$ for _, norm in ipairs { embedding.norm or false, output.norm or false, output.dense and output.dense.norm or false } do
 //$     if norm then kinds[norm.kind] = true end
 //$ end
 //$ local activation = output.dense and output.dense.activation

@@ -16,7 +16,7 @@ function stages.embedding(m, widths, block, shape, c)
         width = widths.embedding,
         input = widths.input,
         scale = e.scale,
-        norm = e.norm, -- of rows, where these go on as they are
+        norm = e.norm,
         positions = m.positions ~= nil or e.sinusoidal ~= nil,
         token_type = m.token_types ~= nil,
         strided = m.tied,
@@ -24,6 +24,7 @@ function stages.embedding(m, widths, block, shape, c)
     if e.projected then
         made.projected = projected.add(c, m, names, block, shape)
         made.input = shape.input
+        if not made.projected.copied_at then made.norm = nil end
     end
     -- What is looked up of a row may be all that is needed of it.
     local whole = not made.projected or made.projected.norm or made.projected.copied_at
@@ -52,9 +53,7 @@ function stages.embedding(m, widths, block, shape, c)
     if m.token_types then
         sections.add_some_rows(c, group, "token_type", 0, 1, made.width, names.token_types, "the first token type")
     end
-    if e.norm and not (made.projected and not made.projected.copied_at) then
-        sections.add_norm(c, group, "embedding_norm", e.norm, made.width, names.norm)
-    end
+    if made.norm then sections.add_norm(c, group, "embedding_norm", made.norm, made.width, names.norm) end
     if made.width ~= made.input and not made.projected then
         local rule = checkpoint.without_map(m)
         if rule then validated.refuse(m, { "embedding", "d" }, made.width, rule) end
