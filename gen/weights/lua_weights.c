@@ -248,6 +248,13 @@ static bool copy_text(packing *p, int section)
     return true;
 }
 
+/* Notes under the name of a section the relative error that rounding made in it. */
+static void note_error(packing *p, int errors, const char *name, const quantise_tally *tally)
+{
+    lua_pushnumber(p->L, tally->power > 0.0 ? sqrt(tally->error / tally->power) : 0.0);
+    lua_setfield(p->L, errors, name);
+}
+
 /* The view in the field `name` of a table, if there is one: v->tensor is NULL without. */
 static bool optional_view(packing *p, int table, const char *name, view *v)
 {
@@ -358,8 +365,7 @@ static bool pack_projected(packing *p, int section, int errors)
         for (size_t i = 0; i < count * by.outputs; ++i)
             quantise_store(type, out[i], p->blob + at, row * by.outputs + i);
     }
-    lua_pushnumber(L, p->tally.power > 0.0 ? sqrt(p->tally.error / p->tally.power) : 0.0);
-    lua_setfield(L, errors, field_string(L, section, "name"));
+    note_error(p, errors, field_string(L, section, "name"), &p->tally);
     return true;
 }
 
@@ -423,8 +429,7 @@ static bool pack_section(packing *p, int section, int errors)
             return false;
         copy_boxes(p, section, p->data, count, type, p->blob + at, elements, slice);
     }
-    lua_pushnumber(L, p->tally.power > 0.0 ? sqrt(p->tally.error / p->tally.power) : 0.0);
-    lua_setfield(L, errors, field_string(L, section, "name"));
+    note_error(p, errors, field_string(L, section, "name"), &p->tally);
     return true;
 }
 
@@ -521,12 +526,6 @@ static const integer_step *read_steps(lua_State *L, int job, size_t *count)
         lua_settop(L, list + 1);
     }
     return steps;
-}
-
-static void note_error(packing *p, int errors, const char *name, const quantise_tally *tally)
-{
-    lua_pushnumber(p->L, tally->power > 0.0 ? sqrt(tally->error / tally->power) : 0.0);
-    lua_setfield(p->L, errors, name);
 }
 
 /* `error` with the file's name before it. */

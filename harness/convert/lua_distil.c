@@ -32,7 +32,7 @@ typedef struct {
     distil *distil;
     distil_tensor *tensors;
     size_t count, width;
-    float *constants, *vector; /* vector: weights and biases of its map */
+    float *constants;
 } object;
 
 static int close_(lua_State *L)
@@ -41,7 +41,6 @@ static int close_(lua_State *L)
     distil_free(o->distil);
     free(o->tensors);
     free(o->constants);
-    free(o->vector);
     if (o->library)
         dlclose(o->library);
     *o = (object){0};
@@ -84,8 +83,8 @@ static bool read_tensors(lua_State *L, object *o, const distil_job *job)
     return o->tensors != NULL;
 }
 
-/* The job's fields of the vector: weight and bias (bytes, "" for none), out, activation, unit. */
-static bool read_vector(lua_State *L, object *o, distil_job *job)
+/* The job's fields of the vector: weight and bias (bytes, "" for none, which the table keeps), out, activation, unit. */
+static void read_vector(lua_State *L, distil_job *job)
 {
     static const char *const activations[] = {"none", "tanh", "relu", NULL};
     size_t bytes = 0, bias_bytes = 0;
@@ -103,14 +102,8 @@ static bool read_vector(lua_State *L, object *o, distil_job *job)
     v->unit = field_flag(L, 1, "unit");
     luaL_argcheck(L, bytes == 0 ? v->out == job->width : bytes == v->out * job->width * 4, 1, "weight");
     luaL_argcheck(L, bias_bytes == 0 || bias_bytes == v->out * 4, 1, "bias");
-    o->vector = aligned_memory(bytes + bias_bytes + 4);
-    if (!o->vector)
-        return false;
-    memcpy(o->vector, weight, bytes);
-    memcpy(o->vector + bytes / 4, bias, bias_bytes);
-    v->weight = bytes ? o->vector : NULL;
-    v->bias = bias_bytes ? o->vector + bytes / 4 : NULL;
-    return true;
+    v->weight = bytes ? (const void *)weight : NULL;
+    v->bias = bias_bytes ? (const void *)bias : NULL;
 }
 
 static int open_(lua_State *L)
@@ -146,7 +139,8 @@ static int open_(lua_State *L)
         memcpy(o->constants, constants, bytes);
     lua_pop(L, 1);
     o->width = job.width;
-    if ((bytes == 0 || o->constants) && read_vector(L, o, &job) && read_tensors(L, o, &job)) {
+    read_vector(L, &job);
+    if ((bytes == 0 || o->constants) && read_tensors(L, o, &job)) {
         job.tensors = o->tensors;
         job.tensor_count = o->count;
         o->distil = distil_create(&job, o->constants);

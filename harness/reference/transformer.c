@@ -240,16 +240,24 @@ static void attend(const reference_transformer *model, const double *shape, doub
     }
 }
 
+double reference_norm_root(bool with_mean, double eps, const double *row, size_t width, double *mean)
+{
+    double square = 0.0;
+    *mean = 0.0;
+    for (size_t i = 0; with_mean && i < width; ++i)
+        *mean += row[i] / (double)width;
+    for (size_t i = 0; i < width; ++i)
+        square += (row[i] - *mean) * (row[i] - *mean) / (double)width;
+    return sqrt(square + eps);
+}
+
 void reference_normalise(const reference_block_norm *norm, bool with_mean, double eps, double *x, size_t width, size_t tokens)
 {
     for (size_t t = 0; norm->gain && t < tokens; ++t) {
-        double *row = x + t * width, mean = 0.0, square = 0.0;
-        for (size_t i = 0; with_mean && i < width; ++i)
-            mean += row[i] / (double)width;
+        double *row = x + t * width, mean;
+        const double root = reference_norm_root(with_mean, eps, row, width, &mean);
         for (size_t i = 0; i < width; ++i)
-            square += (row[i] - mean) * (row[i] - mean) / (double)width;
-        for (size_t i = 0; i < width; ++i)
-            row[i] = (row[i] - mean) / sqrt(square + eps) * norm->gain[i] + (norm->offset ? norm->offset[i] : 0.0);
+            row[i] = (row[i] - mean) / root * norm->gain[i] + (norm->offset ? norm->offset[i] : 0.0);
     }
 }
 

@@ -38,6 +38,9 @@ typedef struct {
     double *gain, *offset; /* [d], or as wide as the block's input where that is normalised */
 } reference_block_norm;
 
+/* sqrt(variance + eps) of a row, and its mean; without one sqrt(mean square + eps), and 0. */
+double reference_norm_root(bool with_mean, double eps, const double *row, size_t width, double *mean);
+
 /* x[tokens][width] <- every row normalised by itself; with_mean: LayerNorm, not RMSNorm. */
 void reference_normalise(const reference_block_norm *norm, bool with_mean, double eps, double *x, size_t width, size_t tokens);
 

@@ -29,6 +29,13 @@ static void add_sines(const reference_embedding *e, size_t position, double *x)
     }
 }
 
+/* x += position `t`. */
+static bool add_position(const reference_embedding *e, size_t t, double *own, double *x, char *error, size_t size)
+{
+    add_sines(e, t, x);
+    return !e->positions.weight || add_row(&e->positions, e->first_position + t, 1.0, REFERENCE_F32, own, x, error, size);
+}
+
 /* words[count][width] += rows of words, unscaled, with the first token type; places[count][width] += positions. */
 static bool read_parts(const reference_embedding *e, const int32_t *ids, size_t count, double *words, double *places, char *error,
                        size_t size)
@@ -40,9 +47,7 @@ static bool read_parts(const reference_embedding *e, const int32_t *ids, size_t 
         ok = add_row(&e->words, (size_t)ids[t], 1.0, REFERENCE_F32, own, words + t * width, error, size);
         if (ok && e->token_types.weight)
             ok = add_row(&e->token_types, 0, 1.0 / e->scale, REFERENCE_F32, own, words + t * width, error, size);
-        if (ok && e->positions.weight)
-            ok = add_row(&e->positions, e->first_position + t, 1.0, REFERENCE_F32, own, places + t * width, error, size);
-        add_sines(e, t, places + t * width);
+        ok = ok && add_position(e, t, own, places + t * width, error, size);
     }
     free(own);
     return ok;
@@ -61,17 +66,6 @@ static double fold_norm(const reference_outer_norm *norm, double *row, size_t wi
     for (size_t i = 0; norm->mean && i < width; ++i)
         row[i] -= mean;
     return added;
-}
-
-/* 1 / sqrt(variance + eps), or of the mean square. */
-static double factor_of(const reference_outer_norm *norm, const double *row, size_t width)
-{
-    double mean = 0.0, square = 0.0;
-    for (size_t i = 0; norm->mean && i < width; ++i)
-        mean += row[i] / (double)width;
-    for (size_t i = 0; i < width; ++i)
-        square += (row[i] - mean) * (row[i] - mean) / (double)width;
-    return 1.0 / sqrt(square + norm->eps);
 }
 
 /* x[count], `step` apart, <- what one of the first block's maps makes of words, rounded, and of places, behind the norm if there is one.
@@ -94,7 +88,8 @@ static bool project(const reference_embedding *e, const reference_map *map, cons
             x[t * step + r] = bias;
     }
     for (size_t t = 0; ok && t < count; ++t) {
-        const double factor = norm ? factor_of(norm, rows + t * width, width) : 1.0;
+        double mean;
+        const double factor = norm ? 1.0 / reference_norm_root(norm->mean, norm->eps, rows + t * width, width, &mean) : 1.0;
         for (size_t r = 0; r < map->rows; ++r) {
             of_word[r] = 0.0;
             for (size_t i = 0; i < width; ++i) {
@@ -144,11 +139,9 @@ bool reference_embed(const reference_embedding *e, const int32_t *ids, size_t co
     for (size_t t = 0; ok && t < count; ++t) {
         double *row = rows + t * width;
         ok = add_row(&e->words, (size_t)ids[t], e->scale, e->type, own, row, error, error_size);
-        if (ok && e->positions.weight)
-            ok = add_row(&e->positions, e->first_position + t, 1.0, REFERENCE_F32, own, row, error, error_size);
+        ok = ok && add_position(e, t, own, row, error, error_size);
         if (ok && e->token_types.weight)
             ok = add_row(&e->token_types, 0, 1.0, REFERENCE_F32, own, row, error, error_size);
-        add_sines(e, t, row);
     }
     if (ok && e->projected[0].map.weight) {
         ok = project_all(e, ids, count, rows, x, error, error_size);

@@ -625,7 +625,7 @@ $(i)}
 //$     elseif step.op == "activate" then
 $(i)$(helper)_activate($(step.gate and step.gate .. ", " or "")$(step.to), count);
 //$     elseif step.op == "add" then
-//$ local a_at = "token * " .. step_of(step.a) .. (step.a_at and " + " .. macro "IN_SKIPPED" or "")
+//$ local a_at = "token * " .. step_of(step.a) .. (step.a == "in" and shape.projected and " + " .. macro "IN_SKIPPED" or "")
 //$ over_rows(i, shape.d, macro("D"), step.to, "token * " .. step_of(step.to), function(load) return isa.add(load(step.a, a_at), load(step.b, "token * " .. step_of(step.b))) end)
 //$     elseif step.op == "sum" then
 $(i)for ($(helper)_run run = $(helper)_before(); $(helper)_next(offsets, at, count, &run);)

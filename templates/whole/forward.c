@@ -21,6 +21,7 @@ $(include("templates/math/exp.c"))
 $(include("templates/math/tanh.c"))
 //$ end
 //$ local factors = projected and projected.norm
+//$ local copies_rows = embedding.map or projected and projected.copied_at and not embedding.norm
 //$ if float_sums and (kinds.layernorm or kinds.rmsnorm or factors or output.pool == "mean" or output.pool == "sqrt_n" or output.unit) then
 $(include("templates/math/sum.c"))
 //$ end
@@ -417,7 +418,7 @@ void $(symbol)(const $(names.weights) *weights, unsigned char *state, const int3
 //$ for _, buffer in ipairs(whole.memory.buffers) do
 //$ if buffer.name:find "^x_" then buffers("    ", { buffer.name }) end
 //$ end
-//$ if embedding.map or projected and projected.copied_at and not embedding.norm then
+//$ if copies_rows then
     const float one = $hidden(1.0f);
 //$ end
 
@@ -446,7 +447,7 @@ void $(symbol)(const $(names.weights) *weights, const int32_t *ids, const size_t
 //$ for _, buffer in ipairs(whole.memory.buffers) do
 //$ if buffer.name:find "^x_" or buffer.name == "sums" then buffers("    ", { buffer.name }) end
 //$ end
-//$ if embedding.map or projected and projected.copied_at and not embedding.norm then
+//$ if copies_rows then
     const float one = $hidden(1.0f);
 //$ end
 

@@ -9,7 +9,8 @@ static void $(helper)_project(const $(names.weights) *weights, const int32_t *id
     for (size_t token = 0; token < tokens; ++token, x += $(embedding.input)) {
         const size_t id = (size_t) ids[token];
 //$ if isa.prefetch_l1 then
-        /* its rows come from memory, in the time of the token before: 0.97 of an encoder's time */
+//$ -- The sentence encoder takes 0.97 of the time so (Zen 3, i8).
+        /* The next token's rows are on their way from memory meanwhile. */
         const size_t next = (size_t) ids[token + 1 < tokens ? token + 1 : token];
 //$ for _, part in ipairs(projected.parts) do
 //$ local row = "(uintptr_t) (weights->words_" .. part.name .. " + next * " .. part.width .. ")"

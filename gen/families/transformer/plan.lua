@@ -104,7 +104,7 @@ local function constants_of(p)
         if p.sums.hidden then add("SUMS_HIDDEN_AT", p.sums.hidden, "where those of hidden values begin") end
     end
     if shape.rope then add("ROPE_PAIRS", shape.rope.half, "pairs of elements of a head that are rotated") end
-    if shape.delivered or shape.projected then
+    if shape.given then
         add("IN_K", shape.q, "where k lies in the input of a block")
         add("IN_V", shape.q + shape.e, "and v")
     end

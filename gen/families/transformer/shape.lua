@@ -72,6 +72,7 @@ function shape.widths(m)
     s.skip_map = s.skip and s.read ~= s.d
     -- So do embeddings, of which the skip connection adds a part, too; the checkpoint has the maps that make all that.
     s.projected = m.projected or false
+    s.given = s.delivered or s.projected
     s.input = s.delivered and s.made or s.projected and s.q + 2 * s.e + (s.skip and s.d or 0) or s.read
     return s
 end

@@ -39,10 +39,9 @@ function steps.of(shape, has, parts, one_by_one)
         )
     end
     local q, k, v, k_at, v_at = "in", "in", "in", shape.q, shape.q + shape.e
-    local given = shape.delivered or shape.projected
     -- Other steps than Q may read what is prepared.
-    local keeps = not shape.causal and not given and not shape.parallel and has.Q ~= nil and not one_by_one
-    if not given then
+    local keeps = not shape.causal and not shape.given and not shape.parallel and has.Q ~= nil and not one_by_one
+    if not shape.given then
         prepare(before)
         k, v, k_at, v_at = product(before, "K", source, "k"), product(before, "V", source, "v"), 0, 0
     end
@@ -53,7 +52,7 @@ function steps.of(shape, has, parts, one_by_one)
     -- Into a ring tokens enter a few at a time, just before they attend: more would push out what the first of them
     -- still sees.
     if not shape.ring then add(before, { op = "append", k = k, k_at = k_at, v = v, v_at = v_at }) end
-    if not given and not keeps then
+    if not shape.given and not keeps then
         if not shape.causal then prepare(after) end
         q = product(after, "Q", source, "q")
     end
@@ -70,8 +69,7 @@ function steps.of(shape, has, parts, one_by_one)
     local mixed = product(after, "P", "mixed", "projected")
     local inner = shape.parallel and source or mixed
     if not shape.parallel and shape.skip then
-        local a, a_at = product(after, "S", "in", "skipped"), shape.projected and v_at + shape.e or nil
-        add(after, { op = "add", a = a, a_at = a_at, b = mixed, to = "stream", width = shape.d })
+        add(after, { op = "add", a = product(after, "S", "in", "skipped"), b = mixed, to = "stream", width = shape.d })
         inner = "stream"
     end
     local stream = inner

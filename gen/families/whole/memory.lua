@@ -43,13 +43,12 @@ local function buffers_of(p, tokens, rows, results, few)
         return buffer
     end
     local embedding, output = p.embedding, p.output
-    if embedding.map then
-        add("embedded", rows * embedding.width, 1, 1, "rows of the embedding")
-        add("mapped", rows * pitch_of(embedding.input), 1, 1, "the same in the blocks' width")
-    end
     local projected = embedding.projected
-    if projected and (projected.norm or projected.copied_at) then
+    if embedding.map or projected and projected.reads_rows then
         add("embedded", rows * embedding.width, 1, 1, "rows of the embedding")
+    end
+    if embedding.map then
+        add("mapped", rows * pitch_of(embedding.input), 1, 1, "the same in the blocks' width")
     end
     if projected and projected.norm then add("factors", rows, 1, 1, "what the norm multiplies rows by") end
     local x = add("x_1", tokens * embedding.input, 1, 1, "input of the first block")

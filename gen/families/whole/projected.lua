@@ -2,6 +2,7 @@
 local checkpoint = require "gen.model.checkpoint_names"
 local dtype = require "gen.plan.dtype"
 local maps = require "gen.families.transformer.maps"
+local sections = require "gen.families.whole.sections"
 
 local projected = {}
 
@@ -23,23 +24,10 @@ end
 
 -- Positions 0 … count - 1 of model `m` as rows of `width`: sines, or those that it learned.
 local function positions_of(m, names, width, count)
-    local sines = m.embedding.sinusoidal
-    if sines then
-        local steps = sines.steps == "n" and width // 2 or width // 2 - 1
-        return { sinusoids = sines.order, columns = width, steps_of = steps, max = sines.max }
-    end
-    local view, first = names.positions, m.embedding.first_position or 0
-    return {
-        view = {
-            tensor = view.tensor,
-            shape = view.shape,
-            rows = count,
-            columns = width,
-            group = count,
-            stride = count,
-            offset = first,
-        },
-    }
+    if m.embedding.sinusoidal then return sections.sinusoids(m.embedding.sinusoidal, width) end
+    local view = sections.some_rows(m.embedding.first_position or 0, count, width)
+    view.tensor, view.shape = names.positions.tensor, names.positions.shape
+    return { view = view }
 end
 
 -- The sections of what the linear map `map` makes of model `m`, called after `part`: rows of words, which the first
@@ -76,10 +64,10 @@ local function add_part(c, part, m, map, norm, names)
     c.piece(section, nil, { projected = bias })
 end
 
--- Adds the sections to the collector `c` (sections.lua). Returns { parts, norm, copied_at }: of each part { name,
--- letter, width, at: where it lies in the block's input, normed, positions: whether it has rows of these }, the norm of
--- rows before the maps, and where rows are copied to; nil: there is no norm, or they are not copied. names: of
--- embeddings; block: the first one as a model, of `shape`.
+-- Adds the sections to the collector `c` (sections.lua). Returns { parts, norm, copied_at, reads_rows }: of each part {
+-- name, letter, width, at: where it lies in the block's input, normed, positions: whether it has rows of these }, the
+-- norm of rows before the maps, where rows are copied to, nil: there is no norm, or they are not copied, and whether
+-- rows of the embedding are read for either. names: of embeddings; block: the first one as a model, of `shape`.
 function projected.add(c, m, names, block, shape)
     local made, views = { parts = {} }, nil
     if m.embedding.norm then
@@ -102,6 +90,7 @@ function projected.add(c, m, names, block, shape)
         end
     end
     if shape.skip and not shape.skip_map then made.copied_at = at end
+    made.reads_rows = made.norm ~= nil or made.copied_at ~= nil
     return made
 end
 

@@ -152,19 +152,28 @@ function sections.add_rows(c, group, name, rows, width, view, doc)
     })
 end
 
+-- What a piece says of rows first … first + count - 1 of a matrix of the checkpoint.
+function sections.some_rows(first, count, width)
+    return { rows = count, columns = width, group = count, stride = count, offset = first }
+end
+
+-- What a piece says of sines and cosines of positions.
+function sections.sinusoids(sinusoidal, width)
+    return {
+        sinusoids = sinusoidal.order,
+        columns = width,
+        steps_of = sinusoidal.steps == "n" and width // 2 or width // 2 - 1,
+        max = sinusoidal.max,
+    }
+end
+
 -- Rows first … first + count - 1 of a matrix of the checkpoint in float32.
 function sections.add_some_rows(c, group, name, first, count, width, view, doc)
     local section = c.f32(group, name, count * width, string.format("%s, [%d][%d]", doc, count, width))
     section.slow = count > 1
-    c.piece(section, view, {
-        rows = count,
-        columns = width,
-        group = count,
-        stride = count,
-        offset = first,
-        draw = { mean = 0.0, deviation = 0.3 },
-        boxes = whole(count * width),
-    })
+    local piece = sections.some_rows(first, count, width)
+    piece.draw, piece.boxes = { mean = 0.0, deviation = 0.3 }, whole(count * width)
+    c.piece(section, view, piece)
 end
 
 -- Sines and cosines of positions 0 … count - 1.
@@ -172,12 +181,7 @@ function sections.add_sinusoids(c, group, name, count, width, sinusoidal)
     local section =
         c.f32(group, name, count * width, string.format("sines and cosines of positions, [%d][%d]", count, width))
     section.slow = true
-    c.piece(section, nil, {
-        sinusoids = sinusoidal.order,
-        columns = width,
-        steps_of = sinusoidal.steps == "n" and width // 2 or width // 2 - 1,
-        max = sinusoidal.max,
-    })
+    c.piece(section, nil, sections.sinusoids(sinusoidal, width))
 end
 
 return sections

@@ -26,8 +26,7 @@ function stages.embedding(m, widths, block, shape, c)
         made.input = shape.input
         if not made.projected.copied_at then made.norm = nil end
     end
-    -- What is looked up of a row may be all that is needed of it.
-    local whole = not made.projected or made.projected.norm or made.projected.copied_at
+    local reads_rows = not made.projected or made.projected.reads_rows
     -- A tied embedding is packed for the products of the head.
     if m.tied then
         made.table = sections.add_matrix(
@@ -39,10 +38,10 @@ function stages.embedding(m, widths, block, shape, c)
             names.word,
             "rows of the embedding, the head's"
         )
-    elseif whole then
+    elseif reads_rows then
         sections.add_rows(c, group, "embedding", m.vocab, made.width, names.word, "rows of the embedding")
     end
-    if not whole then return made end
+    if not reads_rows then return made end
     if e.sinusoidal then
         sections.add_sinusoids(c, group, "positions", m.attention.context, made.width, e.sinusoidal)
     elseif m.positions then
