@@ -100,6 +100,13 @@ if(missing)
     message(FATAL_ERROR "${message}")
 endif()
 
+# Bytecode of another release or another CPU may not load: then the program compiles its modules as it starts.
+execute_process(COMMAND ${LOOKUPC_LUA} -v OUTPUT_VARIABLE lua_release)
+set(lookupc_lua_form text)
+if(NOT CMAKE_CROSSCOMPILING AND lua_release MATCHES "^Lua ${lookupc_liblua_VERSION} ")
+    set(lookupc_lua_form compiled)
+endif()
+
 add_library(lookupc_libraries INTERFACE)
 target_link_libraries(lookupc_libraries INTERFACE
     PkgConfig::lookupc_liblua PkgConfig::lookupc_jansson PkgConfig::lookupc_nettle

@@ -42,7 +42,12 @@ local statuses = {
     { name = "ERROR_ISA", code = 20, doc = "the requested instruction set is not in this bundle", choice = true },
 }
 
-local function render(path, values, more) return template.render(assert(host.resource(path)), path, values, more) end
+local compiled = {} -- templates by path
+
+local function render(path, values, more)
+    compiled[path] = compiled[path] or template.compile(assert(host.resource(path)), path, host.bytecode(path))
+    return template.render(compiled[path], values, more)
+end
 
 -- Gives `values` the function that includes another template: its text, with the names in `more` beside those of
 -- whoever includes it.

@@ -293,27 +293,64 @@ static int host_sha256(lua_State *L)
     return 1;
 }
 
+/* The folder of `--tree`, on top of the stack; NULL: the embedded files are used. */
+static const char *push_tree(lua_State *L)
+{
+    return lua_getfield(L, LUA_REGISTRYINDEX, HOST_TREE) == LUA_TSTRING ? lua_tostring(L, -1) : NULL;
+}
+
+static const resource *embedded(const char *name)
+{
+    for (const resource *r = resources; r < resources + resource_count; ++r) {
+        if (strcmp(r->name, name) == 0)
+            return r;
+    }
+    return NULL;
+}
+
 bool host_push_resource(lua_State *L, const char *name)
 {
-    if (lua_getfield(L, LUA_REGISTRYINDEX, HOST_TREE) == LUA_TSTRING) {
-        const char *path = lua_pushfstring(L, "%s/%s", lua_tostring(L, -1), name);
-        return push_file(L, path, SIZE_MAX - 1, files_read);
+    const char *tree = push_tree(L);
+    if (tree != NULL)
+        return push_file(L, lua_pushfstring(L, "%s/%s", tree, name), SIZE_MAX - 1, files_read);
+    const resource *found = embedded(name);
+    if (found == NULL) {
+        lua_pushnil(L);
+        lua_pushfstring(L, "%s: no such embedded file", name);
+        return false;
     }
-    for (size_t i = 0; i < resource_count; ++i) {
-        if (strcmp(resources[i].name, name) == 0) {
-            lua_pushlstring(L, resources[i].bytes, resources[i].size);
-            return true;
-        }
-    }
-    lua_pushnil(L);
-    lua_pushfstring(L, "%s: no such embedded file", name);
-    return false;
+    lua_pushlstring(L, found->bytes, found->size);
+    return true;
+}
+
+/* Pushes nothing and returns false where the program has to compile the file. */
+static bool push_bytecode(lua_State *L, const char *name)
+{
+    const resource *found = push_tree(L) == NULL ? embedded(name) : NULL;
+    lua_pop(L, 1);
+    if (found == NULL || found->bytecode == NULL)
+        return false;
+    lua_pushlstring(L, found->bytecode, found->bytecode_size);
+    return true;
+}
+
+const char *host_push_module(lua_State *L, const char *name)
+{
+    if (push_bytecode(L, name))
+        return "b";
+    return host_push_resource(L, name) ? "t" : NULL;
 }
 
 /* host.resource(name) -> text of an embedded file | nil, message */
 static int host_resource(lua_State *L)
 {
     return host_push_resource(L, check_path(L, 1)) ? 1 : 2;
+}
+
+/* host.bytecode(name) -> that of an embedded file | nil, where it has to be compiled */
+static int host_bytecode(lua_State *L)
+{
+    return push_bytecode(L, check_path(L, 1));
 }
 
 static int by_path(const FTSENT **a, const FTSENT **b)
@@ -381,8 +418,9 @@ static int host_resources(lua_State *L)
     const char *folder = check_path(L, 1);
     const size_t length = strlen(folder);
     luaL_argcheck(L, folder[length - 1] == '/', 1, "must end with /");
-    if (lua_getfield(L, LUA_REGISTRYINDEX, HOST_TREE) == LUA_TSTRING)
-        return push_tree_files(L, lua_tostring(L, -1), folder);
+    const char *tree = push_tree(L);
+    if (tree != NULL)
+        return push_tree_files(L, tree, folder);
     lua_newtable(L);
     lua_Integer count = 0;
     for (size_t i = 0; i < resource_count; ++i) {
@@ -491,6 +529,7 @@ int luaopen_host(lua_State *L)
         {"remove", host_remove},
         {"sha256", host_sha256},
         {"resource", host_resource},
+        {"bytecode", host_bytecode},
         {"resources", host_resources},
         {"print", host_print},
         {"write", host_write},

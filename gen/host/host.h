@@ -12,6 +12,9 @@
 /* Pushes the text of an embedded file, or of the same file below the folder of `--tree`; on failure nil and one line. Returns success. */
 bool host_push_resource(lua_State *L, const char *name);
 
+/* The same of a Lua module, as bytecode where that is embedded. Returns the mode that lua_load takes: "b" or "t"; NULL: it failed. */
+const char *host_push_module(lua_State *L, const char *name);
+
 /* Pushes nil and the message: how a function that Lua calls says that it failed. Returns 2, the number of its results. */
 int host_fail(lua_State *L, const char *message);
 

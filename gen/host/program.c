@@ -38,11 +38,12 @@ static const luaL_Reg generator_modules[] = {
 static int search_module(lua_State *L)
 {
     const char *path = lua_pushfstring(L, "%s.lua", luaL_gsub(L, luaL_checkstring(L, 1), ".", "/"));
-    if (!host_push_resource(L, path))
+    const char *mode = host_push_module(L, path);
+    if (mode == NULL)
         return 1;
     size_t size;
-    const char *text = lua_tolstring(L, -1, &size);
-    if (luaL_loadbufferx(L, text, size, lua_pushfstring(L, "@%s", path), "t") != LUA_OK)
+    const char *chunk = lua_tolstring(L, -1, &size);
+    if (luaL_loadbufferx(L, chunk, size, lua_pushfstring(L, "@%s", path), mode) != LUA_OK)
         return lua_error(L);
     lua_pushstring(L, path);
     return 2;

@@ -8,6 +8,8 @@ typedef struct {
     const char *name; /* "templates/lookup/shared/gather.c" */
     const char *bytes;
     size_t size;
+    const char *bytecode; /* of a Lua module, or of a template's Lua; NULL: there is none */
+    size_t bytecode_size;
 } resource;
 
 /* Sorted by name; made by gen/host/embed.lua when the program is built. */

@@ -55,15 +55,15 @@ local function substitutions(line, path, number)
 end
 
 -- The names that the first lines of a template declare: { {name, line} }, a set of them, and how many lines those are.
-local function declared(lines)
+local function declared(text)
     local list, set, count = {}, {}, 0
-    for number, line in ipairs(lines) do
+    for line in text:gmatch "[^\n]*" do
         local names = line:match("^%s*//%$ takes%f[%s\0](.*)$")
         if not names then break end
+        count = count + 1
         for name in names:gmatch("[^%s,]+") do
-            list[#list + 1], set[name] = { name = name, line = number }, true
+            list[#list + 1], set[name] = { name = name, line = count }, true
         end
-        count = number
     end
     return list, set, count
 end
@@ -109,36 +109,26 @@ local function check_declared(list, lines, last, path)
     end
 end
 
--- The text of the template's chunk, and the set of names that it declares, nil if it declares nothing.
-local function compile(text, path)
+-- The Lua source of the template `text`, the contents of the file `path`; raises an error for a wrong declaration.
+function template.source(text, path)
     local chunk, lines = {}, lines_of(text)
-    local list, set, last = declared(lines)
+    local list, _, last = declared(text)
     for number, line in ipairs(lines) do
         local statement = line:match("^%s*//%$(.*)$")
         chunk[number] = number <= last and "" or statement or substitutions(line, path, number)
     end
     check_declared(list, lines, last, path)
-    return table.concat(chunk, "\n"), last > 0 and set or nil
+    return "local _ENV = ...; " .. table.concat(chunk, "\n")
 end
 
-local chunks = {} -- by path and text: { run, takes }
-
--- The Lua chunk of a template, a function of its environment, and the set of names that it declares, if it does.
-local function chunk_of(text, path)
-    local key = path .. "\n" .. text
-    if not chunks[key] then
-        local code, takes = compile(text, path)
-        local run, message = load("local _ENV = ...; " .. code, "@" .. path, "t")
-        if not run then error(message, 0) end
-        chunks[key] = { run = run, takes = takes }
-    end
-    return chunks[key].run, chunks[key].takes
-end
-
--- The set of names that the template `text`, the contents of the file `path`, declares; nil if it declares nothing.
-function template.takes(text, path)
-    local _, takes = chunk_of(text, path)
-    return takes
+-- What template.render takes: { path, run, takes }, of the template `text`, the contents of the file `path`: the Lua
+-- chunk, a function of its environment, and the set of names that it declares, if it does. bytecode: that of its
+-- source, or nil.
+function template.compile(text, path, bytecode)
+    local run, message = load(bytecode or template.source(text, path), "@" .. path, bytecode and "b" or "t")
+    if not run then error(message, 0) end
+    local _, takes, count = declared(text)
+    return { path = path, run = run, takes = count > 0 and takes or nil }
 end
 
 -- Raises an error unless `values` has all that the template takes and, of the names in `more` (optional), which are for
@@ -157,12 +147,11 @@ local function check_given(takes, path, values, more)
     if names[1] then error(string.format("%s: is given %s, which it does not take", path, names[1]), 0) end
 end
 
--- Renders `text`, the contents of the file `path`, with the names in `values`, of which `more` (optional) are for this
+-- Renders a template, which template.compile made, with the names in `values`, of which `more` (optional) are for this
 -- template alone. Returns the output; raises "path:line: message" when the template is wrong.
-function template.render(text, path, values, more)
-    local out = {}
-    local run, takes = chunk_of(text, path)
-    if takes then check_given(takes, path, values, more) end
+function template.render(compiled, values, more)
+    local out, takes = {}, compiled.takes
+    if takes then check_given(takes, compiled.path, values, more) end
     local environment = setmetatable({}, {
         __index = function(self, name)
             local value = safe[name]
@@ -240,7 +229,7 @@ function template.render(text, path, values, more)
         )
         if braces then out[#out + 1] = indent .. "}\n" end
     end
-    run(environment)
+    compiled.run(environment)
     return table.concat(out)
 end
 

@@ -5,14 +5,16 @@ local template = require "gen.print.template"
 
 local path = "templates/test.c"
 
+local function rendered(text, values, more) return template.render(template.compile(text, path), values, more) end
+
 local function gives(text, values, expected)
-    local good, output = pcall(template.render, text, path, values)
+    local good, output = pcall(rendered, text, values)
     if not good then error(output, 2) end
     if output ~= expected then error(string.format("got %q, expected %q", output, expected), 2) end
 end
 
 local function fails(message, text, values)
-    local good, actual = pcall(template.render, text, path, values or {})
+    local good, actual = pcall(rendered, text, values or {})
     if good then error(string.format("got %q, expected a failure", actual), 2) end
     if actual ~= path .. ":" .. message then
         error(string.format("got %q, expected %q", actual, path .. ":" .. message), 2)
@@ -184,7 +186,7 @@ end
 
 -- A failure that concerns the template as a whole: there is no line.
 local function refuses(message, text, values, more)
-    local good, actual = pcall(template.render, text, path, values or {}, more)
+    local good, actual = pcall(rendered, text, values or {}, more)
     check.equal({ good, actual }, { false, path .. message })
 end
 
@@ -205,7 +207,7 @@ end
 
 function test.what_is_given_to_one_template_alone_must_be_taken()
     local text = "//$ takes width\n$(width)\n"
-    check.equal(template.render(text, path, { width = 4 }, { width = 4 }), "4\n")
+    check.equal(rendered(text, { width = 4 }, { width = 4 }), "4\n")
     refuses(": is given strip, which it does not take", text, { width = 4, strip = 1 }, { width = 4, strip = 1 })
 end
 
@@ -219,7 +221,7 @@ end
 
 function test.every_template_of_the_program_declares_what_it_takes()
     for _, name in ipairs(host.resources("templates/")) do
-        if not name:find("/%.[^/]*$") and not template.takes(assert(host.resource(name)), name) then
+        if not name:find("/%.[^/]*$") and not template.compile(assert(host.resource(name)), name).takes then
             error(name .. ": does not declare what it takes", 0)
         end
     end
@@ -228,7 +230,7 @@ end
 function test.every_template_of_the_program_compiles()
     local count = 0
     for _, name in ipairs(host.resources("templates/")) do
-        local good, message = pcall(template.render, assert(host.resource(name)), name, {})
+        local good, message = pcall(template.render, template.compile(assert(host.resource(name)), name), {})
         -- With no values at all the first name is unknown: the template was compiled.
         local quoted = name:gsub("%p", "%%%0")
         if not good and not message:find("^" .. quoted .. ": takes [%w_]+, which it is not given$") then
