@@ -3,6 +3,7 @@
 
 #include "harness/reference/checkpoint.h"
 #include "harness/reference/projection.h"
+#include "harness/reference/row_cache.h"
 #include "harness/reference/tables.h"
 
 #include "gen/host/files.h"
@@ -16,6 +17,7 @@ struct reference_block_lookup {
     reference_model model;
     checkpoint *file;
     reference_tables tables;
+    row_cache rows;
     reference_weights weights;
     double *projection; /* memory of theirs */
 };
@@ -36,7 +38,8 @@ reference_block_lookup *reference_block_lookup_open(const reference_model *model
     }
     lookup->tables = (reference_tables){.model = &lookup->model, .exact = checkpoint_weights(lookup->file), .type = how.tables};
     lookup->weights = reference_tables_rounded(&lookup->tables);
-    if (!reference_round_projection(&lookup->model, how.projection, &lookup->weights, &lookup->projection)) {
+    if (!row_cache_open(&lookup->rows, &lookup->model, &lookup->weights) ||
+        !reference_round_projection(&lookup->model, how.projection, &lookup->weights, &lookup->projection)) {
         files_error(error, error_size, "%s: not enough memory", path);
         reference_block_lookup_close(lookup);
         return NULL;
@@ -48,6 +51,7 @@ void reference_block_lookup_close(reference_block_lookup *lookup)
 {
     if (lookup) {
         checkpoint_close(lookup->file);
+        row_cache_close(&lookup->rows);
         free(lookup->projection);
     }
     free(lookup);

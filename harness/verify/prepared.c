@@ -21,12 +21,14 @@ bool verify_reference_open(verify_reference *reference, const reference_model *m
         return false;
     r->tables = (reference_tables){.model = &r->model, .exact = checkpoint_weights(r->file), .type = sources->tables};
     r->weights = reference_tables_rounded(&r->tables);
-    if (!reference_round_projection(&r->model, sources->projection, &r->weights, &r->projection))
+    r->exact_weights = *checkpoint_weights(r->file);
+    if (!row_cache_open(&r->rows, &r->model, &r->weights) || !row_cache_open(&r->exact_rows, &r->model, &r->exact_weights) ||
+        !reference_round_projection(&r->model, sources->projection, &r->weights, &r->projection))
         return files_error(error, error_size, "verify: not enough memory");
     r->random = (sample){.model = &r->model, .weights = &r->weights, .share = SAMPLE_RANDOM_SHARE};
     r->exact = (sample){.model = &r->model, .share = SAMPLE_RANDOM_SHARE};
     if (!reference_type_is_exact(sources->tables) || !reference_type_is_exact(sources->projection))
-        r->exact.weights = checkpoint_weights(r->file);
+        r->exact.weights = &r->exact_weights;
     r->special = (sample){.model = &r->model, .weights = &r->weights, .share = SAMPLE_SPECIAL_SHARE};
     float *x = malloc(SAMPLE_SPECIAL * model->d * sizeof *x);
     if (x)
@@ -61,6 +63,8 @@ void verify_reference_close(verify_reference *reference)
     sample_free(&reference->random);
     sample_free(&reference->special);
     sample_free(&reference->exact);
+    row_cache_close(&reference->rows);
+    row_cache_close(&reference->exact_rows);
     free(reference->projection);
     files_unmap(&reference->blob);
     checkpoint_close(reference->file);

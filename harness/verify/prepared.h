@@ -4,6 +4,7 @@
 #define LOOKUPC_HARNESS_VERIFY_REFERENCE_H
 
 #include "harness/reference/checkpoint.h"
+#include "harness/reference/row_cache.h"
 #include "harness/reference/tables.h"
 #include "harness/verify/sample.h"
 
@@ -15,10 +16,11 @@ typedef struct {
     files_mapping blob;
     checkpoint *file;
     reference_tables tables;
-    reference_weights weights; /* as the blob holds them */
-    double *projection;        /* memory of theirs */
-    sample random, special;    /* by those weights */
-    sample exact;              /* the random tokens by the checkpoint's own; without tokens where these are the same */
+    reference_weights weights, exact_weights; /* as the blob holds them; as the checkpoint does */
+    row_cache rows, exact_rows;
+    double *projection;     /* memory of `weights` */
+    sample random, special; /* by those weights */
+    sample exact;           /* the random tokens by the checkpoint's own; without tokens where these are the same */
 } verify_reference;
 
 /* The files and types of a reference. */
