@@ -40,6 +40,10 @@ local function loaded(path)
     local m = model_file.load(path)
     fuse.only_transformer(m)
     if not m.embedding then return m end
+    if m.embedding.projected then
+        local rule = "must be absent: fuse merges the maps that this looks up into the embedding"
+        validated.refuse(m, { "embedding", "projected" }, true, rule)
+    end
     return whole_model.of_one_shape(m)
         or validated.refuse(m, { "layers" }, nil, "fuse merges weights of blocks that are all of one shape")
 end

@@ -87,6 +87,7 @@ REFUSED = [
     (skipless(SHAPED, embedding={"sinusoidal": {}}), "Q", "embedding.sinusoidal: fuse merges weights into rows"),
     (skipless(LLAMA, attention={"eliminate": "Q"}), "Q", "tied = true: fuse parts the head from the embedding"),
     (skipless(SHAPED, embedding={"d": 8}), "Q", "embedding.d = 8: llama checkpoints have no map to the blocks"),
+    (skipless(GPT, embedding={"projected": True}), "Q", "embedding.projected = true: must be absent: fuse merges the maps"),
     (GPT, "Q", "skip = true: fuse merges weights across it"),
     (skipless(GPT, layers=[{"count": 1}, {"ffn": DENSE}]), "Q", "layers: fuse merges weights of blocks that are all of one shape"),
     (skipless(LOOKUP), "QP", '--eliminate: QP: P cannot be merged into ffn.projection.kind = "bh4"'),
