@@ -15,9 +15,13 @@
 --                  none
 --   few_prefetch   what calls of few tokens prefetch of other tables, a value of few.prefetch, nil: by their type
 --   rows_at_once   rows of a strip where others between few and many tokens prefetch into L1, nil: 32
+--   tables_at_once  tables of such a strip, whatever rows are taken of each, prefetched into L2; nil: as rows_at_once
+--   few_rows       rows of integers that few tokens read side by side where those of all tables overfill L1, nil: all
+--   short_strips_from  bytes of tables of floats from which few tokens read strips of one line, nil: none
 --   copies         how slices of tables are copied, a value of the choice gather.pack, nil: 1
 --   copies_ahead   of which tables the next slice is best prefetched while tokens read a copied one: "integers" or
 --                  "all", whose slices are narrower for it; nil: none
+--   fills_l2       those of floats are not narrower: they fill L2
 --   prefetches_codes  whether codes and scores of integers come too late by themselves
 --   rows_first     a stage of a projection in i8 and its butterflies share L1 best, of 512-bit vectors
 --   tlb_bytes      what pages of 2 MiB in L1's TLB cover: of larger tables of floats few tokens read long strips, nil:
@@ -73,6 +77,12 @@ machine.list = {
         isa = avx2,
         l2_bytes = 512 << 10,
         slices_from = 1,
+        tables_at_once = 16,
+        few_rows = 32,
+        copies_ahead = "all",
+        fills_l2 = true,
+        prefetches_codes = true,
+        short_strips_from = 128 << 20,
         product_prefetch = 4096,
     },
     {
