@@ -15,7 +15,8 @@
 --                  none
 --   few_prefetch   what calls of few tokens prefetch of other tables, a value of few.prefetch, nil: by their type
 --   rows_at_once   rows of a strip where others between few and many tokens prefetch into L1, nil: 32
---   tables_at_once  tables of such a strip, whatever rows are taken of each, prefetched into L2; nil: as rows_at_once
+--   tables_at_once  tables of such a strip, whatever rows are taken of each, nil: as rows_at_once says
+--   whole_prefetch  what those calls prefetch, a value of whole.prefetch, nil: into L2 as prefetches_l2 says, else L1
 --   few_rows       rows of integers that few tokens read side by side where those of all tables overfill L1, nil: all
 --   short_strips_from  bytes of tables of floats from which few tokens read strips of one line, nil: none
 --   copies         how slices of tables are copied, a value of the choice gather.pack, nil: 1
@@ -78,6 +79,7 @@ machine.list = {
         l2_bytes = 512 << 10,
         slices_from = 1,
         tables_at_once = 16,
+        whole_prefetch = 2,
         few_rows = 32,
         copies_ahead = "all",
         fills_l2 = true,

@@ -76,10 +76,10 @@ local function prefetches_next(shape, isa)
     return ahead and packs(shape, isa) and (ahead == "all" or gather_i8.words(shape, isa))
 end
 
--- The part of L2 that a copied slice takes: half, a quarter if the next one comes meanwhile.
-local function slice_part(shape, isa)
-    if not prefetches_next(shape, isa) then return 2 end
-    return machine_of(isa).fills_l2 and not gather_i8.words(shape, isa) and 1 or 4
+-- Whether copied slices are narrower because the next one comes meanwhile.
+local function narrower(shape, isa)
+    local fills = machine_of(isa).fills_l2 and not gather_i8.words(shape, isa)
+    return prefetches_next(shape, isa) and not fills
 end
 
 -- Bytes of a copied slice at most: so legal choices do not depend on the machine.
@@ -229,7 +229,7 @@ local choices = {
             if packs(shape, isa) then
                 -- Sums of integers take four times as many bytes as the rows: narrow pieces keep more of them in cache.
                 if gather_i8.words(shape, isa) then return math.min(shape.d_out, 64) end
-                local least = slice_part(shape, isa) == 4 and 1 or 64
+                local least = narrower(shape, isa) and 1 or 64
                 return math.min(shape.d_out, math.max(least, two_lines // shape.tables.bytes))
             end
             -- Elsewhere pieces of rows, if those of eight tables fit a quarter of L2 (with the next eight and the sums
@@ -251,14 +251,16 @@ local choices = {
             return list
         end,
         default = function(shape, isa, s)
-            -- A group's slice of the tables in its part of L2 if it is copied; otherwise in a quarter, or in all of it
-            -- where rows are short. Over 16 rows gain nothing; under 4, reading and writing sums once a group costs
-            -- more than the misses it saves. Of a table that gives m rows the m-th part is enough. Sums of integers
-            -- that wait cost as much, but their kernels have no loop to start: 32.
+            -- A group's slice of the tables in half of L2 if it is copied, in a quarter or in all of it if the next one
+            -- comes meanwhile; otherwise in a quarter, or in all of it where rows are short. Over 16 rows gain nothing;
+            -- under 4, reading and writing sums once a group costs more than the misses it saves. Of a table that gives
+            -- m rows the m-th part is enough. Sums of integers that wait cost as much, but their kernels have no loop
+            -- to start: 32.
             local m = shape.neighbours
             local max = packs(shape, isa) and gather_i8.words(shape, isa) and 32 or 16
             local slice = shape.rows * s["gather.columns"] * shape.tables.bytes
-            local room = packs(shape, isa) and isa.l2_bytes // slice_part(shape, isa)
+            local part = narrower(shape, isa) and 4 or prefetches_next(shape, isa) and 1 or 2
+            local room = packs(shape, isa) and isa.l2_bytes // part
                 or shape.tables.bytes < 4 and isa.l2_bytes
                 or isa.l2_bytes // 4
             local tables = math.min(clamp(room // slice, (4 + m - 1) // m, (max + m - 1) // m), shape.h)
@@ -397,7 +399,7 @@ add {
     values = function(_, isa) return isa.prefetch_l2 and { 0, 1, 2 } or { 0 } end,
     default = function(shape, isa)
         if not isa.prefetch_l2 then return 0 end
-        return (whole_into_l2(shape, isa) or machine_of(isa).tables_at_once) and 2 or 1
+        return machine_of(isa).whole_prefetch or whole_into_l2(shape, isa) and 2 or 1
     end,
 }
 local thresholds = { 0, 1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 128, 256, 512, 1024, 65536 }
