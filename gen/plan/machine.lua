@@ -10,6 +10,8 @@
 --                  whole rows; nil: no default asks for it
 --   slices_from    times that a call meets a row on average, above which slices of tables are gathered faster than
 --                  whole rows; nil: 4 where rows are summed as integers; of floats, 512 rows that it takes of a table
+--   float_slices_from  the same of tables of floats, whose whole rows tokens in the lanes gather, too; nil: only few
+--                  tokens do
 --   prefetches_l2  which calls find rows of tables beyond l3_bytes faster if they are prefetched into L2 than into L1,
 --                  whose misses are few at a time: "few", those of few tokens, or "all" that gather whole rows; nil:
 --                  none
@@ -18,7 +20,8 @@
 --   tables_at_once  tables of such a strip, whatever rows are taken of each, nil: as rows_at_once says
 --   whole_prefetch  what those calls prefetch, a value of whole.prefetch, nil: into L2 as prefetches_l2 says, else L1
 --   few_rows       rows of integers that few tokens read side by side where those of all tables overfill L1, nil: all
---   short_strips_from  bytes of tables of floats from which few tokens read strips of one line, nil: none
+--   short_strips_from  bytes of tables of floats from which few tokens read strips of one line, and others prefetch
+--                  them as whole_prefetch says, nil: none
 --   copies         how slices of tables are copied, a value of the choice gather.pack, nil: 1
 --   copies_ahead   of which tables the next slice is best prefetched while tokens read a copied one: "integers" or
 --                  "all", whose slices are narrower for it; nil: none
@@ -78,6 +81,7 @@ machine.list = {
         isa = avx2,
         l2_bytes = 512 << 10,
         slices_from = 1,
+        float_slices_from = 2,
         tables_at_once = 16,
         whole_prefetch = 2,
         few_rows = 32,

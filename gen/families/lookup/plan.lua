@@ -31,6 +31,7 @@ local sets_bytes = 4096
 
 -- Tables written out in one step of a gather of whole rows of integers: gcc 12 copies sums in a loop.
 local max_whole_unroll = 16
+local max_float_unroll = 8 -- tables of floats
 
 -- The sizes of model `m` with tables and projection of these types (rows of gen/plan/dtype.lua).
 --   x_step, y_step  floats from token to token of x and y
@@ -253,7 +254,8 @@ local function add_gather_buffers(shape, v, choices, buffers)
 end
 
 -- The gather of whole rows for the tokens of a chunk that are neither few nor many: `v` with other choices, for as many
--- tokens as its sums have room for.
+-- tokens as its sums have room for. Sums run over the tables in the same order as those of slices: threads that share a
+-- call, some of them with so few tokens, make the same y.
 local function whole_of(m, shape, isa, choices, v)
     local whole, own = {}, {}
     for key, value in pairs(v) do
@@ -268,11 +270,11 @@ local function whole_of(m, shape, isa, choices, v)
     whole.tokens = math.min(v.chunk, choices["whole.tokens"])
     whole.room = blob.round_up(whole.tokens, v.tile) -- scores and sums of whole tiles are written
     whole.group = choices["whole.group"]
-    whole.unroll = math.min(whole.group, words and max_whole_unroll or v.unroll)
+    whole.unroll = math.min(whole.group, words and max_whole_unroll or max_float_unroll)
     whole.prefetch_strip, whole.prefetch_tokens = gather.prefetch_strip(choices["whole.prefetch"], 2)
     whole.prefetch_next, whole.pack, whole.prefetch_codes = nil, nil, false
     whole.stream = false
-    whole.gather = gather_tiles(shape, isa, shape.d_out, choices["gather.vectors"])
+    whole.gather = gather_tiles(shape, isa, shape.d_out, choices["whole.accumulators"])
     whole.gather_i8 = gather_i8.plan(shape, whole)
     whole.parts = gather.parts(whole.gather)
     local buffers = buffers_of(shape, v.projection, v.hash, v.chunk, v.tile * v.tiles, v.work)

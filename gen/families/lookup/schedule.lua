@@ -32,6 +32,7 @@ local two_lines = 128 -- bytes
 local max_rows_at_once = 128 -- two lines of each of them and of those that come next fill L1
 local max_long_strips = 64 -- 1 KiB of each, twice, in an eighth of L2
 local max_i8_lines = 16 -- of four rows each, written out
+local rows_followed = 16 -- rows of floats from memory that a core follows at a time
 -- Times that a call meets a row on average: from then on slices of tables are gathered faster than whole rows, where a
 -- machine does not say otherwise.
 local slices_from = 4
@@ -70,6 +71,11 @@ local function beyond_tlb(shape, isa)
     return bytes and table_bytes(shape) > bytes and not gather_i8.words(shape, isa)
 end
 
+-- Whether tables of floats are so large that few tokens read a line of each row at a time.
+local function short_strips(shape, isa)
+    return table_bytes(shape) >= (machine_of(isa).short_strips_from or math.maxinteger)
+end
+
 -- Whether the next slice comes into L2 while tokens read a copied one.
 local function prefetches_next(shape, isa)
     local ahead = machine_of(isa).copies_ahead
@@ -80,6 +86,13 @@ end
 local function narrower(shape, isa)
     local fills = machine_of(isa).fills_l2 and not gather_i8.words(shape, isa)
     return prefetches_next(shape, isa) and not fills
+end
+
+-- Whether copied slices that need not be narrower still are, as eight tables of so many columns leave the other half of
+-- L2 to the next ones: 0.9 of the time with 256 rows a table, 1.03 with 512 of half as many tables (Zen 3).
+local function halves_l2(shape, isa, columns)
+    local slice = 8 * shape.rows * columns * shape.tables.bytes
+    return prefetches_next(shape, isa) and not narrower(shape, isa) and slice <= isa.l2_bytes // 2
 end
 
 -- Bytes of a copied slice at most: so legal choices do not depend on the machine.
@@ -229,8 +242,9 @@ local choices = {
             if packs(shape, isa) then
                 -- Sums of integers take four times as many bytes as the rows: narrow pieces keep more of them in cache.
                 if gather_i8.words(shape, isa) then return math.min(shape.d_out, 64) end
-                local least = narrower(shape, isa) and 1 or 64
-                return math.min(shape.d_out, math.max(least, two_lines // shape.tables.bytes))
+                local two = two_lines // shape.tables.bytes
+                if narrower(shape, isa) or halves_l2(shape, isa, two) then return math.min(shape.d_out, two) end
+                return math.min(shape.d_out, math.max(64, two))
             end
             -- Elsewhere pieces of rows, if those of eight tables fit a quarter of L2 (with the next eight and the sums
             -- it is then full); otherwise, and for short elements, whole rows.
@@ -259,7 +273,8 @@ local choices = {
             local m = shape.neighbours
             local max = packs(shape, isa) and gather_i8.words(shape, isa) and 32 or 16
             local slice = shape.rows * s["gather.columns"] * shape.tables.bytes
-            local part = narrower(shape, isa) and 4 or prefetches_next(shape, isa) and 1 or 2
+            local fills = prefetches_next(shape, isa) and not halves_l2(shape, isa, s["gather.columns"])
+            local part = narrower(shape, isa) and 4 or fills and 1 or 2
             local room = packs(shape, isa) and isa.l2_bytes // part
                 or shape.tables.bytes < 4 and isa.l2_bytes
                 or isa.l2_bytes // 4
@@ -351,13 +366,15 @@ end
 add {
     key = "whole.tokens",
     doc = "calls and last chunks of up to so many tokens, if they are not few, gather whole rows; 0: none",
-    -- Of integers, whose sums are the same in any order: threads that share a call then make the same y.
-    values = function(shape, isa)
-        return gather_i8.words(shape, isa) and { 0, 64, 128, 256, 512, 1024, 2048, 4096 } or { 0 }
-    end,
+    values = function(_, isa) return isa.lanes > 1 and { 0, 64, 128, 256, 512, 1024, 2048, 4096 } or { 0 } end,
     default = function(shape, isa, s)
-        local meets = (machine_of(isa).slices_from or slices_from) * shape.rows
-        if not from_memory(shape, isa) or not gather_i8.words(shape, isa) or meets > max_chunk then return 0 end
+        local meets
+        if gather_i8.words(shape, isa) then
+            meets = (machine_of(isa).slices_from or slices_from) * shape.rows
+        else
+            meets = (machine_of(isa).float_slices_from or 0) * shape.rows
+        end
+        if not from_memory(shape, isa) or meets > max_chunk then return 0 end
         -- Beyond L3 the gather of few tokens takes 0.75 to 0.93 of the time, and then slices, unless a token alone is
         -- slow to project: the whole layer takes 0.75 with two rows a table and blocks of 16 (Zen 5).
         if beyond_l3(shape, isa) then
@@ -369,11 +386,11 @@ add {
         return tokens >= 64 and tokens or 0
     end,
 }
--- How many tables such calls may gather at a time.
-local function whole_groups(shape, isa)
+-- How many tables such calls of a schedule `s` may gather at a time.
+local function whole_groups(shape, isa, s)
     local words = gather_i8.words(shape, isa)
     local least = words and math.min(shape.h, gather_i8.step(words, shape)) or 1
-    if not words then return { least } end
+    if not words and s["whole.tokens"] == 0 then return { least } end
     local list, all = powers(least, math.min(shape.h, 64)), all_tables(shape, isa)
     if list[#list] ~= all then list[#list + 1] = all end
     return list
@@ -383,13 +400,30 @@ add {
     key = "whole.group",
     doc = "tables gathered in one pass over such tokens",
     values = whole_groups,
-    default = function(shape, isa)
-        local groups = whole_groups(shape, isa)
+    default = function(shape, isa, s)
+        local groups = whole_groups(shape, isa, s)
+        if not gather_i8.words(shape, isa) then
+            return largest_at_most(rows_followed // shape.neighbours, groups) or groups[1]
+        end
         -- Sums never wait, and as many rows as can be are under way.
         if whole_into_l2(shape, isa) then return groups[#groups] end
         local row = machine_of(isa)
         local tables = row.tables_at_once or (row.rows_at_once or 32) // shape.neighbours
         return largest_at_most(tables, groups) or groups[1]
+    end,
+}
+add {
+    key = "whole.accumulators",
+    doc = "accumulators of that gather",
+    values = function(shape, isa, s)
+        local list = accumulators(shape, isa)
+        return s["whole.tokens"] > 0 and list or { list[1] }
+    end,
+    default = function(shape, isa, s)
+        if s["whole.tokens"] == 0 then return accumulators(shape, isa)[1] end
+        if gather_i8.words(shape, isa) then return s["gather.vectors"] end
+        -- A line of each row: 0.8 to 0.9 of the time of two (64 to 256 tokens, Zen 3).
+        return clamp(two_lines // 2 // (isa.lanes * shape.tables.bytes), 1, isa.registers // 2)
     end,
 }
 add {
@@ -399,7 +433,11 @@ add {
     values = function(_, isa) return isa.prefetch_l2 and { 0, 1, 2 } or { 0 } end,
     default = function(shape, isa)
         if not isa.prefetch_l2 then return 0 end
-        return machine_of(isa).whole_prefetch or whole_into_l2(shape, isa) and 2 or 1
+        local row = machine_of(isa)
+        -- Of floats, into L1: 0.94 of the time of L2, with larger tables 1.06 times as long (Zen 3).
+        local floats = row.short_strips_from and not gather_i8.words(shape, isa)
+        if floats and not short_strips(shape, isa) then return 1 end
+        return row.whole_prefetch or whole_into_l2(shape, isa) and 2 or 1
     end,
 }
 local thresholds = { 0, 1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 128, 256, 512, 1024, 65536 }
@@ -412,7 +450,7 @@ add {
         if not few then return 0 end
         -- On vectors of eight nine tokens take as long as a tile, on vectors of four five (8 and 15 of 71 µs, Zen 5);
         -- of floats, whose slices are gathered slowly for so few, as many as elsewhere.
-        if few ~= isa and gather_i8.words(shape, isa) then return few.lanes end
+        if few ~= isa and (gather_i8.words(shape, isa) or s["whole.tokens"] > 0) then return few.lanes end
         -- Tables in cache: as soon as half a tile is filled, tokens in the lanes win. Larger tables: only a call of a
         -- few hundred tokens, each with one row, uses a group of tables often enough to make up for leaving rows in
         -- pieces.
@@ -460,8 +498,7 @@ add {
         if gather_i8.words(shape, isa) then return integer_accumulators(shape, isa) end
         if isa.lanes == 1 then return 4 end
         if from_memory(shape, isa) and not beyond_tlb(shape, isa) then
-            local short = table_bytes(shape) >= (machine_of(isa).short_strips_from or math.maxinteger)
-            local strip = short and two_lines // 2 or two_lines
+            local strip = short_strips(shape, isa) and two_lines // 2 or two_lines
             return clamp(strip // (isa.lanes * shape.tables.bytes), 1, isa.registers // 2)
         end
         return isa.registers // 2
@@ -490,7 +527,7 @@ add {
         -- rows of each of 16 tables calls take 1.2 to 1.4 times as long (Zen 3).
         return from_memory(shape, isa)
                 and shape.d_out * shape.tables.bytes >= 1024
-                and power_of_two_at_most(math.min(shape.h, math.max(1, 16 // shape.neighbours)))
+                and power_of_two_at_most(math.min(shape.h, math.max(1, rows_followed // shape.neighbours)))
             or shape.h
     end,
 }

@@ -67,7 +67,8 @@ function estimate.registers(isa, s, regime)
     return math.max(
         s["product.outputs"] * s["tile.vectors"] * isa.lanes // lanes_of(isa),
         s["butterfly.radix"],
-        s["gather.vectors"]
+        s["gather.vectors"],
+        s["whole.tokens"] > 0 and s["whole.accumulators"] or 0
     ) + 2
 end
 
@@ -168,7 +169,16 @@ local function many(p, isa, s, caches, batch, gather_i8)
     local function gathered(tokens)
         if tokens > s["whole.tokens"] then return slices(p, isa, s, caches, tokens, gather_i8) end
         local prefetch = s["whole.prefetch"]
-        return whole_rows(p, isa, caches, s["gather.vectors"], s["whole.group"], prefetch > 0, prefetch == 2, gather_i8)
+        return whole_rows(
+            p,
+            isa,
+            caches,
+            s["whole.accumulators"],
+            s["whole.group"],
+            prefetch > 0,
+            prefetch == 2,
+            gather_i8
+        )
     end
     local rest = batch % chunk
     cycles = cycles + (rest > 0 and rest / batch * gathered(rest) or 0)

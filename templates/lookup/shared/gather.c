@@ -66,6 +66,9 @@ static inline void $(helper)_columns_$(t.width)(const $(tables.storage) *table, 
 //$     if weighted then
             const float *token_score = score + first * $(shape.slots) + token;
 //$     end
+//$     if v.prefetch_tokens then
+            const uint16_t *next_code = token + 1 < end ? token_code + 1 : first + $(tile) < tokens ? code + (first + $(tile)) * $(shape.slots) : token_code;
+//$     end
             const float *y_from = from + (first + token) * from_step;
             float *y_to = y + (first + token) * y_step;
 //$ end
