@@ -4,6 +4,7 @@
 -- of modification and of change, which no program can set back. One that was changed just now is not trusted: the clock
 -- is too coarse to tell two changes apart.
 local blob = require "gen.plan.blob"
+local cache_room = require "harness.base.cache_room"
 local host = require "host"
 local library_cache = require "harness.base.library_cache"
 local packing = require "gen.families.packing"
@@ -80,27 +81,6 @@ local function digest(p, files)
     return host.sha256(table.concat(list, "\n"))
 end
 
--- Removes blobs of `folder` until `bytes` more have room within `most`, those first that were not used for longest.
-function blob_cache.make_room(folder, bytes, most)
-    local list, total = {}, bytes
-    for _, name in ipairs(host.list(folder) or {}) do
-        local facts = process.file_facts(folder .. "/" .. name)
-        if facts and name:find "%.bin$" then
-            list[#list + 1] = { path = folder .. "/" .. name, bytes = facts.bytes, modified = facts.modified }
-            total = total + facts.bytes
-        end
-    end
-    table.sort(list, function(a, b)
-        if a.modified ~= b.modified then return a.modified < b.modified end
-        return a.path < b.path
-    end)
-    for _, file in ipairs(list) do
-        if total <= most then return end
-        host.remove(file.path)
-        total = total - file.bytes
-    end
-end
-
 -- Packs into `path`.
 local function pack(p, files, path)
     packing.pack(p, setmetatable({ output = path }, { __index = files }))
@@ -120,7 +100,7 @@ function blob_cache.packed(p, directory, files)
         process.touch(path)
         return path, true
     end
-    blob_cache.make_room(folder, p.packed_bytes, most_bytes)
+    cache_room(folder, ".bin", p.packed_bytes, most_bytes)
     local kept = host.write_directory(folder, {}) and host.check_output(path) and pcall(pack, p, files, path)
     if not kept then return pack(p, files, temporary) end -- the folder is full, or this says what is wrong
     if digest(p, files) == key then return path, true end

@@ -1,6 +1,7 @@
 -- Compiles an emitted bundle to a shared library and describes its variants.
 local cost = require "gen.plan.cost"
 local emit = require "gen.emit.emit"
+local headers_ahead = require "harness.base.headers_ahead"
 local host = require "host"
 local library_cache = require "harness.base.library_cache"
 local process = require "process"
@@ -145,8 +146,9 @@ local function aliases()
     end
 end
 
--- The sources of `plans`, of models with different names, by file name, the units to compile: { {name = file, flags} },
--- and the linker's options that name kernels which are the same for several plans: those are compiled once.
+-- The sources of `plans`, of models with different names, by file name, the units to compile: { {name = file, flags,
+-- isa = the instruction set that it is for or nil} }, and the linker's options that name kernels which are the same for
+-- several plans: those are compiled once.
 function compile.sources(plans)
     local contents, units, by_name, same, alias = {}, {}, {}, {}, aliases()
     for _, p in ipairs(plans) do
@@ -155,14 +157,13 @@ function compile.sources(plans)
         for _, file in ipairs(files) do
             local options = file.isa and alias(p, meaning, file)
             contents[file.name] = file.text
-            -- An instruction set's sources in one translation unit: <immintrin.h> alone takes most of the time of a
-            -- small one.
+            -- An instruction set's sources in one translation unit: each would read its headers again.
             if options then
                 table.move(options, 1, #options, #same + 1, same)
             elseif file.name:find("%.c$") then
                 local name = "unit_" .. (file.isa and file.isa.name or "api") .. ".c"
                 if not by_name[name] then
-                    by_name[name] = { name = name, flags = file.isa and file.isa.flags or {} }
+                    by_name[name] = { name = name, flags = file.isa and file.isa.flags or {}, isa = file.isa }
                     units[#units + 1] = by_name[name]
                 end
                 contents[name] = (contents[name] or "") .. '#include "' .. file.name .. '"\n'
@@ -180,10 +181,7 @@ function compile.commands(units, directory, library, cc, cflags, same)
     for i, unit in ipairs(units) do
         local source = directory .. "/" .. unit.name
         local object = source:gsub("%.c$", ".o")
-        commands[i] = { cc, table.unpack(compile.flags(unit, cflags)) }
-        for _, word in ipairs { "-c", source, "-o", object } do
-            table.insert(commands[i], word)
-        end
+        commands[i] = compile.joined({ cc }, compile.flags(unit, cflags), { "-c", source, "-o", object })
         link[#link + 1] = object
     end
     return commands, link
@@ -199,14 +197,25 @@ function compile.digest(contents, units, same, cc, version, cflags)
     return library_cache.digest(parts, contents)
 end
 
+local headers = {} -- that were compiled ahead
+
+-- The options of each of `units` that include headers which were compiled ahead.
+local function ahead(units, cc, version, cflags)
+    local list = {}
+    for i, unit in ipairs(units) do
+        list[i] = { flags = compile.flags(unit, cflags), isa = unit.isa }
+    end
+    return headers_ahead.options(list, { cc = cc, version = version, run = compile.failures, known = headers })
+end
+
 -- Emits `plans`, of models with different names, below `directory` and compiles them with `cc` and `cflags` into one
 -- library, if it was not kept. Returns its path.
 function compile.library(plans, directory, cc, cflags)
     local contents, units, same = compile.sources(plans)
     local name = "lib" .. plans[1].model.name .. ".so"
     local library = directory .. "/" .. name
-    local folder = library_cache.folder()
-    local digest = folder and compile.digest(contents, units, same, cc, compile.version(cc), cflags)
+    local folder, version = library_cache.folder(), compile.version(cc)
+    local digest = folder and compile.digest(contents, units, same, cc, version, cflags)
     local bytes = folder and library_cache.find(folder, digest)
     if bytes then
         assert(host.write_directory(directory, { [name] = bytes }, true))
@@ -215,7 +224,8 @@ function compile.library(plans, directory, cc, cflags)
 
     assert(host.write_directory(directory, contents, true))
     local commands, link = compile.commands(units, directory, library, cc, cflags, same)
-    for _, failure in ipairs(compile.failures(commands, compile.timeout)) do
+    local options = ahead(units, cc, version, cflags)
+    for _, failure in ipairs(headers_ahead.compiled(commands, options, compile.failures)) do
         if failure then error(failure, 0) end
     end
     compile.call(link)

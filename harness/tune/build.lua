@@ -25,7 +25,12 @@ function build.new(options)
     if not folder then error("XDG_CACHE_HOME and HOME are not set: there is no place for compiled candidates", 0) end
     assert(library_cache.open(folder))
     local self = { options = options, folder = folder, scratch = process.temporary_directory(), number = 0 }
-    self.objects = objects.new { cc = options.cc, folder = self.scratch, ahead = options.apart }
+    self.objects = objects.new {
+        cc = options.cc,
+        version = options.version,
+        folder = self.scratch,
+        apart = options.apart,
+    }
     return setmetatable(self, build)
 end
 

@@ -6,13 +6,14 @@
 -- apart the first candidate takes half as long again as with one file an instruction set, every other one a quarter.
 local compile = require "harness.base.compile"
 local emit = require "gen.emit.emit"
+local headers_ahead = require "harness.base.headers_ahead"
 local host = require "host"
 
 local objects = {}
 objects.__index = objects
 
--- A place for the objects of one compiler. options: cc, folder (a temporary one), ahead (whether to compile headers of
--- intrinsics once).
+-- A place for the objects of one compiler. options: cc, version (its first line of --version), folder (a temporary
+-- one), apart (whether they are many).
 function objects.new(options) return setmetatable({ options = options, list = {}, ahead = {} }, objects) end
 
 -- Adds how often each word stands in `text` to `counts`.
@@ -62,43 +63,18 @@ function objects.sources(p, cflags, apart)
     return { contents = contents, files = files, headers = table.concat(headers, "\n") }
 end
 
--- The headers of the compiler and the C library that files for an instruction set include, as lines.
-local function system_headers(sources)
-    local lines, seen = {}, {}
-    for _, text in ipairs { sources.headers, sources.of_isa } do
-        for line in text:gmatch "#include <[^>\n]+>" do
-            if not seen[line] then lines[#lines + 1] = line end
-            seen[line] = true
-        end
-    end
-    return table.concat(lines, "\n") .. "\n"
+-- The option that includes the precompiled headers of a file for an instruction set, made in `timeout` seconds; none if
+-- there are no intrinsics, or where the compiler cannot do that.
+function objects:ahead_of(file, timeout)
+    local o = self.options
+    local function run(commands) return compile.failures(commands, timeout) end
+    local ahead = { cc = o.cc, version = o.version, run = run, many = o.apart, known = self.ahead }
+    return headers_ahead.options({ file }, ahead)[1]
 end
 
--- The option that includes the precompiled headers of a file for an instruction set; none if there are no intrinsics,
--- or where the compiler cannot do that.
-function objects:ahead_of(file, sources, timeout)
-    if not self.options.ahead or not file.isa or not file.text:find "#include <" then return {} end
-    local flags = table.concat(file.flags, " ")
-    if not self.ahead[flags] then
-        local texts = {}
-        for _, other in ipairs(sources.files) do
-            if other.isa == file.isa then texts[#texts + 1] = other.text end
-        end
-        sources.of_isa = table.concat(texts, "\n")
-        local directory = string.format("%s/ahead_%s", self.options.folder, host.sha256(flags):sub(1, 16))
-        local header = directory .. "/ahead.h"
-        assert(host.write_directory(directory, { ["ahead.h"] = system_headers(sources) }))
-        local made = { "-x", "c-header", header, "-o", header .. ".gch" } -- which clang takes, too
-        local command = compile.joined({ self.options.cc }, file.flags, made)
-        local failed = compile.failures({ command }, timeout)[1]
-        self.ahead[flags] = failed and {} or { "-include", header }
-    end
-    return self.ahead[flags]
-end
-
--- The object files of `sources`, ordered: a list of { path, digest, argv (nil once it was compiled), failure }, which
--- orders share. The sources are written to `directory` if one of them has to be compiled. Compiling headers ahead may
--- take `timeout` seconds.
+-- The object files of `sources`, ordered: a list of { path, digest, argv (nil once it was compiled), ahead (options
+-- that include headers), failure }, which orders share. The sources are written to `directory` if one of them has to be
+-- compiled. Compiling headers ahead may take `timeout` seconds.
 function objects:order(sources, directory, timeout)
     local list, written, headers = {}, false, words_of(sources.headers)
     for i, file in ipairs(sources.files) do
@@ -109,8 +85,8 @@ function objects:order(sources, directory, timeout)
             written = true
             local made = { digest = digest, path = string.format("%s/%s.o", self.options.folder, digest) }
             local what = { "-c", directory .. "/" .. file.name, "-o", made.path }
-            local ahead = self:ahead_of(file, sources, timeout)
-            made.argv = compile.joined({ self.options.cc }, file.flags, ahead, what)
+            made.argv = compile.joined({ self.options.cc }, file.flags, what)
+            made.ahead = self:ahead_of(file, timeout)
             self.list[digest] = made
         end
         list[i] = self.list[digest]
@@ -121,17 +97,18 @@ end
 -- Compiles what the orders `lists` still need, beside each other. `clock`: late() tells whether the time for all of it
 -- is up, timeout() the seconds that one may take. What was not done in time may be ordered again.
 function objects:compile(lists, clock)
-    local commands, of, seen = {}, {}, {}
+    local commands, options, of, seen = {}, {}, {}, {}
     for _, list in ipairs(lists) do
         for _, made in ipairs(list) do
             if made.argv and not made.failure and not seen[made] then
                 seen[made] = true
-                commands[#commands + 1], of[#of + 1] = made.argv, made
+                commands[#commands + 1], options[#options + 1], of[#of + 1] = made.argv, made.ahead, made
             end
         end
     end
     local possible = #commands > 0 and not clock.late()
-    for i, failure in ipairs(possible and compile.failures(commands, clock.timeout()) or {}) do
+    local function run(some) return compile.failures(some, clock.timeout()) end
+    for i, failure in ipairs(possible and headers_ahead.compiled(commands, options, run) or {}) do
         of[i].failure = failure and "compile: " .. failure or nil
         if not failure then of[i].argv = nil end
     end

@@ -1,5 +1,5 @@
 -- Packed weights are kept, and packed again as soon as anything differs that they depend on.
-local blob_cache = require "harness.base.blob_cache"
+local cache_room = require "harness.base.cache_room"
 local check = require "tests.support.check"
 local host = require "host"
 local process = require "process"
@@ -78,11 +78,11 @@ function test.blobs_that_were_not_used_for_longest_are_removed()
         assert(process.run { "touch", "-d", "2020-01-0" .. i, folder .. "/" .. name })
     end
     assert(process.touch(folder .. "/a.bin"))
-    blob_cache.make_room(folder, 100, 400)
+    cache_room(folder, ".bin", 100, 400)
     check.equal(#host.list(folder), 4)
-    blob_cache.make_room(folder, 150, 400)
+    cache_room(folder, ".bin", 150, 400)
     check.equal(host.list(folder), { "a.bin", "c.bin", "other" })
-    blob_cache.make_room(folder, 400, 400)
+    cache_room(folder, ".bin", 400, 400)
     check.equal(host.list(folder), { "other" })
 end
 
