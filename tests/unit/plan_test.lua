@@ -647,19 +647,19 @@ function test.zen5_prefetches_by_where_tables_lie()
     check.equal(choices("roberta_base", "f32"), { { 3, 16, 64 }, { 0, 2, 1 }, 512, 32 })
 end
 
--- Zen 3 gathers slices of tables where a call meets each row more than once.
-function test.zen3_gathers_slices_of_rows_met_twice()
+-- Zen 3 gathers slices of tables where a call meets each row more than once, of floats more than twice.
+function test.zen3_gathers_slices_of_rows_met_again()
     local here = machine.sets({ isa.get "avx2" }, machine.of_cpu("AuthenticAMD", 25, 1))
     local function choices(tables, neighbours)
         local m = model.load "gen/models/roberta_small.lua"
         m.neighbours = neighbours
         local s = plan.build(m, here, nil, tables).variants[1].schedule
-        return { s["few.threshold"], s["whole.tokens"] }
+        return { s["few.threshold"], s["whole.tokens"], s["whole.group"], s["whole.prefetch"] }
     end
-    check.equal(choices("i8", 1), { 12, 256 })
-    check.equal(choices("i8", 2), { 12, 128 })
-    check.equal(choices("f32", 1), { 256, 0 })
-    check.equal(choices("f32", 2), { 128, 0 })
+    check.equal(choices("i8", 1), { 12, 256, 16, 2 })
+    check.equal(choices("i8", 2), { 12, 128, 16, 2 })
+    check.equal(choices("f32", 1), { 12, 512, 16, 1 })
+    check.equal(choices("f32", 2), { 12, 256, 8, 1 })
 end
 
 -- 64 tokens are two tiles of 48, which are written whole: both scores as integers, two bytes each, and sums.
