@@ -75,6 +75,7 @@ local function checkout()
     ]=]
     local result = assert(process.run { "bash", "-ec", script, root, folder, check.lookupc })
     if result.status ~= 0 then error(result.output, 0) end
+    program.cache(folder .. "/home")
     return folder
 end
 

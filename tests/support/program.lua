@@ -1,6 +1,7 @@
 -- Runs lookupc the way a user does, in a folder of its own, and reads what it says on each of its two outputs.
 local check = require "tests.support.check"
 local host = require "host"
+local library_cache = require "harness.base.library_cache"
 local process = require "process"
 
 local program = {}
@@ -14,6 +15,15 @@ function program.folder()
     local made = assert(process.run { "mkdir", path })
     if made.status ~= 0 then error(made.output, 0) end
     return path
+end
+
+-- Makes `folder` a cache of its own, which shares precompiled headers with other tests. Returns it.
+function program.cache(folder)
+    local shared = library_cache.folder()
+    local script = 'mkdir -p "$1/headers" "$2/lookupc" && ln -s "$1/headers" "$2/lookupc/headers"'
+    local made = shared and assert(process.run { "bash", "-c", script, "bash", shared, folder })
+    if made and made.status ~= 0 then error(made.output, 0) end
+    return folder
 end
 
 -- Runs lookupc with `words`; options: directory, env, limit (shell commands in front of it, such as ulimit).

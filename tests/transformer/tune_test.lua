@@ -21,7 +21,7 @@ local function new_place()
         model = program.model(folder, "m", model),
         log = folder .. "/tuned.jsonl",
         tuned = folder .. "/tuned.lua",
-        env = { LOOKUPC_STORE = folder .. "/store.sqlite", XDG_CACHE_HOME = folder },
+        env = { LOOKUPC_STORE = folder .. "/store.sqlite", XDG_CACHE_HOME = program.cache(folder) },
     }
 end
 

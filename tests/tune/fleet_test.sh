@@ -107,6 +107,8 @@ until_true 40 nodes_idle || skip "Slurm does not start here: $(grep -m 1 fatal "
 
 # ## Shards through Slurm
 
+mkdir -p "$XDG_CACHE_HOME/lookupc/headers" "$work/cache/lookupc"
+ln -s "$XDG_CACHE_HOME/lookupc/headers" "$work/cache/lookupc/" # precompiled, of other tests
 export LOOKUPC_STORE=$work/store.sqlite XDG_CACHE_HOME=$work/cache
 model=gen/models/tiny.lua run="$work/a run"
 log() { echo "$run/shard-$1-of-3.jsonl"; }

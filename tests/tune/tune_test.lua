@@ -25,7 +25,7 @@ local function new_place()
         log = folder .. "/tuned.jsonl",
         tuned = folder .. "/tuned.lua",
         store = folder .. "/store.sqlite",
-        env = { LOOKUPC_STORE = folder .. "/store.sqlite", XDG_CACHE_HOME = folder },
+        env = { LOOKUPC_STORE = folder .. "/store.sqlite", XDG_CACHE_HOME = program.cache(folder) },
     }
 end
 
