@@ -10,8 +10,8 @@
 --                  whole rows; nil: no default asks for it
 --   slices_from    times that a call meets a row on average, above which slices of tables are gathered faster than
 --                  whole rows; nil: 4 where rows are summed as integers; of floats, 512 rows that it takes of a table
---   float_slices_from  the same of tables of floats, whose whole rows tokens in the lanes gather, too; nil: only few
---                  tokens do
+--   float_slices_from  the same of tables of floats, whose whole rows are gathered with tokens in the lanes until then;
+--                  nil: only few tokens gather whole rows of floats
 --   prefetches_l2  which calls find rows of tables beyond l3_bytes faster if they are prefetched into L2 than into L1,
 --                  whose misses are few at a time: "few", those of few tokens, or "all" that gather whole rows; nil:
 --                  none

@@ -368,12 +368,9 @@ add {
     doc = "calls and last chunks of up to so many tokens, if they are not few, gather whole rows; 0: none",
     values = function(_, isa) return isa.lanes > 1 and { 0, 64, 128, 256, 512, 1024, 2048, 4096 } or { 0 } end,
     default = function(shape, isa, s)
-        local meets
-        if gather_i8.words(shape, isa) then
-            meets = (machine_of(isa).slices_from or slices_from) * shape.rows
-        else
-            meets = (machine_of(isa).float_slices_from or 0) * shape.rows
-        end
+        local row = machine_of(isa)
+        local times = gather_i8.words(shape, isa) and (row.slices_from or slices_from) or row.float_slices_from or 0
+        local meets = times * shape.rows
         if not from_memory(shape, isa) or meets > max_chunk then return 0 end
         -- Beyond L3 the gather of few tokens takes 0.75 to 0.93 of the time, and then slices, unless a token alone is
         -- slow to project: the whole layer takes 0.75 with two rows a table and blocks of 16 (Zen 5).
@@ -448,8 +445,8 @@ add {
     default = function(shape, isa, s)
         local few = few_isa(shape, isa)
         if not few then return 0 end
-        -- On vectors of eight nine tokens take as long as a tile, on vectors of four five (8 and 15 of 71 µs, Zen 5);
-        -- of floats, whose slices are gathered slowly for so few, as many as elsewhere.
+        -- On vectors of eight nine tokens take as long as a tile, on vectors of four five (8 and 15 of 71 µs, Zen 5).
+        -- Slices of floats are gathered slowly for so few: as many as elsewhere then.
         if few ~= isa and (gather_i8.words(shape, isa) or s["whole.tokens"] > 0) then return few.lanes end
         -- Tables in cache: as soon as half a tile is filled, tokens in the lanes win. Larger tables: only a call of a
         -- few hundred tokens, each with one row, uses a group of tables often enough to make up for leaving rows in
