@@ -27,12 +27,11 @@ local function text_of(isa)
     return table.concat(lines)
 end
 
--- The folder of what is kept; nil: it is not, as nothing can be written there, or as clang refuses what it made as soon
--- as a header of the system is a newer one.
+-- The folder of what is kept; nil: it is not. clang refuses what it made as soon as a header of the system is a newer
+-- one.
 local function kept_in(o)
-    local cache = not o.version:find "clang" and library_cache.folder()
-    local folder = cache and cache .. "/headers"
-    return folder and host.write_directory(folder, {}) and folder
+    local folder = not o.version:find "clang" and library_cache.folder()
+    return folder and folder .. "/headers"
 end
 
 -- Keeps what is in the folder `from` under `key`. Returns its path, or nil if there is no room.
@@ -58,7 +57,7 @@ function headers_ahead.options(units, o)
             if kept and process.file_facts(kept .. suffix) and process.file_facts(kept .. ".h") then
                 process.touch(kept .. suffix)
                 o.known[key] = { "-include", kept .. ".h" }
-            elseif o.many or host.check_output(kept .. suffix) then
+            elseif o.many or host.write_directory(folder, {}) and host.check_output(kept .. suffix) then
                 new = new or process.temporary_directory()
                 assert(host.write_directory(new, { [key .. ".h"] = text_of(unit.isa) }))
                 local header = new .. "/" .. key .. ".h"
