@@ -113,7 +113,7 @@ end
 
 -- What compiles needs as much as the compiler; what finds a library that was kept does not.
 function test.kernels_run_with_a_stack_of_64_kib()
-    local env = { XDG_CACHE_HOME = program.cache(program.folder()) }
+    local env = { XDG_CACHE_HOME = program.folder() }
     local bench = { "bench", "gen/models/tiny.lua", "--isa", "scalar", "--batch", "1,64", "--repetitions", "1" }
     for _, words in ipairs { { "verify", "gen/models/tiny.lua", "--isa", "scalar" }, bench } do
         program.works(words, { env = env })

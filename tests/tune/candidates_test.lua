@@ -145,19 +145,26 @@ function test.only_choices_of_the_regime_vary()
     for _, set in ipairs(sets.emitted()) do
         for _, regime in ipairs { "many", "few" } do
             local space = space_of("roberta_base", set, regime)
-            local varied = {}
+            local varied, several = {}, {}
+            local function look(s)
+                for _, choice in ipairs(schedule.legal(space.shape, space.isa, s)) do
+                    several[choice.key] = several[choice.key] or #choice.values > 1
+                end
+            end
+            look(space.base)
             for _, found in ipairs(candidates.list(space, 300).list) do
                 for key, value in pairs(found.schedule) do
                     if value ~= space.base[key] then
                         varied[key] = true
+                        if not several[key] then look(found.schedule) end
                         check.equal(key:find("^few%.") ~= nil, regime == "few")
                     end
                 end
             end
             check.equal(varied["few.threshold"], nil)
-            -- Nothing that has several values is forgotten.
-            for _, choice in ipairs(schedule.legal(space.shape, space.isa, space.base)) do
-                if space.vary[choice.key] and #choice.values > 1 then check.equal(varied[choice.key], true) end
+            -- What has several values, beside the base or a candidate that varies it, and nothing else.
+            for _, choice in ipairs(schedule.choices) do
+                if space.vary[choice.key] then check.equal(varied[choice.key] == true, several[choice.key]) end
             end
         end
     end

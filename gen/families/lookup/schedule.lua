@@ -89,7 +89,7 @@ local function narrower(shape, isa)
 end
 
 -- Whether copied slices that need not be narrower still are, as eight tables of so many columns leave the other half of
--- L2 to the next ones: 0.9 of the time with 256 rows a table, 1.03 with 512 of half as many tables (Zen 3).
+-- L2 to the next ones: 0.92 to 0.97 of the time with 256 rows a table; 1.03 with 512, which fill it (Zen 3).
 local function halves_l2(shape, isa, columns)
     local slice = 8 * shape.rows * columns * shape.tables.bytes
     return prefetches_next(shape, isa) and not narrower(shape, isa) and slice <= isa.l2_bytes // 2
@@ -419,7 +419,7 @@ add {
     default = function(shape, isa, s)
         if s["whole.tokens"] == 0 then return accumulators(shape, isa)[1] end
         if gather_i8.words(shape, isa) then return s["gather.vectors"] end
-        -- A line of each row: 0.8 to 0.9 of the time of two (64 to 256 tokens, Zen 3).
+        -- A line of each row: 0.86 to 0.94 of the time of two (64 to 256 tokens, Zen 3).
         return clamp(two_lines // 2 // (isa.lanes * shape.tables.bytes), 1, isa.registers // 2)
     end,
 }

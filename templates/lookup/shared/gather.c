@@ -89,7 +89,7 @@ $(include("templates/lookup/shared/strips.c", { s = t.strips, strip = v.gather_i
    Rows are in units of their scale, which the score has as a factor.
 //$ end
 //$ if v.group < shape.h then
-   Tables are taken $(v.group) at a time, for all tokens: $(tile == 1 and "their rows are read side by side, a strip of each after the other" or "tokens share the rows that are in cache").
+   Tables are taken $(v.group) at a time, for all tokens: $((tile == 1 or v.word == "whole") and "their rows are read side by side, a strip of each after the other" or "tokens share the rows that are in cache").
 //$ end
    weights  bound weights
    code     $(tile == 1 and "[tokens]" or "[tiles of " .. tile .. " tokens]")$(slots_text)$(lane_axis), each below $(shape.rows)
