@@ -3,6 +3,7 @@
 local budget = require "harness.tune.budget"
 local build = require "harness.tune.build"
 local compile = require "harness.base.compile"
+local compilers = require "harness.base.compilers"
 local cpu = require "harness.base.cpu"
 local file_rules = require "commands.file_rules"
 local harness = require "harness.families.list"
@@ -239,7 +240,7 @@ end
 
 -- Everything that tuning one instruction set with one compiler needs; see tuning.run.
 local function session(o, options, m, family, isa, cc, files, records)
-    local version, facts, hooks = compile.version(cc), cpu.describe(), harness.get(family.name).tuning
+    local version, facts, hooks = compilers.version(cc), cpu.describe(), harness.get(family.name).tuning
     local caches = setting.caches_of(facts)
     caches.l1i = facts.l1i
     local title = string.format("%s %s%s", m.name, isa.name, #o.compilers > 1 and " " .. cc or "")

@@ -1,10 +1,10 @@
 -- Compiles an emitted bundle to a shared library and describes its variants.
+local compilers = require "harness.base.compilers"
 local cost = require "gen.plan.cost"
 local emit = require "gen.emit.emit"
 local headers_ahead = require "harness.base.headers_ahead"
 local host = require "host"
 local library_cache = require "harness.base.library_cache"
-local process = require "process"
 
 local compile = {}
 
@@ -12,68 +12,8 @@ local compile = {}
 local base_flags =
     { "-std=c99", "-fPIC", "-fsemantic-interposition", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror" }
 
--- The words of flags given as one text.
-function compile.words(text)
-    local list = {}
-    for word in text:gmatch("%S+") do
-        list[#list + 1] = word
-    end
-    return list
-end
-
-compile.timeout = 300 -- seconds
-
-local temporary -- of compilers
-
--- What compilers are started with: not what is preloaded into this program, and with a folder for their own temporary
--- files that goes when this program's does: a compiler that is killed removes none.
-function compile.environment()
-    temporary = temporary or process.temporary_directory()
-    return { LD_PRELOAD = "", TMPDIR = temporary }
-end
-
--- What went wrong with a program that ended with `result`, in one line; nil: nothing.
-function compile.failure(arguments, result, timeout)
-    if result.timed_out then
-        return string.format("%s: took more than %.0f seconds", arguments[1], timeout or compile.timeout)
-    end
-    if result.status == 0 then return nil end
-    local first = result.output:match("[^\n]*error[^\n]*") or result.output:match("[^\n]+") or ""
-    return string.format("%s: exit status %d: %s", arguments[1], result.status, first)
-end
-
--- What a command prints; raises one line if it fails.
-function compile.call(arguments)
-    local result = assert(process.run(arguments, { timeout = compile.timeout, env = compile.environment() }))
-    local failure = compile.failure(arguments, result)
-    if failure then error(failure, 0) end
-    return result.output
-end
-
--- Runs `commands` beside each other. Returns what went wrong with each, in one line, or false.
-function compile.failures(commands, timeout)
-    local options = { at_once = math.min(process.cpu_count(), 64), timeout = timeout, env = compile.environment() }
-    local list = {}
-    for i, result in ipairs(assert(process.run_all(commands, options))) do
-        list[i] = compile.failure(commands[i], result, timeout) or false
-    end
-    return list
-end
-
--- The words of several lists in one, for a command.
-function compile.joined(...)
-    local list = {}
-    for _, part in ipairs { ... } do
-        table.move(part, 1, #part, #list + 1, list)
-    end
-    return list
-end
-
 -- All flags of what needs the flags of `unit`, such as an instruction set.
-function compile.flags(unit, cflags) return compile.joined(base_flags, unit.flags, compile.words(cflags)) end
-
--- The compiler's own first line of --version.
-function compile.version(cc) return compile.call { cc, "--version" }:match("[^\n]+") end
+function compile.flags(unit, cflags) return compilers.joined(base_flags, unit.flags, compilers.words(cflags)) end
 
 -- Whether a kernel of the model `name` calls no other: all functions with the model's prefix are its own.
 local function is_leaf(text, name)
@@ -176,12 +116,12 @@ end
 -- How `cc` makes `library` out of `units` in `directory`, with the options `same` of compile.sources if there are any:
 -- a list of commands whose order does not matter, and the one that comes last.
 function compile.commands(units, directory, library, cc, cflags, same)
-    local commands, link = {}, { cc, "-shared", "-o", library, table.unpack(compile.words(cflags)) }
+    local commands, link = {}, { cc, "-shared", "-o", library, table.unpack(compilers.words(cflags)) }
     table.move(same or {}, 1, #(same or {}), #link + 1, link)
     for i, unit in ipairs(units) do
         local source = directory .. "/" .. unit.name
         local object = source:gsub("%.c$", ".o")
-        commands[i] = compile.joined({ cc }, compile.flags(unit, cflags), { "-c", source, "-o", object })
+        commands[i] = compilers.joined({ cc }, compile.flags(unit, cflags), { "-c", source, "-o", object })
         link[#link + 1] = object
     end
     return commands, link
@@ -205,7 +145,7 @@ local function ahead(units, cc, version, cflags)
     for i, unit in ipairs(units) do
         list[i] = { flags = compile.flags(unit, cflags), isa = unit.isa }
     end
-    return headers_ahead.options(list, { cc = cc, version = version, run = compile.failures, known = headers })
+    return headers_ahead.options(list, { cc = cc, version = version, run = compilers.failures, known = headers })
 end
 
 -- Emits `plans`, of models with different names, below `directory` and compiles them with `cc` and `cflags` into one
@@ -214,7 +154,7 @@ function compile.library(plans, directory, cc, cflags)
     local contents, units, same = compile.sources(plans)
     local name = "lib" .. plans[1].model.name .. ".so"
     local library = directory .. "/" .. name
-    local folder, version = library_cache.folder(), compile.version(cc)
+    local folder, version = library_cache.folder(), compilers.version(cc)
     local digest = folder and compile.digest(contents, units, same, cc, version, cflags)
     local bytes = folder and library_cache.find(folder, digest)
     if bytes then
@@ -225,10 +165,10 @@ function compile.library(plans, directory, cc, cflags)
     assert(host.write_directory(directory, contents, true))
     local commands, link = compile.commands(units, directory, library, cc, cflags, same)
     local options = ahead(units, cc, version, cflags)
-    for _, failure in ipairs(headers_ahead.compiled(commands, options, compile.failures)) do
+    for _, failure in ipairs(headers_ahead.compiled(commands, options, compilers.failures)) do
         if failure then error(failure, 0) end
     end
-    compile.call(link)
+    compilers.call(link)
     -- A folder that cannot be written keeps nothing; what was compiled is as good.
     if folder and library_cache.open(folder) then library_cache.put(folder, digest, assert(host.read(library))) end
     return library

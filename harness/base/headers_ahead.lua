@@ -1,6 +1,7 @@
 -- Headers of intrinsics, compiled ahead of the sources that include them: alone they take most of the time of a small
 -- source. What gcc made is kept for other runs.
 local cache_room = require "harness.base.cache_room"
+local compilers = require "harness.base.compilers"
 local host = require "host"
 local library_cache = require "harness.base.library_cache"
 local process = require "process"
@@ -61,9 +62,8 @@ function headers_ahead.options(units, o)
                 new = new or process.temporary_directory()
                 assert(host.write_directory(new, { [key .. ".h"] = text_of(unit.isa) }))
                 local header = new .. "/" .. key .. ".h"
-                local command = table.move(unit.flags, 1, #unit.flags, 2, { o.cc })
-                table.move({ "-x", "c-header", header, "-o", header .. ".gch" }, 1, 5, #command + 1, command)
-                commands[#commands + 1], made[#made + 1] = command, key
+                local what = { "-x", "c-header", header, "-o", header .. ".gch" }
+                commands[#commands + 1], made[#made + 1] = compilers.joined({ o.cc }, unit.flags, what), key
             end
         end
     end
@@ -83,8 +83,7 @@ end
 function headers_ahead.compiled(commands, options, run)
     local with, again, of = {}, {}, {}
     for i, command in ipairs(commands) do
-        with[i] = table.move(command, 1, #command, 1, {})
-        table.move(options[i], 1, #options[i], #command + 1, with[i])
+        with[i] = compilers.joined(command, options[i])
     end
     local failures = run(with)
     for i, failure in ipairs(failures) do

@@ -1,6 +1,6 @@
 -- What cppcheck's addon for MISRA C:2012 reports about a bundle, and why each kind of report stands.
 local process = require "process"
-local compile = require "harness.base.compile"
+local compilers = require "harness.base.compilers"
 
 local misra = {}
 
@@ -52,8 +52,8 @@ function misra.report(folder, sources)
             arguments[#arguments + 1] = folder .. "/" .. source
         end
     end
-    local result = assert(process.run(arguments, { timeout = compile.timeout, env = compile.environment() }))
-    local failure = compile.failure(arguments, result)
+    local result = assert(process.run(arguments, { timeout = compilers.timeout, env = compilers.environment() }))
+    local failure = compilers.failure(arguments, result)
     if failure then error(failure, 0) end
     local by_rule, rules, seen = {}, {}, {}
     for line in result.output:gmatch("[^\n]+") do
@@ -73,7 +73,7 @@ function misra.report(folder, sources)
         end
     end
     table.sort(rules, function(a, b) return a.count > b.count or a.count == b.count and a.rule < b.rule end)
-    return { version = compile.version "cppcheck", rules = rules }
+    return { version = compilers.version "cppcheck", rules = rules }
 end
 
 return misra

@@ -1,5 +1,5 @@
 -- What a target's compiler makes of a firmware bundle: bytes of text and constants, and the stack of the deepest call.
-local compile = require "harness.base.compile"
+local compilers = require "harness.base.compilers"
 local families = require "gen.families.list"
 local elf = require "harness.base.elf"
 local host = require "host"
@@ -13,7 +13,7 @@ local toolchain = {}
 toolchain.flags = { "-std=c99", "-O2", "-ffreestanding", "-ffunction-sections" }
 
 -- The flags of every file of plan `p`'s bundle.
-function toolchain.target_flags(p) return compile.joined(toolchain.flags, p.target.flags, p.variants[1].isa.flags) end
+function toolchain.target_flags(p) return compilers.joined(toolchain.flags, p.target.flags, p.variants[1].isa.flags) end
 
 -- Who calls whom in WebAssembly's text: { [function] = { names } }.
 local function calls_in(assembly)
@@ -73,12 +73,12 @@ function toolchain.objects(p, files, directory)
     for _, file in ipairs(files) do
         if file.name:find("%.c$") then
             local path = directory .. "/" .. file.name:gsub("[/.]", "_") .. ".o"
-            local command = compile.joined(
+            local command = compilers.joined(
                 { p.target.compiler },
                 toolchain.target_flags(p),
                 { "-fstack-usage", "-I" .. directory .. "/inc", directory .. "/" .. file.name }
             )
-            compile.call(compile.joined(command, { "-c", "-o", path }))
+            compilers.call(compilers.joined(command, { "-c", "-o", path }))
             local object = {
                 name = file.name,
                 path = path,
@@ -88,7 +88,7 @@ function toolchain.objects(p, files, directory)
             local elf_object = p.target.object == "elf"
             local assembly = ""
             if not elf_object or p.target.vector_bytes then
-                compile.call(compile.joined(command, { "-S", "-o", path .. ".s" }))
+                compilers.call(compilers.joined(command, { "-S", "-o", path .. ".s" }))
                 assembly = assert(host.read(path .. ".s", 1 << 28))
             end
             object.references = elf_object and elf.references(object.object) or calls_in(assembly)
@@ -145,12 +145,12 @@ local function add_library(p, objects, frames, references, directory)
     end
     if not called then return 0 end
     local command, own, path = { p.target.compiler }, 0, directory .. "/linked.o"
-    command = compile.joined(command, p.target.flags, { "-nostdlib", "-r", "-o", path })
+    command = compilers.joined(command, p.target.flags, { "-nostdlib", "-r", "-o", path })
     for _, object in ipairs(objects) do
         local sizes = elf.sizes(object.object)
         command[#command + 1], own = object.path, own + sizes.text + sizes.rodata
     end
-    compile.call(compile.joined(command, { "-lgcc" }))
+    compilers.call(compilers.joined(command, { "-lgcc" }))
     local all = elf.sizes(assert(host.read(path, 1 << 28)))
     return all.text + all.rodata - own
 end
@@ -212,7 +212,7 @@ function toolchain.measure(p, files, directory)
             measured.stack, measured.path = stack, path
         end
     end
-    measured.compiler = compile.version(target.compiler)
+    measured.compiler = compilers.version(target.compiler)
     measured.flags = toolchain.target_flags(p)
     return measured
 end

@@ -1,5 +1,6 @@
 -- What is measured, and on what: token counts and repetitions of the command line, this CPU, its caches and limits.
 local compile = require "harness.base.compile"
+local compilers = require "harness.base.compilers"
 local json = require "json"
 
 local setting = {}
@@ -47,7 +48,7 @@ function setting.host_facts(facts, isa, cc, cflags, context)
     return {
         cpu = facts.model,
         isa = json.array(facts.isa),
-        compiler = compile.version(cc),
+        compiler = compilers.version(cc),
         flags = table.concat(compile.flags(isa, cflags), " "),
         l1d = facts.l1d,
         l2 = facts.l2,

@@ -4,6 +4,7 @@
 -- What was compiled and verified once is kept in a folder under the digest of everything it depends on, so that a
 -- tuning that goes on, or another one, finds it there.
 local compile = require "harness.base.compile"
+local compilers = require "harness.base.compilers"
 local elf = require "harness.base.elf"
 local harness = require "harness.families.list"
 local host = require "host"
@@ -60,7 +61,7 @@ function build:order(p, timeout)
     local directory = self.scratch .. "/" .. self.number
     made.objects = self.objects:order(sources, directory, timeout)
     made.fresh = directory .. ".so"
-    made.link = { o.cc, "-shared", "-o", made.fresh, table.unpack(compile.words(cflags)) }
+    made.link = { o.cc, "-shared", "-o", made.fresh, table.unpack(compilers.words(cflags)) }
     for _, object in ipairs(made.objects) do
         made.link[#made.link + 1] = object.path
     end
@@ -83,7 +84,7 @@ function build:compile(list, clock)
         end
     end
     if clock.late() then return end
-    for i, failure in ipairs(#commands > 0 and compile.failures(commands, clock.timeout()) or {}) do
+    for i, failure in ipairs(#commands > 0 and compilers.failures(commands, clock.timeout()) or {}) do
         local made = of[i]
         made.failure = failure and "compile: " .. failure or nil
         if not failure then

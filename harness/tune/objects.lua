@@ -5,6 +5,7 @@
 -- instruction set's intrinsics, which take longer than most kernels, are compiled once, ahead of all. With kernels
 -- apart the first candidate takes half as long again as with one file an instruction set, every other one a quarter.
 local compile = require "harness.base.compile"
+local compilers = require "harness.base.compilers"
 local emit = require "gen.emit.emit"
 local headers_ahead = require "harness.base.headers_ahead"
 local host = require "host"
@@ -67,7 +68,7 @@ end
 -- there are no intrinsics, or where the compiler cannot do that.
 function objects:ahead_of(file, timeout)
     local o = self.options
-    local function run(commands) return compile.failures(commands, timeout) end
+    local function run(commands) return compilers.failures(commands, timeout) end
     local ahead = { cc = o.cc, version = o.version, run = run, many = o.apart, known = self.ahead }
     return headers_ahead.options({ file }, ahead)[1]
 end
@@ -85,7 +86,7 @@ function objects:order(sources, directory, timeout)
             written = true
             local made = { digest = digest, path = string.format("%s/%s.o", self.options.folder, digest) }
             local what = { "-c", directory .. "/" .. file.name, "-o", made.path }
-            made.argv = compile.joined({ self.options.cc }, file.flags, what)
+            made.argv = compilers.joined({ self.options.cc }, file.flags, what)
             made.ahead = self:ahead_of(file, timeout)
             self.list[digest] = made
         end
@@ -107,7 +108,7 @@ function objects:compile(lists, clock)
         end
     end
     local possible = #commands > 0 and not clock.late()
-    local function run(some) return compile.failures(some, clock.timeout()) end
+    local function run(some) return compilers.failures(some, clock.timeout()) end
     for i, failure in ipairs(possible and headers_ahead.compiled(commands, options, run) or {}) do
         of[i].failure = failure and "compile: " .. failure or nil
         if not failure then of[i].argv = nil end

@@ -1,5 +1,5 @@
 -- lookupc emit --web: packs the weights, compiles the C to WebAssembly, and gives all files of the page.
-local compile = require "harness.base.compile"
+local compilers = require "harness.base.compilers"
 local host = require "host"
 local isa = require "gen.isa.list"
 local packing = require "gen.families.packing"
@@ -14,7 +14,7 @@ local function check_compiler()
     local target = web_files.target
     local module = process.temporary_directory() .. "/nothing.wasm"
     local flags = { "--target=wasm32", "-nostdlib", "-Wl,--no-entry", "-x", "c", "/dev/null", "-o", module }
-    local result = process.run(compile.joined({ target.compiler }, flags), { env = compile.environment() })
+    local result = process.run(compilers.joined({ target.compiler }, flags), { env = compilers.environment() })
     if not result or result.status ~= 0 then
         error(
             string.format(
@@ -35,7 +35,7 @@ local function compiled(p, files)
     end
     assert(host.write_directory(directory, contents, true))
     local output = directory .. "/" .. p.names.wasm
-    compile.call(compile.joined({ web_files.target.compiler }, web_files.flags(p), sources, { "-o", output }))
+    compilers.call(compilers.joined({ web_files.target.compiler }, web_files.flags(p), sources, { "-o", output }))
     return assert(host.read(output, 1 << 30))
 end
 
@@ -44,7 +44,7 @@ function build.page(path, options)
     local p = request.plan(path, { isa.get(web_files.target.isa) }, options)
     web_files.check(p)
     check_compiler()
-    local known = { ends = p.ends or {}, compiler = compile.version(web_files.target.compiler) }
+    local known = { ends = p.ends or {}, compiler = compilers.version(web_files.target.compiler) }
     local module = compiled(p, web_files.texts(p, known.ends))
     local blob = process.temporary_directory() .. "/" .. p.names.blob
     packing.pack(p, packing.files(options, blob))

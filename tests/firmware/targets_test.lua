@@ -1,7 +1,7 @@
 -- Firmware bundles run on every target, most of them in emulation: no output is wrong, and no more flash, RAM and stack
 -- is taken than declared.
 local check = require "tests.support.check"
-local compile = require "harness.base.compile"
+local compilers = require "harness.base.compilers"
 local effort = require "tests.effort"
 local elf = require "harness.base.elf"
 local host = require "host"
@@ -103,7 +103,7 @@ local function bundle(case, target, folder)
     else
         call { check.lookupc, "sample", path, "-o", weights }
     end
-    call(compile.joined({
+    call(compilers.joined({
         check.lookupc,
         "emit",
         path,
@@ -136,7 +136,7 @@ local function macros_of(model, selftest, integer, calls)
     for i, macro in ipairs(calls or {}) do
         more[i] = "-D" .. macro
     end
-    return compile.joined({
+    return compilers.joined({
         '-DCALLS_HEADER="tests/firmware/boards/' .. (calls and "run_whole.h" or "run_ffn.h") .. '"',
         '-DMODEL_HEADER="' .. model .. '.h"',
         '-DSELFTEST_HEADER="' .. selftest .. '"',
@@ -174,7 +174,7 @@ local function objects(b, case, target, folder)
     local include = { "-I" .. folder .. "/inc", "-I" .. folder .. "/src", "-I" .. folder .. "/test", "-I." }
     local macros = macros_of(model, model .. "_selftest.h", b.integer, calls)
     local function compile_one(path, object, extra)
-        call(compile.joined({ target.compiler }, b.flags, extra, include, { "-c", path, "-o", object }))
+        call(compilers.joined({ target.compiler }, b.flags, extra, include, { "-c", path, "-o", object }))
         all[#all + 1] = object
     end
     for i, source in ipairs(b.sources) do
@@ -187,8 +187,8 @@ local function objects(b, case, target, folder)
     end
     local function run_object(more)
         local object = folder .. "/run.o"
-        local flags = compile.joined({ "-std=c11" }, macros, more)
-        call(compile.joined({ target.compiler }, b.flags, flags, include, { "-c", run_source, "-o", object }))
+        local flags = compilers.joined({ "-std=c11" }, macros, more)
+        call(compilers.joined({ target.compiler }, b.flags, flags, include, { "-c", run_source, "-o", object }))
         return object
     end
     return own, all, run_object
@@ -197,7 +197,7 @@ end
 local function link(b, target, all, program)
     local script = target.script and { "-T", "tests/firmware/boards/" .. target.script } or {}
     call(
-        compile.joined(
+        compilers.joined(
             { target.compiler },
             b.flags,
             target.link,
@@ -312,10 +312,10 @@ local function run(case, target, folder)
         return math.tointeger(tonumber(header:match("#define " .. model:upper() .. "_" .. name .. " (%d+)")))
     end
     local own, all, run_object = objects(b, case, target, folder)
-    link(b, target, compile.joined(all, { run_object {} }), folder .. "/program")
+    link(b, target, compilers.joined(all, { run_object {} }), folder .. "/program")
     local mismatches, stack = 0, 0
-    for _, emulator in ipairs(compile.joined({ target.emulator or {} }, target.others or {})) do
-        local output = call(compile.joined(emulator, { folder .. "/program" }))
+    for _, emulator in ipairs(compilers.joined({ target.emulator or {} }, target.others or {})) do
+        local output = call(compilers.joined(emulator, { folder .. "/program" }))
         local wrong, deep = output:match("mismatches (%w+)\nstack (%w+)")
         if not deep then error(target.name .. ": " .. output, 0) end
         mismatches, stack =
@@ -324,7 +324,7 @@ local function run(case, target, folder)
     local count
     local counted = effort.full or counted_cases[target.name] == case.name
     if counted and target.trace and target.emulator and not case.calls then
-        link(b, target, compile.joined(all, { run_object { "-DRUN_TRACE" } }), folder .. "/traced")
+        link(b, target, compilers.joined(all, { run_object { "-DRUN_TRACE" } }), folder .. "/traced")
         count = instructions(target, folder .. "/traced", folder)
     end
     counts[target.name .. " " .. case.name] = count
@@ -418,7 +418,7 @@ local function baseline_instructions(target, arithmetic)
         folder .. "/dense",
     }
     call { check.lookupc, "pack", model, "--baseline", "--arithmetic", arithmetic, "--weights", weights, "-o", blob }
-    local flags = compile.joined(
+    local flags = compilers.joined(
         toolchain.flags,
         target.flags,
         { "-DRUN_TRACE", "-I" .. folder .. "/dense", "-I.", '-DWEIGHTS="' .. blob .. '"' },
@@ -433,7 +433,7 @@ local function baseline_instructions(target, arithmetic)
     for i, source in ipairs(sources) do
         objects[i] = folder .. "/" .. i .. ".o"
         call(
-            compile.joined(
+            compilers.joined(
                 { target.compiler },
                 flags,
                 source:find("^tests") and { "-std=gnu11" } or {},

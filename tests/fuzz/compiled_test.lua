@@ -1,7 +1,7 @@
 -- Bundles of random models compile without a warning, and their objects import nothing: of every family, for every
 -- instruction set that a compiler here knows, as gen/emit/promise.lua says it.
 local check = require "tests.support.check"
-local compile = require "harness.base.compile"
+local compilers = require "harness.base.compilers"
 local cpu = require "harness.base.cpu"
 local effort = require "tests.effort"
 local emit = require "gen.emit.emit"
@@ -15,7 +15,7 @@ local target_list = require "gen.plan.target"
 
 local test = {}
 
-local warnings = compile.joined(require "tests.support.warnings", { "-Wcast-align" })
+local warnings = compilers.joined(require "tests.support.warnings", { "-Wcast-align" })
 local standards = { "-std=c99", "-std=c11" }
 
 -- Every compiler, or way to check weights, at every level: { { one, level } }.
@@ -36,7 +36,7 @@ local function some(list, turn) return effort.full and list or { list[turn % #li
 -- be there.
 local function imports(nm, objects, model, known)
     local lines = {}
-    for line in compile.call(compile.joined({ nm, "-u", "-A" }, objects)):gmatch "[^\n]+" do
+    for line in compilers.call(compilers.joined({ nm, "-u", "-A" }, objects)):gmatch "[^\n]+" do
         local name = line:match "U ([%w_]+)$"
         if name and not name:find("^" .. model .. "_") and not (known and name:find(known)) then
             lines[#lines + 1] = line
@@ -58,9 +58,9 @@ local function compiled(paths, cc, flags, more)
     local commands, objects, failures = {}, {}, {}
     for i, path in ipairs(paths) do
         objects[i] = path .. ".o"
-        commands[i] = compile.joined(cc, warnings, more, flags[path] or {}, { "-c", path, "-o", objects[i] })
+        commands[i] = compilers.joined(cc, warnings, more, flags[path] or {}, { "-c", path, "-o", objects[i] })
     end
-    for i, failure in ipairs(compile.failures(commands, compile.timeout)) do
+    for i, failure in ipairs(compilers.failures(commands, compilers.timeout)) do
         if failure then failures[#failures + 1] = paths[i]:match "[^/]+$" .. ": " .. failure end
     end
     return objects, failures
@@ -81,16 +81,16 @@ local function wrong(p, directory, cc, level, standard)
     if (p.openmp or p.threads) and command[1] == cc and not command[2] then
         local openmp = { level, standard, "-fopenmp", "-D" .. p.names.macro "OPENMP" .. "=2", "-fsyntax-only" }
         local _, more = compiled(paths, command, flags, openmp)
-        failures = compile.joined(failures, more)
+        failures = compilers.joined(failures, more)
     end
     if #failures > 0 then return failures end
     local cxx = cc == "gcc" and "g++" or "clang++"
     local text = string.format('#include "%s"\n#include "%s"\nint main() { return 0; }\n', header, header)
     assert(host.write_file(directory .. "/main.cc", text))
     local as_cxx = { cxx, "-std=c++11", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Wcast-align" }
-    local header_command = compile.joined(as_cxx, { "-Werror", "-fsyntax-only", directory .. "/main.cc" })
-    failures[1] = compile.failures({ header_command })[1] or nil
-    return compile.joined(failures, imports("nm", objects, p.model.name))
+    local header_command = compilers.joined(as_cxx, { "-Werror", "-fsyntax-only", directory .. "/main.cc" })
+    failures[1] = compilers.failures({ header_command })[1] or nil
+    return compilers.joined(failures, imports("nm", objects, p.model.name))
 end
 
 local function refuse(failures)
@@ -125,8 +125,8 @@ end
 -- The sources of a firmware bundle for `target`: their paths, and the flags of a path.
 local function firmware(target, model, options, folder)
     local weights = folder .. ".safetensors"
-    compile.call { check.lookupc, "sample", model, "-o", weights }
-    compile.call(compile.joined({
+    compilers.call { check.lookupc, "sample", model, "-o", weights }
+    compilers.call(compilers.joined({
         check.lookupc,
         "emit",
         model,
@@ -169,7 +169,7 @@ end
 -- -ffreestanding it might not call what it would call for a user.
 local function header_flags(target, directory)
     assert(host.write_file(directory .. "/probe.c", "#include <stdint.h>\n"))
-    local probe = compile.joined({ target.compiler }, target.flags, { "-fsyntax-only", directory .. "/probe.c" })
+    local probe = compilers.joined({ target.compiler }, target.flags, { "-fsyntax-only", directory .. "/probe.c" })
     if assert(process.run(probe)).status == 0 then return {} end
     assert(host.write_directory(directory .. "/headers", { ["stdint.h"] = "#include <stdint-gcc.h>\n" }, true))
     return { "-isystem", directory .. "/headers" }
@@ -201,7 +201,7 @@ function test.firmware_has_no_warning_and_imports_nothing()
                     paths,
                     { target.compiler },
                     flags,
-                    compile.joined(target.flags, header_flags(target, directory), {
+                    compilers.joined(target.flags, header_flags(target, directory), {
                         level,
                         standards[(turn + i) % 2 + 1],
                         "-I" .. folder .. "/inc",

@@ -1,7 +1,7 @@
 -- Every word of every instruction set does what the portable one does: a C program for each set, written with the words
 -- themselves, runs here or in the set's emulator.
 local check = require "tests.support.check"
-local compile = require "harness.base.compile"
+local compilers = require "harness.base.compilers"
 local cpu = require "harness.base.cpu"
 local dtype = require "gen.plan.dtype"
 local expression = require "gen.isa.expression"
@@ -985,12 +985,12 @@ local function run(set, without)
     local wasm = target.object == "wasm"
     local built = assert(
         process.run(
-            compile.joined(
+            compilers.joined(
                 { target.compiler, "-std=gnu11", "-O1", "-ffp-contract=off", "-ffreestanding", "-I.", "-w" },
                 target.flags,
                 flags,
                 wasm and { "-nostdlib", "-Wl,--no-entry", "-Wl,--export=run", "-Wl,--allow-undefined", source }
-                    or compile.joined(target.link, { "-nostdlib" }, script, start, { source }),
+                    or compilers.joined(target.link, { "-nostdlib" }, script, start, { source }),
                 { "-o", program }
             ),
             { timeout = 300, env = { LD_PRELOAD = "" } }
@@ -999,7 +999,7 @@ local function run(set, without)
     if built.status ~= 0 then error(set.name .. ": " .. built.output, 0) end
     for _, emulator in ipairs(list) do
         local result =
-            assert(process.run(compile.joined(emulator, { program }), { timeout = 120, env = { LD_PRELOAD = "" } }))
+            assert(process.run(compilers.joined(emulator, { program }), { timeout = 120, env = { LD_PRELOAD = "" } }))
         if result.output ~= "all right\n" then
             error(set.name .. ": " .. table.concat(emulator, " ") .. ":\n" .. result.output, 0)
         end
@@ -1069,7 +1069,7 @@ function test.a_missing_word_is_one_line()
     for _, name in ipairs(isa.all) do
         words.demand(isa.get(name), { "few", table.unpack(dtype.loaded_names) }, "a test")
     end
-    for _, name in ipairs(compile.joined(isa.names, { "wasm" })) do
+    for _, name in ipairs(compilers.joined(isa.names, { "wasm" })) do
         words.demand(isa.get(name), { "many", "masks", "cache", "integer" }, "a test")
     end
     local poor = setmetatable({ select = false }, { __index = isa.get "avx2" })

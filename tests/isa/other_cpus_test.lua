@@ -1,6 +1,6 @@
 -- On CPUs that are not this one, in emulation, a bundle chooses what they can run, and its kernels pass verify.
 local check = require "tests.support.check"
-local compile = require "harness.base.compile"
+local compilers = require "harness.base.compilers"
 local cpu = require "harness.base.cpu"
 local effort = require "tests.effort"
 local fuzz = require "tests.fuzz.fuzz"
@@ -36,7 +36,7 @@ end
 
 -- Whether the emulator of the command is there, knows its CPU and runs `program` with --version; says so if not.
 local function can_emulate(emulator, program)
-    local works = run(compile.joined({ "sh", "-c", '"$@"', "sh" }, emulator, { program, "--version" })).status == 0
+    local works = run(compilers.joined({ "sh", "-c", '"$@"', "sh" }, emulator, { program, "--version" })).status == 0
     if not works then host.print("skipped: " .. table.concat(emulator, " ") .. ": does not run here") end
     return works
 end
@@ -47,14 +47,14 @@ local function verifier(set, emulator)
     local program, compiler = check.lookupc, {}
     if set.architecture == "aarch64" then
         program, compiler = lookupc_of_aarch64, { "--cc", "aarch64-linux-gnu-gcc" }
-        emulator = compile.joined(emulator, { "-L", libraries_of_aarch64 })
+        emulator = compilers.joined(emulator, { "-L", libraries_of_aarch64 })
         if not effort.full then return nil end
     elseif cpu.describe().architecture ~= "x86_64" then
         host.print("skipped: " .. table.concat(emulator, " ") .. ": runs programs of x86-64")
         return nil
     end
     if not can_emulate(emulator, program) then return nil end
-    return function(arguments) return call(compile.joined(emulator, { program, "verify" }, arguments, compiler)) end
+    return function(arguments) return call(compilers.joined(emulator, { program, "verify" }, arguments, compiler)) end
 end
 
 -- Whether `output`, of verify, says that kernels of the instruction set `name` were checked and are right.
@@ -82,7 +82,7 @@ for _, name in ipairs(isa.names) do
             local verify = verifier(set, set.emulator)
             if not verify then return end
             local model, options = "gen/models/" .. case[1] .. ".lua", table.move(case, 2, #case, 1, {})
-            passed(verify(compile.joined({ model, "--isa", name }, options)), name)
+            passed(verify(compilers.joined({ model, "--isa", name }, options)), name)
         end
     end
 end
@@ -110,9 +110,9 @@ local function drawn_from(plan_of)
         if p.shape.sequences then return end -- their schedules are not those of one sequence, which verify has
         local options = { "--schedule", p.variants[1].schedule_text, "--type", p.options.type }
         for _, name in ipairs { "activations", "tables", "projection" } do
-            if p.options[name] then options = compile.joined(options, { "--" .. name, p.options[name] }) end
+            if p.options[name] then options = compilers.joined(options, { "--" .. name, p.options[name] }) end
         end
-        return given, compile.joined(options, { "--cache", p.options.cache, "--seed", tostring(index) })
+        return given, compilers.joined(options, { "--cache", p.options.cache, "--seed", tostring(index) })
     end
     return { count = effort.emulated_transformers, draw = draw }
 end
@@ -139,7 +139,7 @@ for kind, row in pairs(drawn) do
             if given then
                 local path = string.format("%s/%d.lua", folder, index)
                 assert(host.write_file(path, fuzz.text(given)))
-                passed(set.verify(compile.joined({ path, "--isa", set.name }, options)), set.name)
+                passed(set.verify(compilers.joined({ path, "--isa", set.name }, options)), set.name)
                 done = done + 1
             end
         end
@@ -174,7 +174,7 @@ function test.kernels_for_AVX_VNNI_pass()
         { wide, "--tables", "i8", "--projection", "i16" },
     } do
         if number == 1 or effort.full then
-            local verify = compile.joined(words, { "verify", "--isa", "avx_vnni", "--cflags", "-O1" }, options, case)
+            local verify = compilers.joined(words, { "verify", "--isa", "avx_vnni", "--cflags", "-O1" }, options, case)
             passed(call(verify), "avx_vnni")
         end
     end
@@ -202,7 +202,7 @@ local function build(folder, cc, architecture, macros)
     local objects, commands = {}, {}
     local function add(source, flags)
         objects[#objects + 1] = program .. #objects .. ".o"
-        commands[#commands + 1] = compile.joined(
+        commands[#commands + 1] = compilers.joined(
             { cc, "-O1", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off", "-I" .. folder .. "/tiny" },
             flags,
             { "-c", source, "-o", objects[#objects] }
@@ -215,10 +215,10 @@ local function build(folder, cc, architecture, macros)
             add(folder .. "/tiny/" .. file.name, file.name == "tiny.c" and macros or flags)
         end
     end
-    for _, failure in ipairs(compile.failures(commands)) do
+    for _, failure in ipairs(compilers.failures(commands)) do
         if failure then error(failure, 0) end
     end
-    call(compile.joined({ cc, "-static", "-o", program }, objects))
+    call(compilers.joined({ cc, "-static", "-o", program }, objects))
     return program
 end
 
@@ -255,7 +255,7 @@ function test.a_bundle_chooses_what_the_CPU_runs()
     end
     -- The number of the chosen instruction set is its place among the names; or what bind says.
     local function chosen(emulator, program, wanted)
-        local output = call(compile.joined(emulator, { program, blob }), { TINY_ISA = wanted or "" })
+        local output = call(compilers.joined(emulator, { program, blob }), { TINY_ISA = wanted or "" })
         local number = output:match "(%d+) right\n$"
         return number and isa.names[math.tointeger(tonumber(number)) + 1] or output:match "(error %d+)\n$" or output
     end
@@ -266,13 +266,13 @@ function test.a_bundle_chooses_what_the_CPU_runs()
         local program = programs[architecture]
         if not program then
             host.print("skipped: " .. name .. ": no compiler for it")
-        elseif run(compile.joined({ "sh", "-c", '"$@"', "sh" }, emulator, { program })).status ~= 2 then
+        elseif run(compilers.joined({ "sh", "-c", '"$@"', "sh" }, emulator, { program })).status ~= 2 then
             host.print("skipped: " .. table.concat(emulator, " ") .. ": does not run here")
         else
             -- Told to take one that it can run it does; ERROR_CPU for others, ERROR_ISA for a name that is none.
             local found, columns = chosen(emulator, program), {}
             for i, wanted in
-                ipairs(effort.full and compile.joined(isa.names, { "mmx" }) or { "dotprod", "mmx" })
+                ipairs(effort.full and compilers.joined(isa.names, { "mmx" }) or { "dotprod", "mmx" })
             do
                 local can = wanted == "scalar" or (" " .. runs .. " "):find(" " .. wanted .. " ", 1, true)
                 local instead = wanted == "mmx" and "error 20" or "error 8"

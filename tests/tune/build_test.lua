@@ -1,6 +1,6 @@
 -- Candidates are compiled once, a compiler that hangs or fails rejects a candidate, and the others do not suffer.
 local check = require "tests.support.check"
-local compile = require "harness.base.compile"
+local compilers = require "harness.base.compilers"
 local host = require "host"
 local isa = require "gen.isa.list"
 local packed = require "harness.families.lookup.packed"
@@ -36,7 +36,7 @@ local function new_builder(cc, folder, timeout)
         apart = true,
         folder = folder,
         cc = cc,
-        version = compile.version(cc),
+        version = compilers.version(cc),
         cflags = "-O0",
         threads = 1,
         seed = 1,

@@ -1,7 +1,7 @@
 -- A tuning proves candidates before it times them, survives being killed, does not choose wrongly on a busy machine,
 -- and remembers.
 local check = require "tests.support.check"
-local compile = require "harness.base.compile"
+local compilers = require "harness.base.compilers"
 local effort = require "tests.effort"
 local host = require "host"
 local json = require "json"
@@ -412,7 +412,7 @@ function test.a_log_of_another_run_is_refused()
     local model = assert(host.read(place.tuned)):match 'model = "(%x+)"'
     local function key_with(changes)
         local what = { model = model, tables = "f32", projection = "f32", isa = "scalar", threads = 1, flags = "-O2" }
-        what.compiler = compile.version "gcc"
+        what.compiler = compilers.version "gcc"
         for name, value in pairs(changes) do
             what[name] = value
         end

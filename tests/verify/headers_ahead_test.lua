@@ -1,6 +1,7 @@
 -- Headers of intrinsics are compiled once for all sources with the same flags, and do no harm where they are damaged.
 local check = require "tests.support.check"
 local compile = require "harness.base.compile"
+local compilers = require "harness.base.compilers"
 local headers_ahead = require "harness.base.headers_ahead"
 local host = require "host"
 local isa = require "gen.isa.list"
@@ -20,11 +21,11 @@ local function with_cache(run)
     local function options(cc)
         return {
             cc = cc or "gcc",
-            version = compile.version(cc or "gcc"),
+            version = compilers.version(cc or "gcc"),
             known = {},
             run = function(commands)
                 started = started + #commands
-                return compile.failures(commands)
+                return compilers.failures(commands)
             end,
         }
     end
@@ -35,13 +36,13 @@ end
 
 function test.headers_are_compiled_once_and_kept()
     with_cache(function(folder, options, started)
-        local threads = compile.joined(flags, { "-fPIC", "-DTINY_OPENMP=4" })
+        local threads = compilers.joined(flags, { "-fPIC", "-DTINY_OPENMP=4" })
         local units = {
             { flags = flags },
             { flags = flags, isa = scalar },
             { flags = flags, isa = set },
             { flags = flags, isa = set },
-            { flags = compile.joined(flags, { "-fPIC" }), isa = set },
+            { flags = compilers.joined(flags, { "-fPIC" }), isa = set },
             { flags = threads, isa = set },
         }
         local list = headers_ahead.options(units, options())
@@ -73,7 +74,7 @@ function test.damaged_headers_are_left_out_and_removed()
     with_cache(function(_, options, started)
         local unit, source = { flags = flags, isa = set }, program.folder() .. "/s.c"
         assert(host.write_file(source, "#include " .. set.includes[1] .. "\nint f(void);\nint f(void) { return 1; }\n"))
-        local command = compile.joined({ "gcc" }, flags, { "-c", source, "-o", source .. ".o" })
+        local command = compilers.joined({ "gcc" }, flags, { "-c", source, "-o", source .. ".o" })
         local list = headers_ahead.options({ unit }, options())
         local made = list[1][2] .. ".gch"
         check.equal(headers_ahead.compiled({ command }, list, options().run), { false })

@@ -2,7 +2,7 @@
 -- compares with the reference (harness/verify/seen.h). For models where products round their inputs: an input half-way
 -- between two numbers may become either, and then so may many codes. The reference takes those of the kernels instead,
 -- once they have been found right for the inputs that kernels were given.
-local compile = require "harness.base.compile"
+local compilers = require "harness.base.compilers"
 local host = require "host"
 local runner = require "transformer"
 
@@ -77,7 +77,7 @@ function seen.of(blocks, library, cc, tokens)
         own.room = own.room + (p.lookup_types and p.model.layers or 0) * tokens
     end
     assert(host.write_file(path .. ".c", source_of(functions)))
-    compile.call { cc, "-shared", "-fPIC", "-o", own.stand_in, path .. ".c" }
+    compilers.call { cc, "-shared", "-fPIC", "-o", own.stand_in, path .. ".c" }
     return own
 end
 
