@@ -325,8 +325,8 @@ local commands = {
             {
                 name = "calibrate",
                 value = "FILE",
-                doc = "choose scales and integers of --projection i8 for such inputs: of a LookupFFN and of blocks "
-                    .. "a .npy file, float32 [tokens][d], of a whole model text",
+                doc = "choose scales and integers of --projection i8 or i7 for such inputs: of a LookupFFN and of "
+                    .. "blocks a .npy file, float32 [tokens][d], of a whole model text",
             },
             {
                 name = "calibrate-ids",

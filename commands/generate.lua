@@ -276,7 +276,9 @@ local function calibrations_of(p, path, options)
     if not file then return nil end
     local of = families.get(p.family).calibrations
     local list = of and of(p) or {}
-    if #list == 0 then error(string.format("--%s: %s: is for LookupFFNs with --projection i8", option, file), 0) end
+    if #list == 0 then
+        error(string.format("--%s: %s: is for LookupFFNs with --projection i8 or i7", option, file), 0)
+    end
     inputs.note(file)
     if not options.weights then return list end
     local lookup_inputs = require("harness.families.list").get(p.family).lookup_inputs -- needs a compiler

@@ -10,7 +10,7 @@
 --                  are rounded to such words, too, to whole numbers up to `levels`, and sums are integers. With
 --                  `offset` weights are packed that much larger, as numbers without a sign, and inputs have a unit for
 --                  each block of a product and token, not for each token
---   only           "projection", "activations": of nothing else, but for `cache`
+--   only           "products": of these alone, a projection's or rounded inputs', and of nothing else but for `cache`
 --   cache          keys and values of a transformer may be cached in it, nil: they may not. Kernels round to it (words
 --                  store_f16 …): `tolerance` is the largest relative error that emitted code may have of a token, as a
 --                  key or value in the middle of two numbers may become either. In the type of the activations they
@@ -87,7 +87,7 @@ dtype.list = {
         bytes = 2,
         storage = "int16_t",
         scaled = true,
-        only = "projection",
+        only = "products",
         word = { storage = "uint32_t", rows = 2, integers = true, levels = 32767 },
         doc = "integers of 16 bits and a float32 scale a row, inputs rounded likewise",
     },
@@ -108,7 +108,8 @@ dtype.list = {
         bytes = 1,
         storage = "int8_t",
         scaled = true,
-        only = "activations",
+        only = "products",
+        word = { storage = "uint32_t", rows = 4, integers = true, levels = 63, offset = 64 },
         cache = { tolerance = 6e-2, words_only = true },
         products = bytes("i7", "u7", 63),
         doc = "integers from -63 to 63 and a float32 scale a row",

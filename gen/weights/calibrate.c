@@ -1,14 +1,12 @@
-/* Scales and integers of a projection in i8 for given inputs; see calibrate.h. */
+/* Scales and integers of a projection in i8 or i7 for given inputs; see calibrate.h. */
 #include "gen/weights/calibrate.h"
 
 #include "gen/weights/matmul.h"
-#include "gen/weights/quantise.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define LARGEST 127.0
 enum { EVERY = 4 }; /* so many-th row is held back */
 
 /* Of the largest scale: smaller ones clip the largest weights. */
@@ -24,6 +22,7 @@ enum { EXACT, NEAREST, CALIBRATED, FLOWS }; /* weights as they are, rounded to t
 
 typedef struct {
     calibration *c;
+    double levels;           /* the largest integer, of weights and inputs */
     size_t fit, rows, width; /* rows that are not held back; all; `now` of a stage */
     flow flows[FLOWS];
     double *inputs;          /* [rows][k] of a block, rounded as kernels do */
@@ -37,14 +36,14 @@ typedef struct {
     bool *flips;           /* [2][rows held back][tables]: NEAREST, CALIBRATED */
 } state;
 
-/* inputs[rows][k] <- a block of `from`, whose rows are `width` apart, each rounded to 1/127 of its largest. */
-static void round_inputs(const double *from, size_t width, size_t rows, size_t k, double *inputs)
+/* inputs[rows][k] <- a block of `from`, whose rows are `width` apart, each rounded to so many levels up to its largest. */
+static void round_inputs(const double *from, size_t width, size_t rows, size_t k, double levels, double *inputs)
 {
     for (size_t row = 0; row < rows; ++row, from += width, inputs += k) {
         double largest = 0.0;
         for (size_t i = 0; i < k; ++i)
             largest = fmax(largest, fabs(from[i]));
-        const double unit = largest > 0.0 ? largest / LARGEST : 1.0;
+        const double unit = largest > 0.0 ? largest / levels : 1.0;
         for (size_t i = 0; i < k; ++i)
             inputs[i] = rint(from[i] / unit) * unit;
     }
@@ -77,9 +76,9 @@ static void solve(const double *v, size_t k, double *row)
     }
 }
 
-/* to[k] <- integers for the weights in units of `scale`, each beside the errors of those before it. Returns the sum of squares of what the
-   output is off, over all inputs that V comes from. */
-static double round_row(const double *v, size_t k, const double *weights, float scale, double *to, double *errors)
+/* to[k] <- integers up to `levels` for the weights in units of `scale`, each beside the errors of those before it. Returns the sum of
+   squares of what the output is off, over all inputs that V comes from. */
+static double round_row(const double *v, size_t k, const double *weights, float scale, double levels, double *to, double *errors)
 {
     double sum = 0.0;
     for (size_t i = 0; i < k; ++i) {
@@ -87,7 +86,7 @@ static double round_row(const double *v, size_t k, const double *weights, float 
         for (size_t l = 0; l < i; ++l)
             shift += errors[l] * v[l * k + i];
         shift /= v[i * k + i];
-        to[i] = fmax(-LARGEST, fmin(LARGEST, rint((weights[i] + shift) / (double)scale)));
+        to[i] = fmax(-levels, fmin(levels, rint((weights[i] + shift) / (double)scale)));
         errors[i] = weights[i] - to[i] * (double)scale;
         sum += (errors[i] + shift) * (errors[i] + shift) * v[i * k + i] * v[i * k + i];
     }
@@ -124,10 +123,10 @@ static void calibrate_block(state *s, size_t at, size_t k, double *weights, size
         memset(best, 0, k * sizeof *best);
         scales[o] = 0.0f;
         for (size_t n = 0; n < sizeof shares / sizeof *shares; ++n) {
-            const float scale = (float)(largest / LARGEST * shares[n]);
+            const float scale = (float)(largest / s->levels * shares[n]);
             if (!(scale > 0.0f) || !isfinite(scale))
                 continue;
-            const double off = round_row(s->moments, k, s->row, scale, tried, s->errors);
+            const double off = round_row(s->moments, k, s->row, scale, s->levels, tried, s->errors);
             if (off < least) {
                 least = off, scales[o] = scale;
                 memcpy(best, tried, k * sizeof *best);
@@ -179,7 +178,7 @@ static void one_stage(state *s, size_t inputs, size_t blocks, size_t outputs, si
         double *const weights = c->weights + first_weight + to * stride, *const nearest = s->nearest_weights + first_weight + to * stride;
         float *const scales = c->scales + first_scale + to, *const nearest_scales = s->nearest_scales + first_scale + to;
         memcpy(nearest, weights, outputs * stride * sizeof *weights);
-        quantise_round(QUANTISE_I8, nearest, outputs, stride, nearest_scales, &s->nearest);
+        quantise_round(c->type, nearest, outputs, stride, nearest_scales, &s->nearest);
         if (k == 0) { /* never read */
             memcpy(weights, nearest, outputs * stride * sizeof *weights);
             memcpy(scales, nearest_scales, outputs * sizeof *scales);
@@ -187,9 +186,9 @@ static void one_stage(state *s, size_t inputs, size_t blocks, size_t outputs, si
         }
         const matmul_matrix exact = {s->flows[EXACT].now + at, s->width, 1}, rounded = {s->inputs, k, 1};
         multiply(s, &s->flows[EXACT], exact, k, weights, outputs, stride, NULL, to, next_width);
-        round_inputs(s->flows[NEAREST].now + at, s->width, s->rows, k, s->inputs);
+        round_inputs(s->flows[NEAREST].now + at, s->width, s->rows, k, s->levels, s->inputs);
         multiply(s, &s->flows[NEAREST], rounded, k, nearest, outputs, stride, nearest_scales, to, next_width);
-        round_inputs(s->flows[CALIBRATED].now + at, s->width, s->rows, k, s->inputs);
+        round_inputs(s->flows[CALIBRATED].now + at, s->width, s->rows, k, s->levels, s->inputs);
         calibrate_block(s, at, k, weights, outputs, stride, scales);
         multiply(s, &s->flows[CALIBRATED], rounded, k, weights, outputs, stride, scales, to, next_width);
     }
@@ -278,7 +277,7 @@ bool calibrate(calibration *c)
     const size_t scales = dense ? shape->bits : 4 * shape->repeats * shape->padded, weights = scales * k;
     c->held = rows / EVERY;
     c->error = c->power = 0.0;
-    state s = {.c = c, .fit = rows - rows / EVERY, .rows = rows};
+    state s = {.c = c, .levels = quantise_largest(c->type), .fit = rows - rows / EVERY, .rows = rows};
     double *const memory = malloc((2 * FLOWS * rows * width + rows * k + 2 * k * k + 4 * k + outputs * k + weights) * sizeof *memory);
     s.nearest_scales = malloc(scales * sizeof *s.nearest_scales);
     s.flips = calloc(2 * c->held * (shape->bits / c->tau), sizeof *s.flips);

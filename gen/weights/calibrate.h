@@ -1,4 +1,4 @@
-/* Calibration of a projection in i8: scales and integers of its weights for the inputs that it is given.
+/* Calibration of a projection in i8 or i7: scales and integers of its weights for the inputs that it is given.
 
    Rounding each weight to the nearest is best for inputs that have nothing to do with each other. Those of a model have: what one weight
    loses, the weights of inputs like it can make up for. So the integers of an output in a block are chosen one after the other, each beside
@@ -8,6 +8,7 @@
 #define LOOKUPC_WEIGHTS_CALIBRATE_H
 
 #include "gen/weights/fold.h"
+#include "gen/weights/quantise.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,6 +18,7 @@ enum { CALIBRATE_LEAST_ROWS = 64 };
 typedef struct {
     fold_projection shape; /* its decay: folded into the weights already */
     size_t tau;
+    quantise_type type;     /* of integers */
     const float *x;         /* [rows][d], normalised where the model has a norm */
     size_t rows;            /* at least CALIBRATE_LEAST_ROWS */
     const double *residual; /* [d] what of x is added to z of each repeat; NULL: nothing */

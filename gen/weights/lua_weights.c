@@ -697,15 +697,14 @@ static bool pack_calibrated(packing *p, int job, int errors, int list)
     c.bias = (const void *)(p->blob + field_size(L, job, where, "bias_at"));
     c.weights = p->data;
     c.scales = (float *)(void *)(p->blob + field_size(L, section, where, "scales"));
+    luaL_argcheck(L, quantise_type_named(field_string(L, section, "type"), &c.type), 1, "type");
     const bool good = calibrate(&c);
     free(x);
     if (!good)
         return files_error(p->error, sizeof p->error, "%s: not enough memory for %zu rows", field_string(L, job, "x"), c.rows);
-    quantise_type type;
-    luaL_argcheck(L, quantise_type_named(field_string(L, section, "type"), &type), 1, "type");
     for (size_t i = 0; i < count; ++i)
         p->data[i] += (double)field_size(L, section, where, "raised");
-    copy_boxes(p, section, p->data, count, type, p->blob + field_size(L, section, where, "at"), field_size(L, section, where, "elements"),
+    copy_boxes(p, section, p->data, count, c.type, p->blob + field_size(L, section, where, "at"), field_size(L, section, where, "elements"),
                0);
     note_error(p, errors, field_string(L, section, "name"), &(quantise_tally){c.error, c.power});
     lua_newtable(L);

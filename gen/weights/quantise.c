@@ -97,6 +97,7 @@ static const type_row types[] = {
     [QUANTISE_BF16] = {"bf16", 2, 0x1.fep127, nearest_float, code_float, .bits = 8, .min_exponent = -126},
     [QUANTISE_F16] = {"f16", 2, 0x1.ffcp15, nearest_float, code_float, .bits = 11, .min_exponent = -14},
     [QUANTISE_I8] = {"i8", 1, 127.0, nearest_integer, code_integer, .scaled = true},
+    [QUANTISE_I7] = {"i7", 1, 63.0, nearest_integer, code_integer, .scaled = true},
     [QUANTISE_U8] = {"u8", 1, 127.0, nearest_integer, code_offset, .scaled = true},
     [QUANTISE_U7] = {"u7", 1, 63.0, nearest_integer, code_offset, .scaled = true},
     [QUANTISE_I16] = {"i16", 2, 32767.0, nearest_integer, code_integer, .scaled = true, .sums_fit = true},
@@ -119,6 +120,11 @@ bool quantise_type_named(const char *name, quantise_type *type)
 bool quantise_scaled(quantise_type type)
 {
     return types[type].scaled;
+}
+
+double quantise_largest(quantise_type type)
+{
+    return types[type].max;
 }
 
 size_t quantise_bytes(quantise_type type)

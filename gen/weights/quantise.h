@@ -10,6 +10,7 @@ typedef enum {
     QUANTISE_BF16,
     QUANTISE_F16,
     QUANTISE_I8,
+    QUANTISE_I7,
     QUANTISE_U8,
     QUANTISE_U7,
     QUANTISE_I16,
@@ -21,8 +22,9 @@ typedef enum {
    added to each; false for any other. */
 bool quantise_type_named(const char *name, quantise_type *type);
 
-size_t quantise_bytes(quantise_type type); /* of an element */
-bool quantise_scaled(quantise_type type);  /* whether elements are in units of their row's scale */
+size_t quantise_bytes(quantise_type type);   /* of an element */
+bool quantise_scaled(quantise_type type);    /* whether elements are in units of their row's scale */
+double quantise_largest(quantise_type type); /* of its elements, in these units */
 
 /* Sums of squares over all elements: of what rounding changed, and of the values before. */
 typedef struct {

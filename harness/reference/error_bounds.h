@@ -18,8 +18,8 @@
    not hold this bound). v_0 is the mean of e_i^2 = shift^2 g_i^2 + u^2 (d g_i^2 t_i^2 + x̂_i^2) over the N inputs; the dense projection
    sees both through its rows.
 
-   A projection in i16 rounds the inputs of every product to multiples of U = largest |input| / 32767 of the token, one in i8 to multiples
-   of at most U = largest |input| / 127, as each of its blocks has a largest input of its own: each is off by an amount
+   A projection in i16 rounds the inputs of every product to multiples of U = largest |input| / 32767 of the token, one in i8 or i7 to
+   multiples of at most U = largest |input| / 127 or 63, as each of its blocks has a largest input of its own: each is off by an amount
    spread evenly over one such unit, U^2/12 more in the variance of a step's inputs. ERROR_BOUNDS_INPUT_FACTOR then stands for F: a quarter
    of the bound, which is all that random tokens may use, is five standard deviations.
    The reference rounds inputs alike; the bound is for those half-way between two multiples, where float32 may take the other one.

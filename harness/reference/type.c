@@ -37,8 +37,7 @@ static double scale_of_sum(const double *row, size_t count, double max)
 }
 
 enum {
-    TABLES_OR_CACHE = REFERENCE_TABLES | REFERENCE_CACHE,
-    EVERY_USE = TABLES_OR_CACHE | REFERENCE_PROJECTION | REFERENCE_INPUTS,
+    EVERY_USE = REFERENCE_TABLES | REFERENCE_CACHE | REFERENCE_PROJECTION | REFERENCE_INPUTS,
 };
 
 static const type_row types[] = {
@@ -48,7 +47,7 @@ static const type_row types[] = {
     [REFERENCE_F16] = {"f16", EVERY_USE, .bits = 11, .min_exponent = -14},
     [REFERENCE_I8] = {"i8", EVERY_USE, .scale = scale_of_max, .max = 127.0, .rounds_scores = true, .input_levels = 127.0,
                       .unit_of_block = true},
-    [REFERENCE_I7] = {"i7", TABLES_OR_CACHE | REFERENCE_INPUTS, .scale = scale_of_max, .max = 63.0, .input_levels = 63.0},
+    [REFERENCE_I7] = {"i7", EVERY_USE, .scale = scale_of_max, .max = 63.0, .input_levels = 63.0, .unit_of_block = true},
     [REFERENCE_I16] = {"i16", REFERENCE_PROJECTION, .scale = scale_of_sum, .max = 32767.0, .input_levels = 32767.0},
     /* up to 448 in the format, in units of 2^8 here */
     [REFERENCE_E4M3] = {"e4m3", REFERENCE_TABLES, .bits = 4, .min_exponent = -6 - 8, .scale = scale_of_max, .max = 448.0 / 256.0},

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""A projection in i8 is that of its definition in 64-bit integers, bit for bit, in all stages, for few tokens and for many, by every instruction
+"""A projection in i8 or i7 is that of its definition in 64-bit integers, bit for bit, in all stages, for few tokens and for many, by every instruction
 set, with effort full also by those of AArch64 in emulation; and a calibration keeps codes as it says."""
 import ctypes
 import itertools
@@ -15,41 +15,42 @@ import numpy as np
 from lookupc import LOOKUPC, effort, in_turn, instruction_sets, run, write_safetensors
 
 TOKENS = 150
+LEVELS = {"i8": 127, "i7": 63}
 F32 = np.float32
 
 
 def check(condition, text):
     if not condition:
-        sys.exit("FAILED projection in i8: " + text)
+        sys.exit("FAILED projection in bytes: " + text)
 
 
-def rounded_rows(rows):
+def rounded_rows(rows, levels):
     """float64 [outputs][inputs] as integers and scales."""
-    scale = (np.abs(rows).max(axis=1) / 127).astype(F32).astype(float)
-    return np.rint(rows / np.where(scale > 0, scale, 1)[:, None]).clip(-127, 127).astype(np.int64), scale.astype(F32)
+    scale = (np.abs(rows).max(axis=1) / levels).astype(F32).astype(float)
+    return np.rint(rows / np.where(scale > 0, scale, 1)[:, None]).clip(-levels, levels).astype(np.int64), scale.astype(F32)
 
 
-def sums(x, rows):
+def sums(x, rows, levels):
     """One block: float32 x [tokens][inputs] times rounded rows as integers; the scales of outputs; the units of tokens."""
     largest = np.abs(x).max(axis=1)
-    unit = (largest * (F32(1) / F32(127))).astype(F32)
-    inverse = (F32(127) / np.where(largest > 0, largest, F32(1))).astype(F32)
+    unit = (largest * (F32(1) / F32(levels))).astype(F32)
+    inverse = (F32(levels) / np.where(largest > 0, largest, F32(1))).astype(F32)
     integers = np.rint((x * inverse[:, None]).astype(F32)).astype(np.int64)
-    weights, scale = rounded_rows(rows)
+    weights, scale = rounded_rows(rows, levels)
     return (integers @ weights[:, : x.shape[1]].T).astype(F32), scale, unit[:, None]
 
 
-def product(x, rows):
+def product(x, rows, levels):
     """The same in float32."""
-    total, scale, unit = sums(x, rows)
+    total, scale, unit = sums(x, rows, levels)
     return ((total * scale).astype(F32) * unit).astype(F32)
 
 
-def fold(inputs, rows, regime, fused):
+def fold(inputs, rows, levels, regime, fused):
     """Several blocks of the last stage that are added up, in turn, with or without FMA, as kernels for few and for many tokens do."""
     y = np.zeros((len(inputs[0]), len(rows[0])), F32)
     for x, part in zip(inputs, rows):
-        total, scale, unit = sums(x, part)
+        total, scale, unit = sums(x, part, levels)
         a, b = (total, (scale * unit).astype(F32)) if regime == "few" else ((total * scale).astype(F32), unit)
         y = (np.longdouble(a) * b + y).astype(F32) if fused else ((a * b).astype(F32) + y).astype(F32)
     return y
@@ -72,8 +73,8 @@ def hadamard(size):
     return h
 
 
-def bh4(x, w, decay, bits, product=product, regime=None, fused=False):
-    """w [repeats][4][blocks][out][in]; z [tokens][bits], to which the residual is not added. With a regime blocks of the last
+def bh4(x, w, decay, bits, product, fold=None):
+    """w [repeats][4][blocks][out][in]; z [tokens][bits], to which the residual is not added. With `fold` blocks of the last
     repeat are folded first where it has fewer outputs."""
     repeats, _, blocks, block, _ = w.shape
     z = []
@@ -86,11 +87,11 @@ def bh4(x, w, decay, bits, product=product, regime=None, fused=False):
             ends = [min((b + 1) * block, inputs) for b in range(blocks) if b * block < inputs]
             parts = [product(y[:, b * block : end], weights[b]) for b, end in enumerate(ends)]
             parts += [np.zeros((len(x), block), x.dtype)] * (blocks - len(parts))
-            if stage == 3 and regime:
+            if stage == 3 and fold:
                 wanted = 1 << (-(-(bits - repeat * blocks * block) // block) - 1).bit_length()
                 if wanted < blocks:
                     inputs = [y[:, b * block : end] for b, end in enumerate(ends)]
-                    parts = [fold(inputs[o::wanted], weights[o::wanted], regime, fused) for o in range(wanted)]
+                    parts = [fold(inputs[o::wanted], weights[o::wanted]) for o in range(wanted)]
             y = butterflies(np.concatenate(parts, axis=1), block)
         z.append(y)
     return np.concatenate(z, axis=1)[:, :bits]
@@ -117,7 +118,7 @@ def emulated_sets():
     return list(EMULATED)
 
 
-def check_model(work, name, d, bits, block, decay, sets):
+def check_model(work, name, d, bits, block, decay, kind, sets):
     """Tables of one bit each: a column of y is z's share of it, z / (1 + exp(-2 |z|))."""
     random = np.random.default_rng(d + bits)
     model, weights, given, found = (f"{work}/{name}{end}" for end in (".lua", ".safetensors", ".npy", "_y.npy"))
@@ -137,21 +138,23 @@ def check_model(work, name, d, bits, block, decay, sets):
     x = x.astype(F32)
     np.save(given, x)
     for isa, (regime, threshold) in itertools.product(sets, (("few", 256), ("many", 0))):
-        z = bh4(x, w, decay, bits, regime=regime, fused=isa not in ("scalar", "sse4")) if block else product(x, w)
+        levels, fused = LEVELS[kind], isa not in ("scalar", "sse4")
+        z = product(x, w, levels) if not block else bh4(
+            x, w, decay, bits, lambda x, rows: product(x, rows, levels), lambda x, rows: fold(x, rows, levels, regime, fused))
         if block and decay < 1:
             z[:, : min(d, bits)] += F32(1 - decay) * x[:, :bits]  # decay 0.5: exact, with FMA and without
         expected = z / (1 + np.exp(-2 * np.abs(z.astype(float))))
         large = np.abs(z) > 16  # 1 + exp(-2 |z|) is 1: y is z, bit for bit
         check(large.mean() > 0.5, f"{name}: {large.mean():.2g} of z are large")
-        done = run_on(isa, "run", model, "--weights", weights, "--input", given, "--output", found, "--projection", "i8", "--isa", isa,
+        done = run_on(isa, "run", model, "--weights", weights, "--input", given, "--output", found, "--projection", kind, "--isa", isa,
                       "--schedule", f"few.threshold={threshold}", "--cflags", "-O1")
         check(done.returncode == 0, done.stderr)
         y = np.load(found)
         wrong = np.argwhere(large & (y != z))
-        check(len(wrong) == 0, f"{name}, {isa}, {regime}: {len(wrong)} of {large.sum()} differ, first {wrong[:1]}")
+        check(len(wrong) == 0, f"{kind}, {name}, {isa}, {regime}: {len(wrong)} of {large.sum()} differ, first {wrong[:1]}")
         off = np.abs(y - expected).max(axis=1) / np.abs(expected).max(axis=1).clip(1e-30)
-        check(off.max() < 1e-5, f"{name}, {isa}, {regime}: token {off.argmax()} is off by {off.max():.2g}")
-    print(f"ok     projection in i8: {name}, {', '.join(sets)}, few and many tokens")
+        check(off.max() < 1e-5, f"{kind}, {name}, {isa}, {regime}: token {off.argmax()} is off by {off.max():.2g}")
+    print(f"ok     projection in {kind}: {name}, {', '.join(sets)}, few and many tokens")
 
 
 def aligned(data):
@@ -177,7 +180,7 @@ def pointer(array):
     return ctypes.c_void_p(array.ctypes.data)
 
 
-def check_calibration(work, name, d, tables, tau, block, norm):
+def check_calibration(work, name, d, tables, tau, block, norm, kind):
     """pack --calibrate: fewer codes flip in inputs that it did not see, and as many as it says."""
     random, bits, decay = np.random.default_rng(d + tau), tables * tau, 0.7 if block else 1.0
     model, weights, inputs, bundle = (f"{work}/{name}{end}" for end in (".lua", ".safetensors", "_x.npy", ""))
@@ -201,14 +204,14 @@ def check_calibration(work, name, d, tables, tau, block, norm):
     for first in range(0, bits if block else 0, padded):
         z[:, first : first + d] += (1 - decay) * v[:, : bits - first]
     exact = ((z + bias > 0).reshape(len(held), tables, tau) << np.arange(tau - 1, -1, -1)).sum(axis=2)
-    done = run("emit", model, "--projection", "i8", "--isa", "scalar", "-o", bundle)
+    done = run("emit", model, "--projection", kind, "--isa", "scalar", "-o", bundle)
     check(done.returncode == 0, done.stderr)
     sources = [f"{bundle}/{file}" for file in sorted(os.listdir(bundle)) if file.endswith(".c")]
     done = subprocess.run(["gcc", "-std=c99", "-O1", "-fPIC", "-shared", "-o", bundle + ".so", *sources], capture_output=True, text=True)
     check(done.returncode == 0, done.stderr)
     flips = []
     for more in ([], ["--calibrate", inputs]):
-        done = run("pack", model, "--weights", weights, "--projection", "i8", *more, "-o", bundle + ".bin")
+        done = run("pack", model, "--weights", weights, "--projection", kind, *more, "-o", bundle + ".bin")
         check(done.returncode == 0, done.stderr)
         flips.append((codes_of(bundle, name, bundle + ".bin", held, tables) != exact).mean())
     said = re.search(r"; of (\d+) rows held back z is off by [\d.]+ and ([\d.]+) % of the codes flip, calibrated [\d.]+ and ([\d.]+) %$", done.stdout.strip())
@@ -217,21 +220,22 @@ def check_calibration(work, name, d, tables, tau, block, norm):
     for found, text in zip(flips, said.groups()[1:]):
         check(abs(found - float(text) / 100) <= 0.02 * found + 2 / exact.size, f"{name}: {text} % of the codes should flip, {100 * found:.3g} % do")
     np.save(inputs, x[:63])
-    for more, rule in (("i8", "63 rows: calibration takes at least 64"), ("i16", "is for LookupFFNs with --projection i8")):
+    for more, rule in ((kind, "63 rows: calibration takes at least 64"), ("i16", "is for LookupFFNs with --projection i8 or i7")):
         done = run("pack", model, "--weights", weights, "--projection", more, "--calibrate", inputs, "-o", bundle + ".no")
         check(done.returncode == 1 and rule in done.stderr and done.stderr.count("\n") == 1 and not os.path.exists(bundle + ".no"), done.stderr)
-    print(f"ok     projection in i8: {name}, calibrated: {100 * flips[0]:.2g} % of the codes flip, then {100 * flips[1]:.2g} %")
+    print(f"ok     projection in {kind}: {name}, calibrated: {100 * flips[0]:.2g} % of the codes flip, then {100 * flips[1]:.2g} %")
 
 
 def main():
     sets = instruction_sets("i8")
     with tempfile.TemporaryDirectory() as work:
-        check_calibration(work, "calibrated_blocks", 100, 20, 8, 32, True)
-        check_calibration(work, "calibrated_dense", 60, 90, 6, 0, False)
+        check_calibration(work, "calibrated_blocks", 100, 20, 8, 32, True, "i8")
+        check_calibration(work, "calibrated_dense", 60, 90, 6, 0, False, "i7")
         # In "residual" the inputs of 8 blocks, of 4 and of half a one are rounded.
-        for number, (name, d, bits, block, decay) in enumerate((
-                ("dense", 70, 37, 0, 1.0), ("blocks", 100, 178, 32, 1.0), ("residual", 800, 1024, 64, 0.5), ("one_block", 61, 100, 64, 1.0))):
-            check_model(work, name, d, bits, block, decay, in_turn(sets[::-1], number) + emulated_sets())
+        models = (("dense", 70, 37, 0, 1.0), ("blocks", 100, 178, 32, 1.0), ("residual", 800, 1024, 64, 0.5), ("one_block", 61, 100, 64, 1.0))
+        for number, model in enumerate(models):
+            for kind in in_turn(list(LEVELS), number):
+                check_model(work, *model, kind, in_turn(sets[::-1], number) + emulated_sets())
         # 178 outputs of repeats of 128: the last one adds up folds. All inputs of a token have one unit in i16.
         done = run("verify", work + "/blocks.lua", "--projection", "i16", "--isa", sets[-1], "--cflags", "-O1")
         check(done.returncode == 0, done.stderr)

@@ -49,7 +49,7 @@ function family.calibrations(p)
     for _, section in ipairs(p.sections) do
         found[section.name] = section
     end
-    return p.projection.name == "i8" and { sections.calibration(p, found) } or {}
+    return p.projection.word.offset and { sections.calibration(p, found) } or {}
 end
 
 function family.takes(options) return not options.baseline and options.arithmetic ~= "integer" end

@@ -52,7 +52,7 @@ function block_products.few(p, few, products, values)
     values.blocks_argument = function(of) return counted[of.name] and ", " .. of.count or "" end
     values.token_counts = few.tokens > 1 and { few.tokens, 1 } or { 1 }
     -- The variable that counts words of an output, and the inputs that a word is for, each after `before`.
-    values.counter = per_word > 1 and "k_pair" or "k"
+    values.counter = integers and values.counter or per_word > 1 and "k_pair" or "k"
     -- The places, from `before` on, of the inputs of word number `k`.
     values.x_inputs = function(before, k)
         local first = math.type(k) and k * per_word or per_word > 1 and per_word .. " * " .. k or k
@@ -63,13 +63,16 @@ function block_products.few(p, few, products, values)
         end
         return list
     end
-    -- A vector of weights of input `k`, or of words number `k`.
-    local function load(whole, partial, vector, k)
-        local at = sum(math.type(k) and k * vector.step or k .. " * " .. vector.step, vector.at)
+    -- A vector of weights of input `k`, or of words number `k`, or `later` ones.
+    local function load(whole, partial, vector, k, later)
+        local first = vector.at + (later or 0) * vector.step
+        local at = sum(math.type(k) and k * vector.step or k .. " * " .. vector.step, first)
         return vector.partial and partial("w", at, vector.floats) or whole("w", at)
     end
     values.load_weights = function(vector, k) return load(isa.load_unaligned, isa.load_partial, vector, k) end
-    values.load_words = function(vector, k) return load(isa.load_words, isa.load_words_partial, vector, k) end
+    values.load_words = function(vector, k, later)
+        return load(isa.load_words, isa.load_words_partial, vector, k, later)
+    end
     values.unpack = per_word > 1 and isa["unpack_" .. type.name] or false
     -- Declarations of a token's accumulators, four a line: of floats, or of integers with names that begin with `name`;
     -- `start`: what they begin with, zero if absent.

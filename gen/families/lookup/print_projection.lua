@@ -42,9 +42,17 @@ local function add_rounding(p, v, values)
         units_pitch = 2 * blocks * v.tile,
     }
     values.counter, values.integers_text = counters[word.rows], words_text[word.rows]
-    values.dot = v.isa["dot_" .. p.projection.name]
+    -- Products of words, and of two in a row where there is an instruction for less; sums of words of inputs, times 1
+    -- or what is the same for all, of which two always fit into 16 bits.
+    local bytes = v.isa.dot_i7 or v.isa.dot_i8
+    local few_bits = word.levels < 64
+    values.dot = word.rows == 2 and v.isa.dot_i16 or few_bits and bytes or v.isa.dot_i8
+    values.dot_two = few_bits and v.isa.dot_two_i7 or false
+    values.dot_inputs = bytes
     -- Inputs rounded to the integers of words: vectors of them for a vector of words, or in a row.
-    values.pack_word = function(parts) return v.isa["pack_" .. p.projection.name](table.unpack(parts)) end
+    values.pack_word = function(parts)
+        return (word.rows == 4 and v.isa.pack_i8 or v.isa.pack_i16)(table.unpack(parts))
+    end
     values.store_inputs = function(base, at, parts)
         return (word.rows == 4 and v.isa.store_quads or v.isa.store_i16)(base, at, table.unpack(parts))
     end

@@ -179,11 +179,11 @@ function block_lookup.add_sections(m, parts, first, add, piece)
 end
 
 -- What `pack --calibrate` tells the packer of each lookup FFN of `blocks`, plans of transformers, beside its inputs: of
--- those whose projection is in i8.
+-- those whose projection is in i8 or i7.
 function block_lookup.calibrations(blocks)
     local list = {}
     for _, p in ipairs(blocks) do
-        local part = p.lookup_types and p.lookup_types.projection.name == "i8" and p.parts[1]
+        local part = p.lookup_types and p.lookup_types.projection.word.offset and p.parts[1]
         local projections, biases = {}, {}
         for _, section in ipairs(part and part.sections or {}) do
             local own = section.field == "projection" and projections or section.field == "projection_bias" and biases

@@ -102,6 +102,7 @@ function transformer_kernels.rounding_values(isa, rounded, inputs, values)
                 round_runs = false,
                 integers = { starts = true },
                 store_inputs = function(base, at, parts) return isa.store_quads(base, at, table.unpack(parts)) end,
+                dot_inputs = isa.dot_i7 or isa.dot_i8,
             }
         or false
 end

@@ -1,18 +1,29 @@
-//$ takes isa, helper, projection, blocks, token_counts, load_words, zeros, chains, barriers, counter, dot, integers, integers_text
-//$ -- The sums of `vectors` over word `k` of inputs. Inputs that are blocks with units of their own have `integers.blocks` a token.
+//$ takes isa, helper, projection, blocks, token_counts, load_words, zeros, chains, barriers, counter, dot, dot_two, integers, integers_text
+//$ -- The sums of `vectors` over word `k` of inputs, together with the next one if `pair`. Inputs that are blocks with units of their own have
+//$ -- `integers.blocks` a token.
 //$ local starts = integers.starts
-//$ local function add_word(i, vectors, tokens, k, x_k, name)
+//$ local function add_word(i, vectors, tokens, k, x_k, name, pair)
 //$     local before = name == "sum" and "" or name .. "_"
 //$     for t = 0, tokens - 1 do
 //$         local at = t == 0 and x_k or sum(t == 1 and "x_step" or t .. " * x_step", x_k)
 $(i)const $(isa.index) $(before)x$(t) = $(isa.index_broadcast("x[" .. at .. "]"));
+//$         if pair then
+$(i)const $(isa.index) next_x$(t) = $(isa.index_broadcast("x[" .. sum(at, 1) .. "]"));
+//$         end
 //$     end
 //$     for n, vector in ipairs(vectors) do
 $(i)const $(isa.index) $(before)w$(n - 1) = $(load_words(vector, k));
+//$         if pair then
+$(i)const $(isa.index) next_w$(n - 1) = $(load_words(vector, k, 1));
+//$         end
 //$         for t = 0, tokens - 1 do
 //$             local to = name .. t .. "_" .. n - 1
 //$             local x, w = before .. "x" .. t, before .. "w" .. n - 1
+//$             if pair then
+$(i)$(to) = $(dot_two(to, w, x, "next_" .. w, "next_" .. x));
+//$             else
 $(i)$(to) = $(starts and dot(to, w, x) or dot(to, x, w));
+//$             end
 //$         end
 //$     end
 //$ end
@@ -41,7 +52,8 @@ static inline void $(helper)_$(block.name)_by_$(together)(const $(projection.wor
 //$ for _, strip in ipairs(strips) do
 //$ local i = strip.count > 1 and "        " or "    "
 //$ local vectors = strip.vectors
-//$ local chains = chains(block, #vectors, together)
+//$ local pair = dot_two and block.lines % 2 == 0
+//$ local chains = pair and 1 or chains(block, #vectors, together)
 //$ if strip.count > 1 then
     for (size_t strip = 0; strip < $(strip.count); ++strip, w += $(strip.w_step), scales += $(strip.y_step), y += $(strip.y_step)) {
 //$ elseif #strips > 1 then
@@ -62,7 +74,7 @@ $(i)for (size_t fold = 0; fold < $(block.folds); ++fold) {
 //$ lines(inner, zeros(t, #vectors, "next"))
 //$ end
 //$ end
-//$ loop(inner, counter, 0, block.lines, chains, function(i, line)
+//$ loop(inner, counter, 0, block.lines, pair and 2 or chains, function(i, line)
 //$ for chain = 1, chains do
 //$     local k = sum(line, chain - 1)
 //$     local x_k = k
@@ -70,7 +82,7 @@ $(i)for (size_t fold = 0; fold < $(block.folds); ++fold) {
 //$         k, x_k = sum(times("fold", block.lines), k), sum("fold * " .. block.fold_words, k)
 //$     end
 //$     if type(k) == "string" and k:find("+", 1, true) then k = "(" .. k .. ")" end
-//$     add_word(i, vectors, together, k, x_k, chain == 1 and "sum" or "next")
+//$     add_word(i, vectors, together, k, x_k, chain == 1 and "sum" or "next", pair)
 //$ end
 //$ local sums = {}
 //$ for t = 0, together - 1 do

@@ -1,4 +1,4 @@
-//$ takes isa, lanes, helper, projection, rounded_rows, rounded_alone, integers, store_inputs, round_runs, together_counts
+//$ takes isa, lanes, helper, projection, rounded_rows, rounded_alone, integers, dot_inputs, store_inputs, round_runs, together_counts
 //$ local word, starts = projection.word, integers.starts
 //$ local levels, per_word = word.levels, word.rows
 //$ for _, rows in ipairs(rounded_alone or rounded_rows) do
@@ -65,7 +65,7 @@ $(i)const $(isa.vector) $(parts[part]) = $(isa.mul(some(sum(at, before), n - bef
 //$     local place = at == "i" and "i / " .. per_word or at // per_word
 $(i)$(store_inputs("integers", place, parts));
 //$     if starts then
-$(i)total = $(isa.dot_i8("total", isa.index_broadcast("0x01010101u"), isa.load_words("integers", place)));
+$(i)total = $(dot_inputs("total", isa.index_broadcast("0x01010101u"), isa.load_words("integers", place)));
 //$     end
 //$ end
 //$ loop("    ", "i", 0, whole, vectors, function(i, at)
@@ -131,7 +131,7 @@ $(i)$(store_inputs("integers", sum("block * " .. words, at == "i" and "i / " .. 
     const $(isa.index) offsets = $(isa.index_broadcast(integers.offsets));
 //$ for n, name in ipairs(sums) do
 //$ local total = isa.index_zero()
-//$ for at = 0, words - lanes, lanes do total = isa.dot_i8(total, "offsets", isa.load_words("integers", (n - 1) * words + at)) end
+//$ for at = 0, words - lanes, lanes do total = dot_inputs(total, "offsets", isa.load_words("integers", (n - 1) * words + at)) end
     const $(isa.index) $(name) = $(total);
 //$ end
 //$ local steps, total = isa.sums_of(sums)

@@ -1,5 +1,5 @@
 //$ takes isa, helper, tile, vectors, projection, micro, folded, called_blocks, panel, unroll, counted, weight, accumulators, barriers
-//$ takes counter, dot, integers, integers_text
+//$ takes counter, dot, dot_two, integers, integers_text
 //$ local starts, lines_name = integers.starts, counter .. "s"
 //$ for _, outputs in ipairs(micro) do
 
@@ -50,24 +50,33 @@ $(i)$(isa.index) $(accumulators(o));
 //$ for o = 0, outputs - 1 do
 //$     for n = 0, vectors - 1 do sums[#sums + 1] = "y" .. o .. "_" .. n end
 //$ end
+//$ -- Line `number` of words, together with the next one where two words are multiplied at once.
+//$ local together = dot_two and unroll > 1 and 2 or 1
 //$ local function step(i, number)
 //$ for n = 0, vectors - 1 do
 $(i)const $(isa.index) x$(n) = $(isa.load_words("x", number * tile + n * isa.lanes));
+//$     if together > 1 then
+$(i)const $(isa.index) next_x$(n) = $(isa.load_words("x", (number + 1) * tile + n * isa.lanes));
+//$     end
 //$ end
 //$ for o = 0, outputs - 1 do
 $(i)const $(isa.index) w$(o) = $(isa.index_broadcast(weight(number, o)));
+//$     if together > 1 then
+$(i)const $(isa.index) next_w$(o) = $(isa.index_broadcast(weight(number + 1, o)));
+//$     end
 //$     for n = 0, vectors - 1 do
-$(i)y$(o)_$(n) = $(dot("y" .. o .. "_" .. n, "w" .. o, "x" .. n));
+//$         local to, x, w = "y" .. o .. "_" .. n, "x" .. n, "w" .. o
+$(i)$(to) = $(together > 1 and dot_two(to, w, x, "next_" .. w, "next_" .. x) or dot(to, w, x));
 //$     end
 //$ end
 //$ lines(i, barriers(sums))
 //$ end
 $(i)for (size_t $(counter) = 0; $(counter) < $(lines_name); $(counted(counter))) {
 $(i)    const $(projection.word.storage) *row = w + $(folded and "(fold * " .. lines_name .. " + " .. counter .. ")" or counter) * width;
-//$ if unroll == 1 then
+//$ if unroll == together then
 //$     step(i .. "    ", 0)
 //$ else
-//$     for number = 0, unroll - 1 do
+//$     for number = 0, unroll - 1, together do
 $(i)    {
 //$         step(i .. "        ", number)
 $(i)    }

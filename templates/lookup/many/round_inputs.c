@@ -1,4 +1,4 @@
-//$ takes isa, lanes, tile, vectors, helper, projection, measured_rows, rounded_rows, integers, pack_word, rows_first
+//$ takes isa, lanes, tile, vectors, helper, projection, measured_rows, rounded_rows, integers, dot_inputs, pack_word, rows_first
 //$ local word, starts = projection.word, integers.starts
 //$ local levels, per_word = word.levels .. ".0f", word.rows
 //$ -- Vectors of tokens and rows that are met together, so that no maximum waits for the one before.
@@ -124,7 +124,7 @@ $(i)const $(isa.vector) $(value) = $(isa.mul(isa.load("x", sum(row, part * tile 
 //$         if starts then
 $(i)const $(isa.index) word$(n) = $(packed);
 $(i)$(isa.store_words("integers", to, "word" .. n));
-$(i)start$(n) = $(isa.dot_i8("start" .. n, isa.index_broadcast(integers.offsets), "word" .. n));
+$(i)start$(n) = $(dot_inputs("start" .. n, isa.index_broadcast(integers.offsets), "word" .. n));
 //$         else
 $(i)$(isa.store_words("integers", to, packed));
 //$         end
