@@ -23,6 +23,8 @@
 --   narrower                 the name of a set with half as many lanes that all its CPUs have, nil: none
 --   type_needs               what one type of gen/plan/dtype.lua, or products of it, needs beside: { flags, guard,
 --                            leaf1_ecx, leaf7_ecx, feature: its name, gather_i8 }
+--   products_at_once         by name of a type of integers that a projection may have: products that multiplications
+--                            make in the time of one of floats, nil: as many as a word has
 --   serves                   of a set with use = "types": the types, or products of such, that it is for
 --   gather_i8                words of an integer gather (gen/isa/avx512.lua), if the tables' type has one: rows of
 --                            tables at a time, columns of a step, vectors that their sums take
@@ -106,9 +108,12 @@ local function with_bits(cpu, needs)
     }
 end
 
+-- What instruction sets know weights of a type, or such products, by.
+local function known_as(type) return type.needs or type.name end
+
 -- The instruction set `set` with what it needs for weights of one type.
 local function with_type(set, type)
-    local needs = set.type_needs and set.type_needs[type.name]
+    local needs = set.type_needs and set.type_needs[known_as(type)]
     if not needs then return set end
     local copy = {}
     for key, value in pairs(set) do
@@ -140,7 +145,7 @@ end
 -- Whether the instruction set `set` is for one of the types in the list.
 local function serves(set, types)
     for _, type in ipairs(types) do
-        if contains(set.serves, type.name) then return true end
+        if contains(set.serves, known_as(type)) then return true end
     end
     return false
 end

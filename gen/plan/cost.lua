@@ -52,9 +52,8 @@ function cost.dense(shape)
 end
 
 -- The least time of a token in µs, and its parts: { projection, gather }.
---   work    what the emitted code does: projection_flops a token, products_at_once: 2 or 4 where an instruction takes
---           pairs or quads of integers (absent:
---           1), projection_bytes of its weights, `pass` tokens that share one
+--   work    what the emitted code does: projection_flops a token, products_at_once: of integers that are made
+--           in the time of one of floats (absent: 1), projection_bytes of its weights, `pass` tokens that share one
 --           reading of them, row_bytes read from the tables a token, table_bytes of all tables, tokens of a call, chunk
 --   limits  of one core: fma_gflops; l1, l2, l3, memory and random_rows _gbytes
 --   caches  l1d, l2, l3 in bytes

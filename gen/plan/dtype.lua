@@ -4,6 +4,7 @@
 --   storage        its type in C
 --   plain          kernels load elements as they are, nil: by the words load_<name> and load_partial_<name>
 --   scaled         an element is in units of its row's scale, which kernels fold into the score
+--   needs          what instruction sets know it by (type_needs and `serves` of gen/isa/list.lua), nil: its name
 --   integer_gather sums of a table's rows may be made of integers, where an instruction set has words for that
 --   word           how a projection packs it, nil: no type of a projection. Weights of the same output fill a 32-bit
 --                  word, of C type `storage`: `rows` of them, the first in the low bits. With `integers` the inputs
@@ -19,8 +20,7 @@
 --                  then packed as the type `packed`, `rows` inputs of an output in a word of C type `storage`. With
 --                  `integers` both are whole numbers up to `levels`, weights as unsigned bytes that are `offset` more,
 --                  and products are sums of integers, of which `most_inputs` at most stay below 2^31.
---                  `weights`: their type; `tiers`: of the words that kernels need; `needs`: what instruction sets know
---                  the products by (type_needs and `serves` of gen/isa/list.lua)
+--                  `weights`: their type; `tiers`: of the words that kernels need; `needs`: as above
 --   doc            one line for help
 -- Packing and the reference have one row a type of their own: gen/weights/quantise.c, harness/reference/type.c.
 -- Whatever an instruction set lacks it converts itself: one blob serves all of them.
@@ -109,6 +109,7 @@ dtype.list = {
         storage = "int8_t",
         scaled = true,
         only = "products",
+        needs = "i8",
         word = { storage = "uint32_t", rows = 4, integers = true, levels = 63, offset = 64 },
         cache = { tolerance = 6e-2, words_only = true },
         products = bytes("i7", "u7", 63),

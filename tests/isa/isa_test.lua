@@ -1054,10 +1054,13 @@ function test.a_bundle_has_what_its_types_call_for()
         end
         return table.concat(names, ",")
     end
-    local pairs_of_bf16 = { { name = dtype.get("bf16").products.needs } }
+    local pairs_of_bf16 = { dtype.get("bf16").products }
     check.equal(selected(nil), "scalar,avx2,avx512")
     check.equal(selected(nil, { dtype.get "bf16" }), "scalar,avx2,avx512")
-    check.equal(selected(nil, { dtype.get "i8" }), "scalar,avx2,avx_vnni,avx512")
+    for _, type in ipairs { dtype.get "i8", dtype.get("i7", "projection"), dtype.get("i7", "activations").products } do
+        check.equal(selected(nil, { type }), "scalar,avx2,avx_vnni,avx512")
+        check.matches(isa.with_types(isa.get "avx512", { type }).guard, "__AVX512VNNI__")
+    end
     check.equal(selected(nil, pairs_of_bf16), "scalar,avx2,avx512,avx512_bf16")
     check.equal(selected(nil, pairs_of_bf16, { "sse4" }), "sse4,avx512_bf16")
     check.equal(selected("avx2", pairs_of_bf16), "avx2")

@@ -78,6 +78,14 @@ function test.the_plan_says_what_is_done()
     )
     check.near(p.mflop.projection, 0.536576, 1e-9)
     check.equal(plan.work(p, v, true, 1).pass, v.few.tokens)
+    -- VNNI multiplies what a word holds. AVX2 adds up pairs: bytes after they were widened, or two products of bytes.
+    local at_once = {}
+    for i, type in ipairs { "i16", "i8", "i7" } do
+        local of = plan.build(model.load("gen/models/roberta_small.lua"), isa.select("avx2,avx512"), nil, nil, type)
+        at_once[i] = plan.work(of, of.variants[1], false, 4096).products_at_once
+        at_once[i + 3] = plan.work(of, of.variants[2], false, 4096).products_at_once
+    end
+    check.equal(at_once, { 2, 2, 8 / 3, 2, 4, 4 })
     -- Four rows of a table are four times the bytes.
     local given = {}
     for key, value in pairs(model.load("gen/models/roberta_small.lua")) do

@@ -546,9 +546,10 @@ end
 -- What variant `v` does for a call of `tokens` tokens, as gen/plan/cost.lua wants it; `few`: with its kernels for few
 -- tokens.
 function plan.work(p, v, few, tokens)
+    local word, at_once = p.projection.word, v.isa.products_at_once or {}
     return {
         projection_flops = p.mflop.projection * 1e6,
-        products_at_once = p.projection.word.integers and p.projection.word.rows or nil,
+        products_at_once = word.integers and (at_once[p.projection.name] or word.rows) or nil,
         projection_bytes = p.projection_bytes,
         pass = few and v.few.tokens or v.tile * v.tiles,
         row_bytes = p.table_bytes // p.shape.rows * p.shape.neighbours,

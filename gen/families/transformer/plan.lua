@@ -132,7 +132,7 @@ end
 -- lookup FFNs, nil without. Integers are converted and need nothing, unless inputs are integers, too, or rows of
 -- tables are summed.
 function transformer_plan.isa_types(type, cache, activations, looked)
-    local list = { activations and { name = activations.products.needs } }
+    local list = { activations and activations.products }
     if not type.integer_gather then list[#list + 1] = type end
     if not cache.integer_gather then list[#list + 1] = cache end
     if looked then
