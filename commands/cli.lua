@@ -488,7 +488,7 @@ local commands = {
                 value = "N",
                 default = 7,
                 integer = true,
-                doc = "interleaved repetitions of every measurement",
+                doc = "interleaved repetitions of every measurement; 1: shorter ones, for a glance",
             },
             compiler_option,
             flags_option,

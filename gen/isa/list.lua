@@ -111,9 +111,12 @@ end
 -- What instruction sets know weights of a type, or such products, by.
 local function known_as(type) return type.needs or type.name end
 
+-- What the instruction set `set` needs for weights of a type, nil: no more than it has.
+function isa.needs(set, type) return set.type_needs and set.type_needs[known_as(type)] end
+
 -- The instruction set `set` with what it needs for weights of one type.
 local function with_type(set, type)
-    local needs = set.type_needs and set.type_needs[known_as(type)]
+    local needs = isa.needs(set, type)
     if not needs then return set end
     local copy = {}
     for key, value in pairs(set) do

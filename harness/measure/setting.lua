@@ -12,6 +12,9 @@ function setting.check_repetitions(repetitions)
     end
 end
 
+-- The seconds that a sample takes at least. One alone is for a glance: it is as short as those of limits then.
+function setting.min_time(repetitions) return repetitions > 1 and 0.05 or 0.01 end
+
 -- The token counts of --batch; raises one line for what cannot be measured.
 function setting.batches(text)
     local list = {}

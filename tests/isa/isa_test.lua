@@ -1016,14 +1016,8 @@ for _, name in ipairs(isa.all) do
                 set = typed
             else
                 without[type.name] = true
-                host.print(
-                    "skipped: "
-                        .. name
-                        .. ": "
-                        .. type.name
-                        .. ": this CPU lacks "
-                        .. bare.type_needs[type.name].feature
-                )
+                local feature = isa.needs(bare, type).feature
+                host.print(string.format("skipped: %s: %s: this CPU lacks %s", name, type.name, feature))
             end
         end
         run(set, without)

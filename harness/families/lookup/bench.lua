@@ -293,7 +293,7 @@ local function job_of(builds, rows, facts, options)
         batches = options.batches,
         threads = options.threads,
         repetitions = options.repetitions,
-        min_time = 0.05,
+        min_time = setting.min_time(options.repetitions),
         slices = 0,
         draw_order = true,
         order_seed = options.seed,

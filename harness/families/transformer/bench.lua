@@ -190,7 +190,7 @@ local function job_of(b, rows, caches, with_attention, options)
         threads = options.callers,
         library_threads = 1, -- of each caller
         repetitions = options.repetitions,
-        min_time = 0.05,
+        min_time = setting.min_time(options.repetitions),
         slices = 0,
         draw_order = true,
         order_seed = options.seed,

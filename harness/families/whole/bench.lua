@@ -149,7 +149,7 @@ local function job_of(m, causal, entries, calls, options)
         threads = options.threads,
         repetitions = options.repetitions,
         slices = 0,
-        min_time = 0.05,
+        min_time = setting.min_time(options.repetitions),
         draw_order = true,
         order_seed = options.seed,
         alike = false,
