@@ -78,11 +78,13 @@ local function break_of(line, depth_of, width)
     return best
 end
 
+local space = (" "):byte()
+
 local function words_of(line, indent, rest_indent, width, add)
     while #line > width do
         local at
         for place = width, #indent + 1, -1 do
-            if line:sub(place, place) == " " and line:sub(1, place - 1):find "%S" then
+            if line:byte(place) == space then
                 at = place
                 break
             end
@@ -129,34 +131,32 @@ local function break_line(line, columns, in_comment, add)
     end
 end
 
--- Whether a comment goes on behind `line`.
-local function is_in_comment(line, in_comment)
-    if not line:find "[/%*][/%*]" then return in_comment end
-    local opened, closed
-    for at, mark in line:gmatch "()([/%*][/%*])" do
-        if mark == "/*" then opened = at end
-        if mark == "*/" then closed = at end
-    end
-    if opened and (not closed or closed < opened) then return true end
-    return in_comment and not closed
-end
-
 -- The text of a C file with lines of at most `long_lines.width` columns, where they can be broken. Continued code is
 -- indented by four columns more, a continued comment stands below its text; preprocessor lines stay as they are.
 function long_lines.broken(text)
-    local width = long_lines.width
-    local out, in_comment = {}, false
-    local function add(line) out[#out + 1] = line end
-    for line in text:gmatch("([^\n]*)\n") do
-        local columns = #line > width and utf8.len(line) or #line
-        if columns <= width or line:find "^#" then
-            add(line)
-        else
-            break_line(line, columns, in_comment, add)
+    local out, kept, scanned, in_comment = {}, 1, 1, false -- `text` is in `out` up to `kept`
+    -- Whether a comment goes on at `place`, which is never before that of the last call.
+    local function goes_on(place)
+        while true do
+            local at, last = text:find(in_comment and "*/" or "/*", scanned, true)
+            if not at or at >= place then return in_comment end
+            in_comment, scanned = not in_comment, last + 1
         end
-        in_comment = is_in_comment(line, in_comment)
     end
-    return table.concat(out, "\n") .. "\n"
+    local function add(line) out[#out + 1] = line .. "\n" end
+    for first, behind in text:gmatch "()[^\n]*()\n" do
+        if behind - first > long_lines.width then
+            local line = text:sub(first, behind - 1)
+            local columns = utf8.len(line) or #line
+            if columns > long_lines.width and not line:find "^#" then
+                out[#out + 1] = text:sub(kept, first - 1)
+                kept = behind + 1
+                break_line(line, columns, goes_on(first), add)
+            end
+        end
+    end
+    out[#out + 1] = text:sub(kept)
+    return table.concat(out)
 end
 
 return long_lines
