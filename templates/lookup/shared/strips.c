@@ -2,13 +2,20 @@
 //$ -- The strips of a tile of columns of one token, from left to right: what template `strip` prints of `width` columns from column `at` on. While one is
 //$ -- summed, the rows of the next one are prefetched, `ahead` columns from column `prefetch_at` on: those of the same token or, behind its last strip, of
 //$ -- the next one, where `ahead_code` has the codes.
-//$ if v.prefetch_strip and not v.prefetch_tokens and not prefetch_first then
+//$ if v.prefetch_strip and not v.prefetch_tokens then
+//$     local outer, i = i, prefetch_first and i .. "    " or i
+//$     if prefetch_first then
+$(outer)if (token > 0) { /* as the hash has done for the first one */
+//$     end
 $(i)for (size_t k = 0; k < $(token.count); ++k) {
 $(i)    const $(tables.storage) *row = $(row_of("k", "token_code"));
 //$     for element = 0, (s.count > 0 and s.floats or s.rest) - 1, line_elements do
 $(i)    $(isa.prefetch_l1("row", element));
 //$     end
 $(i)}
+//$     if prefetch_first then
+$(outer)}
+//$     end
 //$ end
 //$ local first = s.count > 0 and s.floats or s.rest
 //$ if s.count > 1 then
