@@ -4,6 +4,7 @@ local check = require "tests.support.check"
 local compilers = require "harness.base.compilers"
 local cpu = require "harness.base.cpu"
 local dtype = require "gen.plan.dtype"
+local effort = require "tests.effort"
 local expression = require "gen.isa.expression"
 local helpers = require "gen.isa.helpers"
 local host = require "host"
@@ -1006,9 +1007,13 @@ local function run(set, without)
     end
 end
 
-for _, name in ipairs(isa.all) do
+for number, name in ipairs(isa.all) do
     test["the_words_of_" .. name .. "_agree_with_portable_ones"] = function()
         local facts, bare = cpu.describe(), isa.get(name)
+        if not isa.runs(bare, facts) and (number + effort.seed // 64) % effort.emulated_sets_stride > 0 then
+            host.print("skipped: " .. name .. ": its turn comes with another commit")
+            return
+        end
         local set, without = bare, {}
         for _, type in ipairs(types) do
             local typed = isa.with_types(set, { type })

@@ -14,6 +14,15 @@ def run(*arguments):
     return subprocess.run([LOOKUPC, *arguments], capture_output=True, text=True)
 
 
+def own_cache(folder):
+    """Makes `folder` the cache of the program from now on; precompiled headers it shares with other tests."""
+    shared, own = (os.path.join(path, "lookupc", "headers") for path in (os.environ["XDG_CACHE_HOME"], folder))
+    os.makedirs(shared, exist_ok=True)
+    os.makedirs(os.path.dirname(own), exist_ok=True)
+    os.symlink(shared, own)
+    os.environ["XDG_CACHE_HOME"] = folder
+
+
 @functools.lru_cache(maxsize=None)
 def effort(name):
     """A number of tests/effort.lua, or a word."""

@@ -11,7 +11,7 @@ import tempfile
 import numpy as np
 
 import whole
-from lookupc import LOOKUPC, effort, instruction_sets, read_safetensors, turns
+from lookupc import LOOKUPC, effort, instruction_sets, own_cache, read_safetensors, turns
 from transformer import NAMES
 
 COMMON = """d = 16, heads = 2, layers = 2, vocab = 256, skip = true, norm = { kind = "%s" }, checkpoint = "%s",
@@ -243,7 +243,7 @@ def check_sort(folder):
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        os.environ["XDG_CACHE_HOME"] = folder
+        own_cache(folder)
         random = np.random.default_rng(1)
         lines = ["".join(random.choice(list("abcdefgh ,."), 10 + i % 25)) for i in range(1500)]
         text, prose = folder + "/lines.txt", folder + "/text.txt"

@@ -11,7 +11,7 @@ import time
 
 import numpy as np
 
-from lookupc import LOOKUPC, read_safetensors, turns
+from lookupc import LOOKUPC, own_cache, read_safetensors, turns
 
 COMMON = """d = 16, heads = 2, vocab = 320, positions = 127, skip = true, norm = { kind = "layernorm" }, checkpoint = "gpt2",
     embedding = {}, output = { norm = { kind = "layernorm" }, head = {} }"""
@@ -250,7 +250,7 @@ CHECKS = turns(ALL, "train_options_stride")
 
 with tempfile.TemporaryDirectory() as folder:
     os.chdir(folder)
-    os.environ["XDG_CACHE_HOME"] = folder
+    own_cache(folder)
     for kind, blocks, causal in (("decoder", BLOCKS, "true"), ("encoder", BLOCKS, "false"), ("mixed", MIXED, "true")):
         with open(kind + ".lua", "w") as file:
             file.write(f'return {{ name = "{kind}", {COMMON}, {blocks}, attention = {{ context = 127, causal = {causal} }}, tokenizer = {{ kind = "bytes" }} }}')

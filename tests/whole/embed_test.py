@@ -11,7 +11,7 @@ import time
 
 import numpy as np
 
-from lookupc import LOOKUPC, run, turns
+from lookupc import LOOKUPC, own_cache, run, turns
 
 ENCODER = """return { name = "enc", d = 16, heads = 2, layers = 1, vocab = 256, skip = true, checkpoint = "roberta", token_types = 2,
     norm = { kind = "layernorm", place = "post" }, attention = { context = 40, causal = false },
@@ -47,7 +47,7 @@ def ranks(values):
 
 
 with tempfile.TemporaryDirectory() as folder:
-    os.environ["XDG_CACHE_HOME"] = folder
+    own_cache(folder)
     model, weights, vectors = (os.path.join(folder, name) for name in ("enc.lua", "enc.safetensors", "v.npy"))
     with open(model, "w") as file:
         file.write(ENCODER % MLP)

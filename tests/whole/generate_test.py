@@ -10,7 +10,7 @@ import time
 
 import numpy as np
 
-from lookupc import LOOKUPC, read_safetensors, write_safetensors
+from lookupc import LOOKUPC, own_cache, read_safetensors, write_safetensors
 
 DECODER = """return { name = "dec", d = 24, heads = 3, layers = 2, vocab = 256, positions = 32, skip = true,
     norm = { kind = "layernorm" }, attention = { context = 32 }, ffn = { kind = "mlp", f = 48, activation = "gelu" },
@@ -42,7 +42,7 @@ def refuses(fragment, *arguments):
 
 
 with tempfile.TemporaryDirectory() as folder:
-    os.environ["XDG_CACHE_HOME"] = folder
+    own_cache(folder)
     model, weights, ids_file, logits_file, text_file = (
         os.path.join(folder, name) for name in ("dec.lua", "dec.safetensors", "ids.npy", "logits.npy", "text.txt"))
     with open(model, "w") as file:

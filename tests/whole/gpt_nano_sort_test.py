@@ -8,7 +8,7 @@ import tempfile
 import numpy as np
 
 import whole
-from lookupc import effort, in_turn, instruction_sets, read_safetensors
+from lookupc import effort, in_turn, instruction_sets, own_cache, read_safetensors
 
 TYPES = ["f32", "i8", "i8 by i8", "i8 by i7", "bf16", "bf16 by bf16", "f16", "e4m3"][: effort("weight_types")]
 TOLERANCE = 1e-5  # of f32, relative
@@ -79,7 +79,7 @@ with tempfile.TemporaryDirectory() as folder:
     tensors = {name: values.astype(np.float64) for name, values in read_safetensors(weights)[0].items()}
     expected = logits(tensors, full)
     check((expected[:, DIGITS - 1 :].argmax(axis=2) == np.sort(inputs, axis=1)).all(), "float64 does not sort")
-    os.environ["XDG_CACHE_HOME"] = folder + "/cache"  # of generate's libraries
+    own_cache(folder + "/cache")  # of generate's libraries
     stride = effort("sort_stride")
     for number, kind in enumerate(TYPES):
         for turn, isa in enumerate(in_turn(instruction_sets(), number)):
