@@ -21,7 +21,7 @@ local gated =
 
 local encoder = gated:gsub("rope = {}", "causal = false")
 
-local function bench(path, ...) return { "bench", path, "--cflags", "-O1", "--repetitions", "1", ... } end
+local function bench(path, ...) return { "bench", path, "--cflags", "-O0", "--repetitions", "1", ... } end
 
 local function positive(r, keys)
     for key in keys:gmatch "%S+" do

@@ -33,7 +33,7 @@ local function encoder(name)
 end
 
 local function bench(path, ...)
-    return { "bench", path, "--cflags", "-O1", "--isa", "scalar", "--repetitions", "1", ... }
+    return { "bench", path, "--cflags", "-O0", "--isa", "scalar", "--repetitions", "1", ... }
 end
 
 local function is_stages(stages)
