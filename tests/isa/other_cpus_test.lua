@@ -172,6 +172,7 @@ function test.kernels_for_AVX_VNNI_pass()
         { "gen/models/tiny.lua", "--tables", "i8", "--projection", "i8" },
         { "gen/models/tiny_skipless.lua", "--type", "i8", "--activations", "i8" },
         { wide, "--tables", "i8", "--projection", "i16" },
+        { wide, "--tables", "i8", "--projection", "i7" },
     } do
         if number == 1 or effort.full then
             local verify = compilers.joined(words, { "verify", "--isa", "avx_vnni", "--cflags", "-O1" }, options, case)
