@@ -16,7 +16,6 @@ avx512.cpu = { -- FMA, OSXSAVE, AVX; AVX-512 F, DQ, BW, VL; xmm, ymm, zmm and ma
     xcr0 = 0xe6,
 }
 avx512.vector, avx512.index, avx512.mask = "__m512", "__m512i", "__mmask16"
-avx512.products_at_once = nil -- VNNI
 
 local function first(n) return string.format("0x%04x", (1 << n) - 1) end
 

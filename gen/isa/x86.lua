@@ -115,6 +115,8 @@ end
 -- Adds to `set`, whose vectors have `bits`, products of bytes that are summed in pairs as 16-bit integers, and helpers.
 local function add_pairs_of_bytes(set, bits)
     local name = set.name
+    -- MADD multiplies pairs, bytes after they were widened; with i7 it adds up two MADDUBS, which multiply quads.
+    set.products_at_once = { i16 = 2, i8 = 2, i7 = 8 / 3 }
     local function add(suffix, text)
         table.insert(set.helpers, {
             name = name .. suffix,
@@ -166,8 +168,6 @@ return function(bits)
         architecture = "x86",
         includes = { "<immintrin.h>" },
         register_barrier = true,
-        -- MADD multiplies pairs, bytes after they were widened; with i7 it adds up two MADDUBS, which multiply quads.
-        products_at_once = { i16 = 2, i8 = 2, i7 = 8 / 3 },
         stream = function(base, v) return call("stream_ps", base, v) end,
         stream_fence = function() return "_mm_sfence()" end,
         -- Into L2: L1 is too small to hold whole rows until they are used. The next strip of 16 of them fits: T0 makes

@@ -223,7 +223,7 @@ def quantised():
         packed, plain = perplexity("--tables", tables, "--projection", projection), perplexity()
         need(packed["scored"] == len(VALID) - 1 and (packed["tables"], packed["projection"]) == (tables, projection), f"{packed}")
         off, rounding = abs(packed["nats_per_token"] - run.last["validation"]), abs(plain["nats_per_token"] - run.last["validation"])
-        bound = {"i8": 5e-3, "i16": 1e-3}.get(projection, 2e-6)  # these kernels round inputs, too, and the code of a token may be another one
+        bound = {"i7": 5e-3, "i8": 5e-3, "i16": 1e-3}.get(projection, 2e-6)  # these kernels round inputs, too, and the code of a token may be another one
         need(off < bound and rounding > 2e-6, f"{types}: packed {off} beside the validation, unrounded {rounding}")
         spread[types] = rounding, off
     print("ok     train --quantise: nats by which rounding changes the loss, and packing:", ", ".join(f"{types} {a:.1e} {b:.1e}" for types, (a, b) in spread.items()))
@@ -242,7 +242,7 @@ def tokenizer_of_a_file():
     need(same(one, other), "other weights than with the tokenizer in the model file")
 
 
-TYPES = turns(["i8", "i8,f32", "e4m3,bf16", "f16,i16", "bf16,i8", "i8,bf16"], "train_options_stride")
+TYPES = turns(["i8", "i8,f32", "e4m3,bf16", "f16,i16", "bf16,i8", "i8,bf16", "i8,i7"], "train_options_stride")
 VALID = "".join(chr(c) for c in range(60, 121)) + "abcd" * 25  # 8 windows of 20 tokens, and one token more
 
 ALL = [value for value in list(globals().values()) if hasattr(value, "names")]

@@ -1,6 +1,7 @@
 -- What the templates of projections print: block products, butterflies, and the rounding of inputs to integers.
 local block_products = require "gen.families.lookup.print_block_products"
 local buffers = require "gen.families.lookup.print_buffers"
+local byte_products = require "gen.isa.byte_products"
 local literal = require "gen.print.literal"
 local product = require "gen.families.lookup.product"
 
@@ -42,13 +43,9 @@ local function add_rounding(p, v, values)
         units_pitch = 2 * blocks * v.tile,
     }
     values.counter, values.integers_text = counters[word.rows], words_text[word.rows]
-    -- Products of words, and of two in a row where there is an instruction for less; sums of words of inputs, times 1
-    -- or what is the same for all, of which two always fit into 16 bits.
-    local bytes = v.isa.dot_i7 or v.isa.dot_i8
-    local few_bits = word.levels < 64
-    values.dot = word.rows == 2 and v.isa.dot_i16 or few_bits and bytes or v.isa.dot_i8
-    values.dot_two = few_bits and v.isa.dot_two_i7 or false
-    values.dot_inputs = bytes
+    local products = byte_products(v.isa, word.levels)
+    values.dot, values.dot_two = word.rows == 2 and v.isa.dot_i16 or products.dot, products.dot_two or false
+    values.dot_inputs = products.dot_narrow -- times 1 or the weights' offset
     -- Inputs rounded to the integers of words: vectors of them for a vector of words, or in a row.
     values.pack_word = function(parts)
         return (word.rows == 4 and v.isa.pack_i8 or v.isa.pack_i16)(table.unpack(parts))

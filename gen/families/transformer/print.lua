@@ -1,6 +1,7 @@
 -- What the templates of transformers print: from the plan's numbers to the names, lists and words that a template loops
 -- over.
 local barriers = require "gen.print.barriers"
+local byte_products = require "gen.isa.byte_products"
 local kernels = require "gen.families.lookup.print"
 local layout = require "gen.families.transformer.layout"
 local literal = require "gen.print.literal"
@@ -102,7 +103,7 @@ function transformer_kernels.rounding_values(isa, rounded, inputs, values)
                 round_runs = false,
                 integers = { starts = true },
                 store_inputs = function(base, at, parts) return isa.store_quads(base, at, table.unpack(parts)) end,
-                dot_inputs = isa.dot_i7 or isa.dot_i8,
+                dot_inputs = byte_products(isa, rounded.levels).dot_narrow,
             }
         or false
 end
@@ -114,11 +115,11 @@ local function sums_of(rounded, isa)
     if not rounded or not rounded.integers then
         return { type = isa.vector, start = isa.zero, dot = isa.dot_bf16, dot_weights = isa.dot_bf16 }
     end
-    local bytes, few = isa.dot_i7 or isa.dot_i8, rounded.levels < 64
-    if isa.dot_s8 and not few then
-        return { type = isa.index, start = isa.index_zero, started = false, dot = isa.dot_s8, dot_weights = bytes }
+    local products = byte_products(isa, rounded.levels)
+    local narrow, dot, dot_two = products.dot_narrow, products.dot, products.dot_two
+    if isa.dot_s8 and dot ~= narrow then
+        return { type = isa.index, start = isa.index_zero, started = false, dot = isa.dot_s8, dot_weights = narrow }
     end
-    local dot, dot_two = few and bytes or isa.dot_i8, few and isa.dot_two_i7 or nil
     local start = isa.index_broadcast
     return { type = isa.index, start = start, started = true, dot = dot, dot_two = dot_two, dot_weights = dot }
 end

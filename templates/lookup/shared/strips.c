@@ -5,7 +5,7 @@
 //$ if v.prefetch_strip and not v.prefetch_tokens then
 //$     local outer, i = i, prefetch_first and i .. "    " or i
 //$     if prefetch_first then
-$(outer)if (token > 0) { /* as the hash has done for the first one */
+$(outer)if (token > 0) { /* in a whole layer the hash prefetches those of the first one */
 //$     end
 $(i)for (size_t k = 0; k < $(token.count); ++k) {
 $(i)    const $(tables.storage) *row = $(row_of("k", "token_code"));
