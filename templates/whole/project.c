@@ -51,7 +51,7 @@ $(i)$(isa.prefetch_l1(row, at));
 //$ loop("        ", "i", 0, whole, lanes, function(i, at)
 $(i)const $(isa.vector) row = $(load_weights(words, at));
 $(i)$(isa.store_unaligned("x", sum(at, part.at), value("row", isa.load_unaligned, at)));
-//$ end, { block = rest > 0 })
+//$ end, { block = true })
 //$ if rest > 0 then
         const $(isa.vector) $(name)_rest = $(load_some_weights(words, whole, rest));
         $(isa.store_partial("x", part.at + whole, rest, value(name .. "_rest", function(base, at) return isa.load_partial(base, at, rest) end, whole)));

@@ -29,13 +29,13 @@ end
 
 -- Model number `index` and the types of its tables and of its projection: widths that are odd, even, powers of two; few
 -- and many tables; every kind of projection, score, norm; one row of a table, some, or all.
-function fuzz.model(index)
+function fuzz.model(index, name)
     local random = fuzz.generator(index * 7919 + 17)
     for _ = 1, 8 do
         random(0, 1)
     end
     local function width() return random(0, 3) == 0 and 1 << random(0, 7) or random(1, 200) end
-    local m = { name = "fuzz", d = width(), d_out = width(), tau = random(0, 4) == 0 and random(9, 16) or random(1, 8) }
+    local m = { name = name or "fuzz", d = width(), d_out = width(), tau = random(0, 4) == 0 and random(9, 16) or random(1, 8) }
     local tables_wanted = random(0, 5) == 0 and random(100, 300) or random(1, 40)
     m.h = math.max(1, math.min(tables_wanted, (1 << 21) // (m.d_out << m.tau)))
     if m.d > 1 and random(0, 3) > 0 then
@@ -98,12 +98,12 @@ local function runnable()
 end
 
 -- Multiplications of one call that are worth their time here: what large calls take is better spent on more schedules.
-local work = 5e6
+fuzz.work = 5e6
 
 -- As many tokens as take half of that work: more than a chunk of them can then be checked.
 local function worthwhile_tokens(shape)
     local projected = shape.kind == "dense" and shape.bits * shape.d or shape.repeats * 4 * shape.padded * shape.block
-    return work / 2 // (projected + shape.slots * shape.d_out)
+    return fuzz.work // 2 // (projected + shape.slots * shape.d_out)
 end
 
 -- A random legal schedule for the instruction set `set`; passes and chunks stay small.
@@ -159,7 +159,7 @@ local function verify_plans(plans, text, index, directory, cc, cflags)
     assert(weights.pack(blob.packing(plans[1], files)))
     local library = compile.library(plans, directory .. "/source", cc, cflags)
     for i, p in ipairs(plans) do
-        for _, result in ipairs(check.variants(p, library, files, index, 1, { work = work, bind_known = i > 1 })) do
+        for _, result in ipairs(check.variants(p, library, files, index, 1, { work = fuzz.work, bind_known = i > 1 })) do
             verified = verified + 1
             for _, row in ipairs(result.checks) do
                 if not row.ok then

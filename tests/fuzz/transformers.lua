@@ -38,10 +38,10 @@ function transformers.ffn(random, d)
 end
 
 -- The table of a model file, perhaps of one that is refused.
-function transformers.drawn(random)
+function transformers.drawn(random, name)
     local function one_of(list) return list[random(1, #list)] end
     local heads, width = random(1, 5), random(1, 20)
-    local m = { name = "fuzz", heads = heads, d = heads * width, layers = random(1, 3), vocab = 20 }
+    local m = { name = name or "fuzz", heads = heads, d = heads * width, layers = random(1, 3), vocab = 20 }
     m.kv_heads = one_of { heads, 1, random(1, heads) }
     m.parallel, m.skip = random(0, 3) == 0, random(0, 2) == 0
     if random(0, 2) == 0 then
@@ -67,13 +67,13 @@ end
 
 -- Model number `index`, as the table of a model file, and the validated model: the first drawn one that is none of the
 -- refused.
-function transformers.model(index)
+function transformers.model(index, name)
     local random = fuzz.generator(index * 15485863 + 11)
     for _ = 1, 8 do
         random(0, 1)
     end
     while true do
-        local m = transformers.drawn(random)
+        local m = transformers.drawn(random, name)
         local good, valid = pcall(model.validate, m, "", m.name)
         if good and not plan.misfit(valid) then return m, valid, random end
     end
@@ -121,8 +121,8 @@ end
 
 -- The plan of model number `index` for the instruction sets `sets`, each with a random schedule, and the model as the
 -- table of a model file.
-function transformers.plan(index, sets)
-    local given, m, random = transformers.model(index)
+function transformers.plan(index, sets, name)
+    local given, m, random = transformers.model(index, name)
     local options = transformers.types(random, sets, m)
     options.schedule = {}
     if m.attention.shaped then options.cache = "f32" end

@@ -60,13 +60,13 @@ end
 
 -- The plan of model number `index` for the instruction sets `sets`, each with a random schedule, and the model as the
 -- table of a model file: the first drawn one that is none of the refused.
-function whole_models.plan(index, sets)
+function whole_models.plan(index, sets, name)
     local random = fuzz.generator(index * 32452843 + 7)
     for _ = 1, 8 do
         random(0, 1)
     end
     while true do
-        local given = wrapped(random, transformers.drawn(random))
+        local given = wrapped(random, transformers.drawn(random, name))
         local good, m = pcall(model.validate, given, "", given.name)
         local options = transformers.types(random, sets, given)
         options.schedule = {}

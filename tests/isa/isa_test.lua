@@ -4,12 +4,12 @@ local check = require "tests.support.check"
 local compilers = require "harness.base.compilers"
 local cpu = require "harness.base.cpu"
 local dtype = require "gen.plan.dtype"
-local effort = require "tests.effort"
 local expression = require "gen.isa.expression"
 local helpers = require "gen.isa.helpers"
 local host = require "host"
 local isa = require "gen.isa.list"
 local process = require "process"
+local stand_ins = require "tests.support.stand_ins"
 local targets = require "gen.plan.target"
 local words = require "gen.isa.words"
 
@@ -951,29 +951,13 @@ local function emulators(set, target)
     return list
 end
 
--- Headers that stand in for instructions that neither this CPU nor an emulator has, where the CPU runs the instruction
--- set `on`: `flag` is left out.
-local stand_ins = {
-    avx_vnni = { on = "avx2", flag = "-mavxvnni", header = "tests/isa/stand_ins/avx_vnni.h" },
-}
-
--- The compiler flags of `set` with those that include its header; nil: it has none, or the CPU does not run that.
-local function flags_of_stand_in(set)
-    local stand_in = stand_ins[set.name]
-    if not stand_in or not isa.runs(isa.get(stand_in.on), cpu.describe()) then return nil end
-    local flags = { "-include", stand_in.header }
-    for _, flag in ipairs(set.flags) do
-        if flag ~= stand_in.flag then flags[#flags + 1] = flag end
-    end
-    return flags
-end
-
 local function run(set, without)
     local target, folder, flags = targets.get(set.target or "generic"), process.temporary_directory(), set.flags
     local list, why = emulators(set, target)
-    if not list and flags_of_stand_in(set) then
-        list, flags = { {} }, flags_of_stand_in(set)
-        host.print(set.name .. ": " .. why .. ": with " .. stand_ins[set.name].header)
+    local header = not list and stand_ins.header(set)
+    if header then
+        list, flags = { {} }, stand_ins.flags(header)
+        host.print(set.name .. ": " .. why .. ": with " .. header)
     end
     if not list then
         host.print("skipped: " .. set.name .. ": " .. why)
@@ -1007,17 +991,13 @@ local function run(set, without)
     end
 end
 
-for number, name in ipairs(isa.all) do
+for _, name in ipairs(isa.all) do
     test["the_words_of_" .. name .. "_agree_with_portable_ones"] = function()
         local facts, bare = cpu.describe(), isa.get(name)
-        if not isa.runs(bare, facts) and (number + effort.seed // 64) % effort.emulated_sets_stride > 0 then
-            host.print("skipped: " .. name .. ": its turn comes with another commit")
-            return
-        end
         local set, without = bare, {}
         for _, type in ipairs(types) do
             local typed = isa.with_types(set, { type })
-            if typed == set or bare.emulator or isa.runs(typed, facts) or flags_of_stand_in(typed) then
+            if typed == set or bare.emulator or isa.runs(typed, facts) or stand_ins.header(typed) then
                 set = typed
             else
                 without[type.name] = true

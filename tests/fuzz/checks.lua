@@ -1,0 +1,56 @@
+-- Compares the compiled kernels of random plans with the reference, for each family that has one.
+local blob = require "gen.plan.blob"
+local fuzz = require "tests.fuzz.fuzz"
+local integers = require "harness.families.integer.execute"
+local lookup = require "harness.families.lookup.check"
+local transformer = require "harness.families.transformer.execute"
+local weights = require "weights"
+local whole = require "harness.families.whole.verify"
+
+local checks = {}
+
+local function packed(p, directory, seed)
+    local files = { weights = directory .. "/w.safetensors", prefix = "", output = directory .. "/w.bin" }
+    assert(weights.sample(files.weights, "", p.tensors, seed))
+    assert(weights.pack(blob.packing(p, files)))
+    return files
+end
+
+local function add_checks(lines, result)
+    for _, row in ipairs(result.checks) do
+        if not row.ok then lines[#lines + 1] = row.name .. ": " .. row.detail end
+    end
+end
+
+local function blocks(execute)
+    return function(p, library, directory, seed, cc)
+        local lines, prepared = {}, execute.prepare(p, directory, { seed = seed, cc = cc })
+        for _, result in ipairs(execute.check_library(p, library, prepared, 1)) do
+            if not result.ok then lines[#lines + 1] = result.call .. ": " .. result.message end
+        end
+        return lines
+    end
+end
+
+local by_family = {
+    lookup = function(p, library, directory, seed)
+        local lines, options = {}, { work = fuzz.work }
+        for _, result in ipairs(lookup.variants(p, library, packed(p, directory, seed), seed, 1, options)) do
+            add_checks(lines, result)
+        end
+        return lines
+    end,
+    integer = function(p, library, directory, seed)
+        local lines = {}
+        add_checks(lines, integers.check(p, library, packed(p, directory, seed), seed))
+        return lines
+    end,
+    transformer = blocks(transformer),
+    whole = blocks(whole),
+}
+
+-- What is wrong with the kernels of plan `p` in `library`, which `cc` compiled, a line each; weights of that seed go to
+-- `directory`.
+function checks.failures(p, library, directory, seed, cc) return by_family[p.family](p, library, directory, seed, cc) end
+
+return checks

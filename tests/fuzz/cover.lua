@@ -1,0 +1,185 @@
+-- What a drawn model has, as facts, and a short list of models in which each pair of facts occurs that can.
+--
+-- A fact is an instruction set, a type of weights, or a feature: a key of the model file with its value, or how a width
+-- lies to the vectors of the instruction set. A pair is two facts of different kinds, in one family.
+local isa = require "gen.isa.list"
+local plans = require "tests.fuzz.plans"
+
+local cover = {}
+
+-- Keys that the emitted C does not follow.
+local unseen = { name = true, vocab = true, checkpoint = true }
+
+-- The features of a table of a model file: "norm.place=pre", or "norm.eps" of a key with a number.
+local function features(given, path, add)
+    for key, value in pairs(given) do
+        local own = type(key) == "number" and path or path == "" and key or path .. "." .. key
+        if unseen[key] then -- none
+        elseif type(value) == "table" then
+            add(own)
+            features(value, own, add)
+        elseif type(value) == "number" then
+            if path ~= "" then add(own) end
+        else
+            add(own .. "=" .. tostring(value))
+        end
+    end
+end
+
+-- How `width` lies to vectors of so many lanes.
+local function fit(width, lanes)
+    if width < lanes then return "below a vector" end
+    if width == lanes then return "one vector" end
+    return width % lanes == 0 and "vectors" or "vectors and a rest"
+end
+
+-- The facts of a plan as plans.families draws it for the instruction set `set`: { sets, types, features }, each a list
+-- of words in order.
+function cover.facts(set, given, options)
+    local seen, list = {}, {}
+    local function add(word)
+        if not seen[word] then
+            seen[word] = true
+            list[#list + 1] = word
+        end
+    end
+    features(given, "", add)
+    local head = given.heads and (given.head_dim or given.d // given.heads)
+    local kv = given.heads and (given.kv_heads or given.heads) * head
+    if set.lanes > 1 then
+        for _, row in ipairs { { "d", given.d }, { "d_out", given.d_out }, { "head", head }, { "keys", kv } } do
+            if row[2] then add(row[1] .. ": " .. fit(row[2], set.lanes)) end
+        end
+        -- A row of the embedding that has Q, K and V is read in parts.
+        if given.embedding and given.embedding.projected then add("projected keys: " .. fit(kv, set.lanes)) end
+    end
+    local types = {}
+    for _, name in ipairs { "arithmetic", "type", "cache", "activations", "tables", "projection" } do
+        if options[name] then types[#types + 1] = name .. " " .. options[name] end
+    end
+    table.sort(list)
+    return { sets = { set.name }, types = types, features = list }
+end
+
+-- Calls use(pair) for each pair of the facts.
+function cover.pairs(facts, use)
+    for _, kinds in ipairs { { "sets", "types" }, { "sets", "features" }, { "types", "features" } } do
+        for _, a in ipairs(facts[kinds[1]]) do
+            for _, b in ipairs(facts[kinds[2]]) do
+                use(a .. " / " .. b)
+            end
+        end
+    end
+end
+
+-- The fewest of `rows`, each with a list of `facts`, that have all facts of them: always the one with most that are
+-- missing yet. Behind them how many facts there are.
+local function cover_of(rows)
+    local missing, count = {}, 0
+    for _, row in ipairs(rows) do
+        for _, fact in ipairs(row.facts) do
+            if not missing[fact] then
+                missing[fact], count = true, count + 1
+            end
+        end
+        row.most = #row.facts -- that can be missing yet
+    end
+    local chosen, left = {}, count
+    while left > 0 do
+        local best, most = nil, 0
+        for _, row in ipairs(rows) do
+            if row.most > most then
+                row.most = 0
+                for _, fact in ipairs(row.facts) do
+                    if missing[fact] then row.most = row.most + 1 end
+                end
+                if row.most > most then
+                    best, most = row, row.most
+                end
+            end
+        end
+        for _, fact in ipairs(best.facts) do
+            missing[fact] = nil
+        end
+        left = left - most
+        chosen[#chosen + 1] = best
+    end
+    return chosen, count
+end
+
+-- Draws `count` models of a family for every instruction set that it has kernels for. Returns those that have all pairs
+-- which occur, { set, index }, how many these are, and those to be verified: with all single facts on x86, with all
+-- sets and types on AArch64, which is emulated.
+local function chosen_of(family, count)
+    local rows, by_architecture, verified = {}, {}, {}
+    for _, name in ipairs(isa.all) do
+        local set = isa.get(name)
+        for index = 1, plans.has(family, set) and count or 0 do
+            local good, message, given, options = pcall(family.draw, index, set)
+            assert(good or plans.target_of(set), message) -- firmware has not all
+            if good then
+                local pairs_of_row, facts = {}, cover.facts(set, given, options)
+                cover.pairs(facts, function(pair) pairs_of_row[#pairs_of_row + 1] = pair end)
+                rows[#rows + 1] = { set = set, index = index, facts = pairs_of_row, single = facts }
+            end
+        end
+    end
+    local compiled, occur = cover_of(rows)
+    for _, row in ipairs(compiled) do
+        local name = row.set.architecture or "x86"
+        local list = by_architecture[name] or {}
+        by_architecture[name] = list
+        if not plans.target_of(row.set) then
+            local f = row.single
+            local facts = table.move(f.types, 1, #f.types, 2, { row.set.name })
+            if name == "x86" then table.move(f.features, 1, #f.features, #facts + 1, facts) end
+            list[#list + 1] = { set = row.set, index = row.index, facts = facts }
+        end
+    end
+    for _, name in ipairs { "x86", "aarch64" } do
+        local list = family.checked and cover_of(by_architecture[name] or {}) or {}
+        table.move(list, 1, #list, #verified + 1, verified)
+    end
+    return compiled, occur, verified
+end
+
+-- Lines of { [set] = numbers } of `rows`.
+local function lines_of(rows, lines)
+    for _, name in ipairs(isa.all) do
+        local list = {}
+        for _, row in ipairs(rows) do
+            if row.set.name == name then list[#list + 1] = row.index end
+        end
+        table.sort(list)
+        if #list > 0 then
+            lines[#lines + 1] = string.format("            %s = { %s },", name, table.concat(list, ", "))
+        end
+    end
+end
+
+-- The text of tests/fuzz/covering.lua, out of `count` models of each family and instruction set.
+function cover.text(count)
+    local lines = {
+        "-- Models in which each pair of instruction set, type of weights and feature occurs, by family: the numbers by which",
+        "-- tests/fuzz/plans.lua draws them; of them those that are verified, too.",
+        "-- Written by `./build.sh covering`; tests/fuzz/cover.lua says what a pair is.",
+        "return {",
+        "    drawn = " .. count .. ",",
+    }
+    for _, family in ipairs(plans.families) do
+        local compiled, occur, verified = chosen_of(family, count)
+        lines[#lines + 1] = "    " .. family.name .. " = {"
+        lines[#lines + 1] = "        pairs = " .. occur .. ","
+        lines[#lines + 1] = "        compiled = {"
+        lines_of(compiled, lines)
+        lines[#lines + 1] = "        },"
+        lines[#lines + 1] = "        verified = {"
+        lines_of(verified, lines)
+        lines[#lines + 1] = "        },"
+        lines[#lines + 1] = "    },"
+    end
+    lines[#lines + 1] = "}"
+    return table.concat(lines, "\n") .. "\n"
+end
+
+return cover

@@ -1,0 +1,191 @@
+-- The models of tests/fuzz/covering.lua compile without a warning for every instruction set, on every machine; those to
+-- be verified agree with the reference: on this CPU, with stand-ins, or in emulation.
+local check = require "tests.support.check"
+local checks = require "tests.fuzz.checks"
+local compile = require "harness.base.compile"
+local compilers = require "harness.base.compilers"
+local covering = require "tests.fuzz.covering"
+local cpu = require "harness.base.cpu"
+local dtype = require "gen.plan.dtype"
+local firmware_files = require "gen.emit.firmware"
+local host = require "host"
+local isa = require "gen.isa.list"
+local plans = require "tests.fuzz.plans"
+local process = require "process"
+local stand_ins = require "tests.support.stand_ins"
+local toolchain = require "harness.firmware.toolchain"
+
+local test = {}
+
+local warnings = table.concat(compilers.joined(require "tests.support.warnings", { "-Wcast-align" }), " ")
+
+-- The plans that the list has for the instruction set `set` under `key`, each of a model with a name of its own.
+local function plans_of(set, key)
+    local list = {}
+    for _, family in ipairs(plans.families) do
+        for _, index in ipairs(covering[family.name][key][set.name] or {}) do
+            list[#list + 1] = (family.draw(index, set, family.name .. "_" .. index))
+        end
+    end
+    return list
+end
+
+local function refuse(failures)
+    local lines = {}
+    for _, failure in ipairs(failures) do
+        if failure then lines[#lines + 1] = failure end
+    end
+    if #lines > 0 then error(table.concat(lines, "\n"), 0) end
+end
+
+-- compile.sources of the plans, where each has the flags of all types of weights.
+local function sources(list)
+    local contents, units = compile.sources(list)
+    local types = {}
+    for i, name in ipairs(dtype.names) do
+        types[i] = dtype.get(name)
+    end
+    for _, unit in ipairs(units) do
+        if unit.isa then unit.flags = isa.with_types(isa.get(unit.isa.name), types).flags end
+    end
+    return contents, units
+end
+
+-- ## Compiled
+
+-- The compilers for files of the instruction set `set`.
+local function compilers_for(set)
+    if set.architecture ~= "aarch64" or cpu.describe().architecture == "aarch64" then return { "gcc", "clang" } end
+    return { "aarch64-linux-gnu-gcc" }
+end
+
+-- Every file of the bundles in `list`, in one translation unit, and their headers as C++.
+local function compile_bundles(set, list)
+    local directory, commands = process.temporary_directory(), {}
+    local contents, units = sources(list)
+    assert(host.write_directory(directory, contents, true))
+    for _, cc in ipairs(compilers_for(set)) do
+        for _, unit in ipairs(units) do
+            commands[#commands + 1] = compilers.joined(
+                { cc },
+                compile.flags(unit, warnings),
+                { "-fsyntax-only", directory .. "/" .. unit.name }
+            )
+        end
+    end
+    refuse(compilers.failures(commands))
+end
+
+-- Likewise of firmware bundles, by their target's compiler.
+local function compile_firmware(list)
+    local directory, lines, folders, target = process.temporary_directory(), {}, {}, list[1].target
+    for i, p in ipairs(list) do
+        local files = {}
+        for _, file in ipairs(firmware_files.unmeasured(p, ("\0"):rep(p.packed_bytes))) do
+            files[file.name] = file.text
+            if file.name:find "%.c$" then lines[#lines + 1] = string.format('#include "%d/%s"', i, file.name) end
+        end
+        assert(host.write_directory(directory .. "/" .. i, files, true))
+        folders[i] = "-I" .. directory .. "/" .. i .. "/inc"
+    end
+    local source = directory .. "/all.c"
+    assert(host.write_file(source, table.concat(lines, "\n") .. "\n"))
+    refuse(compilers.failures {
+        compilers.joined(
+            { target.compiler },
+            toolchain.target_flags(list[1]),
+            compilers.words(warnings),
+            folders,
+            { "-fsyntax-only", source }
+        ),
+    })
+end
+
+for _, name in ipairs(isa.all) do
+    test["bundles_for_" .. name .. "_compile"] = function()
+        local set = isa.get(name)
+        local list = plans_of(set, "compiled")
+        if plans.target_of(set) then
+            compile_firmware(list)
+        else
+            compile_bundles(set, list)
+        end
+        host.print(string.format("%s: %d models", name, #list))
+    end
+end
+
+-- ## Verified
+
+-- Makes this CPU, which has AVX2, one that may bind kernels of the instruction set `set`.
+local function bind_everywhere(set)
+    set.cpu = isa.get("avx2").cpu
+    for _, needs in pairs(set.type_needs or {}) do
+        needs.leaf1_ecx, needs.leaf7_ecx = nil, nil
+    end
+end
+
+-- The library of the plans, without optimisation; `header`: that stands in for instructions.
+local function library_of(list, directory, cc, header)
+    local contents, units = sources(list)
+    for _, unit in ipairs(units) do
+        if unit.isa and header then
+            unit.flags = compilers.joined(stand_ins.flags(header), { "-D__asm__(...)=", "-Wno-psabi" })
+        end
+    end
+    assert(host.write_directory(directory, contents, true))
+    local library = directory .. "/all.so"
+    local commands, link = compile.commands(units, directory, library, cc, "-O0")
+    refuse(compilers.failures(commands))
+    compilers.call(link)
+    return library
+end
+
+local function verify(set, cc, header)
+    local directory, lines, list = process.temporary_directory(), {}, plans_of(set, "verified")
+    local library = library_of(list, directory .. "/library", cc, header)
+    for i, p in ipairs(list) do
+        local folder = directory .. "/" .. i
+        assert(host.write_directory(folder, {}, true))
+        for _, line in ipairs(checks.failures(p, library, folder, i, cc)) do
+            lines[#lines + 1] = p.model.name .. ", " .. set.name .. ": " .. line
+        end
+        collectgarbage() -- the model's reference
+    end
+    host.print(string.format("%s: %d models", set.name, #list))
+    refuse(lines)
+end
+
+local emulated = "COVERING_EMULATED" -- in the environment: the instruction set, of the CPU that is emulated
+
+-- The same test, of one instruction set, by a lua_runner for AArch64 that build.sh makes.
+local function verify_emulated(set)
+    local runner = check.lookupc:gsub("[^/]*$", "aarch64/lua_runner")
+    local words = compilers.joined(set.emulator, { "-L", "/usr/aarch64-linux-gnu", runner, ".", check.lookupc })
+    local result = assert(process.run(compilers.joined(words, { "tests/fuzz/covering_test.lua" }), {
+        timeout = 600,
+        env = { [emulated] = set.name, LOOKUPC_TEST = "kernels_for_" .. set.name .. "_are_right", LD_PRELOAD = "" },
+    }))
+    if result.status ~= 0 then error(result.output, 0) end
+end
+
+for _, name in ipairs(isa.names) do
+    test["kernels_for_" .. name .. "_are_right"] = function()
+        local set, facts = isa.get(name), cpu.describe()
+        local header = stand_ins.header(set)
+        if process.variable(emulated) then
+            verify(set, "aarch64-linux-gnu-gcc")
+        elseif isa.runs(set, facts) then
+            verify(set, "gcc")
+        elseif header then
+            bind_everywhere(set)
+            host.print(name .. ": with " .. header)
+            verify(set, "gcc", header)
+        elseif set.emulator and facts.architecture == "x86_64" then
+            verify_emulated(set)
+        else
+            host.print("only compiled: " .. name .. ": this CPU does not run it, and no emulator does")
+        end
+    end
+end
+
+return test
