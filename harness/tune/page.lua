@@ -3,6 +3,7 @@ local chart = require "harness.report.chart"
 local figures = require "gen.plan.figures"
 local html = require "harness.report.html"
 local race = require "harness.tune.race"
+local results = require "harness.tune.results"
 local statistics = require "harness.base.statistics"
 
 local page = {}
@@ -546,16 +547,7 @@ local function left_out(r, head, list)
 end
 
 local function verdict(r)
-    local text = string.format(
-        "%s: %s of the default's time (%s, %s)",
-        r.decided,
-        ratio_text(r.ratio),
-        interval_text(r.low, r.high),
-        figures.plural(r.samples, "pair")
-    )
-    if r.low == 1 and r.high == 1 then text = r.decided .. ": the default is kept" end
-    if r.reason then text = text .. "; " .. r.reason end
-    return text .. (r.contended and ". Other work shared the core for a part of it." or ".")
+    return results.verdict(r) .. (r.contended and ". Other work shared the core for a part of it." or ".")
 end
 
 local function race_parts(found, r)
@@ -690,7 +682,12 @@ local function result_parts(found)
     local parts = { string.format("<h2>%s, %s</h2>", html.escape(s.isa.name), html.escape(s.version)) }
     if found.rows then parts[#parts + 1] = rows_table(found.rows) end
     append(parts, remarks(found))
-    append(parts, { "<h3>Chosen</h3>", chosen_table(found), html.paragraph("* differs from the default.") })
+    local why = results.undecided(found)
+    if why then
+        parts[#parts + 1] = html.paragraph("Nothing was decided (" .. why .. "): the default is kept.")
+    else
+        append(parts, { "<h3>Chosen</h3>", chosen_table(found), html.paragraph("* differs from the default.") })
+    end
     for _, r in ipairs(found.races) do
         append(parts, race_parts(found, r))
     end
@@ -741,7 +738,8 @@ function page.page(m, list, o)
         append(parts, result_parts(found))
     end
     append(parts, { "<h2>Measured on</h2>", facts(m, last, o) })
-    return html.page(string.format("%s tuned for %s", m.name, last.key.cpu_name), parts)
+    local title = #results.decided(list) > 0 and "%s tuned for %s" or "%s: nothing decided on %s"
+    return html.page(title:format(m.name, last.key.cpu_name), parts)
 end
 
 return page
