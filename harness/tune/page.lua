@@ -424,7 +424,7 @@ end
 
 -- What the finals knew last of each, and what a new process found.
 local function finalists_table(by_name, series)
-    return html.table({
+    return html.table("Finalists", {
         { "finalist", function(s) return s.label end, text = true },
         { "time over the default's", function(s) return ratio_text(s.last.ratio) end },
         {
@@ -465,7 +465,7 @@ local function candidates_table(candidates)
         if a.ratio ~= b.ratio then return (a.ratio or math.huge) < (b.ratio or math.huge) end
         return place[a] < place[b]
     end)
-    return html.table({
+    return html.table("Candidates", {
         { "time over the default's", function(c) return ratio_text(c.ratio) end },
         { "µs a token", function(c) return c.us and string.format("%.3f", c.us) or "–" end },
         { "samples", function(c) return c.samples > 0 and c.samples or "–" end },
@@ -480,7 +480,7 @@ local function candidates_table(candidates)
 end
 
 local function explained_table(choices)
-    return html.table({
+    return html.table("What each choice explains", {
         { "choice", function(c) return c.key end, text = true },
         { "explains", function(c) return string.format("%.0f %%", 100 * c.share) end },
         {
@@ -530,12 +530,12 @@ local function left_out(r, head, list)
     end
     return html.details(
         string.format("%d %s", #list, head),
-        html.table({
+        html.table("Reasons", {
             { "candidates", function(g) return g.count end },
             { "reason", function(g) return g.reason end, long = true },
         }, groups),
         html.paragraph("The first of each reason:"),
-        html.table({
+        html.table("Examples", {
             {
                 "differs from the default in",
                 function(row) return differences(r.space, r.field[1].schedule, r.space.parse(row.text)) end,
@@ -595,7 +595,7 @@ local function race_parts(found, r)
 end
 
 local function rows_table(rows)
-    return html.table({
+    return html.table("Confirmation", {
         { "tokens a call", function(row) return row.batch end },
         { "default, µs a token", function(row) return string.format("%.2f", row.default_us) end },
         { "chosen, µs a token", function(row) return string.format("%.2f", row.tuned_us) end },
@@ -614,7 +614,7 @@ local function rows_table(rows)
 end
 
 local function chosen_table(found)
-    return html.table({
+    return html.table("Chosen", {
         { "choice", function(c) return c.key end, text = true },
         { "default", function(c) return found.default[c.key] end },
         {
