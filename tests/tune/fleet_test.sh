@@ -227,6 +227,7 @@ ok "the same by GNU parallel"
 
 # A shard that has decided nothing is finished, one that fails is not.
 for status in 3 1; do
+    # shellcheck disable=SC2016 # $6 is the script's
     printf '#!/bin/bash\n: >"$6"\nexit %d\n' $status >"$work/ends_with_$status"
     chmod +x "$work/ends_with_$status"
     LOOKUPC=$work/ends_with_$status harness/fleet/parallel.sh run $model "$work/idle_$status" --shards 2 >"$work/log" 2>&1 || true

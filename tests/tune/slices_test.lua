@@ -52,8 +52,8 @@ function test.every_repetition_of_blocks_has_a_time()
     local path = program.model(
         program.folder(),
         "blocks",
-        "return { name = 'blocks', d = 32, heads = 2, layers = 1, vocab = 9, attention = { eliminate = 'QP', rope = {}, "
-            .. "context = 16 }, ffn = { kind = 'mlp', f = 32, activation = 'gelu' } }"
+        "return { name = 'blocks', d = 32, heads = 2, layers = 1, vocab = 9, attention = { eliminate = 'QP', "
+            .. "rope = {}, context = 16 }, ffn = { kind = 'mlp', f = 32, activation = 'gelu' } }"
     )
     local m, of_blocks = model_file.load(path), harness.get("transformer").tuning
     local p = transformer.build(m, { isa.get "scalar" }, {}, {})

@@ -87,8 +87,8 @@ local function planted(line, sign)
     assert(host.write_file(path, text:sub(1, first - 1) .. line .. place .. sign .. text:sub(last + 1)))
     return tree
 end
--- What such a line says of the candidates with gather.unroll=2, or =1, which is the default of portable C.
-local two, one = "count == 2", "count == 1"
+-- What such a line says of the candidates with gather.unroll=2.
+local two = "count == 2"
 
 local function choice_of(text, name) return schedule.parse(text)[name] end
 
@@ -167,9 +167,11 @@ function test.a_run_without_time_ends_with_its_own_status_and_writes_nothing()
     local summary = tune(place, "--batch", "64", "--time", "1s", "--html", page, "--json")
     local data = json.decode(summary.output)
     local race = data.sets[1].races[1]
-    check.equal({ summary.status, data.log, data.tuned, data.sets[1].undecided }, { 3, nil, nil, "many tokens: no time" })
+    check.equal({ summary.status, data.log, data.tuned }, { 3 })
+    check.equal(data.sets[1].undecided, "many tokens: no time")
     check.equal({ race.decided, race.winner, race.ratio, race.low, race.high }, { "no time" })
-    check.matches(assert(host.read(page)), "<h1>tiny: nothing decided on .*<p>Nothing was decided %(many tokens: no time%)")
+    local text = assert(host.read(page))
+    check.matches(text, "<h1>tiny: nothing decided on .*<p>Nothing was decided %(many tokens: no time%)")
     -- where the store knows nothing
     local asked = tune(place, "--batch", "64", "--time", "0")
     check.equal({ asked.status, host.read(place.tuned) }, { 3, "before" })
@@ -310,9 +312,10 @@ end
 
 -- By how much other work slowed samples of one candidate, in the order in which they were taken (Zen 3, two cores, a
 -- load of six).
-local load = "1.18 1.15 1.63 1.35 1.49 1.15 1.28 1.02 1.07 1.12 1.06 1.18 1.00 1.04 1.14 1.01 1.04 1.18 1.20 1.18 1.24 \z
-    1.17 1.02 1.12 1.08 1.06 1.03 1.14 1.18 1.10 1.15 1.11 1.28 1.60 1.13 1.13 1.17 1.19 1.11 1.19 1.21 1.22 1.30 1.20 \z
-    1.10 1.40 1.38 1.71 1.58 1.47 1.37 1.26 1.02 1.12 1.18 1.04 1.03 1.01 1.02 1.04 1.00"
+local load = "1.18 1.15 1.63 1.35 1.49 1.15 1.28 1.02 1.07 1.12 1.06 1.18 1.00 1.04 1.14 1.01 1.04 1.18 1.20 1.18 \z
+    1.24 1.17 1.02 1.12 1.08 1.06 1.03 1.14 1.18 1.10 1.15 1.11 1.28 1.60 1.13 1.13 1.17 1.19 1.11 1.19 \z
+    1.21 1.22 1.30 1.20 1.10 1.40 1.38 1.71 1.58 1.47 1.37 1.26 1.02 1.12 1.18 1.04 1.03 1.01 1.02 1.04 \z
+    1.00"
 
 -- The default takes three times as long as the others.
 function test.a_busy_machine_does_not_lead_to_a_wrong_choice()

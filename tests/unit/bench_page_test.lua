@@ -102,7 +102,7 @@ function test.the_page_has_a_chart_for_each_comparison()
     end
 end
 
--- All columns fit into 1280 pixels; where there are fewer, the keyboard reaches and scrolls the table, which has a name.
+-- All columns fit into 1280 pixels; where there are fewer, the keyboard scrolls the table, which has a name.
 function test.the_table_is_narrow_and_scrolls_by_keyboard()
     local text = page_of { result(1, 1), result(64, 1) }
     check.matches(text, '<div class="wide" role="region" tabindex="0" aria%-label="Results">\n<table>')
