@@ -32,6 +32,9 @@ local least_seconds_apart = 30
 -- About: of random weights made, packed and given to the reference.
 local seconds_a_packed_byte = 25e-9
 
+-- Exit status where nothing was decided for an instruction set.
+local nothing_decided = 3
+
 local function seconds_of(text)
     local number, unit = text:match("^(%d+%.?%d*)([smh]?)$")
     if not number then error('--time: "' .. text .. '": must be a number of seconds, or one with s, m or h', 0) end
@@ -134,20 +137,24 @@ local function progress(name)
     end
 end
 
-local function finished(records)
+-- Whether `records` have the end of a tuning; with `decided`: of one that has decided something.
+local function finished(records, decided)
     for _, r in ipairs(records) do
-        if r.status == "chosen" and r.regime == "both" then return true end
+        local ends = r.status == "chosen" and r.regime == "both"
+        if ends and (not decided or store_lookup.is_sound(r)) then return true end
     end
     return false
 end
 
--- The records of the run that shall go on, none if there is none. A finished one does not go on: its records answer.
+-- The records of the run that shall go on, none if there is none. A finished one does not go on: its records answer,
+-- unless they decide nothing.
 local function read_log(o, again)
     if not host.kind(o.log) then return {} end
     local records, dropped = log.read(o.log)
     local problem = log.problem(o.log, dropped)
     if problem then host.note("lookupc tune: " .. problem) end
-    return o.resume and not (again and finished(records)) and records or {}
+    local anew = again or o.seconds > 0 and not finished(records, true)
+    return o.resume and not (anew and finished(records)) and records or {}
 end
 
 -- Raises one line if the store cannot take records: before they are measured. One that is not there yet is made.
@@ -395,6 +402,19 @@ local function answer_set(run, sessions)
     return result or results.of_shard(list)
 end
 
+-- Says of which instruction sets nothing was decided; `some`: something was of others. Returns the exit status.
+local function say_undecided(list, path, some)
+    local sets = {}
+    for _, found in ipairs(list) do
+        local why = results.undecided(found)
+        if why then sets[#sets + 1] = string.format("%s (%s)", found.session.isa.name, why) end
+    end
+    if #sets == 0 then return 0 end
+    local file = path and string.format(some and "; %s leaves it out" or "; %s is not written", path) or ""
+    host.note("lookupc tune: nothing was decided for " .. table.concat(sets, ", ") .. ": the default stays" .. file)
+    return nothing_decided
+end
+
 local function print_result(run, m, list)
     local o = run.o
     host.print(table.concat(results.lines(m, list, o), "\n"))
@@ -452,7 +472,9 @@ function tune.tune(arguments, options)
     end
     host.status ""
     o.logged = run.measured and host.kind(o.log) ~= nil
-    if o.tuned then assert(host.write_file(o.tuned, results.tuned_text(m, list, o))) end
+    local decided, wanted = results.decided(list), o.tuned
+    if #decided == 0 then o.tuned = nil end
+    if o.tuned then assert(host.write_file(o.tuned, results.tuned_text(m, decided, o))) end
     if o.html then assert(host.write_file(o.html, page.page(m, list, o))) end
     if o.logged and o.shard.n == 1 then -- last: what was measured is not lost if the store cannot be written now
         local store_path, added = keep(o)
@@ -463,7 +485,7 @@ function tune.tune(arguments, options)
     else
         print_result(run, m, list)
     end
-    return 0
+    return say_undecided(list, wanted, #decided > 0)
 end
 
 return tune

@@ -9,6 +9,7 @@ local log = require "harness.tune.log"
 local process = require "process"
 local record = require "harness.tune.record"
 local store = require "harness.tune.store"
+local store_lookup = require "harness.tune.store_lookup"
 local summary = require "harness.tune.summary"
 
 local commands = {}
@@ -274,13 +275,39 @@ function commands.show(arguments, options)
     return 0
 end
 
+-- The races of `records`, of one log, that have decided nothing: { isa, regime, shard, decided, measured (whether any
+-- candidate was) }.
+local function undecided_of(records)
+    local list, timed = {}, {}
+    local function race_of(r) return table.concat({ key.id(r.key), r.run, r.regime }, " ") end
+    for _, r in ipairs(records) do
+        if r.status == "ok" then timed[race_of(r)] = true end
+    end
+    for _, r in ipairs(records) do
+        if r.status == "chosen" and r.regime ~= "both" and not store_lookup.is_sound(r) then
+            list[#list + 1] = {
+                isa = r.key.isa,
+                regime = r.regime,
+                shard = r.shard,
+                decided = r.decided,
+                measured = timed[race_of(r)] or false,
+            }
+        end
+    end
+    return list
+end
+
 function commands.merge(arguments, options)
-    local all, dropped_lines = {}, 0
+    local all, undecided, dropped_lines = {}, {}, 0
     for _, path in ipairs(arguments) do
         local records, dropped = log.read(path)
         local problem = log.problem(path, dropped)
         if problem then host.note("lookupc tuned: " .. problem) end
         dropped_lines = dropped_lines + #dropped
+        for _, u in ipairs(undecided_of(records)) do
+            u.log = path
+            undecided[#undecided + 1] = u
+        end
         table.move(records, 1, #records, #all + 1, all)
     end
     local path = store.path()
@@ -294,6 +321,11 @@ function commands.merge(arguments, options)
             disagreements[#disagreements + 1] = d
         end
     end
+    for _, u in ipairs(options.json and {} or undecided) do
+        local what = u.measured and "decided" or "measured"
+        local form = "lookupc tuned: %s: shard %s of %s %s nothing for %s tokens: %s"
+        host.note(form:format(u.log, u.shard, u.isa, what, u.regime, u.decided))
+    end
     for _, d in ipairs(options.json and {} or disagreements) do
         host.note("lookupc tuned: " .. disagreement_text(d.id, d))
     end
@@ -304,6 +336,7 @@ function commands.merge(arguments, options)
             added = added,
             dropped = dropped_lines,
             records = total,
+            undecided = json.array(undecided),
             disagreements = json.array(disagreements),
         }))
     else

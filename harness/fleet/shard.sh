@@ -12,5 +12,6 @@ exec 9>"$stem.lock"
 flock -n 9 || fail "shard $2 of $folder is being run by another job"
 [[ ! -e $stem.done ]] || exit 0
 echo "shard $2 of $shards on ${SLURMD_NODENAME:-$(uname -n)}"
-"$lookupc" tune "$model" --shard "$2/$shards" --out "$stem.jsonl" --time "$time" "${options[@]}" 9>&-
+"$lookupc" tune "$model" --shard "$2/$shards" --out "$stem.jsonl" --time "$time" "${options[@]}" 9>&- ||
+    (($? == 3)) # finished, but nothing was decided
 : >"$stem.done"

@@ -299,7 +299,7 @@ function report.parts(facts, limits, results)
     return {
         html.figures(figures),
         "<h2>Results</h2>",
-        html.table(columns_of(results), results, function(r) return not r.counts end),
+        html.table("Results", columns_of(results), results, function(r) return not r.counts end),
         html.paragraph(
             "Times in µs a token: medians of interleaved "
                 .. times

@@ -22,13 +22,13 @@ function bench_report.control(results)
     return 100 * worst
 end
 
-local function html_table(list, results)
+local function html_table(name, list, results)
     local shown = {}
     for i, column in ipairs(columns.said(list, results)) do
         local function value(r) return tostring(column[3](r) or "-") end
         shown[i] = { column[1], value, text = column[2] < 0, first = i == 1 }
     end
-    return html.table(shown, results, function(r) return not r.counts end)
+    return html.table(name or "Results", shown, results, function(r) return not r.counts end)
 end
 
 -- A report of tables with notes below.
@@ -53,7 +53,7 @@ function bench_report.of_tables(of)
         local list = {}
         for _, part in ipairs(of.tables) do
             if part.name then list[#list + 1] = html.paragraph(part.name .. ":") end
-            list[#list + 1] = html_table(part.columns, part.results)
+            list[#list + 1] = html_table(part.name, part.columns, part.results)
         end
         for _, note in ipairs(notes) do
             list[#list + 1] = html.paragraph(note)

@@ -42,11 +42,11 @@ local style = [[
     --grid: #2c2f34; --mark: #6aa5ff; DARK }
 }
 body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper);
-    max-width: 62rem; margin: 0 auto; padding: 0.6rem; }
+    max-width: 77rem; margin: 0 auto; padding: 0.6rem; }
 h1 { font-size: 1.5rem; margin: 0.5rem 0; overflow-wrap: anywhere; }
 h2 { font-size: 1.25rem; margin: 1.6rem 0 0.3rem; }
 h3 { font-size: 1.1rem; margin: 1.2rem 0 0.3rem; }
-p { margin: 0.4rem 0; overflow-wrap: anywhere; }
+p { margin: 0.4rem 0; max-width: 62rem; overflow-wrap: anywhere; }
 .charts { display: flex; flex-wrap: wrap; gap: 0 2rem; }
 figure { margin: 0; flex: 1 1 340px; min-width: 0; max-width: 460px; }
 figcaption { font-size: 0.9rem; color: var(--soft); }
@@ -63,11 +63,11 @@ svg .wrong { fill: var(--c6); }
 svg .hollow { fill: var(--paper); }
 svg .ring { fill: none; stroke: var(--ink); stroke-width: 1.5; }
 svg .line { fill: none; stroke-width: 1.5; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { padding: 0.15rem 0.45rem; text-align: right; border-bottom: 1px solid var(--rule); }
+table { border-collapse: collapse; font-size: 0.85rem; font-variant-numeric: tabular-nums; }
+th, td { padding: 0.15rem 0.3rem; text-align: right; border-bottom: 1px solid var(--rule); }
 th { vertical-align: bottom; font-weight: 600; }
 td { white-space: nowrap; vertical-align: top; }
-th.text, td.text { text-align: left; }
+th.text, td.text { text-align: left; white-space: normal; }
 td.long { white-space: normal; min-width: 9rem; overflow-wrap: anywhere; }
 tr.off td { color: var(--soft); text-decoration: line-through; }
 tr.off td.first { text-decoration: none; }
@@ -101,14 +101,10 @@ function html.heading(text) return "<h1>" .. html.escape(text) .. "</h1>" end
 
 function html.paragraph(text) return "<p>" .. html.escape(text) .. "</p>" end
 
-local function wide(class, rows)
-    return string.format('<div class="wide">\n<table%s>\n%s\n</table>\n</div>', class, table.concat(rows, "\n"))
-end
-
--- One row an item of `list`; columns: { head, value(item), text, long, first }: text is aligned to the left, long text
--- breaks into lines, and the first column stays in sight where a table is wider than the page. off(item), optional:
--- whether its row is struck.
-function html.table(columns, list, off)
+-- A table called `label`, one row an item of `list`. columns: { head, value(item), text, long, first }: text is aligned
+-- to the left, long text has room before it breaks into lines, and the first column stays in sight where a table is
+-- wider than the page: then arrow keys scroll it once it has the focus. off(item), optional: whether its row is struck.
+function html.table(label, columns, list, off)
     local rows = {}
     local function add(tag, scope, cell, struck)
         local cells = {}
@@ -126,17 +122,18 @@ function html.table(columns, list, off)
     for _, item in ipairs(list) do
         add("td", "", function(column) return column[2](item) end, off and off(item))
     end
-    return wide("", rows)
+    local form = '<div class="wide" role="region" tabindex="0" aria-label="%s">\n<table>\n%s\n</table>\n</div>'
+    return form:format(html.escape(label), table.concat(rows, "\n"))
 end
 
--- A table of { name, text }.
+-- A table of { name, text }, whose lines break.
 function html.facts(list)
     local rows = {}
     for i, fact in ipairs(list) do
         rows[i] =
             string.format('<tr><th scope="row">%s</th><td>%s</td></tr>', html.escape(fact[1]), html.escape(fact[2]))
     end
-    return wide(' class="facts"', rows)
+    return '<table class="facts">\n' .. table.concat(rows, "\n") .. "\n</table>"
 end
 
 -- What is shown when its summary is chosen.

@@ -122,7 +122,7 @@ local function values_of(row)
     end
     return html.details(
         string.format("layer %d: every table", row.layer),
-        html.table({
+        html.table(string.format("Tables of layer %d", row.layer), {
             { "table", function(k) return tostring(k - 1) end, first = true },
             { "entropy, bits", function(k) return string.format("%.2f", row.entropies[k]) end },
             { "rows used", function(k) return string.format("%d", row.rows_used[k]) end },
@@ -229,7 +229,7 @@ function page.of(facts, records)
     add(html.figures(charts))
     if layers > 0 then
         add "<h2>Tables at the last validation</h2>"
-        add(html.table(table_columns, last_rows))
+        add(html.table("Tables", table_columns, last_rows))
         for _, row in ipairs(last_rows) do
             add(values_of(row))
         end

@@ -33,15 +33,16 @@ function budget.seconds(costs, count)
     return costs.build * count + halved + finals + (costs.prove or 0)
 end
 
--- The most candidates beside the default that a race can try in so many seconds; 0: not even one. At most half of the
--- time goes into compiling, so that what was compiled is timed well.
+-- Whether a race of `seconds` can try `count` candidates beside the default. Where there are several, at most half of
+-- the time goes into compiling, so that what was compiled is timed well.
+function budget.fits(costs, count, seconds)
+    return budget.seconds(costs, count) <= seconds and (count == 1 or costs.build * count <= seconds / 2)
+end
+
+-- The most candidates beside the default that a race can try in so many seconds; 0: not even one.
 function budget.candidates(costs, seconds)
     local count = 0
-    while
-        count < costs.listed
-        and budget.seconds(costs, count + 1) <= seconds
-        and costs.build * (count + 1) <= seconds / 2
-    do
+    while count < costs.listed and budget.fits(costs, count + 1, seconds) do
         count = count + 1
     end
     return count

@@ -31,17 +31,31 @@ local ways = {
     { repetitions = 5, dense = false, share = 0.4 },
     { repetitions = 3, dense = false, share = 0.5 },
 }
+local slack = 1.5 -- other work may come that makes it longer
 local probe_share = 0.05 -- of the time, for one repetition that shows how long they take
 
--- How to confirm what `sessions` will choose: a row of `ways` with `seconds`, those that it takes; nil: no time is left
--- for it.
+-- Seconds that confirming by `way` takes, by what `found` (confirm.plan) says.
+local function seconds_of(way, found)
+    return found.before + 1.2 * way.repetitions * (found.kernels + (way.dense and found.dense or 0))
+end
+
+-- The best of `ways` that takes at most `share(way)` seconds; nil: there is none.
+local function best_way(found, share)
+    for _, way in ipairs(ways) do
+        if seconds_of(way, found) <= share(way) then return way end
+    end
+end
+
+-- What confirming what `sessions` will choose costs: seconds, those to be kept for it; before, those that come before
+-- the first repetition; kernels and dense, those of one repetition of the kernels and of the dense FFNs `dense_names`.
+-- nil: no time is left for it.
 function confirm.plan(sessions)
     local s = sessions[1]
     s.show("compiling and timing the default")
     local made = made_of(s, nil)
     if not made then return nil end
     local runner, left = { made = made, regime = "both" }, s.left()
-    -- Seconds of one repetition beside what comes before it, and with it of the dense FFNs `dense_names`, nil: none.
+    -- The costs beside the dense FFNs `dense_names`, nil: none.
     local function probe(dense_names, seconds)
         local start, job = s.now(), round.job(s, { runner, runner }, s.batches, 1, 1, s.seed)
         if dense_names then job.dense = dense_names end
@@ -53,23 +67,26 @@ function confirm.plan(sessions)
             if name:find("^dense/") then
                 dense = dense + took
             else
-                kernels = kernels + took * (2 + #sessions) / 2
+                kernels = kernels + took
             end
         end
-        return { before = before, kernels = kernels, dense = dense }
+        -- beside other work a sample takes longer than what it says
+        local slower = math.max(1, (context and tonumber(context.timed_seconds) or 0) / (dense + kernels))
+        return {
+            before = before,
+            kernels = slower * kernels * (2 + #sessions) / 2,
+            dense = slower * dense,
+            dense_names = dense_names,
+        }
     end
     local dense_names = s.tuning.rivals and rivals.names(s.tuning.rivals)
-    local found = dense_names and probe(dense_names, probe_share * left)
-    found = found or probe(nil, s.left())
-    for _, way in ipairs(found and ways or {}) do
-        local seconds = found.before
-            + 1.2 * made.seconds * #sessions
-            + 1.2 * way.repetitions * (found.kernels + (way.dense and found.dense or 0))
-        local possible = not way.dense or found.dense > 0 or not dense_names
-        if possible and seconds <= way.share * left then
-            return { repetitions = way.repetitions, dense = way.dense and dense_names or nil, seconds = seconds }
-        end
-    end
+    local found = dense_names and probe(dense_names, probe_share * left) or probe(nil, s.left())
+    if not found then return nil end
+    local making = 1.2 * made.seconds * #sessions
+    local way = best_way(found, function(way) return way.share * left - making end)
+    if not way then return nil end
+    found.seconds = slack * (seconds_of(way, found) + making)
+    return found
 end
 
 local function regime_of(result, batch)
@@ -194,9 +211,9 @@ function confirm.unconfirmed(sessions, results)
 end
 
 -- The result of the tunings `results` { {session, tuned} } of one instruction set, one a compiler, as
--- harness/tune/results.lua prints it: that of the first compiler, or of another one that is proven faster. `way`: a
--- result of confirm.plan.
-function confirm.measure(sessions, results, way)
+-- harness/tune/results.lua prints it: that of the first compiler, or of another one that is proven faster. `plan`: a
+-- result of confirm.plan; how often is measured depends on the time that is left now.
+function confirm.measure(sessions, results, plan)
     local first = sessions[1]
     first.show("confirming: the choice against the default and the dense FFN")
     local default = made_of(first, results[1].tuned.default)
@@ -205,8 +222,10 @@ function confirm.measure(sessions, results, way)
         runners[i + 2] = { made = made_of(sessions[i], result.tuned.schedule), regime = "both" }
         if not default or not runners[i + 2].made then return confirm.unconfirmed(sessions, results) end
     end
+    local left = first.left()
+    local way = best_way(plan, function() return left / slack end) or ways[#ways]
     local job = round.job(first, runners, first.batches, 1, way.repetitions, first.seed)
-    if way.dense then job.dense = way.dense end
+    if way.dense and plan.dense_names then job.dense = plan.dense_names end
     local samples = measure.run(job, { left = first.left() })
     if not samples then return confirm.unconfirmed(sessions, results) end
     local control = ratio_of(first, samples, 2, first.batches, 1, 1)

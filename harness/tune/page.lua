@@ -3,6 +3,7 @@ local chart = require "harness.report.chart"
 local figures = require "gen.plan.figures"
 local html = require "harness.report.html"
 local race = require "harness.tune.race"
+local results = require "harness.tune.results"
 local statistics = require "harness.base.statistics"
 
 local page = {}
@@ -423,7 +424,7 @@ end
 
 -- What the finals knew last of each, and what a new process found.
 local function finalists_table(by_name, series)
-    return html.table({
+    return html.table("Finalists", {
         { "finalist", function(s) return s.label end, text = true },
         { "time over the default's", function(s) return ratio_text(s.last.ratio) end },
         {
@@ -464,7 +465,7 @@ local function candidates_table(candidates)
         if a.ratio ~= b.ratio then return (a.ratio or math.huge) < (b.ratio or math.huge) end
         return place[a] < place[b]
     end)
-    return html.table({
+    return html.table("Candidates", {
         { "time over the default's", function(c) return ratio_text(c.ratio) end },
         { "µs a token", function(c) return c.us and string.format("%.3f", c.us) or "–" end },
         { "samples", function(c) return c.samples > 0 and c.samples or "–" end },
@@ -479,7 +480,7 @@ local function candidates_table(candidates)
 end
 
 local function explained_table(choices)
-    return html.table({
+    return html.table("What each choice explains", {
         { "choice", function(c) return c.key end, text = true },
         { "explains", function(c) return string.format("%.0f %%", 100 * c.share) end },
         {
@@ -529,12 +530,12 @@ local function left_out(r, head, list)
     end
     return html.details(
         string.format("%d %s", #list, head),
-        html.table({
+        html.table("Reasons", {
             { "candidates", function(g) return g.count end },
             { "reason", function(g) return g.reason end, long = true },
         }, groups),
         html.paragraph("The first of each reason:"),
-        html.table({
+        html.table("Examples", {
             {
                 "differs from the default in",
                 function(row) return differences(r.space, r.field[1].schedule, r.space.parse(row.text)) end,
@@ -546,16 +547,7 @@ local function left_out(r, head, list)
 end
 
 local function verdict(r)
-    local text = string.format(
-        "%s: %s of the default's time (%s, %s)",
-        r.decided,
-        ratio_text(r.ratio),
-        interval_text(r.low, r.high),
-        figures.plural(r.samples, "pair")
-    )
-    if r.low == 1 and r.high == 1 then text = r.decided .. ": the default is kept" end
-    if r.reason then text = text .. "; " .. r.reason end
-    return text .. (r.contended and ". Other work shared the core for a part of it." or ".")
+    return results.verdict(r) .. (r.contended and ". Other work shared the core for a part of it." or ".")
 end
 
 local function race_parts(found, r)
@@ -603,7 +595,7 @@ local function race_parts(found, r)
 end
 
 local function rows_table(rows)
-    return html.table({
+    return html.table("Confirmation", {
         { "tokens a call", function(row) return row.batch end },
         { "default, µs a token", function(row) return string.format("%.2f", row.default_us) end },
         { "chosen, µs a token", function(row) return string.format("%.2f", row.tuned_us) end },
@@ -622,7 +614,7 @@ local function rows_table(rows)
 end
 
 local function chosen_table(found)
-    return html.table({
+    return html.table("Chosen", {
         { "choice", function(c) return c.key end, text = true },
         { "default", function(c) return found.default[c.key] end },
         {
@@ -690,7 +682,12 @@ local function result_parts(found)
     local parts = { string.format("<h2>%s, %s</h2>", html.escape(s.isa.name), html.escape(s.version)) }
     if found.rows then parts[#parts + 1] = rows_table(found.rows) end
     append(parts, remarks(found))
-    append(parts, { "<h3>Chosen</h3>", chosen_table(found), html.paragraph("* differs from the default.") })
+    local why = results.undecided(found)
+    if why then
+        parts[#parts + 1] = html.paragraph("Nothing was decided (" .. why .. "): the default is kept.")
+    else
+        append(parts, { "<h3>Chosen</h3>", chosen_table(found), html.paragraph("* differs from the default.") })
+    end
     for _, r in ipairs(found.races) do
         append(parts, race_parts(found, r))
     end
@@ -741,7 +738,8 @@ function page.page(m, list, o)
         append(parts, result_parts(found))
     end
     append(parts, { "<h2>Measured on</h2>", facts(m, last, o) })
-    return html.page(string.format("%s tuned for %s", m.name, last.key.cpu_name), parts)
+    local title = #results.decided(list) > 0 and "%s tuned for %s" or "%s: nothing decided on %s"
+    return html.page(title:format(m.name, last.key.cpu_name), parts)
 end
 
 return page

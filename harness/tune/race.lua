@@ -358,6 +358,7 @@ function Race:confirming(repetitions) return math.max(self.rules.repetitions * s
 
 -- What a new process finds of `name`: its lead over the default and the control; nil and why not.
 function Race:confirmation(rung, number, name, repetitions)
+    if self:left() <= self:seconds(3, repetitions) then repetitions = (repetitions + 1) // 2 end
     if self:left() <= self:seconds(3, repetitions) then return nil, "no time was left to confirm it" end
     local rounds = { self:run("confirm", rung, number, { name, race.twin, self.default }, repetitions) }
     if not rounds[1] then return nil, "no time was left to confirm it" end
@@ -470,8 +471,12 @@ function Race:final_round(rung, rounds, alive, repetitions)
     for _, name in ipairs(alive) do
         if name ~= self.default then runners[#runners + 1] = name end
     end
-    local confirmation = self:seconds(3, self:confirming(repetitions * (#rounds + 1))) + (self.options.proving or 0)
-    if self:left() <= self:seconds(#runners, repetitions) + confirmation then return nil end
+    local after = self:seconds(3, self:confirming(repetitions * (#rounds + 1))) + (self.options.proving or 0)
+    local wanted = math.max(0, self.rules.least - #rounds)
+    if wanted == 0 and self:left() <= self:seconds(#runners, repetitions) + after then return nil end
+    -- with fewer rounds nothing is decided: shorter ones rather than none
+    if self:left() <= wanted * self:seconds(#runners, repetitions) + after then repetitions = (repetitions + 1) // 2 end
+    if self:left() <= self:seconds(#runners, repetitions) then return nil end
     local samples, rest = self:run("final", rung, #rounds + 1, runners, repetitions), {}
     if not samples then return nil end
     rounds[#rounds + 1] = samples

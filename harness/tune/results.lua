@@ -1,4 +1,5 @@
 -- What a tuning found, however it was found, and how it is written: as a tuned file, as JSON and as lines for people.
+local figures = require "gen.plan.figures"
 local json = require "json"
 local machine = require "harness.base.machine"
 local store_lookup = require "harness.tune.store_lookup"
@@ -68,7 +69,7 @@ function results.from_log(sessions, path)
         return choice, path
     end)
     found = found or results.default(sessions[1], path .. ", which has chosen nothing: no time, or too noisy")
-    found.level, found.from = nil, "the log of a finished run"
+    found.level, found.from = found.level == "default" and "default" or nil, "the log of a finished run"
     return found
 end
 
@@ -82,6 +83,39 @@ end
 function results.of_shard(tuned)
     local best = tuned[1].tuned
     return { session = tuned[1].session, default = best.default, schedule = best.schedule, races = best.races }
+end
+
+-- Why a result has decided nothing, in a few words: then its schedule is the default for want of knowledge. nil: it has
+-- decided something.
+function results.undecided(found)
+    if found.level == "default" then return "no measurement decides it" end
+    if found.late then return "no time was left to confirm the choice" end
+    local words = {}
+    for i, r in ipairs(found.races) do
+        if store_lookup.is_sound(r) then return nil end
+        words[i] = string.format("%s tokens: %s", r.regime, r.decided)
+    end
+    if #words > 0 then return table.concat(words, ", ") end
+    return not found.said and "no choice concerns calls of so many tokens" or nil
+end
+
+-- Those of `list` that have decided something.
+function results.decided(list)
+    local some = {}
+    for _, found in ipairs(list) do
+        if not results.undecided(found) then some[#some + 1] = found end
+    end
+    return some
+end
+
+-- What race `r` says, in one line.
+function results.verdict(r)
+    local text = r.decided .. ": the default is kept"
+    if store_lookup.is_sound(r) and not (r.low == 1 and r.high == 1) then
+        local form = "%s: %.3f of the default's time (%.3f … %.3f, %s)"
+        text = form:format(r.decided, r.ratio, r.low, r.high, figures.plural(r.samples, "pair"))
+    end
+    return text .. (r.reason and "; " .. r.reason or "")
 end
 
 local function batches_of(r) return type(r.batches) == "table" and table.concat(r.batches, ", ") or r.batches end
@@ -164,17 +198,18 @@ function results.summary(m, list, o)
     for i, found in ipairs(list) do
         local races, rows = {}, {}
         for j, r in ipairs(found.races) do
+            local sure = store_lookup.is_sound(r) and r or {}
             races[j] = {
                 regime = r.regime,
                 batches = batches_of(r),
-                winner = r.winner,
-                ratio = r.ratio,
-                low = r.low,
-                high = r.high,
+                winner = sure.winner,
+                ratio = sure.ratio,
+                low = sure.low,
+                high = sure.high,
                 samples = r.samples,
                 decided = r.decided,
                 reason = r.reason,
-                loss = r.loss,
+                loss = sure.loss,
                 candidates = r.field and #r.field,
                 rejected = r.failed and #r.failed,
                 pruned = r.rejected and #r.rejected,
@@ -200,6 +235,7 @@ function results.summary(m, list, o)
             cc = found.session.cc,
             schedule = found.session.schedules.text(found.schedule),
             default = found.session.schedules.text(found.default),
+            undecided = results.undecided(found),
             races = json.array(races),
             results = json.array(rows),
             said = found.said,
@@ -245,15 +281,7 @@ local function race_lines(found, r, add)
         )
     end
     add(string.format("  %-5s %s", r.regime, counted ~= "" and counted or "batch " .. batches_of(r)))
-    local verdict = string.format(
-        "%s of the default's time (%s … %s, %d pairs)",
-        three_places(r.ratio),
-        three_places(r.low),
-        three_places(r.high),
-        r.samples
-    )
-    if r.decided == "too noisy" or r.decided == "no time" then verdict = "the default is kept" end
-    add(string.format("        %s: %s%s", r.decided, verdict, r.reason and "; " .. r.reason or ""))
+    add("        " .. results.verdict(r))
     if r.contended then add("        other work shared the core for a part of it") end
     add("        " .. changes(found, function(name) return name ~= "few.threshold" and concerns(r, name) end))
 end

@@ -22,18 +22,18 @@ function set.tune(run, sessions)
     local list, start = {}, run.measured and run.now() or run.start
     local function all_left() return run.start + run.added + run.seconds - reserve(run) - run.now() end
     local left = countdown(run, all_left() * #sessions / run.units)
-    local whole, has_time, way = sessions[1].shard.n == 1, false, { seconds = 0 }
+    local whole, has_time, plan = sessions[1].shard.n == 1, false, { seconds = 0 }
     for _, s in ipairs(sessions) do
         tuning.check(s)
         s.left = left
         has_time = has_time or tuning.has_time(s)
     end
     if has_time then run.prepare(all_left()) end
-    if whole then way = has_time and confirm.plan(sessions) or nil end
+    if whole then plan = has_time and confirm.plan(sessions) or nil end
     for i, s in ipairs(sessions) do
         local began = i == 1 and start or run.now()
-        s.left = countdown(run, way and (left() - way.seconds) / (#sessions - i + 1) or 0)
-        s.ending, s.units, s.seconds = way and way.seconds or 0, run.all_units, run.seconds
+        s.left = countdown(run, plan and (left() - plan.seconds) / (#sessions - i + 1) or 0)
+        s.ending, s.units, s.seconds = plan and plan.seconds or 0, run.all_units, run.seconds
         s.spent = function() return run.now() - began end
         s.add_time = function(seconds) run.added = run.added + seconds end
         list[i] = { session = s, tuned = tuning.run(s) }
@@ -44,7 +44,7 @@ function set.tune(run, sessions)
         measured = measured and list[i].tuned.measured
     end
     if not whole then return list end
-    return list, measured and confirm.measure(sessions, list, way) or confirm.unconfirmed(sessions, list)
+    return list, measured and confirm.measure(sessions, list, plan) or confirm.unconfirmed(sessions, list)
 end
 
 return set

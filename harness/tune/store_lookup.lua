@@ -8,7 +8,7 @@ local tolerance = 0.01 -- ratios this close are equal: then the smaller object c
 -- What a race decided that says something; otherwise it has kept the default for want of knowledge.
 choice.sound = { "winner", "tie" }
 
-local function is_sound(r) return r.decided == choice.sound[1] or r.decided == choice.sound[2] end
+function choice.is_sound(r) return r.decided == choice.sound[1] or r.decided == choice.sound[2] end
 
 -- The fastest of several choices against their defaults, whatever their order.
 local function best(list)
@@ -44,7 +44,7 @@ local function missing(list)
         if n then
             local set = sets[n] or { n = n, count = 0, decided = {}, why = {} }
             sets[n] = set
-            if r.status == "chosen" and is_sound(r) then
+            if r.status == "chosen" and choice.is_sound(r) then
                 set.count = set.count + (set.decided[i] and 0 or 1)
                 set.decided[i] = true
             elseif r.status == "chosen" then
@@ -84,8 +84,8 @@ function choice.of(records, batches)
         if (r.status == "chosen" or r.status == "entered") and r.batches == batches then
             if raced[r.regime] then
                 table.insert(raced[r.regime], r)
-                if r.status == "chosen" and is_sound(r) then table.insert(sound[r.regime], r) end
-            elseif r.status == "chosen" and is_sound(r) then
+                if r.status == "chosen" and choice.is_sound(r) then table.insert(sound[r.regime], r) end
+            elseif r.status == "chosen" and choice.is_sound(r) then
                 local newer = not whole or r.time > whole.time or (r.time == whole.time and r.check > whole.check)
                 whole = newer and r or whole
             end

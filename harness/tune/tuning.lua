@@ -222,7 +222,7 @@ end
 local function prepare(s, r, list, known_rejected, entered, stop)
     local field, failed, step = {}, {}, 4 * process.cpu_count()
     local first, start = 1, s.now()
-    -- How many more to compile now: so many that all of them can be raced.
+    -- How many more to compile now: so many that all of them can be raced; beside the default at least one.
     local function more()
         if entered or s.exhaustive or first == 1 then return step end
         local build = math.max(r.costs.build, (s.now() - start) / (first - 1))
@@ -231,7 +231,7 @@ local function prepare(s, r, list, known_rejected, entered, stop)
             local seconds = budget.seconds(costs, #field - 1 + count) - build * (#field - 1)
             if s.now() + seconds <= stop and s.now() + build * count <= half then return count end
         end
-        return 0
+        return first == 2 and 1 or 0
     end
     while first <= #list do
         local count = first == 1 and 1 or more()

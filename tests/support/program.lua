@@ -76,12 +76,23 @@ function program.refuses(status, fragment, words, options)
     end
 end
 
--- A checkout in which `from` is `to` in a template, wherever it stands there: for --tree.
-function program.changed_tree(template, from, to)
+-- A checkout of its own: for --tree.
+function program.tree()
     local tree = program.folder()
-    for _, part in ipairs { "commands", "gen", "harness", "templates", "LICENSE" } do
-        assert(process.run({ "cp", "-r", part, tree .. "/" .. part }).status == 0)
-    end
+    assert(process.run({ "cp", "-r", "commands", "gen", "harness", "templates", "LICENSE", tree }).status == 0)
+    return tree
+end
+
+-- One in which tune gets its times from tests/support/measured.lua instead of measuring.
+function program.quiet_tree()
+    local tree = program.tree()
+    assert(host.write_file(tree .. "/harness/measure/measure.lua", assert(host.read "tests/support/measured.lua")))
+    return tree
+end
+
+-- A checkout in which `from` is `to` in a template, wherever it stands there.
+function program.changed_tree(template, from, to)
+    local tree = program.tree()
     local text = assert(host.read(template))
     local changed = text:gsub(from:gsub("%p", "%%%0"), (to:gsub("%%", "%%%%")))
     if changed == text then error(template .. ": has no " .. from, 2) end

@@ -92,8 +92,9 @@ end
 
 -- A run on a machine with a clock of its own, on which compiling and verifying a candidate takes `build` seconds, a
 -- sample `sample` times as long as it should, and a measuring process `start` seconds before it begins; with `quick`,
--- compilers hang after so many candidates. Whatever has a limit is ended by it. Returns the result, the clock, what
--- was announced, and the log.
+-- compilers hang after so many candidates; with `later`, all takes so many times as long once a race has begun. Other
+-- candidates take nine tenths of the default's time. Whatever has a limit is ended by it. Returns the result, the
+-- clock, what was announced, and the log.
 local function simulated(o)
     local clock, noted = 0, {}
     local m, types = o.model or tiny, o.types or { "f32", "f32" }
@@ -101,12 +102,19 @@ local function simulated(o)
     local family, v = families.of(m, options), o.isa or isa.get "scalar"
     local hooks = setmetatable({}, { __index = harness.get(family.name).tuning })
     local function take(seconds, left)
+        if #noted > 0 then seconds = seconds * (o.later or 1) end
         local taken = math.min(seconds, math.max(left or seconds, 0))
         clock = clock + taken
         return taken == seconds
     end
+    local function choices(p) return family.space.text(p.variants[1].schedule) end
+    local default = choices(family.build(m, { v }, options))
     function hooks.job(_, runners, batches, count, repetitions)
-        return { runners = #runners, batches = batches, count = count, repetitions = repetitions }
+        local us = {}
+        for i, runner in ipairs(runners) do
+            us[i] = choices(runner.made.plan) == default and 10 or 9
+        end
+        return { us = us, batches = batches, count = count, repetitions = repetitions, dense = {} }
     end
     local shop, made = {}, 0
     function shop.make(_, plans, _, left)
@@ -165,18 +173,19 @@ local function simulated(o)
             seconds = seconds + repetitions * o.sample * math.max(0.02, us * 1e-6)
         end
         for _, batch in ipairs(job.batches) do
-            for i = 1, job.runners do
+            for i, us in ipairs(job.us) do
                 for c = 1, job.count do
                     local condition = conditions[c]
                     local name = string.format("ffn/r%d/%d/%s_%s", i, batch, condition.codes, condition.tables)
-                    add(name, batch * (10 + i), (job.repetitions - c) // job.count + 1)
+                    add(name, batch * us, (job.repetitions - c) // job.count + 1)
                 end
             end
-            for _, library in ipairs(job.dense or {}) do
+            for _, library in ipairs(job.dense) do
                 add("dense/" .. library .. "/" .. batch, 1e6 * o.dense, job.repetitions)
             end
         end
-        return take(seconds, options.left) and samples or nil
+        local context = { whole_seconds = seconds, timed_seconds = seconds - o.start }
+        return take(seconds, options.left) and samples or nil, context
     end
     local run = { now = s.now, start = 0, seconds = o.seconds, added = 0, units = 1, all_units = 1 }
     -- Packing, which ends the run where it takes longer than it may.
@@ -222,6 +231,28 @@ function test.a_tuning_takes_at_most_its_time()
         end
     end
     check.equal(tried >= 10 and confirmed >= 5 and ended >= 2, true)
+end
+
+-- Where other work leaves time for a candidate or two, these are raced to a decision, which is confirmed; also if all
+-- takes half as long again as it did when the candidates were counted.
+function test.a_busy_machine_decides_between_fewer_candidates()
+    for _, machine in ipairs {
+        { build = 0.2, sample = 1, later = 2 },
+        { build = 0.2, sample = 16 },
+        { build = 0.2, sample = 16, later = 1.5 },
+        { build = 3, sample = 8, later = 1.5 },
+        { build = 3, sample = 16 },
+        { build = 6, sample = 1 },
+        { build = 6, sample = 8 },
+    } do
+        machine.seconds, machine.start, machine.dense = 120, 1, 0.01
+        local result, _, noted = simulated(machine)
+        local decided = result.races[1].decided
+        if not (result.rows and (decided == "winner" or decided == "tie") and result.schedule ~= result.default) then
+            local form = "build %g, sample %g, later %g: %s, %s"
+            error(form:format(machine.build, machine.sample, machine.later or 1, noted[1], decided))
+        end
+    end
 end
 
 -- Which time is recommended does not depend on the time that is given, but for what is not known without measuring.

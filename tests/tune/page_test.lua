@@ -310,6 +310,22 @@ function test.races_without_a_field_to_show()
     check.matches(text, "1 candidate of 5000 schedules")
 end
 
+-- A default that won, or stayed for want of time, has no ratio; the second is no choice, and the page says so.
+function test.a_default_that_is_kept_has_no_ratio()
+    for decided, chosen in pairs { winner = true, ["no time"] = false, ["too noisy"] = false } do
+        local found = sample()
+        found.schedule, found.rows, found.control = default, nil, nil
+        local r = { regime = "many", batches = { 64 }, schedule = default, reason = "why", samples = 0 }
+        r.ratio, r.low, r.high, r.decided = 1, 1, 1, decided
+        found.races = { r }
+        local text = page.page(model, { found }, o)
+        check.matches(text, decided .. ": the default is kept; why%.")
+        check.equal({ count(text, "1.000"), count(text, "<h3>Chosen</h3>") }, { 0, chosen and 1 or 0 })
+        check.equal(count(text, "Nothing was decided (many tokens: " .. decided .. ")"), chosen and 0 or 1)
+        check.equal(count(text, "<h1>sample: nothing decided on A &amp; B</h1>"), chosen and 0 or 1)
+    end
+end
+
 function test.the_page_is_well_formed()
     local path = program.folder() .. "/page.html"
     assert(host.write_file(path, whole))

@@ -436,7 +436,7 @@ function test.time_is_kept_and_what_it_was_too_short_for_is_said()
         { result.winner, result.decided, result.reason, #m.rounds },
         { "c1", "no time", "nothing was measured; no time for 59 other candidates", 0 }
     )
-    result = race_of({ 10, 8 }, nil, { noise = 0.01, budget = 2 })
+    result = race_of({ 10, 8 }, nil, { noise = 0.01, budget = 1 })
     check.equal({ result.winner, result.decided }, { "c1", "no time" })
     check.matches(result.reason, "^%d of 3 rounds of the finals were measured$")
 end

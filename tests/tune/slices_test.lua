@@ -2,6 +2,7 @@
 -- in.
 local build = require "harness.tune.build"
 local check = require "tests.support.check"
+local harness = require "harness.families.list"
 local isa = require "gen.isa.list"
 local measure = require "harness.measure.measure"
 local model_file = require "gen.families.model_file"
@@ -9,6 +10,7 @@ local packed = require "harness.families.lookup.packed"
 local plan = require "gen.families.lookup.plan"
 local program = require "tests.support.program"
 local round = require "harness.tune.round"
+local transformer = require "gen.families.transformer.family"
 local tuning = require "harness.families.lookup.tuning"
 
 local test = {}
@@ -43,6 +45,29 @@ function test.every_repetition_has_a_time_of_every_runner()
     check.equal(names, #runners * #batches * count)
     for i in ipairs(runners) do
         check.equal(#round.times(t, samples, i, 300, tuning.conditions[1]), 2)
+    end
+end
+
+function test.every_repetition_of_blocks_has_a_time()
+    local path = program.model(
+        program.folder(),
+        "blocks",
+        "return { name = 'blocks', d = 32, heads = 2, layers = 1, vocab = 9, attention = { eliminate = 'QP', "
+            .. "rope = {}, context = 16 }, ffn = { kind = 'mlp', f = 32, activation = 'gelu' } }"
+    )
+    local m, of_blocks = model_file.load(path), harness.get("transformer").tuning
+    local p = transformer.build(m, { isa.get "scalar" }, {}, {})
+    local files = of_blocks.prepare(p, program.folder(), { seed = 1, threads = 1, cflags = "-O0", cc = "gcc" })
+    local shop = build.new { cc = "gcc", version = "gcc", cflags = "-O0", threads = 1, seed = 1, files = files }
+    local made = shop:make({ p }, "many")[1]
+    check.equal(made.failure, nil)
+    local runner = { made = made, regime = "both" }
+    local t = { threads = 1, seed = 1, files = files, sweep_bytes = 1 << 20, tuning = of_blocks }
+    local samples, context = measure.run(round.job(t, { runner, runner }, { 1, 9 }, 1, 2, nil), {})
+    check.equal(tonumber(context.timed_seconds) > 0, true)
+    for i = 1, 2 do
+        check.equal(#round.times(t, samples, i, 1, of_blocks.conditions[1]), 2)
+        check.equal(#round.times(t, samples, i, 9, of_blocks.conditions[1]), 2)
     end
 end
 

@@ -199,6 +199,40 @@ function test.logs_of_shards_merge_into_one_answer()
     check.equal(answer("c", { all }), expected)
 end
 
+function test.shards_that_measured_or_decided_nothing_are_named()
+    local place = { env = { LOOKUPC_STORE = folder .. "/idle.sqlite" } }
+    local words = { "tuned", "merge" }
+    local none = { pairs = 0, decided = "no time" }
+    for i, list in ipairs {
+        { entered("1/3", { text(8), text(4) }), chosen("1/3", text(8), 1, none) },
+        {
+            records.make { run = "run 2/3" },
+            chosen("2/3", text(8), 1, { decided = "too noisy" }),
+            chosen("2/3", text(8), 1, with({ regime = "few" }, none)),
+        },
+        { records.make { run = "run 3/3" }, chosen("3/3", text(2), 0.9) },
+    } do
+        words[i + 2] = string.format("%s/shard-%d.jsonl", folder, i)
+        assert(host.write_file(words[i + 2], records.text(list)))
+    end
+    local form = "lookupc tuned: %s: shard %s of avx512 %s nothing for %s tokens: %s\n"
+    check.equal(
+        program.run(words, place).errors,
+        form:format(words[3], "1/3", "measured", "many", "no time")
+            .. form:format(words[4], "2/3", "decided", "many", "too noisy")
+            .. form:format(words[4], "2/3", "measured", "few", "no time")
+    )
+    words[#words + 1] = "--json"
+    local told = json.decode(program.works(words, place)).undecided
+    check.equal({ #told, told[1].log, told[1].shard, told[1].measured, told[2].measured }, {
+        3,
+        words[3],
+        "1/3",
+        false,
+        true,
+    })
+end
+
 function test.hosts_that_choose_apart_are_told()
     local function apart(list) return summary.choices_apart(list) end
     local field = { text(8), text(4), text(2) }

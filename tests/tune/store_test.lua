@@ -385,7 +385,7 @@ function test.damaged_logs_are_merged_as_far_as_they_are_whole()
     refuses(path, 1, "tiny.lua: is no log of lookupc tune", "merge", "gen/models/tiny.lua")
     check.equal(
         json.decode(run(path, "merge", bad, "--json").output),
-        { store = path, read = 5, added = 0, dropped = 1, records = 6, disagreements = {} }
+        { store = path, read = 5, added = 0, dropped = 1, records = 6, undecided = {}, disagreements = {} }
     )
 end
 

@@ -102,4 +102,13 @@ function test.the_page_has_a_chart_for_each_comparison()
     end
 end
 
+-- All columns fit into 1280 pixels; where there are fewer, the keyboard scrolls the table, which has a name.
+function test.the_table_is_narrow_and_scrolls_by_keyboard()
+    local text = page_of { result(1, 1), result(64, 1) }
+    check.matches(text, '<div class="wide" role="region" tabindex="0" aria%-label="Results">\n<table>')
+    check.matches(text, "body {[^}]*max%-width: 77rem")
+    check.matches(text, "td%.text {[^}]*white%-space: normal")
+    check.matches(text, "table {[^}]*font%-size: 0.85rem")
+end
+
 return test

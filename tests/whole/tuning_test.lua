@@ -9,6 +9,18 @@ local tuning = require "harness.families.whole.tuning"
 
 local test = {}
 local folder = program.folder()
+local store = { env = { LOOKUPC_STORE = folder .. "/store.sqlite" } }
+-- Where a tuning has the times that tests/support/measured.lua makes up.
+local quiet = program.quiet_tree()
+
+-- A tuning of all values of some choices of portable C that compiles quickly.
+local function tune(path, tuned, ...)
+    local words = { "--tree", quiet, "tune", path, "--isa", "scalar", "--cflags", "-O0", "-o", tuned, "--exhaustive" }
+    local more = { "--time", "100s", ... }
+    local result = program.run(table.move(more, 1, #more, #words + 1, words), store)
+    check.equal(result.status, 0, result.errors)
+    return result.output
+end
 
 local listed = program.model(
     folder,
@@ -31,37 +43,23 @@ function test.the_heaviest_blocks_are_timed()
     check.equal(tuning.count(p.model), 6)
 end
 
--- Blocks are timed as the model calls them: with several sequences, and so with the model's own chunks.
+-- Blocks are timed as the model calls them: with several sequences, and so with the model's own chunks. What is chosen
+-- is the model's.
 function test.sequences_of_an_encoder_are_timed_together()
-    local tuned = folder .. "/together.lua"
-    local function words(...) return { "tune", listed, "--isa", "scalar", "--cflags", "-O1", "-o", tuned, ... } end
-    local race = program.run(words("--batch", "60", "--choices", "chunk.tokens", "--time", "4"))
-    check.equal(race.status, 0, race.errors)
-    check.matches(assert(host.read(tuned)), "tuned by lookupc for calls of 60 tokens")
-    program.works(words("--time", "0"))
-    check.matches(assert(host.read(tuned)), '%["chunk.tokens"%] = 768, %-%- default')
-    program.refuses(1, "--batch: 481: must be at most 480, the sequences of listed that go", words("--batch", "481"))
-end
-
-function test.choices_are_the_models()
-    local tuned, bundle = folder .. "/tuned.lua", folder .. "/bundle"
-    local text = program.works {
-        "tune",
-        listed,
-        "--isa",
-        "scalar",
-        "--time",
-        "0",
-        "--cflags",
-        "-O1",
-        "-o",
-        tuned,
-    }
+    local tuned, bundle = folder .. "/together.lua", folder .. "/bundle"
+    local text = tune(listed, tuned, "--batch", "60", "--choices", "attention.rows")
     check.matches(text, "\n  timed: %d of its 6 blocks\n")
     local file = assert(host.read(tuned))
-    assert(host.write_file(tuned, (file:gsub('%["product.depth"%] = 1024', '["product.depth"] = 256'))))
+    check.matches(file, "tuned by lookupc for calls of 60 tokens")
+    check.matches(file, '%["chunk.tokens"%] = 768, %-%- default')
     program.works { "emit", listed, "--isa", "scalar", "--tuned", tuned, "-o", bundle }
-    check.matches(assert(host.read(bundle .. "/listed__scalar.c")), "product.depth=256")
+    local rows = file:match '%["attention.rows"%] = (%d+), %-%- 1.11x the speed of the default'
+    check.matches(assert(host.read(bundle .. "/listed__scalar.c")), "attention.rows=" .. rows)
+    program.refuses(
+        1,
+        "--batch: 481: must be at most 480, the sequences of listed that go",
+        { "tune", listed, "--isa", "scalar", "-o", tuned, "--batch", "481" }
+    )
 end
 
 function test.types_of_lookup_ffns_are_no_matter_of_other_blocks()
@@ -75,11 +73,11 @@ return { name = "mixed", d = 64, heads = 2, vocab = 67, skip = true, norm = { ki
     ffn = { kind = "lookup", h = 4, tau = 4, projection = { kind = "dense" }, score = "gelu" } }
 ]]
     )
-    local tuned, options = folder .. "/mixed_tuned.lua", { "--tables", "i8", "--projection", "i8" }
-    local list = { "tune", mixed, "--isa", "scalar", "--time", "0", "--cflags", "-O1", "-o", tuned }
-    program.works(table.move(options, 1, #options, #list + 1, list))
-    list = { "emit", mixed, "--isa", "scalar", "--tuned", tuned, "-o", folder .. "/mixed_bundle" }
-    program.works(table.move(options, 1, #options, #list + 1, list))
+    local tuned = folder .. "/mixed_tuned.lua"
+    tune(mixed, tuned, "--batch", "9", "--choices", "attention.rows", "--tables", "i8", "--projection", "i8")
+    local words = { "emit", mixed, "--isa", "scalar", "--tables", "i8", "--projection", "i8", "--tuned", tuned }
+    words[#words + 1], words[#words + 2] = "-o", folder .. "/mixed_bundle"
+    program.works(words)
 end
 
 function test.what_cannot_be_tuned()

@@ -1,0 +1,77 @@
+-- In place of harness/measure/measure.lua in the checkout of a test (program.quiet_tree): times without measuring, the
+-- same on every machine. In each job the default, which is there twice, takes 10 µs a token and other candidates 9.
+--
+-- The environment may say: LOOKUPC_TEST_DEFAULT_US, another time of the default; LOOKUPC_TEST_LOAD, factors by which
+-- other work slows the samples down, one after the other; LOOKUPC_TEST_RECORDS, after how many records of a log the
+-- process kills itself, or with LOOKUPC_TEST_WAITS waits for being killed.
+local log = require "harness.tune.log"
+local process = require "process"
+
+local measure = {}
+
+function measure.program() end
+
+local load, turn = {}, 0
+for factor in (process.variable "LOOKUPC_TEST_LOAD" or "1"):gmatch "%S+" do
+    load[#load + 1] = tonumber(factor)
+end
+
+-- Samples of `us` µs by a clock with a resolution of a thousandth.
+local function samples(us, count)
+    local sample = { cpu = {}, wall = {}, share = {} }
+    for i = 1, count do
+        turn = turn + 1
+        local time = us * (1 + 0.001 * (i % 3)) * load[turn % #load + 1]
+        sample.cpu[i], sample.wall[i], sample.share[i] = time, time, 1
+    end
+    return sample
+end
+
+-- The time a token of each runner of a job.
+local function times_of(runners)
+    local libraries, times = {}, {}
+    for _, runner in ipairs(runners) do
+        libraries[runner.library] = (libraries[runner.library] or 0) + 1
+    end
+    for i, runner in ipairs(runners) do
+        local default_us = tonumber(process.variable "LOOKUPC_TEST_DEFAULT_US" or "10")
+        times[i] = libraries[runner.library] > 1 and default_us or 9
+    end
+    return times
+end
+
+function measure.run(job)
+    local found, times = {}, times_of(job.variants or job.transformers)
+    local function add(name, runner, batch, count)
+        found[name] = samples(batch * times[runner], count)
+    end
+    for _, call in ipairs(job.calls or {}) do
+        add(call.name, math.tointeger(tonumber(call.transformer:sub(2))), call.tokens, job.repetitions)
+    end
+    for runner in ipairs(job.variants or {}) do
+        for _, batch in ipairs(job.batches) do
+            for c, condition in ipairs(job.conditions) do
+                local count = (job.repetitions - c) // #job.conditions + 1
+                add(string.format("ffn/r%d/%d/%s", runner, batch, condition), runner, batch, count)
+            end
+        end
+    end
+    for _, library in ipairs(job.dense or {}) do
+        for _, batch in ipairs(job.batches) do
+            found[string.format("dense/%s/%d", library, batch)] = samples(20 * batch, job.repetitions)
+        end
+    end
+    return found, { timed_seconds = 0.001, whole_seconds = 0.001 }
+end
+
+local append, most = log.append, math.tointeger(tonumber(process.variable "LOOKUPC_TEST_RECORDS"))
+local appended = 0
+function log.append(...)
+    append(...)
+    appended = appended + 1
+    if appended ~= most then return end
+    if process.variable "LOOKUPC_TEST_WAITS" then process.run { "sleep", "600" } end
+    process.run { "kill", "-KILL", tostring(process.id()) }
+end
+
+return measure
