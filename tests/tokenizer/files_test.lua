@@ -3,6 +3,7 @@ local check = require "tests.support.check"
 local host = require "host"
 local json = require "json"
 local program = require "tests.support.program"
+local read = require "gen.tokenizer.read"
 local small = require "tests.support.small_tokenizers"
 
 local field, piece, hugging_face = small.field, small.piece, small.hugging_face
@@ -17,7 +18,6 @@ local function model_file(folder, fields)
     return path
 end
 
--- One row a bad file: its name, its bytes, keys beside file, and the line that lookupc ends with.
 -- An added piece that is found in text whose spaces have become `to`.
 local function normalized(text, to, more)
     return hugging_face(function(o)
@@ -29,6 +29,27 @@ local function normalized(text, to, more)
     end)
 end
 
+-- GPT-2's split with a behaviour of its own.
+local function split_by(behavior, invert)
+    local pattern = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
+    return hugging_face(function(o)
+        local split = { type = "Split", pattern = { Regex = pattern }, behavior = behavior, invert = invert }
+        o.pre_tokenizer.use_regex = false
+        o.pre_tokenizer = { type = "Sequence", pretokenizers = { split, o.pre_tokenizer } }
+    end)
+end
+
+-- A tokenizer.json of `model` with an added piece.
+local function with_added(text, id, model)
+    return assert(json.encode {
+        added_tokens = { { id = id, content = text, special = true, normalized = false } },
+        model = model,
+    })
+end
+local words = { type = "WordPiece", vocab = { a = 0, ["[UNK]"] = 1 }, unk_token = "[UNK]" }
+local unigram = { type = "Unigram", vocab = { { "a", -1.0 }, { "<unk>", 0.0 } }, unk_id = 1 }
+
+-- One row a bad file: its name, its bytes, keys beside file, and the line that lookupc ends with.
 local rows = {
     { "t.bin", "", "", "t.bin: must end in .json, .txt or .model" },
     { "t.json", "{", "", "t.json: " },
@@ -61,6 +82,18 @@ local rows = {
         "",
         'pre_tokenizer.pattern = "\\\\d": is no split',
     },
+    { "t.json", split_by("Removed", false), "", 'behavior = "Removed": leaves nothing of any text by this pattern' },
+    { "t.json", split_by("Other", false), "", 'behavior = "Other": is not supported' },
+    { "t.json", split_by("Removed", 1), "", "invert = 1: must be a boolean" },
+    {
+        "t.json",
+        hugging_face(function(o) o.added_tokens[1].content = "a" end),
+        "",
+        'added_tokens = "a": has id 256, but 97 in the vocabulary',
+    },
+    { "t.json", with_added("a", 2, words), "", 'added_tokens = "a": has id 2, but 0 in the vocabulary' },
+    { "t.json", with_added("a", 2, unigram), "", 'added_tokens = "a": has id 2, but 0 in the vocabulary' },
+    { "t.json", '{"model":{"vocab":{"a\\u0000":0}}}', "", "a key has the character U+0000" },
     { "t.json", hugging_face(function(o) o.post_processor.type = "Other" end), "", 'post_processor.type = "Other"' },
     { "t.json", hugging_face(function(o) o.added_tokens[1].single_word = true end), "", "single_word = true" },
     { "t.json", hugging_face(function() end), 'kind = "unigram"', 'kind = "bpe": the model file says unigram' },
@@ -90,6 +123,20 @@ local rows = {
     { "t.model", piece("?", 2) .. field(1, number_field(2, 1)), "", "pieces.1.field 2: is of type integer: must" },
     { "t.model", piece("?", 2) .. number_field(2, 1), "", "model.field 2: is of type integer: must be of type string" },
 }
+
+-- Matches of these patterns are all of a text: only Removed and Contiguous make other words of it.
+function test.behaviours_of_a_split()
+    local path = program.folder() .. "/t.json"
+    local function words_of(behavior, invert)
+        assert(host.write_file(path, split_by(behavior, invert)))
+        return read.record(path, {}).split
+    end
+    for _, behavior in ipairs { "Isolated", "MergedWithPrevious", "MergedWithNext" } do
+        check.equal({ words_of(behavior, false), words_of(behavior, true) }, { "gpt2", "gpt2" })
+    end
+    check.equal(words_of("Removed", true), "gpt2")
+    check.equal({ words_of("Contiguous", false), words_of("Contiguous", true) }, { "none", "none" })
+end
 
 -- Where the normalizer leaves it alone.
 function test.normalized_pieces()
