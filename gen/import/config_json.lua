@@ -45,9 +45,10 @@ local activations = {
 -- one beside null, false and 0 }.
 local experts = "a mixture of experts is not known here"
 local scaled = "a factor at this place is not known here"
+local made_from = " weights are not read; take the checkpoint that they were made from"
 local unknown_fields = {
-    { "quantization_config", "quantised weights are not read; take the checkpoint that they were made from" },
-    { "compression_config", "compressed weights are not read; take the checkpoint that they were made from" },
+    { "quantization_config", "quantised" .. made_from },
+    { "compression_config", "compressed" .. made_from },
     { "num_local_experts", experts, 1 },
     { "num_experts", experts, 1 },
     { "n_routed_experts", experts, 1 },
@@ -73,6 +74,12 @@ local rope_fields = {
     partial_rotary_factor = true,
     original_max_position_embeddings = true, -- says nothing without a scale
 }
+
+-- Whether an object says that weights are FP8: by its method, or by its format, as compressed-tensors does.
+local function says_fp8(object)
+    local words = type(object) == "table" and tostring(object.quant_method) .. " " .. tostring(object.format) or ""
+    return words:find "fp8" or words:find "float%-quantized"
+end
 
 local function sorted(set)
     local list = {}
@@ -162,7 +169,7 @@ local function reader(path, config)
             local key, rule, neutral = table.unpack(row)
             local value = config[key]
             if value ~= nil and value ~= json.null and value ~= false and value ~= 0 and value ~= neutral then
-                r.refuse(key, type(value) ~= "table" and value or nil, rule)
+                r.refuse(key, type(value) ~= "table" and value or nil, says_fp8(value) and "FP8" .. made_from or rule)
             end
         end
         -- Layers with a window beside layers without one.

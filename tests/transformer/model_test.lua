@@ -557,6 +557,14 @@ function test.import_refuses()
         },
         { with(mistral, { partial_rotary_factor = "half" }), "partial_rotary_factor = half: must be a number" },
         {
+            with(mistral, { quantization_config = { quant_method = "fp8", weight_block_size = { 128, 128 } } }),
+            "quantization_config: FP8 weights are not read; take the checkpoint",
+        },
+        {
+            with(mistral, { compression_config = { format = "float-quantized" } }),
+            "compression_config: FP8 weights are not read; take the checkpoint",
+        },
+        {
             with(mistral, { quantization_config = { quant_method = "gptq" } }),
             "quantization_config: quantised weights are not read",
         },
