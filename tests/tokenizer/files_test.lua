@@ -195,6 +195,42 @@ function test.commands_for_weights_refuse_a_tokenizer()
     program.refuses(2, "--weights is missing", { "pack", "gen/models/tiny.lua", "-o", folder .. "/b" })
 end
 
+-- A model file without a tokenizer takes text with --tokenizer, as one with it does.
+function test.a_tokenizer_beside_the_model_file()
+    local folder = program.folder()
+    local text = 'return { name = "m", d = 8, heads = 1, layers = 1, vocab = 257, positions = 16, skip = true, \z
+        norm = { kind = "layernorm" }, attention = { context = 16, causal = false }, \z
+        ffn = { kind = "mlp", f = 8, activation = "relu" }, embedding = {}, output = { pool = "mean" }, \z
+        checkpoint = "mingpt"%s }\n'
+    local file, weights, plain, whole = folder .. "/t.json", folder .. "/w", folder .. "/p.lua", folder .. "/m.lua"
+    assert(host.write_file(file, hugging_face(function() end)))
+    assert(host.write_file(plain, text:format ""))
+    assert(host.write_file(whole, text:format ', tokenizer = { file = "t.json" }'))
+    program.works { "sample", plain, "-o", weights }
+    local function embed(...)
+        return { "embed", ..., "--weights", weights, "--isa", "scalar", "--cflags", "-O0", "ab<x>" }
+    end
+    program.refuses(1, "--tokenizer: " .. file .. ": cannot be given beside tokenizer of " .. whole, {
+        "tokenize",
+        whole,
+        "--tokenizer",
+        file,
+        "a",
+    })
+    check.equal(program.works { "tokenize", plain, "--tokenizer", file, "ab<x>" }, "97 98 256\n")
+    local words = embed(plain)
+    program.refuses(1, "p.lua: tokenizer: is missing: text needs one", words)
+    words[#words + 1], words[#words + 2] = "--tokenizer", file
+    check.equal(program.works(words), program.works(embed(whole)))
+    program.refuses(1, "--tokenizer: t.json: is for a whole model, not for a LookupFFN", {
+        "tokenize",
+        "gen/models/tiny.lua",
+        "--tokenizer",
+        "t.json",
+        "a",
+    })
+end
+
 -- A good file gives ids; a bundle of it is fresh without the file, and stale when it was edited.
 function test.a_bundle_is_checked_without_its_file()
     local folder = program.folder()
