@@ -226,8 +226,8 @@ local function holds(text, is)
     return text:find("\r\n", 1, true) and is((text:gsub("\r\n", "\n"))) and crlf or false
 end
 
--- The manifest at `path`, whether it is as lookupc has written it, as `holds` says it, and its text. Raises one line for
--- what is none.
+-- The manifest at `path`, whether it is as lookupc has written it, as `holds` says it, and its text. Raises one line
+-- for what is none.
 local function read_manifest(path)
     local text = assert(host.read_regular(path, largest_manifest))
     local manifest, why = json.decode(text)

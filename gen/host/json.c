@@ -166,9 +166,9 @@ static int json_decode(lua_State *L)
     if (root == NULL) {
         lua_pushnil(L);
         const enum json_error_code code = json_error_code(&error);
-        const char *rule = code == json_error_null_character      ? "a string has the character U+0000"
+        const char *rule = code == json_error_null_character     ? "a string has the character U+0000"
                            : code == json_error_null_byte_in_key ? "a key has the character U+0000"
-                                                                  : error.text;
+                                                                 : error.text;
         lua_pushfstring(L, "%d:%d: %s", error.line, error.column, rule);
         return 2;
     }

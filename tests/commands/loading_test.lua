@@ -228,7 +228,7 @@ save(sys.argv[2], tensors)
         weights,
         fp8
     )
-    refuses(1, "proj.weight: dtype: F8_E4M3, which is FP8: must be F32, F16, BF16 or F64; take the checkpoint that it", {
+    refuses(1, "proj.weight: dtype: F8_E4M3, which is FP8: must be F32, F16, BF16 or F64; take the checkpoint", {
         "pack",
         model,
         "--weights",

@@ -546,7 +546,8 @@ function test.no_number_ends_a_run_with_its_last_good_checkpoint()
 end
 
 function test.a_run_that_diverges_ends_with_its_last_good_checkpoint()
-    local form = "step %d: the run diverges: the loss%s, 8.32, is above 3 times ln(vocab) = 2.77; a smaller --rate helps"
+    local form = "step %d: the run diverges: the loss%s, 8.32, is above 3 times ln(vocab) = 2.77; \z
+        a smaller --rate helps"
     spoilt_run_ends("step", { 8.32, 1.0 }, form:format(27, ""))
     spoilt_run_ends("validate", { 8.32, 396 }, form:format(30, " of the validation"))
 end
