@@ -1,5 +1,6 @@
 -- Reads tokenizer.json of Hugging Face: Unigram, BPE (byte-level, or with byte fallback) and WordPiece. Whatever the
 -- record cannot say is refused.
+local byte_level = require "gen.tokenizer.byte_level"
 local json = require "json"
 local lists = require "gen.tokenizer.word_lists"
 local record = require "gen.tokenizer.record"
@@ -384,7 +385,9 @@ function models.BPE(model, r, added)
     if r.byte_level then
         local special = {}
         for _, row in ipairs(added) do
-            special[row.id], r.pieces[row.id + 1].type = true, "control"
+            local bytes = byte_level.bytes(row.text)
+            row.symbol = bytes and #bytes == 1 -- other texts are made of it, too
+            if not row.symbol then special[row.id], r.pieces[row.id + 1].type = true, "control" end
         end
         lists.to_bytes(model.path, r.pieces, special)
         lists.check_bytes(model.path, r.pieces)
@@ -418,7 +421,7 @@ function models.Unigram(model, r, added)
         r.pieces[i], ids[row[1]] = { text = row[1], score = row[2], type = "normal" }, i - 1
     end
     for _, row in ipairs(added) do
-        lists.check_added(model.path, row, ids[row.text])
+        row.id = ids[row.text] or row.id
         if row.id == #r.pieces then r.pieces[row.id + 1] = { text = row.text, score = 0.0, type = "normal" } end
         local piece = r.pieces[row.id + 1]
         if not piece or piece.text ~= row.text then
@@ -466,7 +469,7 @@ function hugging_face.read(path, object)
     model.done()
     if r.byte_fallback then mark_bytes(r) end
     for _, row in ipairs(added) do
-        if row.special then r.pieces[row.id + 1].type = "control" end
+        if row.special and not row.symbol then r.pieces[row.id + 1].type = "control" end
     end
     if r.unknown then r.pieces[r.unknown + 1].type = "unknown" end
     local post = root.optional("post_processor", "table")
