@@ -155,8 +155,11 @@ local for_here_option =
     with(for_option, { doc = "defaults for a CPU, " .. table.concat(machine.names, ", ") .. ", instead of this one's" })
 local train_text_option = { name = "text", value = "FILE...", required = true, doc = "text to train on, UTF-8" }
 
+local tokenizer_option = { name = "tokenizer", value = "FILE", doc = "of a model file without one" }
+
 -- Of the commands that take text.
 local text_options = {
+    tokenizer_option,
     ignore_option,
     blocks_option,
     isa_option,
@@ -499,7 +502,7 @@ local commands = {
         arguments = { "MODEL.lua", "[TEXT...]" },
         from = "commands.execute",
         doc = "print the ids of texts, or of the lines of standard input, a row each",
-        options = { json_option, compiler_option, flags_option },
+        options = { tokenizer_option, json_option, compiler_option, flags_option },
     },
     {
         name = "embed",
@@ -701,7 +704,7 @@ local commands = {
         options = {
             train_text_option,
             { name = "valid", value = "FILE...", doc = "text to validate on; default: a tenth of the other" },
-            { name = "tokenizer", value = "FILE", doc = "of a model file without one" },
+            tokenizer_option,
             with(output_option, { value = "FILE", doc = "safetensors file of the weights" }),
             { name = "steps", value = "N", integer = true, doc = "steps to train, or --tokens or --time" },
             { name = "tokens", value = "N", not_beside = { "steps" }, doc = "instead so many tokens, such as 2e6" },

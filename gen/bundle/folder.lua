@@ -218,7 +218,16 @@ local function expected_page(p, manifest, digests)
     return web.files(p, recorded, manifest)
 end
 
--- The manifest at `path`, its text, and whether it is as lookupc has written it. Raises one line for what is none.
+local crlf = "CRLF line ends"
+
+-- Whether is(text) holds: true; `crlf`: of the text with other line ends; false.
+local function holds(text, is)
+    if is(text) then return true end
+    return text:find("\r\n", 1, true) and is((text:gsub("\r\n", "\n"))) and crlf or false
+end
+
+-- The manifest at `path`, whether it is as lookupc has written it, as `holds` says it, and its text. Raises one line
+-- for what is none.
 local function read_manifest(path)
     local text = assert(host.read_regular(path, largest_manifest))
     local manifest, why = json.decode(text)
@@ -234,13 +243,14 @@ local function read_manifest(path)
         error(path .. ": not a manifest of lookupc", 0)
     end
     local good, written = pcall(emit.manifest_text, manifest)
-    return manifest, good and written == text, text
+    return manifest, good and holds(text, function(other) return written == other end), text
 end
 
 -- Compares the bundle in `directory` with what this lookupc emits for the manifest's model and options.
 -- Returns a list of { name, state }, empty when all is fresh; raises one line for a folder that is no bundle. States:
 --   "stale"     as lookupc wrote it, but this lookupc writes something else, or nothing
 --   "edited"    not as lookupc wrote it
+--   crlf        as it should be but for its line ends, which Git may have changed
 --   "missing"   not there
 --   "unknown"   not of lookupc: whatever the manifest does not list, in any folder, but .git, and what the
 --               option --ignore, `ignore`, does not name
@@ -271,20 +281,23 @@ function bundle.check(directory, ignore)
     local function add(name, state) wrong[#wrong + 1] = { name = name, state = state } end
     for _, file in ipairs(files) do
         local name, bytes = file.name, file.name ~= p.names.manifest and found(file.name) or text
-        local as_recorded = digests[name] == host.sha256(bytes or "")
+        local recorded = holds(bytes or "", function(other) return digests[name] == host.sha256(other) end)
+        local fresh = file.text and holds(bytes or "", function(other) return other == file.text end)
         expected[name] = true
         if not there[name] then
             add(name, "missing")
         elseif name == p.names.manifest then
             if not intact then
                 add(name, manifest.manifest_sha256 and "edited" or "stale")
-            elseif file.text and file.text ~= text then
+            elseif fresh == false then
                 add(name, "stale")
+            elseif intact == crlf then
+                add(name, crlf)
             end
         elseif not file.text then
-            if intact and not as_recorded then add(name, "edited") end
-        elseif bytes ~= file.text then
-            add(name, as_recorded and "stale" or "edited")
+            if intact and recorded ~= true then add(name, recorded or "edited") end
+        elseif fresh ~= true then
+            add(name, fresh or recorded and "stale" or "edited")
         end
     end
     local unknown = {}

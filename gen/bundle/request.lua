@@ -9,11 +9,20 @@ local tuned_file = require "gen.bundle.tuned_file"
 
 local request = {}
 
+-- Gives model `m` of the file `path`, which has none, the tokenizer in the file of --tokenizer.
+local function add_tokenizer(m, path, file)
+    if m.tokenizer then error("--tokenizer: " .. file .. ": cannot be given beside tokenizer of " .. path, 0) end
+    local absolute, message = host.absolute(file)
+    if not absolute then error("--tokenizer: " .. message, 0) end
+    m.tokenizer = { file = absolute }
+end
+
 -- The model of the file `path` and the family that the options mean; raises one line for options that do not fit it.
 function request.model(path, options)
     local m = model_file.load(path)
     local family = families.of(m, options)
     families.check_options(family, options)
+    if options.tokenizer then add_tokenizer(m, path, options.tokenizer) end
     if family.model.check_options then family.model.check_options(m, options) end
     return m, family
 end

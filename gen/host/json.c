@@ -161,11 +161,15 @@ static int json_decode(lua_State *L)
     size_t size;
     const char *text = luaL_checklstring(L, 1, &size);
     json_error_t error;
-    json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
+    const size_t mark = size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0; /* some editors put it there */
+    json_t *root = json_loadb(text + mark, size - mark, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
     if (root == NULL) {
         lua_pushnil(L);
-        const bool nul = strstr(error.text, "JSON_ALLOW_NUL") != NULL; /* which users cannot give */
-        lua_pushfstring(L, "%d:%d: %s", error.line, error.column, nul ? "a string has the character U+0000" : error.text);
+        const enum json_error_code code = json_error_code(&error);
+        const char *rule = code == json_error_null_character     ? "a string has the character U+0000"
+                           : code == json_error_null_byte_in_key ? "a key has the character U+0000"
+                                                                 : error.text;
+        lua_pushfstring(L, "%d:%d: %s", error.line, error.column, rule);
         return 2;
     }
     push_json(L, root);

@@ -45,9 +45,10 @@ local activations = {
 -- one beside null, false and 0 }.
 local experts = "a mixture of experts is not known here"
 local scaled = "a factor at this place is not known here"
+local made_from = " weights are not read; take the checkpoint that they were made from"
 local unknown_fields = {
-    { "quantization_config", "quantised weights are not read; take the checkpoint that they were made from" },
-    { "compression_config", "compressed weights are not read; take the checkpoint that they were made from" },
+    { "quantization_config", "quantised" .. made_from },
+    { "compression_config", "compressed" .. made_from },
     { "num_local_experts", experts, 1 },
     { "num_experts", experts, 1 },
     { "n_routed_experts", experts, 1 },
@@ -64,6 +65,21 @@ local unknown_fields = {
     { "add_cross_attention", "attention to another model is not known here" },
     { "scale_attn_by_inverse_layer_idx", "scores that are scaled by the layer's number are not known here" },
 }
+
+-- What an object of unscaled rotary positions may have.
+local rope_fields = {
+    rope_type = true,
+    type = true,
+    rope_theta = true,
+    partial_rotary_factor = true,
+    original_max_position_embeddings = true, -- says nothing without a scale
+}
+
+-- Whether an object says that weights are FP8: by its method, or by its format, as compressed-tensors does.
+local function says_fp8(object)
+    local words = type(object) == "table" and tostring(object.quant_method) .. " " .. tostring(object.format) or ""
+    return words:find "fp8" or words:find "float%-quantized"
+end
 
 local function sorted(set)
     local list = {}
@@ -112,30 +128,48 @@ local function reader(path, config)
         end
         return first == 0 and math.min(window, m.attention.context) or nil
     end
-    -- A number of the rope, at its new place `new` in rope_parameters or its old one.
-    function r.rope(new, old, otherwise)
-        local parameters = typed(config, "", "rope_parameters", "table", false)
-        if parameters and parameters[new] ~= nil then return typed(parameters, "rope_parameters.", new, "number") end
-        return typed(config, "", old, "number", otherwise)
-    end
-    -- Refuses frequencies that a model file cannot say.
-    function r.plain_rope()
-        for _, place in ipairs { "rope_scaling", "rope_parameters" } do
-            local parameters = typed(config, "", place, "table", false)
-            if parameters then
-                local kind = parameters.rope_type or parameters.type
-                if type(kind) == "string" and kind ~= "default" or kind == nil and parameters.factor ~= nil then
-                    r.refuse(place, kind, "scaled rotary positions are not known here")
-                end
+    -- The object `place` of rotary positions; a field that it may not have is refused.
+    local function rope_object(place)
+        local object = typed(config, "", place, "table", {})
+        local function inner(key, kind, otherwise) return typed(object, place .. ".", key, kind, otherwise) end
+        local kind = inner("rope_type", "string", inner("type", "string", "default"))
+        if kind ~= "default" then r.refuse(place, kind, "scaled rotary positions are not known here") end
+        for _, key in ipairs(sorted(object)) do
+            local value = object[key]
+            local neutral = value == json.null or key == "factor" and value == 1
+            if not (rope_fields[key] or neutral) then
+                r.refuse(place .. "." .. key, value, "scaled rotary positions are not known here")
             end
         end
+        return inner
+    end
+    -- A number of the rope: `new` in rope_parameters or in rope_scaling, or `old` outside.
+    function r.rope(new, old, otherwise)
+        local outer = typed(config, "", old, "number", false)
+        local here = rope_object "rope_parameters"(new, "number", outer)
+        local scaling = rope_object "rope_scaling"(new, "number", here)
+        if here and scaling ~= here then -- versions of transformers differ in which they take
+            r.refuse("rope_scaling." .. new, scaling, "must be " .. here .. ", as outside")
+        end
+        return scaling or otherwise
+    end
+    -- The share of a head of model `m` that is rotated: of head * factor values the whole ones, as transformers does.
+    function r.rope_share(m, old, otherwise)
+        local factor, width = r.rope("partial_rotary_factor", old, otherwise), m.head_dim or m.d // m.heads
+        local rotated = math.floor(factor * width)
+        if rotated == factor * width then return factor end
+        if rotated % 2 ~= 0 then
+            local rule = "rotates %d of the %d values of a head: must be an even number"
+            r.refuse(old, factor, rule:format(rotated, width))
+        end
+        return rotated / width
     end
     function r.known_fields()
         for _, row in ipairs(unknown_fields) do
             local key, rule, neutral = table.unpack(row)
             local value = config[key]
             if value ~= nil and value ~= json.null and value ~= false and value ~= 0 and value ~= neutral then
-                r.refuse(key, type(value) ~= "table" and value or nil, rule)
+                r.refuse(key, type(value) ~= "table" and value or nil, says_fp8(value) and "FP8" .. made_from or rule)
             end
         end
         -- Layers with a window beside layers without one.
@@ -184,10 +218,9 @@ function add.llama(m, r, kind)
     m.kv_heads = r.count("num_key_value_heads", m.heads)
     m.tied = r.boolean("tie_word_embeddings", false)
     m.attention.window = r.window(kind, m)
-    r.plain_rope()
     m.attention.rope = {
         theta = r.rope("rope_theta", "rope_theta", 10000),
-        share = r.rope("partial_rotary_factor", "partial_rotary_factor", 1),
+        share = r.rope_share(m, "partial_rotary_factor", 1),
     }
     m.norm = { kind = "rmsnorm", eps = r.number("rms_norm_eps", 1e-6) }
 end
@@ -195,10 +228,9 @@ end
 function add.gpt_neox(m, r)
     m.tied = r.boolean("tie_word_embeddings", false)
     m.parallel = r.boolean("use_parallel_residual", true)
-    r.plain_rope()
     m.attention.rope = {
         theta = r.rope("rope_theta", "rotary_emb_base", 10000),
-        share = r.rope("partial_rotary_factor", "rotary_pct", 0.25),
+        share = r.rope_share(m, "rotary_pct", 0.25),
     }
     m.norm = { kind = "layernorm", eps = r.number("layer_norm_eps", 1e-5) }
 end

@@ -1,5 +1,6 @@
 -- Reads tokenizer.json of Hugging Face: Unigram, BPE (byte-level, or with byte fallback) and WordPiece. Whatever the
 -- record cannot say is refused.
+local byte_level = require "gen.tokenizer.byte_level"
 local json = require "json"
 local lists = require "gen.tokenizer.word_lists"
 local record = require "gen.tokenizer.record"
@@ -206,11 +207,17 @@ function pre_tokenizers.Sequence(r, found)
     end
 end
 
+-- Matches of the patterns above are all of a text, side by side. Nothing lies between them, so that each is a word
+-- whichever of the others it is merged with, also where what lies between matches counts as the matches.
 function pre_tokenizers.Split(r, found)
     local text, kind = pattern_of(r)
-    r.only("behavior", "Isolated", "Removed")
-    r.only("invert", false)
+    local behavior, invert = r.get("behavior", "string"), r.get("invert", "boolean", false)
     if kind ~= "regex" or not patterns[text] then r.refuse("pattern", text, "is no split that is supported") end
+    if behavior == "Contiguous" then return end -- joins matches side by side
+    if behavior == "Removed" and not invert then
+        r.refuse("behavior", behavior, "leaves nothing of any text by this pattern, unless invert is true")
+    end
+    r.only("behavior", "Isolated", "Removed", "MergedWithPrevious", "MergedWithNext")
     split(r, found, patterns[text])
 end
 
@@ -378,7 +385,9 @@ function models.BPE(model, r, added)
     if r.byte_level then
         local special = {}
         for _, row in ipairs(added) do
-            special[row.id], r.pieces[row.id + 1].type = true, "control"
+            local bytes = byte_level.bytes(row.text)
+            row.symbol = bytes and #bytes == 1 -- other texts are made of it, too
+            if not row.symbol then special[row.id], r.pieces[row.id + 1].type = true, "control" end
         end
         lists.to_bytes(model.path, r.pieces, special)
         lists.check_bytes(model.path, r.pieces)
@@ -404,13 +413,15 @@ function models.Unigram(model, r, added)
     r.kind, r.fuse, r.real, r.penalty = "unigram", true, "f64", 10.0
     r.byte_fallback = model.get("byte_fallback", "boolean", false)
     r.pieces = {}
+    local ids = {}
     for i, row in ipairs(model.get("vocab", "table")) do
         if type(row) ~= "table" or type(row[1]) ~= "string" or type(row[2]) ~= "number" then
             model.refuse("vocab." .. i - 1, nil, "must be a list of a piece and its score")
         end
-        r.pieces[i] = { text = row[1], score = row[2], type = "normal" }
+        r.pieces[i], ids[row[1]] = { text = row[1], score = row[2], type = "normal" }, i - 1
     end
     for _, row in ipairs(added) do
+        row.id = ids[row.text] or row.id
         if row.id == #r.pieces then r.pieces[row.id + 1] = { text = row.text, score = 0.0, type = "normal" } end
         local piece = r.pieces[row.id + 1]
         if not piece or piece.text ~= row.text then
@@ -458,7 +469,7 @@ function hugging_face.read(path, object)
     model.done()
     if r.byte_fallback then mark_bytes(r) end
     for _, row in ipairs(added) do
-        if row.special then r.pieces[row.id + 1].type = "control" end
+        if row.special and not row.symbol then r.pieces[row.id + 1].type = "control" end
     end
     if r.unknown then r.pieces[r.unknown + 1].type = "unknown" end
     local post = root.optional("post_processor", "table")

@@ -96,8 +96,8 @@ function lists.merges(path, list, ids)
     return merges
 end
 
--- The pieces of an object { piece = id }: ids must be 0 to n - 1; `more` are { {id, text} } that may stand beside them.
--- Returns pieces without types, and ids by text.
+-- The pieces of an object { piece = id }: ids must be 0 to n - 1; `more` are { {id, text} } that may stand beside them,
+-- and get the id that their text has already. Returns pieces without types, and ids by text.
 function lists.pieces(path, object, more)
     local pieces, ids, count = {}, {}, 0
     local function add(text, id)
@@ -120,6 +120,7 @@ function lists.pieces(path, object, more)
         add(text, object[text])
     end
     for _, row in ipairs(more or {}) do
+        row.id = ids[row.text] or row.id
         add(row.text, row.id)
     end
     if count == 0 then record.refuse(path, { "vocab" }, nil, "there are no pieces") end

@@ -534,9 +534,12 @@ static double from_f16(const unsigned char *bytes)
 static bool can_read(const reporter *report, const safetensors_tensor *tensor, size_t first, size_t count)
 {
     if (tensor->dtype == DTYPE_UNREADABLE) {
-        const bool lacks_scales = strcmp(tensor->dtype_name, "I8") == 0;
-        return tensor_error(report, tensor->name, "dtype: %s: must be F32, F16, BF16 or F64%s", tensor->dtype_name,
-                            lacks_scales ? ", or stand beside its rows' scales, NAME" SAFETENSORS_SCALE " in F32" : "");
+        const bool lacks_scales = strcmp(tensor->dtype_name, "I8") == 0, fp8 = strncmp(tensor->dtype_name, "F8_", 3) == 0;
+        return tensor_error(report, tensor->name, "dtype: %s%s: must be F32, F16, BF16 or F64%s", tensor->dtype_name,
+                            fp8 ? ", which is FP8" : "",
+                            lacks_scales ? ", or stand beside its rows' scales, NAME" SAFETENSORS_SCALE " in F32"
+                            : fp8        ? "; take the checkpoint that it was made from"
+                                         : "");
     }
     return (first <= tensor->count && count <= tensor->count - first) ||
            tensor_error(report, tensor->name, "elements from %zu, %zu of them: there are only %zu", first, count, tensor->count);

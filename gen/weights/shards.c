@@ -88,7 +88,8 @@ static bool open_index(shards *s, char *error, size_t error_size)
     json_error_t reason;
     if (!files_read_regular(s->path, INDEX_LIMIT, &text, &size, error, error_size))
         return false;
-    json_t *index = json_loadb(text, size, JSON_REJECT_DUPLICATES, &reason);
+    const size_t mark = size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0; /* some editors put it there */
+    json_t *index = json_loadb(text + mark, size - mark, JSON_REJECT_DUPLICATES, &reason);
     free(text);
     const bool good = index != NULL ? check_index(s, json_object_get(index, "weight_map"), error, error_size)
                                     : files_error(error, error_size, "%s:%d: %s", s->path, reason.line, reason.text);

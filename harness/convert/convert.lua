@@ -159,6 +159,9 @@ local function fit_block(c, i, blocks)
     local r, tensors = fitting.run(c, i - 1, c.blocks[i], dense, c.text, function(batch)
         return recording.states(p, model, batch.ids)
     end)
+    if not (math.abs(r.unexplained) < math.huge) then
+        error(string.format("%s: layer %d: its outputs leave the range of float32", c.options.from, i - 1), 0)
+    end
     for name, tensor in pairs(tensors) do
         c.made[name] = tensor
     end

@@ -130,7 +130,7 @@ function end_to_end.run(c, p, weights, text, plan_of, dense_file)
         local share = fitting.rate_at(step, steps)
         local rows = recording.states(features, model, batch.ids)
         last = assert(student:step(batch.ids, rows, step, share * rate, share * table_rate))
-        if last ~= last then error("end to end: the loss of step " .. step .. " is no number", 0) end
+        if not (last < math.huge) then error("end to end: the loss of step " .. step .. " is no number", 0) end
         first = first or last
         host.status(string.format("end to end: %d of %d batches, loss %.4f", step, steps, last))
     end

@@ -18,12 +18,13 @@
                                   first rank by the tokens of all, on the others none
      gather_uses()             gives the first rank what uses has to tell of all, before it saves
      not_finite()              -> name of a tensor with a value that is no number, or nil
-     save(path, text)          -> true | nil, message: all that the next steps depend on, and a text
+     save(path, text)          -> true | nil, message: all that the next steps depend on, a text, and a digest of both
      load(path)                -> true | nil, message
      export(path)              -> true | nil, message: the weights, as a checkpoint of the model
 
-   train.text(path) -> the text that save wrote | nil, message. train.hold(): SIGINT, SIGTERM and SIGHUP wait. train.interrupted() ->
-   whether one does. train.release(): they take their effect. train.end_interrupted(): so does that of any rank, which ends all. */
+   train.text(path) -> the text that save wrote | nil, message, also where any value is not what save wrote. train.hold(): SIGINT, SIGTERM
+   and SIGHUP wait. train.interrupted() -> whether one does. train.release(): they take their effect. train.end_interrupted(): so does that
+   of any rank, which ends all. */
 #include "harness/train/abi.h"
 #include "harness/train/batches.h"
 #include "harness/train/optimiser.h"
@@ -45,6 +46,7 @@
 
 #include <dlfcn.h>
 #include <math.h>
+#include <nettle/sha2.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -864,6 +866,78 @@ static bool write_stored(const char *path, const stored *list, size_t count, cha
     return safetensors_finish(writer, error, ERROR_SIZE);
 }
 
+static bool read_stored(const safetensors *file, const stored *s, char *error)
+{
+    const safetensors_tensor *t = safetensors_expect(file, "", s->as.name, s->as.shape, s->as.rank, error, ERROR_SIZE);
+    if (!t)
+        return false;
+    if (t->dtype != DTYPE_F32)
+        return files_error(error, ERROR_SIZE, "%s: %s: must be F32", safetensors_path(file), s->as.name);
+    for (size_t row = 0; row < s->rows; ++row)
+        if (!safetensors_read_bytes(file, t, row * s->columns, s->columns, s->at + row * s->pitch, error, ERROR_SIZE))
+            return false;
+    return true;
+}
+
+/* The digest of a checkpoint: over the names and values of its other tensors in the order of names; a float for each byte. */
+#define DIGEST "digest"
+
+static void finish_digest(struct sha256_ctx *context, float letters[SHA256_DIGEST_SIZE])
+{
+    uint8_t bytes[SHA256_DIGEST_SIZE];
+    sha256_digest(context, sizeof bytes, bytes);
+    for (size_t i = 0; i < sizeof bytes; ++i)
+        letters[i] = bytes[i];
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const stored *)a)->as.name, ((const stored *)b)->as.name);
+}
+
+/* Sorts `list` by name for its digest. */
+static void digest_of(stored *list, size_t count, float letters[SHA256_DIGEST_SIZE])
+{
+    struct sha256_ctx context;
+    sha256_init(&context);
+    qsort(list, count, sizeof *list, by_name);
+    for (const stored *s = list; s < list + count; ++s) {
+        sha256_update(&context, strlen(s->as.name) + 1, (const uint8_t *)s->as.name);
+        for (size_t row = 0; row < s->rows; ++row)
+            sha256_update(&context, s->columns * sizeof(float), (const uint8_t *)(s->at + row * s->pitch));
+    }
+    finish_digest(&context, letters);
+}
+
+/* Whether a checkpoint holds what its digest is of. */
+static bool is_as_written(const safetensors *file, char *error)
+{
+    enum { PIECE = 16384 };
+    struct sha256_ctx context;
+    float wanted[SHA256_DIGEST_SIZE], own[SHA256_DIGEST_SIZE], values[PIECE];
+    sha256_init(&context);
+    for (size_t i = 0; i < safetensors_count(file); ++i) {
+        const safetensors_tensor *t = safetensors_at(file, i);
+        if (strcmp(t->name, DIGEST) == 0)
+            continue;
+        if (t->dtype != DTYPE_F32)
+            return files_error(error, ERROR_SIZE, "%s: %s: must be F32", safetensors_path(file), t->name);
+        sha256_update(&context, strlen(t->name) + 1, (const uint8_t *)t->name);
+        for (size_t at = 0; at < t->count; at += PIECE) {
+            const size_t count = smaller(PIECE, t->count - at);
+            if (!safetensors_read_bytes(file, t, at, count, values, error, ERROR_SIZE))
+                return false;
+            sha256_update(&context, count * sizeof *values, (const uint8_t *)values);
+        }
+    }
+    finish_digest(&context, own);
+    const stored digest = stored_floats(DIGEST, wanted, SHA256_DIGEST_SIZE);
+    if (!read_stored(file, &digest, error))
+        return false;
+    return memcmp(own, wanted, sizeof own) == 0 ||
+           files_error(error, ERROR_SIZE, "%s: is damaged: its values are not those of its digest", safetensors_path(file));
+}
+
 static int run_save(lua_State *L)
 {
     char error[ERROR_SIZE];
@@ -872,11 +946,14 @@ static int run_save(lua_State *L)
     const char *path = luaL_checkstring(L, 2), *text = luaL_checklstring(L, 3, &length);
     luaL_argcheck(L, length <= LARGEST_TEXT, 3, "too long");
     stored *list = lua_newuserdatauv(L, (3 * r->tensor_count + 4) * sizeof *list, 0);
+    float digest[SHA256_DIGEST_SIZE];
     float *letters = lua_newuserdatauv(L, (length + 1) * sizeof *letters, 0); /* one a byte: the format has floats only */
     for (size_t i = 0; i < length; ++i)
         letters[i] = (float)(unsigned char)text[i];
     size_t count = all_state(L, r, list);
     list[count++] = stored_floats("run", letters, length);
+    digest_of(list, count, digest);
+    list[count++] = stored_floats(DIGEST, digest, SHA256_DIGEST_SIZE);
     if (!write_stored(path, list, count, error))
         return host_fail(L, error);
     lua_pushboolean(L, true);
@@ -896,19 +973,6 @@ static int run_export(lua_State *L)
         return host_fail(L, error);
     lua_pushboolean(L, true);
     return 1;
-}
-
-static bool read_stored(const safetensors *file, const stored *s, char *error)
-{
-    const safetensors_tensor *t = safetensors_expect(file, "", s->as.name, s->as.shape, s->as.rank, error, ERROR_SIZE);
-    if (!t)
-        return false;
-    if (t->dtype != DTYPE_F32)
-        return files_error(error, ERROR_SIZE, "%s: %s: must be F32", safetensors_path(file), s->as.name);
-    for (size_t row = 0; row < s->rows; ++row)
-        if (!safetensors_read_bytes(file, t, row * s->columns, s->columns, s->at + row * s->pitch, error, ERROR_SIZE))
-            return false;
-    return true;
 }
 
 /* train.text(path) -> the text that run:save wrote there | nil, message */
@@ -935,6 +999,7 @@ static int train_text(lua_State *L)
             luaL_addchar(&text, (char)letter);
         }
     }
+    good = good && is_as_written(file, error);
     safetensors_close(file);
     luaL_pushresult(&text);
     return good ? 1 : host_fail(L, error);

@@ -20,6 +20,7 @@ local share_of_steps = 0.93 -- of --time: the rest is for validations and checkp
 local more_than_ranks = 1 << 20
 local most_still = 20 -- steps in turn without a gradient
 local most_above = 0.5 -- nats of a loss above that of equal logits
+local most_times = 3 -- that loss: more ends the run
 local share_of_timing = 0.02 -- likewise: for finding out how long a step takes
 
 local function grouped(value) return figures.grouped(math.tointeger(math.floor(value + 0.5))) end
@@ -101,9 +102,30 @@ function run:has_saved(step)
     train.words(self:last_good() .. "; --resume goes on")
 end
 
+-- The loss of equal logits, of a model which knows nothing.
+function run:ignorant() return math.log(self.vocab) end
+
+-- Ends the run if `nats`, the loss called `what`, is no number, or that of a model which has diverged.
+function run:judge(nats, what)
+    local step, ignorant = self.position.step, self:ignorant()
+    if not finite(nats) then self:give_up(step, what .. " is no number") end
+    if nats <= most_times * ignorant then return end
+    local form = "the run diverges: %s, %.4g, is above %d times ln(vocab) = %.2f; a smaller --rate helps"
+    self:give_up(step, form:format(what, nats, most_times, ignorant))
+end
+
+-- The mean loss since the last line of the log. Ends the run if it has diverged.
+function run:loss()
+    local position = self.position
+    local nats = position.nats / position.counted
+    self:judge(nats, "the loss")
+    return nats
+end
+
 -- Writes the checkpoint.
 function run:save()
     local position = self.position
+    if position.counted > 0 then self:loss() end
     position.seconds = process.clock() - self.base
     local bad = self.state:not_finite()
     if bad then self:give_up(position.step, bad .. " has a value that is no number") end
@@ -139,9 +161,9 @@ end
 
 -- Warns, once, of a loss that is far above that of a model which knows nothing.
 function run:warn_of_loss(nats)
-    local ignorant = self.vocab and math.log(self.vocab)
-    if not ignorant or nats < ignorant + most_above or self.has_diverged then return end
-    self.has_diverged = true
+    local ignorant = self:ignorant()
+    if nats < ignorant + most_above or self.has_told_of_loss then return end
+    self.has_told_of_loss = true
     if self.own.rank ~= 0 then return end
     host.note(
         string.format(
@@ -159,9 +181,7 @@ function run:validate(most)
     local entry = { tables = json.array(tables.summary(self.tensors, self.state:uses())) }
     if self.windows > 0 then
         entry.validation = self.state:validate(most)
-        if not finite(entry.validation) then
-            self:give_up(self.position.step, "the loss of the validation is no number")
-        end
+        self:judge(entry.validation, "the loss of the validation")
     end
     self:warn(entry.tables)
     return entry
@@ -172,7 +192,7 @@ function run:note(entry, validated)
     local position, s = self.position, self.settings
     local now = process.clock()
     entry.step, entry.tokens = position.step, position.step * s.batch * s.context
-    entry.loss = position.nats / position.counted
+    entry.loss = self:loss()
     if validated then self:warn_of_loss(entry.loss) end
     entry.seconds = now - self.base
     entry.tokens_per_second = position.counted * s.batch * s.context / math.max(self.busy, 1e-9)

@@ -106,7 +106,9 @@ pub struct Weights {
 impl Weights {
     /// A file that `lookupc pack` wrote.
     pub fn open(path: impl AsRef<Path>) -> Result<Weights, Error> {
-        Weights::new(&fs::read(path)?)
+        let path = path.as_ref();
+        let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {}", path.display(), error));
+        Weights::new(&fs::read(path).map_err(named)?)
     }
     /// A copy of such a file's bytes.
     pub fn new(bytes: &[u8]) -> Result<Weights, Error> {

@@ -24,7 +24,8 @@ worker.onmessage = ({ data }) => {
     } else if (data.text !== undefined) {
         at('made').append(data.text);
         if (data.done) {
-            say(`${data.tokens} tokens, ${data.rate.toFixed(1)} tokens/s`);
+            const full = data.full > 0 ? `; the context of ${data.full} tokens is full` : '';
+            say(`${data.tokens} tokens, ${data.rate.toFixed(1)} tokens/s${full}`);
             writing(false);
         }
     }

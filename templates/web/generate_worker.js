@@ -8,10 +8,12 @@ let model, stopped = false;
 async function write({ prompt, temperature, most }) {
     stopped = false;
     let text = '', tokens = 0, first = 0, told = performance.now();
-    for (const part of model.generate(prompt, { temperature, most })) {
+    const parts = model.generate(prompt, { temperature, most });
+    let part = parts.next();
+    for (; !part.done; part = parts.next()) {
         const now = performance.now();
         first ||= now; // reading the prompt does not count
-        text += part;
+        text += part.value;
         tokens += 1;
         if (now - told < pause) continue;
         postMessage({ text });
@@ -20,7 +22,8 @@ async function write({ prompt, temperature, most }) {
         if (stopped) break;
     }
     const seconds = (performance.now() - first) / 1000;
-    postMessage({ text, tokens, rate: seconds > 0 ? (tokens - 1) / seconds : 0, done: true });
+    const full = part.done && part.value === 'context' ? model.context : 0;
+    postMessage({ text, tokens, rate: seconds > 0 ? (tokens - 1) / seconds : 0, full, done: true });
 }
 
 onmessage = ({ data }) => {

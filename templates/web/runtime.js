@@ -103,7 +103,8 @@ export async function open_encoder(about, options) {
     return { width, encode: (text) => encode_batch([text]), encode_batch };
 }
 
-/** A decoder: { generate(prompt, { temperature: from 0 on, most: ids, from 1 on, random: a number from 0 to below 1 }) }. */
+/** A decoder: { context, generate(prompt, { temperature: from 0 on, most: ids, from 1 on, random: a number from 0 to below 1 }) }. What
+    ended a text is the generator's return value: 'end' (of the text), 'most', or 'context' (it is full). */
 export async function open_decoder(about, options) {
     const fixed = { logits: 4 * about.vocab, step: 8 }; // step: a length of a text
     const { memory, at, room, ids_of, call, check } = await open(about, fixed, options);
@@ -130,15 +131,15 @@ export async function open_decoder(about, options) {
         const text = new TextDecoder(); // a character may have its bytes from several ids
         for (let made = 1; ; ++made) {
             const id = draw(new Float32Array(memory.buffer, at.logits, about.vocab), temperature, random);
-            if (ends.includes(id)) break;
-            const enough = made >= most || given.length + made > context;
-            yield text.decode(bytes_of(id), { stream: !enough });
-            if (enough) break;
+            if (ends.includes(id)) return 'end';
+            const why = made >= most ? 'most' : given.length + made > context ? 'context' : null;
+            yield text.decode(bytes_of(id), { stream: why === null });
+            if (why !== null) return why;
             check('step', at.weights, at.state, id, at.logits, at.scratch);
         }
     }
 
-    return { generate };
+    return { context, generate };
 }
 
 // An id, drawn by exp(logit / temperature).

@@ -214,6 +214,30 @@ function test.what_a_transformer_leaves_out_is_refused()
     works { "verify", model, "--weights", changed, "--ignore", words[#words], "--isa", "scalar", "--cflags", "-O1" }
 end
 
+function test.fp8_checkpoints_are_called_so()
+    local model, weights, fp8 = transformer("t", ""), path_of "t.safetensors", path_of "fp8.safetensors"
+    works { "sample", model, "-o", weights }
+    program.python(
+        [[
+tensors = load(sys.argv[1])
+for name in [name for name in tensors if name.endswith("proj.weight")]:
+    tensors[name] = "F8_E4M3", tensors[name][1]
+    tensors[name + "_scale_inv"] = "F32", np.ones((1, 1))
+save(sys.argv[2], tensors)
+]],
+        weights,
+        fp8
+    )
+    refuses(1, "proj.weight: dtype: F8_E4M3, which is FP8: must be F32, F16, BF16 or F64; take the checkpoint", {
+        "pack",
+        model,
+        "--weights",
+        fp8,
+        "-o",
+        path_of "never",
+    })
+end
+
 function test.models_with_norms()
     local model, weights = transformer("n", "m.norm = { kind = 'rmsnorm' } m.skip = true"), path_of "n.safetensors"
     works { "sample", model, "-o", weights }

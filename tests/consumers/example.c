@@ -9,8 +9,11 @@ int main(void)
     float x[TINY_D], y[TINY_D_OUT];
     tiny_weights weights;
     FILE *file = fopen("tiny.bin", "rb"); /* lookupc pack tiny.lua --weights w.safetensors -o tiny.bin */
-    if (!file || tiny_bind(blob, fread(blob, 1, sizeof blob, file), &weights) != TINY_OK)
-        return 1;
+    if (!file)
+        return perror("tiny.bin"), 1;
+    const int status = tiny_bind(blob, fread(blob, 1, sizeof blob, file), &weights);
+    if (status != TINY_OK)
+        return fprintf(stderr, "tiny.bin: %s\n", tiny_error(status)), 1;
     while (fread(x, sizeof x, 1, stdin) == 1) {
         tiny_ffn(&weights, x, y, 1, scratch);
         fwrite(y, sizeof y, 1, stdout);

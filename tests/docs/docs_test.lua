@@ -176,6 +176,22 @@ for name in program.works({ "help" }):gmatch "\n  (%l[%l ]-)  +[^\n]*" do
     end
 end
 
+-- The program of README.md says whether its blob is missing or too short.
+function test.the_program_of_the_readme_tells_a_missing_blob_from_a_short_one()
+    local folder = program.folder()
+    for _, block in ipairs(blocks_of "README.md") do
+        if block.info == "c main.c" then assert(host.write_file(folder .. "/main.c", block.body)) end
+    end
+    program.works { "emit", "gen/models/tiny.lua", "--isa", "scalar", "-o", folder .. "/tiny" }
+    local function run(line)
+        local words = { "bash", "-c", "cd " .. folder .. "; " .. line .. " 2>&1" }
+        return assert(process.run(words)).output
+    end
+    check.equal(run "gcc -std=c11 -O0 -Itiny main.c tiny/*.c -o main", "")
+    check.equal(run "./main", "tiny.bin: No such file or directory\n")
+    check.matches(run "echo few >tiny.bin; ./main", "^tiny.bin: not as many bytes as this model's blob has: run ")
+end
+
 function test.commands_that_are_not_run_exist()
     check.equal(#commands > 10, true)
     for _, path in ipairs(pages) do

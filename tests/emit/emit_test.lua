@@ -412,6 +412,29 @@ function test.check_of_unknown_files()
     check.matches(lookupc({ "check", folder, "--ignore", "a,,b" }).output, '%-%-ignore: "a,,b": must be names')
 end
 
+-- As Git with core.autocrlf checks a bundle out: each file says so, and one that is edited, too, only that.
+function test.check_names_crlf()
+    local folder, expected = emitted "scalar", {}
+    for _, name in ipairs(host.list(folder)) do
+        edit(folder, name, function(text) return text:gsub("\n", "\r\n") end)
+        expected[#expected + 1] = "lookupc check: FOLDER/" .. name .. ": CRLF line ends\n"
+    end
+    table.sort(expected)
+    local name = file_of(folder, "tiny.c")
+    local function lines_of()
+        local list = {}
+        local output = lookupc({ "check", folder }).output:gsub(folder:gsub("%p", "%%%0"), "FOLDER")
+        for line in output:gmatch "[^\n]*\n" do
+            list[#list + 1] = line
+        end
+        table.sort(list)
+        return list
+    end
+    check.equal(lines_of(), expected)
+    edit(folder, name, function(text) return text .. "\r\n" end)
+    check.matches(table.concat(lines_of()), "FOLDER/tiny%.c: edited\n")
+end
+
 function test.check_of_an_edited_manifest()
     local folder = emitted "scalar"
     edit(folder, "MANIFEST.json", function(text) return text:gsub(host.version:gsub("%.", "%%."), "0.0.9") end)

@@ -142,6 +142,7 @@ for name in "tiny", "integers", "tiny_skipless", "decoder", "encoder":
     y = y * 2.0**-16 if name == "integers" else y
     assert y.shape == expected.shape and np.linalg.norm(y - expected) <= 1e-4 * np.linalg.norm(expected), name
 assert lines["text"] == "Hello 4 5" and "shape" in lines and "256" in lines["id"] + "256", lines
+assert lines["short"].startswith("not as many bytes") and "none.bin" in lines["none"], lines
 assert lines["code"].startswith("6: a blob of another model") or lines["code"].startswith("3: not as many bytes"), lines["code"]
 END
 }

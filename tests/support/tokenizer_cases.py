@@ -1,6 +1,7 @@
 """One tokenizer of each kind and format, and what it makes of a text by definitions of their own in Python."""
 import collections
 import functools
+import itertools
 import math
 import re
 import struct
@@ -91,8 +92,10 @@ class ByteLevel:
         self.name = "bytes_" + split + "_normalized" * normalized
         self.added = [{"<|endoftext|>": (end, False)}]
         if normalized:
-            self.added[0].update({"the": (end + 1, True), "ing": (end + 2, False)})
-            self.added.append({" t": (end + 3, False), "them": (end + 4, False), "in": (end + 5, True), "a": (end + 6, False)})
+            free = itertools.count(end + 1)
+            known = {text: vocabulary[text] if text in vocabulary else next(free) for text in ("the", "ing", " t", "them", "in", "a")}
+            self.added[0].update({"the": (known["the"], True), "ing": (known["ing"], False)})
+            self.added.append({" t": (known[" t"], False), "them": (known["them"], False), "in": (known["in"], True), "a": (known["a"], False)})
         if split == "gpt2":
             tokenizers.write_json(folder, "vocab.json", vocabulary)
             with open(folder + "/merges.txt", "w", encoding="utf-8") as file:

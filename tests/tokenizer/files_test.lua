@@ -3,6 +3,7 @@ local check = require "tests.support.check"
 local host = require "host"
 local json = require "json"
 local program = require "tests.support.program"
+local read = require "gen.tokenizer.read"
 local small = require "tests.support.small_tokenizers"
 
 local field, piece, hugging_face = small.field, small.piece, small.hugging_face
@@ -17,7 +18,6 @@ local function model_file(folder, fields)
     return path
 end
 
--- One row a bad file: its name, its bytes, keys beside file, and the line that lookupc ends with.
 -- An added piece that is found in text whose spaces have become `to`.
 local function normalized(text, to, more)
     return hugging_face(function(o)
@@ -29,6 +29,25 @@ local function normalized(text, to, more)
     end)
 end
 
+-- GPT-2's split with a behaviour of its own.
+local function split_by(behavior, invert)
+    local pattern = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
+    return hugging_face(function(o)
+        local split = { type = "Split", pattern = { Regex = pattern }, behavior = behavior, invert = invert }
+        o.pre_tokenizer.use_regex = false
+        o.pre_tokenizer = { type = "Sequence", pretokenizers = { split, o.pre_tokenizer } }
+    end)
+end
+
+-- A tokenizer.json of `model` with an added piece.
+local function with_added(text, id, model)
+    return assert(json.encode {
+        added_tokens = { { id = id, content = text, special = true, normalized = false } },
+        model = model,
+    })
+end
+
+-- One row a bad file: its name, its bytes, keys beside file, and the line that lookupc ends with.
 local rows = {
     { "t.bin", "", "", "t.bin: must end in .json, .txt or .model" },
     { "t.json", "{", "", "t.json: " },
@@ -61,6 +80,10 @@ local rows = {
         "",
         'pre_tokenizer.pattern = "\\\\d": is no split',
     },
+    { "t.json", split_by("Removed", false), "", 'behavior = "Removed": leaves nothing of any text by this pattern' },
+    { "t.json", split_by("Other", false), "", 'behavior = "Other": is not supported' },
+    { "t.json", split_by("Removed", 1), "", "invert = 1: must be a boolean" },
+    { "t.json", '{"model":{"vocab":{"a\\u0000":0}}}', "", "a key has the character U+0000" },
     { "t.json", hugging_face(function(o) o.post_processor.type = "Other" end), "", 'post_processor.type = "Other"' },
     { "t.json", hugging_face(function(o) o.added_tokens[1].single_word = true end), "", "single_word = true" },
     { "t.json", hugging_face(function() end), 'kind = "unigram"', 'kind = "bpe": the model file says unigram' },
@@ -90,6 +113,40 @@ local rows = {
     { "t.model", piece("?", 2) .. field(1, number_field(2, 1)), "", "pieces.1.field 2: is of type integer: must" },
     { "t.model", piece("?", 2) .. number_field(2, 1), "", "model.field 2: is of type integer: must be of type string" },
 }
+
+-- Matches of these patterns are all of a text: only Removed and Contiguous make other words of it.
+function test.behaviours_of_a_split()
+    local path = program.folder() .. "/t.json"
+    local function words_of(behavior, invert)
+        assert(host.write_file(path, split_by(behavior, invert)))
+        return read.record(path, {}).split
+    end
+    for _, behavior in ipairs { "Isolated", "MergedWithPrevious", "MergedWithNext" } do
+        check.equal({ words_of(behavior, false), words_of(behavior, true) }, { "gpt2", "gpt2" })
+    end
+    check.equal(words_of("Removed", true), "gpt2")
+    check.equal({ words_of("Contiguous", false), words_of("Contiguous", true) }, { "none", "none" })
+end
+
+-- Whatever id the file gives it, as Hugging Face reads it.
+function test.an_added_piece_of_the_vocabulary_has_the_id_of_that()
+    local folder = program.folder()
+    local path = model_file(folder, 'file = "t.json"')
+    local function write(text) assert(host.write_file(folder .. "/t.json", text)) end
+    for _, model in ipairs {
+        { type = "WordPiece", vocab = { a = 0, ["[UNK]"] = 1 }, unk_token = "[UNK]" },
+        { type = "Unigram", vocab = { { "a", -1.0 }, { "<unk>", 0.0 } }, unk_id = 1 },
+    } do
+        write(with_added("a", 2, model))
+        local r = read.record(folder .. "/t.json", {})
+        check.equal({ r.added[1].id, #r.pieces }, { 0, 2 })
+    end
+    write(hugging_face(function(o)
+        o.added_tokens[1].content, o.added_tokens[2] = "a", { id = 300, content = "\u{e9}" }
+        o.model.vocab.bc, o.model.merges = 256, json.array { "b c" }
+    end))
+    check.equal(program.works { "tokenize", path, "abc\u{e9}\u{e8}" }, "97 256 233 195 168\n")
+end
 
 -- Where the normalizer leaves it alone.
 function test.normalized_pieces()
@@ -146,6 +203,42 @@ function test.commands_for_weights_refuse_a_tokenizer()
     program.refuses(1, how, { "tokenize", "gen/models/sentence_encoder.lua", "a" })
     program.refuses(1, "only models that have one take text", { "tokenize", "gen/models/tiny.lua", "a" })
     program.refuses(2, "--weights is missing", { "pack", "gen/models/tiny.lua", "-o", folder .. "/b" })
+end
+
+-- A model file without a tokenizer takes text with --tokenizer, as one with it does.
+function test.a_tokenizer_beside_the_model_file()
+    local folder = program.folder()
+    local text = 'return { name = "m", d = 8, heads = 1, layers = 1, vocab = 257, positions = 16, skip = true, \z
+        norm = { kind = "layernorm" }, attention = { context = 16, causal = false }, \z
+        ffn = { kind = "mlp", f = 8, activation = "relu" }, embedding = {}, output = { pool = "mean" }, \z
+        checkpoint = "mingpt"%s }\n'
+    local file, weights, plain, whole = folder .. "/t.json", folder .. "/w", folder .. "/p.lua", folder .. "/m.lua"
+    assert(host.write_file(file, hugging_face(function() end)))
+    assert(host.write_file(plain, text:format ""))
+    assert(host.write_file(whole, text:format ', tokenizer = { file = "t.json" }'))
+    program.works { "sample", plain, "-o", weights }
+    local function embed(...)
+        return { "embed", ..., "--weights", weights, "--isa", "scalar", "--cflags", "-O0", "ab<x>" }
+    end
+    program.refuses(1, "--tokenizer: " .. file .. ": cannot be given beside tokenizer of " .. whole, {
+        "tokenize",
+        whole,
+        "--tokenizer",
+        file,
+        "a",
+    })
+    check.equal(program.works { "tokenize", plain, "--tokenizer", file, "ab<x>" }, "97 98 256\n")
+    local words = embed(plain)
+    program.refuses(1, "p.lua: tokenizer: is missing: text needs one", words)
+    words[#words + 1], words[#words + 2] = "--tokenizer", file
+    check.equal(program.works(words), program.works(embed(whole)))
+    program.refuses(1, "--tokenizer: t.json: is for a whole model, not for a LookupFFN", {
+        "tokenize",
+        "gen/models/tiny.lua",
+        "--tokenizer",
+        "t.json",
+        "a",
+    })
 end
 
 -- A good file gives ids; a bundle of it is fresh without the file, and stale when it was edited.

@@ -11,7 +11,7 @@ import tempfile
 import numpy as np
 
 import whole
-from lookupc import LOOKUPC, effort, instruction_sets, own_cache, read_safetensors, turns
+from lookupc import LOOKUPC, effort, instruction_sets, own_cache, read_safetensors, turns, write_safetensors
 from transformer import NAMES
 
 COMMON = """d = 16, heads = 2, layers = 2, vocab = 256, skip = true, norm = { kind = "%s" }, checkpoint = "%s",
@@ -164,6 +164,12 @@ def check_some(folder, text):
         said = works("convert", lookup, *given, "-o", out, "--layers", "auto", "--most-loss", str((min(alone) + together) / 2))
         need(f"\nlayers {alone.index(min(alone))}\n" in said, f"the better layer stays alone: {said}")
     refuses("--most-loss: 0: the layer that loses least", lookup, *given, "-o", out, "--layers", "auto", "--most-loss", "0")
+    # A fit that is no number ends it.
+    tensors, large = read_safetensors(weights)[0], folder + "/large.safetensors"
+    tensors["model.layers.0.mlp.down_proj.weight"] *= 1e25
+    write_safetensors(large, tensors, "F32")
+    refuses("large.safetensors: layer 1: its outputs leave the range of float32", lookup, "--from", large, *given[2:6], "--quick", "-o", folder + "/none.safetensors")
+    need(not os.path.exists(folder + "/none.safetensors"), "weights that are no numbers are written")
     print(f"ok     convert: --layers, alone {alone}, together {together}")
 
 

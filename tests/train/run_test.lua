@@ -206,6 +206,11 @@ function test.damaged_checkpoints_are_one_line()
         check.fails_with(path, state.load, state, path)
         check.fails_with(path, train.text, path)
     end
+    for at = 1, #good, 7 do -- one bit of every seventh byte
+        local byte = string.char(good:byte(at) ~ 1 << at % 8)
+        assert(host.write_file(path, good:sub(1, at - 1) .. byte .. good:sub(at + 1)))
+        check.fails_with(path, train.text, path)
+    end
     assert(state:export(path)) -- the weights are no checkpoint
     check.fails_with(path, state.load, state, path)
     check.fails_with(path, train.text, path)
@@ -519,27 +524,32 @@ local function opened_as(open, call)
     end
 end
 
--- A value that is no number, of what the run asks for at step 27, ends it there. The checkpoint is of step 20.
+-- A run whose method `name` returns `results` from step 27 on ends with `words`. The checkpoint is of step 20.
+local function spoilt_run_ends(name, results, words)
+    local open, steps = train.open, 0
+    train.open = opened_as(open, function(state, key, ...)
+        if key == "step" then steps = steps + 1 end
+        if key == name and steps > 26 then return table.unpack(results) end
+        return state[key](state, ...)
+    end)
+    local message, files = failed(job(), few_steps())
+    train.open = open
+    check.equal(message, words .. "; the last good checkpoint is of step 20: " .. files.checkpoint)
+    check.equal(bytes(files.checkpoint) == undisturbed(job(), few_steps(), 20, files.checkpoint), true)
+end
+
 function test.no_number_ends_a_run_with_its_last_good_checkpoint()
-    local open = train.open
-    for name, case in pairs {
-        step = { { 0 / 0, 1.0 }, "step 27: the loss is no number" },
-        gradient = { { 1.0, math.huge }, "step 27: the gradient is no number" },
-        validate = { { 0 / 0, 396 }, "step 30: the loss of the validation is no number" },
-        not_finite = { { "tables" }, "step 30: tables has a value that is no number" },
-    } do
-        local wrong = name == "gradient" and "step" or name
-        local steps = 0
-        train.open = opened_as(open, function(state, key, ...) -- the method `wrong` goes wrong after step 26
-            if key == "step" then steps = steps + 1 end
-            if key == wrong and steps > 26 then return table.unpack(case[1]) end
-            return state[key](state, ...)
-        end)
-        local message, files = failed(job(), few_steps())
-        train.open = open
-        check.equal(message, case[2] .. "; the last good checkpoint is of step 20: " .. files.checkpoint)
-        check.equal(bytes(files.checkpoint) == undisturbed(job(), few_steps(), 20, files.checkpoint), true)
-    end
+    spoilt_run_ends("step", { 0 / 0, 1.0 }, "step 27: the loss is no number")
+    spoilt_run_ends("step", { 1.0, math.huge }, "step 27: the gradient is no number")
+    spoilt_run_ends("validate", { 0 / 0, 396 }, "step 30: the loss of the validation is no number")
+    spoilt_run_ends("not_finite", { "tables" }, "step 30: tables has a value that is no number")
+end
+
+function test.a_run_that_diverges_ends_with_its_last_good_checkpoint()
+    local form = "step %d: the run diverges: the loss%s, 8.32, is above 3 times ln(vocab) = 2.77; \z
+        a smaller --rate helps"
+    spoilt_run_ends("step", { 8.32, 1.0 }, form:format(27, ""))
+    spoilt_run_ends("validate", { 8.32, 396 }, form:format(30, " of the validation"))
 end
 
 -- Gradients that are 0 for 20 steps in turn, here 4 to 23, never come back.
@@ -557,9 +567,10 @@ function test.a_run_without_gradients_ends()
     check.equal(message, wanted .. files.checkpoint)
 end
 
--- So does a rate at which the weights overflow: at the first step after which they do.
+-- So does a rate at which the weights overflow: at the first step after which they do, whatever the loss was before.
 function test.weights_that_overflow_end_a_run()
-    local wild = few_steps()
+    local wild, ignorant = few_steps(), run.ignorant
+    run.ignorant = function() return math.huge end
     wild.rate, wild.evaluate = 1000.0, 1
     local state, first = assert(train.open(job())), 0
     local function is_number(value) return value - value == 0 end
@@ -570,6 +581,7 @@ function test.weights_that_overflow_end_a_run()
         local loss, norm = state:step(first, wild.rate * factor, wild.table_rate * factor)
     until not (is_number(loss) and is_number(norm) and is_number(state:validate(16)) and first < wild.steps)
     local message, files = failed(job(), wild)
+    run.ignorant = ignorant
     check.equal(message:match "^step %d+", "step " .. first)
     check.matches(message, "no number; the last good checkpoint is of step " .. first - 1 .. ": ")
     check.equal(bytes(files.checkpoint) == undisturbed(job(), wild, first - 1, files.checkpoint), true)

@@ -133,6 +133,14 @@ for cut in 5 $((size / 2)) $((size - 1)); do
     says 1 'cut.safetensors.resume: ' "$LOOKUPC" train model.lua --text text.txt --batch 2 --isa scalar -o cut.safetensors --steps 10000 --resume
     [[ $(stat -c %s cut.safetensors.resume) == "$cut" ]] || fail "the damaged checkpoint was changed"
 done
+python3 - "$size" <<'END'
+import sys
+damaged = bytearray(open("stopped.safetensors.resume", "rb").read())
+damaged[int(sys.argv[1]) // 2] ^= 8
+open("cut.safetensors.resume", "wb").write(damaged)
+END
+says 1 'cut.safetensors.resume: is damaged: its values are not those of its digest' \
+    "$LOOKUPC" train model.lua --text text.txt --batch 2 --isa scalar -o cut.safetensors --steps 10000 --resume
 says 1 'none.safetensors.resume: is missing' "$LOOKUPC" train model.lua --text text.txt -o none.safetensors --steps 5 --resume
 printf 'good\nbad \xff\n' >latin.txt
 : >empty.txt
@@ -152,8 +160,12 @@ says 1 '--valid: few.txt: has 4 tokens to validate on: a window has --context = 
     "$LOOKUPC" train model.lua --text text.txt --valid few.txt -o none.safetensors --steps 5
 head -c 100 text.txt >short.txt
 says 0 'there are no validations: --text leaves ' "$LOOKUPC" train model.lua --text short.txt --isa scalar -o short.safetensors --steps 5
-"$LOOKUPC" train model.lua --text text.txt --isa scalar -o wild.safetensors --steps 20 --rate 50 --table-rate 1e-9 >printed 2>errors
+wild=("$LOOKUPC" train model.lua --text text.txt --isa scalar --threads 1 -o wild.safetensors --steps 20 --table-rate 1e-9)
+"${wild[@]}" --rate 0.5 >printed 2>errors
 [[ $(grep -c 'is above ln(vocab) = 5.55, which equal logits have; a smaller --rate helps$' errors) == 1 ]] || fail "wild: $(<errors)"
+cp wild.safetensors kept
+says 1 'step 2: the run diverges: the loss, ' "${wild[@]}" --rate 50 --evaluate 20 --projection-rate 1e-9
+cmp kept wild.safetensors || fail "a run that diverges replaces older weights"
 says 1 'is the input text.txt' "$LOOKUPC" train model.lua --text text.txt -o text.txt --steps 5
 for outputs in '-o none.safetensors --log ./none.safetensors' '-o none --html none' '-o none --log none.resume' '-o none --html none.jsonl'; do
     # shellcheck disable=SC2086

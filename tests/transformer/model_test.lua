@@ -489,6 +489,19 @@ function test.rope_parameters_in_their_new_place()
         rope_parameters = { rope_type = "default", rope_theta = 5e5, partial_rotary_factor = 0.5 },
     }))
     check.equal(m.attention.rope, { theta = 500000, share = 0.5, pairs = "half" })
+    m = imported(with(mistral, { rope_theta = json.null, rope_scaling = { type = "default", rope_theta = 1e6 } }))
+    check.equal(m.attention.rope, { theta = 1000000, share = 1, pairs = "half" })
+    imported(with(mistral, { rope_scaling = { rope_type = "default", factor = 1.0, rope_theta = json.null } }))
+end
+
+-- transformers rotates int(head * share) values.
+function test.a_share_of_a_head_is_cut_to_whole_values()
+    local narrow = { hidden_size = 40, intermediate_size = 100, num_attention_heads = 4 }
+    check.equal(imported(with(pythia, narrow)).attention.rope.share, 0.2) -- 2 of 10
+    narrow.hidden_size, narrow.rotary_pct = 200, 0.29
+    check.equal(imported(with(pythia, narrow)).attention.rope.share, 14 / 50) -- times 50 this is no integer
+    local llama = { hidden_size = 40, num_attention_heads = 4, num_key_value_heads = 4, partial_rotary_factor = 0.65 }
+    check.equal(imported(with(mistral, llama)).attention.rope.share, 0.6)
 end
 
 function test.rope_of_a_share_of_a_llama()
@@ -525,10 +538,32 @@ function test.import_refuses()
             "rope_scaling = yarn: scaled rotary positions are not known here",
         },
         {
+            with(mistral, { rope_theta = 1e5, rope_scaling = { rope_type = "default", rope_theta = 1e6 } }),
+            "rope_scaling.rope_theta = 1000000.0: must be 100000.0, as outside",
+        },
+        {
+            with(mistral, { rope_scaling = { type = "default", mrope_section = { 16, 24, 24 } } }),
+            "rope_scaling.mrope_section: scaled rotary positions are not known here",
+        },
+        { with(mistral, { rope_scaling = { factor = 2.0 } }), "rope_scaling.factor = 2.0: scaled rotary" },
+        { with(mistral, { rope_scaling = { type = 7 } }), "rope_scaling.type = 7: must be a string" },
+        {
+            with(pythia, { hidden_size = 48, num_attention_heads = 4, rotary_pct = 0.3 }),
+            "rotary_pct = 0.3: rotates 3 of the 12 values of a head: must be an even number",
+        },
+        {
             with(mistral, { rope_parameters = { rope_type = "llama3", rope_theta = 1e4 } }),
             "rope_parameters = llama3: scaled rotary",
         },
         { with(mistral, { partial_rotary_factor = "half" }), "partial_rotary_factor = half: must be a number" },
+        {
+            with(mistral, { quantization_config = { quant_method = "fp8", weight_block_size = { 128, 128 } } }),
+            "quantization_config: FP8 weights are not read; take the checkpoint",
+        },
+        {
+            with(mistral, { compression_config = { format = "float-quantized" } }),
+            "compression_config: FP8 weights are not read; take the checkpoint",
+        },
         {
             with(mistral, { quantization_config = { quant_method = "gptq" } }),
             "quantization_config: quantised weights are not read",

@@ -59,7 +59,7 @@ index = {}
 for i, (name, tensor) in enumerate(load(sys.argv[1]).items()):
     index[name] = f"{i}.safetensors"
     save(f"{sys.argv[2]}/{i}.safetensors", {name: tensor})
-with open(sys.argv[2] + "/model.safetensors.index.json", "w") as file:
+with open(sys.argv[2] + "/model.safetensors.index.json", "w", encoding="utf-8-sig") as file: # a byte order mark
     json.dump({"weight_map": index}, file)
 ]],
         whole,

@@ -46,6 +46,7 @@ function test.decoding()
         { a = { 1, 2.5, "é\n" }, b = { c = false } }
     )
     check.equal(json.decode("null"), json.null)
+    check.equal(json.decode("\xef\xbb\xbf{}"), {}) -- a byte order mark
 end
 
 function test.decoding_refuses()
@@ -55,6 +56,8 @@ function test.decoding_refuses()
     check.fails_with("2:1: ", json.decode, "{}\n{}")
     check.fails_with("real number overflow", json.decode, "[1e999]")
     check.fails_with("maximum parsing depth", json.decode, ("["):rep(100000))
+    check.fails_with("1:14: a string has the character U+0000", json.decode, '{"a": "\\u0000"}')
+    check.fails_with("1:9: a key has the character U+0000", json.decode, '{"\\u0000": 1}')
     check.fails_with("unable to decode byte", json.decode, '"\255"')
 end
 

@@ -136,11 +136,15 @@ def check_text(model):
         const model = await load({ base });
         const said = (work) => { try { work(); return 'nothing'; } catch (error) { return error.message; } };
         const all = (prompt, options) => [...model.generate(prompt, options)];
+        const ending = (parts) => {
+            for (let part = parts.next(); ; part = parts.next()) if (part.done) return part.value;
+        };
         const first = (number) => all('Once', { temperature: 2, most: 1, random: () => number })[0];
         console.log(JSON.stringify({
             text: all('Once', { temperature: 0, most: 4 }).join(''),
             again: all('Once', { temperature: 0, most: 4 }).join(''),
             count: all('x'.repeat(2990), { temperature: 0, most: 1000 }).length,
+            endings: [ending(model.generate('x'.repeat(2998), { most: 1000 })), ending(model.generate('Once', { most: 4 }))],
             drawn: Array.from({ length: 400 }, (_, i) => first((i + 0.5) / 400)),
             empty: said(() => all('')),
             long: said(() => all('x'.repeat(3001))),
@@ -149,6 +153,7 @@ def check_text(model):
     expected = model.greedy("Once", 4)
     check(found["text"] == expected == found["again"], f"text {found['text']!r}, natively {expected!r}")
     check(found["count"] == 11, f"{found['count']} parts instead of 3000 - 2990, and the one behind the last id of the context")
+    check(found["endings"] == ["context", "most"], f"texts end by {found['endings']}")
     check(found["empty"] == "the prompt is empty", found["empty"])
     check(found["long"] == "the prompt has 3001 ids: the model takes 3000", found["long"])
     # Numbers that cut 0 to 1 into equal parts draw each id as often as its share says.
@@ -272,6 +277,9 @@ def check_generation(page, model):
     page.type("prompt", "")
     page.evaluate("document.getElementById('go').click()")
     page.wait(f"{STATUS} === 'This does not work: the prompt is empty'")
+    page.type("prompt", "x" * 2998)
+    page.evaluate("document.getElementById('go').click()")
+    page.wait(f"{STATUS}.endsWith('tokens/s; the context of 3000 tokens is full')")
     check(page.evaluate("!document.getElementById('go').disabled && document.getElementById('stop').disabled"), "the buttons are stuck")
     check_form(page)
 

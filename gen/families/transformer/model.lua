@@ -185,6 +185,11 @@ transformer_model.keys = {
 
 function transformer_model.head_width(m) return m.head_dim or m.d // m.heads end
 
+-- How many values of a head are rotated, where model `m` has rotary positions.
+function transformer_model.rotated(m)
+    return math.floor(m.attention.rope.share * transformer_model.head_width(m) + 0.5)
+end
+
 -- The width of q, and e, that of k and v.
 function transformer_model.q_width(m) return transformer_model.head_width(m) * m.heads end
 function transformer_model.kv_width(m) return transformer_model.head_width(m) * m.kv_heads end
@@ -267,8 +272,9 @@ function transformer_model.check(context, m, place)
         )
     end
     if attention.rope then
-        local rotated = attention.rope.share * width
-        if rotated % 2 ~= 0 then
+        local rotated = transformer_model.rotated(m)
+        local off = math.abs(attention.rope.share * width - rotated) -- by rounding, as of 14 / 50 * 50
+        if rotated % 2 ~= 0 or rotated == 0 or off > 1e-9 * width then
             refuse(
                 { "attention", "rope" },
                 nil,

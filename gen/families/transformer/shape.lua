@@ -111,7 +111,7 @@ function shape.of(m, type, cache_type, activations, sequences)
     if s.norm then s.norm_widths = { s.norm.place == "pre" and s.read or s.d, s.d } end
     local rope = m.attention.rope
     if rope then
-        s.rotated = math.tointeger(rope.share * width) or 0
+        s.rotated = transformer_model.rotated(m)
         s.rope = { theta = rope.theta, half = s.rotated // 2, interleaved = rope.pairs == "interleaved" }
     end
     s.cache = cache_of(s, cache_type)

@@ -36,6 +36,7 @@ local family = {
         "unfused",
         "blocks-in-out",
         "calibrate-ids",
+        "tokenizer",
     },
     types = { "type", "cache", "activations", "tables", "projection" },
     space = transformer.space,

@@ -254,7 +254,7 @@ function transformer.reference_job(p, path, types, without, first)
         scale = m.attention.scale or width ^ -0.5,
         causal = m.attention.causal,
         window = m.attention.window,
-        half = rope and math.tointeger(rope.share * width / 2),
+        half = rope and math.floor(rope.share * width / 2 + 0.5),
         theta = rope and rope.theta or 0,
         interleaved = rope and rope.pairs == "interleaved",
         gated = s.gated,

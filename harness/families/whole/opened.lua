@@ -36,8 +36,10 @@ local kinds = {
 
 -- Raises one line: the model `m` of the file `path` has no tokenizer. `more`: a further remark.
 function opened.refuse_text(path, m, more)
-    local how = 'such as tokenizer = { file = "tokenizer.json" }'
-    if m.checkpoint == "use" then how = "and ./build.sh models makes build/models/sentence_encoder.lua with it" end
+    local how = 'such as tokenizer = { file = "tokenizer.json" } or --tokenizer FILE'
+    if m.checkpoint == "use" then
+        how = "and ./build.sh models makes build/models/sentence_encoder.lua with it; --tokenizer FILE names one"
+    end
     refuse(path, "tokenizer", "is missing: text needs one, " .. how .. more)
 end
 

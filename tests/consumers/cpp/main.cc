@@ -6,6 +6,7 @@
 #include "tiny_skipless.hpp"
 
 #include <cstdio>
+#include <fstream>
 #include <stdexcept>
 
 template <typename Values> static void print(const char *name, const Values &values)
@@ -60,6 +61,14 @@ int main()
         lookupc::tiny::model("encoder.bin");
     } catch (const lookupc::tiny::error &error) {
         std::printf("code %d: %s\n", error.code(), error.what());
+    }
+    std::ofstream("short.bin") << "few";
+    for (const std::string name : {"short", "none"}) {
+        try {
+            lookupc::tiny::model(name + ".bin");
+        } catch (const std::runtime_error &error) {
+            std::printf("%s %s\n", name.c_str(), error.what());
+        }
     }
     try {
         decoder.step(branch, 256);

@@ -53,6 +53,13 @@ try:
     tiny.Model(encoder.__file__.replace("__init__.py", "encoder.bin"))
 except tiny.Error as error:
     print(f"code {error.code}: {error}")
+with open("short.bin", "wb") as file:
+    file.write(b"few")
+for path in "short.bin", "none.bin":
+    try:
+        tiny.Model(path)
+    except (tiny.Error, FileNotFoundError) as error:
+        print(path[:-4], error)
 try:
     branch.step(256)
 except ValueError as error:

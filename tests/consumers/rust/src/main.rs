@@ -49,6 +49,12 @@ fn main() -> Result<(), Box<dyn Error>> {
             println!("code {}: {}", code, error);
         }
     }
+    std::fs::write("short.bin", "few")?;
+    for name in ["short", "none"] {
+        if let Err(error) = tiny_sys::Weights::open(format!("{}.bin", name)) {
+            println!("{} {}", name, error);
+        }
+    }
     if let Err(error) = decoder.step(&mut branch, 256) {
         println!("id {}", error);
     }
