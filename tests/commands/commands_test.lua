@@ -855,11 +855,13 @@ function test.dependency_files_that_cannot_be_written()
     works { "sample", tiny, "-o", w }
     assert(process.run { "ln", "-s", "nothing", there .. "/link" })
     for path, fragment in pairs {
-        [there .. "/none/d"] = "/none/d: No such file or directory",
+        [there .. "/tiny.lua/d"] = "/tiny.lua/d: Not a directory",
+        [there .. "/none/d/"] = "/none/d/: ",
         [there .. "/link"] = "/link: is a symbolic link to nothing",
         [there] = ": is not a regular file",
         [model] = "--depfile: " .. model .. ": is the input " .. model,
         [there .. "/out/tiny.c"] = "--depfile: " .. there .. "/out/tiny.c: is the output ",
+        [there .. "/out/none/..//./tiny.c"] = "/tiny.c: is the output ",
     } do
         local emits = { "emit", model, "--isa", "scalar", "-o", there .. "/out", "--depfile", path }
         refuses(1, fragment, emits)
@@ -877,6 +879,19 @@ function test.dependency_files_that_cannot_be_written()
     check.matches(host.read(there .. "/out/d"), "tiny%.lua\n$")
     works(with(packs, there .. "/d"))
     refuses(1, "is the output", with(packs, there .. "/out/../blob"))
+end
+
+-- As a build of an empty folder needs it.
+function test.the_folder_of_a_dependency_file_is_made()
+    local there = program.folder()
+    local emit = { "emit", tiny, "--isa", "scalar", "-o", there .. "/x/tiny", "--depfile-target", "s", "--depfile" }
+    works(with(emit, there .. "/x/tiny.d"))
+    works(with(emit, there .. "/y/z//tiny.d"))
+    check.equal(host.read(there .. "/x/tiny.d"), "s: \\\n  " .. tiny .. "\n")
+    check.equal(host.read(there .. "/y/z/tiny.d"), host.read(there .. "/x/tiny.d"))
+    works { "sample", tiny, "-o", there .. "/w.safetensors" }
+    works { "pack", tiny, "--weights", there .. "/w.safetensors", "-o", there .. "/b", "--depfile", there .. "/v/d" }
+    check.matches(host.read(there .. "/v/d"), "^" .. there:gsub("%p", "%%%0") .. "/b: ")
 end
 
 -- Nor do a command's outputs replace each other, or what it reads.

@@ -81,6 +81,13 @@ consumer() {
 # compiled FILE: the names of the sources that a build tool says it compiles, in order.
 compiled() { grep -oE 'Building C object [^ ]*|Compiling C object [^ ]*|-c (-o [^ ]* )?[^ ]*\.c' "$1" | sed -E 's|.*[/ .]_?([a-z0-9]+[a-z0-9_]*)\.[cS](\.o)?$|\1|' | sort | tr '\n' ' '; }
 
+# and_one_without_weights: the consumer in $here also has such a library, in a folder of its own that the build must make.
+and_one_without_weights() {
+    mkdir "$here/plain"
+    echo 'lookupc_add_library(plain MODEL ../tiny.lua ISA scalar)' >"$here/plain/CMakeLists.txt"
+    echo 'add_subdirectory(plain)' >>"$here/CMakeLists.txt"
+}
+
 # steps TOOL...: what it builds now, as compiled; then there must be nothing left to do.
 steps() {
     "$@" >"$work/log" 2>&1 || { cat "$work/log" >&2; fail "$*"; }
@@ -135,15 +142,32 @@ lines=$(sed '1,/^$/d' tests/consumers/cmake/CMakeLists.txt | wc -l)
 ((lines <= 3)) || fail "the CMake consumer takes $lines lines"
 ok "CMake with the installed package, Ninja: three lines, the right numbers, no needless step"
 
+consumer cmake
+full || sed -i 's/EMBED/EMBED ISA scalar/' "$here/CMakeLists.txt"
+and_one_without_weights
+quietly cmake -G 'Unix Makefiles' -S "$here" -B "$here/b" -DCMAKE_PREFIX_PATH="$prefix"
+quietly make -C "$here/b"
+prints "$here/b" tiny
+touch "$here/main.c"
+make -C "$here/b" >"$work/log"
+[[ $(compiled "$work/log") == "main " ]] || fail "CMake's Makefiles compile $(compiled "$work/log") for main.c"
+touch "$here/tiny.lua"
+make -C "$here/b" >"$work/log"
+[[ -z $(compiled "$work/log") ]] || fail "CMake's Makefiles compile $(compiled "$work/log") for an unchanged model"
+make -C "$here/b" >"$work/log"
+! grep -q Emitting "$work/log" || fail "CMake's Makefiles emit again without a change"
+ok "CMake with the installed package, Make: from an empty folder, and no needless step"
+
 # README puts the build tree into PATH, where find_package looks first. Without EMBED the program reads the file of LOOKUPC_BLOB.
 consumer cmake
 sed -i 's/EMBED/ISA scalar/' "$here/CMakeLists.txt"
 # shellcheck disable=SC2016
 echo 'target_compile_definitions(consumer PRIVATE TINY_FILE="$<TARGET_PROPERTY:tiny,LOOKUPC_BLOB>")' >>"$here/CMakeLists.txt"
 sed 's/"tiny.bin"/TINY_FILE/' tests/consumers/subdirectory/main.c >"$here/main.c"
+and_one_without_weights
 PATH=$build:$PATH quietly cmake -G Ninja -S "$here" -B "$here/b"
 grep -q "$build/lookupc emit" "$here/b/build.ninja" || fail "another lookupc is found than that of the build tree in PATH"
-rebuilds "everything" "main tiny tiny__scalar " ninja -C "$here/b"
+rebuilds "everything" "main tiny tiny tiny__scalar tiny__scalar " ninja -C "$here/b"
 mkdir "$here/elsewhere"
 mv "$here/b/consumer" "$here/elsewhere"
 prints "$here/elsewhere" tiny
@@ -274,20 +298,6 @@ rebuilds "everything" "main tiny ${kernels}" make -C "$here"
 prints "$here" tiny
 changes "$here" "$kernels" "" make -C "$here"
 ok "the Makefile of docs/install.md: likewise"
-
-consumer cmake
-quietly cmake -G 'Unix Makefiles' -S "$here" -B "$here/b" -DCMAKE_PREFIX_PATH="$prefix"
-quietly make -C "$here/b"
-prints "$here/b" tiny
-touch "$here/main.c"
-make -C "$here/b" >"$work/log"
-[[ $(compiled "$work/log") == "main " ]] || fail "CMake's Makefiles compile $(compiled "$work/log") for main.c"
-touch "$here/tiny.lua"
-make -C "$here/b" >"$work/log"
-[[ -z $(compiled "$work/log") ]] || fail "CMake's Makefiles compile $(compiled "$work/log") for an unchanged model"
-make -C "$here/b" >"$work/log"
-! grep -q Emitting "$work/log" || fail "CMake's Makefiles emit again without a change"
-ok "CMake with the installed package, Make"
 
 consumer cmake
 sed -i 's/tiny_linked.h/tiny.h/' "$here/main.c"
