@@ -226,6 +226,31 @@ END
 add_library "tiny MODEL tiny.lua WEIGHTS made.safetensors" || fail "files that the build makes: $(cat "$work/log")"
 ok "models and weights that the build makes"
 
+# Without ISA the CPU that is compiled for decides, and the types.
+cat >>"$here/CMakeLists.txt" <<'END'
+foreach(processor x86_64 AMD64 i686 aarch64 arm64 armv7l riscv64 "")
+    set(CMAKE_SYSTEM_PROCESSOR "${processor}")
+    lookupc_add_library(f32_${processor} MODEL tiny.lua)
+    lookupc_add_library(i8_${processor} MODEL tiny.lua TABLES i8)
+endforeach()
+END
+add_library "tiny MODEL tiny.lua WEIGHTS made.safetensors" || fail "several processors: $(cat "$work/log")"
+x86=scalar,avx2,avx512 arm=scalar,neon
+for row in x86_64:$x86:$x86,avx_vnni AMD64:$x86:$x86,avx_vnni i686:$x86:$x86,avx_vnni aarch64:$arm,sve:$arm,dotprod,i8mm arm64:$arm,sve:$arm,dotprod,i8mm \
+    armv7l:scalar:scalar riscv64:scalar:scalar :scalar:scalar; do
+    IFS=: read -r processor f32 i8 <<<"$row"
+    for type in f32 i8; do
+        grep -q -- " --isa ${!type} .*lookupc/${type}_$processor " "$here/b/build.ninja" || fail "$type for $processor is not of ${!type}"
+    done
+done
+# A cross build with lookupc as a folder cannot run what it would build.
+consumer subdirectory
+! cmake -G Ninja -S "$here" -B "$here/b" -DLOOKUPC_SOURCE="$root" -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 >"$work/log" 2>&1 ||
+    fail "a cross build builds lookupc for the other machine"
+grep -q 'lookupc: in a cross build set LOOKUPC_EXECUTABLE to the path of a lookupc that runs' < <(tr -s ' \n' ' ' <"$work/log") ||
+    fail "a cross build without LOOKUPC_EXECUTABLE: $(cat "$work/log")"
+ok "the processor decides the instruction sets; a cross build names LOOKUPC_EXECUTABLE"
+
 # What other projects may be like, in one: an old CMake's policies, C++ alone, one program with strict warnings, spaces in paths, a model in a folder with a file that
 # it includes, two targets of one model, unity builds.
 here="$work/a project"
@@ -332,12 +357,11 @@ ok "FetchContent of a folder, and the same with a lookupc that is built"
 
 if type -P aarch64-linux-gnu-gcc >"$work/log"; then
     consumer cmake
-    sed -i 's/EMBED/EMBED ISA scalar/' "$here/CMakeLists.txt"
     quietly cmake -G Ninja -S "$here" -B "$here/b" -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 -DCMAKE_C_COMPILER=aarch64-linux-gnu-gcc \
         -DCMAKE_C_FLAGS=-ffreestanding -DCMAKE_TRY_COMPILE_TARGET_TYPE=STATIC_LIBRARY -Dlookupc_DIR="$prefix/share/cmake/lookupc"
     quietly ninja -C "$here/b" tiny
     readelf -h "$here/b/libtiny.a" >"$work/elf"
-    (($(grep -c AArch64 "$work/elf") == 3)) || fail "a cross build gives $(grep Machine "$work/elf")"
+    (($(grep -c AArch64 "$work/elf") == 5)) || fail "a cross build gives $(grep Machine "$work/elf")"
     ok "a cross build for AArch64 runs the lookupc of this machine"
 else
     echo "skipped: install: a cross build: no compiler for AArch64"
