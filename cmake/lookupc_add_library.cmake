@@ -194,7 +194,7 @@ function(lookupc_add_library target)
     add_custom_command(
         OUTPUT ${out}.stamp
         BYPRODUCTS ${sources} ${others}
-        COMMAND lookupc::lookupc emit ${model} ${emit} -o ${out} --depfile ${out}.d --depfile-target ${out}.stamp
+        COMMAND lookupc::lookupc emit ${model} ${emit} -o ${out} --depfile ${out}.d --depfile-target ${out}.stamp --quiet
         COMMAND ${CMAKE_COMMAND} -E touch ${out}.stamp
         DEPENDS ${depends} lookupc::lookupc
         DEPFILE ${out}.d
@@ -258,7 +258,7 @@ function(lookupc_add_library target)
     add_custom_command(
         OUTPUT ${blob}.stamp
         BYPRODUCTS ${blob}
-        COMMAND lookupc::lookupc pack ${model} ${common} --weights ${weights} -o ${blob} --depfile ${blob}.d --depfile-target ${blob}.stamp
+        COMMAND lookupc::lookupc pack ${model} ${common} --weights ${weights} -o ${blob} --depfile ${blob}.d --depfile-target ${blob}.stamp --quiet
         COMMAND ${CMAKE_COMMAND} -E touch ${blob}.stamp
         DEPENDS ${model} ${weight_files} lookupc::lookupc
         DEPFILE ${blob}.d

@@ -120,7 +120,8 @@ local flags_option =
     { name = "cflags", value = "FLAGS", default = "-O2", doc = "its flags, beside those of the instruction set" }
 local truncate_option = { name = "truncate", doc = "take the first tokens of a text that the context does not hold" }
 
-local depfile_options = {
+local build_options = {
+    { name = "quiet", doc = "print nothing but errors, for build systems" },
     {
         name = "depfile",
         value = "FILE",
@@ -284,7 +285,7 @@ local commands = {
             { name = "list", doc = "print the names of the files instead of writing them" },
             with(json_option, { needs = "list", doc = "JSON, with the compiler flags of each file" }),
             { name = "name", value = "NAME", doc = "refuse a model of another name" },
-            depfile_options,
+            build_options,
         },
     },
     {
@@ -343,7 +344,7 @@ local commands = {
             activations_option,
             with(compiler_option, { doc = "compiles the float model that --calibrate runs" }),
             flags_option,
-            depfile_options,
+            build_options,
         },
     },
     {

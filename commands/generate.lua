@@ -179,6 +179,11 @@ local function write_depfile(options, made)
     file_rules.make(options.depfile, inputs.rule(made))
 end
 
+-- Prints what the command has done, unless it shall not.
+local function say(options, text)
+    if not options.quiet then host.print(text) end
+end
+
 local function list_files(files, folder, options)
     local lines, list = {}, {}
     for i, file in ipairs(files) do
@@ -216,7 +221,7 @@ function commands.emit(arguments, options)
         lines[#lines + 1] = string.format("%-5s %s/%s", "gone", folder, name)
     end
     write_depfile(options, paths)
-    host.print(table.concat(lines, "\n"))
+    say(options, table.concat(lines, "\n"))
     return 0
 end
 
@@ -318,9 +323,9 @@ function commands.pack(arguments, options)
     if calibrations and not by_layer then text = text .. "; " .. calibrated_text(calibrated[1]) end
     write_depfile(options, { options.o })
     local word = changed and "wrote" or "same "
-    host.print(string.format("%s %s, %s, %s", word, options.o, figures.bytes(p.packed_bytes), text))
+    say(options, string.format("%s %s, %s, %s", word, options.o, figures.bytes(p.packed_bytes), text))
     for i, r in ipairs(by_layer and calibrated or {}) do
-        host.print(string.format("layer %d: %s", calibrations[i].layer, calibrated_text(r)))
+        say(options, string.format("layer %d: %s", calibrations[i].layer, calibrated_text(r)))
     end
     return 0
 end

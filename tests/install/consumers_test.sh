@@ -168,6 +168,9 @@ and_one_without_weights
 PATH=$build:$PATH quietly cmake -G Ninja -S "$here" -B "$here/b"
 grep -q "$build/lookupc emit" "$here/b/build.ninja" || fail "another lookupc is found than that of the build tree in PATH"
 rebuilds "everything" "main tiny tiny tiny__scalar tiny__scalar " ninja -C "$here/b"
+rm -r "$here/b/lookupc" "$here/b/tiny.bin"*
+quietly ninja -C "$here/b"
+! grep -vE '^(ninja|\[[0-9]+/[0-9]+\])' "$work/log" || fail "lookupc prints in a build by Ninja"
 mkdir "$here/elsewhere"
 mv "$here/b/consumer" "$here/elsewhere"
 prints "$here/elsewhere" tiny
