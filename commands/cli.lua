@@ -277,7 +277,7 @@ local commands = {
                 doc = "for build systems: for each of --isa a C file, also without kernels, and one of its flags",
             },
             { name = "cmake", doc = "also CMakeLists.txt: add_subdirectory of the folder gives a target" },
-            { name = "meson", doc = "also meson.build, likewise" },
+            { name = "meson", doc = "also meson.build: in subprojects/ a dependency" },
             { name = "make", doc = "also <model>.mk, to be included in a Makefile" },
             { name = "cpp", doc = "also <model>.hpp: a class that owns weights and working memory" },
             { name = "python", value = "DIR", doc = "instead folder of a Python package, for numpy" },

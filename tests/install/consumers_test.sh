@@ -238,13 +238,12 @@ foreach(processor x86_64 AMD64 i686 aarch64 arm64 armv7l riscv64 "")
 endforeach()
 END
 add_library "tiny MODEL tiny.lua WEIGHTS made.safetensors" || fail "several processors: $(cat "$work/log")"
-x86=scalar,avx2,avx512 arm=scalar,neon
-for row in x86_64:$x86:$x86,avx_vnni AMD64:$x86:$x86,avx_vnni i686:$x86:$x86,avx_vnni aarch64:$arm,sve:$arm,dotprod,i8mm arm64:$arm,sve:$arm,dotprod,i8mm \
-    armv7l:scalar:scalar riscv64:scalar:scalar :scalar:scalar; do
-    IFS=: read -r processor f32 i8 <<<"$row"
-    for type in f32 i8; do
-        grep -q -- " --isa ${!type} .*lookupc/${type}_$processor " "$here/b/build.ninja" || fail "$type for $processor is not of ${!type}"
-    done
+# isa_of TARGET: the instruction sets of its bundle.
+isa_of() { sed -nE "s|.* --isa ([^ ]*) .*/lookupc/$1 .*|\1|p" "$here/b/build.ninja"; }
+x86=scalar,avx2,avx512/scalar,avx2,avx512,avx_vnni arm=scalar,neon,sve/scalar,neon,dotprod,i8mm none=scalar/scalar
+for row in x86_64=$x86 AMD64=$x86 i686=$x86 aarch64=$arm arm64=$arm armv7l=$none riscv64=$none =$none; do
+    got=$(isa_of "f32_${row%%=*}")/$(isa_of "i8_${row%%=*}")
+    [[ $got == "${row#*=}" ]] || fail "bundles for ${row%%=*} are of $got"
 done
 # A cross build with lookupc as a folder cannot run what it would build.
 consumer subdirectory
@@ -440,11 +439,19 @@ printf 'CFLAGS = -O2\nconsumer:\ninclude tiny/tiny.mk\nmain.o: CFLAGS += -I${tin
 quietly make -C "$here"
 prints "$here" tiny
 if type -P meson >"$work/log"; then
-    printf "project('c', 'c', default_options: ['c_std=c11'])\nsubdir('tiny')\nexecutable('consumer', 'main.c', dependencies: tiny_dep)\n" >"$here/meson.build"
+    printf "project('c', 'c', default_options: ['c_std=c11'])\nsubdir('tiny/meson')\nexecutable('consumer', 'main.c', dependencies: tiny_dep)\n" >"$here/meson.build"
     quietly meson setup "$here/m" "$here"
     quietly ninja -C "$here/m"
     cp "$here/tiny.bin" "$here/m"
     prints "$here/m" tiny
+    mkdir -p "$here/s/subprojects"
+    cp -r "$here/tiny" "$here/s/subprojects"
+    cp "$here/main.c" "$here/tiny.bin" "$here/s"
+    printf "project('c', 'c')\nexecutable('consumer', 'main.c', dependencies: dependency('tiny'))\n" >"$here/s/meson.build"
+    quietly meson setup "$here/s/b" "$here/s"
+    quietly ninja -C "$here/s/b"
+    cp "$here/tiny.bin" "$here/s/b"
+    prints "$here/s/b" tiny
 fi
 [[ $(lookupc check "$here/tiny" --ignore '*.o') == "$here/tiny: fresh" ]] || fail "check of a bundle with build files"
 ok "vendored bundles with CMakeLists.txt, tiny.mk, meson.build"

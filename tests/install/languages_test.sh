@@ -107,6 +107,41 @@ quietly /usr/bin/python3 -m py_compile "$work"/python/main.py "$work"/python/*/*
 [[ $("$lookupc" check "$work/python/decoder" --ignore '*.pyc') == "$work/python/decoder: fresh" ]] || fail "check of a Python package"
 ok "C++ and Python read what emit writes"
 
+# Which tools a crate takes for which machine, by stand-ins that note how they are called.
+emitted tiny --rust "$work/crate"
+if type -P rustc >"$work/log"; then
+    quietly rustc --edition 2018 "$work/crate/build.rs" -o "$work/build_rs"
+    mkdir "$work/tools" "$work/out"
+    # shellcheck disable=SC2016
+    printf '%s\n' '#!/bin/sh' 'words=${0##*/}' 'for word; do case $word in -c | crs) break ;; esac; words="$words $word"; done' \
+        "echo \"\$words\" >>$work/called" >"$work/tools/cc"
+    chmod +x "$work/tools/cc"
+    prefixes=(aarch64-linux-gnu arm-linux-gnueabihf riscv64-linux-gnu x86_64-w64-mingw32)
+    for tool in ar clang llvm-ar ccache other "${prefixes[@]/%/-gcc}" "${prefixes[@]/%/-ar}"; do
+        ln -s cc "$work/tools/$tool"
+    done
+    # builds EXPECTED TARGET VARIABLE=VALUE...: with these tools, on a machine of x86-64 with Linux.
+    builds() {
+        rm -f "$work/called"
+        (cd "$work/crate" && quietly env -i PATH="$work/tools:/bin" OUT_DIR="$work/out" HOST=x86_64-unknown-linux-gnu TARGET="$2" "${@:3}" "$work/build_rs")
+        [[ $(paste -sd\; "$work/called") == "$1" ]] || fail "build.rs for ${*:2}: $(cat "$work/called")"
+    }
+    arm=aarch64-unknown-linux-gnu
+    builds 'cc -O2 -fPIC;ar' x86_64-unknown-linux-gnu TARGET_CC=other
+    builds 'other -O2 -fPIC -g -O1;other' x86_64-unknown-linux-gnu HOST_CC=other CC=cc CFLAGS='-g -O1' AR=other
+    builds 'aarch64-linux-gnu-gcc -O2 -fPIC;aarch64-linux-gnu-ar' $arm HOST_CC=other
+    builds 'arm-linux-gnueabihf-gcc -O2 -fPIC;arm-linux-gnueabihf-ar' armv7-unknown-linux-gnueabihf
+    builds 'riscv64-linux-gnu-gcc -O2 -fPIC;riscv64-linux-gnu-ar' riscv64gc-unknown-linux-gnu
+    builds 'x86_64-w64-mingw32-gcc -O2;x86_64-w64-mingw32-ar' x86_64-pc-windows-gnu
+    builds 'clang --target=x86_64-pc-windows-msvc -O2;llvm-ar' x86_64-pc-windows-msvc
+    builds 'ccache other -O2 -fPIC -O3;aarch64-linux-gnu-ar' $arm CC_aarch64_unknown_linux_gnu='ccache other' CC=cc CFLAGS=-g TARGET_CFLAGS=-O3
+    builds 'clang --target=aarch64-unknown-linux-gnu -O2 -fPIC;llvm-ar' $arm CC_$arm=clang AR_aarch64_unknown_linux_gnu=llvm-ar
+    ok "build.rs follows TARGET, and the variables that the crate cc does"
+else
+    grep -q 'format!("{}_{}", name, target)' "$work/crate/build.rs" || fail "build.rs does not read CC_<target>"
+    echo "skipped: languages: rustc is missing: build.rs does not run"
+fi
+
 full || exit 0
 
 # What lookupc run gives, as a program shall print it.
