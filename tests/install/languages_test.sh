@@ -55,10 +55,10 @@ for name in "${names[@]}"; do
     emitted "$name" -o "$work/c/$name" --single-file
 done
 quietly "$lookupc" emit gen/models/tiny.lua --baseline -o "$work/c/tiny_dense" --isa scalar --single-file
+for folder in "$work"/c/*; do
+    quietly gcc -O0 -shared -fPIC "$folder"/*.c -o "$folder/library.so"
+done
 if /usr/bin/python3 -c 'import cffi' 2>"$work/log"; then
-    for folder in "$work"/c/*; do
-        quietly gcc -O0 -shared -fPIC "$folder"/*.c -o "$folder/library.so"
-    done
     quietly /usr/bin/python3 - "$work" <<'END'
 import cffi, pathlib, re, sys
 for folder in sorted(pathlib.Path(sys.argv[1], "c").iterdir()):
@@ -106,6 +106,47 @@ quietly make -C "$work/cpp" CXX='g++ -fsyntax-only' main.o
 quietly /usr/bin/python3 -m py_compile "$work"/python/main.py "$work"/python/*/*/__init__.py
 [[ $("$lookupc" check "$work/python/decoder" --ignore '*.pyc') == "$work/python/decoder: fresh" ]] || fail "check of a Python package"
 ok "C++ and Python read what emit writes"
+
+# Pickled and copied objects give the same as before: a model by path, bytes and the package's own blob, sequences, an error.
+mkdir "$work/pickled"
+for name in tiny tiny_skipless decoder; do
+    cp -r "$work/python/$name/$name" "$work/pickled"
+    cp "$work/c/$name/library.so" "$work/pickled/$name/_$name.so"
+    packed "$name" "$work/pickled/$name/$name.bin"
+done
+cat >"$work/pickled/main.py" <<'END'
+import copy, os, pickle
+import numpy as np
+import decoder, tiny, tiny_skipless
+
+again = lambda value: pickle.loads(pickle.dumps(value))
+x = np.linspace(-1, 1, 3 * 64, dtype=np.float32).reshape(3, 64)
+os.chdir("tiny")
+own, by_path, by_bytes = tiny.Model(), tiny.Model("tiny.bin"), tiny.Model(open("tiny.bin", "rb").read())
+own.ffn(x)
+texts = [pickle.dumps(model) for model in (own, by_path, by_bytes)]
+os.chdir("..")
+size = tiny.sizes.weights_bytes
+assert len(texts[0]) < 200 and len(texts[1]) < size / 10 and len(texts[2]) >= size, [len(text) for text in texts]
+for model in *map(pickle.loads, texts), copy.copy(by_bytes), copy.deepcopy(own):
+    assert (model.ffn(x) == own.ffn(x)).all()
+
+blocks = tiny_skipless.Model().start()
+blocks.prefill(x[:2])
+ids = [72, 101, 108]
+text = decoder.Model().start()
+text.prefill(ids)
+for sequence, step in (blocks, lambda s: s.decode(x[2])), (text, lambda s: s.step(108)):
+    other, third = again(sequence), copy.deepcopy(sequence)
+    assert other.position == third.position == sequence.position > 0
+    expected = step(sequence)
+    assert (step(other) == expected).all() and (step(third) == expected).all()
+
+error = again(tiny.Error(3))
+assert error.code == 3 and str(error) == str(tiny.Error(3))
+END
+(cd "$work/pickled" && quietly /usr/bin/python3 -B main.py)
+ok "models, sequences and errors of Python packages can be pickled and copied"
 
 # Which tools a crate takes for which machine, by stand-ins that note how they are called.
 emitted tiny --rust "$work/crate"
@@ -241,6 +282,12 @@ if /usr/bin/python3 -c 'import build, wheel, setuptools' 2>"$work/log"; then
     [[ $(echo "$here"/tiny/dist/*) == */tiny-*-cp38-abi3-*.whl ]] || fail "the name of a wheel: $(echo "$here"/tiny/dist/*)"
     runs
     rebuilds "nothing" "" wheel tiny
+    for folder in "$work/wheel" "$work/another folder/wheel"; do
+        mkdir -p "$folder"
+        emitted tiny --python "$folder"
+        quietly env SOURCE_DATE_EPOCH=1700000000 /usr/bin/python3 -m build --wheel --no-isolation "$folder"
+    done
+    cmp "$work"/wheel/dist/*.whl "$work/another folder"/wheel/dist/*.whl || fail "a wheel depends on the folder that it is built in"
     emitted tiny --python "$here/tiny"
     rebuilds "the same model" "" wheel tiny
     packed encoder "$here/encoder/encoder/encoder.bin"
