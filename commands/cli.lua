@@ -3,6 +3,7 @@ local completion = require "commands.completion"
 local host = require "host"
 local inputs = require "gen.model.inputs"
 local dtype = require "gen.plan.dtype"
+local examples = require "commands.examples"
 local eliminations = require "gen.families.transformer.eliminations"
 local families = require "gen.families.list"
 local integer_types = require "gen.families.integer.types"
@@ -957,6 +958,10 @@ for _, command in ipairs(commands) do
     command.options = options
 end
 
+for _, command in ipairs(commands) do
+    command.examples = examples[command.name]
+end
+
 local function find(name)
     for _, command in ipairs(commands) do
         if command.name == name then return command end
@@ -1021,6 +1026,9 @@ local function help_command(command)
     for _, option in ipairs(command.options) do
         local text = option.doc .. words.default(option) .. option_rules.text(option)
         lines[#lines + 1] = string.format("  %-22s %s", words.option(option), text)
+    end
+    for _, example in ipairs(command.examples) do
+        table.move({ "", "Example: " .. example[1] .. ":", "  " .. example[2] }, 1, 3, #lines + 1, lines)
     end
     return table.concat(lines, "\n")
 end

@@ -90,6 +90,31 @@ function test.help_of_a_command()
     end
 end
 
+-- Help and man pages print them, and all that stops them is that their files are absent.
+function test.examples_of_every_command_are_command_lines()
+    local there, pages = program.folder(), program.folder()
+    works { "help", "--man", pages }
+    for _, command in ipairs(cli.commands) do
+        local page = assert(host.read(pages .. "/" .. words.page(command) .. ".1"))
+        local help = works { "help", command.name }
+        check.matches(page, "\n%.SH EXAMPLES\n")
+        for _, example in ipairs(command.examples) do
+            local line = example[2]
+            check.matches(page:gsub("\\(.)", "%1"), line:gsub("%p", "%%%0"))
+            check.matches(help, "\n  " .. line:gsub("%p", "%%%0"))
+            local own = line:gsub(" [<>].*", ""):gsub("^lookupc", '"$0"', 1)
+            local result = assert(process.run({ "bash", "-c", own, check.lookupc }, {
+                directory = there,
+                env = { LOOKUPC_STORE = there .. "/store.sqlite" },
+                timeout = 60,
+            }))
+            local absent = result.output:find("No such file or directory", 1, true)
+                or result.output:find("there is no store yet", 1, true)
+            if result.status ~= 0 and not absent then error(line .. ": " .. result.output, 0) end
+        end
+    end
+end
+
 -- Rules of the table of commands need no file: they come before anything is read.
 function test.options_that_exclude_each_other_or_need_another_one_are_refused()
     local function typed(command, word)
