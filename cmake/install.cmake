@@ -1,5 +1,4 @@
 # What `cmake --install` and cpack put in place; every file finds the others by its own path, so that the tree can be moved.
-include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 install(TARGETS lookupc RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
@@ -10,7 +9,7 @@ if(LOOKUPC_TRAIN)
     install(TARGETS lookupc-tokenizer RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}) # likewise
 endif()
 if(LOOKUPC_MPI)
-    install(TARGETS lookupc-mpi LIBRARY DESTINATION ${CMAKE_INSTALL_BINDIR}) # likewise
+    install(TARGETS lookupc-mpi LIBRARY DESTINATION ${lookupc_libdir})
 endif()
 
 # CMake package; nothing in it depends on the machine, and a cross build may use it.

@@ -5,7 +5,7 @@ return {
         { "sizes of a model, and the schedule of each instruction set", "lookupc plan tiny.lua --schedules" },
     },
     schedules = {
-        { "what a schedule may choose for AVX2 with 8-bit tables", "lookupc schedules tiny.lua --isa avx2 --tables i8" },
+        { "choices for AVX2 with 8-bit tables", "lookupc schedules tiny.lua --isa avx2 --tables i8" },
     },
     emit = {
         { "one C file and a header that need no compiler flags", "lookupc emit tiny.lua -o tiny --single-file" },
@@ -76,14 +76,11 @@ return {
     convert = {
         {
             "a dense model to one with lookup FFNs",
-            "lookupc convert lookup.lua --dense dense.lua --from dense.safetensors --text text.txt -o lookup.safetensors",
+            "lookupc convert tables.lua --dense dense.lua --from dense.safetensors --text text.txt -o tables.safetensors",
         },
     },
     tokenizer = {
-        {
-            "a vocabulary of 512 pieces",
-            "lookupc tokenizer --text train.txt --pieces 512 -o pieces.model",
-        },
+        { "a vocabulary of 512 pieces", "lookupc tokenizer --text train.txt --pieces 512 -o pieces.model" },
     },
     train = {
         {

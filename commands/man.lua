@@ -75,7 +75,8 @@ end
 local function measure_page()
     local lines = heading("lookupc-measure", "time compiled code for lookupc bench and lookupc tune")
     local function add(...) table.move({ ... }, 1, select("#", ...), #lines + 1, lines) end
-    add(".SH SYNOPSIS", "\\fBlookupc\\-measure\\fR \\fIJOB.json\\fR \\fIOUT.json\\fR \\fIPARENT\\fR", ".SH DESCRIPTION")
+    add(".SH SYNOPSIS", "\\fBlookupc\\-measure\\fR \\fIJOB.json\\fR \\fIOUT.json\\fR \\fIPARENT\\fR")
+    add ".SH DESCRIPTION"
     add "A part of lookupc, which starts it in a process of its own and is \\fIPARENT\\fR, its number. It is not for users."
     add(".SH SEE ALSO", "\\fBlookupc\\-bench\\fR(1), \\fBlookupc\\-tune\\fR(1)")
     return table.concat(lines, "\n") .. "\n"

@@ -865,7 +865,8 @@ function test.files_of_a_bundle_and_what_they_depend_on()
     check.equal(works { "check", there .. "/out" }, there .. "/out: fresh\n")
     -- Meson takes a folder as a subproject if project() comes first, and by subdir() if it does not come at all.
     works(with("--meson", "-o", there .. "/out"))
-    check.matches(host.read(there .. "/out/meson.build"), "^#[^\n]*\n#[^\n]*\nproject%('tiny', 'c'%)\nsubdir%('meson'%)\n")
+    local project = "^#[^\n]*\n#[^\n]*\nproject%('tiny', 'c'%)\nsubdir%('meson'%)\n"
+    check.matches(host.read(there .. "/out/meson.build"), project)
     check.equal(host.read(there .. "/out/meson/meson.build"):find("project(", 1, true), nil)
     local named = 'name = "tiny": must be "tony", as --name says (in lookupc_add_library: NAME, or else'
     refuses(1, named, with("--name", "tony", "-o", there .. "/out"))

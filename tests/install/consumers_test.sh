@@ -32,6 +32,10 @@ for file in bin/lookupc bin/lookupc-measure share/man/man1/lookupc.1 share/man/m
     share/zsh/site-functions/_lookupc share/fish/vendor_completions.d/lookupc.fish share/lookupc/models/tiny.lua share/lookupc/examples/make/Makefile; do
     [[ -s $prefix/$file ]] || fail "$file is not installed"
 done
+for program in "$prefix"/bin/*; do
+    [[ -x $program && -s $prefix/share/man/man1/${program##*/}.1 ]] || fail "$program is no program, or has no man page"
+done
+[[ ! -e $build/lookupc-mpi.so ]] || grep -q '"mpi": true' < <(lookupc doctor --json) || fail "lookupc-mpi.so is not found where it is installed"
 [[ $(type -P lookupc) == "$prefix/bin/lookupc" ]] || fail "another lookupc is found"
 executable=$(PKG_CONFIG_PATH=$prefix/share/pkgconfig pkg-config --variable=executable lookupc)
 [[ $("$executable" -V) == "lookupc $(PKG_CONFIG_PATH=$prefix/share/pkgconfig pkg-config --modversion lookupc)" ]] || fail "lookupc.pc"
