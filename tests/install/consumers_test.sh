@@ -39,7 +39,13 @@ done
 [[ $(type -P lookupc) == "$prefix/bin/lookupc" ]] || fail "another lookupc is found"
 executable=$(PKG_CONFIG_PATH=$prefix/share/pkgconfig pkg-config --variable=executable lookupc)
 [[ $("$executable" -V) == "lookupc $(PKG_CONFIG_PATH=$prefix/share/pkgconfig pkg-config --modversion lookupc)" ]] || fail "lookupc.pc"
-ok "everything is in place, and found where it was moved to"
+find "$prefix/share" -name '*.md' >"$work/pages"
+(($(wc -l <"$work/pages") > 20)) || fail "pages are missing"
+xargs grep -oP '\]\(\K[^)#:]+(?=[)#])' <"$work/pages" >"$work/links"
+while IFS=: read -r page path; do
+    [[ -e ${page%/*}/$path ]] || fail "${page#"$prefix/"}: $path is not installed"
+done <"$work/links"
+ok "everything is in place, and found where it was moved to; links of pages lead to what is installed"
 
 # What completion offers for a command line, its last word unfinished.
 complete_line() {
@@ -296,6 +302,24 @@ echo 'return { d = 65 }' >"$here/models/shared/width.lua"
 ok "a project of C++ alone with spaces in paths, an included file, two targets of one model, unity builds"
 
 full || exit 0
+
+# The installed examples, by the commands of their page, from a copy; another word than sh is the program that these commands need.
+cp -r "$prefix/share/lookupc/examples" "$work/examples"
+for block in sh meson python3 cargo; do
+    case $block in
+    python3) /usr/bin/python3 -c 'import build, wheel, setuptools' 2>"$work/log" ;;
+    *) [[ -x /usr/bin/$block ]] ;;
+    esac || { echo "skipped: install: examples that need $block"; continue; }
+    sed -n "/^\`\`\`$block\$/,/^\`\`\`\$/{/^\`\`\`/d;p}" "$work/examples/README.md" >"$work/commands"
+    [[ -s $work/commands ]] || fail "the page of the examples has no commands for $block"
+    (cd "$work/examples" && quietly env PATH="$prefix/bin:/usr/bin:/bin" CARGO_HOME="$work/cargo" bash -e "$work/commands")
+done
+if type -P arm-none-eabi-gcc qemu-system-arm >"$work/log"; then
+    writer=$prefix/share/doc/lookupc/examples/tiny-writer/make.sh
+    (cd "$work" && quietly env PATH="$prefix/bin:/usr/bin:/bin" "$writer" -m cortex-m33 -w "$work/writer")
+    grep -q '^hacker:' "$work/log" || fail "the installed tiny-writer writes nothing"
+fi
+ok "installed examples run as their page says"
 
 echo 'return { d = 64 }' >"$here/models/shared/width.lua"
 (cd "$here" && find . -path './out*' -prune -o -type f -print | sort) >"$work/before"
