@@ -76,7 +76,7 @@ return {
     convert = {
         {
             "a dense model to one with lookup FFNs",
-            "lookupc convert tables.lua --dense dense.lua --from dense.safetensors --text text.txt -o tables.safetensors",
+            "lookupc convert tables.lua --dense dense.lua --from dense.safetensors --text a.txt -o tables.safetensors",
         },
     },
     tokenizer = {

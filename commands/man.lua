@@ -77,7 +77,7 @@ local function measure_page()
     local function add(...) table.move({ ... }, 1, select("#", ...), #lines + 1, lines) end
     add(".SH SYNOPSIS", "\\fBlookupc\\-measure\\fR \\fIJOB.json\\fR \\fIOUT.json\\fR \\fIPARENT\\fR")
     add ".SH DESCRIPTION"
-    add "A part of lookupc, which starts it in a process of its own and is \\fIPARENT\\fR, its number. It is not for users."
+    add "It is a part of lookupc and not for users. lookupc, the process \\fIPARENT\\fR, starts it."
     add(".SH SEE ALSO", "\\fBlookupc\\-bench\\fR(1), \\fBlookupc\\-tune\\fR(1)")
     return table.concat(lines, "\n") .. "\n"
 end
