@@ -955,11 +955,7 @@ for _, command in ipairs(commands) do
     for _, item in ipairs(command.options) do
         table.move(item.name and { item } or item, 1, item.name and 1 or #item, #options + 1, options)
     end
-    command.options = options
-end
-
-for _, command in ipairs(commands) do
-    command.examples = examples[command.name]
+    command.options, command.examples = options, examples[command.name]
 end
 
 local function find(name)
