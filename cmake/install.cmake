@@ -1,5 +1,4 @@
 # What `cmake --install` and cpack put in place; every file finds the others by its own path, so that the tree can be moved.
-include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 install(TARGETS lookupc RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
@@ -10,7 +9,7 @@ if(LOOKUPC_TRAIN)
     install(TARGETS lookupc-tokenizer RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}) # likewise
 endif()
 if(LOOKUPC_MPI)
-    install(TARGETS lookupc-mpi LIBRARY DESTINATION ${CMAKE_INSTALL_BINDIR}) # likewise
+    install(TARGETS lookupc-mpi LIBRARY DESTINATION ${lookupc_libdir})
 endif()
 
 # CMake package; nothing in it depends on the machine, and a cross build may use it.
@@ -33,11 +32,20 @@ configure_file(cmake/lookupc.pc.in lookupc.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/lookupc.pc DESTINATION ${CMAKE_INSTALL_DATADIR}/pkgconfig)
 
 install(DIRECTORY gen/models DESTINATION ${CMAKE_INSTALL_DATADIR}/lookupc)
-install(DIRECTORY tests/consumers/cmake tests/consumers/subdirectory tests/consumers/make tests/consumers/meson
-    tests/consumers/bazel tests/consumers/cpp tests/consumers/python tests/consumers/rust tests/consumers/models
-    DESTINATION ${CMAKE_INSTALL_DATADIR}/lookupc/examples)
+set(examples ${CMAKE_INSTALL_DATADIR}/lookupc/examples)
+install(DIRECTORY tests/consumers/cmake tests/consumers/make tests/consumers/meson tests/consumers/bazel
+    tests/consumers/cpp tests/consumers/python tests/consumers/rust tests/consumers/models DESTINATION ${examples})
+install(FILES tests/consumers/README.md DESTINATION ${examples})
+install(FILES gen/models/tiny.lua gen/models/tiny_skipless.lua DESTINATION ${examples}/models)
+
+# Pages and larger examples as they lie in the checkout, so that links and scripts hold.
 install(FILES LICENSE RENAME copyright DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(FILES README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+file(CREATE_LINK copyright ${PROJECT_BINARY_DIR}/package/LICENSE SYMBOLIC)
+install(FILES ${PROJECT_BINARY_DIR}/package/LICENSE README.md CHANGELOG.md ARCHITECTURE.md CONTRIBUTING.md SECURITY.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN *.md PATTERN *.svg)
+install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR} USE_SOURCE_PERMISSIONS PATTERN __pycache__ EXCLUDE)
+install(FILES tests/firmware/boards/board.h tests/firmware/boards/cortex_m.ld tests/firmware/boards/start_cortex_m.c
+    DESTINATION ${CMAKE_INSTALL_DOCDIR}/tests/firmware/boards) # of examples/tiny-writer
 
 # Man pages and completion: printed by the program, so only where it runs.
 if(NOT CMAKE_CROSSCOMPILING OR CMAKE_CROSSCOMPILING_EMULATOR)

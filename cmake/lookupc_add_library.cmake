@@ -7,7 +7,8 @@
 #                               own folder
 #       [EMBED]                 that blob becomes a part of the library: <name>_bind_linked in <name>_linked.h
 #       [PREFIX <text>] [IGNORE <patterns>] [BLOCKS_IN_OUT]      of the checkpoint, as lookupc pack takes them
-#       [TUNED <file> | SCHEDULE <choices>] [ISA <name>...]     with spaces or commas between them
+#       [TUNED <file> | SCHEDULE <choices>]
+#       [ISA <name>...]         with spaces or commas between them; default by CMAKE_SYSTEM_PROCESSOR
 #       [TABLES <type>] [PROJECTION <type>] [TYPE <type>] [CACHE <type>] [ACTIVATIONS <type>] [ARITHMETIC integer] [BASELINE]
 #       [THREADS <n>]           an OpenMP build for at most so many threads
 #       [PROFILE firmware TARGET <name> [FLASH <bytes>] [RAM <bytes>] [STACK <bytes>]]
@@ -61,8 +62,30 @@ function(lookupc_refuse_missing where path)
     endif()
 endfunction()
 
-# The instruction sets of a bundle that names none, from whoever includes this file.
+# The instruction sets of a bundle that names none, on x86, from whoever includes this file.
 set_property(GLOBAL PROPERTY LOOKUPC_BUNDLED_ISA "${LOOKUPC_BUNDLED_ISA}")
+
+# Sets `result` to the instruction sets of a bundle that names none, for the CPU that is compiled for and weights of these types.
+function(lookupc_default_isa result tables projection activations)
+    set(isa scalar)
+    if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86|X86|86$|amd64|AMD64")
+        get_property(isa GLOBAL PROPERTY LOOKUPC_BUNDLED_ISA)
+        if(activations STREQUAL bf16)
+            list(APPEND isa avx512_bf16)
+        endif()
+        if(tables STREQUAL i8 OR projection MATCHES "^i(8|16)$" OR activations STREQUAL i8)
+            list(APPEND isa avx_vnni)
+        endif()
+    elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64|ARM64")
+        list(APPEND isa neon)
+        if(tables STREQUAL i8 OR projection STREQUAL i8 OR activations STREQUAL i8)
+            list(APPEND isa dotprod i8mm)
+        else()
+            list(APPEND isa sve)
+        endif()
+    endif()
+    set(${result} ${isa} PARENT_SCOPE)
+endfunction()
 
 function(lookupc_add_library target)
     set(flags STATIC SHARED OBJECT EMBED BLOCKS_IN_OUT BASELINE)
@@ -147,14 +170,7 @@ function(lookupc_add_library target)
         string(REPLACE "," ";" arg_ISA "${arg_ISA}") # as the command line has them
         list(REMOVE_ITEM arg_ISA "")
         if(NOT arg_ISA)
-            get_property(arg_ISA GLOBAL PROPERTY LOOKUPC_BUNDLED_ISA)
-            # and those that serve the types
-            if(arg_ACTIVATIONS STREQUAL bf16)
-                list(APPEND arg_ISA avx512_bf16)
-            endif()
-            if(arg_TABLES STREQUAL i8 OR arg_PROJECTION MATCHES "^i(8|16)$" OR arg_ACTIVATIONS STREQUAL i8)
-                list(APPEND arg_ISA avx_vnni)
-            endif()
+            lookupc_default_isa(arg_ISA "${arg_TABLES}" "${arg_PROJECTION}" "${arg_ACTIVATIONS}")
         endif()
         string(REPLACE ";" "," isa "${arg_ISA}")
         list(APPEND emit --isa ${isa} --fixed-names)
@@ -178,7 +194,7 @@ function(lookupc_add_library target)
     add_custom_command(
         OUTPUT ${out}.stamp
         BYPRODUCTS ${sources} ${others}
-        COMMAND lookupc::lookupc emit ${model} ${emit} -o ${out} --depfile ${out}.d --depfile-target ${out}.stamp
+        COMMAND lookupc::lookupc emit ${model} ${emit} -o ${out} --depfile ${out}.d --depfile-target ${out}.stamp --quiet
         COMMAND ${CMAKE_COMMAND} -E touch ${out}.stamp
         DEPENDS ${depends} lookupc::lookupc
         DEPFILE ${out}.d
@@ -242,7 +258,7 @@ function(lookupc_add_library target)
     add_custom_command(
         OUTPUT ${blob}.stamp
         BYPRODUCTS ${blob}
-        COMMAND lookupc::lookupc pack ${model} ${common} --weights ${weights} -o ${blob} --depfile ${blob}.d --depfile-target ${blob}.stamp
+        COMMAND lookupc::lookupc pack ${model} ${common} --weights ${weights} -o ${blob} --depfile ${blob}.d --depfile-target ${blob}.stamp --quiet
         COMMAND ${CMAKE_COMMAND} -E touch ${blob}.stamp
         DEPENDS ${model} ${weight_files} lookupc::lookupc
         DEPFILE ${blob}.d

@@ -3,6 +3,7 @@ local completion = require "commands.completion"
 local host = require "host"
 local inputs = require "gen.model.inputs"
 local dtype = require "gen.plan.dtype"
+local examples = require "commands.examples"
 local eliminations = require "gen.families.transformer.eliminations"
 local families = require "gen.families.list"
 local integer_types = require "gen.families.integer.types"
@@ -120,7 +121,8 @@ local flags_option =
     { name = "cflags", value = "FLAGS", default = "-O2", doc = "its flags, beside those of the instruction set" }
 local truncate_option = { name = "truncate", doc = "take the first tokens of a text that the context does not hold" }
 
-local depfile_options = {
+local build_options = {
+    { name = "quiet", doc = "print nothing but errors, for build systems" },
     {
         name = "depfile",
         value = "FILE",
@@ -279,7 +281,7 @@ local commands = {
                 doc = "for build systems: for each of --isa a C file, also without kernels, and one of its flags",
             },
             { name = "cmake", doc = "also CMakeLists.txt: add_subdirectory of the folder gives a target" },
-            { name = "meson", doc = "also meson.build, likewise" },
+            { name = "meson", doc = "also meson.build: in subprojects/ a dependency" },
             { name = "make", doc = "also <model>.mk, to be included in a Makefile" },
             { name = "cpp", doc = "also <model>.hpp: a class that owns weights and working memory" },
             { name = "python", value = "DIR", doc = "instead folder of a Python package, for numpy" },
@@ -287,7 +289,7 @@ local commands = {
             { name = "list", doc = "print the names of the files instead of writing them" },
             with(json_option, { needs = "list", doc = "JSON, with the compiler flags of each file" }),
             { name = "name", value = "NAME", doc = "refuse a model of another name" },
-            depfile_options,
+            build_options,
         },
     },
     {
@@ -346,7 +348,7 @@ local commands = {
             activations_option,
             with(compiler_option, { doc = "compiles the float model that --calibrate runs" }),
             flags_option,
-            depfile_options,
+            build_options,
         },
     },
     {
@@ -956,7 +958,7 @@ for _, command in ipairs(commands) do
     for _, item in ipairs(command.options) do
         table.move(item.name and { item } or item, 1, item.name and 1 or #item, #options + 1, options)
     end
-    command.options = options
+    command.options, command.examples = options, examples[command.name]
 end
 
 local function find(name)
@@ -1023,6 +1025,9 @@ local function help_command(command)
     for _, option in ipairs(command.options) do
         local text = option.doc .. words.default(option) .. option_rules.text(option)
         lines[#lines + 1] = string.format("  %-22s %s", words.option(option), text)
+    end
+    for _, example in ipairs(command.examples) do
+        table.move({ "", "Example: " .. example[1] .. ":", "  " .. example[2] }, 1, 3, #lines + 1, lines)
     end
     return table.concat(lines, "\n")
 end

@@ -23,7 +23,7 @@ local programs = {
     { "wasm-ld-19", "lld-19", "links the modules of emit --web" },
 }
 
--- Parts of lookupc that not every build has, beside the program: key of the JSON, file, what for, option of CMake.
+-- Parts of lookupc that not every build has: key of the JSON, file, what for, option of CMake.
 local parts = {
     { "measure", "lookupc-measure", "bench and tune need it", "LOOKUPC_BENCH" },
     { "tokenizer", "lookupc-tokenizer", "tokenizer needs it", "LOOKUPC_TRAIN" },

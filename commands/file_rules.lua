@@ -16,18 +16,42 @@ function files.not_over(option, path, others)
     end
 end
 
--- The folder that a path leads to, and the name there.
-local function parts_of(path)
-    local folder, name = path:match "^(.*/)([^/]*)$"
-    return folder or ".", name or path
+-- The last folder on the way to `path` that is there, and the names that lead on from it: of folders to be made, and of
+-- the file.
+local function way_to(path)
+    local folder, way = path:find "^/" and "/" or ".", {}
+    for name in path:gmatch "[^/]+" do
+        local next = folder .. "/" .. name
+        if #way == 0 and host.kind(next) == "directory" then
+            folder = next
+        elseif name == ".." then
+            table.remove(way)
+        elseif name ~= "." then
+            way[#way + 1] = name
+        end
+    end
+    return folder, way
 end
 
 -- Whether two paths lead to one file, now or when it will have been written.
 local function one_file(a, b)
     if a == b or host.same_file(a, b) then return true end
-    local folder, name = parts_of(a)
-    local other_folder, other_name = parts_of(b)
-    return name == other_name and host.same_file(folder, other_folder)
+    local folder, way = way_to(a)
+    local other_folder, other_way = way_to(b)
+    return table.concat(way, "/") == table.concat(other_way, "/") and host.same_file(folder, other_folder)
+end
+
+-- Raises one line if `path` cannot become a file, with the folders that it needs; changes nothing.
+function files.can_be_made(path)
+    local folder, way = way_to(path)
+    local made = #way > 1 and not path:find "/$" and not host.kind(folder .. "/" .. way[1])
+    assert(host.check_output(made and folder .. "/" .. way[#way] or path))
+end
+
+-- Writes a file and makes the folders that it needs; raises one line.
+function files.make(path, bytes)
+    local folder, name = path:match "^(.-)([^/]*)$"
+    assert(host.write_directory(folder == "" and "." or folder, { [name] = bytes }))
 end
 
 -- Raises one line if `path`, the value of `option`, is one of the files that the command writes before it.

@@ -158,13 +158,11 @@ local function check_name(path, name)
 end
 
 -- Raises one line if the file that tells a build system what the output depends on cannot be written: before anything
--- is. `folder` is what the command makes, if it makes one.
-local function check_depfile(options, folder)
-    local path = options.depfile
-    if not path then return end
-    file_rules.not_over("--depfile", path)
-    local inside = folder and not host.kind(folder) and path:match "^(.*[^/])/+[^/]+$" == folder:gsub("/+$", "")
-    if not inside then assert(host.check_output(path)) end
+-- is.
+local function check_depfile(options)
+    if not options.depfile then return end
+    file_rules.not_over("--depfile", options.depfile)
+    file_rules.can_be_made(options.depfile)
 end
 
 -- Raises one line if it would take the place of one of the files that have been read, or of those that are `made`.
@@ -178,7 +176,12 @@ end
 local function write_depfile(options, made)
     if not options.depfile then return end
     if options["depfile-target"] then made = { options["depfile-target"] } end
-    assert(host.write_file(options.depfile, inputs.rule(made)))
+    file_rules.make(options.depfile, inputs.rule(made))
+end
+
+-- Prints what the command has done, unless it shall not.
+local function say(options, text)
+    if not options.quiet then host.print(text) end
 end
 
 local function list_files(files, folder, options)
@@ -193,7 +196,7 @@ end
 function commands.emit(arguments, options)
     local folder = options.web or options.python or options.rust or options.o
     if options.name then check_name(arguments[1], options.name) end
-    check_depfile(options, folder)
+    check_depfile(options)
     local p, files = emitted(arguments[1], options)
     local contents, paths = {}, {}
     for i, file in ipairs(files) do
@@ -218,7 +221,7 @@ function commands.emit(arguments, options)
         lines[#lines + 1] = string.format("%-5s %s/%s", "gone", folder, name)
     end
     write_depfile(options, paths)
-    host.print(table.concat(lines, "\n"))
+    say(options, table.concat(lines, "\n"))
     return 0
 end
 
@@ -320,9 +323,9 @@ function commands.pack(arguments, options)
     if calibrations and not by_layer then text = text .. "; " .. calibrated_text(calibrated[1]) end
     write_depfile(options, { options.o })
     local word = changed and "wrote" or "same "
-    host.print(string.format("%s %s, %s, %s", word, options.o, figures.bytes(p.packed_bytes), text))
+    say(options, string.format("%s %s, %s, %s", word, options.o, figures.bytes(p.packed_bytes), text))
     for i, r in ipairs(by_layer and calibrated or {}) do
-        host.print(string.format("layer %d: %s", calibrations[i].layer, calibrated_text(r)))
+        say(options, string.format("layer %d: %s", calibrations[i].layer, calibrated_text(r)))
     end
     return 0
 end

@@ -40,6 +40,10 @@ local function page_of(command)
         )
         add(roff(option.doc .. words.default(option) .. option_rules.text(option)))
     end
+    add(".SH EXAMPLES")
+    for _, example in ipairs(command.examples) do
+        add(".TP", roff(example[1]) .. ":", ".nf", "\\fB" .. roff(example[2]) .. "\\fR", ".fi")
+    end
     add(
         ".SH EXIT STATUS",
         "0: done; 2: the command line is wrong; else it failed, and one line on standard error says why."
@@ -67,9 +71,20 @@ local function program_page(commands)
     return table.concat(lines, "\n") .. "\n"
 end
 
+-- The page of lookupc-measure, which is installed beside lookupc; that of lookupc-tokenizer is its command's.
+local function measure_page()
+    local lines = heading("lookupc-measure", "time compiled code for lookupc bench and lookupc tune")
+    local function add(...) table.move({ ... }, 1, select("#", ...), #lines + 1, lines) end
+    add(".SH SYNOPSIS", "\\fBlookupc\\-measure\\fR \\fIJOB.json\\fR \\fIOUT.json\\fR \\fIPARENT\\fR")
+    add ".SH DESCRIPTION"
+    add "It is a part of lookupc and not for users. lookupc, the process \\fIPARENT\\fR, starts it."
+    add(".SH SEE ALSO", "\\fBlookupc\\-bench\\fR(1), \\fBlookupc\\-tune\\fR(1)")
+    return table.concat(lines, "\n") .. "\n"
+end
+
 -- The pages of `commands` by the names of their files.
 function man.pages(commands)
-    local pages = { ["lookupc.1"] = program_page(commands) }
+    local pages = { ["lookupc.1"] = program_page(commands), ["lookupc-measure.1"] = measure_page() }
     for _, command in ipairs(commands) do
         pages[words.page(command) .. ".1"] = page_of(command)
     end

@@ -9,13 +9,14 @@
 #   -w          without the web page
 #
 # What FOLDER holds already is not made again, and a training that was stopped goes on: run the same command once more. Without -t a FOLDER
-# that was trained in keeps its weights. lookupc is that of ./build.sh build, or the one that LOOKUPC names.
+# that was trained in keeps its weights. lookupc is the one that LOOKUPC names, that of ./build.sh build, or the one in PATH.
 set -euo pipefail
 export LC_ALL=C
 
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
-lookupc=$(realpath -- "$(command -v "${LOOKUPC:-$root/build/lookupc}")")
+lookupc=${LOOKUPC:-$(command -v "$root/build/lookupc" || command -v lookupc)} || { echo "$0: lookupc is missing" >&2; exit 1; }
+lookupc=$(realpath -- "$(command -v "$lookupc")")
 tokens='' prompt='hacker:' seed=1 targets='cortex-m33 cortex-m7' page=1
 while getopts 't:p:s:m:w' option; do
     case $option in

@@ -6,7 +6,7 @@
 --   single_file   all kernels in <model>.c
 --   training   { <model>_train.h, <model>_train__<isa>.c }: forward and backward passes that train the weights
 --   cpp      <model>.hpp
---   cmake, meson, make   CMakeLists.txt, meson.build, <model>.mk: how those build systems take the folder
+--   cmake, meson, make   CMakeLists.txt, two meson.build, <model>.mk: how those build systems take the folder
 local dispatch = require "gen.emit.dispatch"
 local families = require "gen.families.list"
 local isa_list = require "gen.isa.list"
@@ -75,7 +75,7 @@ function extras.add_build_files(p, files, wanted, text)
                 cpus = guarded and file.isa and isa_list.architectures[file.isa.architecture] or false,
                 joined = function(between) return table.concat(flags, between) end,
             }
-            if not flags[1] then plain[#plain + 1] = file.name end
+            if not flags[1] then plain[#plain + 1] = "../" .. file.name end
         end
     end
     local values = {
@@ -86,7 +86,8 @@ function extras.add_build_files(p, files, wanted, text)
     }
     for _, row in ipairs {
         { "cmake", "CMakeLists.txt", "cmake.txt" },
-        { "meson", "meson.build", "meson.build" },
+        { "meson", "meson.build", "meson_project.build" },
+        { "meson", "meson/meson.build", "meson.build" },
         { "make", p.model.name .. ".mk", "make.mk" },
     } do
         if wanted[row[1]] then

@@ -696,10 +696,14 @@ static void note_program_folder(void)
     program_folder[end] = 0;
 }
 
-/* process.beside(name) -> path of the file `name` in the folder of this program, be it there or not */
+/* process.beside(name) -> path of the file `name` in the folder of this program, be it there or not; of a library that is installed, in the
+   folder of lookupc's libraries */
 static int process_beside(lua_State *L)
 {
-    lua_pushfstring(L, "%s%s", program_folder, luaL_checkstring(L, 1));
+    const char *name = luaL_checkstring(L, 1);
+    const char *path = lua_pushfstring(L, "%s%s", program_folder, name);
+    const char *installed = lua_pushfstring(L, "%s" LOOKUPC_LIBRARIES "/%s", program_folder, name);
+    lua_settop(L, access(path, F_OK) != 0 && access(installed, F_OK) == 0 ? 3 : 2);
     return 1;
 }
 

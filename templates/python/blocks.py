@@ -21,6 +21,14 @@ class Sequence:
         self._model, self._cache, self._lock = model, _aligned(sizes.cache_bytes), threading.Lock()
         self.position = 0
 
+    def __getstate__(self):
+        with self._lock:
+            return self._model, self._cache.copy(), self.position
+
+    def __setstate__(self, state):
+        self.__init__(state[0])
+        self._cache[:], self.position = state[1:]
+
     def prefill(self, x):
         """y (n, $(shape.d)), float32, of the next n tokens x (n, $(shape.input)), float32."""
         x = _array(x, numpy.float32, sizes.d_in, 2)

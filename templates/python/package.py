@@ -63,6 +63,9 @@ class Error(Exception):
         super().__init__(_text_of_error(code).decode())
         self.code = code
 
+    def __reduce__(self):
+        return type(self), (self.code,)
+
 
 def _check(code):
     if code != 0:
@@ -81,18 +84,23 @@ class _Bound:
 
     def __init__(self, blob=None):
         """blob: path of what `lookupc pack` made, which is mapped, or its bytes; by default the file of the package."""
-        if blob is None:
-            blob = _folder / "$(names.blob)"
-        if isinstance(blob, (str, os.PathLike)):
-            self._blob = numpy.memmap(blob, numpy.uint8, "r")
+        path = _folder / "$(names.blob)" if blob is None else blob
+        if isinstance(path, (str, os.PathLike)):
+            self._blob = numpy.memmap(path, numpy.uint8, "r")
+            self._arguments = () if blob is None else (os.path.abspath(path),)
         else:
             given = numpy.frombuffer(blob, numpy.uint8)
             self._blob = _aligned(given.size)
             self._blob[:] = given
+            self._arguments = (self._blob,)
         self._struct = _aligned(sizes.struct_bytes)
         self._weights = self._struct.ctypes.data
         _check(_bind(self._blob.ctypes.data, self._blob.size, self._weights))
         self._local = threading.local()
+
+    def __reduce__(self):
+        """A pickled model has the path or the bytes of its blob, and nothing of the package's own."""
+        return type(self), self._arguments
 
     def _scratch(self, size):
         """The address of at least `size` bytes that only this thread uses."""

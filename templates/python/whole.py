@@ -45,6 +45,14 @@ class Sequence:
         self._model, self._state, self._lock = model, _aligned(sizes.state_bytes), threading.Lock()
         _start(self._state.ctypes.data)
 
+    def __getstate__(self):
+        with self._lock:
+            return self._model, self._state.copy()
+
+    def __setstate__(self, state):
+        self.__init__(state[0])
+        self._state[:] = state[1]
+
     @property
     def position(self):
         """How many ids it has."""

@@ -90,6 +90,31 @@ function test.help_of_a_command()
     end
 end
 
+-- Help and man pages print them, and all that stops them is that their files are absent.
+function test.examples_of_every_command_are_command_lines()
+    local there, pages = program.folder(), program.folder()
+    works { "help", "--man", pages }
+    for _, command in ipairs(cli.commands) do
+        local page = assert(host.read(pages .. "/" .. words.page(command) .. ".1"))
+        local help = works { "help", command.name }
+        check.matches(page, "\n%.SH EXAMPLES\n")
+        for _, example in ipairs(command.examples) do
+            local line = example[2]
+            check.matches(page:gsub("\\(.)", "%1"), line:gsub("%p", "%%%0"))
+            check.matches(help, "\n  " .. line:gsub("%p", "%%%0"))
+            local own = line:gsub(" [<>].*", ""):gsub("^lookupc", '"$0"', 1)
+            local result = assert(process.run({ "bash", "-c", own, check.lookupc }, {
+                directory = there,
+                env = { LOOKUPC_STORE = there .. "/store.sqlite" },
+                timeout = 60,
+            }))
+            local absent = result.output:find("No such file or directory", 1, true)
+                or result.output:find("there is no store yet", 1, true)
+            if result.status ~= 0 and not absent then error(line .. ": " .. result.output, 0) end
+        end
+    end
+end
+
 -- Rules of the table of commands need no file: they come before anything is read.
 function test.options_that_exclude_each_other_or_need_another_one_are_refused()
     local function typed(command, word)
@@ -838,6 +863,11 @@ function test.files_of_a_bundle_and_what_they_depend_on()
     works(with("--arithmetic", "integer", "-o", there .. "/out"))
     check.matches(host.read(there .. "/out/tiny__avx2.c"), "No kernels for avx2")
     check.equal(works { "check", there .. "/out" }, there .. "/out: fresh\n")
+    -- Meson takes a folder as a subproject if project() comes first, and by subdir() if it does not come at all.
+    works(with("--meson", "-o", there .. "/out"))
+    local project = "^#[^\n]*\n#[^\n]*\nproject%('tiny', 'c'%)\nsubdir%('meson'%)\n"
+    check.matches(host.read(there .. "/out/meson.build"), project)
+    check.equal(host.read(there .. "/out/meson/meson.build"):find("project(", 1, true), nil)
     local named = 'name = "tiny": must be "tony", as --name says (in lookupc_add_library: NAME, or else'
     refuses(1, named, with("--name", "tony", "-o", there .. "/out"))
     refuses(1, "--linked: is not for --profile firmware", with("--profile", "firmware", "-o", there .. "/out"))
@@ -855,11 +885,13 @@ function test.dependency_files_that_cannot_be_written()
     works { "sample", tiny, "-o", w }
     assert(process.run { "ln", "-s", "nothing", there .. "/link" })
     for path, fragment in pairs {
-        [there .. "/none/d"] = "/none/d: No such file or directory",
+        [there .. "/tiny.lua/d"] = "/tiny.lua/d: Not a directory",
+        [there .. "/none/d/"] = "/none/d/: ",
         [there .. "/link"] = "/link: is a symbolic link to nothing",
         [there] = ": is not a regular file",
         [model] = "--depfile: " .. model .. ": is the input " .. model,
         [there .. "/out/tiny.c"] = "--depfile: " .. there .. "/out/tiny.c: is the output ",
+        [there .. "/out/none/..//./tiny.c"] = "/tiny.c: is the output ",
     } do
         local emits = { "emit", model, "--isa", "scalar", "-o", there .. "/out", "--depfile", path }
         refuses(1, fragment, emits)
@@ -877,6 +909,20 @@ function test.dependency_files_that_cannot_be_written()
     check.matches(host.read(there .. "/out/d"), "tiny%.lua\n$")
     works(with(packs, there .. "/d"))
     refuses(1, "is the output", with(packs, there .. "/out/../blob"))
+end
+
+-- As a build of an empty folder needs it; and nothing is printed there.
+function test.the_folder_of_a_dependency_file_is_made_quietly()
+    local there = program.folder()
+    local emit = { "emit", tiny, "--isa", "scalar", "-o", there .. "/x/tiny", "--depfile-target", "s", "--depfile" }
+    works(with(emit, there .. "/x/tiny.d"))
+    check.equal(works(with(emit, there .. "/y/z//tiny.d", "--quiet")), "")
+    check.equal(host.read(there .. "/x/tiny.d"), "s: \\\n  " .. tiny .. "\n")
+    check.equal(host.read(there .. "/y/z/tiny.d"), host.read(there .. "/x/tiny.d"))
+    works { "sample", tiny, "-o", there .. "/w.safetensors" }
+    local pack = { "pack", tiny, "--weights", there .. "/w.safetensors", "-o", there .. "/b" }
+    check.equal(works(with(pack, "--depfile", there .. "/v/d", "--quiet")), "")
+    check.matches(host.read(there .. "/v/d"), "^" .. there:gsub("%p", "%%%0") .. "/b: ")
 end
 
 -- Nor do a command's outputs replace each other, or what it reads.

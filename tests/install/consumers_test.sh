@@ -32,10 +32,20 @@ for file in bin/lookupc bin/lookupc-measure share/man/man1/lookupc.1 share/man/m
     share/zsh/site-functions/_lookupc share/fish/vendor_completions.d/lookupc.fish share/lookupc/models/tiny.lua share/lookupc/examples/make/Makefile; do
     [[ -s $prefix/$file ]] || fail "$file is not installed"
 done
+for program in "$prefix"/bin/*; do
+    [[ -x $program && -s $prefix/share/man/man1/${program##*/}.1 ]] || fail "$program is no program, or has no man page"
+done
+[[ ! -e $build/lookupc-mpi.so ]] || grep -q '"mpi": true' < <(lookupc doctor --json) || fail "lookupc-mpi.so is not found where it is installed"
 [[ $(type -P lookupc) == "$prefix/bin/lookupc" ]] || fail "another lookupc is found"
 executable=$(PKG_CONFIG_PATH=$prefix/share/pkgconfig pkg-config --variable=executable lookupc)
 [[ $("$executable" -V) == "lookupc $(PKG_CONFIG_PATH=$prefix/share/pkgconfig pkg-config --modversion lookupc)" ]] || fail "lookupc.pc"
-ok "everything is in place, and found where it was moved to"
+find "$prefix/share" -name '*.md' >"$work/pages"
+(($(wc -l <"$work/pages") > 20)) || fail "pages are missing"
+xargs grep -oP '\]\(\K[^)#:]+(?=[)#])' <"$work/pages" >"$work/links"
+while IFS=: read -r page path; do
+    [[ -e ${page%/*}/$path ]] || fail "${page#"$prefix/"}: $path is not installed"
+done <"$work/links"
+ok "everything is in place, and found where it was moved to; links of pages lead to what is installed"
 
 # What completion offers for a command line, its last word unfinished.
 complete_line() {
@@ -80,6 +90,13 @@ consumer() {
 
 # compiled FILE: the names of the sources that a build tool says it compiles, in order.
 compiled() { grep -oE 'Building C object [^ ]*|Compiling C object [^ ]*|-c (-o [^ ]* )?[^ ]*\.c' "$1" | sed -E 's|.*[/ .]_?([a-z0-9]+[a-z0-9_]*)\.[cS](\.o)?$|\1|' | sort | tr '\n' ' '; }
+
+# and_one_without_weights: the consumer in $here also has such a library, in a folder of its own that the build must make.
+and_one_without_weights() {
+    mkdir "$here/plain"
+    echo 'lookupc_add_library(plain MODEL ../tiny.lua ISA scalar)' >"$here/plain/CMakeLists.txt"
+    echo 'add_subdirectory(plain)' >>"$here/CMakeLists.txt"
+}
 
 # steps TOOL...: what it builds now, as compiled; then there must be nothing left to do.
 steps() {
@@ -135,15 +152,35 @@ lines=$(sed '1,/^$/d' tests/consumers/cmake/CMakeLists.txt | wc -l)
 ((lines <= 3)) || fail "the CMake consumer takes $lines lines"
 ok "CMake with the installed package, Ninja: three lines, the right numbers, no needless step"
 
+consumer cmake
+full || sed -i 's/EMBED/EMBED ISA scalar/' "$here/CMakeLists.txt"
+and_one_without_weights
+quietly cmake -G 'Unix Makefiles' -S "$here" -B "$here/b" -DCMAKE_PREFIX_PATH="$prefix"
+quietly make -C "$here/b"
+prints "$here/b" tiny
+touch "$here/main.c"
+make -C "$here/b" >"$work/log"
+[[ $(compiled "$work/log") == "main " ]] || fail "CMake's Makefiles compile $(compiled "$work/log") for main.c"
+touch "$here/tiny.lua"
+make -C "$here/b" >"$work/log"
+[[ -z $(compiled "$work/log") ]] || fail "CMake's Makefiles compile $(compiled "$work/log") for an unchanged model"
+make -C "$here/b" >"$work/log"
+! grep -q Emitting "$work/log" || fail "CMake's Makefiles emit again without a change"
+ok "CMake with the installed package, Make: from an empty folder, and no needless step"
+
 # README puts the build tree into PATH, where find_package looks first. Without EMBED the program reads the file of LOOKUPC_BLOB.
 consumer cmake
 sed -i 's/EMBED/ISA scalar/' "$here/CMakeLists.txt"
 # shellcheck disable=SC2016
 echo 'target_compile_definitions(consumer PRIVATE TINY_FILE="$<TARGET_PROPERTY:tiny,LOOKUPC_BLOB>")' >>"$here/CMakeLists.txt"
 sed 's/"tiny.bin"/TINY_FILE/' tests/consumers/subdirectory/main.c >"$here/main.c"
+and_one_without_weights
 PATH=$build:$PATH quietly cmake -G Ninja -S "$here" -B "$here/b"
 grep -q "$build/lookupc emit" "$here/b/build.ninja" || fail "another lookupc is found than that of the build tree in PATH"
-rebuilds "everything" "main tiny tiny__scalar " ninja -C "$here/b"
+rebuilds "everything" "main tiny tiny tiny__scalar tiny__scalar " ninja -C "$here/b"
+rm -r "$here/b/lookupc" "$here/b/tiny.bin"*
+quietly ninja -C "$here/b"
+! grep -vE '^(ninja|\[[0-9]+/[0-9]+\])' "$work/log" || fail "lookupc prints in a build by Ninja"
 mkdir "$here/elsewhere"
 mv "$here/b/consumer" "$here/elsewhere"
 prints "$here/elsewhere" tiny
@@ -202,6 +239,30 @@ END
 add_library "tiny MODEL tiny.lua WEIGHTS made.safetensors" || fail "files that the build makes: $(cat "$work/log")"
 ok "models and weights that the build makes"
 
+# Without ISA the CPU that is compiled for decides, and the types.
+cat >>"$here/CMakeLists.txt" <<'END'
+foreach(processor x86_64 AMD64 i686 aarch64 arm64 armv7l riscv64 "")
+    set(CMAKE_SYSTEM_PROCESSOR "${processor}")
+    lookupc_add_library(f32_${processor} MODEL tiny.lua)
+    lookupc_add_library(i8_${processor} MODEL tiny.lua TABLES i8)
+endforeach()
+END
+add_library "tiny MODEL tiny.lua WEIGHTS made.safetensors" || fail "several processors: $(cat "$work/log")"
+# isa_of TARGET: the instruction sets of its bundle.
+isa_of() { sed -nE "s|.* --isa ([^ ]*) .*/lookupc/$1 .*|\1|p" "$here/b/build.ninja"; }
+x86=scalar,avx2,avx512/scalar,avx2,avx512,avx_vnni arm=scalar,neon,sve/scalar,neon,dotprod,i8mm none=scalar/scalar
+for row in x86_64=$x86 AMD64=$x86 i686=$x86 aarch64=$arm arm64=$arm armv7l=$none riscv64=$none =$none; do
+    got=$(isa_of "f32_${row%%=*}")/$(isa_of "i8_${row%%=*}")
+    [[ $got == "${row#*=}" ]] || fail "bundles for ${row%%=*} are of $got"
+done
+# A cross build with lookupc as a folder cannot run what it would build.
+consumer subdirectory
+! cmake -G Ninja -S "$here" -B "$here/b" -DLOOKUPC_SOURCE="$root" -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 >"$work/log" 2>&1 ||
+    fail "a cross build builds lookupc for the other machine"
+grep -q 'lookupc: in a cross build set LOOKUPC_EXECUTABLE to the path of a lookupc that runs' < <(tr -s ' \n' ' ' <"$work/log") ||
+    fail "a cross build without LOOKUPC_EXECUTABLE: $(cat "$work/log")"
+ok "the processor decides the instruction sets; a cross build names LOOKUPC_EXECUTABLE"
+
 # What other projects may be like, in one: an old CMake's policies, C++ alone, one program with strict warnings, spaces in paths, a model in a folder with a file that
 # it includes, two targets of one model, unity builds.
 here="$work/a project"
@@ -242,6 +303,24 @@ ok "a project of C++ alone with spaces in paths, an included file, two targets o
 
 full || exit 0
 
+# The installed examples, by the commands of their page, from a copy; another word than sh is the program that these commands need.
+cp -r "$prefix/share/lookupc/examples" "$work/examples"
+for block in sh meson python3 cargo; do
+    case $block in
+    python3) /usr/bin/python3 -c 'import build, wheel, setuptools' 2>"$work/log" ;;
+    *) [[ -x /usr/bin/$block ]] ;;
+    esac || { echo "skipped: install: examples that need $block"; continue; }
+    sed -n "/^\`\`\`$block\$/,/^\`\`\`\$/{/^\`\`\`/d;p}" "$work/examples/README.md" >"$work/commands"
+    [[ -s $work/commands ]] || fail "the page of the examples has no commands for $block"
+    (cd "$work/examples" && quietly env PATH="$prefix/bin:/usr/bin:/bin" CARGO_HOME="$work/cargo" bash -e "$work/commands")
+done
+if type -P arm-none-eabi-gcc qemu-system-arm >"$work/log"; then
+    writer=$prefix/share/doc/lookupc/examples/tiny-writer/make.sh
+    (cd "$work" && quietly env PATH="$prefix/bin:/usr/bin:/bin" "$writer" -m cortex-m33 -w "$work/writer")
+    grep -q '^hacker:' "$work/log" || fail "the installed tiny-writer writes nothing"
+fi
+ok "installed examples run as their page says"
+
 echo 'return { d = 64 }' >"$here/models/shared/width.lua"
 (cd "$here" && find . -path './out*' -prune -o -type f -print | sort) >"$work/before"
 other_project "../make" -G 'Unix Makefiles' -DKIND=SHARED -DCMAKE_BUILD_TYPE=Release -DCMAKE_INTERPROCEDURAL_OPTIMIZATION=ON -DCMAKE_POLICY_DEFAULT_CMP0069=NEW
@@ -276,20 +355,6 @@ changes "$here" "$kernels" "" make -C "$here"
 ok "the Makefile of docs/install.md: likewise"
 
 consumer cmake
-quietly cmake -G 'Unix Makefiles' -S "$here" -B "$here/b" -DCMAKE_PREFIX_PATH="$prefix"
-quietly make -C "$here/b"
-prints "$here/b" tiny
-touch "$here/main.c"
-make -C "$here/b" >"$work/log"
-[[ $(compiled "$work/log") == "main " ]] || fail "CMake's Makefiles compile $(compiled "$work/log") for main.c"
-touch "$here/tiny.lua"
-make -C "$here/b" >"$work/log"
-[[ -z $(compiled "$work/log") ]] || fail "CMake's Makefiles compile $(compiled "$work/log") for an unchanged model"
-make -C "$here/b" >"$work/log"
-! grep -q Emitting "$work/log" || fail "CMake's Makefiles emit again without a change"
-ok "CMake with the installed package, Make"
-
-consumer cmake
 sed -i 's/tiny_linked.h/tiny.h/' "$here/main.c"
 sed -i 's/EMBED/PROFILE firmware TARGET generic FLASH 512K OPTIONS --without-misra/' "$here/CMakeLists.txt"
 quietly cmake -G Ninja -S "$here" -B "$here/b" -DCMAKE_PREFIX_PATH="$prefix"
@@ -322,12 +387,11 @@ ok "FetchContent of a folder, and the same with a lookupc that is built"
 
 if type -P aarch64-linux-gnu-gcc >"$work/log"; then
     consumer cmake
-    sed -i 's/EMBED/EMBED ISA scalar/' "$here/CMakeLists.txt"
     quietly cmake -G Ninja -S "$here" -B "$here/b" -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 -DCMAKE_C_COMPILER=aarch64-linux-gnu-gcc \
         -DCMAKE_C_FLAGS=-ffreestanding -DCMAKE_TRY_COMPILE_TARGET_TYPE=STATIC_LIBRARY -Dlookupc_DIR="$prefix/share/cmake/lookupc"
     quietly ninja -C "$here/b" tiny
     readelf -h "$here/b/libtiny.a" >"$work/elf"
-    (($(grep -c AArch64 "$work/elf") == 3)) || fail "a cross build gives $(grep Machine "$work/elf")"
+    (($(grep -c AArch64 "$work/elf") == 5)) || fail "a cross build gives $(grep Machine "$work/elf")"
     ok "a cross build for AArch64 runs the lookupc of this machine"
 else
     echo "skipped: install: a cross build: no compiler for AArch64"
@@ -403,11 +467,19 @@ printf 'CFLAGS = -O2\nconsumer:\ninclude tiny/tiny.mk\nmain.o: CFLAGS += -I${tin
 quietly make -C "$here"
 prints "$here" tiny
 if type -P meson >"$work/log"; then
-    printf "project('c', 'c', default_options: ['c_std=c11'])\nsubdir('tiny')\nexecutable('consumer', 'main.c', dependencies: tiny_dep)\n" >"$here/meson.build"
+    printf "project('c', 'c', default_options: ['c_std=c11'])\nsubdir('tiny/meson')\nexecutable('consumer', 'main.c', dependencies: tiny_dep)\n" >"$here/meson.build"
     quietly meson setup "$here/m" "$here"
     quietly ninja -C "$here/m"
     cp "$here/tiny.bin" "$here/m"
     prints "$here/m" tiny
+    mkdir -p "$here/s/subprojects"
+    cp -r "$here/tiny" "$here/s/subprojects"
+    cp "$here/main.c" "$here/tiny.bin" "$here/s"
+    printf "project('c', 'c')\nexecutable('consumer', 'main.c', dependencies: dependency('tiny'))\n" >"$here/s/meson.build"
+    quietly meson setup "$here/s/b" "$here/s"
+    quietly ninja -C "$here/s/b"
+    cp "$here/tiny.bin" "$here/s/b"
+    prints "$here/s/b" tiny
 fi
 [[ $(lookupc check "$here/tiny" --ignore '*.o') == "$here/tiny: fresh" ]] || fail "check of a bundle with build files"
 ok "vendored bundles with CMakeLists.txt, tiny.mk, meson.build"

@@ -55,10 +55,10 @@ for name in "${names[@]}"; do
     emitted "$name" -o "$work/c/$name" --single-file
 done
 quietly "$lookupc" emit gen/models/tiny.lua --baseline -o "$work/c/tiny_dense" --isa scalar --single-file
+for folder in "$work"/c/*; do
+    quietly gcc -O0 -shared -fPIC "$folder"/*.c -o "$folder/library.so"
+done
 if /usr/bin/python3 -c 'import cffi' 2>"$work/log"; then
-    for folder in "$work"/c/*; do
-        quietly gcc -O0 -shared -fPIC "$folder"/*.c -o "$folder/library.so"
-    done
     quietly /usr/bin/python3 - "$work" <<'END'
 import cffi, pathlib, re, sys
 for folder in sorted(pathlib.Path(sys.argv[1], "c").iterdir()):
@@ -106,6 +106,82 @@ quietly make -C "$work/cpp" CXX='g++ -fsyntax-only' main.o
 quietly /usr/bin/python3 -m py_compile "$work"/python/main.py "$work"/python/*/*/__init__.py
 [[ $("$lookupc" check "$work/python/decoder" --ignore '*.pyc') == "$work/python/decoder: fresh" ]] || fail "check of a Python package"
 ok "C++ and Python read what emit writes"
+
+# Pickled and copied objects give the same as before: a model by path, bytes and the package's own blob, sequences, an error.
+mkdir "$work/pickled"
+for name in tiny tiny_skipless decoder; do
+    cp -r "$work/python/$name/$name" "$work/pickled"
+    cp "$work/c/$name/library.so" "$work/pickled/$name/_$name.so"
+    packed "$name" "$work/pickled/$name/$name.bin"
+done
+cat >"$work/pickled/main.py" <<'END'
+import copy, os, pickle
+import numpy as np
+import decoder, tiny, tiny_skipless
+
+again = lambda value: pickle.loads(pickle.dumps(value))
+x = np.linspace(-1, 1, 3 * 64, dtype=np.float32).reshape(3, 64)
+os.chdir("tiny")
+own, by_path, by_bytes = tiny.Model(), tiny.Model("tiny.bin"), tiny.Model(open("tiny.bin", "rb").read())
+own.ffn(x)
+texts = [pickle.dumps(model) for model in (own, by_path, by_bytes)]
+os.chdir("..")
+size = tiny.sizes.weights_bytes
+assert len(texts[0]) < 200 and len(texts[1]) < size / 10 and len(texts[2]) >= size, [len(text) for text in texts]
+for model in *map(pickle.loads, texts), copy.copy(by_bytes), copy.deepcopy(own):
+    assert (model.ffn(x) == own.ffn(x)).all()
+
+blocks = tiny_skipless.Model().start()
+blocks.prefill(x[:2])
+ids = [72, 101, 108]
+text = decoder.Model().start()
+text.prefill(ids)
+for sequence, step in (blocks, lambda s: s.decode(x[2])), (text, lambda s: s.step(108)):
+    other, third = again(sequence), copy.deepcopy(sequence)
+    assert other.position == third.position == sequence.position > 0
+    expected = step(sequence)
+    assert (step(other) == expected).all() and (step(third) == expected).all()
+
+error = again(tiny.Error(3))
+assert error.code == 3 and str(error) == str(tiny.Error(3))
+END
+(cd "$work/pickled" && quietly /usr/bin/python3 -B main.py)
+ok "models, sequences and errors of Python packages can be pickled and copied"
+
+# Which tools a crate takes for which machine, by stand-ins that note how they are called.
+emitted tiny --rust "$work/crate"
+if type -P rustc >"$work/log"; then
+    quietly rustc --edition 2018 "$work/crate/build.rs" -o "$work/build_rs"
+    mkdir "$work/tools" "$work/out"
+    # shellcheck disable=SC2016
+    printf '%s\n' '#!/bin/sh' 'words=${0##*/}' 'for word; do case $word in -c | crs) break ;; esac; words="$words $word"; done' \
+        "echo \"\$words\" >>$work/called" >"$work/tools/cc"
+    chmod +x "$work/tools/cc"
+    prefixes=(aarch64-linux-gnu arm-linux-gnueabihf riscv64-linux-gnu x86_64-w64-mingw32)
+    for tool in ar clang llvm-ar ccache other "${prefixes[@]/%/-gcc}" "${prefixes[@]/%/-ar}"; do
+        ln -s cc "$work/tools/$tool"
+    done
+    # builds EXPECTED TARGET VARIABLE=VALUE...: with these tools, on a machine of x86-64 with Linux.
+    builds() {
+        rm -f "$work/called"
+        (cd "$work/crate" && quietly env -i PATH="$work/tools:/bin" OUT_DIR="$work/out" HOST=x86_64-unknown-linux-gnu TARGET="$2" "${@:3}" "$work/build_rs")
+        [[ $(paste -sd\; "$work/called") == "$1" ]] || fail "build.rs for ${*:2}: $(cat "$work/called")"
+    }
+    arm=aarch64-unknown-linux-gnu
+    builds 'cc -O2 -fPIC;ar' x86_64-unknown-linux-gnu TARGET_CC=other
+    builds 'other -O2 -fPIC -g -O1;other' x86_64-unknown-linux-gnu HOST_CC=other CC=cc CFLAGS='-g -O1' AR=other
+    builds 'aarch64-linux-gnu-gcc -O2 -fPIC;aarch64-linux-gnu-ar' $arm HOST_CC=other
+    builds 'arm-linux-gnueabihf-gcc -O2 -fPIC;arm-linux-gnueabihf-ar' armv7-unknown-linux-gnueabihf
+    builds 'riscv64-linux-gnu-gcc -O2 -fPIC;riscv64-linux-gnu-ar' riscv64gc-unknown-linux-gnu
+    builds 'x86_64-w64-mingw32-gcc -O2;x86_64-w64-mingw32-ar' x86_64-pc-windows-gnu
+    builds 'clang --target=x86_64-pc-windows-msvc -O2;llvm-ar' x86_64-pc-windows-msvc
+    builds 'ccache other -O2 -fPIC -O3;aarch64-linux-gnu-ar' $arm CC_aarch64_unknown_linux_gnu='ccache other' CC=cc CFLAGS=-g TARGET_CFLAGS=-O3
+    builds 'clang --target=aarch64-unknown-linux-gnu -O2 -fPIC;llvm-ar' $arm CC_$arm=clang AR_aarch64_unknown_linux_gnu=llvm-ar
+    ok "build.rs follows TARGET, and the variables that the crate cc does"
+else
+    grep -q 'format!("{}_{}", name, target)' "$work/crate/build.rs" || fail "build.rs does not read CC_<target>"
+    echo "skipped: languages: rustc is missing: build.rs does not run"
+fi
 
 full || exit 0
 
@@ -207,6 +283,12 @@ if /usr/bin/python3 -c 'import build, wheel, setuptools' 2>"$work/log"; then
     [[ $(echo "$here"/tiny/dist/*) == */tiny-*-cp38-abi3-*.whl ]] || fail "the name of a wheel: $(echo "$here"/tiny/dist/*)"
     runs
     rebuilds "nothing" "" wheel tiny
+    for folder in "$work/wheel" "$work/another folder/wheel"; do
+        mkdir -p "$folder"
+        emitted tiny --python "$folder"
+        quietly env SOURCE_DATE_EPOCH=1700000000 /usr/bin/python3 -m build --wheel --no-isolation "$folder"
+    done
+    cmp "$work"/wheel/dist/*.whl "$work/another folder"/wheel/dist/*.whl || fail "a wheel depends on the folder that it is built in"
     emitted tiny --python "$here/tiny"
     rebuilds "the same model" "" wheel tiny
     packed encoder "$here/encoder/encoder/encoder.bin"
