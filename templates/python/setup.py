@@ -3,5 +3,11 @@
 # The library knows nothing of Python: ctypes loads it. abi3 says that one wheel serves every version.
 from setuptools import Extension, setup
 
-library = Extension("$(model)._$(model)", ["src/$(names.source)"], depends=["src/$(names.header)"], py_limited_api=True)
+library = Extension(
+    "$(model)._$(model)",
+    ["src/$(names.source)"],
+    depends=["src/$(names.header)"],
+    define_macros=[("$(names.macro("SHARED"))", None)],
+    py_limited_api=True,
+)
 setup(ext_modules=[library], options={"bdist_wheel": {"py_limited_api": "cp38"}})
