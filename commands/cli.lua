@@ -289,6 +289,11 @@ local commands = {
             { name = "list", doc = "print the names of the files instead of writing them" },
             with(json_option, { needs = "list", doc = "JSON, with the compiler flags of each file" }),
             { name = "name", value = "NAME", doc = "refuse a model of another name" },
+            {
+                name = "rename",
+                value = "NAME",
+                doc = "another name than the model's, for a second bundle in a program; blobs stay the model's",
+            },
             build_options,
         },
     },

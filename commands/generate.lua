@@ -9,6 +9,7 @@ local inputs = require "gen.model.inputs"
 local isa = require "gen.isa.list"
 local json = require "json"
 local languages = require "gen.emit.languages"
+local names = require "gen.model.names"
 local packing = require "gen.families.packing"
 local request = require "gen.bundle.request"
 local validated = require "gen.model.validated"
@@ -196,6 +197,9 @@ end
 function commands.emit(arguments, options)
     local folder = options.web or options.python or options.rust or options.o
     if options.name then check_name(arguments[1], options.name) end
+    if options.rename and not names.valid(options.rename) then
+        error(string.format('--rename: "%s": %s', options.rename, names.rule), 0)
+    end
     check_depfile(options)
     local p, files = emitted(arguments[1], options)
     local contents, paths = {}, {}

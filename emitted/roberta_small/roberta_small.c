@@ -90,6 +90,10 @@ static uint64_t roberta_small_read(const unsigned char *bytes, unsigned width)
 #define ROBERTA_SMALL_AT_TABLES 1054784u
 #define ROBERTA_SMALL_AT_BIAS 70260800u
 
+/* By its plain name, for languages that look functions up; C calls it by the other one. */
+#undef roberta_small_bind
+ROBERTA_SMALL_API int roberta_small_bind(const void *blob, size_t bytes, roberta_small_weights *weights);
+
 /* Header of a blob, 64 bytes, little-endian:
    0 magic "LOOKUPC\0" | 8 version u32 | 12 header bytes u32 | 16 model digest | 32 blob bytes u64 | 40 checksum u64 of what
    follows the header | 48 zero */
@@ -142,6 +146,11 @@ int roberta_small_bind(const void *blob, size_t bytes, roberta_small_weights *we
     return ROBERTA_SMALL_OK;
 }
 
+int roberta_small_bind_for_1774055933(const void *blob, size_t bytes, roberta_small_weights *weights)
+{
+    return roberta_small_bind(blob, bytes, weights);
+}
+
 const roberta_small_description *roberta_small_sizes(void)
 {
     static const roberta_small_description description = {
@@ -181,6 +190,32 @@ const char *roberta_small_error(int status)
     case ROBERTA_SMALL_ERROR_ISA: return "the requested instruction set is not in this bundle";
     default: return "no status of roberta_small";
     }
+}
+
+int roberta_small_flush_denormals(int state)
+{
+#if defined(__GNUC__) && defined(__SSE2__)
+    const unsigned both = 0x8040u; /* of MXCSR: flush to zero, denormals are zeros */
+    unsigned control, before;
+
+    __asm__ volatile("stmxcsr %0" : "=m"(control));
+    before = control & both;
+    control = (control & ~both) | (state == 1 ? both : (unsigned) state & both);
+    __asm__ volatile("ldmxcsr %0" : : "m"(control));
+    return (int) before;
+#elif defined(__GNUC__) && defined(__aarch64__)
+    const uint64_t flush = (uint64_t) 1 << 24; /* of FPCR: flush to zero, inputs as well */
+    uint64_t control, before;
+
+    __asm__ volatile("mrs %0, fpcr" : "=r"(control));
+    before = control & flush;
+    control = (control & ~flush) | (state == 1 ? flush : (uint64_t) state & flush);
+    __asm__ volatile("msr fpcr, %0" : : "r"(control));
+    return (int) before;
+#else
+    (void) state;
+    return 0;
+#endif
 }
 
 #ifdef ROBERTA_SMALL_OPENMP

@@ -90,6 +90,10 @@ static uint64_t tiny_read(const unsigned char *bytes, unsigned width)
 #define TINY_AT_TABLES 16896u
 #define TINY_AT_BIAS 180736u
 
+/* By its plain name, for languages that look functions up; C calls it by the other one. */
+#undef tiny_bind
+TINY_API int tiny_bind(const void *blob, size_t bytes, tiny_weights *weights);
+
 /* Header of a blob, 64 bytes, little-endian:
    0 magic "LOOKUPC\0" | 8 version u32 | 12 header bytes u32 | 16 model digest | 32 blob bytes u64 | 40 checksum u64 of what
    follows the header | 48 zero */
@@ -142,6 +146,11 @@ int tiny_bind(const void *blob, size_t bytes, tiny_weights *weights)
     return TINY_OK;
 }
 
+int tiny_bind_for_1918975976(const void *blob, size_t bytes, tiny_weights *weights)
+{
+    return tiny_bind(blob, bytes, weights);
+}
+
 const tiny_description *tiny_sizes(void)
 {
     static const tiny_description description = {
@@ -181,6 +190,32 @@ const char *tiny_error(int status)
     case TINY_ERROR_ISA: return "the requested instruction set is not in this bundle";
     default: return "no status of tiny";
     }
+}
+
+int tiny_flush_denormals(int state)
+{
+#if defined(__GNUC__) && defined(__SSE2__)
+    const unsigned both = 0x8040u; /* of MXCSR: flush to zero, denormals are zeros */
+    unsigned control, before;
+
+    __asm__ volatile("stmxcsr %0" : "=m"(control));
+    before = control & both;
+    control = (control & ~both) | (state == 1 ? both : (unsigned) state & both);
+    __asm__ volatile("ldmxcsr %0" : : "m"(control));
+    return (int) before;
+#elif defined(__GNUC__) && defined(__aarch64__)
+    const uint64_t flush = (uint64_t) 1 << 24; /* of FPCR: flush to zero, inputs as well */
+    uint64_t control, before;
+
+    __asm__ volatile("mrs %0, fpcr" : "=r"(control));
+    before = control & flush;
+    control = (control & ~flush) | (state == 1 ? flush : (uint64_t) state & flush);
+    __asm__ volatile("msr fpcr, %0" : : "r"(control));
+    return (int) before;
+#else
+    (void) state;
+    return 0;
+#endif
 }
 
 #ifdef TINY_OPENMP

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define TINY_SOURCES /* here its functions are defined */
 #include "tiny.h"
 
 #if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__)
@@ -50,6 +51,10 @@ static inline float tiny_power_of_two(float n)
     power.bits = (uint32_t) (127 + (n == n ? (int32_t) n : 0)) << 23;
     return power.value;
 }
+
+#if defined(__ELF__) || defined(__MACH__)
+#pragma GCC visibility push(hidden)
+#endif
 
 /* Offsets and strides. */
 #define TINY_ROW_PITCH 80 /* elements from row to row of the tables */
@@ -169,6 +174,10 @@ void tiny_ffn__avx512(const tiny_weights *weights, const float *x, float *y, siz
    least `min` tokens and with its own part of scratch. So a tile holds the same tokens as in one call, and y the same bits. */
 void tiny_split(void ffn(const tiny_weights *, const float *, float *, size_t, void *), size_t tile, size_t min,
     const tiny_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
+#endif
+
+#if defined(__ELF__) || defined(__MACH__)
+#pragma GCC visibility pop
 #endif
 
 #endif

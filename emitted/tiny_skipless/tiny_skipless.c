@@ -97,6 +97,10 @@ static uint64_t tiny_skipless_read(const unsigned char *bytes, unsigned width)
 #define TINY_SKIPLESS_AT_COSINES 282176u
 #define TINY_SKIPLESS_AT_SINES 290368u
 
+/* By its plain name, for languages that look functions up; C calls it by the other one. */
+#undef tiny_skipless_bind
+TINY_SKIPLESS_API int tiny_skipless_bind(const void *blob, size_t bytes, tiny_skipless_weights *weights);
+
 /* Header of a blob, 64 bytes, little-endian:
    0 magic "LOOKUPC\0" | 8 version u32 | 12 header bytes u32 | 16 model digest | 32 blob bytes u64 | 40 checksum u64 of what
    follows the header | 48 zero */
@@ -156,6 +160,11 @@ int tiny_skipless_bind(const void *blob, size_t bytes, tiny_skipless_weights *we
     return TINY_SKIPLESS_OK;
 }
 
+int tiny_skipless_bind_for_0423732413(const void *blob, size_t bytes, tiny_skipless_weights *weights)
+{
+    return tiny_skipless_bind(blob, bytes, weights);
+}
+
 const tiny_skipless_description *tiny_skipless_sizes(void)
 {
     static const tiny_skipless_description description = {
@@ -197,6 +206,32 @@ const char *tiny_skipless_error(int status)
     case TINY_SKIPLESS_ERROR_POSITION: return "a position beyond the context";
     default: return "no status of tiny_skipless";
     }
+}
+
+int tiny_skipless_flush_denormals(int state)
+{
+#if defined(__GNUC__) && defined(__SSE2__)
+    const unsigned both = 0x8040u; /* of MXCSR: flush to zero, denormals are zeros */
+    unsigned control, before;
+
+    __asm__ volatile("stmxcsr %0" : "=m"(control));
+    before = control & both;
+    control = (control & ~both) | (state == 1 ? both : (unsigned) state & both);
+    __asm__ volatile("ldmxcsr %0" : : "m"(control));
+    return (int) before;
+#elif defined(__GNUC__) && defined(__aarch64__)
+    const uint64_t flush = (uint64_t) 1 << 24; /* of FPCR: flush to zero, inputs as well */
+    uint64_t control, before;
+
+    __asm__ volatile("mrs %0, fpcr" : "=r"(control));
+    before = control & flush;
+    control = (control & ~flush) | (state == 1 ? flush : (uint64_t) state & flush);
+    __asm__ volatile("msr fpcr, %0" : : "r"(control));
+    return (int) before;
+#else
+    (void) state;
+    return 0;
+#endif
 }
 
 static void tiny_skipless_run(const tiny_skipless_weights *weights, void *cache, const float *x, float *y, size_t first, size_t tokens,

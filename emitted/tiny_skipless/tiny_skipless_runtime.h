@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define TINY_SKIPLESS_SOURCES /* here its functions are defined */
 #include "tiny_skipless.h"
 
 #if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__)
@@ -38,6 +39,10 @@ static inline float tiny_skipless_power_of_two(float n)
     power.bits = (uint32_t) (127 + (n == n ? (int32_t) n : 0)) << 23;
     return power.value;
 }
+
+#if defined(__ELF__) || defined(__MACH__)
+#pragma GCC visibility push(hidden)
+#endif
 
 /* Offsets and strides. */
 #define TINY_SKIPLESS_K_INPUTS 64 /* inputs of K */
@@ -112,5 +117,9 @@ void tiny_skipless_attention_f32__avx512(const float *restrict query, const floa
     size_t queries, float *restrict sums, float *restrict score, float *restrict total);
 void tiny_skipless_blocks__avx512(const tiny_skipless_weights *weights, unsigned char *cache, const float *x, float *y, size_t first,
     size_t tokens, void *scratch);
+
+#if defined(__ELF__) || defined(__MACH__)
+#pragma GCC visibility pop
+#endif
 
 #endif

@@ -10,6 +10,8 @@ local json = require "json"
 local languages = require "gen.emit.languages"
 local leftovers = require "gen.model.leftovers"
 local model_file = require "gen.families.model_file"
+local naming = require "gen.model.names"
+local renamed = require "gen.bundle.renamed"
 local schema = require "gen.model.schema"
 local target = require "gen.plan.target"
 local web = require "gen.emit.web"
@@ -40,8 +42,10 @@ function bundle.leftovers(p, directory, files)
     local path = directory .. "/" .. p.names.manifest
     local manifest = manifest_at(path)
     if not manifest then return {} end
-    local held = type(manifest.model) == "table" and tostring(manifest.model.name)
-    if held ~= p.model.name then error(path .. ": holds model " .. tostring(held) .. ": choose another folder", 0) end
+    local held = manifest.renamed or type(manifest.model) == "table" and tostring(manifest.model.name)
+    if held ~= (p.renamed or p.model.name) then
+        error(path .. ": holds model " .. tostring(held) .. ": choose another folder", 0)
+    end
     local emitted, list = {}, {}
     for _, file in ipairs(files) do
         emitted[file.name] = true
@@ -152,6 +156,10 @@ local function plan_of_manifest(manifest, path)
     if manifest.profile == "firmware" and type(manifest.target) ~= "string" then
         schema.refuse({ path = path, source = "" }, { "target" }, manifest.target, "must be a string")
     end
+    local own = manifest.renamed
+    if own ~= nil and not (type(own) == "string" and naming.valid(own)) then
+        schema.refuse({ path = path, source = "" }, { "renamed" }, own, naming.rule)
+    end
     local names_of_isas = {}
     for i, name in ipairs(manifest.options.isa) do
         names_of_isas[i] = tostring(name)
@@ -171,7 +179,8 @@ local function plan_of_manifest(manifest, path)
         for _, name in ipairs(family.options) do
             options[name] = manifest.options[name]
         end
-        return family.build(m, isas, options, family.space and wanted_of(manifest.options.schedule, family.space))
+        local build = own and renamed(family, own, m.name) or family.build
+        return build(m, isas, options, family.space and wanted_of(manifest.options.schedule, family.space))
     end)
     if not good then error(path .. ": " .. p, 0) end
     return p

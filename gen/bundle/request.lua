@@ -4,6 +4,7 @@ local host = require "host"
 local isa = require "gen.isa.list"
 local machine = require "gen.plan.machine"
 local model_file = require "gen.families.model_file"
+local renamed = require "gen.bundle.renamed"
 local space = require "gen.plan.space"
 local tuned_file = require "gen.bundle.tuned_file"
 
@@ -42,7 +43,8 @@ end
 function request.plan(path, isas, options, cpu_note)
     local m, family = request.model(path, options)
     isas = isas or isa.select(options.isa, family.isa_types(options, m))
-    local function build(wanted, sets) return family.build(m, sets or isas, options, wanted) end
+    local build_model = options.rename and renamed(family, m.name, options.rename) or family.build
+    local function build(wanted, sets) return build_model(m, sets or isas, options, wanted) end
     if options.schedule and options.tuned then
         error("--tuned: " .. options.tuned .. ": cannot be given beside --schedule", 0)
     end

@@ -25,10 +25,13 @@ local function without_kernels(p, isa)
     )
 end
 
--- Appends to `files`, the sources of plan `p`, what `wanted` says; `text(p, path, values)` renders a template.
-function extras.add(p, files, wanted, align, text)
+-- Appends to `files`, the sources of plan `p`, what `wanted` says; `text(p, path, values)` renders a template, and
+-- `bound` are values of those for the blob.
+function extras.add(p, files, wanted, bound, text)
     if wanted.linked then
-        local function add(name, path) files[#files + 1] = { name = name, text = text(p, path, { align = align }) } end
+        local function add(name, path)
+            files[#files + 1] = { name = name, text = text(p, path, { align = bound.align, guard = bound.guard }) }
+        end
         add(p.names.linked, "templates/bundle/linked.h")
         add(p.names.linked_source, "templates/bundle/linked.c")
     end

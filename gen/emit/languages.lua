@@ -57,7 +57,7 @@ local rust_types = { float = "f32", int16_t = "i16", int32_t = "i32" }
 
 -- What packs the blob of plan `p`.
 local function pack_command(p, family)
-    local words = { "lookupc pack " .. p.model.name .. ".lua" .. family.pack_options }
+    local words = { "lookupc pack " .. (p.renamed or p.model.name) .. ".lua" .. family.pack_options }
     for _, name in ipairs(family.types) do
         if p.options[name] then words[#words + 1] = "--" .. name .. " " .. p.options[name] end
     end
@@ -77,6 +77,7 @@ function languages.values(p)
     return {
         sizes = sizes.of(p),
         wrapper = family.wrapper,
+        flushes = emit.flushes(p),
         pack = pack_command(p, family),
         version = host.version,
         input = input,

@@ -50,6 +50,7 @@ function names.public(model)
         description = model .. "_description",
         sizes = model .. "_sizes",
         error = model .. "_error",
+        flush_denormals = model .. "_flush_denormals",
         selftest = model .. "_selftest",
         ffn = model .. "_ffn",
         decode = model .. "_decode",
@@ -62,6 +63,8 @@ function names.public(model)
         position = model .. "_position",
         tokenize = model .. "_tokenize",
         text_of = model .. "_text_of",
+        -- Of a function that binds a blob, for the linker; `guard`: a number of all that header and sources agree in.
+        guarded = function(name, guard) return name .. "_for_" .. guard end,
         openmp = function(name) return name .. "_openmp" end, -- of a public function in an OpenMP build
         split = model .. "_split",
         ranges = model .. "_ranges",

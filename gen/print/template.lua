@@ -24,6 +24,7 @@ end
 template.common = {
     model = true,
     names = true,
+    api = true,
     shape = true,
     sum = true,
     times = true,

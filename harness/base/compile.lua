@@ -92,7 +92,7 @@ end
 function compile.sources(plans)
     local contents, units, by_name, same, alias = {}, {}, {}, {}, aliases()
     for _, p in ipairs(plans) do
-        local files = emit.sources(p, nil, "apart")
+        local files = emit.sources(p, emit.open, "apart")
         local meaning = meanings(files, p.model.name)
         for _, file in ipairs(files) do
             local options = file.isa and alias(p, meaning, file)

@@ -32,6 +32,9 @@ typedef double train_function(const train_call *call, const int32_t *ids, const 
 /* Updates the tables from row_gradients, where a step was called with `rows`. All parts call it together. */
 typedef void train_apply(const train_call *call);
 
+/* Makes the calling thread take denormal numbers for zeros (1); returns the state before, to which another call returns. */
+typedef int train_flush(int state);
+
 /* Bytes of the workspace that all parts share. */
 typedef size_t train_workspace(size_t sequences, size_t length, size_t parts);
 

@@ -3,7 +3,7 @@
    train.open(job) -> run | nil, message. job = { library; step, loss, workspace (names of functions); parameters, gradients, table_rows
    (how many); constants (bytes, "" for none); context, batch, threads, seed; train, valid (ids, bytes of int32); mask, vocab, masked
    (id, ids and share, of a masked model; 0: the next token is predicted); decay, beta1, beta2, epsilon, clip, dropout, table_epsilon;
-   adam (of tables: whether their optimiser is lazy Adam; else Adagrad);
+   adam (of tables: whether their optimiser is lazy Adam; else Adagrad); flush_denormals (a function's name, "" or absent: none is called);
    tensors = { { name, shape, at, rows, columns, pitch, tables (rows of a table, 0: no tables), state_at, first_table, rate (factor),
    decays, means, deviation, rounding = { type, row, steps = { { step = "hadamard", size }, { step = "scale", at, factor, dims } } } (nil:
    the forward pass reads it as it is) } }
@@ -87,6 +87,7 @@ typedef struct {
 typedef struct {
     void *library;
     train_function *step, *loss;
+    train_flush *flush_denormals; /* or NULL */
     size_t parameter_count, gradient_count, row_count;
     float *constants, *first, *second; /* the averages of AdamW */
     float *masters;                    /* what learns, where call.parameters are copies of it, some of them rounded; else NULL */
@@ -444,6 +445,9 @@ static int run_open(lua_State *L)
     if (!r->library)
         return host_fail(L, dlerror());
     train_workspace *workspace;
+    const char *flush = field_text(L, 1, where, "flush_denormals", "");
+    if (*flush && !symbol_find(r->library, flush, &r->flush_denormals))
+        return luaL_error(L, "%s: lacks a function", path);
     if (!find(L, r->library, "step", &r->step) || !find(L, r->library, "loss", &r->loss) || !find(L, r->library, "workspace", &workspace))
         return luaL_error(L, "%s: lacks a function", path);
     r->train = read_ids(L, "train", 2);
@@ -568,47 +572,57 @@ static void update(task *t, size_t part)
     }
 }
 
-static void *work(void *argument)
+/* Part number `part` of the task. */
+static void do_part(task *t, size_t part)
 {
-    const worker *w = argument;
-    task *t = w->of;
     run_state *r = t->r;
-    pthread_mutex_lock(&t->gate);
-    const bool begins = !t->given_up;
-    pthread_mutex_unlock(&t->gate);
-    if (!begins)
-        return NULL;
     train_call call = r->call;
-    call.part = w->part;
+    call.part = part;
     call.parts = t->parts;
     if (t->step == 0)
         call.gradients = NULL;
-    for (size_t i = w->part; t->step && i < r->chunk_count; i += t->parts)
+    for (size_t i = part; t->step && i < r->chunk_count; i += t->parts)
         memset(call.gradients + r->chunks[i].at, 0, r->chunks[i].count * sizeof(float));
     wait_for_others(&r->barrier);
     const double nats = (t->step ? r->step : r->loss)(&call, r->ids, r->targets, t->sequences, r->train.length, r->workspace);
     wait_for_others(&r->barrier);
-    if (w->part == 0) {
+    if (part == 0) {
         t->nats = nats;
         if (r->ranks)
             sum_over_ranks(t);
     }
     wait_for_others(&r->barrier);
     if (t->step == 0)
-        return NULL;
+        return;
     if (r->apply) {
         train_call learns = call;
         learns.parameters = weights_of(r);
         r->apply(&learns);
     }
-    for (size_t i = w->part; i < r->chunk_count; i += t->parts)
+    for (size_t i = part; i < r->chunk_count; i += t->parts)
         r->squares[i] = sum_of_squares(call.gradients + r->chunks[i].at, r->chunks[i].count);
     wait_for_others(&r->barrier);
-    update(t, w->part);
+    update(t, part);
     if (r->masters) {
         wait_for_others(&r->barrier);
-        copy_all(r, true, w->part, t->parts);
+        copy_all(r, true, part, t->parts);
     }
+}
+
+static void *work(void *argument)
+{
+    const worker *w = argument;
+    task *t = w->of;
+    train_flush *flush = t->r->flush_denormals;
+    pthread_mutex_lock(&t->gate);
+    const bool begins = !t->given_up;
+    pthread_mutex_unlock(&t->gate);
+    if (!begins)
+        return NULL;
+    const int before = flush ? flush(1) : 0; /* moments of gradients that vanish become denormal */
+    do_part(t, w->part);
+    if (flush)
+        flush(before);
     return NULL;
 }
 

@@ -127,6 +127,7 @@ local function job_of(p, s, own, texts, library)
         loss = names.loss,
         workspace = names.workspace,
         apply = names.apply,
+        flush_denormals = p.names.flush_denormals,
         parameters = p.training.parameters,
         gradients = p.training.gradients,
         table_rows = p.training.table_rows,

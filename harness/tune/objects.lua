@@ -52,7 +52,7 @@ function objects.relevant(headers, text) return without_unused(words_of(headers)
 -- name, files = { {name, text, flags, isa} } to compile, headers = the text of all of its own }.
 function objects.sources(p, cflags, apart)
     local contents, files, headers = {}, {}, {}
-    for _, file in ipairs(emit.sources(p, nil, apart and "apart" or nil)) do
+    for _, file in ipairs(emit.sources(p, emit.open, apart and "apart" or nil)) do
         contents[file.name] = file.text
         if file.name:find "%.c$" then
             local flags = compile.flags({ flags = file.isa and file.isa.flags or {} }, cflags)

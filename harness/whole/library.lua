@@ -44,14 +44,17 @@ function library.job(p, path, blob, threads)
     }
 end
 
--- Packs and compiles plan `p` for the checkpoint in options.weights and opens it in this process.
-function library.of(p, options)
+-- Packs and compiles plan `p` for the checkpoint in options.weights and opens it in this process. Unless it
+-- `keeps_denormals`, its calls take denormal numbers for zeros: no text needs them, and on some CPUs they take long.
+function library.of(p, options, keeps_denormals)
     local directory = process.temporary_directory()
     local threads = compile.threads_of(options)
     local path = compile.library({ p }, directory, options.cc, compile.threaded(p, options.cflags, threads))
     local function open()
         local blob, kept = blob_cache.packed(p, directory, packing.files(options))
-        local model, message = whole.open(library.job(p, path, blob, threads))
+        local job = library.job(p, path, blob, threads)
+        job.flush_denormals = not keeps_denormals and p.names.flush_denormals or nil
+        local model, message = whole.open(job)
         return model, message, kept and blob
     end
     local model, message, kept = open()

@@ -3,7 +3,8 @@
    whole.open(job) -> model | nil, message. job = { library, blob, bind, encode, encode_batch, start, prefill, prefill_all, step, position
    (names of functions), tokenize, text_of (the same, "" without a tokenizer), causal, pooled, d_out, vocab, context, weights_struct_bytes,
    state_bytes, scratch_bytes, step_scratch_bytes, scratch_factor, scratch_more, around (of the tokenizer, whose codes room and scratch
-   are) }. Rows are strings of float32, ids lists of integers.
+   are), flush_denormals (a function's name, "" or absent: calls in this process leave denormal numbers as they are) }. Rows are strings
+   of float32, ids lists of integers.
      model:encode_batch({ ids, … }) -> rows | nil, message: one row a sequence, or one a token
      model:state() -> an empty state of a decoder; state:copy() -> another
      state:prefill(ids), state:prefill_all(ids), state:step(id) -> rows | nil, message; state:position() -> tokens so far
@@ -49,6 +50,7 @@ typedef void start_function(void *state);
 typedef int append_function(const void *weights, void *state, const int32_t *ids, size_t n, float *logits, void *scratch);
 typedef int step_function(const void *weights, void *state, int32_t id, float *logits, void *scratch);
 typedef size_t position_function(const void *state);
+typedef int flush_function(int state);
 
 typedef struct {
     const char *path; /* of the library, for messages; a table keeps it */
@@ -61,6 +63,7 @@ typedef struct {
     append_function *prefill, *prefill_all;
     step_function *step;
     position_function *position;
+    flush_function *flush_denormals;
     text_functions text;
     bool causal, pooled;
     size_t d_out, vocab, context, weights_struct_bytes, state_bytes, scratch_bytes, step_scratch_bytes;
@@ -122,7 +125,8 @@ static bool open_model(lua_State *L, int job, whole_model *m, char *error)
         !find(L, job, m, "encode_batch", &m->encode_batch) || !find(L, job, m, "start", &m->start) ||
         !find(L, job, m, "prefill", &m->prefill) || !find(L, job, m, "prefill_all", &m->prefill_all) ||
         !find(L, job, m, "step", &m->step) || !find(L, job, m, "position", &m->position) ||
-        !find(L, job, m, "tokenize", &m->text.tokenize) || !find(L, job, m, "text_of", &m->text.text_of) || !m->bind)
+        !find(L, job, m, "flush_denormals", &m->flush_denormals) || !find(L, job, m, "tokenize", &m->text.tokenize) ||
+        !find(L, job, m, "text_of", &m->text.text_of) || !m->bind)
         return files_error(error, ERROR_SIZE, "%s: lacks a function of the model", m->path);
     m->weights = aligned_memory(m->weights_struct_bytes);
     if (!m->weights)
@@ -373,7 +377,10 @@ static int rows_of(lua_State *L, whole_model *m, const call *c, void *state)
     luaL_Buffer buffer;
     const size_t bytes = c->rows * m->d_out * sizeof(float);
     float *y = (float *)(void *)luaL_buffinitsize(L, &buffer, bytes + 1);
+    const int before = m->flush_denormals ? m->flush_denormals(1) : 0;
     const int status = make_call(m, c, state, c->ids, c->offsets, y, m->scratch);
+    if (m->flush_denormals)
+        m->flush_denormals(before);
     if (status == 0) {
         luaL_pushresultsize(&buffer, bytes);
         return 1;

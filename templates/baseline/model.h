@@ -22,7 +22,7 @@ $(include("templates/bundle/binding.h"))
 
 /* x [tokens][$(shape.d)], y [tokens][$(shape.d_out)]; nothing may overlap. Cannot fail, and checks nothing: weights that
    $(names.bind) did not fill, or scratch that is not aligned (malloc's may not be), crash. */
-void $(names.ffn)(const $(names.weights) *weights, const $(input) *x, $(output) *y, size_t tokens, void *scratch);
+$(api)void $(names.ffn)(const $(names.weights) *weights, const $(input) *x, $(output) *y, size_t tokens, void *scratch);
 
 $(include("templates/bundle/closing.h"))
 

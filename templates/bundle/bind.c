@@ -1,6 +1,8 @@
-//$ takes isas, choice, digest_lines, header_bytes, format, sections
+//$ takes guard, flushes, isas, choice, digest_lines, header_bytes, format, sections
 #include "$(names.runtime)"
-//$ if #isas > 1 then
+//$ -- lookupc itself runs libraries of one instruction set where it knows that it can.
+//$ local asks = #isas > 1 or api ~= "" and isas[1] and isas[1].cpu
+//$ if asks then
 //$ local x86 = choice.x86
 //$ if x86 then
 
@@ -34,7 +36,7 @@ static int $(model)_cpu_has(unsigned leaf1_ecx, unsigned leaf7_ebx, $(x86.leaf7_
 
 #if $(set.condition)
 /* Whether CPU and operating system offer $(set.name). Linux lets programs read the ID registers, since 4.11: it emulates the instruction
-   and shows what it supports itself. Elsewhere, and on Android, whose kernels may be older, the answer is no. */
+   and shows what it supports itself. Elsewhere, and on Android, whose kernels may be older, the answer is $(#isas > 1 and "no" or "yes: there is no other choice"). */
 static int $(model)_has_$(set.name)(void)
 {
 #if defined(__linux__) && !defined(__ANDROID__)
@@ -57,7 +59,7 @@ static int $(model)_has_$(set.name)(void)
     return 1;
 //$ end
 #else
-    return 0;
+    return $(#isas > 1 and 0 or 1);
 #endif
 }
 #endif
@@ -86,6 +88,8 @@ static int $(model)_can_run(int isa)
     default: return 0;
     }
 }
+//$ end
+//$ if #isas > 1 then
 
 /* $(names.macro("ISA")) is the name of an instruction set, which then takes the place of the best one; a null pointer or "" is none. */
 #if defined($(names.macro("ISA_FROM_ENVIRONMENT"))) && !defined($(names.macro("ISA")))
@@ -147,6 +151,12 @@ static uint64_t $(model)_read(const unsigned char *bytes, unsigned width)
 #define $(place(section)) $(section.at)u
 //$ end
 
+//$ if api ~= "" then
+/* By its plain name, for languages that look functions up; C calls it by the other one. */
+#undef $(names.bind)
+$(api)int $(names.bind)(const void *blob, size_t bytes, $(names.weights) *weights);
+
+//$ end
 /* Header of a blob, $(header_bytes) bytes, little-endian:
    0 magic "LOOKUPC\0" | 8 version u32 | 12 header bytes u32 | 16 model digest | 32 blob bytes u64 | 40 checksum u64 of what
    follows the header | 48 zero */
@@ -191,6 +201,11 @@ int $(names.bind)(const void *blob, size_t bytes, $(names.weights) *weights)
         return status;
     weights->isa = isa;
 //$ elseif isas[1] then
+//$ if asks then
+
+    if (!$(model)_can_run(0))
+        return $(names.macro("ERROR_CPU"));
+//$ end
 
     weights->isa = 0;
 //$ end
@@ -200,5 +215,16 @@ int $(names.bind)(const void *blob, size_t bytes, $(names.weights) *weights)
 //$ end
     return $(names.macro("OK"));
 }
+//$ if api ~= "" then
+
+int $(names.guarded(names.bind, guard))(const void *blob, size_t bytes, $(names.weights) *weights)
+{
+    return $(names.bind)(blob, bytes, weights);
+}
+//$ end
 
 $(include("templates/bundle/sizes.c"))
+//$ if flushes then
+
+$(include("templates/bundle/flush.c"))
+//$ end

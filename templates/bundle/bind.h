@@ -4,4 +4,4 @@
    bytes    size of the blob
    weights  not written unless the result is $(names.macro("OK"))
    Returns $(names.macro("OK")) or one of the codes above. Reads the whole blob once, for its checksum. */
-int $(names.bind)(const void *blob, size_t bytes, $(names.weights) *weights);
+$(api)int $(names.bind)(const void *blob, size_t bytes, $(names.weights) *weights);

@@ -1,9 +1,13 @@
-//$ takes struct_of_weights
+//$ takes struct_of_weights, flushes
+//$ if api ~= "" then
+$(include("templates/bundle/api.h"))
+
+//$ end
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* Declarations: what stands from here to the line that ends them, cffi takes as it is. */
+/* Declarations: what stands from here to the line that ends them, cffi takes$(api ~= "" and " without the word " .. names.macro("API") or ""). */
 
 $(include("templates/bundle/statuses.h"))
 
@@ -12,3 +16,7 @@ $(include(struct_of_weights))
 $(include("templates/bundle/bind.h"))
 
 $(include("templates/bundle/sizes.h"))
+//$ if flushes then
+
+$(include("templates/bundle/flush.h"))
+//$ end

@@ -7,6 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+//$ if api ~= "" then
+#define $(names.macro("SOURCES")) /* here its functions are defined */
+//$ end
 #include "$(names.header)"
 
 #if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__)
@@ -41,6 +44,18 @@ $(include(functions))
 #endif
 //$ end
 //$ lines("", helpers)
+//$ if api ~= "" then
+
+#if defined(__ELF__) || defined(__MACH__)
+#pragma GCC visibility push(hidden)
+#endif
+//$ end
 $(include(prototypes))
+//$ if api ~= "" then
+
+#if defined(__ELF__) || defined(__MACH__)
+#pragma GCC visibility pop
+#endif
+//$ end
 
 #endif

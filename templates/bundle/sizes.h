@@ -7,7 +7,7 @@ typedef struct $(names.description) {
 } $(names.description);
 
 /* Those of this model: static, never null. */
-const $(names.description) *$(names.sizes)(void);
+$(api)const $(names.description) *$(names.sizes)(void);
 
 /* What a status means: static text, never null, for any number. */
-const char *$(names.error)(int status);
+$(api)const char *$(names.error)(int status);

@@ -5,4 +5,4 @@
    x        [tokens][$(shape.d)] in units of $(names.macro("X_SCALE"))
    y        [tokens][$(shape.d_out)] in units of $(names.macro("Y_SCALE")); must not overlap x
    scratch  $(names.macro("SCRATCH_BYTES")) bytes, $(names.macro("ALIGN"))-byte aligned, overlapping nothing; contents do not matter */
-void $(names.ffn)(const $(names.weights) *weights, const int16_t *x, int32_t *y, size_t tokens, void *scratch);
+$(api)void $(names.ffn)(const $(names.weights) *weights, const int16_t *x, int32_t *y, size_t tokens, void *scratch);

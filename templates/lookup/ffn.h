@@ -9,4 +9,4 @@
    The squares of x - mean must not overflow float: keep |x| below 1e18.
 //$ end
    A NaN or an infinity in x makes that token's y what IEEE arithmetic gives, mostly NaN; other tokens are not touched. */
-void $(names.ffn)(const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch);
+$(api)void $(names.ffn)(const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch);

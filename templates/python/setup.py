@@ -9,6 +9,7 @@ library = Extension(
     "$(model)._$(model)",
     ["src/$(names.source)"],
     depends=["src/$(names.header)"],
+    define_macros=[("$(names.macro("SHARED"))", None)],
     extra_compile_args=["-fdebug-prefix-map=" + os.getcwd() + "=."],  # the same bytes in every folder
     py_limited_api=True,
 )

@@ -9,8 +9,8 @@
    The ids that belong before and behind every text, $(#facts.first) and $(#facts.last), are among them.
 //$ end
 */
-ptrdiff_t $(names.tokenize)(const $(names.weights) *weights, const char *text, size_t bytes, int32_t *ids, size_t most, void *scratch, size_t scratch_bytes);
+$(api)ptrdiff_t $(names.tokenize)(const $(names.weights) *weights, const char *text, size_t bytes, int32_t *ids, size_t most, void *scratch, size_t scratch_bytes);
 
 /* What an id adds to a text: *bytes bytes in the blob, without a zero behind them; none for ids that only steer. Null for what is no id.
    The texts of a sequence one behind the other are its text$(facts.leading_space and "; its first space is to be dropped" or ""). */
-const char *$(names.text_of)(const $(names.weights) *weights, int32_t id, size_t *bytes);
+$(api)const char *$(names.text_of)(const $(names.weights) *weights, int32_t id, size_t *bytes);

@@ -70,12 +70,12 @@ $(include("templates/bundle/binding.h"))
    position  of the token in its sequence, below $(names.macro("CONTEXT"))
    scratch   $(names.macro("DECODE_SCRATCH_BYTES")) bytes, $(names.macro("ALIGN"))-byte aligned; contents do not matter
    Returns $(names.macro("OK")), or $(names.macro("ERROR_POSITION")) and writes nothing. */
-int $(names.decode)(const $(names.weights) *weights, void *cache, const float *x, float *y, size_t position, void *scratch);
+$(api)int $(names.decode)(const $(names.weights) *weights, void *cache, const float *x, float *y, size_t position, void *scratch);
 
 /* The same for tokens first … first + tokens - 1 at once: $(both) $(in_place and "y may be x itself, otherwise no overlap" or "no overlap"); scratch has
    $(names.macro("SCRATCH_BYTES")). Any number of tokens$(shape.ring and ", also more than the ring holds" or "").
    Returns $(names.macro("OK")), or $(names.macro("ERROR_POSITION")) and writes nothing if first + tokens is beyond $(names.macro("CONTEXT")). */
-int $(names.prefill)(const $(names.weights) *weights, void *cache, const float *x, float *y, size_t first, size_t tokens, void *scratch);
+$(api)int $(names.prefill)(const $(names.weights) *weights, void *cache, const float *x, float *y, size_t first, size_t tokens, void *scratch);
 //$ elseif shape.sequences then
 /* The blocks for several sequences, in each of which all tokens attend to each other$(shape.window and " that are nearer than " .. names.macro("WINDOW") or "").
    weights    filled by $(names.bind)
@@ -86,7 +86,7 @@ int $(names.prefill)(const $(names.weights) *weights, void *cache, const float *
    sequences  each of at most $(names.macro("CONTEXT")) tokens, together of $(names.macro("POSITIONS")) positions
    scratch    $(names.macro("SCRATCH_BYTES")) bytes, $(names.macro("ALIGN"))-byte aligned; contents do not matter
    Returns $(names.macro("OK")), or $(names.macro("ERROR_POSITION")) and writes nothing. */
-int $(names.encode_batch)(const $(names.weights) *weights, void *cache, const float *x, float *y, const size_t *offsets, size_t sequences, void *scratch);
+$(api)int $(names.encode_batch)(const $(names.weights) *weights, void *cache, const float *x, float *y, const size_t *offsets, size_t sequences, void *scratch);
 //$ else
 /* The blocks for a sequence whose tokens all attend to each other$(shape.window and " that are nearer than " .. names.macro("WINDOW") or "").
    weights   filled by $(names.bind)
@@ -96,7 +96,7 @@ int $(names.encode_batch)(const $(names.weights) *weights, void *cache, const fl
    tokens    at most $(names.macro("CONTEXT")); of a padded sequence give those that count
    scratch   $(names.macro("SCRATCH_BYTES")) bytes, $(names.macro("ALIGN"))-byte aligned; contents do not matter
    Returns $(names.macro("OK")), or $(names.macro("ERROR_POSITION")) and writes nothing. */
-int $(names.encode)(const $(names.weights) *weights, void *cache, const float *x, float *y, size_t tokens, void *scratch);
+$(api)int $(names.encode)(const $(names.weights) *weights, void *cache, const float *x, float *y, size_t tokens, void *scratch);
 //$ end
 
 $(include("templates/bundle/closing.h"))

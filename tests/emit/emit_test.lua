@@ -733,6 +733,25 @@ function test.emission_into_the_folder_of_another_model_is_refused()
     check.equal(contents(folder), before)
 end
 
+function test.a_renamed_bundle_reads_the_blobs_of_its_model()
+    for _, name in ipairs { "tiny", "tiny_skipless", "gpt_nano_sort" } do
+        local path, folder = "gen/models/" .. name .. ".lua", program.folder()
+        local function digest(...)
+            program.works { "emit", path, "--isa", "scalar", "-o", folder, ... }
+            check.equal(program.works { "check", folder }, folder .. ": fresh\n")
+            return json.decode(contents(folder)["MANIFEST.json"]).model_digest
+        end
+        local own = digest()
+        check.equal(digest("--rename", "other"), own)
+        for file, text in pairs(contents(folder)) do
+            local mentioned = text:find(name, 1, true) and not text:find("renamed", 1, true)
+            if mentioned or file:find(name, 1, true) then error(file .. " has the name of the model") end
+        end
+        check.equal(digest "--cpp", own)
+    end
+    program.refuses(1, '--rename: "if": must be 1 to 40 of', { "emit", tiny_model, "--rename", "if", "-o", "none" })
+end
+
 -- Who changes a model and forgets to pack reads what to do.
 function test.errors_of_stale_blobs_say_what_helps()
     local text = {}

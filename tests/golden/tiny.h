@@ -38,11 +38,32 @@
 #endif
 #define TINY_WEIGHTS_BYTES 180992u /* of a blob */
 
+/* Functions are for the program or library that these sources become a part of: others may have a tiny too.
+   A shared library offers them where TINY_SHARED is defined, for these sources and for its users. */
+#if defined(_WIN32) && defined(TINY_SHARED)
+#ifdef TINY_SOURCES
+#define TINY_API __declspec(dllexport)
+#else
+#define TINY_API __declspec(dllimport)
+#endif
+#elif defined(__ELF__) || defined(__MACH__)
+#ifdef TINY_SHARED
+#define TINY_API __attribute__((visibility("default")))
+#else
+#define TINY_API __attribute__((visibility("hidden")))
+#endif
+#else
+#define TINY_API
+#endif
+
+/* As linkers know it: sources of other types, sizes or options do not link with this header. */
+#define tiny_bind tiny_bind_for_1918975976
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* Declarations: what stands from here to the line that ends them, cffi takes as it is. */
+/* Declarations: what stands from here to the line that ends them, cffi takes without the word TINY_API. */
 
 /* What tiny_bind returns. */
 #define TINY_OK 0 /* success */
@@ -71,7 +92,7 @@ typedef struct tiny_weights {
    bytes    size of the blob
    weights  not written unless the result is TINY_OK
    Returns TINY_OK or one of the codes above. Reads the whole blob once, for its checksum. */
-int tiny_bind(const void *blob, size_t bytes, tiny_weights *weights);
+TINY_API int tiny_bind(const void *blob, size_t bytes, tiny_weights *weights);
 
 /* The model in numbers, for programs that do not see the macros. */
 typedef struct tiny_description {
@@ -95,10 +116,15 @@ typedef struct tiny_description {
 } tiny_description;
 
 /* Those of this model: static, never null. */
-const tiny_description *tiny_sizes(void);
+TINY_API const tiny_description *tiny_sizes(void);
 
 /* What a status means: static text, never null, for any number. */
-const char *tiny_error(int status);
+TINY_API const char *tiny_error(int status);
+
+/* Denormal numbers, below 1.2e-38, in x or in weights make a call up to 140 times slower on some CPUs. 1 makes
+   the calling thread take them for zeros, in results as well. Returns the state before, which a call with it
+   brings back. For x86 and AArch64; elsewhere it does nothing and returns 0. */
+TINY_API int tiny_flush_denormals(int state);
 
 /* y = LookupFFN(x) for any number of tokens, 0 included. Cannot fail, and checks nothing: weights that tiny_bind did
    not fill, or scratch that is not aligned (malloc's may not be), crash.
@@ -108,7 +134,7 @@ const char *tiny_error(int status);
    scratch  TINY_SCRATCH_BYTES bytes, TINY_ALIGN-byte aligned, overlapping nothing; contents do not matter
    The squares of x - mean must not overflow float: keep |x| below 1e18.
    A NaN or an infinity in x makes that token's y what IEEE arithmetic gives, mostly NaN; other tokens are not touched. */
-void tiny_ffn(const tiny_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
+TINY_API void tiny_ffn(const tiny_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
 
 /* End of declarations. */
 

@@ -130,7 +130,7 @@ changes() {
     prints "$out" other "$tolerance"
     sed -i 's/budget = 1e-2/budget = 2e-2/; s/"gelu"/"softmax"/' "$here/tiny.lua"
     touch "$here/tiny.lua"
-    rebuilds "another score" "tiny ${kernels}${linked}" "$@"
+    rebuilds "another score, whose header has another name for the linker" "main tiny ${kernels}${linked}" "$@"
 }
 
 tolerance=1e-4
@@ -276,14 +276,38 @@ cat >"$here/CMakeLists.txt" <<'END'
 cmake_minimum_required(VERSION 3.2)
 project(consumer CXX)
 find_package(lookupc REQUIRED)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(kind_of_i8 SHARED)
 set(CMAKE_C_FLAGS "-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wundef -Wmissing-prototypes -Wredundant-decls -Werror")
 set(CMAKE_CXX_FLAGS "-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wundef -Wold-style-cast -Werror")
 foreach(tables f32 i8)
-    lookupc_add_library(tiny_${tables} MODEL models/tiny.lua WEIGHTS models/tiny.safetensors EMBED ISA scalar TABLES ${tables} ${KIND})
+    lookupc_add_library(tiny_${tables} MODEL models/tiny.lua WEIGHTS models/tiny.safetensors EMBED ISA scalar TABLES ${tables} ${kind_of_${tables}} ${KIND})
     add_executable(consumer_${tables} main.cc)
     target_link_libraries(consumer_${tables} PRIVATE tiny_${tables})
     set_target_properties(consumer_${tables} PROPERTIES OUTPUT_NAME consumer RUNTIME_OUTPUT_DIRECTORY ${tables})
 endforeach()
+lookupc_add_library(same MODEL models/tiny.lua WEIGHTS models/other.safetensors EMBED ISA scalar STATIC)
+lookupc_add_library(renamed MODEL models/tiny.lua WEIGHTS models/other.safetensors EMBED ISA scalar STATIC RENAME renamed)
+foreach(part tiny_f32 same renamed)
+    add_library(part_${part} STATIC plugin_${part}.c)
+    target_link_libraries(part_${part} PRIVATE ${part})
+    target_compile_definitions(part_${part} PRIVATE PLUGIN=part_${part})
+endforeach()
+foreach(other same renamed)
+    add_executable(with_${other} EXCLUDE_FROM_ALL both.cc)
+    target_compile_definitions(with_${other} PRIVATE OTHER=part_${other})
+    target_link_libraries(with_${other} PRIVATE part_tiny_f32 part_${other})
+endforeach()
+END
+cp "$work/other.safetensors" "$here/models"
+for part in tiny_f32 same; do cp tests/consumers/plugin.c "$here/plugin_$part.c"; done
+sed 's/tiny/renamed/g; s/TINY/RENAMED/g' tests/consumers/plugin.c >"$here/plugin_renamed.c"
+cat >"$here/both.cc" <<'END'
+#include <cstdio>
+extern "C" double part_tiny_f32();
+extern "C" double OTHER();
+int main() { std::printf("%.4f %.4f\n", part_tiny_f32(), OTHER()); }
 END
 # other_project FOLDER OPTIONS...: builds it in that folder.
 other_project() {
@@ -294,6 +318,15 @@ other_project "out of tree" -G Ninja -DCMAKE_UNITY_BUILD=ON
 prints "$here/out of tree/f32" tiny
 prints "$here/out of tree/i8" tiny 1e-2
 rebuilds "nothing" "" ninja -C "$here/out of tree"
+quietly ninja -C "$here/out of tree" with_renamed
+/usr/bin/python3 -c 'import sys, numpy as np
+values = [float(word) for word in sys.argv[1].split()]
+sys.exit(not np.allclose(values, [np.load(path)[0][0] for path in sys.argv[2:]], atol=2e-4))' "$("$here/out of tree/with_renamed")" "$work/tiny.npy" "$work/other.npy" ||
+    fail "RENAME: other numbers than those of both weights"
+! ninja -C "$here/out of tree" with_same >"$work/log" 2>&1 || fail "two targets of one name link"
+grep -q "multiple definition of .tiny_bind_linked'" "$work/log" || fail "two targets of one name: $(cat "$work/log")"
+ok "two targets of one model with other weights: under one name they do not link, with RENAME each has its own"
+
 touch "$here/models/shared/width.lua"
 rebuilds "an included file without a change" "" ninja -C "$here/out of tree"
 touch -d 1999-01-01 "$here/models/shared/width.lua"
@@ -436,7 +469,7 @@ if [[ -d /usr/share/bazel/rules/java ]] && type -P bazel >"$work/log"; then
     bazel_builds "new weights" ""
     prints "$here/bazel-bin" other
     sed -i 's/"gelu"/"softmax"/' "$here/tiny.lua"
-    bazel_builds "another score" "tiny "
+    bazel_builds "another score" "main tiny "
     quietly bazel shutdown
     chmod -R u+w "$work/bazel"
     ok "Bazel"

@@ -56,7 +56,8 @@ for name in "${names[@]}"; do
 done
 quietly "$lookupc" emit gen/models/tiny.lua --baseline -o "$work/c/tiny_dense" --isa scalar --single-file
 for folder in "$work"/c/*; do
-    quietly gcc -O0 -shared -fPIC "$folder"/*.c -o "$folder/library.so"
+    name=${folder##*/}
+    quietly gcc -O0 -shared -fPIC "-D${name^^}_SHARED" "$folder"/*.c -o "$folder/library.so"
 done
 if /usr/bin/python3 -c 'import cffi' 2>"$work/log"; then
     quietly /usr/bin/python3 - "$work" <<'END'
@@ -66,7 +67,7 @@ for folder in sorted(pathlib.Path(sys.argv[1], "c").iterdir()):
     header = (folder / f"{name}.h").read_text()
     block = re.search(r"/\* Declarations: .*?\*/(.*)/\* End of declarations\. \*/", header, re.S).group(1)
     ffi = cffi.FFI()
-    ffi.cdef(block)
+    ffi.cdef(block.replace(name.upper() + "_API ", ""))
     library = ffi.dlopen(str(folder / "library.so"))
     sizes = getattr(library, name + "_sizes")()
     macros = dict(re.findall(r"#define %s_(\w+) (\d+)u?\b" % name.upper(), header))
@@ -255,7 +256,7 @@ emitted tiny -o "$here/tiny" --cpp --make
 rebuilds "the same model" "" make -C "$here"
 change_score gelu softmax
 emitted tiny -o "$here/tiny" --cpp --make
-rebuilds "another score" "tiny.c tiny__avx2.c tiny__avx512.c tiny__scalar.c " make -C "$here"
+rebuilds "another score, whose header has another name for the linker" "main.cc tiny.c tiny__avx2.c tiny__avx512.c tiny__scalar.c " make -C "$here"
 change_score softmax gelu
 ok "C++: a program with five models prints the numbers of lookupc run; make compiles what it must"
 

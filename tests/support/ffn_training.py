@@ -74,7 +74,7 @@ class Kernels:
             if entry["name"].endswith(".c"):
                 objects.append(f"{folder}/{entry['name']}.o")
                 warnings = [] if mutate else ["-Werror", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Wcast-align", "-Wmissing-prototypes"]
-                subprocess.run(["gcc", "-std=c99", "-O2", "-fPIC", *warnings, *entry.get("flags", []), "-c", f"{folder}/{entry['name']}", "-o", objects[-1]], check=True)
+                subprocess.run(["gcc", "-std=c99", "-O2", "-fPIC", f"-D{model.name.upper()}_SHARED", *warnings, *entry.get("flags", []), "-c", f"{folder}/{entry['name']}", "-o", objects[-1]], check=True)
         subprocess.run(["gcc", "-shared", "-nostdlib", "-Wl,-z,defs", *objects, "-o", self.library], check=True)
         self.c = ctypes.CDLL(self.library)
         with open(f"{folder}/{model.name}_train.h") as file:

@@ -54,7 +54,7 @@ class Trainer:
         works("emit", model, "-o", folder, "--isa", isa, "--training")
         with open(folder + "/MANIFEST.json", encoding="utf-8") as file:
             manifest = json.load(file)
-        objects = []
+        objects, shared = [], f"-D{manifest['model']['name'].upper()}_SHARED"
         for entry in manifest["files"]:
             if entry["name"].endswith(".c"):
                 path = f"{folder}/{entry['name']}"
@@ -65,7 +65,7 @@ class Trainer:
                     with open(path, "w", encoding="utf-8") as file:
                         file.write(text.replace(*changed))
                 objects.append(path[:-2] + ".o")
-                flags = ["-std=c99", "-fPIC", "-ffp-contract=off", *WARNINGS, *entry.get("flags", [])]
+                flags = ["-std=c99", "-fPIC", shared, "-ffp-contract=off", *WARNINGS, *entry.get("flags", [])]
                 subprocess.run(["gcc", optimise, *flags, "-c", path, "-o", objects[-1]], check=True)
                 if "_train__" in path:
                     self._check_imports(objects[-1], manifest["model"]["name"])

@@ -46,11 +46,11 @@ class Library:
         works("pack", model, "--weights", weights, "-o", folder + "/weights.bin", *options)
         with open(folder + "/MANIFEST.json", encoding="utf-8") as file:
             manifest = json.load(file)
-        objects = []
+        objects, shared = [], f"-D{manifest['model']['name'].upper()}_SHARED"
         for entry in manifest["files"]:
             if entry["name"].endswith(".c"):
                 objects.append(f"{folder}/{entry['name'][:-2]}.o")
-                subprocess.run(["gcc", self.optimise, "-fPIC", "-c", *entry.get("flags", []), f"{folder}/{entry['name']}", "-o", objects[-1]], check=True)
+                subprocess.run(["gcc", self.optimise, "-fPIC", shared, "-c", *entry.get("flags", []), f"{folder}/{entry['name']}", "-o", objects[-1]], check=True)
         subprocess.run(["gcc", "-shared", *objects, "-o", folder + "/model.so"], check=True)
         self.name = manifest["model"]["name"]
         self.macros = self._macros(folder)

@@ -111,3 +111,22 @@ double bigram_loss(const train_call *t, const int32_t *ids, const int32_t *targe
     (void)workspace;
     return pass(t, ids, targets, sequences * length, 0);
 }
+
+static _Thread_local int flushes;
+static _Thread_local int wrong; /* a call began where the last one had not been ended */
+
+int bigram_flush_denormals(int state)
+{
+    const int before = flushes;
+    wrong |= before && state;
+    flushes = state;
+    return before;
+}
+
+/* The same, where this thread takes denormal numbers for zeros; else no number. */
+double bigram_step_of_zeros(const train_call *t, const int32_t *ids, const int32_t *targets, size_t sequences, size_t length,
+                            void *workspace)
+{
+    const double nats = bigram_step(t, ids, targets, sequences, length, workspace);
+    return flushes == 1 && !wrong ? nats : (double)NAN;
+}

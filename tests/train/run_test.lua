@@ -45,6 +45,14 @@ function test.a_run_learns()
     check.equal(state:uses()[2][1][1], 0)
 end
 
+function test.every_thread_takes_denormal_numbers_for_zeros_in_a_step_and_no_longer()
+    local flushing = { step = "bigram_step_of_zeros", flush_denormals = "bigram_flush_denormals", threads = 3 }
+    local loss, weights = trained(job(flushing), 3)
+    local same_loss, as_ever = trained(job(), 3)
+    check.equal(loss, same_loss)
+    check.equal(weights == as_ever, true)
+end
+
 -- With an epsilon that is large beside gradients, and without averages, a step is in proportion to the gradient.
 function test.long_gradients_are_clipped()
     local function moved(clip)

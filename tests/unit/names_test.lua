@@ -100,6 +100,7 @@ end
 function test.public_names()
     local public = names.public("tiny_1")
     check.equal({ public.macro("D_OUT"), public.openmp(public.ffn) }, { "TINY_1_D_OUT", "tiny_1_ffn_openmp" })
+    check.equal(public.guarded(public.bind, "0123"), "tiny_1_bind_for_0123")
     for key, value in pairs(public) do
         if type(value) == "function" then public[key] = nil end
     end
@@ -134,6 +135,7 @@ function test.public_names()
         description = "tiny_1_description",
         sizes = "tiny_1_sizes",
         error = "tiny_1_error",
+        flush_denormals = "tiny_1_flush_denormals",
         script = "tiny_1.js",
         wasm = "tiny_1.wasm",
         blob = "tiny_1.bin",
@@ -326,6 +328,7 @@ function test.the_public_header_shows_no_variant()
             "function " .. m.name .. "_bind",
             "function " .. m.name .. "_error",
             "function " .. m.name .. "_ffn",
+            "function " .. m.name .. "_flush_denormals",
             "function " .. m.name .. "_sizes",
             "type " .. m.name .. "_description",
             "type " .. m.name .. "_weights",

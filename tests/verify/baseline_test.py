@@ -29,7 +29,7 @@ def expected(x, tensors, norm):
 
 def library(work, bundle, flags):
     path = work + "/" + bundle.split("/")[-1] + ".so"
-    done = subprocess.run(["gcc", "-std=c99", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wsign-conversion", "-Werror", "-fPIC", "-shared", *flags, "-o", path, *glob.glob(bundle + "/*.c")],
+    done = subprocess.run(["gcc", "-std=c99", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wsign-conversion", "-Werror", "-fPIC", "-DHEAD_DENSE_SHARED", "-shared", *flags, "-o", path, *glob.glob(bundle + "/*.c")],
                           capture_output=True, text=True)
     check(done.returncode == 0, done.stderr)
     return ctypes.CDLL(path)

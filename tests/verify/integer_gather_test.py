@@ -96,10 +96,10 @@ def check_model(work, isa, h, tau, m, score, d_out):
     if m > 2 or m == 2 and tau == 1:
         return
     path, whole = bundle + ".so", "".join(f'#include "{name}"\n' for name in sorted(glob.glob(bundle + "/*.c")))  # one unit is read in no time
-    done = subprocess.run(["gcc", "-std=c99", "-O1", "-Werror", "-fPIC", "-ffp-contract=off", "-shared", *flags, "-o", path, "-xc", "-"],
+    done = subprocess.run(["gcc", "-std=c99", "-O1", "-Werror", "-fPIC", "-U__ELF__", "-ffp-contract=off", "-shared", *flags, "-o", path, "-xc", "-"],
                           input=whole, capture_output=True, text=True)
     check(done.returncode == 0, done.stderr)
-    code = ctypes.CDLL(path)
+    code = ctypes.CDLL(path)  # without __ELF__ kernels are not hidden
     header = open(bundle + "/sums.h").read()
     scratch = aligned(int(re.search(r"define SUMS_SCRATCH_BYTES (\d+)", header).group(1)))
     raw = np.fromfile(blob, np.uint8)

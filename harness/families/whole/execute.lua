@@ -48,7 +48,7 @@ function execute.run(path, options)
     if #list == 0 then error(options.ids .. ": has no ids", 0) end
     local pooled = p.model.output and p.model.output.pool
     options.check_expected(pooled and 1 or #list, p.widths.out)
-    local model = library.of(p, options)
+    local model = library.of(p, options, true)
     local y
     if not p.causal then
         y = assert(model:encode_batch { list })

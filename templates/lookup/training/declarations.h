@@ -33,18 +33,18 @@ typedef struct $(training.names.rates) {
 /* $(v.isa.name): once a step, packs the weights as `lookupc pack` does; forward of some tokens; backward of the gather
    for all tokens and some tables, updating rows or listing (row, gradient); the update from such a list; backward of
    the projection for some tokens; gradients out of the sums of all threads. */
-void $(t.names.prepare)(const $(training.names.parameters) *parameters, float *prepared, void *scratch);
-void $(t.names.forward)(const $(training.names.parameters) *parameters, const float *x, float *y, size_t tokens,
+$(api)void $(t.names.prepare)(const $(training.names.parameters) *parameters, float *prepared, void *scratch);
+$(api)void $(t.names.forward)(const $(training.names.parameters) *parameters, const float *x, float *y, size_t tokens,
     float *z, uint16_t *code, float *score, void *scratch);
-void $(t.names.rows)(const $(training.names.parameters) *parameters, const $(training.names.rates) *rates, const float *dy, size_t tokens,
+$(api)void $(t.names.rows)(const $(training.names.parameters) *parameters, const $(training.names.rates) *rates, const float *dy, size_t tokens,
     const uint16_t *code, const float *score, float *slope, uint32_t *uses, size_t first_table, size_t end_table, void *scratch);
-size_t $(t.names.list_rows)(const $(training.names.parameters) *parameters, const float *dy, size_t tokens,
+$(api)size_t $(t.names.list_rows)(const $(training.names.parameters) *parameters, const float *dy, size_t tokens,
     const uint16_t *code, const float *score, float *slope, uint32_t *uses, size_t first_table, size_t end_table,
     uint32_t *row, float *gradient, void *scratch);
-void $(t.names.apply_rows)(const $(training.names.parameters) *parameters, const $(training.names.rates) *rates,
+$(api)void $(t.names.apply_rows)(const $(training.names.parameters) *parameters, const $(training.names.rates) *rates,
     const uint32_t *row, const float *gradient, size_t count);
-void $(t.names.project)(const $(training.names.parameters) *parameters, const float *x, const float *dy, size_t tokens,
+$(api)void $(t.names.project)(const $(training.names.parameters) *parameters, const float *x, const float *dy, size_t tokens,
     const float *z, const uint16_t *code, const float *slope, float *dx, float *sums, void *scratch);
-void $(t.names.finish)(const float *sums, size_t parts, float *d_projection, float *d_projection_bias, float *d_bias, void *scratch);
-void $(t.names.load)(const float *x, size_t tokens, float *loaded);
+$(api)void $(t.names.finish)(const float *sums, size_t parts, float *d_projection, float *d_projection_bias, float *d_bias, void *scratch);
+$(api)void $(t.names.load)(const float *x, size_t tokens, float *loaded);
 //$ end

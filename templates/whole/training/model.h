@@ -5,8 +5,7 @@
 /* Trains $(model): passes forward and backward in float32. No function allocates memory, keeps state or calls a library. All parts of a
    step may run in threads of the caller. */
 
-#include <stddef.h>
-#include <stdint.h>
+#include "$(names.header)"
 
 #define $(names.macro("TRAIN_PARAMETERS")) $(training.parameters)u /* floats of all tensors, whose places MANIFEST.json has */
 #define $(names.macro("TRAIN_GRADIENTS")) $(training.gradients)u /* floats of those that have gradients: the first ones */
@@ -54,20 +53,20 @@ typedef struct $(helper) {
 //$ for _, v in ipairs(variants) do
 
 /* $(v.isa.name): bytes of the workspace of a call, 64-byte aligned, which all parts share. */
-size_t $(v.training.names.workspace)(size_t sequences, size_t length, size_t parts);
+$(api)size_t $(v.training.names.workspace)(size_t sequences, size_t length, size_t parts);
 
 /* Adds the gradients of the sum of the cross-entropies (nats) of the targets, times gradient_scale, and updates tables; returns that sum, the same to
    every part, and the same bytes for any number of parts.
    ids, targets  [sequences][length], ids below $(names.macro("VOCAB")); a target of -1 does not count
    length        at most $(names.macro("CONTEXT")) */
-double $(v.training.names.step)(const $(helper) *t, const int32_t *ids, const int32_t *targets, size_t sequences, size_t length, void *workspace);
+$(api)double $(v.training.names.step)(const $(helper) *t, const int32_t *ids, const int32_t *targets, size_t sequences, size_t length, void *workspace);
 
 /* The sum alone, without dropout; gradients may be null. */
-double $(v.training.names.loss)(const $(helper) *t, const int32_t *ids, const int32_t *targets, size_t sequences, size_t length, void *workspace);
+$(api)double $(v.training.names.loss)(const $(helper) *t, const int32_t *ids, const int32_t *targets, size_t sequences, size_t length, void *workspace);
 //$ if lookups[1] then
 
 /* Updates tables by the lists. All parts call it. */
-void $(v.training.names.apply)(const $(helper) *t);
+$(api)void $(v.training.names.apply)(const $(helper) *t);
 //$ end
 //$ end
 //$ for _, own in ipairs(lookups) do

@@ -1,0 +1,21 @@
+//$ takes guard
+/* Functions are for the program or library that these sources become a part of: others may have a $(model) too.
+   A shared library offers them where $(names.macro("SHARED")) is defined, for these sources and for its users. */
+#if defined(_WIN32) && defined($(names.macro("SHARED")))
+#ifdef $(names.macro("SOURCES"))
+#define $(names.macro("API")) __declspec(dllexport)
+#else
+#define $(names.macro("API")) __declspec(dllimport)
+#endif
+#elif defined(__ELF__) || defined(__MACH__)
+#ifdef $(names.macro("SHARED"))
+#define $(names.macro("API")) __attribute__((visibility("default")))
+#else
+#define $(names.macro("API")) __attribute__((visibility("hidden")))
+#endif
+#else
+#define $(names.macro("API"))
+#endif
+
+/* As linkers know it: sources of other types, sizes or options do not link with this header. */
+#define $(names.bind) $(names.guarded(names.bind, guard))
