@@ -468,6 +468,63 @@ test.z_float_kws_takes_at_most_two_fifths_of_the_instructions_of_the_dense_ffn =
     at_least_fewer("cortex-m4f", "float", 2.5)
 test.z_integer_kws_takes_at_most_half_of_the_instructions_of_the_dense_ffn = at_least_fewer("cortex-m55", "integer", 2)
 
+-- A layer in integers as firmware and one in floats for hosts, both with their weights linked in: { model, sources, flags,
+-- header, which declares <model>_bind_linked }.
+local function two_bundles(folder)
+    local model = "gen/models/tiny.lua"
+    local b = bundle({ model = "kws", options = { "--arithmetic", "integer" } }, target_list.get "generic", folder .. "/kws")
+    call { check.lookupc, "emit", model, "--isa", "scalar", "--linked", "-o", folder .. "/tiny" }
+    call { check.lookupc, "sample", model, "-o", folder .. "/w.safetensors" }
+    call { check.lookupc, "pack", model, "--weights", folder .. "/w.safetensors", "-o", folder .. "/tiny/tiny.bin" }
+    local list = {
+        { model = "kws", sources = {}, flags = { "-I" .. folder .. "/kws/inc", "-I" .. folder .. "/kws/src" }, header = "kws.h" },
+        { model = "tiny", sources = {}, flags = { "-I" .. folder .. "/tiny" }, header = "tiny_linked.h" },
+    }
+    for i, names in ipairs { b.sources, host.list(folder .. "/tiny") } do
+        for _, name in ipairs(names) do
+            if name:find "%.[cS]$" then table.insert(list[i].sources, folder .. "/" .. list[i].model .. "/" .. name) end
+        end
+    end
+    return list
+end
+
+function test.every_source_of_kernels_refuses_an_int_of_16_bits()
+    if not has "clang-19" then return host.print "skipped: clang-19 is missing" end
+    for _, b in ipairs(two_bundles(process.temporary_directory())) do
+        for i, source in ipairs(b.sources) do
+            if source:find "%.c$" and not source:find "_linked%.c$" then
+                local command = { "clang-19", "--target=" .. (i % 2 == 0 and "avr" or "msp430"), "-ffreestanding" }
+                local result = process.run(compilers.joined(command, { "-fsyntax-only" }, b.flags, { source }), {})
+                check.equal(result.status ~= 0 and result.output:match "error: .-(an int of at least 32 bits)", "an int of at least 32 bits")
+            end
+        end
+    end
+end
+
+function test.binding_on_a_big_endian_cpu_says_so()
+    for _, program in ipairs { "clang-19", "lld-19", "qemu-mips-static" } do
+        if not has(program) then return host.print("skipped: " .. program .. " is missing") end
+    end
+    local folder = process.temporary_directory()
+    local mips = { "clang-19", "--target=mips-linux-gnu", "-O1", "-ffreestanding", "-fno-pic", "-mno-abicalls", "-G0" }
+    for _, b in ipairs(two_bundles(folder)) do
+        call(compilers.joined(mips, b.flags, b.sources, {
+            '-DMODEL_HEADER="' .. b.header .. '"',
+            "-DMODEL(word)=" .. b.model .. "_##word",
+            "tests/firmware/boards/big_endian.c",
+            "-fuse-ld=lld-19",
+            "-nostdlib",
+            "-static",
+            "-o",
+            folder .. "/program",
+        }))
+        local header = assert(host.read(b.flags[1]:sub(3) .. "/" .. b.model .. ".h"))
+        local code = header:match("#define " .. b.model:upper() .. "_ERROR_BYTE_ORDER (%d+)")
+        local result = process.run({ "qemu-mips-static", folder .. "/program" }, {})
+        check.equal(tostring(result.status), code)
+    end
+end
+
 function test.zz_table()
     host.print(
         string.format(
