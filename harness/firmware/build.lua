@@ -42,7 +42,8 @@ end
 
 -- What the target's compiler makes of plan `p` with so many weights, whatever they are.
 local function measured_of(p, directory)
-    return toolchain.measure(p, firmware_files.unmeasured(p, ("\0"):rep(p.packed_bytes)), directory)
+    local vectors = harness.get(p.family).firmware.stand_ins(p)
+    return toolchain.measure(p, firmware_files.unmeasured(p, ("\0"):rep(p.packed_bytes), vectors), directory)
 end
 
 local function fits(sizes, limits)

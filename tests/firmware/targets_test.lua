@@ -155,9 +155,9 @@ end
 
 local run_source = "tests/firmware/boards/run.c"
 
--- Object files of a bundle, compiled with the flags that its target's files are measured with: the paths of those of
--- the bundle, of all but run.c, and a function that compiles that with more flags.
-local function objects(b, case, target, folder)
+-- Object files of a bundle, compiled with the flags that its target's files are measured with and `flags` behind them:
+-- the paths of those of the bundle, of all but run.c, and a function that compiles that with more flags.
+local function objects(b, case, target, folder, flags)
     local model, calls = case.model, nil
     if case.calls then
         calls = { table.unpack(case.calls) }
@@ -174,7 +174,7 @@ local function objects(b, case, target, folder)
     local include = { "-I" .. folder .. "/inc", "-I" .. folder .. "/src", "-I" .. folder .. "/test", "-I." }
     local macros = macros_of(model, model .. "_selftest.h", b.integer, calls)
     local function compile_one(path, object, extra)
-        call(compilers.joined({ target.compiler }, b.flags, extra, include, { "-c", path, "-o", object }))
+        call(compilers.joined({ target.compiler }, b.flags, flags, extra, include, { "-c", path, "-o", object }))
         all[#all + 1] = object
     end
     for i, source in ipairs(b.sources) do
@@ -311,16 +311,23 @@ local function run(case, target, folder)
     local function macro(name)
         return math.tointeger(tonumber(header:match("#define " .. model:upper() .. "_" .. name .. " (%d+)")))
     end
-    local own, all, run_object = objects(b, case, target, folder)
-    link(b, target, compilers.joined(all, { run_object {} }), folder .. "/program")
-    local mismatches, stack = 0, 0
-    for _, emulator in ipairs(compilers.joined({ target.emulator or {} }, target.others or {})) do
-        local output = call(compilers.joined(emulator, { folder .. "/program" }))
-        local wrong, deep = output:match("mismatches (%w+)\nstack (%w+)")
-        if not deep then error(target.name .. ": " .. output, 0) end
-        mismatches, stack =
-            mismatches + math.tointeger(tonumber(wrong)), math.max(stack, math.tointeger(tonumber(deep)))
+    local own, all, run_object = objects(b, case, target, folder, {})
+    local mismatches, stack, selftest = 0, 0, 0
+    -- Links and runs it on every CPU of the target's kind.
+    local function run_program(files, program)
+        link(b, target, files, program)
+        for _, emulator in ipairs(compilers.joined({ target.emulator or {} }, target.others or {})) do
+            local output = call(compilers.joined(emulator, { program }))
+            local wrong, of_test, deep = output:match("mismatches (%w+)\nselftest (%w+)\nstack (%w+)")
+            if not deep then error(target.name .. ": " .. output, 0) end
+            mismatches = mismatches + math.tointeger(tonumber(wrong))
+            selftest = math.max(selftest, math.tointeger(tonumber(of_test)))
+            stack = math.max(stack, math.tointeger(tonumber(deep)))
+        end
     end
+    run_program(compilers.joined(all, { run_object {} }), folder .. "/program")
+    local _, smaller, run_smaller = objects(b, case, target, folder, { b.manifest.measured.smaller })
+    run_program(compilers.joined(smaller, { run_smaller {} }), folder .. "/smaller")
     local count
     local counted = effort.full or counted_cases[target.name] == case.name
     if counted and target.trace and target.emulator and not case.calls then
@@ -331,7 +338,7 @@ local function run(case, target, folder)
     local needed = target.object == "elf" and undefined(own, target.soft_float and not b.integer) or {}
     local measured, mapped = b.manifest.measured, mapped_bytes(host.read(folder .. "/program.map", 1 << 28) or "")
     lines[#lines + 1] = string.format(
-        "%-14s %-8s %8d %8d %8d %8d %8d %8d %12s %10d",
+        "%-14s %-8s %7d %7d %8d %8d %7d %7d %8d %8d %12s %10d",
         target.name,
         case.name,
         measured.text,
@@ -340,6 +347,8 @@ local function run(case, target, folder)
         macro "RAM_BYTES",
         macro "STACK_BYTES",
         stack,
+        macro "SELFTEST_STACK_BYTES",
+        selftest,
         count or "-",
         mismatches
     )
@@ -347,6 +356,7 @@ local function run(case, target, folder)
     check.equal(needed, {})
     -- Stacks are aligned to 16; in WebAssembly each frame is, and most of it is never written.
     check.at_most(stack, macro "STACK_BYTES", 0.1, target.object == "wasm" and 32 or 16)
+    check.at_most(selftest, macro "SELFTEST_STACK_BYTES", 0.1, target.object == "wasm" and 32 or 16)
     check.at_most(mapped, macro "FLASH_BYTES", 0.1, 0)
 end
 
@@ -528,7 +538,7 @@ end
 function test.zz_table()
     host.print(
         string.format(
-            "%-14s %-8s %8s %8s %8s %8s %8s %8s %12s %10s",
+            "%-14s %-8s %7s %7s %8s %8s %7s %7s %8s %8s %12s %10s",
             "target",
             "model",
             "text",
@@ -536,6 +546,8 @@ function test.zz_table()
             "flash",
             "RAM",
             "stack",
+            "painted",
+            "selftest",
             "painted",
             "instructions",
             "mismatches"
@@ -545,7 +557,7 @@ function test.zz_table()
         host.print(line)
     end
     host.print(
-        "flash: with weights. stack: declared, and painted when one token ran. instructions of one token: by qemu's \z
+        "flash: with weights. stack and selftest: declared, and painted when one token or the self-test ran. instructions of one token: by qemu's \z
             log of what it executes."
     )
 end
