@@ -270,6 +270,13 @@ local function report_of(p, values, measured)
     }
 end
 
+-- What REPORT.txt of plan `p`'s bundle says, whatever the weights are: the text, and its rows by part, lists of { bytes,
+-- text }.
+function firmware.report(p, measured)
+    local values = report_of(p, values_of(p, ("\0"):rep(p.packed_bytes), measured, {}), measured)
+    return emit.text(p, "templates/firmware/report.txt", values), values
+end
+
 -- The files that hold what only the reference, a checker or the weights know; those of the weights come first.
 function firmware.recorded_names(p)
     local model = p.model.name

@@ -498,6 +498,26 @@ local function two_bundles(folder)
     return list
 end
 
+-- `lookupc plan` without weights.
+function test.plan_says_what_the_bundle_takes_and_what_an_option_saves()
+    local folder = process.temporary_directory() .. "/kws"
+    local options = { "--arithmetic", "integer" }
+    bundle({ model = "kws", options = options }, target_list.get "generic", folder)
+    local function planned(...)
+        local command = { check.lookupc, "plan", "gen/models/kws.lua", "--profile", "firmware", "--target", "generic" }
+        return call(compilers.joined(command, options, { ... }))
+    end
+    local report = assert(host.read(folder .. "/REPORT.txt"))
+    check.equal(planned():sub(1, #report), report)
+    local now, smaller = json.decode(planned "--json"), json.decode(planned("--projection", "i8", "--json"))
+    check.equal(#now.options, 1)
+    check.equal(now.options[1].options, "--projection i8")
+    for _, figure in ipairs { "flash_bytes", "ram_bytes", "stack_bytes", "selftest_stack_bytes" } do
+        check.equal(now.options[1][figure], smaller[figure])
+    end
+    check.equal(smaller.flash_bytes < now.flash_bytes, true)
+end
+
 function test.every_source_of_kernels_refuses_an_int_of_16_bits()
     if not has "clang-19" then return host.print "skipped: clang-19 is missing" end
     for _, b in ipairs(two_bundles(process.temporary_directory())) do
