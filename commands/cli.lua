@@ -178,6 +178,24 @@ local text_options = {
     flags_option,
 }
 
+local profile_option = {
+    name = "profile",
+    value = "firmware",
+    values = { "firmware" },
+    doc = "for microcontrollers: one token at a time, weights linked in, sizes as macros, a self-test",
+}
+local target_option = {
+    name = "target",
+    value = "NAME",
+    values = target.names,
+    doc = "of the firmware: " .. table.concat(target.names, ", "),
+}
+local target_flags_option = {
+    name = "target-flags",
+    value = "FLAGS",
+    doc = "firmware: compiler flags behind the target's, for another CPU of the kind",
+}
+
 -- One row a command; it is the function of that name, the last word of it, in the module `from`, and returns the exit
 -- status, or nil and the name of an option that this model needs. An argument in brackets may be missing, one that ends
 -- with ... may be repeated. Among the options there may be lists of options; a required one may be missing where one of
@@ -199,6 +217,13 @@ local commands = {
             tuned_option,
             arithmetic_option,
             type_options,
+            with(profile_option, {
+                not_beside = { "schedules", "isa", "for" },
+                needs = "target",
+                doc = "instead what such a bundle takes of flash, RAM and stack, and which options would help",
+            }),
+            with(target_option, { needs = "profile" }),
+            with(target_flags_option, { needs = "profile" }),
         },
     },
     {
@@ -237,23 +262,9 @@ local commands = {
             baseline_option,
             arithmetic_option,
             type_options,
-            {
-                name = "profile",
-                value = "firmware",
-                values = { "firmware" },
-                doc = "for microcontrollers: one token at a time, weights linked in, sizes as macros, a self-test",
-            },
-            {
-                name = "target",
-                value = "NAME",
-                values = target.names,
-                doc = "of the firmware: " .. table.concat(target.names, ", "),
-            },
-            {
-                name = "target-flags",
-                value = "FLAGS",
-                doc = "firmware: compiler flags behind the target's, for another CPU of the kind",
-            },
+            profile_option,
+            target_option,
+            target_flags_option,
             with(weights_option, { required = false, doc = "safetensors file, of the firmware or the page" }),
             prefix_option,
             ignore_option,

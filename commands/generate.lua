@@ -19,6 +19,12 @@ local commands = {}
 local function load_plan(path, options) return request.plan(path, nil, options) end
 
 function commands.plan(arguments, options)
+    if options.profile then
+        local firmware = require "harness.firmware.build" -- needs the target's compiler
+        local found = firmware.figures(arguments[1], options)
+        host.print(options.json and assert(json.encode(firmware.figures_json(found))) or firmware.figures_text(found))
+        return 0
+    end
     local m, family = request.model(arguments[1], options)
     local function make() return load_plan(arguments[1], options) end
     if options.json then

@@ -130,7 +130,7 @@ int roberta_small_bind(const void *blob, size_t bytes, roberta_small_weights *we
     if (roberta_small_read(header + 40, 8) != roberta_small_checksum(header + 64, ROBERTA_SMALL_WEIGHTS_BYTES - 64))
         return ROBERTA_SMALL_ERROR_CHECKSUM;
     if (*(const unsigned char *) &byte_order != 1)
-        return ROBERTA_SMALL_ERROR_CPU;
+        return ROBERTA_SMALL_ERROR_BYTE_ORDER;
 
     int isa;
     const int status = roberta_small_choose_isa(&isa);
@@ -186,6 +186,7 @@ const char *roberta_small_error(int status)
     case ROBERTA_SMALL_ERROR_VERSION: return "a blob of another version";
     case ROBERTA_SMALL_ERROR_MODEL: return "a blob of another model, or of other sizes or types of this one: run lookupc pack again";
     case ROBERTA_SMALL_ERROR_CHECKSUM: return "the blob is damaged";
+    case ROBERTA_SMALL_ERROR_BYTE_ORDER: return "this CPU is big-endian, the blob little-endian";
     case ROBERTA_SMALL_ERROR_CPU: return "this CPU or operating system cannot run these kernels";
     case ROBERTA_SMALL_ERROR_ISA: return "the requested instruction set is not in this bundle";
     default: return "no status of roberta_small";

@@ -4,11 +4,16 @@
 
 /* What the sources of roberta_small share and no caller needs: include roberta_small.h instead. C only. */
 
+#include <limits.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #define ROBERTA_SMALL_SOURCES /* here its functions are defined */
 #include "roberta_small.h"
+
+#if INT_MAX < 0x7fffffff
+#error "an int of at least 32 bits is needed: what is narrower is multiplied and shifted in int"
+#endif
 
 #if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__)
 #error "compile without -ffast-math: it drops NaN and reorders sums that round on purpose"

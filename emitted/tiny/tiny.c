@@ -130,7 +130,7 @@ int tiny_bind(const void *blob, size_t bytes, tiny_weights *weights)
     if (tiny_read(header + 40, 8) != tiny_checksum(header + 64, TINY_WEIGHTS_BYTES - 64))
         return TINY_ERROR_CHECKSUM;
     if (*(const unsigned char *) &byte_order != 1)
-        return TINY_ERROR_CPU;
+        return TINY_ERROR_BYTE_ORDER;
 
     int isa;
     const int status = tiny_choose_isa(&isa);
@@ -186,6 +186,7 @@ const char *tiny_error(int status)
     case TINY_ERROR_VERSION: return "a blob of another version";
     case TINY_ERROR_MODEL: return "a blob of another model, or of other sizes or types of this one: run lookupc pack again";
     case TINY_ERROR_CHECKSUM: return "the blob is damaged";
+    case TINY_ERROR_BYTE_ORDER: return "this CPU is big-endian, the blob little-endian";
     case TINY_ERROR_CPU: return "this CPU or operating system cannot run these kernels";
     case TINY_ERROR_ISA: return "the requested instruction set is not in this bundle";
     default: return "no status of tiny";

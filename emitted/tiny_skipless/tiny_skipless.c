@@ -137,7 +137,7 @@ int tiny_skipless_bind(const void *blob, size_t bytes, tiny_skipless_weights *we
     if (tiny_skipless_read(header + 40, 8) != tiny_skipless_checksum(header + 64, TINY_SKIPLESS_WEIGHTS_BYTES - 64))
         return TINY_SKIPLESS_ERROR_CHECKSUM;
     if (*(const unsigned char *) &byte_order != 1)
-        return TINY_SKIPLESS_ERROR_CPU;
+        return TINY_SKIPLESS_ERROR_BYTE_ORDER;
 
     int isa;
     const int status = tiny_skipless_choose_isa(&isa);
@@ -201,6 +201,7 @@ const char *tiny_skipless_error(int status)
     case TINY_SKIPLESS_ERROR_VERSION: return "a blob of another version";
     case TINY_SKIPLESS_ERROR_MODEL: return "a blob of another model, or of other sizes or types of this one: run lookupc pack again";
     case TINY_SKIPLESS_ERROR_CHECKSUM: return "the blob is damaged";
+    case TINY_SKIPLESS_ERROR_BYTE_ORDER: return "this CPU is big-endian, the blob little-endian";
     case TINY_SKIPLESS_ERROR_CPU: return "this CPU or operating system cannot run these kernels";
     case TINY_SKIPLESS_ERROR_ISA: return "the requested instruction set is not in this bundle";
     case TINY_SKIPLESS_ERROR_POSITION: return "a position beyond the context";

@@ -38,7 +38,8 @@ local statuses = {
         text = "a blob of another model, or of other sizes or types of this one: run lookupc pack again",
     },
     { name = "ERROR_CHECKSUM", code = 7, doc = "the blob is damaged", firmware = true },
-    { name = "ERROR_CPU", code = 8, doc = "this CPU or operating system cannot run these kernels", firmware = true },
+    { name = "ERROR_BYTE_ORDER", code = 21, doc = "this CPU is big-endian, the blob little-endian", firmware = true },
+    { name = "ERROR_CPU", code = 8, doc = "this CPU or operating system cannot run these kernels" },
     { name = "ERROR_ISA", code = 20, doc = "the requested instruction set is not in this bundle", choice = true },
 }
 

@@ -117,7 +117,8 @@ end
 -- Words as a list in a sentence.
 local function listed(words) return (table.concat(words, ", "):gsub(", ([^,]*)$", " and %1")) end
 
--- The numbers of the header's macros: `code` is what the compiler measured, { text, rodata, stack, library }.
+-- The numbers of the header's macros: `code` is what the compiler measured, { text, rodata, library, stack,
+-- selftest_stack }.
 function firmware.sizes(p, code)
     local ram = 0
     for _, row in ipairs((families.get(p.family).firmware.ram(p))) do
@@ -127,6 +128,7 @@ function firmware.sizes(p, code)
         flash_bytes = blob.round_up(code.text + code.rodata + (code.library or 0), 4) + p.packed_bytes,
         ram_bytes = ram,
         stack_bytes = code.stack,
+        selftest_stack_bytes = code.selftest_stack,
     }
 end
 
@@ -153,6 +155,7 @@ local function values_of(p, weights, measured, vectors)
         flash_bytes = sizes.flash_bytes,
         ram_bytes = sizes.ram_bytes,
         stack_bytes = sizes.stack_bytes,
+        selftest_stack_bytes = sizes.selftest_stack_bytes,
         slow_bytes = slow_bytes,
         slow_names = listed(slow),
         work = family.firmware.work(p),
@@ -188,8 +191,7 @@ local function values_of(p, weights, measured, vectors)
     }
 end
 
--- The C sources for measuring and for the bundle: { [path in the bundle] = text }, and the list of those paths that are
--- compiled.
+-- The C sources of the bundle: { {name, text, isa} }.
 local function sources_of(p, values)
     local files = {}
     for i, file in ipairs(emit.sources(p, { firmware = values })) do
@@ -198,11 +200,33 @@ local function sources_of(p, values)
     return files
 end
 
-local nothing = { text = 0, rodata = 0, stack = 0, compiler = "", flags = {} }
+-- The text of the template `path` with what the family's templates read of the self-test's `vectors`.
+local function family_text(p, values, path, vectors)
+    local own = values.family.values and values.family.values(p, vectors) or {}
+    own.firmware, own.align = values, blob.align
+    return emit.text(p, path, own)
+end
 
--- The sources before anything is measured: { {name, text} }. They differ from the final ones in the header's macros and
--- comments only.
-function firmware.unmeasured(p, weights) return sources_of(p, values_of(p, weights, nothing, {})) end
+-- Adds the self-test to `files`.
+local function add_selftest(files, p, values, vectors)
+    for _, ending in ipairs { "h", "c" } do
+        files[#files + 1] = {
+            name = "test/" .. p.model.name .. "_selftest." .. ending,
+            text = family_text(p, values, values.family.templates .. "selftest." .. ending, vectors),
+        }
+    end
+end
+
+local nothing = { text = 0, rodata = 0, stack = 0, selftest_stack = 0 }
+
+-- The sources before anything is measured, and with `vectors` the self-test: { {name, text} }. They differ from the
+-- final ones in the header's macros and comments only.
+function firmware.unmeasured(p, weights, vectors)
+    local values = values_of(p, weights, nothing, vectors or {})
+    local files = sources_of(p, values)
+    if vectors then add_selftest(files, p, values, vectors) end
+    return files
+end
 
 -- The parts of flash, RAM and stack for the report: lists of { bytes, text }.
 local function report_of(p, values, measured)
@@ -219,26 +243,38 @@ local function report_of(p, values, measured)
     end
     flash[#flash + 1] = { bytes = rest, text = "header of the weights and alignment" }
     local ram, in_use = families.get(p.family).firmware.ram(p)
-    local by_name, stack, functions = {}, {}, {}
-    for i, row in ipairs(measured.functions) do
-        by_name[row.name] = row.stack
-        functions[i] = { bytes = row.stack, text = row.name }
-    end
-    for i, name in ipairs(measured.path) do
-        stack[i] = { bytes = by_name[name] or 0, text = (i > 1 and "calls " or "") .. name }
+    -- Rows of functions { name, stack }: one after the other, or each of which calls the next.
+    local function rows_of(list, calls)
+        local rows = {}
+        for i, row in ipairs(list) do
+            rows[i] = { bytes = row.stack, text = (calls and i > 1 and "calls " or "") .. row.name }
+        end
+        return rows
     end
     return {
         firmware = values,
         flash = flash,
         ram = ram,
         in_use = in_use,
-        stack = stack,
-        functions = functions,
-        measured = { compiler = measured.compiler, flags = table.concat(measured.flags, " ") },
+        stack = rows_of(measured.path, true),
+        selftest_stack = rows_of(measured.selftest_path, true),
+        functions = rows_of(measured.functions),
+        measured = {
+            compiler = measured.compiler,
+            flags = table.concat(measured.flags, " "),
+            smaller = measured.smaller or false,
+        },
         flags = table.concat(p.target.flags, " "),
         number = function(n) return string.format("%10d", n) end,
         align = blob.align,
     }
+end
+
+-- What REPORT.txt of plan `p`'s bundle says, whatever the weights are: the text, and its rows by part, lists of { bytes,
+-- text }.
+function firmware.report(p, measured)
+    local values = report_of(p, values_of(p, ("\0"):rep(p.packed_bytes), measured, {}), measured)
+    return emit.text(p, "templates/firmware/report.txt", values), values
 end
 
 -- The files that hold what only the reference, a checker or the weights know; those of the weights come first.
@@ -268,7 +304,7 @@ end
 
 -- Every file of the bundle of plan `p`, the manifest last.
 --   weights   packed bytes
---   measured  { text, rodata, stack, compiler, flags, functions }
+--   measured  what harness/firmware/toolchain.lua measures
 --   vectors   { {x, y} }, tokens and what the reference makes of them
 --   options   { c_array, misra, wrap, recorded }: weights as a C array instead of an assembler file; what a checker of
 --             MISRA rules reports; systems of gen/emit/wrap.lua; digests by name of files that are taken as a manifest
@@ -277,9 +313,7 @@ function firmware.files(p, weights, measured, vectors, options)
     local values, recorded = values_of(p, weights, measured, vectors), options.recorded or {}
     local files = sources_of(p, values)
     local function add(name, path)
-        local own = values.family.values and values.family.values(p, vectors) or {}
-        own.firmware, own.align = values, blob.align
-        files[#files + 1] = { name = name, text = emit.text(p, path, own) }
+        files[#files + 1] = { name = name, text = family_text(p, values, path, vectors) }
     end
     local c_array = options.c_array or p.target.object ~= "elf"
     if c_array then
@@ -288,10 +322,8 @@ function firmware.files(p, weights, measured, vectors, options)
         add("src/" .. p.model.name .. "_weights.S", "templates/firmware/weights.S")
         files[#files + 1] = { name = "src/" .. p.model.name .. "_weights.bin", text = weights }
     end
-    local templates = values.family.templates
-    add("test/" .. p.model.name .. "_selftest.h", templates .. "selftest.h")
-    add("test/" .. p.model.name .. "_selftest.c", templates .. "selftest.c")
-    add("example_main.c", templates .. "example.c")
+    add_selftest(files, p, values, vectors)
+    add("example_main.c", values.family.templates .. "example.c")
     local function paper(name, path, more)
         local report = report_of(p, values, measured)
         report.causal = p.causal or false
@@ -325,6 +357,7 @@ function firmware.files(p, weights, measured, vectors, options)
                 flash_bytes = values.flash_bytes,
                 ram_bytes = values.ram_bytes,
                 stack_bytes = values.stack_bytes,
+                selftest_stack_bytes = values.selftest_stack_bytes,
             }),
         }
     end

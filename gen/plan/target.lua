@@ -197,6 +197,7 @@ target.list = {
         link = {
             "-Wl,--no-entry",
             "-Wl,--export=run_selftest",
+            "-Wl,--export=run_others",
             "-Wl,--export=run_bind",
             "-Wl,--export=run_token",
             "-Wl,--export=__stack_pointer",

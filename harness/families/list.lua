@@ -39,6 +39,7 @@
 --     fewer                { most(m), with(m, n), text }: what a model can have fewer of, and how lines say it; nil
 --     vectors(p, files, seed)   inputs of the self-test and what the reference makes of them, as its template
 --                          wants them
+--     stand_ins(p)         as many numbers in their place, for measuring
 local later = require "gen.host.later"
 
 local families = {}

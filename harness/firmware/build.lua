@@ -5,6 +5,7 @@ local firmware_files = require "gen.emit.firmware"
 local harness = require "harness.families.list"
 local host = require "host"
 local isa = require "gen.isa.list"
+local json = require "json"
 local misra = require "harness.firmware.misra"
 local packed = require "harness.families.lookup.packed"
 local process = require "process"
@@ -42,7 +43,8 @@ end
 
 -- What the target's compiler makes of plan `p` with so many weights, whatever they are.
 local function measured_of(p, directory)
-    return toolchain.measure(p, firmware_files.unmeasured(p, ("\0"):rep(p.packed_bytes)), directory)
+    local vectors = harness.get(p.family).firmware.stand_ins(p)
+    return toolchain.measure(p, firmware_files.unmeasured(p, ("\0"):rep(p.packed_bytes), vectors), directory)
 end
 
 local function fits(sizes, limits)
@@ -165,10 +167,10 @@ local function refuse(p, sizes, limits, build, directory)
     error(string.format("--%s: %s does not fit: nothing is written", table.concat(too_large, ", --"), p.model.name), 0)
 end
 
--- What a command's options ask for, measured: { plan, weights, measured, vectors, misra }. Raises one line.
-function firmware.build(path, options)
-    local wanted, limits, wrapped =
-        target.get(options.target), limits_of(options), options.wrap and wrap.select(options.wrap) or nil
+-- What a command's options ask for: the plan, the family's record of the model, and the instruction set. Adds to
+-- options what the target decides. Raises one line.
+local function planned(path, options)
+    local wanted = target.get(options.target)
     if options["target-flags"] then wanted = target.with_flags(wanted, options["target-flags"]) end
     local _, asked = request.model(path, options)
     if not asked.firmware then error("--profile: firmware: is not for a " .. asked.noun, 0) end
@@ -178,7 +180,13 @@ function firmware.build(path, options)
     end
     local _, family = request.model(path, options)
     local set = isa.get(family.firmware.isa(wanted))
-    local p = request.plan(path, { set }, options)
+    return request.plan(path, { set }, options), family, set
+end
+
+-- What a command's options ask for, measured: { plan, weights, measured, vectors, misra }. Raises one line.
+function firmware.build(path, options)
+    local limits, wrapped = limits_of(options), options.wrap and wrap.select(options.wrap) or nil
+    local p, family, set = planned(path, options)
     local directory = process.temporary_directory()
     local measured = measured_of(p, directory .. "/measured")
     local sizes = firmware_files.sizes(p, measured)
@@ -201,6 +209,94 @@ function firmware.build(path, options)
         measured = measured,
         vectors = harness.get(p.family).firmware.vectors(p, files, options.seed),
     }
+end
+
+-- Options beside those of plan `p` that may take less: { { {name, value} } }.
+local function helpful(p, family, options)
+    local list, smaller = {}, harness.get(p.family).firmware
+    for _, types in ipairs(smaller.smaller_options) do
+        local others = {}
+        for _, name in ipairs(family.types) do
+            local own = p.options[name] or p[name] and p[name].name or "f32"
+            if types[name] and types[name] ~= own then others[#others + 1] = { name, types[name] } end
+        end
+        if #others > 0 then list[#list + 1] = others end
+    end
+    for _, text in ipairs(options.tuned and {} or smaller.smaller_schedules) do
+        list[#list + 1] = { { "schedule", text } }
+    end
+    for name, value in pairs(family.firmware.without_fpu or {}) do
+        if not p.options[name] then list[#list + 1] = { { name, value } } end
+    end
+    return list
+end
+
+-- What a bundle would take, without its weights: { plan, text, report, sizes, options }. text, report: those of
+-- firmware_files.report(); options: a list of { text, sizes } of options that save a hundredth of flash, RAM or stack, measured likewise.
+function firmware.figures(path, options)
+    local asked = setmetatable({}, { __index = options })
+    local p, family = planned(path, asked)
+    local directory = process.temporary_directory()
+    local measured = measured_of(p, directory .. "/measured")
+    local text, report = firmware_files.report(p, measured)
+    local own, list = firmware_files.sizes(p, measured), {}
+    for i, changes in ipairs(helpful(p, family, options)) do
+        local changed, words = setmetatable({}, { __index = asked }), {}
+        for k, change in ipairs(changes) do
+            changed[change[1]], words[k] = change[2], "--" .. change[1] .. " " .. change[2]
+        end
+        local good, other = pcall(planned, path, changed)
+        if good then
+            local sizes, helps = firmware_files.sizes(other, measured_of(other, directory .. "/" .. i)), false
+            for _, row in ipairs(limited) do
+                helps = helps or sizes[row.key] < 0.99 * own[row.key]
+            end
+            if helps then list[#list + 1] = { text = table.concat(words, " "), sizes = sizes } end
+        end
+    end
+    return { plan = p, text = text, report = report, sizes = own, options = list }
+end
+
+-- firmware.figures() as text.
+function firmware.figures_text(found)
+    local lines = { found.text }
+    if #found.options > 0 then
+        lines[#lines + 1] =
+            string.format("%-50s%10s%10s%10s", "options that would help, bytes beside these:", "flash", "RAM", "stack")
+    end
+    for _, row in ipairs(found.options) do
+        local words = {}
+        for i, limit in ipairs(limited) do
+            words[i] = string.format("%+10d", row.sizes[limit.key] - found.sizes[limit.key])
+        end
+        lines[#lines + 1] = string.format("  %-48s%s", row.text, table.concat(words))
+    end
+    return table.concat(lines, "\n")
+end
+
+-- firmware.figures() as JSON takes it.
+function firmware.figures_json(found)
+    local report, options = found.report, {}
+    for i, row in ipairs(found.options) do
+        options[i] = { options = row.text }
+        for key, value in pairs(row.sizes) do
+            options[i][key] = value
+        end
+    end
+    local json_of = {
+        model = found.plan.model.name,
+        target = found.plan.target.name,
+        compiler = report.measured.compiler,
+        flags = report.measured.flags,
+        options = json.array(options),
+    }
+    for _, part in ipairs { "flash", "ram", "in_use", "stack", "selftest_stack" } do
+        json_of[part] = json.array(report[part])
+    end
+    for key, value in pairs(found.sizes) do
+        json_of[key] = value
+    end
+    return json_of
 end
 
 -- What the checker of MISRA rules says of the bundle; nil if it is not asked or missing.

@@ -1,4 +1,4 @@
--- What a target's compiler makes of a firmware bundle: bytes of text and constants, and the stack of the deepest call.
+-- What a target's compiler makes of a firmware bundle: bytes of text and constants, and the stack of the deepest calls.
 local compilers = require "harness.base.compilers"
 local families = require "gen.families.list"
 local elf = require "harness.base.elf"
@@ -11,6 +11,9 @@ local toolchain = {}
 -- With these flags and those of target and instruction set a bundle is measured; the functions have sections of their
 -- own so that the object files tell who calls whom.
 toolchain.flags = { "-std=c99", "-O2", "-ffreestanding", "-ffunction-sections" }
+
+-- The flag that takes the place of -O2 in a second measurement, whose figures are declared where they are larger.
+toolchain.smaller = "-Os"
 
 -- The flags of every file of plan `p`'s bundle.
 function toolchain.target_flags(p) return compilers.joined(toolchain.flags, p.target.flags, p.variants[1].isa.flags) end
@@ -31,12 +34,14 @@ end
 
 -- Vectors that each function of an assembly file for RISC-V has on the stack, { [function] = count }: no stack usage
 -- file has them, for their size is known at run time only. A prologue takes sp down by a multiple of vlenb, the bytes
--- of a vector.
+-- of a vector. Behind them by how many other bytes, to which the file does not count what aligns the vectors.
 local function vectors_in(assembly)
-    local counts, name, times = {}, nil, {} -- times: registers that hold so many vlenb
+    local counts, fixed, name, times = {}, {}, nil, {} -- times: registers that hold so many vlenb
     for line in assembly:gmatch("[^\n]+") do
         local label = line:match("^([%a_][%w_.$]*):")
         local word, to, a, b = line:match("^%s+([%w.]+)%s+(%w+), *([%w]+),? *(%w*)")
+        local moved = name and line:match "^%s+addi%s+sp, *sp, *%-(%d+)"
+        if moved then fixed[name] = math.max(fixed[name] or 0, math.tointeger(tonumber(moved))) end
         if label then
             name, times = label, {}
         elseif word == "csrr" and a == "vlenb" then
@@ -58,13 +63,22 @@ local function vectors_in(assembly)
             times[to] = nil
         end
     end
-    return counts
+    return counts, fixed
 end
 
--- Compiles the C files among `files` { {name, text} } below `directory` for plan `p`'s target.
--- Returns the list { {name, object, stack, references, vectors} }: the bytes of the object file, what the compiler says
+-- The list of those lists of flags: only one where the target's flags choose an optimisation themselves.
+local function measured_flags(p)
+    local flags = toolchain.target_flags(p)
+    for _, flag in ipairs(p.target.more_flags or {}) do
+        if flag:find "^%-O" then return { flags } end
+    end
+    return { flags, compilers.joined(flags, { toolchain.smaller }) }
+end
+
+-- Compiles the C files among `files` { {name, text} } below `directory` for plan `p`'s target with `flags`.
+-- Returns the list { {name, path, object, stack, references, vectors, fixed} }: the bytes of the object file, what the compiler says
 -- of frames, who calls whom, vectors_in() where vectors have no fixed length. Raises one line.
-function toolchain.objects(p, files, directory)
+local function objects_of(p, files, directory, flags)
     local contents, objects = {}, {}
     for _, file in ipairs(files) do
         contents[file.name] = file.text
@@ -75,7 +89,7 @@ function toolchain.objects(p, files, directory)
             local path = directory .. "/" .. file.name:gsub("[/.]", "_") .. ".o"
             local command = compilers.joined(
                 { p.target.compiler },
-                toolchain.target_flags(p),
+                flags,
                 { "-fstack-usage", "-I" .. directory .. "/inc", directory .. "/" .. file.name }
             )
             compilers.call(compilers.joined(command, { "-c", "-o", path }))
@@ -92,7 +106,7 @@ function toolchain.objects(p, files, directory)
                 assembly = assert(host.read(path .. ".s", 1 << 28))
             end
             object.references = elf_object and elf.references(object.object) or calls_in(assembly)
-            object.vectors = p.target.vector_bytes and vectors_in(assembly) or {}
+            object.vectors, object.fixed = vectors_in(p.target.vector_bytes and assembly or "")
             objects[#objects + 1] = object
         end
     end
@@ -108,7 +122,8 @@ local function frames_of(objects, vector_bytes)
             if kind == "dynamic" then error(object.name .. ": " .. name .. ": its stack has no bound", 0) end
             frames[name] = math.max(
                 frames[name] or 0,
-                math.tointeger(tonumber(bytes)) + (object.vectors[name] or 0) * (vector_bytes or 0)
+                math.max(math.tointeger(tonumber(bytes)), object.fixed[name] or 0)
+                    + (object.vectors[name] or 0) * (vector_bytes or 0)
             )
         end
     end
@@ -169,9 +184,52 @@ local function deepest(name, frames, references)
     return bytes + (frames[name] or 0), { name, table.unpack(chain) }
 end
 
--- The order of parts in the report: { text, rodata, library, stack, path, functions = { {name, stack} }, files = {
--- {name, text, rodata} }, compiler, flags }. `library`: bytes of the compiler's functions for floats, nil: it has none;
--- `path` is the chain of functions that takes `stack`. Raises one line.
+-- What the compiler makes of `files` with `flags`: { text, rodata, library, files } as toolchain.measure() returns them,
+-- { frames, references } of all functions.
+local function compiled(p, files, directory, flags)
+    local target, references, own = p.target, {}, {}
+    local code = { text = 0, rodata = 0, files = {} }
+    local objects = objects_of(p, files, directory, flags)
+    for _, object in ipairs(objects) do
+        add_references(references, object.references)
+        if not object.name:find "^test/" then
+            local sizes = (target.object == "elf" and elf or wasm).sizes(object.object)
+            if sizes.data + sizes.bss > 0 then
+                error(object.name .. ": has static data that can be written", 0)
+            end
+            code.text, code.rodata = code.text + sizes.text, code.rodata + sizes.rodata
+            code.files[#code.files + 1] = { name = object.name, text = sizes.text, rodata = sizes.rodata }
+            own[#own + 1] = object
+        end
+    end
+    local frames = frames_of(objects, target.vector_bytes)
+    if target.soft_float then code.library = add_library(p, own, frames, references, directory) end
+    return code, { frames = frames, references = references }
+end
+
+-- The deepest chain of calls from any of the functions `names` in any of the compilations `all`: its bytes, and its
+-- functions { {name, stack} }, the first one first.
+local function stack_of(names, all)
+    local most, path = 0, {}
+    for _, one in ipairs(all) do
+        for _, name in ipairs(names) do
+            local bytes, chain = deepest(name, one.frames, one.references)
+            if bytes > most then
+                most, path = bytes, {}
+                for i, function_name in ipairs(chain) do
+                    path[i] = { name = function_name, stack = one.frames[function_name] or 0 }
+                end
+            end
+        end
+    end
+    return most, path
+end
+
+-- What the bundle `files` takes, the larger figures of all measured flags: { text, rodata, library, stack, path,
+-- selftest_stack, selftest_path, functions = { {name, stack} }, files = { {name, text, rodata} }, compiler, flags,
+-- smaller }. `library`: bytes of the compiler's functions for floats, nil: it has none; `path` is the chain of
+-- functions that takes `stack`, selftest_path that of the self-test, which takes no flash; flags: the first ones,
+-- smaller: what the second ones have besides, nil: there are none. Raises one line.
 function toolchain.measure(p, files, directory)
     local target = p.target
     if not process.run({ "sh", "-c", 'command -v "$1"', "sh", target.compiler }, {}).output:find("%S") then
@@ -185,20 +243,18 @@ function toolchain.measure(p, files, directory)
             0
         )
     end
-    local objects = toolchain.objects(p, files, directory)
-    local frames, references, measured =
-        frames_of(objects, target.vector_bytes),
-        {},
-        { text = 0, rodata = 0, stack = 0, path = {}, functions = {}, files = {} }
-    for _, object in ipairs(objects) do
-        local sizes = (target.object == "elf" and elf or wasm).sizes(object.object)
-        if sizes.data + sizes.bss > 0 then error(object.name .. ": has static data that can be written", 0) end
-        measured.text, measured.rodata = measured.text + sizes.text, measured.rodata + sizes.rodata
-        measured.files[#measured.files + 1] = { name = object.name, text = sizes.text, rodata = sizes.rodata }
-        add_references(references, object.references)
+    local lists, measured, all, stacks = measured_flags(p), nil, {}, {}
+    local function bytes_of(code) return code.text + code.rodata + (code.library or 0) end
+    for i, flags in ipairs(lists) do
+        local code
+        code, all[i] = compiled(p, files, directory .. "/" .. i, flags)
+        if not measured or bytes_of(code) > bytes_of(measured) then measured = code end
+        for name, stack in pairs(all[i].frames) do
+            stacks[name] = math.max(stacks[name] or 0, stack)
+        end
     end
-    if target.soft_float then measured.library = add_library(p, objects, frames, references, directory) end
-    for name, stack in pairs(frames) do
+    measured.functions = {}
+    for name, stack in pairs(stacks) do
         measured.functions[#measured.functions + 1] = { name = name, stack = stack }
     end
     table.sort(
@@ -206,14 +262,10 @@ function toolchain.measure(p, files, directory)
         function(a, b) return a.stack > b.stack or a.stack == b.stack and a.name < b.name end
     )
     local calls = families.get(p.family).firmware.calls(p)
-    for _, name in ipairs { p.names.bind_linked, p.names.bind, table.unpack(calls) } do
-        local stack, path = deepest(name, frames, references)
-        if stack > measured.stack then
-            measured.stack, measured.path = stack, path
-        end
-    end
+    measured.stack, measured.path = stack_of({ p.names.bind_linked, p.names.bind, table.unpack(calls) }, all)
+    measured.selftest_stack, measured.selftest_path = stack_of({ p.names.selftest }, all)
     measured.compiler = compilers.version(target.compiler)
-    measured.flags = toolchain.target_flags(p)
+    measured.flags, measured.smaller = lists[1], lists[2] and toolchain.smaller
     return measured
 end
 

@@ -192,7 +192,7 @@ int $(names.bind)(const void *blob, size_t bytes, $(names.weights) *weights)
     if ($(model)_read(header + 40, 8) != $(model)_checksum(header + $(header_bytes), $(names.macro("WEIGHTS_BYTES")) - $(header_bytes)))
         return $(names.macro("ERROR_CHECKSUM"));
     if (*(const unsigned char *) &byte_order != 1)
-        return $(names.macro("ERROR_CPU"));
+        return $(names.macro("ERROR_BYTE_ORDER"));
 //$ if #isas > 1 then
 
     int isa;

@@ -4,6 +4,7 @@
 
 /* What the sources of $(model) share and no caller needs: include $(names.header) instead. C only. */
 
+#include <limits.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -11,6 +12,10 @@
 #define $(names.macro("SOURCES")) /* here its functions are defined */
 //$ end
 #include "$(names.header)"
+
+#if INT_MAX < 0x7fffffff
+#error "an int of at least 32 bits is needed: what is narrower is multiplied and shifted in int"
+#endif
 
 #if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__)
 #error "compile without -ffast-math: it drops NaN and reorders sums that round on purpose"

@@ -31,7 +31,7 @@ static int $(model)_bind_parts(const unsigned char *const part[$(#firmware.parts
     if (!$(model)_is_whole(part, part_bytes))
         return $(names.macro("ERROR_CHECKSUM"));
     if (*(const unsigned char *) &byte_order != 1)
-        return $(names.macro("ERROR_CPU"));
+        return $(names.macro("ERROR_BYTE_ORDER"));
     /* sections, at the offsets at which `lookupc pack` places them */
 //$ for _, section in ipairs(firmware.sections) do
     weights->$(section.name) = (const $(section.storage) *) (const void *) $(section.at > 0 and "(part[" .. section.part .. "] + " .. section.at .. ")" or "part[" .. section.part .. "]");

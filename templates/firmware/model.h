@@ -17,10 +17,11 @@ $(include(firmware.family.templates .. "usage.h")) */
 
 $(include(shape_text))
 
-/* What it takes on $(firmware.target): upper bounds, measured with the compiler and flags that REPORT.txt names. */
+/* What it takes on $(firmware.target): upper bounds, measured with the compiler and the flags that REPORT.txt names. */
 #define $(names.macro("FLASH_BYTES")) $(firmware.flash_bytes)u /* code, constants and weights */
 #define $(names.macro("RAM_BYTES")) $(firmware.ram_bytes)u /* $(firmware.takes) and a $(names.weights); there is no static data */
 #define $(names.macro("STACK_BYTES")) $(firmware.stack_bytes)u /* that the deepest call takes below its caller */
+#define $(names.macro("SELFTEST_STACK_BYTES")) $(firmware.selftest_stack_bytes)u /* likewise $(names.selftest), which example_main.c calls */
 #define $(names.macro("SCRATCH_BYTES")) $(scratch_bytes)u /* that a call works in */
 #define $(names.macro("WEIGHTS_BYTES")) $(packed_bytes)u /* of a blob */
 //$ if sizes_text then

@@ -155,9 +155,9 @@ end
 
 local run_source = "tests/firmware/boards/run.c"
 
--- Object files of a bundle, compiled with the flags that its target's files are measured with: the paths of those of
--- the bundle, of all but run.c, and a function that compiles that with more flags.
-local function objects(b, case, target, folder)
+-- Object files of a bundle, compiled with the flags that its target's files are measured with and `flags` behind them:
+-- the paths of those of the bundle, of all but run.c, and a function that compiles that with more flags.
+local function objects(b, case, target, folder, flags)
     local model, calls = case.model, nil
     if case.calls then
         calls = { table.unpack(case.calls) }
@@ -174,7 +174,7 @@ local function objects(b, case, target, folder)
     local include = { "-I" .. folder .. "/inc", "-I" .. folder .. "/src", "-I" .. folder .. "/test", "-I." }
     local macros = macros_of(model, model .. "_selftest.h", b.integer, calls)
     local function compile_one(path, object, extra)
-        call(compilers.joined({ target.compiler }, b.flags, extra, include, { "-c", path, "-o", object }))
+        call(compilers.joined({ target.compiler }, b.flags, flags, extra, include, { "-c", path, "-o", object }))
         all[#all + 1] = object
     end
     for i, source in ipairs(b.sources) do
@@ -311,16 +311,23 @@ local function run(case, target, folder)
     local function macro(name)
         return math.tointeger(tonumber(header:match("#define " .. model:upper() .. "_" .. name .. " (%d+)")))
     end
-    local own, all, run_object = objects(b, case, target, folder)
-    link(b, target, compilers.joined(all, { run_object {} }), folder .. "/program")
-    local mismatches, stack = 0, 0
-    for _, emulator in ipairs(compilers.joined({ target.emulator or {} }, target.others or {})) do
-        local output = call(compilers.joined(emulator, { folder .. "/program" }))
-        local wrong, deep = output:match("mismatches (%w+)\nstack (%w+)")
-        if not deep then error(target.name .. ": " .. output, 0) end
-        mismatches, stack =
-            mismatches + math.tointeger(tonumber(wrong)), math.max(stack, math.tointeger(tonumber(deep)))
+    local own, all, run_object = objects(b, case, target, folder, {})
+    local mismatches, stack, selftest = 0, 0, 0
+    -- Links and runs it on every CPU of the target's kind.
+    local function run_program(files, program)
+        link(b, target, files, program)
+        for _, emulator in ipairs(compilers.joined({ target.emulator or {} }, target.others or {})) do
+            local output = call(compilers.joined(emulator, { program }))
+            local wrong, of_test, deep = output:match("mismatches (%w+)\nselftest (%w+)\nstack (%w+)")
+            if not deep then error(target.name .. ": " .. output, 0) end
+            mismatches = mismatches + math.tointeger(tonumber(wrong))
+            selftest = math.max(selftest, math.tointeger(tonumber(of_test)))
+            stack = math.max(stack, math.tointeger(tonumber(deep)))
+        end
     end
+    run_program(compilers.joined(all, { run_object {} }), folder .. "/program")
+    local _, smaller, run_smaller = objects(b, case, target, folder, { b.manifest.measured.smaller })
+    run_program(compilers.joined(smaller, { run_smaller {} }), folder .. "/smaller")
     local count
     local counted = effort.full or counted_cases[target.name] == case.name
     if counted and target.trace and target.emulator and not case.calls then
@@ -331,7 +338,7 @@ local function run(case, target, folder)
     local needed = target.object == "elf" and undefined(own, target.soft_float and not b.integer) or {}
     local measured, mapped = b.manifest.measured, mapped_bytes(host.read(folder .. "/program.map", 1 << 28) or "")
     lines[#lines + 1] = string.format(
-        "%-14s %-8s %8d %8d %8d %8d %8d %8d %12s %10d",
+        "%-14s %-8s %7d %7d %8d %8d %7d %7d %8d %8d %12s %10d",
         target.name,
         case.name,
         measured.text,
@@ -340,6 +347,8 @@ local function run(case, target, folder)
         macro "RAM_BYTES",
         macro "STACK_BYTES",
         stack,
+        macro "SELFTEST_STACK_BYTES",
+        selftest,
         count or "-",
         mismatches
     )
@@ -347,6 +356,7 @@ local function run(case, target, folder)
     check.equal(needed, {})
     -- Stacks are aligned to 16; in WebAssembly each frame is, and most of it is never written.
     check.at_most(stack, macro "STACK_BYTES", 0.1, target.object == "wasm" and 32 or 16)
+    check.at_most(selftest, macro "SELFTEST_STACK_BYTES", 0.1, target.object == "wasm" and 32 or 16)
     check.at_most(mapped, macro "FLASH_BYTES", 0.1, 0)
 end
 
@@ -468,10 +478,87 @@ test.z_float_kws_takes_at_most_two_fifths_of_the_instructions_of_the_dense_ffn =
     at_least_fewer("cortex-m4f", "float", 2.5)
 test.z_integer_kws_takes_at_most_half_of_the_instructions_of_the_dense_ffn = at_least_fewer("cortex-m55", "integer", 2)
 
+-- A layer in integers as firmware and one in floats for hosts, both with their weights linked in: { model, sources, flags,
+-- header, which declares <model>_bind_linked }.
+local function two_bundles(folder)
+    local model = "gen/models/tiny.lua"
+    local b = bundle({ model = "kws", options = { "--arithmetic", "integer" } }, target_list.get "generic", folder .. "/kws")
+    call { check.lookupc, "emit", model, "--isa", "scalar", "--linked", "-o", folder .. "/tiny" }
+    call { check.lookupc, "sample", model, "-o", folder .. "/w.safetensors" }
+    call { check.lookupc, "pack", model, "--weights", folder .. "/w.safetensors", "-o", folder .. "/tiny/tiny.bin" }
+    local list = {
+        { model = "kws", sources = {}, flags = { "-I" .. folder .. "/kws/inc", "-I" .. folder .. "/kws/src" }, header = "kws.h" },
+        { model = "tiny", sources = {}, flags = { "-I" .. folder .. "/tiny" }, header = "tiny_linked.h" },
+    }
+    for i, names in ipairs { b.sources, host.list(folder .. "/tiny") } do
+        for _, name in ipairs(names) do
+            if name:find "%.[cS]$" then table.insert(list[i].sources, folder .. "/" .. list[i].model .. "/" .. name) end
+        end
+    end
+    return list
+end
+
+-- `lookupc plan` without weights.
+function test.plan_says_what_the_bundle_takes_and_what_an_option_saves()
+    local folder = process.temporary_directory() .. "/kws"
+    local options = { "--arithmetic", "integer" }
+    bundle({ model = "kws", options = options }, target_list.get "generic", folder)
+    local function planned(...)
+        local command = { check.lookupc, "plan", "gen/models/kws.lua", "--profile", "firmware", "--target", "generic" }
+        return call(compilers.joined(command, options, { ... }))
+    end
+    local report = assert(host.read(folder .. "/REPORT.txt"))
+    check.equal(planned():sub(1, #report), report)
+    local now, smaller = json.decode(planned "--json"), json.decode(planned("--projection", "i8", "--json"))
+    check.equal(#now.options, 1)
+    check.equal(now.options[1].options, "--projection i8")
+    for _, figure in ipairs { "flash_bytes", "ram_bytes", "stack_bytes", "selftest_stack_bytes" } do
+        check.equal(now.options[1][figure], smaller[figure])
+    end
+    check.equal(smaller.flash_bytes < now.flash_bytes, true)
+end
+
+function test.every_source_of_kernels_refuses_an_int_of_16_bits()
+    if not has "clang-19" then return host.print "skipped: clang-19 is missing" end
+    for _, b in ipairs(two_bundles(process.temporary_directory())) do
+        for i, source in ipairs(b.sources) do
+            if source:find "%.c$" and not source:find "_linked%.c$" then
+                local command = { "clang-19", "--target=" .. (i % 2 == 0 and "avr" or "msp430"), "-ffreestanding" }
+                local result = process.run(compilers.joined(command, { "-fsyntax-only" }, b.flags, { source }), {})
+                check.equal(result.status ~= 0 and result.output:match "error: .-(an int of at least 32 bits)", "an int of at least 32 bits")
+            end
+        end
+    end
+end
+
+function test.binding_on_a_big_endian_cpu_says_so()
+    for _, program in ipairs { "clang-19", "lld-19", "qemu-mips-static" } do
+        if not has(program) then return host.print("skipped: " .. program .. " is missing") end
+    end
+    local folder = process.temporary_directory()
+    local mips = { "clang-19", "--target=mips-linux-gnu", "-O1", "-ffreestanding", "-fno-pic", "-mno-abicalls", "-G0" }
+    for _, b in ipairs(two_bundles(folder)) do
+        call(compilers.joined(mips, b.flags, b.sources, {
+            '-DMODEL_HEADER="' .. b.header .. '"',
+            "-DMODEL(word)=" .. b.model .. "_##word",
+            "tests/firmware/boards/big_endian.c",
+            "-fuse-ld=lld-19",
+            "-nostdlib",
+            "-static",
+            "-o",
+            folder .. "/program",
+        }))
+        local header = assert(host.read(b.flags[1]:sub(3) .. "/" .. b.model .. ".h"))
+        local code = header:match("#define " .. b.model:upper() .. "_ERROR_BYTE_ORDER (%d+)")
+        local result = process.run({ "qemu-mips-static", folder .. "/program" }, {})
+        check.equal(tostring(result.status), code)
+    end
+end
+
 function test.zz_table()
     host.print(
         string.format(
-            "%-14s %-8s %8s %8s %8s %8s %8s %8s %12s %10s",
+            "%-14s %-8s %7s %7s %8s %8s %7s %7s %8s %8s %12s %10s",
             "target",
             "model",
             "text",
@@ -479,6 +566,8 @@ function test.zz_table()
             "flash",
             "RAM",
             "stack",
+            "painted",
+            "selftest",
             "painted",
             "instructions",
             "mismatches"
@@ -488,7 +577,7 @@ function test.zz_table()
         host.print(line)
     end
     host.print(
-        "flash: with weights. stack: declared, and painted when one token ran. instructions of one token: by qemu's \z
+        "flash: with weights. stack and selftest: declared, and painted when one token or the self-test ran. instructions of one token: by qemu's \z
             log of what it executes."
     )
 end

@@ -74,6 +74,7 @@ extern "C" {
 #define TINY_ERROR_VERSION 5 /* a blob of another version */
 #define TINY_ERROR_MODEL 6 /* a blob of another model, or of other sizes or types of this one */
 #define TINY_ERROR_CHECKSUM 7 /* the blob is damaged */
+#define TINY_ERROR_BYTE_ORDER 21 /* this CPU is big-endian, the blob little-endian */
 #define TINY_ERROR_CPU 8 /* this CPU or operating system cannot run these kernels */
 #define TINY_ERROR_ISA 20 /* the requested instruction set is not in this bundle */
 

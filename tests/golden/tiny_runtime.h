@@ -4,11 +4,16 @@
 
 /* What the sources of tiny share and no caller needs: include tiny.h instead. C only. */
 
+#include <limits.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #define TINY_SOURCES /* here its functions are defined */
 #include "tiny.h"
+
+#if INT_MAX < 0x7fffffff
+#error "an int of at least 32 bits is needed: what is narrower is multiplied and shifted in int"
+#endif
 
 #if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__)
 #error "compile without -ffast-math: it drops NaN and reorders sums that round on purpose"

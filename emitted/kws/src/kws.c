@@ -143,7 +143,7 @@ static int kws_bind_parts(const unsigned char *const part[3], kws_weights *weigh
     if (!kws_is_whole(part, part_bytes))
         return KWS_ERROR_CHECKSUM;
     if (*(const unsigned char *) &byte_order != 1)
-        return KWS_ERROR_CPU;
+        return KWS_ERROR_BYTE_ORDER;
     /* sections, at the offsets at which `lookupc pack` places them */
     weights->projection = (const int16_t *) (const void *) (part[0] + 64);
     weights->multipliers = (const int16_t *) (const void *) (part[0] + 12352);

@@ -4,10 +4,15 @@
 
 /* What the sources of kws share and no caller needs: include kws.h instead. C only. */
 
+#include <limits.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "kws.h"
+
+#if INT_MAX < 0x7fffffff
+#error "an int of at least 32 bits is needed: what is narrower is multiplied and shifted in int"
+#endif
 
 #if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__)
 #error "compile without -ffast-math: it drops NaN and reorders sums that round on purpose"

@@ -9,7 +9,7 @@ extern "C" {
 /* Compares kws_ffn with the integers that its arithmetic gives, for 4 tokens.
    scratch  KWS_SCRATCH_BYTES bytes, KWS_ALIGN-byte aligned
    Returns how many of 256 outputs are wrong: 0 if all is well, all of them if the weights are damaged.
-   Keeps one token's output in a static array. */
+   Takes KWS_SELFTEST_STACK_BYTES bytes of stack. Keeps one token's output in a static array. */
 unsigned kws_selftest(void *scratch);
 
 #ifdef __cplusplus

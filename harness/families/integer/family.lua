@@ -1,6 +1,7 @@
 -- The family of LookupFFNs in integers in the harness; harness/families/list.lua says what its fields mean.
 local execute = require "harness.families.integer.execute"
 local fewer_tables = require "harness.families.lookup.fewer_tables"
+local packed = require "harness.families.lookup.packed"
 
 return {
     name = "integer",
@@ -14,5 +15,6 @@ return {
         smaller_schedules = {},
         fewer = fewer_tables,
         vectors = execute.vectors,
+        stand_ins = packed.stand_ins,
     },
 }

@@ -3,6 +3,7 @@ local check = require "harness.families.lookup.check"
 local execute = require "harness.families.lookup.execute"
 
 local fewer_tables = require "harness.families.lookup.fewer_tables"
+local packed = require "harness.families.lookup.packed"
 
 return {
     name = "lookup",
@@ -17,5 +18,6 @@ return {
         smaller_schedules = { "butterfly.radix=2", "few.accumulators=1", "butterfly.radix=2,few.accumulators=1" },
         fewer = fewer_tables,
         vectors = check.vectors,
+        stand_ins = packed.stand_ins,
     },
 }

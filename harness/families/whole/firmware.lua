@@ -47,4 +47,20 @@ function firmware.vectors(p, files, seed)
     return list
 end
 
+-- Numbers in the place of both.
+function firmware.stand_ins(p)
+    local list, row = {}, {}
+    for i = 1, p.widths.out do
+        row[i] = i
+    end
+    for i, length in ipairs(lengths) do
+        list[i] = { ids = {}, rows = {} }
+        for k = 1, math.min(length, p.context) do
+            list[i].ids[k] = k
+            list[i].rows[p.causal and 1 or p.model.output.pool and 1 or k] = row
+        end
+    end
+    return list
+end
+
 return firmware

@@ -13,7 +13,7 @@ extern "C" {
 //$ end
    scratch  $(names.macro("SCRATCH_BYTES")) bytes, $(names.macro("ALIGN"))-byte aligned
    Returns how many of $(#firmware.vectors * shape.d_out) outputs are wrong: 0 if all is well, all of them if the weights are damaged.
-   Keeps one token's output in a static array. */
+   Takes $(names.macro("SELFTEST_STACK_BYTES")) bytes of stack. Keeps one token's output in a static array. */
 unsigned $(names.selftest)(void *scratch);
 
 #ifdef __cplusplus

@@ -14,7 +14,7 @@ extern "C" {
 //$ end
    scratch  $(names.macro("SCRATCH_BYTES")) bytes, $(names.macro("ALIGN"))-byte aligned
    Returns how many of $(compared) values are wrong: 0 if all is well, all of them if the weights are damaged.
-   Keeps results in a static array. */
+   Takes $(names.macro("SELFTEST_STACK_BYTES")) bytes of stack. Keeps results in a static array. */
 unsigned $(names.selftest)($(causal and "void *state, " or "")void *scratch);
 
 #ifdef __cplusplus

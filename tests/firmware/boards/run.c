@@ -1,4 +1,4 @@
-/* Runs a bundle's self-test, then one token on a painted stack, and prints how many outputs are wrong and how deep the stack was.
+/* Runs a bundle's self-test and then one token, each on a painted stack, and prints how many outputs are wrong and how deep the stacks were.
    Compiled with -DMODEL_HEADER="…", -DSELFTEST_HEADER="…" and -DMODEL(word)=<model>_##word, -DMACRO(word)=<MODEL>_##word,
    and with -DCALLS_HEADER="…", which says how such a model is called: run_ffn.h or run_whole.h. */
 #include "tests/firmware/boards/board.h"
@@ -32,7 +32,13 @@ _Static_assert(MACRO(RAM_BYTES) == GIVEN_BYTES, "what a caller gives is the RAM 
 unsigned run_selftest(void);
 unsigned run_selftest(void)
 {
-    return all_wrong();
+    return selftest_wrong();
+}
+
+unsigned run_others(void);
+unsigned run_others(void)
+{
+    return others_wrong();
 }
 
 /* 0: the weights are bound. */
@@ -60,8 +66,10 @@ void run_end(void)
     __asm__ volatile("nop" ::: "memory");
 }
 
-/* Binds the weights, then one token; returns the bytes of stack below this function that were written. */
-__attribute__((noinline)) static unsigned run_token(void)
+static unsigned wrong;
+
+/* Binds the weights, then one token, or runs the self-test; returns the bytes of stack below the caller that were written. */
+static inline __attribute__((always_inline)) unsigned painted(int selftest)
 {
     volatile unsigned char *const low = board_stack;
     unsigned char *pointer;
@@ -69,16 +77,33 @@ __attribute__((noinline)) static unsigned run_token(void)
     const unsigned free_bytes = (unsigned)((uintptr_t)pointer - (uintptr_t)low);
     for (unsigned i = 0; i < free_bytes; ++i)
         low[i] = (unsigned char)(0xa5u ^ (uintptr_t)(low + i));
-    const int bound = MODEL(bind_linked)(&weights);
-    run_begin();
-    one_token();
-    run_end();
-    other_calls();
+    int bound = 0;
+    if (selftest) {
+        wrong = selftest_wrong();
+    } else {
+        bound = MODEL(bind_linked)(&weights);
+        run_begin();
+        one_token();
+        run_end();
+        other_calls();
+    }
     unsigned i = bound ? free_bytes : 0;
     while (i < free_bytes && low[i] == paint((const unsigned char *)board_stack + i))
         ++i;
     return free_bytes - i;
 }
+
+__attribute__((noinline)) static unsigned run_token(void)
+{
+    return painted(0);
+}
+
+#ifndef RUN_TRACE
+__attribute__((noinline)) static unsigned paint_selftest(void)
+{
+    return painted(1);
+}
+#endif
 
 /* In hexadecimal: a core without division has no library here. */
 static void write_number(const char *name, unsigned number)
@@ -97,7 +122,9 @@ static void write_number(const char *name, unsigned number)
 void run(void)
 {
 #ifndef RUN_TRACE
-    write_number("mismatches 0x", run_selftest());
+    const unsigned selftest = paint_selftest();
+    write_number("mismatches 0x", wrong + others_wrong());
+    write_number("selftest 0x", selftest);
 #endif
     if (run_bind() != 0)
         board_exit(1);

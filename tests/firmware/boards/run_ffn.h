@@ -5,9 +5,14 @@ static OUTPUT y[MACRO(D_OUT)];
 #define GIVEN_BYTES (sizeof scratch + sizeof weights)
 
 /* How many outputs the self-test finds wrong. */
-static unsigned all_wrong(void)
+static inline unsigned selftest_wrong(void)
 {
     return MODEL(selftest)(scratch);
+}
+
+static unsigned others_wrong(void)
+{
+    return 0;
 }
 
 static void one_token(void)
