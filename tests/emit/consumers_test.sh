@@ -176,6 +176,49 @@ for target in thumbv6m-none-eabi thumbv7em-none-eabihf aarch64-none-elf riscv32-
 done
 ok "the portable kernels compile for ARM, RISC-V, PowerPC, WebAssembly"
 
+# Weights as a part of a library, in each format of object files. Nothing of those systems is needed: a name that C and assembler
+# spell differently would be left undefined.
+bundle weights gen/models/tiny.lua --isa scalar --single-file --linked
+"$lookupc" sample gen/models/tiny.lua -o "$work/weights/w.safetensors" >"$work/log"
+"$lookupc" pack gen/models/tiny.lua --weights "$work/weights/w.safetensors" -o "$work/weights/tiny.bin" >"$work/log"
+while read -r target linker; do
+    read -ra linker <<<"$linker"
+    objects=()
+    for file in tiny tiny_linked; do
+        clang --target="$target" -std=c99 -ffreestanding -fno-stack-protector "${warnings[@]}" -I"$work/weights" -c "$work/weights/$file.c" \
+            -o "$work/weights/$target.$file.o" || fail "$file.c for $target"
+        objects+=("$work/weights/$target.$file.o")
+    done
+    if command -v "${linker[0]}" >/dev/null; then
+        "${linker[@]}" "${objects[@]}" -o "$work/weights/$target" 2>"$work/log" || fail "weights in a library for $target: $(head -1 "$work/log")"
+        python 'import sys; sys.exit(open(sys.argv[1], "rb").read() not in open(sys.argv[2], "rb").read())' \
+            "$work/weights/tiny.bin" "$work/weights/$target" || fail "$target: the library lacks the weights"
+    else
+        echo "skipped: consumers: ${linker[0]} does not link for $target"
+    fi
+done <<'END'
+aarch64-linux-gnu ld.lld-19 -shared
+arm64-apple-macos11 ld64.lld-19 -arch arm64 -platform_version macos 11 11 -dylib
+x86_64-apple-macos11 ld64.lld-19 -arch x86_64 -platform_version macos 11 11 -dylib
+x86_64-w64-mingw32 ld.lld-19 -m i386pep -shared -e tiny_bind_linked
+x86_64-pc-windows-msvc ld.lld-19 -m i386pep -shared -e tiny_bind_linked -Xlink=/alternatename:_fltused=tiny_bind
+END
+ok "weights are a part of ELF, Mach-O and COFF"
+
+# Such a program for Windows, of all kernels in one file, says what the one for this system says.
+if [[ ${LOOKUPC_EFFORT-} == full ]] && command -v x86_64-w64-mingw32-gcc >/dev/null && command -v wine >/dev/null; then
+    bundle windows gen/models/tiny.lua --single-file --linked
+    program=(-w -std=c11 -O2 -I"$work/windows" -I"$work/weights" "$consumers/cmake/main.c" "$work"/windows/*.c -o)
+    gcc "${program[@]}" "$work/windows/here"
+    x86_64-w64-mingw32-gcc "${program[@]}" "$work/windows/there.exe" || fail "a program for Windows"
+    "$work/windows/here" >"$work/windows/here.txt"
+    (cd "$work/windows" && WINEPREFIX=$work/wine WINEDEBUG=-all wine ./there.exe | tr -d '\r' >there.txt) || fail "a program for Windows stops"
+    cmp "$work/windows/here.txt" "$work/windows/there.txt" || fail "a program for Windows says something else"
+    ok "a program for Windows, by mingw, under wine"
+else
+    echo "skipped: consumers: no program for Windows is run: full effort, x86_64-w64-mingw32-gcc and wine do it"
+fi
+
 for cc in gcc clang; do
     for name in tiny base other near all fused post side ring; do
         [[ -e $work/$name.$cc ]] || continue
