@@ -10,6 +10,7 @@
 local dispatch = require "gen.emit.dispatch"
 local families = require "gen.families.list"
 local isa_list = require "gen.isa.list"
+local names = require "gen.model.names"
 
 local extras = {}
 
@@ -28,6 +29,9 @@ end
 -- Appends to `files`, the sources of plan `p`, what `wanted` says; `text(p, path, values)` renders a template, and
 -- `bound` are values of those for the blob.
 function extras.add(p, files, wanted, bound, text)
+    for _, key in ipairs(extras.keys) do
+        if wanted[key] then names.check(key, p.names.model) end
+    end
     if wanted.linked then
         local function add(name, path)
             files[#files + 1] = { name = name, text = text(p, path, { align = bound.align, guard = bound.guard }) }

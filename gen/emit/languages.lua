@@ -2,21 +2,13 @@
 local emit = require "gen.emit.emit"
 local families = require "gen.families.list"
 local host = require "host"
+local names = require "gen.model.names"
 local sizes = require "gen.families.sizes"
 
 local languages = {}
 
--- Words that a model of this language cannot be called by.
-local function set_of(text)
-    local set = {}
-    for word in text:gmatch "%S+" do
-        set[word] = true
-    end
-    return set
-end
-
 -- name: of the option and of the folder of templates; sources: the folder of the C files; files: { name, template },
--- in which $model stands for the model's name; taken: names that a model cannot have there.
+-- in which $model stands for the model's name.
 languages.list = {
     {
         name = "python",
@@ -28,8 +20,6 @@ languages.list = {
             { "README.md", "readme.md" },
             { "$model/__init__.py", "package.py" },
         },
-        taken = set_of [[and as assert async await class def del elif except finally from global import in is lambda
-            nonlocal not or pass raise try with yield ctypes numpy os pathlib src threading types]],
     },
     {
         name = "rust",
@@ -41,7 +31,6 @@ languages.list = {
             { "src/lib.rs", "lib.rs" },
             { "src/ffi.rs", "ffi.rs" },
         },
-        taken = {},
     },
 }
 
@@ -95,9 +84,7 @@ end
 -- Every file of the package of plan `p` for the language `name`, the manifest last; raises one line.
 function languages.files(p, name)
     local row, values, files = assert(languages.get(name)), languages.values(p), {}
-    if row.taken[p.names.model] then
-        error(string.format("--%s: %s: is a word of the language: name the model differently", name, p.names.model), 0)
-    end
+    names.check(name, p.names.model)
     for _, file in ipairs(emit.sources(p, nil, "single")) do
         files[#files + 1] = { name = row.sources .. file.name, text = file.text }
     end

@@ -17,23 +17,77 @@ end
 -- A model's header is <name>.h: it must not hide one of these.
 for header in
     ([[arm_acle arm_mve arm_neon arm_sve assert complex cpuid ctype errno fenv float immintrin inttypes iso646 limits
-locale math setjmp signal
-stdalign stdarg stdatomic stdbool stdckdint stdbit stddef stdint stdio stdlib stdnoreturn string tgmath threads time
-uchar wchar wctype]]):gmatch("%S+")
+locale math setjmp signal stdalign stdarg stdatomic stdbool stdckdint stdbit stddef stdint stdio stdlib stdnoreturn
+string tgmath threads time uchar wchar wctype aio alloca cpio dirent dlfcn elf endian err error fcntl fmtmsg fnmatch ftw
+getopt glob grp iconv intrin io langinfo libgen malloc memory monetary mqueue ndbm netdb nl_types omp poll process pthread
+pwd regex resolv sched search semaphore spawn strings syslog tar termios trace ulimit unistd utime utmpx values windows
+wordexp]]):gmatch("%S+")
 do
     taken[header] = true
 end
 
+-- The macro <NAME>_OK must not be one of unistd.h, sysexits.h, fmtmsg.h, zlib.h or Windows.
+for name in ("f r w x ex mm z mb s"):gmatch "%S+" do
+    taken[name] = true
+end
+-- Files of a model called NAME are NAME_runtime.h and so on: another one of that name would be found instead.
+local endings = { "_runtime", "_linked", "_train" }
+
+-- What else a name must not be, by what an option of emit asks for.
+local consumers = {
+    cpp = "std size_t",
+    cmake = [[all c clean dl edit_cache help install list_install_components m package package_source preinstall pthread
+        rebuild_cache rt test]],
+    meson = [[all benchmark break build_machine clean continue coverage dist distcheck elif endforeach endif foreach
+        host_machine in install meson phony reconfigure target_machine test uninstall]],
+    python = [[abc aifc and annotationlib antigravity argparse array as assert ast async asynchat asyncio
+            asyncore atexit audioop await base64 bdb binascii bisect build builtins bz2 calendar cgi cgitb
+            chunk class cmath cmd code codecs codeop collections colorsys compileall compression concurrent
+            configparser contextlib contextvars copy copyreg crypt csv ctypes curses dataclasses datetime dbm
+            decimal def del difflib dis dist distutils doctest elif email encodings ensurepip enum errno
+            except faulthandler fcntl filecmp fileinput finally fnmatch fractions from ftplib functools gc
+            genericpath getopt getpass gettext glob global graphlib grp gzip hashlib heapq hmac html http
+            idlelib imaplib imghdr imp import importlib in inspect io ipaddress is itertools json keyword
+            lambda lib2to3 linecache locale logging lzma mailbox mailcap marshal math mimetypes mmap
+            modulefinder msilib msvcrt multiprocessing netrc nis nntplib nonlocal not nt ntpath nturl2path
+            numbers numpy opcode operator optparse or os ossaudiodev pass pathlib pdb pickle pickletools pip
+            pipes pkgutil platform plistlib poplib posix posixpath pprint profile pstats pty pwd py_compile
+            pyclbr pydoc pydoc_data pyexpat queue quopri raise random re readline reprlib resource rlcompleter
+            runpy sched secrets select selectors setup setuptools shelve shlex shutil signal site smtpd
+            smtplib sndhdr socket socketserver spwd sqlite3 src sre_compile sre_constants sre_parse ssl stat
+            statistics string stringprep struct subprocess sunau symtable sys sysconfig syslog tabnanny
+            tarfile telnetlib tempfile termios test tests textwrap this threading time timeit tkinter token
+            tokenize tomllib trace traceback tracemalloc try tty turtle turtledemo types typing unicodedata
+            unittest urllib uu uuid venv warnings wave weakref webbrowser wheel winreg winsound with wsgiref
+            xdrlib xml xmlrpc yield zipapp zipfile zipimport zlib zoneinfo]],
+}
+
 -- The rule for a model's name, and whether `text` follows it.
 names.rule =
-    "must be 1 to 40 of a-z, 0-9 and single _, start with a letter, not end with _ and not be a keyword of C or C++ \z
-        or a standard header"
+    "must be 1 to 40 of a-z, 0-9 and single _, start with a letter, not end with _ and not be a keyword of C or C++, \z
+        a header of the system or what its macros begin with, and not end with _runtime, _linked or _train"
+local function ends_as_a_file(text)
+    for _, ending in ipairs(endings) do
+        if text:sub(-#ending) == ending then return true end
+    end
+    return false
+end
 function names.valid(text)
     return #text <= 40
         and text:find("^%l[%l%d_]*$") ~= nil
         and not text:find("__", 1, true)
         and not text:find("_$")
         and not taken[text]
+        and not ends_as_a_file(text)
+end
+
+-- Raises one line if a model called `text` breaks what `--option` of emit is for.
+function names.check(option, text)
+    for word in (consumers[option] or ""):gmatch "%S+" do
+        if word == text then
+            error(string.format("--%s: name = %q: must not be a word of it: name the model differently", option, text), 0)
+        end
+    end
 end
 
 -- The public names of a model: they never carry an instruction set or a choice.

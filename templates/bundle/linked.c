@@ -47,5 +47,5 @@ int $(names.bind_linked)($(names.weights) *weights)
 $(api)int $(names.bind_linked)($(names.weights) *weights);
 int $(names.bind_linked)($(names.weights) *weights)
 {
-    return $(names.bind)($(model)_blob, (size_t) ($(model)_blob_end - $(model)_blob), weights);
+    return $(names.bind)($(model)_blob, $(model)_blob_bytes, weights);
 }

@@ -92,6 +92,32 @@ function test.standard_headers()
     end
 end
 
+-- R_OK of unistd.h is 0, too; -Itiny has tiny_runtime.h of another model.
+function test.names_that_break_every_consumer()
+    for name in ("r w x f z ex unistd pthread tiny_runtime tiny_linked tiny_train"):gmatch "%S+" do
+        if names.valid(name) then error(name .. " is taken as a name") end
+    end
+    for name in ("runtime linked train tiny_run y rw std json all install"):gmatch "%S+" do
+        check.equal(names.valid(name), true)
+    end
+end
+
+function test.names_that_break_what_is_asked_for()
+    for option, list in pairs {
+        cpp = "std size_t",
+        cmake = "all install test m",
+        meson = "all install elif",
+        python = "json os lambda numpy",
+    } do
+        for name in list:gmatch "%S+" do
+            check.fails_with(string.format('--%s: name = "%s": must not be a word of it', option, name), names.check, option, name)
+        end
+        names.check(option, "tiny")
+    end
+    names.check("make", "all")
+    names.check("rust", "json")
+end
+
 function test.names_are_text_even_when_the_schema_sees_something_else()
     check.matches(names.rule, "1 to 40")
     check.fails_with("name = 64: " .. names.rule, model.validate, { name = 64 }, "", "m")
