@@ -26,7 +26,7 @@ end
 -- The preprocessor condition under which there are kernels of `set`, in a bundle that is guarded; nil: always.
 function dispatch.condition(set)
     local architecture = isa_list.architectures[set.architecture]
-    return architecture and architecture.condition
+    return set.condition or architecture and architecture.condition
 end
 
 -- What bind needs to know of `isas`:

@@ -72,6 +72,47 @@ local function include_of(header, isa)
     return before .. "#include " .. header .. "\n"
 end
 
+-- The headers of intrinsics in the order of immintrin.h, each with the compiler flags that ask for it.
+local intrinsics = {
+    { "smmintrin", "-msse4.1", "-mavx2", "-mavx512f" },
+    { "avxintrin", "-mavx2", "-mavx512f" },
+    { "avx2intrin", "-mavx2", "-mavx512f" },
+    { "f16cintrin", "-mf16c" },
+    { "fmaintrin", "-mfma" },
+    { "avx512fintrin", "-mavx512f" },
+    { "avx512vlintrin", "-mavx512vl" },
+    { "avx512bwintrin", "-mavx512bw" },
+    { "avx512dqintrin", "-mavx512dq" },
+    { "avx512vlbwintrin", "-mavx512bw" },
+    { "avx512vldqintrin", "-mavx512dq" },
+    { "avx512vnniintrin", "-mavx512vnni" },
+    { "avx512vlvnniintrin", "-mavx512vnni" },
+    { "avxvnniintrin", "-mavxvnni" },
+    { "avx512bf16intrin", "-mavx512bf16" },
+    { "avx512vlbf16intrin", "-mavx512bf16" },
+}
+
+-- The includes of those that the instruction sets `isas` need.
+local function clang_cl_includes(isas)
+    local given, lines = {}, {}
+    for _, isa in ipairs(isas) do
+        for _, flag in ipairs(isa.flags) do
+            given[flag] = true
+        end
+    end
+    for _, row in ipairs(intrinsics) do
+        local needed = false
+        for i = 2, #row do
+            needed = needed or given[row[i]]
+        end
+        if needed then lines[#lines + 1] = "#include <" .. row[1] .. ".h>\n" end
+    end
+    if #lines == 0 then return "" end
+    return "#if defined(_MSC_VER) && defined(__clang__) && __clang_major__ < 19 /* left out without compiler flags */\n"
+        .. table.concat(lines)
+        .. "#endif\n"
+end
+
 -- `text` between the lines that switch on what the instruction set `isa` needs.
 local function switched_on(text, isa)
     local features = features_of(isa)
@@ -125,6 +166,7 @@ function single_file.text(runtime, sections, source, names)
     for i, header in ipairs(headers) do
         local section = included[header]
         local text = include_of(header, section.isa)
+        if header == "<immintrin.h>" then text = text .. clang_cl_includes(isas) end
         if section.condition then
             add(only(section.condition, "\n" .. text))
         else

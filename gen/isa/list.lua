@@ -9,6 +9,8 @@
 --                            first clang that can }, nil: what follows from the flags
 --   includes                 headers of its files
 --   architecture             of `isa.architectures`, nil: any
+--   condition                the preprocessor condition under which it is compiled beside portable C, nil: that of the
+--                            architecture
 --   cpu                      what a CPU of it must have to run it, nil: nothing. x86: bits of CPUID (leaf1_ecx,
 --                            leaf7_ebx, leaf7_ecx, leaf7_1_eax) and XGETBV (xcr0) that must be set. aarch64: fields of
 --                            four bits of its ID registers, a list of { register, shift }, that must not be 0;

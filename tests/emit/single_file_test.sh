@@ -38,6 +38,29 @@ for row in "${models[@]}"; do
     echo "ok     single_file: $row"
 done
 
+# Windows: before clang 19 immintrin.h leaves out there what no compiler flag switches on. macOS has no SVE.
+while read -r target name options; do
+    read -ra words <<<"$options"
+    rm -rf "$work/one"
+    "$lookupc" emit "gen/models/$name.lua" "${words[@]}" --single-file -o "$work/one" >"$work/log" || fail "$name $options: emit"
+    for cc in clang clang-19; do
+        [[ $cc == clang || $target != x86_64* || ${LOOKUPC_EFFORT-} == full ]] || continue
+        [[ $cc == clang-19 || $target == x86_64* ]] || continue
+        if ! command -v $cc >/dev/null; then
+            echo "skipped: single_file: $cc for $target"
+        elif ! $cc --target="$target" -std=c99 -ffreestanding "${warnings[@]}" -c "$work/one/$name.c" -o "$work/one/$name.o" 2>"$work/log"; then
+            fail "$name $options: $cc for $target: $(grep -m1 error "$work/log")"
+        fi
+    done
+done <<'END'
+x86_64-pc-windows-msvc tiny --tables i8 --projection i8 --isa scalar,sse4,avx2,avx_vnni,avx512
+x86_64-pc-windows-msvc tiny --tables f16 --isa sse4
+x86_64-pc-windows-msvc tiny_skipless --type f16 --isa avx2
+x86_64-pc-windows-msvc tiny_skipless --type bf16 --activations bf16 --isa avx512,avx512_bf16
+arm64-apple-macos11 tiny --isa scalar,neon,sve
+END
+echo "ok     single_file: clang for Windows and macOS"
+
 "$lookupc" emit gen/models/tiny.lua -o "$work/several" >"$work/log"
 "$lookupc" emit gen/models/tiny.lua -o "$work/single" --single-file >"$work/log"
 "$lookupc" sample gen/models/tiny.lua -o "$work/w.safetensors" >"$work/log"
