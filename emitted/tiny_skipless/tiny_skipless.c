@@ -213,13 +213,10 @@ int tiny_skipless_flush_denormals(int state)
 {
 #if defined(__GNUC__) && defined(__SSE2__)
     const unsigned both = 0x8040u; /* of MXCSR: flush to zero, denormals are zeros */
-    unsigned control, before;
+    const unsigned control = __builtin_ia32_stmxcsr();
 
-    __asm__ volatile("stmxcsr %0" : "=m"(control));
-    before = control & both;
-    control = (control & ~both) | (state == 1 ? both : (unsigned) state & both);
-    __asm__ volatile("ldmxcsr %0" : : "m"(control));
-    return (int) before;
+    __builtin_ia32_ldmxcsr((control & ~both) | (state == 1 ? both : (unsigned) state & both));
+    return (int) (control & both);
 #elif defined(__GNUC__) && defined(__aarch64__)
     const uint64_t flush = (uint64_t) 1 << 24; /* of FPCR: flush to zero, inputs as well */
     uint64_t control, before;

@@ -299,7 +299,7 @@ function test.other_names_are_left_over_like_the_usual_ones()
     works { "sample", model, "-o", weights }
     refused(model, "model.layers.0.extra.LayerNorm.gamma", no_norm)
     -- RMSNorms have no bias under any name.
-    model = transformer("r", "m.checkpoint = 'bert' m.skip = true m.norm = { kind = 'rmsnorm' }")
+    model = transformer("rr", "m.checkpoint = 'bert' m.skip = true m.norm = { kind = 'rmsnorm' }")
     works { "sample", model, "-o", weights }
     refused(model, first .. "beta", 'the model file has norm.kind = "rmsnorm", which has no bias' .. tail)
     -- LookupFFNs have no other names: their checkpoints are younger.
@@ -441,10 +441,10 @@ end
 function test.unfused_whole_models()
     local blocks = "m.attention.eliminate = 'QP' "
     local weights, fused = path_of "w.safetensors", path_of "wf.safetensors"
-    local model = transformer("w", blocks)
+    local model = transformer("ww", blocks)
     works { "sample", model, "--unfused", "-o", weights }
     works { "fuse", model, "--weights", weights, "-o", fused }
-    model = transformer("w", blocks .. "m.embedding = {} m.output = { head = {} }")
+    model = transformer("ww", blocks .. "m.embedding = {} m.output = { head = {} }")
     local function pack(path) return { "pack", model, "--weights", path, "-o", path_of "w.bin" } end
     refuses(1, "run lookupc fuse first; --ignore PATTERNS", pack(weights))
     works(pack(fused))
@@ -502,7 +502,7 @@ function test.spellings()
     } do
         local kind, pattern, by = table.unpack(case)
         local norm = "m.skip = true m.norm = { kind = 'layernorm' }"
-        local model = transformer("s", norm .. " m.checkpoint = '" .. kind .. "'")
+        local model = transformer("ss", norm .. " m.checkpoint = '" .. kind .. "'")
         local weights, wanted, found = path_of "s.safetensors", path_of "wanted.bin", path_of "found.bin"
         works { "sample", model, "-o", weights }
         works { "pack", model, "--weights", weights, "-o", wanted }
@@ -522,7 +522,7 @@ end
 
 -- Fused files keep the spelling of theirs.
 function test.spellings_of_fused_files()
-    local model, weights = transformer("f", "m.checkpoint = 'roberta' m.attention.eliminate = 'QP'"), path_of "f.st"
+    local model, weights = transformer("ff", "m.checkpoint = 'roberta' m.attention.eliminate = 'QP'"), path_of "f.st"
     works { "sample", model, "--unfused", "-o", weights }
     works { "fuse", model, "--weights", renamed(weights, "^roberta[.]", ""), "-o", path_of "g.st" }
     check.equal(shapes(path_of "g.st")["encoder.layer.1.attention.self.key.weight"], "16 16")
@@ -554,7 +554,7 @@ function test.missing_tensors()
     )
     local key = "model.layers.0.self_attn.k_proj.weight"
     missing("tensor " .. key .. " is missing\n", {}, { key }) -- not that of layer 1, nor v_proj: the model uses both
-    model = transformer("r", "m.checkpoint = 'roberta'")
+    model = transformer("rr", "m.checkpoint = 'roberta'")
     works { "sample", model, "-o", weights }
     local query = "roberta.encoder.layer.0.attention.self.query.weight"
     missing(
@@ -566,7 +566,7 @@ function test.missing_tensors()
     works { "sample", model, "--unfused", "-o", weights }
     missing("run lookupc fuse first", {})
     -- Unfused ones are looked through, too, where the store answers and nothing is fused.
-    model = transformer("f", "m.attention.eliminate = 'QP'")
+    model = transformer("ff", "m.attention.eliminate = 'QP'")
     works { "sample", model, "--unfused", "-o", weights }
     local gone = { "model.layers.1.self_attn.q_proj.weight", "model.layers.1.self_attn.o_proj.weight" }
     local changed = with(weights, {}, 4, gone)

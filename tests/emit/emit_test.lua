@@ -881,7 +881,7 @@ function test.a_bundle_for_two_architectures_leaves_out_what_is_for_the_other()
     for name, condition in pairs {
         avx2 = "defined(__x86_64__) || defined(__i386__)",
         neon = "defined(__aarch64__)",
-        sve = "defined(__aarch64__)",
+        sve = "defined(__aarch64__) && defined(__linux__)",
     } do
         local text = both["tiny__" .. name .. ".c"]
         check.equal(text:match '"tiny_runtime%.h"\n\n#if ([^\n]*)\n\n#if !', condition)
@@ -890,7 +890,8 @@ function test.a_bundle_for_two_architectures_leaves_out_what_is_for_the_other()
     check.equal(both["tiny__scalar.c"]:find "__aarch64__", nil)
     check.matches(
         both["tiny.c"],
-        "\n#if defined%(__aarch64__%)\n    case 3: tiny_ffn__sve%(.-\n#endif\n#if defined%(__x86_64__%)"
+        "\n#if defined%(__aarch64__%) && defined%(__linux__%)\n    case 3: tiny_ffn__sve%(.-\n#endif\n"
+            .. "#if defined%(__aarch64__%)\n    case 2: tiny_ffn__neon%(.-\n#endif\n#if defined%(__x86_64__%)"
     )
     for _, file in ipairs(manifest.files) do
         local set = file.name:match "__(%w+)%.c$"
