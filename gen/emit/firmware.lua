@@ -270,7 +270,8 @@ local function report_of(p, values, measured)
     }
 end
 
--- What REPORT.txt of plan `p`'s bundle says, whatever the weights are: the text, and its rows by part, lists of { bytes,
+-- What REPORT.txt of plan `p`'s bundle says, whatever the weights are: the text, and its rows by part, lists of
+-- { bytes,
 -- text }.
 function firmware.report(p, measured)
     local values = report_of(p, values_of(p, ("\0"):rep(p.packed_bytes), measured, {}), measured)

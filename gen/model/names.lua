@@ -19,7 +19,8 @@ for header in
     ([[arm_acle arm_mve arm_neon arm_sve assert complex cpuid ctype errno fenv float immintrin inttypes iso646 limits
 locale math setjmp signal stdalign stdarg stdatomic stdbool stdckdint stdbit stddef stdint stdio stdlib stdnoreturn
 string tgmath threads time uchar wchar wctype aio alloca cpio dirent dlfcn elf endian err error fcntl fmtmsg fnmatch ftw
-getopt glob grp iconv intrin io langinfo libgen malloc memory monetary mqueue ndbm netdb nl_types omp poll process pthread
+getopt glob grp iconv intrin io langinfo libgen malloc memory monetary mqueue ndbm netdb nl_types omp poll process
+pthread
 pwd regex resolv sched search semaphore spawn strings syslog tar termios trace ulimit unistd utime utmpx values windows
 wordexp]]):gmatch("%S+")
 do
@@ -85,7 +86,7 @@ end
 function names.check(option, text)
     for word in (consumers[option] or ""):gmatch "%S+" do
         if word == text then
-            error(string.format("--%s: name = %q: must not be a word of it: name the model differently", option, text), 0)
+            error(string.format("--%s: name = %q: is a word of that system: take another name", option, text), 0)
         end
     end
 end

@@ -232,7 +232,8 @@ local function helpful(p, family, options)
 end
 
 -- What a bundle would take, without its weights: { plan, text, report, sizes, options }. text, report: those of
--- firmware_files.report(); options: a list of { text, sizes } of options that save a hundredth of flash, RAM or stack, measured likewise.
+-- firmware_files.report(); options: a list of { text, sizes } of options that save a hundredth of flash,
+-- RAM or stack, measured likewise.
 function firmware.figures(path, options)
     local asked = setmetatable({}, { __index = options })
     local p, family = planned(path, asked)

@@ -76,7 +76,8 @@ local function measured_flags(p)
 end
 
 -- Compiles the C files among `files` { {name, text} } below `directory` for plan `p`'s target with `flags`.
--- Returns the list { {name, path, object, stack, references, vectors, fixed} }: the bytes of the object file, what the compiler says
+-- Returns the list { {name, path, object, stack, references, vectors, fixed} }: the bytes of the object file, what
+-- the compiler says
 -- of frames, who calls whom, vectors_in() where vectors have no fixed length. Raises one line.
 local function objects_of(p, files, directory, flags)
     local contents, objects = {}, {}
@@ -184,7 +185,8 @@ local function deepest(name, frames, references)
     return bytes + (frames[name] or 0), { name, table.unpack(chain) }
 end
 
--- What the compiler makes of `files` with `flags`: { text, rodata, library, files } as toolchain.measure() returns them,
+-- What the compiler makes of `files` with `flags`: { text, rodata, library, files } as toolchain.measure() returns
+-- them,
 -- { frames, references } of all functions.
 local function compiled(p, files, directory, flags)
     local target, references, own = p.target, {}, {}

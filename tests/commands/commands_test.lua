@@ -121,7 +121,8 @@ function test.options_that_exclude_each_other_or_need_another_one_are_refused()
         local name, value = word:match "^([^=]+)=?(.*)$"
         for _, option in ipairs(command.options) do
             if option.name == name then
-                return words.dashes(option), option.value and (value ~= "" and value or option.values and option.values[1] or "1") or nil
+                local sample = option.values and option.values[1] or "1"
+                return words.dashes(option), option.value and (value ~= "" and value or sample) or nil
             end
         end
         error(command.name .. ": a rule names the option " .. word .. ", which it does not have")

@@ -49,8 +49,8 @@ local by_family = {
     whole = blocks(whole),
 }
 
--- What is wrong with the kernels of plan `p` in `library`, which `cc` compiled, a line each; weights of that seed go to
--- `directory`.
-function checks.failures(p, library, directory, seed, cc) return by_family[p.family](p, library, directory, seed, cc) end
+-- What is wrong with the kernels of plan `p`, a line each: (p, library, directory, seed, cc), `cc` compiled the
+-- library, weights of that seed go to `directory`.
+function checks.failures(p, ...) return by_family[p.family](p, ...) end
 
 return checks

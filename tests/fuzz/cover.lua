@@ -14,13 +14,12 @@ local unseen = { name = true, vocab = true, checkpoint = true }
 local function features(given, path, add)
     for key, value in pairs(given) do
         local own = type(key) == "number" and path or path == "" and key or path .. "." .. key
-        if unseen[key] then -- none
-        elseif type(value) == "table" then
+        if type(value) == "table" then
             add(own)
             features(value, own, add)
         elseif type(value) == "number" then
             if path ~= "" then add(own) end
-        else
+        elseif not unseen[key] then
             add(own .. "=" .. tostring(value))
         end
     end
@@ -160,8 +159,8 @@ end
 -- The text of tests/fuzz/covering.lua, out of `count` models of each family and instruction set.
 function cover.text(count)
     local lines = {
-        "-- Models in which each pair of instruction set, type of weights and feature occurs, by family: the numbers by which",
-        "-- tests/fuzz/plans.lua draws them; of them those that are verified, too.",
+        "-- Models in which each pair of instruction set, type of weights and feature occurs, by family: the",
+        "-- numbers by which tests/fuzz/plans.lua draws them; of them those that are verified, too.",
         "-- Written by `./build.sh covering`; tests/fuzz/cover.lua says what a pair is.",
         "return {",
         "    drawn = " .. count .. ",",

@@ -35,7 +35,8 @@ function fuzz.model(index, name)
         random(0, 1)
     end
     local function width() return random(0, 3) == 0 and 1 << random(0, 7) or random(1, 200) end
-    local m = { name = name or "fuzz", d = width(), d_out = width(), tau = random(0, 4) == 0 and random(9, 16) or random(1, 8) }
+    local m = { name = name or "fuzz", d = width(), d_out = width() }
+    m.tau = random(0, 4) == 0 and random(9, 16) or random(1, 8)
     local tables_wanted = random(0, 5) == 0 and random(100, 300) or random(1, 40)
     m.h = math.max(1, math.min(tables_wanted, (1 << 21) // (m.d_out << m.tau)))
     if m.d > 1 and random(0, 3) > 0 then
@@ -159,7 +160,8 @@ local function verify_plans(plans, text, index, directory, cc, cflags)
     assert(weights.pack(blob.packing(plans[1], files)))
     local library = compile.library(plans, directory .. "/source", cc, cflags)
     for i, p in ipairs(plans) do
-        for _, result in ipairs(check.variants(p, library, files, index, 1, { work = fuzz.work, bind_known = i > 1 })) do
+        local options = { work = fuzz.work, bind_known = i > 1 }
+        for _, result in ipairs(check.variants(p, library, files, index, 1, options)) do
             verified = verified + 1
             for _, row in ipairs(result.checks) do
                 if not row.ok then

@@ -74,8 +74,8 @@ local function whole(index, set, name)
     local p, given = whole_models.plan(index, { target and isa.get "scalar" or set }, name)
     if not target then return p, given, p.options end
     local options = {}
-    for name, value in pairs(p.options) do
-        options[name] = value
+    for key, value in pairs(p.options) do
+        options[key] = value
     end
     return built("whole", given, options, set), given, options
 end

@@ -1,6 +1,6 @@
-/* Runs a bundle's self-test and then one token, each on a painted stack, and prints how many outputs are wrong and how deep the stacks were.
-   Compiled with -DMODEL_HEADER="…", -DSELFTEST_HEADER="…" and -DMODEL(word)=<model>_##word, -DMACRO(word)=<MODEL>_##word,
-   and with -DCALLS_HEADER="…", which says how such a model is called: run_ffn.h or run_whole.h. */
+/* Runs a bundle's self-test and then one token, each on a painted stack, and prints how many outputs are wrong and how deep the stacks
+   were. Compiled with -DMODEL_HEADER="…", -DSELFTEST_HEADER="…" and -DMODEL(word)=<model>_##word, -DMACRO(word)=<MODEL>_##word, and with
+   -DCALLS_HEADER="…", which says how such a model is called: run_ffn.h or run_whole.h. */
 #include "tests/firmware/boards/board.h"
 
 #include SELFTEST_HEADER

@@ -305,7 +305,10 @@ static inline __mmask16 _mm512_cmp_ps_mask(__m512 a, __m512 b, int what)
     FOR_LANES(16)
     {
         const float l = x.f[n], r = y.f[n];
-        const int is = what == _CMP_GT_OQ ? l > r : what == _CMP_LT_OQ ? l < r : what == _CMP_UNORD_Q ? l != l || r != r : (__builtin_trap(), 0);
+        const int is = what == _CMP_GT_OQ     ? l > r
+                       : what == _CMP_LT_OQ   ? l < r
+                       : what == _CMP_UNORD_Q ? l != l || r != r
+                                              : (__builtin_trap(), 0);
         mask |= (unsigned)is << n;
     }
     return (__mmask16)mask;
