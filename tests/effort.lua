@@ -2,7 +2,7 @@
 -- one row here. Tests in other languages ask for one: lua5.4 tests/effort.lua exp_stride
 local rows = {
     -- name, quick, full, meaning
-    { "fuzz_models", 1, 200, "random models of each fuzz test" },
+    { "fuzz_models", 3, 200, "random models of each fuzz test" },
     { "fuzz_limit", "-runs=50", "-max_total_time=60", "inputs or seconds of each libFuzzer target" },
     { "fuzz_schedules", 2, 20, "random schedules of each such model" },
     { "fuzz_transformers", 2, 60, "random transformers of each test that draws them" },
@@ -17,8 +17,6 @@ local rows = {
     { "fuse_stride", 4, 1, "every so many-th fused model beside NumPy's" },
     { "noisy_races", 10, 80, "simulated races of the tuner where samples differ by 5 %" },
     { "contended_races", 30, 100, "simulated races of the tuner while other work shares the machine" },
-    { "tune_time", "9s", "25s", "time of a tuning that is killed, and of one on a busy machine" },
-    { "tune_kills", 2, 3, "times that such a run is killed" },
     { "integer_models", 6, 60, "random models of integer kernels" },
     { "transformer_schedules", 2, 8, "random schedules of transformers, for each instruction set" },
     { "train_stride", 6, 1, "every so many-th check of the training of whole models" },

@@ -271,8 +271,7 @@ local function report_of(p, values, measured)
 end
 
 -- What REPORT.txt of plan `p`'s bundle says, whatever the weights are: the text, and its rows by part, lists of
--- { bytes,
--- text }.
+-- { bytes, text }.
 function firmware.report(p, measured)
     local values = report_of(p, values_of(p, ("\0"):rep(p.packed_bytes), measured, {}), measured)
     return emit.text(p, "templates/firmware/report.txt", values), values

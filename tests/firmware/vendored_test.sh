@@ -38,7 +38,7 @@ bundle sentences sentences --type i8 --cache i8
 
 # ## Compiling
 
-# Each bundle by all compilers and levels; with little effort by one, which another commit changes.
+# Each bundle by all compilers and levels; with little effort by one, which alternates.
 compilers=$(lua5.4 tests/effort.lua consumer_compilers)
 turn=$(lua5.4 tests/effort.lua seed)
 for name in tiny kws i8 array lookups sentences; do

@@ -59,7 +59,7 @@ local function compilers_for(set)
     return { "aarch64-linux-gnu-gcc" }
 end
 
--- Every file of the bundles in `list`, in one translation unit, and their headers as C++.
+-- Every file of the bundles in `list`, in one translation unit, by each compiler.
 local function compile_bundles(set, list)
     local directory, commands = process.temporary_directory(), {}
     local contents, units = sources(list)

@@ -42,7 +42,7 @@ def instruction_sets(*types):
 
 
 def in_turn(sets, number):
-    """Of the instruction sets those that case `number` is for: all, or with effort quick one, which differs by commit."""
+    """Of the instruction sets those that case `number` is for: all, or with effort quick one, the same on every commit."""
     return sets if effort("instruction_sets") == "all" else [sets[(effort("seed") // 64 + number) % len(sets)]]  # independent of turns
 
 
