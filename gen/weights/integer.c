@@ -297,17 +297,17 @@ bool integer_pack_projection(integer_projection *projection, char *error, size_t
     return ok;
 }
 
-/* The largest score times scale of a row of table `k`, in units of the sums before the shift. */
-static double largest_score(const integer_tables *t, size_t k)
+/* The largest sum of scores times scales of a token's rows of table `k`, in units of the sums before the shift. */
+static double largest_scores(const integer_tables *t, size_t k)
 {
     double row = 0.0;
     for (size_t i = 0; i < t->rows; ++i)
         row = fmax(row, t->largest_row[k * t->rows + i]);
     const double scale = fmin(ceil(row / 127.0 / t->unit), 65535.0);
     if (!t->along)
-        return 32768.0 * scale;
+        return 32768.0 * t->shares * scale;
     const double sum = fmin(floor(ldexp(t->largest[k], t->magnitude_fraction - t->sum_shift)) + 1.0, 65535.0);
-    return 32768.0 * sum * scale / 65536.0;
+    return 32768.0 * t->shares * sum * scale / 65536.0;
 }
 
 bool integer_plan_tables(integer_tables *t, char *error, size_t size)
@@ -327,7 +327,7 @@ bool integer_plan_tables(integer_tables *t, char *error, size_t size)
     for (;; t->unit *= 2.0) {
         double sum = 0.0;
         for (size_t k = 0; k < t->h; ++k)
-            sum += largest_score(t, k) + 1.0;
+            sum += largest_scores(t, k) + 1.0;
         int shift = 0, exponent;
         double sums = 0.0, unit = 0.0;
         for (; shift <= MOST_SCORE_SHIFT; ++shift) {

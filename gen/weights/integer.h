@@ -55,6 +55,7 @@ bool integer_pack_projection(integer_projection *projection, char *error, size_t
 typedef struct {
     size_t d_out, h, rows, pitch;      /* `rows` of a table, elements from row to row */
     bool along;                        /* whether scores have the sum of |z| as a factor */
+    double shares;                     /* bound of the sum of the other factor over a token's rows of a table */
     int sum_shift, magnitude_fraction; /* of the sum of |z| to 16 bits; binary places of |z| */
     int fraction;                      /* binary places of y */
     double unit;                       /* of the rows' scales; set by integer_plan_tables */

@@ -548,6 +548,7 @@ static bool pack_integer_tables(packing *p, int job, int errors, const double *b
                              .rows = rows,
                              .pitch = field_size(L, job, where, "pitch"),
                              .along = lua_toboolean(L, -1),
+                             .shares = field_number(L, job, where, "shares"),
                              .sum_shift = (int)field_size(L, job, where, "sum_shift"),
                              .magnitude_fraction = (int)field_size(L, job, where, "magnitude_fraction"),
                              .fraction = (int)field_size(L, job, where, "fraction"),

@@ -191,8 +191,17 @@ int64_t reference_integer_power(const uint16_t *table, int64_t f)
     return table[i] - (table[i] - table[i + 1]) * part / 1024;
 }
 
+/* |z| in the score's units, at most 16 bits. */
+static int64_t magnitude_of(const work *k, int64_t z)
+{
+    const int64_t magnitude = floor_shift(z, k->w->shifts[0]);
+    return magnitude < 65535 ? magnitude : 65535;
+}
+
+/* Of a table the best row and its score, then perhaps that whose code differs in the bit of least |z|, the first of several. */
 static void hash(work *k, uint32_t *row, int32_t *score)
 {
+    const int64_t loss = llrint(32768.0 / log(2.0)); /* times |z| / 2^11: 2^15 log2(exp(2 |z|)) */
     const reference_model *model = k->model;
     uint16_t log2_table[LOG2_ENTRIES], power_table[POWER_ENTRIES];
     reference_integer_tables(log2_table, power_table);
@@ -200,21 +209,30 @@ static void hash(work *k, uint32_t *row, int32_t *score)
     while ((size_t)1 << sum_shift < model->tau)
         ++sum_shift;
     for (size_t table = 0; table < model->h; ++table) {
-        int64_t code = 0, sum = 0, log = 0;
+        int64_t code = 0, sum = 0, log = 0, least = INT64_MAX, flip = 0;
         for (size_t j = 0; j < model->tau; ++j) {
-            const int64_t z = k->z[table * model->tau + j], whole = floor_shift(z < 0 ? -z : z, k->w->shifts[0]),
-                          size = whole < 65535 ? whole : 65535;
+            const int64_t z = k->z[table * model->tau + j], magnitude = z < 0 ? -z : z, size = magnitude_of(k, magnitude);
             code = 2 * code + (z > 0 ? 1 : 0);
+            if (magnitude < least) {
+                least = magnitude;
+                flip = (int64_t)1 << (model->tau - 1 - j);
+            }
             sum += size;
             log += reference_integer_log2(log2_table, size);
         }
-        const int64_t place = (int64_t)table * ((int64_t)1 << model->tau) + code, scale = k->w->table_scales[place];
-        if (!reference_scores[model->score].share)
-            log = 0;
-        int64_t scaled = reference_integer_power(power_table, log % 32768);
-        scaled = reference_scores[model->score].along ? (scaled * (sum >> sum_shift)) * scale >> 16 : scaled * scale;
-        row[table] = (uint32_t)place;
-        score[table] = (int32_t)fits(k, scaled >> (log / 32768 + k->w->shifts[2]), 32, "score");
+        least = magnitude_of(k, least);
+        for (size_t n = 0; n < model->neighbours; ++n) {
+            const int64_t place = (int64_t)table * ((int64_t)1 << model->tau) + (n == 0 ? code : code ^ flip);
+            const int64_t along = n == 0 ? sum : sum - 2 * least, scale = k->w->table_scales[place];
+            int64_t power = n == 0 ? log : log + least * loss / 2048;
+            if (!reference_scores[model->score].share)
+                power = 0;
+            int64_t scaled = reference_integer_power(power_table, power % 32768);
+            scaled = reference_scores[model->score].along ? (scaled * (along >> sum_shift)) * scale >> 16 : scaled * scale;
+            const int64_t places = power / 32768 + k->w->shifts[2];
+            row[table * model->neighbours + n] = (uint32_t)place;
+            score[table * model->neighbours + n] = (int32_t)fits(k, places < 63 ? scaled >> places : 0, 32, "score");
+        }
     }
 }
 
@@ -222,8 +240,8 @@ static void gather(work *k, const uint32_t *row, const int32_t *score, int32_t *
 {
     for (size_t o = 0; o < k->model->d_out; ++o) {
         int64_t sum = k->w->bias[o];
-        for (size_t table = 0; table < k->model->h; ++table)
-            sum = fits(k, sum + (int64_t)score[table] * k->w->tables[row[table] * k->w->pitch + o], 32, "sum of rows");
+        for (size_t slot = 0; slot < k->model->h * k->model->neighbours; ++slot)
+            sum = fits(k, sum + (int64_t)score[slot] * k->w->tables[row[slot] * k->w->pitch + o], 32, "sum of rows");
         y[o] = (int32_t)rounded(fits(k, sum + ((int64_t)1 << k->w->shifts[3] >> 1), 32, "rounded y") - ((int64_t)1 << k->w->shifts[3] >> 1),
                                 k->w->shifts[3]);
     }

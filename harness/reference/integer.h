@@ -25,8 +25,8 @@ typedef struct {
     const int8_t *tables;
 } integer_weights;
 
-/* What the kernels compute for one token.  row, score [h], y [d_out]. False, with what and where in error, if a value leaves the range of
-   its type or memory is short. */
+/* What the kernels compute for one token of a model with one neighbour or two.  row, score [h][neighbours], y [d_out]. False, with what
+   and where in error, if a value leaves the range of its type or memory is short. */
 bool reference_integer(const integer_weights *weights, const int16_t *x, uint32_t *row, int32_t *score, int32_t *y, char *error,
                        size_t error_size);
 

@@ -1,6 +1,6 @@
 /* Lua module `integer`: runs compiled integer kernels, compares them with their reference, and that with the definition in float64.
 
-   A job = { library, bind, ffn, project, blob, d, d_out, h, scratch_bytes, weights_struct_bytes, x_unit, y_unit }.
+   A job = { library, bind, ffn, project, blob, d, d_out, slots, scratch_bytes, weights_struct_bytes, x_unit, y_unit }.
    integer.check(job) -> { checks = { { name, ok, detail } }, ok, tokens, codes, code_flips, rel_err, rel_err_flips, max_abs_err } | nil,
    message: also model (see fields.h), weights, prefix, blocks_in_out, at = { section = offset }, element, pitch, seed, tokens.
    rel_err is the largest relative error of a token's y against the definition with the kernel's codes, rel_err_flips against the definition
@@ -42,7 +42,7 @@ typedef void project_function(const void *weights, const int16_t *x, uint32_t *r
 
 typedef struct {
     const char *library, *bind, *ffn, *project, *blob;
-    size_t d, d_out, h, scratch_bytes, weights_struct_bytes;
+    size_t d, d_out, slots, scratch_bytes, weights_struct_bytes; /* slots: rows of a token */
     double x_unit, y_unit;
 } kernel_job;
 
@@ -76,7 +76,7 @@ static kernel_job job_at(lua_State *L, int index)
                         .blob = field_text(L, index, where, "blob", NULL),
                         .d = size_field(L, index, "d"),
                         .d_out = size_field(L, index, "d_out"),
-                        .h = size_field(L, index, "h"),
+                        .slots = size_field(L, index, "slots"),
                         .scratch_bytes = size_field(L, index, "scratch_bytes"),
                         .weights_struct_bytes = size_field(L, index, "weights_struct_bytes"),
                         .x_unit = number_field(L, index, "x_unit"),
@@ -112,7 +112,7 @@ static bool open_kernel(kernel *k, const kernel_job *job, char *error)
     return status == 0 || files_error(error, ERROR_SIZE, "%s: refused by %s with code %d", job->blob, job->bind, status);
 }
 
-/* What the child and its parent share; then row and score [tokens][h], y [tokens][d_out]. */
+/* What the child and its parent share; then row and score [tokens][slots], y [tokens][d_out]. */
 typedef struct {
     char error[ERROR_SIZE]; /* "" when all went well */
 } shared_result;
@@ -125,13 +125,13 @@ typedef struct {
 static results results_in(void *memory, const kernel_job *job, size_t tokens)
 {
     uint32_t *row = memory;
-    int32_t *score = (int32_t *)(void *)(row + tokens * job->h);
-    return (results){row, score, score + tokens * job->h};
+    int32_t *score = (int32_t *)(void *)(row + tokens * job->slots);
+    return (results){row, score, score + tokens * job->slots};
 }
 
 static size_t results_bytes(const kernel_job *job, size_t tokens)
 {
-    return tokens * (2 * job->h + job->d_out) * sizeof(int32_t);
+    return tokens * (2 * job->slots + job->d_out) * sizeof(int32_t);
 }
 
 /* One call of ffn for `tokens` tokens with memory of exactly its size. */
@@ -162,7 +162,7 @@ static bool run_all(const kernel_job *job, const int16_t *x, size_t tokens, cons
     if (!open_kernel(&k, job, error))
         return false;
     for (size_t token = 0; token < tokens; ++token)
-        k.project(k.weights, x + token * job->d, to->row + token * job->h, to->score + token * job->h, k.scratch);
+        k.project(k.weights, x + token * job->d, to->row + token * job->slots, to->score + token * job->slots, k.scratch);
     if (!guarded_call(&k, job, x, to->y, 0, GUARD_END, error) || !guarded_call(&k, job, x, to->y, tokens, GUARD_START, error))
         return false;
     int32_t *alone = malloc(job->d_out * sizeof *alone + 1);
@@ -267,12 +267,22 @@ static double relative_error(const int32_t *y, double unit, const double *expect
     return power > 0.0 ? sqrt(error / power) : error > 0.0 ? INFINITY : 0.0;
 }
 
-/* Compares a token with the definition. memory [2 d + h tau + h + d_out] */
+/* The code of a table's row number n by the definition: the second differs from the best in the bit of the least |z|. */
+static size_t best_code(const reference_model *model, const double *z, size_t n)
+{
+    size_t least = 0;
+    for (size_t j = 1; j < model->tau; ++j)
+        least = fabs(z[j]) < fabs(z[least]) ? j : least;
+    return reference_code(model, z) ^ n << (model->tau - 1 - least);
+}
+
+/* Compares a token with the definition. memory [2 d + h tau + slots + d_out] */
 static bool compare_token(const kernel_job *job, const reference_model *model, const reference_weights *weights, const int16_t *x,
                           const uint32_t *row, const int32_t *y, double *memory, size_t *code, comparison *all)
 {
     double *real = memory, *normalised = real + model->d, *z = normalised + model->d, *score = z + model->h * model->tau,
-           *expected = score + model->h;
+           *expected = score + job->slots;
+    const size_t m = model->neighbours;
     double ignored = 0.0;
     for (size_t i = 0; i < model->d; ++i)
         real[i] = x[i] * job->x_unit;
@@ -280,11 +290,12 @@ static bool compare_token(const kernel_job *job, const reference_model *model, c
     if (!reference_project(model, weights, normalised, z))
         return false;
     for (int own = 1; own >= 0; --own) {
-        for (size_t k = 0; k < model->h; ++k) {
-            const size_t best = reference_code(model, z + k * model->tau), taken = row[k] & (((size_t)1 << model->tau) - 1);
-            all->flips += own && best != taken ? 1 : 0;
-            code[k] = own ? best : taken;
-            score[k] = reference_score(model, z + k * model->tau, code[k]);
+        for (size_t slot = 0; slot < job->slots; ++slot) {
+            const double *bits = z + slot / m * model->tau;
+            const size_t taken = row[slot] & (((size_t)1 << model->tau) - 1);
+            all->flips += own && taken != best_code(model, bits, 0) && taken != best_code(model, bits, m - 1) ? 1 : 0;
+            code[slot] = own ? best_code(model, bits, slot % m) : taken;
+            score[slot] = reference_score(model, bits, code[slot]);
         }
         if (!reference_gather(model, weights, code, score, expected))
             return false;
@@ -317,8 +328,8 @@ static int check(lua_State *L)
     const integer_weights weights = weights_at(L, &job, &model, &blob);
     int16_t *x = lua_newuserdatauv(L, tokens * model.d * sizeof *x, 0);
     void *own = lua_newuserdatauv(L, results_bytes(&job, tokens), 0);
-    double *memory = lua_newuserdatauv(L, (2 * model.d + model.h * model.tau + model.h + model.d_out) * sizeof *memory, 0);
-    size_t *code = lua_newuserdatauv(L, model.h * sizeof *code, 0);
+    double *memory = lua_newuserdatauv(L, (2 * model.d + model.h * model.tau + job.slots + model.d_out) * sizeof *memory, 0);
+    size_t *code = lua_newuserdatauv(L, job.slots * sizeof *code, 0);
     fill_tokens(&model, (uint64_t)field_integer(L, 1, where, "seed", LUA_MININTEGER, 1), tokens, x);
     const size_t bytes = sizeof(shared_result) + results_bytes(&job, tokens);
     shared_result *result = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -337,12 +348,12 @@ static int check(lua_State *L)
     size_t rows = 0, scores = 0, values = 0;
     bool in_range = true;
     for (size_t token = 0; ok && in_range && token < tokens; ++token) {
-        uint32_t *row = expected.row + token * model.h;
-        int32_t *score = expected.score + token * model.h, *y = expected.y + token * model.d_out;
+        uint32_t *row = expected.row + token * job.slots;
+        int32_t *score = expected.score + token * job.slots, *y = expected.y + token * model.d_out;
         in_range = reference_integer(&weights, x + token * model.d, row, score, y, error, sizeof error);
-        for (size_t k = 0; k < model.h; ++k) {
-            rows += row[k] != got.row[token * model.h + k] ? 1 : 0;
-            scores += score[k] != got.score[token * model.h + k] ? 1 : 0;
+        for (size_t slot = 0; slot < job.slots; ++slot) {
+            rows += row[slot] != got.row[token * job.slots + slot] ? 1 : 0;
+            scores += score[slot] != got.score[token * job.slots + slot] ? 1 : 0;
         }
         for (size_t o = 0; o < model.d_out; ++o)
             values += y[o] != got.y[token * model.d_out + o] ? 1 : 0;
@@ -354,7 +365,7 @@ static int check(lua_State *L)
     if (ok) {
         push_check(L, checks, "ranges", in_range, in_range ? "every value fits its type" : error);
         snprintf(detail, sizeof detail, "%zu of %zu codes, %zu scores and %zu of %zu outputs differ from the reference's", rows,
-                 tokens * model.h, scores, values, tokens * model.d_out);
+                 tokens * job.slots, scores, values, tokens * model.d_out);
         push_check(L, checks, "integers", rows + scores + values == 0, detail);
         ok = in_range && rows + scores + values == 0;
     }
@@ -367,7 +378,7 @@ static int check(lua_State *L)
     const struct {
         const char *name;
         size_t value;
-    } counts[] = {{"tokens", tokens}, {"codes", random * model.h}, {"code_flips", all.flips}};
+    } counts[] = {{"tokens", tokens}, {"codes", random * job.slots}, {"code_flips", all.flips}};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; ++i) {
         lua_pushinteger(L, (lua_Integer)counts[i].value);
         lua_setfield(L, to, counts[i].name);
@@ -507,8 +518,8 @@ static int vectors(lua_State *L)
     char error[ERROR_SIZE];
     files_mapping blob;
     int16_t *x = lua_newuserdatauv(L, tokens * model.d * sizeof *x, 0);
-    uint32_t *row = lua_newuserdatauv(L, model.h * sizeof *row, 0);
-    int32_t *score = lua_newuserdatauv(L, model.h * sizeof *score, 0), *y = lua_newuserdatauv(L, model.d_out * sizeof *y, 0);
+    uint32_t *row = lua_newuserdatauv(L, job.slots * sizeof *row, 0);
+    int32_t *score = lua_newuserdatauv(L, job.slots * sizeof *score, 0), *y = lua_newuserdatauv(L, model.d_out * sizeof *y, 0);
     fill_tokens(&model, (uint64_t)field_integer(L, 1, where, "seed", LUA_MININTEGER, 1), tokens, x);
     if (!files_map(job.blob, &blob, error, sizeof error))
         return host_fail(L, error);

@@ -1,10 +1,10 @@
-//$ takes prologue, v, normalise, symbol, in_scratch
+//$ takes prologue, v, normalise, symbol, in_scratch, slots_text
 //$ lines("", prologue)
 
 /* Rows of the tables and scores of one token.
    weights  bound weights
    x        [$(shape.d)]
-   row      [$(shape.h)]; score likewise
+   row      $(slots_text); score likewise
    scratch  64-byte aligned; none may overlap. Cannot fail. */
 void $(v.names.project)(const $(names.weights) *weights, const int16_t *x, uint32_t *row, int32_t *score, void *scratch)
 {

@@ -1,10 +1,11 @@
-//$ takes prologue, symbol, fraction
+//$ takes prologue, symbol, fraction, slots_text
 //$ lines("", prologue)
+//$ local slot = shape.neighbours == 1 and "table" or "slot"
 
-/* Gathers one token: y = bias + sum over the tables of score times row, rounded to $(fraction) binary places.
+/* Gathers one token: y = bias + sum over the $(shape.neighbours == 1 and "tables" or "rows") of score times row, rounded to $(fraction) binary places.
    weights  bound weights
-   row      [$(shape.h)], each below $(shape.h * shape.rows)
-   score    [$(shape.h)]
+   row      $(slots_text), each below $(shape.h * shape.rows)
+   score    $(slots_text)
    y        [$(shape.d_out)]
    None may overlap. Cannot fail. */
 void $(symbol)(const $(names.weights) *weights, const uint32_t *restrict row, const int32_t *restrict score, int32_t *restrict y)
@@ -15,8 +16,8 @@ void $(symbol)(const $(names.weights) *weights, const uint32_t *restrict row, co
     for (; column + $(names.macro("STRIP")) <= $(shape.d_out); column += $(names.macro("STRIP"))) {
         $(model)_gather_sums sums;
         $(model)_gather_begin(weights->bias + column, &sums);
-//$ loop("        ", "table", 0, shape.h, 1, function(i, table)
-$(i)$(model)_gather_add(score[$(table)], weights->tables + row[$(table)] * $(names.macro("ROW_PITCH")) + column, &sums);
+//$ loop("        ", slot, 0, shape.slots, 1, function(i, slot)
+$(i)$(model)_gather_add(score[$(slot)], weights->tables + row[$(slot)] * $(names.macro("ROW_PITCH")) + column, &sums);
 //$ end)
         $(model)_gather_end(&sums, shift, y + column);
     }
@@ -27,8 +28,8 @@ $(i)$(model)_gather_add(score[$(table)], weights->tables + row[$(table)] * $(nam
 //$ end
     for (; column < $(shape.d_out); ++column) {
         int32_t sum = weights->bias[column];
-//$ loop("        ", "table", 0, shape.h, 1, function(i, table)
-$(i)sum += score[$(table)] * weights->tables[row[$(table)] * $(names.macro("ROW_PITCH")) + column];
+//$ loop("        ", slot, 0, shape.slots, 1, function(i, slot)
+$(i)sum += score[$(slot)] * weights->tables[row[$(slot)] * $(names.macro("ROW_PITCH")) + column];
 //$ end)
         y[column] = $(model)_shift_rounded(sum, shift);
     }

@@ -111,6 +111,7 @@ for _, name in ipairs { "tiny_skipless", "lookup_skipless", "mistral_7b_skipless
     add(name .. "_i8", { "emit", model(name), "--type", "i8", "--cache", "i8" })
 end
 add("kws_integer", { "emit", model "kws", "--arithmetic", "integer", "--isa", "scalar" })
+add("two_rows_integer", { "emit", "tests/firmware/two_rows.lua", "--arithmetic", "integer", "--isa", "scalar" })
 
 -- Whole models, whose names are in many lines.
 add(

@@ -65,6 +65,14 @@ local cases = {
         calls = { "TEXT" },
         quick = "cortex-m0plus",
     },
+    {
+        model = "two_rows",
+        path = "tests/firmware/two_rows.lua",
+        name = "two int",
+        options = { "--arithmetic", "integer" },
+        soft = true,
+        quick = "cortex-m4f",
+    },
 }
 
 -- Beside the dense FFN, by target.

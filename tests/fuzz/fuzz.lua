@@ -68,6 +68,13 @@ function fuzz.model(index, name)
     return m, tables, projection
 end
 
+-- Makes the model one for arithmetic of integers: two rows of a table at most, one where a score could be negative.
+function fuzz.for_integers(given)
+    if not given.neighbours then return end
+    local negative = given.tau == 1 and score.get(given.score).along
+    given.neighbours = negative and 1 or math.min(2, given.neighbours)
+end
+
 -- The model as the text of a model file.
 function fuzz.text(m)
     local function write(value)

@@ -79,7 +79,8 @@ end
 function test.random_models_equal_the_reference_bit_by_bit()
     for index = 1, effort.integer_models do
         local given = fuzz.model(index)
-        given.neighbours, given.name = nil, "fuzz"
+        fuzz.for_integers(given)
+        given.name = "fuzz"
         given.integer = index % 3 == 0 and { input = 4.0, fraction = 14 } or nil
         local projection = index % 2 == 0 and "i8" or "i16"
         local result = checked(plan_of(given, projection), index)
@@ -106,29 +107,51 @@ function test.random_models_equal_the_reference_bit_by_bit()
     end
 end
 
+-- Whether it takes one row of a table or two.
 function test.kws_is_within_two_percent_and_flips_few_codes()
-    local fine, coarse = checked(plan_of(kws), 1), checked(plan_of(kws_with { budget = 0.05 }, "i8"), 1)
-    check.equal({ fine.ok, failures(fine) }, { true, "" })
-    check.equal({ coarse.ok, failures(coarse) }, { true, "" })
-    if
-        not (
-            fine.rel_err < 0.01
-            and fine.code_flips <= 8
-            and coarse.rel_err < 0.03
-            and coarse.code_flips < 200
-            and coarse.code_flips > fine.code_flips
-        )
-    then
-        error(
-            string.format(
-                "%g, %d flips; %g, %d flips",
-                fine.rel_err,
-                fine.code_flips,
-                coarse.rel_err,
-                coarse.code_flips
+    for neighbours = 1, 2 do
+        local fine = checked(plan_of(kws_with { neighbours = neighbours }), 1)
+        local coarse = checked(plan_of(kws_with { neighbours = neighbours, budget = 0.05 }, "i8"), 1)
+        check.equal({ fine.ok, failures(fine) }, { true, "" })
+        check.equal({ coarse.ok, failures(coarse) }, { true, "" })
+        check.equal({ fine.codes, coarse.codes }, { 8192 * neighbours, 8192 * neighbours })
+        if
+            not (
+                fine.rel_err < 0.01
+                and fine.code_flips <= 8
+                and coarse.rel_err < 0.03
+                and coarse.code_flips < 200
+                and coarse.code_flips > fine.code_flips
             )
-        )
+        then
+            error(
+                string.format(
+                    "%d rows: %g, %d flips; %g, %d flips",
+                    neighbours,
+                    fine.rel_err,
+                    fine.code_flips,
+                    coarse.rel_err,
+                    coarse.code_flips
+                )
+            )
+        end
     end
+end
+
+-- |z| is taken as 16 at most, where the second share is 2^-46 of the first: shifts of 32 bits and more.
+function test.second_rows_of_far_bits_count_nothing()
+    local p = plan_of {
+        name = "far",
+        d = 8,
+        h = 16,
+        tau = 2,
+        projection = { kind = "dense" },
+        score = "softmax",
+        neighbours = 2,
+        integer = { input = 256.0, fraction = 14 },
+    }
+    local result = checked(p, 1)
+    check.equal({ failures(result), result.rel_err < 0.02 }, { "", true })
 end
 
 function test.budget_of_an_error_that_is_too_large()
@@ -167,14 +190,19 @@ end
 
 -- Every kernel, wrong in one number, is found out.
 function test.wrong_kernels_are_found()
+    local two = plan_of(kws_with { neighbours = 2 })
     for _, case in ipairs {
         { "normalise", "places = 7", "places = 8" },
         { "dense", "x %+ k, w", "x + 8, w" },
         { "sign_hash", "value > 0", "value < 0" },
         { "sign_hash", "32768, 31314", "32768, 31313" },
         { "gather", "_add%(score%[table%]", "_add(score[0]" },
+        { "sign_hash", "size < least", "magnitude < least >> z_shift", two },
+        { "sign_hash", "47274u", "47224u", two },
+        { "sign_hash", "sum %-= 2", "sum -= 1", two },
+        { "gather", "slot < 32", "slot < 31", two },
     } do
-        check.matches(mutated(plan_of(kws), table.unpack(case)), "integers: ")
+        check.matches(mutated(case[4] or plan_of(kws), table.unpack(case, 1, 3)), "integers: ")
     end
 end
 
@@ -325,6 +353,24 @@ save(sys.argv[1], tensors)
     check.equal(verified("gen/models/tiny.lua", "--weights", work .. "/w.safetensors").ok, true)
 end
 
+-- All rows alike: each of a token's two rows of a table counts in full.
+function test.sums_of_two_rows_stay_in_range()
+    local work = program.folder()
+    local text = 'return { name = "full", d = 8, h = 16, tau = 3, projection = { kind = "dense" }, score = "one", \z
+        neighbours = 2 }'
+    local path = program.model(work, "full", text)
+    works { "sample", path, "-o", work .. "/w.safetensors" }
+    program.python(
+        [[
+tensors = load(sys.argv[1])
+tensors["tables"][1][:] = 1
+save(sys.argv[1], tensors)
+]],
+        work .. "/w.safetensors"
+    )
+    works { "verify", path, "--arithmetic", "integer", "--weights", work .. "/w.safetensors" }
+end
+
 function test.plan_pack_run_verify_bench_and_check_know_it()
     local work = program.folder()
     local plan = json.decode(works { "plan", "gen/models/kws.lua", "--arithmetic", "integer", "--json" })
@@ -398,19 +444,28 @@ function test.what_integers_cannot_do_is_refused()
         "--threads: 2: is for a LookupFFN or a whole model, not for a LookupFFN in integers",
         { "verify", tiny, "--arithmetic", "integer", "--threads", "2" }
     )
-    local function model(text)
+    local function model(text, tau)
         return program.model(
             folder,
             "m",
-            'return { name = "m", d = 8, h = 2, tau = 3, projection = { kind = "dense" }, score = "gelu", '
+            'return { name = "m", d = 8, h = 2, projection = { kind = "dense" }, score = "gelu", '
+                .. "tau = "
+                .. (tau or 3)
+                .. ", "
                 .. text
                 .. " }\n"
         )
     end
     refuses(
         1,
-        "neighbours = 2: must be 1 with --arithmetic integer",
-        { "plan", model "neighbours = 2", "--arithmetic", "integer" }
+        "neighbours = 3: must be 1 or 2 with --arithmetic integer",
+        { "plan", model "neighbours = 3", "--arithmetic", "integer" }
+    )
+    refuses(
+        1,
+        'neighbours = 2: must be 1 with --arithmetic integer where tau = 1 and score = "gelu": \z
+            a score would be negative',
+        { "plan", model("neighbours = 2", 1), "--arithmetic", "integer" }
     )
     refuses(
         1,

@@ -20,8 +20,10 @@ end
 
 -- The constants of the score. Magnitudes have 12 binary places. An entry of `log2` is 2^15 log2(1 + exp(-2 |z|)) every
 -- 2^-5 up to 8, where it is 0 in 15 binary places; one of `power` is 2^15 2^-f every 2^-5. sum_shift makes a sum of tau
--- magnitudes one of 16 bits.
+-- magnitudes one of 16 bits. For a second row |z| times loss / 2^loss_shift is 2^15 log2(exp(2 |z|)); the product has
+-- 32 bits.
 function constants.score(m)
+    local two = m.neighbours > 1
     return {
         fraction = 12,
         log2_step = 7,
@@ -31,6 +33,8 @@ function constants.score(m)
         power = constants.tabulated(32, function(i) return 32768 * 2 ^ (-i / 32) end),
         sum_shift = log2_ceiling(m.tau),
         kind = m.score,
+        loss = two and math.floor(32768 / math.log(2) + 0.5) or nil,
+        loss_shift = two and 11 or nil,
     }
 end
 

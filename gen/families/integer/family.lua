@@ -42,7 +42,7 @@ end
 function family.describe(...) return describe.with(add_units)(...) end
 
 function family.sizes(p)
-    return {
+    local list = {
         { "d", "input width" },
         { "d_out", "output width" },
         { "tables", "hash tables" },
@@ -54,6 +54,8 @@ function family.sizes(p)
         { "y_scale", "y stands for y times this", kind = "number" },
         { "projection_type", "of the projection's weights", text = p.projection.name },
     }
+    if p.shape.neighbours > 1 then table.insert(list, 5, { "neighbours", "rows that a token takes of a table" }) end
+    return list
 end
 
 function family.summary(_, make)

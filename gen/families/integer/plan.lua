@@ -8,7 +8,7 @@
 --           butterflies in int32; then a rounding shift back to int16
 --   z       int32; bits are exact signs of it. Magnitudes |z| have score.fraction binary places, at most 16 bits
 --   score   2^-(sum of log2(1 + exp(-2 |z|))) by two tables with linear interpolation, times the multiplier of the row
---           of the table
+--           of the table; of a second row, whose code differs in the bit of least |z|, exp(-2 |z|) times that
 --   y       int32 sums of scores times int8 rows; a rounding shift to `fraction` binary places
 -- No intermediate value can overflow: the packer bounds all of them for every possible x.
 local blob = require "gen.plan.blob"
@@ -20,6 +20,7 @@ local lookup_sections = require "gen.families.lookup.sections"
 local names = require "gen.model.names"
 local plan = require "gen.families.lookup.plan"
 local projection_of = require "gen.families.integer.projection"
+local score = require "gen.plan.score"
 local types = require "gen.families.integer.types"
 local validated = require "gen.model.validated"
 
@@ -91,6 +92,13 @@ local function sections_of(m, shape, projection, residual, pitch)
     return list, by_name, blob.place(list)
 end
 
+-- A bound of the sum of the shares that a token's rows of one table have. Those of a softmax sum to 1 at most; the
+-- errors of the score's tables, 2.5e-4 in the logarithm of each of 16 bits and 1.3e-4 of its power, add less than 2^-8.
+local function shares_of(shape)
+    if shape.neighbours == 1 then return 1 end
+    return shape.score.share and 1 + 2 ^ -8 or shape.neighbours
+end
+
 -- What the packer is told; see gen/weights/integer.h.
 local function packing_of(m, shape, p)
     local at = {}
@@ -112,6 +120,7 @@ local function packing_of(m, shape, p)
         -- its largest Euclidean norm, 0: only its elements are bounded
         length = p.normalise and (m.d ^ 0.5 * (1 + 2 ^ -9)) or 0,
         along = shape.score.along,
+        shares = shares_of(shape),
         sum_shift = p.score.sum_shift,
         magnitude_fraction = p.score.fraction,
         fraction = p.fraction,
@@ -170,8 +179,8 @@ local function variant_of(p, set)
         add("sums", shape.padded * 4, "int32_t")
     end
     add("z", projection.rows.z * 4, "int32_t")
-    add("row", shape.h * 4, "uint32_t")
-    add("score", shape.h * 4, "int32_t")
+    add("row", shape.slots * 4, "uint32_t")
+    add("score", shape.slots * 4, "int32_t")
     v.buffers = buffers
     v.scratch, v.scratch_bytes = plan.scratch_of(buffers, 8)
     v.names = {
@@ -209,8 +218,12 @@ function integer_plan.build(m, isas, tables, projection_name, target)
     if isas[1].name ~= "scalar" then
         error('--isa: "' .. isas[1].name .. '": must be scalar with --arithmetic integer', 0)
     end
-    if m.neighbours > 1 then
-        validated.refuse(m, { "neighbours" }, m.neighbours, "must be 1 with --arithmetic integer")
+    if m.neighbours > 2 then
+        validated.refuse(m, { "neighbours" }, m.neighbours, "must be 1 or 2 with --arithmetic integer")
+    end
+    if m.neighbours == 2 and m.tau == 1 and score.get(m.score).along then
+        local rule = 'must be 1 with --arithmetic integer where tau = 1 and score = "%s": a score would be negative'
+        validated.refuse(m, { "neighbours" }, m.neighbours, rule:format(m.score))
     end
     if m.d > integer_plan.max_d then
         validated.refuse(m, { "d" }, m.d, "must be at most " .. integer_plan.max_d .. " with --arithmetic integer")

@@ -79,6 +79,7 @@ function integer_kernels.files(p, v)
             fraction = p.fraction,
             initialiser = integer_kernels.initialiser,
             in_scratch = integer_kernels.in_scratch(p, v),
+            slots_text = "[" .. p.shape.h .. "]" .. (p.shape.neighbours > 1 and "[" .. p.shape.neighbours .. "]" or ""),
         }
         if extend then extend(values) end
         files[#files + 1] = { template = path, symbol = symbol, values = values }

@@ -39,7 +39,7 @@ local function job_of(p, library, blob)
         blob = blob,
         d = p.shape.d,
         d_out = p.shape.d_out,
-        h = p.shape.h,
+        slots = p.shape.slots,
         scratch_bytes = p.scratch_bytes,
         weights_struct_bytes = p.weights_struct_bytes,
         x_unit = p.unit,
