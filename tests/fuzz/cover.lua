@@ -43,6 +43,7 @@ function cover.facts(set, given, options)
         end
     end
     features(given, "", add)
+    if options.arithmetic and given.neighbours == 2 then add "two rows" end
     local head = given.heads and (given.head_dim or given.d // given.heads)
     local kv = given.heads and (given.kv_heads or given.heads) * head
     if set.lanes > 1 then

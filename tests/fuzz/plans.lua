@@ -47,7 +47,7 @@ end
 local function plain(index, name)
     local given = fuzz.model(index, name)
     given.d, given.d_out = (given.d + 7) // 8 * 8, ((given.d_out or given.d) + 31) // 32 * 32
-    given.neighbours = nil
+    fuzz.for_integers(given)
     return given
 end
 
