@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 """Checks y = LookupFFN(x) outside C: reads the same weights and .npy files and computes the definition in float64 with NumPy.
 
-definition_check.py MODEL.json WEIGHTS.safetensors X.npy Y.npy [--prefix P] [--blocks-in-out] [--tables TYPE] [--projection TYPE]
+definition_check.py MODEL.json WEIGHTS.safetensors X.npy Y.npy [--prefix P] [--blocks-in-out] [--tables TYPE] [--projection TYPE] [--arithmetic integer]
 
 MODEL.json is what `lookupc plan MODEL.lua --json` prints. Exit status 1 when a token's |y - reference| / |reference| is above 1e-5; with
-tables in i8, whose scores kernels may round to 1/65535 of a token's largest, above 5e-5. Where
-two vertices are equally good within float32 rounding of z a token may take either: such tables are counted, and those that use it are printed.
+tables in i8, whose scores kernels may round to 1/65535 of a token's largest, above 5e-5; with integer arithmetic above 2e-2. Where
+two vertices are equally good within the rounding of z a token may take either: such tables are counted, and those that use it are printed.
 """
 import argparse
 import itertools
@@ -17,6 +17,7 @@ import numpy as np
 
 TOLERANCE = {"f32": 1e-5, "bf16": 1e-5, "f16": 1e-5, "i8": 5e-5, "e4m3": 1e-5}
 UNIT = 2.0**-24
+INTEGER_TOLERANCE, INTEGER_UNIT = 2e-2, 2.0**-16
 FACTOR = 16.0  # z may be off by FACTOR UNIT sqrt(roundings) times the magnitudes that it is summed from
 CHOICES = 10   # near vertices of one token that are tried in all combinations
 
@@ -186,7 +187,8 @@ def check(arguments):
             z += np.tile(rest, weight.shape[0])[:, :h * tau] + project_bh4(offset[None], weight, projection["decay"], h * tau)[0]
         else:
             z = t @ rounded(weight * gain, arguments.projection).T + weight @ offset
-    bound = FACTOR * UNIT * np.sqrt(roundings) * (size * np.reshape(amplified, (-1, 1)) + np.abs(bias))
+    integers = arguments.arithmetic == "integer"
+    bound = FACTOR * (INTEGER_UNIT if integers else UNIT) * np.sqrt(roundings) * (size * np.reshape(amplified, (-1, 1)) + np.abs(bias))
     z = (z + bias).reshape(-1, h, tau)
     bound = bound.reshape(z.shape)
 
@@ -194,7 +196,7 @@ def check(arguments):
     taken = np.argsort(cost, axis=2, kind="stable")[:, :, : model["neighbours"]]
     factor = 1.0 / h if model.get("scale", "none") == "1/h" else 1.0
     tables, output_bias = rounded(tensor("tables") * factor, arguments.tables), tensor("bias")
-    worst, wrong, within, swapped, tolerance = 0.0, 0, 0, 0, TOLERANCE[arguments.tables]
+    worst, wrong, within, swapped, tolerance = 0.0, 0, 0, 0, INTEGER_TOLERANCE if integers else TOLERANCE[arguments.tables]
     for token in range(len(x)):
         expected = output_bias + sum(score[token, k, taken[token, k]] @ tables[k, taken[token, k]] for k in range(h))
         swaps = [(k, a, b) for k in range(h) for a, b in near_swaps(cost[token, k], taken[token, k], bound[token, k])]
@@ -224,6 +226,7 @@ def main():
     parser.add_argument("--blocks-in-out", action="store_true", help="blocks are stored [b in][b out]")
     parser.add_argument("--tables", choices=tuple(TOLERANCE), default="f32", help="the type that tables are stored as")
     parser.add_argument("--projection", choices=("f32", "bf16"), default="f32", help="the type that the projection is stored as")
+    parser.add_argument("--arithmetic", choices=("float", "integer"), default="float", help="what kernels round to")
     return check(parser.parse_args())
 
 

@@ -120,6 +120,22 @@ agrees odd && fail "the type of the tables makes no difference"
 compared whole 50 --projection bf16
 agrees whole && fail "the type of the projection makes no difference"
 
+# Integers, which take one row of a table or two, of inputs in their range; with the wrong number of rows they are not right.
+python 'import sys, numpy as np
+np.save(sys.argv[1], np.random.default_rng(11).standard_normal((64, 64)).astype("<f4"))' "$work/x.64.npy"
+"$lookupc" sample gen/models/kws.lua --seed 7 -o "$work/kws.safetensors" >"$work/log"
+for rows in 1 2; do
+    sed "s/score = /neighbours = $rows, score = /" gen/models/kws.lua >"$work/kws$rows.lua"
+    "$lookupc" plan "$work/kws$rows.lua" --json >"$work/kws$rows.json"
+    "$lookupc" run "$work/kws$rows.lua" --arithmetic integer --weights "$work/kws.safetensors" --input "$work/x.64.npy" --output "$work/kws$rows.y.npy" >"$work/log"
+    ln -f "$work/kws.safetensors" "$work/kws$rows.safetensors"
+    ln -f "$work/x.64.npy" "$work/kws$rows.x.npy"
+    agrees kws$rows --arithmetic integer || fail "integers, rows of a table: $rows: $(cat "$work/log")"
+    echo "ok     definition: integers, rows of a table: $rows: $(tail -1 "$work/log")"
+done
+cp "$work/kws1.y.npy" "$work/kws2.y.npy"
+agrees kws2 --arithmetic integer && fail "the second row of each table makes no difference"
+
 # A checkpoint of another project: its prefix, its order in the blocks.
 "$lookupc" sample "$work/layer.lua" --seed 2 --prefix encoder.layer.0.FFN. -o "$work/layer.safetensors" >"$work/log"
 compared layer 20 --prefix encoder.layer.0.FFN. --blocks-in-out
