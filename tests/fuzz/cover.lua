@@ -3,6 +3,7 @@
 -- A fact is an instruction set, a type of weights, or a feature: a key of the model file with its value, or how a width
 -- lies to the vectors of the instruction set. A pair is two facts of different kinds, in one family.
 local isa = require "gen.isa.list"
+local lookup_model = require "gen.families.lookup.model"
 local plans = require "tests.fuzz.plans"
 
 local cover = {}
@@ -43,7 +44,11 @@ function cover.facts(set, given, options)
         end
     end
     features(given, "", add)
-    if options.arithmetic and given.neighbours == 2 then add "two rows" end
+    local ffn = given.ffn or given
+    if ffn.tau then
+        local m = ffn.neighbours or 1
+        add("rows: " .. (m == 1 << ffn.tau and "all" or m > 2 and "several" or m))
+    end
     local head = given.heads and (given.head_dim or given.d // given.heads)
     local kv = given.heads and (given.kv_heads or given.heads) * head
     if set.lanes > 1 then
@@ -72,8 +77,27 @@ function cover.pairs(facts, use)
     end
 end
 
--- The fewest of `rows`, each with a list of `facts`, that have all facts of them: always the one with most that are
--- missing yet. Behind them how many facts there are.
+-- Multiplications a token of the FFN `ffn` of width `d`, about; where several rows of a table count the reference ranks
+-- all, and looks for others in their place.
+local function work_of_ffn(ffn, d)
+    if not ffn.tau then return 3 * d * (ffn.f or 0) end
+    local bits, m, padded = ffn.h * ffn.tau, ffn.neighbours or 1, lookup_model.power_of_two_at_least(d)
+    local block = ffn.projection.block
+    local projected = block and 4 * math.ceil(bits / padded) * padded * block or d * bits
+    return projected + ffn.h * m * (ffn.d_out or d) + (m > 1 and (4 + m // 8) * ffn.h << ffn.tau or 0)
+end
+
+-- Seconds, about, that it takes to compile and verify the plan `p` of the table `given` in emulation.
+local function seconds_of(p, given)
+    local chosen, work = p.variants[1].schedule, work_of_ffn(given.ffn or given, given.d)
+    if given.layers then
+        work = (given.attention.causal and 3 or 24) * (work + 4 * given.d * given.d) -- the latter in batches, too
+    end
+    return 1 + work * (chosen and chosen["chunk.tokens"] or 1) / 2e6 + p.packed_bytes / 5e5
+end
+
+-- Few of `rows`, each with a list of `facts` and a `cost` (nil: one), that have all facts of them: always the one with
+-- most for its cost that are missing yet. Behind them how many facts there are.
 local function cover_of(rows)
     local missing, count = {}, 0
     for _, row in ipairs(rows) do
@@ -82,7 +106,7 @@ local function cover_of(rows)
                 missing[fact], count = true, count + 1
             end
         end
-        row.most = #row.facts -- that can be missing yet
+        row.most = #row.facts / (row.cost or 1) -- that can be missing yet
     end
     local chosen, left = {}, count
     while left > 0 do
@@ -91,7 +115,7 @@ local function cover_of(rows)
             if row.most > most then
                 row.most = 0
                 for _, fact in ipairs(row.facts) do
-                    if missing[fact] then row.most = row.most + 1 end
+                    if missing[fact] then row.most = row.most + 1 / (row.cost or 1) end
                 end
                 if row.most > most then
                     best, most = row, row.most
@@ -99,41 +123,43 @@ local function cover_of(rows)
             end
         end
         for _, fact in ipairs(best.facts) do
-            missing[fact] = nil
+            if missing[fact] then
+                missing[fact], left = nil, left - 1
+            end
         end
-        left = left - most
         chosen[#chosen + 1] = best
     end
     return chosen, count
 end
 
--- Draws `count` models of a family for every instruction set that it has kernels for. Returns those that have all pairs
--- which occur, { set, index }, how many these are, and those to be verified: with all single facts on x86, with all
--- sets and types on AArch64, which is emulated.
+-- Draws `count` models of a family for every instruction set that it has kernels for. Returns few that have all pairs
+-- which occur, { set, index }, how many pairs these are, and few to be verified: with all single facts on x86, all sets
+-- and types of quick models on AArch64, which is emulated.
 local function chosen_of(family, count)
     local rows, by_architecture, verified = {}, {}, {}
     for _, name in ipairs(isa.all) do
         local set = isa.get(name)
         for index = 1, plans.has(family, set) and count or 0 do
-            local good, message, given, options = pcall(family.draw, index, set)
-            assert(good or plans.target_of(set), message) -- firmware has not all
+            local good, p, given, options = pcall(family.draw, index, set)
+            assert(good or plans.target_of(set), p) -- firmware has not all
             if good then
                 local pairs_of_row, facts = {}, cover.facts(set, given, options)
                 cover.pairs(facts, function(pair) pairs_of_row[#pairs_of_row + 1] = pair end)
-                rows[#rows + 1] = { set = set, index = index, facts = pairs_of_row, single = facts }
+                rows[#rows + 1] =
+                    { set = set, index = index, facts = pairs_of_row, single = facts, seconds = seconds_of(p, given) }
             end
         end
     end
     local compiled, occur = cover_of(rows)
-    for _, row in ipairs(compiled) do
+    for _, row in ipairs(rows) do
         local name = row.set.architecture or "x86"
         local list = by_architecture[name] or {}
         by_architecture[name] = list
-        if not plans.target_of(row.set) then
+        if not plans.target_of(row.set) and (name == "x86" or row.seconds < 5) then
             local f = row.single
             local facts = table.move(f.types, 1, #f.types, 2, { row.set.name })
             if name == "x86" then table.move(f.features, 1, #f.features, #facts + 1, facts) end
-            list[#list + 1] = { set = row.set, index = row.index, facts = facts }
+            list[#list + 1] = { set = row.set, index = row.index, facts = facts, cost = row.seconds }
         end
     end
     for _, name in ipairs { "x86", "aarch64" } do
@@ -161,7 +187,7 @@ end
 function cover.text(count)
     local lines = {
         "-- Models in which each pair of instruction set, type of weights and feature occurs, by family: the",
-        "-- numbers by which tests/fuzz/plans.lua draws them; of them those that are verified, too.",
+        "-- numbers by which tests/fuzz/plans.lua draws them; and those in which each fact occurs, to be verified.",
         "-- Written by `./build.sh covering`; tests/fuzz/cover.lua says what a pair is.",
         "return {",
         "    drawn = " .. count .. ",",

@@ -106,7 +106,7 @@ local function runnable()
 end
 
 -- Multiplications of one call that are worth their time here: what large calls take is better spent on more schedules.
-fuzz.work = 5e6
+fuzz.work = 5e5
 
 -- As many tokens as take half of that work: more than a chunk of them can then be checked.
 local function worthwhile_tokens(shape)

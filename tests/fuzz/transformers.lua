@@ -84,7 +84,11 @@ function transformers.schedule(random, shape, set)
     local s = {}
     for _, choice in ipairs(schedule.choices) do
         local values = choice.values(shape, set, s)
-        s[choice.key] = values[random(1, #values)]
+        local count = #values
+        while choice.key == "chunk.tokens" and count > 1 and values[count] > 96 do
+            count = count - 1
+        end
+        s[choice.key] = values[random(1, count)]
     end
     return s
 end
