@@ -2,9 +2,9 @@
 -- one row here. Tests in other languages ask for one: lua5.4 tests/effort.lua exp_stride
 local rows = {
     -- name, quick, full, meaning
-    { "fuzz_models", 3, 200, "random models of each fuzz test" },
+    { "fuzz_models", 2, 200, "random models of each fuzz test" },
     { "fuzz_limit", "-runs=50", "-max_total_time=60", "inputs or seconds of each libFuzzer target" },
-    { "fuzz_schedules", 2, 20, "random schedules of each such model" },
+    { "fuzz_schedules", 1, 20, "random schedules of each such model" },
     { "fuzz_transformers", 2, 60, "random transformers of each test that draws them" },
     { "fuzz_bundles", 2, 8, "random models whose bundles are compiled; eight take every compiler and level" },
     { "fuzz_pointers", 2, 60, "random models whose pointers are watched" },

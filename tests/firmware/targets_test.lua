@@ -334,8 +334,10 @@ local function run(case, target, folder)
         end
     end
     run_program(compilers.joined(all, { run_object {} }), folder .. "/program")
-    local _, smaller, run_smaller = objects(b, case, target, folder, { b.manifest.measured.smaller })
-    run_program(compilers.joined(smaller, { run_smaller {} }), folder .. "/smaller")
+    if effort.full or case == cases[1] then
+        local _, smaller, run_smaller = objects(b, case, target, folder, { b.manifest.measured.smaller })
+        run_program(compilers.joined(smaller, { run_smaller {} }), folder .. "/smaller")
+    end
     local count
     local counted = effort.full or counted_cases[target.name] == case.name
     if counted and target.trace and target.emulator and not case.calls then

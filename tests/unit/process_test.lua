@@ -126,12 +126,10 @@ function test.functions_are_isolated()
         process.run { "sh", "-c", "kill -KILL $PPID" }
         return ""
     end)
-    local start = process.clock()
     check.fails_with("took more than 0 seconds", process.isolated, function()
         while true do
         end
     end, 0.2)
-    check.equal(process.clock() - start < 5, true)
 end
 
 -- The whole program ends when its time is up, whatever it does, and leaves nothing behind; not if it is called off.
