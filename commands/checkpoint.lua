@@ -6,6 +6,7 @@ local fuse_weights = require "gen.families.transformer.fuse_weights"
 local host = require "host"
 local import = require "gen.import.import"
 local inputs = require "gen.model.inputs"
+local misuse = require "gen.model.misuse"
 local model_file = require "gen.families.model_file"
 local safetensors_bytes = require "gen.import.safetensors_bytes"
 local validated = require "gen.model.validated"
@@ -93,22 +94,20 @@ function commands.import(arguments, options)
         output = output,
     })
     if output == "-" then
-        if not found.text or found.tensors then error("-o: -: " .. path .. ": has weights: name a model file", 0) end
+        if not found.text or found.tensors then misuse("-o: -: " .. path .. ": has weights: name a model file") end
         host.print(found.text)
         return 0
     end
     if weights_only and not found.tensors then
-        error("-o: " .. output .. ": the weights of " .. path .. " need no conversion: name a model file", 0)
+        misuse("-o: " .. output .. ": the weights of " .. path .. " need no conversion: name a model file")
     end
     if not found.text and not weights_only then
-        error(
+        misuse(
             "-o: "
                 .. output
                 .. ": the graph in "
                 .. path
-                .. " is no model that is known here: -o WEIGHTS.safetensors writes its tensors",
-            0
-        )
+                .. " is no model that is known here: -o WEIGHTS.safetensors writes its tensors")
     end
     if found.tensors then
         file_rules.not_over("-o", tensors, { path })

@@ -1,5 +1,6 @@
 -- The command convert: harness/convert does the work.
 local file_rules = require "commands.file_rules"
+local misuse = require "gen.model.misuse"
 
 local commands = {}
 
@@ -10,14 +11,14 @@ local function check_most_loss(options)
     local given = options["most-loss"]
     if not given then return end
     local most = tonumber(given)
-    if not most or not (most >= 0) then error("--most-loss: " .. given .. ": must be a number from 0 on", 0) end
+    if not most or not (most >= 0) then misuse("--most-loss: " .. given .. ": must be a number from 0 on") end
 end
 
 function commands.convert(arguments, options)
     local path = arguments[1]
     options.tokens = options.tokens or options.quick and quick_tokens or tokens
     options["end-to-end"] = options["end-to-end"] or (options.quick or options.method == "hash-w") and 0 or end_to_end
-    if options.tokens < 1024 then error(string.format("--tokens: %d: must be at least 1024", options.tokens), 0) end
+    if options.tokens < 1024 then misuse(string.format("--tokens: %d: must be at least 1024", options.tokens)) end
     check_most_loss(options)
     local inputs = { path, options.dense, options.text or options.ids }
     local outputs = { { "-o", options.o } }

@@ -7,6 +7,7 @@ local harness = require "harness.families.list"
 local host = require "host"
 local json = require "json"
 local measure = require "harness.measure.measure"
+local misuse = require "gen.model.misuse"
 local process = require "process"
 local request = require "gen.bundle.request"
 local setting = require "harness.measure.setting"
@@ -26,7 +27,7 @@ function commands.run(arguments, options)
     local wanted = family.run_option or "input"
     for _, name in ipairs { "input", "ids" } do
         if name ~= wanted and options[name] then
-            error(string.format("--%s: %s: %s takes --%s instead", name, options[name], path, wanted), 0)
+            misuse(string.format("--%s: %s: %s takes --%s instead", name, options[name], path, wanted))
         end
     end
     if not options[wanted] then return nil, wanted end
@@ -71,7 +72,7 @@ end
 function commands.bench(arguments, options)
     setting.check_repetitions(options.repetitions)
     if options.weights and #arguments > 1 then
-        error(string.format("--weights: %s: is of one model, not of %d", options.weights, #arguments), 0)
+        misuse(string.format("--weights: %s: is of one model, not of %d", options.weights, #arguments))
     end
     if options.html then
         local sources = { options.tuned, table.unpack(arguments) }

@@ -1,5 +1,6 @@
 -- run --expect: compares what a model makes of its input with what a framework makes of it.
 local host = require "host"
+local misuse = require "gen.model.misuse"
 local npy = require "npy"
 
 local expect = {}
@@ -9,7 +10,7 @@ function expect.tolerance(options)
     if not options.expect then return nil end
     local tolerance = tonumber(options.tolerance or "1e-5")
     if not tolerance or not (tolerance >= 0 and tolerance < math.huge) then
-        error("--tolerance: " .. options.tolerance .. ": must be a number not below 0", 0)
+        misuse("--tolerance: " .. options.tolerance .. ": must be a number not below 0")
     end
     return tolerance
 end

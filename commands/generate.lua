@@ -9,6 +9,7 @@ local inputs = require "gen.model.inputs"
 local isa = require "gen.isa.list"
 local json = require "json"
 local languages = require "gen.emit.languages"
+local misuse = require "gen.model.misuse"
 local names = require "gen.model.names"
 local packing = require "gen.families.packing"
 local request = require "gen.bundle.request"
@@ -88,7 +89,7 @@ local function language_of(options)
             for _, name in ipairs(others) do
                 local dashes = #name > 1 and "--" or "-"
                 if options[name] then
-                    error(string.format("--%s: cannot be given beside %s%s", row.name, dashes, name), 0)
+                    misuse(string.format("--%s: cannot be given beside %s%s", row.name, dashes, name))
                 end
             end
             return row.name
@@ -101,9 +102,9 @@ local function extras_of(options, p)
     local wanted = { linked = options.linked, single_file = options["single-file"], training = options.training }
     wanted.cmake, wanted.meson, wanted.make, wanted.cpp = options.cmake, options.meson, options.make, options.cpp
     if options["single-file"] and options["fixed-names"] then
-        error("--fixed-names: cannot be given beside --single-file", 0)
+        misuse("--fixed-names: cannot be given beside --single-file")
     end
-    if options["single-file"] and options.training then error("--training: cannot be given beside --single-file", 0) end
+    if options["single-file"] and options.training then misuse("--training: cannot be given beside --single-file") end
     if options["fixed-names"] then
         local names = {}
         for i, set in ipairs(isa.select(options.isa, families.get(p.family).isa_types(options, p.model))) do
@@ -118,9 +119,9 @@ end
 local function web_page(path, options)
     for _, name in ipairs(not_of_pages) do
         local dashes = #name > 1 and "--" or "-"
-        if options[name] then error("--web: cannot be given beside " .. dashes .. name, 0) end
+        if options[name] then misuse("--web: cannot be given beside " .. dashes .. name) end
     end
-    if not options.weights then error("--weights: is missing: --web needs it", 0) end
+    if not options.weights then misuse("--weights: is missing: --web needs it") end
     local build = require "harness.web.build" -- needs a compiler for WebAssembly
     return build.page(path, options)
 end
@@ -136,10 +137,8 @@ local function emitted(path, options)
     for _, name in ipairs(options.profile and of_bundles or of_firmware) do
         if options[name] then
             local page = (name == "weights" or name == "ignore") and " and --web" or ""
-            error(
-                string.format("--%s: is %s --profile firmware%s", name, options.profile and "not for" or "for", page),
-                0
-            )
+            misuse(
+                string.format("--%s: is %s --profile firmware%s", name, options.profile and "not for" or "for", page))
         end
     end
     if options.profile == nil then
@@ -147,9 +146,9 @@ local function emitted(path, options)
         return p, emit.files(p, extras_of(options, p))
     end
     for _, name in ipairs { "target", "weights" } do
-        if not options[name] then error(string.format("--%s: is missing: --profile firmware needs it", name), 0) end
+        if not options[name] then misuse(string.format("--%s: is missing: --profile firmware needs it", name)) end
     end
-    if options.isa then error("--isa: " .. options.isa .. ": is what --target decides", 0) end
+    if options.isa then misuse("--isa: " .. options.isa .. ": is what --target decides") end
     local firmware = require "harness.firmware.build" -- needs the target's compiler
     local b = firmware.build(path, options)
     return b.plan, firmware.files(b, options)
@@ -204,7 +203,7 @@ function commands.emit(arguments, options)
     local folder = options.web or options.python or options.rust or options.o
     if options.name then check_name(arguments[1], options.name) end
     if options.rename and not names.valid(options.rename) then
-        error(string.format('--rename: "%s": %s', options.rename, names.rule), 0)
+        misuse(string.format('--rename: "%s": %s', options.rename, names.rule))
     end
     check_depfile(options)
     local p, files = emitted(arguments[1], options)
@@ -290,7 +289,7 @@ local function calibrations_of(p, path, options)
     local of = families.get(p.family).calibrations
     local list = of and of(p) or {}
     if #list == 0 then
-        error(string.format("--%s: %s: is for LookupFFNs with --projection i8 or i7", option, file), 0)
+        misuse(string.format("--%s: %s: is for LookupFFNs with --projection i8 or i7", option, file))
     end
     inputs.note(file)
     if not options.weights then return list end
@@ -320,7 +319,7 @@ function commands.pack(arguments, options)
     local p = load_plan(arguments[1], options)
     local calibrations = calibrations_of(p, arguments[1], options)
     local without = families.get(p.family).without_weights
-    if without and options.weights then error("--weights: " .. arguments[1] .. ": has no weights", 0) end
+    if without and options.weights then misuse("--weights: " .. arguments[1] .. ": has no weights") end
     if not without and not options.weights then return nil, "weights" end
     check_depfile_apart(options, { options.o })
     local files = { weights = options.weights, output = options.o, prefix = options.prefix }

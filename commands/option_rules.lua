@@ -1,4 +1,5 @@
 -- Which options of a command exclude each other, and which say nothing without another one.
+local misuse = require "gen.model.misuse"
 local words = require "commands.words"
 
 local rules = {}
@@ -26,7 +27,7 @@ end
 local function refuse(option, value, rule)
     local text = type(value) == "table" and value[1] or value
     local field = words.dashes(option) .. (text ~= true and ": " .. tostring(text) or "")
-    error(field .. ": " .. rule, 0)
+    misuse(field .. ": " .. rule)
 end
 
 -- Raises one line for options of `command` that contradict each other, or that would not be read. `options`: those that

@@ -1,6 +1,7 @@
 -- The command `lookupc schema`: the keys of model files as a JSON Schema, or as annotations of Lua.
 local host = require "host"
 local json = require "json"
+local misuse = require "gen.model.misuse"
 local model_file = require "gen.families.model_file"
 local schema = require "gen.model.schema"
 
@@ -95,7 +96,7 @@ local function print_lua()
 end
 
 function commands.schema(_, options)
-    if (options.json or false) == (options.lua or false) then error("--json: schema takes it or --lua", 0) end
+    if (options.json or false) == (options.lua or false) then misuse("--json: schema takes it or --lua") end
     if options.json then
         print_json()
     else

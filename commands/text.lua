@@ -3,6 +3,7 @@
 local file_rules = require "commands.file_rules"
 local harness = require "harness.families.list"
 local host = require "host"
+local misuse = require "gen.model.misuse"
 local request = require "gen.bundle.request"
 
 local commands = {}
@@ -21,7 +22,7 @@ function commands.embed(arguments, options)
     local path = arguments[1]
     local work = work_of("embed", path, options)
     if options.o then
-        if options.json then error("--json: cannot be given beside -o", 0) end
+        if options.json then misuse("--json: cannot be given beside -o") end
         file_rules.not_over("-o", options.o, { path, options.tuned })
         assert(host.check_output(options.o))
     end

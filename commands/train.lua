@@ -3,6 +3,7 @@ local figures = require "gen.plan.figures"
 local file_rules = require "commands.file_rules"
 local host = require "host"
 local log = require "harness.train.log"
+local misuse = require "gen.model.misuse"
 local tokenizer = require "harness.train.tokenizer"
 local training = require "harness.train.train"
 
@@ -10,16 +11,16 @@ local commands = {}
 
 function commands.tokenizer(_, options)
     if options.kind == "bytes" then
-        error('--kind: bytes: needs no training: the model file says tokenizer = { kind = "bytes" }', 0)
+        misuse('--kind: bytes: needs no training: the model file says tokenizer = { kind = "bytes" }')
     end
     local coverage = tonumber(options.coverage)
     if not coverage or coverage < 0.9 or coverage > 1 then
-        error("--coverage: " .. options.coverage .. ": must be a number from 0.9 to 1", 0)
+        misuse("--coverage: " .. options.coverage .. ": must be a number from 0.9 to 1")
     end
     if options.pieces < 4 or options.pieces > 1 << 20 then
-        error(string.format("--pieces: %d: must be an integer from 4 to %d", options.pieces, 1 << 20), 0)
+        misuse(string.format("--pieces: %d: must be an integer from 4 to %d", options.pieces, 1 << 20))
     end
-    if not options.o:find "%.model$" then error("-o: " .. options.o .. ": must end in .model", 0) end
+    if not options.o:find "%.model$" then misuse("-o: " .. options.o .. ": must end in .model") end
     file_rules.not_over("-o", options.o, options.text)
     assert(host.check_output(options.o))
     local record = tokenizer.train(options)

@@ -13,6 +13,7 @@ local key = require "harness.tune.key"
 local log = require "harness.tune.log"
 local machines = require "gen.plan.machine"
 local measure = require "harness.measure.measure"
+local misuse = require "gen.model.misuse"
 local page = require "harness.tune.page"
 local process = require "process"
 local request = require "gen.bundle.request"
@@ -37,7 +38,7 @@ local nothing_decided = 3
 
 local function seconds_of(text)
     local number, unit = text:match("^(%d+%.?%d*)([smh]?)$")
-    if not number then error('--time: "' .. text .. '": must be a number of seconds, or one with s, m or h', 0) end
+    if not number then misuse('--time: "' .. text .. '": must be a number of seconds, or one with s, m or h') end
     return tonumber(number) * ({ [""] = 1, s = 1, m = 60, h = 3600 })[unit]
 end
 
@@ -45,7 +46,7 @@ local function shard_of(text)
     local i, n = (text or "1/1"):match("^(%d+)/(%d+)$")
     i, n = math.tointeger(tonumber(i)), math.tointeger(tonumber(n))
     if not i or i < 1 or i > n or n > 10000 then
-        error('--shard: "' .. text .. '": must be I/N with I from 1 to N', 0)
+        misuse('--shard: "' .. text .. '": must be I/N with I from 1 to N')
     end
     return { i = i, n = n, text = i .. "/" .. n }
 end
@@ -55,7 +56,7 @@ local function words_of(option, text)
     local list, seen = {}, {}
     for word in (text .. ","):gmatch("([^,]*),") do
         if word == "" or seen[word] then
-            error(string.format('%s: "%s": must be different names, separated by commas', option, text), 0)
+            misuse(string.format('%s: "%s": must be different names, separated by commas', option, text))
         end
         list[#list + 1], seen[word] = word, true
     end
@@ -69,10 +70,8 @@ local function choices_of(text, schedules)
     for _, name in ipairs(words_of("--choices", text)) do
         schedules.choice(name, "--choices")
         if name == "few.threshold" then
-            error(
-                "--choices: few.threshold: is chosen last, from the times of both kernels; it cannot be varied alone",
-                0
-            )
+            misuse(
+                "--choices: few.threshold: is chosen last, from the times of both kernels; it cannot be varied alone")
         end
         local regime = name:find("^few%.") and "few" or "many"
         by_regime[regime] = by_regime[regime] or {}
@@ -97,12 +96,12 @@ local function settings(path, m, family, hooks, options)
     hooks.check_batches(m, o.batches)
     for i = 2, #o.batches do
         if o.batches[i] == o.batches[i - 1] then
-            error(string.format("--batch: %d: is there twice", o.batches[i]), 0)
+            misuse(string.format("--batch: %d: is there twice", o.batches[i]))
         end
     end
     for _, name in ipairs { "again", "exhaustive", "choices" } do
         if o.seconds == 0 and options[name] then
-            error(string.format("--%s: cannot be given beside --time 0, which measures nothing", name), 0)
+            misuse(string.format("--%s: cannot be given beside --time 0, which measures nothing", name))
         end
     end
     o.batches_text = table.concat(o.batches, ",")

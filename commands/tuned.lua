@@ -6,6 +6,7 @@ local host = require "host"
 local json = require "json"
 local key = require "harness.tune.key"
 local log = require "harness.tune.log"
+local misuse = require "gen.model.misuse"
 local process = require "process"
 local record = require "harness.tune.record"
 local store = require "harness.tune.store"
@@ -373,9 +374,9 @@ end
 
 function commands.prune(_, options)
     if not options.older and not options.templates then
-        error("--older or --templates is missing: nothing says what to remove", 0)
+        misuse("--older or --templates is missing: nothing says what to remove")
     end
-    if options.older and options.templates then error("--older and --templates: give one of them", 0) end
+    if options.older and options.templates then misuse("--older and --templates: give one of them") end
     local path = store.path()
     local opened <close> = open_store(path)
     local removed, left = 0, 0

@@ -3,6 +3,7 @@ local families = require "gen.families.list"
 local host = require "host"
 local isa = require "gen.isa.list"
 local machine = require "gen.plan.machine"
+local misuse = require "gen.model.misuse"
 local model_file = require "gen.families.model_file"
 local renamed = require "gen.bundle.renamed"
 local space = require "gen.plan.space"
@@ -12,7 +13,7 @@ local request = {}
 
 -- Gives model `m` of the file `path`, which has none, the tokenizer in the file of --tokenizer.
 local function add_tokenizer(m, path, file)
-    if m.tokenizer then error("--tokenizer: " .. file .. ": cannot be given beside tokenizer of " .. path, 0) end
+    if m.tokenizer then misuse("--tokenizer: " .. file .. ": cannot be given beside tokenizer of " .. path) end
     local absolute, message = host.absolute(file)
     if not absolute then error("--tokenizer: " .. message, 0) end
     m.tokenizer = { file = absolute }
@@ -46,10 +47,10 @@ function request.plan(path, isas, options, cpu_note)
     local build_model = options.rename and renamed(family, m.name, options.rename) or family.build
     local function build(wanted, sets) return build_model(m, sets or isas, options, wanted) end
     if options.schedule and options.tuned then
-        error("--tuned: " .. options.tuned .. ": cannot be given beside --schedule", 0)
+        misuse("--tuned: " .. options.tuned .. ": cannot be given beside --schedule")
     end
     if options["for"] and options.tuned then
-        error("--for: " .. options["for"] .. ": cannot be given beside --tuned", 0)
+        misuse("--for: " .. options["for"] .. ": cannot be given beside --tuned")
     end
     if options["for"] then machine.check(options["for"], isas, options.isa) end
     if not options.tuned then

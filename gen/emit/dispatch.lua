@@ -1,6 +1,7 @@
 -- Which kernels of a bundle are for which CPUs: what bind asks a CPU for, and where code of other architectures is left
 -- out.
 local isa_list = require "gen.isa.list"
+local misuse = require "gen.model.misuse"
 
 local dispatch = {}
 
@@ -19,7 +20,7 @@ function dispatch.guarded(isas) return #isas > 1 and not isas[1].architecture an
 -- Raises one line for instruction sets of several architectures without portable C: no case is left on others.
 function dispatch.check(isas)
     if has(isas, "x86") and has(isas, "aarch64") and isas[1].architecture then
-        error("--isa: " .. isas[1].name .. ": a bundle for x86 and AArch64 needs scalar", 0)
+        misuse("--isa: " .. isas[1].name .. ": a bundle for x86 and AArch64 needs scalar")
     end
 end
 

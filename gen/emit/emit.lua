@@ -9,6 +9,7 @@ local host = require "host"
 local json = require "json"
 local literal = require "gen.print.literal"
 local long_lines = require "gen.print.long_lines"
+local misuse = require "gen.model.misuse"
 local prologue = require "gen.print.prologue"
 local promise = require "gen.emit.promise"
 local single_file = require "gen.emit.single_file"
@@ -263,7 +264,7 @@ end
 function emit.add_training(p)
     local family = families.get(p.family)
     if not family.training then
-        error("--training: " .. p.model.name .. ": is not for " .. families.with_article(family.noun), 0)
+        misuse("--training: " .. p.model.name .. ": is not for " .. families.with_article(family.noun))
     end
     family.training.add(p)
 end

@@ -7,6 +7,7 @@ local emit = require "gen.emit.emit"
 local families = require "gen.families.list"
 local host = require "host"
 local json = require "json"
+local misuse = require "gen.model.misuse"
 local target = require "gen.plan.target"
 
 local web = {}
@@ -19,7 +20,7 @@ local stack_bytes = 1 << 20
 -- What the family of plan `p` says of its page; raises one line for a model that has none.
 local function page_of(p)
     local of = families.get(p.family).web
-    if not of then error("--web: " .. p.model.name .. ": is for whole models, from text to text or vector", 0) end
+    if not of then misuse("--web: " .. p.model.name .. ": is for whole models, from text to text or vector") end
     return of(p)
 end
 

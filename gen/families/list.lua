@@ -43,6 +43,7 @@
 --   sizes(p)          what <model>_sizes() tells beside what all models have: rows as gen/families/sizes.lua takes them
 --   wrapper           name of its part of the packages for other languages, templates/{cpp,python,rust}/NAME.*
 --   web(p)            what its page in a browser calls and has to know (gen/emit/web.lua), nil: it has none
+local misuse = require "gen.model.misuse"
 local one_of = require "gen.model.one_of"
 
 local families = { arithmetics = { "float", "integer" } }
@@ -102,16 +103,14 @@ function families.check_options(family, options)
     for _, other in ipairs(families.rows) do
         for _, name in ipairs(other.options) do
             if says(name, options[name]) and not family.takes_option[name] then
-                error(
+                misuse(
                     string.format(
                         "--%s: %s: is for %s, not for %s",
                         name,
                         tostring(options[name]),
                         takers(name),
                         with_article(family.noun)
-                    ),
-                    0
-                )
+                    ))
             end
         end
     end

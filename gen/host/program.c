@@ -110,21 +110,24 @@ static bool wants_traceback(void)
     return wanted != NULL && strcmp(wanted, "1") == 0;
 }
 
-/* Turns an error into text: one line, or that line and the Lua stack. */
-static int handle_error(lua_State *L)
-{
-    const char *message = luaL_tolstring(L, 1, NULL);
-    if (wants_traceback())
-        luaL_traceback(L, L, message, 1);
-    return 1;
-}
-
 typedef struct {
     const char *tree, *entry;
     char **arguments;
     const luaL_Reg *modules;
     int status;
 } program;
+
+/* Turns an error into text: one line, or that line and the Lua stack. Some errors say the program's status (gen/model/misuse.lua). */
+static int handle_error(lua_State *L)
+{
+    program *p = lua_touserdata(L, lua_upvalueindex(1));
+    if (luaL_getmetafield(L, 1, "__status") == LUA_TNUMBER)
+        p->status = (int)lua_tointeger(L, -1);
+    const char *message = luaL_tolstring(L, 1, NULL);
+    if (wants_traceback())
+        luaL_traceback(L, L, message, 1);
+    return 1;
+}
 
 /* All that can raise an error; returns nothing, or a message. */
 static int run(lua_State *L)
@@ -183,7 +186,8 @@ int program_run(const char *tree, const char *entry, char **arguments, const lua
         return EXIT_FAILURE;
     }
     program p = {.tree = tree, .entry = entry, .arguments = arguments, .modules = modules, .status = EXIT_FAILURE};
-    lua_pushcfunction(L, handle_error);
+    lua_pushlightuserdata(L, &p);
+    lua_pushcclosure(L, handle_error, 1);
     lua_pushcfunction(L, run);
     lua_pushlightuserdata(L, &p);
     lua_pcall(L, 1, 1, -3);

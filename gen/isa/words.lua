@@ -17,6 +17,7 @@
 --   ulps      how far from the exact result it may be, nil: as near as IEEE 754 says
 --   doc       its meaning
 local dtype = require "gen.plan.dtype"
+local misuse = require "gen.model.misuse"
 
 local words = {}
 
@@ -448,7 +449,7 @@ end
 function words.demand(set, tiers, kernel)
     local function refuse(missing, tier)
         local form = "--isa: %s: lacks the word %s of tier %s, which %s needs"
-        if missing then error(form:format(set.name, missing, tier, kernel), 0) end
+        if missing then misuse(form:format(set.name, missing, tier, kernel)) end
     end
     for _, tier in ipairs(tiers) do
         refuse(words.tiers[tier] and words.missing(set, tier), tier)

@@ -1,5 +1,6 @@
 -- What is left over: tensors of a checkpoint that a model leaves out, which are refused, since without them it would
 -- compute something else; and names that the option --ignore allows.
+local misuse = require "gen.model.misuse"
 local leftovers = {}
 
 local most_named = 8
@@ -11,7 +12,7 @@ local function patterns_of(text)
     local list = {}
     for glob in ((text or "") .. ","):gmatch "([^,]*)," do
         if glob == "" and text then
-            error(string.format('--ignore: "%s": must be names, separated by commas', text), 0)
+            misuse(string.format('--ignore: "%s": must be names, separated by commas', text))
         end
         local pattern = glob:gsub("%p", "%%%0"):gsub("%%%*", ".*"):gsub("%%%?", ".")
         list[#list + 1] = { glob = glob, pattern = "^" .. pattern .. "$" }

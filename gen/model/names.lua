@@ -1,4 +1,5 @@
 -- Makes every identifier and file name of emitted code; nobody else concatenates them.
+local misuse = require "gen.model.misuse"
 
 local names = {}
 
@@ -86,7 +87,7 @@ end
 function names.check(option, text)
     for word in (consumers[option] or ""):gmatch "%S+" do
         if word == text then
-            error(string.format("--%s: name = %q: is a word of that system: take another name", option, text), 0)
+            misuse(string.format("--%s: name = %q: is a word of that system: take another name", option, text))
         end
     end
 end

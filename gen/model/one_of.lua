@@ -1,4 +1,6 @@
--- The one line that refuses a value which is not of a list.
+-- The one line that refuses a value of the command line which is not of a list.
+local misuse = require "gen.model.misuse"
+
 local one_of = {}
 
 function one_of.contains(names, value)
@@ -11,7 +13,7 @@ end
 -- Raises it for `value` of `what`, such as an option, if it is not of the list `names`.
 function one_of.check(what, value, names)
     if one_of.contains(names, value) then return end
-    error(string.format('%s: "%s": must be one of %s', what, tostring(value), table.concat(names, ", ")), 0)
+    misuse(string.format('%s: "%s": must be one of %s', what, tostring(value), table.concat(names, ", ")))
 end
 
 -- The words between the commas of `text`, each of which has to be of the list.

@@ -24,6 +24,7 @@
 --   doc            one line for help
 -- Packing and the reference have one row a type of their own: gen/weights/quantise.c, harness/reference/type.c.
 -- Whatever an instruction set lacks it converts itself: one blob serves all of them.
+local misuse = require "gen.model.misuse"
 local one_of = require "gen.model.one_of"
 
 local dtype = {}
@@ -167,7 +168,7 @@ function dtype.activations(name, type)
     local row = dtype.get(name, "activations")
     if not dtype.go_together(row, type) then
         local form = '--activations: "%s": needs --type %s, not %s'
-        error(form:format(row.name, row.products.weights, type.name), 0)
+        misuse(form:format(row.name, row.products.weights, type.name))
     end
     return not row.plain and row or nil
 end
@@ -179,7 +180,7 @@ function dtype.cached(name, activations, plain)
     if not name then return activations and activations.cache and not plain and activations or dtype.get "f32" end
     local row = dtype.get(name, "cache")
     if row.cache.words_only and row ~= activations then
-        error(string.format('--cache: "%s": needs --activations %s', row.name, row.name), 0)
+        misuse(string.format('--cache: "%s": needs --activations %s', row.name, row.name))
     end
     return row
 end

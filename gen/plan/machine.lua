@@ -35,6 +35,7 @@
 --                  reads as it is, and of one that it converts; values of attention.prefetch, nil: by the vectors
 -- Where a row says "measured", docs/experiments.md has the measurements; the others are nominal: sizes of data sheets
 -- only. A row has what a schedule is decided by and nothing else: L1, L3 and rates are measured where kernels run.
+local misuse = require "gen.model.misuse"
 local one_of = require "gen.model.one_of"
 
 local machine = {}
@@ -155,9 +156,9 @@ function machine.check(name, sets, asked)
     for _, set in ipairs(row.isa and sets or {}) do
         local has = table.concat(row.isa, ", ")
         if asked and not one_of.contains(row.isa, set.name) then
-            error(string.format("--isa: %s: is not of --for %s, which has %s", set.name, row.name, has), 0)
+            misuse(string.format("--isa: %s: is not of --for %s, which has %s", set.name, row.name, has))
         elseif set.architecture and set.architecture ~= row.architecture then
-            error(string.format("--for: %s: does not run %s: needs --isa, of %s", row.name, set.name, has), 0)
+            misuse(string.format("--for: %s: does not run %s: needs --isa, of %s", row.name, set.name, has))
         end
     end
 end

@@ -1,6 +1,7 @@
 -- Spaces of schedules: choices that change speed and never results, with their legal values and defaults.
 --
 -- A choice that cannot be made is not listed: `legal` is the space that tuning walks.
+local misuse = require "gen.model.misuse"
 local schema = require "gen.model.schema"
 
 local space = {}
@@ -46,9 +47,9 @@ local function parse(text, known)
     local wanted = {}
     for item in (text .. ","):gmatch("([^,]*),") do
         local key, value = item:match("^([%w._]+)=(%d+)$")
-        if not key then error('--schedule: "' .. item .. '": must be choice=number', 0) end
+        if not key then misuse('--schedule: "' .. item .. '": must be choice=number') end
         known(key)
-        if wanted[key] then error("--schedule: " .. key .. ": given twice", 0) end
+        if wanted[key] then misuse("--schedule: " .. key .. ": given twice") end
         wanted[key] = math.tointeger(tonumber(value))
     end
     return wanted
@@ -82,14 +83,9 @@ function space.new(choices)
     function self.choice(key, where)
         if by_key[key] then return by_key[key] end
         local near = schema.nearest(key, keys)
-        error(
-            where
-                .. ": "
-                .. key
-                .. ": unknown choice"
-                .. (near and '; did you mean "' .. near .. '"?' or "; they are " .. table.concat(keys, ", ")),
-            0
-        )
+        local rule = near and '; did you mean "' .. near .. '"?' or "; they are " .. table.concat(keys, ", ")
+        local raise = where:find "^%-" and misuse or error -- or a tuned file says so
+        raise(where .. ": " .. key .. ": unknown choice" .. rule, 0)
     end
 
     -- What the option --schedule says. Whether the values are legal is decided by `make`.
@@ -115,7 +111,7 @@ function space.new(choices)
     -- The same, but raises one line for an illegal value.
     function self.make(shape, isa, wanted)
         local s, key, value, rule = self.try(shape, isa, wanted)
-        if not s then error(string.format("--schedule: %s = %d: %s: %s", key, value, isa.name, rule), 0) end
+        if not s then misuse(string.format("--schedule: %s = %d: %s: %s", key, value, isa.name, rule)) end
         return s
     end
 

@@ -18,6 +18,7 @@
 --   others             such commands for other CPUs of the kind, with longer vectors, nil: none
 --   trace              flags with which the emulator writes what it executes to a file, its path behind; nil: it cannot
 --   packages           Debian packages with all that
+local misuse = require "gen.model.misuse"
 local one_of = require "gen.model.one_of"
 
 local target = {}
@@ -240,11 +241,11 @@ function target.with_flags(row, text)
     copy.more_flags = {}
     for word in text:gmatch "%S+" do
         if not word:find "^%-[%w_.+=,%-]+$" then
-            error('--target-flags: "' .. word .. '": must be a flag such as -mcpu=cortex-m35p', 0)
+            misuse('--target-flags: "' .. word .. '": must be a flag such as -mcpu=cortex-m35p')
         end
         table.insert(copy.more_flags, word)
     end
-    if #copy.more_flags == 0 then error('--target-flags: "' .. text .. '": has no flag', 0) end
+    if #copy.more_flags == 0 then misuse('--target-flags: "' .. text .. '": has no flag') end
     copy.flags = flags(row.flags, copy.more_flags)
     return copy
 end

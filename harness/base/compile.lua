@@ -5,6 +5,7 @@ local emit = require "gen.emit.emit"
 local headers_ahead = require "harness.base.headers_ahead"
 local host = require "host"
 local library_cache = require "harness.base.library_cache"
+local misuse = require "gen.model.misuse"
 
 local compile = {}
 
@@ -177,7 +178,7 @@ end
 -- The option --threads; raises one line.
 function compile.threads_of(options)
     if options.threads < 1 or options.threads > cost.max_threads then
-        error(string.format("--threads: %d: must be an integer from 1 to %d", options.threads, cost.max_threads), 0)
+        misuse(string.format("--threads: %d: must be an integer from 1 to %d", options.threads, cost.max_threads))
     end
     return options.threads
 end

@@ -9,6 +9,7 @@ local layers = require "harness.convert.layers"
 local library = require "harness.whole.library"
 local machine = require "gen.plan.machine"
 local metric = require "harness.convert.metric"
+local misuse = require "gen.model.misuse"
 local model_file = require "gen.families.model_file"
 local module = require "convert"
 local process = require "process"
@@ -254,7 +255,7 @@ local function context(path, options)
         error(options.dense .. ": tokenizer: is missing: --text needs one; --ids takes ids", 0)
     end
     if options.ids and not c.dense_plan.causal then
-        error("--ids: " .. options.ids .. ": is for decoders: --text has the sequences of an encoder, its lines", 0)
+        misuse("--ids: " .. options.ids .. ": is for decoders: --text has the sequences of an encoder, its lines")
     end
     c.teacher = open(c, c.dense_plan, options.from)
     return c, numbers

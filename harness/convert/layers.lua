@@ -1,4 +1,5 @@
 -- Which FFNs of a model are converted: those of --layers, or as many as may be without losing too much.
+local misuse = require "gen.model.misuse"
 local whole_model = require "gen.families.whole.model"
 local host = require "host"
 local model_text = require "gen.import.model_text"
@@ -12,11 +13,11 @@ local function parsed(list)
     for part in (list .. ","):gmatch "([^,]*)," do
         local first, last = part:match "^(%d+)%-?(%d*)$"
         if not first or part:sub(-1) == "-" then
-            error(string.format('--layers: "%s": must be auto, or numbers and ranges such as 0,2-5', list), 0)
+            misuse(string.format('--layers: "%s": must be auto, or numbers and ranges such as 0,2-5', list))
         end
         first, last = math.tointeger(first), math.tointeger(last ~= "" and last or first)
         if not first or not last or last < first or last >= 4096 then
-            error(string.format('--layers: "%s": %s is no range of layers', list, part), 0)
+            misuse(string.format('--layers: "%s": %s is no range of layers', list, part))
         end
         for number = first, last do
             set[number] = true
@@ -35,10 +36,8 @@ function layers.chosen(list, numbers, path)
     end
     for number in pairs(set) do
         if not possible[number] then
-            error(
-                string.format("--layers: %d: layer %d of %s has no lookup FFN to convert", number, number, path),
-                0
-            )
+            misuse(
+                string.format("--layers: %d: layer %d of %s has no lookup FFN to convert", number, number, path))
         end
     end
     return chosen

@@ -7,6 +7,7 @@ local host = require "host"
 local isa = require "gen.isa.list"
 local json = require "json"
 local misra = require "harness.firmware.misra"
+local misuse = require "gen.model.misuse"
 local packed = require "harness.families.lookup.packed"
 local process = require "process"
 local request = require "gen.bundle.request"
@@ -27,7 +28,7 @@ local function bytes_of(option, text)
     local digits, unit = text:match("^(%d+)([KM]?)$")
     local number = digits and #digits <= 12 and math.tointeger(tonumber(digits))
     if not number or number < 1 then
-        error(string.format('--%s: "%s": must be a number of bytes such as 900, 64K or 1M', option, text), 0)
+        misuse(string.format('--%s: "%s": must be a number of bytes such as 900, 64K or 1M', option, text))
     end
     return number * (unit == "K" and 1 << 10 or unit == "M" and 1 << 20 or 1)
 end
@@ -173,7 +174,7 @@ local function planned(path, options)
     local wanted = target.get(options.target)
     if options["target-flags"] then wanted = target.with_flags(wanted, options["target-flags"]) end
     local _, asked = request.model(path, options)
-    if not asked.firmware then error("--profile: firmware: is not for a " .. asked.noun, 0) end
+    if not asked.firmware then misuse("--profile: firmware: is not for a " .. asked.noun) end
     options.firmware = wanted
     for name, value in pairs(wanted.soft_float and asked.firmware.without_fpu or {}) do
         options[name] = options[name] or value

@@ -1,5 +1,6 @@
 -- What bench times of one model: all combinations of the lists that its options are.
 local dtype = require "gen.plan.dtype"
+local misuse = require "gen.model.misuse"
 
 local choices = {}
 
@@ -9,7 +10,7 @@ local function words_of(name, text, checked)
     local list, seen = {}, {}
     for word in (text .. ","):gmatch("([^,]*),") do
         word = checked(word)
-        if seen[word] then error(string.format('--%s: "%s": given twice', name, word), 0) end
+        if seen[word] then misuse(string.format('--%s: "%s": given twice', name, word)) end
         seen[word] = true
         list[#list + 1] = word
     end
@@ -25,7 +26,7 @@ end
 function choices.tuned(options)
     local function checked(word)
         if word ~= "" then return word end
-        error(string.format('--tuned: "%s": must be files, separated by commas', options.tuned), 0)
+        misuse(string.format('--tuned: "%s": must be files, separated by commas', options.tuned))
     end
     return { "tuned", checked }
 end

@@ -1,5 +1,6 @@
 -- The dense FFNs that a LookupFFN is timed beside: which there are, which of them are of its type, and the fastest.
 local dtype = require "gen.plan.dtype"
+local misuse = require "gen.model.misuse"
 local statistics = require "harness.base.statistics"
 
 local rivals = {}
@@ -47,7 +48,7 @@ end
 function rivals.select(text)
     local kinds = {}
     for word in text:gmatch "[^,]+" do
-        if kinds[word] then error(string.format('--rivals: "%s": given twice', word), 0) end
+        if kinds[word] then misuse(string.format('--rivals: "%s": given twice', word)) end
         kinds[word] = true
     end
     return kinds

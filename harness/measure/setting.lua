@@ -2,13 +2,14 @@
 local compile = require "harness.base.compile"
 local compilers = require "harness.base.compilers"
 local json = require "json"
+local misuse = require "gen.model.misuse"
 
 local setting = {}
 
 -- Raises one line for an option that cannot be measured with.
 function setting.check_repetitions(repetitions)
     if repetitions < 1 or repetitions > 1000 then
-        error("--repetitions: " .. repetitions .. ": must be an integer from 1 to 1000", 0)
+        misuse("--repetitions: " .. repetitions .. ": must be an integer from 1 to 1000")
     end
 end
 
@@ -21,7 +22,7 @@ function setting.batches(text)
     for word in (text .. ","):gmatch("([^,]*),") do
         local batch = word:find("^%d+$") and math.tointeger(tonumber(word))
         if not batch or batch < 1 or batch > 65536 then
-            error('--batch: "' .. word .. '": must be integers from 1 to 65536, separated by commas', 0)
+            misuse('--batch: "' .. word .. '": must be integers from 1 to 65536, separated by commas')
         end
         list[#list + 1] = batch
     end

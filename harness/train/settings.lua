@@ -1,5 +1,6 @@
 -- What a run does, from the options of the command: everything that its results depend on, as data.
 local dtype = require "gen.plan.dtype"
+local misuse = require "gen.model.misuse"
 local process = require "process"
 local rates = require "harness.train.rates"
 
@@ -13,7 +14,7 @@ local function number(options, name, otherwise, words, holds)
     if options[name] == nil then return otherwise end
     local value = tonumber(options[name])
     if not value or value ~= value or not holds(value) then
-        error(string.format("--%s: %s: must be %s", name, options[name], words), 0)
+        misuse(string.format("--%s: %s: must be %s", name, options[name], words))
     end
     return value + 0.0
 end
@@ -22,7 +23,7 @@ local function integer(options, name, otherwise, first, last)
     local value = options[name]
     if value == nil then return otherwise end
     if value < first or value > last then
-        error(string.format("--%s: %d: must be an integer from %d to %d", name, value, first, last), 0)
+        misuse(string.format("--%s: %d: must be an integer from %d to %d", name, value, first, last))
     end
     return value
 end
@@ -31,7 +32,7 @@ end
 local function seconds(option, text)
     local count, unit = text:match "^(%d+%.?%d*)([smhd]?)$"
     local value = count and tonumber(count) * (units[unit] or 1)
-    if not value or value <= 0 then error(option .. ": " .. text .. ": must be a time such as 90s, 5m or 1h", 0) end
+    if not value or value <= 0 then misuse(option .. ": " .. text .. ": must be a time such as 90s, 5m or 1h") end
     return value
 end
 
@@ -42,7 +43,7 @@ local function quantised(text)
         local good, row = pcall(dtype.get, name, use)
         if not good then
             local names = table.concat(use == "tables" and dtype.names or dtype.projection_names, ", ")
-            error(string.format("--quantise: %s: %s must be one of %s", text, what, names), 0)
+            misuse(string.format("--quantise: %s: %s must be one of %s", text, what, names))
         end
         return row.name
     end
@@ -53,7 +54,7 @@ end
 -- there are `seconds` (of --time), `threads` and `save_seconds`.
 function settings.of(options, most_context)
     if not (options.steps or options.tokens or options.time) then
-        error("--steps is missing, or --tokens or --time", 0)
+        misuse("--steps is missing, or --tokens or --time")
     end
     local function positive(value) return value > 0 and value <= 100 end
     local function share(value) return value >= 0 and value < 1 end

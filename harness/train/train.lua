@@ -5,6 +5,7 @@ local corpus = require "harness.train.corpus"
 local emit = require "gen.emit.emit"
 local figures = require "gen.plan.figures"
 local host = require "host"
+local misuse = require "gen.model.misuse"
 local model_file = require "gen.families.model_file"
 local process = require "process"
 local rates = require "harness.train.rates"
@@ -62,7 +63,8 @@ end
 -- The plan of the tokenizer in the file `path`, that of --tokenizer, for a model called `name`.
 local function plan_of_file(name, path)
     if path:find "%.txt$" then
-        refuse("--tokenizer", path, "must end in .json or .model; a vocab.txt needs tokenizer.lower of the model file")
+        local rule = "must end in .json or .model; a vocab.txt needs tokenizer.lower of the model file"
+        misuse("--tokenizer: " .. path .. ": " .. rule)
     end
     local good, p = pcall(function()
         local file = assert(host.absolute(path))
@@ -74,7 +76,7 @@ end
 -- The tokenizer of model `m`, or of --tokenizer, and its plan.
 local function tokenizer_of(m, path, options)
     if options.tokenizer and m.tokenizer then
-        refuse("--tokenizer", options.tokenizer, "cannot be given beside tokenizer of " .. path)
+        misuse("--tokenizer: " .. options.tokenizer .. ": cannot be given beside tokenizer of " .. path)
     elseif not options.tokenizer and not m.tokenizer then
         refuse(path, "tokenizer", 'is missing, or --tokenizer: text needs one, such as tokenizer = { kind = "bytes" }')
     end
@@ -158,7 +160,7 @@ local function mask_of(p, path, options, pieces)
     local mask, vocab = options["mask-id"] or pieces, p.model.vocab
     if mask < vocab then return mask end
     if options["mask-id"] then
-        error(string.format("--mask-id: %d: must be below vocab = %d of %s", mask, vocab, path), 0)
+        misuse(string.format("--mask-id: %d: must be below vocab = %d of %s", mask, vocab, path))
     end
     refuse(path, "vocab = " .. vocab, "leaves no id for masked tokens: one more than the tokenizer has, or --mask-id")
 end
@@ -211,7 +213,7 @@ local function trained(path, options, rank, ranks)
     local s, own = settings.of(options, p.context)
     own.rank, own.ranks = rank, ranks
     if s.batch % own.ranks ~= 0 then
-        error(string.format("--batch: %d: must be a multiple of the %d ranks", s.batch, own.ranks), 0)
+        misuse(string.format("--batch: %d: must be a multiple of the %d ranks", s.batch, own.ranks))
     end
     own.threads = math.min(own.threads, s.batch // own.ranks)
     if not options.resume and host.kind(files.checkpoint) then
@@ -221,14 +223,14 @@ local function trained(path, options, rank, ranks)
         error("--resume: " .. files.checkpoint .. ": is missing: there is no unfinished run", 0)
     end
     for _, name in ipairs(p.training.table_rows == 0 and of_lookups or {}) do
-        if options[name] then error(string.format("--%s: %s: %s has no LookupFFN", name, options[name], path), 0) end
+        if options[name] then misuse(string.format("--%s: %s: %s has no LookupFFN", name, options[name], path)) end
     end
     local position = options.resume and run.position(files.checkpoint) or nil
     if not p.causal then
         s.masked = s.masked or masked
     elseif s.masked or options["mask-id"] then
         local option = s.masked and "masked" or "mask-id"
-        error(string.format("--%s: %s: is for encoders: %s predicts the next token", option, options[option], path), 0)
+        misuse(string.format("--%s: %s: is for encoders: %s predicts the next token", option, options[option], path))
     end
     local texts, pieces = texts_of(p, path, options, s)
     if s.masked then s.mask = mask_of(p, path, options, pieces) end

@@ -7,6 +7,7 @@
 -- guesses }.
 local families = require "gen.families.list"
 local harness = require "harness.families.list"
+local misuse = require "gen.model.misuse"
 local nearest = require("gen.plan.space").nearest
 
 local candidates = {}
@@ -245,16 +246,14 @@ local nothing = function() return { list = {}, rejected = {}, total = 0 } end
 function candidates.exhaustive_count(space)
     local total = candidates.count(space)
     if total > candidates.most then
-        error(
+        misuse(
             string.format(
                 "--exhaustive: %s %s: %d schedules, at most %d: name fewer choices",
                 space.isa.name,
                 space.regime,
                 total,
                 candidates.most
-            ),
-            0
-        )
+            ))
     end
     return total
 end

@@ -1,4 +1,5 @@
 -- What types may cost a LookupFFN, in error of y and in flips of codes: --budget of verify, or the model file's key.
+local misuse = require "gen.model.misuse"
 local schema = require "gen.model.schema"
 
 local budget = {}
@@ -44,7 +45,7 @@ function budget.of(m, text)
     for part in ((text or "") .. ","):gmatch "([^,]*)," do
         local name, said = part:match "^(%a+)=(.+)$"
         local cost, value = known[name], said and number_of(said)
-        local function refuse(rule) error(string.format('--budget: "%s": %s', part, rule), 0) end
+        local function refuse(rule) misuse(string.format('--budget: "%s": %s', part, rule)) end
         if text and not cost then
             local near = name and schema.nearest(name, names)
             refuse("must be codes=SHARE or error=NUMBER" .. (near and "; did you mean " .. near .. "?" or ""))
@@ -62,7 +63,7 @@ end
 function budget.of_layers(m, text, has_lookup)
     if not text then return nil end
     local limits = budget.of({}, text)
-    local function refuse(rule) error(string.format('--budget: "%s": %s', text, rule), 0) end
+    local function refuse(rule) misuse(string.format('--budget: "%s": %s', text, rule)) end
     if not has_lookup then refuse(m.name .. " has no LookupFFN") end
     if limits.error then
         refuse "error is for a LookupFFN alone: of each layer codes=SHARE; perplexity and similar --score take others"

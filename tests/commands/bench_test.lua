@@ -63,7 +63,7 @@ function test.weights_threads_and_a_page_of_every_family()
         local other = folder .. "/other.safetensors"
         program.works { "sample", "gen/models/kws.lua", "-o", other }
         program.refuses(1, other, bench(path, own, "--weights", other))
-        program.refuses(1, "--threads: 0: must be an integer from 1 to 1024", bench(path, own, "--threads", "0"))
+        program.refuses(2, "--threads: 0: must be an integer from 1 to 1024", bench(path, own, "--threads", "0"))
     end
 end
 
@@ -83,7 +83,7 @@ function test.several_models()
         check.equal(type(of.host.cpu), "string")
     end
     check.equal(names, { "tiny", "kws" })
-    program.refuses(1, "--weights: w: is of one model, not of 2", bench(tiny, own, "--weights", "w"))
+    program.refuses(2, "--weights: w: is of one model, not of 2", bench(tiny, own, "--weights", "w"))
     -- nothing is timed before all are known to be right
     program.refuses(1, "none.lua: No such file", bench(tiny, { "none.lua" }))
 end

@@ -144,12 +144,12 @@ function test.options_that_exclude_each_other_or_need_another_one_are_refused()
         for _, option in ipairs(command.options) do
             local _, own = shown(option.name)
             for _, other in ipairs(option.not_beside or {}) do
-                refuses(1, own .. ": cannot be given beside " .. shown(other), of(option.name, other))
+                refuses(2, own .. ": cannot be given beside " .. shown(other), of(option.name, other))
                 check.matches(works { "help", command.name }, "; not beside [^\n]*" .. shown(other):gsub("%p", "%%%0"))
                 excluded = excluded + 1
             end
             if option.needs then
-                refuses(1, own .. ": needs " .. shown(option.needs), of(option.name))
+                refuses(2, own .. ": needs " .. shown(option.needs), of(option.name))
                 needed = needed + 1
             end
         end
@@ -252,7 +252,7 @@ return { name = "encoder", d = 8, heads = 2, layers = 1, vocab = 9, checkpoint =
             folder .. "/t.lua",
         },
     } do
-        refuses(1, line, given)
+        refuses(2, line, given)
     end
 end
 
@@ -262,7 +262,7 @@ function test.types_of_tables()
     local o = folder .. "/never"
     for _, text in ipairs { "i4", "F32", "f32,i8" } do
         refuses(
-            1,
+            2,
             '--tables: "' .. text .. '": must be one of ' .. table.concat(dtype.names, ", "),
             { "emit", tiny, "-o", o, "--tables", text }
         )
@@ -295,18 +295,18 @@ function test.types_of_projections()
             table.insert(words, "--projection")
             table.insert(words, text)
             refuses(
-                1,
+                2,
                 '--projection: "' .. text .. '": must be one of ' .. table.concat(dtype.projection_names, ", "),
                 words
             )
         end
     end
     refuses(
-        1,
+        2,
         '--projection: "f16": must be one of ' .. table.concat(dtype.projection_names, ", "),
         { "bench", tiny, "--batch", "1", "--projection", "f32,f16" }
     )
-    refuses(1, '--projection: "bf16": given twice', { "bench", tiny, "--batch", "1", "--projection", "bf16,f32,bf16" })
+    refuses(2, '--projection: "bf16": given twice', { "bench", tiny, "--batch", "1", "--projection", "bf16,f32,bf16" })
     check.equal(host.kind(o), nil)
     check.matches(works { "plan", tiny, "--projection", "bf16" }, "\nprojection +bh4, [^\n]*, 8%.0 KiB of bf16\n")
     local bundle = folder .. "/projection"
@@ -376,7 +376,7 @@ function test.defaults_are_for_a_machine()
             "--for: is not for --profile firmware",
         },
     } do
-        refuses(1, row[2], row[1])
+        refuses(2, row[2], row[1])
     end
 end
 
@@ -486,12 +486,12 @@ function test.a_budget_of_flips_and_of_y()
         { "codes=nan", '"codes=nan": must be a share from 0 to 1' },
         { "error=0.1,error=0.2", '"error=0.2": is given twice' },
     } do
-        refuses(1, "--budget: " .. row[2], verify(keyed, row[1]))
+        refuses(2, "--budget: " .. row[2], verify(keyed, row[1]))
     end
     local block = { "verify", "gen/models/tiny_skipless.lua", "--budget", "codes=1%" }
-    refuses(1, '--budget: "codes=1%": tiny_skipless has no LookupFFN', block)
+    refuses(2, '--budget: "codes=1%": tiny_skipless has no LookupFFN', block)
     block[2], block[4] = "gen/models/lookup_skipless.lua", "error=1"
-    refuses(1, '--budget: "error=1": error is for a LookupFFN alone: of each layer codes=SHARE', block)
+    refuses(2, '--budget: "error=1": error is for a LookupFFN alone: of each layer codes=SHARE', block)
     local integers = { "verify", "gen/models/kws.lua", "--arithmetic", "integer", "--projection", "i8", "--budget" }
     table.insert(integers, "codes=3%")
     works(integers)
@@ -612,7 +612,7 @@ function test.every_option_with_a_list_of_values_takes_no_other()
                 for _, bad in ipairs { "nonsense", first:upper() .. "!", first .. " ", first .. ",nonsense", "," } do
                     local word = is_list and (bad:match ",(.*)$" or bad) or bad
                     local _, message = pcall(cli, line(command, name, bad))
-                    check.equal(message, string.format('%s: "%s": must be one of %s', name, word, list))
+                    check.equal(tostring(message), string.format('%s: "%s": must be one of %s', name, word, list))
                 end
                 if option.default then
                     check.equal(table.concat(option.values, " "):find(option.default, 1, true) ~= nil, true)
@@ -640,7 +640,7 @@ end
 function test.wrong_lists()
     local o = folder .. "/never"
     for _, text in ipairs { "mve", "scalar,mve", ",", "scalar,", "AVX2", "scalar avx2" } do
-        refuses(1, "--isa: ", { "emit", tiny, "-o", o, "--isa", text })
+        refuses(2, "--isa: ", { "emit", tiny, "-o", o, "--isa", text })
     end
     for _, text in ipairs {
         "gather.group",
@@ -655,25 +655,25 @@ function test.wrong_lists()
     end
     refuses(1, 'did you mean "gather.group"?', { "emit", tiny, "-o", o, "--schedule", "gather.gruop=8" })
     for _, text in ipairs { "0", "x", "1,,2", "1.5", "65537" } do
-        refuses(1, "--batch: ", { "bench", tiny, "--isa", "scalar", "--batch", text })
+        refuses(2, "--batch: ", { "bench", tiny, "--isa", "scalar", "--batch", text })
     end
-    refuses(1, "--repetitions: 0: must be an integer", { "bench", tiny, "--isa", "scalar", "--repetitions", "0" })
+    refuses(2, "--repetitions: 0: must be an integer", { "bench", tiny, "--isa", "scalar", "--repetitions", "0" })
     for _, text in ipairs { "i4", "f32,", "f32,i4", "f32 i8" } do
         refuses(
-            1,
+            2,
             ": must be one of " .. table.concat(dtype.names, ", "),
             { "bench", tiny, "--isa", "scalar", "--tables", text }
         )
     end
     for _, text in ipairs { ",", "default,", ",default" } do
-        refuses(1, '--tuned: "' .. text .. '": must be files', { "bench", tiny, "--isa", "scalar", "--tuned", text })
+        refuses(2, '--tuned: "' .. text .. '": must be files', { "bench", tiny, "--isa", "scalar", "--tuned", text })
     end
-    refuses(1, '--tables: "i8": given twice', { "bench", tiny, "--isa", "scalar", "--tables", "i8,f32,i8" })
-    refuses(1, '--rivals: "same": given twice', { "bench", tiny, "--isa", "scalar", "--rivals", "same,same" })
+    refuses(2, '--tables: "i8": given twice', { "bench", tiny, "--isa", "scalar", "--tables", "i8,f32,i8" })
+    refuses(2, '--rivals: "same": given twice', { "bench", tiny, "--isa", "scalar", "--rivals", "same,same" })
     for _, command in ipairs { "verify", "bench" } do
         for _, number in ipairs { "0", "1025" } do
             refuses(
-                1,
+                2,
                 "--threads: " .. number .. ": must be an integer from 1 to 1024",
                 { command, tiny, "--isa", "scalar", "--threads", number }
             )
@@ -811,7 +811,7 @@ function test.words_of_a_command_line()
     refuses(2, "lookupc emit: MODEL.lua is missing (see", { "emit" })
     refuses(2, "of the bundle; or give --list, --web, --python or --rust (see", { "emit", tiny })
     refuses(2, "takes MODEL.lua, got " .. tiny .. " --isa", { "emit", "-o", there, "--", tiny, "--isa" })
-    refuses(1, 'SHELL: "tcsh": must be one of bash, zsh, fish', { "completion", "tcsh" })
+    refuses(2, 'SHELL: "tcsh": must be one of bash, zsh, fish', { "completion", "tcsh" })
     works { "help", "--man", there .. "/man" }
     for _, name in ipairs { "lookupc", "lookupc-emit", "lookupc-tuned-list" } do
         check.matches(
@@ -871,7 +871,7 @@ function test.files_of_a_bundle_and_what_they_depend_on()
     check.equal(host.read(there .. "/out/meson/meson.build"):find("project(", 1, true), nil)
     local named = 'name = "tiny": must be "tony", as --name says (in lookupc_add_library: NAME, or else'
     refuses(1, named, with("--name", "tony", "-o", there .. "/out"))
-    refuses(1, "--linked: is not for --profile firmware", with("--profile", "firmware", "-o", there .. "/out"))
+    refuses(2, "--linked: is not for --profile firmware", with("--profile", "firmware", "-o", there .. "/out"))
 
     works { "sample", tiny, "-o", there .. "/w.safetensors" }
     works { "pack", tiny, "--weights", there .. "/w.safetensors", "-o", there .. "/w.bin", "--depfile", there .. "/d" }
@@ -895,21 +895,21 @@ function test.dependency_files_that_cannot_be_written()
         [there .. "/out/none/..//./tiny.c"] = "/tiny.c: is the output ",
     } do
         local emits = { "emit", model, "--isa", "scalar", "-o", there .. "/out", "--depfile", path }
-        refuses(1, fragment, emits)
+        refuses(2, fragment, emits)
         if not path:find "tiny%.c$" then
-            refuses(1, fragment, { "pack", model, "--weights", w, "-o", there .. "/blob", "--depfile", path })
+            refuses(2, fragment, { "pack", model, "--weights", w, "-o", there .. "/blob", "--depfile", path })
         end
     end
     local packs = { "pack", model, "--weights", w, "-o", there .. "/blob", "--depfile" }
-    refuses(1, "--depfile: " .. w .. ": is the input", with(packs, w))
-    refuses(1, "is the output", with(packs, there .. "/blob"))
+    refuses(2, "--depfile: " .. w .. ": is the input", with(packs, w))
+    refuses(2, "is the output", with(packs, there .. "/blob"))
     check.equal(host.list(there), { "link", "tiny.lua", "w.safetensors" })
     check.equal(host.read(model) == host.read(tiny), true)
 
     works { "emit", model, "--isa", "scalar", "-o", there .. "/out", "--depfile", there .. "/out/d" }
     check.matches(host.read(there .. "/out/d"), "tiny%.lua\n$")
     works(with(packs, there .. "/d"))
-    refuses(1, "is the output", with(packs, there .. "/out/../blob"))
+    refuses(2, "is the output", with(packs, there .. "/out/../blob"))
 end
 
 -- As a build of an empty folder needs it; and nothing is printed there.
@@ -930,11 +930,11 @@ end
 function test.outputs_are_files_of_their_own()
     local there = program.folder()
     local tune = { "tune", tiny, "--time", "1s", "-o", there .. "/t.lua", "--html" }
-    refuses(1, "--html: " .. there .. "/t.jsonl: is the output ", with(tune, there .. "/t.jsonl"))
-    refuses(1, "is the output", with(tune, there .. "/../" .. there:match "[^/]*$" .. "/t.lua"))
-    refuses(1, "is the input", { "bench", tiny, "--html", tiny })
+    refuses(2, "--html: " .. there .. "/t.jsonl: is the output ", with(tune, there .. "/t.jsonl"))
+    refuses(2, "is the output", with(tune, there .. "/../" .. there:match "[^/]*$" .. "/t.lua"))
+    refuses(2, "is the input", { "bench", tiny, "--html", tiny })
     local pack = { "pack", tiny, "--weights", tiny, "-o", there .. "/blob", "--depfile" }
-    refuses(1, "is the output", with(pack, there .. "/./blob"))
+    refuses(2, "is the output", with(pack, there .. "/./blob"))
     check.equal(host.list(there), {})
 end
 
@@ -1110,7 +1110,7 @@ print(len(given), len(rounded))
     check.equal(host.read(again) == host.read(small), true)
     check.equal(packed(small, "--tables", "i8") == plain, false)
     works { "verify", odd, "--weights", small, "--tables", "i8", "--isa", "scalar" }
-    refuses(1, "-o: " .. small .. ": is the input", { "quantise", small, "-o", small })
+    refuses(2, "-o: " .. small .. ": is the input", { "quantise", small, "-o", small })
     refuses(1, folder .. "/absent: No such file", { "quantise", folder .. "/absent", "-o", again })
 end
 
@@ -1292,7 +1292,7 @@ function test.run_compares_with_what_is_expected()
         -- Refused before a compiler is called: there is none.
         local given = table.move(row, 2, #row, #words + 1, { table.unpack(words) })
         table.move({ "--cc", "/bin/false" }, 1, 2, #given + 1, given)
-        program.refuses(1, row[1], given)
+        program.refuses(2, row[1], given)
     end
 end
 
@@ -1551,8 +1551,8 @@ function test.bench_beside_chosen_rivals()
     check.matches(text, " x f32 ")
     local r = assert(json.decode(works(with(words, "same", "--json")))).results[1]
     check.equal({ r.same_type, r.speedup, r.dense_library, #r.rivals > 2 }, { "i8", nil, nil, true })
-    refuses(1, '--rivals: "i8": must be one of same, f32', { "bench", tiny, "--rivals", "i8" })
-    refuses(1, "--rivals", { "bench", "gen/models/kws.lua", "--arithmetic", "integer", "--rivals", "f32" })
+    refuses(2, '--rivals: "i8": must be one of same, f32', { "bench", tiny, "--rivals", "i8" })
+    refuses(2, "--rivals", { "bench", "gen/models/kws.lua", "--arithmetic", "integer", "--rivals", "f32" })
 end
 
 -- All types of one run stand beside the same dense FFN, each with its own rows. Types of the projection combine with
@@ -1670,6 +1670,34 @@ function test.schedules_are_legal_choices()
         works { "emit", odd, "-o", bundle, "--isa", "scalar", "--schedule", choice.key .. "=" .. last }
         works { "check", bundle }
     end
+end
+
+function test.usage_errors_have_one_status()
+    for _, words in ipairs {
+        {},
+        { "emitt", tiny },
+        { "tuned", "forget" },
+        { "help", "emitt" },
+        { "plan" },
+        { "plan", tiny, tiny },
+        { "plan", tiny, "--nonsense" },
+        { "plan", tiny, "--isa" },
+        { "plan", tiny, "--isa", "mmx" },
+        { "plan", tiny, "--for", "z80" },
+        { "plan", tiny, "--schedule", "gather.group=0" },
+        { "plan", tiny, "--tuned", "t.lua", "--schedule", "gather.group=1" },
+        { "completion", "tcsh" },
+        { "schema" },
+        { "tune", tiny, "-o", "t.lua", "--time", "soon" },
+        { "bench", tiny, "--repetitions", "0" },
+        { "verify", tiny, "--threads", "0" },
+        { "train", tiny, "--text", tiny, "-o", "w.safetensors", "--steps", "-1" },
+        { "emit", tiny, "-o", "there", "--web", "--cpp" },
+    } do
+        local result = program.run(words)
+        if result.status ~= 2 then error(table.concat(words, " ") .. ": " .. result.status .. ": " .. result.errors) end
+    end
+    refuses(1, "absent.lua: No such file", { "plan", "absent.lua" }) -- a file, not the line
 end
 
 function test.nothing_is_left_in_the_folder_of_temporary_files()

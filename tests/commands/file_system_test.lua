@@ -161,9 +161,9 @@ function test.temporary_folder_whose_name_is_not_utf8()
     program.refuses(1, line, tune, options)
     options.env.TMPDIR = nil
     tune[#tune + 1] = "--json"
-    program.refuses(1, 'lookupc: -o: "' .. there .. '/t.jsonl": must be UTF-8', tune, options)
+    program.refuses(2, 'lookupc: -o: "' .. there .. '/t.jsonl": must be UTF-8', tune, options)
     local bench = { "bench", "tiny.lua", "--isa", "scalar", "--tuned", "lat\xfcn.lua", "--json" }
-    program.refuses(1, 'lookupc: --tuned: "lat\xfcn.lua": must be UTF-8', bench, options)
+    program.refuses(2, 'lookupc: --tuned: "lat\xfcn.lua": must be UTF-8', bench, options)
     check.equal(host.list(there), {})
 end
 

@@ -438,7 +438,7 @@ function test.weights_of_tensorflow()
     check.equal(tensor "half", { "F16", "2", string.pack("<I2I2", 0x3C00, 0xC000) })
     check.equal(tensor "scalar", { "F32", "", floats(9) })
     check.equal(header.ints, nil) -- no weights
-    refuses(1, "is no model that is known here: -o WEIGHTS.safetensors writes its tensors", {
+    refuses(2, "is no model that is known here: -o WEIGHTS.safetensors writes its tensors", {
         "import",
         path,
         "-o",

@@ -63,7 +63,7 @@ end
 -- A call that raises an error or returns nil and a message; the message is one line and holds the fragment.
 function check.fails_with(fragment, called, ...)
     local good, result, message = pcall(called, ...)
-    if not good then message = result end
+    if not good then message = tostring(result) end
     if good and result ~= nil then
         error("got " .. show(result) .. ", expected a failure with " .. show(fragment), 2)
     end

@@ -181,10 +181,10 @@ function test.commands_for_weights_refuse_a_tokenizer()
     local folder = program.folder()
     local path = model_file(folder, 'kind = "bytes"')
     program.refuses(1, "has no weights", { "sample", path, "-o", folder .. "/w" })
-    program.refuses(1, "has no weights", { "pack", path, "--weights", path, "-o", folder .. "/b" })
+    program.refuses(2, "has no weights", { "pack", path, "--weights", path, "-o", folder .. "/b" })
     program.refuses(1, "has no choices", { "schedules", path })
     program.refuses(1, "has no choices", { "tune", path })
-    program.refuses(1, "is not for a tokenizer", {
+    program.refuses(2, "is not for a tokenizer", {
         "emit",
         path,
         "--profile",
@@ -198,7 +198,7 @@ function test.commands_for_weights_refuse_a_tokenizer()
     })
     program.refuses(1, "is a tokenizer", { "verify", path })
     program.refuses(1, "is a tokenizer", { "bench", path })
-    program.refuses(1, "--type: bf16: is for a transformer", { "emit", path, "--type", "bf16", "-o", folder .. "/e" })
+    program.refuses(2, "--type: bf16: is for a transformer", { "emit", path, "--type", "bf16", "-o", folder .. "/e" })
     local how = "gen/models/sentence_encoder.lua: tokenizer: is missing: text needs one, and ./build.sh models makes"
     program.refuses(1, how, { "tokenize", "gen/models/sentence_encoder.lua", "a" })
     program.refuses(1, "only models that have one take text", { "tokenize", "gen/models/tiny.lua", "a" })
@@ -220,7 +220,7 @@ function test.a_tokenizer_beside_the_model_file()
     local function embed(...)
         return { "embed", ..., "--weights", weights, "--isa", "scalar", "--cflags", "-O0", "ab<x>" }
     end
-    program.refuses(1, "--tokenizer: " .. file .. ": cannot be given beside tokenizer of " .. whole, {
+    program.refuses(2, "--tokenizer: " .. file .. ": cannot be given beside tokenizer of " .. whole, {
         "tokenize",
         whole,
         "--tokenizer",
@@ -232,7 +232,7 @@ function test.a_tokenizer_beside_the_model_file()
     program.refuses(1, "p.lua: tokenizer: is missing: text needs one", words)
     words[#words + 1], words[#words + 2] = "--tokenizer", file
     check.equal(program.works(words), program.works(embed(whole)))
-    program.refuses(1, "--tokenizer: t.json: is for a whole model, not for a LookupFFN", {
+    program.refuses(2, "--tokenizer: t.json: is for a whole model, not for a LookupFFN", {
         "tokenize",
         "gen/models/tiny.lua",
         "--tokenizer",

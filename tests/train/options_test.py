@@ -135,7 +135,7 @@ def without_tables():
                    ' attention = { context = 127 }, tokenizer = { kind = "bytes" } }')
     for name, value in (("--table-rate", "0.1"), ("--table-optimiser", "adagrad"), ("--quantise", "i8"), ("--projection-rate", "1")):
         said = subprocess.run([LOOKUPC, "train", "plain.lua", "--text", "text.txt", "--steps", "1", "-o", "w", name, value], capture_output=True, text=True)
-        need((said.returncode, said.stderr) == (1, f"lookupc: {name}: {value}: plain.lua has no LookupFFN\n"), said.stderr)
+        need((said.returncode, said.stderr) == (2, f"lookupc: {name}: {value}: plain.lua has no LookupFFN\n"), said.stderr)
 
 
 @tested("--dropout")
@@ -169,7 +169,7 @@ def too_many():
         log = file.read()
     for name, value in (("--tokens", "1e30"), ("--tokens", "nan"), ("--tokens", "0"), ("--steps", "3000000000")):
         said = subprocess.run([LOOKUPC, "train", "decoder.lua", "--text", "text.txt", "-o", "w.safetensors", name, value], capture_output=True, text=True)
-        need(said.returncode == 1 and said.stderr.startswith(f"lookupc: {name}: {value}: must be "), said.stderr)
+        need(said.returncode == 2 and said.stderr.startswith(f"lookupc: {name}: {value}: must be "), said.stderr)
         need(open("w.jsonl").read() == log, f"{name} {value} lost a log")
 
 

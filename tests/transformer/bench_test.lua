@@ -159,18 +159,18 @@ end
 function test.what_cannot_be_timed()
     local path = model("refused", gated)
     program.refuses(
-        1,
+        2,
         "--batch: 8: from position 33 on must be at most attention.context = 40",
         bench(path, "--batch", "8", "--position", "33")
     )
     program.refuses(
-        1,
+        2,
         '--type: "f64": must be one of ' .. table.concat(dtype.names, ", "),
         bench(path, "--type", "f32,f64")
     )
-    program.refuses(1, '--type: "i8": given twice', bench(path, "--type", "i8,i8"))
+    program.refuses(2, '--type: "i8": given twice', bench(path, "--type", "i8,i8"))
     program.refuses(
-        1,
+        2,
         "--position: 3: must be 0 where both has causal = false",
         bench(model("both", encoder), "--position", "3")
     )

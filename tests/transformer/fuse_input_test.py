@@ -133,12 +133,12 @@ def check_models():
     for eliminate, fragment in (("KP", "--eliminate: KP: needs kv_heads = heads: K is a 32 by 16 matrix and has no inverse; Q can be eliminated"),
                                 ("QKV", '--eliminate: QKV: needs ffn.kind = "lookup" in serial blocks'), ("PQ", '--eliminate: "PQ": must be one of none, Q, K'),
                                 ("none", "--eliminate: none: names nothing to eliminate")):
-        refuses(fragment, "--eliminate", eliminate)
+        refuses(fragment, "--eliminate", eliminate, status=2)
     for option, value, fragment in (("--max-condition", "x", "--max-condition: x: must be a number above 0"), ("--max-error", "0", "--max-error: 0: must be"),
                                     ("--max-error", "nan", "--max-error: nan: must be"), ("--type", "i8", '--type: "i8": must be one of f32, bf16, f16, f64'),
                                     ("--shard-mib", "0", "--shard-mib: 0: must be at least 1")):
-        refuses(fragment, option, value)
-    refuses("-o: " + WEIGHTS + ": is the input", output=WEIGHTS)
+        refuses(fragment, option, value, status=2)
+    refuses("-o: " + WEIGHTS + ": is the input", output=WEIGHTS, status=2)
     refuses("No such file", weights=WORK.name + "/none")
     source = SHAPE.source("QP").replace("skip = false, ", "")
     for change, fragment in (("skip = true,", "skip = true: fuse merges weights across it, which is exact only without skip connections and norms"),
@@ -178,7 +178,7 @@ def check_shards():
     for weights in (path, WORK.name + "/in"):
         works(weights=weights)
         check(content() == single, "shards give the same bytes as one file")
-    refuses("in/part-1.safetensors: is the input", weights=path, output=WORK.name + "/in/part-1.safetensors")
+    refuses("in/part-1.safetensors: is the input", weights=path, output=WORK.name + "/in/part-1.safetensors", status=2)
 
     folder = WORK.name + "/out"
     big = "model.embed_tokens.weight"

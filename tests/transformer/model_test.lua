@@ -237,17 +237,17 @@ function test.commands_refuse_options_of_a_lookup_ffn()
     local path = "gen/models/mistral_7b_skipless.lua"
     local o = folder .. "/never"
     refuses(
-        1,
+        2,
         "--html: " .. o .. ".html: is for a LookupFFN or a whole model, not for a transformer",
         { "tune", path, "-o", o .. ".lua", "--html", o .. ".html" }
     )
     refuses(
-        1,
+        2,
         "--threads: 2: is for a LookupFFN or a whole model, not for a transformer",
         { "tune", path, "-o", o .. ".lua", "--threads", "2" }
     )
     refuses(
-        1,
+        2,
         "--batch: 8192: must be at most attention.context = 4096",
         { "tune", path, "-o", o .. ".lua", "--batch", "1,8192" }
     )
@@ -260,15 +260,15 @@ function test.commands_refuse_options_of_a_lookup_ffn()
         { "pack", path, "--weights", o, "-o", o },
     } do
         table.move({ "--tables", "i8" }, 1, 2, #words + 1, words)
-        refuses(1, "--tables: i8: mistral_7b_skipless has no LookupFFN", words)
+        refuses(2, "--tables: i8: mistral_7b_skipless has no LookupFFN", words)
     end
     refuses(
-        1,
+        2,
         "--type: i8: is for a transformer or a whole model, not for a LookupFFN",
         { "emit", "gen/models/tiny.lua", "-o", o, "--type", "i8" }
     )
     refuses(
-        1,
+        2,
         '--type: "i4": must be one of ' .. table.concat(dtype.names, ", "),
         { "emit", path, "-o", o, "--type", "i4" }
     )
@@ -596,7 +596,7 @@ function test.import_refuses()
     -- What fuse would refuse.
     assert(host.write_file(config, assert(json.encode(pythia))))
     refuses(
-        1,
+        2,
         "--eliminate: QP: the P of a parallel block adds to the FFN's output and cannot be merged exactly",
         { "import", config, "-o", o, "--skipless", "--eliminate", "QP" }
     )

@@ -98,17 +98,17 @@ function test.choices_of_a_transformer()
         { #isa.bundled, "few.vectors", #space.choices }
     )
     program.refuses(
-        1,
+        2,
         '--schedule: few.unrol: unknown choice; did you mean "few.unroll"?',
         { "emit", path, "-o", folder .. "/never", "--schedule", "few.unrol=2" }
     )
     program.refuses(
-        1,
+        2,
         "--schedule: product.tokens = 5: scalar: must be one of 1",
         { "emit", path, "-o", folder .. "/never", "--schedule", "product.tokens=5" }
     )
     program.refuses(
-        1,
+        2,
         "--schedule: gather.group: unknown choice",
         { "emit", path, "-o", folder .. "/never", "--schedule", "gather.group=4" }
     )

@@ -130,7 +130,7 @@ function test.encoders_are_tuned()
     check.equal({ set.results[1].batch, set.results[2].batch }, { 1, 9 })
     program.works { "verify", path, "--isa", set.isa, "--tuned", place.tuned, "--cflags", "-O1" }
     program.refuses(
-        1,
+        2,
         "--batch: 65: must be at most attention.context = 64",
         { "tune", path, "--batch", "65", "-o", place.tuned }
     )

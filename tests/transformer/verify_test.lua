@@ -226,7 +226,7 @@ function test.activations_are_rounded_only_where_kernels_can()
         end
         words[#words + 1], words[#words + 2] = "-o", folder .. "/refused"
         local result = program.run(words)
-        check.equal({ result.status, result.errors }, { 1, "lookupc: " .. message .. "\n" })
+        check.equal({ result.status, result.errors }, { 2, "lookupc: " .. message .. "\n" })
         check.equal(host.files(folder .. "/refused"), nil)
     end
 end
@@ -261,12 +261,12 @@ function test.bytes_of_cache_and_scratch()
     local all = macros(model("all", "attention = { causal = false, context = 4096" .. rest))
     check.equal(all.DECODE_SCRATCH_BYTES, nil)
     program.refuses(
-        1,
+        2,
         '--cache: "e4m3": must be one of ' .. table.concat(dtype.cache_names, ", "),
         { "emit", folder .. "/whole.lua", "-o", folder .. "/never", "--cache", "e4m3" }
     )
     program.refuses(
-        1,
+        2,
         "--cache: f16: is for a transformer or a whole model, not for a LookupFFN",
         { "emit", "gen/models/tiny.lua", "-o", folder .. "/never", "--cache", "f16" }
     )

@@ -594,7 +594,7 @@ function test.keys_are_named_by_their_first_digits()
     local out = folder .. "/never.jsonl"
     refuses(path, 1, "begins so", "export", "0000000000", "-o", out)
     check.equal(host.kind(out), nil)
-    refuses(path, 1, "-o: " .. path .. ": is the input " .. path, "export", key.id(list[1].key), "-o", path)
+    refuses(path, 2, "-o: " .. path .. ": is the input " .. path, "export", key.id(list[1].key), "-o", path)
     refuses(path, 1, "/none/x.jsonl: No such file or directory", "export", key.id(list[1].key), "-o", "/none/x.jsonl")
 end
 
@@ -612,9 +612,9 @@ function test.prune_removes_what_it_is_told_to()
         }
     )
     for _, row in ipairs {
-        { 1, "--older or --templates is missing" },
-        { 1, "give one of them", "--older", "1", "--templates", "other" },
-        { 1, '--templates: "all": must be one of other', "--templates", "all" },
+        { 2, "--older or --templates is missing" },
+        { 2, "give one of them", "--older", "1", "--templates", "other" },
+        { 2, '--templates: "all": must be one of other', "--templates", "all" },
         { 2, "--older: -1: must be an integer", "--older", "-1" },
         { 2, "takes no argument, got x", "x" },
     } do

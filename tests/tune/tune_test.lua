@@ -282,7 +282,7 @@ function test.a_wrong_candidate_is_rejected_and_never_timed()
     end
     check.equal(#field + wrong, 3)
     program.refuses(
-        1,
+        2,
         "schedules, at most 20000: name fewer choices",
         { "tune", tiny, "-o", place.folder .. "/x.lua", "--exhaustive", "--time", "5s" },
         { env = place.env }
@@ -421,24 +421,26 @@ end
 
 function test.bad_options_are_one_line()
     local place = new_place()
-    local function refused(fragment, ...)
-        program.refuses(1, fragment, { "tune", tiny, "-o", place.tuned, ... }, { env = place.env })
+    local function fails(status, fragment, ...)
+        program.refuses(status, fragment, { "tune", tiny, "-o", place.tuned, ... }, { env = place.env })
     end
+    local function refused(...) fails(2, ...) end
     refused('--time: "5x": must be a number of seconds, or one with s, m or h', "--time", "5x")
     refused('--batch: "0": must be integers from 1 to 65536', "--batch", "0")
     refused("--batch: 64: is there twice", "--batch", "64,64")
     refused("--choices: gather.grup: unknown choice", "--choices", "gather.grup")
     refused("--choices: few.threshold: is chosen last", "--choices", "few.threshold")
     program.refuses(
-        1,
+        2,
         '--shard: "3/2": must be I/N',
         { "tune", tiny, "--shard", "3/2", "--out", place.folder .. "/x.jsonl" },
         { env = place.env }
     )
     refused('--cc: "gcc,gcc": must be different names', "--cc", "gcc,gcc")
-    refused("no-such-compiler: No such file or directory", "--cc", "no-such-compiler")
+    fails(1, "no-such-compiler: No such file or directory", "--cc", "no-such-compiler")
     refused("--threads: 0: must be an integer from 1", "--threads", "0")
-    refused(
+    fails(
+        1,
         '--html: "' .. place.folder .. '/none/x.html": there is no folder',
         "--html",
         place.folder .. "/none/x.html"

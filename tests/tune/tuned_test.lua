@@ -215,7 +215,7 @@ function test.damaged_files_are_refused_in_one_line()
     program.refuses(1, ": Is a directory", { "emit", tiny, "-o", o, "--tuned", folder })
     write(good)
     program.refuses(
-        1,
+        2,
         "--tuned: " .. path .. ": cannot be given beside --schedule",
         { "emit", tiny, "-o", o, "--tuned", path, "--schedule", "gather.group=4" }
     )

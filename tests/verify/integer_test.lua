@@ -417,30 +417,30 @@ end
 
 function test.what_integers_cannot_do_is_refused()
     local tiny = "gen/models/tiny.lua"
-    refuses(1, '--arithmetic: "fixed": must be one of float, integer', { "plan", tiny, "--arithmetic", "fixed" })
+    refuses(2, '--arithmetic: "fixed": must be one of float, integer', { "plan", tiny, "--arithmetic", "fixed" })
     refuses(
-        1,
+        2,
         '--tables: "f32": must be i8 with --arithmetic integer',
         { "plan", tiny, "--arithmetic", "integer", "--tables", "f32" }
     )
     refuses(
-        1,
+        2,
         '--projection: "bf16": must be one of i8, i16 with --arithmetic integer',
         { "plan", tiny, "--arithmetic", "integer", "--projection", "bf16" }
     )
     refuses(
-        1,
+        2,
         '--isa: "avx2": must be scalar with --arithmetic integer',
         { "plan", tiny, "--arithmetic", "integer", "--isa", "avx2" }
     )
     refuses(
-        1,
+        2,
         "--schedule: gather.group=1: is for a LookupFFN, a transformer or a whole model, \z
             not for a LookupFFN in integers",
         { "plan", tiny, "--arithmetic", "integer", "--schedule", "gather.group=1" }
     )
     refuses(
-        1,
+        2,
         "--threads: 2: is for a LookupFFN or a whole model, not for a LookupFFN in integers",
         { "verify", tiny, "--arithmetic", "integer", "--threads", "2" }
     )
@@ -487,7 +487,7 @@ function test.what_integers_cannot_do_is_refused()
     )
     check.equal(host.read(folder .. "/w.bin"), nil)
     refuses(
-        1,
+        2,
         "--arithmetic: integer: is for a LookupFFN, a LookupFFN in integers or a dense FFN, not for a transformer",
         { "plan", "gen/models/mistral_7b_skipless.lua", "--arithmetic", "integer" }
     )

@@ -95,7 +95,7 @@ function test.windows()
     )
     local found = json.decode(program.works(bench(path, "--lengths", "20", "--json")))
     check.equal({ found.results[1].tokens, found.results[2].position, found.results[3].position }, { 20, 0, 19 })
-    program.refuses(1, '--lengths: "21": must be integers from 1 to the context, 20', bench(path, "--lengths", "21"))
+    program.refuses(2, '--lengths: "21": must be integers from 1 to the context, 20', bench(path, "--lengths", "21"))
 end
 
 -- Without its blocks a model has no map from the width of one input to that of the next.
@@ -114,12 +114,12 @@ end
 
 function test.what_cannot_be_timed()
     local path = encoder "refused"
-    program.refuses(1, '--lengths: "41": must be integers from 1 to the context, 40', bench(path, "--lengths", "8,41"))
-    program.refuses(1, '--lengths: "": must be integers from 1 to the context, 40', bench(path, "--lengths", "8,"))
-    program.refuses(1, "--batch: 8: is for blocks and FFNs; whole models take --lengths", bench(path, "--batch", "8"))
-    program.refuses(1, "--threads: 0: must be an integer from 1 to 1024", bench(path, "--threads", "0"))
+    program.refuses(2, '--lengths: "41": must be integers from 1 to the context, 40', bench(path, "--lengths", "8,41"))
+    program.refuses(2, '--lengths: "": must be integers from 1 to the context, 40', bench(path, "--lengths", "8,"))
+    program.refuses(2, "--batch: 8: is for blocks and FFNs; whole models take --lengths", bench(path, "--batch", "8"))
+    program.refuses(2, "--threads: 0: must be an integer from 1 to 1024", bench(path, "--threads", "0"))
     program.refuses(
-        1,
+        2,
         "--lengths: 8: is for a whole model, not for a LookupFFN",
         bench("gen/models/tiny.lua", "--lengths", "8")
     )

@@ -100,7 +100,7 @@ def others_are_refused(folder):
     good = True
     for m, word, message in REFUSED:
         result = run("fuse", any_model.write(folder, "m", m), "--eliminate", word, "--weights", "none.safetensors", "-o", folder + "/f.safetensors")
-        right = result.returncode == 1 and message in result.stderr and result.stderr.count("\n") == 1 and not os.path.exists(folder + "/f.safetensors")
+        right = result.returncode == (2 if message.startswith("--") else 1) and message in result.stderr and result.stderr.count("\n") == 1 and not os.path.exists(folder + "/f.safetensors")
         if not right:
             print(f"FAILED: {result.stderr}; expected {message}")
         good = good and right

@@ -369,21 +369,21 @@ function test.ids_are_checked()
     local without = { "run", file, "--weights", weights, "--output", folder .. "/none.npy" }
     refuses(2, "or give --ids (see", without)
     local tiny = { "run", "gen/models/tiny.lua", "--weights", weights, "--ids", "x", "--input", "x", "--output", "y" }
-    refuses(1, "--ids: x: gen/models/tiny.lua takes --input instead", tiny)
+    refuses(2, "--ids: x: gen/models/tiny.lua takes --input instead", tiny)
     local input = { "run", file, "--weights", weights, "--input", "x", "--output", folder .. "/none.npy" }
-    refuses(1, "--input: x: " .. file .. " takes --ids instead", input)
+    refuses(2, "--input: x: " .. file .. " takes --ids instead", input)
     works { "run", file, "--weights", weights, "--ids", ids "1, 2,\n3", "--output", folder .. "/some.npy" }
 end
 
 function test.commands_that_need_vectors_say_so()
     local file = decoder()
     refuses(1, "tokenizer: is missing", { "tokenize", file, "text" })
-    refuses(1, "--tables: i8: d has no LookupFFN", { "plan", file, "--tables", "i8" })
+    refuses(2, "--tables: i8: d has no LookupFFN", { "plan", file, "--tables", "i8" })
     local encoder = program.model(folder, "e", source())
     works { "sample", encoder, "-o", folder .. "/e.safetensors" }
     local words =
         { "run", encoder, "--weights", folder .. "/e.safetensors", "--ids", ids "1", "--output", "y", "--decode" }
-    refuses(1, "is an encoder", words)
+    refuses(2, "is an encoder", words)
 end
 
 function test.loading_is_strict()

@@ -56,7 +56,7 @@ function test.sequences_of_an_encoder_are_timed_together()
     local rows = file:match '%["attention.rows"%] = (%d+), %-%- 1.11x the speed of the default'
     check.matches(assert(host.read(bundle .. "/listed__scalar.c")), "attention.rows=" .. rows)
     program.refuses(
-        1,
+        2,
         "--batch: 481: must be at most 480, the sequences of listed that go",
         { "tune", listed, "--isa", "scalar", "-o", tuned, "--batch", "481" }
     )
@@ -82,8 +82,8 @@ end
 
 function test.what_cannot_be_tuned()
     local function words(...) return { "tune", listed, "--time", "0", "-o", folder .. "/no.lua", ... } end
-    program.refuses(1, "--threads: 2: blocks of whole models are tuned for one thread", words("--threads", "2"))
-    program.refuses(1, "--weights: w: is not for whole models", words("--weights", "w"))
+    program.refuses(2, "--threads: 2: blocks of whole models are tuned for one thread", words("--threads", "2"))
+    program.refuses(2, "--weights: w: is not for whole models", words("--weights", "w"))
 end
 
 return test

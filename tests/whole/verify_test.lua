@@ -80,7 +80,7 @@ function test.tables_and_projections_have_types_of_their_own()
             check.equal({ result.ok, result.rel_err < 1e-4 }, { true, true }) -- sums of integers round scores
         end
     end
-    program.refuses(1, "--tables: i8: decoder has no LookupFFN", { "verify", decoder, "--tables", "i8" })
+    program.refuses(2, "--tables: i8: decoder has no LookupFFN", { "verify", decoder, "--tables", "i8" })
 end
 
 function test.every_call_of_an_encoder_is_checked()

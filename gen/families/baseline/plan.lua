@@ -10,6 +10,7 @@ local integer_plan = require "gen.families.integer.plan"
 local json = require "json"
 local layout = require "gen.families.transformer.layout"
 local maps = require "gen.families.transformer.maps"
+local misuse = require "gen.model.misuse"
 local names = require "gen.model.names"
 local plan = require "gen.families.lookup.plan"
 local product = require "gen.families.transformer.product"
@@ -106,7 +107,7 @@ end
 
 local function integer_parts(p, m, isas, projection)
     if isas[1].name ~= "scalar" then
-        error('--isa: "' .. isas[1].name .. '": must be scalar with --arithmetic integer', 0)
+        misuse('--isa: "' .. isas[1].name .. '": must be scalar with --arithmetic integer')
     end
     local shape, type = p.shape, types.projection(projection)
     local formats = m.integer or { input = 8.0, fraction = 16 }
@@ -246,7 +247,7 @@ function dense_ffn_plan.build(m, isas, integer, projection)
         p.options.arithmetic, p.options.projection = "integer", p.projection.name
     else
         if projection then
-            error('--projection: "' .. projection .. '": the dense FFN is float32 without --arithmetic integer', 0)
+            misuse('--projection: "' .. projection .. '": the dense FFN is float32 without --arithmetic integer')
         end
         float_parts(p, isas)
     end

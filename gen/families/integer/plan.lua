@@ -17,6 +17,7 @@ local cost = require "gen.plan.cost"
 local host = require "host"
 local json = require "json"
 local lookup_sections = require "gen.families.lookup.sections"
+local misuse = require "gen.model.misuse"
 local names = require "gen.model.names"
 local plan = require "gen.families.lookup.plan"
 local projection_of = require "gen.families.integer.projection"
@@ -214,9 +215,9 @@ end
 -- The plan of model `m` for the first of `isas`, which must be portable C, with the projection's weights of the type of
 -- that name (default i16). `target`, a row of gen/plan/target.lua: for its firmware.
 function integer_plan.build(m, isas, tables, projection_name, target)
-    if tables and tables ~= "i8" then error('--tables: "' .. tables .. '": must be i8 with --arithmetic integer', 0) end
+    if tables and tables ~= "i8" then misuse('--tables: "' .. tables .. '": must be i8 with --arithmetic integer') end
     if isas[1].name ~= "scalar" then
-        error('--isa: "' .. isas[1].name .. '": must be scalar with --arithmetic integer', 0)
+        misuse('--isa: "' .. isas[1].name .. '": must be scalar with --arithmetic integer')
     end
     if m.neighbours > 2 then
         validated.refuse(m, { "neighbours" }, m.neighbours, "must be 1 or 2 with --arithmetic integer")

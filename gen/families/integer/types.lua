@@ -1,4 +1,5 @@
 -- The types of a blob of integers.
+local misuse = require "gen.model.misuse"
 local types = {}
 
 -- The types that the projection's weights may have; fields as in gen/plan/dtype.lua, `max`: the largest |weight|.
@@ -31,14 +32,12 @@ function types.projection(name)
     for _, row in ipairs(projection_types) do
         if row.name == (name or "i16") then return row end
     end
-    error(
+    misuse(
         '--projection: "'
             .. name
             .. '": must be one of '
             .. table.concat(types.projection_names, ", ")
-            .. " with --arithmetic integer",
-        0
-    )
+            .. " with --arithmetic integer")
 end
 
 return types

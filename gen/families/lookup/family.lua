@@ -1,6 +1,7 @@
 -- The family of LookupFFNs in floating point; gen/families/list.lua says what its fields mean.
 local dtype = require "gen.plan.dtype"
 local later = require "gen.host.later"
+local misuse = require "gen.model.misuse"
 local model = require "gen.families.lookup.model"
 
 local describe = later "gen.families.lookup.describe"
@@ -57,13 +58,11 @@ function family.takes(options) return not options.baseline and options.arithmeti
 function family.build(m, isas, options, wanted)
     local projection = dtype.get(options.projection, "projection")
     if options.firmware and projection.word.integers then
-        error(
+        misuse(
             "--projection: "
                 .. projection.name
                 .. ": rounds inputs as well as weights, which the self-test's bounds do not know: "
-                .. "give --arithmetic integer",
-            0
-        )
+                .. "give --arithmetic integer")
     end
     local part = options.firmware and { target = options.firmware } or nil
     return plan.build(m, isas, wanted, options.tables, options.projection, part)

@@ -1,4 +1,5 @@
 -- The model file of a LookupFFN: its keys, and the rules between them.
+local misuse = require "gen.model.misuse"
 local names = require "gen.model.names"
 local schema = require "gen.model.schema"
 local score = require "gen.plan.score"
@@ -153,7 +154,7 @@ end
 -- Raises one line for options of a command that mean nothing for model `m`.
 function lookup_model.check_options(m, options)
     if options["blocks-in-out"] and m.projection.kind ~= "bh4" then
-        error("--blocks-in-out: is for projection.kind = bh4: " .. m.name .. " has " .. m.projection.kind, 0)
+        misuse("--blocks-in-out: is for projection.kind = bh4: " .. m.name .. " has " .. m.projection.kind)
     end
 end
 

@@ -2,6 +2,7 @@
 -- packed once a step, and backward through the same folded weights.
 local blob = require "gen.plan.blob"
 local butterfly = require "gen.families.lookup.butterfly"
+local misuse = require "gen.model.misuse"
 local names = require "gen.model.names"
 local product = require "gen.families.lookup.product"
 local sections = require "gen.families.lookup.sections"
@@ -298,9 +299,9 @@ local function check(p)
     if not p.shape.score.share then
         validated.refuse(m, { "score" }, m.score, "cannot be trained: it gives z no gradient")
     end
-    if p.tables.name ~= "f32" then error("--tables: " .. p.tables.name .. ": must be f32 with --training", 0) end
+    if p.tables.name ~= "f32" then misuse("--tables: " .. p.tables.name .. ": must be f32 with --training") end
     if p.projection.name ~= "f32" then
-        error("--projection: " .. p.projection.name .. ": must be f32 with --training", 0)
+        misuse("--projection: " .. p.projection.name .. ": must be f32 with --training")
     end
 end
 

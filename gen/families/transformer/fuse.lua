@@ -12,6 +12,7 @@ local ffn_parts = require "gen.model.ffn_parts"
 local fusable = require "gen.model.fusable"
 local leftovers = require "gen.model.leftovers"
 local lookup_model = require "gen.families.lookup.model"
+local misuse = require "gen.model.misuse"
 local transformer_model = require "gen.families.transformer.model"
 local validated = require "gen.model.validated"
 
@@ -267,7 +268,7 @@ end
 -- Raises one line for a model that cannot be fused exactly.
 function fuse.check(m, eliminate, option)
     local function refuse(rule)
-        if option then error("--eliminate: " .. tostring(eliminate) .. ": " .. rule, 0) end
+        if option then misuse("--eliminate: " .. tostring(eliminate) .. ": " .. rule) end
         validated.refuse(m, { "attention", "eliminate" }, eliminate, rule)
     end
     local obstacle, found, why = fusable.obstacle(m, eliminate)

@@ -3,13 +3,14 @@ local fuse = require "gen.families.transformer.fuse"
 local host = require "host"
 local json = require "json"
 local interpreter = require "fuse"
+local misuse = require "gen.model.misuse"
 local weights = require "weights"
 
 -- The value of an option that is a number, or one line.
 local function number_option(options, name)
     local value = tonumber(options[name])
     if not value or not (value > 0) then
-        error(string.format("--%s: %s: must be a number above 0", name, options[name]), 0)
+        misuse(string.format("--%s: %s: must be a number above 0", name, options[name]))
     end
     return value
 end
@@ -59,7 +60,7 @@ end
 -- Options: { eliminate, type (nil: as it is), weights, ignore, o, shard-mib, max-condition, max-error }. Returns what
 -- the steps found.
 function fuse_weights.fuse(m, options)
-    if options["shard-mib"] == 0 then error("--shard-mib: 0: must be at least 1", 0) end
+    if options["shard-mib"] == 0 then misuse("--shard-mib: 0: must be at least 1") end
     local condition, most_error = number_option(options, "max-condition"), number_option(options, "max-error")
     local steps = fuse.steps(m, tensors_of(options.weights), options, dtypes[options.type])
     local job = {

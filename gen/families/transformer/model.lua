@@ -4,6 +4,7 @@ local checkpoint = require "gen.model.checkpoint_names"
 local eliminations = require "gen.families.transformer.eliminations"
 local ffn_parts = require "gen.model.ffn_parts"
 local lookup_model = require "gen.families.lookup.model"
+local misuse = require "gen.model.misuse"
 local schema = require "gen.model.schema"
 
 local transformer_model = { title = "A transformer" }
@@ -309,7 +310,7 @@ function transformer_model.check_options(m, options, runs)
     for _, run in ipairs(runs or { m }) do
         if has_bh4(run) then return end
     end
-    error("--blocks-in-out: is for lookup FFNs with projection.kind = bh4: " .. m.name .. " has none", 0)
+    misuse("--blocks-in-out: is for lookup FFNs with projection.kind = bh4: " .. m.name .. " has none")
 end
 
 transformer_model.marks = { "attention" }

@@ -7,6 +7,7 @@ local dtype = require "gen.plan.dtype"
 local fusable = require "gen.model.fusable"
 local host = require "host"
 local isa_list = require "gen.isa.list"
+local misuse = require "gen.model.misuse"
 local words = require "gen.isa.words"
 local json = require "json"
 local layout = require "gen.families.transformer.layout"
@@ -202,7 +203,7 @@ end
 function transformer_plan.check_lookup(name, looks_up, options)
     for _, key in ipairs { "tables", "projection" } do
         if options[key] and not looks_up then
-            error(string.format("--%s: %s: %s has no LookupFFN", key, options[key], name), 0)
+            misuse(string.format("--%s: %s: %s has no LookupFFN", key, options[key], name))
         end
     end
 end
@@ -226,7 +227,7 @@ function transformer_plan.build(m, isas, options)
     local cached = dtype.cached(options.cache, activations, m.attention.shaped)
     local shape = shape_of.of(m, type, cached, activations, options.sequences)
     if shape.shaped and not shape.cache.type.plain then
-        error("--cache: " .. shape.cache.type.name .. ": must be f32 with attention.shaped", 0)
+        misuse("--cache: " .. shape.cache.type.name .. ": must be f32 with attention.shaped")
     end
     local first_layer = options.first_layer or 0
     local own_maps, has = maps_of.of(m, shape, first_layer)
@@ -234,7 +235,7 @@ function transformer_plan.build(m, isas, options)
         local most = activations.products.most_inputs
         if most and map.inputs > most then
             local form = '--activations: "%s": %d inputs of %s: must be at most %d'
-            error(form:format(activations.name, map.inputs, map.letter, most), 0)
+            misuse(form:format(activations.name, map.inputs, map.letter, most))
         end
     end
     local own = m.attention.eliminate ~= "none" and fusable.obstacle(m, m.attention.eliminate) ~= nil

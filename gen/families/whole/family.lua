@@ -3,6 +3,7 @@ local checkpoint = require "gen.model.checkpoint_names"
 local dtype = require "gen.plan.dtype"
 local later = require "gen.host.later"
 local machine = require "gen.plan.machine"
+local misuse = require "gen.model.misuse"
 local tokenizer = require "gen.families.tokenizer.family"
 local transformer = require "gen.families.transformer.family"
 
@@ -91,7 +92,7 @@ end
 function family.build(m, isas, options, wanted)
     local target, one_by_one = options.firmware, nil
     if target and dtype.get(options.activations, "activations").products then
-        error('--activations: "' .. options.activations .. '": not for firmware, which multiplies floats', 0)
+        misuse('--activations: "' .. options.activations .. '": not for firmware, which multiplies floats')
     end
     if target then
         wanted, one_by_one = firmware.schedule(m, isas, wanted)

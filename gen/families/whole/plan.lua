@@ -6,6 +6,7 @@ local dtype = require "gen.plan.dtype"
 local fusable = require "gen.model.fusable"
 local isa_list = require "gen.isa.list"
 local memory = require "gen.families.whole.memory"
+local misuse = require "gen.model.misuse"
 local names = require "gen.model.names"
 local product = require "gen.families.transformer.product"
 local same = require "gen.model.same"
@@ -176,7 +177,7 @@ function plan.build(m, isas, options)
     end
     if options.target and facts and facts.real == "double" and not options.target.doubles then
         local name = options.target.name
-        error("--target: " .. name .. ": has no doubles, in which the tokenizer of " .. m.name .. " sums scores", 0)
+        misuse("--target: " .. name .. ": has no doubles, in which the tokenizer of " .. m.name .. " sums scores")
     end
     local p = {
         family = "whole",

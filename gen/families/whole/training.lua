@@ -6,6 +6,7 @@ local checkpoint = require "gen.model.checkpoint_names"
 local first_weights = require "gen.families.whole.first_weights"
 local json = require "json"
 local lookup_training = require "gen.families.lookup.training"
+local misuse = require "gen.model.misuse"
 local names = require "gen.model.names"
 local steps_of = require "gen.families.transformer.steps"
 local tape = require "gen.families.whole.training_tape"
@@ -377,7 +378,7 @@ local function refuse_untrainable(p)
     local m = p.model
     local function refuse(chain, value, rule) validated.refuse(m, chain, value, rule) end
     if p.type.name ~= "f32" then
-        error(string.format("--type: %s: --training needs f32: pack rounds what was trained", p.type.name), 0)
+        misuse(string.format("--type: %s: --training needs f32: pack rounds what was trained", p.type.name))
     end
     if m.embedding.projected then
         local rule = "must be absent in training, which learns the maps; the trained weights pack with it, too"

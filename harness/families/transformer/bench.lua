@@ -9,6 +9,7 @@ local family = require "gen.families.transformer.family"
 local json = require "json"
 local machines = require "gen.plan.machine"
 local measure = require "harness.measure.measure"
+local misuse = require "gen.model.misuse"
 local model_file = require "gen.families.model_file"
 local packing = require "gen.families.packing"
 local parts = require "harness.families.transformer.parts"
@@ -548,19 +549,17 @@ function transformer_bench.run(path, options)
     local kinds = rivals.select(options.rivals or "same,f32")
     options.position = options.position or 0
     if not m.attention.causal and options.position > 0 then
-        error(string.format("--position: %d: must be 0 where %s has causal = false", options.position, m.name), 0)
+        misuse(string.format("--position: %d: must be 0 where %s has causal = false", options.position, m.name))
     end
     for _, tokens in ipairs(options.batches) do
         if options.position + tokens > m.attention.context then
-            error(
+            misuse(
                 string.format(
                     "--batch: %d: from position %d on must be at most attention.context = %d",
                     tokens,
                     options.position,
                     m.attention.context
-                ),
-                0
-            )
+                ))
         end
     end
     local results, attention, limits, host_facts, caches =

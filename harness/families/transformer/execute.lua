@@ -2,6 +2,7 @@
 -- reference.
 local block_lookup = require "gen.families.transformer.block_lookup"
 local budget = require "harness.verify.budget"
+local misuse = require "gen.model.misuse"
 local runner = require "transformer"
 local checkpoint = require "gen.model.checkpoint_names"
 local compile = require "harness.base.compile"
@@ -123,7 +124,7 @@ function transformer.run(path, options)
     local count = input.check(options.input, p.shape.input)
     check_context(p, options.input, count)
     if options.decode and not p.shape.causal then
-        error("--decode: " .. path .. ": is an encoder, which takes all tokens at once", 0)
+        misuse("--decode: " .. path .. ": is an encoder, which takes all tokens at once")
     end
     options.check_expected(count, p.shape.d)
     local output = directory .. "/weights.bin"

@@ -2,6 +2,7 @@
 local execute = require "harness.families.transformer.execute"
 local dtype = require "gen.plan.dtype"
 local json = require "json"
+local misuse = require "gen.model.misuse"
 local parts = require "harness.families.transformer.parts"
 local process = require "process"
 
@@ -20,7 +21,7 @@ function tuning.batches(m) return m.attention.context > 1 and "1," .. math.min(5
 function tuning.check_batches(m, batches)
     local attention, largest = m.attention, math.max(table.unpack(batches))
     if not (attention.window and attention.causal) and largest > attention.context then
-        error(string.format("--batch: %d: must be at most attention.context = %d", largest, attention.context), 0)
+        misuse(string.format("--batch: %d: must be at most attention.context = %d", largest, attention.context))
     end
 end
 

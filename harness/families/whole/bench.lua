@@ -8,6 +8,7 @@ local host = require "host"
 local json = require "json"
 local machines = require "gen.plan.machine"
 local measure = require "harness.measure.measure"
+local misuse = require "gen.model.misuse"
 local packing = require "gen.families.packing"
 local parts = require "harness.families.whole.parts"
 local process = require "process"
@@ -36,7 +37,7 @@ local function lengths_of(text, context)
     for word in (text .. ","):gmatch "([^,]*)," do
         local length = word:find "^%d+$" and math.tointeger(tonumber(word))
         if not length or length < 1 or length > context then
-            error(string.format('--lengths: "%s": must be integers from 1 to the context, %d', word, context), 0)
+            misuse(string.format('--lengths: "%s": must be integers from 1 to the context, %d', word, context))
         end
         list[#list + 1] = length
     end
@@ -323,7 +324,7 @@ end
 -- Times the model of the file `path` with weights of each of the types that are asked for; the family's `bench`.
 function bench.run(path, options)
     if options.batch then
-        error("--batch: " .. options.batch .. ": is for blocks and FFNs; whole models take --lengths", 0)
+        misuse("--batch: " .. options.batch .. ": is for blocks and FFNs; whole models take --lengths")
     end
     compile.threads_of(options)
     local facts, results, host_facts = cpu.describe(), json.array {}, nil

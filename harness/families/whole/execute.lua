@@ -2,6 +2,7 @@
 local blocks = require "harness.families.transformer.execute"
 local ids = require "harness.families.whole.ids"
 local library = require "harness.whole.library"
+local misuse = require "gen.model.misuse"
 local request = require "gen.bundle.request"
 local runnable = require "harness.base.runnable"
 local transformer = require "transformer"
@@ -39,11 +40,11 @@ function execute.run(path, options)
         error(string.format("%s: %d ids: must be at most attention.context = %d", options.ids, #list, p.context), 0)
     end
     if options.decode and not p.causal then
-        error("--decode: " .. path .. ": is an encoder, which takes all ids at once", 0)
+        misuse("--decode: " .. path .. ": is an encoder, which takes all ids at once")
     end
     if options.decode and options.threads > 1 then
         local rule = "cannot be given beside --decode, whose calls have one thread"
-        error(string.format("--threads: %d: %s", options.threads, rule), 0)
+        misuse(string.format("--threads: %d: %s", options.threads, rule))
     end
     if #list == 0 then error(options.ids .. ": has no ids", 0) end
     local pooled = p.model.output and p.model.output.pool

@@ -3,6 +3,7 @@ local figures = require "gen.plan.figures"
 local host = require "host"
 local ids_file = require "harness.families.whole.ids"
 local json = require "json"
+local misuse = require "gen.model.misuse"
 local opened = require "harness.families.whole.opened"
 local process = require "process"
 local rows = require "rows"
@@ -15,7 +16,7 @@ local generate = {}
 local function number_of(options, name, words, holds)
     local value = tonumber(options[name])
     if not value or not holds(value) then
-        error(string.format("--%s: %s: must be a number %s", name, options[name], words), 0)
+        misuse(string.format("--%s: %s: must be a number %s", name, options[name], words))
     end
     return value + 0.0
 end
@@ -27,7 +28,7 @@ local function ids_of(name, text, vocab)
     for word in text:gmatch "%d+" do
         local id = math.tointeger(tonumber(word))
         if not id or id >= vocab then
-            error(string.format("--%s: %s: must be below vocab = %d", name, word, vocab), 0)
+            misuse(string.format("--%s: %s: must be below vocab = %d", name, word, vocab))
         end
         list[#list + 1] = id
     end
@@ -101,13 +102,13 @@ end
 -- Prints a continuation of the prompt, texts[1], or of the ids that options.ids gives.
 function generate.run(path, texts, options)
     local choose = sampler(options)
-    if options.ids and texts[1] then error("--ids: " .. options.ids .. ": stands for the prompt: leave it out", 0) end
+    if options.ids and texts[1] then misuse("--ids: " .. options.ids .. ": stands for the prompt: leave it out") end
     if not options.ids and not texts[1] then error("the prompt is missing: a text, or --ids", 0) end
-    if options.stop == "" then error("--stop: is empty", 0) end
+    if options.stop == "" then misuse("--stop: is empty") end
     local model, p = opened.open(path, options, "next_token", options.ids and "ids" or "text")
     local as_ids = not p.facts
     if as_ids and options.stop then
-        error("--stop: " .. options.stop .. ": needs a tokenizer; --stop-ids takes ids", 0)
+        misuse("--stop: " .. options.stop .. ": needs a tokenizer; --stop-ids takes ids")
     end
     local prompt = options.ids and ids_of("ids", options.ids, p.model.vocab)
         or opened.ids(model, p, texts[1], "the prompt", true)

@@ -1,5 +1,6 @@
 -- What narrow types cost a model in its own metric, beside the same weights in float32: --budget of text commands.
 local host = require "host"
+local misuse = require "gen.model.misuse"
 
 local loss = {}
 
@@ -7,7 +8,7 @@ local loss = {}
 function loss.budget(options)
     local number = tonumber(options.budget)
     if options.budget and not (number and number >= 0 and number < math.huge) then
-        error("--budget: " .. options.budget .. ": must be a number not below 0", 0)
+        misuse("--budget: " .. options.budget .. ": must be a number not below 0")
     end
     return number
 end

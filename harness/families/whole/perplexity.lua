@@ -4,6 +4,7 @@ local host = require "host"
 local ids_file = require "harness.families.whole.ids"
 local json = require "json"
 local loss = require "harness.families.whole.loss"
+local misuse = require "gen.model.misuse"
 local opened = require "harness.families.whole.opened"
 local process = require "process"
 local rows = require "rows"
@@ -64,18 +65,16 @@ end
 local function check_window(p, options)
     options.context = options.context or p.context
     if options.context < 2 or options.context > p.context then
-        error(
+        misuse(
             string.format(
                 "--context: %d: must be an integer from 2 to attention.context = %d",
                 options.context,
                 p.context
-            ),
-            0
-        )
+            ))
     end
     options.stride = options.stride or options.context // 2
     if options.stride < 1 or options.stride > options.context then
-        error(string.format("--stride: %d: must be from 1 to --context = %d", options.stride, options.context), 0)
+        misuse(string.format("--stride: %d: must be from 1 to --context = %d", options.stride, options.context))
     end
 end
 
@@ -124,7 +123,7 @@ local function measure(path, options, text)
 end
 
 function perplexity.run(path, options)
-    if not options.text and not options.ids then error("--text is missing, or --ids", 0) end
+    if not options.text and not options.ids then misuse("--text is missing, or --ids") end
     local budget = loss.budget(options)
     local r, text = measure(path, options)
     local line = text_of(r)

@@ -5,6 +5,7 @@ local figures = require "gen.plan.figures"
 local host = require "host"
 local json = require "json"
 local loss = require "harness.families.whole.loss"
+local misuse = require "gen.model.misuse"
 local opened = require "harness.families.whole.opened"
 local rows_of = require "rows"
 local text_file = require "harness.whole.text"
@@ -40,7 +41,7 @@ end
 
 function similar.rank(path, text, options)
     local similarity = similarities[options.similarity]
-    if options.top == 0 then error("--top: 0: must be an integer from 1 on", 0) end
+    if options.top == 0 then misuse("--top: 0: must be an integer from 1 on") end
     local next_line = vectors.of_lines(options.lines)
     local model, p = opened.open(path, options, "vectors", "text")
     local columns, query, list = p.widths.out, nil, {}
@@ -150,10 +151,10 @@ function similar.run(path, texts, options)
     if options.score then
         for _, name in ipairs { "lines", "top" } do
             if options[name] then
-                error(string.format("--%s: %s: is for a text, not for --score", name, options[name]), 0)
+                misuse(string.format("--%s: %s: is for a text, not for --score", name, options[name]))
             end
         end
-        if texts[1] then error("--score: " .. options.score .. ": takes no text", 0) end
+        if texts[1] then misuse("--score: " .. options.score .. ": takes no text") end
         return similar.score(path, options)
     end
     if not texts[1] then error("a text is missing, or --score with pairs", 0) end

@@ -4,6 +4,7 @@ local blob = require "gen.plan.blob"
 local blocks = require "harness.families.transformer.tuning"
 local layout = require "gen.families.transformer.layout"
 local memory = require "gen.families.whole.memory"
+local misuse = require "gen.model.misuse"
 local transformer = require "gen.families.transformer.family"
 local whole_model = require "gen.families.whole.model"
 
@@ -46,17 +47,17 @@ function tuning.check_batches(m, batches)
     local largest, most = math.max(table.unpack(batches)), most_tokens(m)
     if largest > most then
         local form = "--batch: %d: must be at most %d, the sequences of %s that go through its blocks together"
-        error(form:format(largest, most, m.name), 0)
+        misuse(form:format(largest, most, m.name))
     end
 end
 
 function tuning.check_weights(_, options)
-    error("--weights: " .. options.weights .. ": is not for whole models, whose blocks are timed with random ones", 0)
+    misuse("--weights: " .. options.weights .. ": is not for whole models, whose blocks are timed with random ones")
 end
 
 function tuning.sample(m, p, caches, options)
     if options.threads > 1 then
-        error("--threads: " .. options.threads .. ": blocks of whole models are tuned for one thread", 0)
+        misuse("--threads: " .. options.threads .. ": blocks of whole models are tuned for one thread")
     end
     local own = largest_of(m, p)
     options = options_of(m, own, options)
