@@ -328,7 +328,8 @@ end
 function test.projections_of_zeros()
     local work = program.folder()
     local function verified(model, ...)
-        return json.decode(works { "verify", model, "--arithmetic", "integer", "--json", "--cflags", "-O0", ... }).results[1]
+        local words = { "verify", model, "--arithmetic", "integer", "--json", "--cflags", "-O0", ... }
+        return json.decode(works(words)).results[1]
     end
     local text = assert(host.read "gen/models/tiny.lua")
     for i, norm in ipairs { "%0", "" } do
