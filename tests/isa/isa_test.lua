@@ -965,7 +965,7 @@ local function run(set, without)
         return
     end
     -- Compilers take longer than most CPUs, but for stand-ins and emulated boards.
-    local level = (effort.full or header or target.script) and "-O1" or "-O0"
+    local level = (header or target.script) and "-O1" or effort.check_level
     assert(host.write_directory(folder .. "/isa", { ["words.c"] = program_of(set, without) }, true))
     local source, program = folder .. "/isa/words.c", folder .. "/words"
     local start = target.start and { "tests/firmware/boards/" .. target.start } or {}

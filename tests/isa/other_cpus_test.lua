@@ -196,8 +196,6 @@ end
 -- The instruction sets of a bundle for both architectures.
 local both = table.concat(isa.names, ",")
 
-local level = effort.full and "-O1" or "-O0" -- compilers take longer than what they make
-
 -- Makes the program tests/isa/dispatch.c of a bundle in `folder` with the compiler `cc`, for the architecture of that
 -- name; `macros`: of the compiler, for the bundle's choice.
 local function build(folder, cc, architecture, macros)
@@ -206,7 +204,7 @@ local function build(folder, cc, architecture, macros)
     local function add(source, flags)
         objects[#objects + 1] = program .. #objects .. ".o"
         commands[#commands + 1] = compilers.joined(
-            { cc, level, "-Wall", "-Wextra", "-Werror", "-ffp-contract=off", "-I" .. folder .. "/tiny" },
+            { cc, effort.check_level, "-Wall", "-Wextra", "-Werror", "-ffp-contract=off", "-I" .. folder .. "/tiny" },
             flags,
             { "-c", source, "-o", objects[#objects] }
         )

@@ -13,6 +13,7 @@ fail() {
 
 every=$(lua5.4 tests/effort.lua instruction_sets)
 stride=$(lua5.4 tests/effort.lua definition_stride)
+level=$(lua5.4 tests/effort.lua check_level)
 count=$(lua5.4 tests/effort.lua seed)
 turn=$((count / 64)) # independent of which models have their turn
 read -ra sets < <(lua5.4 tests/support/isa.lua "$lookupc")
@@ -48,7 +49,7 @@ compared() {
     input "$name" "$d"
     for isa in "${own[@]}"; do
         for tokens in 3 33; do
-            "$lookupc" run "$work/$name.lua" --weights "$work/$name.safetensors" --input "$work/$name.x.$tokens.npy" --output "$work/$name.y.$tokens.npy" --isa "$isa" --cflags -O1 "$@" >"$work/log"
+            "$lookupc" run "$work/$name.lua" --weights "$work/$name.safetensors" --input "$work/$name.x.$tokens.npy" --output "$work/$name.y.$tokens.npy" --isa "$isa" --cflags "$level" "$@" >"$work/log"
         done
         agrees "$name" "$@" || fail "$name, $isa: $(cat "$work/log")"
     done
