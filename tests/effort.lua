@@ -31,6 +31,7 @@ local rows = {
     { "wrong_stride", 3, 1, "every so many-th wrong template that verify has to find" },
     { "bench_stride", 4, 1, "every so many-th family that bench times with weights, threads and a page" },
     { "shapes_stride", 4, 1, "every so many-th kind of transformer that verify checks" },
+    { "check_level", "-O0", "-O1", "how kernels are optimised that tests call a few times" },
     { "definition_stride", 3, 1, "every so many-th LookupFFN beside the definition in NumPy" },
     { "choices_stride", 4, 1, "every so many-th choice of a schedule is emitted" },
     { "docs_stride", 2, 1, "every so many-th page of the docs whose commands run" },

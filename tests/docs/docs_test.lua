@@ -283,7 +283,7 @@ function test.links_resolve()
             local file, anchor = link:match "^([^#]*)#?(.*)$"
             if not link:find "^https?:" then
                 local from = (path:match "^(.*)/" or ".") .. "/" .. file
-                local place = file == "" and path or lines_of("realpath -m --relative-to=. '" .. from .. "'")[1]
+                local place = file == "" and path or from:gsub("^%./", ""):gsub("[^/]+/%.%./", "")
                 local good = host.read(place) or assert(process.run({ "test", "-d", place })).status == 0
                 if not good or anchor ~= "" and not (anchors[place] or {})[anchor] then
                     broken[#broken + 1] = path .. ": " .. link
@@ -298,18 +298,20 @@ end
 function test.paths_in_the_text_exist()
     local missing, count = {}, 0
     for _, path in ipairs(pages) do
+        local names = {}
         -- what was is in the changes, and patterns name no file
         for name in (path == "CHANGELOG.md" and "" or text[path]):gmatch "`([%l_]+/[%w_./*{},-]*)`" do
             local top = name:match "^[^/]+"
             if ("gen harness templates commands tests emitted docs"):find(top, 1, true) and not name:find "%u%u" then
-                count = count + 1
-                local found = assert(process.run { "bash", "-c", "compgen -G '" .. name:gsub("{.*", "*") .. "'" })
-                if found.status ~= 0 then missing[#missing + 1] = path .. ": " .. name end
+                names[#names + 1] = name:gsub("{.*", "*")
             end
         end
+        count = count + #names
+        local script = 'for name; do compgen -G "$name" >/dev/null || echo "$0: $name"; done'
+        missing[#missing + 1] = assert(process.run { "bash", "-c", script, path, table.unpack(names) }).output
     end
     check.equal(count > 50, true)
-    check.equal(table.concat(missing, "\n"), "")
+    check.equal(table.concat(missing), "")
 end
 
 local limits = assert(text["SECURITY.md"]:match "\n## Limits\n(.-)\n## ")

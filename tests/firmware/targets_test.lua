@@ -333,8 +333,15 @@ local function run(case, target, folder)
             stack = math.max(stack, math.tointeger(tonumber(deep)))
         end
     end
+    -- Stacks are aligned to 16; in WebAssembly each frame is, and most of it is never written.
+    local grain = target.object == "wasm" and 32 or 16
+    local function check_stacks()
+        check.at_most(stack, macro "STACK_BYTES", 0.1, grain)
+        check.at_most(selftest, macro "SELFTEST_STACK_BYTES", 0.1, grain)
+    end
     run_program(compilers.joined(all, { run_object {} }), folder .. "/program")
-    if effort.full or case == cases[1] then
+    -- What is declared is the larger figure of -O2 and -Os: the second one is run where the first does not reach it.
+    if effort.full or case == cases[1] or not pcall(check_stacks) then
         local _, smaller, run_smaller = objects(b, case, target, folder, { b.manifest.measured.smaller })
         run_program(compilers.joined(smaller, { run_smaller {} }), folder .. "/smaller")
     end
@@ -364,9 +371,7 @@ local function run(case, target, folder)
     )
     check.equal(mismatches, 0)
     check.equal(needed, {})
-    -- Stacks are aligned to 16; in WebAssembly each frame is, and most of it is never written.
-    check.at_most(stack, macro "STACK_BYTES", 0.1, target.object == "wasm" and 32 or 16)
-    check.at_most(selftest, macro "SELFTEST_STACK_BYTES", 0.1, target.object == "wasm" and 32 or 16)
+    check_stacks()
     check.at_most(mapped, macro "FLASH_BYTES", 0.1, 0)
 end
 

@@ -4,6 +4,7 @@ local check = require "tests.support.check"
 local compilers = require "harness.base.compilers"
 local cpu = require "harness.base.cpu"
 local dtype = require "gen.plan.dtype"
+local effort = require "tests.effort"
 local expression = require "gen.isa.expression"
 local helpers = require "gen.isa.helpers"
 local host = require "host"
@@ -963,6 +964,8 @@ local function run(set, without)
         host.print("skipped: " .. set.name .. ": " .. why)
         return
     end
+    -- Compilers take longer than most CPUs, but for stand-ins and emulated boards.
+    local level = (header or target.script) and "-O1" or effort.check_level
     assert(host.write_directory(folder .. "/isa", { ["words.c"] = program_of(set, without) }, true))
     local source, program = folder .. "/isa/words.c", folder .. "/words"
     local start = target.start and { "tests/firmware/boards/" .. target.start } or {}
@@ -971,7 +974,7 @@ local function run(set, without)
     local built = assert(
         process.run(
             compilers.joined(
-                { target.compiler, "-std=gnu11", "-O1", "-ffp-contract=off", "-ffreestanding", "-I.", "-w" },
+                { target.compiler, "-std=gnu11", level, "-ffp-contract=off", "-ffreestanding", "-I.", "-w" },
                 target.flags,
                 flags,
                 wasm and { "-nostdlib", "-Wl,--no-entry", "-Wl,--export=run", "-Wl,--allow-undefined", source }

@@ -204,7 +204,7 @@ local function build(folder, cc, architecture, macros)
     local function add(source, flags)
         objects[#objects + 1] = program .. #objects .. ".o"
         commands[#commands + 1] = compilers.joined(
-            { cc, "-O1", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off", "-I" .. folder .. "/tiny" },
+            { cc, effort.check_level, "-Wall", "-Wextra", "-Werror", "-ffp-contract=off", "-I" .. folder .. "/tiny" },
             flags,
             { "-c", source, "-o", objects[#objects] }
         )

@@ -147,7 +147,7 @@ def check_model(work, name, d, bits, block, decay, kind, sets):
         large = np.abs(z) > 16  # 1 + exp(-2 |z|) is 1: y is z, bit for bit
         check(large.mean() > 0.5, f"{name}: {large.mean():.2g} of z are large")
         done = run_on(isa, "run", model, "--weights", weights, "--input", given, "--output", found, "--projection", kind, "--isa", isa,
-                      "--schedule", f"few.threshold={threshold}", "--cflags", "-O1")
+                      "--schedule", f"few.threshold={threshold}", "--cflags", effort("check_level"))
         check(done.returncode == 0, done.stderr)
         y = np.load(found)
         wrong = np.argwhere(large & (y != z))
@@ -207,7 +207,7 @@ def check_calibration(work, name, d, tables, tau, block, norm, kind):
     done = run("emit", model, "--projection", kind, "--isa", "scalar", "-o", bundle)
     check(done.returncode == 0, done.stderr)
     sources = [f"{bundle}/{file}" for file in sorted(os.listdir(bundle)) if file.endswith(".c")]
-    done = subprocess.run(["gcc", "-std=c99", "-O1", "-fPIC", "-U__ELF__", "-shared", "-o", bundle + ".so", *sources], capture_output=True, text=True)
+    done = subprocess.run(["gcc", "-std=c99", effort("check_level"), "-fPIC", "-U__ELF__", "-shared", "-o", bundle + ".so", *sources], capture_output=True, text=True)
     check(done.returncode == 0, done.stderr)
     flips = []
     for more in ([], ["--calibrate", inputs]):
@@ -237,7 +237,7 @@ def main():
             for kind in in_turn(list(LEVELS), number):
                 check_model(work, *model, kind, in_turn(sets[::-1], number) + emulated_sets())
         # 178 outputs of repeats of 128: the last one adds up folds. All inputs of a token have one unit in i16.
-        done = run("verify", work + "/blocks.lua", "--projection", "i16", "--isa", sets[-1], "--cflags", "-O1")
+        done = run("verify", work + "/blocks.lua", "--projection", "i16", "--isa", sets[-1], "--cflags", effort("check_level"))
         check(done.returncode == 0, done.stderr)
 
 

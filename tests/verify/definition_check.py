@@ -8,6 +8,7 @@ tables in i8, whose scores kernels may round to 1/65535 of a token's largest, ab
 two vertices are equally good within the rounding of z a token may take either: such tables are counted, and those that use it are printed.
 """
 import argparse
+import glob
 import itertools
 import json
 import struct
@@ -153,6 +154,11 @@ def nearest(y, expected, score, swaps, tables):
     return best, made
 
 
+def loaded(pattern):
+    """The rows of all .npy files of that name or pattern, by their names."""
+    return np.concatenate([np.load(path) for path in sorted(glob.glob(pattern))]).astype(np.float64)
+
+
 def check(arguments):
     with open(arguments.model) as file:
         model = json.load(file)["model"]
@@ -160,7 +166,7 @@ def check(arguments):
     projection, norm = model["projection"], model.get("norm")
     tensors = read_safetensors(arguments.weights)
     tensor = lambda name: tensors[arguments.prefix + name]()
-    x, y = np.load(arguments.x).astype(np.float64), np.load(arguments.y).astype(np.float64)
+    x, y = loaded(arguments.x), loaded(arguments.y)
     if x.shape[1:] != (d,) or y.shape != (len(x), d_out):
         sys.exit(f"definition_check: x is {x.shape} and y {y.shape}: must be (tokens, {d}) and (tokens, {d_out})")
 
@@ -220,8 +226,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model")
     parser.add_argument("weights")
-    parser.add_argument("x")
-    parser.add_argument("y")
+    parser.add_argument("x", help="inputs: a file, or a pattern of several")
+    parser.add_argument("y", help="outputs, likewise")
     parser.add_argument("--prefix", default="", help="stands before the names of the tensors")
     parser.add_argument("--blocks-in-out", action="store_true", help="blocks are stored [b in][b out]")
     parser.add_argument("--tables", choices=tuple(TOLERANCE), default="f32", help="the type that tables are stored as")

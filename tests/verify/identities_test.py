@@ -6,7 +6,7 @@ import tempfile
 
 import numpy as np
 
-from lookupc import in_turn, instruction_sets, run, turns, write_safetensors
+from lookupc import effort, in_turn, instruction_sets, run, turns, write_safetensors
 
 SETS = instruction_sets()
 D = 24
@@ -25,7 +25,7 @@ def layer(work, keys, tensors, x, isa):
         file.write(f'return {{ name = "identity", d = {D}, projection = {{ kind = "dense" }}, {keys} }}\n')
     write_safetensors(weights, tensors)
     np.save(before, x.astype("<f4"))
-    done = run("run", model, "--weights", weights, "--input", before, "--output", after, "--isa", isa, "--cflags", "-O1")
+    done = run("run", model, "--weights", weights, "--input", before, "--output", after, "--isa", isa, "--cflags", effort("check_level"))
     check(done.returncode == 0, done.stderr)
     return np.load(after).astype(np.float64)
 

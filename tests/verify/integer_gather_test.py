@@ -10,7 +10,7 @@ import tempfile
 
 import numpy as np
 
-from lookupc import in_turn, instruction_sets, run, write_safetensors
+from lookupc import effort, in_turn, instruction_sets, run, write_safetensors
 
 MODEL = """return { name = "sums", d = %d, d_out = %d, h = %d, tau = %d, neighbours = %d, projection = { kind = "dense" }, score = "%s" }\n"""
 TOKENS = 150
@@ -96,7 +96,7 @@ def check_model(work, isa, h, tau, m, score, d_out):
     if m > 2 or m == 2 and tau == 1:
         return
     path, whole = bundle + ".so", "".join(f'#include "{name}"\n' for name in sorted(glob.glob(bundle + "/*.c")))  # one unit is read in no time
-    done = subprocess.run(["gcc", "-std=c99", "-O1", "-Werror", "-fPIC", "-U__ELF__", "-ffp-contract=off", "-shared", *flags, "-o", path, "-xc", "-"],
+    done = subprocess.run(["gcc", "-std=c99", effort("check_level"), "-Werror", "-fPIC", "-U__ELF__", "-ffp-contract=off", "-shared", *flags, "-o", path, "-xc", "-"],
                           input=whole, capture_output=True, text=True)
     check(done.returncode == 0, done.stderr)
     code = ctypes.CDLL(path)  # without __ELF__ kernels are not hidden
@@ -147,7 +147,7 @@ def check_whole_rows(work, isa):
     copied = "whole.tokens=0,gather.columns=64,gather.group=8,gather.pack=3,gather.prefetch_codes=1,tile.vectors=1"
     for whole in (copied, "whole.tokens=256,whole.group=8", "whole.tokens=256,whole.group=128"):
         done = run("run", model, "--weights", weights, "--input", x, "--output", found, "--tables", "i8", "--isa", isa,
-                   "--schedule", "few.threshold=0," + whole, "--cflags", "-O1")
+                   "--schedule", "few.threshold=0," + whole, "--cflags", effort("check_level"))
         check(done.returncode == 0, done.stderr)
         y.append(np.load(found))
         check(np.array_equal(y[0].view(np.uint32), y[-1].view(np.uint32)), f"{whole}: y differs by {np.abs(y[0] - y[-1]).max()}")
