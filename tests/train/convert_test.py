@@ -48,7 +48,7 @@ def works(*arguments, text=b""):
 
 
 def refuses(fragment, *arguments):
-    result = called("convert", *arguments)
+    result = called("convert", *arguments, *FLAGS)
     line = result.stderr.decode()
     need(result.returncode != 0 and line.count("\n") == 1 and fragment in line, f"{arguments}: {result}: expected one line with {fragment!r}")
 
