@@ -429,11 +429,8 @@ return { name = "odd", d = 27, d_out = 19, h = 7, tau = 5, projection = { kind =
         "^lookupc verify: scalar many: budget: relative error [%d.e-]+ of y with projection in f32 and tables in i8, \z
             the budget is 0%.0001\n"
     )
-    refuses(
-        1,
-        "budget: relative error ",
-        { "bench", strict, "--tables", "i8", "--isa", "scalar", "--cflags", "-O0", "--batch", "1", "--repetitions", "1" }
-    )
+    local bench = { "bench", strict, "--isa", "scalar", "--cflags", "-O0", "--batch", "1", "--repetitions", "1" }
+    refuses(1, "budget: relative error ", with(bench, "--tables", "i8"))
     -- What the reference expects of rounded tables is far below what rounding costs.
     for _, r in ipairs(json.decode(works(verify(odd, "--tables", "i8", "--json"))).results) do
         check.equal(
@@ -507,8 +504,8 @@ function test.a_budget_of_flips_and_of_y()
     refuses(1, '--budget: "codes=1%": tiny_skipless has no LookupFFN', block)
     block[2], block[4] = "gen/models/lookup_skipless.lua", "error=1"
     refuses(1, '--budget: "error=1": error is for a LookupFFN alone: of each layer codes=SHARE', block)
-    local integers = { "verify", "gen/models/kws.lua", "--arithmetic", "integer", "--projection", "i8", "--cflags", "-O1" }
-    table.move({ "--budget", "codes=3%" }, 1, 2, #integers + 1, integers)
+    local integers = { "verify", "gen/models/kws.lua", "--arithmetic", "integer", "--projection", "i8" }
+    integers = with(integers, "--cflags", "-O1", "--budget", "codes=3%")
     works(integers)
     integers[#integers] = "codes=0.1%"
     local line = "budget: %d+ of %d+ codes flipped .* with the codes of integer arithmetic"
