@@ -35,6 +35,7 @@ local function packed(path, ...)
 end
 
 local plain = packed(weights)
+
 -- Those words and more.
 local function with(words, ...) return table.move({ ... }, 1, select("#", ...), #words + 1, { table.unpack(words) }) end
 
@@ -443,20 +444,8 @@ end
 -- --budget of verify goes before the model's key for y, and bounds flips of codes, too.
 function test.a_budget_of_flips_and_of_y()
     local function verify(model, ...)
-        return {
-            "verify",
-            model,
-            "--isa",
-            "scalar",
-            "--cflags",
-            "-O1",
-            "--projection",
-            "bf16",
-            "--tables",
-            "i8",
-            "--budget",
-            ...,
-        }
+        local words = { "verify", model, "--isa", "scalar", "--cflags", "-O1", "--projection", "bf16" }
+        return with(words, "--tables", "i8", "--budget", ...)
     end
     local keyed = program.model(
         folder,
