@@ -319,7 +319,7 @@ function test.other_locales()
             words[#words + 1] = there .. "/" .. i
             works(words, options)
         end
-        local said = works({ "verify", "tiny.lua", "--isa", "scalar", "--json" }, options)
+        local said = works({ "verify", "tiny.lua", "--isa", "scalar", "--cflags", "-O0", "--json" }, options)
             .. works({ "plan", "tiny.lua", "--isa", "scalar" }, options)
         return host.sha256(contents(there) .. said:gsub("bash: warning: setlocale[^\n]*\n", ""))
     end
@@ -337,13 +337,13 @@ function test.closed_pipes()
             'lookupc emit tiny.lua -o "$THERE/b" | true; echo "${PIPESTATUS[0]}"; lookupc check "$THERE/b" > /dev/null',
             "0\n",
         },
-        { 'lookupc verify tiny.lua --isa scalar | true; echo "${PIPESTATUS[0]}"', "0\n" },
+        { 'lookupc verify tiny.lua --isa scalar --cflags -O0 | true; echo "${PIPESTATUS[0]}"', "0\n" },
         { 'lookupc help | head -n 1; echo "${PIPESTATUS[0]}"', "lookupc turns a model file into specialised C.\n0\n" },
         { 'lookupc verify none.lua 2>&1 | true; echo "${PIPESTATUS[0]}"', "1\n" },
         { "lookupc plan tiny.lua >&-", "lookupc: standard output: Bad file descriptor\n", 1 },
         { "lookupc plan tiny.lua > /dev/full", "lookupc: standard output: No space left on device\n", 1 },
         { 'lookupc sample tiny.lua -o "$THERE/w" 2>&- >&- <&-; cmp "$THERE/w" tiny.safetensors', "" },
-        { "lookupc verify tiny.lua --isa scalar <&- > /dev/null", "" },
+        { "lookupc verify tiny.lua --isa scalar --cflags -O0 <&- > /dev/null", "" },
     } do
         local output, status = shell(row[1], inputs, { THERE = there })
         check.equal({ output, status }, { row[2], row[3] or 0 })

@@ -41,6 +41,9 @@ end
 function transformers.drawn(random, name)
     local function one_of(list) return list[random(1, #list)] end
     local heads, width = random(1, 5), random(1, 20)
+    if random(0, 2) == 0 then -- a vector of some instruction set, or half of one, or two
+        heads, width = random(1, 2), 1 << random(1, 4)
+    end
     local m = { name = name or "fuzz", heads = heads, d = heads * width, layers = random(1, 3), vocab = 20 }
     m.kv_heads = one_of { heads, 1, random(1, heads) }
     m.parallel, m.skip = random(0, 3) == 0, random(0, 2) == 0

@@ -27,6 +27,7 @@ LOOKUP = 'ffn = { kind = "lookup", h = 16, tau = 4, projection = { %s }, score =
 BH4, PROJECTED = LOOKUP % 'kind = "bh4", block = 8', LOOKUP % 'kind = "dense"'
 FEW = BH4.replace("h = 16", "h = 4")  # tables which leave something to learn
 MLP = 'ffn = { kind = "mlp", f = 32, activation = "gelu" }'
+FLAGS = () if effort("level") == "full" else ("--cflags", "-O0")  # compiling takes longer than what is compiled
 GLU = 'ffn = { kind = "glu", f = 24, activation = "silu" }'
 
 
@@ -40,13 +41,14 @@ def called(*arguments, text=b""):
 
 
 def works(*arguments, text=b""):
-    result = called(*arguments, text=text)
+    flags = FLAGS if arguments[0] in ("convert", "embed", "perplexity") else ()
+    result = called(*arguments, *flags, text=text)
     need(result.returncode == 0, f"{arguments}: {result}")
     return result.stdout.decode()
 
 
 def refuses(fragment, *arguments):
-    result = called("convert", *arguments)
+    result = called("convert", *arguments, *FLAGS)
     line = result.stderr.decode()
     need(result.returncode != 0 and line.count("\n") == 1 and fragment in line, f"{arguments}: {result}: expected one line with {fragment!r}")
 

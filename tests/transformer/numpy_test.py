@@ -14,6 +14,7 @@ from lookupc import effort, read_safetensors, run, turns, write_safetensors
 from transformer import Shape
 
 STRIDE = effort("left_out_stride")
+FLAGS = ("--cflags", "-O1" if effort("level") == "full" else "-O0")  # compiling takes longer than what is compiled
 TOLERANCE = 1e-5  # float32 weights, relative
 WORK = tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
 MODEL, UNFUSED, FUSED, CHANGED, X, Y = (WORK.name + "/" + name for name in ("m.lua", "w.safetensors", "f.safetensors", "c.safetensors", "x.npy", "y.npy"))
@@ -32,7 +33,7 @@ def works(*arguments):
 def emitted(weights, x, *options):
     """The output of the last block for the inputs x."""
     np.save(X, x.astype(np.float32))
-    works("run", MODEL, "--weights", weights, "--input", X, "--output", Y, "--cflags", "-O1", *options)
+    works("run", MODEL, "--weights", weights, "--input", X, "--output", Y, *FLAGS, *options)
     return np.load(Y).astype(np.float64)
 
 

@@ -152,7 +152,7 @@ function test.only_choices_of_the_regime_vary()
                 end
             end
             look(space.base)
-            for _, found in ipairs(candidates.list(space, 300).list) do
+            for _, found in ipairs(candidates.list(space, 150).list) do
                 for key, value in pairs(found.schedule) do
                     if value ~= space.base[key] then
                         varied[key] = true

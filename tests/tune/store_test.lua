@@ -98,7 +98,7 @@ function test.what_is_merged_is_there_once()
     )
 end
 
--- Five logs that overlap, in all 120 orders: one export, one list.
+-- Five logs that overlap, in any order: one export, one list.
 function test.the_order_of_merging_does_not_matter()
     local list, logs = records.many(12), {}
     for i, r in ipairs(records.many(6, { host = "host2", run = "run2" })) do
@@ -108,7 +108,10 @@ function test.the_order_of_merging_does_not_matter()
         logs[i] = table.move(list, 3 * i - 2, math.min(18, 3 * i + 3), 1, {})
     end
     local expected
+    local number = 0
     permutations({ 1, 2, 3, 4, 5 }, function(order)
+        number = number + 1
+        if number % effort.merge_stride ~= 0 then return end
         local path = new_path()
         local text = with_store(path, function(opened)
             for _, i in ipairs(order) do

@@ -10,7 +10,7 @@ from definitions import (
     GPT, GPT_NEOX, LLAMA, MISTRAL, QWEN2, SENTENCE, SHAPED, SHAPED_ENCODER, Checkpoint, bert_model, classified, gpt, gpt2, gpt_neox,
     gpt_neox_in_turn, last, llama, masked, mistral, pooled, qwen2, sentence, shaped, shaped_encoder, summed,
 )
-from lookupc import in_turn, instruction_sets, run, write_safetensors
+from lookupc import effort, in_turn, instruction_sets, run, write_safetensors
 
 LM = "dense = { width = 32, activation = 'gelu', norm = { kind = 'layernorm' } }, head = { bias = true }"
 TANH = "dense = { width = 32, activation = 'tanh' }"
@@ -42,6 +42,7 @@ CASES = [
     (masked, projected(bert_model("roberta", 2, LM, "tied = true,", "first_position = 2,")), 32),
     (sentence, projected(SENTENCE), 33),
 ]
+FLAGS = () if effort("level") == "full" else ("--cflags", "-O0")  # compiling takes longer than what is compiled
 DECODED = (gpt, llama, shaped, mistral, qwen2, gpt_neox)
 
 
@@ -68,7 +69,7 @@ def check(folder, number, definition, source, longest, isa):
             file.write(" ".join(map(str, ids)))
     worst = 0.0
     for more in ([], ["--decode"]) if definition in DECODED else ([],):
-        done = run("run", paths["lua"], "--weights", paths["safetensors"], "--ids", paths["ids"], "--output", paths["npy"], "--isa", isa, *more)
+        done = run("run", paths["lua"], "--weights", paths["safetensors"], "--ids", paths["ids"], "--output", paths["npy"], "--isa", isa, *FLAGS, *more)
         assert done.returncode == 0, done.stderr
         found = np.load(paths["npy"])
         assert found.shape == wanted.shape, (found.shape, wanted.shape)

@@ -7,6 +7,7 @@ local program = require "tests.support.program"
 
 local test = {}
 local folder = program.folder()
+local optimise = effort.full and "-O1" or "-O0" -- compiling takes longer than what is compiled
 
 -- { path, weights } of the model `name`: `text` are its keys beside those that all share.
 local function model(name, text)
@@ -41,7 +42,7 @@ end
 local function rows(m, count, threads, ...)
     local y = folder .. "/y.npy"
     local words = { "run", m.path, "--weights", m.weights, "--ids", ids_of(count), "--output", y }
-    for _, word in ipairs { "--cflags", "-O1", "--threads", tostring(threads), ... } do
+    for _, word in ipairs { "--cflags", optimise, "--threads", tostring(threads), ... } do
         words[#words + 1] = word
     end
     program.works(words)
@@ -108,7 +109,7 @@ function test.batches_give_the_same_bits()
         )
         local found = {}
         for i, threads in ipairs { "1", "4" } do
-            local words = { "embed", m.path, "--weights", m.weights, "--cflags", "-O1", "-o", folder .. "/v.npy" }
+            local words = { "embed", m.path, "--weights", m.weights, "--cflags", optimise, "-o", folder .. "/v.npy" }
             table.move({ "--threads", threads, table.unpack(texts) }, 1, 2 + #texts, #words + 1, words)
             program.works(words)
             found[i] = assert(host.read(folder .. "/v.npy"))
@@ -119,7 +120,7 @@ end
 
 function test.verify_of_several_threads()
     local path = "gen/models/gpt_nano_sort.lua"
-    local words = { "verify", path, "--threads", "3", "--cflags", "-O1", "--isa", "scalar", "--json" }
+    local words = { "verify", path, "--threads", "3", "--cflags", optimise, "--isa", "scalar", "--json" }
     local verified = assert(json.decode(program.works(words)))
     check.equal({ verified.ok, verified.threads }, { true, 3 })
     program.refuses(2, "--threads: 0: must be an integer from 1 to 1024", { "verify", path, "--threads", "0" })
