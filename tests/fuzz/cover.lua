@@ -137,9 +137,13 @@ end
 -- and types of quick models on AArch64, which is emulated.
 local function chosen_of(family, count)
     local rows, by_architecture, verified = {}, {}, {}
+    local sets = {}
     for _, name in ipairs(isa.all) do
-        local set = isa.get(name)
-        for index = 1, plans.has(family, set) and count or 0 do
+        if plans.has(family, isa.get(name)) then sets[#sets + 1] = isa.get(name) end
+    end
+    for index = 1, count do
+        for i = 1, #sets do
+            local set = sets[(index + i) % #sets + 1] -- of equals the first is chosen: they take turns
             local good, p, given, options = pcall(family.draw, index, set)
             assert(good or plans.target_of(set), p) -- firmware has not all
             if good then

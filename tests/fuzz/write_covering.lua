@@ -2,4 +2,4 @@
 local cover = require "tests.fuzz.cover"
 local host = require "host"
 
-return { write = function() assert(host.write_file("tests/fuzz/covering.lua", cover.text(60))) end }
+return { write = function() assert(host.write_file("tests/fuzz/covering.lua", cover.text(120))) end }
