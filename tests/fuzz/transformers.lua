@@ -37,12 +37,12 @@ function transformers.ffn(random, d)
     return ffn
 end
 
--- The table of a model file, perhaps of one that is refused.
-function transformers.drawn(random, name)
+-- The table of a model file, perhaps of one that is refused; some widths are half a vector of so many `lanes`, one, or two.
+function transformers.drawn(random, name, lanes)
     local function one_of(list) return list[random(1, #list)] end
     local heads, width = random(1, 5), random(1, 20)
-    if random(0, 2) == 0 then -- a vector of some instruction set, or half of one, or two
-        heads, width = random(1, 2), 1 << random(1, 4)
+    if random(0, 2) == 0 then
+        heads, width = random(1, 2), math.max(1, lanes << random(0, 2) >> 1)
     end
     local m = { name = name or "fuzz", heads = heads, d = heads * width, layers = random(1, 3), vocab = 20 }
     m.kv_heads = one_of { heads, 1, random(1, heads) }
@@ -68,15 +68,15 @@ function transformers.drawn(random, name)
     return m
 end
 
--- Model number `index`, as the table of a model file, and the validated model: the first drawn one that is none of the
--- refused.
-function transformers.model(index, name)
+-- Model number `index` for vectors of so many `lanes`, as the table of a model file, and the validated model: the first
+-- drawn one that is none of the refused.
+function transformers.model(index, name, lanes)
     local random = fuzz.generator(index * 15485863 + 11)
     for _ = 1, 8 do
         random(0, 1)
     end
     while true do
-        local m = transformers.drawn(random, name)
+        local m = transformers.drawn(random, name, lanes)
         local good, valid = pcall(model.validate, m, "", m.name)
         if good and not plan.misfit(valid) then return m, valid, random end
     end
@@ -129,7 +129,7 @@ end
 -- The plan of model number `index` for the instruction sets `sets`, each with a random schedule, and the model as the
 -- table of a model file.
 function transformers.plan(index, sets, name)
-    local given, m, random = transformers.model(index, name)
+    local given, m, random = transformers.model(index, name, sets[1].lanes)
     local options = transformers.types(random, sets, m)
     options.schedule = {}
     if m.attention.shaped then options.cache = "f32" end

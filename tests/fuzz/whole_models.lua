@@ -8,8 +8,9 @@ local transformers = require "tests.fuzz.transformers"
 
 local whole_models = {}
 
--- What stands before and behind the blocks of the transformer `m`, perhaps of one that is refused.
-local function wrapped(random, m)
+-- What stands before and behind the blocks of the transformer `m`, perhaps of one that is refused; some projected keys
+-- are a vector of so many `lanes`.
+local function wrapped(random, m, lanes)
     local function one_of(list) return list[random(1, #list)] end
     local function some(share, value)
         if random(0, share) == 0 then return value end
@@ -29,6 +30,9 @@ local function wrapped(random, m)
     end
     if not m.parallel and m.attention.eliminate == "none" and random(0, 2) == 0 then
         m.embedding.projected, m.embedding.d = true, nil
+        if random(0, 2) == 0 then
+            m.kv_heads, m.head_dim = 1, lanes
+        end
         if m.norm and m.norm.place ~= "post" then m.embedding.norm = nil end
     end
     m.output.norm = some(1, norm())
@@ -65,8 +69,9 @@ function whole_models.plan(index, sets, name)
     for _ = 1, 8 do
         random(0, 1)
     end
+    local lanes = sets[1].lanes
     while true do
-        local given = wrapped(random, transformers.drawn(random, name))
+        local given = wrapped(random, transformers.drawn(random, name, lanes), lanes)
         local good, m = pcall(model.validate, given, "", given.name)
         local options = transformers.types(random, sets, given)
         options.schedule = {}
