@@ -222,7 +222,7 @@ fuzz() {
 
 # run_tests [ARGS]: all tests, or those that ARGS choose, which are ctest's; the last line counts them.
 run_tests() {
-    local labels status=0
+    local labels compiled status=0
     build
     mapfile -t labels < <(ctest --test-dir build -N "$@" | sed -nE 's|^ +Test +#[0-9]+: ([a-z]+)/.*|\1|p' | sort -u)
     ((${#labels[@]})) || fail "no test is called so: $*"
@@ -240,6 +240,8 @@ run_tests() {
     if ((${#labels[@]} > 1)); then
         printf '\n%s: %d s; this effort is\n' "${LOOKUPC_EFFORT:-quick}" "$SECONDS"
         lua5.4 tests/effort.lua
+        compiled=$(sed -n 's/^only compiled: //p' build/Testing/Temporary/LastTest.log | sort | xargs)
+        printf 'models of the covering list are only compiled, not run, for: %s\n' "${compiled:-no instruction set}"
     fi
     count() { grep -m1 -oE "$1=\"[0-9]+\"" build/tests.xml | tr -dc 0-9; }
     printf '%d passed, %d failed, %d skipped\n' $(($(count tests) - $(count failures) - $(count skipped))) "$(count failures)" "$(count skipped)"

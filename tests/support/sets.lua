@@ -27,7 +27,7 @@ function sets.in_turn(type)
 end
 
 -- The instruction sets that a test goes through which only emits for them: all; with effort quick some, and others
--- the next time.
+-- in the next call.
 function sets.emitted()
     local names, first = {}, turn
     turn = turn + 1
