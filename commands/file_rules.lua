@@ -1,7 +1,6 @@
 -- Rules about files that commands share.
 local host = require "host"
 local inputs = require "gen.model.inputs"
-local misuse = require "gen.model.misuse"
 
 local files = {}
 
@@ -11,7 +10,7 @@ function files.not_over(option, path, others)
     for _, list in ipairs { others or {}, inputs.list() } do
         for _, input in pairs(list) do -- options that are absent leave holes
             if host.same_file(path, input) then
-                misuse(option .. ": " .. path .. ": is the input " .. input .. ": choose another file")
+                error(option .. ": " .. path .. ": is the input " .. input .. ": choose another file", 0)
             end
         end
     end
@@ -59,7 +58,7 @@ end
 function files.not_over_output(option, path, outputs)
     for _, output in ipairs(outputs) do
         if one_file(path, output) then
-            misuse(option .. ": " .. path .. ": is the output " .. output .. ": choose another file")
+            error(option .. ": " .. path .. ": is the output " .. output .. ": choose another file", 0)
         end
     end
 end
@@ -102,7 +101,7 @@ end
 
 -- Raises one line if `path`, the value of `option`, cannot be part of what --json prints.
 function files.json_can_hold(option, path)
-    if not utf8.len(path) then misuse(string.format('%s: "%s": must be UTF-8 beside --json', option, path)) end
+    if not utf8.len(path) then error(string.format('%s: "%s": must be UTF-8 beside --json', option, path), 0) end
 end
 
 return files

@@ -732,7 +732,7 @@ function test.outputs_over_inputs()
     assert(host.write_file(there .. "/w.safetensors", good))
     local text = assert(host.read(path))
     local function keeps(words)
-        program.refuses(2, "choose another file", words, { directory = there })
+        program.refuses(1, "choose another file", words, { directory = there })
         check.equal(host.read(path), text)
         check.equal(host.read(there .. "/w.safetensors"), good)
     end

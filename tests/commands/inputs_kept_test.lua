@@ -55,7 +55,7 @@ assert(host.write_directory(path_of "llama", {
 local function kept(words)
     local path = words[#words]
     local before = assert(host.read(path))
-    program.refuses(2, path .. ": is the input ", words)
+    program.refuses(1, path .. ": is the input ", words)
     check.equal(host.read(path) == before, true)
 end
 

@@ -597,7 +597,7 @@ function test.keys_are_named_by_their_first_digits()
     local out = folder .. "/never.jsonl"
     refuses(path, 1, "begins so", "export", "0000000000", "-o", out)
     check.equal(host.kind(out), nil)
-    refuses(path, 2, "-o: " .. path .. ": is the input " .. path, "export", key.id(list[1].key), "-o", path)
+    refuses(path, 1, "-o: " .. path .. ": is the input " .. path, "export", key.id(list[1].key), "-o", path)
     refuses(path, 1, "/none/x.jsonl: No such file or directory", "export", key.id(list[1].key), "-o", "/none/x.jsonl")
 end
 

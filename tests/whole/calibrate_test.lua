@@ -153,7 +153,7 @@ function test.refusals_are_one_line()
     local path, blob = program.model(folder, "m", source(true)), folder .. "/none.bin"
     works { "sample", path, "-o", folder .. "/w.safetensors" }
     local function refused(line, ...)
-        refuses(2, line, { "pack", path, "--weights", folder .. "/w.safetensors", "-o", blob, ... })
+        refuses(line:find "^%-%-" and 2 or 1, line, { "pack", path, "--weights", folder .. "/w.safetensors", "-o", blob, ... })
     end
     refused("--calibrate: " .. text .. ": is for LookupFFNs with --projection i8", "--calibrate", text)
     refused("none.ids: No such file", "--calibrate-ids", "none.ids", "--projection", "i8")
