@@ -182,7 +182,12 @@ local function lines_of(rows, lines)
         end
         table.sort(list)
         if #list > 0 then
-            lines[#lines + 1] = string.format("            %s = { %s },", name, table.concat(list, ", "))
+            lines[#lines + 1] = "            " .. name .. " = {"
+            for first = 1, #list, 20 do
+                local last = math.min(first + 19, #list)
+                lines[#lines + 1] = "                " .. table.concat(list, ", ", first, last) .. ","
+            end
+            lines[#lines + 1] = "            },"
         end
     end
 end

@@ -37,7 +37,8 @@ function transformers.ffn(random, d)
     return ffn
 end
 
--- The table of a model file, perhaps of one that is refused; some widths are half a vector of so many `lanes`, one, or two.
+-- The table of a model file, perhaps of one that is refused; some widths are half a vector of so many `lanes`, one, or
+-- two.
 function transformers.drawn(random, name, lanes)
     local function one_of(list) return list[random(1, #list)] end
     local heads, width = random(1, 5), random(1, 20)

@@ -5,7 +5,7 @@ local rules = {}
 -- input with a text that says which file; a text with a place in lookupc's own Lua, or anything else, is a finding.
 function rules.try(path, f, ...)
     local results = table.pack(pcall(f, ...))
-    local message = results[2]
+    local message = type(results[2]) == "table" and tostring(results[2]) or results[2]
     if results[1] then return table.unpack(results, 2, results.n) end
     if type(message) ~= "string" then error("raises a " .. type(message) .. ", not a line of text", 0) end
     if message:find "^[%w_/]+%.lua:%d+: " then error("internal error: " .. message, 0) end

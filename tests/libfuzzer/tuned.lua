@@ -19,7 +19,7 @@ local function apply(path, data, context, m)
     if not pcall(families.check_options, family, options) then return end
     local built, p = pcall(family.build, m, sets, options)
     if not built then
-        if not p:find "^%-%-%l+: " then error(p, 0) end
+        if not tostring(p):find "^%-%-%l+: " then error(p, 0) end
         return -- options that are not for this model
     end
     local asked = setmetatable({ digest = data.model }, { __index = p })

@@ -151,7 +151,7 @@ sed 's/tokenizer = [^}]*},//' model.lua >plain.lua
 echo text >text.model
 wants_tokenizer=("$LOOKUPC" train plain.lua --text text.txt -o none.safetensors --steps 5 --tokenizer)
 says 1 '--tokenizer: absent.model: No such file' "${wants_tokenizer[@]}" absent.model
-says 1 '--tokenizer: text.txt: must end in .json or .model; a vocab.txt' "${wants_tokenizer[@]}" text.txt
+says 2 '--tokenizer: text.txt: must end in .json or .model; a vocab.txt' "${wants_tokenizer[@]}" text.txt
 says 1 "--tokenizer: $PWD/text.model: model: is no message of a SentencePiece model" "${wants_tokenizer[@]}" text.model
 says 1 "--tokenizer: $PWD/model.lua: must end in .json, .txt or .model" "${wants_tokenizer[@]}" model.lua
 echo few >few.txt

@@ -19,7 +19,7 @@ end
 local function refused(fragment, options)
     local good, message = pcall(choices.of_blocks, options)
     check.equal(good, false)
-    check.matches(message, fragment)
+    check.matches(tostring(message), fragment)
 end
 
 function test.all_combinations_of_blocks()

@@ -153,7 +153,8 @@ function test.refusals_are_one_line()
     local path, blob = program.model(folder, "m", source(true)), folder .. "/none.bin"
     works { "sample", path, "-o", folder .. "/w.safetensors" }
     local function refused(line, ...)
-        refuses(line:find "^%-%-" and 2 or 1, line, { "pack", path, "--weights", folder .. "/w.safetensors", "-o", blob, ... })
+        local status = line:find "^%-%-" and 2 or 1
+        refuses(status, line, { "pack", path, "--weights", folder .. "/w.safetensors", "-o", blob, ... })
     end
     refused("--calibrate: " .. text .. ": is for LookupFFNs with --projection i8", "--calibrate", text)
     refused("none.ids: No such file", "--calibrate-ids", "none.ids", "--projection", "i8")
