@@ -107,7 +107,8 @@ function commands.import(arguments, options)
                 .. output
                 .. ": the graph in "
                 .. path
-                .. " is no model that is known here: -o WEIGHTS.safetensors writes its tensors")
+                .. " is no model that is known here: -o WEIGHTS.safetensors writes its tensors"
+        )
     end
     if found.tensors then
         file_rules.not_over("-o", tensors, { path })

@@ -138,7 +138,8 @@ local function emitted(path, options)
         if options[name] then
             local page = (name == "weights" or name == "ignore") and " and --web" or ""
             misuse(
-                string.format("--%s: is %s --profile firmware%s", name, options.profile and "not for" or "for", page))
+                string.format("--%s: is %s --profile firmware%s", name, options.profile and "not for" or "for", page)
+            )
         end
     end
     if options.profile == nil then

@@ -71,7 +71,8 @@ local function choices_of(text, schedules)
         schedules.choice(name, "--choices")
         if name == "few.threshold" then
             misuse(
-                "--choices: few.threshold: is chosen last, from the times of both kernels; it cannot be varied alone")
+                "--choices: few.threshold: is chosen last, from the times of both kernels; it cannot be varied alone"
+            )
         end
         local regime = name:find("^few%.") and "few" or "many"
         by_regime[regime] = by_regime[regime] or {}

@@ -110,7 +110,8 @@ function families.check_options(family, options)
                         tostring(options[name]),
                         takers(name),
                         with_article(family.noun)
-                    ))
+                    )
+                )
             end
         end
     end

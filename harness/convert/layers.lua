@@ -37,7 +37,8 @@ function layers.chosen(list, numbers, path)
     for number in pairs(set) do
         if not possible[number] then
             misuse(
-                string.format("--layers: %d: layer %d of %s has no lookup FFN to convert", number, number, path))
+                string.format("--layers: %d: layer %d of %s has no lookup FFN to convert", number, number, path)
+            )
         end
     end
     return chosen

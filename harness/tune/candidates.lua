@@ -253,7 +253,8 @@ function candidates.exhaustive_count(space)
                 space.regime,
                 total,
                 candidates.most
-            ))
+            )
+        )
     end
     return total
 end

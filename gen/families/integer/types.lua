@@ -37,7 +37,8 @@ function types.projection(name)
             .. name
             .. '": must be one of '
             .. table.concat(types.projection_names, ", ")
-            .. " with --arithmetic integer")
+            .. " with --arithmetic integer"
+    )
 end
 
 return types

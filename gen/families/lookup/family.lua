@@ -62,7 +62,8 @@ function family.build(m, isas, options, wanted)
             "--projection: "
                 .. projection.name
                 .. ": rounds inputs as well as weights, which the self-test's bounds do not know: "
-                .. "give --arithmetic integer")
+                .. "give --arithmetic integer"
+        )
     end
     local part = options.firmware and { target = options.firmware } or nil
     return plan.build(m, isas, wanted, options.tables, options.projection, part)

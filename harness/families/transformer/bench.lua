@@ -559,7 +559,8 @@ function transformer_bench.run(path, options)
                     tokens,
                     options.position,
                     m.attention.context
-                ))
+                )
+            )
         end
     end
     local results, attention, limits, host_facts, caches =

@@ -70,7 +70,8 @@ local function check_window(p, options)
                 "--context: %d: must be an integer from 2 to attention.context = %d",
                 options.context,
                 p.context
-            ))
+            )
+        )
     end
     options.stride = options.stride or options.context // 2
     if options.stride < 1 or options.stride > options.context then
