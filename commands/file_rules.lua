@@ -1,6 +1,7 @@
 -- Rules about files that commands share.
 local host = require "host"
 local inputs = require "gen.model.inputs"
+local misuse = require "gen.model.misuse"
 
 local files = {}
 
@@ -101,7 +102,7 @@ end
 
 -- Raises one line if `path`, the value of `option`, cannot be part of what --json prints.
 function files.json_can_hold(option, path)
-    if not utf8.len(path) then error(string.format('%s: "%s": must be UTF-8 beside --json', option, path), 0) end
+    if not utf8.len(path) then misuse(string.format('%s: "%s": must be UTF-8 beside --json', option, path)) end
 end
 
 return files
