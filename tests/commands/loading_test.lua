@@ -5,6 +5,7 @@ local host = require "host"
 local json = require "json"
 local process = require "process"
 local program = require "tests.support.program"
+local safetensors_bytes = require "gen.import.safetensors_bytes"
 
 local works, refuses = program.works, program.refuses
 local test = {}
@@ -23,29 +24,23 @@ local function shapes(path)
     return list
 end
 
--- A copy of the checkpoint `from` in the file `name` whose tensors { dtype, shape, data } by name `change` has changed.
+-- A copy of the checkpoint `from` in the file `name` whose tensors, { dtype, shape, bytes } by name, `change` has
+-- changed.
 local function changed_copy(from, name, change)
     local bytes, tensors = assert(host.read(from)), {}
     local start = 8 + string.unpack("<I8", bytes)
     for tensor, entry in pairs(json.decode(bytes:sub(9, start))) do
         local first, last = table.unpack(entry.data_offsets)
-        local data = bytes:sub(start + 1 + first, start + last)
-        tensors[tensor] = { dtype = entry.dtype, shape = entry.shape, data = data }
+        local own = bytes:sub(start + 1 + first, start + last)
+        tensors[tensor] = { dtype = entry.dtype, shape = entry.shape, bytes = own }
     end
     tensors = change(tensors) or tensors
-    local names, header, data, offset = {}, {}, {}, 0
-    for tensor in pairs(tensors) do
-        names[#names + 1] = tensor
+    local list, to = {}, path_of(name)
+    for tensor, t in pairs(tensors) do
+        list[#list + 1] = { name = tensor, dtype = t.dtype, shape = t.shape, bytes = t.bytes }
     end
-    table.sort(names)
-    for i, tensor in ipairs(names) do
-        local t = tensors[tensor]
-        header[tensor] = { dtype = t.dtype, shape = t.shape, data_offsets = { offset, offset + #t.data } }
-        data[i] = t.data
-        offset = offset + #t.data
-    end
-    local text, to = json.encode(header), path_of(name)
-    assert(host.write_file(to, string.pack("<s8", text) .. table.concat(data)))
+    table.sort(list, function(a, b) return a.name < b.name end)
+    assert(host.write_file(to, safetensors_bytes.of(list)))
     return to
 end
 
@@ -66,7 +61,7 @@ local function with(from, names, count, without)
             tensors[name] = nil
         end
         for _, name in ipairs(names) do
-            tensors[name] = { dtype = "F32", shape = { count }, data = string.pack("<f", 1):rep(count) }
+            tensors[name] = { dtype = "F32", shape = { count }, bytes = string.pack("<f", 1):rep(count) }
         end
     end)
 end

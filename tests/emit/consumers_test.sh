@@ -40,7 +40,7 @@ in_turn() {
 }
 
 compilers=(gcc clang)
-level=-O2 # of what is compiled in one more way, whose C has been compiled with -O2
+level=-O2 # of what is compiled in one more way, or for a CPU that does not run it here
 [[ $(lua5.4 tests/effort.lua consumer_compilers) == 2 ]] || compilers=(clang) level=-O0
 
 # bundle NAME MODEL [EMIT OPTIONS]: emits into $work/NAME; flags.txt there has a line for each source: file, flags.

@@ -96,8 +96,8 @@ local function seconds_of(p, given)
     return 1 + work * (chosen and chosen["chunk.tokens"] or 1) / 2e6 + p.packed_bytes / 5e5
 end
 
--- Few of `rows`, each with a list of `facts` and a `cost` (nil: one), that have all facts of them: always the one with
--- most for its cost that are missing yet. Behind them how many facts there are.
+-- Few of `rows`, each with a list of `facts` and a `cost`, that have all facts of them: always the one with most that
+-- are missing yet, for its cost. Behind them how many facts there are.
 local function cover_of(rows)
     local missing, count = {}, 0
     for _, row in ipairs(rows) do
@@ -106,17 +106,18 @@ local function cover_of(rows)
                 missing[fact], count = true, count + 1
             end
         end
-        row.most = #row.facts / (row.cost or 1) -- that can be missing yet
+        row.most = #row.facts / row.cost -- that can be missing yet
     end
     local chosen, left = {}, count
     while left > 0 do
         local best, most = nil, 0
         for _, row in ipairs(rows) do
             if row.most > most then
-                row.most = 0
+                local own = 0
                 for _, fact in ipairs(row.facts) do
-                    if missing[fact] then row.most = row.most + 1 / (row.cost or 1) end
+                    if missing[fact] then own = own + 1 end
                 end
+                row.most = own / row.cost
                 if row.most > most then
                     best, most = row, row.most
                 end
@@ -149,8 +150,9 @@ local function chosen_of(family, count)
             if good then
                 local pairs_of_row, facts = {}, cover.facts(set, given, options)
                 cover.pairs(facts, function(pair) pairs_of_row[#pairs_of_row + 1] = pair end)
+                local seconds = seconds_of(p, given)
                 rows[#rows + 1] =
-                    { set = set, index = index, facts = pairs_of_row, single = facts, seconds = seconds_of(p, given) }
+                    { set = set, index = index, facts = pairs_of_row, cost = 1, single = facts, seconds = seconds }
             end
         end
     end

@@ -114,20 +114,27 @@ local function worthwhile_tokens(shape)
     return fuzz.work // 2 // (projected + shape.slots * shape.d_out)
 end
 
--- A random legal schedule for the instruction set `set`; passes and chunks stay small.
-function fuzz.schedule(random, shape, set)
-    local s, most = {}, math.min(512, worthwhile_tokens(shape))
-    for _, choice in ipairs(schedule.choices) do
-        local values = choice.values(shape, set, s)
+-- A random legal schedule out of `choices` for the instruction set `set`. `tokens_of(key, s)`: how many tokens each
+-- unit of that choice's value is, nil: none; more than `most` tokens are not chosen, where there are fewer.
+function fuzz.chosen(random, choices, shape, set, most, tokens_of)
+    local s = {}
+    for _, choice in ipairs(choices) do
+        local values, tokens = choice.values(shape, set, s), tokens_of(choice.key, s)
         local count = #values
-        local tokens = choice.key == "chunk.tokens" and 1
-            or choice.key == "project.tiles" and s["tile.vectors"] * set.lanes
         while tokens and count > 1 and values[count] * tokens > most do
             count = count - 1
         end
         s[choice.key] = values[random(1, count)]
     end
     return s
+end
+
+-- A random legal schedule for the instruction set `set`; passes and chunks stay small.
+function fuzz.schedule(random, shape, set)
+    local most = math.min(512, worthwhile_tokens(shape))
+    return fuzz.chosen(random, schedule.choices, shape, set, most, function(key, s)
+        return key == "chunk.tokens" and 1 or key == "project.tiles" and s["tile.vectors"] * set.lanes or nil
+    end)
 end
 
 -- The plans of model number `index`, with names of their own to share a library and one blob: the default schedule on

@@ -83,18 +83,10 @@ function transformers.model(index, name, lanes)
     end
 end
 
--- A random legal schedule for the instruction set `set`.
+-- A random legal schedule for the instruction set `set`; chunks stay small.
 function transformers.schedule(random, shape, set)
-    local s = {}
-    for _, choice in ipairs(schedule.choices) do
-        local values = choice.values(shape, set, s)
-        local count = #values
-        while choice.key == "chunk.tokens" and count > 1 and values[count] > 96 do
-            count = count - 1
-        end
-        s[choice.key] = values[random(1, count)]
-    end
-    return s
+    local function tokens_of(key) return key == "chunk.tokens" and 1 or nil end
+    return fuzz.chosen(random, schedule.choices, shape, set, 96, tokens_of)
 end
 
 -- Random types for kernels of model `m` for the instruction sets `sets`, as options; inputs of products are rounded
