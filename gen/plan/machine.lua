@@ -33,7 +33,7 @@
 --   product_prefetch  how many bytes ahead products of several tokens prefetch weights, nil: not
 --   attention_prefetch, attention_prefetch_converted  what attention of one token prefetches of a cache whose type it
 --                  reads as it is, and of one that it converts; values of attention.prefetch, nil: by the vectors
--- Where a row says "measured", docs/experiments.md has the measurements; the others are nominal: sizes of data sheets
+-- Where a row says "measured", docs/decisions.md has the figures; the others are nominal: sizes of data sheets
 -- only. A row has what a schedule is decided by and nothing else: L1, L3 and rates are measured where kernels run.
 local misuse = require "gen.model.misuse"
 local one_of = require "gen.model.one_of"

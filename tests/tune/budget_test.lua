@@ -36,7 +36,7 @@ function test.candidates_are_as_many_as_the_time_is_enough_for()
 end
 
 -- With costs of roberta_small on two cores that nothing else uses. They are no measurements of such a machine: `build`
--- is the measured CPU time of compiling and verifying (docs/experiments.md) halved, with some of it to spare; the
+-- is the measured CPU time of compiling and verifying (docs/decisions.md) halved, with some of it to spare; the
 -- others are wall times of a busy machine scaled down by hand.
 function test.sixty_candidates_of_each_race_fit_into_two_minutes()
     local list = {

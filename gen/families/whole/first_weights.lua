@@ -2,7 +2,7 @@
 -- own, maps that give back what they mix or pass it on, and one head that looks at the token before. Pure data.
 --
 -- Random heads look at nothing in particular, and copying what followed the last time needs two layers of heads that
--- do. LookupFFNs learn what follows a few tokens so fast that such heads form late; docs/experiments.md says what this
+-- do. LookupFFNs learn what follows a few tokens so fast that such heads form late; docs/decisions.md says what this
 -- start gains.
 --
 -- A box is { at, row, column, rows, columns } of the flat array of parameters, row and column the distances of its

@@ -28,7 +28,7 @@ local function skips(m) return m.skip or m.parallel and m.attention.shaped end
 local function passes_on(m) return not m.skip and skips(m) end
 
 -- α, β and γ of shaped attention in layer `number`. Where it passes on its input α grows from layer to layer, as that
--- does behind a skip connection. docs/experiments.md says what others lose.
+-- does behind a skip connection. docs/decisions.md says what others lose.
 local function first_shape(m, number)
     if passes_on(m) then return { 0.3 * (1 + number), 1.8, 1.2 } end
     return { 1, 6, 0 }
