@@ -63,8 +63,6 @@ local arithmetic_option = {
     values = families.arithmetics,
     doc = "float, or integer: kernels without floating point; default float",
 }
-local baseline_option =
-    { name = "baseline", doc = "instead of the model the dense FFN d -> 4d -> d_out that it replaces" }
 local tables_option = {
     name = "tables",
     value = "TYPE",
@@ -259,7 +257,6 @@ local commands = {
             schedule_option,
             for_option,
             tuned_option,
-            baseline_option,
             arithmetic_option,
             type_options,
             profile_option,
@@ -331,7 +328,6 @@ local commands = {
             with(output_option, { value = "FILE", doc = "safetensors file" }),
             prefix_option,
             { name = "unfused", doc = "the checkpoint that fuse reads instead of the one for pack" },
-            baseline_option,
             arithmetic_option,
         },
     },
@@ -356,7 +352,6 @@ local commands = {
                 doc = "a whole model's ids instead, text or .npy of integers",
             },
             checkpoint_options,
-            baseline_option,
             arithmetic_option,
             tables_option,
             projection_option,

@@ -125,7 +125,6 @@ end
 -- What options of a manifest must be; those of families that are not listed here are strings.
 local option_rules = {
     isa = is_of("table", "must be a list of instruction sets"),
-    baseline = schema.boolean,
     facts = is_of("table", "must be an object"),
     schedule = is_of("table", "must be an object"),
 }

@@ -51,7 +51,6 @@ local families = { arithmetics = { "float", "integer" } }
 families.rows = {
     require "gen.families.lookup.family",
     require "gen.families.integer.family",
-    require "gen.families.baseline.family",
     require "gen.families.transformer.family",
     (require "gen.families.tokenizer.family"),
     (require "gen.families.whole.family"),

@@ -56,14 +56,6 @@ local function integer(index, set, name)
     return built("integer", given, options, set), given, options
 end
 
-local function baseline(index, set, name)
-    local given, options = plain(index, name), {}
-    if set.lanes == 1 and index % 3 == 0 then
-        options = { arithmetic = "integer", projection = ({ "i8", "i16" })[index % 2 + 1] }
-    end
-    return built("baseline", given, options, set), { d = given.d, d_out = given.d_out }, options
-end
-
 local function transformer(index, set, name)
     local p, given = transformers.plan(index, { set }, name)
     return p, given, p.options
@@ -87,7 +79,6 @@ plans.families = {
     { name = "integer", draw = integer, checked = true, one_lane = true },
     { name = "transformer", draw = transformer, checked = true },
     { name = "whole", draw = whole, checked = true },
-    { name = "baseline", draw = baseline },
 }
 
 -- Whether a family has kernels for the instruction set `set`.

@@ -19,7 +19,6 @@ local folders = {
     "gen/families/lookup",
     "gen/families/integer",
     "gen/families/transformer",
-    "gen/families/baseline",
     "gen/families/tokenizer",
     "gen/families/whole",
     "gen/families",
@@ -116,7 +115,7 @@ local questions = { "%.family%s*[=~]=" }
 for _, family in ipairs(families.rows) do
     questions[#questions + 1] = "%.name%s*[=~]=%s*[\"']" .. family.name .. "[\"']"
 end
-for _, key in ipairs { "attention", "arithmetic", "baseline" } do
+for _, key in ipairs { "attention", "arithmetic" } do
     questions[#questions + 1] = "if%s.*[%w_]%." .. key .. "%f[^%w_]%s*[%a~=]"
     questions[#questions + 1] = "[%w_]%." .. key .. " and "
 end

@@ -26,7 +26,7 @@ local family = {
 
 function family.packed_text(...) return describe.packed_text(...) end
 
-function family.takes(options) return not options.baseline and options.arithmetic == "integer" end
+function family.takes(options) return options.arithmetic == "integer" end
 
 function family.build(m, isas, options)
     local tables, projection = options.tables, options.projection

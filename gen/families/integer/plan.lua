@@ -27,8 +27,7 @@ local validated = require "gen.model.validated"
 
 local integer_plan = {}
 
-integer_plan.max_d = 2048 -- so that d^2 sums stay in 32 bits
-integer_plan.projection_names = types.projection_names
+local max_d = 2048 -- so that d^2 sums stay in 32 bits
 
 local function sections_of(m, shape, projection, residual, pitch)
     local list, by_name = {}, {}
@@ -107,7 +106,6 @@ local function packing_of(m, shape, p)
         at[name] = section.at
     end
     return {
-        name = "projection",
         d = shape.d,
         d_out = shape.d_out,
         h = shape.h,
@@ -126,7 +124,6 @@ local function packing_of(m, shape, p)
         magnitude_fraction = p.score.fraction,
         fraction = p.fraction,
         pitch = p.pitch,
-        shift_names = projection_of.shifts,
         projection = {
             from = "hash.projection.weight",
             shape = lookup_sections.projection_shape(shape),
@@ -150,7 +147,7 @@ local function packing_of(m, shape, p)
 end
 
 -- Instruction sets without words of their own for integers take portable C.
-function integer_plan.words(set)
+local function words_of(set)
     return {
         name = set.name,
         lanes = 1,
@@ -168,7 +165,7 @@ end
 
 local function variant_of(p, set)
     local m, shape, projection = p.model, p.shape, p.projection_plan
-    local v = { isa = integer_plan.words(set), tile = 1, chunk = 1, schedule_text = "", projection = projection }
+    local v = { isa = words_of(set), tile = 1, chunk = 1, schedule_text = "", projection = projection }
     local buffers = {}
     local function add(name, bytes, storage)
         local buffer = { name = name, bytes = bytes, storage = storage }
@@ -226,8 +223,8 @@ function integer_plan.build(m, isas, tables, projection_name, target)
         local rule = 'must be 1 with --arithmetic integer where tau = 1 and score = "%s": a score would be negative'
         validated.refuse(m, { "neighbours" }, m.neighbours, rule:format(m.score))
     end
-    if m.d > integer_plan.max_d then
-        validated.refuse(m, { "d" }, m.d, "must be at most " .. integer_plan.max_d .. " with --arithmetic integer")
+    if m.d > max_d then
+        validated.refuse(m, { "d" }, m.d, "must be at most " .. max_d .. " with --arithmetic integer")
     end
     if m.h > 4096 then validated.refuse(m, { "h" }, m.h, "must be at most 4096 with --arithmetic integer") end
     local shape = plan.shape(m, types.tables, types.projection(projection_name))
@@ -272,7 +269,7 @@ function integer_plan.build(m, isas, tables, projection_name, target)
         normalise = p.normalise,
         score = p.score,
     }, "compact"))
-    p.integer_packing = { packing_of(m, shape, p) }
+    p.integer_packing = packing_of(m, shape, p)
     p.variants = { variant_of(p, isas[1]) }
     p.scratch_bytes = p.variants[1].scratch_bytes
     p.constants = constants_of(p)

@@ -6,7 +6,7 @@ local literal = require "gen.print.literal"
 local integer_kernels = {}
 
 -- Whether the functions are also written with NEON's instructions, which every AArch64 CPU has.
-function integer_kernels.neon(p) return not p.target or p.target.name:find "^aarch64" ~= nil end
+local function neon(p) return not p.target or p.target.name:find "^aarch64" ~= nil end
 
 -- The templates of the model's own files, and what they read beside the plan.
 function integer_kernels.api(p)
@@ -31,14 +31,13 @@ function integer_kernels.api(p)
         norm = p.normalise ~= nil,
         functions = "templates/integer/functions.h",
         storage = p.projection.storage,
-        gathers = true,
-        neon = integer_kernels.neon(p),
+        neon = neon(p),
         constants = p.constants,
     }
 end
 
 -- Where the buffer of that name lies in the scratch of variant `v`, as a pointer to `storage`.
-function integer_kernels.in_scratch(p, v)
+local function in_scratch(p, v)
     return function(name, storage)
         if v.scratch[name] == 0 then return "(" .. storage .. " *) scratch" end
         local at = "(unsigned char *) scratch + " .. p.names.macro("SCRATCH_" .. name:upper())
@@ -47,20 +46,12 @@ function integer_kernels.in_scratch(p, v)
 end
 
 -- Integers as lines of a C initialiser, 16 to a line.
-function integer_kernels.initialiser(list)
+local function initialiser(list)
     local lines = {}
     for first = 1, #list, 16 do
         lines[#lines + 1] = table.concat(list, ", ", first, math.min(first + 15, #list)) .. ","
     end
     return lines
-end
-
--- What a projection's template reads of `projection`, as gen/families/integer/projection.lua plans it.
-function integer_kernels.projection_values(p, projection, values)
-    values.blocks, values.passes, values.groups, values.z_rows =
-        projection.blocks, projection.passes, projection.groups, projection.rows.z
-    values.blocks_total = p.shape.block > 0 and p.shape.padded // p.shape.block or 1
-    values.tile, values.lane_axis, values.values_type = 1, "", "int32_t"
 end
 
 -- The kernel files of variant `v` of plan `p`: { {template, symbol, values} }.
@@ -77,8 +68,8 @@ function integer_kernels.files(p, v)
             score = p.score,
             residual = p.residual,
             fraction = p.fraction,
-            initialiser = integer_kernels.initialiser,
-            in_scratch = integer_kernels.in_scratch(p, v),
+            initialiser = initialiser,
+            in_scratch = in_scratch(p, v),
             slots_text = "[" .. p.shape.h .. "]" .. (p.shape.neighbours > 1 and "[" .. p.shape.neighbours .. "]" or ""),
         }
         if extend then extend(values) end
@@ -86,16 +77,11 @@ function integer_kernels.files(p, v)
     end
     if p.normalise then add("templates/integer/normalise.c", v.names.normalise) end
     add("templates/integer/projection.c", v.names.projection, function(values)
-        values.layer = {
-            weights = "projection",
-            multipliers = "multipliers",
-            bias = "projection_bias",
-            inputs = p.shape.d,
-            outputs = p.shape.bits,
-            storage = p.projection.storage,
-            bh4 = p.shape.kind == "bh4",
-        }
-        integer_kernels.projection_values(p, p.projection_plan, values)
+        local plan = p.projection_plan
+        values.blocks, values.passes, values.groups, values.z_rows = plan.blocks, plan.passes, plan.groups, plan.rows.z
+        values.blocks_total = p.shape.block > 0 and p.shape.padded // p.shape.block or 1
+        values.bh4, values.storage = p.shape.kind == "bh4", p.projection.storage
+        values.tile, values.lane_axis, values.values_type = 1, "", "int32_t"
     end)
     add("templates/integer/hash.c", v.names.hash)
     add("templates/integer/gather.c", v.names.gather)

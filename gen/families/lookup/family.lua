@@ -15,7 +15,6 @@ local family = {
     model = model,
     options = {
         "arithmetic",
-        "baseline",
         "tables",
         "projection",
         "prefix",
@@ -53,7 +52,7 @@ function family.calibrations(p)
     return p.projection.word.offset and { sections.calibration(p, found) } or {}
 end
 
-function family.takes(options) return not options.baseline and options.arithmetic ~= "integer" end
+function family.takes(options) return options.arithmetic ~= "integer" end
 
 function family.build(m, isas, options, wanted)
     local projection = dtype.get(options.projection, "projection")

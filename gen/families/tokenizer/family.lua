@@ -19,7 +19,7 @@ local family = {
     without_weights = true,
 }
 
-function family.takes(options) return not options.baseline and options.arithmetic ~= "integer" end
+function family.takes(options) return options.arithmetic ~= "integer" end
 
 function family.build(m, _, options) return plan.build(m, options.facts) end
 

@@ -44,7 +44,7 @@ function family.packed_text(...) return describe.packed_text(...) end
 
 function family.calibrations(p) return block_lookup.calibrations { p } end
 
-function family.takes(options) return not options.baseline and options.arithmetic ~= "integer" end
+function family.takes(options) return options.arithmetic ~= "integer" end
 
 function family.build(m, isas, options, wanted)
     plan.check_lookup(m.name, m.ffn.kind == "lookup", options)

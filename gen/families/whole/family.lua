@@ -69,7 +69,7 @@ function family.calibrations(p)
     return block_lookup.calibrations(blocks)
 end
 
-function family.takes(options) return not options.baseline and options.arithmetic ~= "integer" end
+function family.takes(options) return options.arithmetic ~= "integer" end
 
 function family.sizes(p)
     local list = {

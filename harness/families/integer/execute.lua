@@ -63,7 +63,7 @@ local function reference_job_of(p, library, files, seed)
         files.weights,
         files.prefix,
         files.blocks_in_out or false
-    job.at, job.element, job.pitch, job.seed = p.integer_packing[1].at, p.shape.projection.bytes, p.pitch, seed
+    job.at, job.element, job.pitch, job.seed = p.integer_packing.at, p.shape.projection.bytes, p.pitch, seed
     return job
 end
 
