@@ -167,11 +167,11 @@ local function plan_of_manifest(manifest, path)
     local good, p = pcall(function()
         local row = manifest.profile == "firmware" and target.get(manifest.target) or nil
         if row and manifest.target_flags then row = target.with_flags(row, words_of(manifest.target_flags)) end
-        local family, options = families.of(m, manifest.options), { firmware = row }
+        local family, options = families.of(m), { firmware = row }
         if row and not family.firmware then
             error("profile: firmware: is not for " .. families.with_article(family.noun), 0)
         end
-        local isas = row and { isa.get(family.firmware.isa(row)) }
+        local isas = row and { isa.get(family.firmware.isa(row, manifest.options)) }
             or manifest.profile == "web" and { isa.get(web.target.isa) }
             or family.without_weights and {}
             or isa.select(table.concat(names_of_isas, ","))

@@ -588,7 +588,7 @@ static bool pack_integer_tables(packing *p, int job, int errors, const double *b
     return true;
 }
 
-/* Packs the projection and the tables of integer kernels, as gen/families/integer/plan.lua describes them. */
+/* Packs the projection and the tables of integer kernels, as gen/families/lookup/integer/plan.lua describes them. */
 static bool pack_integer(packing *p, int job, int errors)
 {
     lua_State *L = p->L;

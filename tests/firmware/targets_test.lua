@@ -424,8 +424,8 @@ for number, target in ipairs(only and { target_list.get(only) } or chosen_target
     end
 end
 
--- Returns the test that kws takes at least `times` fewer instructions on a target than `dense`: those of the dense FFN of
--- kws's widths with GELU, which lookupc emitted in the same arithmetic until 0.2.0.
+-- Returns the test that kws takes at least `times` fewer instructions on a target than `dense`: those of the dense FFN
+-- of kws's widths with GELU in the same arithmetic, which 0.2.0 emitted.
 local function at_least_fewer(name, dense, times)
     return function()
         local case = counted_cases[name]
