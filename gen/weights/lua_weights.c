@@ -588,7 +588,7 @@ static bool pack_integer_tables(packing *p, int job, int errors, const double *b
     return true;
 }
 
-/* Packs a layer of integer kernels: a projection, as gen/families/integer/plan.lua describes it, and tables if it has any. */
+/* Packs the projection and the tables of integer kernels, as gen/families/lookup/integer/plan.lua describes them. */
 static bool pack_integer(packing *p, int job, int errors)
 {
     lua_State *L = p->L;
@@ -631,10 +631,8 @@ static bool pack_integer(packing *p, int job, int errors)
         return false;
     if (!integer_pack_projection(&projection, error, sizeof error))
         return integer_error(p, error);
-    note_error(p, errors, field_string(L, job, "name"), &projection.tally);
-    const bool tables = lua_getfield(L, job, "tables") == LUA_TTABLE;
-    lua_pop(L, 1);
-    return !tables || pack_integer_tables(p, job, errors, bounds);
+    note_error(p, errors, "projection", &projection.tally);
+    return pack_integer_tables(p, job, errors, bounds);
 }
 
 /* x[rows][d] <- each row without its mean, its variance 1: LayerNorm without gain and offset. */
@@ -890,13 +888,8 @@ static bool pack_all(packing *p, int job, int errors)
             return false;
     }
     lua_settop(L, sections - 1);
-    lua_getfield(L, job, "integer");
-    const int layers = lua_gettop(L);
-    for (lua_Integer i = 1; lua_istable(L, layers) && lua_rawgeti(L, layers, i) == LUA_TTABLE; ++i) {
-        if (!pack_integer(p, lua_gettop(L), errors))
-            return false;
-        lua_settop(L, layers);
-    }
+    if (lua_getfield(L, job, "integer") == LUA_TTABLE && !pack_integer(p, lua_gettop(L), errors))
+        return false;
     lua_settop(L, sections - 1);
     if (lua_getfield(L, job, "calibrations") == LUA_TTABLE) {
         const int list = lua_gettop(L);
