@@ -3,7 +3,7 @@
 local cpu = require "harness.base.cpu"
 local isa = require "gen.isa.list"
 local machine = require "harness.base.machine"
-local nominal = require("gen.plan.machine").nominal.name
+local nominal = require("gen.machines.list").nominal
 local request = require "gen.bundle.request"
 
 local runnable = {}
