@@ -26,7 +26,6 @@ local function chunk_of(shape, isa)
 end
 
 local function few_tokens(isa, s, choose)
-    choose("few.threshold", 1)
     choose("few.vectors", isa.lanes == 1 and 4 or panel)
     choose("few.streams", 4)
     -- Half of the registers hold sums: they hide the latency of an addition, and cache lines are used whole.

@@ -36,11 +36,6 @@ end
 -- See gen/plan/space.lua. The kernels for few tokens are those for the products of a token alone.
 return space.new({
     {
-        key = "few.threshold",
-        doc = "calls of up to so many tokens take the products of a token alone",
-        values = function() return { 1 } end,
-    },
-    {
         key = "few.vectors",
         doc = "vectors of outputs of a token alone held in registers",
         values = function(_, isa) return parts(isa, panel, 1) end,
