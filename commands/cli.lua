@@ -8,7 +8,7 @@ local eliminations = require "gen.families.transformer.eliminations"
 local integer_types = require "gen.families.lookup.integer.types"
 local isa = require "gen.isa.list"
 local lookup = require "gen.families.lookup.family"
-local machine = require "gen.plan.machine"
+local machines = require "gen.machines.list"
 local man = require "commands.man"
 local model_file = require "gen.families.model_file"
 local one_of = require "gen.model.one_of"
@@ -52,8 +52,8 @@ local schedule_option = {
 local for_option = {
     name = "for",
     value = "MACHINE",
-    values = machine.names,
-    doc = "defaults for a CPU: " .. table.concat(machine.names, ", ") .. "; --schedule goes before them",
+    values = machines.names,
+    doc = "defaults for a CPU: " .. table.concat(machines.names, ", ") .. "; --schedule goes before them",
 }
 local tuned_option =
     { name = "tuned", value = "FILE", doc = "choices of a file that lookupc tune wrote, instead of --schedule" }
@@ -152,7 +152,7 @@ for i, option in ipairs { prefix_option, ignore_option, blocks_option } do
 end
 
 local for_here_option =
-    with(for_option, { doc = "defaults for a CPU, " .. table.concat(machine.names, ", ") .. ", instead of this one's" })
+    with(for_option, { doc = "defaults of a CPU, " .. table.concat(machines.names, ", ") .. ", not of this one" })
 local train_text_option = { name = "text", value = "FILE...", required = true, doc = "text to train on, UTF-8" }
 
 local tokenizer_option = { name = "tokenizer", value = "FILE", doc = "of a model file without one" }

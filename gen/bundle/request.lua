@@ -2,7 +2,7 @@
 local families = require "gen.families.list"
 local host = require "host"
 local isa = require "gen.isa.list"
-local machine = require "gen.plan.machine"
+local machines = require "gen.machines.list"
 local misuse = require "gen.model.misuse"
 local model_file = require "gen.families.model_file"
 local renamed = require "gen.bundle.renamed"
@@ -32,7 +32,7 @@ end
 -- The choices that the machine of that name makes beside those `wanted`: all, so that nobody needs to know it again.
 local function machine_choices(build, wanted, isas, name)
     local choices = {}
-    for _, v in ipairs(build(wanted, machine.sets(isas, name)).variants) do
+    for _, v in ipairs(build(wanted, machines.sets(isas, name)).variants) do
         choices[v.isa.name] = v.schedule
     end
     return choices
@@ -52,7 +52,7 @@ function request.plan(path, isas, options, cpu_note)
     if options["for"] and options.tuned then
         misuse("--for: " .. options["for"] .. ": cannot be given beside --tuned")
     end
-    if options["for"] then machine.check(options["for"], isas, options.isa) end
+    if options["for"] then machines.check(options["for"], isas, options.isa) end
     if not options.tuned then
         local wanted = options.schedule and space.for_all(isas, family.space.parse(options.schedule))
         return build(options["for"] and machine_choices(build, wanted, isas, options["for"]) or wanted)

@@ -69,10 +69,21 @@ function space.for_all(isas, choices)
     return wanted
 end
 
--- The space of `choices`, one row a choice, in the order in which they are made: { key, doc, values, default }.
--- `values(shape, isa, s)` lists what is legal given the choices before it (in `s`), `default(shape, isa, s)` is one of
--- them. None decides the layout of the weights: all instruction sets and schedules of a model read the same blob.
-function space.new(choices)
+-- The largest of the ascending values in `legal` that is at most `value`; the first one, if there is none.
+local function largest_at_most(legal, value)
+    local largest = legal[1]
+    for _, candidate in ipairs(legal) do
+        if candidate <= value then largest = candidate end
+    end
+    return largest
+end
+
+-- The space of `choices`, one row a choice, in the order in which they are made: { key, doc, values }.
+-- `values(shape, isa, s)` lists what is legal given the choices before it (in `s`), in ascending order.
+-- `defaults(shape, isa, s, choose)` makes them all: choose(key, value) adds to `s` the largest legal value up to
+-- `value`, or else the smallest, unless another is wanted, and returns it. None decides the layout of the weights: all
+-- instruction sets and schedules of a model read the same blob.
+function space.new(choices, defaults)
     local self, by_key, keys = { choices = choices, nearest = space.nearest, for_all = space.for_all }, {}, {}
     for i, choice in ipairs(choices) do
         by_key[choice.key] = choice
@@ -96,15 +107,16 @@ function space.new(choices)
     -- The schedule of `isa` with the choices in `wanted` and defaults for the others; nil, choice, value and rule for
     -- the first illegal value.
     function self.try(shape, isa, wanted)
-        local s = {}
-        for _, choice in ipairs(choices) do
-            local legal = choice.values(shape, isa, s)
-            local value = wanted[choice.key] or choice.default(shape, isa, s)
-            if not contains(legal, value) then
-                return nil, choice.key, value, "must be one of " .. table.concat(legal, ", ")
+        local s, illegal = {}, nil
+        defaults(shape, isa, s, function(key, value)
+            local legal = by_key[key].values(shape, isa, s)
+            if wanted[key] and not illegal and not contains(legal, wanted[key]) then
+                illegal = { key, wanted[key], "must be one of " .. table.concat(legal, ", ") }
             end
-            s[choice.key] = value
-        end
+            s[key] = largest_at_most(legal, wanted[key] or value)
+            return s[key]
+        end)
+        if illegal then return nil, table.unpack(illegal) end
         return s
     end
 

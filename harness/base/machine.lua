@@ -1,7 +1,7 @@
 -- A CPU as far as speed depends on it: what is known of this one, and how near two of them are.
 local cpu = require "harness.base.cpu"
 local isa = require "gen.isa.list"
-local machines = require "gen.plan.machine"
+local machines = require "gen.machines.list"
 
 local machine = {}
 
@@ -70,7 +70,7 @@ function machine.cpu()
     }
 end
 
--- The name of this CPU among those that have defaults of their own (gen/plan/machine.lua).
+-- The name of this CPU among those that have defaults of their own (gen/machines/).
 function machine.name()
     local facts = cpu.describe()
     return machines.of_cpu(facts.vendor, facts.family, facts.number)

@@ -4,7 +4,7 @@ local cpu = require "harness.base.cpu"
 local families = require "gen.families.list"
 local isa = require "gen.isa.list"
 local machine = require "harness.base.machine"
-local nominal = require("gen.plan.machine").nominal.name
+local nominal = require("gen.machines.list").nominal
 local request = require "gen.bundle.request"
 
 local runnable = {}

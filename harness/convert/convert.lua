@@ -7,7 +7,7 @@ local fitting = require "harness.convert.fitting"
 local host = require "host"
 local layers = require "harness.convert.layers"
 local library = require "harness.whole.library"
-local machine = require "gen.plan.machine"
+local machines = require "gen.machines.list"
 local metric = require "harness.convert.metric"
 local misuse = require "gen.model.misuse"
 local model_file = require "gen.families.model_file"
@@ -233,7 +233,7 @@ local function context(path, options)
     local c = {
         options = options,
         path = options.from,
-        sets = machine.sets({ sets[#sets] }, runnable.machine(options)),
+        sets = machines.sets({ sets[#sets] }, runnable.machine(options)),
         -- Rows of i8 are a fourth of what a token gathers, and make states that are hardly other ones.
         tables = runs_bytes and rounded.tables or nil,
         target = target,

@@ -14,7 +14,7 @@ local candidates = {}
 
 candidates.most = 20000 -- of an exhaustive list
 local most_stack_bytes = 16 << 10
-local threshold = "few.threshold" -- chosen last, from the times of both regimes
+local threshold = "few.threshold" -- chosen last, from the times of both regimes; of blocks only one token is few
 local few_chunk = 8 -- tokens that the few-token kernels take at once if calls may be that large
 
 -- The schedule nearest to `wanted`, which has a value for every choice.
@@ -25,6 +25,9 @@ local function legalised(space, wanted)
     end
     return s
 end
+
+-- The tokens of the longest call that takes the kernels for few tokens of schedule `s`.
+function candidates.most_few(s) return s[threshold] or 1 end
 
 -- The space of variant `v` of plan `p` in `regime`. options, all optional:
 --   base     the schedule around which to search; v's own
@@ -66,7 +69,7 @@ function candidates.space(p, v, regime, options)
         gather_i8 = family.gather_i8(p, v),
         estimate = family.estimate,
         all_rules = family.rules,
-        exists = regime == "many" or base[threshold] > 0,
+        exists = regime == "many" or candidates.most_few(base) > 0,
         caches = {
             l1i = caches.l1i or 32 << 10,
             l1d = caches.l1d or 32 << 10,

@@ -1,5 +1,6 @@
 -- Ends a tuning: what each compiler's tuning chose runs once more against the default and the dense FFN at every batch,
 -- and what is slower than the default at one of them is taken back.
+local candidates = require "harness.tune.candidates"
 local round = require "harness.tune.round"
 local measure = require "harness.measure.measure"
 local rivals = require "harness.measure.rivals"
@@ -90,8 +91,7 @@ function confirm.plan(sessions)
 end
 
 local function regime_of(result, batch)
-    local threshold = result.schedule["few.threshold"]
-    return batch <= threshold and "few" or "many"
+    return batch <= candidates.most_few(result.schedule) and "few" or "many"
 end
 
 -- The choices of `regime` and, if it is that for few tokens, the threshold: back to the default's, where they are legal

@@ -29,14 +29,13 @@ end
 -- left out.
 local function races(s, p)
     local v, list = p.variants[1], {}
-    local threshold = v.schedule["few.threshold"]
+    local threshold = candidates.most_few(v.schedule)
     for _, regime in ipairs { "many", "few" } do
         local options = { caches = s.caches, choices = s.choices and s.choices[regime] }
         local space, batches = candidates.space(p, v, regime, options), {}
         for _, batch in ipairs(s.batches) do
-            if regime == "many" and batch > threshold or regime == "few" and batch <= space.base["few.threshold"] then
-                batches[#batches + 1] = batch
-            end
+            local few = batch <= candidates.most_few(space.base)
+            if regime == "many" and batch > threshold or regime == "few" and few then batches[#batches + 1] = batch end
         end
         local varied = not s.choices or s.choices[regime]
         if space.exists and #batches > 0 and varied then list[#list + 1] = { regime = regime, batches = batches } end
@@ -422,13 +421,14 @@ local threshold_repetitions = 5
 -- nil: nothing to choose.
 local function thresholds(s, p, base)
     local legal, probes = {}, {}
+    if (base[threshold_key] or 0) == 0 then return nil end
     local isa = p.variants[1].isa -- which has what the types need
     for _, value in ipairs(s.schedules.choice(threshold_key, "threshold").values(p.shape, isa, base)) do
         if value > 0 and value <= widest_probe then legal[#legal + 1] = value end
         if value > 1 and value <= widest_probe then probes[#probes + 1] = value end
     end
-    if base[threshold_key] == 0 or #probes == 0 then return nil end
-    return legal, probes
+    if #probes > 0 then return legal, probes end
+    return nil
 end
 
 -- About how many seconds `threshold` takes; `build`: those of making one library.

@@ -6,7 +6,7 @@ local check = require "harness.families.lookup.check"
 local effort = require "tests.effort"
 local dtype = require "gen.plan.dtype"
 local host = require "host"
-local machine = require "gen.plan.machine"
+local machines = require "gen.machines.list"
 local isa = require "gen.isa.list"
 local model = require "gen.families.model_file"
 local plan = require "gen.families.lookup.plan"
@@ -144,8 +144,8 @@ local function plans_of(index, defaults, sets, schedules)
     local function build(isas, wanted)
         return plan.build(model.validate(given, "", given.name), isas, wanted, tables, projection)
     end
-    local for_machine = machine.names[index % #machine.names + 1]
-    local random, plans = fuzz.generator(index * 104729 + 5), { build(machine.sets(defaults, for_machine)) }
+    local for_machine = machines.names[index % #machines.names + 1]
+    local random, plans = fuzz.generator(index * 104729 + 5), { build(machines.sets(defaults, for_machine)) }
     for _ = 1, 8 do
         random(0, 1)
     end

@@ -11,6 +11,7 @@ local test = {}
 local folders = {
     "gen/host",
     "gen/model",
+    "gen/machines",
     "gen/plan",
     "gen/isa",
     "gen/print",

@@ -13,7 +13,7 @@ local process = require "process"
 local product = require "gen.families.lookup.product"
 local request = require "gen.bundle.request"
 local lookup_model = require "gen.families.lookup.model"
-local machine = require "gen.plan.machine"
+local machines = require "gen.machines.list"
 
 local sets = isa.select(sets_of.bundled)
 
@@ -629,7 +629,7 @@ end
 -- from memory into L2, in long strips where they leave the TLB. Of slices that are copied the next one is prefetched.
 -- Where a token alone is slow to project, calls that are not few gather whole rows.
 function test.zen5_prefetches_by_where_tables_lie()
-    local here = machine.sets({ isa.get "avx512" }, machine.of_cpu("AuthenticAMD", 26, 2))
+    local here = machines.sets({ isa.get "avx512" }, machines.of_cpu("AuthenticAMD", 26, 2))
     local function choices(name, tables, block)
         local m = model.load("gen/models/" .. name .. ".lua")
         m.projection.block = block or m.projection.block
@@ -649,7 +649,7 @@ end
 
 -- Zen 3 gathers slices of tables where a call meets each row more than once, of floats more than twice.
 function test.zen3_gathers_slices_of_rows_met_again()
-    local here = machine.sets({ isa.get "avx2" }, machine.of_cpu("AuthenticAMD", 25, 1))
+    local here = machines.sets({ isa.get "avx2" }, machines.of_cpu("AuthenticAMD", 25, 1))
     local function choices(tables, neighbours)
         local m = model.load "gen/models/roberta_small.lua"
         m.neighbours = neighbours
@@ -708,7 +708,7 @@ function test.types_of_projections()
     )
     -- Bytes: half of that, one stage's inputs of a block; a unit and a start of each fold. Where rows come first, those
     -- of all 8 blocks, and their maxima.
-    local there = machine.sets(sets, "sapphire-rapids")
+    local there = machines.sets(sets, "sapphire-rapids")
     local floats, i8 = plan.build(m, there), plan.build(m, there, nil, nil, "i8")
     check.equal({ i8.projection_bytes, i8.packed_bytes - i16.packed_bytes }, { 1 << 18, -(1 << 18) })
     for i, v in ipairs(i8.variants) do
@@ -830,6 +830,25 @@ function test.threads_get_whole_tiles_and_enough_work()
     check.equal(plan_of("tiny").variants[3].few.split, nil)
 end
 
+-- A CPU's file has every number that the nominal one has, and no other.
+function test.every_machine_says_everything()
+    local function fields(cpu)
+        local list = {}
+        for key in pairs(cpu) do
+            list[#list + 1] = key
+        end
+        table.sort(list)
+        return list
+    end
+    local all = { architecture = "", isa = {} }
+    for key, value in pairs(machines.get(machines.nominal)) do
+        all[key] = value
+    end
+    for i = 2, #machines.names do
+        check.equal({ machines.names[i], fields(machines.get(machines.names[i])) }, { machines.names[i], fields(all) })
+    end
+end
+
 -- The choices that a machine makes are wanted ones for the plan, which refuses those that are not legal.
 function test.what_a_machine_chooses_is_legal()
     local cases = {
@@ -842,8 +861,8 @@ function test.what_a_machine_chooses_is_legal()
     for name, option in pairs(cases) do
         local path = "gen/models/" .. name .. ".lua"
         for _, type in ipairs(name == "tiny" and dtype.names or { "f32", "i8" }) do
-            for _, machine_name in ipairs(effort.turns(machine.names, effort.machines_stride)) do
-                local names = table.concat(machine.get(machine_name).isa or isa.names, ",")
+            for _, machine_name in ipairs(effort.turns(machines.names, effort.machines_stride)) do
+                local names = table.concat(machines.get(machine_name).isa or isa.names, ",")
                 local options = { [option] = type, ["for"] = machine_name, isa = names }
                 request.plan(path, isa.select(names, { dtype.get(type) }), options)
             end

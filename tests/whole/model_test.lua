@@ -158,9 +158,9 @@ end
 
 function test.schedules_are_those_of_each_run_of_blocks()
     local text = works { "plan", path "t.layers = { {}, { heads = 2 } }", "--isa", "scalar", "--schedules" }
-    check.matches(text, "\nblocks_1 schedule scalar few.threshold=1,")
-    check.matches(text, "\nblocks_2 schedule scalar few.threshold=1,")
-    check.matches(works { "plan", path(), "--isa", "scalar", "--schedules" }, "\nschedule scalar +few.threshold=1,")
+    check.matches(text, "\nblocks_1 schedule scalar few.vectors=4,")
+    check.matches(text, "\nblocks_2 schedule scalar few.vectors=4,")
+    check.matches(works { "plan", path(), "--isa", "scalar", "--schedules" }, "\nschedule scalar +few.vectors=4,")
 end
 
 function test.weights_are_counted_once()

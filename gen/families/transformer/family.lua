@@ -2,7 +2,7 @@
 local checkpoint = require "gen.model.checkpoint_names"
 local dtype = require "gen.plan.dtype"
 local later = require "gen.host.later"
-local machine = require "gen.plan.machine"
+local machines = require "gen.machines.list"
 
 local block_lookup = later "gen.families.transformer.block_lookup"
 local describe = later "gen.families.transformer.describe"
@@ -44,7 +44,7 @@ function family.calibrations(p) return block_lookup.calibrations { p } end
 
 function family.build(m, isas, options, wanted)
     plan.check_lookup(m.name, m.ffn.kind == "lookup", options)
-    return plan.build(m, machine.sets(isas, options["for"]), {
+    return plan.build(m, machines.sets(isas, options["for"]), {
         type = options.type,
         cache = options.cache,
         activations = options.activations,

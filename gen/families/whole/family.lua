@@ -2,7 +2,7 @@
 local checkpoint = require "gen.model.checkpoint_names"
 local dtype = require "gen.plan.dtype"
 local later = require "gen.host.later"
-local machine = require "gen.plan.machine"
+local machines = require "gen.machines.list"
 local misuse = require "gen.model.misuse"
 local tokenizer = require "gen.families.tokenizer.family"
 local transformer = require "gen.families.transformer.family"
@@ -93,7 +93,7 @@ function family.build(m, isas, options, wanted)
     if target then
         wanted, one_by_one = firmware.schedule(m, isas, wanted)
     end
-    return plan.build(m, machine.sets(isas, options["for"]), {
+    return plan.build(m, machines.sets(isas, options["for"]), {
         type = options.type,
         cache = options.cache,
         activations = options.activations,

@@ -1,0 +1,32 @@
+-- Intel Ice Lake server, measured.
+return {
+    cpus = { { "GenuineIntel", 6, 106, 106 }, { "GenuineIntel", 6, 108, 108 } },
+    architecture = "x86",
+    isa = { "scalar", "sse4", "avx2", "avx512" },
+    l2_bytes = 5 << 18,
+
+    tile_vectors = 4,
+    rows_first = 0,
+    copies = 1,
+    integers_ahead = 0,
+    floats_ahead = 0,
+    codes_ahead = 0,
+
+    integers_met = 4,
+    floats_met = 0,
+    whole_up_to = math.huge,
+    integers_into_l2 = math.huge,
+    floats_into_l2 = math.huge,
+    whole_rows = 32,
+
+    few_into_l2 = math.huge,
+    few_prefetch = 2,
+    far = math.huge,
+    far_lines = 2,
+    far_rows = 16,
+    tables_at_once = 256,
+
+    product_prefetch = 0,
+    attention_prefetch = 2,
+    attention_converted = 2,
+}
