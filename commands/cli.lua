@@ -511,6 +511,13 @@ local commands = {
         },
     },
     {
+        name = "report",
+        arguments = { "FILE..." },
+        from = "commands.report",
+        doc = "print a page of results that bench --json printed: Markdown, a section a file",
+        options = {},
+    },
+    {
         name = "tokenize",
         arguments = { "MODEL.lua", "[TEXT...]" },
         from = "commands.execute",

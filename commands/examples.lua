@@ -46,6 +46,9 @@ return {
             "lookupc bench tiny.lua --tables f32,i8 --html bench.html",
         },
     },
+    report = {
+        { "the tables of docs/performance.md", "lookupc report docs/results/*.json >docs/performance.md" },
+    },
     tokenize = {
         { "ids of a text", "lookupc tokenize encoder.lua 'Hello, world'" },
     },

@@ -759,6 +759,17 @@ static int process_time(lua_State *L)
     return 1;
 }
 
+/* process.date() -> the day in UTC, such as "2026-11-27" */
+static int process_date(lua_State *L)
+{
+    const time_t now = time(NULL);
+    struct tm day;
+    char text[32];
+    strftime(text, sizeof text, "%Y-%m-%d", gmtime_r(&now, &day));
+    lua_pushstring(L, text);
+    return 1;
+}
+
 /* process.clock() -> seconds of a clock that only goes forward */
 static int process_clock(lua_State *L)
 {
@@ -835,6 +846,7 @@ int luaopen_process(lua_State *L)
         {"file_facts", process_file_facts},
         {"touch", process_touch},
         {"time", process_time},
+        {"date", process_date},
         {"clock", process_clock},
         {"cpu", process_cpu},
         {NULL, NULL},

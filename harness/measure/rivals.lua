@@ -18,6 +18,11 @@ local function bytes_of(type) return dtype.get(type).bytes end
 -- How the measuring process calls a row.
 function rivals.name(row) return row.library .. "/" .. row.type end
 
+-- How people call `rival`, nil: there is none, or nobody noted which.
+function rivals.words(rival)
+    return rival and rival.library and rival.type and rival.library .. " " .. rival.type or nil
+end
+
 function rivals.names(rows)
     local names = {}
     for i, row in ipairs(rows) do

@@ -3,6 +3,7 @@ local compile = require "harness.base.compile"
 local compilers = require "harness.base.compilers"
 local json = require "json"
 local misuse = require "gen.model.misuse"
+local process = require "process"
 
 local setting = {}
 
@@ -46,10 +47,11 @@ function setting.core_limits(context)
     return limits
 end
 
--- What the figures were measured on and with: this CPU, the compiler with the flags of the instruction set `isa`, the
--- baselines.
+-- When, on what and with what the figures were measured: this CPU, the compiler with the flags of the instruction set
+-- `isa`, the baselines.
 function setting.host_facts(facts, isa, cc, cflags, context)
     return {
+        date = process.date(),
         cpu = facts.model,
         isa = json.array(facts.isa),
         compiler = compilers.version(cc),

@@ -189,7 +189,7 @@ local columns = {
     },
     {
         "through",
-        function(r) return r.same_type_rival.library .. " " .. r.same_type_rival.type end,
+        function(r) return rivals.words(r.same_type_rival) end,
         text = true,
         of = "same_type",
     },

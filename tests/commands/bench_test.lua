@@ -58,6 +58,11 @@ function test.weights_threads_and_a_page_of_every_family()
             check.equal({ name, r.threads, r.us_per_token > 0, type(r.counts) }, { name, 2, true, "boolean" })
         end
         check.equal({ type(found.host.cpu), #found.results > 0 }, { "string", true })
+        local kept = folder .. "/kept.json"
+        assert(host.write_file(kept, assert(json.encode(found))))
+        local shown = program.works { "report", kept }
+        check.matches(shown, "\n%*%*[%a ]+%.%*%* %d%d%d%d%-%d%d%-%d%d, [^\n]*, 2 threads[.,]")
+        check.matches(shown, "\n| model | isa | .*\n| " .. found.results[1].model .. "[ *]* | scalar | ")
         check.matches(assert(host.read(page)), "<h1>" .. title .. "</h1>")
         -- a checkpoint that is another's is refused, so the one above was read
         local other = folder .. "/other.safetensors"
@@ -86,6 +91,85 @@ function test.several_models()
     program.refuses(2, "--weights: w: is of one model, not of 2", bench(tiny, own, "--weights", "w"))
     -- nothing is timed before all are known to be right
     program.refuses(1, "none.lua: No such file", bench(tiny, { "none.lua" }))
+end
+
+local function with(own, changes)
+    for key, value in pairs(changes or {}) do
+        own[key] = value
+    end
+    return own
+end
+
+-- A result as bench prints it, and what holds it, with these changes.
+local function kept(changes, of_host, more)
+    local facts = { cpu = "a|b", date = "2026-11-27", compiler = "gcc 12", flags = "-O2" }
+    local result = { model = "m", isa = "avx2", batch = 8, us_per_token = 2.5, counts = true }
+    result.projection_dtype, result.table_dtype = "i8", "i8"
+    return with({ host = with(facts, of_host), results = { with(result, changes) } }, more)
+end
+
+local function write_kept(name, value)
+    local path = folder .. "/" .. name
+    assert(host.write_file(path, type(value) == "string" and value or assert(json.encode(value))))
+    return path
+end
+
+-- Runs with one setting are in one table; limits that differ are a range, and a star stands for what does not count.
+function test.report_prints_a_section_for_each_file_and_a_table_for_each_setting()
+    local slower = { counts = false, us_per_token = 3, model = "n" }
+    local runs = {
+        kept({ again_ratio = 0.95 }, nil, { limits = { fma_gflops = 90 } }),
+        { models = { kept(slower, nil, { limits = { fma_gflops = 95.2 } }) } },
+        kept({ batch = 64 }, { date = "2026-11-28" }, { converted = "from a page" }),
+    }
+    local path = write_kept("a-cpu-2.json", runs)
+    check.equal(program.works { "report", path }, table.concat({
+        "# Results",
+        "",
+        "## A Cpu 2",
+        "",
+        "**LookupFFNs.** 2026-11-27, a|b, gcc 12 -O2, one thread. Limits of the core: FMA 90 to 95 GFLOP/s. \z
+            Measured twice: at most 5.0 % apart.",
+        "",
+        "| model | isa | projection | tables | tokens | us/token |",
+        "| --- | --- | --- | --- | --: | --: |",
+        "| m | avx2 | i8 | i8 | 8 | 2.50 |",
+        "| n * | avx2 | i8 | i8 | 8 | 3.00 |",
+        "",
+        "**LookupFFNs.** 2026-11-28, a|b, gcc 12 -O2, one thread. Converted from a page.",
+        "",
+        "| model | isa | projection | tables | tokens | us/token |",
+        "| --- | --- | --- | --- | --: | --: |",
+        "| m | avx2 | i8 | i8 | 64 | 2.50 |",
+        "",
+    }, "\n"))
+    write_kept("method.md", "# How\n\nBy hand.\n\n")
+    check.matches(program.works { "report", path, path }, "^# How\n\nBy hand%.\n\n## A Cpu 2\n.*\n\n## A Cpu 2\n")
+end
+
+function test.report_refuses_what_bench_does_not_print()
+    for said, value in pairs {
+        ["1:1: string or "] = "{",
+        [" must be what bench --json prints"] = "[]",
+        [' 2.results.1.us_per_tokn = 1: unknown key; did you mean "us_per_token"?'] = {
+            kept {},
+            kept { us_per_tokn = 1 },
+        },
+        [" results.1.us_per_token = null: must be a number"] = kept { us_per_token = json.null },
+        [' results.1.batch = "8": must be an integer from 0 to '] = kept { batch = "8" },
+        [" results.1.stages.project: required key is missing"] = kept { stages = { gather = 1 } },
+        [" results.1.rivals.1.libary = "] = kept { rivals = { { libary = "onednn" } } },
+        [' host.date = "today": must be a day such as "2026-11-27"'] = kept({}, { date = "today" }),
+        [' host.cpu = "a\\nb": must be text on a line'] = kept({}, { cpu = "a\nb" }),
+        [" results: must be results of bench, which the first one is not"] = kept({}, nil, { results = { {} } }),
+        [' models.1 = "a": must be an object'] = { models = { "a" } },
+        [" limits.l2_gbytes = true: must be a number"] = kept({}, nil, { limits = { l2_gbytes = true } }),
+    } do
+        local path = write_kept("bad.json", value)
+        program.refuses(1, path .. ":" .. said, { "report", path })
+    end
+    program.refuses(1, "none.json: No such file", { "report", "none.json" })
+    program.refuses(2, "FILE", { "report" })
 end
 
 return test

@@ -151,7 +151,7 @@ local function of_stage(form, name)
     return function(r) return r.stages and form:format(r.stages[name]) end
 end
 local function of_rival(key, form, field)
-    return function(r) return r[key] and form:format(r[key][field]) end
+    return function(r) return r[key] and number(form, r[key][field]) end
 end
 
 -- The columns of the table for people, as harness/report/columns.lua has them. One with `several` is there where that
@@ -168,11 +168,7 @@ local columns = {
     { "limit", 6, function(r) return number("%.2f", r.limit_us) end },
     { "of limit", 8, function(r) return r.limit_share and number("%.0f %%", 100 * r.limit_share) end },
     { "same type", 9, of_rival("same_type_rival", "%.2f", "us_per_token") },
-    {
-        "through",
-        -12,
-        function(r) return r.same_type_rival and r.same_type_rival.library .. " " .. r.same_type_rival.type end,
-    },
+    { "through", -12, function(r) return rivals.words(r.same_type_rival) end },
     { "x same type", 11, function(r) return number("%.2f", r.same_type_speedup) end },
     { "f32", 7, function(r) return number("%.2f", r.dense_us_per_token) end },
     { "through", -8, function(r) return r.dense_library end },
@@ -184,6 +180,9 @@ local columns = {
     { "GFLOP/s", 8, function(r) return number("%.1f", r.project_gflops) end },
     { "GB/s", 7, function(r) return number("%.1f", r.gather_gbytes) end },
 }
+
+-- The tables of what --json prints, as bench_report.of_tables has them, with every column.
+function bench.tables(given) return { { columns = columns, results = given.results } } end
 
 -- One result of each kind: any two of them differ.
 local function kinds_of(results, differ)

@@ -429,7 +429,7 @@ local function rival_columns(name, rival)
         end
     end
     return { name, 9, of("%.1f", "us_per_token") },
-        { "through", -13, function(r) return rival(r) and rival(r).library .. " " .. rival(r).type end },
+        { "through", -13, function(r) return rivals.words(rival(r)) end },
         { "x " .. name, 2 + math.max(4, #name), of("%.2f", "speedup") },
         { name .. "'s error", #name + 8, of("%.1e", "rel_err") }
 end
@@ -487,6 +487,21 @@ local attention_columns = {
     { "through", -8, function(r) return r.baseline_library end },
     { "x faster", 8, function(r) return number("%.2f", r.speedup) end },
 }
+
+-- The tables of what --json prints, as bench_report.of_tables has them.
+function transformer_bench.tables(given)
+    local tables, timed = { { columns = block_columns, results = given.results } }, {}
+    for _, r in ipairs(given.results) do
+        if r.rivals then timed[#timed + 1] = r end
+    end
+    if #timed > 0 then
+        tables[2] = { name = "its products alone", columns = product_columns, results = timed }
+    end
+    if #given.attention > 0 then
+        tables[#tables + 1] = { name = "attention alone", columns = attention_columns, results = given.attention }
+    end
+    return tables
+end
 
 -- What stands below the tables.
 local function notes_of(limits, host_facts, results)
@@ -589,16 +604,7 @@ function transformer_bench.run(path, options)
             end
         end
     end
-    local tables, timed = { { columns = block_columns, results = results } }, {}
-    for _, r in ipairs(results) do
-        if r.rivals then timed[#timed + 1] = r end
-    end
-    if #timed > 0 then
-        tables[2] = { name = "its products alone", columns = product_columns, results = timed }
-    end
-    if #attention > 0 then
-        tables[#tables + 1] = { name = "attention alone", columns = attention_columns, results = attention }
-    end
+    local printed = { host = host_facts, limits = limits, results = results, attention = attention }
     return bench_report.of_tables {
         title = m.name .. ": the time of a transformer's block",
         head = string.format(
@@ -607,11 +613,11 @@ function transformer_bench.run(path, options)
             bench_report.setting(host_facts, options.cflags, options.callers),
             m.layers
         ),
-        tables = tables,
+        tables = transformer_bench.tables(printed),
         notes = notes_of(limits, host_facts, results),
         host = host_facts,
         threads = options.callers,
-        json = { host = host_facts, limits = limits, results = results, attention = attention },
+        json = printed,
     }
 end
 

@@ -292,6 +292,14 @@ local function behind_first(list)
     return table.move(list, 1, #list, #all + 1, all)
 end
 
+-- The tables of what --json prints, as bench_report.of_tables has them.
+function bench.tables(given)
+    return {
+        { columns = behind_first(call_columns), results = given.results },
+        { name = "by stage, us/sequence", columns = behind_first(stage_columns), results = given.results },
+    }
+end
+
 -- What stands below the tables.
 local function notes_of(results)
     local notes = {
@@ -350,17 +358,15 @@ function bench.run(path, options)
             table.move(results_of(p, samples, calls, errors, own), 1, #calls, #results + 1, results)
         end
     end
+    local printed = { host = host_facts, results = results }
     return bench_report.of_tables {
         title = m.name .. ": the time of a whole model",
         head = m.name .. " on " .. bench_report.setting(host_facts, options.cflags, options.threads),
-        tables = {
-            { columns = behind_first(call_columns), results = results },
-            { name = "by stage, us/sequence", columns = behind_first(stage_columns), results = results },
-        },
+        tables = bench.tables(printed),
         notes = notes_of(results),
         host = host_facts,
         threads = options.threads,
-        json = { host = host_facts, results = results },
+        json = printed,
     }
 end
 
