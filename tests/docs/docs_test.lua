@@ -319,6 +319,11 @@ function test.readme_is_short()
     check.equal(count <= 120, true)
 end
 
+function test.performance_is_what_report_prints()
+    local printed = program.works { "report", table.unpack(lines_of "ls docs/results/*.json") }
+    check.equal(printed, text["docs/performance.md"])
+end
+
 function test.picture_is_what_its_script_draws()
     check.equal(assert(process.run { "lua5.4", "docs/dataflow.lua" }).output, assert(host.read "docs/dataflow.svg"))
 end
