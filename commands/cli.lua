@@ -515,7 +515,7 @@ local commands = {
         arguments = { "FILE..." },
         from = "commands.report",
         doc = "print a page of results that bench --json printed: Markdown, a section a file",
-        options = {},
+        options = { { name = "html", value = "FILE", doc = "also write a page with charts" } },
     },
     {
         name = "tokenize",

@@ -269,16 +269,25 @@ local function facts_table(facts, limits, results)
     return html.facts(rows)
 end
 
--- Its parts, from what `bench --json` prints.
-function report.parts(facts, limits, results)
+-- Whether all tables of `list` have these keys, with numbers that a logarithm takes.
+local function all_have(list, ...)
+    for _, of in ipairs(list) do
+        for _, key in ipairs { ... } do
+            local value = of[key]
+            if not value or type(value) == "number" and value <= 0 then return false end
+        end
+    end
+    return true
+end
+
+-- Charts of the results of a model, those that they and `limits` of the core have numbers for.
+function report.figures(limits, results)
     local sets = by_kernels(results)
     local best = sets[#sets]
-    local times = results[1].threads == 1 and "CPU times."
-        or "wall times; of projection and gather CPU times of one thread."
     local grey = counted.note(results) and " Grey marks do not count." or ""
     local figures = {}
     for _, of in ipairs(comparisons) do
-        if results[1][of.key] then
+        if all_have(results, of.key, "limit_share") then
             figures[#figures + 1] = html.figure(
                 2,
                 of.head,
@@ -287,17 +296,29 @@ function report.parts(facts, limits, results)
             )
         end
     end
-    figures[#figures + 1] = html.figure(
-        2,
-        "Roofline",
-        roofline(best, limits),
-        "Numbers: tokens a call, "
-            .. best.name
-            .. ". A mark on a line runs as fast as that level of memory delivers."
-            .. grey
-    )
+    if
+        all_have({ limits }, "fma_gflops", "l1_gbytes", "l2_gbytes", "l3_gbytes", "memory_gbytes")
+        and all_have(best, "flop_per_byte", "project_gflops", "gather_gbytes", "random_rows_gbytes")
+    then
+        figures[#figures + 1] = html.figure(
+            2,
+            "Roofline",
+            roofline(best, limits),
+            "Numbers: tokens a call, "
+                .. best.name
+                .. ". A mark on a line runs as fast as that level of memory delivers."
+                .. grey
+        )
+    end
+    return html.figures(figures)
+end
+
+-- Its parts, from what `bench --json` prints.
+function report.parts(facts, limits, results)
+    local times = results[1].threads == 1 and "CPU times."
+        or "wall times; of projection and gather CPU times of one thread."
     return {
-        html.figures(figures),
+        report.figures(limits, results),
         "<h2>Results</h2>",
         html.table("Results", columns_of(results), results, function(r) return not r.counts end),
         html.paragraph(

@@ -22,7 +22,8 @@ function bench_report.control(results)
     return 100 * worst
 end
 
-local function html_table(name, list, results)
+-- A table of `results` with the columns of `list` that say something.
+function bench_report.html_table(name, list, results)
     local shown = {}
     for i, column in ipairs(columns.said(list, results)) do
         local function value(r) return tostring(column[3](r) or "-") end
@@ -53,7 +54,7 @@ function bench_report.of_tables(of)
         local list = {}
         for _, part in ipairs(of.tables) do
             if part.name then list[#list + 1] = html.paragraph(part.name .. ":") end
-            list[#list + 1] = html_table(part.name, part.columns, part.results)
+            list[#list + 1] = bench_report.html_table(part.name, part.columns, part.results)
         end
         for _, note in ipairs(notes) do
             list[#list + 1] = html.paragraph(note)

@@ -20,8 +20,8 @@ local list = rule(
     function(v) return type(v) == "table" and (v[1] ~= nil or next(v) == nil) end
 )
 
--- Rows of a schema (gen/model/schema.lua) behind those of `more`: names of counts, of numbers and of texts; those with !
--- are required.
+-- Rows of a schema (gen/model/schema.lua) behind those of `more`: names of counts, numbers and texts, those with !
+-- required.
 local function rows(counts, numbers, texts, more)
     local all = more or {}
     for _, of in ipairs { { count, counts }, { number, numbers }, { text, texts } } do

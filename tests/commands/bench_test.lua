@@ -58,12 +58,15 @@ function test.weights_threads_and_a_page_of_every_family()
             check.equal({ name, r.threads, r.us_per_token > 0, type(r.counts) }, { name, 2, true, "boolean" })
         end
         check.equal({ type(found.host.cpu), #found.results > 0 }, { "string", true })
+        local text = assert(host.read(page))
+        check.matches(text, "<h1>" .. title .. "</h1>")
+        -- what is printed can be kept: report knows all keys, and draws what bench does
         local kept = folder .. "/kept.json"
         assert(host.write_file(kept, assert(json.encode(found))))
-        local shown = program.works { "report", kept }
+        local shown = program.works { "report", kept, kept, "--html", page }
         check.matches(shown, "\n%*%*[%a ]+%.%*%* %d%d%d%d%-%d%d%-%d%d, [^\n]*, 2 threads[.,]")
         check.matches(shown, "\n| model | isa | .*\n| " .. found.results[1].model .. "[ *]* | scalar | ")
-        check.matches(assert(host.read(page)), "<h1>" .. title .. "</h1>")
+        program.page(page, 2 * select(2, text:gsub("<svg", "")))
         -- a checkpoint that is another's is refused, so the one above was read
         local other = folder .. "/other.safetensors"
         program.works { "sample", "gen/models/kws.lua", "-o", other }
@@ -170,6 +173,8 @@ function test.report_refuses_what_bench_does_not_print()
     end
     program.refuses(1, "none.json: No such file", { "report", "none.json" })
     program.refuses(2, "FILE", { "report" })
+    local good = write_kept("good.json", kept())
+    program.refuses(1, "--html: " .. good, { "report", good, "--html", good })
 end
 
 return test
