@@ -1,4 +1,4 @@
-//$ takes promise, integers, packed_bytes
+//$ takes promise, integers, packed_bytes, scratch_bytes_one
 #ifndef $(names.macro("H_INCLUDED"))
 #define $(names.macro("H_INCLUDED"))
 
@@ -8,7 +8,8 @@ $(include("templates/lookup/layer.h"))
    All are reentrant. Where all that includes this header is compiled with -fopenmp -D$(names.macro("OPENMP"))=N, $(names.ffn) shares large calls among up to N threads, with the same results, bit for bit.
 
      static _Alignas($(names.macro("ALIGN"))) unsigned char blob[$(names.macro("WEIGHTS_BYTES"))]; the weights file; mmap aligns, too
-     static _Alignas($(names.macro("ALIGN"))) unsigned char scratch[$(names.macro("SCRATCH_BYTES"))]; one for each thread
+     static _Alignas($(names.macro("ALIGN"))) unsigned char scratch[$(names.macro("SCRATCH_BYTES"))]; one for each thread;
+     $(names.macro("SCRATCH_BYTES_ONE")) are enough where all calls are of one token
      $(names.weights) weights;
      if ($(names.bind)(blob, sizeof blob, &weights) == $(names.macro("OK")))
          $(names.ffn)(&weights, x, y, tokens, scratch);
@@ -22,6 +23,7 @@ $(include("templates/lookup/layer.h"))
 
 $(include("templates/lookup/shape.h"))
 $(include("templates/bundle/openmp.h", { shared = { names.ffn }, works_in = names.ffn .. " works in" }))
+#define $(names.macro("SCRATCH_BYTES_ONE")) $(scratch_bytes_one)u /* that a call of one token works in */
 #define $(names.macro("WEIGHTS_BYTES")) $(packed_bytes)u /* of a blob */
 
 $(include("templates/bundle/binding.h"))

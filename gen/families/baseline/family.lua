@@ -33,6 +33,7 @@ function family.sizes(p)
         { "d", "input width" },
         { "d_out", "output width" },
         { "scratch_bytes", "that a call works in" },
+        { "scratch_bytes_one", "that a call of one token works in", value = p.names.macro "SCRATCH_BYTES" },
         { "x_type", "of x", text = integer and "i16" or "f32" },
         { "y_type", "of y", text = integer and "i32" or "f32" },
     }

@@ -48,6 +48,7 @@ function family.sizes(p)
         { "tables", "hash tables" },
         { "tau", "bits of a code" },
         { "scratch_bytes", "that a call works in" },
+        { "scratch_bytes_one", "that a call of one token works in", value = p.names.macro "SCRATCH_BYTES" },
         { "x_type", "of x", text = "i16" },
         { "y_type", "of y", text = "i32" },
         { "x_scale", "x stands for x times this", kind = "number" },

@@ -39,6 +39,7 @@ local function common(p, add)
     )
     add("tables", figures.bytes(p.table_bytes) .. " of " .. p.tables.name)
     add("packed weights", figures.bytes(p.packed_bytes))
+    if p.scratch_bytes_one then add("scratch, one token", figures.bytes(p.scratch_bytes_one)) end
     add("scratch", figures.bytes(p.scratch_bytes) .. " with " .. figures.sets(p))
 end
 
@@ -94,6 +95,7 @@ function describe.summary(p, more)
         table_bytes = p.table_bytes,
         packed_bytes = p.packed_bytes,
         scratch_bytes = p.scratch_bytes,
+        scratch_bytes_one = p.scratch_bytes_one,
         sections = sections,
     }
     for key, value in pairs(more) do

@@ -79,6 +79,7 @@ function family.sizes(p)
         { "tau", "bits of a code" },
         { "neighbours", "rows that a token takes of a table", value = p.shape.neighbours == 1 and "1" or nil },
         { "scratch_bytes", "that a call works in" },
+        { "scratch_bytes_one", "that a call of one token works in" },
         { "x_type", "of x", text = "f32" },
         { "y_type", "of y", text = "f32" },
         { "tables_type", "of the tables' elements", text = p.tables.name },

@@ -377,6 +377,7 @@ local function variant_of(m, shape, isa, choices, openmp)
         v.whole = whole_of(m, shape, isa, choices, v)
         v.scratch_bytes = math.max(v.scratch_bytes, v.whole.scratch_bytes)
     end
+    v.scratch_bytes_one = v.few and v.few.scratch_bytes or v.scratch_bytes
     add_steps(v, shape)
     return v
 end
@@ -435,6 +436,7 @@ local function firmware_of(m, shape, isa, choices)
     choices["few.tokens"] = 1
     local v = few_of(m, shape, isa, choices, 1)
     v.schedule, v.schedule_text = choices, schedule.text(choices)
+    v.scratch_bytes_one = v.scratch_bytes
     return v
 end
 
@@ -504,6 +506,7 @@ function plan.build(m, isas, wanted, tables, projection_type, part)
         projection_bytes = projection.words * 4,
         variants = {},
         scratch_bytes = 0,
+        scratch_bytes_one = 0, -- that a call of one token works in
         wanted = wanted or {},
         tables = shape.tables,
         projection = shape.projection,
@@ -526,6 +529,7 @@ function plan.build(m, isas, wanted, tables, projection_type, part)
             if others.few then take_codes(p.variants[i].few, others.few) end
         end
         p.scratch_bytes = math.max(p.scratch_bytes, p.variants[i].scratch_bytes)
+        p.scratch_bytes_one = math.max(p.scratch_bytes_one, p.variants[i].scratch_bytes_one)
     end
     p.constants = constants_of(p)
     local folded = p.variants[#p.variants].projection.flops
