@@ -178,6 +178,13 @@ function template.render(compiled, values, more)
             out[#out + 1] = line == "" and "\n" or indent .. line .. "\n"
         end
     end
+    -- Renders another template unless an earlier one of this file has, of the same text; returns what its names begin
+    -- with.
+    environment.once = function(path, more)
+        local text, prefix = values.share(path, more)
+        out[#out + 1] = text
+        return prefix
+    end
     -- Renders the declarations of constants, a list of { type, name, value }.
     environment.declare_constants = function(indent, list)
         for _, one in ipairs(list) do

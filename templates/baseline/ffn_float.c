@@ -1,6 +1,6 @@
-//$ takes prologue, isa, v, symbol, helper, norm, panel, lanes, activation, in_scratch
+//$ takes prologue, isa, v, symbol, norm, panel, lanes, activation, in_scratch
 //$ lines("", prologue)
-$(include("templates/math/activation.c"))
+//$ local activated = once("templates/math/activation.c", { activation = activation }) .. "_" .. activation
 
 /* The dense FFN, token by token; see $(names.header). */
 void $(symbol)(const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch)
@@ -18,7 +18,7 @@ void $(symbol)(const $(names.weights) *weights, const float *x, float *y, size_t
         $(v.names.product)($(norm and "normalised" or "x"), $(shape.d), weights->first, weights->first_bias, hidden, $(shape.hidden), $(shape.d), $(shape.hidden // panel), 1);
         for (size_t i = 0; i < $(shape.hidden); i += $(lanes)) {
             const $(isa.vector) value = $(isa.load_unaligned("hidden", "i"));
-            $(isa.store_unaligned("hidden", "i", helper .. "_activation(value)"));
+            $(isa.store_unaligned("hidden", "i", activated .. "(value)"));
         }
         $(v.names.product)(hidden, $(shape.hidden), weights->second, weights->second_bias, y, $(shape.d_out), $(shape.hidden), $(shape.d_out // panel), 1);
     }

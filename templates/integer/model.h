@@ -4,7 +4,7 @@
 
 $(include("templates/integer/layer.h"))
 
-//$ lines("   ", promise)
+   $(promise)
    None uses floating point. All are reentrant.
 
      static _Alignas($(names.macro("ALIGN"))) unsigned char blob[$(names.macro("WEIGHTS_BYTES"))]; the weights file, for example in flash

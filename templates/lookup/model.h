@@ -4,7 +4,7 @@
 
 $(include("templates/lookup/layer.h"))
 
-//$ lines("   ", promise)
+   $(promise)
    All are reentrant. Where all that includes this header is compiled with -fopenmp -D$(names.macro("OPENMP"))=N, $(names.ffn) shares large calls among up to N threads, with the same results, bit for bit.
 
      static _Alignas($(names.macro("ALIGN"))) unsigned char blob[$(names.macro("WEIGHTS_BYTES"))]; the weights file; mmap aligns, too

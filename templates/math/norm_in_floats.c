@@ -1,4 +1,5 @@
 //$ takes isa, lanes, helper, name, layernorm, factors, parameters, what, more, rows, width, eps
+//$ local add = once("templates/math/sum.c") .. "_add"
 //$ -- more: parameters behind the steps; rows, width, eps: names of parameters, or numbers.
 
 /* $(what) No double, which such a CPU computes in software: the sums of
@@ -14,14 +15,14 @@ static void $(helper)_$(name)($(parameters)$(more))
         mean /= (float) $(width);
         for (size_t i = 0; i < $(width); ++i) {
             const float rest = x[i] - mean;
-            rests = $(helper)_add(rests, rest, &rests_lost);
-            squares = $(helper)_add(squares, rest * rest, &squares_lost);
+            rests = $(add)(rests, rest, &rests_lost);
+            squares = $(add)(squares, rest * rest, &squares_lost);
         }
         const float shift = rests / (float) $(width);
         const float variance = squares / (float) $(width) - shift * shift + $(eps);
 //$ else
         for (size_t i = 0; i < $(width); ++i)
-            squares = $(helper)_add(squares, x[i] * x[i], &squares_lost);
+            squares = $(add)(squares, x[i] * x[i], &squares_lost);
         const float variance = squares / (float) $(width) + $(eps);
 //$ end
         $(isa.store_unaligned("factor", 0, isa.reciprocal_root(isa.broadcast("variance"))));

@@ -21,7 +21,8 @@
 //$ local function sums(name)
         $(isa.vector) $(name)0 = zero, $(name)1 = zero, $(name)2 = zero, $(name)3 = zero;
 //$ end
-//$ local function total(name) return helper .. "_total(" .. name .. "0, " .. name .. "1, " .. name .. "2, " .. name .. "3)" end
+//$ local add_lanes = once("templates/math/total.c") .. "_total"
+//$ local function total(name) return add_lanes .. "(" .. name .. "0, " .. name .. "1, " .. name .. "2, " .. name .. "3)" end
 
 /* $(what) Each lane of four vectors adds up elements of its own,
    in float32$(layernorm and "; differences from a rounded mean give what rounding left out of it." or ".") */

@@ -41,7 +41,7 @@ $(i)}
 //$ local function rows_text(rows) return rows == 1 and "a row" or rows .. " rows" end
 //$ -- A loop over rows, `count` at a time.
 //$ local function over_rows(count) return count == 1 and "for (; row < rows; ++row)" or "for (; row + " .. count .. " <= rows; row += " .. count .. ")" end
-$(include("templates/math/exp.c"))
+//$ local exp = once("templates/math/exp.c") .. "_exp"
 //$ for _, rows in ipairs(attention.rows) do
 
 /* Scores of $(rows_text(rows)) of queries and the $(keys) keys of a tile$(#score_prefetch.bases > 0 and "; prefetches what is read next" or ""). */
@@ -186,7 +186,7 @@ $(i)max = $(isa.max("max", "other"));
 //$ local steps, result = isa.reduce("max", "max")
 //$ declare_constants("        ", steps)
         const float now = $(result);
-        $(isa.store_unaligned("shrink", 0, helper .. "_exp(" .. isa.broadcast("*largest - now") .. ")"));
+        $(isa.store_unaligned("shrink", 0, exp .. "(" .. isa.broadcast("*largest - now") .. ")"));
         highest = $(isa.broadcast("now"));
         totals = $(isa.mul("totals", isa.broadcast("shrink[0]")));
         *factor = shrink[0];
@@ -198,7 +198,7 @@ $(i)max = $(isa.max("max", "other"));
 //$ loop("    ", "k", 0, keys, lanes, function(i, k)
 $(i)const $(isa.vector) below = $(isa.sub(isa.load_unaligned("score", k), "highest"));
 //$ if integers then
-$(i)const $(isa.vector) weight = $(helper)_exp(below);
+$(i)const $(isa.vector) weight = $(exp)(below);
 $(i)/* What a query does not see may have no scale. One that is not a number spoils the total. */
 $(i)const $(isa.vector) scaled = $(isa.select(isa.less(isa.broadcast("1e-30f"), "weight"), isa.mul("weight", isa.load_unaligned("scale", k)), isa.zero()));
 $(i)$(isa.store_unaligned("score", k, "scaled"));
@@ -206,7 +206,7 @@ $(i)most = $(isa.max("most", "scaled"));
 $(i)totals = $(isa.add("totals", isa.fma(isa.zero(), "scaled", "weight")));
 //$ else
 $(i)/* 0 for what is not seen: exp(-87) times a value or its unit would be a denormal, which CPUs multiply a hundred times slower. */
-$(i)const $(isa.vector) weight = $(isa.select(isa.less("below", isa.broadcast("-87.0f")), isa.zero(), helper .. "_exp(below)"));
+$(i)const $(isa.vector) weight = $(isa.select(isa.less("below", isa.broadcast("-87.0f")), isa.zero(), exp .. "(below)"));
 $(i)$(isa.store_unaligned("score", k, cache_type.scaled and isa.mul("weight", isa.load_unaligned("scale", k)) or "weight"));
 $(i)totals = $(isa.add("totals", "weight"));
 //$ end

@@ -11,43 +11,34 @@
 //$ local makes_activation = activation and activation ~= "tanh"
 //$ local last = segments[#segments]
 //$ lines("", prologue)
-//$ if makes_activation then
-$(include("templates/math/activation.c", { activation = activation }))
-//$ end
-//$ if makes_tanh then
-//$ if not makes_activation or activation == "relu" then
-$(include("templates/math/exp.c"))
-//$ end
-$(include("templates/math/tanh.c"))
-//$ end
+//$ local activated = makes_activation and once("templates/math/activation.c", { activation = activation }) .. "_" .. activation
+//$ local tanh = makes_tanh and once("templates/math/tanh.c") .. "_tanh"
 //$ local factors = projected and projected.norm
 //$ local copies_rows = embedding.map or projected and projected.copied_at and not embedding.norm
-//$ if float_sums and (kinds.layernorm or kinds.rmsnorm or factors or output.pool == "mean" or output.pool == "sqrt_n" or output.unit) then
-$(include("templates/math/sum.c"))
-//$ end
-//$ if not float_sums and lanes > 1 and (kinds.layernorm or kinds.rmsnorm or factors) then
-$(include("templates/math/total.c"))
-//$ end
+//$ local sums_floats = float_sums and (output.pool == "mean" or output.pool == "sqrt_n" or output.unit)
+//$ local add = sums_floats and once("templates/math/sum.c") .. "_add"
+//$ local norms = {}
 //$ for _, kind in ipairs { "layernorm", "rmsnorm" } do
 //$ if kinds[kind] then
-$(include("templates/math/norm.c", { name = kind, layernorm = kind == "layernorm", factors = false, more = "size_t rows, size_t d, float eps", rows = "rows", width = "d", eps = "eps" }))
+//$ norms[kind] = once("templates/math/norm.c", { name = kind, layernorm = kind == "layernorm", factors = false, more = "size_t rows, size_t d, float eps", rows = "rows", width = "d", eps = "eps" })
 //$ end
 //$ end
 //$ if factors then
-$(include("templates/math/norm.c", { name = "factors", layernorm = factors.kind == "layernorm", factors = true, more = "size_t rows", rows = "rows", width = embedding.width, eps = float(factors.eps) }))
+//$ norms.factors = once("templates/math/norm.c", { name = "factors", layernorm = factors.kind == "layernorm", factors = true, more = "size_t rows", rows = "rows", width = embedding.width, eps = float(factors.eps) })
 //$ end
 //$ -- A call of the norm `norm`, whose gains are weights->name.
 //$ local function norm(i, norm, name, x, x_step, y, y_step, rows, d)
-$(i)$(helper)_$(norm.kind)($(x), $(x_step), weights->$(name), $(norm.kind == "layernorm" and "weights->" .. name .. "_offset, " or "")$(y), $(y_step), $(rows), $(d), $(float(norm.eps)));
+$(i)$(norms[norm.kind])_$(norm.kind)($(x), $(x_step), weights->$(name), $(norm.kind == "layernorm" and "weights->" .. name .. "_offset, " or "")$(y), $(y_step), $(rows), $(d), $(float(norm.eps)));
 //$ end
+//$ local rounds
 //$ if #rounded_rows > 0 then
-$(include("templates/transformer/round_rows.c"))
+//$ rounds = once("templates/transformer/round_rows.c")
 //$ end
 //$ -- Lines that round the inputs of a map to `to`, if products take them so.
 //$ local function round(i, map, x, x_step, to, rows)
 //$     if not rounded then return x, x_step end
 //$     local step = rounded_step(map)
-$(i)$(helper)_rounded_$(map.inputs)($(x), $(x_step), $(to), $(step), $(rows));
+$(i)$(rounds)_rounded_$(map.inputs)($(x), $(x_step), $(to), $(step), $(rows));
 //$     return to, step
 //$ end
 //$ -- A call of the product kernel for panels from number `first` on of a map, of inputs as `round` leaves them.
@@ -142,7 +133,7 @@ static void $(helper)_pool(const float *restrict x, $(output.sums and "size_t ro
         }
         for (size_t row = 0; row < $(pooled_rows); ++row)
             for (size_t i = 0; i < count; ++i)
-                sums[i] = $(helper)_add(sums[i], x[row * $(pooled_width) + from + i], &lost[i]);
+                sums[i] = $(add)(sums[i], x[row * $(pooled_width) + from + i], &lost[i]);
         for (size_t i = 0; i < count; ++i)
             y[from + i] = sums[i] $(divides and "/ all" or "* factors[0]");
     }
@@ -210,7 +201,7 @@ static void $(helper)_output(const $(names.weights) *weights, $(output.norm and 
 //$ if dense.activation then
     for (size_t i = 0; i < rows * $(dense.pitch); i += $(lanes)) {
         const $(isa.vector) value = $(isa.load_unaligned("features", "i"));
-        $(isa.store_unaligned("features", "i", helper .. (dense.activation == "tanh" and "_tanh" or "_activation") .. "(value)"));
+        $(isa.store_unaligned("features", "i", (dense.activation == "tanh" and tanh or activated) .. "(value)"));
     }
 //$ end
 //$ if dense.norm then norm("    ", dense.norm, "dense_norm", "features", dense.pitch, "features", dense.pitch, "rows", dense.outputs) end
@@ -230,7 +221,7 @@ static void $(helper)_output(const $(names.weights) *weights, $(output.norm and 
 //$ end
 //$ if output.soft_cap then
 //$ local whole_vectors, some = head.outputs // lanes * lanes, head.outputs % lanes
-//$ local function capped(value) return isa.mul(helper .. "_tanh(" .. isa.mul(value, isa.broadcast(float(1 / output.soft_cap))) .. ")", isa.broadcast(float(output.soft_cap))) end
+//$ local function capped(value) return isa.mul(tanh .. "(" .. isa.mul(value, isa.broadcast(float(1 / output.soft_cap))) .. ")", isa.broadcast(float(output.soft_cap))) end
     for (size_t row = 0; row < rows; ++row) {
         float *logits = y + row * $(head.outputs);
 //$ if whole_vectors > 0 then
@@ -255,7 +246,7 @@ static void $(helper)_output(const $(names.weights) *weights, $(output.norm and 
 //$ if float_sums then
         float square = 0.0f, lost = 0.0f;
         for (size_t i = 0; i < $(width); ++i)
-            square = $(helper)_add(square, from[i] * from[i], &lost);
+            square = $(add)(square, from[i] * from[i], &lost);
 //$ else
         double square = 0.0;
         for (size_t i = 0; i < $(width); ++i)
@@ -388,7 +379,7 @@ $(i)    float *given = $(to) + row * $(embedding.input);
 $(i)    $(helper)_embed(weights, $(ids) + row, $(rows)some, embedded);
 //$ end
 //$ if factors then
-$(i)    $(helper)_factors(embedded, $(embedding.width), factors, some);
+$(i)    $(norms.factors)_factors(embedded, $(embedding.width), factors, some);
 //$ end
 $(i)    $(helper)_project(weights, $(ids) + row, $(projected.parts[1].positions and rows or "")some, $(factors and "factors, " or "")given);
 //$ if projected.copied_at and embedding.norm then

@@ -764,7 +764,8 @@ function test.errors_of_stale_blobs_say_what_helps()
     } do
         check.matches(text["tiny.h"], "\n#define TINY_ERROR_" .. status .. " %d /%* " .. why .. " %*/\n")
         local words = why .. ": run lookupc pack again"
-        check.matches(text["tiny.c"], "\n    case TINY_ERROR_" .. status .. ': return "' .. words .. '";\n')
+        local source = text["tiny.c"]:gsub('return\n +"', 'return "') -- where that is too long for a line
+        check.matches(source, "\n    case TINY_ERROR_" .. status .. ': return "' .. words .. '";\n')
     end
     check.matches(text["tiny.h"], "\n     static _Alignas%(TINY_ALIGN%) unsigned char scratch%[TINY_SCRATCH_BYTES%]; ")
 end

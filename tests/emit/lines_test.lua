@@ -1,10 +1,10 @@
--- No line of an emitted file is longer than 140 columns, no loop has one turn at most, and nothing is "1 rows", over a
+-- No line of an emitted file is longer than 120 columns, no loop has one turn at most, and nothing is "1 rows", over a
 -- few models, types and profiles.
 local host = require "host"
 local json = require "json"
 local program = require "tests.support.program"
 
-local columns = 140
+local columns = 120
 local test = {}
 
 local function model(name) return "gen/models/" .. name .. ".lua" end

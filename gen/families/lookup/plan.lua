@@ -303,6 +303,7 @@ local function variant_of(m, shape, isa, choices, openmp)
         isa = isa,
         schedule = choices,
         schedule_text = schedule.text(choices),
+        choices_text = schedule.used_text(choices),
         projection = projection,
         vectors = choices["tile.vectors"],
         tile = tile,
@@ -435,7 +436,7 @@ local function firmware_of(m, shape, isa, choices)
     end
     choices["few.tokens"] = 1
     local v = few_of(m, shape, isa, choices, 1)
-    v.schedule, v.schedule_text = choices, schedule.text(choices)
+    v.schedule, v.schedule_text, v.choices_text = choices, schedule.text(choices), schedule.used_text(choices, "few")
     v.scratch_bytes_one = v.scratch_bytes
     return v
 end

@@ -1,8 +1,8 @@
 -- What the templates of the gather print: loads of rows, sums of integers, and the arguments of its calls.
-local literal = require "gen.print.literal"
+local expression = require "gen.isa.expression"
 local steps = require "gen.families.lookup.print_steps"
 
-local sum = literal.sum
+local sum = expression.sum
 
 -- What sums of integers print.
 local function add_i8(v, values)

@@ -267,7 +267,7 @@ static void $(helper)_drop(const $(helper) *t, uint32_t site, uint64_t token, co
     }
 }
 //$ for _, activation in ipairs(activations) do
-$(include("templates/math/activation.c", { activation = activation.name, helper = activation.helper }))
+//$ local activated = once("templates/math/activation.c", { activation = activation.name }) .. "_" .. activation.name
 $(include("templates/whole/training/slope.c", { activation = activation.name, helper = activation.helper }))
 //$ for _, gated in ipairs(activation.gated) do
 
@@ -281,10 +281,10 @@ static void $(activation.helper)_activate(const float *restrict x, float *restri
 {
     for (size_t i = 0; i < rows * step; i += $(lanes)) {
 //$ if gated then
-        const $(isa.vector) open = $(activation.helper)_activation($(isa.load_unaligned("gate", "i")));
+        const $(isa.vector) open = $(activated)($(isa.load_unaligned("gate", "i")));
         $(isa.store_unaligned("y", "i", isa.mul("open", isa.load_unaligned("x", "i"))));
 //$ else
-        $(isa.store_unaligned("y", "i", activation.helper .. "_activation(" .. isa.load_unaligned("x", "i") .. ")"));
+        $(isa.store_unaligned("y", "i", activated .. "(" .. isa.load_unaligned("x", "i") .. ")"));
 //$ end
     }
 }
@@ -301,7 +301,7 @@ static void $(activation.helper)_activate_back(const float *restrict dy, const f
         const $(isa.vector) d = $(isa.load_unaligned("dy", "i"));
 //$ if gated then
         const $(isa.vector) g = $(isa.load_unaligned("gate", "i"));
-        const $(isa.vector) open = $(activation.helper)_activation(g), slope = $(activation.helper)_slope(g);
+        const $(isa.vector) open = $(activated)(g), slope = $(activation.helper)_slope(g);
         $(isa.store_unaligned("dx", "i", isa.mul("d", "open")));
         $(isa.store_unaligned("dgate", "i", isa.mul(isa.mul("d", "slope"), isa.load_unaligned("x", "i"))));
 //$ else
