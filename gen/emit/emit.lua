@@ -85,17 +85,24 @@ local function sharing(values, file)
         file.depth = file.depth + 1
         local text = values.include(path, own)
         file.depth = file.depth - 1
-        return text .. "\n", text:match "\nstatic [^\n(]-([%w_]+)%("
+        local names, free = {}, true
+        for name in text:gmatch "\nstatic [^\n(]-([%w_]+)%(" do
+            names[#names + 1], free = name, free and not file.taken[name]
+        end
+        return text .. "\n", names, free
     end
     function values.share(path, more)
         local prefix = file.prefix
-        local text, name = rendered(path, more, prefix)
-        if file.taken[name] and not file.texts[text] then
+        local text, names, free = rendered(path, more, prefix)
+        if not free and not file.texts[text] then
             prefix = values.helper
-            text, name = rendered(path, more, prefix)
+            text, names = rendered(path, more, prefix)
         end
         if not file.texts[text] then
-            file.texts[text], file.taken[name], file.waiting = true, true, file.waiting .. text
+            file.texts[text], file.waiting = true, file.waiting .. text
+            for _, name in ipairs(names) do
+                file.taken[name] = true
+            end
         end
         local waiting = file.waiting
         if file.depth > 0 then return "", prefix end -- what calls it comes behind it
@@ -113,7 +120,8 @@ local function with_common(p, values, file)
     values.model, values.names, values.shape = p.names.model, p.names, p.shape
     values.tables, values.projection = p.tables, p.projection
     values.api = p.target and "" or p.names.macro "API" .. " " -- firmware is linked as it is
-    values.sum, values.times, values.hex, values.plural = expression.sum, expression.times, literal.hex, figures.plural
+    values.sum, values.times, values.advance = expression.sum, expression.times, expression.advance
+    values.hex, values.plural = literal.hex, figures.plural
     return sharing(including(values), file or new_file(p.names.model))
 end
 
@@ -136,10 +144,10 @@ local function kernels_banner(p, v)
     return (banner("model " .. p.model.name):gsub(" %*/\n$", kernels))
 end
 
+local function named(p, text) return (text:gsub("%$(%l)", p.names.model .. "_%1")) end
+
 -- Text of a file of plan `p`: names filled in, comments filled, long lines broken.
-local function finish(p, text)
-    return long_lines.broken(comments.filled((text:gsub("%$(%l)", p.names.model .. "_%1"))))
-end
+local function finish(p, text) return long_lines.broken(comments.filled(named(p, text))) end
 
 -- The text that the template `path` gave, as a file of its own.
 local function finish_one(p, path, text) return finish(p, banner(path .. " and model " .. p.model.name) .. text) end
@@ -255,7 +263,7 @@ function emit.sources(p, more, form)
             local text = table.concat(section)
             local called = helpers.own_lines(text, v.isa)
             texts[#texts + 1] = called
-            sections[#sections + 1] = { isa = v.isa, text = finish(p, called .. text), condition = conditions[n] }
+            sections[#sections + 1] = { isa = v.isa, text = named(p, called .. text), condition = conditions[n] }
         end
     end
     if p.training then
@@ -277,9 +285,9 @@ function emit.sources(p, more, form)
     values.helpers = helpers.lines(texts, form == "single" and {} or isas)
     local runtime = "templates/bundle/runtime.h"
     if form == "single" then
-        local source = finish(p, render(values.source, values))
-        local text = single_file.text(finish(p, render(runtime, values)), sections, source, { p.names.runtime })
-        files[2].text = banner("model " .. p.model.name) .. text
+        local source = named(p, render(values.source, values))
+        local text = single_file.text(named(p, render(runtime, values)), sections, source, { p.names.runtime })
+        files[2].text = finish(p, banner("model " .. p.model.name) .. text)
     else
         table.insert(files, 2, { name = p.names.runtime, text = finish_one(p, runtime, render(runtime, values)) })
     end

@@ -124,7 +124,11 @@ function expression.call(name, ...) return name .. "(" .. table.concat({ ... }, 
 
 function expression.cast(type, text) return "(" .. type .. ") " .. operand(text, level.unary) end
 
-function expression.index(base, offset) return operand(base, level.primary) .. "[" .. offset .. "]" end
+function expression.index(base, offset)
+    local name, place = tostring(base):match "^([%w_]+) %+ (.+)$"
+    if name and offset == 0 and level_of(base) == level.sum then return name .. "[" .. place .. "]" end
+    return operand(base, level.primary) .. "[" .. offset .. "]"
+end
 
 -- Joins the parts of a sum or product: those which are numbers, or end with one, become one number at the place of the
 -- first of them, which is left out if it is `neutral`. An integer, if all are.
@@ -157,6 +161,11 @@ end
 -- The product of integers and C expressions.
 function expression.times(...)
     return joined("*", 1, function(a, b) return a * b end, { ... })
+end
+
+-- The step of a loop: `variable` grows by `by`.
+function expression.advance(variable, by)
+    return tostring(by) == "1" and "++" .. variable or variable .. " += " .. by
 end
 
 function expression.conditional(condition, yes, no)

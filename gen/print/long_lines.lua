@@ -72,7 +72,9 @@ local function break_of(line, depth_of, width)
             best, least = at, depth
         end
     end
-    return best
+    -- Two long names: between them.
+    local at = not best and line:sub(1, width + 1):match "%S.*() "
+    return best or at and depth_of(at) and at or nil
 end
 
 -- Adds `line` in several ones.

@@ -28,6 +28,7 @@ template.common = {
     shape = true,
     sum = true,
     times = true,
+    advance = true,
     plural = true,
     hex = true,
     include = true,
@@ -190,6 +191,17 @@ function template.render(compiled, values, more)
         for _, one in ipairs(list) do
             out[#out + 1] = string.format("%sconst %s %s = %s;\n", indent, one.type, one.name, one.value)
         end
+    end
+    -- Renders the declaration of `name`, the first lane of `vector` or, of portable C, this itself; returns how C calls it.
+    environment.first_lane = function(indent, name, vector)
+        local isa = values.isa
+        if isa.lanes == 1 then
+            out[#out + 1] = string.format("%sconst float %s = %s;\n", indent, name, vector)
+            return name
+        end
+        out[#out + 1] = string.format("%sfloat %s[%d];\n", indent, name, isa.lanes)
+        out[#out + 1] = indent .. isa.store_unaligned(name, 0, vector) .. ";\n"
+        return name .. "[0]"
     end
     -- Renders the declaration of float `name`, whose value is `result` after the constants `steps`.
     environment.float_after = function(indent, name, steps, result)

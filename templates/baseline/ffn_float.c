@@ -16,7 +16,7 @@ void $(symbol)(const $(names.weights) *weights, const float *x, float *y, size_t
         $(v.names.normalise)(x, normalised);
 //$ end
         $(v.names.product)($(norm and "normalised" or "x"), $(shape.d), weights->first, weights->first_bias, hidden, $(shape.hidden), $(shape.d), $(shape.hidden // panel), 1);
-        for (size_t i = 0; i < $(shape.hidden); i += $(lanes)) {
+        for (size_t i = 0; i < $(shape.hidden); $(advance("i", lanes))) {
             const $(isa.vector) value = $(isa.load_unaligned("hidden", "i"));
             $(isa.store_unaligned("hidden", "i", activated .. "(value)"));
         }

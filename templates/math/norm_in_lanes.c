@@ -8,7 +8,7 @@
         for (i = 0; i < fours; i += $(4 * lanes)) {
 //$     for n = 0, 3 do body("            ", n, sum("i", n * lanes)) end
         }
-        for (; i < whole; i += $(lanes)) {
+        for (; i < whole; $(advance("i", lanes))) {
 //$     body("            ", 0, "i")
         }
 //$     if not rest then return end
@@ -70,7 +70,7 @@ $(i)square$(n) = $(isa.fma(v, v, "square" .. n));
         *y = factor[0];
 //$ else
         const $(isa.vector) factors = $(isa.broadcast("factor[0]"));
-        for (i = 0; i < whole; i += $(lanes)) {
+        for (i = 0; i < whole; $(advance("i", lanes))) {
 //$ if layernorm then
             const $(isa.vector) difference = $(isa.sub(isa.sub(isa.load_unaligned("x", "i"), "middle"), "shifts"));
             const $(isa.vector) scaled = $(isa.mul("difference", "factors"));

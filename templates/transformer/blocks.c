@@ -1,5 +1,5 @@
 //$ takes prologue, isa, v, lanes, symbol, helper, before, after, reads_input, activates, activation, scale, eps,
-//$ takes rounded, cached, cache_type, positioned, copies, layer_weights, lookup_of, tokens_parameters, cached_from, threads, kernels_of,
+//$ takes rounded_rows, cached, cache_type, positioned, copies, layer_weights, lookup_of, tokens_parameters, cached_from, threads, kernels_of,
 //$ takes list_of, sums
 //$ local macro = names.constant
 //$ local layers, heads, group = shape.layers > 1, shape.kv_heads > 1, shape.group
@@ -49,7 +49,8 @@ $(i)}
 //$ if v.unpacked_at then
 #define $(macro("UNPACKED_AT")) $(v.unpacked_at) /* where weights converted to floats lie in scratch, in floats */
 //$ end
-//$ local rounds = rounded and once("templates/transformer/round_rows.c")
+//$ local rounds = {}
+//$ for _, inputs in ipairs(rounded_rows) do rounds[inputs] = once("templates/transformer/round_rows.c", { inputs = inputs }) end
 //$ local activated = (activates or sums and sums.activates) and once("templates/math/activation.c", { activation = activation }) .. "_" .. activation
 //$ if activates then
 
@@ -274,9 +275,9 @@ $(i)    $(name)[i] = zero;
 //$ -- The line that rounds a head to words.
 //$ local function round(name, scales)
 //$     if words.integers then
-$(i)$(in_scales(scales)) = $(rounds)_round_block_$(shape.width)($(name), words, &start);
+$(i)$(in_scales(scales)) = $(rounds[shape.width])_round_block_$(shape.width)($(name), words, &start);
 //$     else
-$(i)$(rounds)_rounded_$(shape.width)($(name), $(shape.width), words, $(pitch), 1);
+$(i)$(rounds[shape.width])_rounded_$(shape.width)($(name), $(shape.width), words, $(pitch), 1);
 //$     end
 //$ end
 $(i)uint32_t *key = $(in_cache("keys", tile_place));
@@ -443,7 +444,7 @@ $(inner)}
 $(i)}
 //$ end
 //$ if words then
-$(i)$(rounds)_rounded_$(shape.width)(queries, $(shape.width), rounded_queries, $(v.attention.query_step), $(some and (group > 1 and "count * " .. group or "count") or group));
+$(i)$(rounds[shape.width])_rounded_$(shape.width)(queries, $(shape.width), rounded_queries, $(v.attention.query_step), $(some and (group > 1 and "count * " .. group or "count") or group));
 //$ end
 $(i)$(v.names.attention)($(words and "rounded_queries" or "queries"), $(key_text), $(value_text), $(positioned and "first + token, " or "")$(some and "count" or "1"), $(shape.causal and "" or "end, ")sums, scores, $(words and "rounded_weights, " or "")totals);
 //$ if shape.shaped then
@@ -561,7 +562,7 @@ $(i)$(norm)($(step.from), $(step_of(step.from)), $(of_layer("weights->" .. step.
 $(i)/* $(map.letter): $(plural(map.inputs, "input")), $(plural(map.outputs, "output")) */
 $(i)$(v.names.product)($(step.from), $(step_of(step.from)), $(of_layer("weights->" .. map.field, map.letter .. "_LAYER")), $(shape.type.scaled and of_layer("weights->" .. map.field .. "_scales", map.letter .. "_BIAS_LAYER") .. ", " or "")$(of_layer("weights->" .. map.field .. "_bias", map.letter .. "_BIAS_LAYER")), $(step.to), $(step_of(step.to)), $(macro(map.letter .. "_INPUTS")), $(macro(map.letter .. "_PANELS")), count$(v.unpacked_at and ", count > 1 ? (float *) scratch + " .. macro("UNPACKED_AT") .. " : NULL" or ""));
 //$     elseif step.op == "round" then
-$(i)$(rounds)_rounded_$(step.inputs)($(step.from), $(step_of(step.from)), $(step.rounded), $(step_of(step.rounded)), count);
+$(i)$(rounds[step.inputs])_rounded_$(step.inputs)($(step.from), $(step_of(step.from)), $(step.rounded), $(step_of(step.rounded)), count);
 //$     elseif step.op == "append" and shape.sequences then
 $(i)for ($(helper)_run run = $(helper)_before(); $(helper)_next(offsets, at, count, &run);)
 $(i)    $(helper)_append($(shape.rope and "weights, " or "")$(input(step.k, step.k_at)) + run.token * $(step_of(step.k)), $(step_of(step.k)), $(input(step.v, step.v_at)) + run.token * $(step_of(step.v)), $(step_of(step.v)), $(cached_from("run.base")), run.first, run.count);
@@ -609,7 +610,7 @@ $(i)}
 //$ local function token_of(name) return name .. " + token * " .. step_of(name) end
 $(i)for (size_t token = 0; token < count; ++token) {
 $(i)    $(helper)_activate($(step.gate and token_of(step.gate) .. ", " or "")$(token_of(step.to)), 1);
-$(i)    $(rounds)_rounded_$(step.inputs)($(token_of(step.to)), $(step_of(step.to)), $(token_of(step.rounded)), $(step_of(step.rounded)), 1);
+$(i)    $(rounds[step.inputs])_rounded_$(step.inputs)($(token_of(step.to)), $(step_of(step.to)), $(token_of(step.rounded)), $(step_of(step.rounded)), 1);
 $(i)}
 //$     elseif step.op == "activate" then
 $(i)$(helper)_activate($(step.gate and step.gate .. ", " or "")$(step.to), count);

@@ -30,15 +30,13 @@
 //$ local function norm(i, norm, name, x, x_step, y, y_step, rows, d)
 $(i)$(norms[norm.kind])_$(norm.kind)($(x), $(x_step), weights->$(name), $(norm.kind == "layernorm" and "weights->" .. name .. "_offset, " or "")$(y), $(y_step), $(rows), $(d), $(float(norm.eps)));
 //$ end
-//$ local rounds
-//$ if #rounded_rows > 0 then
-//$ rounds = once("templates/transformer/round_rows.c")
-//$ end
+//$ local rounds = {}
+//$ for _, inputs in ipairs(rounded_rows) do rounds[inputs] = once("templates/transformer/round_rows.c", { inputs = inputs }) end
 //$ -- Lines that round the inputs of a map to `to`, if products take them so.
 //$ local function round(i, map, x, x_step, to, rows)
 //$     if not rounded then return x, x_step end
 //$     local step = rounded_step(map)
-$(i)$(rounds)_rounded_$(map.inputs)($(x), $(x_step), $(to), $(step), $(rows));
+$(i)$(rounds[map.inputs])_rounded_$(map.inputs)($(x), $(x_step), $(to), $(step), $(rows));
 //$     return to, step
 //$ end
 //$ -- A call of the product kernel for panels from number `first` on of a map, of inputs as `round` leaves them.
@@ -113,6 +111,7 @@ $(include("templates/whole/project.c"))
 //$ else
 /* $(output.pool == "mean" and "The mean" or "The sum / sqrt(tokens)") of x[tokens][$(pooled_width)]. */
 //$ end
+//$ local root
 static void $(helper)_pool(const float *restrict x, $(output.sums and "size_t rows, " or "")size_t tokens, float *restrict y)
 {
 //$ if float_sums then
@@ -120,8 +119,7 @@ static void $(helper)_pool(const float *restrict x, $(output.sums and "size_t ro
 //$ if divides then
     const float all = (float) tokens;
 //$ else
-    float factors[$(lanes)];
-    $(isa.store_unaligned("factors", 0, isa.reciprocal_root(isa.broadcast("(float) tokens"))));
+//$ root = first_lane("    ", "root", isa.reciprocal_root(isa.broadcast("(float) tokens")))
 //$ end
     const float zero = $hidden(0.0f);
 
@@ -135,7 +133,7 @@ static void $(helper)_pool(const float *restrict x, $(output.sums and "size_t ro
             for (size_t i = 0; i < count; ++i)
                 sums[i] = $(add)(sums[i], x[row * $(pooled_width) + from + i], &lost[i]);
         for (size_t i = 0; i < count; ++i)
-            y[from + i] = sums[i] $(divides and "/ all" or "* factors[0]");
+            y[from + i] = sums[i] $(divides and "/ all" or "* " .. root);
     }
 }
 //$ else
@@ -143,9 +141,8 @@ static void $(helper)_pool(const float *restrict x, $(output.sums and "size_t ro
 //$ if divides then
     const double factor = 1.0 / (double) tokens;
 //$ else
-    float factors[$(lanes)];
-    $(isa.store_unaligned("factors", 0, isa.reciprocal_root(isa.broadcast("(float) tokens"))));
-    const double factor = (double) factors[0];
+//$ root = first_lane("    ", "root", isa.reciprocal_root(isa.broadcast("(float) tokens")))
+    const double factor = (double) $(root);
 //$ end
     const double zero = (double) $hidden(0.0f);
 
@@ -199,7 +196,7 @@ static void $(helper)_output(const $(names.weights) *weights, $(output.norm and 
 //$ local inputs, inputs_step = round("    ", dense, "x", output.width, "rounded", "rows")
 //$ product("    ", dense, 0, dense.panels, inputs, inputs_step, "features", dense.pitch, "rows", unpacked)
 //$ if dense.activation then
-    for (size_t i = 0; i < rows * $(dense.pitch); i += $(lanes)) {
+    for (size_t i = 0; i < rows * $(dense.pitch); $(advance("i", lanes))) {
         const $(isa.vector) value = $(isa.load_unaligned("features", "i"));
         $(isa.store_unaligned("features", "i", (dense.activation == "tanh" and tanh or activated) .. "(value)"));
     }
@@ -217,7 +214,7 @@ static void $(helper)_output(const $(names.weights) *weights, $(output.norm and 
     const float one = $hidden(1.0f);
     for (size_t row = 0; row < rows; ++row)
         for (size_t i = 0; i < $(rest); ++i)
-            y[row * $(head.outputs) + $(panels * panel) + i] = one * rest[row * $(panel) + i];
+            y[$(sum(times("row", head.outputs), panels * panel, "i"))] = one * rest[row * $(panel) + i];
 //$ end
 //$ if output.soft_cap then
 //$ local whole_vectors, some = head.outputs // lanes * lanes, head.outputs % lanes
@@ -225,7 +222,7 @@ static void $(helper)_output(const $(names.weights) *weights, $(output.norm and 
     for (size_t row = 0; row < rows; ++row) {
         float *logits = y + row * $(head.outputs);
 //$ if whole_vectors > 0 then
-        for (size_t i = 0; i < $(whole_vectors); i += $(lanes)) {
+        for (size_t i = 0; i < $(whole_vectors); $(advance("i", lanes))) {
             const $(isa.vector) logit = $(isa.load_unaligned("logits", "i"));
             $(isa.store_unaligned("logits", "i", capped("logit")));
         }
@@ -242,7 +239,6 @@ static void $(helper)_output(const $(names.weights) *weights, $(output.norm and 
         const float *from = $(source) + row * $(step);
         float *to = y + row * $(width);
 //$ if output.unit then
-        float factor[$(lanes)];
 //$ if float_sums then
         float square = 0.0f, lost = 0.0f;
         for (size_t i = 0; i < $(width); ++i)
@@ -254,9 +250,9 @@ static void $(helper)_output(const $(names.weights) *weights, $(output.norm and 
 //$ end
         /* what is shorter than that has no direction */
         const float length = square > $(float_sums and "1e-30f ? square" or "1e-30 ? (float) square") : 1.0f;
-        $(isa.store_unaligned("factor", 0, isa.mul(isa.broadcast("one"), isa.reciprocal_root(isa.broadcast("length")))));
+//$ local factor = first_lane("        ", "factor", isa.mul(isa.broadcast("one"), isa.reciprocal_root(isa.broadcast("length"))))
         for (size_t i = 0; i < $(width); ++i)
-            to[i] = factor[0] * from[i];
+            to[i] = $(factor) * from[i];
 //$ else
         for (size_t i = 0; i < $(width); ++i)
             to[i] = one * from[i];

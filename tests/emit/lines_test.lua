@@ -106,6 +106,7 @@ for _, name in ipairs { "tiny", "roberta_small", "roberta_base" } do
     end
     add(name .. "_projection_bf16", { "emit", model(name), "--projection", "bf16" })
 end
+add("tiny_single_file", { "emit", model "tiny", "--single-file" })
 for _, name in ipairs { "tiny_skipless", "lookup_skipless", "mistral_7b_skipless" } do
     add(name, { "emit", model(name) })
     add(name .. "_i8", { "emit", model(name), "--type", "i8", "--cache", "i8" })

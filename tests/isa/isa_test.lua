@@ -1109,6 +1109,7 @@ function test.expressions_are_simplified_while_they_are_built()
         { sum("i + 4", 8), "i + 12" },
         { sum("p", times("head", 1), times("i", 0)), "p + head" },
         { sum("a ? b : c", 2), "(a ? b : c) + 2" },
+        { expression.index("row + i", 0), "row[i]" },
         { times("head", 1), "head" },
         { times(1, "step"), "step" },
         { times("i", 0), 0 },

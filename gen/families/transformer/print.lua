@@ -99,7 +99,6 @@ function transformer_kernels.rounding_values(isa, rounded, inputs, values)
             and {
                 projection = { word = word },
                 rounded_rows = {},
-                rounded_alone = inputs,
                 together_counts = {},
                 round_runs = false,
                 integers = { starts = true },

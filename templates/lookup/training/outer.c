@@ -10,7 +10,7 @@ $(include("templates/lookup/shared/transpose.c", { helper = turn_helper, step = 
 static void $(helper)_turn(const float *restrict x, size_t rows, float *restrict turned)
 {
 //$ if lanes > 1 then
-    for (size_t first = 0; first < rows; first += $(lanes)) {
+    for (size_t first = 0; first < rows; $(advance("first", lanes))) {
         const float *row[$(lanes)];
         for (size_t lane = 0; lane < $(lanes); ++lane)
             row[lane] = x + (first + lane < rows ? first + lane : rows - 1) * $(tile);

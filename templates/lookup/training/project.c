@@ -13,7 +13,7 @@ $(include("templates/lookup/training/outer.c"))
 static void $(helper)_add_rows(float *restrict to, const float *restrict from, float factor, size_t rows)
 {
     const $(isa.vector) scale = $(isa.broadcast("factor"));
-    for (size_t i = 0; i < rows * $(tile); i += $(lanes))
+    for (size_t i = 0; i < rows * $(tile); $(advance("i", lanes)))
         $(isa.store("to", "i", isa.fma("scale", isa.load("from", "i"), isa.load("to", "i"))));
 }
 //$ end

@@ -9,8 +9,8 @@
 /* A head's elements $(first) and $(second) rotated by the angles of position `position`, times `factor`; `back`: by the opposite angles. */
 static void $(a.helper)_rotate(const $(helper) *t, const float *restrict from, size_t position, float factor, int back, float *restrict to)
 {
-    const float *cosine = t->constants + $(a.rope.cosines) + position * $(a.rope.half);
-    const float *sine = t->constants + $(a.rope.sines) + position * $(a.rope.half);
+    const float *cosine = $(sum("t->constants", a.rope.cosines, times("position", a.rope.half)));
+    const float *sine = $(sum("t->constants", a.rope.sines, times("position", a.rope.half)));
 
     for (size_t i = 0; i < $(a.rope.half); ++i) {
         const float a = factor * from[$(first)], b = factor * from[$(second)];
@@ -82,7 +82,7 @@ static void $(a.helper)_weights(float *score, size_t step, size_t first, size_t 
             score[k] = -3e38f;
         if (make) {
             $(isa.vector) high = $(isa.load_unaligned("score", 0));
-            for (size_t k = $(lanes); k < columns; k += $(lanes)) {
+            for (size_t k = $(lanes); k < columns; $(advance("k", lanes))) {
                 const $(isa.vector) other = $(isa.load_unaligned("score", "k"));
                 high = $(isa.max("high", "other"));
             }
@@ -94,7 +94,7 @@ static void $(a.helper)_weights(float *score, size_t step, size_t first, size_t 
         }
         const $(isa.vector) highest = $(isa.broadcast("softmax[0]"));
         $(isa.vector) totals = $(isa.zero());
-        for (size_t k = 0; k < columns; k += $(lanes)) {
+        for (size_t k = 0; k < columns; $(advance("k", lanes))) {
             const $(isa.vector) below = $(isa.sub(isa.load_unaligned("score", "k"), "highest"));
             const $(isa.vector) weight = $(exp)(below);
             $(isa.store_unaligned("score", "k", "weight"));
@@ -205,7 +205,7 @@ static void $(a.helper)_weights_back(float *restrict weight, float *restrict d, 
     for (size_t row = 0; row < rows; ++row, weight += step, d += step, softmax += softmax_step) {
         const $(isa.vector) shares = $(isa.broadcast("softmax[1]"));
         $(isa.vector) sums = $(isa.zero());
-        for (size_t k = 0; k < columns; k += $(lanes)) {
+        for (size_t k = 0; k < columns; $(advance("k", lanes))) {
             const $(isa.vector) p = $(isa.mul(isa.load_unaligned("weight", "k"), "shares"));
             $(isa.store_unaligned("weight", "k", "p"));
             sums = $(isa.fma("p", isa.load_unaligned("d", "k"), "sums"));
@@ -220,7 +220,7 @@ static void $(a.helper)_weights_back(float *restrict weight, float *restrict d, 
         const $(isa.vector) factor = $(isa.broadcast("beta"));
         *along += sum;
 //$ end
-        for (size_t k = 0; k < columns; k += $(lanes)) {
+        for (size_t k = 0; k < columns; $(advance("k", lanes))) {
             const $(isa.vector) rest = $(isa.sub(isa.load_unaligned("d", "k"), "level"));
             const $(isa.vector) p = $(a.shaped and isa.mul(isa.load_unaligned("weight", "k"), "factor") or isa.load_unaligned("weight", "k"));
             $(isa.store_unaligned("d", "k", isa.mul("p", "rest")));

@@ -100,8 +100,8 @@ static void $(helper)_pack_across(const float *restrict b, size_t b_step, size_t
 //$ if lanes > 1 then
         const size_t whole = depth / $(lanes) * $(lanes), side = count / $(lanes) * $(lanes);
 
-        for (size_t i = 0; i < side; i += $(lanes))
-            for (size_t k = 0; k < whole; k += $(lanes))
+        for (size_t i = 0; i < side; $(advance("i", lanes)))
+            for (size_t k = 0; k < whole; $(advance("k", lanes)))
                 $(helper)_turn(rows + i * b_step + k, b_step, strips + k * $(strip) + i);
         for (size_t k = 0; k < depth; ++k)
             for (size_t i = k < whole ? side : 0; i < $(strip); ++i)
