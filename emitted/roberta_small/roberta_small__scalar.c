@@ -636,14 +636,10 @@ void roberta_small_ffn__scalar(const roberta_small_weights *weights, const float
    normalised  [512], must not overlap x. Cannot fail. */
 void roberta_small_normalise_f32__scalar_few(const float *restrict x, float *restrict normalised)
 {
-    float lane[1];
-
     float sums = 0.0f;
     for (size_t i = 0; i < 512; ++i)
         sums = sums + x[i];
-    lane[0] = sums;
-    float sum = 0.0f;
-    sum += lane[0];
+    const float sum = sums;
     const float mean = sum * 0.001953125f;
 
     float squares = 0.0f;
@@ -654,12 +650,8 @@ void roberta_small_normalise_f32__scalar_few(const float *restrict x, float *res
         rests = rests + centred;
     }
 
-    lane[0] = squares;
-    float variance = 1e-05f;
-    variance += lane[0] * 0.001953125f;
-    lane[0] = rests;
-    float rest = 0.0f;
-    rest += lane[0];
+    const float variance = 1e-05f + squares * 0.001953125f;
+    const float rest = rests;
     const float shift = rest * 0.001953125f;
     const float padded = variance;
     const float gain = roberta_small_reciprocal_root(padded);

@@ -563,14 +563,10 @@ void tiny_ffn__scalar(const tiny_weights *weights, const float *x, float *y, siz
    normalised  [64], must not overlap x. Cannot fail. */
 void tiny_normalise_f32__scalar_few(const float *restrict x, float *restrict normalised)
 {
-    float lane[1];
-
     float sums = 0.0f;
     for (size_t i = 0; i < 64; ++i)
         sums = sums + x[i];
-    lane[0] = sums;
-    float sum = 0.0f;
-    sum += lane[0];
+    const float sum = sums;
     const float mean = sum * 0.015625f;
 
     float squares = 0.0f;
@@ -581,12 +577,8 @@ void tiny_normalise_f32__scalar_few(const float *restrict x, float *restrict nor
         rests = rests + centred;
     }
 
-    lane[0] = squares;
-    float variance = 1e-05f;
-    variance += lane[0] * 0.015625f;
-    lane[0] = rests;
-    float rest = 0.0f;
-    rest += lane[0];
+    const float variance = 1e-05f + squares * 0.015625f;
+    const float rest = rests;
     const float shift = rest * 0.015625f;
     const float padded = variance;
     const float gain = tiny_reciprocal_root(padded);

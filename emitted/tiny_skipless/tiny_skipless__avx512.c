@@ -382,27 +382,6 @@ void tiny_skipless_product_f32__avx512(const float *restrict x, size_t x_step, c
 
 /* From templates/transformer/attention.c. */
 
-/* exp(v) for v <= 0, relative error below 2^-23; below -87 the result is exp(-87). NaN stays NaN.
-   v = n ln 2 + f with |f| <= ln 2 / 2, then a polynomial for exp(f), scaled by 2^n. */
-static inline __m512 tiny_skipless_exp(__m512 v)
-{
-    const __m512 lowest = _mm512_set1_ps(-87.0f);
-    const __m512 bounded = _mm512_max_ps(lowest, v);
-    /* floats near 1.5 2^23 have no fraction: 127 + n, the exponent of 2^n, stands in the lowest bits */
-    const __m512 shifted = _mm512_fmadd_ps(bounded, _mm512_set1_ps(1.44269504f), _mm512_set1_ps(12583039.0f));
-    const __m512 n = _mm512_sub_ps(shifted, _mm512_set1_ps(12583039.0f));
-    const __m512 f_high = _mm512_fmadd_ps(n, _mm512_set1_ps(-0.693359375f), bounded);
-    const __m512 f = _mm512_fmadd_ps(n, _mm512_set1_ps(2.12194440e-4f), f_high);
-    __m512 p = _mm512_set1_ps(1.381454e-3f);
-    p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(8.368745e-3f));
-    p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(4.166839e-2f));
-    p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0.16666521f));
-    p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0.49999994f));
-    p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(1.0f));
-    p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(1.0f));
-    return _mm512_mul_ps(p, _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(shifted), 23)));
-}
-
 /* Scores of 4 rows of queries and the 32 keys of a tile; prefetches what is read next. */
 static inline void tiny_skipless_attention_scores_4(const float *restrict query, const float *restrict key,
     uintptr_t next_key, uintptr_t next_value, float *restrict score)
@@ -589,11 +568,32 @@ static inline void tiny_skipless_attention_sums_1(const float *restrict weight, 
     tiny_skipless_attention_sums_1_by_1(weight, factor, value, count, next_key + 1024, next_value + 1024, sums);
 }
 
+/* exp(v) for v <= 0, relative error below 2^-23; below -87 the result is exp(-87). NaN stays NaN.
+   v = n ln 2 + f with |f| <= ln 2 / 2, then a polynomial for exp(f), scaled by 2^n. */
+static inline __m512 tiny_skipless_exp(__m512 v)
+{
+    const __m512 lowest = _mm512_set1_ps(-87.0f);
+    const __m512 bounded = _mm512_max_ps(lowest, v);
+    /* floats near 1.5 2^23 have no fraction: 127 + n, the exponent of 2^n, stands in the lowest bits */
+    const __m512 shifted = _mm512_fmadd_ps(bounded, _mm512_set1_ps(1.44269504f), _mm512_set1_ps(12583039.0f));
+    const __m512 n = _mm512_sub_ps(shifted, _mm512_set1_ps(12583039.0f));
+    const __m512 f_high = _mm512_fmadd_ps(n, _mm512_set1_ps(-0.693359375f), bounded);
+    const __m512 f = _mm512_fmadd_ps(n, _mm512_set1_ps(2.12194440e-4f), f_high);
+    __m512 p = _mm512_set1_ps(1.381454e-3f);
+    p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(8.368745e-3f));
+    p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(4.166839e-2f));
+    p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0.16666521f));
+    p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0.49999994f));
+    p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(1.0f));
+    p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(1.0f));
+    return _mm512_mul_ps(p, _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(shifted), 23)));
+}
+
 /* One row of an online softmax: the scores of a tile become weights relative to the largest score so far, and are added
    to the totals, one for each lane. A tile with a larger score is rare: only then the sums of earlier tiles have to
    shrink, by `factor`. */
-static inline void tiny_skipless_attention_softmax(float *restrict score, float *restrict total,
-    float *restrict largest, float *restrict factor)
+static inline void tiny_skipless_softmax(float *restrict score, float *restrict total, float *restrict largest,
+    float *restrict factor)
 {
     __m512 max = _mm512_loadu_ps(score);
     __m512 highest = _mm512_set1_ps(*largest);
@@ -603,8 +603,8 @@ static inline void tiny_skipless_attention_softmax(float *restrict score, float 
     *factor = 1.0f;
     const __mmask16 above = _mm512_cmp_ps_mask(highest, max, _CMP_LT_OQ);
     if (above != 0) {
-        float shrink[16];
         const float now = _mm512_reduce_max_ps(max);
+        float shrink[16];
         _mm512_storeu_ps(shrink, tiny_skipless_exp(_mm512_set1_ps(*largest - now)));
         highest = _mm512_set1_ps(now);
         totals = _mm512_mul_ps(totals, _mm512_set1_ps(shrink[0]));
@@ -674,7 +674,7 @@ void tiny_skipless_attention_f32__avx512(const float *restrict query, const floa
                 score[r * 32 + k] = -3e38f;
         }
         for (size_t r = 0; r < rows; ++r)
-            tiny_skipless_attention_softmax(score + r * 32, total + r * 16, largest + r, factor + r);
+            tiny_skipless_softmax(score + r * 32, total + r * 16, largest + r, factor + r);
         row = 0;
         for (; row + 4 <= rows; row += 4)
             tiny_skipless_attention_sums_4(score + row * 32, factor + row, tile_value, count,

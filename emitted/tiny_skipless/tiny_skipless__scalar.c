@@ -105,7 +105,7 @@ void tiny_skipless_product_f32__scalar(const float *restrict x, size_t x_step, c
         }
     }
     for (size_t token = 0; token < tokens; ++token, y += y_step)
-        for (size_t output = 0; output < panels * 32; output += 1) {
+        for (size_t output = 0; output < panels * 32; ++output) {
             const float sums = y[output];
             const float offsets = bias[output];
             y[output] = sums + offsets;
@@ -113,25 +113,6 @@ void tiny_skipless_product_f32__scalar(const float *restrict x, size_t x_step, c
 }
 
 /* From templates/transformer/attention.c. */
-
-/* exp(v) for v <= 0, relative error below 2^-23; below -87 the result is exp(-87). NaN stays NaN.
-   v = n ln 2 + f with |f| <= ln 2 / 2, then a polynomial for exp(f), scaled by 2^n. */
-static inline float tiny_skipless_exp(float v)
-{
-    const float lowest = -87.0f;
-    const float bounded = lowest > v ? lowest : v;
-    const float n = tiny_skipless_round_negative(bounded * 1.44269504f);
-    const float f_high = n * -0.693359375f + bounded;
-    const float f = n * 2.12194440e-4f + f_high;
-    float p = 1.381454e-3f;
-    p = p * f + 8.368745e-3f;
-    p = p * f + 4.166839e-2f;
-    p = p * f + 0.16666521f;
-    p = p * f + 0.49999994f;
-    p = p * f + 1.0f;
-    p = p * f + 1.0f;
-    return p * tiny_skipless_power_of_two(n);
-}
 
 /* Scores of 4 rows of queries and the 32 keys of a tile. */
 static inline void tiny_skipless_attention_scores_4(const float *restrict query, const float *restrict key,
@@ -526,11 +507,30 @@ static inline void tiny_skipless_attention_sums_1(const float *restrict weight, 
         tiny_skipless_attention_sums_1_by_4(weight, factor, value + at, count, sums + at);
 }
 
+/* exp(v) for v <= 0, relative error below 2^-23; below -87 the result is exp(-87). NaN stays NaN.
+   v = n ln 2 + f with |f| <= ln 2 / 2, then a polynomial for exp(f), scaled by 2^n. */
+static inline float tiny_skipless_exp(float v)
+{
+    const float lowest = -87.0f;
+    const float bounded = lowest > v ? lowest : v;
+    const float n = tiny_skipless_round_negative(bounded * 1.44269504f);
+    const float f_high = n * -0.693359375f + bounded;
+    const float f = n * 2.12194440e-4f + f_high;
+    float p = 1.381454e-3f;
+    p = p * f + 8.368745e-3f;
+    p = p * f + 4.166839e-2f;
+    p = p * f + 0.16666521f;
+    p = p * f + 0.49999994f;
+    p = p * f + 1.0f;
+    p = p * f + 1.0f;
+    return p * tiny_skipless_power_of_two(n);
+}
+
 /* One row of an online softmax: the scores of a tile become weights relative to the largest score so far, and are added
    to the totals, one for each lane. A tile with a larger score is rare: only then the sums of earlier tiles have to
    shrink, by `factor`. */
-static inline void tiny_skipless_attention_softmax(float *restrict score, float *restrict total,
-    float *restrict largest, float *restrict factor)
+static inline void tiny_skipless_softmax(float *restrict score, float *restrict total, float *restrict largest,
+    float *restrict factor)
 {
     float max = score[0];
     float highest = *largest;
@@ -543,12 +543,11 @@ static inline void tiny_skipless_attention_softmax(float *restrict score, float 
     *factor = 1.0f;
     const int above = highest < max;
     if (above) {
-        float shrink[1];
         const float now = max;
-        shrink[0] = tiny_skipless_exp(*largest - now);
+        const float shrink = tiny_skipless_exp(*largest - now);
         highest = now;
-        totals = totals * shrink[0];
-        *factor = shrink[0];
+        totals = totals * shrink;
+        *factor = shrink;
         *largest = now;
     }
     for (size_t k = 0; k < 32; ++k) {
@@ -605,7 +604,7 @@ void tiny_skipless_attention_f32__scalar(const float *restrict query, const floa
                 score[r * 32 + k] = -3e38f;
         }
         for (size_t r = 0; r < rows; ++r)
-            tiny_skipless_attention_softmax(score + r * 32, total + r, largest + r, factor + r);
+            tiny_skipless_softmax(score + r * 32, total + r, largest + r, factor + r);
         row = 0;
         for (; row + 4 <= rows; row += 4)
             tiny_skipless_attention_sums_4(score + row * 32, factor + row, tile_value, count,
