@@ -30,7 +30,8 @@ static int roberta_small_can_run(int isa)
     }
 }
 
-/* ROBERTA_SMALL_ISA is the name of an instruction set, which then takes the place of the best one; a null pointer or "" is none. */
+/* ROBERTA_SMALL_ISA is the name of an instruction set, which then takes the place of the best one; a null pointer or ""
+   is none. */
 #if defined(ROBERTA_SMALL_ISA_FROM_ENVIRONMENT) && !defined(ROBERTA_SMALL_ISA)
 #include <stdlib.h>
 #define ROBERTA_SMALL_ISA getenv("ROBERTA_SMALL_ISA")
@@ -95,8 +96,8 @@ static uint64_t roberta_small_read(const unsigned char *bytes, unsigned width)
 ROBERTA_SMALL_API int roberta_small_bind(const void *blob, size_t bytes, roberta_small_weights *weights);
 
 /* Header of a blob, 64 bytes, little-endian:
-   0 magic "LOOKUPC\0" | 8 version u32 | 12 header bytes u32 | 16 model digest | 32 blob bytes u64 | 40 checksum u64 of what
-   follows the header | 48 zero */
+   0 magic "LOOKUPC\0" | 8 version u32 | 12 header bytes u32 | 16 model digest | 32 blob bytes u64 | 40 checksum u64 of
+   what follows the header | 48 zero */
 int roberta_small_bind(const void *blob, size_t bytes, roberta_small_weights *weights)
 {
     static const unsigned char magic[8] = { 'L', 'O', 'O', 'K', 'U', 'P', 'C', 0 };
@@ -167,6 +168,7 @@ const roberta_small_description *roberta_small_sizes(void)
         .tau = ROBERTA_SMALL_TAU,
         .neighbours = 1,
         .scratch_bytes = ROBERTA_SMALL_SCRATCH_BYTES,
+        .scratch_bytes_one = ROBERTA_SMALL_SCRATCH_BYTES_ONE,
         .x_type = "f32",
         .y_type = "f32",
         .tables_type = "f32",
@@ -184,7 +186,8 @@ const char *roberta_small_error(int status)
     case ROBERTA_SMALL_ERROR_SIZE: return "not as many bytes as this model's blob has: run lookupc pack again";
     case ROBERTA_SMALL_ERROR_MAGIC: return "not a blob of lookupc";
     case ROBERTA_SMALL_ERROR_VERSION: return "a blob of another version";
-    case ROBERTA_SMALL_ERROR_MODEL: return "a blob of another model, or of other sizes or types of this one: run lookupc pack again";
+    case ROBERTA_SMALL_ERROR_MODEL: return
+        "a blob of another model, or of other sizes or types of this one: run lookupc pack again";
     case ROBERTA_SMALL_ERROR_CHECKSUM: return "the blob is damaged";
     case ROBERTA_SMALL_ERROR_BYTE_ORDER: return "this CPU is big-endian, the blob little-endian";
     case ROBERTA_SMALL_ERROR_CPU: return "this CPU or operating system cannot run these kernels";
@@ -217,10 +220,12 @@ int roberta_small_flush_denormals(int state)
 }
 
 #ifdef ROBERTA_SMALL_OPENMP
-void roberta_small_split(void ffn(const roberta_small_weights *, const float *, float *, size_t, void *), size_t tile, size_t min,
+void roberta_small_split(void ffn(const roberta_small_weights *, const float *, float *, size_t, void *), size_t tile,
+    size_t min,
     const roberta_small_weights *weights, const float *x, float *y, size_t tokens, void *scratch)
 {
-    const size_t worthwhile = tokens / min, ranges = worthwhile < ROBERTA_SMALL_OPENMP ? worthwhile : ROBERTA_SMALL_OPENMP;
+    const size_t worthwhile = tokens / min,
+        ranges = worthwhile < ROBERTA_SMALL_OPENMP ? worthwhile : ROBERTA_SMALL_OPENMP;
     const size_t tiles = (tokens + tile - 1) / tile;
 
     if (ranges < 2) {

@@ -3,16 +3,18 @@
 #define ROBERTA_SMALL_H_INCLUDED
 
 /* roberta_small: one LookupFFN layer (LookupFFN, ICML 2023, arXiv 2403.07221) with its shape compiled in.
-   y = bias + sum over 128 tables of s_k T_k[c_k]: code c_k and score s_k of a token come from the signs and magnitudes of
-   8 projected values. z projects LayerNorm(x) by BH4, blocks of 64.
+   y = bias + sum over 128 tables of s_k T_k[c_k]: code c_k and score s_k of a token come from the signs and magnitudes
+   of 8 projected values. z projects LayerNorm(x) by BH4, blocks of 64.
 
-   No function allocates memory, keeps state or calls a library: objects made by gcc or clang at
-   -O1, -O2, -O3 or -Os import nothing.
-   All are reentrant. Where all that includes this header is compiled with -fopenmp -DROBERTA_SMALL_OPENMP=N, roberta_small_ffn shares
-   large calls among up to N threads, with the same results, bit for bit.
+   No function allocates memory, keeps state or calls a library: objects made by gcc or clang at -O1, -O2, -O3 or -Os
+   import nothing.
+   All are reentrant. Where all that includes this header is compiled with -fopenmp -DROBERTA_SMALL_OPENMP=N,
+   roberta_small_ffn shares large calls among up to N threads, with the same results, bit for bit.
 
-     static _Alignas(ROBERTA_SMALL_ALIGN) unsigned char blob[ROBERTA_SMALL_WEIGHTS_BYTES]; the weights file; mmap aligns, too
-     static _Alignas(ROBERTA_SMALL_ALIGN) unsigned char scratch[ROBERTA_SMALL_SCRATCH_BYTES]; one for each thread
+     static _Alignas(ROBERTA_SMALL_ALIGN) unsigned char blob[ROBERTA_SMALL_WEIGHTS_BYTES]; the weights file; mmap
+         aligns, too
+     static _Alignas(ROBERTA_SMALL_ALIGN) unsigned char scratch[ROBERTA_SMALL_SCRATCH_BYTES]; one for each thread;
+     ROBERTA_SMALL_SCRATCH_BYTES_ONE are enough where all calls are of one token
      roberta_small_weights weights;
      if (roberta_small_bind(blob, sizeof blob, &weights) == ROBERTA_SMALL_OK)
          roberta_small_ffn(&weights, x, y, tokens, scratch);
@@ -30,12 +32,14 @@
 #if ROBERTA_SMALL_OPENMP < 1 || ROBERTA_SMALL_OPENMP > 1024
 #error "ROBERTA_SMALL_OPENMP: must be the largest number of threads, from 1 to 1024"
 #endif
-#define ROBERTA_SMALL_SCRATCH_BYTES ((size_t) ROBERTA_SMALL_OPENMP * 5376000u) /* that roberta_small_ffn works in, for all threads */
+/* that roberta_small_ffn works in, for all threads */
+#define ROBERTA_SMALL_SCRATCH_BYTES ((size_t) ROBERTA_SMALL_OPENMP * 5376000u)
 /* Other names, so that files compiled with and without ROBERTA_SMALL_OPENMP do not link. */
 #define roberta_small_ffn roberta_small_ffn_openmp
 #else
 #define ROBERTA_SMALL_SCRATCH_BYTES 5376000u /* that roberta_small_ffn works in */
 #endif
+#define ROBERTA_SMALL_SCRATCH_BYTES_ONE 354304u /* that a call of one token works in */
 #define ROBERTA_SMALL_WEIGHTS_BYTES 70262848u /* of a blob */
 
 /* Functions are for the program or library that these sources become a part of: others may have a roberta_small too.
@@ -63,7 +67,7 @@
 extern "C" {
 #endif
 
-/* Declarations: what stands from here to the line that ends them, cffi takes without the word ROBERTA_SMALL_API. */
+/* Declarations. cffi reads the part from here to "End of declarations", without the word ROBERTA_SMALL_API. */
 
 /* What roberta_small_bind returns. */
 #define ROBERTA_SMALL_OK 0 /* success */
@@ -110,6 +114,7 @@ typedef struct roberta_small_description {
     size_t tau; /* bits of a code */
     size_t neighbours; /* rows that a token takes of a table */
     size_t scratch_bytes; /* that a call works in */
+    size_t scratch_bytes_one; /* that a call of one token works in */
     char x_type[16]; /* of x */
     char y_type[16]; /* of y */
     char tables_type[16]; /* of the tables' elements */
@@ -122,20 +127,23 @@ ROBERTA_SMALL_API const roberta_small_description *roberta_small_sizes(void);
 /* What a status means: static text, never null, for any number. */
 ROBERTA_SMALL_API const char *roberta_small_error(int status);
 
-/* Denormal numbers, below 1.2e-38, in x or in weights make a call up to 140 times slower on some CPUs. 1 makes
-   the calling thread take them for zeros, in results as well. Returns the state before, which a call with it
-   brings back. For x86 and AArch64; elsewhere it does nothing and returns 0. */
+/* Denormal numbers, below 1.2e-38, in x or in weights make a call up to 140 times slower on some CPUs. 1 makes the
+   calling thread take them for zeros, in results as well. Returns the state before, which a call with it brings back.
+   For x86 and AArch64; elsewhere it does nothing and returns 0. */
 ROBERTA_SMALL_API int roberta_small_flush_denormals(int state);
 
-/* y = LookupFFN(x) for any number of tokens, 0 included. Cannot fail, and checks nothing: weights that roberta_small_bind did
-   not fill, or scratch that is not aligned (malloc's may not be), crash.
+/* y = LookupFFN(x) for any number of tokens, 0 included. Cannot fail, and checks nothing: weights that
+   roberta_small_bind did not fill, or scratch that is not aligned (malloc's may not be), crash.
    weights  filled by roberta_small_bind
    x        [tokens][512] floats, any float alignment
    y        [tokens][512] floats, any float alignment, best 64 bytes; may be x itself, otherwise no overlap
-   scratch  ROBERTA_SMALL_SCRATCH_BYTES bytes, ROBERTA_SMALL_ALIGN-byte aligned, overlapping nothing; contents do not matter
+   scratch  ROBERTA_SMALL_SCRATCH_BYTES bytes, of which a call of one token needs ROBERTA_SMALL_SCRATCH_BYTES_ONE,
+            ROBERTA_SMALL_ALIGN-byte aligned, overlapping nothing; contents do not matter
    The squares of x - mean must not overflow float: keep |x| below 1e18.
-   A NaN or an infinity in x makes that token's y what IEEE arithmetic gives, mostly NaN; other tokens are not touched. */
-ROBERTA_SMALL_API void roberta_small_ffn(const roberta_small_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
+   A NaN or an infinity in x makes that token's y what IEEE arithmetic gives, mostly NaN; other tokens are not
+   touched. */
+ROBERTA_SMALL_API void roberta_small_ffn(const roberta_small_weights *weights, const float *x, float *y, size_t tokens,
+    void *scratch);
 
 /* End of declarations. */
 

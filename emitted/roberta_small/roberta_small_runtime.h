@@ -100,91 +100,119 @@ static inline float roberta_small_power_of_two(float n)
 #define ROBERTA_SMALL_AVX512_FEW_SCRATCH_B 155648 /* bytes into scratch, few tokens */
 #define ROBERTA_SMALL_AVX512_FEW_SCRATCH_Z 223232 /* bytes into scratch, few tokens */
 
-/* scalar, many tokens: load one tile of 8 tokens, project up to 4 tiles, hash one, gather; all codes and scores; the whole layer. */
+/* scalar, many tokens: load one tile of 8 tokens, project up to 4 tiles, hash one, gather; all codes and scores; the
+   whole layer. */
 void roberta_small_load_f32__scalar_t8(const float *restrict x, size_t tokens, float *restrict loaded);
 void roberta_small_bh4_f32__scalar_t8_o4_m4(const roberta_small_weights *weights, const float *restrict x,
     float *restrict a, float *restrict b, float *restrict z, size_t tiles);
-void roberta_small_sign_hash_gelu_f32__scalar_t8(const float *restrict z, uint16_t *restrict code, float *restrict score);
-void roberta_small_gather_f32__scalar_t8_g4_c512(const roberta_small_weights *weights, const uint16_t *code, const float *score,
+void roberta_small_sign_hash_gelu_f32__scalar_t8(const float *restrict z, uint16_t *restrict code,
+    float *restrict score);
+void roberta_small_gather_f32__scalar_t8_g4_c512(const roberta_small_weights *weights, const uint16_t *code,
+    const float *score,
     float *y, size_t tokens, void *scratch);
 void roberta_small_project__scalar_many(const roberta_small_weights *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch);
-void roberta_small_ffn__scalar_many(const roberta_small_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
+void roberta_small_ffn__scalar_many(const roberta_small_weights *weights, const float *x, float *y, size_t tokens,
+    void *scratch);
 
 /* scalar, few tokens: normalise one, project up to 32, hash one, gather; all codes and scores; the whole layer. */
 void roberta_small_normalise_f32__scalar_few(const float *restrict x, float *restrict normalised);
 void roberta_small_bh4_f32__scalar_few_v16_n1(const roberta_small_weights *weights, const float *restrict x,
     float *restrict a, float *restrict b, float *restrict z, size_t tokens);
-void roberta_small_sign_hash_gelu_f32__scalar_few(const float *restrict z, uint16_t *restrict code, float *restrict score);
-void roberta_small_gather_f32__scalar_few(const roberta_small_weights *weights, const uint16_t *code, const float *score,
+void roberta_small_sign_hash_gelu_f32__scalar_few(const float *restrict z, uint16_t *restrict code,
+    float *restrict score);
+void roberta_small_gather_f32__scalar_few(const roberta_small_weights *weights, const uint16_t *code,
+    const float *score,
     float *y, size_t tokens, void *scratch);
 void roberta_small_project__scalar_few(const roberta_small_weights *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch);
-void roberta_small_ffn__scalar_few(const roberta_small_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
+void roberta_small_ffn__scalar_few(const roberta_small_weights *weights, const float *x, float *y, size_t tokens,
+    void *scratch);
 
 /* scalar, any number of tokens. */
-void roberta_small_ffn__scalar(const roberta_small_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
+void roberta_small_ffn__scalar(const roberta_small_weights *weights, const float *x, float *y, size_t tokens,
+    void *scratch);
 
-/* avx2, many tokens in the lanes: load one tile of 16 tokens, project up to 4 tiles, hash one, gather; all codes and scores; the whole
-   layer. */
+/* avx2, many tokens in the lanes: load one tile of 16 tokens, project up to 4 tiles, hash one, gather; all codes and
+   scores; the whole layer. */
 void roberta_small_load_f32__avx2_t16(const float *restrict x, size_t tokens, float *restrict loaded);
 void roberta_small_bh4_f32__avx2_t16_o4_m4(const roberta_small_weights *weights, const float *restrict x,
     float *restrict a, float *restrict b, float *restrict z, size_t tiles);
-void roberta_small_sign_hash_gelu_f32__avx2_t16(const float *restrict z, uint16_t *restrict code, float *restrict score);
-void roberta_small_gather_f32__avx2_t16_g4_c64(const roberta_small_weights *weights, const uint16_t *code, const float *score,
+void roberta_small_sign_hash_gelu_f32__avx2_t16(const float *restrict z, uint16_t *restrict code,
+    float *restrict score);
+void roberta_small_gather_f32__avx2_t16_g4_c64(const roberta_small_weights *weights, const uint16_t *code,
+    const float *score,
     float *y, size_t tokens, void *scratch);
-void roberta_small_gather_columns_f32__avx2_t16_g4_c64(const roberta_small_weights *weights, const uint16_t *code, const float *score,
+void roberta_small_gather_columns_f32__avx2_t16_g4_c64(const roberta_small_weights *weights, const uint16_t *code,
+    const float *score,
     float *y, size_t tokens, size_t first, size_t end, void *scratch);
 void roberta_small_project__avx2_many(const roberta_small_weights *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch);
-void roberta_small_ffn__avx2_many(const roberta_small_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
+void roberta_small_ffn__avx2_many(const roberta_small_weights *weights, const float *x, float *y, size_t tokens,
+    void *scratch);
 
-/* avx2, few tokens, features in the lanes: normalise one, project up to 32, hash one, gather; all codes and scores; the whole layer. */
+/* avx2, few tokens, features in the lanes: normalise one, project up to 32, hash one, gather; all codes and scores; the
+   whole layer. */
 void roberta_small_normalise_f32__avx2_few(const float *restrict x, float *restrict normalised);
 void roberta_small_bh4_f32__avx2_few_v4_n2(const roberta_small_weights *weights, const float *restrict x,
     float *restrict a, float *restrict b, float *restrict z, size_t tokens);
-void roberta_small_sign_hash_gelu_f32__avx2_few(const float *restrict z, uint16_t *restrict code, float *restrict score);
+void roberta_small_sign_hash_gelu_f32__avx2_few(const float *restrict z, uint16_t *restrict code,
+    float *restrict score);
 void roberta_small_gather_f32__avx2_few(const roberta_small_weights *weights, const uint16_t *code, const float *score,
     float *y, size_t tokens, void *scratch);
 void roberta_small_project__avx2_few(const roberta_small_weights *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch);
-void roberta_small_ffn__avx2_few(const roberta_small_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
+void roberta_small_ffn__avx2_few(const roberta_small_weights *weights, const float *x, float *y, size_t tokens,
+    void *scratch);
 
 /* avx2, any number of tokens. */
-void roberta_small_ffn__avx2(const roberta_small_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
+void roberta_small_ffn__avx2(const roberta_small_weights *weights, const float *x, float *y, size_t tokens,
+    void *scratch);
 
-/* avx512, many tokens in the lanes: load one tile of 64 tokens, project it, hash one, gather; all codes and scores; the whole layer. */
+/* avx512, many tokens in the lanes: load one tile of 64 tokens, project it, hash one, gather; all codes and scores; the
+   whole layer. */
 void roberta_small_load_f32__avx512_t64(const float *restrict x, size_t tokens, float *restrict loaded);
 void roberta_small_bh4_f32__avx512_t64_o4_m1(const roberta_small_weights *weights, const float *restrict x,
     float *restrict a, float *restrict b, float *restrict z, size_t tiles);
-void roberta_small_sign_hash_gelu_f32__avx512_t64(const float *restrict z, uint16_t *restrict code, float *restrict score);
-void roberta_small_gather_f32__avx512_t64_g8_c64(const roberta_small_weights *weights, const uint16_t *code, const float *score,
+void roberta_small_sign_hash_gelu_f32__avx512_t64(const float *restrict z, uint16_t *restrict code,
+    float *restrict score);
+void roberta_small_gather_f32__avx512_t64_g8_c64(const roberta_small_weights *weights, const uint16_t *code,
+    const float *score,
     float *y, size_t tokens, void *scratch);
-void roberta_small_gather_columns_f32__avx512_t64_g8_c64(const roberta_small_weights *weights, const uint16_t *code, const float *score,
+void roberta_small_gather_columns_f32__avx512_t64_g8_c64(const roberta_small_weights *weights, const uint16_t *code,
+    const float *score,
     float *y, size_t tokens, size_t first, size_t end, void *scratch);
 void roberta_small_project__avx512_many(const roberta_small_weights *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch);
-void roberta_small_ffn__avx512_many(const roberta_small_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
+void roberta_small_ffn__avx512_many(const roberta_small_weights *weights, const float *x, float *y, size_t tokens,
+    void *scratch);
 
-/* avx512, few tokens, features in the lanes: normalise one, project up to 32, hash one, gather; all codes and scores; the whole layer. */
+/* avx512, few tokens, features in the lanes: normalise one, project up to 32, hash one, gather; all codes and scores;
+   the whole layer. */
 void roberta_small_normalise_f32__avx512_few(const float *restrict x, float *restrict normalised);
 void roberta_small_bh4_f32__avx512_few_v4_n4(const roberta_small_weights *weights, const float *restrict x,
     float *restrict a, float *restrict b, float *restrict z, size_t tokens);
-void roberta_small_sign_hash_gelu_f32__avx512_few(const float *restrict z, uint16_t *restrict code, float *restrict score);
-void roberta_small_gather_f32__avx512_few(const roberta_small_weights *weights, const uint16_t *code, const float *score,
+void roberta_small_sign_hash_gelu_f32__avx512_few(const float *restrict z, uint16_t *restrict code,
+    float *restrict score);
+void roberta_small_gather_f32__avx512_few(const roberta_small_weights *weights, const uint16_t *code,
+    const float *score,
     float *y, size_t tokens, void *scratch);
 void roberta_small_project__avx512_few(const roberta_small_weights *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch);
-void roberta_small_ffn__avx512_few(const roberta_small_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
+void roberta_small_ffn__avx512_few(const roberta_small_weights *weights, const float *x, float *y, size_t tokens,
+    void *scratch);
 
 /* avx512, any number of tokens. */
-void roberta_small_ffn__avx512(const roberta_small_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
+void roberta_small_ffn__avx512(const roberta_small_weights *weights, const float *x, float *y, size_t tokens,
+    void *scratch);
 
 #ifdef ROBERTA_SMALL_OPENMP
 
-/* Calls `ffn` for contiguous ranges of the tokens at the same time: up to ROBERTA_SMALL_OPENMP ranges of whole tiles, each of at
-   least `min` tokens and with its own part of scratch. So a tile holds the same tokens as in one call, and y the same bits. */
-void roberta_small_split(void ffn(const roberta_small_weights *, const float *, float *, size_t, void *), size_t tile, size_t min,
+/* Calls `ffn` for contiguous ranges of the tokens at the same time: up to ROBERTA_SMALL_OPENMP ranges of whole tiles,
+   each of at least `min` tokens and with its own part of scratch. So a tile holds the same tokens as in one call, and y
+   the same bits. */
+void roberta_small_split(void ffn(const roberta_small_weights *, const float *, float *, size_t, void *), size_t tile,
+    size_t min,
     const roberta_small_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
 #endif
 

@@ -30,7 +30,8 @@ static int tiny_can_run(int isa)
     }
 }
 
-/* TINY_ISA is the name of an instruction set, which then takes the place of the best one; a null pointer or "" is none. */
+/* TINY_ISA is the name of an instruction set, which then takes the place of the best one; a null pointer or "" is
+   none. */
 #if defined(TINY_ISA_FROM_ENVIRONMENT) && !defined(TINY_ISA)
 #include <stdlib.h>
 #define TINY_ISA getenv("TINY_ISA")
@@ -95,8 +96,8 @@ static uint64_t tiny_read(const unsigned char *bytes, unsigned width)
 TINY_API int tiny_bind(const void *blob, size_t bytes, tiny_weights *weights);
 
 /* Header of a blob, 64 bytes, little-endian:
-   0 magic "LOOKUPC\0" | 8 version u32 | 12 header bytes u32 | 16 model digest | 32 blob bytes u64 | 40 checksum u64 of what
-   follows the header | 48 zero */
+   0 magic "LOOKUPC\0" | 8 version u32 | 12 header bytes u32 | 16 model digest | 32 blob bytes u64 | 40 checksum u64 of
+   what follows the header | 48 zero */
 int tiny_bind(const void *blob, size_t bytes, tiny_weights *weights)
 {
     static const unsigned char magic[8] = { 'L', 'O', 'O', 'K', 'U', 'P', 'C', 0 };
@@ -167,6 +168,7 @@ const tiny_description *tiny_sizes(void)
         .tau = TINY_TAU,
         .neighbours = 1,
         .scratch_bytes = TINY_SCRATCH_BYTES,
+        .scratch_bytes_one = TINY_SCRATCH_BYTES_ONE,
         .x_type = "f32",
         .y_type = "f32",
         .tables_type = "f32",
@@ -184,7 +186,8 @@ const char *tiny_error(int status)
     case TINY_ERROR_SIZE: return "not as many bytes as this model's blob has: run lookupc pack again";
     case TINY_ERROR_MAGIC: return "not a blob of lookupc";
     case TINY_ERROR_VERSION: return "a blob of another version";
-    case TINY_ERROR_MODEL: return "a blob of another model, or of other sizes or types of this one: run lookupc pack again";
+    case TINY_ERROR_MODEL: return
+        "a blob of another model, or of other sizes or types of this one: run lookupc pack again";
     case TINY_ERROR_CHECKSUM: return "the blob is damaged";
     case TINY_ERROR_BYTE_ORDER: return "this CPU is big-endian, the blob little-endian";
     case TINY_ERROR_CPU: return "this CPU or operating system cannot run these kernels";

@@ -6,13 +6,14 @@
    y = bias + sum over 8 tables of s_k T_k[c_k]: code c_k and score s_k of a token come from the signs and magnitudes of
    6 projected values. z projects LayerNorm(x) by BH4, blocks of 16.
 
-   No function allocates memory, keeps state or calls a library: objects made by gcc or clang at
-   -O1, -O2, -O3 or -Os import nothing.
-   All are reentrant. Where all that includes this header is compiled with -fopenmp -DTINY_OPENMP=N, tiny_ffn shares large calls among up
-   to N threads, with the same results, bit for bit.
+   No function allocates memory, keeps state or calls a library: objects made by gcc or clang at -O1, -O2, -O3 or -Os
+   import nothing.
+   All are reentrant. Where all that includes this header is compiled with -fopenmp -DTINY_OPENMP=N, tiny_ffn shares
+   large calls among up to N threads, with the same results, bit for bit.
 
      static _Alignas(TINY_ALIGN) unsigned char blob[TINY_WEIGHTS_BYTES]; the weights file; mmap aligns, too
-     static _Alignas(TINY_ALIGN) unsigned char scratch[TINY_SCRATCH_BYTES]; one for each thread
+     static _Alignas(TINY_ALIGN) unsigned char scratch[TINY_SCRATCH_BYTES]; one for each thread;
+     TINY_SCRATCH_BYTES_ONE are enough where all calls are of one token
      tiny_weights weights;
      if (tiny_bind(blob, sizeof blob, &weights) == TINY_OK)
          tiny_ffn(&weights, x, y, tokens, scratch);
@@ -36,6 +37,7 @@
 #else
 #define TINY_SCRATCH_BYTES 550912u /* that tiny_ffn works in */
 #endif
+#define TINY_SCRATCH_BYTES_ONE 36352u /* that a call of one token works in */
 #define TINY_WEIGHTS_BYTES 180992u /* of a blob */
 
 /* Functions are for the program or library that these sources become a part of: others may have a tiny too.
@@ -63,7 +65,7 @@
 extern "C" {
 #endif
 
-/* Declarations: what stands from here to the line that ends them, cffi takes without the word TINY_API. */
+/* Declarations. cffi reads the part from here to "End of declarations", without the word TINY_API. */
 
 /* What tiny_bind returns. */
 #define TINY_OK 0 /* success */
@@ -110,6 +112,7 @@ typedef struct tiny_description {
     size_t tau; /* bits of a code */
     size_t neighbours; /* rows that a token takes of a table */
     size_t scratch_bytes; /* that a call works in */
+    size_t scratch_bytes_one; /* that a call of one token works in */
     char x_type[16]; /* of x */
     char y_type[16]; /* of y */
     char tables_type[16]; /* of the tables' elements */
@@ -122,9 +125,9 @@ TINY_API const tiny_description *tiny_sizes(void);
 /* What a status means: static text, never null, for any number. */
 TINY_API const char *tiny_error(int status);
 
-/* Denormal numbers, below 1.2e-38, in x or in weights make a call up to 140 times slower on some CPUs. 1 makes
-   the calling thread take them for zeros, in results as well. Returns the state before, which a call with it
-   brings back. For x86 and AArch64; elsewhere it does nothing and returns 0. */
+/* Denormal numbers, below 1.2e-38, in x or in weights make a call up to 140 times slower on some CPUs. 1 makes the
+   calling thread take them for zeros, in results as well. Returns the state before, which a call with it brings back.
+   For x86 and AArch64; elsewhere it does nothing and returns 0. */
 TINY_API int tiny_flush_denormals(int state);
 
 /* y = LookupFFN(x) for any number of tokens, 0 included. Cannot fail, and checks nothing: weights that tiny_bind did
@@ -132,9 +135,11 @@ TINY_API int tiny_flush_denormals(int state);
    weights  filled by tiny_bind
    x        [tokens][64] floats, any float alignment
    y        [tokens][64] floats, any float alignment, best 64 bytes; may be x itself, otherwise no overlap
-   scratch  TINY_SCRATCH_BYTES bytes, TINY_ALIGN-byte aligned, overlapping nothing; contents do not matter
+   scratch  TINY_SCRATCH_BYTES bytes, of which a call of one token needs TINY_SCRATCH_BYTES_ONE, TINY_ALIGN-byte
+            aligned, overlapping nothing; contents do not matter
    The squares of x - mean must not overflow float: keep |x| below 1e18.
-   A NaN or an infinity in x makes that token's y what IEEE arithmetic gives, mostly NaN; other tokens are not touched. */
+   A NaN or an infinity in x makes that token's y what IEEE arithmetic gives, mostly NaN; other tokens are not
+   touched. */
 TINY_API void tiny_ffn(const tiny_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
 
 /* End of declarations. */

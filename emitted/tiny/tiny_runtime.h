@@ -96,7 +96,8 @@ static inline float tiny_power_of_two(float n)
 #define TINY_AVX512_FEW_SCRATCH_B 17920 /* bytes into scratch, few tokens */
 #define TINY_AVX512_FEW_SCRATCH_Z 28160 /* bytes into scratch, few tokens */
 
-/* scalar, many tokens: load one tile of 8 tokens, project up to 8 tiles, hash one, gather; all codes and scores; the whole layer. */
+/* scalar, many tokens: load one tile of 8 tokens, project up to 8 tiles, hash one, gather; all codes and scores; the
+   whole layer. */
 void tiny_load_f32__scalar_t8(const float *restrict x, size_t tokens, float *restrict loaded);
 void tiny_bh4_f32__scalar_t8_o4_m8(const tiny_weights *weights, const float *restrict x,
     float *restrict a, float *restrict b, float *restrict z, size_t tiles);
@@ -121,8 +122,8 @@ void tiny_ffn__scalar_few(const tiny_weights *weights, const float *x, float *y,
 /* scalar, any number of tokens. */
 void tiny_ffn__scalar(const tiny_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
 
-/* avx2, many tokens in the lanes: load one tile of 16 tokens, project up to 8 tiles, hash one, gather; all codes and scores; the whole
-   layer. */
+/* avx2, many tokens in the lanes: load one tile of 16 tokens, project up to 8 tiles, hash one, gather; all codes and
+   scores; the whole layer. */
 void tiny_load_f32__avx2_t16(const float *restrict x, size_t tokens, float *restrict loaded);
 void tiny_bh4_f32__avx2_t16_o4_m8(const tiny_weights *weights, const float *restrict x,
     float *restrict a, float *restrict b, float *restrict z, size_t tiles);
@@ -133,7 +134,8 @@ void tiny_project__avx2_many(const tiny_weights *weights, const float *x, size_t
     uint16_t *code, float *score, void *scratch);
 void tiny_ffn__avx2_many(const tiny_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
 
-/* avx2, few tokens, features in the lanes: normalise one, project up to 8, hash one, gather; all codes and scores; the whole layer. */
+/* avx2, few tokens, features in the lanes: normalise one, project up to 8, hash one, gather; all codes and scores; the
+   whole layer. */
 void tiny_normalise_f32__avx2_few(const float *restrict x, float *restrict normalised);
 void tiny_bh4_f32__avx2_few_v4_n2(const tiny_weights *weights, const float *restrict x,
     float *restrict a, float *restrict b, float *restrict z, size_t tokens);
@@ -147,8 +149,8 @@ void tiny_ffn__avx2_few(const tiny_weights *weights, const float *x, float *y, s
 /* avx2, any number of tokens. */
 void tiny_ffn__avx2(const tiny_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
 
-/* avx512, many tokens in the lanes: load one tile of 64 tokens, project up to 8 tiles, hash one, gather; all codes and scores; the whole
-   layer. */
+/* avx512, many tokens in the lanes: load one tile of 64 tokens, project up to 8 tiles, hash one, gather; all codes and
+   scores; the whole layer. */
 void tiny_load_f32__avx512_t64(const float *restrict x, size_t tokens, float *restrict loaded);
 void tiny_bh4_f32__avx512_t64_o4_m8(const tiny_weights *weights, const float *restrict x,
     float *restrict a, float *restrict b, float *restrict z, size_t tiles);
@@ -159,7 +161,8 @@ void tiny_project__avx512_many(const tiny_weights *weights, const float *x, size
     uint16_t *code, float *score, void *scratch);
 void tiny_ffn__avx512_many(const tiny_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
 
-/* avx512, few tokens, features in the lanes: normalise one, project up to 32, hash one, gather; all codes and scores; the whole layer. */
+/* avx512, few tokens, features in the lanes: normalise one, project up to 32, hash one, gather; all codes and scores;
+   the whole layer. */
 void tiny_normalise_f32__avx512_few(const float *restrict x, float *restrict normalised);
 void tiny_bh4_f32__avx512_few_v4_n4(const tiny_weights *weights, const float *restrict x,
     float *restrict a, float *restrict b, float *restrict z, size_t tokens);
@@ -176,7 +179,8 @@ void tiny_ffn__avx512(const tiny_weights *weights, const float *x, float *y, siz
 #ifdef TINY_OPENMP
 
 /* Calls `ffn` for contiguous ranges of the tokens at the same time: up to TINY_OPENMP ranges of whole tiles, each of at
-   least `min` tokens and with its own part of scratch. So a tile holds the same tokens as in one call, and y the same bits. */
+   least `min` tokens and with its own part of scratch. So a tile holds the same tokens as in one call, and y the same
+   bits. */
 void tiny_split(void ffn(const tiny_weights *, const float *, float *, size_t, void *), size_t tile, size_t min,
     const tiny_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
 #endif

@@ -30,7 +30,8 @@ static int tiny_skipless_can_run(int isa)
     }
 }
 
-/* TINY_SKIPLESS_ISA is the name of an instruction set, which then takes the place of the best one; a null pointer or "" is none. */
+/* TINY_SKIPLESS_ISA is the name of an instruction set, which then takes the place of the best one; a null pointer or ""
+   is none. */
 #if defined(TINY_SKIPLESS_ISA_FROM_ENVIRONMENT) && !defined(TINY_SKIPLESS_ISA)
 #include <stdlib.h>
 #define TINY_SKIPLESS_ISA getenv("TINY_SKIPLESS_ISA")
@@ -102,8 +103,8 @@ static uint64_t tiny_skipless_read(const unsigned char *bytes, unsigned width)
 TINY_SKIPLESS_API int tiny_skipless_bind(const void *blob, size_t bytes, tiny_skipless_weights *weights);
 
 /* Header of a blob, 64 bytes, little-endian:
-   0 magic "LOOKUPC\0" | 8 version u32 | 12 header bytes u32 | 16 model digest | 32 blob bytes u64 | 40 checksum u64 of what
-   follows the header | 48 zero */
+   0 magic "LOOKUPC\0" | 8 version u32 | 12 header bytes u32 | 16 model digest | 32 blob bytes u64 | 40 checksum u64 of
+   what follows the header | 48 zero */
 int tiny_skipless_bind(const void *blob, size_t bytes, tiny_skipless_weights *weights)
 {
     static const unsigned char magic[8] = { 'L', 'O', 'O', 'K', 'U', 'P', 'C', 0 };
@@ -199,7 +200,8 @@ const char *tiny_skipless_error(int status)
     case TINY_SKIPLESS_ERROR_SIZE: return "not as many bytes as this model's blob has: run lookupc pack again";
     case TINY_SKIPLESS_ERROR_MAGIC: return "not a blob of lookupc";
     case TINY_SKIPLESS_ERROR_VERSION: return "a blob of another version";
-    case TINY_SKIPLESS_ERROR_MODEL: return "a blob of another model, or of other sizes or types of this one: run lookupc pack again";
+    case TINY_SKIPLESS_ERROR_MODEL: return
+        "a blob of another model, or of other sizes or types of this one: run lookupc pack again";
     case TINY_SKIPLESS_ERROR_CHECKSUM: return "the blob is damaged";
     case TINY_SKIPLESS_ERROR_BYTE_ORDER: return "this CPU is big-endian, the blob little-endian";
     case TINY_SKIPLESS_ERROR_CPU: return "this CPU or operating system cannot run these kernels";
@@ -232,8 +234,8 @@ int tiny_skipless_flush_denormals(int state)
 #endif
 }
 
-static void tiny_skipless_run(const tiny_skipless_weights *weights, void *cache, const float *x, float *y, size_t first, size_t tokens,
-    void *scratch)
+static void tiny_skipless_run(const tiny_skipless_weights *weights, void *cache, const float *x, float *y, size_t first,
+    size_t tokens, void *scratch)
 {
     switch (weights->isa) {
     case 2: tiny_skipless_blocks__avx512(weights, (unsigned char *) cache, x, y, first, tokens, scratch); break;
@@ -242,13 +244,14 @@ static void tiny_skipless_run(const tiny_skipless_weights *weights, void *cache,
     }
 }
 
-int tiny_skipless_decode(const tiny_skipless_weights *weights, void *cache, const float *x, float *y, size_t position, void *scratch)
+int tiny_skipless_decode(const tiny_skipless_weights *weights, void *cache, const float *x, float *y, size_t position,
+    void *scratch)
 {
     return tiny_skipless_prefill(weights, cache, x, y, position, 1, scratch);
 }
 
-int tiny_skipless_prefill(const tiny_skipless_weights *weights, void *cache, const float *x, float *y, size_t first, size_t tokens,
-    void *scratch)
+int tiny_skipless_prefill(const tiny_skipless_weights *weights, void *cache, const float *x, float *y, size_t first,
+    size_t tokens, void *scratch)
 {
     if (tokens > 256 || first > 256 - tokens)
         return TINY_SKIPLESS_ERROR_POSITION;

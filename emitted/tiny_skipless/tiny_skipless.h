@@ -3,14 +3,15 @@
 #define TINY_SKIPLESS_H_INCLUDED
 
 /* tiny_skipless: the 2 serial blocks of a transformer (without Q and P, "KV-weights are all you need for skipless
-   transformers", arXiv 2404.12362) with their shapes compiled in. From what makes a block's input, such as an embedding's row,
-   to the output of the last block; embeddings and what follows the last block are the caller's.
+   transformers", arXiv 2404.12362) with their shapes compiled in. From what makes a block's input, such as an
+   embedding's row, to the output of the last block; embeddings and what follows the last block are the caller's.
 
-   No function allocates memory, keeps state or calls a library: objects made by gcc or clang at
-   -O1, -O2, -O3 or -Os import nothing.
+   No function allocates memory, keeps state or calls a library: objects made by gcc or clang at -O1, -O2, -O3 or -Os
+   import nothing.
    All are reentrant for different caches and scratch.
 
-     static _Alignas(TINY_SKIPLESS_ALIGN) unsigned char blob[TINY_SKIPLESS_WEIGHTS_BYTES]; the weights file; mmap aligns, too
+     static _Alignas(TINY_SKIPLESS_ALIGN) unsigned char blob[TINY_SKIPLESS_WEIGHTS_BYTES]; the weights file; mmap
+         aligns, too
      static _Alignas(TINY_SKIPLESS_ALIGN) unsigned char cache[TINY_SKIPLESS_CACHE_BYTES]; one for each sequence
      static _Alignas(TINY_SKIPLESS_ALIGN) unsigned char scratch[TINY_SKIPLESS_SCRATCH_BYTES]; one for each thread;
      TINY_SKIPLESS_DECODE_SCRATCH_BYTES are enough where tiny_skipless_decode alone is called
@@ -60,7 +61,7 @@
 extern "C" {
 #endif
 
-/* Declarations: what stands from here to the line that ends them, cffi takes without the word TINY_SKIPLESS_API. */
+/* Declarations. cffi reads the part from here to "End of declarations", without the word TINY_SKIPLESS_API. */
 
 /* What the functions return. */
 #define TINY_SKIPLESS_OK 0 /* success */
@@ -128,28 +129,29 @@ TINY_SKIPLESS_API const tiny_skipless_description *tiny_skipless_sizes(void);
 /* What a status means: static text, never null, for any number. */
 TINY_SKIPLESS_API const char *tiny_skipless_error(int status);
 
-/* Denormal numbers, below 1.2e-38, in x or in weights make a call up to 140 times slower on some CPUs. 1 makes
-   the calling thread take them for zeros, in results as well. Returns the state before, which a call with it
-   brings back. For x86 and AArch64; elsewhere it does nothing and returns 0. */
+/* Denormal numbers, below 1.2e-38, in x or in weights make a call up to 140 times slower on some CPUs. 1 makes the
+   calling thread take them for zeros, in results as well. Returns the state before, which a call with it brings back.
+   For x86 and AArch64; elsewhere it does nothing and returns 0. */
 TINY_SKIPLESS_API int tiny_skipless_flush_denormals(int state);
 
 /* The blocks for one token, which attends to the tokens before it and itself.
    weights   filled by tiny_skipless_bind
-   cache     TINY_SKIPLESS_CACHE_BYTES bytes, TINY_SKIPLESS_ALIGN-byte aligned: filled for positions 0 … position - 1 by earlier
-             calls; need not be cleared before the first one. To go back, call again with an earlier position.
+   cache     TINY_SKIPLESS_CACHE_BYTES bytes, TINY_SKIPLESS_ALIGN-byte aligned: filled for positions 0 … position - 1 by
+             earlier calls; need not be cleared before the first one. To go back, call again with an earlier position.
    x         [64] floats, any float alignment: the input of the first block
    y         [64] floats: the output of the last block; may be x
    position  of the token in its sequence, below TINY_SKIPLESS_CONTEXT
    scratch   TINY_SKIPLESS_DECODE_SCRATCH_BYTES bytes, TINY_SKIPLESS_ALIGN-byte aligned; contents do not matter
    Returns TINY_SKIPLESS_OK, or TINY_SKIPLESS_ERROR_POSITION and writes nothing. */
-TINY_SKIPLESS_API int tiny_skipless_decode(const tiny_skipless_weights *weights, void *cache, const float *x, float *y, size_t position,
-    void *scratch);
+TINY_SKIPLESS_API int tiny_skipless_decode(const tiny_skipless_weights *weights, void *cache, const float *x, float *y,
+    size_t position, void *scratch);
 
-/* The same for tokens first … first + tokens - 1 at once: x and y are [tokens][64], y may be x itself, otherwise no overlap; scratch has
-   TINY_SKIPLESS_SCRATCH_BYTES. Any number of tokens.
-   Returns TINY_SKIPLESS_OK, or TINY_SKIPLESS_ERROR_POSITION and writes nothing if first + tokens is beyond TINY_SKIPLESS_CONTEXT. */
-TINY_SKIPLESS_API int tiny_skipless_prefill(const tiny_skipless_weights *weights, void *cache, const float *x, float *y, size_t first,
-    size_t tokens, void *scratch);
+/* The same for tokens first … first + tokens - 1 at once: x and y are [tokens][64], y may be x itself, otherwise no
+   overlap; scratch has TINY_SKIPLESS_SCRATCH_BYTES. Any number of tokens.
+   Returns TINY_SKIPLESS_OK, or TINY_SKIPLESS_ERROR_POSITION and writes nothing if first + tokens is beyond
+   TINY_SKIPLESS_CONTEXT. */
+TINY_SKIPLESS_API int tiny_skipless_prefill(const tiny_skipless_weights *weights, void *cache, const float *x, float *y,
+    size_t first, size_t tokens, void *scratch);
 
 /* End of declarations. */
 

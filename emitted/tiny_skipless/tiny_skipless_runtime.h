@@ -100,28 +100,34 @@ static inline float tiny_skipless_power_of_two(float n)
 #define TINY_SKIPLESS_TOTALS_AT 128 /* floats before attention's totals, for each token that attends */
 
 /* scalar: a dense product of some tokens, attention of a group of heads, all blocks. */
-void tiny_skipless_product_f32__scalar(const float *restrict x, size_t x_step, const float *restrict w, const float *restrict bias,
+void tiny_skipless_product_f32__scalar(const float *restrict x, size_t x_step, const float *restrict w,
+    const float *restrict bias,
     float *restrict y, size_t y_step, size_t inputs, size_t panels, size_t tokens);
-void tiny_skipless_attention_f32__scalar(const float *restrict query, const float *restrict key, const float *restrict value, size_t first,
-    size_t queries, float *restrict sums, float *restrict score, float *restrict total);
-void tiny_skipless_blocks__scalar(const tiny_skipless_weights *weights, unsigned char *cache, const float *x, float *y, size_t first,
-    size_t tokens, void *scratch);
+void tiny_skipless_attention_f32__scalar(const float *restrict query, const float *restrict key,
+    const float *restrict value, size_t first, size_t queries, float *restrict sums, float *restrict score,
+    float *restrict total);
+void tiny_skipless_blocks__scalar(const tiny_skipless_weights *weights, unsigned char *cache, const float *x, float *y,
+    size_t first, size_t tokens, void *scratch);
 
 /* avx2: a dense product of some tokens, attention of a group of heads, all blocks. */
-void tiny_skipless_product_f32__avx2(const float *restrict x, size_t x_step, const float *restrict w, const float *restrict bias,
+void tiny_skipless_product_f32__avx2(const float *restrict x, size_t x_step, const float *restrict w,
+    const float *restrict bias,
     float *restrict y, size_t y_step, size_t inputs, size_t panels, size_t tokens);
-void tiny_skipless_attention_f32__avx2(const float *restrict query, const float *restrict key, const float *restrict value, size_t first,
-    size_t queries, float *restrict sums, float *restrict score, float *restrict total);
-void tiny_skipless_blocks__avx2(const tiny_skipless_weights *weights, unsigned char *cache, const float *x, float *y, size_t first,
-    size_t tokens, void *scratch);
+void tiny_skipless_attention_f32__avx2(const float *restrict query, const float *restrict key,
+    const float *restrict value, size_t first, size_t queries, float *restrict sums, float *restrict score,
+    float *restrict total);
+void tiny_skipless_blocks__avx2(const tiny_skipless_weights *weights, unsigned char *cache, const float *x, float *y,
+    size_t first, size_t tokens, void *scratch);
 
 /* avx512: a dense product of some tokens, attention of a group of heads, all blocks. */
-void tiny_skipless_product_f32__avx512(const float *restrict x, size_t x_step, const float *restrict w, const float *restrict bias,
+void tiny_skipless_product_f32__avx512(const float *restrict x, size_t x_step, const float *restrict w,
+    const float *restrict bias,
     float *restrict y, size_t y_step, size_t inputs, size_t panels, size_t tokens);
-void tiny_skipless_attention_f32__avx512(const float *restrict query, const float *restrict key, const float *restrict value, size_t first,
-    size_t queries, float *restrict sums, float *restrict score, float *restrict total);
-void tiny_skipless_blocks__avx512(const tiny_skipless_weights *weights, unsigned char *cache, const float *x, float *y, size_t first,
-    size_t tokens, void *scratch);
+void tiny_skipless_attention_f32__avx512(const float *restrict query, const float *restrict key,
+    const float *restrict value, size_t first, size_t queries, float *restrict sums, float *restrict score,
+    float *restrict total);
+void tiny_skipless_blocks__avx512(const tiny_skipless_weights *weights, unsigned char *cache, const float *x, float *y,
+    size_t first, size_t tokens, void *scratch);
 
 #if defined(__ELF__) || defined(__MACH__)
 #pragma GCC visibility pop

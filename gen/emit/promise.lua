@@ -5,17 +5,19 @@ local promise = {
     levels = { "-O1", "-O2", "-O3", "-Os" },
 }
 
--- The lines of a header's comment; `target`: the row of gen/plan/target.lua that firmware is for, nil: it is none.
+-- What a header's comment says; `target`: the row of gen/plan/target.lua that firmware is for, nil: it is none.
 -- `floats`: whether the kernels have any, for which a CPU without FPU needs functions of the compiler.
-function promise.lines(target, floats)
+function promise.text(target, floats)
     local compilers = target and target.compiler or table.concat(promise.compilers, " or ")
     local last = #promise.levels
     local levels = table.concat(promise.levels, ", ", 1, last - 1) .. " or " .. promise.levels[last]
-    local calls_floats = target and target.soft_float and floats
-    return {
-        "No function allocates memory, keeps state or calls a library: objects made by " .. compilers .. " at",
-        levels .. " import nothing" .. (calls_floats and " but the compiler's own arithmetic of floats" or "") .. ".",
-    }
+    return "No function allocates memory, keeps state or calls a library: objects made by "
+        .. compilers
+        .. " at "
+        .. levels
+        .. " import nothing"
+        .. (target and target.soft_float and floats and " but the compiler's own arithmetic of floats" or "")
+        .. "."
 end
 
 return promise

@@ -4,7 +4,7 @@ local expression = require "gen.isa.expression"
 local gather = require "gen.isa.avx2_gather"
 
 local avx2, tools = require "gen.isa.x86"(256)
-local at, cast, call = expression.address, expression.cast, tools.call
+local at, cast, call = expression.sum, expression.cast, tools.call
 local load_bytes, store_bytes = tools.load_bytes, tools.store_bytes
 
 avx2.name, avx2.lanes, avx2.registers = "avx2", 8, 16

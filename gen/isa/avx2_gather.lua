@@ -3,7 +3,7 @@
 local expression = require "gen.isa.expression"
 local interleave = require "gen.isa.x86_quads"
 
-local at = expression.address
+local at = expression.sum
 local function call(name, ...) return expression.call("_mm256_" .. name, ...) end
 local function left(v, bits) return call("slli_epi32", v, tostring(bits)) end
 

@@ -4,7 +4,7 @@ local expression = require "gen.isa.expression"
 local interleave = require "gen.isa.x86_quads"
 
 local avx512, tools = require "gen.isa.x86"(512)
-local at, call, load_bytes, store_bytes = expression.address, tools.call, tools.load_bytes, tools.store_bytes
+local at, call, load_bytes, store_bytes = expression.sum, tools.call, tools.load_bytes, tools.store_bytes
 
 avx512.name, avx512.lanes, avx512.registers = "avx512", 16, 32
 avx512.l2_bytes = 1 << 20

@@ -4,7 +4,7 @@
 local expression = require "gen.isa.expression"
 local avx2 = require "gen.isa.avx2"
 
-local at = expression.address
+local at = expression.sum
 local function call(name, ...) return expression.call("_mm256_" .. name, ...) end
 
 local set = {}

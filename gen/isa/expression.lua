@@ -1,4 +1,5 @@
--- Puts C expressions together: parentheses where the operator outside binds tighter than one inside, and nowhere else.
+-- Puts C expressions together and simplifies them: parentheses where the operator outside binds tighter than one inside,
+-- and nowhere else; numbers are added up and multiplied, and + 0 and * 1 are left out.
 local expression = {}
 
 -- How tightly the operators of C bind; a higher number is tighter. What stands alone (a name, a number, a call) is
@@ -91,15 +92,19 @@ end
 
 local known = {} -- by text: templates say the same over and over
 
--- `text` as an operand of an operator that needs `wanted`, in parentheses if it binds more loosely.
-function expression.operand(text, wanted)
-    text = tostring(text)
+local function level_of(text)
     local found = known[text]
     if not found then
         found = tightness(text)
         known[text] = found
     end
-    return found >= wanted and text or "(" .. text .. ")"
+    return found
+end
+
+-- `text` as an operand of an operator that needs `wanted`, in parentheses if it binds more loosely.
+function expression.operand(text, wanted)
+    text = tostring(text)
+    return level_of(text) >= wanted and text or "(" .. text .. ")"
 end
 
 local operand = expression.operand
@@ -119,12 +124,48 @@ function expression.call(name, ...) return name .. "(" .. table.concat({ ... }, 
 
 function expression.cast(type, text) return "(" .. type .. ") " .. operand(text, level.unary) end
 
-function expression.index(base, offset) return operand(base, level.primary) .. "[" .. offset .. "]" end
+function expression.index(base, offset)
+    local name, place = tostring(base):match "^([%w_]+) %+ (.+)$"
+    if name and offset == 0 and level_of(base) == level.sum then return name .. "[" .. place .. "]" end
+    return operand(base, level.primary) .. "[" .. offset .. "]"
+end
 
--- The address `base + offset`; offset 0 is `base` itself.
-function expression.address(base, offset)
-    if offset == 0 or offset == nil then return base end
-    return operand(base, level.sum) .. " + " .. operand(offset, level.sum)
+-- Joins the parts of a sum or product: those which are numbers, or end with one, become one number at the place of the
+-- first of them, which is left out if it is `neutral`. An integer, if all are.
+local function joined(operator, neutral, together, parts)
+    local own, list, number, place = binary[operator], {}, neutral, nil
+    local pattern = "^(.+) %" .. operator .. " (%d+)$"
+    for _, part in ipairs(parts) do
+        local value = math.tointeger(tonumber(part))
+        if not value then
+            local rest, last = part:match(pattern)
+            if rest and level_of(part) == own then
+                part, value = rest, math.tointeger(tonumber(last))
+            end
+            list[#list + 1] = operand(part, (#list == 0 or operator == "+") and own or own + 1)
+        end
+        if value then
+            number, place = together(number, value), place or #list + 1
+        end
+    end
+    if #list == 0 or number == 0 and neutral == 1 then return number end
+    if number ~= neutral then table.insert(list, place, tostring(number)) end
+    return table.concat(list, " " .. operator .. " ")
+end
+
+-- The sum of integers and C expressions; of an address, too.
+function expression.sum(...)
+    return joined("+", 0, function(a, b) return a + b end, { ... })
+end
+
+-- The product of integers and C expressions.
+function expression.times(...)
+    return joined("*", 1, function(a, b) return a * b end, { ... })
+end
+
+-- The step of a loop: `variable` grows by `by`.
+function expression.advance(variable, by)
+    return tostring(by) == "1" and "++" .. variable or variable .. " += " .. by
 end
 
 function expression.conditional(condition, yes, no)

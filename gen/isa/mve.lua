@@ -2,7 +2,7 @@
 
 local expression = require "gen.isa.expression"
 
-local at, call = expression.address, expression.call
+local at, call = expression.sum, expression.call
 local function first(n) return call("vctp32q", n) end
 
 local mve = {

@@ -2,7 +2,7 @@
 
 local expression = require "gen.isa.expression"
 
-local at, call, cast = expression.address, expression.call, expression.cast
+local at, call, cast = expression.sum, expression.call, expression.cast
 local function f32(name, ...) return call(name .. "q_f32", ...) end
 
 local neon = {

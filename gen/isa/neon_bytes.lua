@@ -3,7 +3,7 @@
 local expression = require "gen.isa.expression"
 local neon = require "gen.isa.neon"
 
-local at, call = expression.address, expression.call
+local at, call = expression.sum, expression.call
 
 -- What such instruction sets share beside the products. As in gen/isa/neon.lua.
 local shared = {

@@ -7,7 +7,7 @@
 local dtype = require "gen.plan.dtype"
 local expression = require "gen.isa.expression"
 
-local at = expression.address
+local at = expression.sum
 local function call(name, ...) return expression.call("__riscv_" .. name, ...) end
 
 local rvv = {

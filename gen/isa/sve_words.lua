@@ -5,7 +5,7 @@
 local dtype = require "gen.plan.dtype"
 local expression = require "gen.isa.expression"
 
-local at, call, cast = expression.address, expression.call, expression.cast
+local at, call, cast = expression.sum, expression.call, expression.cast
 local function first(n) return "svptrue_pat_b32(SV_VL" .. n .. ")" end
 
 return function(name, lanes)

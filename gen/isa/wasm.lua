@@ -3,7 +3,7 @@
 local dtype = require "gen.plan.dtype"
 local expression = require "gen.isa.expression"
 
-local at = expression.address
+local at = expression.sum
 local function call(name, ...) return expression.call("wasm_" .. name, ...) end
 local function f32(name, ...) return call("f32x4_" .. name, ...) end
 

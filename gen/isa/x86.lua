@@ -2,7 +2,7 @@
 
 local expression = require "gen.isa.expression"
 
-local at, cast = expression.address, expression.cast
+local at, cast = expression.sum, expression.cast
 
 -- The first two passes of a transpose, alike in each 128-bit part: pairs of rows, pairs of pairs. Quad 4q + c then
 -- holds columns c, c + 4, … of rows 4q … 4q + 3. Appends { name, value } to `steps`.

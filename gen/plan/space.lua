@@ -146,6 +146,19 @@ function space.new(choices, defaults)
         return table.concat(list, ",")
     end
 
+    -- The same without choices of 0, which make nothing, and those of calls that there are none of; `only`, optional:
+    -- of the group of that name, such as "few", and of the first one.
+    function self.used_text(s, only)
+        local list = {}
+        for i, key in ipairs(keys) do
+            local group = key:match "^%l+"
+            local calls = s[group .. ".threshold"] or s[group .. ".tokens"]
+            local wanted = not only or i == 1 or group == only and calls ~= s[key]
+            if wanted and s[key] ~= 0 and calls ~= 0 then list[#list + 1] = key .. "=" .. s[key] end
+        end
+        return table.concat(list, ",")
+    end
+
     return self
 end
 

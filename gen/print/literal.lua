@@ -26,16 +26,6 @@ end
 -- An unsigned hexadecimal literal with `digits` digits: 0x0000ffffu.
 function literal.hex(n, digits) return string.format("0x%0" .. digits .. "xu", n) end
 
--- `base + n` as C, or `base` alone for n = 0.
-function literal.sum(base, n)
-    if math.type(base) then return base + n end
-    if n == 0 then return base end
-    return base .. " + " .. n
-end
-
--- `base * n` as C, or `base` alone for n = 1.
-function literal.times(base, n) return n == 1 and base or base .. " * " .. n end
-
 -- The bytes of a hexadecimal string as C initialiser elements, 8 to a line.
 function literal.byte_lines(hex)
     local lines, line = {}, {}

@@ -28,6 +28,7 @@ template.common = {
     shape = true,
     sum = true,
     times = true,
+    advance = true,
     plural = true,
     hex = true,
     include = true,
@@ -178,11 +179,29 @@ function template.render(compiled, values, more)
             out[#out + 1] = line == "" and "\n" or indent .. line .. "\n"
         end
     end
+    -- Renders another template unless an earlier one of this file has, of the same text; returns what its names begin
+    -- with.
+    environment.once = function(path, more)
+        local text, prefix = values.share(path, more)
+        out[#out + 1] = text
+        return prefix
+    end
     -- Renders the declarations of constants, a list of { type, name, value }.
     environment.declare_constants = function(indent, list)
         for _, one in ipairs(list) do
             out[#out + 1] = string.format("%sconst %s %s = %s;\n", indent, one.type, one.name, one.value)
         end
+    end
+    -- Renders the declaration of `name`, the first lane of `vector` or, of portable C, this itself; returns how C calls it.
+    environment.first_lane = function(indent, name, vector)
+        local isa = values.isa
+        if isa.lanes == 1 then
+            out[#out + 1] = string.format("%sconst float %s = %s;\n", indent, name, vector)
+            return name
+        end
+        out[#out + 1] = string.format("%sfloat %s[%d];\n", indent, name, isa.lanes)
+        out[#out + 1] = indent .. isa.store_unaligned(name, 0, vector) .. ";\n"
+        return name .. "[0]"
     end
     -- Renders the declaration of float `name`, whose value is `result` after the constants `steps`.
     environment.float_after = function(indent, name, steps, result)

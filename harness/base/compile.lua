@@ -206,6 +206,7 @@ function compile.describe(p, v, library, regime, threads)
         chunk = kernels.chunk,
         whole = kernels.whole and kernels.whole.tokens or 0,
         scratch_bytes = p.scratch_bytes * (threads or 1),
+        scratch_bytes_one = p.scratch_bytes_one,
         weights_struct_bytes = p.weights_struct_bytes,
         d = p.shape.d,
         d_out = p.shape.d_out,

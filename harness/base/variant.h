@@ -27,7 +27,9 @@ typedef struct {
     const char *public_ffn;              /* the model's */
     size_t tile, chunk;                  /* tokens */
     size_t whole;                        /* tokens of a chunk, up to which it gathers whole rows; 0: none do */
-    size_t scratch_bytes, weights_struct_bytes;
+    size_t scratch_bytes;                /* of a call of any number of tokens */
+    size_t scratch_bytes_one;            /* of one token, to any_ffn or public_ffn */
+    size_t weights_struct_bytes;
     size_t d, d_out, h, tau, neighbours;
 } variant_description;
 

@@ -120,7 +120,8 @@ static void run_ffn(context *c, variant_ffn *ffn, const float *x, size_t tokens,
     const variant_description *v = &c->job->variant;
     guarded input = need_guarded(c, tokens * v->d * sizeof *x, sizeof *x, place);
     guarded output = need_guarded(c, tokens * v->d_out * sizeof *y, sizeof *y, place);
-    guarded scratch = need_guarded(c, v->scratch_bytes, MEMORY_ALIGNMENT, place == GUARD_START ? GUARD_START : GUARD_END);
+    const size_t bytes = tokens == 1 && ffn != c->functions.ffn ? v->scratch_bytes_one : v->scratch_bytes;
+    guarded scratch = need_guarded(c, bytes, MEMORY_ALIGNMENT, place == GUARD_START ? GUARD_START : GUARD_END);
     if (tokens > 0)
         memcpy(input.data, x, input.bytes);
     guard_read_only(&input);

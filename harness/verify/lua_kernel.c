@@ -39,6 +39,7 @@ variant_description kernel_variant_at(lua_State *L, int index)
         .chunk = size_field(L, index, "chunk"),
         .whole = size_field(L, index, "whole"),
         .scratch_bytes = size_field(L, index, "scratch_bytes"),
+        .scratch_bytes_one = size_field(L, index, "scratch_bytes_one"),
         .weights_struct_bytes = size_field(L, index, "weights_struct_bytes"),
         .d = size_field(L, index, "d"),
         .d_out = size_field(L, index, "d_out"),

@@ -5,7 +5,7 @@
 $(include(layer_text))
 
    Firmware for $(firmware.target): weights are linked in and read in place, a caller gives it $(names.macro("RAM_BYTES")) of RAM.
-//$ lines("   ", promise)
+   $(promise)
    All are reentrant.
 
 $(include(firmware.family.templates .. "usage.h")) */

@@ -1,11 +1,11 @@
-//$ takes floats, norm, alias_text, input, output
+//$ takes floats, norm, alias_text, input, output, scratch_bytes_one
 //$ if floats then
 /* y = LookupFFN(x) for any number of tokens, 0 included. Cannot fail, and checks nothing: weights that $(names.bind) did
    not fill, or scratch that is not aligned (malloc's may not be), crash.
    weights  filled by $(names.bind)
    x        [tokens][$(shape.d)] floats, any float alignment
    y        [tokens][$(shape.d_out)] floats, any float alignment, best 64 bytes; $(alias_text)
-   scratch  $(names.macro("SCRATCH_BYTES")) bytes, $(names.macro("ALIGN"))-byte aligned, overlapping nothing; contents do not matter
+   scratch  $(names.macro("SCRATCH_BYTES")) bytes, $(scratch_bytes_one and "of which a call of one token needs " .. names.macro("SCRATCH_BYTES_ONE") .. ", " or "")$(names.macro("ALIGN"))-byte aligned, overlapping nothing; contents do not matter
 //$ if norm then
    The squares of x - mean must not overflow float: keep |x| below 1e18.
 //$ end

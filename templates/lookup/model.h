@@ -1,10 +1,10 @@
-//$ takes promise, floats, integers, openmp, scratch_bytes, packed_bytes
+//$ takes promise, floats, integers, openmp, scratch_bytes, scratch_bytes_one, packed_bytes
 #ifndef $(names.macro("H_INCLUDED"))
 #define $(names.macro("H_INCLUDED"))
 
 $(include("templates/lookup/layer.h"))
 
-//$ lines("   ", promise)
+   $(promise)
 //$ if openmp then
    All are reentrant. Where all that includes this header is compiled with -fopenmp -D$(names.macro("OPENMP"))=N, $(names.ffn) shares large calls among up to N threads, with the same results, bit for bit.
 //$ else
@@ -12,7 +12,10 @@ $(include("templates/lookup/layer.h"))
 //$ end
 
      static _Alignas($(names.macro("ALIGN"))) unsigned char blob[$(names.macro("WEIGHTS_BYTES"))]; the weights file; mmap aligns, too
-     static _Alignas($(names.macro("ALIGN"))) unsigned char scratch[$(names.macro("SCRATCH_BYTES"))]; one for each thread
+     static _Alignas($(names.macro("ALIGN"))) unsigned char scratch[$(names.macro("SCRATCH_BYTES"))]; one for each thread$(scratch_bytes_one and ";" or "")
+//$ if scratch_bytes_one then
+     $(names.macro("SCRATCH_BYTES_ONE")) are enough where all calls are of one token
+//$ end
      $(names.weights) weights;
      if ($(names.bind)(blob, sizeof blob, &weights) == $(names.macro("OK")))
          $(names.ffn)(&weights, x, y, tokens, scratch);
@@ -27,6 +30,7 @@ $(include("templates/lookup/layer.h"))
 $(include("templates/lookup/shape.h"))
 //$ if openmp then
 $(include("templates/bundle/openmp.h", { shared = { names.ffn }, works_in = names.ffn .. " works in" }))
+#define $(names.macro("SCRATCH_BYTES_ONE")) $(scratch_bytes_one)u /* that a call of one token works in */
 //$ else
 #define $(names.macro("SCRATCH_BYTES")) $(scratch_bytes)u /* that $(names.ffn) works in */
 //$ end

@@ -1,10 +1,6 @@
 //$ takes isa, helper, activation
-//$ if activation ~= "relu" then
-$(include("templates/math/exp.c"))
+//$ local exp = activation ~= "relu" and once("templates/math/exp.c") .. "_exp"
 
-//$ else
-
-//$ end
 //$ if activation == "gelu" then
 /* x Phi(x), Phi(-|x|) = erfc(|x| / sqrt 2) / 2 by Abramowitz and Stegun 7.1.26, absolute error below 1e-7. */
 //$ elseif activation == "gelu_tanh" then
@@ -14,7 +10,7 @@ $(include("templates/math/exp.c"))
 //$ else
 /* The larger of x and 0. */
 //$ end
-static inline $(isa.vector) $(helper)_activation($(isa.vector) x)
+static inline $(isa.vector) $(helper)_$(activation)($(isa.vector) x)
 {
     const $(isa.vector) zero = $(isa.zero());
 //$ if activation == "relu" then
@@ -22,7 +18,7 @@ static inline $(isa.vector) $(helper)_activation($(isa.vector) x)
 //$ elseif activation == "gelu" then
 $(include("templates/math/normal_tail.c"))
     const $(isa.vector) power = $(isa.mul("square", isa.broadcast("-0.5f")));
-    const $(isa.vector) tail = $(isa.mul("p", helper .. "_exp(power)"));
+    const $(isa.vector) tail = $(isa.mul("p", exp .. "(power)"));
     const $(isa.vector) lost = $(isa.mul("magnitude", "tail"));
     const $(isa.vector) positive = $(isa.max("zero", "x"));
     return $(isa.sub("positive", "lost"));
@@ -36,7 +32,7 @@ $(include("templates/math/normal_tail.c"))
     const $(isa.vector) one = $(isa.broadcast("1.0f"));
     const $(isa.vector) magnitude = $(isa.abs(u));
     const $(isa.vector) negative = $(isa.sub("zero", "magnitude"));
-    const $(isa.vector) small = $(helper)_exp(negative);
+    const $(isa.vector) small = $(exp)(negative);
     const $(isa.mask) left = $(isa.less(u, "zero"));
     const $(isa.vector) above = $(isa.select("left", "small", "one"));
     const $(isa.vector) below = $(isa.add("one", "small"));

@@ -8,7 +8,7 @@
         for (i = 0; i < fours; i += $(4 * lanes)) {
 //$     for n = 0, 3 do body("            ", n, sum("i", n * lanes)) end
         }
-        for (; i < whole; i += $(lanes)) {
+        for (; i < whole; $(advance("i", lanes))) {
 //$     body("            ", 0, "i")
         }
 //$     if not rest then return end
@@ -21,7 +21,8 @@
 //$ local function sums(name)
         $(isa.vector) $(name)0 = zero, $(name)1 = zero, $(name)2 = zero, $(name)3 = zero;
 //$ end
-//$ local function total(name) return helper .. "_total(" .. name .. "0, " .. name .. "1, " .. name .. "2, " .. name .. "3)" end
+//$ local add_lanes = once("templates/math/total.c") .. "_total"
+//$ local function total(name) return add_lanes .. "(" .. name .. "0, " .. name .. "1, " .. name .. "2, " .. name .. "3)" end
 
 /* $(what) Each lane of four vectors adds up elements of its own,
    in float32$(layernorm and "; differences from a rounded mean give what rounding left out of it." or ".") */
@@ -69,7 +70,7 @@ $(i)square$(n) = $(isa.fma(v, v, "square" .. n));
         *y = factor[0];
 //$ else
         const $(isa.vector) factors = $(isa.broadcast("factor[0]"));
-        for (i = 0; i < whole; i += $(lanes)) {
+        for (i = 0; i < whole; $(advance("i", lanes))) {
 //$ if layernorm then
             const $(isa.vector) difference = $(isa.sub(isa.sub(isa.load_unaligned("x", "i"), "middle"), "shifts"));
             const $(isa.vector) scaled = $(isa.mul("difference", "factors"));

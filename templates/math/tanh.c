@@ -1,4 +1,5 @@
 //$ takes isa, helper
+//$ local exp = once("templates/math/exp.c") .. "_exp"
 
 /* tanh(x): near 0 an odd polynomial (Cephes), elsewhere 1 - 2 e / (1 + e), e = exp(-2 |x|), with the sign of x. */
 static inline $(isa.vector) $(helper)_tanh($(isa.vector) x)
@@ -6,7 +7,7 @@ static inline $(isa.vector) $(helper)_tanh($(isa.vector) x)
     const $(isa.vector) zero = $(isa.zero());
     const $(isa.vector) one = $(isa.broadcast("1.0f"));
     const $(isa.vector) magnitude = $(isa.abs("x"));
-    const $(isa.vector) small = $(helper)_exp($(isa.mul("magnitude", isa.broadcast("-2.0f"))));
+    const $(isa.vector) small = $(exp)($(isa.mul("magnitude", isa.broadcast("-2.0f"))));
     const $(isa.vector) below = $(isa.add("one", "small"));
     const $(isa.vector) share = $(isa.div(isa.add("small", "small"), "below"));
     const $(isa.vector) far = $(isa.sub("one", "share"));

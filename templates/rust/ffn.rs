@@ -1,5 +1,5 @@
 //$ takes x_rust, y_rust
-/// The layer, with working memory of its own: one for each thread. Clones share weights.
+/// The layer, with working memory of its own: one for each thread. It grows with the first call of several tokens. Clones share weights.
 #[derive(Clone)]
 pub struct Model {
     weights: Weights,
@@ -8,7 +8,7 @@ pub struct Model {
 
 impl Model {
     pub fn new(weights: &Weights) -> Model {
-        Model { weights: weights.clone(), scratch: Memory::new(sizes().scratch_bytes) }
+        Model { weights: weights.clone(), scratch: Memory::new(sizes().scratch_bytes_one) }
     }
     /// y, [tokens][$(shape.d_out)], of x, [tokens][$(shape.d)].
     pub fn ffn(&mut self, x: &[$(x_rust)]) -> Result<Vec<$(y_rust)>, Error> {
@@ -21,6 +21,9 @@ impl Model {
         let tokens = tokens(x.len(), $(shape.d), "a multiple of $(shape.d)")?;
         if y.len() != tokens * $(shape.d_out) {
             return Err(Error::Length { given: y.len(), must_be: "$(shape.d_out) for each token" });
+        }
+        if tokens > 1 && self.scratch.layout.size() < sizes().scratch_bytes {
+            self.scratch = Memory::new(sizes().scratch_bytes);
         }
         let scratch = self.scratch.pointer();
         unsafe { ffi::$(names.ffn)(self.weights.pointer(), x.as_ptr(), y.as_mut_ptr(), tokens, scratch) }

@@ -41,7 +41,6 @@ $(i)}
 //$ local function rows_text(rows) return rows == 1 and "a row" or rows .. " rows" end
 //$ -- A loop over rows, `count` at a time.
 //$ local function over_rows(count) return count == 1 and "for (; row < rows; ++row)" or "for (; row + " .. count .. " <= rows; row += " .. count .. ")" end
-$(include("templates/math/exp.c"))
 //$ for _, rows in ipairs(attention.rows) do
 
 /* Scores of $(rows_text(rows)) of queries and the $(keys) keys of a tile$(#score_prefetch.bases > 0 and "; prefetches what is read next" or ""). */
@@ -157,78 +156,7 @@ static inline void $(helper)_sums_$(rows)(const $(row_storage) *restrict weight,
 //$ end
 }
 //$ end
-
-/* One row of an online softmax: the scores of a tile become weights relative to the largest score so far, and are added to
-   the totals, one for each lane. A tile with a larger score is rare: only then the sums of earlier tiles have to shrink, by `factor`.$(cache_type.scaled and " Weights are for values in units of `scale`." or "")$(dots and "" or " */")
-//$ if integers then
-   They become integers up to $(dots.levels), $(dots.rows) to a word, in units of the one that it returns. */
-//$ elseif dots then
-   They become words of $(dots.rows) in bf16. */
-//$ end
-static inline $(integers and "float" or "void") $(helper)_softmax(float *restrict score, $(cache_type.scaled and "const float *restrict scale, " or "")$(dots and dots.storage .. " *restrict weights, " or "")float *restrict total, float *restrict largest, float *restrict factor)
-{
-    $(isa.vector) max = $(isa.load_unaligned("score", 0));
-    $(isa.vector) highest = $(isa.broadcast("*largest"));
-    $(isa.vector) totals = $(isa.load_unaligned("total", 0));
-
-//$ if 2 * lanes == keys then
-    max = $(isa.max("max", isa.load_unaligned("score", lanes)));
-//$ else
-//$ loop("    ", "k", lanes, keys, lanes, function(i, k)
-$(i)const $(isa.vector) other = $(isa.load_unaligned("score", k));
-$(i)max = $(isa.max("max", "other"));
-//$ end)
-//$ end
-    *factor = 1.0f;
-    const $(isa.mask) above = $(isa.less("highest", "max"));
-    if ($(isa.any("above"))) {
-        float shrink[$(lanes)];
-//$ local steps, result = isa.reduce("max", "max")
-//$ declare_constants("        ", steps)
-        const float now = $(result);
-        $(isa.store_unaligned("shrink", 0, helper .. "_exp(" .. isa.broadcast("*largest - now") .. ")"));
-        highest = $(isa.broadcast("now"));
-        totals = $(isa.mul("totals", isa.broadcast("shrink[0]")));
-        *factor = shrink[0];
-        *largest = now;
-    }
-//$ if integers then
-    $(isa.vector) most = $(isa.zero());
-//$ end
-//$ loop("    ", "k", 0, keys, lanes, function(i, k)
-$(i)const $(isa.vector) below = $(isa.sub(isa.load_unaligned("score", k), "highest"));
-//$ if integers then
-$(i)const $(isa.vector) weight = $(helper)_exp(below);
-$(i)/* What a query does not see may have no scale. One that is not a number spoils the total. */
-$(i)const $(isa.vector) scaled = $(isa.select(isa.less(isa.broadcast("1e-30f"), "weight"), isa.mul("weight", isa.load_unaligned("scale", k)), isa.zero()));
-$(i)$(isa.store_unaligned("score", k, "scaled"));
-$(i)most = $(isa.max("most", "scaled"));
-$(i)totals = $(isa.add("totals", isa.fma(isa.zero(), "scaled", "weight")));
-//$ else
-$(i)/* 0 for what is not seen: exp(-87) times a value or its unit would be a denormal, which CPUs multiply a hundred times slower. */
-$(i)const $(isa.vector) weight = $(isa.select(isa.less("below", isa.broadcast("-87.0f")), isa.zero(), helper .. "_exp(below)"));
-$(i)$(isa.store_unaligned("score", k, cache_type.scaled and isa.mul("weight", isa.load_unaligned("scale", k)) or "weight"));
-$(i)totals = $(isa.add("totals", "weight"));
-//$ end
-//$ end)
-    $(isa.store_unaligned("total", 0, "totals"));
-//$ if integers then
-//$ local steps, result = isa.reduce("most", "max")
-//$ declare_constants("    ", steps)
-    const float unit = $(result);
-    const $(isa.vector) inverse = $(isa.broadcast("unit > 1e-34f ? " .. dots.levels .. ".0f / unit : 0.0f"));
-    int8_t *bytes = (int8_t *) (void *) weights;
-//$ loop("    ", "k", 0, keys, lanes, function(i, k)
-$(i)const $(isa.vector) units = $(isa.mul(isa.load_unaligned("score", k), "inverse"));
-$(i)$(isa.store_i8("bytes", k, "units"));
-//$ end)
-    return unit * (1.0f / $(dots.levels).0f);
-//$ elseif dots then
-//$ loop("    ", "k", 0, keys, 2 * lanes, function(i, k)
-$(i)$(isa.store_bf16("weights", k == "k" and "k / 2" or 0, isa.load_unaligned("score", k), isa.load_unaligned("score", sum(k, lanes))));
-//$ end)
-//$ end
-}
+//$ local softmax = once("templates/transformer/softmax.c")
 
 /* Attention of one group of heads: rows of queries against the keys and values of one head, tile by tile: no more than a
    tile of scores is held.
@@ -320,7 +248,7 @@ void $(symbol)($(attention_parameters), float *restrict sums, float *restrict sc
 //$ end
         }
         for (size_t r = 0; r < rows; ++r)
-            $(integers and "unit[r] = " or "")$(helper)_softmax(score + r * $(keys), $(cache_type.scaled and "value_scale + " .. place .. ", " or "")$(dots and "weight + r * " .. weight_step .. ", " or "")total + r$(lanes > 1 and " * " .. lanes or ""), largest + r, factor + r);
+            $(integers and "unit[r] = " or "")$(softmax)_softmax(score + r * $(keys), $(cache_type.scaled and "value_scale + " .. place .. ", " or "")$(dots and "weight + r * " .. weight_step .. ", " or "")total + r$(lanes > 1 and " * " .. lanes or ""), largest + r, factor + r);
         row = 0;
 //$ for _, rows in ipairs(attention.rows) do
         $(over_rows(rows))

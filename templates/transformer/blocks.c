@@ -1,5 +1,5 @@
-//$ takes prologue, isa, v, lanes, symbol, helper, before, after, reads_input, activates, activation, scale, eps, float_sums,
-//$ takes rounded, cached, cache_type, positioned, copies, layer_weights, lookup_of, tokens_parameters, cached_from, threads, kernels_of,
+//$ takes prologue, isa, v, lanes, symbol, helper, before, after, reads_input, activates, activation, scale, eps,
+//$ takes rounded_rows, cached, cache_type, positioned, copies, layer_weights, lookup_of, tokens_parameters, cached_from, threads, kernels_of,
 //$ takes list_of, sums
 //$ local macro = names.constant
 //$ local layers, heads, group = shape.layers > 1, shape.kv_heads > 1, shape.group
@@ -49,12 +49,9 @@ $(i)}
 //$ if v.unpacked_at then
 #define $(macro("UNPACKED_AT")) $(v.unpacked_at) /* where weights converted to floats lie in scratch, in floats */
 //$ end
-//$ if rounded then
-$(include("templates/transformer/round_rows.c"))
-//$ end
-//$ if activates or sums and sums.activates then
-$(include("templates/math/activation.c"))
-//$ end
+//$ local rounds = {}
+//$ for _, inputs in ipairs(rounded_rows) do rounds[inputs] = once("templates/transformer/round_rows.c", { inputs = inputs }) end
+//$ local activated = (activates or sums and sums.activates) and once("templates/math/activation.c", { activation = activation }) .. "_" .. activation
 //$ if activates then
 
 //$ if shape.gated then
@@ -68,12 +65,12 @@ static void $(helper)_activate($(shape.gated and "const float *restrict gate, " 
 //$ loop("        ", "i", 0, shape.f, lanes, function(i, at)
 //$ if shape.gated then
 $(i)const $(isa.vector) x = $(isa.load_unaligned("gate", at));
-$(i)const $(isa.vector) open = $(helper)_activation(x);
+$(i)const $(isa.vector) open = $(activated)(x);
 $(i)const $(isa.vector) value = $(isa.load_unaligned("hidden", at));
 $(i)$(isa.store_unaligned("hidden", at, isa.mul("open", "value")));
 //$ else
 $(i)const $(isa.vector) x = $(isa.load_unaligned("hidden", at));
-$(i)$(isa.store_unaligned("hidden", at, helper .. "_activation(x)"));
+$(i)$(isa.store_unaligned("hidden", at, activated .. "(x)"));
 //$ end
 //$ end)
 //$ if shape.gated then
@@ -278,9 +275,9 @@ $(i)    $(name)[i] = zero;
 //$ -- The line that rounds a head to words.
 //$ local function round(name, scales)
 //$     if words.integers then
-$(i)$(in_scales(scales)) = $(helper)_round_block_$(shape.width)($(name), words, &start);
+$(i)$(in_scales(scales)) = $(rounds[shape.width])_round_block_$(shape.width)($(name), words, &start);
 //$     else
-$(i)$(helper)_rounded_$(shape.width)($(name), $(shape.width), words, $(pitch), 1);
+$(i)$(rounds[shape.width])_rounded_$(shape.width)($(name), $(shape.width), words, $(pitch), 1);
 //$     end
 //$ end
 $(i)uint32_t *key = $(in_cache("keys", tile_place));
@@ -447,7 +444,7 @@ $(inner)}
 $(i)}
 //$ end
 //$ if words then
-$(i)$(helper)_rounded_$(shape.width)(queries, $(shape.width), rounded_queries, $(v.attention.query_step), $(some and (group > 1 and "count * " .. group or "count") or group));
+$(i)$(rounds[shape.width])_rounded_$(shape.width)(queries, $(shape.width), rounded_queries, $(v.attention.query_step), $(some and (group > 1 and "count * " .. group or "count") or group));
 //$ end
 $(i)$(v.names.attention)($(words and "rounded_queries" or "queries"), $(key_text), $(value_text), $(positioned and "first + token, " or "")$(some and "count" or "1"), $(shape.causal and "" or "end, ")sums, scores, $(words and "rounded_weights, " or "")totals);
 //$ if shape.shaped then
@@ -473,14 +470,7 @@ $(i)}
     }
 }
 //$ local widths = shape.norm and shape.norm_widths[1] ~= shape.norm_widths[2]
-//$ if shape.norm then
-//$ if float_sums then
-$(include("templates/math/sum.c"))
-//$ elseif lanes > 1 then
-$(include("templates/math/total.c"))
-//$ end
-$(include("templates/math/norm.c", { name = "norm", layernorm = shape.norm.kind == "layernorm", factors = false, more = (widths and "size_t width, " or "") .. "size_t tokens", rows = "tokens", width = widths and "width" or shape.d, eps = eps }))
-//$ end
+//$ local norm = shape.norm and once("templates/math/norm.c", { name = "norm", layernorm = shape.norm.kind == "layernorm", factors = false, more = (widths and "size_t width, " or "") .. "size_t tokens", rows = "tokens", width = widths and "width" or shape.d, eps = eps }) .. "_norm"
 //$ local function step_of(name) 
 //$     if name == "in" then return shape.delivered and "in_step" or d_in end
 //$     return macro(name:upper() .. "_PITCH")
@@ -540,7 +530,7 @@ static void $(helper)_sum_$(of.name)(const float *restrict x, size_t x_step, siz
 $(i)$(isa.vector) total = $(isa.zero());
 $(i)for (size_t row = 0; row < rows; ++row) {
 $(i)    const $(isa.vector) value = $(load("x", sum("row * x_step", at)));
-$(i)    total = $(isa.add("total", of.activates and helper .. "_activation(value)" or "value"));
+$(i)    total = $(isa.add("total", of.activates and activated .. "(value)" or "value"));
 $(i)}
 $(i)$(store("sums", at, "total"));
 //$ end
@@ -564,7 +554,7 @@ $(i)$(store("sums", at, "total"));
 //$ end
 //$ local function one(step, i)
 //$     if step.op == "norm" then
-$(i)$(helper)_norm($(step.from), $(step_of(step.from)), $(of_layer("weights->" .. step.which .. "_norm", "D")), $(shape.norm.kind == "layernorm" and of_layer("weights->" .. step.which .. "_norm_offset", "D") .. ", " or "")$(step.to), $(step_of(step.to)), $(widths and width_of(step) .. ", " or "")count);
+$(i)$(norm)($(step.from), $(step_of(step.from)), $(of_layer("weights->" .. step.which .. "_norm", "D")), $(shape.norm.kind == "layernorm" and of_layer("weights->" .. step.which .. "_norm_offset", "D") .. ", " or "")$(step.to), $(step_of(step.to)), $(widths and width_of(step) .. ", " or "")count);
 //$     elseif step.op == "copy" then
 //$ over_rows(i, step.width or shape.d, width_of(step), step.to, "token * " .. step_of(step.to), function(load) return copied(load(step.from, "token * " .. step_of(step.from))) end)
 //$     elseif step.op == "product" then
@@ -572,7 +562,7 @@ $(i)$(helper)_norm($(step.from), $(step_of(step.from)), $(of_layer("weights->" .
 $(i)/* $(map.letter): $(plural(map.inputs, "input")), $(plural(map.outputs, "output")) */
 $(i)$(v.names.product)($(step.from), $(step_of(step.from)), $(of_layer("weights->" .. map.field, map.letter .. "_LAYER")), $(shape.type.scaled and of_layer("weights->" .. map.field .. "_scales", map.letter .. "_BIAS_LAYER") .. ", " or "")$(of_layer("weights->" .. map.field .. "_bias", map.letter .. "_BIAS_LAYER")), $(step.to), $(step_of(step.to)), $(macro(map.letter .. "_INPUTS")), $(macro(map.letter .. "_PANELS")), count$(v.unpacked_at and ", count > 1 ? (float *) scratch + " .. macro("UNPACKED_AT") .. " : NULL" or ""));
 //$     elseif step.op == "round" then
-$(i)$(helper)_rounded_$(step.inputs)($(step.from), $(step_of(step.from)), $(step.rounded), $(step_of(step.rounded)), count);
+$(i)$(rounds[step.inputs])_rounded_$(step.inputs)($(step.from), $(step_of(step.from)), $(step.rounded), $(step_of(step.rounded)), count);
 //$     elseif step.op == "append" and shape.sequences then
 $(i)for ($(helper)_run run = $(helper)_before(); $(helper)_next(offsets, at, count, &run);)
 $(i)    $(helper)_append($(shape.rope and "weights, " or "")$(input(step.k, step.k_at)) + run.token * $(step_of(step.k)), $(step_of(step.k)), $(input(step.v, step.v_at)) + run.token * $(step_of(step.v)), $(step_of(step.v)), $(cached_from("run.base")), run.first, run.count);
@@ -620,7 +610,7 @@ $(i)}
 //$ local function token_of(name) return name .. " + token * " .. step_of(name) end
 $(i)for (size_t token = 0; token < count; ++token) {
 $(i)    $(helper)_activate($(step.gate and token_of(step.gate) .. ", " or "")$(token_of(step.to)), 1);
-$(i)    $(helper)_rounded_$(step.inputs)($(token_of(step.to)), $(step_of(step.to)), $(token_of(step.rounded)), $(step_of(step.rounded)), 1);
+$(i)    $(rounds[step.inputs])_rounded_$(step.inputs)($(token_of(step.to)), $(step_of(step.to)), $(token_of(step.rounded)), $(step_of(step.rounded)), 1);
 $(i)}
 //$     elseif step.op == "activate" then
 $(i)$(helper)_activate($(step.gate and step.gate .. ", " or "")$(step.to), count);

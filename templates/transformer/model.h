@@ -9,7 +9,7 @@
    transformers", arXiv 2404.12362) with their shapes compiled in. From what makes a block's input, such as an embedding's row,
    to the output of the last block; embeddings and what follows the last block are the caller's.
 
-//$ lines("   ", promise)
+   $(promise)
    All are reentrant for different caches and scratch.
 
      static _Alignas($(names.macro("ALIGN"))) unsigned char blob[$(names.macro("WEIGHTS_BYTES"))]; the weights file; mmap aligns, too

@@ -195,11 +195,11 @@ $(i)for (size_t panel = 0; panel < panels; ++panel)
     }
 //$ else
     for (size_t token = 0; token < tokens; ++token) {
-//$ alone("        ", "(x + token * x_step)", "y + token * y_step")
+//$ alone("        ", "x + token * x_step", "y + token * y_step")
     }
 //$ end
     for (size_t token = 0; token < tokens; ++token, y += y_step)
-        for (size_t output = 0; output < panels * $(panel); output += $(lanes)) {
+        for (size_t output = 0; output < panels * $(panel); $(advance("output", lanes))) {
             const $(isa.vector) sums = $(isa.load_unaligned("y", "output"));
             const $(isa.vector) offsets = $(isa.load_unaligned("bias", "output"));
 //$ if type.scaled then

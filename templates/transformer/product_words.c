@@ -172,9 +172,9 @@ $(i)for (size_t at = 0; at < $(panel); at += $(product.alone_outputs))
 //$         from, place, i = from .. " + at", place .. " + at", i .. "    "
 //$     end
 //$     if streams > 1 then
-$(i)$(helper)_alone_$(streams)($(x), $(from), each * words * $(panel), $(scales(place))bias + $(place), $(y) + $(place), each * $(panel), words);
+$(i)$(helper)_alone_$(streams)($(x), $(from), each * words * $(panel), $(scales(place))bias + $(place), $(sum(y, place)), each * $(panel), words);
 //$     else
-$(i)$(helper)_alone($(x), $(from), $(scales(place))bias + $(place), $(y) + $(place), words);
+$(i)$(helper)_alone($(x), $(from), $(scales(place))bias + $(place), $(sum(y, place)), words);
 //$     end
 //$ end
 //$ if #product.streams > 1 then
@@ -205,6 +205,6 @@ $(i)for (size_t panel = 0; panel < panels; ++panel)
 //$ else
     for (size_t token = 0; token < tokens; ++token) {
 //$ end
-//$ alone("        ", "(x + token * x_step)", "(y + token * y_step)")
+//$ alone("        ", "x + token * x_step", "y + token * y_step")
     }
 }

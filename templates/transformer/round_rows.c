@@ -1,10 +1,8 @@
-//$ takes isa, lanes, helper, rounded, rounded_rows, rounding
-//$ if rounded.integers then
-$(include("templates/lookup/few/round_inputs.c", rounding))
-//$ end
-//$ for _, inputs in ipairs(rounded_rows) do
+//$ takes isa, lanes, helper, rounded, inputs, rounding
 //$ local words = (inputs + rounded.rows - 1) // rounded.rows
 //$ if rounded.integers then
+//$ rounding.rounded_alone = { inputs }
+$(include("templates/lookup/few/round_inputs.c", rounding))
 
 /* The $(plural(inputs, "input")) of each token as a product takes them, rows of words `step` apart: $(plural(words, "word")) of four inputs, what its sums start from, and
    the unit of the inputs, a float. */
@@ -40,5 +38,4 @@ static void $(helper)_rounded_$(inputs)(const float *restrict x, size_t x_step, 
 //$ end
     }
 }
-//$ end
 //$ end

@@ -11,43 +11,32 @@
 //$ local makes_activation = activation and activation ~= "tanh"
 //$ local last = segments[#segments]
 //$ lines("", prologue)
-//$ if makes_activation then
-$(include("templates/math/activation.c", { activation = activation }))
-//$ end
-//$ if makes_tanh then
-//$ if not makes_activation or activation == "relu" then
-$(include("templates/math/exp.c"))
-//$ end
-$(include("templates/math/tanh.c"))
-//$ end
+//$ local activated = makes_activation and once("templates/math/activation.c", { activation = activation }) .. "_" .. activation
+//$ local tanh = makes_tanh and once("templates/math/tanh.c") .. "_tanh"
 //$ local factors = projected and projected.norm
 //$ local copies_rows = embedding.map or projected and projected.copied_at and not embedding.norm
-//$ if float_sums and (kinds.layernorm or kinds.rmsnorm or factors or output.pool == "mean" or output.pool == "sqrt_n" or output.unit) then
-$(include("templates/math/sum.c"))
-//$ end
-//$ if not float_sums and lanes > 1 and (kinds.layernorm or kinds.rmsnorm or factors) then
-$(include("templates/math/total.c"))
-//$ end
+//$ local sums_floats = float_sums and (output.pool == "mean" or output.pool == "sqrt_n" or output.unit)
+//$ local add = sums_floats and once("templates/math/sum.c") .. "_add"
+//$ local norms = {}
 //$ for _, kind in ipairs { "layernorm", "rmsnorm" } do
 //$ if kinds[kind] then
-$(include("templates/math/norm.c", { name = kind, layernorm = kind == "layernorm", factors = false, more = "size_t rows, size_t d, float eps", rows = "rows", width = "d", eps = "eps" }))
+//$ norms[kind] = once("templates/math/norm.c", { name = kind, layernorm = kind == "layernorm", factors = false, more = "size_t rows, size_t d, float eps", rows = "rows", width = "d", eps = "eps" })
 //$ end
 //$ end
 //$ if factors then
-$(include("templates/math/norm.c", { name = "factors", layernorm = factors.kind == "layernorm", factors = true, more = "size_t rows", rows = "rows", width = embedding.width, eps = float(factors.eps) }))
+//$ norms.factors = once("templates/math/norm.c", { name = "factors", layernorm = factors.kind == "layernorm", factors = true, more = "size_t rows", rows = "rows", width = embedding.width, eps = float(factors.eps) })
 //$ end
 //$ -- A call of the norm `norm`, whose gains are weights->name.
 //$ local function norm(i, norm, name, x, x_step, y, y_step, rows, d)
-$(i)$(helper)_$(norm.kind)($(x), $(x_step), weights->$(name), $(norm.kind == "layernorm" and "weights->" .. name .. "_offset, " or "")$(y), $(y_step), $(rows), $(d), $(float(norm.eps)));
+$(i)$(norms[norm.kind])_$(norm.kind)($(x), $(x_step), weights->$(name), $(norm.kind == "layernorm" and "weights->" .. name .. "_offset, " or "")$(y), $(y_step), $(rows), $(d), $(float(norm.eps)));
 //$ end
-//$ if #rounded_rows > 0 then
-$(include("templates/transformer/round_rows.c"))
-//$ end
+//$ local rounds = {}
+//$ for _, inputs in ipairs(rounded_rows) do rounds[inputs] = once("templates/transformer/round_rows.c", { inputs = inputs }) end
 //$ -- Lines that round the inputs of a map to `to`, if products take them so.
 //$ local function round(i, map, x, x_step, to, rows)
 //$     if not rounded then return x, x_step end
 //$     local step = rounded_step(map)
-$(i)$(helper)_rounded_$(map.inputs)($(x), $(x_step), $(to), $(step), $(rows));
+$(i)$(rounds[map.inputs])_rounded_$(map.inputs)($(x), $(x_step), $(to), $(step), $(rows));
 //$     return to, step
 //$ end
 //$ -- A call of the product kernel for panels from number `first` on of a map, of inputs as `round` leaves them.
@@ -122,6 +111,7 @@ $(include("templates/whole/project.c"))
 //$ else
 /* $(output.pool == "mean" and "The mean" or "The sum / sqrt(tokens)") of x[tokens][$(pooled_width)]. */
 //$ end
+//$ local root
 static void $(helper)_pool(const float *restrict x, $(output.sums and "size_t rows, " or "")size_t tokens, float *restrict y)
 {
 //$ if float_sums then
@@ -129,8 +119,7 @@ static void $(helper)_pool(const float *restrict x, $(output.sums and "size_t ro
 //$ if divides then
     const float all = (float) tokens;
 //$ else
-    float factors[$(lanes)];
-    $(isa.store_unaligned("factors", 0, isa.reciprocal_root(isa.broadcast("(float) tokens"))));
+//$ root = first_lane("    ", "root", isa.reciprocal_root(isa.broadcast("(float) tokens")))
 //$ end
     const float zero = $hidden(0.0f);
 
@@ -142,9 +131,9 @@ static void $(helper)_pool(const float *restrict x, $(output.sums and "size_t ro
         }
         for (size_t row = 0; row < $(pooled_rows); ++row)
             for (size_t i = 0; i < count; ++i)
-                sums[i] = $(helper)_add(sums[i], x[row * $(pooled_width) + from + i], &lost[i]);
+                sums[i] = $(add)(sums[i], x[row * $(pooled_width) + from + i], &lost[i]);
         for (size_t i = 0; i < count; ++i)
-            y[from + i] = sums[i] $(divides and "/ all" or "* factors[0]");
+            y[from + i] = sums[i] $(divides and "/ all" or "* " .. root);
     }
 }
 //$ else
@@ -152,9 +141,8 @@ static void $(helper)_pool(const float *restrict x, $(output.sums and "size_t ro
 //$ if divides then
     const double factor = 1.0 / (double) tokens;
 //$ else
-    float factors[$(lanes)];
-    $(isa.store_unaligned("factors", 0, isa.reciprocal_root(isa.broadcast("(float) tokens"))));
-    const double factor = (double) factors[0];
+//$ root = first_lane("    ", "root", isa.reciprocal_root(isa.broadcast("(float) tokens")))
+    const double factor = (double) $(root);
 //$ end
     const double zero = (double) $hidden(0.0f);
 
@@ -208,9 +196,9 @@ static void $(helper)_output(const $(names.weights) *weights, $(output.norm and 
 //$ local inputs, inputs_step = round("    ", dense, "x", output.width, "rounded", "rows")
 //$ product("    ", dense, 0, dense.panels, inputs, inputs_step, "features", dense.pitch, "rows", unpacked)
 //$ if dense.activation then
-    for (size_t i = 0; i < rows * $(dense.pitch); i += $(lanes)) {
+    for (size_t i = 0; i < rows * $(dense.pitch); $(advance("i", lanes))) {
         const $(isa.vector) value = $(isa.load_unaligned("features", "i"));
-        $(isa.store_unaligned("features", "i", helper .. (dense.activation == "tanh" and "_tanh" or "_activation") .. "(value)"));
+        $(isa.store_unaligned("features", "i", (dense.activation == "tanh" and tanh or activated) .. "(value)"));
     }
 //$ end
 //$ if dense.norm then norm("    ", dense.norm, "dense_norm", "features", dense.pitch, "features", dense.pitch, "rows", dense.outputs) end
@@ -226,15 +214,15 @@ static void $(helper)_output(const $(names.weights) *weights, $(output.norm and 
     const float one = $hidden(1.0f);
     for (size_t row = 0; row < rows; ++row)
         for (size_t i = 0; i < $(rest); ++i)
-            y[row * $(head.outputs) + $(panels * panel) + i] = one * rest[row * $(panel) + i];
+            y[$(sum(times("row", head.outputs), panels * panel, "i"))] = one * rest[row * $(panel) + i];
 //$ end
 //$ if output.soft_cap then
 //$ local whole_vectors, some = head.outputs // lanes * lanes, head.outputs % lanes
-//$ local function capped(value) return isa.mul(helper .. "_tanh(" .. isa.mul(value, isa.broadcast(float(1 / output.soft_cap))) .. ")", isa.broadcast(float(output.soft_cap))) end
+//$ local function capped(value) return isa.mul(tanh .. "(" .. isa.mul(value, isa.broadcast(float(1 / output.soft_cap))) .. ")", isa.broadcast(float(output.soft_cap))) end
     for (size_t row = 0; row < rows; ++row) {
         float *logits = y + row * $(head.outputs);
 //$ if whole_vectors > 0 then
-        for (size_t i = 0; i < $(whole_vectors); i += $(lanes)) {
+        for (size_t i = 0; i < $(whole_vectors); $(advance("i", lanes))) {
             const $(isa.vector) logit = $(isa.load_unaligned("logits", "i"));
             $(isa.store_unaligned("logits", "i", capped("logit")));
         }
@@ -251,11 +239,10 @@ static void $(helper)_output(const $(names.weights) *weights, $(output.norm and 
         const float *from = $(source) + row * $(step);
         float *to = y + row * $(width);
 //$ if output.unit then
-        float factor[$(lanes)];
 //$ if float_sums then
         float square = 0.0f, lost = 0.0f;
         for (size_t i = 0; i < $(width); ++i)
-            square = $(helper)_add(square, from[i] * from[i], &lost);
+            square = $(add)(square, from[i] * from[i], &lost);
 //$ else
         double square = 0.0;
         for (size_t i = 0; i < $(width); ++i)
@@ -263,9 +250,9 @@ static void $(helper)_output(const $(names.weights) *weights, $(output.norm and 
 //$ end
         /* what is shorter than that has no direction */
         const float length = square > $(float_sums and "1e-30f ? square" or "1e-30 ? (float) square") : 1.0f;
-        $(isa.store_unaligned("factor", 0, isa.mul(isa.broadcast("one"), isa.reciprocal_root(isa.broadcast("length")))));
+//$ local factor = first_lane("        ", "factor", isa.mul(isa.broadcast("one"), isa.reciprocal_root(isa.broadcast("length"))))
         for (size_t i = 0; i < $(width); ++i)
-            to[i] = factor[0] * from[i];
+            to[i] = $(factor) * from[i];
 //$ else
         for (size_t i = 0; i < $(width); ++i)
             to[i] = one * from[i];
@@ -388,7 +375,7 @@ $(i)    float *given = $(to) + row * $(embedding.input);
 $(i)    $(helper)_embed(weights, $(ids) + row, $(rows)some, embedded);
 //$ end
 //$ if factors then
-$(i)    $(helper)_factors(embedded, $(embedding.width), factors, some);
+$(i)    $(norms.factors)_factors(embedded, $(embedding.width), factors, some);
 //$ end
 $(i)    $(helper)_project(weights, $(ids) + row, $(projected.parts[1].positions and rows or "")some, $(factors and "factors, " or "")given);
 //$ if projected.copied_at and embedding.norm then

@@ -5,7 +5,7 @@
 
 $(include("templates/whole/layer.h"))
 
-//$ lines("   ", promise)
+   $(promise)
    All are reentrant for different $(whole.causal and "states and " or "")scratch. Where all that includes this header is compiled with -fopenmp -D$(names.macro("OPENMP"))=N, $(shared[1]) and $(shared[2]) share their work among up to N threads, with the same results, bit for bit.
 
      static _Alignas($(names.macro("ALIGN"))) unsigned char blob[$(names.macro("WEIGHTS_BYTES"))]; the weights file; mmap aligns, too

@@ -1,10 +1,10 @@
--- No line of an emitted file is longer than 140 columns, no loop has one turn at most, and nothing is "1 rows", over a
+-- No line of an emitted file is longer than 120 columns, no loop has one turn at most, and nothing is "1 rows", over a
 -- few models, types and profiles.
 local host = require "host"
 local json = require "json"
 local program = require "tests.support.program"
 
-local columns = 140
+local columns = 120
 local test = {}
 
 local function model(name) return "gen/models/" .. name .. ".lua" end
@@ -106,6 +106,7 @@ for _, name in ipairs { "tiny", "roberta_small", "roberta_base" } do
     end
     add(name .. "_projection_bf16", { "emit", model(name), "--projection", "bf16" })
 end
+add("tiny_single_file", { "emit", model "tiny", "--single-file" })
 for _, name in ipairs { "tiny_skipless", "lookup_skipless", "mistral_7b_skipless" } do
     add(name, { "emit", model(name) })
     add(name .. "_i8", { "emit", model(name), "--type", "i8", "--cache", "i8" })

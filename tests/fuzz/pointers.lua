@@ -13,7 +13,7 @@ for key, value in pairs(require "gen.isa.scalar") do
     pointers.set[key] = value
 end
 for _, word in ipairs { "prefetch_l1", "prefetch_l2", "prefetch_nta" } do
-    pointers.set[word] = function(base, offset) return "(void) (" .. expression.address(base, offset) .. ")" end
+    pointers.set[word] = function(base, offset) return "(void) (" .. expression.sum(base, offset) .. ")" end
 end
 
 local head = [[

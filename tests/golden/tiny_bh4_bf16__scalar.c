@@ -109,8 +109,8 @@ static void tiny_unpack_16(const uint32_t *restrict words, size_t k_pairs, float
     }
 }
 
-/* One block of all tiles: 16 outputs of 16 inputs. The weights of a panel are unpacked once. Steps are floats
-   from tile to tile. */
+/* One block of all tiles: 16 outputs of 16 inputs. The weights of a panel are unpacked once. Steps are floats from tile
+   to tile. */
 static void tiny_block_16x16(const float *restrict x, size_t x_step, const uint32_t *restrict w,
     float *restrict unpacked, float *restrict y, size_t y_step, size_t tiles)
 {
@@ -151,8 +151,8 @@ static void tiny_butterfly_4x16(float *v)
    Rows from 48 on are not needed: they are not written.
    Then the share of the input that bypasses the projection, and the bias: v[row] += residual x[row] + bias[row].
    v  [64][8] */
-static void tiny_butterfly_4x16_need48_residual48(float *restrict v, const float *restrict x, const float *restrict residual,
-    const float *restrict bias)
+static void tiny_butterfly_4x16_need48_residual48(float *restrict v, const float *restrict x,
+    const float *restrict residual, const float *restrict bias)
 {
     for (size_t row = 0; row < 16; ++row)
         for (size_t i = row * 8; i < row * 8 + 8; ++i) {
@@ -180,8 +180,7 @@ static void tiny_butterfly_4x16_need48_residual48(float *restrict v, const float
    x        [tiles][64][8], normalised
    a, b     [tiles][64][8], overwritten
    z        [tiles][64][8], the first 48 rows are the result
-   unpacked [256], overwritten
-   All 64-byte aligned, none may overlap. Cannot fail. */
+   unpacked [256], overwritten All 64-byte aligned, none may overlap. Cannot fail. */
 void tiny_bh4_bf16__scalar_t8_o4_m8(const tiny_weights *weights, const float *restrict x,
     float *restrict a, float *restrict b, float *restrict z, float *restrict unpacked, size_t tiles)
 {
@@ -213,5 +212,6 @@ void tiny_bh4_bf16__scalar_t8_o4_m8(const tiny_weights *weights, const float *re
         tiny_block_16x16(a + block * 128, 512, w + 1536 + block * 128,
             unpacked, z + block * 128, 512, tiles);
     for (size_t tile = 0; tile < tiles; ++tile)
-        tiny_butterfly_4x16_need48_residual48(z + tile * 512, x + tile * 512, weights->residual, weights->projection_bias);
+        tiny_butterfly_4x16_need48_residual48(z + tile * 512, x + tile * 512, weights->residual,
+            weights->projection_bias);
 }

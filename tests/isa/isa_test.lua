@@ -337,7 +337,7 @@ end
 local function load(name, step)
     return function(p, set)
         local from = p:input("any", 1)
-        local base = step > 0 and expression.address("(" .. from .. ")", step) or from
+        local base = step > 0 and expression.sum("(" .. from .. ")", step) or from
         p:add("    for (size_t at = 0; at + %d <= COUNT; at += %d)", set.lanes + step, set.lanes)
         p:add("        %s;", set.store_unaligned("got", "at", set[name](base, "at")))
         p:add("    for (unsigned i = 0; i + %d <= COUNT; ++i)", set.lanes + step)
@@ -384,7 +384,7 @@ local function load_partial(name, domain, whole)
                     )
                 )
             else
-                local value = whole and set[name](expression.address("(" .. from .. ")", "at"), n)
+                local value = whole and set[name](expression.sum("(" .. from .. ")", "at"), n)
                     or set[name](from, "at", n)
                 local element = whole and scalar[whole]("(" .. from .. " + i)") or "(" .. from .. ")[i]"
                 p:vectors(set.store_unaligned("got", "at", value))
@@ -1096,6 +1096,30 @@ function test.helpers_have_one_text_each()
     -- Those that instruction sets share, too.
     local shared = table.concat(helpers.lines({ "$neon_load_i8(x)" }, isa.select "neon,dotprod,i8mm"), "\n")
     check.equal(select(2, shared:gsub("static inline float32x4_t %$neon_load_i8", "")), 1)
+end
+
+-- Numbers are put together, and what adds or multiplies nothing is left out.
+function test.expressions_are_simplified_while_they_are_built()
+    local sum, times = expression.sum, expression.times
+    for _, case in ipairs {
+        { sum("p", 0), "p" },
+        { sum(0, "i"), "i" },
+        { sum(3, 4), 7 },
+        { sum("p", 8, "i", 4), "p + 12 + i" },
+        { sum("i + 4", 8), "i + 12" },
+        { sum("p", times("head", 1), times("i", 0)), "p + head" },
+        { sum("a ? b : c", 2), "(a ? b : c) + 2" },
+        { expression.index("row + i", 0), "row[i]" },
+        { times("head", 1), "head" },
+        { times(1, "step"), "step" },
+        { times("i", 0), 0 },
+        { times(3, 4), 12 },
+        { times(sum("head", 1), 4), "(head + 1) * 4" },
+        { times("i * 4", 2), "i * 8" },
+        { times("a", "b / c"), "a * (b / c)" },
+    } do
+        check.equal(case[1], case[2])
+    end
 end
 
 -- Parentheses stand where C needs them.

@@ -130,7 +130,7 @@ class Trainer:
     def features(self, ids):
         """What the criterion's rows are made of, of every token, as an observer sees it."""
         with open(f"{self.folder}/{self.name}_train.h", encoding="utf-8") as file:
-            width, pitch = (int(v) for v in re.search(r"in rows of (\d+)[\s*]+floats,[\s*]+(\d+)[\s*]+apart", file.read()).groups())
+            width, pitch = (int(v) for v in re.search(r"in\s+rows\s+of\s+(\d+)\s+floats,\s+(\d+)\s+apart", file.read()).groups())
         found = []
 
         def observe(_, features):

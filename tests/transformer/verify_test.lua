@@ -434,7 +434,7 @@ function test.wrong_templates_are_found()
             type = "i8",
         },
         {
-            "templates/transformer/attention.c",
+            "templates/transformer/softmax.c",
             replace('"unit > 1e-34f ? " .. dots.levels', '"unit > 1e-34f ? " .. dots.levels - 1'),
             "all values together",
             path,

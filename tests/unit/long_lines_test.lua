@@ -1,5 +1,6 @@
 -- Lines of emitted C that are too long are broken where a reader expects it; nothing else changes.
 local check = require "tests.support.check"
+local comments = require "gen.print.comments"
 local long_lines = require "gen.print.long_lines"
 
 local test = {}
@@ -24,12 +25,39 @@ function test.code_breaks_behind_a_comma_of_the_least_depth()
     check.equal(lines, { "    call(" .. inner .. ",", "        " .. inner .. ", last);" })
 end
 
-function test.comments_break_between_words_below_their_text()
+function test.conditions_of_the_preprocessor_break_with_a_backslash()
+    local text = "#if " .. ("defined(__A__) && "):rep(8) .. "defined(__B__)\n"
+    check.matches(broken(text), "^#if [^\n]+ \\\n    && defined")
+    check.equal(marks(broken(text):gsub("\\\n", "")), marks(text))
+end
+
+function test.comments_are_filled_as_paragraphs()
+    check.equal(
+        comments.filled "/* All parts of\n   a\n   step may run. */\nint a; /* b */\n",
+        "/* All parts of a step may run. */\nint a; /* b */\n"
+    )
+    check.equal(comments.filled "/* It ends.\n   Cannot fail. */\n", "/* It ends.\n   Cannot fail. */\n")
     local words = ("word "):rep(40)
-    local out = broken("/* " .. words .. "*/\n")
-    check.matches(out, "\n   word")
+    local out = comments.filled("/* " .. words .. "*/\n")
     check.equal(marks(out), marks("/* " .. words .. "*/"))
-    check.matches(broken("/* rows:\n   scratch  " .. words .. "*/\n"), "\n            word")
+    check.equal(out:match "[^\n]*", "/* " .. ("word "):rep(23):sub(1, -2))
+    check.matches(out, "\n   word")
+end
+
+-- Names and what they mean go on below the latter; code stays as it is.
+function test.rows_and_code_of_comments_keep_their_columns()
+    local words = ("word "):rep(40)
+    local out = comments.filled("/* rows:\n   scratch  " .. words .. "\n   y        [2]  of\n            them\n     call(x);\n   None. */\n")
+    check.matches(out, "\n   scratch  word")
+    check.matches(out, "\n            word")
+    check.matches(out, "\n   y        %[2%]  of them\n     call%(x%);\n   None%. %*/\n$")
+end
+
+function test.a_long_comment_behind_code_goes_above_it()
+    local words = ("word "):rep(22)
+    check.equal(comments.filled("#define A 1 /* " .. words .. "*/\n"), "/* " .. words .. "*/\n#define A 1\n")
+    local text = "    put(\"/* " .. words .. words .. "*/\");\n"
+    check.equal(comments.filled(text), text)
 end
 
 function test.no_line_stays_too_long_and_strings_stay_whole()

@@ -190,7 +190,7 @@ end
 
 function test.buffers_of_scratch_lie_apart()
     for_random_models(function(p, m)
-        local most = 0
+        local most, most_of_one = 0, 0
         for _, v in ipairs(p.variants) do
             local parts = buffers_lie_apart(v, m, p.shape, v.tile * v.tiles)
             if v.few then
@@ -204,9 +204,16 @@ function test.buffers_of_scratch_lie_apart()
             check.equal(v.tile % v.isa.lanes, 0)
             check.equal(v.chunk % (v.tile * v.tiles), 0)
             most = math.max(most, v.scratch_bytes)
+            most_of_one = math.max(most_of_one, (v.few or v).scratch_bytes)
         end
-        check.equal(p.scratch_bytes, most)
+        check.equal({ p.scratch_bytes, p.scratch_bytes_one }, { most, most_of_one })
     end)
+end
+
+-- A token alone has kernels of its own, which keep few tokens in scratch: verify gives it no more.
+function test.one_token_takes_little_scratch()
+    local p = plan_of "roberta_small"
+    check.equal(p.scratch_bytes_one * 8 < p.scratch_bytes, true)
 end
 
 -- With many rows a token, the default schedules keep fewer tokens waiting; no schedule takes more than some GiB.

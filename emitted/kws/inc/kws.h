@@ -3,12 +3,12 @@
 #define KWS_H_INCLUDED
 
 /* kws: one LookupFFN layer (LookupFFN, ICML 2023, arXiv 2403.07221) in integers, with its shape compiled in.
-   y = bias + sum over 16 tables of s_k T_k[c_k]: code c_k and score s_k of a token come from the signs and magnitudes of
-   6 projected values. z projects LayerNorm(x) by one dense matrix.
+   y = bias + sum over 16 tables of s_k T_k[c_k]: code c_k and score s_k of a token come from the signs and magnitudes
+   of 6 projected values. z projects LayerNorm(x) by one dense matrix.
 
    Firmware for cortex-m4f: weights are linked in and read in place, a caller gives it KWS_RAM_BYTES of RAM.
-   No function allocates memory, keeps state or calls a library: objects made by arm-none-eabi-gcc at
-   -O1, -O2, -O3 or -Os import nothing.
+   No function allocates memory, keeps state or calls a library: objects made by arm-none-eabi-gcc at -O1, -O2, -O3 or
+   -Os import nothing.
    All are reentrant.
 
      static unsigned char scratch[KWS_SCRATCH_BYTES] __attribute__((aligned(KWS_ALIGN))); one for each thread
@@ -37,7 +37,8 @@
 #define KWS_WEIGHTS_BYTES 80832u /* of a blob */
 #define KWS_TABLE_BYTES 65536u /* of them in KWS_TABLE_SECTION: a token reads 1024 bytes */
 
-/* Where the linker puts the weights: define these for all that is compiled, for example to have the tables in slower memory. */
+/* Where the linker puts the weights: define these for all that is compiled, for example to have the tables in slower
+   memory. */
 #ifndef KWS_WEIGHTS_SECTION
 #define KWS_WEIGHTS_SECTION ".rodata.kws_weights"
 #endif
@@ -85,8 +86,8 @@ int kws_bind_linked(kws_weights *weights);
    bytes    size of the blob */
 int kws_bind(const void *blob, size_t bytes, kws_weights *weights);
 
-/* y = LookupFFN(x) for any number of tokens, 0 included. Cannot fail and cannot overflow, whatever x is,
-   and checks nothing: weights that kws_bind did not fill, or scratch that is not aligned (malloc's may not be), crash.
+/* y = LookupFFN(x) for any number of tokens, 0 included. Cannot fail and cannot overflow, whatever x is, and checks
+   nothing: weights that kws_bind did not fill, or scratch that is not aligned (malloc's may not be), crash.
    weights  filled by kws_bind
    x        [tokens][64] in units of KWS_X_SCALE
    y        [tokens][64] in units of KWS_Y_SCALE; must not overlap x

@@ -33,8 +33,8 @@ static void kws_sha256_block(uint32_t state[8], const unsigned char block[64])
     unsigned i;
 
     for (i = 0; i < 16; ++i)
-        w[i] = ((uint32_t) block[4 * i] << 24) | ((uint32_t) block[4 * i + 1] << 16) | ((uint32_t) block[4 * i + 2] << 8)
-            | block[4 * i + 3];
+        w[i] = ((uint32_t) block[4 * i] << 24) | ((uint32_t) block[4 * i + 1] << 16)
+            | ((uint32_t) block[4 * i + 2] << 8) | block[4 * i + 3];
     for (i = 0; i < 8; ++i)
         s[i] = state[i] + zero;
     for (i = 0; i < 64; ++i) {

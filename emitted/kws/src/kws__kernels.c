@@ -4,11 +4,12 @@
 
 /* From templates/lookup/integer/normalise.c. */
 
-/* LayerNorm of one token without gain and offset, which are folded into the projection: (x - mean) / sqrt(variance + eps).
+/* LayerNorm of one token without gain and offset, which are folded into the projection: (x - mean) / sqrt(variance +
+   eps).
    x           [64]
    normalised  [64] with 12 binary places, must not overlap x. Cannot fail.
-   64 (x - mean) is an integer. Shifted right until it has 14 bits, it gives the sum of squares,
-   v 2^(2 n) with 2^14 <= v < 2^16, and Newton's iteration 1 / sqrt(v). */
+   64 (x - mean) is an integer. Shifted right until it has 14 bits, it gives the sum of squares, v 2^(2 n) with 2^14 <=
+   v < 2^16, and Newton's iteration 1 / sqrt(v). */
 void kws_normalise_i16__scalar(const int16_t *restrict x, int16_t *restrict normalised)
 {
     int32_t sum = 0;
@@ -60,7 +61,8 @@ void kws_normalise_i16__scalar(const int16_t *restrict x, int16_t *restrict norm
 
 /* 96 outputs of a block of 64 inputs: sums, times multipliers / 2^16. Sums stay in int32, whatever x is:
    lookupc pack chooses the units of weights by their bounds. */
-static void kws_block_64x96(const int16_t *restrict x, const int16_t *restrict w, const int16_t *restrict multiplier, int32_t *restrict y)
+static void kws_block_64x96(const int16_t *restrict x, const int16_t *restrict w, const int16_t *restrict multiplier,
+    int32_t *restrict y)
 {
     for (size_t output = 0; output < 96; output += 4) {
         int32_t sum[4] = { 0 };
@@ -134,7 +136,8 @@ static inline uint32_t kws_score_between(const uint16_t *entry, uint32_t part, u
    score    [16]  in units of y's sums, the unit of the table's row in it
    score = sum of |z| / product of (1 + exp(-2 |z|)), the product by its logarithm.
    None may overlap. Cannot fail. */
-void kws_sign_hash_gelu_i32__scalar(const kws_weights *weights, const int32_t *restrict z, uint32_t *restrict row, int32_t *restrict score)
+void kws_sign_hash_gelu_i32__scalar(const kws_weights *weights, const int32_t *restrict z, uint32_t *restrict row,
+    int32_t *restrict score)
 {
     const unsigned z_shift = weights->shifts[KWS_SHIFT_Z], score_shift = weights->shifts[KWS_SHIFT_SCORE];
 
@@ -168,7 +171,8 @@ void kws_sign_hash_gelu_i32__scalar(const kws_weights *weights, const int32_t *r
    score    [16]
    y        [64]
    None may overlap. Cannot fail. */
-void kws_gather_i8__scalar(const kws_weights *weights, const uint32_t *restrict row, const int32_t *restrict score, int32_t *restrict y)
+void kws_gather_i8__scalar(const kws_weights *weights, const uint32_t *restrict row, const int32_t *restrict score,
+    int32_t *restrict y)
 {
     const unsigned shift = weights->shifts[KWS_SHIFT_Y];
     size_t column = 0;

@@ -35,7 +35,8 @@ static inline int32_t kws_scale_by(int32_t value, int32_t factor)
 #endif
 }
 
-/* round(value / 2^shift), halves up. Neither value nor shift may be so large that the sum overflows: lookupc pack sees to it. */
+/* round(value / 2^shift), halves up. Neither value nor shift may be so large that the sum overflows: lookupc pack sees
+   to it. */
 static inline int32_t kws_shift_rounded(int32_t value, unsigned shift)
 {
     return (value + ((1 << shift) >> 1)) >> shift;
@@ -86,8 +87,8 @@ static inline void kws_add_dots8(int32_t *sum, const int16_t *x, const int16_t *
 #endif
 }
 
-/* Sums of y are exact: whatever x is, no partial sum leaves int32, since lookupc pack chooses the units of scores and rows by their
-   bounds. */
+/* Sums of y are exact: whatever x is, no partial sum leaves int32, since lookupc pack chooses the units of scores and
+   rows by their bounds. */
 #if defined(__ARM_FEATURE_MVE) && __ARM_FEATURE_MVE & 1
 #define KWS_STRIP 16 /* columns of y that are summed together */
 
@@ -177,8 +178,10 @@ static inline int32_t kws_hidden_integer(int32_t value)
 /* scalar: normalise, project, hash and gather one token; rows and scores; the whole layer. */
 void kws_normalise_i16__scalar(const int16_t *restrict x, int16_t *restrict normalised);
 void kws_dense_i16__scalar(const kws_weights *weights, const int16_t *restrict x, int32_t *restrict z);
-void kws_sign_hash_gelu_i32__scalar(const kws_weights *weights, const int32_t *restrict z, uint32_t *restrict row, int32_t *restrict score);
-void kws_gather_i8__scalar(const kws_weights *weights, const uint32_t *restrict row, const int32_t *restrict score, int32_t *restrict y);
+void kws_sign_hash_gelu_i32__scalar(const kws_weights *weights, const int32_t *restrict z, uint32_t *restrict row,
+    int32_t *restrict score);
+void kws_gather_i8__scalar(const kws_weights *weights, const uint32_t *restrict row, const int32_t *restrict score,
+    int32_t *restrict y);
 void kws_project__scalar(const kws_weights *weights, const int16_t *x, uint32_t *row, int32_t *score, void *scratch);
 void kws_ffn__scalar(const kws_weights *weights, const int16_t *x, int32_t *y, size_t tokens, void *scratch);
 

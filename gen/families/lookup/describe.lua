@@ -41,6 +41,7 @@ function describe.lines(_, make, options)
     )
     add("tables", figures.bytes(p.table_bytes) .. " of " .. p.tables.name)
     add("packed weights", figures.bytes(p.packed_bytes))
+    if p.scratch_bytes_one then add("scratch, one token", figures.bytes(p.scratch_bytes_one)) end
     add("scratch", figures.bytes(p.scratch_bytes) .. " with " .. figures.sets(p))
     if p.exact then
         add("integers", string.format("x int16 in units of %g, y int32 in units of 2^-%d", p.unit, p.fraction))
@@ -99,6 +100,7 @@ function describe.summary(_, make)
         table_bytes = p.table_bytes,
         packed_bytes = p.packed_bytes,
         scratch_bytes = p.scratch_bytes,
+        scratch_bytes_one = p.scratch_bytes_one,
         sections = sections,
         variants = variants,
     }

@@ -103,6 +103,8 @@ function family.sizes(p)
         add { "neighbours", "rows that a token takes of a table", value = not several and "1" or nil }
     end
     add { "scratch_bytes", "that a call works in" }
+    local one = p.exact and p.names.macro "SCRATCH_BYTES" or nil
+    add { "scratch_bytes_one", "that a call of one token works in", value = one }
     add { "x_type", "of x", text = p.exact and "i16" or "f32" }
     add { "y_type", "of y", text = p.exact and "i32" or "f32" }
     if p.exact then

@@ -313,6 +313,7 @@ local function variant_of(m, shape, isa, choices, openmp)
         isa = isa,
         schedule = choices,
         schedule_text = schedule.text(choices),
+        choices_text = schedule.used_text(choices),
         projection = projection,
         vectors = choices["tile.vectors"],
         tile = tile,
@@ -387,6 +388,7 @@ local function variant_of(m, shape, isa, choices, openmp)
         v.whole = whole_of(m, shape, isa, choices, v)
         v.scratch_bytes = math.max(v.scratch_bytes, v.whole.scratch_bytes)
     end
+    v.scratch_bytes_one = v.few and v.few.scratch_bytes or v.scratch_bytes
     add_steps(v, shape)
     return v
 end
@@ -444,7 +446,8 @@ local function firmware_of(m, shape, isa, choices)
     end
     choices["few.tokens"] = 1
     local v = few_of(m, shape, isa, choices, 1)
-    v.schedule, v.schedule_text = choices, schedule.text(choices)
+    v.schedule, v.schedule_text, v.choices_text = choices, schedule.text(choices), schedule.used_text(choices, "few")
+    v.scratch_bytes_one = v.scratch_bytes
     return v
 end
 
@@ -516,6 +519,7 @@ function plan.build(m, isas, wanted, tables, projection_type, part)
         projection_bytes = projection.words * 4,
         variants = {},
         scratch_bytes = 0,
+        scratch_bytes_one = 0, -- that a call of one token works in
         wanted = wanted or {},
         tables = shape.tables,
         projection = shape.projection,
@@ -538,6 +542,7 @@ function plan.build(m, isas, wanted, tables, projection_type, part)
             if others.few then take_codes(p.variants[i].few, others.few) end
         end
         p.scratch_bytes = math.max(p.scratch_bytes, p.variants[i].scratch_bytes)
+        p.scratch_bytes_one = math.max(p.scratch_bytes_one, p.variants[i].scratch_bytes_one)
     end
     p.constants = constants_of(p)
     p.mflop = plan.mflop(shape, p.variants[#p.variants].projection.flops)

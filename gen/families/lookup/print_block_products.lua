@@ -1,11 +1,11 @@
 -- What the block products print: the distinct blocks of a projection, strip by strip for few tokens, codelet by codelet
 -- for many.
-local literal = require "gen.print.literal"
+local expression = require "gen.isa.expression"
 local product = require "gen.families.lookup.product"
 
 local block_products = {}
 
-local sum = literal.sum
+local sum = expression.sum
 
 -- The distinct blocks of `products`, each with what `describe` adds to it.
 local function distinct_blocks(products, describe)

@@ -1,8 +1,8 @@
 -- What the templates of the gather print: loads of rows, sums of integers, and the arguments of its calls.
-local literal = require "gen.print.literal"
+local expression = require "gen.isa.expression"
 local steps = require "gen.families.lookup.print_steps"
 
-local sum = literal.sum
+local sum, times = expression.sum, expression.times
 
 -- What sums of integers print.
 local function add_i8(v, values)
@@ -19,7 +19,7 @@ local function add_i8(v, values)
 end
 
 -- Rows of floats are loaded in place; of other types, by one small function for whole vectors and one for each partial
--- vector that there is.
+-- vector that there is, whose name the template gives it where it prints it.
 local function add_loads(p, v, values)
     local word, isa = p.tables.name, v.isa
     if p.tables.plain then
@@ -28,24 +28,23 @@ local function add_loads(p, v, values)
     end
     local seen = {}
     local function add(n)
-        local name = values.helper .. "_load_" .. word .. (n < isa.lanes and "_first" .. n or "")
-        if not seen[name] then
-            seen[name] = true
-            values.loads[#values.loads + 1] = {
-                name = name,
+        if not seen[n] then
+            seen[n] = {
+                ending = "_load_" .. word .. (n < isa.lanes and "_first" .. n or ""),
                 n = n,
                 value = n < isa.lanes and isa["load_partial_" .. word]("row", n) or isa["load_" .. word]("row"),
             }
+            values.loads[#values.loads + 1] = seen[n]
         end
-        return name
+        return seen[n]
     end
     for _, tile in ipairs(v.gather) do
         local s = tile.strips
         if s.count > 0 or s.vectors_left > 0 then add(isa.lanes) end
         if s.partial > 0 then add(s.partial) end
     end
-    values.load_row = function(row, offset) return add(isa.lanes) .. "(" .. sum(row, offset) .. ")" end
-    values.load_row_partial = function(row, offset, n) return add(n) .. "(" .. sum(row, offset) .. ")" end
+    values.load_row = function(row, offset) return add(isa.lanes).name .. "(" .. sum(row, offset) .. ")" end
+    values.load_row_partial = function(row, offset, n) return add(n).name .. "(" .. sum(row, offset) .. ")" end
 end
 
 -- Adds how a call of gen/families/lookup/gather_calls.lua names tables: `table_at(table, call)` of a pointer to the
@@ -53,12 +52,12 @@ end
 local function add_places(values)
     local pitch = values.constant("TABLE_PITCH")
     local function at(table, number)
-        return number == 0 and table or table .. " + " .. (number == 1 and "" or number .. " * ") .. pitch
+        return sum(table, times(number, pitch))
     end
     values.table_at = function(table, call) return at(table, call.loop and "k" or call.first) end
     values.next_at = function(table, call, after)
         if not call.loop then return call.next and at(table, call.next) or after end
-        local step, next = call.loop.step, at(table, "(k + " .. call.loop.step .. ")")
+        local step, next = call.loop.step, at(table, sum("k", call.loop.step))
         if call.max_next and call.max_next < call.loop.last then
             next = "k > " .. call.max_next - step .. " ? " .. at(table, call.max_next) .. " : " .. next
         elseif call.last_turn then

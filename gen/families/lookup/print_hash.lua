@@ -1,12 +1,12 @@
 -- What the templates of the sign hash print: transposes to its lanes, and where a table's codes go.
 local blob = require "gen.plan.blob"
 local figures = require "gen.plan.figures"
-local literal = require "gen.print.literal"
+local expression = require "gen.isa.expression"
 local steps = require "gen.families.lookup.print_steps"
 
 -- Adds the words for what the lanes hash, and where bits and vertices lie.
 local function add_texts(values, shape, lanes)
-    local bit, vertex = literal.times("j", values.step), literal.times("n", values.step)
+    local bit, vertex = expression.times("j", values.step), expression.times("n", values.step)
     if lanes == 1 then
         values.lists_text = "A list of vertices of the cube"
         values.group_text = string.format("a group of %s: bit j is z[%s]", figures.plural(shape.tau, "bit"), bit)
@@ -38,7 +38,7 @@ local function lists_of(isa)
     end
     local function lanes_before(i)
         if math.type(i) then return i * isa.lanes end
-        return literal.times(i:find "%W" and "(" .. i .. ")" or i, isa.lanes)
+        return expression.times(i:find "%W" and "(" .. i .. ")" or i, isa.lanes)
     end
     return {
         floats = "float",

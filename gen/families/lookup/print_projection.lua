@@ -2,10 +2,11 @@
 local block_products = require "gen.families.lookup.print_block_products"
 local buffers = require "gen.families.lookup.print_buffers"
 local byte_products = require "gen.isa.byte_products"
+local expression = require "gen.isa.expression"
 local literal = require "gen.print.literal"
 local product = require "gen.families.lookup.product"
 
-local sum = literal.sum
+local sum = expression.sum
 
 -- The templates of the parts of a projection.
 local function parts_of(regime, integers)

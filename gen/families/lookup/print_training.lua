@@ -1,4 +1,4 @@
--- What the templates of training print: copies of weights into their packed places, and the calls of a tile's backward.
+-- What the templates of training print: sums of gradients in tiles, strips of rows, and their names.
 local block_products = require "gen.families.lookup.print_block_products"
 local buffers = require "gen.families.lookup.print_buffers"
 local common = require "gen.families.lookup.print_common"
@@ -7,42 +7,6 @@ local steps = require "gen.families.lookup.print_steps"
 local training = require "gen.families.lookup.training"
 
 local print_training = { add = training.add, header = "templates/lookup/training/train.h" }
-
-local sum, times = literal.sum, literal.times
-
--- The loops that copy the elements of `box`, as gen/families/lookup/product.lua plans it, of a plain tensor to their
--- packed places.
-local function copy_lines(box)
-    local variables = { "repeat", "block", "panel", "fold", "row", "column" }
-    local list, indent, from, to = {}, "", {}, {}
-    for i, dim in ipairs(box.dims) do
-        local variable = variables[i]
-        if dim.count > 1 then
-            list[#list + 1] =
-                string.format("%sfor (size_t %s = 0; %s < %d; ++%s)", indent, variable, variable, dim.count, variable)
-            indent = indent .. "    "
-            if dim.from > 0 then from[#from + 1] = times(variable, dim.from) end
-            if dim.to > 0 then to[#to + 1] = times(variable, dim.to) end
-        end
-    end
-    if box.from > 0 or #from == 0 then from[#from + 1] = tostring(box.from) end
-    if box.to > 0 or #to == 0 then to[#to + 1] = tostring(box.to) end
-    list[#list + 1] = indent
-        .. "prepared["
-        .. table.concat(to, " + ")
-        .. "] = folded["
-        .. table.concat(from, " + ")
-        .. "];"
-    return list
-end
-
-local function copies_of(text, boxes)
-    local lines = {}
-    for _, box in ipairs(boxes) do
-        table.move(copy_lines(box), 1, #copy_lines(box), #lines + 1, lines)
-    end
-    return { text = text, lines = lines }
-end
 
 -- What templates say of all instruction sets.
 function print_training.values(p)
@@ -120,161 +84,6 @@ local function add_outer(t, outer, values)
     end
 end
 
--- Collects the lines of a tile's backward.
-local function writer()
-    local list, indent = {}, ""
-    local self = { list = list }
-    function self.add(text, ...) list[#list + 1] = indent .. string.format(text, ...) end
-    function self.blank() list[#list + 1] = "" end
-    function self.deeper(by) indent = by > 0 and indent .. "    " or indent:sub(5) end
-    -- `body(name or number)` in a loop over `count` blocks, if there are several.
-    function self.each(variable, count, body)
-        if count == 1 then return body(nil) end
-        self.add("for (size_t %s = 0; %s < %d; ++%s)", variable, variable, count, variable)
-        self.deeper(1)
-        body(variable)
-        self.deeper(-1)
-    end
-    return self
-end
-
--- `base + at + block * step`, without what is zero.
-local function place(base, at, block, step)
-    local text = sum(base, at)
-    return block and step > 0 and text .. " + " .. times(block, step) or text
-end
-
--- The stages of BH4 backward: for each repeat, its first three stages again, then all four from the last one.
-local function bh4_lines(p, t, helper)
-    local w, tile, shape = writer(), t.tile, p.shape
-    local names = { x = "x_tile", a = "a", b = "b", z = "dz" }
-    local inputs = { "x_tile", "a", "b", "c" }
-    local tensor_repeat = 4 * shape.padded * shape.block
-    for _, group in ipairs(t.back.groups) do
-        if group.residual_rows > 0 then
-            w.each(
-                "repeat",
-                group.count,
-                function(variable)
-                    w.add(
-                        "%s_add_rows(dx_tile, %s, %s, %d);",
-                        helper,
-                        place("dz", group.first * shape.padded * tile, variable, shape.padded * tile),
-                        literal.float(1 - shape.decay),
-                        group.residual_rows
-                    )
-                end
-            )
-        end
-    end
-    -- The products of row `q` with `weights`, of blocks that lie `q.x_stride` rows apart from row x_row of `x` on, into
-    -- those that lie y_stride apart from y_row of `y` on.
-    local function multiply(q, weights, x, x_row, y, y_row, y_stride)
-        w.each(
-            "block",
-            q.count,
-            function(block)
-                w.add(
-                    "%s_%s(%s, 0, %s, %s, 0, 1);",
-                    helper,
-                    q.name,
-                    place(x, x_row * tile, block, q.x_stride * tile),
-                    place(weights, q.offset, block, q.block_words),
-                    place(y, y_row * tile, block, y_stride * tile)
-                )
-            end
-        )
-    end
-    for _, group in ipairs(t.back.groups) do
-        w.blank()
-        local several = group.count > 1
-        local function of_repeat(base, at, step)
-            if not several then return sum(base, at + group.first * 0) end
-            return sum(base, at) .. " + " .. times("repeat", step)
-        end
-        if several then
-            w.add("for (size_t repeat = 0; repeat < %d; ++repeat) {", group.count)
-            w.deeper(1)
-        else
-            w.add("{")
-            w.deeper(1)
-        end
-        w.add("const float *forward = %s;", of_repeat("weights", group.forward.at, group.forward.words))
-        w.add("const float *backward = %s;", of_repeat("weights", group.at, group.words))
-        w.add("float *gradient = %s;", of_repeat("sums", group.first * tensor_repeat, tensor_repeat))
-        w.add("float *dy4 = %s;", of_repeat("dz", group.first * shape.padded * tile, shape.padded * tile))
-        for number = 1, 3 do
-            local stage = group.forward.stages[number]
-            w.blank()
-            w.add("/* stage %d again */", number)
-            for _, q in ipairs(stage.products) do
-                local x, y = q.first_block * q.x_stride, q.first_block * q.outputs
-                multiply(q, "forward", inputs[number], x, inputs[number + 1], y, q.outputs)
-            end
-            for _, pass in ipairs(stage.passes) do
-                w.add("%s_%s(%s);", helper, pass.name, inputs[number + 1])
-            end
-        end
-        local from = "dy4"
-        for number = 4, 1, -1 do
-            local stage = group.stages[number]
-            local to = number % 2 == 0 and "da" or "db"
-            w.blank()
-            w.add("/* stage %d backward */", number)
-            for _, pass in ipairs(stage.passes) do
-                w.add("%s_%s(%s);", helper, pass.name, from)
-            end
-            w.add("%s_turn(%s, %d, turned);", helper, inputs[number], stage.rows)
-            for _, o in ipairs(stage.outer) do
-                w.each(
-                    "block",
-                    o.count,
-                    function(block)
-                        w.add(
-                            "%s_%s(%s, %s, %s);",
-                            helper,
-                            o.name,
-                            place(from, o.y_row * tile, block, o.y_stride * tile),
-                            place("turned", o.x_row, block, o.x_stride),
-                            place("gradient", o.at, block, o.block)
-                        )
-                    end
-                )
-            end
-            for _, q in ipairs(stage.products) do
-                multiply(q, "backward", from, q.x_row, to, q.y_row, q.y_stride)
-            end
-            from = to
-        end
-        w.add("%s_add_rows(dx_tile, %s, 1.0f, %d);", helper, from, shape.d)
-        w.deeper(-1)
-        w.add("}")
-    end
-    return w.list, names
-end
-
-local function dense_lines(p, t, helper)
-    local w, tile = writer(), t.tile
-    w.add("%s_turn(x_tile, %d, turned);", helper, p.shape.d)
-    w.add("%s_%s(dz, turned, sums);", helper, t.back.outer[1].name)
-    for _, q in ipairs(t.back.products) do
-        w.each(
-            "block",
-            q.count,
-            function(block)
-                w.add(
-                    "%s_%s(dz, 0, %s, %s, 0, 1);",
-                    helper,
-                    q.name,
-                    place("weights", q.offset, block, q.block_words),
-                    place("dx_tile", q.y_row * tile, block, q.y_stride * tile)
-                )
-            end
-        )
-    end
-    return w.list
-end
-
 -- All block products of backward, sums of gradients, and butterflies, by name.
 local function kinds_of(shape, t)
     if shape.kind ~= "bh4" then return t.back.products, t.back.outer, {} end
@@ -339,8 +148,8 @@ function print_training.files(p, v)
     add("training/prepare.c", t.names.prepare, tiles, {
         fold_columns = training_values.fold_columns,
         copies = {
-            copies_of("panels for forward", p.variants[1].projection.boxes),
-            copies_of("panels for backward, transposed", t.back.boxes),
+            { text = "panels for forward", boxes = p.variants[1].projection.boxes },
+            { text = "panels for backward, transposed", boxes = t.back.boxes },
         },
     })
 
@@ -377,14 +186,13 @@ function print_training.files(p, v)
         turn_helper = helper .. "_turn",
         used = steps.used,
         transposes = { t.isa.lanes },
-        math_type = math.type,
+        residual_factor = shape.kind == "bh4" and literal.float(1 - shape.decay) or "",
     }
     block_products.many(p, tiles, products, values)
     add_outer(t, outer, values)
     for _, o in ipairs(outer) do
         o.name = string.format("outer_%dx%d", o.outputs, o.inputs)
     end
-    values.stage_lines = shape.kind == "bh4" and bh4_lines(p, t, helper) or dense_lines(p, t, helper)
     training_values.x_pitch = t.x_pitch
     add("training/project.c", t.names.project, tiles, values)
     return files

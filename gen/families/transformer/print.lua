@@ -4,6 +4,7 @@ local barriers = require "gen.print.barriers"
 local byte_products = require "gen.isa.byte_products"
 local kernels = require "gen.families.lookup.print"
 local layout = require "gen.families.transformer.layout"
+local expression = require "gen.isa.expression"
 local literal = require "gen.print.literal"
 local phases = require "gen.families.transformer.phases"
 
@@ -98,7 +99,6 @@ function transformer_kernels.rounding_values(isa, rounded, inputs, values)
             and {
                 projection = { word = word },
                 rounded_rows = {},
-                rounded_alone = inputs,
                 together_counts = {},
                 round_runs = false,
                 integers = { starts = true },
@@ -132,7 +132,7 @@ function transformer_kernels.product_values(p, v, values)
     values.barriers = function(list) return barriers(p, isa, list) end
     values.load_weights = function(base, at)
         if type.plain then return isa.load_unaligned(base, at) end
-        return isa["load_" .. type.name](literal.sum(base, at))
+        return isa["load_" .. type.name](expression.sum(base, at))
     end
 end
 
@@ -145,7 +145,7 @@ local function attention_values(p, v, values)
     }, { __index = p.shape.cache.words }) or false
     values.load_cached = function(base, at)
         if cache_type.plain then return isa.load_unaligned(base, at) end
-        return isa["load_" .. cache_type.name](literal.sum(base, at))
+        return isa["load_" .. cache_type.name](expression.sum(base, at))
     end
 end
 

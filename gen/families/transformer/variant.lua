@@ -73,6 +73,7 @@ function variant.of(m, shape, before, after, isa, choices, parts, number, shared
         isa = isa,
         schedule = choices,
         schedule_text = schedule.text(choices),
+        choices_text = schedule.used_text(choices),
         chunk = choices["chunk.tokens"],
         queries = choices["attention.tokens"],
         product = product.plan(choices, isa.lanes, shape.type, shape.rounded, one_by_one),

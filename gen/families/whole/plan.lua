@@ -127,6 +127,7 @@ local function variant_of(m, segments, products, type, rounded, i)
         isa = first.isa,
         schedule = first.schedule,
         schedule_text = first.schedule_text,
+        choices_text = first.choices_text,
         product = products[i],
         number = i,
         names = {

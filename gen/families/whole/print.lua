@@ -3,6 +3,7 @@
 local cost = require "gen.plan.cost"
 local isa_list = require "gen.isa.list"
 local layout = require "gen.families.transformer.layout"
+local expression = require "gen.isa.expression"
 local literal = require "gen.print.literal"
 local prologue = require "gen.print.prologue"
 local tokenizer_print = require "gen.tokenizer.print"
@@ -116,11 +117,11 @@ local function forward_values(p, v, values)
     local scalar, isa = isa_list.get "scalar", v.isa
     values.load_weights = function(base, at)
         if p.type.plain then return isa.load_unaligned(base, at) end
-        return isa["load_" .. p.type.name](literal.sum(base, at))
+        return isa["load_" .. p.type.name](expression.sum(base, at))
     end
     values.load_some_weights = function(base, at, count)
         if p.type.plain then return isa.load_partial(base, at, count) end
-        return isa["load_partial_" .. p.type.name](literal.sum(base, at), count)
+        return isa["load_partial_" .. p.type.name](expression.sum(base, at), count)
     end
     -- One element as a float, in C that all sets have.
     values.element = function(base, at)
@@ -128,7 +129,7 @@ local function forward_values(p, v, values)
             return "(float) ((int) " .. scalar.load(base, at) .. " - " .. p.rounded.offset .. ")"
         end
         if p.type.plain then return scalar.load(base, at) end
-        return scalar["load_" .. p.type.name](literal.sum(base, at))
+        return scalar["load_" .. p.type.name](expression.sum(base, at))
     end
     local inputs, seen = {}, {}
     local o = p.output

@@ -374,6 +374,41 @@ local function attention_of(segment, constants, helper)
     return a
 end
 
+-- Adds to the attention of segment `own` how many floats apart its rows lie, and heads of q, k and v.
+local function add_steps(own)
+    local a, pitches = own.attention, { d_in = own.tape.first.pitch }
+    local function pitch(value) return (value.of or value).pitch end
+    for _, gradient in ipairs(own.tape.back.gradients) do
+        pitches[gradient.name] = gradient.pitch
+    end
+    for _, step in ipairs(own.tape.forward) do
+        if step.op == "attend" then
+            for _, word in ipairs { "q", "k", "v" } do
+                a[word .. "_step"], a[word .. "_head"] = pitch(step[word]), step[word].head_step or a.width
+            end
+            a.y_step, a.softmax_step = step.to.pitch, step.softmax.pitch
+        end
+    end
+    for _, operation in ipairs(own.tape.back.rows) do
+        for _, word in ipairs(operation.op == "attend" and { "q", "k", "v" } or {}) do
+            a["d" .. word .. "_step"] = pitches[operation["to_" .. word]]
+        end
+    end
+end
+
+-- The backward pass in its order: { word, layers, from: number of the buffer of two that has the gradient of its
+-- output }; that of its input goes to the other one. The last has no input.
+local function turns_of(t)
+    local list, from = { { word = "output", layers = 1, from = 0 } }, 1
+    for i = #t.segments, 1, -1 do
+        local own = t.segments[i]
+        list[#list + 1] = { word = own.word, layers = own.layers, from = from }
+        from = (from + own.layers) % 2
+    end
+    list[#list + 1] = { word = "embedding", layers = 1, from = from, ends = true }
+    return list
+end
+
 local function refuse_untrainable(p)
     local m = p.model
     local function refuse(chain, value, rule) validated.refuse(m, chain, value, rule) end
@@ -518,6 +553,7 @@ function training.add(p)
     t.embedding.layers = 1
     for _, own in ipairs(t.segments) do
         lay_out(own.tape, at)
+        add_steps(own)
         at = at + own.layers * own.tape.region
         arena, stream = math.max(arena, own.tape.arena), math.max(stream, variant.pitch(own.tape.last.width))
         stream = math.max(stream, own.tape.first.pitch)
@@ -549,6 +585,7 @@ function training.add(p)
             v.training.scratch.each = math.max(v.training.scratch.each, need.each)
         end
     end
+    t.turns = turns_of(t)
     t.described = described(t)
     p.training = t
 end

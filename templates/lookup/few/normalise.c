@@ -8,8 +8,22 @@ void $(symbol)(const float *restrict x, float *restrict normalised)
 {
 //$ local whole = shape.d - shape.d % lanes
 //$ local rest = shape.d % lanes
+//$ -- A float: `start` plus the lanes of a vector in turn, each times `factor`, a text.
+//$ local function total(name, start, vector, factor)
+//$ if lanes == 1 then
+    const float $(name) = $(start == "0.0f" and vector or start .. " + " .. vector .. factor);
+//$ else
+    $(isa.store_unaligned("lane", 0, vector));
+    float $(name) = $(start);
+//$ loop("    ", "i", 0, lanes, 1, function(i, at)
+$(i)$(name) += lane[$(at)]$(factor);
+//$ end)
+//$ end
+//$ end
+//$ if lanes > 1 then
     float lane[$(lanes)];
 
+//$ end
 //$ if whole > 0 then
     $(isa.vector) sums = $(isa.zero());
 //$ loop("    ", "i", 0, whole, lanes, function(i, at)
@@ -21,11 +35,7 @@ $(i)sums = $(isa.add("sums", isa.load_unaligned("x", at)));
 //$ else
     const $(isa.vector) sums = $(isa.load_partial("x", 0, rest));
 //$ end
-    $(isa.store_unaligned("lane", 0, "sums"));
-    float sum = 0.0f;
-//$ loop("    ", "i", 0, lanes, 1, function(i, at)
-$(i)sum += lane[$(at)];
-//$ end)
+//$ total("sum", "0.0f", "sums", "")
     const $(isa.vector) mean = $(isa.broadcast("sum * " .. one_over_d));
 
     $(isa.vector) squares = $(isa.zero());
@@ -43,16 +53,8 @@ $(i)rests = $(isa.add("rests", centred));
     rests = $(isa.add("rests", "last"));
 //$ end
 
-    $(isa.store_unaligned("lane", 0, "squares"));
-    float variance = $(eps);
-//$ loop("    ", "i", 0, lanes, 1, function(i, at)
-$(i)variance += lane[$(at)] * $(one_over_d);
-//$ end)
-    $(isa.store_unaligned("lane", 0, "rests"));
-    float rest = 0.0f;
-//$ loop("    ", "i", 0, lanes, 1, function(i, at)
-$(i)rest += lane[$(at)];
-//$ end)
+//$ total("variance", eps, "squares", " * " .. one_over_d)
+//$ total("rest", "0.0f", "rests", "")
     const $(isa.vector) shift = $(isa.broadcast("rest * " .. one_over_d));
     const $(isa.vector) padded = $(isa.broadcast("variance"));
     const $(isa.vector) gain = $(isa.reciprocal_root("padded"));

@@ -11,7 +11,7 @@ static void $(helper)_add_residual(float *restrict z, const float *restrict x, c
 {
 //$ if lanes > 1 then
     const size_t whole = rows - rows % $(lanes);
-    for (size_t row = 0; row < whole; row += $(lanes)) {
+    for (size_t row = 0; row < whole; $(advance("row", lanes))) {
         const $(isa.vector) gain = $(vector and isa.load_unaligned("residual", "row") or isa.broadcast(residual));
         const $(isa.vector) offset = $(isa.add(isa.load_unaligned("z", "row"), isa.load_unaligned("bias", "row")));
         $(isa.store_unaligned("z", "row", isa.fma("gain", isa.load_unaligned("x", "row"), "offset")));

@@ -101,7 +101,7 @@ static void $(helper)_round_$(together)_blocks_$(block)(const float *restrict x,
 //$ for n, max in ipairs(maxima) do
     $(isa.index) $(max) = $(isa.index_zero());$(n == 1 and " /* as integers, of which NaN and infinity are the largest */" or "")
 //$ end
-    for (size_t i = 0; i < $(block); i += $(lanes)) {
+    for (size_t i = 0; i < $(block); $(advance("i", lanes))) {
 //$ for n, max in ipairs(maxima) do
         $(max) = $(isa.max_magnitude(max, isa.load_unaligned("x", sum("i", (n - 1) * block))));
 //$ end

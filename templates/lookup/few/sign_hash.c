@@ -66,7 +66,7 @@ $(i)    }
 //$ end
     uint16_t *lane_code = (uint16_t *) (void *) ((unsigned char *) vertices + $(hash.at.code));
 
-    for (size_t table = 0; table < $(shape.h); table += $(lanes)) { /* lanes without a table repeat the last one */
+    for (size_t table = 0; table < $(shape.h); $(advance("table", lanes))) { /* lanes without a table repeat the last one */
         const size_t tables = $(shape.h) - table < $(lanes) ? $(shape.h) - table : $(lanes);
         for (size_t i = 0; i < $(lanes); ++i)
             row[i] = z + (table + (i < tables ? i : tables - 1)) * $(shape.tau);

@@ -44,7 +44,7 @@ $(i)$(words.store_second_half("words", k == "k" and low_at .. " + k / " .. words
    words  [($(sum(rows, words.rows - 1))) / $(words.rows)][$(first), $(second)][$(tile)]; unit [$(tile)] */
 static inline void $(helper)_scores_to_integers(const float *score, size_t $(rows), uint32_t *words, float *unit)
 {
-    for (size_t token = 0; token < $(tile); token += $(isa.lanes)) {
+    for (size_t token = 0; token < $(tile); $(advance("token", isa.lanes))) {
         $(isa.vector) max = $(isa.zero()), all = $(isa.zero());
         for (size_t k = 0; k < $(rows); ++k) {
             const $(isa.vector) s = $(isa.load_unaligned("score + k * " .. tile, "token"));

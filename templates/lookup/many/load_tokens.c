@@ -34,7 +34,7 @@ $(i)    loaded[$(column == 0 and "token" or "column * " .. tile .. " + token")] 
 //$     if full == isa.lanes then
 $(i)$(helper)_transpose($(row), 0, loaded$(lane));
 //$     elseif full > 0 then
-$(i)for (size_t column = 0; column < $(full); column += $(isa.lanes))
+$(i)for (size_t column = 0; column < $(full); $(advance("column", isa.lanes)))
 $(i)    $(helper)_transpose($(row), column, loaded + column * $(tile)$(lane));
 //$     end
 //$     if full < shape.d then

@@ -123,7 +123,7 @@ $(i)}
 //$ if pass.maxima then
 //$     local i, lane = "    ", nil
 //$     if vectors > 1 then
-    for (size_t lane = 0; lane < $(tile); lane += $(lanes)) {
+    for (size_t lane = 0; lane < $(tile); $(advance("lane", lanes))) {
 //$         i, lane = "        ", "lane"
 //$     end
 //$     local maxima = {}

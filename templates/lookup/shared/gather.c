@@ -1,14 +1,7 @@
 //$ takes in_scratch, constant, table_at, next_at, prologue, helper, symbol, v, isa, tile, tables, loads, pack, prefetch_next, row_pitch, count
 //$ takes weighted, product_text, sum_text, sums_of_integers, slots_text, lane_axis, y_rows
 //$ lines("", prologue)
-//$ for _, load in ipairs(loads) do
-
-/* $(load.n) $(load.n > 1 and "elements" or "element") of a row$(tables.scaled and ", in units of its scale" or ""). */
-static inline $(isa.vector) $(load.name)(const $(tables.storage) *row)
-{
-    return $(load.value);
-}
-//$ end
+//$ for _, load in ipairs(loads) do load.name = once("templates/lookup/shared/load.c", { load = load }) .. load.ending end
 //$ if v.stream then
 
 /* Stores a vector of y: past the caches if y is aligned, as the lines that it fills need not be read then. */
@@ -20,8 +13,9 @@ static inline void $(helper)_store_y(float *y, $(isa.vector) value, int streams)
         $(isa.store_unaligned("y", 0, "value"));
 }
 //$ end
+//$ local scores
 //$ if v.gather_i8 then
-$(include("templates/lookup/gather_i8/scores.c"))
+//$ scores = once("templates/lookup/gather_i8/scores.c")
 $(include("templates/lookup/gather_i8/sums.c"))
 //$ end
 //$ for _, t in ipairs(v.gather) do
@@ -52,7 +46,7 @@ static inline void $(helper)_columns_$(t.width)(const $(tables.storage) *table, 
 //$     end
 //$     if v.gather_i8 then
         uint32_t token_words[$(2 * v.gather_i8.low_at)];
-        const $(isa.vector) unit = $(isa.broadcast(helper .. "_scores_to_integers(score + token * " .. shape.slots .. ", " .. count .. ", token_words)"));
+        const $(isa.vector) unit = $(isa.broadcast(scores .. "_scores_to_integers(score + token * " .. shape.slots .. ", " .. count .. ", token_words)"));
 //$     elseif weighted then
         const float *token_score = score + token * $(shape.slots);
 //$     end
@@ -146,7 +140,7 @@ void $(symbol)(const $(names.weights) *weights, const uint16_t *code, const floa
 //$     local several = #v.gather_i8.spans > 1
     for (size_t token = 0; token < tokens; token += $(tile))$(several and " {" or "")
 //$     for _, span in ipairs(v.gather_i8.spans) do
-        $(helper)_scores_to_integers($(sum("score + token * " .. shape.slots, span.table * shape.neighbours * tile)), $(span.tables * shape.neighbours), $(sum("words + token * " .. v.gather_i8.quads * 2, span.table // v.gather_i8.step * 2 * tile)), $(sum("score_units", span.unit_at)) + token);
+        $(scores)_scores_to_integers($(sum("score + token * " .. shape.slots, span.table * shape.neighbours * tile)), $(span.tables * shape.neighbours), $(sum("words + token * " .. v.gather_i8.quads * 2, span.table // v.gather_i8.step * 2 * tile)), $(sum("score_units", span.unit_at)) + token);
 //$     end
 //$     if several then
     }

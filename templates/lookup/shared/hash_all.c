@@ -1,5 +1,5 @@
 //$ takes isa, list, helper, score, step, hash, group_text, vertex_text
-$(include("templates/math/exp.c"))
+//$ local exp = once("templates/math/exp.c") .. "_exp"
 
 /* Codes and scores of all $(shape.rows) vertices, in the order of codes, of $(group_text),
    $(vertex_text).
@@ -24,7 +24,7 @@ static inline void $(helper)_hash_all(const float *z, uint16_t *code, float *sco
         const $(isa.vector) z_bit = $(isa.load("z", "(bit - 1) * " .. step));
         const $(isa.vector) magnitude = $(isa.abs("z_bit"));
         const $(isa.vector) loss = $(isa.mul("minus_two", "magnitude"));
-        const $(isa.vector) other = $(helper)_exp(loss);
+        const $(isa.vector) other = $(exp)(loss);
         const $(isa.mask) positive = $(isa.less("none", "z_bit"));
         const $(isa.vector) without = $(isa.select("positive", "other", "one"));
         const $(isa.vector) with = $(isa.select("positive", "one", "other"));

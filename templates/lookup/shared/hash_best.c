@@ -1,7 +1,5 @@
 //$ takes isa, helper, score, group_text
-//$ if score.share then
-$(include("templates/math/exp.c"))
-//$ end
+//$ local exp = score.share and once("templates/math/exp.c") .. "_exp"
 
 /* $(score.share and "Code and score" or "Code") of $(group_text).$(score.share and "" or " */")
 //$ if score.share then

@@ -1,4 +1,5 @@
-//$ takes isa, helper, score, step
+//$ takes isa, score, step
+//$ local exp = score.share and once("templates/math/exp.c") .. "_exp"
 //$ if score.share then
     const $(isa.vector) minus_two = $(isa.broadcast("-2.0f"));
 //$ end
@@ -20,6 +21,6 @@
     sum = $(isa.add("sum", "magnitude" .. bit));
 //$ end
 //$ if score.share then
-    product = $(isa.fma("product", helper .. "_exp(" .. isa.mul("minus_two", "magnitude" .. bit) .. ")", "product"));
+    product = $(isa.fma("product", exp .. "(" .. isa.mul("minus_two", "magnitude" .. bit) .. ")", "product"));
 //$ end
 //$ end

@@ -1,7 +1,5 @@
 //$ takes isa, list, helper, score, step, hash, group_text, vertex_text, lists_text
-//$ if score.share then
-$(include("templates/math/exp.c"))
-//$ end
+//$ local exp = score.share and once("templates/math/exp.c") .. "_exp"
 
 /* $(lists_text): cost is the sum of |z| of the bits in which a vertex differs from the best one,
    flips has these bits. Puts the cheaper of two vertices first. */
@@ -91,7 +89,7 @@ $(include("templates/lookup/shared/hash_bits.c"))
         const $(isa.index) vertex = $(isa.index_xor("row", list.get_index("flips", "n")));
 //$ if score.share then
         const $(isa.vector) loss = $(isa.mul("minus_two", list.get("cost", "n")));
-        const $(isa.vector) share = $(isa.mul(helper .. "_exp(loss)", "best"));
+        const $(isa.vector) share = $(isa.mul(exp .. "(loss)", "best"));
 //$ end
         $(isa.index_store("code", "n * " .. step, "vertex"));
 //$ if score.along then

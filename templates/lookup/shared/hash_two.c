@@ -1,7 +1,5 @@
 //$ takes isa, helper, score, step, group_text, vertex_text
-//$ if score.share then
-$(include("templates/math/exp.c"))
-//$ end
+//$ local exp = score.share and once("templates/math/exp.c") .. "_exp"
 
 /* $(score.share and "Codes and scores" or "Codes") of the 2 best vertices, the best first, of $(group_text),
    $(vertex_text). The second one differs in the bit with the least |z|, in the first one of several.$(score.share and "" or " */")
@@ -33,7 +31,7 @@ $(include("templates/lookup/shared/hash_bits.c"))
     const $(isa.vector) one = $(isa.broadcast("1.0f"));
     const $(isa.vector) share = $(isa.div("one", "product"));
     const $(isa.vector) loss = $(isa.mul("minus_two", "least"));
-    const $(isa.vector) second_share = $(isa.mul(helper .. "_exp(loss)", "share"));
+    const $(isa.vector) second_share = $(isa.mul(exp .. "(loss)", "share"));
 //$     if score.along then
     const $(isa.vector) along = $(isa.add("sum", "loss"));
     $(isa.store_unaligned("score", 0, isa.mul("share", "sum")));

@@ -1,5 +1,5 @@
 //$ takes isa, helper, score, from, to, inverse_h
-$(include("templates/math/exp.c"))
+//$ local exp = once("templates/math/exp.c") .. "_exp"
 //$ local m = shape.neighbours
 //$ local last = shape.tau - 1
 
@@ -28,7 +28,7 @@ static inline void $(helper)_hash_gradient(const float *restrict z, $(m > 1 and 
 
     const $(isa.vector) z$(bit) = $(isa.load("z", bit * from));
     const $(isa.vector) magnitude$(bit) = $(isa.abs("z" .. bit));
-    const $(isa.vector) other$(bit) = $(helper)_exp($(isa.mul("minus_two", "magnitude" .. bit)));
+    const $(isa.vector) other$(bit) = $(exp)($(isa.mul("minus_two", "magnitude" .. bit)));
     const $(isa.vector) share$(bit) = $(isa.div(isa.mul("two", "other" .. bit), isa.add("one", "other" .. bit)));
     product = $(isa.fma("product", "other" .. bit, "product"));
 //$ if score.along then
@@ -62,7 +62,7 @@ static inline void $(helper)_hash_gradient(const float *restrict z, $(m > 1 and 
         cost = $(isa.add("cost", isa.select("flipped" .. bit, "magnitude" .. bit, "none")));
 //$     end
         const $(isa.vector) loss = $(isa.mul("minus_two", "cost"));
-        const $(isa.vector) weight = $(isa.mul(isa.mul(helper .. "_exp(loss)", "best"), isa.load("slope", "n * " .. from)));
+        const $(isa.vector) weight = $(isa.mul(isa.mul(exp .. "(loss)", "best"), isa.load("slope", "n * " .. from)));
         weights = $(isa.add("weights", "weight"));
 //$     if score.along then
         const $(isa.vector) along = $(isa.mul("weight", isa.add("sum", "loss")));

@@ -1,4 +1,4 @@
-//$ takes isa, helper, tile, x_pitch, turn_helper, outer_tiles, outer_blocks, math_type
+//$ takes isa, helper, tile, x_pitch, turn_helper, outer_tiles, outer_blocks
 //$ local lanes = isa.lanes
 //$ if lanes > 1 then
 $(include("templates/lookup/shared/transpose.c", { helper = turn_helper, step = x_pitch }))
@@ -10,12 +10,12 @@ $(include("templates/lookup/shared/transpose.c", { helper = turn_helper, step = 
 static void $(helper)_turn(const float *restrict x, size_t rows, float *restrict turned)
 {
 //$ if lanes > 1 then
-    for (size_t first = 0; first < rows; first += $(lanes)) {
+    for (size_t first = 0; first < rows; $(advance("first", lanes))) {
         const float *row[$(lanes)];
         for (size_t lane = 0; lane < $(lanes); ++lane)
             row[lane] = x + (first + lane < rows ? first + lane : rows - 1) * $(tile);
 //$ loop("        ", "token", 0, tile, lanes, function(i, token)
-$(i)$(turn_helper)_transpose(row, $(token), turned + $(token == 0 and "first" or math_type(token) and token * x_pitch .. " + first" or token .. " * " .. x_pitch .. " + first"));
+$(i)$(turn_helper)_transpose(row, $(token), $(sum("turned", times(token, x_pitch), "first")));
 //$ end)
     }
 //$ else
@@ -34,7 +34,7 @@ static inline void $(helper)_sum_$(t.name)(const float *restrict dy, const float
 {
 //$ for o = 0, t.outputs - 1 do
 //$ each(function(n, at, floats)
-    $(isa.vector) sum$(o)_$(n) = $(load("sums", o == 0 and at or (o == 1 and "pitch" or o .. " * pitch") .. (at > 0 and " + " .. at or ""), floats));
+    $(isa.vector) sum$(o)_$(n) = $(load("sums", sum(times(o, "pitch"), at), floats));
 //$ end)
 //$ end
     for (size_t token = 0; token < $(tile); ++token, turned += $(x_pitch)) {
@@ -42,7 +42,7 @@ static inline void $(helper)_sum_$(t.name)(const float *restrict dy, const float
         const $(isa.vector) x$(n) = $(load("turned", at, floats));
 //$ end)
 //$ for o = 0, t.outputs - 1 do
-        const $(isa.vector) dy$(o) = $(isa.broadcast("dy[" .. (o == 0 and "token" or o * tile .. " + token") .. "]"));
+        const $(isa.vector) dy$(o) = $(isa.broadcast("dy[" .. sum(o * tile, "token") .. "]"));
 //$ each(function(n)
         sum$(o)_$(n) = $(isa.fma("dy" .. o, "x" .. n, "sum" .. o .. "_" .. n));
 //$ end)
@@ -50,7 +50,7 @@ static inline void $(helper)_sum_$(t.name)(const float *restrict dy, const float
     }
 //$ for o = 0, t.outputs - 1 do
 //$ each(function(n, at, floats)
-//$ local place = o == 0 and at or (o == 1 and "pitch" or o .. " * pitch") .. (at > 0 and " + " .. at or "")
+//$ local place = sum(times(o, "pitch"), at)
     $(floats == lanes and isa.store_unaligned("sums", place, "sum" .. o .. "_" .. n) or isa.store_partial("sums", place, floats, "sum" .. o .. "_" .. n));
 //$ end)
 //$ end
@@ -65,12 +65,7 @@ static void $(helper)_$(block.name)(const float *restrict dy, const float *restr
 //$ loop("    ", "o", down.at, down.at + down.count * down.step, down.step, function(i, o)
 //$ for _, across in ipairs(block.across) do
 //$ loop(i, "x", across.at, across.at + across.count * across.step, across.step, function(i, x)
-//$     local dy_at = o == 0 and "dy" or math_type(o) and "dy + " .. o * tile or "dy + " .. o .. " * " .. tile
-//$     local x_at = x == 0 and "turned" or "turned + " .. x
-//$     local s_at = "sums"
-//$     if o ~= 0 then s_at = s_at .. " + " .. (math_type(o) and o * block.pitch or o .. " * " .. block.pitch) end
-//$     if x ~= 0 then s_at = s_at .. " + " .. x end
-$(i)$(helper)_sum_$(down.step)x$(across.name)($(dy_at), $(x_at), $(s_at)$(down.step > 1 and ", " .. block.pitch or ""));
+$(i)$(helper)_sum_$(down.step)x$(across.name)($(sum("dy", times(o, tile))), $(sum("turned", x)), $(sum("sums", times(o, block.pitch), x))$(down.step > 1 and ", " .. block.pitch or ""));
 //$ end)
 //$ end
 //$ end)

@@ -9,7 +9,7 @@
 static void $(helper)_fold_block(const float *restrict block, double factor, float *restrict folded, double *restrict columns)
 {
 //$ loop("    ", "first", 0, b, fold_columns, function(i, first)
-//$ local from = sum("o * " .. b, first)
+//$ local from = sum(times("o", b), first)
 $(i)for (size_t o = 0; o < $(b); ++o)
 $(i)    for (size_t i = 0; i < $(fold_columns); ++i)
 $(i)        columns[o * $(fold_columns) + i] = (double) block[$(from) + i];
@@ -46,9 +46,20 @@ void $(symbol)(const $(training.names.parameters) *parameters, float *prepared, 
     const float *folded = parameters->projection;
     (void) scratch;
 //$ end
+//$ local variables = { "repeat", "block", "panel", "fold", "row", "column" }
 //$ for _, group in ipairs(copies) do
 
     /* $(group.text) */
-//$ lines("    ", group.lines)
+//$ for _, box in ipairs(group.boxes) do
+//$ local i, from, to = "    ", box.from, box.to
+//$ for n, dim in ipairs(box.dims) do
+//$ local variable = variables[n]
+//$ if dim.count > 1 then
+$(i)for (size_t $(variable) = 0; $(variable) < $(dim.count); ++$(variable))
+//$ i, from, to = i .. "    ", sum(times(variable, dim.from), from), sum(times(variable, dim.to), to)
+//$ end
+//$ end
+$(i)prepared[$(to)] = folded[$(from)];
+//$ end
 //$ end
 }

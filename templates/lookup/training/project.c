@@ -1,4 +1,4 @@
-//$ takes prologue, helper, isa, tile, vectors, whole, t, passes, training, in_tile, z_pitch, stage_lines, bias_strips, from, to
+//$ takes prologue, helper, isa, tile, vectors, whole, t, passes, training, in_tile, z_pitch, bias_strips, from, to
 //$ lines("", prologue)
 $(include("templates/lookup/many/product.c"))
 //$ if #passes > 0 then
@@ -13,7 +13,7 @@ $(include("templates/lookup/training/outer.c"))
 static void $(helper)_add_rows(float *restrict to, const float *restrict from, float factor, size_t rows)
 {
     const $(isa.vector) scale = $(isa.broadcast("factor"));
-    for (size_t i = 0; i < rows * $(tile); i += $(lanes))
+    for (size_t i = 0; i < rows * $(tile); $(advance("i", lanes)))
         $(isa.store("to", "i", isa.fma("scale", isa.load("from", "i"), isa.load("to", "i"))));
 }
 //$ end
@@ -80,7 +80,7 @@ void $(t.names.project)(const $(training.names.parameters) *parameters, const fl
     const float zero = $hidden(0.0f);
 //$ end
 //$ for _, buffer in ipairs(t.buffers) do
-    float *$(buffer.name == "x" and "x_tile" or buffer.name == "dx" and "dx_tile" or buffer.name) = $(buffer.at == 0 and "(float *) scratch" or "(float *) scratch + " .. buffer.at); /* [$(buffer.rows)][$(tile)] */
+    float *$(buffer.name == "x" and "x_tile" or buffer.name == "dx" and "dx_tile" or buffer.name) = $(sum("(float *) scratch", buffer.at)); /* [$(buffer.rows)][$(tile)] */
 //$ end
 //$ if m == 1 then
     (void) code;
@@ -94,7 +94,7 @@ void $(t.names.project)(const $(training.names.parameters) *parameters, const fl
         $(t.names.load)(x + first * $(shape.x_step), present, x_tile);
 //$ loop("        ", "table", 0, shape.h, 1, function(i, table)
 //$ loop(i, "token", 0, tile, lanes, function(i, token)
-//$ local function at(base, pitch) return sum(table == 0 and base or base .. " + table * " .. pitch, token) end
+//$ local function at(base, pitch) return sum(base, times(table, pitch), token) end
 $(i)$(helper)_hash_gradient($(at("z_tile", shape.tau * whole)), $(m > 1 and at("code + place", m * whole) .. ", " or "")$(at("slope + place", m * whole)), $(at("dz", shape.tau * tile)));
 //$ end)
 //$ end, { braces = false })
@@ -103,7 +103,7 @@ $(i)$(helper)_hash_gradient($(at("z_tile", shape.tau * whole)), $(m > 1 and at("
         for (size_t i = 0; i < $(shape.d * tile); ++i)
             dx_tile[i] = zero;
 //$ end
-//$ lines("        ", stage_lines)
+$(include("templates/lookup/training/stages.c"))
         $(helper)_store_dx(dx_tile, present, turned, dx + first * $(shape.x_step));
     }
 }

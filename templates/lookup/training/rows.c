@@ -6,7 +6,7 @@
    score [tiles][$(shape.h)]$(m > 1 and "[" .. m .. "]" or "")[$(whole)]. */
 static inline size_t $(helper)_place(size_t table, size_t token)
 {
-    return (token / $(whole) * $(slots) + table$(m > 1 and " * " .. m or "")) * $(whole) + token % $(whole);
+    return (token / $(whole) * $(slots) + $(times("table", m))) * $(whole) + token % $(whole);
 }
 
 /* Buckets the tokens of a table by their codes, in order.
@@ -89,8 +89,7 @@ static void $(helper)_row_gradient(const float *row, const float *dy, const uint
         slope[place[entry]] = 0.0f;
 //$ for _, strip in ipairs(t.strips) do
 //$ loop("    ", "column", strip.at, strip.at + strip.count * strip.step, strip.step, function(i, column)
-//$     local function on(base) return column == 0 and base or base .. " + " .. column end
-$(i)$(helper)_strip_$(strip.name)($(on("row")), $(on("dy")), place, token, count, score, slope, $(on("gradient")));
+$(i)$(helper)_strip_$(strip.name)($(sum("row", column)), $(sum("dy", column)), place, token, count, score, slope, $(sum("gradient", column)));
 //$ end)
 //$ end
 }
@@ -171,7 +170,7 @@ void $(t.names.rows)(const $(training.names.parameters) *parameters, const $(tra
 {
     uint32_t *begin = (uint32_t *) (void *) ((float *) scratch + $(training.row_floats));
     uint32_t *place = begin + $(shape.rows + 1);
-    uint32_t *token = place + tokens$(m > 1 and " * " .. m or "");
+    uint32_t *token = place + $(times("tokens", m));
 //$     body("before")
 
     for (size_t table = first_table; table < end_table; ++table) {

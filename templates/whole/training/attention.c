@@ -1,4 +1,5 @@
 //$ takes isa, lanes, helper, attention, float
+//$ local exp = once("templates/math/exp.c") .. "_exp"
 //$ local a = attention
 //$ local w, strip = a.width, a.strip
 //$ if a.rope then
@@ -8,8 +9,8 @@
 /* A head's elements $(first) and $(second) rotated by the angles of position `position`, times `factor`; `back`: by the opposite angles. */
 static void $(a.helper)_rotate(const $(helper) *t, const float *restrict from, size_t position, float factor, int back, float *restrict to)
 {
-    const float *cosine = t->constants + $(a.rope.cosines) + position * $(a.rope.half);
-    const float *sine = t->constants + $(a.rope.sines) + position * $(a.rope.half);
+    const float *cosine = $(sum("t->constants", a.rope.cosines, times("position", a.rope.half)));
+    const float *sine = $(sum("t->constants", a.rope.sines, times("position", a.rope.half)));
 
     for (size_t i = 0; i < $(a.rope.half); ++i) {
         const float a = factor * from[$(first)], b = factor * from[$(second)];
@@ -81,7 +82,7 @@ static void $(a.helper)_weights(float *score, size_t step, size_t first, size_t 
             score[k] = -3e38f;
         if (make) {
             $(isa.vector) high = $(isa.load_unaligned("score", 0));
-            for (size_t k = $(lanes); k < columns; k += $(lanes)) {
+            for (size_t k = $(lanes); k < columns; $(advance("k", lanes))) {
                 const $(isa.vector) other = $(isa.load_unaligned("score", "k"));
                 high = $(isa.max("high", "other"));
             }
@@ -93,9 +94,9 @@ static void $(a.helper)_weights(float *score, size_t step, size_t first, size_t 
         }
         const $(isa.vector) highest = $(isa.broadcast("softmax[0]"));
         $(isa.vector) totals = $(isa.zero());
-        for (size_t k = 0; k < columns; k += $(lanes)) {
+        for (size_t k = 0; k < columns; $(advance("k", lanes))) {
             const $(isa.vector) below = $(isa.sub(isa.load_unaligned("score", "k"), "highest"));
-            const $(isa.vector) weight = $(helper)_exp(below);
+            const $(isa.vector) weight = $(exp)(below);
             $(isa.store_unaligned("score", "k", "weight"));
             totals = $(isa.add("totals", "weight"));
         }
@@ -167,35 +168,35 @@ static void $(a.helper)_attend($(a.rope and "const " .. helper .. " *t, " or "")
     float *keys = scratch, *key_strips = keys + padded * $(w), *value_strips = key_strips + padded * $(w);
     float *queries = value_strips + padded * $(a.padded_width), *scores = queries + $(a.rows * w), *packed = scores + $(a.rows) * padded;
 
-    for (size_t head = 0; head < $(a.kv_heads); ++head) {
-        $(a.helper)_heads($(a.rope and "t, " or "")k + head * $(a.k_head), $(a.k_step), $(a.rope and "0, " or "")length, one, keys);
-        $(helper)_pack_across(keys, $(w), $(w), length, key_strips);
-        $(helper)_pack(v + head * $(a.v_head), $(a.v_step), length, $(w), value_strips);
-        for (size_t number = head * $(a.group); number < (head + 1) * $(a.group); ++number) {
+//$ loop("    ", "head", 0, a.kv_heads, 1, function(i, head)
+$(i)$(a.helper)_heads($(a.rope and "t, " or "")$(sum("k", times(head, a.k_head))), $(a.k_step), $(a.rope and "0, " or "")length, one, keys);
+$(i)$(helper)_pack_across(keys, $(w), $(w), length, key_strips);
+$(i)$(helper)_pack($(sum("v", times(head, a.v_head))), $(a.v_step), length, $(w), value_strips);
+//$ loop(i, "number", 0, a.group, 1, function(i, number)
 //$ if a.shaped then
-            float total[$(w)];
-            size_t summed = 0;
+$(i)float total[$(w)];
+$(i)size_t summed = 0;
 
-            for (size_t i = 0; i < $(w); ++i)
-                total[i] = none;
+$(i)for (size_t i = 0; i < $(w); ++i)
+$(i)    total[i] = none;
 //$ end
-            for (size_t first = 0; first < length; first += $(a.rows)) {
-                const size_t rows = length - first < $(a.rows) ? length - first : $(a.rows);
-                const size_t seen = $(a.causal and "first + rows" or "length"), columns = (seen + $(strip - 1)) / $(strip) * $(strip);
-                float *to = y + first * $(a.y_step) + number * $(w), *totals = softmax + first * $(a.softmax_step) + number * 2;
+$(i)for (size_t first = 0; first < length; first += $(a.rows)) {
+$(i)    const size_t rows = length - first < $(a.rows) ? length - first : $(a.rows);
+$(i)    const size_t seen = $(a.causal and "first + rows" or "length"), columns = (seen + $(strip - 1)) / $(strip) * $(strip);
+$(i)    float *to = $(sum("y", times("first", a.y_step), times(number, w))), *totals = $(sum("softmax", times("first", a.softmax_step), times(number, 2)));
 
-                $(a.helper)_heads($(a.rope and "t, " or "")q + first * $(a.q_step) + number * $(a.q_head), $(a.q_step), $(a.rope and "first, " or "")rows, $(float(a.scale)), queries);
-                $(helper)_times_strips(0, rows, columns, $(w), queries, $(w), key_strips, $(w), scores, padded, 0, packed);
-                $(a.helper)_weights(scores, padded, first, rows, columns, own, 1, totals, $(a.softmax_step));
-                $(helper)_times_strips(0, rows, $(w), seen, scores, padded, value_strips, length, to, $(a.y_step), 0, packed);
-                for (size_t row = 0; row < rows; ++row)
-                    $(helper)_scale(to + row * $(a.y_step), totals[row * $(a.softmax_step) + 1], to + row * $(a.y_step), $(w));
+$(i)    $(a.helper)_heads($(a.rope and "t, " or "")$(sum("q", times("first", a.q_step), times(number, a.q_head))), $(a.q_step), $(a.rope and "first, " or "")rows, $(float(a.scale)), queries);
+$(i)    $(helper)_times_strips(0, rows, columns, $(w), queries, $(w), key_strips, $(w), scores, padded, 0, packed);
+$(i)    $(a.helper)_weights(scores, padded, first, rows, columns, own, 1, totals, $(a.softmax_step));
+$(i)    $(helper)_times_strips(0, rows, $(w), seen, scores, padded, value_strips, length, to, $(a.y_step), 0, packed);
+$(i)    for (size_t row = 0; row < rows; ++row)
+$(i)        $(helper)_scale(to + row * $(a.y_step), totals[row * $(a.softmax_step) + 1], to + row * $(a.y_step), $(w));
 //$ if a.shaped then
-                $(a.helper)_mix(v + head * $(a.v_head), first, rows, own, shape + number * 3, total, &summed, to);
+$(i)    $(a.helper)_mix($(sum("v", times(head, a.v_head))), first, rows, own, $(sum("shape", times(number, 3))), total, &summed, to);
 //$ end
-            }
-        }
-    }
+$(i)}
+//$ end, { from = times(head, a.group), to = times(sum(head, 1), a.group) })
+//$ end)
 }
 
 /* From weights and the gradients of weights those of scores, in place of the latter: p (d - sum of p d). */
@@ -204,7 +205,7 @@ static void $(a.helper)_weights_back(float *restrict weight, float *restrict d, 
     for (size_t row = 0; row < rows; ++row, weight += step, d += step, softmax += softmax_step) {
         const $(isa.vector) shares = $(isa.broadcast("softmax[1]"));
         $(isa.vector) sums = $(isa.zero());
-        for (size_t k = 0; k < columns; k += $(lanes)) {
+        for (size_t k = 0; k < columns; $(advance("k", lanes))) {
             const $(isa.vector) p = $(isa.mul(isa.load_unaligned("weight", "k"), "shares"));
             $(isa.store_unaligned("weight", "k", "p"));
             sums = $(isa.fma("p", isa.load_unaligned("d", "k"), "sums"));
@@ -219,7 +220,7 @@ static void $(a.helper)_weights_back(float *restrict weight, float *restrict d, 
         const $(isa.vector) factor = $(isa.broadcast("beta"));
         *along += sum;
 //$ end
-        for (size_t k = 0; k < columns; k += $(lanes)) {
+        for (size_t k = 0; k < columns; $(advance("k", lanes))) {
             const $(isa.vector) rest = $(isa.sub(isa.load_unaligned("d", "k"), "level"));
             const $(isa.vector) p = $(a.shaped and isa.mul(isa.load_unaligned("weight", "k"), "factor") or isa.load_unaligned("weight", "k"));
             $(isa.store_unaligned("d", "k", isa.mul("p", "rest")));
@@ -237,62 +238,62 @@ static void $(a.helper)_attend_back($(a.rope and "const " .. helper .. " *t, " o
     float *queries = dvalues + padded * $(a.padded_width), *dqueries = queries + $(a.rows * w), *query_strips = dqueries + $(a.rows * a.padded_width), *dy_strips = query_strips + $(a.rows * a.padded_width);
     float *scores = dy_strips + $(a.rows * a.padded_width), *dscores = scores + $(a.rows) * padded + 16, *packed = dscores + $(a.rows) * padded;
 
-    for (size_t head = 0; head < $(a.kv_heads); ++head) {
-        $(a.helper)_heads($(a.rope and "t, " or "")k + head * $(a.k_head), $(a.k_step), $(a.rope and "0, " or "")length, one, keys);
-        $(helper)_pack_across(keys, $(w), $(w), length, key_strips);
-        $(helper)_pack_across(v + head * $(a.v_head), $(a.v_step), $(w), length, value_strips);
-        $(helper)_pack(keys, $(w), length, $(w), key_rows);
-        $(helper)_clear(dkeys, $(w), padded);
-        $(helper)_clear(dvalues, $(w), padded);
-        for (size_t number = head * $(a.group); number < (head + 1) * $(a.group); ++number) {
+//$ loop("    ", "head", 0, a.kv_heads, 1, function(i, head)
+$(i)$(a.helper)_heads($(a.rope and "t, " or "")$(sum("k", times(head, a.k_head))), $(a.k_step), $(a.rope and "0, " or "")length, one, keys);
+$(i)$(helper)_pack_across(keys, $(w), $(w), length, key_strips);
+$(i)$(helper)_pack_across($(sum("v", times(head, a.v_head))), $(a.v_step), $(w), length, value_strips);
+$(i)$(helper)_pack(keys, $(w), length, $(w), key_rows);
+$(i)$(helper)_clear(dkeys, $(w), padded);
+$(i)$(helper)_clear(dvalues, $(w), padded);
+//$ loop(i, "number", 0, a.group, 1, function(i, number)
 //$ if a.shaped then
-            float alone = 0.0f, along = 0.0f, level = 0.0f;
+$(i)float alone = 0.0f, along = 0.0f, level = 0.0f;
 
 //$ end
-            for (size_t first = 0; first < length; first += $(a.rows)) {
-                const size_t rows = length - first < $(a.rows) ? length - first : $(a.rows);
-                const size_t seen = $(a.causal and "first + rows" or "length"), columns = (seen + $(strip - 1)) / $(strip) * $(strip);
-                const float *from = dy + first * $(a.y_step) + number * $(w);
-                float *totals = softmax + first * $(a.softmax_step) + number * 2;
+$(i)for (size_t first = 0; first < length; first += $(a.rows)) {
+$(i)    const size_t rows = length - first < $(a.rows) ? length - first : $(a.rows);
+$(i)    const size_t seen = $(a.causal and "first + rows" or "length"), columns = (seen + $(strip - 1)) / $(strip) * $(strip);
+$(i)    const float *from = $(sum("dy", times("first", a.y_step), times(number, w)));
+$(i)    float *totals = $(sum("softmax", times("first", a.softmax_step), times(number, 2)));
 
-                $(a.helper)_heads($(a.rope and "t, " or "")q + first * $(a.q_step) + number * $(a.q_head), $(a.q_step), $(a.rope and "first, " or "")rows, $(float(a.scale)), queries);
-                $(helper)_times_strips(0, rows, columns, $(w), queries, $(w), key_strips, $(w), scores, padded, 0, packed);
-                $(a.helper)_weights(scores, padded, first, rows, columns, own, 0, totals, $(a.softmax_step));
-                $(helper)_times_strips(0, rows, columns, $(w), from, $(a.y_step), value_strips, $(w), dscores, padded, 0, packed);
+$(i)    $(a.helper)_heads($(a.rope and "t, " or "")$(sum("q", times("first", a.q_step), times(number, a.q_head))), $(a.q_step), $(a.rope and "first, " or "")rows, $(float(a.scale)), queries);
+$(i)    $(helper)_times_strips(0, rows, columns, $(w), queries, $(w), key_strips, $(w), scores, padded, 0, packed);
+$(i)    $(a.helper)_weights(scores, padded, first, rows, columns, own, 0, totals, $(a.softmax_step));
+$(i)    $(helper)_times_strips(0, rows, columns, $(w), from, $(a.y_step), value_strips, $(w), dscores, padded, 0, packed);
 //$ if a.shaped then
-                for (size_t row = 0; row < rows; ++row) {
-                    size_t begin, end;
-                    float sum = 0.0f;
+$(i)    for (size_t row = 0; row < rows; ++row) {
+$(i)        size_t begin, end;
+$(i)        float sum = 0.0f;
 
-                    $(a.helper)_seen(first + row, own, &begin, &end);
-                    for (size_t i = begin; i < end; ++i)
-                        sum += dscores[row * padded + i];
-                    level -= sum / (float) (end - begin);
-                    if (first + row < own)
-                        alone += dscores[row * padded + first + row];
-                }
-                $(a.helper)_weights_back(scores, dscores, padded, rows, columns, totals, $(a.softmax_step), shape[number * 3 + 1], &along);
+$(i)        $(a.helper)_seen(first + row, own, &begin, &end);
+$(i)        for (size_t i = begin; i < end; ++i)
+$(i)            sum += dscores[row * padded + i];
+$(i)        level -= sum / (float) (end - begin);
+$(i)        if (first + row < own)
+$(i)            alone += dscores[row * padded + first + row];
+$(i)    }
+$(i)    $(a.helper)_weights_back(scores, dscores, padded, rows, columns, totals, $(a.softmax_step), shape[$(sum(times(number, 3), 1))], &along);
 //$ else
-                $(a.helper)_weights_back(scores, dscores, padded, rows, columns, totals, $(a.softmax_step));
+$(i)    $(a.helper)_weights_back(scores, dscores, padded, rows, columns, totals, $(a.softmax_step));
 //$ end
-                $(helper)_times_strips(0, rows, $(w), seen, dscores, padded, key_rows, length, dqueries, $(w), 0, packed);
-                $(a.helper)_from_heads($(a.rope and "t, " or "")dqueries, $(a.rope and "first, " or "")rows, $(float(a.scale)), dq + first * $(a.dq_step) + number * $(a.q_head), $(a.dq_step));
-                $(helper)_pack(queries, $(w), rows, $(w), query_strips);
-                $(helper)_pack(from, $(a.y_step), rows, $(w), dy_strips);
-                $(helper)_times_strips(1, seen, $(w), rows, dscores, padded, query_strips, rows, dkeys, $(w), 1, packed);
+$(i)    $(helper)_times_strips(0, rows, $(w), seen, dscores, padded, key_rows, length, dqueries, $(w), 0, packed);
+$(i)    $(a.helper)_from_heads($(a.rope and "t, " or "")dqueries, $(a.rope and "first, " or "")rows, $(float(a.scale)), $(sum("dq", times("first", a.dq_step), times(number, a.q_head))), $(a.dq_step));
+$(i)    $(helper)_pack(queries, $(w), rows, $(w), query_strips);
+$(i)    $(helper)_pack(from, $(a.y_step), rows, $(w), dy_strips);
+$(i)    $(helper)_times_strips(1, seen, $(w), rows, dscores, padded, query_strips, rows, dkeys, $(w), 1, packed);
 //$ if a.shaped then
-                $(a.helper)_shape(scores, padded, first, rows, own, shape + number * 3);
+$(i)    $(a.helper)_shape(scores, padded, first, rows, own, $(sum("shape", times(number, 3))));
 //$ end
-                $(helper)_times_strips(1, seen, $(w), rows, scores, padded, dy_strips, rows, dvalues, $(w), 1, packed);
-            }
+$(i)    $(helper)_times_strips(1, seen, $(w), rows, scores, padded, dy_strips, rows, dvalues, $(w), 1, packed);
+$(i)}
 //$ if a.shaped then
-            dshape[number * 3] = alone;
-            dshape[number * 3 + 1] = along;
-            dshape[number * 3 + 2] = level;
+$(i)dshape[$(times(number, 3))] = alone;
+$(i)dshape[$(sum(times(number, 3), 1))] = along;
+$(i)dshape[$(sum(times(number, 3), 2))] = level;
 //$ end
-        }
-        $(a.helper)_from_heads($(a.rope and "t, " or "")dkeys, $(a.rope and "0, " or "")length, one, dk + head * $(a.k_head), $(a.dk_step));
-        for (size_t row = 0; row < length; ++row)
-            $(helper)_scale(dvalues + row * $(w), one, dv + row * $(a.dv_step) + head * $(a.v_head), $(w));
-    }
+//$ end, { from = times(head, a.group), to = times(sum(head, 1), a.group) })
+$(i)$(a.helper)_from_heads($(a.rope and "t, " or "")dkeys, $(a.rope and "0, " or "")length, one, $(sum("dk", times(head, a.k_head))), $(a.dk_step));
+$(i)for (size_t row = 0; row < length; ++row)
+$(i)    $(helper)_scale(dvalues + row * $(w), one, $(sum("dv", times("row", a.dv_step), times(head, a.v_head))), $(w));
+//$ end)
 }

@@ -1,9 +1,9 @@
 //$ takes helper, embed, float
 //$ local e = embed
 //$ local added = {}
-//$ if e.positions then added[#added + 1] = "t->parameters[" .. e.positions .. " + position * " .. e.width .. " + i]" end
-//$ if e.sinusoids then added[#added + 1] = "t->constants[" .. e.sinusoids .. " + position * " .. e.width .. " + i]" end
-//$ if e.token_type then added[#added + 1] = "t->parameters[" .. e.token_type .. " + i]" end
+//$ if e.positions then added[#added + 1] = "t->parameters[" .. sum(e.positions, times("position", e.width), "i") .. "]" end
+//$ if e.sinusoids then added[#added + 1] = "t->constants[" .. sum(e.sinusoids, times("position", e.width), "i") .. "]" end
+//$ if e.token_type then added[#added + 1] = "t->parameters[" .. sum(e.token_type, "i") .. "]" end
 
 /* The rows of the embedding for the part's own tokens. */
 static void $(helper)_embed(const $(helper)_run *r, float *restrict y)
@@ -12,15 +12,13 @@ static void $(helper)_embed(const $(helper)_run *r, float *restrict y)
     const float factor = $hidden($(float(e.scale)));
 
     for (size_t token = r->first; token < r->first + r->count; ++token, y += $(e.pitch)) {
-        const float *row = t->parameters + $(e.word) + (size_t) r->ids[token] * $(e.width);
+        const float *row = $(sum("t->parameters", e.word, times("(size_t) r->ids[token]", e.width)));
 //$ if e.positions or e.sinusoids then
         const size_t position = token % r->length;
 //$ end
 
         for (size_t i = 0; i < $(e.width); ++i)
-//$ local text = "factor * row[i]"
-//$ for _, term in ipairs(added) do text = text .. " + " .. term end
-            y[i] = $(text);
+            y[i] = $(sum("factor * row[i]", added[1] or 0, added[2] or 0));
     }
 }
 
@@ -31,9 +29,9 @@ static void $(helper)_embed_back(const $(helper)_run *r, const float *restrict d
     const float factor = $(float(e.scale));
 
     for (size_t token = 0; token < r->sequences * r->length; ++token, d += $(e.pitch)) {
-        float *row = gradients + $(e.word) + (size_t) r->ids[token] * $(e.width);
+        float *row = $(sum("gradients", e.word, times("(size_t) r->ids[token]", e.width)));
 //$ if e.positions then
-        float *place = gradients + $(e.positions) + token % r->length * $(e.width);
+        float *place = $(sum("gradients", e.positions, times("token % r->length", e.width)));
 //$ end
 
         for (size_t i = column; i < end; ++i)
@@ -44,7 +42,7 @@ static void $(helper)_embed_back(const $(helper)_run *r, const float *restrict d
 //$ end
 //$ if e.token_type then
         for (size_t i = column; i < end; ++i)
-            gradients[$(e.token_type) + i] += d[i];
+            gradients[$(sum(e.token_type, "i"))] += d[i];
 //$ end
     }
 }

@@ -24,9 +24,8 @@ static double $(helper)_log(double v)
         sum = sum * square + 1.0 / (double) i;
     return 2.0 * s * sum + 0.69314718055994531 * (double) exponent;
 }
-//$ if h.soft_cap then
-$(include("templates/math/tanh.c"))
-//$ end
+//$ local exp = once("templates/math/exp.c") .. "_exp"
+//$ local tanh = h.soft_cap and once("templates/math/tanh.c") .. "_tanh"
 
 /* The cross-entropy of a row of logits, and in their place its gradient times `scale` if `back`.$(h.padded > h.vocab and " The " .. h.padded - h.vocab .. " floats behind the logits are overwritten." or "") */
 static float $(helper)_entropy(float *restrict logits, size_t target, float scale, int back)
@@ -39,7 +38,7 @@ static float $(helper)_entropy(float *restrict logits, size_t target, float scal
     /* $(h.soft_cap) tanh(logit / $(h.soft_cap)) */
 //$ loop("    ", "i", 0, h.padded, lanes, function(i, at)
 $(i)const $(isa.vector) share = $(isa.mul(isa.load_unaligned("logits", at), isa.broadcast(float(1 / h.soft_cap))));
-$(i)const $(isa.vector) bounded = $(helper)_tanh(share);
+$(i)const $(isa.vector) bounded = $(tanh)(share);
 $(i)$(isa.store_unaligned("logits", at, isa.mul("bounded", isa.broadcast(float(h.soft_cap)))));
 //$ end, { block = true })
 //$ end
@@ -64,7 +63,7 @@ $(i)high = $(isa.max("high", "other"));
     $(isa.vector) sums = $(isa.zero());
 //$ loop("    ", "i", 0, h.padded, lanes, function(i, at)
 $(i)const $(isa.vector) below = $(isa.sub(isa.load_unaligned("logits", at), "highest"));
-$(i)const $(isa.vector) weight = $(helper)_exp(below);
+$(i)const $(isa.vector) weight = $(exp)(below);
 $(i)sums = $(isa.add("sums", "weight"));
 //$ end, { block = true })
     {
@@ -78,7 +77,7 @@ $(i)sums = $(isa.add("sums", "weight"));
 //$ loop("        ", "i", 0, h.padded, lanes, function(i, at)
 $(i)const $(isa.vector) logit = $(isa.load_unaligned("logits", at));
 $(i)const $(isa.vector) below = $(isa.sub("logit", "highest"));
-$(i)const $(isa.vector) weight = $(helper)_exp(below);
+$(i)const $(isa.vector) weight = $(exp)(below);
 //$ if h.soft_cap then
 $(i)const $(isa.vector) part = $(isa.mul("logit", isa.broadcast(float(1 / h.soft_cap))));
 $(i)const $(isa.vector) slope = $(isa.sub(isa.broadcast("1.0f"), isa.mul("part", "part")));
@@ -123,9 +122,9 @@ static void $(helper)_head(const $(helper)_run *r, const float *features, int ba
             $(helper)_copy(features + counted[from + i] * $(h.features_pitch), x + i * $(h.features_pitch), $(h.features_pitch), 1);
 //$ local gradients = h.at and "dx" or "x"
 //$ if h.at then
-        $(helper)_multiply(r, 0, 1, end - row, $(h.vocab), $(h.features), x + row * $(h.features_pitch), $(h.features_pitch), t->parameters + $(h.at), $(h.features), logits + row * $(h.pitch), $(h.pitch), 0);
+        $(helper)_multiply(r, 0, 1, end - row, $(h.vocab), $(h.features), x + row * $(h.features_pitch), $(h.features_pitch), $(sum("t->parameters", h.at)), $(h.features), logits + row * $(h.pitch), $(h.pitch), 0);
 //$ if h.bias then
-        $(helper)_add_bias(t->parameters + $(h.bias), logits + row * $(h.pitch), $(h.pitch), $(h.vocab), end - row);
+        $(helper)_add_bias($(sum("t->parameters", h.bias)), logits + row * $(h.pitch), $(h.pitch), $(h.vocab), end - row);
 //$ end
         for (size_t i = row; i < end; ++i)
             if (t->criterion)
@@ -139,7 +138,7 @@ static void $(helper)_head(const $(helper)_run *r, const float *features, int ba
         if (!back)
             continue;
 //$ if h.at then
-        $(helper)_multiply(r, 0, 0, end - row, $(h.features), $(h.vocab), logits + row * $(h.pitch), $(h.pitch), t->parameters + $(h.at), $(h.features), dx + row * $(h.features_pitch), $(h.features_pitch), 0);
+        $(helper)_multiply(r, 0, 0, end - row, $(h.features), $(h.vocab), logits + row * $(h.pitch), $(h.pitch), $(sum("t->parameters", h.at)), $(h.features), dx + row * $(h.features_pitch), $(h.features_pitch), 0);
 //$ end
         for (size_t i = row; i < end; ++i)
             for (size_t k = 0; k < $(h.features); ++k)
@@ -148,9 +147,9 @@ static void $(helper)_head(const $(helper)_run *r, const float *features, int ba
         $(helper)_wait(t);
         {
             const size_t word = $(helper)_from(t, $(h.vocab), t->part), last = $(helper)_from(t, $(h.vocab), t->part + 1);
-            $(helper)_multiply(r, 1, 0, last - word, $(h.features), rows, logits + word, $(h.pitch), x, $(h.features_pitch), t->gradients + $(h.at) + word * $(h.features), $(h.features), 1);
+            $(helper)_multiply(r, 1, 0, last - word, $(h.features), rows, logits + word, $(h.pitch), x, $(h.features_pitch), $(sum("t->gradients", h.at)) + word * $(h.features), $(h.features), 1);
 //$ if h.bias then
-            $(helper)_column_sums(logits, $(h.pitch), t->gradients + $(h.bias), word, last, rows);
+            $(helper)_column_sums(logits, $(h.pitch), $(sum("t->gradients", h.bias)), word, last, rows);
 //$ end
         }
         $(helper)_wait(t);

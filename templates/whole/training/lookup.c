@@ -1,20 +1,20 @@
 //$ takes helper, word, layers, lookup
 //$ local l = lookup
 //$ local run, own = "const " .. helper .. "_run *r" .. (layers and ", size_t layer" or ""), layers and "r, layer" or "r"
-//$ local function of_layer(base, step) return layers and base .. " + layer * " .. step or base end
+//$ local function of_layer(base, step) return sum(base, layers and times("layer", step) or 0) end
 
 /* The parameters of the lookup FFN$(layers and " of a layer" or ""). */
 static $(l.names.parameters) $(helper)_$(word)_ffn($(run))
 {
-    const float *parameters = r->t->parameters$(layers and " + layer * " .. l.stride or "");
+    const float *parameters = $(of_layer("r->t->parameters", l.stride));
     $(l.names.parameters) ffn;
 
-    ffn.projection = parameters + $(l.tensors.projection.at);
-    ffn.projection_bias = parameters + $(l.tensors.projection_bias.at);
-    ffn.bias = parameters + $(l.tensors.bias.at);
-    ffn.tables = r->t->parameters + $(of_layer(l.tensors.tables.at, l.tables_stride));
-    ffn.state = r->t->table_state + (r->t->adam ? 2 * ($(of_layer(l.listed_at, l.tables_stride))) : $(of_layer(l.tensors.tables.state_at, l.rows)));
-    ffn.prepared = r->memory + r->prepared_at + $(of_layer(l.prepared_at, l.prepared));
+    ffn.projection = $(sum("parameters", l.tensors.projection.at));
+    ffn.projection_bias = $(sum("parameters", l.tensors.projection_bias.at));
+    ffn.bias = $(sum("parameters", l.tensors.bias.at));
+    ffn.tables = $(sum("r->t->parameters", of_layer(l.tensors.tables.at, l.tables_stride)));
+    ffn.state = r->t->table_state + (r->t->adam ? $(times(2, of_layer(l.listed_at, l.tables_stride))) : $(of_layer(l.tensors.tables.state_at, l.rows)));
+    ffn.prepared = $(sum("r->memory + r->prepared_at", of_layer(l.prepared_at, l.prepared)));
     return ffn;
 }
 
@@ -37,7 +37,7 @@ static void $(helper)_$(word)_prepare($(run))
 {
     const $(l.names.parameters) ffn = $(helper)_$(word)_ffn($(own));
 
-    $(l.kernels.prepare)(&ffn, r->memory + r->prepared_at + $(of_layer(l.prepared_at, l.prepared)), r->scratch);
+    $(l.kernels.prepare)(&ffn, $(sum("r->memory + r->prepared_at", of_layer(l.prepared_at, l.prepared))), r->scratch);
 }
 
 /* The lookup FFN of the part's share of all tokens, in whole tiles. */
@@ -60,15 +60,15 @@ static void $(helper)_$(word)_look_back($(run), const float *x, const float *dy,
     const $(l.names.parameters) ffn = $(helper)_$(word)_ffn($(own));
     const size_t table = $(l.h) * t->part / t->parts, end = $(l.h) * (t->part + 1) / t->parts, tokens = r->sequences * r->length;
     const uint16_t *codes = (const uint16_t *) (const void *) code;
-    uint32_t *uses = t->row_uses ? t->row_uses + $(of_layer(l.tensors.tables.state_at, l.rows)) : NULL;
+    uint32_t *uses = t->row_uses ? $(sum("t->row_uses", of_layer(l.tensors.tables.state_at, l.rows))) : NULL;
     float *sums = r->memory + r->sums_at + t->part * $(l.sums);
     size_t first, count;
 
     $(helper)_wait(t);
     if (t->rows) {
         for (size_t k = table; k < end; ++k) {
-            const size_t row = $(of_layer(l.tensors.tables.state_at, l.rows)) + k * $(l.table_rows);
-            t->row_counts[$(of_layer(l.tensors.tables.first_table, l.h)) + k] = (uint32_t) $(l.kernels.list_rows)(&ffn, dy, tokens, codes, score, slope, uses, k, k + 1, t->rows + row, t->row_gradients + $(of_layer(l.listed_at, l.tables_stride)) + k * $(l.table_rows * l.pitch), r->scratch);
+            const size_t row = $(sum(of_layer(l.tensors.tables.state_at, l.rows), times("k", l.table_rows)));
+            t->row_counts[$(sum(of_layer(l.tensors.tables.first_table, l.h), "k"))] = (uint32_t) $(l.kernels.list_rows)(&ffn, dy, tokens, codes, score, slope, uses, k, k + 1, t->rows + row, $(sum("t->row_gradients", of_layer(l.listed_at, l.tables_stride), times("k", l.table_rows * l.pitch))), r->scratch);
         }
     } else if (table < end) {
         const $(l.names.rates) rates = $(helper)_$(word)_rates(t);
@@ -95,7 +95,7 @@ static void $(helper)_$(word)_apply($(run))
     const $(l.names.rates) rates = $(helper)_$(word)_rates(t);
 
     for (size_t k = $(l.h) * t->part / t->parts; k < $(l.h) * (t->part + 1) / t->parts; ++k) {
-        const size_t row = $(of_layer(l.tensors.tables.state_at, l.rows)) + k * $(l.table_rows);
-        $(l.kernels.apply_rows)(&ffn, &rates, t->rows + row, t->row_gradients + $(of_layer(l.listed_at, l.tables_stride)) + k * $(l.table_rows * l.pitch), t->row_counts[$(of_layer(l.tensors.tables.first_table, l.h)) + k]);
+        const size_t row = $(sum(of_layer(l.tensors.tables.state_at, l.rows), times("k", l.table_rows)));
+        $(l.kernels.apply_rows)(&ffn, &rates, t->rows + row, $(sum("t->row_gradients", of_layer(l.listed_at, l.tables_stride), times("k", l.table_rows * l.pitch))), t->row_counts[$(sum(of_layer(l.tensors.tables.first_table, l.h), "k"))]);
     }
 }

@@ -1,14 +1,6 @@
 //$ takes isa, lanes, helper, product
 //$ local strip, vectors, step = product.strip, product.vectors, product.tokens[1]
 //$ local function accumulator(r, n) return "c" .. r .. "_" .. n end
-//$ local function rows(n, name) return n == 0 and "" or n == 1 and name or n .. " * " .. name end
-//$ local function added(...)
-//$     local text = ""
-//$     for _, part in ipairs { ... } do
-//$         if part ~= "" and part ~= 0 then text = text == "" and part or text .. " + " .. part end
-//$     end
-//$     return text == "" and "0" or text
-//$ end
 
 /* Dense products C = A B, C += A B. B is copied in strips of $(plural(strip, "column")) that lie side by side, [strip][depth][$(strip)]; up to $(plural(step, "row"))
    and a strip are summed in registers. Every element is summed in the order of the depth, wherever it stands. */
@@ -21,7 +13,7 @@
 //$ end
 //$ for _, across in ipairs { false, true } do
 //$ for _, count in ipairs(product.tokens) do
-//$ local function element(r) return across and "a[" .. added("k * " .. count, r) .. "]" or "a[" .. added(rows(r, "a_step"), "k") .. "]" end
+//$ local function element(r) return across and "a[" .. sum(times("k", count), r) .. "]" or "a[" .. sum(times(r, "a_step"), "k") .. "]" end
 
 /* $(count == 1 and "A row" or count .. " rows")$(across and " of A that lie side by side, [depth][" .. count .. "]," or "") and a strip. */
 static inline void $(helper)_$(across and "across" or "rows")_$(count)(const float *restrict a, $(across and "" or count > 1 and "size_t a_step, " or "")const float *restrict b, size_t depth, float *restrict c, $(count > 1 and "size_t c_step, " or "")int add)
@@ -29,7 +21,7 @@ static inline void $(helper)_$(across and "across" or "rows")_$(count)(const flo
     const $(isa.vector) zero = $(isa.zero());
 //$ for r = 0, count - 1 do
 //$ for n = 0, vectors - 1 do
-    $(isa.vector) $(accumulator(r, n)) = add ? $(isa.load_unaligned("c", added(rows(r, "c_step"), n * lanes))) : zero;
+    $(isa.vector) $(accumulator(r, n)) = add ? $(isa.load_unaligned("c", sum(times(r, "c_step"), n * lanes))) : zero;
 //$ end
 //$ end
 
@@ -47,7 +39,7 @@ static inline void $(helper)_$(across and "across" or "rows")_$(count)(const flo
     }
 //$ for r = 0, count - 1 do
 //$ for n = 0, vectors - 1 do
-    $(isa.store_unaligned("c", added(rows(r, "c_step"), n * lanes), accumulator(r, n)));
+    $(isa.store_unaligned("c", sum(times(r, "c_step"), n * lanes), accumulator(r, n)));
 //$ end
 //$ end
 }
@@ -85,7 +77,7 @@ static inline void $(helper)_turn(const float *restrict b, size_t b_step, float 
 //$ local inputs = {}
 //$ for lane = 0, lanes - 1 do
 //$ inputs[lane + 1] = "row" .. lane
-    const $(isa.vector) row$(lane) = $(isa.load_unaligned("b", added(rows(lane, "b_step"))));
+    const $(isa.vector) row$(lane) = $(isa.load_unaligned("b", times(lane, "b_step")));
 //$ end
 //$ local code, out = isa.transpose(inputs)
 //$ for _, one in ipairs(code) do
@@ -108,8 +100,8 @@ static void $(helper)_pack_across(const float *restrict b, size_t b_step, size_t
 //$ if lanes > 1 then
         const size_t whole = depth / $(lanes) * $(lanes), side = count / $(lanes) * $(lanes);
 
-        for (size_t i = 0; i < side; i += $(lanes))
-            for (size_t k = 0; k < whole; k += $(lanes))
+        for (size_t i = 0; i < side; $(advance("i", lanes)))
+            for (size_t k = 0; k < whole; $(advance("k", lanes)))
                 $(helper)_turn(rows + i * b_step + k, b_step, strips + k * $(strip) + i);
         for (size_t k = 0; k < depth; ++k)
             for (size_t i = k < whole ? side : 0; i < $(strip); ++i)

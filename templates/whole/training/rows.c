@@ -1,4 +1,5 @@
 //$ takes isa, lanes, helper, norms, activations, float, uses
+//$ local function whole_of(count) return lanes == 1 and count or count .. " / " .. lanes .. " * " .. lanes end
 //$ -- A loop over the elements of a row: `body(indent, load, store, at)` prints what is done with a vector of them, where
 //$ -- load(base) and store(base, value) are its own.
 //$ local function over_row(i, width, body)
@@ -30,7 +31,6 @@ $(i)}
 static void $(helper)_$(norm.name)(const float *restrict x, size_t x_step, const float *restrict gain, $(layernorm and "const float *restrict offset, " or "")float *restrict y, size_t y_step, float *restrict statistics, size_t rows)
 {
     for (size_t row = 0; row < rows; ++row, x += x_step, y += y_step, statistics += 2) {
-        float factor[$(lanes)];
 //$ if lanes == 1 then
         double square = 0.0;
 //$ if layernorm then
@@ -67,18 +67,18 @@ $(i)squares = $(isa.fma("v", "v", "squares"));
 //$ total("        ", "squares", "square")
         const float variance = square * $(one_over_d) + $(float(norm.eps));
 //$ end
-        $(isa.store_unaligned("factor", 0, isa.reciprocal_root(isa.broadcast("variance"))));
+//$ local factor = first_lane("        ", "factor", isa.reciprocal_root(isa.broadcast("variance")))
         statistics[0] = $(layernorm and (lanes == 1 and "(float) mean" or "mean") or "0.0f");
-        statistics[1] = factor[0];
+        statistics[1] = $(factor);
 //$ if lanes == 1 then
         for (size_t i = 0; i < $(d); ++i)
 //$ if layernorm then
-            y[i] = (float) ((double) x[i] - mean) * factor[0] * gain[i] + offset[i];
+            y[i] = (float) ((double) x[i] - mean) * $(factor) * gain[i] + offset[i];
 //$ else
-            y[i] = x[i] * factor[0] * gain[i];
+            y[i] = x[i] * $(factor) * gain[i];
 //$ end
 //$ else
-        const $(isa.vector) factors = $(isa.broadcast("factor[0]"));
+        const $(isa.vector) factors = $(isa.broadcast(factor));
 //$ over_row("        ", d, function(i, load, store)
 //$ local normal = isa.mul(load(layernorm and "y" or "x"), "factors")
 $(i)const $(isa.vector) gains = $(load("gain")), normal = $(normal);
@@ -138,9 +138,9 @@ $(i)$(store("dx", n == 1 and isa.fma("rest", "factors", load("plus")) or isa.mul
 static inline void $(helper)_scale(const float *x, float factor, float *y, size_t width)
 {
     const $(isa.vector) factors = $(isa.broadcast("factor"));
-    const size_t whole = width / $(lanes) * $(lanes);
+    const size_t whole = $(whole_of("width"));
 
-    for (size_t i = 0; i < whole; i += $(lanes)) {
+    for (size_t i = 0; i < whole; $(advance("i", lanes))) {
         const $(isa.vector) v = $(isa.mul("factors", isa.load_unaligned("x", "i")));
         $(isa.store_unaligned("y", "i", "v"));
     }
@@ -154,9 +154,9 @@ static inline void $(helper)_scale(const float *x, float factor, float *y, size_
 /* y += x, elements `first` … `end` - 1. */
 static inline void $(helper)_accumulate(const float *restrict x, float *restrict y, size_t first, size_t end)
 {
-    const size_t whole = first + (end - first) / $(lanes) * $(lanes);
+    const size_t whole = $(lanes == 1 and "end" or "first + " .. whole_of("(end - first)"));
 
-    for (size_t i = first; i < whole; i += $(lanes)) {
+    for (size_t i = first; i < whole; $(advance("i", lanes))) {
         const $(isa.vector) sum = $(isa.add(isa.load_unaligned("y", "i"), isa.load_unaligned("x", "i")));
         $(isa.store_unaligned("y", "i", "sum"));
     }
@@ -174,9 +174,9 @@ static void $(helper)_norm_sums(const float *restrict dy, size_t dy_step, const 
     for (size_t row = 0; row < rows; ++row, dy += dy_step, x += x_step, statistics += 2) {
         const float mean = statistics[0], factor = statistics[1];
         const $(isa.vector) means = $(isa.broadcast("mean")), factors = $(isa.broadcast("factor"));
-        const size_t whole = column + (end - column) / $(lanes) * $(lanes);
+        const size_t whole = $(lanes == 1 and "end" or "column + " .. whole_of("(end - column)"));
 
-        for (size_t i = column; i < whole; i += $(lanes)) {
+        for (size_t i = column; i < whole; $(advance("i", lanes))) {
             const $(isa.vector) normal = $(isa.mul(isa.sub(isa.load_unaligned("x", "i"), "means"), "factors"));
             const $(isa.vector) sum = $(isa.fma("normal", isa.load_unaligned("dy", "i"), isa.load_unaligned("gain", "i")));
             $(isa.store_unaligned("gain", "i", "sum"));
@@ -213,7 +213,7 @@ static void $(helper)_add_bias(const float *restrict bias, float *restrict y, si
 /* y = a + b, rows of `step` floats. */
 static void $(helper)_add(const float *a, const float *b, float *y, size_t step, size_t rows)
 {
-    for (size_t i = 0; i < rows * step; i += $(lanes)) {
+    for (size_t i = 0; i < rows * step; $(advance("i", lanes))) {
         const $(isa.vector) sum = $(isa.add(isa.load_unaligned("a", "i"), isa.load_unaligned("b", "i")));
         $(isa.store_unaligned("y", "i", "sum"));
     }
@@ -225,7 +225,7 @@ static void $(helper)_copy(const float *restrict x, float *restrict y, size_t st
 {
     const float one = $hidden(1.0f);
 
-    for (size_t i = 0; i < rows * step; i += $(lanes)) {
+    for (size_t i = 0; i < rows * step; $(advance("i", lanes))) {
         const $(isa.vector) v = $(isa.mul(isa.load_unaligned("x", "i"), isa.broadcast("one")));
         $(isa.store_unaligned("y", "i", "v"));
     }
@@ -237,7 +237,7 @@ static void $(helper)_clear(float *y, size_t step, size_t rows)
     const float none = $hidden(0.0f);
     const $(isa.vector) zero = $(isa.broadcast("none"));
 
-    for (size_t i = 0; i < rows * step; i += $(lanes))
+    for (size_t i = 0; i < rows * step; $(advance("i", lanes)))
         $(isa.store_unaligned("y", "i", "zero"));
 }
 
@@ -267,7 +267,7 @@ static void $(helper)_drop(const $(helper) *t, uint32_t site, uint64_t token, co
     }
 }
 //$ for _, activation in ipairs(activations) do
-$(include("templates/math/activation.c", { activation = activation.name, helper = activation.helper }))
+//$ local activated = once("templates/math/activation.c", { activation = activation.name }) .. "_" .. activation.name
 $(include("templates/whole/training/slope.c", { activation = activation.name, helper = activation.helper }))
 //$ for _, gated in ipairs(activation.gated) do
 
@@ -279,12 +279,12 @@ static void $(activation.helper)_gate(const float *restrict gate, const float *r
 static void $(activation.helper)_activate(const float *restrict x, float *restrict y, size_t step, size_t rows)
 //$ end
 {
-    for (size_t i = 0; i < rows * step; i += $(lanes)) {
+    for (size_t i = 0; i < rows * step; $(advance("i", lanes))) {
 //$ if gated then
-        const $(isa.vector) open = $(activation.helper)_activation($(isa.load_unaligned("gate", "i")));
+        const $(isa.vector) open = $(activated)($(isa.load_unaligned("gate", "i")));
         $(isa.store_unaligned("y", "i", isa.mul("open", isa.load_unaligned("x", "i"))));
 //$ else
-        $(isa.store_unaligned("y", "i", activation.helper .. "_activation(" .. isa.load_unaligned("x", "i") .. ")"));
+        $(isa.store_unaligned("y", "i", activated .. "(" .. isa.load_unaligned("x", "i") .. ")"));
 //$ end
     }
 }
@@ -297,11 +297,11 @@ static void $(activation.helper)_gate_back(const float *restrict dy, const float
 static void $(activation.helper)_activate_back(const float *restrict dy, const float *restrict x, float *restrict dx, size_t step, size_t rows)
 //$ end
 {
-    for (size_t i = 0; i < rows * step; i += $(lanes)) {
+    for (size_t i = 0; i < rows * step; $(advance("i", lanes))) {
         const $(isa.vector) d = $(isa.load_unaligned("dy", "i"));
 //$ if gated then
         const $(isa.vector) g = $(isa.load_unaligned("gate", "i"));
-        const $(isa.vector) open = $(activation.helper)_activation(g), slope = $(activation.helper)_slope(g);
+        const $(isa.vector) open = $(activated)(g), slope = $(activation.helper)_slope(g);
         $(isa.store_unaligned("dx", "i", isa.mul("d", "open")));
         $(isa.store_unaligned("dgate", "i", isa.mul(isa.mul("d", "slope"), isa.load_unaligned("x", "i"))));
 //$ else

@@ -1,4 +1,5 @@
 //$ takes isa, helper, activation
+//$ local exp = activation ~= "relu" and once("templates/math/exp.c") .. "_exp"
 
 /* The derivative of the activation. */
 static inline $(isa.vector) $(helper)_slope($(isa.vector) x)
@@ -13,7 +14,7 @@ static inline $(isa.vector) $(helper)_slope($(isa.vector) x)
 //$ elseif activation == "gelu" then
     /* Phi(x) + x exp(-x^2 / 2) / sqrt(2 pi), Phi as above */
 $(include("templates/math/normal_tail.c"))
-    const $(isa.vector) power = $(helper)_exp($(isa.mul("square", isa.broadcast("-0.5f"))));
+    const $(isa.vector) power = $(exp)($(isa.mul("square", isa.broadcast("-0.5f"))));
     const $(isa.vector) tail = $(isa.mul("p", "power"));
     const $(isa.mask) left = $(isa.less("x", "zero"));
     const $(isa.vector) share = $(isa.select("left", "tail", isa.sub("one", "tail")));
@@ -29,7 +30,7 @@ $(include("templates/math/normal_tail.c"))
 //$ local u = activation == "gelu_tanh" and "u" or "x"
     /* s + x s (1 - s) u', s = 1 / (1 + exp(-u)) */
     const $(isa.vector) magnitude = $(isa.abs(u));
-    const $(isa.vector) small = $(helper)_exp($(isa.sub("zero", "magnitude")));
+    const $(isa.vector) small = $(exp)($(isa.sub("zero", "magnitude")));
     const $(isa.mask) left = $(isa.less(u, "zero"));
     const $(isa.vector) below = $(isa.add("one", "small"));
     const $(isa.vector) share = $(isa.div(isa.select("left", "small", "one"), "below"));

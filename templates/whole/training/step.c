@@ -1,7 +1,22 @@
 //$ takes helper, v, training, tapes
-$(include("templates/math/exp.c"))
+//$ once("templates/math/exp.c")
 
-//$ lines("", training.run_struct)
+/* A pass, and what of it a part does. */
+typedef struct $(helper)_run {
+    const $(helper) *t;
+    const int32_t *ids, *targets; /* [sequences][length] */
+    size_t sequences, length;
+    size_t all;             /* tokens of a row of memory */
+    size_t first, count;    /* tokens of the part */
+    size_t targets_counted;
+    int drops;              /* whether there is dropout */
+    float *memory, *scratch;
+    /* places in memory */
+//$ for _, place in ipairs(training.places) do
+    size_t $(place.name)_at;
+//$ end
+    size_t scratch_at, scratch_floats;
+} $(helper)_run;
 
 /* All parts of a step meet here. */
 static void $(helper)_wait(const $(helper) *t)
@@ -29,7 +44,7 @@ $(include("templates/whole/training/rows.c"))
 $(include("templates/whole/training/attention.c", { attention = tape.attention }))
 //$ end
 //$ end
-//$ if training.looked[1] then
+//$ if training.looks_up then
 
 /* The part's share of all tokens, in whole tiles. */
 static void $(helper)_share(const $(helper)_run *r, size_t tile, size_t *first, size_t *count)
@@ -48,46 +63,59 @@ $(include("templates/whole/training/lookup.c", { word = tape.word, layers = tape
 //$ end
 $(include("templates/whole/training/embedding.c"))
 $(include("templates/whole/training/head.c"))
-//$ for _, tape in ipairs(tapes) do
-//$ if tape.forward[1] then
-
-/* $(tape.doc) */
-static void $(helper)_forward_$(tape.word)(const $(helper)_run *r$(tape.layers and ", size_t layer" or ""))
-{
-//$ lines("    ", tape.forward_names)
-//$ lines("    ", tape.forward)
-}
+//$ local function pointers(c)
+//$ for _, one in ipairs(c.pointers) do
+    $(one.type) *$(one.name) = $(one.at);
 //$ end
-
+//$ end
+//$ for _, tape in ipairs(tapes) do
 //$ local layer, of_layer = tape.layers and ", size_t layer" or "", tape.layers and ", layer" or ""
 //$ local d_in, of_d_in = tape.first and ", float *d_in" or "", tape.first and ", d_in" or ""
-//$ local sums_d_out = tape.sums_of_output and ", const float *d_out" or ""
-//$ if tape.rows[1] then
+//$ if tape.forward[1] then
+//$ local c = tape.scope(true)
+//$ local body = include("templates/whole/training/forward.c", { tape = tape, c = c })
+
+/* $(tape.doc) */
+static void $(helper)_forward_$(tape.word)(const $(helper)_run *r$(layer))
+{
+//$ pointers(c)
+
+$(body)
+}
+//$ end
+//$ if tape.back.rows[1] then
+//$ local c = tape.scope(true)
+//$ local body = include("templates/whole/training/backward.c", { tape = tape, c = c })
+
 /* $(tape.back_doc) */
 static void $(helper)_rows_$(tape.word)(const $(helper)_run *r$(layer), const float *d_out$(d_in))
 {
-//$ lines("    ", tape.row_names)
-//$ lines("    ", tape.rows)
-}
+//$ pointers(c)
 
+$(body)
+}
 //$ end
-//$ if tape.parameters[1] then
+//$ local c = tape.scope(false)
+//$ if tape.back.parameters[1] then
+//$ local body = include("templates/whole/training/parameters.c", { tape = tape, c = c })
+
 /* Adds to the gradients of its weights: a part to its own. */
-static void $(helper)_sums_$(tape.word)(const $(helper)_run *r$(layer)$(sums_d_out))
+static void $(helper)_sums_$(tape.word)(const $(helper)_run *r$(layer)$(c.takes_output and ", const float *d_out" or ""))
 {
-//$ lines("    ", tape.parameter_names)
-//$ lines("    ", tape.parameters)
-}
+//$ pointers(c)
 
+$(body)
+}
 //$ end
+
 static void $(helper)_back_$(tape.word)(const $(helper)_run *r$(layer), const float *d_out$(d_in))
 {
-//$ if tape.rows[1] then
+//$ if tape.back.rows[1] then
     $(helper)_rows_$(tape.word)(r$(of_layer), d_out$(of_d_in));
 //$ end
     $(helper)_wait(r->t);
-//$ if tape.parameters[1] then
-    $(helper)_sums_$(tape.word)(r$(of_layer)$(tape.sums_of_output and ", d_out" or ""));
+//$ if tape.back.parameters[1] then
+    $(helper)_sums_$(tape.word)(r$(of_layer)$(c.takes_output and ", d_out" or ""));
     $(helper)_wait(r->t);
 //$ end
 }
@@ -141,17 +169,24 @@ static double $(helper)_pass(const $(helper) *t, const int32_t *ids, const int32
                 ((uint32_t *) (void *) (memory + r->counted_at))[r->targets_counted] = (uint32_t) i;
             ++r->targets_counted;
         }
-//$ for _, of in ipairs(training.looked) do
-//$ if of.layers > 1 then
-    for (size_t layer = t->part; layer < $(of.layers); layer += t->parts)
-        $(helper)_$(of.word)_prepare(r, layer);
-//$ else
+//$ for _, tape in ipairs(tapes) do
+//$ if tape.lookup and tape.layers then
+    for (size_t layer = t->part; layer < $(tape.layers); layer += t->parts)
+        $(helper)_$(tape.word)_prepare(r, layer);
+//$ elseif tape.lookup then
     if (t->part == 0)
-        $(helper)_$(of.word)_prepare(r);
+        $(helper)_$(tape.word)_prepare(r);
 //$ end
 //$ end
-//$ lines("    ", training.forward)
-    $(helper)_head(r, memory + r->kept_at + $(training.features_at) * r->all, back, memory + r->streams_at);
+//$ for _, tape in ipairs(tapes) do
+//$ if tape.layers then
+    for (size_t layer = 0; layer < $(tape.layers); ++layer)
+        $(helper)_forward_$(tape.word)(r, layer);
+//$ elseif tape.forward[1] then
+    $(helper)_forward_$(tape.word)(r);
+//$ end
+//$ end
+    $(helper)_head(r, $(sum("memory", "r->kept_at", times(training.features_at, "r->all"))), back, memory + r->streams_at);
     for (size_t i = 0; i < r->targets_counted; ++i)
         sum += (double) memory[r->losses_at + i];
     if (back) {
@@ -159,7 +194,16 @@ static double $(helper)_pass(const $(helper) *t, const int32_t *ids, const int32
 
         streams[0] = memory + r->streams_at;
         streams[1] = streams[0] + $(training.stream) * r->all;
-//$ lines("        ", training.back)
+//$ for _, turn in ipairs(training.turns) do
+//$ if turn.layers > 1 then
+//$ local even, odd = "layer % 2", "(layer + 1) % 2"
+//$ if (turn.from + turn.layers) % 2 == 0 then even, odd = odd, even end
+        for (size_t layer = $(turn.layers); layer-- > 0;)
+            $(helper)_back_$(turn.word)(r, layer, streams[$(even)], streams[$(odd)]);
+//$ else
+        $(helper)_back_$(turn.word)(r, streams[$(turn.from)]$(turn.ends and "" or ", streams[" .. 1 - turn.from .. "]"));
+//$ end
+//$ end
     }
     $(helper)_wait(t);
     return sum;
@@ -174,7 +218,7 @@ double $(v.training.names.loss)(const $(helper) *t, const int32_t *ids, const in
 {
     return $(helper)_pass(t, ids, targets, sequences, length, (float *) workspace, 0);
 }
-//$ if training.looked[1] then
+//$ if training.looks_up then
 
 void $(v.training.names.apply)(const $(helper) *t)
 {
@@ -183,12 +227,12 @@ void $(v.training.names.apply)(const $(helper) *t)
     run.t = t;
     run.memory = t->parameters;
     run.prepared_at = 0;
-//$ for _, of in ipairs(training.looked) do
-//$ if of.layers > 1 then
-    for (size_t layer = 0; layer < $(of.layers); ++layer)
-        $(helper)_$(of.word)_apply(r, layer);
-//$ else
-    $(helper)_$(of.word)_apply(r);
+//$ for _, tape in ipairs(tapes) do
+//$ if tape.lookup and tape.layers then
+    for (size_t layer = 0; layer < $(tape.layers); ++layer)
+        $(helper)_$(tape.word)_apply(r, layer);
+//$ elseif tape.lookup then
+    $(helper)_$(tape.word)_apply(r);
 //$ end
 //$ end
     $(helper)_wait(t);
