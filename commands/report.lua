@@ -135,7 +135,7 @@ local function add_section(lines, section)
     end
 end
 
--- The results of each model of `runs`, and the limits of the first run that has some.
+-- The results of each model of `runs`, and the limits of its first run.
 local function by_model(runs)
     local list, known = {}, {}
     for _, run in ipairs(runs) do

@@ -66,7 +66,7 @@ function kernels.api(p)
         integers = integers,
         max_threads = cost.max_threads,
         norm = p.model.norm ~= nil,
-        scratch_bytes_one = not p.target and p.scratch_bytes_one,
+        scratch_bytes_one = not p.target and p.scratch_bytes_one or false,
         formula = kernels.formula(p),
         statuses = {},
         rows_text = p.shape.neighbours == p.shape.rows and "all " .. p.shape.rows .. " rows"
