@@ -141,7 +141,6 @@ local function memory(shape, isa, few, facts, s, choose)
     choose("gather.stream", facts.from_memory and not fits and 1 or 0)
     local open = s["gather.pack"] == 0 or facts.ahead > 0
     choose("gather.prefetch_next", facts.from_memory and often and open and 1 or 0)
-    choose("gather.prefetch", 0)
     choose("gather.prefetch_codes", facts.from_memory and facts.cpu.codes_ahead or 0)
     local strips = few.words and shape.neighbours == 1 and few.cpu.few_prefetch or 1
     local into_l2 = few.bytes > few.cpu.few_into_l2 and gather.finds_rows(shape)

@@ -334,7 +334,6 @@ local function variant_of(m, shape, isa, choices, openmp)
         gather = gather_tiles(shape, isa, choices["gather.columns"], choices["gather.vectors"]),
         x_step = shape.d, -- floats from token to token of the projection's input
     }
-    v.prefetch_strip, v.prefetch_tokens = gather.prefetch_strip(choices["gather.prefetch"])
     v.gather_i8 = gather_i8.plan(shape, v)
     v.split = split_of(shape, projection, tile, math.maxinteger)
     v.parts = gather.parts(v.gather)

@@ -258,11 +258,6 @@ local choices = {
         values = function(_, isa) return isa.prefetch_l2 and { 0, 1 } or { 0 } end,
     },
     {
-        key = "gather.prefetch",
-        doc = "whether the gather prefetches the next strip of its rows; 0: no, 1: yes",
-        values = function(_, isa) return isa.prefetch_l2 and { 0, 1 } or { 0 } end,
-    },
-    {
         key = "gather.prefetch_codes",
         doc = "whether the gather of a tile prefetches codes and scores of the next one; 0: no, 1: yes",
         values = function(shape, isa) return isa.prefetch_l2 and gather_i8.words(shape, isa) and { 0, 1 } or { 0 } end,

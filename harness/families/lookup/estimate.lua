@@ -81,7 +81,7 @@ function estimate.text_bytes(shape, s, regime)
     end
     local radix = s["butterfly.radix"]
     local sums, unroll = few and s["few.accumulators"] or s["gather.vectors"], few and 1 or s["gather.unroll"]
-    local ahead = s[few and "few.prefetch" or "gather.prefetch"] > 0 and 4 + sums or 0
+    local ahead = few and s["few.prefetch"] > 0 and 4 + sums or 0
     local product = vectors * weights + vectors + weights
     local butterfly = shape.kind == "bh4" and radix * (2 + log2(radix)) or 0
     local hash = shape.tau * 8
@@ -136,10 +136,6 @@ local function slices(p, isa, s, caches, tokens, gather_i8)
     local near, home = rate((next and 2 or 1) * slice, caches), rate(p.table_bytes, caches)
     -- pieces in place lie on as many pages as there are rows
     if not copied and columns < shape.d_out then near = near * 0.7 end
-    if s["gather.prefetch"] > 0 then
-        cycles = cycles + shape.slots * strips * (2 + width * shape.tables.bytes / 64)
-        near = near < l2_rate and near * 1.5 or near
-    end
     cycles = cycles + shape.slots * shape.d_out * shape.tables.bytes / near
     if home < rate(slice, caches) then -- a slice comes from there once a chunk
         local share = p.table_bytes / tokens
