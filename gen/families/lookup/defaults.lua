@@ -47,7 +47,6 @@ local function project(shape, isa, facts, s, choose)
     local narrow = isa.registers < 32 or 4 * code_bytes > max_code_bytes or s["project.rows_first"] == 1
     local vectors = choose("tile.vectors", isa.lanes == 1 and 8 or math.min(facts.cpu.tile_vectors, narrow and 2 or 4))
     choose("product.outputs", isa.lanes == 1 and 4 or product.panel) -- compilers make vectors of 8 tokens' floats
-    choose("product.unroll", isa.lanes == 1 and 1 or 2)
     -- Two buffers of the projection in half of L2. 64 tokens share weights enough: no more where inputs and outputs
     -- beside those buffers leave L2.
     local tile, rows = vectors * isa.lanes, shape.d + (2 + shape.repeats) * shape.padded

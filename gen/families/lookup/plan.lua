@@ -311,7 +311,6 @@ local function variant_of(m, shape, isa, choices, openmp)
         room = choices["chunk.tokens"], -- tokens of a call of the gather, in whole tiles
         rows_first = choices["project.rows_first"] == 1,
         outputs = choices["product.outputs"],
-        product_unroll = choices["product.unroll"],
         group = choices["gather.group"],
         unroll = choices["gather.unroll"],
         prefetch_next = choices["gather.prefetch_next"] == 1

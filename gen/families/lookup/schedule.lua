@@ -30,14 +30,6 @@ local function fitting(isa, candidates, vectors)
     return list
 end
 
--- What divides the lines of words of every block, as its largest power of two does.
-local function product_lines(shape)
-    local word = shape.projection.word
-    local function lines(rows) return not word.integers and rows or (rows + word.rows - 1) // word.rows end
-    if shape.kind ~= "bh4" then return lines(shape.d) end
-    return lines(shape.block) | lines(shape.d % shape.block)
-end
-
 -- The most tables that are summed in one go: all, of rows of integers those whose scores can have one unit.
 local function all_tables(shape, isa)
     return gather_i8.words(shape, isa) and math.min(shape.h, gather_i8.max_tables(shape)) or shape.h
@@ -111,14 +103,6 @@ local choices = {
         key = "product.outputs",
         doc = "outputs of the block product held in registers",
         values = function(_, isa, s) return fitting(isa, powers(1, product.panel), s["tile.vectors"]) end,
-    },
-    {
-        key = "product.unroll",
-        doc = "lines of weights written out in one step of the block product's loop",
-        values = function(shape)
-            local lines = product_lines(shape)
-            return powers(1, math.min(4, lines & -lines))
-        end,
     },
     {
         key = "project.tiles",

@@ -19,7 +19,6 @@ local shared = { projection_scales = true, projection = true, projection_bias = 
 local of_codes = {
     "tile.vectors",
     "product.outputs",
-    "product.unroll",
     "project.tiles",
     "butterfly.radix",
     "chunk.tokens",
