@@ -116,7 +116,6 @@ end
 
 local function few_tokens(shape, isa, facts, choose)
     local m, words, cpu, bytes = shape.neighbours, facts.words, facts.cpu, shape.tables.bytes
-    choose("few.vectors", isa.lanes == 1 and product.panel or 4)
     choose("few.tokens", 4)
     -- One token's rows come from memory: read a few tables side by side, a strip of each after the other while the next
     -- one is prefetched, they come as fast as memory can give them.

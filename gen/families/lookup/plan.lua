@@ -200,7 +200,7 @@ local function few_of(m, shape, isa, choices, chunk)
         isa = isa,
         threshold = choices["few.threshold"],
         tile = 1,
-        vectors = choices["few.vectors"],
+        vectors = product.few_vectors(isa),
         tokens = choices["few.tokens"],
         chunk = chunk,
         group = choices["few.group"],

@@ -191,22 +191,11 @@ local choices = {
         values = function(shape, isa) return few_possible(shape, isa) and thresholds or { 0 } end,
     },
     {
-        key = "few.vectors",
-        doc = "vectors of outputs of a few-token product held in registers",
-        values = function(_, isa)
-            local list = {}
-            for _, vectors in ipairs(powers(1, product.panel)) do
-                local whole_panels = vectors * isa.lanes % product.panel == 0
-                local fits = space.product_fits(isa, 1, vectors) or #list == 0 -- a panel is what weights are packed for
-                if whole_panels and fits then list[#list + 1] = vectors end
-            end
-            return list
-        end,
-    },
-    {
         key = "few.tokens",
         doc = "tokens of a few-token product held in registers",
-        values = function(_, isa, s) return fitting(isa, powers(1, isa.lanes == 1 and 1 or 8), s["few.vectors"]) end,
+        values = function(_, isa)
+            return fitting(isa, powers(1, isa.lanes == 1 and 1 or 8), product.few_vectors(isa))
+        end,
     },
     {
         key = "few.accumulators",

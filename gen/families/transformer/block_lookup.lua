@@ -23,7 +23,6 @@ local of_codes = {
     "butterfly.radix",
     "chunk.tokens",
     "few.threshold",
-    "few.vectors",
     "few.tokens",
 }
 
