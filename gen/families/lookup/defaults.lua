@@ -47,7 +47,6 @@ local function project(shape, isa, facts, s, choose)
     local narrow = isa.registers < 32 or 4 * code_bytes > max_code_bytes or s["project.rows_first"] == 1
     local vectors = choose("tile.vectors", isa.lanes == 1 and 8 or math.min(facts.cpu.tile_vectors, narrow and 2 or 4))
     choose("product.outputs", isa.lanes == 1 and 4 or product.panel) -- compilers make vectors of 8 tokens' floats
-    choose("product.unroll", isa.lanes == 1 and 1 or 2)
     -- Two buffers of the projection in half of L2. 64 tokens share weights enough: no more where inputs and outputs
     -- beside those buffers leave L2.
     local tile, rows = vectors * isa.lanes, shape.d + (2 + shape.repeats) * shape.padded
@@ -117,7 +116,6 @@ end
 
 local function few_tokens(shape, isa, facts, choose)
     local m, words, cpu, bytes = shape.neighbours, facts.words, facts.cpu, shape.tables.bytes
-    choose("few.vectors", isa.lanes == 1 and product.panel or 4)
     choose("few.tokens", 4)
     -- One token's rows come from memory: read a few tables side by side, a strip of each after the other while the next
     -- one is prefetched, they come as fast as memory can give them.
@@ -141,7 +139,6 @@ local function memory(shape, isa, few, facts, s, choose)
     choose("gather.stream", facts.from_memory and not fits and 1 or 0)
     local open = s["gather.pack"] == 0 or facts.ahead > 0
     choose("gather.prefetch_next", facts.from_memory and often and open and 1 or 0)
-    choose("gather.prefetch", 0)
     choose("gather.prefetch_codes", facts.from_memory and facts.cpu.codes_ahead or 0)
     local strips = few.words and shape.neighbours == 1 and few.cpu.few_prefetch or 1
     local into_l2 = few.bytes > few.cpu.few_into_l2 and gather.finds_rows(shape)

@@ -210,7 +210,7 @@ local function few_of(m, shape, isa, choices, chunk)
         isa = isa,
         threshold = choices["few.threshold"],
         tile = 1,
-        vectors = choices["few.vectors"],
+        vectors = product.few_vectors(isa),
         tokens = choices["few.tokens"],
         chunk = chunk,
         group = choices["few.group"],
@@ -322,7 +322,6 @@ local function variant_of(m, shape, isa, choices, openmp)
         room = choices["chunk.tokens"], -- tokens of a call of the gather, in whole tiles
         rows_first = choices["project.rows_first"] == 1,
         outputs = choices["product.outputs"],
-        product_unroll = choices["product.unroll"],
         group = choices["gather.group"],
         unroll = choices["gather.unroll"],
         prefetch_next = choices["gather.prefetch_next"] == 1
@@ -345,7 +344,6 @@ local function variant_of(m, shape, isa, choices, openmp)
         gather = gather_tiles(shape, isa, choices["gather.columns"], choices["gather.vectors"]),
         x_step = shape.d, -- floats from token to token of the projection's input
     }
-    v.prefetch_strip, v.prefetch_tokens = gather.prefetch_strip(choices["gather.prefetch"])
     v.gather_i8 = gather_i8.plan(shape, v)
     v.split = split_of(shape, projection, tile, math.maxinteger)
     v.parts = gather.parts(v.gather)

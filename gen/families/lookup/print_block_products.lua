@@ -123,10 +123,10 @@ end
 
 -- What the block products of the many-token kernels print: blocks, and the codelets they need.
 function block_products.many(p, v, products, values)
-    local micro_seen = {}
+    local micro_seen, odd, integers = {}, 0, p.projection.word.integers
     values.micro, values.folded = {}, false
     values.blocks = distinct_blocks(products, function(block, of)
-        block.lines = of.lines
+        block.lines, odd = of.lines, odd | (integers and of.lines or of.rows) & 1
         block.full_panels, block.tail_outputs, block.depth, block.panel_words =
             of.full_panels, of.tail_outputs, of.depth, of.depth * product.panel
         block.full = of.full_panels > 0 and parts(product.panel, v.outputs) or {}
@@ -156,10 +156,10 @@ function block_products.many(p, v, products, values)
     end
     values.panel, values.blocks_argument = product.panel, false
     -- The loop over the inputs, or words, of a codelet, and weight `output` of the row that comes `number` later.
-    values.unroll = v.product_unroll
+    values.unroll = v.isa.lanes > 1 and odd == 0 and 2 or 1
     values.counted = function(counter)
-        if v.product_unroll == 1 then return "++" .. counter .. ", x += " .. v.tile end
-        return string.format("%s += %d, x += %d", counter, v.product_unroll, v.product_unroll * v.tile)
+        if values.unroll == 1 then return "++" .. counter .. ", x += " .. v.tile end
+        return string.format("%s += %d, x += %d", counter, values.unroll, values.unroll * v.tile)
     end
     values.weight = function(number, output)
         local before = number == 0 and "" or number == 1 and "width" or number .. " * width"

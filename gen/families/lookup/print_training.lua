@@ -169,11 +169,6 @@ function print_training.files(p, v)
     })
 
     local products, outer, passes = kinds_of(shape, t)
-    local lines = 0
-    for _, of in ipairs(products) do
-        lines = lines | of.rows
-    end
-    tiles.product_unroll = t.isa.lanes > 1 and lines & 1 == 0 and 2 or 1
     local values = {
         passes = passes,
         residual = false,

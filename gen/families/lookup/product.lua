@@ -9,6 +9,9 @@ local product = {}
 
 product.panel = 16
 
+-- Vectors of outputs of a product of few tokens held in registers.
+function product.few_vectors(isa) return isa.lanes == 1 and product.panel or 4 end
+
 -- Words that so many rows of an output take.
 function product.lines(rows, together) return (rows + together - 1) // together end
 

@@ -30,14 +30,6 @@ local function fitting(isa, candidates, vectors)
     return list
 end
 
--- What divides the lines of words of every block, as its largest power of two does.
-local function product_lines(shape)
-    local word = shape.projection.word
-    local function lines(rows) return not word.integers and rows or (rows + word.rows - 1) // word.rows end
-    if shape.kind ~= "bh4" then return lines(shape.d) end
-    return lines(shape.block) | lines(shape.d % shape.block)
-end
-
 -- The most tables that are summed in one go: all, of rows of integers those whose scores can have one unit.
 local function all_tables(shape, isa)
     return gather_i8.words(shape, isa) and math.min(shape.h, gather_i8.max_tables(shape)) or shape.h
@@ -111,14 +103,6 @@ local choices = {
         key = "product.outputs",
         doc = "outputs of the block product held in registers",
         values = function(_, isa, s) return fitting(isa, powers(1, product.panel), s["tile.vectors"]) end,
-    },
-    {
-        key = "product.unroll",
-        doc = "lines of weights written out in one step of the block product's loop",
-        values = function(shape)
-            local lines = product_lines(shape)
-            return powers(1, math.min(4, lines & -lines))
-        end,
     },
     {
         key = "project.tiles",
@@ -207,22 +191,11 @@ local choices = {
         values = function(shape, isa) return few_possible(shape, isa) and thresholds or { 0 } end,
     },
     {
-        key = "few.vectors",
-        doc = "vectors of outputs of a few-token product held in registers",
-        values = function(_, isa)
-            local list = {}
-            for _, vectors in ipairs(powers(1, product.panel)) do
-                local whole_panels = vectors * isa.lanes % product.panel == 0
-                local fits = space.product_fits(isa, 1, vectors) or #list == 0 -- a panel is what weights are packed for
-                if whole_panels and fits then list[#list + 1] = vectors end
-            end
-            return list
-        end,
-    },
-    {
         key = "few.tokens",
         doc = "tokens of a few-token product held in registers",
-        values = function(_, isa, s) return fitting(isa, powers(1, isa.lanes == 1 and 1 or 8), s["few.vectors"]) end,
+        values = function(_, isa)
+            return fitting(isa, powers(1, isa.lanes == 1 and 1 or 8), product.few_vectors(isa))
+        end,
     },
     {
         key = "few.accumulators",
@@ -255,11 +228,6 @@ local choices = {
     {
         key = "gather.prefetch_next",
         doc = "whether the tokens prefetch the slice of tables that comes next; 0: no, 1: yes",
-        values = function(_, isa) return isa.prefetch_l2 and { 0, 1 } or { 0 } end,
-    },
-    {
-        key = "gather.prefetch",
-        doc = "whether the gather prefetches the next strip of its rows; 0: no, 1: yes",
         values = function(_, isa) return isa.prefetch_l2 and { 0, 1 } or { 0 } end,
     },
     {

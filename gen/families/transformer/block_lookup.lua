@@ -19,12 +19,10 @@ local shared = { projection_scales = true, projection = true, projection_bias = 
 local of_codes = {
     "tile.vectors",
     "product.outputs",
-    "product.unroll",
     "project.tiles",
     "butterfly.radix",
     "chunk.tokens",
     "few.threshold",
-    "few.vectors",
     "few.tokens",
 }
 

@@ -3,6 +3,8 @@
 --
 -- Cycles of a nominal core: two loads and one or two multiply-adds a cycle, and so many bytes a cycle from each cache.
 -- A real core differs; measuring is what tuning is for.
+local product = require "gen.families.lookup.product"
+
 local estimate = {}
 
 local fma_latency = 4
@@ -60,7 +62,7 @@ end
 function estimate.registers(isa, s, regime)
     if regime == "few" then
         return math.max(
-            s["few.vectors"] * isa.lanes // lanes_of(isa) * s["few.tokens"],
+            product.few_vectors(isa) * isa.lanes // lanes_of(isa) * s["few.tokens"],
             s["few.accumulators"] * isa.lanes // lanes_of(isa)
         ) + 2
     end
@@ -73,20 +75,20 @@ function estimate.registers(isa, s, regime)
 end
 
 -- Code of the innermost loops of all stages, in bytes.
-function estimate.text_bytes(shape, s, regime)
+function estimate.text_bytes(shape, isa, s, regime)
     local few = regime == "few"
     local vectors, weights = s["tile.vectors"], s["product.outputs"]
     if few then
-        vectors, weights = s["few.tokens"], s["few.vectors"]
+        vectors, weights = s["few.tokens"], product.few_vectors(isa)
     end
     local radix = s["butterfly.radix"]
     local sums, unroll = few and s["few.accumulators"] or s["gather.vectors"], few and 1 or s["gather.unroll"]
-    local ahead = s[few and "few.prefetch" or "gather.prefetch"] > 0 and 4 + sums or 0
-    local product = vectors * weights + vectors + weights
+    local ahead = few and s["few.prefetch"] > 0 and 4 + sums or 0
+    local codelet = vectors * weights + vectors + weights
     local butterfly = shape.kind == "bh4" and radix * (2 + log2(radix)) or 0
     local hash = shape.tau * 8
     local rows = unroll * (2 * sums + 5 + ahead) + 2 * sums
-    return (product + butterfly + hash + rows) * instruction_bytes
+    return (codelet + butterfly + hash + rows) * instruction_bytes
 end
 
 -- Local arrays of the kernels in bytes: pointers to the rows of a tile; of few tokens scores of rows that are summed as
@@ -136,10 +138,6 @@ local function slices(p, isa, s, caches, tokens, gather_i8)
     local near, home = rate((next and 2 or 1) * slice, caches), rate(p.table_bytes, caches)
     -- pieces in place lie on as many pages as there are rows
     if not copied and columns < shape.d_out then near = near * 0.7 end
-    if s["gather.prefetch"] > 0 then
-        cycles = cycles + shape.slots * strips * (2 + width * shape.tables.bytes / 64)
-        near = near < l2_rate and near * 1.5 or near
-    end
     cycles = cycles + shape.slots * shape.d_out * shape.tables.bytes / near
     if home < rate(slice, caches) then -- a slice comes from there once a chunk
         local share = p.table_bytes / tokens
@@ -188,7 +186,8 @@ end
 local function few(p, isa, s, caches, batch, gather_i8)
     local lanes = lanes_of(isa)
     local tokens = math.min(s["few.tokens"], batch)
-    local cycles = products(p.mflop.projection * 1e6, isa, tokens, math.max(1, s["few.vectors"] * isa.lanes // lanes))
+    local vectors = math.max(1, product.few_vectors(isa) * isa.lanes // lanes)
+    local cycles = products(p.mflop.projection * 1e6, isa, tokens, vectors)
     cycles = math.max(cycles, p.projection_bytes / tokens / rate(p.projection_bytes, caches))
     local prefetch = s["few.prefetch"]
     return cycles

@@ -6,7 +6,7 @@ local function kib(bytes) return string.format("%.1f KiB", bytes / 1024) end
 
 return {
     function(space, s)
-        local text = estimate.text_bytes(space.shape, s, space.regime)
+        local text = estimate.text_bytes(space.shape, space.isa, s, space.regime)
         if text > space.caches.l1i then
             return string.format(
                 "code: loops of about %s, the instruction cache has %s",
