@@ -1,5 +1,5 @@
--- Puts C expressions together and simplifies them: parentheses where the operator outside binds tighter than one inside,
--- and nowhere else; numbers are added up and multiplied, and + 0 and * 1 are left out.
+-- Puts C expressions together and simplifies them: parentheses where the operator outside binds tighter than one
+-- inside, and nowhere else; numbers are added up and multiplied, and + 0 and * 1 are left out.
 local expression = {}
 
 -- How tightly the operators of C bind; a higher number is tighter. What stands alone (a name, a number, a call) is

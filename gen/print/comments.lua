@@ -88,7 +88,8 @@ function comments.filled(text)
                 start = start - 1
             end
             local stop = text:find("\n", last, true) or #text + 1
-            local before, body, behind = text:sub(start, at - 1), text:sub(at + 2, last - 2), text:sub(last + 1, stop - 1)
+            local before, body = text:sub(start, at - 1), text:sub(at + 2, last - 2)
+            local behind = text:sub(last + 1, stop - 1)
             local one_line = not body:find("\n", 1, true)
             local fits = one_line and columns_of(text:sub(start, stop - 1)) <= comments.width
             if not fits and behind == "" then

@@ -47,7 +47,8 @@ end
 -- Names and what they mean go on below the latter; code stays as it is.
 function test.rows_and_code_of_comments_keep_their_columns()
     local words = ("word "):rep(40)
-    local out = comments.filled("/* rows:\n   scratch  " .. words .. "\n   y        [2]  of\n            them\n     call(x);\n   None. */\n")
+    local rows = "   scratch  " .. words .. "\n   y        [2]  of\n            them\n"
+    local out = comments.filled("/* rows:\n" .. rows .. "     call(x);\n   None. */\n")
     check.matches(out, "\n   scratch  word")
     check.matches(out, "\n            word")
     check.matches(out, "\n   y        %[2%]  of them\n     call%(x%);\n   None%. %*/\n$")
