@@ -194,8 +194,7 @@ function template.render(compiled, values, more)
             out[#out + 1] = string.format("%sconst %s %s = %s;\n", indent, one.type, one.name, one.value)
         end
     end
-    -- Renders the declaration of `name`, the first lane of `vector`, which portable C has as it is; returns how to write
-    -- it.
+    -- Renders the declaration of `name`, the first lane of `vector`, all of it in portable C; returns what C calls it.
     environment.first_lane = function(indent, name, vector)
         local isa = values.isa
         if isa.lanes == 1 then

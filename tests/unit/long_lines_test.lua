@@ -37,6 +37,8 @@ function test.comments_are_filled_as_paragraphs()
         "/* All parts of a step may run. */\nint a; /* b */\n"
     )
     check.equal(comments.filled "/* It ends.\n   Cannot fail. */\n", "/* It ends.\n   Cannot fail. */\n")
+    local sentence = ("word "):rep(23) .. "ends."
+    check.equal(comments.filled("/* " .. sentence .. "\n   More. */\n"):match "\n.*", "\n   ends. More. */\n")
     local words = ("word "):rep(40)
     local out = comments.filled("/* " .. words .. "*/\n")
     check.equal(marks(out), marks("/* " .. words .. "*/"))
