@@ -7,9 +7,9 @@
    of 8 projected values. z projects LayerNorm(x) by BH4, blocks of 64.
 
    No function allocates memory, keeps state or calls a library: objects made by gcc or clang at -O1, -O2, -O3 or -Os
-   import nothing.
-   All are reentrant. Where all that includes this header is compiled with -fopenmp -DROBERTA_SMALL_OPENMP=N,
-   roberta_small_ffn shares large calls among up to N threads, with the same results, bit for bit.
+   import nothing. All are reentrant. Where all that includes this header is compiled with -fopenmp
+   -DROBERTA_SMALL_OPENMP=N, roberta_small_ffn shares large calls among up to N threads, with the same results, bit for
+   bit.
 
      static _Alignas(ROBERTA_SMALL_ALIGN) unsigned char blob[ROBERTA_SMALL_WEIGHTS_BYTES]; the weights file; mmap
          aligns, too

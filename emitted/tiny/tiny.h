@@ -7,9 +7,8 @@
    6 projected values. z projects LayerNorm(x) by BH4, blocks of 16.
 
    No function allocates memory, keeps state or calls a library: objects made by gcc or clang at -O1, -O2, -O3 or -Os
-   import nothing.
-   All are reentrant. Where all that includes this header is compiled with -fopenmp -DTINY_OPENMP=N, tiny_ffn shares
-   large calls among up to N threads, with the same results, bit for bit.
+   import nothing. All are reentrant. Where all that includes this header is compiled with -fopenmp -DTINY_OPENMP=N,
+   tiny_ffn shares large calls among up to N threads, with the same results, bit for bit.
 
      static _Alignas(TINY_ALIGN) unsigned char blob[TINY_WEIGHTS_BYTES]; the weights file; mmap aligns, too
      static _Alignas(TINY_ALIGN) unsigned char scratch[TINY_SCRATCH_BYTES]; one for each thread;

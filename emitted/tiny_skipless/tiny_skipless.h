@@ -7,8 +7,7 @@
    embedding's row, to the output of the last block; embeddings and what follows the last block are the caller's.
 
    No function allocates memory, keeps state or calls a library: objects made by gcc or clang at -O1, -O2, -O3 or -Os
-   import nothing.
-   All are reentrant for different caches and scratch.
+   import nothing. All are reentrant for different caches and scratch.
 
      static _Alignas(TINY_SKIPLESS_ALIGN) unsigned char blob[TINY_SKIPLESS_WEIGHTS_BYTES]; the weights file; mmap
          aligns, too

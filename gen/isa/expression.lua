@@ -1,5 +1,5 @@
--- Puts C expressions together and simplifies them: parentheses where the operator outside binds tighter than one inside,
--- and nowhere else; numbers are added up and multiplied, and + 0 and * 1 are left out.
+-- Puts C expressions together and simplifies them: parentheses where the operator outside binds tighter than one
+-- inside, and nowhere else; numbers are added up and multiplied, and + 0 and * 1 are left out.
 local expression = {}
 
 -- How tightly the operators of C bind; a higher number is tighter. What stands alone (a name, a number, a call) is
@@ -145,7 +145,7 @@ local function joined(operator, neutral, together, parts)
             list[#list + 1] = operand(part, (#list == 0 or operator == "+") and own or own + 1)
         end
         if value then
-            number, place = together(number, value), place or #list + 1
+            number, place = together(number, value), place or value ~= neutral and #list + 1
         end
     end
     if #list == 0 or number == 0 and neutral == 1 then return number end

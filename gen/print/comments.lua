@@ -2,12 +2,19 @@
 --
 -- What a line of a comment is follows from its place beside the comment's first word:
 --   row        two spaces or more inside, as in "tokens  how many": it goes on below its text
---   prose      begins where the first word does; the lines that follow belong to it, up to one that ends a sentence
+--   prose      begins where the first word does; the lines that follow belong to it, up to one that ends a sentence and
+--              does not leave a short line
 --   the rest   further to the right, such as code: stays a line of its own
 -- A comment behind code that does not fit goes above its line.
 local comments = { width = 120 } -- columns
 
 local function columns_of(text) return utf8.len(text) or #text end
+
+-- Whether the last one of several lines with these words, behind `base` columns, is short.
+local function leaves_short_line(words, base)
+    local room, columns = comments.width - base, columns_of(table.concat(words, " "))
+    return columns > room and columns % room < room // 2
+end
 
 -- The paragraphs of the lines of a comment whose first word stands behind `base` columns: { indent, hang: of the lines
 -- after the first, head: text that stays as it is, words }, in columns beside that word.
@@ -30,7 +37,9 @@ local function paragraphs_of(lines, base)
         for gap, word in text:gmatch "(%s*)(%S+)" do
             current.words[#current.words + 1] = gap:sub(2) .. word
         end
-        if text == "" or current.hang == 0 and text:find "[.:]$" then current.ends = true end
+        if text == "" or current.hang == 0 and text:find "[.:]$" and not leaves_short_line(current.words, base) then
+            current.ends = true
+        end
     end
     return list
 end
@@ -88,7 +97,8 @@ function comments.filled(text)
                 start = start - 1
             end
             local stop = text:find("\n", last, true) or #text + 1
-            local before, body, behind = text:sub(start, at - 1), text:sub(at + 2, last - 2), text:sub(last + 1, stop - 1)
+            local before, body = text:sub(start, at - 1), text:sub(at + 2, last - 2)
+            local behind = text:sub(last + 1, stop - 1)
             local one_line = not body:find("\n", 1, true)
             local fits = one_line and columns_of(text:sub(start, stop - 1)) <= comments.width
             if not fits and behind == "" then

@@ -91,14 +91,14 @@ local function break_line(line, add)
 end
 
 -- The text of a C file with lines of at most `long_lines.width` columns, where they can be broken. Continued lines are
--- indented by four columns more; messages of the preprocessor stay as they are.
+-- indented by four columns more; of the preprocessor only conditions are broken.
 function long_lines.broken(text)
     local out, kept = {}, 1 -- `text` is in `out` up to `kept`
     local function add(line) out[#out + 1] = line .. "\n" end
     for first, behind in text:gmatch "()[^\n]*()\n" do
         if behind - first > long_lines.width then
             local line = text:sub(first, behind - 1)
-            if not line:find "^#error" then
+            if not line:find "^#" or line:find "^#if" then
                 out[#out + 1] = text:sub(kept, first - 1)
                 kept = behind + 1
                 break_line(line, add)

@@ -34,6 +34,8 @@ template.common = {
     include = true,
     lines = true,
     loop = true,
+    once = true,
+    first_lane = true,
 }
 
 local safe = { ipairs = ipairs, error = error, assert = assert, tostring = text_of, type = type }
@@ -181,8 +183,8 @@ function template.render(compiled, values, more)
     end
     -- Renders another template unless an earlier one of this file has, of the same text; returns what its names begin
     -- with.
-    environment.once = function(path, more)
-        local text, prefix = values.share(path, more)
+    environment.once = function(path, given)
+        local text, prefix = values.share(path, given)
         out[#out + 1] = text
         return prefix
     end
@@ -192,7 +194,7 @@ function template.render(compiled, values, more)
             out[#out + 1] = string.format("%sconst %s %s = %s;\n", indent, one.type, one.name, one.value)
         end
     end
-    -- Renders the declaration of `name`, the first lane of `vector` or, of portable C, this itself; returns how C calls it.
+    -- Renders the declaration of `name`, the first lane of `vector`, all of it in portable C; returns what C calls it.
     environment.first_lane = function(indent, name, vector)
         local isa = values.isa
         if isa.lanes == 1 then

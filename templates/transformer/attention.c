@@ -13,8 +13,8 @@
 //$ local own_type, sum_type = dots and isa.index or isa.vector, dots and dots.sums.type or isa.vector
 //$ local query_step, weight_step, key_step = attention.query_step, attention.weight_step, shape.cache.key_step
 //$ -- Where the keys and values of a position lie from which a tile starts.
-//$ local function key_at(position) return position .. " * " .. key_step end
-//$ local function value_at(position) return (dots and position .. " / " .. dots.rows or position) .. " * " .. names.constant("VALUE_PITCH") end
+//$ local function key_at(position) return times(position, key_step) end
+//$ local function value_at(position) return times(dots and position .. " / " .. dots.rows or position, names.constant("VALUE_PITCH")) end
 //$ local function prefetch_parameters(prefetch)
 //$     local text = ""
 //$     for _, base in ipairs(prefetch.bases) do text = text .. "uintptr_t " .. base.name .. ", " end
@@ -146,7 +146,7 @@ static inline void $(helper)_sums_$(rows)(const $(row_storage) *restrict weight,
 {
 //$ for _, block in ipairs(sum_blocks) do
 //$ if block.count > 1 then
-//$ local function from(base) return base.name .. " + " .. sum(times("at", block.prefetch_step * bytes), (block.prefetch_from - block.at * block.prefetch_step) * bytes) end
+//$ local function from(base) return sum(base.name, times("at", block.prefetch_step * bytes), (block.prefetch_from - block.at * block.prefetch_step) * bytes) end
     for (size_t at = $(block.at); at < $(block.at + block.count * block.elements); at += $(block.elements))
         $(helper)_sums_$(rows)_by_$(block.vectors)(weight, factor, $(unit_argument)value + at, count, $(prefetch_arguments(block.prefetch, from))sums + at);
 //$ else
@@ -185,7 +185,7 @@ static inline void $(helper)_sums_$(rows)(const $(row_storage) *restrict weight,
    Nothing may overlap. Cannot fail. */
 void $(symbol)($(attention_parameters), float *restrict sums, float *restrict score, $(dots and dots.storage .. " *restrict weight, " or "")float *restrict total)
 {
-    const size_t rows = queries$(shape.group > 1 and " * " .. shape.group or "");
+    const size_t rows = $(times("queries", shape.group));
     const float zero = $hidden(0.0f);
     float largest[$(v.rows)], factor[$(v.rows)]$(integers and ", unit[" .. v.rows .. "]" or "");
 //$ if shape.causal then
@@ -248,7 +248,7 @@ void $(symbol)($(attention_parameters), float *restrict sums, float *restrict sc
 //$ end
         }
         for (size_t r = 0; r < rows; ++r)
-            $(integers and "unit[r] = " or "")$(softmax)_softmax(score + r * $(keys), $(cache_type.scaled and "value_scale + " .. place .. ", " or "")$(dots and "weight + r * " .. weight_step .. ", " or "")total + r$(lanes > 1 and " * " .. lanes or ""), largest + r, factor + r);
+            $(integers and "unit[r] = " or "")$(softmax)_softmax(score + r * $(keys), $(cache_type.scaled and "value_scale + " .. place .. ", " or "")$(dots and "weight + r * " .. weight_step .. ", " or "")$(sum("total", times("r", lanes))), largest + r, factor + r);
         row = 0;
 //$ for _, rows in ipairs(attention.rows) do
         $(over_rows(rows))

@@ -4,7 +4,7 @@
 //$ local macro = names.constant
 //$ local layers, heads, group = shape.layers > 1, shape.kv_heads > 1, shape.group
 //$ -- Where layer `layer` has its part of `base`.
-//$ local function of_layer(base, of) return layers and base .. " + layer * " .. macro(of) or base end
+//$ local function of_layer(base, of) return sum(base, layers and times("layer", macro(of)) or 0) end
 //$ local d_in = macro(shape.input == shape.d and "D" or "D_IN")
 //$ -- A loop over the `count` elements of a row, which C calls `name`: `value(load)` is what becomes of them, where
 //$ -- load(base, at) are elements from base[at] on, and goes to base[at] for the given ones.
@@ -206,8 +206,7 @@ $(i)const $(isa.vector) $(step.name) = $(step.value);
 //$ end
 //$ -- Where column `c` goes.
 //$ local function place(c)
-//$     if k == "i" then return (c == 0 and "i" or "(i + " .. c .. ")") .. " * " .. macro("TILE_POSITIONS") end
-//$     return c == 0 and 0 or c == 1 and macro("TILE_POSITIONS") or c .. " * " .. macro("TILE_POSITIONS")
+//$     return times(sum(k == "i" and k or 0, c), macro("TILE_POSITIONS"))
 //$ end
 //$ for c = 0, lanes - 1 do
 $(i)$(isa.store_unaligned("key", place(c), out[c + 1]));
@@ -242,10 +241,11 @@ static void $(helper)_append($(shape.rope and "const " .. names.weights .. " *we
 //$ end
 //$ local i = heads and "            " or "        "
 //$ -- Element 0 of a head of k and v, and of a head in a part of the cache.
-//$ local from = heads and "head * " .. shape.width or ""
-//$ local function element(name, i) return heads and name .. "[" .. from .. " + " .. i .. "]" or name .. "[" .. i .. "]" end
-//$ local function in_cache(name, rest) return heads and name .. " + head * " .. macro(name:upper() .. "_HEAD") .. " + " .. rest or name .. " + " .. rest end
-//$ local function in_scales(name) return name .. "[" .. (heads and "head * " .. macro(name:upper() .. "_HEAD") .. " + " or "") .. place .. "]" end
+//$ local from = heads and times("head", shape.width) or 0
+//$ local function head_of(name) return heads and times("head", macro(name:upper() .. "_HEAD")) or 0 end
+//$ local function element(name, i) return name .. "[" .. sum(from, i) .. "]" end
+//$ local function in_cache(name, rest) return sum(name, head_of(name), rest) end
+//$ local function in_scales(name) return name .. "[" .. sum(head_of(name), place) .. "]" end
 //$ local function fill(name)
 //$     if shape.cache.pitch == shape.width then return end
 //$     if shape.cache.pitch == shape.width + 1 then
@@ -260,7 +260,7 @@ $(i)    $(name)[i] = zero;
         if (token >= turned && $(place) % $(lanes) == 0 && tokens - token >= $(lanes)) {
 //$ if heads then
             for (size_t head = 0; head < $(shape.kv_heads); ++head)
-                $(helper)_turn_keys(token_k + $(from), k_step, $(in_cache("keys", tile_place)));
+                $(helper)_turn_keys($(sum("token_k", from)), k_step, $(in_cache("keys", tile_place)));
 //$ else
             $(helper)_turn_keys(token_k, k_step, $(in_cache("keys", tile_place)));
 //$ end
@@ -285,14 +285,14 @@ $(i)unsigned char *value = (unsigned char *) ($(in_cache("values", place .. " / 
 $(i)uint32_t words[$(pitch)]$(words.integers and ", start; /* which is for queries only */" or ";")
 //$ if shape.rope then
 $(i)float all[$(shape.width)];
-$(i)$(helper)_rotate($(heads and "token_k + " .. from or "token_k"), cosine, sine, one, all);
+$(i)$(helper)_rotate($(sum("token_k", from)), cosine, sine, one, all);
 //$ end
-//$ round(shape.rope and "all" or heads and "token_k + " .. from or "token_k", "key_scales")
+//$ round(shape.rope and "all" or sum("token_k", from), "key_scales")
 //$ -- Bytes of a key are words.offset larger: added to each without a carry.
 //$ local raised = words.offset == 128 and "words[i] ^ 0x80808080u" or "((words[i] & 0x7f7f7f7fu) + 0x40404040u) & 0x7f7f7f7fu"
 $(i)for (size_t i = 0; i < $(count); ++i)
 $(i)    key[i * $(macro("TILE_POSITIONS"))] = $(words.integers and raised or "words[i]");
-//$ round(heads and "token_v + " .. from or "token_v", "value_scales")
+//$ round(sum("token_v", from), "value_scales")
 //$ -- A word has as many elements of a value as a word of the cache has positions.
 //$ local whole, bytes = shape.width // words.rows, 4 // words.rows
 //$ loop(i, "i", 0, whole, 1, function(i, word)
@@ -322,7 +322,7 @@ $(i)$(cache_type.storage) rounded[$(macro("VALUE_PITCH"))];
 $(i)float all[$(shape.width)];
 //$ end
 //$ if shape.rope then
-$(i)$(helper)_rotate($(heads and "token_k + " .. from or "token_k"), cosine, sine, one, all);
+$(i)$(helper)_rotate($(sum("token_k", from)), cosine, sine, one, all);
 //$ elseif not plain then
 $(i)for (size_t i = 0; i < $(shape.width); ++i)
 $(i)    all[i] = one * $(element("token_k", "i"));
@@ -382,7 +382,7 @@ $(i)$(isa.store_unaligned("total", k, isa.add(isa.load_unaligned("total", k), va
 
 //$ end
 //$ local needs_first = positioned or shape.rope or shape.shaped
-//$ local function of_head(name) return heads and name .. " + head * " .. macro(name:upper() .. "_HEAD") or name end
+//$ local function of_head(name) return sum(name, heads and times("head", macro(name:upper() .. "_HEAD")) or 0) end
 //$ local key_text = of_head("keys") .. (cache_type.scaled and ", " .. of_head("key_scales") or "")
 //$ local value_text = of_head("values") .. (cache_type.scaled and ", " .. of_head("value_scales") or "")
 //$ local some = v.queries > 1
@@ -431,7 +431,7 @@ $(inner)for (size_t row = 0; row < $(group); ++row) {
 //$ end
 $(each)const float *from = q + $(token) * q_step$(element(row));
 //$ local to = query(row)
-$(each)float *to = queries$(to ~= "" and " + " .. to .. " * " .. shape.width or "");
+$(each)float *to = queries$(to ~= "" and " + " .. times(to, shape.width) or "");
 //$ if shape.rope then
 $(each)$(helper)_rotate(from, cosine, sine, $(factor), to);
 //$ else
@@ -543,7 +543,7 @@ $(i)$(store("sums", at, "total"));
 }
 //$ end
 //$ local attention_scratch = "buffers + chunk * " .. macro("TOKEN_FLOATS")
-//$ local function input(name, at) return at == 0 and name or name .. " + " .. macro(at == shape.q and "IN_K" or "IN_V") end
+//$ local function input(name, at) return sum(name, at > 0 and macro(at == shape.q and "IN_K" or "IN_V") or 0) end
 //$ local parts = cached("%.0s%s")
 //$ local shape_text = shape.shaped and of_layer("weights->attention_shape", "ATTENTION_SHAPE_LAYER") .. ", " or ""
 //$ local function of_run(name) return name .. " + run.token * " .. step_of(name) .. ", " .. step_of(name) end
@@ -607,7 +607,7 @@ $(i)}
 //$             end
 //$         end
 //$     elseif step.op == "activate" and step.rounded then
-//$ local function token_of(name) return name .. " + token * " .. step_of(name) end
+//$ local function token_of(name) return sum(name, times("token", step_of(name))) end
 $(i)for (size_t token = 0; token < count; ++token) {
 $(i)    $(helper)_activate($(step.gate and token_of(step.gate) .. ", " or "")$(token_of(step.to)), 1);
 $(i)    $(rounds[step.inputs])_rounded_$(step.inputs)($(token_of(step.to)), $(step_of(step.to)), $(token_of(step.rounded)), $(step_of(step.rounded)), 1);
@@ -615,7 +615,7 @@ $(i)}
 //$     elseif step.op == "activate" then
 $(i)$(helper)_activate($(step.gate and step.gate .. ", " or "")$(step.to), count);
 //$     elseif step.op == "add" then
-//$ local a_at = "token * " .. step_of(step.a) .. (step.a == "in" and shape.projected and " + " .. macro "IN_SKIPPED" or "")
+//$ local a_at = sum(times("token", step_of(step.a)), step.a == "in" and shape.projected and macro "IN_SKIPPED" or 0)
 //$ over_rows(i, shape.d, macro("D"), step.to, "token * " .. step_of(step.to), function(load) return isa.add(load(step.a, a_at), load(step.b, "token * " .. step_of(step.b))) end)
 //$     elseif step.op == "sum" then
 $(i)for ($(helper)_run run = $(helper)_before(); $(helper)_next(offsets, at, count, &run);)

@@ -1,14 +1,13 @@
 //$ takes prologue, isa, lanes, symbol, helper, panel, type, product, load_weights
 //$ lines("", prologue)
 //$ local function accumulator(t, n) return "y" .. t .. "_" .. n end
-//$ local function rows(n, step) return n == 1 and step or n .. " * " .. step end
 //$ -- One input: a strip of `vectors` vectors of weights at `row`, of `tokens` tokens.
 //$ local function add_input(i, tokens, vectors, k, name)
 //$     for n = 0, vectors - 1 do
 $(i)const $(isa.vector) w$(n) = $(product.unpacks and isa.load_unaligned("row", n * lanes) or load_weights("row", n * lanes));
 //$     end
 //$     for t = 0, tokens - 1 do
-$(i)const $(isa.vector) x$(t) = $(isa.broadcast("x[" .. (t == 0 and k or rows(t, "x_step") .. " + " .. k) .. "]"));
+$(i)const $(isa.vector) x$(t) = $(isa.broadcast("x[" .. sum(times(t, "x_step"), k) .. "]"));
 //$         for n = 0, vectors - 1 do
 $(i)$(name(t, n)) = $(isa.fma("x" .. t, "w" .. n, name(t, n)));
 //$         end
@@ -35,7 +34,7 @@ static inline void $(helper)_of_$(tokens)(const float *restrict x, $(tokens > 1 
 {
 //$ for t = 0, tokens - 1 do
 //$ for n = 0, product.strip_vectors - 1 do
-    $(isa.vector) $(accumulator(t, n)) = first ? zero : $(isa.load_unaligned("y", t == 0 and n * lanes or sum(rows(t, "y_step"), n * lanes)));
+    $(isa.vector) $(accumulator(t, n)) = first ? zero : $(isa.load_unaligned("y", sum(times(t, "y_step"), n * lanes)));
 //$ end
 //$ end
 
@@ -49,7 +48,7 @@ static inline void $(helper)_of_$(tokens)(const float *restrict x, $(tokens > 1 
 
 //$ for t = 0, tokens - 1 do
 //$ for n = 0, product.strip_vectors - 1 do
-    $(isa.store_unaligned("y", t == 0 and n * lanes or sum(rows(t, "y_step"), n * lanes), accumulator(t, n)));
+    $(isa.store_unaligned("y", sum(times(t, "y_step"), n * lanes), accumulator(t, n)));
 //$ end
 //$ end
 }
@@ -61,7 +60,7 @@ static inline void $(helper)_of_$(tokens)(const float *restrict x, $(tokens > 1 
 $(i)const $(isa.vector) x$(u) = $(isa.broadcast("x[" .. sum("k", u) .. "]"));
 //$     for s = 0, streams - 1 do
 //$     for n = 0, product.alone_vectors - 1 do
-$(i)const $(isa.vector) w$(s)_$(n) = $(load_weights("row", s == 0 and u * panel + n * lanes or sum(rows(s, "apart"), u * panel + n * lanes)));
+$(i)const $(isa.vector) w$(s)_$(n) = $(load_weights("row", sum(times(s, "apart"), u * panel + n * lanes)));
 $(i)$(partial(s, u, n)) = $(isa.fma("x" .. u, "w" .. s .. "_" .. n, partial(s, u, n)));
 //$     end
 //$     end
@@ -96,7 +95,7 @@ static inline void $(helper)_alone(const float *restrict x, const $(type.storage
 //$ if product.prefetch then
 //$ for s = 0, streams - 1 do
 //$ for line = 0, product.step_bytes - 1, 64 do
-        $(isa.prefetch_l1(s == 0 and "(uintptr_t) row" or "(uintptr_t) (row + " .. rows(s, "apart") .. ")", product.prefetch + line));
+        $(isa.prefetch_l1(s == 0 and "(uintptr_t) row" or "(uintptr_t) (row + " .. times(s, "apart") .. ")", product.prefetch + line));
 //$ end
 //$ end
 //$ end
@@ -127,7 +126,7 @@ static inline void $(helper)_alone(const float *restrict x, const $(type.storage
 //$ step = 2 * step
 //$ end
 //$ for n = 0, product.alone_vectors - 1 do
-    $(isa.store_unaligned("y", s == 0 and n * lanes or sum(rows(s, "y_apart"), n * lanes), partial(s, 0, n)));
+    $(isa.store_unaligned("y", sum(times(s, "y_apart"), n * lanes), partial(s, 0, n)));
 //$ end
 //$ end
 }

@@ -2,8 +2,6 @@
 //$ lines("", prologue)
 //$ local word, group = rounded.rows, panel -- inputs of a word; words of a panel's step
 //$ local function name(t, n) return "sum" .. t .. "_" .. n end
-//$ local function rows(n, step) return n == 1 and step or n .. " * " .. step end
-//$ local function row(base, t, step, rest) return t == 0 and rest or sum(rows(t, step), rest) end
 //$ local function names_of(tokens, vectors)
 //$     local list = {}
 //$     for t = 0, tokens - 1 do
@@ -34,10 +32,10 @@ static inline void $(helper)_of_$(tokens)(const uint32_t *restrict x, size_t x_s
 //$ end
 //$ for t = 0, tokens - 1 do
 //$ if rounded.integers then
-    unit[$(t)] = ((const float *) (const void *) x)[$(row("x", t, "x_step", "words + 1"))];
+    unit[$(t)] = ((const float *) (const void *) x)[$(sum(times(t, "x_step"), "words + 1"))];
 //$ end
 //$ for n = 0, product.strip_vectors - 1 do
-    $(sums.type) $(name(t, n)) = $(sums.start("x[" .. row("x", t, "x_step", "words") .. "]"));
+    $(sums.type) $(name(t, n)) = $(sums.start("x[" .. sum(times(t, "x_step"), "words") .. "]"));
 //$ end
 //$ end
 //$ local function prefetch(step)
@@ -52,8 +50,8 @@ static inline void $(helper)_of_$(tokens)(const uint32_t *restrict x, size_t x_s
         const uint32_t *weights = w + k * $(panel);
 //$ prefetch(2)
 //$ for t = 0, tokens - 1 do
-        const $(isa.index) x$(t) = $(isa.index_broadcast("x[" .. row("x", t, "x_step", "k") .. "]"));
-        const $(isa.index) next_x$(t) = $(isa.index_broadcast("x[" .. row("x", t, "x_step", "k + 1") .. "]"));
+        const $(isa.index) x$(t) = $(isa.index_broadcast("x[" .. sum(times(t, "x_step"), "k") .. "]"));
+        const $(isa.index) next_x$(t) = $(isa.index_broadcast("x[" .. sum(times(t, "x_step"), "k + 1") .. "]"));
 //$ end
 //$ for n = 0, product.strip_vectors - 1 do
         $(isa.index) w$(n) = $(isa.load_words("weights", n * lanes));
@@ -79,7 +77,7 @@ static inline void $(helper)_of_$(tokens)(const uint32_t *restrict x, size_t x_s
         const $(isa.index) w$(n) = $(isa.load_words("weights", n * lanes));
 //$ end
 //$ for t = 0, tokens - 1 do
-        const $(isa.index) x$(t) = $(isa.index_broadcast("x[" .. row("x", t, "x_step", "k") .. "]"));
+        const $(isa.index) x$(t) = $(isa.index_broadcast("x[" .. sum(times(t, "x_step"), "k") .. "]"));
 //$ for n = 0, product.strip_vectors - 1 do
         $(name(t, n)) = $(sums.dot(name(t, n), "w" .. n, "x" .. t));
 //$ end
@@ -89,7 +87,7 @@ static inline void $(helper)_of_$(tokens)(const uint32_t *restrict x, size_t x_s
 
 //$ for t = 0, tokens - 1 do
 //$ for n = 0, product.strip_vectors - 1 do
-//$ give("    ", t, n, "unit[" .. t .. "]", n * lanes, t == 0 and n * lanes or sum(rows(t, "y_step"), n * lanes))
+//$ give("    ", t, n, "unit[" .. t .. "]", n * lanes, sum(times(t, "y_step"), n * lanes))
 //$ end
 //$ end
 }
@@ -123,20 +121,20 @@ static inline void $(helper)_alone(const uint32_t *restrict x, const uint32_t *r
 //$ if product.prefetch then
 //$ for s = 0, streams - 1 do
 //$ for line = 0, product.step_bytes - 1, 64 do
-        $(isa.prefetch_l1(s == 0 and "(uintptr_t) weights" or "(uintptr_t) (weights + " .. rows(s, "apart") .. ")", product.prefetch + line));
+        $(isa.prefetch_l1(s == 0 and "(uintptr_t) weights" or "(uintptr_t) (weights + " .. times(s, "apart") .. ")", product.prefetch + line));
 //$ end
 //$ end
 //$ end
 //$ for s = 0, streams - 1 do
 //$ for n = 0, product.alone_vectors - 1 do
-        $(name(s, n)) = $(sums.dot(name(s, n), isa.load_words("weights", s == 0 and n * lanes or sum(rows(s, "apart"), n * lanes)), "inputs"));
+        $(name(s, n)) = $(sums.dot(name(s, n), isa.load_words("weights", sum(times(s, "apart"), n * lanes)), "inputs"));
 //$ end
 //$ end
 //$ lines("        ", barriers(names_of(streams, product.alone_vectors)))
     }
 //$ for s = 0, streams - 1 do
 //$ for n = 0, product.alone_vectors - 1 do
-//$ local at = s == 0 and n * lanes or sum(rows(s, "y_apart"), n * lanes)
+//$ local at = sum(times(s, "y_apart"), n * lanes)
 //$ give("    ", s, n, "unit", at, at)
 //$ end
 //$ end

@@ -37,6 +37,8 @@ function test.comments_are_filled_as_paragraphs()
         "/* All parts of a step may run. */\nint a; /* b */\n"
     )
     check.equal(comments.filled "/* It ends.\n   Cannot fail. */\n", "/* It ends.\n   Cannot fail. */\n")
+    local sentence = ("word "):rep(23) .. "ends."
+    check.equal(comments.filled("/* " .. sentence .. "\n   More. */\n"):match "\n.*", "\n   ends. More. */\n")
     local words = ("word "):rep(40)
     local out = comments.filled("/* " .. words .. "*/\n")
     check.equal(marks(out), marks("/* " .. words .. "*/"))
@@ -47,7 +49,8 @@ end
 -- Names and what they mean go on below the latter; code stays as it is.
 function test.rows_and_code_of_comments_keep_their_columns()
     local words = ("word "):rep(40)
-    local out = comments.filled("/* rows:\n   scratch  " .. words .. "\n   y        [2]  of\n            them\n     call(x);\n   None. */\n")
+    local rows = "   scratch  " .. words .. "\n   y        [2]  of\n            them\n"
+    local out = comments.filled("/* rows:\n" .. rows .. "     call(x);\n   None. */\n")
     check.matches(out, "\n   scratch  word")
     check.matches(out, "\n            word")
     check.matches(out, "\n   y        %[2%]  of them\n     call%(x%);\n   None%. %*/\n$")

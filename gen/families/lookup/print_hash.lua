@@ -60,7 +60,6 @@ return function(p, v, values)
     add_texts(values, shape, lanes)
     values.bits_floats = shape.tau * lanes
     values.aligned_floats = not v.isa.any_alignment and values.bits_floats + blob.align // 4
-    values.each_table = shape.neighbours > 1 and "table * " .. shape.neighbours or "table"
     values.rows_text = shape.neighbours == shape.rows and "all rows of each table, in order"
         or "the "
             .. shape.neighbours

@@ -71,8 +71,8 @@ local function scope(tape, of_part)
     return c
 end
 
--- Adds to tape `own` what templates read beside the plan: { word, doc, back_doc, layers: false or how many, stride, site,
--- attention, lookup }.
+-- Adds to tape `own` what templates read beside the plan: { word, doc, back_doc, layers: false or how many, stride,
+-- site, attention, lookup }.
 local function with_scope(own, values)
     values.site = values.site or 0
     function values.of_layer(step) return values.layers and times("layer", step) or 0 end
@@ -263,7 +263,9 @@ local function places_of(t)
             looked.each = math.max(looked.each, 2 * ffn.shape.neighbours)
         end
     end
-    if shapes > 0 then list[#list + 1] = { name = "shapes", floats = "(" .. shapes .. " * sequences + 15) / 16 * 16" } end
+    if shapes > 0 then
+        list[#list + 1] = { name = "shapes", floats = "(" .. shapes .. " * sequences + 15) / 16 * 16" }
+    end
     if sums > 0 then
         list[#list + 1] = { name = "prepared", floats = t.prepared }
         list[#list + 1] = { name = "sums", floats = times(sums, "parts") }

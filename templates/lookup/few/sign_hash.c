@@ -1,5 +1,5 @@
 //$ takes isa, prologue, symbol, helper, score, hash, lanes, tables, constant, rows_text, vertices_parameter, vertices_argument, prefetch_parameter
-//$ takes prefetch_first, each_table, aligned_floats, bits_floats, line_elements
+//$ takes prefetch_first, aligned_floats, bits_floats, line_elements
 //$ lines("", prologue)
 //$ if lanes > 1 then
 $(include("templates/lookup/shared/transpose.c"))
@@ -30,8 +30,7 @@ void $(symbol)(const float *restrict z, uint16_t *restrict code$(score.share and
 {
 //$ if lanes == 1 then
 //$ loop("    ", "table", 0, shape.h, 1, function(i, table)
-//$ local function on(base, at) return table == 0 and base or base .. " + " .. at end
-$(i)$(helper)_$(hash.name)($(on("z", "table * " .. shape.tau)), $(on("code", each_table))$(score.share and ", " .. on("score", each_table) or "")$(vertices_argument));
+$(i)$(helper)_$(hash.name)($(sum("z", times(table, shape.tau))), $(sum("code", times(table, shape.neighbours)))$(score.share and ", " .. sum("score", times(table, shape.neighbours)) or "")$(vertices_argument));
 //$ end)
 //$ else
     const float *row[$(lanes)];
@@ -51,7 +50,7 @@ $(i)$(helper)_transpose$(shape.tau - column >= lanes and "" or "_last")(row, $(c
 //$ local function prefetch_found(i, table, count, code)
 $(i)if (prefetch)
 $(i)    for (size_t i = 0; i < $(count); ++i) {
-$(i)        const size_t number = $(table) * $(shape.rows) + $(code);
+$(i)        const size_t number = $(sum(times(table, shape.rows), code));
 //$     if tables.scaled then
 $(i)        $(isa.prefetch_l1("prefetch->table_scales", "number"));
 //$     end
@@ -82,18 +81,17 @@ $(i)    }
                 *score++ = lane_score[n * $(lanes) + i];
             }
 //$ end
-//$ if prefetch_first then prefetch_found("        ", "(table + i / " .. shape.neighbours .. ")", "tables * " .. shape.neighbours, "found[i]") end
+//$ if prefetch_first then prefetch_found("        ", "table + i / " .. shape.neighbours, "tables * " .. shape.neighbours, "found[i]") end
     }
 //$ else
 
 //$ local whole, rest = shape.h - shape.h % lanes, shape.h % lanes
 //$ loop("    ", "table", 0, whole, lanes, function(i, table)
-//$ local function on(base) return table == "table" and base .. " + table" or base end
 $(i)for (size_t i = 0; i < $(lanes); ++i)
-$(i)    row[i] = z + $(table == "table" and "(table + i)" or "i") * $(shape.tau);
+$(i)    row[i] = z + $(times(sum(table, "i"), shape.tau));
 //$ transposed(i)
-$(i)$(helper)_$(hash.name)(bits, $(on("code"))$(score.share and ", " .. on("score") or ""));
-//$ if prefetch_first then prefetch_found(i, table == "table" and "(table + i)" or "i", lanes, "code[" .. (table == "table" and "table + i" or "i") .. "]") end
+$(i)$(helper)_$(hash.name)(bits, $(sum("code", table))$(score.share and ", " .. sum("score", table) or ""));
+//$ if prefetch_first then prefetch_found(i, sum(table, "i"), lanes, "code[" .. sum(table, "i") .. "]") end
 //$ end)
 //$ if rest > 0 then
     { /* the last $(rest == 1 and "table, in all lanes" or rest .. " tables; the other lanes repeat the last one") */
@@ -115,7 +113,7 @@ $(i)code[$(sum(lane, whole))] = last_code[$(lane)];
 $(i)score[$(sum(lane, whole))] = last_score[$(lane)];
 //$ end
 //$ end)
-//$ if prefetch_first then prefetch_found("        ", (whole > 0 and "(" .. sum("i", whole) .. ")" or "i"), rest, "last_code[i]") end
+//$ if prefetch_first then prefetch_found("        ", sum("i", whole), rest, "last_code[i]") end
     }
 //$ end
 //$ end

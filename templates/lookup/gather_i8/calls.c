@@ -7,7 +7,7 @@
 $(i)for (size_t k = $(loop.first); k < $(loop.last); k += $(loop.step))
 //$             i = i .. "    "
 //$         end
-//$         local function at(base, step) return call.first == 0 and base or base .. " + " .. times(loop and "k" or call.first, step) end
+//$         local function at(base, step) return sum(base, times(loop and "k" or call.first, step)) end
 //$         local slice, sums = table_at(table, call), "sums, " .. t.pitch
 //$         if packs then slice = helper .. "_pack_" .. t.width .. "(" .. slice .. ", " .. call.tables .. ", slice)" end
 //$         local next = next_at(table, call, after)

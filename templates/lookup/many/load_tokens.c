@@ -25,20 +25,20 @@ $(i)loaded[$(column)] = one * row[0][$(column)];
 //$ elseif isa.lanes == 1 then
 //$ loop("    ", "column", 0, shape.d, 1, function(i, column)
 $(i)for (size_t token = 0; token < $(tile); ++token)
-$(i)    loaded[$(column == 0 and "token" or "column * " .. tile .. " + token")] = row[token][$(column)];
+$(i)    loaded[$(sum(times(column, tile), "token"))] = row[token][$(column)];
 //$ end, { braces = false })
 //$ else
 //$ local full = shape.d - shape.d % isa.lanes
 //$ loop("    ", "token", 0, tile, isa.lanes, function(i, token)
-//$     local row, lane = sum("row", token), token == 0 and "" or " + " .. token
+//$     local row = sum("row", token)
 //$     if full == isa.lanes then
-$(i)$(helper)_transpose($(row), 0, loaded$(lane));
+$(i)$(helper)_transpose($(row), 0, $(sum("loaded", token)));
 //$     elseif full > 0 then
 $(i)for (size_t column = 0; column < $(full); $(advance("column", isa.lanes)))
-$(i)    $(helper)_transpose($(row), column, loaded + column * $(tile)$(lane));
+$(i)    $(helper)_transpose($(row), column, $(sum("loaded + column * " .. tile, token)));
 //$     end
 //$     if full < shape.d then
-$(i)$(helper)_transpose_last($(row), $(full), $(sum("loaded", full * tile))$(lane));
+$(i)$(helper)_transpose_last($(row), $(full), $(sum("loaded", full * tile, token)));
 //$     end
 //$ end)
 //$ end

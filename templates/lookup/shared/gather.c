@@ -175,7 +175,7 @@ $(include("templates/lookup/gather_i8/calls.c", { t = t, i = i, table = table, b
 $(i)for (size_t k = $(loop.first); k < $(loop.last); k += $(loop.step))
 //$         i = i .. "    "
 //$     end
-//$     local function at(base, step) return call.first == 0 and base or base .. " + " .. times(loop and "k" or call.first, step) end
+//$     local function at(base, step) return sum(base, times(loop and "k" or call.first, step)) end
 //$     local at_table, next = table_at(table, call), next_at(table, call, after)
 //$     local streams = v.stream and (call.to == "sums" and sums and ", 0" or ", streams") or ""
 //$     if pack then

@@ -6,7 +6,7 @@ static inline void $(helper)_scale_scores(const float *restrict scale, const uin
 {
 //$ local slot = shape.neighbours == 1 and "table" or "slot"
 //$ -- Where the scale of the row `code` of a slot's table lies.
-//$ local function scale_at(slot, code) return slot == 0 and code or table_of(slot) .. " * " .. shape.rows .. " + " .. code end
+//$ local function scale_at(slot, code) return sum(times(slot == 0 and 0 or table_of(slot), shape.rows), code) end
 //$ if tile == 1 then
     for (size_t token = 0; token < tokens; ++token, code += $(shape.slots), score += $(shape.slots))
 //$ loop("        ", slot, 0, shape.slots, 1, function(i, slot)
