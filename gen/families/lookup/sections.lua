@@ -7,7 +7,7 @@ local product = require "gen.families.lookup.product"
 
 local sections = {}
 
--- The folding steps of the projection's tensor; see gen/weights/lua_weights.c for what they do.
+-- The folding steps of the projection's tensor; see gen/weights/sections.c for what they do.
 function sections.projection_steps(m, shape)
     local steps = {}
     if shape.kind == "dense" then
