@@ -645,7 +645,7 @@ static int process_isolated(lua_State *L)
             break;
         if (poll(&event, 1, left < 1000 ? (int)(left * 1000) + 1 : 1000000) <= 0)
             continue;
-        char piece[4096];
+        char piece[16384];
         const ssize_t got = read(ends[0], piece, sizeof piece);
         if (got < 0 && errno == EINTR)
             continue;
@@ -665,7 +665,7 @@ static int process_isolated(lua_State *L)
         if (late)
             lua_pushfstring(L, "took more than %d seconds", (int)seconds);
         else
-            lua_pushfstring(L, "crashed: signal %d", WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+            lua_pushfstring(L, "crashed: signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
         return 2;
     }
     size_t size;

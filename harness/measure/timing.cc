@@ -161,19 +161,29 @@ void measure_cache_sweep::operator()() const
     benchmark::DoNotOptimize(sum);
 }
 
-void measure_fail(const char *format, ...)
+measure_timing_job::measure_timing_job(const measure_object &job)
+    : model(job.word("model")), seed(job.integer("seed", 0, INT64_MAX)), threads(job.integer("threads", 1, 1024)),
+      repetitions(job.integer("repetitions", 1, 1000)), min_time(job.number("min_time", 0.001, 60.0)), slices(job.integer("slices", 0, 64)),
+      draw_order(job.flag("draw_order")), order_seed(job.integer("order_seed", 0, INT64_MAX)),
+      sweep_bytes(job.integer("sweep_bytes", 0, (size_t)1 << 36)), limits(job.flag("limits"))
 {
-    va_list arguments;
-    va_start(arguments, format);
-    std::fputs("lookupc-measure: ", stderr);
-    std::vfprintf(stderr, format, arguments);
-    std::fputc('\n', stderr);
-    va_end(arguments);
-    std::exit(1);
+    if (!limits) {
+        return;
+    }
+    const measure_object object = job.inner("sizes");
+    for (const measure_object &row : object.objects("rows")) {
+        const size_t bytes = row.integer("row", 1, 1 << 24);
+        rows.push_back({row.word("name"), bytes, row.integer("table", bytes, (size_t)1 << 44)});
+    }
+    sizes = {object.integer("l1d", 1 << 12, 1 << 26), object.integer("l2", 1 << 12, 1 << 26),
+             object.integer("l3", 1 << 12, (size_t)1 << 36), rows.data(), rows.size()};
 }
 
 void measure_add_limits(const measure_timing_job &job)
 {
+    if (!job.limits) {
+        return;
+    }
     std::vector<limit> found(LIMITS_OF_CORE + job.sizes.row_kinds);
     measure_progress(0).note("measuring the limits of this core");
     if (!limits_measure(&job.sizes, job.repetitions, found.data())) {

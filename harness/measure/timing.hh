@@ -8,7 +8,26 @@
 #include <string>
 #include <vector>
 
-#include "harness/measure/timing_job.h"
+#include "harness/measure/limits.h"
+#include "harness/measure/reader.hh"
+
+// What all jobs say about how they are measured.
+struct measure_timing_job {
+    explicit measure_timing_job(const measure_object &job);
+
+    const char *model;
+    uint64_t seed;
+    size_t threads; // that the libraries use at most, and the baselines
+    size_t repetitions;
+    double min_time; // seconds of one repetition
+    size_t slices;   // of a repetition at most, which rotate among calls that are alike; 0: none
+    bool draw_order; // anew in every repetition, from order_seed; else as listed
+    uint64_t order_seed;
+    size_t sweep_bytes;            // to be read to empty the caches
+    bool limits;                   // measure those of this core
+    limits_sizes sizes = {};       // for that
+    std::vector<limits_rows> rows; // that sizes refers to
+};
 
 // One thing to be timed: `call` runs on so many threads and returns false on failure. A cold one is called with nothing of what it reads in
 // the caches.
@@ -47,9 +66,6 @@ class measure_cache_sweep
   private:
     std::vector<uint64_t> memory_;
 };
-
-// Ends the process with one line.
-[[noreturn]] __attribute__((format(printf, 1, 2))) void measure_fail(const char *format, ...);
 
 // Puts the limits of this core, measured now, into the context of the output.
 void measure_add_limits(const measure_timing_job &job);

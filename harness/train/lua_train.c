@@ -38,13 +38,12 @@
 #include "gen/weights/fold_fields.h"
 #include "gen/weights/random.h"
 #include "gen/weights/safetensors.h"
+#include "harness/base/library.h"
 #include "harness/base/memory.h"
 #include "harness/base/modules.h"
-#include "harness/base/symbol.h"
 
 #include <lauxlib.h>
 
-#include <dlfcn.h>
 #include <math.h>
 #include <nettle/sha2.h>
 #include <pthread.h>
@@ -85,7 +84,7 @@ typedef struct {
 } chunk;
 
 typedef struct {
-    void *library;
+    loaded_library library;
     train_function *step, *loss;
     train_flush *flush_denormals; /* or NULL */
     size_t parameter_count, gradient_count, row_count;
@@ -145,15 +144,17 @@ static int run_close(lua_State *L)
     free(r->ids);
     free(r->targets);
     free(r->workspace);
-    if (r->library)
-        dlclose(r->library);
+    library_close(&r->library);
     *r = (run_state){0};
     return 0;
 }
 
-static bool find(lua_State *L, void *library, const char *name, void *function)
+/* The function that the field `name` of the job names, or a Lua error. */
+static void find(lua_State *L, const loaded_library *of, const char *name, void *function)
 {
-    return symbol_find(library, field_text(L, 1, where, name, NULL), function);
+    char error[ERROR_SIZE];
+    if (!library_find(of, field_text(L, 1, where, name, NULL), function, error, sizeof error))
+        luaL_error(L, "%s", error);
 }
 
 /* What a step changes. */
@@ -440,16 +441,15 @@ static int run_open(lua_State *L)
     };
     luaL_setmetatable(L, METATABLE);
     luaL_argcheck(L, r->threads >= 1 && r->threads <= MOST_THREADS && r->batch >= 1, 1, "threads, batch");
-    const char *path = field_text(L, 1, where, "library", NULL);
-    r->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!r->library)
-        return host_fail(L, dlerror());
+    char error[ERROR_SIZE];
+    if (!library_open(&r->library, field_text(L, 1, where, "library", NULL), LIBRARY_ALONE, error, sizeof error))
+        return host_fail(L, error);
     train_workspace *workspace;
-    const char *flush = field_text(L, 1, where, "flush_denormals", "");
-    if (*flush && !symbol_find(r->library, flush, &r->flush_denormals))
-        return luaL_error(L, "%s: lacks a function", path);
-    if (!find(L, r->library, "step", &r->step) || !find(L, r->library, "loss", &r->loss) || !find(L, r->library, "workspace", &workspace))
-        return luaL_error(L, "%s: lacks a function", path);
+    if (*field_text(L, 1, where, "flush_denormals", ""))
+        find(L, &r->library, "flush_denormals", &r->flush_denormals);
+    find(L, &r->library, "step", &r->step);
+    find(L, &r->library, "loss", &r->loss);
+    find(L, &r->library, "workspace", &workspace);
     r->train = read_ids(L, "train", 2);
     r->valid = read_ids(L, "valid", 3);
     r->train.seed = r->call.seed;
@@ -459,8 +459,8 @@ static int run_open(lua_State *L)
     if (!take_memory(r, workspace(r->batch, r->train.length, r->threads)) || !copy_constants(L, r) || !read_tensors(L, r) ||
         !prepare_rounding(r) || ((r->ranks || r->masters) && !prepare_lists(r)))
         return host_fail(L, "not enough memory to train this model: a smaller --batch or --context takes less");
-    if (r->call.rows && r->row_count && !find(L, r->library, "apply", &r->apply))
-        return luaL_error(L, "%s: lacks a function", path);
+    if (r->call.rows && r->row_count)
+        find(L, &r->library, "apply", &r->apply);
     lua_settop(L, 2);
     return 1;
 }
@@ -1046,10 +1046,12 @@ static int run_load(lua_State *L)
    them, and ends what was joined. */
 static int train_join(lua_State *L)
 {
-    void *module = dlopen(luaL_checkstring(L, 1), RTLD_NOW | RTLD_GLOBAL); /* MPI loads modules of its own, which look for it */
+    char error[ERROR_SIZE];
+    loaded_library module;
     ranks_join *join;
-    if (!module || !symbol_find(module, RANKS_JOIN, &join))
-        return host_fail(L, dlerror());
+    if (!library_open(&module, luaL_checkstring(L, 1), LIBRARY_SHOWN, error, sizeof error) || /* MPI's own modules look for it */
+        !library_find(&module, RANKS_JOIN, &join, error, sizeof error))
+        return host_fail(L, error);
     all_ranks = join();
     lua_pushinteger(L, (lua_Integer)all_ranks->number);
     lua_pushinteger(L, (lua_Integer)all_ranks->count);

@@ -1,19 +1,20 @@
 /* Lua module `integer`: runs compiled integer kernels, compares them with their reference, and that with the definition in float64.
 
    A job = { library, bind, ffn, project, blob, d, d_out, slots, scratch_bytes, weights_struct_bytes, x_unit, y_unit }.
-   integer.check(job) -> { checks = { { name, ok, detail } }, ok, tokens, codes, code_flips, rel_err, rel_err_flips, max_abs_err } | nil,
-   message: also model (see fields.h), weights, prefix, blocks_in_out, at = { section = offset }, element, pitch, seed, tokens.
-   rel_err is the largest relative error of a token's y against the definition with the kernel's codes, rel_err_flips against the definition
-   with its own. max_abs_err is of one element, with the kernel's codes. integer.run(job, input, output) -> tokens | nil, message: .npy
-   files of floats. integer.time(job, tokens, repetitions, threads) -> list of microseconds a token, list of CPU time over wall time | nil,
-   message: `threads` callers at a time, each with tokens and scratch of its own; of one CPU time counts, of several wall time. */
+   integer.called(job) -> what integer.check wants of the kernels, a string; it may crash. Raises one line.
+   integer.check(job, called | nil, why not) -> { checks = { { name, ok, detail } }, ok, tokens, codes, code_flips, rel_err, rel_err_flips,
+   max_abs_err } | nil, message: also model (see fields.h), weights, prefix, blocks_in_out, at = { section = offset }, element, pitch, seed,
+   tokens. rel_err is the largest relative error of a token's y against the definition with the kernel's codes, rel_err_flips against the
+   definition with its own. max_abs_err is of one element, with the kernel's codes. integer.run(job, input, output) -> tokens | nil,
+   message: .npy files of floats. integer.time(job, tokens, repetitions, threads) -> list of microseconds a token, list of CPU time over
+   wall time | nil, message: `threads` callers at a time, each with tokens and scratch of its own; of one CPU time counts, of several wall
+   time. */
 #include "harness/base/blob_memory.h"
-#include "harness/base/child.h"
 #include "harness/base/clock.h"
 #include "harness/base/guard.h"
+#include "harness/base/library.h"
 #include "harness/base/memory.h"
 #include "harness/base/modules.h"
-#include "harness/base/symbol.h"
 #include "harness/reference/checkpoint.h"
 #include "harness/reference/fields.h"
 #include "harness/reference/integer.h"
@@ -25,18 +26,14 @@
 
 #include <lauxlib.h>
 
-#include <dlfcn.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 static const char where[] = "integer: ";
 
-enum { ERROR_SIZE = 4096 + 256, CHILD_SECONDS = 300, SPECIAL = 8 };
+enum { ERROR_SIZE = 4096 + 256, SPECIAL = 8 };
 
-typedef int bind_function(const void *blob, size_t bytes, void *weights);
 typedef void ffn_function(const void *weights, const int16_t *x, int32_t *y, size_t tokens, void *scratch);
 typedef void project_function(const void *weights, const int16_t *x, uint32_t *row, int32_t *score, void *scratch);
 
@@ -48,7 +45,8 @@ typedef struct {
 
 typedef struct {
     files_mapping blob;
-    void *library, *weights, *scratch;
+    loaded_library library;
+    void *weights, *scratch;
     ffn_function *ffn;
     project_function *project;
 } kernel;
@@ -85,8 +83,7 @@ static kernel_job job_at(lua_State *L, int index)
 
 static void close_kernel(kernel *k)
 {
-    if (k->library)
-        dlclose(k->library);
+    library_close(&k->library);
     files_unmap(&k->blob);
     free(k->weights);
     free(k->scratch);
@@ -95,36 +92,24 @@ static void close_kernel(kernel *k)
 /* Loads the library and binds the blob. False with one line; to be closed in either case. */
 static bool open_kernel(kernel *k, const kernel_job *job, char *error)
 {
-    bind_function *bind;
-    *k = (kernel){.library = dlopen(job->library, RTLD_NOW | RTLD_LOCAL)};
-    if (!k->library)
-        return files_error(error, ERROR_SIZE, "%s: %s", job->library, dlerror());
-    if (!symbol_find(k->library, job->bind, &bind) || !symbol_find(k->library, job->ffn, &k->ffn) ||
-        !symbol_find(k->library, job->project, &k->project))
-        return files_error(error, ERROR_SIZE, "%s: lacks a function of the model", job->library);
-    k->weights = aligned_memory(job->weights_struct_bytes);
-    k->scratch = aligned_memory(job->scratch_bytes);
+    *k = (kernel){.weights = aligned_memory(job->weights_struct_bytes), .scratch = aligned_memory(job->scratch_bytes)};
     if (!k->weights || !k->scratch)
         return files_error(error, ERROR_SIZE, "%s: not enough memory", job->library);
-    if (!blob_map(job->blob, &k->blob, error, ERROR_SIZE))
-        return false;
-    const int status = bind(k->blob.data, k->blob.bytes, k->weights);
-    return status == 0 || files_error(error, ERROR_SIZE, "%s: refused by %s with code %d", job->blob, job->bind, status);
+    return library_open(&k->library, job->library, LIBRARY_ALONE, error, ERROR_SIZE) &&
+           library_find(&k->library, job->ffn, &k->ffn, error, ERROR_SIZE) &&
+           library_find(&k->library, job->project, &k->project, error, ERROR_SIZE) && blob_map(job->blob, &k->blob, error, ERROR_SIZE) &&
+           library_bind(&k->library, job->bind, job->blob, &k->blob, k->weights, error, ERROR_SIZE);
 }
 
-/* What the child and its parent share; then row and score [tokens][slots], y [tokens][d_out]. */
-typedef struct {
-    char error[ERROR_SIZE]; /* "" when all went well */
-} shared_result;
-
+/* row and score [tokens][slots], y [tokens][d_out], one behind the other */
 typedef struct {
     uint32_t *row;
     int32_t *score, *y;
 } results;
 
-static results results_in(void *memory, const kernel_job *job, size_t tokens)
+static results results_in(const void *memory, const kernel_job *job, size_t tokens)
 {
-    uint32_t *row = memory;
+    uint32_t *row = (uint32_t *)(uintptr_t)memory;
     int32_t *score = (int32_t *)(void *)(row + tokens * job->slots);
     return (results){row, score, score + tokens * job->slots};
 }
@@ -155,38 +140,6 @@ static bool guarded_call(const kernel *k, const kernel_job *job, const int16_t *
     return true;
 }
 
-/* The child: rows and scores token by token, y in one call; the first tokens alone must give the same. */
-static bool run_all(const kernel_job *job, const int16_t *x, size_t tokens, const results *to, char *error)
-{
-    kernel k;
-    if (!open_kernel(&k, job, error))
-        return false;
-    for (size_t token = 0; token < tokens; ++token)
-        k.project(k.weights, x + token * job->d, to->row + token * job->slots, to->score + token * job->slots, k.scratch);
-    if (!guarded_call(&k, job, x, to->y, 0, GUARD_END, error) || !guarded_call(&k, job, x, to->y, tokens, GUARD_START, error))
-        return false;
-    int32_t *alone = malloc(job->d_out * sizeof *alone + 1);
-    bool ok = alone || files_error(error, ERROR_SIZE, "%s: not enough memory", job->library);
-    for (size_t token = 0; ok && token < tokens && token < SPECIAL; ++token) {
-        ok = guarded_call(&k, job, x + token * job->d, alone, 1, token % 2 ? GUARD_UNALIGNED : GUARD_END, error);
-        if (ok && memcmp(alone, to->y + token * job->d_out, job->d_out * sizeof *alone) != 0)
-            ok = files_error(error, ERROR_SIZE, "%s: token %zu alone differs from it among others", job->ffn, token);
-    }
-    free(alone);
-    close_kernel(&k);
-    return ok;
-}
-
-static void run_in_child(const kernel_job *job, const int16_t *x, size_t tokens, shared_result *result)
-{
-    const pid_t child = child_start(CHILD_SECONDS);
-    if (child == 0) {
-        const results to = results_in(result + 1, job, tokens);
-        _exit(run_all(job, x, tokens, &to, result->error) ? 0 : 1);
-    }
-    child_wait(child, job->library, result->error, sizeof result->error);
-}
-
 /* Tokens out of the ordinary, then random ones: normal, of sizes from a hundredth of the range to a third where they are normalised, else
    of an eighth, rounded and limited to int16. */
 static void fill_tokens(const reference_model *model, uint64_t seed, size_t tokens, int16_t *x)
@@ -208,6 +161,53 @@ static void fill_tokens(const reference_model *model, uint64_t seed, size_t toke
             x[token * model->d + i] = (int16_t)fmin(fmax(value, -32768.0), 32767.0);
         }
     }
+}
+
+/* Rows and scores token by token, y in one call; the first tokens alone must give the same. */
+static bool run_all(const kernel_job *job, const int16_t *x, size_t tokens, const results *to, char *error)
+{
+    kernel k;
+    if (!open_kernel(&k, job, error))
+        return false;
+    for (size_t token = 0; token < tokens; ++token)
+        k.project(k.weights, x + token * job->d, to->row + token * job->slots, to->score + token * job->slots, k.scratch);
+    if (!guarded_call(&k, job, x, to->y, 0, GUARD_END, error) || !guarded_call(&k, job, x, to->y, tokens, GUARD_START, error))
+        return false;
+    int32_t *alone = malloc(job->d_out * sizeof *alone + 1);
+    bool ok = alone || files_error(error, ERROR_SIZE, "%s: not enough memory", job->library);
+    for (size_t token = 0; ok && token < tokens && token < SPECIAL; ++token) {
+        ok = guarded_call(&k, job, x + token * job->d, alone, 1, token % 2 ? GUARD_UNALIGNED : GUARD_END, error);
+        if (ok && memcmp(alone, to->y + token * job->d_out, job->d_out * sizeof *alone) != 0)
+            ok = files_error(error, ERROR_SIZE, "%s: token %zu alone differs from it among others", job->ffn, token);
+    }
+    free(alone);
+    close_kernel(&k);
+    return ok;
+}
+
+/* The tokens that the job in argument 1 asks for, in memory that Lua frees. */
+static int16_t *tokens_at(lua_State *L, const reference_model *model, size_t tokens)
+{
+    int16_t *x = lua_newuserdatauv(L, tokens * model->d * sizeof *x + 1, 0);
+    fill_tokens(model, (uint64_t)field_integer(L, 1, where, "seed", LUA_MININTEGER, 1), tokens, x);
+    return x;
+}
+
+static int called(lua_State *L)
+{
+    char error[ERROR_SIZE];
+    lua_settop(L, 1);
+    const kernel_job job = job_at(L, 1);
+    lua_getfield(L, 1, "model");
+    const reference_model model = reference_model_at(L, 2, where);
+    const size_t tokens = SPECIAL + size_field(L, 1, "tokens"), bytes = results_bytes(&job, tokens);
+    const int16_t *x = tokens_at(L, &model, tokens);
+    void *memory = lua_newuserdatauv(L, bytes + 1, 0);
+    const results to = results_in(memory, &job, tokens);
+    if (!run_all(&job, x, tokens, &to, error))
+        return luaL_error(L, "%s", error);
+    lua_pushlstring(L, memory, bytes);
+    return 1;
 }
 
 static void push_check(lua_State *L, int list, const char *name, bool ok, const char *detail)
@@ -309,10 +309,11 @@ static bool compare_token(const kernel_job *job, const reference_model *model, c
 
 static int check(lua_State *L)
 {
-    lua_settop(L, 1);
+    lua_settop(L, 3);
     const kernel_job job = job_at(L, 1);
+    const char *made = lua_tostring(L, 2), *message = lua_tostring(L, 3);
     lua_getfield(L, 1, "model");
-    const reference_model model = reference_model_at(L, 2, where);
+    const reference_model model = reference_model_at(L, 4, where);
     const size_t random = size_field(L, 1, "tokens"), tokens = SPECIAL + random;
     char error[ERROR_SIZE];
     files_mapping blob;
@@ -326,25 +327,18 @@ static int check(lua_State *L)
         return host_fail(L, error);
     }
     const integer_weights weights = weights_at(L, &job, &model, &blob);
-    int16_t *x = lua_newuserdatauv(L, tokens * model.d * sizeof *x, 0);
+    const int16_t *x = tokens_at(L, &model, tokens);
     void *own = lua_newuserdatauv(L, results_bytes(&job, tokens), 0);
     double *memory = lua_newuserdatauv(L, (2 * model.d + model.h * model.tau + job.slots + model.d_out) * sizeof *memory, 0);
     size_t *code = lua_newuserdatauv(L, job.slots * sizeof *code, 0);
-    fill_tokens(&model, (uint64_t)field_integer(L, 1, where, "seed", LUA_MININTEGER, 1), tokens, x);
-    const size_t bytes = sizeof(shared_result) + results_bytes(&job, tokens);
-    shared_result *result = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    luaL_argcheck(L, result != MAP_FAILED, 1, "not enough memory");
-    run_in_child(&job, x, tokens, result);
-
-    const results got = results_in(result + 1, &job, tokens), expected = results_in(own, &job, tokens);
+    const results got = made ? results_in(made, &job, tokens) : (results){0}, expected = results_in(own, &job, tokens);
     comparison all = {0};
-    bool ok = true;
+    bool ok = made != NULL;
     lua_newtable(L);
     const int to = lua_gettop(L);
     lua_newtable(L);
     const int checks = lua_gettop(L);
-    push_check(L, checks, "calls", result->error[0] == '\0', result->error[0] ? result->error : "one token, all of them, and none");
-    ok = result->error[0] == '\0';
+    push_check(L, checks, "calls", ok, ok ? "one token, all of them, and none" : message);
     size_t rows = 0, scores = 0, values = 0;
     bool in_range = true;
     for (size_t token = 0; ok && in_range && token < tokens; ++token) {
@@ -369,7 +363,6 @@ static int check(lua_State *L)
         push_check(L, checks, "integers", rows + scores + values == 0, detail);
         ok = in_range && rows + scores + values == 0;
     }
-    munmap(result, bytes);
     files_unmap(&blob);
     checkpoint_close(file);
     lua_setfield(L, to, "checks");
@@ -517,10 +510,9 @@ static int vectors(lua_State *L)
     const reference_model model = reference_model_at(L, 3, where);
     char error[ERROR_SIZE];
     files_mapping blob;
-    int16_t *x = lua_newuserdatauv(L, tokens * model.d * sizeof *x, 0);
+    const int16_t *x = tokens_at(L, &model, tokens);
     uint32_t *row = lua_newuserdatauv(L, job.slots * sizeof *row, 0);
     int32_t *score = lua_newuserdatauv(L, job.slots * sizeof *score, 0), *y = lua_newuserdatauv(L, model.d_out * sizeof *y, 0);
-    fill_tokens(&model, (uint64_t)field_integer(L, 1, where, "seed", LUA_MININTEGER, 1), tokens, x);
     if (!files_map(job.blob, &blob, error, sizeof error))
         return host_fail(L, error);
     const integer_weights weights = weights_at(L, &job, &model, &blob);
@@ -549,7 +541,8 @@ static int vectors(lua_State *L)
 
 int luaopen_integer(lua_State *L)
 {
-    const luaL_Reg functions[] = {{"check", check}, {"run", run}, {"time", time_calls}, {"vectors", vectors}, {NULL, NULL}};
+    const luaL_Reg functions[] = {{"called", called},   {"check", check},     {"run", run},
+                                  {"time", time_calls}, {"vectors", vectors}, {NULL, NULL}};
     luaL_newlib(L, functions);
     return 1;
 }

@@ -33,7 +33,6 @@
 #include "harness/base/clock.h"
 #include "harness/base/parent.h"
 #include "harness/reference/fields.h"
-#include "harness/verify/lua_kernel.h"
 
 #include "gen/host/host.h"
 
@@ -71,6 +70,44 @@ typedef struct {
     double patience, deadline, end; /* of a call; when it is up for that one; when it is up for all */
 } conversation;
 
+static size_t variant_size(lua_State *L, int index, const char *name)
+{
+    return (size_t)field_integer(L, index, "variant.", name, 0, -1);
+}
+
+static const char *variant_text(lua_State *L, int index, const char *name)
+{
+    return field_text(L, index, "variant.", name, NULL);
+}
+
+/* The variant in the table at `index`. */
+static variant_description variant_at(lua_State *L, int index)
+{
+    luaL_checktype(L, index, LUA_TTABLE);
+    const variant_description variant = {
+        .library = variant_text(L, index, "library"),
+        .bind = variant_text(L, index, "bind"),
+        .ffn = variant_text(L, index, "ffn"),
+        .any_ffn = variant_text(L, index, "any_ffn"),
+        .project = variant_text(L, index, "project"),
+        .gather = variant_text(L, index, "gather"),
+        .public_ffn = variant_text(L, index, "public_ffn"),
+        .tile = variant_size(L, index, "tile"),
+        .chunk = variant_size(L, index, "chunk"),
+        .whole = variant_size(L, index, "whole"),
+        .scratch_bytes = variant_size(L, index, "scratch_bytes"),
+        .weights_struct_bytes = variant_size(L, index, "weights_struct_bytes"),
+        .d = variant_size(L, index, "d"),
+        .d_out = variant_size(L, index, "d_out"),
+        .h = variant_size(L, index, "h"),
+        .tau = variant_size(L, index, "tau"),
+        .neighbours = variant_size(L, index, "neighbours"),
+    };
+    if (variant.tile == 0 || variant.chunk < variant.tile)
+        luaL_error(L, "variant: tile must be at least 1 and chunk at least tile");
+    return variant;
+}
+
 static double number_or(lua_State *L, int index, const char *name, double otherwise)
 {
     const bool given = lua_getfield(L, index, name) != LUA_TNIL;
@@ -100,7 +137,7 @@ static verify_job job_at(lua_State *L, int index, verify_reference **reference)
     verify_job job = {0};
     luaL_checktype(L, index, LUA_TTABLE);
     lua_getfield(L, index, "variant");
-    job.variant = kernel_variant_at(L, lua_gettop(L));
+    job.variant = variant_at(L, lua_gettop(L));
     lua_getfield(L, index, "reference");
     *reference = luaL_checkudata(L, -1, reference_type_name);
     job.reference = *reference;

@@ -7,6 +7,7 @@ local cpu = require "harness.base.cpu"
 local host = require "host"
 local input = require "harness.verify.input"
 local integer = require "integer"
+local isolated = require "harness.base.isolated"
 local isa = require "gen.isa.list"
 local json = require "json"
 local packed = require "harness.families.lookup.packed"
@@ -77,7 +78,8 @@ end
 function execute.check(p, library, files, seed, limits)
     local job = reference_job_of(p, library, files, seed)
     job.tokens = math.max(16, math.min(512, 200000000 // math.floor(1e6 * p.mflop.projection + 1)))
-    local result = assert(integer.check(job))
+    local called, message = isolated(library, function() return integer.called(job) end)
+    local result = assert(integer.check(job, called, message))
     result.isa, result.projection, result.tables = p.variants[1].isa.name, p.projection.name, p.tables.name
     budget.check(result, limits or budget.of(p.model), "the codes of integer arithmetic")
     return result

@@ -4,11 +4,12 @@ local budget = require "harness.verify.budget"
 local check = require "harness.families.lookup.check"
 local choices = require "harness.measure.choices"
 local compile = require "harness.base.compile"
+local compiled = require "compiled"
 local family = require "gen.families.lookup.family"
 local host = require "host"
 local input = require "harness.verify.input"
 local json = require "json"
-local kernel = require "kernel"
+local npy = require "npy"
 local packed = require "harness.families.lookup.packed"
 local process = require "process"
 local request = require "gen.bundle.request"
@@ -36,15 +37,14 @@ function execute.run(path, options)
     local m = request.model(path, options)
     options.check_expected(input.check(options.input, m.d), m.d_out)
     local b = build(path, { sets[#sets] }, options, compile.threads_of(options))
-    local result = assert(
-        kernel.run(
-            compile.describe(b.plan, b.plan.variants[1], b.library, nil, b.threads),
-            b.files.output,
-            options.input,
-            options.output
-        )
-    )
-    return string.format("%d tokens, %s", result.tokens, sets[#sets].name)
+    local v = compile.describe(b.plan, b.plan.variants[1], b.library, nil, b.threads)
+    local x = assert(npy.read(options.input, m.d))
+    local tokens = #x // (4 * m.d)
+    local model = assert(compiled.open(setmetatable({ blob = b.files.output, stays = true }, { __index = v })))
+    local y, scratch = compiled.memory(4 * tokens * m.d_out), compiled.memory(v.scratch_bytes)
+    model:call(v.ffn, model, x, y, tokens, scratch)
+    assert(npy.write(options.output, m.d_out, y:read()))
+    return string.format("%d tokens, %s", tokens, sets[#sets].name)
 end
 
 function execute.verify(path, options)
