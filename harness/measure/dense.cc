@@ -59,14 +59,14 @@ void add_dense(const baseline_library *library, const baseline_weights &weights,
         const std::string name = "dense/" + name_of(library) + "/" + std::to_string(batch);
         void *ffn = library->create(&weights, batch, threads, text, sizeof(text));
         if (!ffn && text[0] == '\0') {
-            benchmark::AddCustomContext(library->description, "none");
+            measure_note(library->description, "none");
             return;
         }
         if (!ffn) {
             measure_fail("%s", text);
         }
         std::snprintf(text, sizeof(text), "%.9g", check_dense(library, ffn, weights, batch, pool, y));
-        benchmark::AddCustomContext(name, text);
+        measure_note(name, text);
         calls->push_back({name, threads, false, [=, tokens = pool.tokens, x = pool.x, d = pool.d, position = size_t{0}]() mutable {
                               const float *from = x + position * d;
                               position = position + 2 * batch <= tokens ? position + batch : 0;
@@ -74,7 +74,7 @@ void add_dense(const baseline_library *library, const baseline_weights &weights,
                           }});
     }
     library->describe(text, sizeof(text));
-    benchmark::AddCustomContext(library->description, text);
+    measure_note(library->description, text);
 }
 
 const baseline_library *find_dense(const measure_object &job, const char *name)

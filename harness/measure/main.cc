@@ -1,8 +1,8 @@
 // The measuring process: times compiled code and its baselines, interleaved.
 // Usage: lookupc-measure JOB.json OUT.json PARENT, where PARENT is the process that starts it; what a job says: rows.hh, baselines.hh and
 // timing.hh. OUT.json is complete when the exit status is 0; its times are of one call of a whole batch. Of what runs on several threads
-// real_time counts, and cpu_time is that of all threads together; of calls with cold tables real_time counts, which is CPU time on one
-// thread; else cpu_time counts. OpenBLAS reads OPENBLAS_CORETYPE when it is loaded: the parent sets it.
+// wall time counts, and CPU time is that of all threads together; else CPU time counts. OpenBLAS reads OPENBLAS_CORETYPE when it is loaded:
+// the parent sets it.
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -38,6 +38,6 @@ int main(int argc, char **argv)
     }
     measure_add_dense(job, timing, shop, &calls);
     measure_add_products(job, timing, shop, &calls);
-    measure_run(timing, &calls, argv[2]);
+    measure_run(timing, calls, argv[2]);
     return 0;
 }

@@ -18,16 +18,11 @@ const baseline_product_library *const libraries[] = {&baseline_products_openblas
 // Random numbers. They live until the process ends.
 float *random_numbers(size_t count, uint64_t seed, double deviation)
 {
-    constexpr size_t period = (1 << 20) - 7;
     auto *numbers = static_cast<float *>(memory_of_large_pages(count * sizeof(float)));
     if (!numbers) {
         measure_fail("out of memory for %zu numbers", count);
     }
-    random_state random = random_seed(seed);
-    random_fill(&random, numbers, std::min(count, period), 0.0, deviation);
-    for (size_t done = period; done < count; done += period) {
-        std::memcpy(numbers + done, numbers, std::min(period, count - done) * sizeof(float));
-    }
+    measure_random(numbers, count, seed, deviation);
     return numbers;
 }
 
@@ -97,7 +92,7 @@ class baseline_products
         }
         char text[32];
         std::snprintf(text, sizeof(text), "%.9g", worst);
-        benchmark::AddCustomContext(name, text);
+        measure_note(name, text);
         const auto call = [=, y = y_, y_step = y_step_, count = matrices_.size()](size_t caller) {
             const auto first = products.begin() + static_cast<ptrdiff_t>(caller * count);
             return std::all_of(first, first + static_cast<ptrdiff_t>(count),
@@ -188,6 +183,6 @@ void measure_add_products(const measure_object &job, const measure_timing_job &t
     for (const baseline_product_library *library : libraries) {
         char text[256];
         library->describe(text, sizeof(text));
-        benchmark::AddCustomContext(library->description, text);
+        measure_note(library->description, text);
     }
 }

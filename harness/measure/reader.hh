@@ -30,7 +30,7 @@ class measure_object
     }
     bool flag(const char *name) const; // false if it is absent
 
-    // Text that is not empty; a path that is absolute; a name that becomes a part of a benchmark's name or a symbol.
+    // Text that is not empty; a path that is absolute; a name that becomes a symbol or a part of a call's name.
     const char *text(const char *name) const;
     const char *path(const char *name) const;
     const char *word(const char *name) const;

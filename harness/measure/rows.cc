@@ -24,17 +24,6 @@ template <typename type> type *pointer(uintptr_t word)
     return reinterpret_cast<type *>(word);
 }
 
-// So many random numbers. Those of large memory repeat: only their making would take long.
-void fill_normal(float *numbers, size_t count, uint64_t seed)
-{
-    constexpr size_t period = (1 << 20) - 7;
-    random_state random = random_seed(seed);
-    random_fill(&random, numbers, std::min(count, period), 0.0, 1.0);
-    for (size_t done = period; done < count; done += period) {
-        std::memcpy(numbers + done, numbers, std::min(period, count - done) * sizeof(float));
-    }
-}
-
 // Inputs such as text has: frequent tokens come again and again, each time a little different.
 void fill_skewed(float *numbers, size_t count, uint64_t seed, size_t width)
 {
@@ -210,7 +199,7 @@ void measure_workshop::make_memory(const measure_object &row, uint64_t seed)
         }
         made.copies.push_back(static_cast<unsigned char *>(memory));
         if (fill == "normal") {
-            fill_normal(static_cast<float *>(memory), bytes / sizeof(float), seed);
+            measure_random(static_cast<float *>(memory), bytes / sizeof(float), seed, 1.0);
         } else if (fill == "skewed") {
             fill_skewed(static_cast<float *>(memory), bytes / sizeof(float), seed, row.integer("width", 1, most));
         } else if (fill == "ids") {
@@ -315,6 +304,16 @@ std::vector<measure_workshop::caller> measure_workshop::callers(const measure_ob
         }
     }
     return list;
+}
+
+void measure_random(float *numbers, size_t count, uint64_t seed, double deviation)
+{
+    constexpr size_t period = (1 << 20) - 7;
+    random_state random = random_seed(seed);
+    random_fill(&random, numbers, std::min(count, period), 0.0, deviation);
+    for (size_t done = period; done < count; done += period) {
+        std::memcpy(numbers + done, numbers, std::min(period, count - done) * sizeof(float));
+    }
 }
 
 bool measure_together(size_t callers, const std::function<bool(size_t)> &one)

@@ -23,6 +23,9 @@
 #include "harness/base/library.h"
 #include "harness/measure/timing.hh"
 
+// So many normal numbers. Those of large memory repeat: only their making would take long.
+void measure_random(float *numbers, size_t count, uint64_t seed, double deviation);
+
 // Lets so many callers, numbered from 0, call at a time; whether all calls went well.
 bool measure_together(size_t callers, const std::function<bool(size_t)> &one);
 

@@ -2,8 +2,6 @@
 #ifndef LOOKUPC_MEASURE_TIMING_HH
 #define LOOKUPC_MEASURE_TIMING_HH
 
-#include <benchmark/benchmark.h>
-
 #include <functional>
 #include <string>
 #include <vector>
@@ -36,9 +34,8 @@ struct measure_call {
     size_t threads;
     bool cold;
     std::function<bool()> call;
-    size_t turn = 0, turns = 1;          // it is timed in repetitions turn, turn + turns, …
-    std::string alike = "";              // calls with the same text here that is not "" are made equally often
-    benchmark::IterationCount calls = 1; // of one repetition
+    size_t turn = 0, turns = 1; // it is timed in repetitions turn, turn + turns, …
+    std::string alike = "";     // calls with the same text here that is not "" are made equally often
 };
 
 // "measuring 12/245 ffn/avx512/4096", in place, on a terminal only.
@@ -67,14 +64,13 @@ class measure_cache_sweep
     std::vector<uint64_t> memory_;
 };
 
-// Puts the limits of this core, measured now, into the context of the output.
+// A fact that stands beside the times in the output.
+void measure_note(const std::string &key, const std::string &value);
+
+// Notes the limits of this core, measured now, if the job wants them.
 void measure_add_limits(const measure_timing_job &job);
 
-// Times all calls in each repetition, in an order of its own if the job wants it drawn, and writes the file `out`: with Google Benchmark,
-// or in slices if the job wants them.
-void measure_run(const measure_timing_job &job, std::vector<measure_call> *calls, const char *out);
-
-// The same in slices, whatever the job wants: one time a repetition of each call, in the same format.
-void measure_run_slices(const measure_timing_job &job, const std::vector<measure_call> &calls, const char *out);
+// Times all calls in each repetition, in an order of its own if the job wants it drawn, and writes the file `out`.
+void measure_run(const measure_timing_job &job, const std::vector<measure_call> &calls, const char *out);
 
 #endif

@@ -1,7 +1,9 @@
-// Times calls of the same kind in slices of a few milliseconds that take turns, so that whatever else goes on meets all of them alike.
+// Times calls: those of the same kind in slices of a few milliseconds that take turns, so that whatever else goes on meets all of them
+// alike.
 //
-// A repetition of a call is several slices; its time is their lower quartile. Slices of all calls of a kind rotate: forward, backward,
-// forward … A slice in which the core was taken by other work, so that its CPU time is short of the wall time, is timed again, once.
+// A repetition of a call is one slice or several; then its time is their lower quartile. Slices of all calls of a kind rotate: forward,
+// backward, forward … One of several in which the core was taken by other work, so that its CPU time is short of the wall time, is timed
+// again, once.
 #include <jansson.h>
 #include <sched.h>
 
@@ -17,8 +19,9 @@ namespace
 {
 
 const double program_start = seconds_now();
+std::map<std::string, std::string> notes;
 constexpr double own_share = 0.97; // of wall time: less, and other work had the core
-constexpr size_t many_calls = 16;  // in a slice of so many an untimed call before them costs little
+constexpr size_t many_calls = 16;  // in a slice of so many, of several, an untimed call before them costs little
 
 struct times {
     double cpu, wall; // seconds of a call
@@ -55,7 +58,7 @@ class slicer
             made += more;
         }
         const double calls = job_.min_time / (seconds_now() - start) * static_cast<double>(made);
-        one->slices = std::clamp<size_t>(static_cast<size_t>(calls + 0.5), 1, job_.slices);
+        one->slices = std::clamp<size_t>(static_cast<size_t>(calls + 0.5), 1, std::max<size_t>(job_.slices, 1));
         one->calls_of_slice = std::max<size_t>(1, static_cast<size_t>(calls / static_cast<double>(one->slices) + 0.5));
     }
 
@@ -114,7 +117,7 @@ class slicer
     {
         bool good = true;
         times sum = {0.0, 0.0};
-        if (!call.cold && calls >= many_calls) {
+        if (!call.cold && calls >= (job_.slices > 0 ? many_calls : 2)) {
             good &= call.call(); // brings weights and code into the caches that others used meanwhile
         }
         for (size_t done = 0; done < calls;) {
@@ -153,10 +156,15 @@ class slicer
     std::string failed_;
 };
 
-void write(const measure_timing_job &job, double seconds, const json_t *benchmarks, const char *out)
+void write(double seconds, json_t *samples, const char *out)
 {
-    json_t *root = json_pack("{s:{s:s, s:f, s:f}, s:O}", "context", "model", job.model, "timed_seconds", seconds, "whole_seconds",
-                             seconds_now() - program_start, "benchmarks", benchmarks);
+    measure_note("timed_seconds", std::to_string(seconds));
+    measure_note("whole_seconds", std::to_string(seconds_now() - program_start));
+    json_t *context = json_object();
+    for (const auto &[key, value] : notes) {
+        json_object_set_new(context, key.c_str(), json_string(value.c_str()));
+    }
+    json_t *root = json_pack("{s:o, s:o}", "context", context, "samples", samples);
     if (!root || json_dump_file(root, out, JSON_COMPACT) != 0) {
         measure_fail("%s: could not be written", out);
     }
@@ -165,7 +173,12 @@ void write(const measure_timing_job &job, double seconds, const json_t *benchmar
 
 } // namespace
 
-void measure_run_slices(const measure_timing_job &job, const std::vector<measure_call> &calls, const char *out)
+void measure_note(const std::string &key, const std::string &value)
+{
+    notes[key] = value;
+}
+
+void measure_run(const measure_timing_job &job, const std::vector<measure_call> &calls, const char *out)
 {
     const bool any_cold = std::any_of(calls.begin(), calls.end(), [](const measure_call &call) { return call.cold; });
     slicer slices(job, any_cold);
@@ -182,7 +195,7 @@ void measure_run_slices(const measure_timing_job &job, const std::vector<measure
     for (kind &one : kinds) {
         slices.plan(&one);
     }
-    json_t *benchmarks = json_array();
+    json_t *samples = json_array();
     const double start = seconds_now();
     measure_progress shown(kinds.size() * job.repetitions);
     for (size_t repetition = 0; repetition < job.repetitions; ++repetition) {
@@ -198,8 +211,8 @@ void measure_run_slices(const measure_timing_job &job, const std::vector<measure
             shown.show(one->calls.front()->name);
             const std::vector<times> found = slices.repeat(*one);
             for (size_t i = 0; i < found.size(); ++i) {
-                json_array_append_new(benchmarks, json_pack("{s:s, s:f, s:f, s:s}", "run_name", one->calls[i]->name.c_str(), "cpu_time",
-                                                            1e6 * found[i].cpu, "real_time", 1e6 * found[i].wall, "time_unit", "us"));
+                json_array_append_new(samples, json_pack("{s:s, s:f, s:f}", "name", one->calls[i]->name.c_str(), "cpu_us",
+                                                         1e6 * found[i].cpu, "wall_us", 1e6 * found[i].wall));
             }
         }
     }
@@ -207,6 +220,5 @@ void measure_run_slices(const measure_timing_job &job, const std::vector<measure
     if (!slices.failed().empty()) {
         measure_fail("%s: the library reports an error", slices.failed().c_str());
     }
-    write(job, seconds_now() - start, benchmarks, out);
-    json_decref(benchmarks);
+    write(seconds_now() - start, samples, out);
 }
