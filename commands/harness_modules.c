@@ -13,7 +13,7 @@ const luaL_Reg harness_modules[] = {
     {"store", luaopen_store},
     {"train", luaopen_train},
     {"transformer", luaopen_transformer},
-    {"integer", luaopen_integer},
+    {"integer_reference", luaopen_integer_reference},
     {"lines", luaopen_lines},
     {"npy", luaopen_npy},
     {"rows", luaopen_rows},

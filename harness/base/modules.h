@@ -10,7 +10,7 @@ int luaopen_compiled(lua_State *L);
 int luaopen_convert(lua_State *L);
 int luaopen_cpu(lua_State *L);
 int luaopen_distil(lua_State *L);
-int luaopen_integer(lua_State *L);
+int luaopen_integer_reference(lua_State *L);
 int luaopen_lines(lua_State *L);
 int luaopen_npy(lua_State *L);
 int luaopen_process(lua_State *L);

@@ -202,6 +202,10 @@ void measure_workshop::make_memory(const measure_object &row, uint64_t seed)
             measure_random(static_cast<float *>(memory), bytes / sizeof(float), seed, 1.0);
         } else if (fill == "skewed") {
             fill_skewed(static_cast<float *>(memory), bytes / sizeof(float), seed, row.integer("width", 1, most));
+        } else if (fill == "units") {
+            random_state random = random_seed(seed);
+            std::generate_n(static_cast<int16_t *>(memory), bytes / sizeof(int16_t),
+                            [&] { return static_cast<int16_t>(std::clamp(4096.0 * random_normal(&random), -32768.0, 32767.0)); });
         } else if (fill == "ids") {
             const size_t below = row.integer("below", 1, INT32_MAX);
             random_state random = random_seed(seed);

@@ -6,8 +6,7 @@ local compile = require "harness.base.compile"
 local cpu = require "harness.base.cpu"
 local host = require "host"
 local input = require "harness.verify.input"
-local integer = require "integer"
-local isolated = require "harness.base.isolated"
+local integer = require "harness.verify.integer"
 local isa = require "gen.isa.list"
 local json = require "json"
 local packed = require "harness.families.lookup.packed"
@@ -15,6 +14,7 @@ local process = require "process"
 local request = require "gen.bundle.request"
 local setting = require "harness.measure.setting"
 local statistics = require "harness.base.statistics"
+local timed = require "harness.families.lookup.timed_integers"
 local types = require "gen.families.integer.types"
 
 local execute = {}
@@ -78,8 +78,7 @@ end
 function execute.check(p, library, files, seed, limits)
     local job = reference_job_of(p, library, files, seed)
     job.tokens = math.max(16, math.min(512, 200000000 // math.floor(1e6 * p.mflop.projection + 1)))
-    local called, message = isolated(library, function() return integer.called(job) end)
-    local result = assert(integer.check(job, called, message))
+    local result = assert(integer.check(job))
     result.isa, result.projection, result.tables = p.variants[1].isa.name, p.projection.name, p.tables.name
     budget.check(result, limits or budget.of(p.model), "the codes of integer arithmetic")
     return result
@@ -162,8 +161,7 @@ local function add_results(results, b, options)
     local p, checked = b.plan, b.checked
     local job = job_of(p, b.library, b.files.output)
     for _, batch in ipairs(options.batches) do
-        local samples, shares = integer.time(job, batch, options.repetitions, options.callers)
-        if not samples then error(shares, 0) end
+        local samples, shares = timed(job, batch, options.repetitions, options.callers)
         local share = statistics.median(shares)
         results[#results + 1] = {
             model = p.model.name,
