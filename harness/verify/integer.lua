@@ -1,7 +1,7 @@
 -- Runs compiled integer kernels, and compares them with their reference (harness/verify/lua_integer.c).
 --
--- A job = { library, bind, ffn, project, blob, d, d_out, slots, scratch_bytes, weights_struct_bytes, x_unit, y_unit }, for
--- the reference also what the module `integer_reference` wants.
+-- A job = { library, bind, ffn, project, blob, d, d_out, slots, scratch_bytes, weights_struct_bytes, x_unit, y_unit },
+-- for the reference also what the module `integer_reference` wants.
 local compiled = require "compiled"
 local isolated = require "harness.base.isolated"
 local npy = require "npy"
