@@ -3,7 +3,7 @@ local json = require "json"
 local measure = require "harness.measure.measure"
 local setting = require "harness.measure.setting"
 
--- Microseconds a token and CPU time over wall time of each repetition, of a job of harness/verify/integer.lua: `callers`
+-- Microseconds a token and CPU time over wall time of each repetition, of a job of harness/verify/integer.lua: callers
 -- at a time, each with `tokens` tokens and scratch of its own; of one CPU time counts, of several wall time.
 return function(job, tokens, repetitions, callers)
     local samples = measure.run({
