@@ -1,13 +1,17 @@
 /* The Lua module `compiled`: a library of a compiled model, bound to its blob, memory, and calls.
 
-   compiled.open{ library, blob, bind, weights_struct_bytes, stays } -> model | nil, message: `stays`, see library.h.
-     model:call(name, ...) -> the word that the function returns; model:status(name, ...) -> the int. Arguments, at most eight: integers;
-   nil and false, a null pointer; a memory, its first byte; a string, its first byte, not to be written; a model, its weights.
-   compiled.memory(bytes) -> memory, all zero, aligned to 64 bytes; compiled.memory(bytes, place) -> the same between forbidden pages
-   (guard.h), all bytes 0xFF: place is "end", "start" or "unaligned". A third argument is another alignment. memory:write(string[, at]);
-   memory:read([bytes[, at]]) -> string; memory:holds(string) -> whether it begins with that; memory:read_only(): a write kills the process;
-   memory:intact() -> whether nobody wrote around it. One that is <close> in a block is freed at its end. compiled.bytes(address, count) ->
-   string; compiled.pack(list) -> string of int32; compiled.unpack(string) -> list.
+   compiled.open{ library, blob, bind, weights_struct_bytes, stays } -> model | nil, message; stays: see library.h.
+
+   model:call(name, ...) -> the word that the function returns, model:status(name, ...) -> the int. Arguments, at most eight: an integer;
+   nil or false: a null pointer; a memory, or a string that is not written: its first byte; a model: its weights.
+
+   compiled.memory(bytes[, place[, alignment]]) -> memory. Without a place all zero; else between forbidden pages, all bytes 0xFF: "end",
+   "start" or "unaligned" as in guard.h. It is freed at the end of a block that it is <close> in.
+
+   memory:write(string[, at]), memory:read([bytes[, at]]) -> string, memory:holds(string) -> whether it begins with that,
+   memory:read_only(): a write kills the process, memory:intact() -> whether nobody wrote around it.
+
+   compiled.bytes(address, count) -> string, compiled.pack(list) -> string of int32, compiled.unpack(string) -> list.
 
    A function that does not take so many words gets some that it does not look at: all calling conventions that lookupc knows pass pointers
    and integers as words, and leave it to the caller to take them back. */
