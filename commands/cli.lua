@@ -5,9 +5,9 @@ local inputs = require "gen.model.inputs"
 local dtype = require "gen.plan.dtype"
 local examples = require "commands.examples"
 local eliminations = require "gen.families.transformer.eliminations"
-local families = require "gen.families.list"
-local integer_types = require "gen.families.integer.types"
+local integer_types = require "gen.families.lookup.integer.types"
 local isa = require "gen.isa.list"
+local lookup = require "gen.families.lookup.family"
 local machine = require "gen.plan.machine"
 local man = require "commands.man"
 local model_file = require "gen.families.model_file"
@@ -60,11 +60,9 @@ local tuned_option =
 local arithmetic_option = {
     name = "arithmetic",
     value = "KIND",
-    values = families.arithmetics,
+    values = lookup.arithmetics,
     doc = "float, or integer: kernels without floating point; default float",
 }
-local baseline_option =
-    { name = "baseline", doc = "instead of the model the dense FFN d -> 4d -> d_out that it replaces" }
 local tables_option = {
     name = "tables",
     value = "TYPE",
@@ -259,7 +257,6 @@ local commands = {
             schedule_option,
             for_option,
             tuned_option,
-            baseline_option,
             arithmetic_option,
             type_options,
             profile_option,
@@ -331,7 +328,6 @@ local commands = {
             with(output_option, { value = "FILE", doc = "safetensors file" }),
             prefix_option,
             { name = "unfused", doc = "the checkpoint that fuse reads instead of the one for pack" },
-            baseline_option,
             arithmetic_option,
         },
     },
@@ -356,7 +352,6 @@ local commands = {
                 doc = "a whole model's ids instead, text or .npy of integers",
             },
             checkpoint_options,
-            baseline_option,
             arithmetic_option,
             tables_option,
             projection_option,

@@ -2,6 +2,7 @@
 local bench_report = require "harness.report.bench_report"
 local compile = require "harness.base.compile"
 local expect = require "commands.expect"
+local families = require "gen.families.list"
 local file_rules = require "commands.file_rules"
 local harness = require "harness.families.list"
 local host = require "host"
@@ -59,7 +60,7 @@ local function bench_requests(paths, options)
     for i, path in ipairs(paths) do
         local own = setmetatable({ threads = 1, callers = threads, html = false }, { __index = options })
         local m, of = request.model(path, own)
-        if of.takes_option.threads then
+        if families.takes(of, "threads", own) then
             own.threads, own.callers = threads, 1
         end
         local family = harness.get(of.name)

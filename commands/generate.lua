@@ -69,7 +69,7 @@ local of_firmware =
     { "target", "target-flags", "weights", "ignore", "weights-array", "wrap", "without-misra", "flash", "ram", "stack" }
 local of_bundles = { "for", "linked", "fixed-names", "single-file", "training", "cmake", "meson", "make", "cpp" }
 
-local not_of_pages = { "o", "list", "profile", "isa", "baseline", table.unpack(of_bundles) }
+local not_of_pages = { "o", "list", "profile", "isa", table.unpack(of_bundles) }
 for _, name in ipairs(of_firmware) do
     if name ~= "weights" and name ~= "ignore" then not_of_pages[#not_of_pages + 1] = name end
 end

@@ -125,7 +125,6 @@ end
 -- What options of a manifest must be; those of families that are not listed here are strings.
 local option_rules = {
     isa = is_of("table", "must be a list of instruction sets"),
-    baseline = schema.boolean,
     facts = is_of("table", "must be an object"),
     schedule = is_of("table", "must be an object"),
 }
@@ -168,11 +167,11 @@ local function plan_of_manifest(manifest, path)
     local good, p = pcall(function()
         local row = manifest.profile == "firmware" and target.get(manifest.target) or nil
         if row and manifest.target_flags then row = target.with_flags(row, words_of(manifest.target_flags)) end
-        local family, options = families.of(m, manifest.options), { firmware = row }
+        local family, options = families.of(m), { firmware = row }
         if row and not family.firmware then
             error("profile: firmware: is not for " .. families.with_article(family.noun), 0)
         end
-        local isas = row and { isa.get(family.firmware.isa(row)) }
+        local isas = row and { isa.get(family.firmware.isa(row, manifest.options)) }
             or manifest.profile == "web" and { isa.get(web.target.isa) }
             or family.without_weights and {}
             or isa.select(table.concat(names_of_isas, ","))

@@ -22,7 +22,7 @@ end
 -- The model of the file `path` and the family that the options mean; raises one line for options that do not fit it.
 function request.model(path, options)
     local m = model_file.load(path)
-    local family = families.of(m, options)
+    local family = families.of(m)
     families.check_options(family, options)
     if options.tokenizer then add_tokenizer(m, path, options.tokenizer) end
     if family.model.check_options then family.model.check_options(m, options) end

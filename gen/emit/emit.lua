@@ -132,7 +132,7 @@ local function joined(p, v, kernels, condition, more)
 end
 
 -- Whether a bundle of plan `p` has the function that makes a CPU take denormal numbers for zeros.
-function emit.flushes(p) return #p.variants > 0 and p.options.arithmetic ~= "integer" and not p.target end
+function emit.flushes(p) return #p.variants > 0 and not p.exact and not p.target end
 
 -- What emit.sources takes as `more` for a library whose functions, also kernels, are found by their names.
 emit.open = { api = "" }
@@ -160,7 +160,7 @@ function emit.sources(p, more, form)
         -- Firmware is for one instruction set, and short of memory.
         isa_list = not p.target and #isas > 0 and table.concat(isa_list, ", "),
         variants = p.variants,
-        promise = promise.lines(p.target, p.arithmetic == nil),
+        promise = promise.lines(p.target, not p.exact),
         sections = p.sections,
         align = blob.align,
         guard = guard_of(p),
@@ -175,7 +175,7 @@ function emit.sources(p, more, form)
     values.functions, values.inlines, values.returns_text =
         values.functions or false, values.inlines or false, values.returns_text or p.names.bind .. " returns"
     values.struct_of_weights = values.struct_of_weights or "templates/bundle/weights.h"
-    values.pack_options = family.pack_options
+    values.pack_options = p.pack_options or ""
     for _, list in ipairs { own, more or {} } do
         for key, value in pairs(list) do
             values[key] = value

@@ -40,11 +40,11 @@ function extras.add(p, files, wanted, bound, text)
         add(p.names.linked_source, "templates/bundle/linked.c")
     end
     if wanted.cpp then
-        local family, api = families.get(p.family), families.get(p.family).print.api(p)
+        local family = families.get(p.family)
         local values = {
             wrapper = family.wrapper,
-            input = api.input or family.input,
-            output = api.output or family.output,
+            input = p.input or family.input,
+            output = p.output or family.output,
             facts = p.facts or false,
             whole = p,
         }

@@ -178,9 +178,9 @@ local function values_of(p, weights, measured, vectors)
             return tolerance * sum ^ 0.5
         end,
         number_lines = number_lines,
-        exact = family.exact,
-        input = family.input,
-        output = family.output,
+        exact = p.exact or false,
+        input = p.input or family.input,
+        output = p.output or family.output,
         byte_lines = function(part)
             local words = {}
             for i = part.at + 1, part.at + part.bytes do

@@ -46,7 +46,7 @@ local rust_types = { float = "f32", int16_t = "i16", int32_t = "i32" }
 
 -- What packs the blob of plan `p`.
 local function pack_command(p, family)
-    local words = { "lookupc pack " .. (p.renamed or p.model.name) .. ".lua" .. family.pack_options }
+    local words = { "lookupc pack " .. (p.renamed or p.model.name) .. ".lua" .. (p.pack_options or "") }
     for _, name in ipairs(family.types) do
         if p.options[name] then words[#words + 1] = "--" .. name .. " " .. p.options[name] end
     end
@@ -62,7 +62,7 @@ function languages.values(p)
     for _, status in ipairs(api.statuses) do
         if status.name == "ERROR_ROOM" then error_room = status.code end
     end
-    local input, output = api.input or family.input, api.output or family.output
+    local input, output = p.input or family.input, p.output or family.output
     return {
         sizes = sizes.of(p),
         wrapper = family.wrapper,

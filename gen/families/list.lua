@@ -1,19 +1,20 @@
--- The list of families: one record a kind of model and arithmetic. Everything that differs between families stands in
+-- The list of families: one record a kind of model. Everything that differs between families stands in
 -- their records, or in those of harness/families/list.lua; nothing else asks which family a model is of.
 --
 -- A record has
 --   name, noun        of the folder and of p.family; what messages call such a model
 --   model             keys and rules of its model files; model.claims(given): whether a file is one
---   takes(options)    whether a command with these options means this family, of those with the same kind of model
 --   options           the options that not all families take
+--   excluded(options) those of them that do not go with another one, as a set, and the other one; nil: all go together
 --   types             those of them that name types; tuned files record them
 --   space             its schedules (gen/plan/space.lua), nil: it has one
 --   build(m, isas, options, wanted)   the plan of model `m`; `wanted`: choices by name of the instruction set;
 --                     options.firmware: a row of gen/plan/target.lua. p.options is what a manifest records: enough to
---                     build the plan again
+--                     build the plan again; p.exact: no kernel has floats, results are the same on every CPU;
+--                     p.pack_options: options of `lookupc pack`, as headers say them, nil: none
 --   isa_types(options, m)   the types that instruction sets may need more for (isa.with_types); without a model of f32
 --   firmware          what gen/emit/firmware.lua asks, nil: it has no firmware:
---     isa(target)     the name of its instruction set
+--     isa(target, options)   the name of its instruction set
 --     without_fpu     values of options that are the default where the target has no FPU, nil: none
 --     noun, word, about(p)   what papers call such a model, its name in macros of build systems, and its shape in words
 --     templates       folder of usage.h and calls.c, which header and source include, selftest.h, selftest.c,
@@ -29,8 +30,7 @@
 --   print             { api, files }: what its templates print (gen/emit/emit.lua)
 --   without_weights   a model is whole without a checkpoint and the same for all instruction sets: nothing is sampled,
 --                     and packed from none
---   pack_options      of `lookupc pack`, as headers say them
---   input, output, exact   C types of x and y; whether results are the same on every CPU
+--   input, output     C types of x and y, unless its plans say them
 --   describe(m, make, options), summary(m, make)   lines and JSON of `lookupc plan`; make() builds the plan
 --   packed_text(p, errors)   what `lookupc pack` says of the errors that rounding made
 --   calibrations(p)   what `pack --calibrate` tells the packer of each LookupFFN beside the inputs; nil: nothing ever
@@ -44,14 +44,11 @@
 --   wrapper           name of its part of the packages for other languages, templates/{cpp,python,rust}/NAME.*
 --   web(p)            what its page in a browser calls and has to know (gen/emit/web.lua), nil: it has none
 local misuse = require "gen.model.misuse"
-local one_of = require "gen.model.one_of"
 
-local families = { arithmetics = { "float", "integer" } }
+local families = {}
 
 families.rows = {
     require "gen.families.lookup.family",
-    require "gen.families.integer.family",
-    require "gen.families.baseline.family",
     require "gen.families.transformer.family",
     (require "gen.families.tokenizer.family"),
     (require "gen.families.whole.family"),
@@ -65,17 +62,11 @@ function families.get(name)
     error("no family is called " .. tostring(name))
 end
 
--- The family of the model (validated, or the table of a model file) that a command with `options` means.
-function families.of(m, options)
-    one_of.check("--arithmetic", options.arithmetic or "float", families.arithmetics)
-    local claimed
+-- The family of the model (validated, or the table of a model file).
+function families.of(m)
     for _, family in ipairs(families.rows) do
-        if family.model.claims(m) then
-            if family.takes(options) then return family end
-            claimed = claimed or family
-        end
+        if family.model.claims(m) then return family end
     end
-    return claimed -- options for others: check_options says so
 end
 
 -- Whether an option says something: not left out, not empty, not its default.
@@ -98,20 +89,24 @@ local function takers(name)
     return #nouns > 0 and table.concat(nouns, ", ") .. " or " .. last or last
 end
 
--- Raises one line for an option that `family` does not take.
+-- Whether `family` takes the option --`name` beside the others of `options`.
+function families.takes(family, name, options)
+    return family.takes_option[name] and not (family.excluded and family.excluded(options)[name])
+end
+
+-- Raises one line for an option that `family` does not take, or not beside the others.
 function families.check_options(family, options)
+    local excluded, because
+    if family.excluded then
+        excluded, because = family.excluded(options)
+    end
     for _, other in ipairs(families.rows) do
         for _, name in ipairs(other.options) do
-            if says(name, options[name]) and not family.takes_option[name] then
-                misuse(
-                    string.format(
-                        "--%s: %s: is for %s, not for %s",
-                        name,
-                        tostring(options[name]),
-                        takers(name),
-                        with_article(family.noun)
-                    )
-                )
+            local line = not family.takes_option[name]
+                    and string.format("is for %s, not for %s", takers(name), with_article(family.noun))
+                or excluded and excluded[name] and "cannot be given beside " .. because
+            if line and says(name, options[name]) then
+                misuse(string.format("--%s: %s: %s", name, tostring(options[name]), line))
             end
         end
     end

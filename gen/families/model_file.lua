@@ -10,12 +10,11 @@ local validated = require "gen.model.validated"
 
 local model_file = {}
 
--- The kinds of model files: a family's `model`, each once.
+-- The kinds of model files: every family's `model`.
 function model_file.kinds()
-    local list, seen = {}, {}
-    for _, family in ipairs(families.rows) do
-        if not seen[family.model] then list[#list + 1] = family.model end
-        seen[family.model] = true
+    local list = {}
+    for i, family in ipairs(families.rows) do
+        list[i] = family.model
     end
     return list
 end
@@ -75,7 +74,7 @@ end
 -- `included`: the files that this one includes, { {path, source} }, nil: none.
 function model_file.validate(given, source, path, included)
     local context = { source = source, path = path, included = included }
-    local kind = families.of(given, {}).model
+    local kind = families.of(given).model
     check_kind(context, given, kind)
     local m = schema.validate(context, kind.keys, given, {})
     kind.check(context, m)

@@ -189,7 +189,7 @@ function import.file(path, options)
         local output_folder = options.output:match "^(.*/)[^/]*$" or "."
         m.tokenizer, note = tokenizer_of(options.folder, output_folder, object.model_type and object, m)
     end
-    local text = model_text.of(comment, families.of(m, {}).model.keys, m)
+    local text = model_text.of(comment, families.of(m).model.keys, m)
     local valid = model_file.validate(m, "", path)
     if options.skipless and options.eliminate ~= "none" then fuse.check(valid, options.eliminate, true) end
     return { text = text, tensors = floats, note = note }

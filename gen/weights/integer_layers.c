@@ -1,4 +1,4 @@
-/* Packs the layers of integer kernels. */
+/* Packs the projection and the tables of integer kernels. */
 #include "gen/host/fields.h"
 #include "gen/host/files.h"
 #include "gen/weights/integer.h"
@@ -185,8 +185,6 @@ bool packing_integer(packing *p, int job, int errors)
         return false;
     if (!integer_pack_projection(&projection, error, sizeof error))
         return integer_error(p, error);
-    packing_note_error(p, errors, field_text(L, job, where, "name", NULL), &projection.tally);
-    const bool tables = lua_getfield(L, job, "tables") == LUA_TTABLE;
-    lua_pop(L, 1);
-    return !tables || pack_integer_tables(p, job, errors, bounds);
+    packing_note_error(p, errors, "projection", &projection.tally);
+    return pack_integer_tables(p, job, errors, bounds);
 }

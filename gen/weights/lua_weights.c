@@ -74,13 +74,8 @@ static bool pack_all(packing *p, int job, int errors)
             return false;
     }
     lua_settop(L, sections - 1);
-    lua_getfield(L, job, "integer");
-    const int layers = lua_gettop(L);
-    for (lua_Integer i = 1; lua_istable(L, layers) && lua_rawgeti(L, layers, i) == LUA_TTABLE; ++i) {
-        if (!packing_integer(p, lua_gettop(L), errors))
-            return false;
-        lua_settop(L, layers);
-    }
+    if (lua_getfield(L, job, "integer") == LUA_TTABLE && !packing_integer(p, lua_gettop(L), errors))
+        return false;
     lua_settop(L, sections - 1);
     if (lua_getfield(L, job, "calibrations") == LUA_TTABLE) {
         const int list = lua_gettop(L);

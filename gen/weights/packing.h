@@ -40,7 +40,7 @@ bool packing_projected(packing *p, int section, int errors);
 /* The kind of section that is sines and cosines of positions. */
 bool packing_sinusoids(packing *p, int section, int errors);
 
-/* Packs a layer of integer kernels: a projection, as gen/families/integer/plan.lua describes it, and tables if it has any. */
+/* Packs the projection and the tables of integer kernels, as gen/families/lookup/integer/plan.lua describes them. */
 bool packing_integer(packing *p, int job, int errors);
 
 /* Packs the projection that the table at `job` describes (gen/families/lookup/sections.lua) once more, calibrated, and appends what came of

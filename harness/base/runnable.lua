@@ -1,6 +1,7 @@
 -- Which instruction sets this CPU and its operating system can run, and the plans for them: with the defaults of this
 -- CPU, if no others are asked for.
 local cpu = require "harness.base.cpu"
+local families = require "gen.families.list"
 local isa = require "gen.isa.list"
 local machine = require "harness.base.machine"
 local nominal = require("gen.plan.machine").nominal.name
@@ -39,7 +40,7 @@ function runnable.machine(options) return options["for"] or not options.tuned an
 function runnable.plan(path, sets, options)
     local _, family = request.model(path, options)
     local name = runnable.machine(options)
-    if family.takes_option["for"] and name and name ~= nominal then
+    if families.takes(family, "for", options) and name and name ~= nominal then
         options = setmetatable({ ["for"] = name }, { __index = options })
     end
     return request.plan(path, sets, options, machine.tuned_note)

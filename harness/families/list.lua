@@ -34,8 +34,8 @@
 --     rules                why a schedule is not worth measuring (harness/tune/candidates.lua)
 --     gather_i8(p, v)      words of the integer gather, or false
 --   firmware               what harness/firmware/build.lua asks, nil: there is none:
---     smaller_options      { types by option } to be tried where a model does not fit, the smallest last
---     smaller_schedules    texts of schedules that take less stack
+--     smaller(p)           what may be tried where it does not fit: { options: { types by option }, the smallest last,
+--                          schedules: texts of those that take less stack }
 --     fewer                { most(m), with(m, n), text }: what a model can have fewer of, and how lines say it; nil
 --     vectors(p, files, seed)   inputs of the self-test and what the reference makes of them, as its template
 --                          wants them
@@ -46,7 +46,6 @@ local families = {}
 
 local rows = {
     lookup = later "harness.families.lookup.family",
-    integer = later "harness.families.integer.family",
     transformer = later "harness.families.transformer.family",
     tokenizer = later "harness.families.tokenizer.family",
     whole = later "harness.families.whole.family",

@@ -66,8 +66,8 @@ end
 -- What would fit: a list of { text, sizes }, each measured. `build(m, types, choices)` makes a plan; types: by option.
 local function alternatives(p, limits, build, directory)
     local list, tried, family = {}, 0, families.get(p.family)
-    local smaller = harness.get(p.family).firmware
-    local own = {}
+    local of = harness.get(p.family).firmware
+    local smaller, fewer, own = of.smaller(p), of.fewer, {}
     for _, name in ipairs(family.types) do
         own[name] = p.options[name] or p[name] and p[name].name
     end
@@ -84,10 +84,10 @@ local function alternatives(p, limits, build, directory)
     local choices, words
     if
         limits.stack_bytes
-        and #smaller.smaller_schedules > 0
+        and #smaller.schedules > 0
         and firmware_files.sizes(p, measured_of(p, directory .. "/again")).stack_bytes > limits.stack_bytes
     then
-        for _, text in ipairs(smaller.smaller_schedules) do
+        for _, text in ipairs(smaller.schedules) do
             local wanted = family.space.parse(text)
             local good, candidate = pcall(build, p.model, own, wanted)
             if
@@ -115,15 +115,15 @@ local function alternatives(p, limits, build, directory)
         return true
     end
     if words then try(words, p.model, own, choices) end
-    for _, types in ipairs(smaller.smaller_options) do
+    for _, types in ipairs(smaller.options) do
         if not same_types(types) then try(types_text(types), p.model, types, choices) end
     end
     -- As many as fit of what shrinks with their number, while all else does not grow.
-    for _, types in ipairs(smaller.fewer and { own, smaller.smaller_options[#smaller.smaller_options] } or {}) do
-        local least, most = 0, smaller.fewer.most(p.model)
+    for _, types in ipairs(fewer and { own, smaller.options[#smaller.options] } or {}) do
+        local least, most = 0, fewer.most(p.model)
         while least < most do
             local count = (least + most + 1) // 2
-            local good, candidate = pcall(build, smaller.fewer.with(p.model, count), types)
+            local good, candidate = pcall(build, fewer.with(p.model, count), types)
             if
                 good
                 and candidate.packed_bytes + 4096 <= (limits.flash_bytes or math.maxinteger)
@@ -137,8 +137,8 @@ local function alternatives(p, limits, build, directory)
         end
         if least > 0 then
             try(
-                string.format(smaller.fewer.text .. ", %s", least, types_text(types)),
-                smaller.fewer.with(p.model, least),
+                string.format(fewer.text .. ", %s", least, types_text(types)),
+                fewer.with(p.model, least),
                 types,
                 choices
             )
@@ -180,7 +180,7 @@ local function planned(path, options)
         options[name] = options[name] or value
     end
     local _, family = request.model(path, options)
-    local set = isa.get(family.firmware.isa(wanted))
+    local set = isa.get(family.firmware.isa(wanted, options))
     return request.plan(path, { set }, options), family, set
 end
 
@@ -214,8 +214,8 @@ end
 
 -- Options beside those of plan `p` that may take less: { { {name, value} } }.
 local function helpful(p, family, options)
-    local list, smaller = {}, harness.get(p.family).firmware
-    for _, types in ipairs(smaller.smaller_options) do
+    local list, smaller = {}, harness.get(p.family).firmware.smaller(p)
+    for _, types in ipairs(smaller.options) do
         local others = {}
         for _, name in ipairs(family.types) do
             local own = p.options[name] or p[name] and p[name].name or "f32"
@@ -223,7 +223,7 @@ local function helpful(p, family, options)
         end
         if #others > 0 then list[#list + 1] = others end
     end
-    for _, text in ipairs(options.tuned and {} or smaller.smaller_schedules) do
+    for _, text in ipairs(options.tuned and {} or smaller.schedules) do
         list[#list + 1] = { { "schedule", text } }
     end
     for name, value in pairs(family.firmware.without_fpu or {}) do

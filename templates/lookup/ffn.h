@@ -1,4 +1,5 @@
-//$ takes norm, alias_text
+//$ takes floats, norm, alias_text, input, output
+//$ if floats then
 /* y = LookupFFN(x) for any number of tokens, 0 included. Cannot fail, and checks nothing: weights that $(names.bind) did
    not fill, or scratch that is not aligned (malloc's may not be), crash.
    weights  filled by $(names.bind)
@@ -9,4 +10,12 @@
    The squares of x - mean must not overflow float: keep |x| below 1e18.
 //$ end
    A NaN or an infinity in x makes that token's y what IEEE arithmetic gives, mostly NaN; other tokens are not touched. */
-$(api)void $(names.ffn)(const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch);
+//$ else
+/* y = LookupFFN(x) for any number of tokens, 0 included. Cannot fail and cannot overflow, whatever x is,
+   and checks nothing: weights that $(names.bind) did not fill, or scratch that is not aligned (malloc's may not be), crash.
+   weights  filled by $(names.bind)
+   x        [tokens][$(shape.d)] in units of $(names.macro("X_SCALE"))
+   y        [tokens][$(shape.d_out)] in units of $(names.macro("Y_SCALE")); must not overlap x
+   scratch  $(names.macro("SCRATCH_BYTES")) bytes, $(names.macro("ALIGN"))-byte aligned, overlapping nothing; contents do not matter */
+//$ end
+$(api)void $(names.ffn)(const $(names.weights) *weights, const $(input) *x, $(output) *y, size_t tokens, void *scratch);

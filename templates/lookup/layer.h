@@ -1,5 +1,5 @@
-//$ takes formula, rows_text
-/* $(model): one LookupFFN layer (LookupFFN, ICML 2023, arXiv 2403.07221) with its shape compiled in.
+//$ takes formula, rows_text, floats
+/* $(model): one LookupFFN layer (LookupFFN, ICML 2023, arXiv 2403.07221)$(floats and "" or " in integers,") with its shape compiled in.
 //$ if shape.neighbours == 1 and not shape.score.share then
    y = bias + sum over $(plural(shape.h, "table")) of T_k[c_k]: code c_k of a token comes from the signs of
 //$ elseif not shape.score.share then

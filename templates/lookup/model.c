@@ -1,5 +1,6 @@
-//$ takes
+//$ takes openmp, input, output
 $(include("templates/bundle/bind.c"))
+//$ if openmp then
 
 #ifdef $(names.macro("OPENMP"))
 void $(names.split)(void ffn(const $(names.weights) *, const float *, float *, size_t, void *), size_t tile, size_t min,
@@ -20,8 +21,9 @@ void $(names.split)(void ffn(const $(names.weights) *, const float *, float *, s
     }
 }
 #endif
+//$ end
 
-void $(names.ffn)(const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch)
+void $(names.ffn)(const $(names.weights) *weights, const $(input) *x, $(output) *y, size_t tokens, void *scratch)
 {
 //$ local function call(v) return v.names.ffn .. "(weights, x, y, tokens, scratch)" end
 $(include("templates/bundle/by_isa.c", { call = call }))

@@ -1,11 +1,15 @@
-//$ takes promise, integers, packed_bytes
+//$ takes promise, floats, integers, openmp, scratch_bytes, packed_bytes
 #ifndef $(names.macro("H_INCLUDED"))
 #define $(names.macro("H_INCLUDED"))
 
 $(include("templates/lookup/layer.h"))
 
 //$ lines("   ", promise)
+//$ if openmp then
    All are reentrant. Where all that includes this header is compiled with -fopenmp -D$(names.macro("OPENMP"))=N, $(names.ffn) shares large calls among up to N threads, with the same results, bit for bit.
+//$ else
+   None uses floating point. All are reentrant.
+//$ end
 
      static _Alignas($(names.macro("ALIGN"))) unsigned char blob[$(names.macro("WEIGHTS_BYTES"))]; the weights file; mmap aligns, too
      static _Alignas($(names.macro("ALIGN"))) unsigned char scratch[$(names.macro("SCRATCH_BYTES"))]; one for each thread
@@ -21,7 +25,11 @@ $(include("templates/lookup/layer.h"))
 //$ end
 
 $(include("templates/lookup/shape.h"))
+//$ if openmp then
 $(include("templates/bundle/openmp.h", { shared = { names.ffn }, works_in = names.ffn .. " works in" }))
+//$ else
+#define $(names.macro("SCRATCH_BYTES")) $(scratch_bytes)u /* that $(names.ffn) works in */
+//$ end
 #define $(names.macro("WEIGHTS_BYTES")) $(packed_bytes)u /* of a blob */
 
 $(include("templates/bundle/binding.h"))
@@ -29,5 +37,9 @@ $(include("templates/bundle/binding.h"))
 $(include("templates/lookup/ffn.h"))
 
 $(include("templates/bundle/closing.h"))
+//$ if not floats then
+
+$(include("templates/lookup/integer/floats.h"))
+//$ end
 
 #endif

@@ -39,26 +39,10 @@ local plain = packed(weights)
 -- Those words and more.
 local function with(words, ...) return table.move({ ... }, 1, select("#", ...), #words + 1, { table.unpack(words) }) end
 
-local commands = {
-    "plan",
-    "schedules",
-    "emit",
-    "check",
-    "sample",
-    "pack",
-    "run",
-    "verify",
-    "bench",
-    "fuse",
-    "import",
-    "quantise",
-    "tuned list",
-    "tuned show",
-    "tuned merge",
-    "tuned export",
-    "tuned prune",
-    "help",
-}
+local commands = {}
+for i, command in ipairs(cli.commands) do
+    commands[i] = command.name
+end
 
 function test.help_names_every_command_and_says_where_the_rest_stands()
     local text = works { "help" }
@@ -84,7 +68,7 @@ end
 function test.help_of_a_command()
     for _, name in ipairs(commands) do
         local text = works { "help", name }
-        check.matches(text, "^usage: lookupc " .. name .. " ")
+        check.matches(text, "^usage: lookupc " .. name .. "%f[ \n]")
         if name ~= "help" then check.equal(works { name, "--help" }, text) end
     end
     local text = works { "help", "sample" }
@@ -367,7 +351,10 @@ function test.defaults_are_for_a_machine()
     for _, row in ipairs {
         { { "plan", small, "--for", "z80" }, '--for: "z80": must be one of generic, skylake-x' },
         { { "plan", small, "--for", "zen4", "--tuned", "t.lua" }, "--for: zen4: cannot be given beside --tuned" },
-        { { "plan", small, "--for", "zen4", "--arithmetic", "integer" }, "--for: zen4: is for a LookupFFN" },
+        {
+            { "plan", small, "--for", "zen4", "--arithmetic", "integer" },
+            "--for: zen4: cannot be given beside --arithmetic integer",
+        },
         {
             { "emit", small, "--for", "neoverse-v1", "--isa", "neon,avx512", "-o", out },
             "--isa: avx512: is not of --for neoverse-v1, which has scalar, neon, dotprod, sve, i8mm",

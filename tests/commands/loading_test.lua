@@ -715,16 +715,6 @@ function test.layers_and_prefixes()
         "-o",
         path_of "never",
     })
-    works { "sample", model, "--baseline", "-o", weights }
-    refuses(1, "tensor LayerNorm.bias: is no part of model layer: gain and offset of the norm are part of ffn.first", {
-        "pack",
-        model,
-        "--baseline",
-        "--weights",
-        with(weights, { "LayerNorm.bias" }),
-        "-o",
-        path_of "never",
-    })
 end
 
 -- verify takes the checkpoint that pack takes, and the one that fuse takes, which it fuses.

@@ -105,25 +105,13 @@ end
 
 local test = {}
 
+-- Weights two to a word: unpacked for many tokens, in the kernel for few. Other kernels stand in emitted/.
 function test.golden_files()
+    local p = plan.build(model.load(tiny_model), isa.select("scalar,avx2"), nil, nil, "bf16")
     local text = {}
-    local function take(files)
-        for _, file in ipairs(files) do
-            text[file.name] = file.text
-        end
+    for _, file in ipairs(emit.sources(p, nil, "apart")) do
+        text[file.name] = file.text
     end
-    local p = tiny_plan()
-    take(emit.files(p))
-    take(emit.sources(p, nil, "apart"))
-    check.golden("tiny.h", text["tiny.h"])
-    check.golden("tiny_runtime.h", text["tiny_runtime.h"])
-    check.golden("tiny_sign_hash__scalar.c", text[p.variants[1].names.hash .. ".c"])
-    check.golden("tiny_gather__avx2.c", text[p.variants[2].names.gather .. ".c"])
-    check.golden("tiny_MANIFEST.json", text["MANIFEST.json"])
-
-    -- Weights two to a word: unpacked for many tokens, in the kernel for few.
-    p = plan.build(model.load(tiny_model), isa.select("scalar,avx2"), nil, nil, "bf16")
-    take(emit.sources(p, nil, "apart"))
     check.golden("tiny_bh4_bf16__scalar.c", text[p.variants[1].names.projection .. ".c"])
     check.golden("tiny_bh4_bf16__avx2_few.c", text[p.variants[2].few.names.projection .. ".c"])
 end
@@ -168,7 +156,6 @@ function test.every_bundle_says_which_instruction_set_it_chose()
         { "tiny", "--isa", "avx2" },
         { "tiny", "--isa", sets.bundled },
         { "tiny", "--isa", "scalar", "--arithmetic", "integer" },
-        { "tiny", "--isa", "scalar", "--baseline" },
         { "tiny_skipless", "--isa", "scalar" },
         { "tiny_skipless", "--isa", sets.bundled },
     } do
@@ -619,7 +606,6 @@ function test.check_of_options_of_wrong_types()
     end
     local blocks = "layers = 1, vocab = 300, d = 16, heads = 2, attention = { context = 8 }, "
         .. "ffn = { kind = 'mlp', f = 8, activation = 'relu' }"
-    local layer = "d = 32, h = 2, tau = 3, projection = { kind = 'dense' }, score = 'one'"
     local bytes = "tokenizer = { kind = 'bytes' }"
     local folders = {
         emitted "scalar",
@@ -628,14 +614,13 @@ function test.check_of_options_of_wrong_types()
         bundle_of("blocks", "return { name = 'blocks', " .. blocks .. " }", "--cache", "i8"),
         bundle_of("whole", "return { name = 'whole', embedding = {}, " .. bytes .. ", " .. blocks .. " }"),
         bundle_of("tokens", "return { name = 'tokens', " .. bytes .. " }"),
-        bundle_of("dense", "return { name = 'dense', " .. layer .. " }", "--baseline"),
     }
     local values = { json.null, json.array {}, {}, true, 1, "x" }
     for _, folder in ipairs(folders) do
         local path = folder .. "/MANIFEST.json"
         local text = assert(host.read(path))
         check_gives(folder, 0, "FOLDER: fresh\n")
-        local names = { "activations", "arithmetic", "baseline", "cache", "facts", "for", "isa" }
+        local names = { "activations", "arithmetic", "cache", "facts", "for", "isa" }
         for _, name in ipairs { "projection", "schedule", "tables", "type", table.unpack(names) } do
             for i, value in ipairs(values) do
                 local manifest = json.decode(text)
@@ -646,7 +631,7 @@ function test.check_of_options_of_wrong_types()
                 if not good and (not one_line or wrong:find "%.lua:" or wrong:find "userdata") then
                     error(string.format("%s: options.%s, value %d: %s", folder, name, i, wrong))
                 end
-                local is_text = not ("baseline facts isa schedule"):find(name, 1, true)
+                local is_text = not ("facts isa schedule"):find(name, 1, true)
                 if is_text and value ~= "x" then
                     check.matches(wrong, "MANIFEST%.json: options%." .. name .. " = [^:]*: must be a string$")
                 end

@@ -1,7 +1,6 @@
 -- Compares the compiled kernels of random plans with the reference, for each family that has one.
 local blob = require "gen.plan.blob"
 local fuzz = require "tests.fuzz.fuzz"
-local integers = require "harness.families.integer.execute"
 local lookup = require "harness.families.lookup.check"
 local transformer = require "harness.families.transformer.execute"
 local weights = require "weights"
@@ -38,11 +37,6 @@ local by_family = {
         for _, result in ipairs(lookup.variants(p, library, packed(p, directory, seed), seed, 1, options)) do
             add_checks(lines, result)
         end
-        return lines
-    end,
-    integer = function(p, library, directory, seed)
-        local lines = {}
-        add_checks(lines, integers.check(p, library, packed(p, directory, seed), seed))
         return lines
     end,
     transformer = blocks(transformer),

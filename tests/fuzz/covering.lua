@@ -250,41 +250,4 @@ return {
             },
         },
     },
-    baseline = {
-        pairs = 30,
-        compiled = {
-            scalar = {
-                3, 6,
-            },
-            sse4 = {
-                1,
-            },
-            avx2 = {
-                1, 3,
-            },
-            avx_vnni = {
-                1, 3,
-            },
-            avx512 = {
-                1, 2, 3, 14,
-            },
-            avx512_bf16 = {
-                1, 2, 3, 14,
-            },
-            neon = {
-                1,
-            },
-            dotprod = {
-                1,
-            },
-            sve = {
-                1, 3,
-            },
-            i8mm = {
-                1,
-            },
-        },
-        verified = {
-        },
-    },
 }

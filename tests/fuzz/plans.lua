@@ -43,25 +43,12 @@ local function lookup(index, set, name)
     return built("lookup", given, options, set, s), given, options
 end
 
--- The model with sizes that integers and a dense FFN take.
-local function plain(index, name)
+local function integer(index, set, name)
     local given = fuzz.model(index, name)
     given.d, given.d_out = (given.d + 7) // 8 * 8, ((given.d_out or given.d) + 31) // 32 * 32
     fuzz.for_integers(given)
-    return given
-end
-
-local function integer(index, set, name)
-    local given, options = plain(index, name), { arithmetic = "integer", projection = ({ "i8", "i16" })[index % 2 + 1] }
-    return built("integer", given, options, set), given, options
-end
-
-local function baseline(index, set, name)
-    local given, options = plain(index, name), {}
-    if set.lanes == 1 and index % 3 == 0 then
-        options = { arithmetic = "integer", projection = ({ "i8", "i16" })[index % 2 + 1] }
-    end
-    return built("baseline", given, options, set), { d = given.d, d_out = given.d_out }, options
+    local options = { arithmetic = "integer", projection = ({ "i8", "i16" })[index % 2 + 1] }
+    return built("lookup", given, options, set), given, options
 end
 
 local function transformer(index, set, name)
@@ -83,17 +70,16 @@ end
 -- Families and what draws one of their models: from a number, an instruction set and the model's name (nil: "fuzz") a
 -- plan, the table of a model file, and the options. `checked`: tests/fuzz/checks.lua has a reference for it.
 plans.families = {
-    { name = "lookup", draw = lookup, checked = true },
-    { name = "integer", draw = integer, checked = true, one_lane = true },
+    { name = "lookup", draw = lookup, checked = true, firmware = true },
+    { name = "integer", draw = integer, checked = true, firmware = true, one_lane = true },
     { name = "transformer", draw = transformer, checked = true },
-    { name = "whole", draw = whole, checked = true },
-    { name = "baseline", draw = baseline },
+    { name = "whole", draw = whole, checked = true, firmware = true },
 }
 
 -- Whether a family has kernels for the instruction set `set`.
 function plans.has(family, set)
     if family.one_lane and set.lanes > 1 then return false end
-    return families.get(family.name).firmware ~= nil or not plans.target_of(set)
+    return family.firmware or not plans.target_of(set)
 end
 
 -- The plans of number `index` for the instruction set `set`: { { name, plan } }.

@@ -134,10 +134,9 @@ function pointers.wrong(p, directory, change)
         )
     end
     lines[#lines + 1] = array("scratch", "uint8_t", p.scratch_bytes)
-    local integers = p.arithmetic ~= nil
     local calls = family == "transformer" and block_calls(p)
         or family == "whole" and whole_calls(p)
-        or layer_calls(p, integers and "int16_t" or "float", integers and "int32_t" or "float")
+        or layer_calls(p, p.input, p.output)
     table.move(calls, 1, #calls, #lines + 1, lines)
     lines[#lines + 1] = "    return 0;\n}\n"
     assert(host.write_file(directory .. "/main.c", table.concat(lines, "\n")))

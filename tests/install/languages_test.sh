@@ -54,7 +54,6 @@ packed() {
 for name in "${names[@]}"; do
     emitted "$name" -o "$work/c/$name" --single-file
 done
-quietly "$lookupc" emit gen/models/tiny.lua --baseline -o "$work/c/tiny_dense" --isa scalar --single-file
 for folder in "$work"/c/*; do
     name=${folder##*/}
     quietly gcc -O0 -shared -fPIC "-D${name^^}_SHARED" "$folder"/*.c -o "$folder/library.so"

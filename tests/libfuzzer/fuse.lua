@@ -8,7 +8,7 @@ local packing = require "gen.families.packing"
 local rules = require "tests.libfuzzer.rules"
 
 local m = model_file.load "tests/libfuzzer/small_fused.lua"
-local plan = families.of(m, {}).build(m, isa.select "scalar", {})
+local plan = families.of(m).build(m, isa.select "scalar", {})
 
 return function(path)
     local output = path .. ".fused"

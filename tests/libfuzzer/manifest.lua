@@ -9,7 +9,7 @@ local model_file = require "gen.families.model_file"
 local rules = require "tests.libfuzzer.rules"
 
 local m = model_file.load "tests/libfuzzer/small.lua"
-local plan = families.of(m, {}).build(m, isa.select "scalar", {})
+local plan = families.of(m).build(m, isa.select "scalar", {})
 local files, contents = emit.files(plan), {}
 for _, file in ipairs(files) do
     contents[file.name] = file.text

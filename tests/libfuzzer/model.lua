@@ -20,7 +20,7 @@ return function(path)
     local m = rules.try(path, model_file.load, path)
     if not m then return end
     rules.same("validated again", m, model_file.validate(m, "", path))
-    local family = families.of(m, {})
+    local family = families.of(m)
     local p
     local function make()
         p = p or family.build(m, scalar, {})

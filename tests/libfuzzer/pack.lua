@@ -9,7 +9,7 @@ local rules = require "tests.libfuzzer.rules"
 local plans = {}
 for i, name in ipairs { "small", "small_blocks" } do
     local m = model_file.load("tests/libfuzzer/" .. name .. ".lua")
-    plans[i] = families.of(m, {}).build(m, isa.select "scalar", {})
+    plans[i] = families.of(m).build(m, isa.select "scalar", {})
 end
 
 return function(path)

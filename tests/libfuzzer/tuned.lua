@@ -14,7 +14,7 @@ end
 
 -- What `lookupc emit --tuned` does with the file and model `m`. The digest is taken to be the model's.
 local function apply(path, data, context, m)
-    local family = families.of(m, {})
+    local family = families.of(m)
     local options = { tables = data.tables, projection = data.projection, type = data.type, cache = data.cache }
     if not pcall(families.check_options, family, options) then return end
     local built, p = pcall(family.build, m, sets, options)

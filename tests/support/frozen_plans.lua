@@ -41,8 +41,12 @@ local function thaw(value, open)
     return changed and setmetatable(copy, getmetatable(value)) or value
 end
 
+local folders = { "lookup.integer" }
 for _, family in ipairs(families.rows) do
-    local plan = require("gen.families." .. family.name .. ".plan")
+    folders[#folders + 1] = family.name
+end
+for _, folder in ipairs(folders) do
+    local plan = require("gen.families." .. folder .. ".plan")
     local build = plan.build
     function plan.build(...) return view(build(...)) end
 end

@@ -99,7 +99,7 @@ local function simulated(o)
     local clock, noted = 0, {}
     local m, types = o.model or tiny, o.types or { "f32", "f32" }
     local options = { tables = types[1], projection = types[2] }
-    local family, v = families.of(m, options), o.isa or isa.get "scalar"
+    local family, v = families.of(m), o.isa or isa.get "scalar"
     local hooks = setmetatable({}, { __index = harness.get(family.name).tuning })
     local function take(seconds, left)
         if #noted > 0 then seconds = seconds * (o.later or 1) end

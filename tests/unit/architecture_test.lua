@@ -17,9 +17,7 @@ local folders = {
     "gen/weights",
     "gen/tokenizer",
     "gen/families/lookup",
-    "gen/families/integer",
     "gen/families/transformer",
-    "gen/families/baseline",
     "gen/families/tokenizer",
     "gen/families/whole",
     "gen/families",
@@ -35,7 +33,6 @@ local folders = {
     "harness/measure",
     "harness/report",
     "harness/families/lookup",
-    "harness/families/integer",
     "harness/families/transformer",
     "harness/families/tokenizer",
     "harness/families/whole",
@@ -116,7 +113,7 @@ local questions = { "%.family%s*[=~]=" }
 for _, family in ipairs(families.rows) do
     questions[#questions + 1] = "%.name%s*[=~]=%s*[\"']" .. family.name .. "[\"']"
 end
-for _, key in ipairs { "attention", "arithmetic", "baseline" } do
+for _, key in ipairs { "attention", "arithmetic" } do
     questions[#questions + 1] = "if%s.*[%w_]%." .. key .. "%f[^%w_]%s*[%a~=]"
     questions[#questions + 1] = "[%w_]%." .. key .. " and "
 end
@@ -179,14 +176,14 @@ end
 function test.a_question_for_the_family_is_found()
     check.equal(
         family_questions {
-            ["gen/emit/emit.lua"] = 'if p.family == "integer" then\nlocal row = m.attention and 1 or 2\n',
+            ["gen/emit/emit.lua"] = 'if p.family == "lookup" then\nlocal row = m.attention and 1 or 2\n',
             ["gen/families/lookup/plan.lua"] = 'if p.family == "lookup" then\n',
-            ["harness/convert/convert.lua"] = 'if families.of(m, {}).name ~= "whole" then\n',
+            ["harness/convert/convert.lua"] = 'if families.of(m).name ~= "whole" then\n',
         },
         {
-            'gen/emit/emit.lua: if p.family == "integer" then',
+            'gen/emit/emit.lua: if p.family == "lookup" then',
             "gen/emit/emit.lua: local row = m.attention and 1 or 2",
-            'harness/convert/convert.lua: if families.of(m, {}).name ~= "whole" then',
+            'harness/convert/convert.lua: if families.of(m).name ~= "whole" then',
         }
     )
 end

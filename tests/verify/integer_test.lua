@@ -5,15 +5,18 @@ local check = require "tests.support.check"
 local compile = require "harness.base.compile"
 local emit = require "gen.emit.emit"
 local effort = require "tests.effort"
+local family = require "gen.families.lookup.family"
+local firmware = require "gen.emit.firmware"
 local fuzz = require "tests.fuzz.fuzz"
-local harness = require "harness.families.integer.execute"
+local harness = require "harness.families.lookup.integer"
 local host = require "host"
-local integer_plan = require "gen.families.integer.plan"
+local integer_plan = require "gen.families.lookup.integer.plan"
 local isa = require "gen.isa.list"
 local json = require "json"
 local model_file = require "gen.families.model_file"
 local process = require "process"
 local program = require "tests.support.program"
+local target = require "gen.plan.target"
 local weights = require "weights"
 
 local works, refuses = program.works, program.refuses
@@ -21,7 +24,8 @@ local test = {}
 local folder = program.folder()
 
 local function plan_of(given, projection)
-    return integer_plan.build(model_file.validate(given, "", given.name), isa.select "scalar", nil, projection)
+    local m = model_file.validate(given, "", given.name)
+    return integer_plan.build(m, isa.select "scalar", { projection = projection })
 end
 
 -- Emits, compiles, packs random weights and checks: what harness.check returns.
@@ -56,7 +60,7 @@ end
 
 -- <model>_bind names what is wrong with a blob that pack did not write, or wrote for another model.
 function test.other_blobs_are_refused()
-    local p = integer_plan.build(kws, isa.select "scalar", nil, "i8")
+    local p = integer_plan.build(kws, isa.select "scalar", { projection = "i8" })
     for _, case in ipairs {
         { "another magic", 0, 4 },
         { "another version", 8, 5 },
@@ -300,6 +304,15 @@ function test.kernels_need_neither_floats_nor_a_library()
     end
 end
 
+-- The compiler's functions for floats, which other kernels call there, are none of theirs.
+function test.headers_for_a_cpu_without_fpu_promise_no_floats()
+    for arithmetic, promise in pairs { integer = "import nothing%.", float = "nothing but the compiler's own" } do
+        local options = { arithmetic = arithmetic, firmware = target.get "cortex-m0plus" }
+        local p = family.build(kws, isa.select "scalar", options)
+        check.matches(firmware.unmeasured(p, ("\0"):rep(p.packed_bytes))[1].text, promise)
+    end
+end
+
 -- A host's own program: floats in, floats out, and what does not fit saturates.
 function test.floats_of_a_host_saturate()
     local bundle = emitted()
@@ -434,13 +447,12 @@ function test.what_integers_cannot_do_is_refused()
     )
     refuses(
         2,
-        "--schedule: gather.group=1: is for a LookupFFN, a transformer or a whole model, \z
-            not for a LookupFFN in integers",
+        "--schedule: gather.group=1: cannot be given beside --arithmetic integer",
         { "plan", tiny, "--arithmetic", "integer", "--schedule", "gather.group=1" }
     )
     refuses(
         2,
-        "--threads: 2: is for a LookupFFN or a whole model, not for a LookupFFN in integers",
+        "--threads: 2: cannot be given beside --arithmetic integer",
         { "verify", tiny, "--arithmetic", "integer", "--threads", "2" }
     )
     local function model(text, tau)
@@ -467,6 +479,11 @@ function test.what_integers_cannot_do_is_refused()
         { "plan", model("neighbours = 2", 1), "--arithmetic", "integer" }
     )
     refuses(
+        2,
+        "--arithmetic: integer: must be float with --training",
+        { "emit", model "neighbours = 1", "--arithmetic", "integer", "--training", "-o", folder .. "/trained" }
+    )
+    refuses(
         1,
         "integer.input = 0: must be a number above 0, at most 1e6",
         { "plan", model "integer = { input = 0 }", "--arithmetic", "integer" }
@@ -487,7 +504,7 @@ function test.what_integers_cannot_do_is_refused()
     check.equal(host.read(folder .. "/w.bin"), nil)
     refuses(
         2,
-        "--arithmetic: integer: is for a LookupFFN, a LookupFFN in integers or a dense FFN, not for a transformer",
+        "--arithmetic: integer: is for a LookupFFN, not for a transformer",
         { "plan", "gen/models/mistral_7b_skipless.lua", "--arithmetic", "integer" }
     )
 end

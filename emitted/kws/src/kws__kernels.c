@@ -2,7 +2,7 @@
    Kernels for scalar. */
 #include "kws_runtime.h"
 
-/* From templates/integer/normalise.c. */
+/* From templates/lookup/integer/normalise.c. */
 
 /* LayerNorm of one token without gain and offset, which are folded into the projection: (x - mean) / sqrt(variance + eps).
    x           [64]
@@ -56,7 +56,7 @@ void kws_normalise_i16__scalar(const int16_t *restrict x, int16_t *restrict norm
         normalised[i] = (int16_t) kws_shift_rounded(normalised[i] * gain, places);
 }
 
-/* From templates/integer/projection.c. */
+/* From templates/lookup/integer/projection.c. */
 
 /* 96 outputs of a block of 64 inputs: sums, times multipliers / 2^16. Sums stay in int32, whatever x is:
    lookupc pack chooses the units of weights by their bounds. */
@@ -91,7 +91,7 @@ void kws_dense_i16__scalar(const kws_weights *weights, const int16_t *restrict x
         z[i] += weights->projection_bias[i];
 }
 
-/* From templates/integer/hash.c. */
+/* From templates/lookup/integer/hash.c. */
 
 /* 2^15 log2(1 + exp(-2 z)) for z = 0, 1/32, 2/32 … 8. */
 static const uint16_t kws_score_log2[257] = {
@@ -160,7 +160,7 @@ void kws_sign_hash_gelu_i32__scalar(const kws_weights *weights, const int32_t *r
     }
 }
 
-/* From templates/integer/gather.c. */
+/* From templates/lookup/integer/gather.c. */
 
 /* Gathers one token: y = bias + sum over the tables of score times row, rounded to 16 binary places.
    weights  bound weights
@@ -182,7 +182,7 @@ void kws_gather_i8__scalar(const kws_weights *weights, const uint32_t *restrict 
     }
 }
 
-/* From templates/integer/ffn.c. */
+/* From templates/lookup/integer/ffn.c. */
 
 /* Rows of the tables and scores of one token.
    weights  bound weights

@@ -3,8 +3,10 @@ local figures = require "gen.plan.figures"
 
 local describe = {}
 
--- The shape and the bytes of plan `p` as lines; a family adds its own.
-local function common(p, add)
+-- The lines of the plan that make() builds.
+function describe.lines(_, make, options)
+    local p, lines = make(), {}
+    local function add(name, text) lines[#lines + 1] = string.format("%-18s %s", name, text) end
     local s, m = p.shape, p.model
     add(
         m.name,
@@ -40,24 +42,14 @@ local function common(p, add)
     add("tables", figures.bytes(p.table_bytes) .. " of " .. p.tables.name)
     add("packed weights", figures.bytes(p.packed_bytes))
     add("scratch", figures.bytes(p.scratch_bytes) .. " with " .. figures.sets(p))
-end
-
--- The lines, with those that `more(p, add, options)` adds.
-function describe.with(more)
-    return function(_, make, options)
-        local p, lines = make(), {}
-        local function add(name, text) lines[#lines + 1] = string.format("%-18s %s", name, text) end
-        common(p, add)
-        more(p, add, options)
-        return lines
+    if p.exact then
+        add("integers", string.format("x int16 in units of %g, y int32 in units of 2^-%d", p.unit, p.fraction))
     end
-end
-
-describe.lines = describe.with(function(p, add, options)
     for _, v in ipairs(options.schedules and p.variants or {}) do
-        add("schedule " .. v.isa.name, v.schedule_text)
+        if v.schedule_text then add("schedule " .. v.isa.name, v.schedule_text) end
     end
-end)
+    return lines
+end
 
 function describe.packed_text(p, errors)
     return string.format(
@@ -69,13 +61,26 @@ function describe.packed_text(p, errors)
     )
 end
 
--- Plan `p` as the stable JSON object of `plan --json`, with the fields of `more`.
-function describe.summary(p, more)
-    local sections, s = {}, p.shape
+-- The plan that make() builds as the stable JSON object of `plan --json`.
+function describe.summary(_, make)
+    local p, sections, variants = make(), {}, {}
+    local s = p.shape
     for i, section in ipairs(p.sections) do
         sections[i] = { name = section.name, type = section.type, elements = section.elements, offset = section.at }
     end
-    local summary = {
+    for i, v in ipairs(p.variants) do
+        variants[i] = {
+            isa = v.isa.name,
+            schedule = v.schedule_text,
+            tile = v.tile,
+            chunk = v.chunk,
+            scratch_bytes = v.scratch_bytes,
+        }
+    end
+    return {
+        arithmetic = p.options.arithmetic,
+        x_scale = p.unit,
+        y_scale = p.fraction and 2.0 ^ -p.fraction,
         model = p.model,
         digest = p.digest,
         d = s.d,
@@ -95,11 +100,8 @@ function describe.summary(p, more)
         packed_bytes = p.packed_bytes,
         scratch_bytes = p.scratch_bytes,
         sections = sections,
+        variants = variants,
     }
-    for key, value in pairs(more) do
-        summary[key] = value
-    end
-    return summary
 end
 
 return describe

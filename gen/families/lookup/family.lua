@@ -1,12 +1,16 @@
--- The family of LookupFFNs in floating point; gen/families/list.lua says what its fields mean.
+-- The family of LookupFFNs; gen/families/list.lua says what its fields mean. The arithmetics, floating point and
+-- integers, have plans and kernels of their own.
 local dtype = require "gen.plan.dtype"
 local later = require "gen.host.later"
 local misuse = require "gen.model.misuse"
 local model = require "gen.families.lookup.model"
+local one_of = require "gen.model.one_of"
 
 local describe = later "gen.families.lookup.describe"
-local firmware = later "gen.families.lookup.firmware"
+local integer_plan = later "gen.families.lookup.integer.plan"
+local integer_print = later "gen.families.lookup.integer.print"
 local plan = later "gen.families.lookup.plan"
+local print_float = later "gen.families.lookup.print"
 local sections = later "gen.families.lookup.sections"
 
 local family = {
@@ -15,7 +19,6 @@ local family = {
     model = model,
     options = {
         "arithmetic",
-        "baseline",
         "tables",
         "projection",
         "prefix",
@@ -29,21 +32,36 @@ local family = {
     },
     types = { "tables", "projection" },
     space = later "gen.families.lookup.schedule",
-    print = later "gen.families.lookup.print",
     training = later "gen.families.lookup.print_training",
-    pack_options = "",
     wrapper = "ffn",
-    input = "float",
-    output = "float",
-    exact = false,
     left_out = model.left_out,
-    firmware = later(function()
-        return firmware.of(function(target) return target.isa end)
-    end),
+    firmware = later "gen.families.lookup.firmware",
+    print = {},
 }
+
+local arithmetics = { "float", "integer" }
+family.arithmetics = arithmetics
+
+-- Kernels of integers have one schedule, no OpenMP build and nothing beside which they are timed.
+local not_beside_integers = { schedule = true, ["for"] = true, tuned = true, threads = true, rivals = true }
+
+local function is_integer(options)
+    one_of.check("--arithmetic", options.arithmetic or "float", arithmetics)
+    return options.arithmetic == "integer"
+end
+
+function family.excluded(options)
+    if is_integer(options) then return not_beside_integers, "--arithmetic integer" end
+    return {}
+end
+
+local function kernels(p) return p.exact and integer_print or print_float end
+function family.print.api(p) return kernels(p).api(p) end
+function family.print.files(p, v) return kernels(p).files(p, v) end
 
 function family.describe(...) return describe.lines(...) end
 function family.packed_text(...) return describe.packed_text(...) end
+function family.summary(...) return describe.summary(...) end
 
 function family.calibrations(p)
     local found = {}
@@ -53,9 +71,8 @@ function family.calibrations(p)
     return p.projection.word.offset and { sections.calibration(p, found) } or {}
 end
 
-function family.takes(options) return not options.baseline and options.arithmetic ~= "integer" end
-
 function family.build(m, isas, options, wanted)
+    if is_integer(options) then return integer_plan.build(m, isas, options) end
     local projection = dtype.get(options.projection, "projection")
     if options.firmware and projection.word.integers then
         misuse(
@@ -69,35 +86,33 @@ function family.build(m, isas, options, wanted)
     return plan.build(m, isas, wanted, options.tables, options.projection, part)
 end
 
-function family.isa_types(options) return { dtype.get(options.tables), dtype.get(options.projection, "projection") } end
-
-function family.sizes(p)
-    return {
-        { "d", "input width" },
-        { "d_out", "output width" },
-        { "tables", "hash tables" },
-        { "tau", "bits of a code" },
-        { "neighbours", "rows that a token takes of a table", value = p.shape.neighbours == 1 and "1" or nil },
-        { "scratch_bytes", "that a call works in" },
-        { "x_type", "of x", text = "f32" },
-        { "y_type", "of y", text = "f32" },
-        { "tables_type", "of the tables' elements", text = p.tables.name },
-        { "projection_type", "of the projection's weights", text = p.projection.name },
-    }
+function family.isa_types(options)
+    if is_integer(options) then return {} end
+    return { dtype.get(options.tables), dtype.get(options.projection, "projection") }
 end
 
-function family.summary(_, make)
-    local p, variants = make(), {}
-    for i, v in ipairs(p.variants) do
-        variants[i] = {
-            isa = v.isa.name,
-            schedule = v.schedule_text,
-            tile = v.tile,
-            chunk = v.chunk,
-            scratch_bytes = v.scratch_bytes,
-        }
+function family.sizes(p)
+    local list = {}
+    local function add(row) list[#list + 1] = row end
+    add { "d", "input width" }
+    add { "d_out", "output width" }
+    add { "tables", "hash tables" }
+    add { "tau", "bits of a code" }
+    local several = p.shape.neighbours > 1
+    if several or not p.exact then
+        add { "neighbours", "rows that a token takes of a table", value = not several and "1" or nil }
     end
-    return describe.summary(p, { variants = variants })
+    add { "scratch_bytes", "that a call works in" }
+    add { "x_type", "of x", text = p.exact and "i16" or "f32" }
+    add { "y_type", "of y", text = p.exact and "i32" or "f32" }
+    if p.exact then
+        add { "x_scale", "x stands for x times this", kind = "number" }
+        add { "y_scale", "y stands for y times this", kind = "number" }
+    else
+        add { "tables_type", "of the tables' elements", text = p.tables.name }
+    end
+    add { "projection_type", "of the projection's weights", text = p.projection.name }
+    return list
 end
 
 return family

@@ -65,6 +65,16 @@ function plan.shape(m, tables, projection)
     return shape
 end
 
+-- Millions of operations a token, where the folded projection takes `flops`.
+function plan.mflop(shape, flops)
+    return {
+        lookup = cost.lookup(shape),
+        projection = flops / 1e6,
+        folded = cost.folded(shape, flops),
+        dense = cost.dense(shape),
+    }
+end
+
 local function projection_plan(shape, radix, align)
     if shape.kind == "bh4" then return bh4.plan(shape, radix, align) end
     return dense.plan(shape)
@@ -492,6 +502,8 @@ function plan.build(m, isas, wanted, tables, projection_type, part)
 
     local p = {
         family = "lookup",
+        input = "float",
+        output = "float",
         model = m,
         shape = shape,
         names = part and part.names or names.public(m.name),
@@ -515,7 +527,7 @@ function plan.build(m, isas, wanted, tables, projection_type, part)
         -- as the manifest records them
         options = { schedule = wanted or {}, tables = shape.tables.name, projection = shape.projection.name },
     }
-    p.digest = lookup_sections.digest(m, sections, layout.pitch)
+    p.digest = lookup_sections.digest(m, sections, nil, { panel = product.panel, pitch = layout.pitch })
     for i, isa in ipairs(isas) do
         local alone = target or part and part.one_by_one and schedule.few_possible(shape, isa)
         p.variants[i] = alone and firmware_of(m, shape, isa, choices[i])
@@ -528,13 +540,7 @@ function plan.build(m, isas, wanted, tables, projection_type, part)
         p.scratch_bytes = math.max(p.scratch_bytes, p.variants[i].scratch_bytes)
     end
     p.constants = constants_of(p)
-    local folded = p.variants[#p.variants].projection.flops
-    p.mflop = {
-        lookup = cost.lookup(shape),
-        projection = folded / 1e6,
-        folded = cost.folded(shape, folded),
-        dense = cost.dense(shape),
-    }
+    p.mflop = plan.mflop(shape, p.variants[#p.variants].projection.flops)
     return p
 end
 

@@ -37,7 +37,7 @@ function kernels.register_barriers(p)
     return false
 end
 
--- The templates of the model's own files, and what they read beside the plan.
+-- The templates of the model's own files, and what they read beside the plan, in any arithmetic.
 function kernels.api(p)
     local integers = false
     for _, section in ipairs(p.sections) do
@@ -50,12 +50,16 @@ function kernels.api(p)
         shape_text = "templates/lookup/shape.h",
         calls_text = "templates/lookup/ffn.h",
         sizes_text = false,
-        input = "float",
-        output = "float",
+        floats = not p.exact,
+        x_scale = false, -- of integers
+        y_scale = false,
+        fraction = false,
+        input = p.input,
+        output = p.output,
         prototypes = "templates/lookup/prototypes.h",
         constants = p.constants,
         projection_parameters = kernels.projection_parameters,
-        openmp = p.openmp,
+        openmp = p.openmp or false,
         makes_codes = p.makes_codes,
         register_barriers = kernels.register_barriers(p),
         inlines = kernels.inlines(p),

@@ -6,6 +6,20 @@ function buffers.rows(width, step)
     return "[" .. width .. "]" .. (step > width and ", " .. step .. " floats apart" or "")
 end
 
+-- What a comment calls one element for each row that a token takes.
+function buffers.slots(shape)
+    return "[" .. shape.h .. "]" .. (shape.neighbours > 1 and "[" .. shape.neighbours .. "]" or "")
+end
+
+-- The function that gives the buffer of a name in the scratch of `v`, as a pointer to `type`.
+function buffers.in_scratch(p, v)
+    return function(name, type)
+        if v.scratch[name] == 0 then return type == "void" and "scratch" or "(" .. type .. " *) scratch" end
+        local at = "(unsigned char *) scratch + " .. p.names.constant(v.constants .. name:upper())
+        return type == "void" and at or "(" .. type .. " *) (void *) (" .. at .. ")"
+    end
+end
+
 -- What the projection of `v` works in and writes, beside x: { {name, storage} }.
 function buffers.of_projection(v)
     local list = {}

@@ -37,15 +37,10 @@ return function(p, v, symbol)
         vertices_parameter = v.hash.bytes > 0 and ", void *restrict vertices" or "",
         x_rows = buffers.rows(shape.d, shape.x_step),
         y_rows = buffers.rows(shape.d_out, shape.y_step),
-        slots_text = "[" .. shape.h .. "]" .. (shape.neighbours > 1 and "[" .. shape.neighbours .. "]" or ""),
+        slots_text = buffers.slots(shape),
         lane_axis = few and "" or "[" .. v.tile .. "]",
         constant = p.names.constant,
-        -- The buffer of that name in scratch, as a pointer to `type`.
-        in_scratch = function(name, type)
-            if v.scratch[name] == 0 then return type == "void" and "scratch" or "(" .. type .. " *) scratch" end
-            local at = "(unsigned char *) scratch + " .. p.names.constant(v.constants .. name:upper())
-            return type == "void" and at or "(" .. type .. " *) (void *) (" .. at .. ")"
-        end,
+        in_scratch = buffers.in_scratch(p, v),
         barriers = function(list) return barriers(p, v.isa, list) end,
     }
 end

@@ -3,7 +3,6 @@ local blob = require "gen.plan.blob"
 local dtype = require "gen.plan.dtype"
 local host = require "host"
 local json = require "json"
-local product = require "gen.families.lookup.product"
 
 local sections = {}
 
@@ -257,30 +256,20 @@ function sections.tensors(m, shape)
     return list
 end
 
--- What the blob of float kernels depends on: a budget rules out, it changes nothing, and they have no formats of
--- integers.
-local function packed_model(m)
-    local copy = {}
+-- The digest of all that decides a blob's bytes but the weights; its first half stands in the blob's header. A budget
+-- rules out, it changes nothing; `formats`: of integers, in the place of the model's, nil: there are none. `own`: what
+-- else decides, by name.
+function sections.digest(m, list, formats, own)
+    local model, described = {}, {}
     for key, value in pairs(m) do
-        copy[key] = value
+        model[key] = value
     end
-    copy.budget, copy.integer = nil, nil
-    return copy
-end
-
--- The digest of all that decides a blob's bytes but the weights; its first half stands in the blob's header.
-function sections.digest(m, list, pitch)
-    local described = {}
+    model.budget, model.integer = nil, formats
     for i, section in ipairs(list) do
         described[i] = { section.name, section.type, section.elements, section.at }
     end
-    return host.sha256(json.encode({
-        format = blob.format,
-        model = packed_model(m),
-        sections = described,
-        panel = product.panel,
-        pitch = pitch,
-    }, "compact"))
+    own.format, own.model, own.sections = blob.format, model, described
+    return host.sha256(json.encode(own, "compact"))
 end
 
 return sections

@@ -299,6 +299,7 @@ local function check(p)
     if not p.shape.score.share then
         validated.refuse(m, { "score" }, m.score, "cannot be trained: it gives z no gradient")
     end
+    if p.exact then misuse "--arithmetic: integer: must be float with --training" end
     if p.tables.name ~= "f32" then misuse("--tables: " .. p.tables.name .. ": must be f32 with --training") end
     if p.projection.name ~= "f32" then
         misuse("--projection: " .. p.projection.name .. ": must be f32 with --training")

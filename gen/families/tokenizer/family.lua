@@ -11,15 +11,11 @@ local family = {
     model = require "gen.families.tokenizer.model",
     options = { "facts" }, -- no command has it: a manifest records it, so that C can be checked without the file
     types = {},
-    pack_options = "",
     wrapper = "tokenizer",
     input = "char",
     output = "int32_t",
-    exact = true,
     without_weights = true,
 }
-
-function family.takes(options) return not options.baseline and options.arithmetic ~= "integer" end
 
 function family.build(m, _, options) return plan.build(m, options.facts) end
 

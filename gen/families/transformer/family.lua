@@ -30,11 +30,9 @@ local family = {
     types = { "type", "cache", "activations", "tables", "projection" },
     space = later "gen.families.transformer.schedule",
     print = later "gen.families.transformer.print",
-    pack_options = "",
     wrapper = "blocks",
     input = "float",
     output = "float",
-    exact = false,
     left_out = checkpoint.left_out,
 }
 
@@ -43,8 +41,6 @@ function family.summary(...) return describe.summary(...) end
 function family.packed_text(...) return describe.packed_text(...) end
 
 function family.calibrations(p) return block_lookup.calibrations { p } end
-
-function family.takes(options) return not options.baseline and options.arithmetic ~= "integer" end
 
 function family.build(m, isas, options, wanted)
     plan.check_lookup(m.name, m.ffn.kind == "lookup", options)

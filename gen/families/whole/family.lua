@@ -42,11 +42,9 @@ local family = {
     types = { "type", "cache", "activations", "tables", "projection" },
     space = transformer.space,
     print = later "gen.families.whole.print",
-    pack_options = "",
     wrapper = "whole",
     input = "int32_t",
     output = "float",
-    exact = false,
     left_out = checkpoint.left_out,
     firmware = firmware,
     training = { header = "templates/whole/training/model.h" },
@@ -68,8 +66,6 @@ function family.calibrations(p)
     end
     return block_lookup.calibrations(blocks)
 end
-
-function family.takes(options) return not options.baseline and options.arithmetic ~= "integer" end
 
 function family.sizes(p)
     local list = {

@@ -6,7 +6,8 @@ local json = require "json"
 local measure = require "harness.measure.measure"
 local plan = require "gen.families.lookup.plan"
 local bench_page = require "harness.report.bench_page"
-local counted = require "harness.report.counted"
+local bench_report = require "harness.report.bench_report"
+local integer = require "harness.families.lookup.integer"
 local rivals = require "harness.measure.rivals"
 local runnable = require "harness.base.runnable"
 local setting = require "harness.measure.setting"
@@ -146,39 +147,43 @@ local function different_tables(a, b) return a.table_dtype ~= b.table_dtype end
 local function differently_tuned(a, b) return a.tuned ~= b.tuned end
 local function different_projections(a, b) return a.projection_dtype ~= b.projection_dtype end
 
-local function same_type(r) return r.same_type_rival end
-local function in_f32(r) return r.dense_library end
+local function number(form, value) return value and form:format(value) end
+local function of_stage(form, name)
+    return function(r) return r.stages and form:format(r.stages[name]) end
+end
+local function of_rival(key, form, field)
+    return function(r) return r[key] and form:format(r[key][field]) end
+end
 
--- The columns of the table for people: { head, width (negative: to the left), format, value(r) }. One with `several` is
--- there when that says of two results that they differ, one with `of` when that says something of the results.
+-- The columns of the table for people, as harness/report/columns.lua has them. One with `several` is there where that
+-- says of two results that they differ; of integers it is always there.
 local columns = {
-    { "isa", -7, "%s", function(r) return r.isa end },
-    { "projection", -10, "%s", function(r) return r.projection_dtype end, several = different_projections },
-    { "tables", -6, "%s", function(r) return r.table_dtype end, several = different_tables },
-    { "schedule", -16, "%s", function(r) return r.tuned end, several = differently_tuned },
-    { "tokens", 6, "%d", function(r) return r.batch end },
-    { "us/token", 9, "%.2f", function(r) return r.us_per_token end },
-    { "project", 8, "%.2f", function(r) return r.stages.project end },
-    { "gather", 8, "%.2f", function(r) return r.stages.gather end },
-    { "limit", 6, "%.2f", function(r) return r.limit_us end },
-    { "of limit", 8, "%.0f %%", function(r) return 100 * r.limit_share end },
-    { "same type", 9, "%.2f", function(r) return r.same_type_rival.us_per_token end, of = same_type },
+    { "isa", -7, function(r) return r.isa end },
+    { "projection", -10, function(r) return r.projection_dtype end, several = different_projections },
+    { "tables", -6, function(r) return r.table_dtype end, several = different_tables },
+    { "schedule", -16, function(r) return r.tuned end, several = differently_tuned },
+    { "tokens", 6, function(r) return tostring(r.batch) end },
+    { "us/token", 9, function(r) return number("%.2f", r.us_per_token) end },
+    { "project", 8, of_stage("%.2f", "project") },
+    { "gather", 8, of_stage("%.2f", "gather") },
+    { "limit", 6, function(r) return number("%.2f", r.limit_us) end },
+    { "of limit", 8, function(r) return r.limit_share and number("%.0f %%", 100 * r.limit_share) end },
+    { "same type", 9, of_rival("same_type_rival", "%.2f", "us_per_token") },
     {
         "through",
         -12,
-        "%s",
-        function(r) return r.same_type_rival.library .. " " .. r.same_type_rival.type end,
-        of = same_type,
+        function(r) return r.same_type_rival and r.same_type_rival.library .. " " .. r.same_type_rival.type end,
     },
-    { "x same type", 11, "%.2f", function(r) return r.same_type_speedup end, of = same_type },
-    { "f32", 7, "%.2f", function(r) return r.dense_us_per_token end, of = in_f32 },
-    { "through", -8, "%s", function(r) return r.dense_library end, of = in_f32 },
-    { "x f32", 6, "%.2f", function(r) return r.speedup end, of = in_f32 },
-    { "error", 7, "%.1e", function(r) return r.rel_err end },
-    { "same type's", 11, "%.1e", function(r) return r.same_type_rival.rel_err end, of = same_type },
-    { "f32's", 7, "%.1e", function(r) return r.dense_rel_err end, of = in_f32 },
-    { "GFLOP/s", 8, "%.1f", function(r) return r.project_gflops end },
-    { "GB/s", 7, "%.1f", function(r) return r.gather_gbytes end },
+    { "x same type", 11, function(r) return number("%.2f", r.same_type_speedup) end },
+    { "f32", 7, function(r) return number("%.2f", r.dense_us_per_token) end },
+    { "through", -8, function(r) return r.dense_library end },
+    { "x f32", 6, function(r) return number("%.2f", r.speedup) end },
+    { "error", 7, function(r) return number("%.1e", r.rel_err) end },
+    { "same type's", 11, of_rival("same_type_rival", "%.1e", "rel_err") },
+    { "f32's", 7, function(r) return number("%.1e", r.dense_rel_err) end },
+    { "flips", 6, function(r) return r.arithmetic and number("%d", r.code_flips) end },
+    { "GFLOP/s", 8, function(r) return number("%.1f", r.project_gflops) end },
+    { "GB/s", 7, function(r) return number("%.1f", r.gather_gbytes) end },
 }
 
 -- One result of each kind: any two of them differ.
@@ -194,42 +199,54 @@ local function kinds_of(results, differ)
     return list
 end
 
-local function lines_of(host_facts, cflags, limits, results)
-    local threads, types = results[1].threads, kinds_of(results, different_tables)
-    local one_projection = #kinds_of(results, different_projections) == 1
-    local lines = {
-        string.format(
-            "%s on %s, %s %s, %s, float32%s%s%s",
-            results[1].model,
-            host_facts.cpu,
-            host_facts.compiler,
-            cflags,
-            threads == 1 and "one thread" or threads .. " threads",
-            one_projection and ", projection in " .. results[1].projection_dtype or "",
-            #types == 1 and ", tables in " .. results[1].table_dtype or "",
-            host_facts.machine and ", defaults for " .. host_facts.machine or ""
-        ),
-    }
+-- The report of `results`; `of` has more of its fields (harness/report/bench_report.lua).
+local function report(results, of)
     local shown = {}
     for _, column in ipairs(columns) do
-        if
-            (not column.several or #kinds_of(results, column.several) > 1) and (not column.of or column.of(results[1]))
-        then
+        if not column.several or results[1].arithmetic or #kinds_of(results, column.several) > 1 then
             shown[#shown + 1] = column
         end
     end
-    local function add(cell, mark)
-        local cells = {}
-        for i, column in ipairs(shown) do
-            cells[i] = string.format("%" .. column[2] .. "s", cell(column))
-        end
-        lines[#lines + 1] = table.concat(cells, " ") .. mark
-    end
-    add(function(column) return column[1] end, "")
-    for _, r in ipairs(results) do
-        add(function(column) return string.format(column[3], column[4](r)) end, counted.mark(r))
-    end
-    lines[#lines + 1] = threads == 1
+    of.tables = { { columns = shown, results = results } }
+    of.threads = results[1].threads
+    return bench_report.of_tables(of)
+end
+
+local function report_of_integers(results, facts, options)
+    local name, threads = results[1].model, results[1].threads
+    return report(results, {
+        title = name .. ": LookupFFN in integers",
+        head = string.format("%s on %s, integers", name, bench_report.setting(facts, options.cflags, threads)),
+        notes = {
+            (threads == 1 and "us/token: medians of CPU times." or string.format(
+                "us/token: medians of wall times over the tokens of %d callers at a time, each with its own scratch.",
+                threads
+            )) .. " error: of y, relative to float64, with the codes of integer arithmetic; flips: of codes.",
+        },
+        host = facts,
+        json = { host = facts, results = json.array(results) },
+    })
+end
+
+local function head_of(host_facts, cflags, results)
+    local threads, types = results[1].threads, kinds_of(results, different_tables)
+    local one_projection = #kinds_of(results, different_projections) == 1
+    return string.format(
+        "%s on %s, %s %s, %s, float32%s%s%s",
+        results[1].model,
+        host_facts.cpu,
+        host_facts.compiler,
+        cflags,
+        threads == 1 and "one thread" or threads .. " threads",
+        one_projection and ", projection in " .. results[1].projection_dtype or "",
+        #types == 1 and ", tables in " .. results[1].table_dtype or "",
+        host_facts.machine and ", defaults for " .. host_facts.machine or ""
+    )
+end
+
+local function notes_of(host_facts, limits, results)
+    local notes, threads, types = {}, results[1].threads, kinds_of(results, different_tables)
+    notes[#notes + 1] = threads == 1
             and "us/token: medians of interleaved CPU times. GFLOP/s: projection and hash. GB/s: table rows read by \z
                 the gather."
         or string.format(
@@ -237,19 +254,19 @@ local function lines_of(host_facts, cflags, limits, results)
                 GFLOP/s and GB/s: of one thread, CPU time.",
             threads
         )
-    if same_type(results[1]) then
-        lines[#lines + 1] =
+    if results[1].same_type_rival then
+        notes[#notes + 1] =
             "same type: the fastest dense FFN with numbers as wide as the narrower of projection and tables or wider. \z
                 error, same type's, f32's: of y, relative to float64, the largest of a token."
     else
-        lines[#lines + 1] = "error, f32's: of y, relative to float64, the largest of a token."
+        notes[#notes + 1] = "error, f32's: of y, relative to float64, the largest of a token."
     end
-    lines[#lines + 1] = rivals.note(host_facts, results)
+    notes[#notes + 1] = rivals.note(host_facts, results)
     local rows = {}
     for i, r in ipairs(types) do
         rows[i] = (#types > 1 and "of " .. r.table_dtype .. " " or "") .. string.format("%.0f", r.random_rows_gbytes)
     end
-    lines[#lines + 1] = string.format(
+    notes[#notes + 1] = string.format(
         "limit: the least us/token by what %s; of limit: limit over us/token. FMA %.0f GFLOP/s; reading L1 %.0f, \z
             L2 %.0f, L3 %.0f, memory %.0f, random rows %s GB/s.",
         threads == 1 and "this core was measured to do" or "the cores at work do, each as this one was measured to",
@@ -268,15 +285,14 @@ local function lines_of(host_facts, cflags, limits, results)
             worst = { isa = r.isa, batch = r.batch, difference = difference }
         end
     end
-    lines[#lines + 1] = string.format(
+    notes[#notes + 1] = string.format(
         "A/A control: the same %s at %d tokens measured twice %s by %.1f %%.",
         controls == 1 and worst.isa .. " kernel" or "kernels",
         worst.batch,
         controls == 1 and "differs" or "differ at most",
         worst.difference
     )
-    lines[#lines + 1] = counted.note(results)
-    return lines
+    return notes
 end
 
 -- What the measuring process is told to do.
@@ -335,28 +351,28 @@ end
 -- Times the builds, one or more of one model, each verified, in one run. Returns the report, beside rivals of these
 -- `kinds`; nil: the measuring process has said why not.
 function bench.run(builds, kinds, options)
-    local facts = cpu.describe()
+    local facts, p = cpu.describe(), builds[1].plan
+    local function host_facts(context)
+        local cflags = compile.threaded(p, options.cflags, options.threads)
+        return setting.host_facts(facts, p.variants[#p.variants].isa, options.cc, cflags, context)
+    end
+    if p.exact then return report_of_integers(integer.results(builds, options), host_facts {}, options) end
     local rows = rivals_of(builds, kinds)
     local job = job_of(builds, rows, facts, options)
     local samples, context = measure.run(job, { show_stderr = true })
     if not samples then return nil end
-    local p = builds[1].plan
     local limits = limits_of(context, p)
-    local results = results_of(builds, job, rows, kinds, samples, context)
-    local host_facts = setting.host_facts(
-        facts,
-        p.variants[#p.variants].isa,
-        options.cc,
-        compile.threaded(p, options.cflags, options.threads),
-        context
-    )
-    host_facts.machine = runnable.machine(options)
-    return {
+    local results, own = results_of(builds, job, rows, kinds, samples, context), host_facts(context)
+    own.machine = runnable.machine(options)
+    local made = report(results, {
         title = p.model.name .. ": LookupFFN against a dense FFN",
-        lines = lines_of(host_facts, options.cflags, limits, results),
-        json = { host = host_facts, limits = limits, results = json.array(results) },
-        parts = function() return bench_page.parts(host_facts, limits, results) end,
-    }
+        head = head_of(own, options.cflags, results),
+        notes = notes_of(own, limits, results),
+        host = own,
+        json = { host = own, limits = limits, results = json.array(results) },
+    })
+    made.parts = function() return bench_page.parts(own, limits, results) end
+    return made
 end
 
 return bench

@@ -1,6 +1,7 @@
 -- Compares the compiled kernels of LookupFFNs with the float64 reference.
 local budget = require "harness.verify.budget"
 local compile = require "harness.base.compile"
+local integer = require "harness.families.lookup.integer"
 local packed = require "harness.families.lookup.packed"
 local verify = require "verify"
 
@@ -101,13 +102,15 @@ function check.all(list, files, seed, threads, options)
     return all
 end
 
--- The same for one library of plan `p`.
+-- The same for one library of plan `p`, of any arithmetic. Kernels of integers have one result, without a regime.
 function check.variants(p, library, files, seed, threads, options)
+    if p.exact then return { integer.check(p, library, files, seed, options and options.budget) } end
     return check.all({ { plan = p, library = library } }, files, seed, threads, options)[1]
 end
 
 -- Tokens of a self-test and what the reference makes of them: { {x, y} }.
 function check.vectors(p, files, seed)
+    if p.exact then return integer.vectors(p, files, seed) end
     local reference = check.reference_of(p, files, seed)
     return assert(verify.vectors(reference, packed.vectors))
 end

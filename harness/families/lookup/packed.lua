@@ -6,22 +6,6 @@ local packed = {}
 
 packed.vectors = 4 -- tokens of the self-test of firmware
 
--- Numbers { {x, y} } in the place of those tokens and what the reference makes of them.
-function packed.stand_ins(p)
-    local function numbers(count)
-        local list = {}
-        for i = 1, count do
-            list[i] = i
-        end
-        return list
-    end
-    local list = {}
-    for i = 1, packed.vectors do
-        list[i] = { x = numbers(p.shape.d), y = numbers(p.shape.d_out) }
-    end
-    return list
-end
-
 -- Raises the line that `make` would raise for a checkpoint in the options with other tensors than it wants.
 function packed.check(p, options) packing.check(p, packing.files(options)) end
 

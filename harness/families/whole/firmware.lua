@@ -2,15 +2,19 @@
 local reference = require "harness.families.whole.reference"
 local runner = require "transformer"
 
-local firmware = {
-    smaller_options = {
+local firmware = {}
+
+local smaller = {
+    options = {
         { type = "f16", cache = "f32" },
         { type = "i8", cache = "f32" },
         { type = "i8", cache = "f16" },
         { type = "i8", cache = "i8" },
     },
-    smaller_schedules = {},
+    schedules = {},
 }
+
+function firmware.smaller() return smaller end
 
 local lengths = { 7, 3 } -- tokens of the sequences of the self-test
 local trials = 32 -- sequences that are drawn to find one without ties

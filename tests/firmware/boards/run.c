@@ -17,9 +17,7 @@ static MODEL(weights) weights;
 
 #include CALLS_HEADER
 
-#ifndef BASELINE
 _Static_assert(MACRO(RAM_BYTES) == GIVEN_BYTES, "what a caller gives is the RAM that the header declares");
-#endif
 
 #if defined(__arm__) || defined(__aarch64__)
 #define STACK_POINTER(pointer) __asm__ volatile("mov %0, sp" : "=r"(pointer))

@@ -1,4 +1,4 @@
-//$ takes storage, gathers, neon
+//$ takes storage, neon
 #if defined(__ARM_FEATURE_MVE) && __ARM_FEATURE_MVE & 1
 #include <arm_mve.h>
 #endif
@@ -97,7 +97,6 @@ static inline void $(model)_add_dots8(int32_t *sum, const int16_t *x, const $(st
 //$ end
 #endif
 }
-//$ if gathers then
 
 /* Sums of y are exact: whatever x is, no partial sum leaves int32, since lookupc pack chooses the units of scores and rows by their bounds. */
 #if defined(__ARM_FEATURE_MVE) && __ARM_FEATURE_MVE & 1
@@ -197,4 +196,3 @@ static inline void $(model)_gather_end(const $(model)_gather_sums *sums, unsigne
     y[3] = $(model)_shift_rounded(sums->part[3], shift);
 }
 #endif
-//$ end

@@ -172,9 +172,4 @@ function projection.plan(shape)
     return own
 end
 
--- That of a dense layer of `inputs` inputs and `outputs` outputs alone.
-function projection.dense(inputs, outputs)
-    return projection.plan { kind = "dense", d = inputs, bits = outputs, padded = inputs, block = 0 }
-end
-
 return projection

@@ -12,23 +12,20 @@
 --   y       int32 sums of scores times int8 rows; a rounding shift to `fraction` binary places
 -- No intermediate value can overflow: the packer bounds all of them for every possible x.
 local blob = require "gen.plan.blob"
-local constants = require "gen.families.integer.constants"
+local constants = require "gen.families.lookup.integer.constants"
 local cost = require "gen.plan.cost"
-local host = require "host"
-local json = require "json"
 local lookup_sections = require "gen.families.lookup.sections"
 local misuse = require "gen.model.misuse"
 local names = require "gen.model.names"
 local plan = require "gen.families.lookup.plan"
-local projection_of = require "gen.families.integer.projection"
+local projection_of = require "gen.families.lookup.integer.projection"
 local score = require "gen.plan.score"
-local types = require "gen.families.integer.types"
+local types = require "gen.families.lookup.integer.types"
 local validated = require "gen.model.validated"
 
 local integer_plan = {}
 
-integer_plan.max_d = 2048 -- so that d^2 sums stay in 32 bits
-integer_plan.projection_names = types.projection_names
+local max_d = 2048 -- so that d^2 sums stay in 32 bits
 
 local function sections_of(m, shape, projection, residual, pitch)
     local list, by_name = {}, {}
@@ -107,7 +104,6 @@ local function packing_of(m, shape, p)
         at[name] = section.at
     end
     return {
-        name = "projection",
         d = shape.d,
         d_out = shape.d_out,
         h = shape.h,
@@ -126,7 +122,6 @@ local function packing_of(m, shape, p)
         magnitude_fraction = p.score.fraction,
         fraction = p.fraction,
         pitch = p.pitch,
-        shift_names = projection_of.shifts,
         projection = {
             from = "hash.projection.weight",
             shape = lookup_sections.projection_shape(shape),
@@ -150,7 +145,7 @@ local function packing_of(m, shape, p)
 end
 
 -- Instruction sets without words of their own for integers take portable C.
-function integer_plan.words(set)
+local function words_of(set)
     return {
         name = set.name,
         lanes = 1,
@@ -168,7 +163,7 @@ end
 
 local function variant_of(p, set)
     local m, shape, projection = p.model, p.shape, p.projection_plan
-    local v = { isa = integer_plan.words(set), tile = 1, chunk = 1, schedule_text = "", projection = projection }
+    local v = { isa = words_of(set), constants = "SCRATCH_", tile = 1, chunk = 1, projection = projection }
     local buffers = {}
     local function add(name, bytes, storage)
         local buffer = { name = name, bytes = bytes, storage = storage }
@@ -207,14 +202,15 @@ local function constants_of(p)
     local v = p.variants[1]
     for _, buffer in ipairs(v.buffers) do
         list[#list + 1] =
-            { name = "SCRATCH_" .. buffer.name:upper(), value = v.scratch[buffer.name], doc = "bytes into scratch" }
+            { name = v.constants .. buffer.name:upper(), value = v.scratch[buffer.name], doc = "bytes into scratch" }
     end
     return table.move(p.projection_plan.constants, 1, #p.projection_plan.constants, #list + 1, list)
 end
 
--- The plan of model `m` for the first of `isas`, which must be portable C, with the projection's weights of the type of
--- that name (default i16). `target`, a row of gen/plan/target.lua: for its firmware.
-function integer_plan.build(m, isas, tables, projection_name, target)
+-- The plan of model `m` for the first of `isas`, which must be portable C, with these options: `projection`, the type
+-- of the projection's weights (default i16), and `firmware`, a row of gen/plan/target.lua.
+function integer_plan.build(m, isas, options)
+    local tables, target = options.tables, options.firmware
     if tables and tables ~= "i8" then misuse('--tables: "' .. tables .. '": must be i8 with --arithmetic integer') end
     if isas[1].name ~= "scalar" then
         misuse('--isa: "' .. isas[1].name .. '": must be scalar with --arithmetic integer')
@@ -226,15 +222,18 @@ function integer_plan.build(m, isas, tables, projection_name, target)
         local rule = 'must be 1 with --arithmetic integer where tau = 1 and score = "%s": a score would be negative'
         validated.refuse(m, { "neighbours" }, m.neighbours, rule:format(m.score))
     end
-    if m.d > integer_plan.max_d then
-        validated.refuse(m, { "d" }, m.d, "must be at most " .. integer_plan.max_d .. " with --arithmetic integer")
+    if m.d > max_d then
+        validated.refuse(m, { "d" }, m.d, "must be at most " .. max_d .. " with --arithmetic integer")
     end
     if m.h > 4096 then validated.refuse(m, { "h" }, m.h, "must be at most 4096 with --arithmetic integer") end
-    local shape = plan.shape(m, types.tables, types.projection(projection_name))
+    local shape = plan.shape(m, types.tables, types.projection(options.projection))
     local projection = projection_of.plan(shape)
     local formats = m.integer or { input = 8.0, fraction = 16 }
     local p = {
-        family = "integer",
+        family = "lookup",
+        exact = true,
+        input = "int16_t",
+        output = "int32_t",
         model = m,
         shape = shape,
         names = names.public(m.name),
@@ -249,39 +248,20 @@ function integer_plan.build(m, isas, tables, projection_name, target)
         residual = shape.kind == "bh4" and shape.decay < 1,
         dense_hidden = cost.dense_hidden(shape),
         options = { arithmetic = "integer", projection = shape.projection.name }, -- as the manifest records them
+        pack_options = " --arithmetic integer",
         pieces = {}, -- the packer makes all sections together
     }
     p.normalise = constants.normalise(m, p.unit)
     p.sections, p.by_name, p.packed_bytes = sections_of(m, shape, projection, p.residual, p.pitch)
     p.target, p.weights_struct_bytes = target, target and target.pointer_bytes * #p.sections or 8 * #p.sections + 8
     p.table_bytes, p.projection_bytes = shape.h * shape.rows * shape.d_out, projection.words * shape.projection.bytes
-    local described = {}
-    for i, section in ipairs(p.sections) do
-        described[i] = { section.name, section.type, section.elements, section.at }
-    end
-    local decides = {}
-    for key, value in pairs(m) do
-        decides[key] = value
-    end
-    decides.budget, decides.integer = nil, formats
-    p.digest = host.sha256(json.encode({
-        format = blob.format,
-        arithmetic = "integer",
-        model = decides,
-        sections = described,
-        normalise = p.normalise,
-        score = p.score,
-    }, "compact"))
-    p.integer_packing = { packing_of(m, shape, p) }
+    local own = { arithmetic = "integer", normalise = p.normalise, score = p.score }
+    p.digest = lookup_sections.digest(m, p.sections, formats, own)
+    p.integer_packing = packing_of(m, shape, p)
     p.variants = { variant_of(p, isas[1]) }
     p.scratch_bytes = p.variants[1].scratch_bytes
     p.constants = constants_of(p)
-    p.mflop = {
-        lookup = cost.lookup(shape),
-        projection = projection.flops / 1e6,
-        folded = cost.folded(shape, projection.flops),
-        dense = cost.dense(shape),
-    }
+    p.mflop = plan.mflop(shape, projection.flops)
     return p
 end
 

@@ -1,6 +1,5 @@
-//$ takes prologue, helper, symbol, layer, blocks, passes, groups, z_rows, blocks_total, residual, normalise
+//$ takes prologue, helper, symbol, storage, bh4, blocks, passes, groups, z_rows, blocks_total, residual, normalise
 //$ lines("", prologue)
-//$ local storage = layer.storage
 //$ local function at(base, value, name) return value == 0 and base or base .. " + " .. names.macro(name) end
 //$ for _, block in ipairs(blocks) do
 
@@ -71,7 +70,7 @@ $(i)y[$(output(s))] = $(model)_scale_by(sum[$(s)], multiplier[$(output(s))]);
 //$ if #passes > 0 then
 $(include("templates/lookup/shared/butterfly.c"))
 //$ end
-//$ if layer.bh4 then
+//$ if bh4 then
 //$ local step = shape.padded < 4 and shape.padded or 4
 
 /* A stage's sums as its values: y = round(sums / 2^shift). */
@@ -85,7 +84,7 @@ static void $(helper)_narrow(const int32_t *restrict sums, unsigned shift, int16
 }
 //$ end
 
-//$ if layer.bh4 then
+//$ if bh4 then
 /* BH4 projection of one token (LookupFFN, section "Efficient projection: BH4"):
    z = $(residual and "decay H W4 H W3 H W2 H W1 x + (1 - decay) x" or "H W4 H W3 H W2 H W1 x") + bias, H the Hadamard matrix of $(plural(shape.padded, "row")), each W $(plural(blocks_total, "block")) of $(shape.block).
    Folded into the weights: the Hadamard matrix inside a block, decay$(normalise and ", LayerNorm's gain" or "").
@@ -98,34 +97,34 @@ void $(symbol)(const $(names.weights) *weights, const int16_t *restrict x, int16
 //$ else
 /* Dense projection of one token: z = W x + bias.
    weights  bound weights
-   x        [$(layer.inputs)]
-   z        [$(layer.outputs)]
+   x        [$(shape.d)]
+   z        [$(shape.bits)]
    None may overlap. Cannot fail. */
 void $(symbol)(const $(names.weights) *weights, const int16_t *restrict x, int32_t *restrict z)
 //$ end
 {
-    const $(storage) *w = weights->$(layer.weights);
-    const int16_t *multipliers = weights->$(layer.multipliers);
-//$ if layer.bh4 then
+    const $(storage) *w = weights->projection;
+    const int16_t *multipliers = weights->multipliers;
+//$ if bh4 then
     const uint8_t *shifts = weights->shifts + $(names.macro("SHIFT_STAGES"));
 //$ end
 //$ for _, group in ipairs(groups) do
 
 //$ local i = "    "
-//$ local target_z = layer.bh4 and sum("z", group.first * shape.padded) or "z"
+//$ local target_z = bh4 and sum("z", group.first * shape.padded) or "z"
 //$ if group.count > 1 then
 //$     i = "        "
 //$     target_z = "y"
     for (size_t repeat = $(group.first); repeat < $(group.first + group.count); ++repeat, w += $(names.macro(group.name .. "_WEIGHTS")), multipliers += $(names.macro(group.name .. "_MULTIPLIERS")), shifts += 3) {
         int32_t *y = z + repeat * $(shape.padded);
 
-//$ elseif layer.bh4 and shape.repeats > 1 then
+//$ elseif bh4 and shape.repeats > 1 then
     /* repeat $(group.first): $(group.need) of $(plural(shape.padded, "output")) */
 //$ end
 //$ for _, stage in ipairs(group.stages) do
 //$ local source = stage.source == "x" and "x" or "values"
 //$ local target = stage.last and target_z or "sums"
-//$ if layer.bh4 then
+//$ if bh4 then
 $(i)/* stage $(stage.number): $(stage.text) */
 //$ end
 //$ for _, p in ipairs(stage.products) do
@@ -164,7 +163,7 @@ $(i)$(helper)_narrow(sums, shifts[$(stage.number - 1)], values);
             z[first + i] += $(model)_shift_rounded(x[i] * weights->residual[i], weights->shifts[$(names.macro("SHIFT_RESIDUAL"))]);
 //$ end
 //$ end
-//$ loop("    ", "i", 0, layer.outputs, 1, function(i, output)
-$(i)z[$(output)] += weights->$(layer.bias)[$(output)];
+//$ loop("    ", "i", 0, shape.bits, 1, function(i, output)
+$(i)z[$(output)] += weights->projection_bias[$(output)];
 //$ end)
 }

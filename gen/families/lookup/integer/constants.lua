@@ -10,7 +10,7 @@ local function log2_ceiling(n)
 end
 
 -- The function `of` at 0, step, … for `count` steps as integers.
-function constants.tabulated(count, of)
+local function tabulated(count, of)
     local list = {}
     for i = 0, count do
         list[i + 1] = math.floor(of(i) + 0.5)
@@ -28,9 +28,9 @@ function constants.score(m)
         fraction = 12,
         log2_step = 7,
         log2_limit = 8 << 12,
-        log2 = constants.tabulated(256, function(i) return 32768 * math.log(1 + math.exp(-i / 16), 2) end),
+        log2 = tabulated(256, function(i) return 32768 * math.log(1 + math.exp(-i / 16), 2) end),
         power_step = 10,
-        power = constants.tabulated(32, function(i) return 32768 * 2 ^ (-i / 32) end),
+        power = tabulated(32, function(i) return 32768 * 2 ^ (-i / 32) end),
         sum_shift = log2_ceiling(m.tau),
         kind = m.score,
         loss = two and math.floor(32768 / math.log(2) + 0.5) or nil,

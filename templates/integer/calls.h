@@ -1,4 +1,0 @@
-//$ takes
-$(include("templates/integer/ffn.h"))
-
-$(include("templates/integer/floats.h"))

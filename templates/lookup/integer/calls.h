@@ -1,0 +1,4 @@
+//$ takes
+$(include("templates/lookup/ffn.h"))
+
+$(include("templates/lookup/integer/floats.h"))
