@@ -21,7 +21,6 @@ nettle-dev       | SHA-256
 libsqlite3-dev   | the store of measurements
 libutf8proc-dev  | Unicode, for tokenizers
 libcmocka-dev    | tests in C
-libbenchmark-dev | timing
 libopenblas-dev  | the dense FFN to be beaten
 libdnnl-dev      | the dense FFN to be beaten (oneDNN)
 libsentencepiece-dev | trains tokenizers

@@ -12,7 +12,6 @@ set(lookupc_requirements
     "cxx|C++ compiler (LOOKUPC_BENCH)|g++|gcc-c++|gcc|gcc"
     "openblas|OpenBLAS (LOOKUPC_BENCH)|libopenblas-dev|openblas-devel|openblas|openblas"
     "dnnl|oneDNN (LOOKUPC_BENCH)|libdnnl-dev|onednn-devel|onednn|onednn"
-    "benchmark|Google Benchmark (LOOKUPC_BENCH)|libbenchmark-dev|google-benchmark-devel|benchmark|google-benchmark"
     "train_cxx|C++ compiler (LOOKUPC_TRAIN)|g++|gcc-c++|gcc|gcc"
     "sentencepiece|SentencePiece (LOOKUPC_TRAIN)|libsentencepiece-dev|sentencepiece-devel|sentencepiece|sentencepiece"
     "mpi|MPI (LOOKUPC_MPI)|libopenmpi-dev|openmpi-devel|openmpi|open-mpi"
@@ -62,8 +61,6 @@ if(LOOKUPC_BENCH OR LOOKUPC_TRAIN)
     set(lookupc_train_cxx_FOUND ${CMAKE_CXX_COMPILER})
 endif()
 if(LOOKUPC_BENCH)
-    find_package(benchmark QUIET)
-    set(lookupc_benchmark_FOUND ${benchmark_FOUND})
     find_library(LOOKUPC_DNNL dnnl)
     set(lookupc_dnnl_FOUND ${LOOKUPC_DNNL})
 endif()

@@ -34,7 +34,6 @@ local parts = {
 local libraries = {
     { "OpenBLAS", "libopenblas.so", "libopenblas-dev", "builds lookupc-measure and tests" },
     { "oneDNN", "libdnnl.so", "libdnnl-dev", "builds lookupc-measure" },
-    { "Google Benchmark", "libbenchmark.so", "libbenchmark-dev", "builds lookupc-measure" },
     { "SentencePiece", "libsentencepiece.so", "libsentencepiece-dev", "builds lookupc-tokenizer" },
     { "MPI", "libmpi.so", "libopenmpi-dev", "builds lookupc-mpi.so" },
     { "OpenMP", "libgomp.so", "gcc", "compiles models for several threads" },

@@ -4,10 +4,12 @@
    writer:append(rows) -> true | nil, message: rows are a string of float32
    writer:finish() -> true | nil, message: the file takes its place; writer:discard(): there is none. One that nobody finished is discarded
    when the program ends.
-   npy.check(path, rows, columns) -> true | nil, message: whether the file is a matrix of that shape
-   npy.compare(path, expected) -> { rows, columns, relative, row, difference, difference_row, difference_column, value, expected } | nil,
-   message: `relative` is the length of a row's difference over that of the expected row, of the worst row, number `row`; `difference` the
-   largest one of an element, where it is and its two values. A value that is no number in one of the files makes both infinite. */
+   npy.tokens(path, columns) -> how many rows, whether they are converted from float64 | nil, message; npy.read(path, columns) -> rows |
+   nil, message; npy.write(path, columns, rows) -> true | nil, message npy.check(path, rows, columns) -> true | nil, message: whether the
+   file is a matrix of that shape npy.compare(path, expected) -> { rows, columns, relative, row, difference, difference_row,
+   difference_column, value, expected } | nil, message: `relative` is the length of a row's difference over that of the expected row, of the
+   worst row, number `row`; `difference` the largest one of an element, where it is and its two values. A value that is no number in one of
+   the files makes both infinite. */
 #include "gen/host/files.h"
 #include "gen/host/host.h"
 #include "gen/host/progress.h"
@@ -26,6 +28,41 @@ static int writer_discard(lua_State *L)
 {
     npy_discard(luaL_checkudata(L, 1, WRITER));
     return 0;
+}
+
+static int tokens(lua_State *L)
+{
+    char error[ERROR_SIZE];
+    size_t count;
+    bool wide;
+    if (!npy_check_tokens(luaL_checkstring(L, 1), (size_t)luaL_checkinteger(L, 2), &count, &wide, error, sizeof error))
+        return host_fail(L, error);
+    lua_pushinteger(L, (lua_Integer)count);
+    lua_pushboolean(L, wide);
+    return 2;
+}
+
+static int read_(lua_State *L)
+{
+    char error[ERROR_SIZE];
+    size_t count, columns = (size_t)luaL_checkinteger(L, 2);
+    float *rows = npy_read_tokens(luaL_checkstring(L, 1), columns, &count, error, sizeof error);
+    if (!rows)
+        return host_fail(L, error);
+    lua_pushlstring(L, (const char *)rows, count * columns * sizeof *rows);
+    free(rows);
+    return 1;
+}
+
+static int write_(lua_State *L)
+{
+    char error[ERROR_SIZE];
+    size_t bytes, columns = (size_t)luaL_checkinteger(L, 2);
+    const char *path = luaL_checkstring(L, 1), *rows = luaL_checklstring(L, 3, &bytes);
+    if (!npy_write_f32(path, bytes / sizeof(float) / columns, columns, (const float *)(const void *)rows, error, sizeof error))
+        return host_fail(L, error);
+    lua_pushboolean(L, true);
+    return 1;
 }
 
 static int create(lua_State *L)
@@ -168,7 +205,8 @@ static int compare(lua_State *L)
 
 int luaopen_npy(lua_State *L)
 {
-    static const luaL_Reg functions[] = {{"create", create}, {"check", check}, {"compare", compare}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"tokens", tokens}, {"read", read_},      {"write", write_}, {"create", create},
+                                         {"check", check},   {"compare", compare}, {NULL, NULL}};
     static const luaL_Reg methods[] = {{"append", writer_append}, {"finish", writer_finish}, {"discard", writer_discard}, {NULL, NULL}};
     luaL_newmetatable(L, WRITER);
     lua_pushcfunction(L, writer_discard);

@@ -6,19 +6,17 @@
 
 int luaopen_train(lua_State *L);
 int luaopen_transformer(lua_State *L);
+int luaopen_compiled(lua_State *L);
 int luaopen_convert(lua_State *L);
 int luaopen_cpu(lua_State *L);
 int luaopen_distil(lua_State *L);
-int luaopen_integer(lua_State *L);
-int luaopen_kernel(lua_State *L);
+int luaopen_integer_reference(lua_State *L);
 int luaopen_lines(lua_State *L);
 int luaopen_npy(lua_State *L);
 int luaopen_process(lua_State *L);
 int luaopen_rows(lua_State *L);
 int luaopen_store(lua_State *L);
-int luaopen_tokenizer(lua_State *L);
 int luaopen_verify(lua_State *L);
-int luaopen_whole(lua_State *L);
 int luaopen_whole_reference(lua_State *L);
 
 #endif

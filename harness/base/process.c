@@ -1,17 +1,14 @@
-/* The Lua module `process`: other programs, temporary folders, what has to be cleaned up when this program ends, environment and time. */
+/* The Lua module `process`: other programs, and what has to be cleaned up when this program ends. */
+#include "harness/base/process.h"
 #include "gen/host/files.h"
 #include "gen/host/host.h"
 #include "harness/base/clock.h"
 #include "harness/base/modules.h"
-#include "harness/base/parent.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <lauxlib.h>
-#include <limits.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdbool.h>
@@ -19,9 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/pidfd.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -39,21 +34,6 @@ static struct {
     volatile sig_atomic_t ends;            /* a signal ends this program */
 } ours;
 
-/* Removes a folder and all it holds. Safe in a signal handler. */
-static void remove_tree(const char *path)
-{
-    const pid_t remover = _Fork();
-    if (remover == 0) {
-        const int nowhere = open("/dev/null", O_WRONLY);
-        if (nowhere >= 0)
-            dup2(nowhere, STDERR_FILENO);
-        execl("/bin/rm", "rm", "-rf", "--", path, (char *)NULL);
-        _exit(127);
-    }
-    if (remover > 0)
-        waitpid(remover, NULL, 0);
-}
-
 /* Ends the running programs and removes the temporary folders. Safe in a signal handler. */
 static void clean_up(void)
 {
@@ -67,7 +47,7 @@ static void clean_up(void)
         ours.children[i] = 0;
     }
     if (ours.folder != NULL)
-        remove_tree(ours.folder);
+        temporary_remove(ours.folder);
 }
 
 static void end_by_signal(int number)
@@ -118,7 +98,7 @@ static void end_by_deadline(int number)
     _exit(wrote < 0 ? 2 : 1);
 }
 
-static int fail(lua_State *L, const char *subject, int reason)
+int process_fail(lua_State *L, const char *subject, int reason)
 {
     lua_pushnil(L);
     lua_pushfstring(L, "%s: %s", subject, strerror(reason));
@@ -397,7 +377,7 @@ static int process_run(lua_State *L)
     const char *subject;
     const int reason = start(program, argv, &how, &subject);
     if (reason != 0)
-        return fail(L, subject, reason);
+        return process_fail(L, subject, reason);
     finish(wait_for_one(program, 1));
     push_result(L, program);
     return 1;
@@ -433,7 +413,7 @@ static int process_run_all(lua_State *L)
                 for (size_t j = 0; j < places; ++j)
                     if (list[j].active)
                         finish(&list[j]);
-                return fail(L, subject, reason);
+                return process_fail(L, subject, reason);
             }
             lua_settop(L, results);
             numbers[i] = next++;
@@ -449,111 +429,13 @@ static int process_run_all(lua_State *L)
     return 1;
 }
 
-/* ---- temporary folders ---- */
-
-/* The folder of a running process holds a file that it keeps locked (flock, which ends with the process, killed or not). A folder whose
-   file can be locked is nobody's. */
-
-#define FOLDER "lookupc-"
-#define LOCK ".lookupc-lock"
-enum { FOLDER_LETTERS = 6, MOST_ATTEMPTS = 100 };
-
-/* Opens and locks the file `LOCK` of a folder. Returns its descriptor, or -1; errno says why: ENOENT for a file that is gone meanwhile,
-   EWOULDBLOCK if somebody holds the lock. */
-static int lock_folder(const char *folder, int flags)
-{
-    char path[PATH_MAX];
-    if (snprintf(path, sizeof path, "%s/" LOCK, folder) >= (int)sizeof path)
-        return -1;
-    const int descriptor = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC | flags, 0600);
-    if (descriptor < 0)
-        return -1;
-    struct stat opened, there;
-    int reason = 0;
-    if (flock(descriptor, LOCK_EX | LOCK_NB) != 0 || fstat(descriptor, &opened) != 0 || lstat(path, &there) != 0)
-        reason = errno;
-    else if (opened.st_ino != there.st_ino || opened.st_uid != geteuid())
-        reason = ENOENT;
-    if (reason == 0)
-        return descriptor;
-    close(descriptor);
-    errno = reason;
-    return -1;
-}
-
-/* Gives a folder that is still there a file that nobody has locked: a program of the killed process may have written into it while it was
-   being removed, and the next one that looks must find it. */
-static void leave_lock(const char *folder)
-{
-    char path[PATH_MAX];
-    if (snprintf(path, sizeof path, "%s/" LOCK, folder) >= (int)sizeof path)
-        return;
-    const int descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (descriptor >= 0)
-        close(descriptor);
-}
-
-/* Removes the folders in `base` that killed processes of this user left behind. */
-static void remove_abandoned(const char *base)
-{
-    DIR *list = opendir(base);
-    if (list == NULL)
-        return;
-    for (const struct dirent *entry; (entry = readdir(list)) != NULL;) {
-        char path[PATH_MAX];
-        struct stat status;
-        if (strncmp(entry->d_name, FOLDER, strlen(FOLDER)) != 0 || strlen(entry->d_name) != strlen(FOLDER) + FOLDER_LETTERS ||
-            snprintf(path, sizeof path, "%s/%s", base, entry->d_name) >= (int)sizeof path || lstat(path, &status) != 0 ||
-            !S_ISDIR(status.st_mode) || status.st_uid != geteuid())
-            continue;
-        const int lock = lock_folder(path, 0);
-        if (lock < 0)
-            continue;
-        remove_tree(path);
-        leave_lock(path);
-        close(lock);
-    }
-    closedir(list);
-}
-
-/* Makes the folder that holds all temporary ones. Returns its path, or NULL: errno says why. */
-static char *make_folder(const char *base)
-{
-    char *absolute = realpath(base, NULL);
-    if (absolute == NULL)
-        return NULL;
-    remove_abandoned(absolute);
-    char *folder = NULL;
-    int reason = 0;
-    for (int attempt = 0; folder == NULL && reason == 0 && attempt < MOST_ATTEMPTS; ++attempt) {
-        if (asprintf(&folder, "%s/" FOLDER "XXXXXX", strcmp(absolute, "/") == 0 ? "" : absolute) < 0) {
-            folder = NULL;
-            reason = ENOMEM;
-        } else if (mkdtemp(folder) == NULL) {
-            reason = errno;
-        } else if (lock_folder(folder, O_CREAT) < 0 && (errno == ENOENT || errno == EWOULDBLOCK)) {
-            /* another process found the folder before it was locked, and removes it */
-            remove_tree(folder);
-            free(folder);
-            folder = NULL;
-        } /* locked until this process ends; where locks do not work nobody removes what others left */
-        if (reason != 0) {
-            free(folder);
-            folder = NULL;
-        }
-    }
-    free(absolute);
-    errno = reason != 0 ? reason : EAGAIN;
-    return folder;
-}
-
 /* process.temporary_directory() -> path of a new empty folder, removed with all it holds when this program ends, also by a signal; after
    SIGKILL the next program that makes one removes it. Raises one line if none can be made. */
 static int process_temporary_directory(lua_State *L)
 {
     const char *set = getenv("TMPDIR"), *base = set == NULL || *set == '\0' ? "/tmp" : set;
     if (ours.folder == NULL)
-        ours.folder = make_folder(base);
+        ours.folder = temporary_make(base);
     const char *path = ours.folder == NULL ? base : lua_pushfstring(L, "%s/%d", ours.folder, ++ours.folders);
     if (ours.folder == NULL || mkdir(path, 0700) != 0) {
         char error[512];
@@ -596,237 +478,6 @@ static int process_deadline(lua_State *L)
     return 0;
 }
 
-/* Runs the function on the stack, and writes its text, or, behind a zero byte, the error, to `out`. */
-static void answer(lua_State *L, int out)
-{
-    lua_pushvalue(L, 1);
-    const bool good = lua_pcall(L, 0, 1, 0) == LUA_OK;
-    size_t size;
-    const char *text = luaL_tolstring(L, -1, &size);
-    bool whole = good || write(out, "", 1) == 1;
-    while (whole && size > 0) {
-        const ssize_t wrote = write(out, text, size);
-        if (wrote < 0 && errno == EINTR)
-            continue;
-        whole = wrote > 0;
-        text += whole ? wrote : 0;
-        size -= whole ? (size_t)wrote : 0;
-    }
-    _exit(whole ? 0 : 1);
-}
-
-/* process.isolated(function, seconds) -> the text that the function returns, in a process of its own | nil, message: it crashed, or took
-   more seconds (absent: as many as it takes) and was ended. Raises what the function raises. */
-static int process_isolated(lua_State *L)
-{
-    luaL_checktype(L, 1, LUA_TFUNCTION);
-    const double seconds = luaL_optnumber(L, 2, 1e8), end = seconds_now() + seconds;
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0)
-        return fail(L, "pipe", errno);
-    const pid_t parent = getpid(), child = fork();
-    if (child == 0) {
-        end_with_parent(parent);
-        answer(L, ends[1]);
-    }
-    close(ends[1]);
-    if (child < 0) {
-        close(ends[0]);
-        return fail(L, "fork", errno);
-    }
-    luaL_Buffer text;
-    luaL_buffinit(L, &text);
-    bool late = false;
-    for (;;) {
-        const double left = end - seconds_now();
-        struct pollfd event = {.fd = ends[0], .events = POLLIN};
-        late = left <= 0;
-        if (late)
-            break;
-        if (poll(&event, 1, left < 1000 ? (int)(left * 1000) + 1 : 1000000) <= 0)
-            continue;
-        char piece[4096];
-        const ssize_t got = read(ends[0], piece, sizeof piece);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            break;
-        luaL_addlstring(&text, piece, (size_t)got);
-    }
-    close(ends[0]);
-    if (late)
-        kill(child, SIGKILL);
-    int status = 0;
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-        ;
-    luaL_pushresult(&text);
-    if (late || !WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-        lua_pushnil(L);
-        if (late)
-            lua_pushfstring(L, "took more than %d seconds", (int)seconds);
-        else
-            lua_pushfstring(L, "crashed: signal %d", WIFSIGNALED(status) ? WTERMSIG(status) : 0);
-        return 2;
-    }
-    size_t size;
-    const char *bytes = lua_tolstring(L, -1, &size);
-    if (size > 0 && bytes[0] == '\0') {
-        lua_pushlstring(L, bytes + 1, size - 1);
-        return lua_error(L);
-    }
-    return 1;
-}
-
-/* process.id() -> the number of this process */
-static int process_id(lua_State *L)
-{
-    lua_pushinteger(L, getpid());
-    return 1;
-}
-
-/* The folder of this program when it started, with a slash behind it; "": nobody knows. The program may be replaced while it runs. */
-static char program_folder[PATH_MAX];
-
-static void note_program_folder(void)
-{
-    const ssize_t length = readlink("/proc/self/exe", program_folder, sizeof program_folder - 1);
-    size_t end = length > 0 ? (size_t)length : 0;
-    while (end > 0 && program_folder[end - 1] != '/')
-        --end;
-    program_folder[end] = 0;
-}
-
-/* process.beside(name) -> path of the file `name` in the folder of this program, be it there or not; of a library that is installed, in the
-   folder of lookupc's libraries */
-static int process_beside(lua_State *L)
-{
-    const char *name = luaL_checkstring(L, 1);
-    const char *path = lua_pushfstring(L, "%s%s", program_folder, name);
-    const char *installed = lua_pushfstring(L, "%s" LOOKUPC_LIBRARIES "/%s", program_folder, name);
-    lua_settop(L, access(path, F_OK) != 0 && access(installed, F_OK) == 0 ? 3 : 2);
-    return 1;
-}
-
-/* process.held(path) -> a path that leads to what is at `path` now as long as this program runs, also where another file takes its place |
-   nil, message */
-static int process_held(lua_State *L)
-{
-    const char *path = luaL_checkstring(L, 1);
-    const int descriptor = open(path, O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0)
-        return fail(L, path, errno);
-    lua_pushfstring(L, "/proc/%I/fd/%d", (LUAI_UACINT)getpid(), descriptor);
-    return 1;
-}
-
-/* process.executable() -> absolute path of this program | nil, message: also once its file is replaced. */
-static int process_executable(lua_State *L)
-{
-    char *path = realpath("/proc/self/exe", NULL);
-    if (path == NULL)
-        return fail(L, "/proc/self/exe", errno);
-    lua_pushstring(L, path);
-    free(path);
-    return 1;
-}
-
-/* process.is_terminal(file descriptor) -> boolean */
-static int process_is_terminal(lua_State *L)
-{
-    lua_pushboolean(L, isatty((int)luaL_checkinteger(L, 1)));
-    return 1;
-}
-
-/* process.cpu_count() -> number of CPUs that this program may use */
-static int process_cpu_count(lua_State *L)
-{
-    cpu_set_t set;
-    lua_pushinteger(L, sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1);
-    return 1;
-}
-
-/* process.variable(name) -> the environment variable's value | nil when it is not set */
-static int process_variable(lua_State *L)
-{
-    lua_pushstring(L, getenv(luaL_checkstring(L, 1)));
-    return 1;
-}
-
-/* process.time() -> seconds since 1970 */
-static int process_time(lua_State *L)
-{
-    lua_pushinteger(L, (lua_Integer)time(NULL));
-    return 1;
-}
-
-/* process.date() -> the day in UTC, such as "2026-11-27" */
-static int process_date(lua_State *L)
-{
-    const time_t now = time(NULL);
-    struct tm day;
-    char text[32];
-    strftime(text, sizeof text, "%Y-%m-%d", gmtime_r(&now, &day));
-    lua_pushstring(L, text);
-    return 1;
-}
-
-/* process.clock() -> seconds of a clock that only goes forward */
-static int process_clock(lua_State *L)
-{
-    lua_pushnumber(L, seconds_now());
-    return 1;
-}
-
-static double seconds_of(struct timeval t)
-{
-    return (double)t.tv_sec + 1e-6 * (double)t.tv_usec;
-}
-
-/* process.cpu() -> seconds of a CPU that this process took, and those that it started and that have ended */
-static int process_cpu(lua_State *L)
-{
-    struct rusage own, children;
-    getrusage(RUSAGE_SELF, &own);
-    getrusage(RUSAGE_CHILDREN, &children);
-    lua_pushnumber(L, seconds_of(own.ru_utime) + seconds_of(own.ru_stime) + seconds_of(children.ru_utime) + seconds_of(children.ru_stime));
-    return 1;
-}
-
-/* process.file_facts(path) -> { identity, bytes, modified, age } | nil, message. `identity` is a text that differs once the file's content
-   may have changed, unless that was within the clock's grain: `age` are the seconds since the last change. `modified`: seconds since 1970.
- */
-static int process_file_facts(lua_State *L)
-{
-    const char *path = luaL_checkstring(L, 1);
-    struct stat status;
-    struct timespec now;
-    if (stat(path, &status) != 0)
-        return fail(L, path, errno);
-    clock_gettime(CLOCK_REALTIME, &now);
-    lua_createtable(L, 0, 4);
-    lua_pushfstring(L, "%I:%I:%I:%I.%I:%I.%I", (LUAI_UACINT)status.st_dev, (LUAI_UACINT)status.st_ino, (LUAI_UACINT)status.st_size,
-                    (LUAI_UACINT)status.st_mtim.tv_sec, (LUAI_UACINT)status.st_mtim.tv_nsec, (LUAI_UACINT)status.st_ctim.tv_sec,
-                    (LUAI_UACINT)status.st_ctim.tv_nsec);
-    lua_setfield(L, -2, "identity");
-    lua_pushinteger(L, (lua_Integer)status.st_size);
-    lua_setfield(L, -2, "bytes");
-    lua_pushinteger(L, (lua_Integer)status.st_mtim.tv_sec);
-    lua_setfield(L, -2, "modified");
-    lua_pushnumber(L, difftime(now.tv_sec, status.st_ctim.tv_sec) + 1e-9 * (double)(now.tv_nsec - status.st_ctim.tv_nsec));
-    lua_setfield(L, -2, "age");
-    return 1;
-}
-
-/* process.touch(path) -> true | nil, message: the file was modified now. */
-static int process_touch(lua_State *L)
-{
-    const char *path = luaL_checkstring(L, 1);
-    if (utimensat(AT_FDCWD, path, NULL, 0) != 0)
-        return fail(L, path, errno);
-    lua_pushboolean(L, true);
-    return 1;
-}
-
 int luaopen_process(lua_State *L)
 {
     static const luaL_Reg functions[] = {
@@ -836,23 +487,10 @@ int luaopen_process(lua_State *L)
         {"deadline", process_deadline},
         {"isolated", process_isolated},
         {"temporary_directory", process_temporary_directory},
-        {"executable", process_executable},
-        {"beside", process_beside},
-        {"held", process_held},
-        {"id", process_id},
-        {"is_terminal", process_is_terminal},
-        {"cpu_count", process_cpu_count},
-        {"variable", process_variable},
-        {"file_facts", process_file_facts},
-        {"touch", process_touch},
-        {"time", process_time},
-        {"date", process_date},
-        {"clock", process_clock},
-        {"cpu", process_cpu},
         {NULL, NULL},
     };
     clean_up_at_end();
-    note_program_folder();
     luaL_newlib(L, functions);
+    process_add_facts(L);
     return 1;
 }

@@ -24,16 +24,16 @@
 
 #include "gen/host/fields.h"
 #include "gen/host/files.h"
+#include "gen/host/host.h"
 #include "gen/weights/random.h"
 #include "gen/weights/shards.h"
 #include "gen/weights/view.h"
+#include "harness/base/library.h"
 #include "harness/base/memory.h"
 #include "harness/base/modules.h"
-#include "harness/base/symbol.h"
 
 #include <lauxlib.h>
 
-#include <dlfcn.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,7 +51,7 @@ typedef struct {
 } preparation;
 
 typedef struct {
-    void *library;
+    loaded_library library;
     fit *fit;
     fit_lookup lookup;
     size_t most;
@@ -59,14 +59,14 @@ typedef struct {
     preparation output; /* of the teacher's last product */
     float *owned[10];   /* what the teacher points to */
     int owned_count;
-    const char *missing; /* a function that the library lacks */
+    char error[ERROR_SIZE]; /* the first function that the library lacks, "" for none */
 } object;
 
 static void find(lua_State *L, int table, object *o, const char *name, void *function)
 {
     const char *symbol = field_text(L, table, where, name, NULL);
-    if (!symbol_find(o->library, symbol, function))
-        o->missing = symbol;
+    if (!o->error[0])
+        library_find(&o->library, symbol, function, o->error, sizeof o->error);
 }
 
 /* The floats of a field of bytes, aligned; NULL for an absent or empty one, or if memory is short. */
@@ -162,8 +162,7 @@ static int close_(lua_State *L)
     fit_free(o->fit);
     for (int i = 0; i < o->owned_count; ++i)
         free(o->owned[i]);
-    if (o->library)
-        dlclose(o->library);
+    library_close(&o->library);
     *o = (object){0};
     return 0;
 }
@@ -182,9 +181,8 @@ static int open_(lua_State *L)
     *o = (object){0};
     luaL_setmetatable(L, METATABLE);
     const char *path = field_text(L, 1, where, "library", NULL);
-    o->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!o->library)
-        return fail(L, "%s: %s", path, dlerror());
+    if (!library_open(&o->library, path, LIBRARY_ALONE, o->error, sizeof o->error))
+        return host_fail(L, o->error);
     const fit_lookup linear = lookup_of(L, 1, o, "linear");
     o->lookup = lookup_of(L, 1, o, "lookup");
     static const char *const activations[] = {"relu", "gelu", "gelu_tanh", "silu", NULL};
@@ -206,8 +204,8 @@ static int open_(lua_State *L)
     lua_getfield(L, 1, "output");
     teacher->columns = floats_of(L, lua_gettop(L), o, "weight");
     lua_pop(L, 2);
-    if (o->missing)
-        return fail(L, "%s: lacks the function %s", path, o->missing);
+    if (o->error[0])
+        return host_fail(L, o->error);
     o->most = field_size(L, 1, where, "most");
     o->fit = fit_create(&o->lookup, &linear, teacher, o->most);
     for (int i = 0; i < o->owned_count; ++i)

@@ -11,13 +11,13 @@
 #include "harness/convert/distil.h"
 
 #include "gen/host/fields.h"
+#include "gen/host/host.h"
+#include "harness/base/library.h"
 #include "harness/base/memory.h"
 #include "harness/base/modules.h"
-#include "harness/base/symbol.h"
 
 #include <lauxlib.h>
 
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,10 +25,10 @@
 
 static const char where[] = "distil: ";
 
-enum { MOST_TENSORS = 100000, MOST_SEQUENCES = 1 << 20 };
+enum { ERROR_SIZE = 4096 + 256, MOST_TENSORS = 100000, MOST_SEQUENCES = 1 << 20 };
 
 typedef struct {
-    void *library;
+    loaded_library library;
     distil *distil;
     distil_tensor *tensors;
     size_t count, width;
@@ -41,22 +41,9 @@ static int close_(lua_State *L)
     distil_free(o->distil);
     free(o->tensors);
     free(o->constants);
-    if (o->library)
-        dlclose(o->library);
+    library_close(&o->library);
     *o = (object){0};
     return 0;
-}
-
-static int fail(lua_State *L, const char *message)
-{
-    lua_pushnil(L);
-    lua_pushstring(L, message);
-    return 2;
-}
-
-static bool find(lua_State *L, object *o, const char *name, void *function)
-{
-    return symbol_find(o->library, field_text(L, 1, where, name, NULL), function);
 }
 
 static bool read_tensors(lua_State *L, object *o, const distil_job *job)
@@ -112,9 +99,9 @@ static int open_(lua_State *L)
     object *o = lua_newuserdatauv(L, sizeof *o, 0);
     *o = (object){0};
     luaL_setmetatable(L, METATABLE);
-    o->library = dlopen(field_text(L, 1, where, "library", NULL), RTLD_NOW | RTLD_LOCAL);
-    if (!o->library)
-        return fail(L, dlerror());
+    char error[ERROR_SIZE];
+    if (!library_open(&o->library, field_text(L, 1, where, "library", NULL), LIBRARY_ALONE, error, sizeof error))
+        return host_fail(L, error);
     static const char *const pools[] = {"", "mean", "first", "last", NULL};
     lua_getfield(L, 1, "pool");
     const distil_pool pool = (distil_pool)luaL_checkoption(L, -1, "", pools);
@@ -129,8 +116,9 @@ static int open_(lua_State *L)
                       .pool = pool,
                       .pooled = field_number(L, 1, where, "pooled"),
                       .vectors = field_number(L, 1, where, "vectors")};
-    if (!find(L, o, "step", &job.step) || !find(L, o, "workspace", &job.workspace))
-        return fail(L, "the training library lacks a function");
+    if (!library_find(&o->library, field_text(L, 1, where, "step", NULL), &job.step, error, sizeof error) ||
+        !library_find(&o->library, field_text(L, 1, where, "workspace", NULL), &job.workspace, error, sizeof error))
+        return host_fail(L, error);
     size_t bytes = 0;
     lua_getfield(L, 1, "constants");
     const char *constants = luaL_checklstring(L, -1, &bytes);
@@ -145,7 +133,7 @@ static int open_(lua_State *L)
         job.tensor_count = o->count;
         o->distil = distil_create(&job, o->constants);
     }
-    return o->distil ? 1 : fail(L, "not enough memory to distil this model");
+    return o->distil ? 1 : host_fail(L, "not enough memory to distil this model");
 }
 
 static const distil_tensor *tensor_at(lua_State *L, const object *o)
@@ -209,7 +197,7 @@ static int step(lua_State *L)
     const double loss = distil_step(o->distil, ids, lengths, sequences, rows, (size_t)luaL_checkinteger(L, 4), luaL_checknumber(L, 5),
                                     luaL_checknumber(L, 6));
     if (loss < 0)
-        return fail(L, "not enough memory for a step of so many tokens");
+        return host_fail(L, "not enough memory for a step of so many tokens");
     lua_pushnumber(L, loss);
     return 1;
 }

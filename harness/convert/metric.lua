@@ -2,7 +2,6 @@
 -- predictions are from the other's; or how far the results of an encoder are turned away.
 local recording = require "harness.convert.recording"
 local rows = require "rows"
-local whole = require "whole"
 
 local metric = {}
 
@@ -25,7 +24,7 @@ end
 -- The sum of the cosines of the rows in the strings a and b, and how many there are.
 local function cosines(a, b, width)
     local sum, count = 0.0, 0
-    a, b = whole.floats(a), whole.floats(b)
+    a, b = rows.floats(a), rows.floats(b)
     for row = 0, #a // width - 1 do
         local ab, aa, bb = 0.0, 0.0, 0.0
         for k = row * width + 1, (row + 1) * width do

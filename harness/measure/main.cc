@@ -1,18 +1,16 @@
 // The measuring process: times compiled code and its baselines, interleaved.
-// Usage: lookupc-measure JOB.json OUT.json PARENT, where PARENT is the process that starts it. A job with `transformers` is of blocks, one
-// with `wholes` of whole models, else of LookupFFNs. OUT.json is complete when the exit status is 0; its times are of one call of a whole
-// batch. Of what runs on several threads real_time counts, and cpu_time is that of all threads together; of calls with cold tables
-// real_time counts, which is CPU time on one thread; else cpu_time counts. OpenBLAS reads OPENBLAS_CORETYPE when it is loaded: the parent
-// sets it.
+// Usage: lookupc-measure JOB.json OUT.json PARENT, where PARENT is the process that starts it; what a job says: rows.hh, baselines.hh and
+// timing.hh. OUT.json is complete when the exit status is 0; its times are of one call of a whole batch. Of what runs on several threads
+// wall time counts, and CPU time is that of all threads together; else CPU time counts. OpenBLAS reads OPENBLAS_CORETYPE when it is loaded:
+// the parent sets it.
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <set>
 
 #include "harness/base/parent.h"
-#include "harness/measure/lookup.hh"
-#include "harness/measure/transformer.hh"
-#include "harness/measure/whole.hh"
+#include "harness/measure/baselines.hh"
 
 int main(int argc, char **argv)
 {
@@ -21,19 +19,25 @@ int main(int argc, char **argv)
         return 2;
     }
     end_with_parent(static_cast<pid_t>(std::atoi(argv[3]))); // nobody else wants the result, and others wait for this machine
-    char error[512];
-    measure_reader in = {argv[1], error, sizeof(error), ""};
-    const json_t *root = measure_load(&in);
-    if (!root) {
-        measure_fail("%s", error);
-    }
+    const measure_object job(argv[1]);
     std::FILE *out = std::fopen(argv[2], "w");
     if (!out) {
         measure_fail("%s: %s", argv[2], std::strerror(errno));
     }
     std::fclose(out);
-    (json_object_get(root, "transformers") ? measure_time_transformer
-     : json_object_get(root, "wholes")     ? measure_time_whole
-                                           : measure_time_ffn)(&in, root, argv[2]);
+    const measure_timing_job timing(job);
+    measure_add_limits(timing);
+    const measure_workshop shop(job, timing);
+    std::vector<measure_call> calls;
+    std::set<std::string> names;
+    for (const measure_object &row : job.objects("calls")) {
+        calls.push_back(shop.call(row));
+        if (!names.insert(calls.back().name).second) {
+            measure_fail("%s: calls: %s: must not repeat a name", argv[1], calls.back().name.c_str());
+        }
+    }
+    measure_add_dense(job, timing, shop, &calls);
+    measure_add_products(job, timing, shop, &calls);
+    measure_run(timing, calls, argv[2]);
     return 0;
 }

@@ -1,5 +1,4 @@
--- Runs the measuring process with a job (harness/measure/lookup_job.h and measure_blocks_job.h say of what) and reads
--- what it found.
+-- Runs the measuring process with a job (harness/measure/rows.hh says of what) and reads what it found.
 local cpu = require "harness.base.cpu"
 local host = require "host"
 local json = require "json"
@@ -21,21 +20,20 @@ local function openblas_coretype(facts)
         or nil
 end
 
--- The samples of Google Benchmark's output by name, in the order of the repetitions: { cpu = {µs of a call, all
--- threads}, wall = {µs}, share = {CPU time over wall time} }. Of calls with cold tables `wall` holds what counts.
+-- The samples of the output by name, in the order of the repetitions: { cpu = {µs of a call, all threads}, wall = {µs},
+-- share = {CPU time over wall time} }.
 local function samples_of(text, path)
     local output = json.decode(text)
-    if not output or type(output.benchmarks) ~= "table" then
+    if not output or type(output.samples) ~= "table" then
         error(path .. ": not the output of the measuring process", 0)
     end
-    local units, samples = { ns = 1e-3, us = 1, ms = 1e3, s = 1e6 }, {}
-    for _, entry in ipairs(output.benchmarks) do
-        local name = entry.run_name:gsub("/iterations:%d+.*$", "")
-        local sample = samples[name] or { cpu = {}, wall = {}, share = {} }
-        samples[name] = sample
-        sample.cpu[#sample.cpu + 1] = entry.cpu_time * units[entry.time_unit]
-        sample.wall[#sample.wall + 1] = entry.real_time * units[entry.time_unit]
-        sample.share[#sample.share + 1] = entry.cpu_time / entry.real_time
+    local samples = {}
+    for _, entry in ipairs(output.samples) do
+        local sample = samples[entry.name] or { cpu = {}, wall = {}, share = {} }
+        samples[entry.name] = sample
+        sample.cpu[#sample.cpu + 1] = entry.cpu_us
+        sample.wall[#sample.wall + 1] = entry.wall_us
+        sample.share[#sample.share + 1] = entry.cpu_us / entry.wall_us
     end
     return samples, output.context
 end

@@ -2,13 +2,30 @@
 #ifndef LOOKUPC_MEASURE_TIMING_HH
 #define LOOKUPC_MEASURE_TIMING_HH
 
-#include <benchmark/benchmark.h>
-
 #include <functional>
 #include <string>
 #include <vector>
 
-#include "harness/measure/timing_job.h"
+#include "harness/measure/limits.h"
+#include "harness/measure/reader.hh"
+
+// What all jobs say about how they are measured.
+struct measure_timing_job {
+    explicit measure_timing_job(const measure_object &job);
+
+    const char *model;
+    uint64_t seed;
+    size_t threads; // that the libraries use at most, and the baselines
+    size_t repetitions;
+    double min_time; // seconds of one repetition
+    size_t slices;   // of a repetition at most, which rotate among calls that are alike; 0: none
+    bool draw_order; // anew in every repetition, from order_seed; else as listed
+    uint64_t order_seed;
+    size_t sweep_bytes;            // to be read to empty the caches
+    bool limits;                   // measure those of this core
+    limits_sizes sizes = {};       // for that
+    std::vector<limits_rows> rows; // that sizes refers to
+};
 
 // One thing to be timed: `call` runs on so many threads and returns false on failure. A cold one is called with nothing of what it reads in
 // the caches.
@@ -17,9 +34,8 @@ struct measure_call {
     size_t threads;
     bool cold;
     std::function<bool()> call;
-    size_t turn = 0, turns = 1;          // it is timed in repetitions turn, turn + turns, …
-    std::string alike = "";              // calls with the same text here that is not "" are made equally often
-    benchmark::IterationCount calls = 1; // of one repetition
+    size_t turn = 0, turns = 1; // it is timed in repetitions turn, turn + turns, …
+    std::string alike = "";     // calls with the same text here that is not "" are made equally often
 };
 
 // "measuring 12/245 ffn/avx512/4096", in place, on a terminal only.
@@ -48,17 +64,13 @@ class measure_cache_sweep
     std::vector<uint64_t> memory_;
 };
 
-// Ends the process with one line.
-[[noreturn]] __attribute__((format(printf, 1, 2))) void measure_fail(const char *format, ...);
+// A fact that stands beside the times in the output.
+void measure_note(const std::string &key, const std::string &value);
 
-// Puts the limits of this core, measured now, into the context of the output.
+// Notes the limits of this core, measured now, if the job wants them.
 void measure_add_limits(const measure_timing_job &job);
 
-// Times all calls in each repetition, in an order of its own if the job wants it drawn, and writes the file `out`: with Google Benchmark,
-// or in slices if the job wants them.
-void measure_run(const measure_timing_job &job, std::vector<measure_call> *calls, const char *out);
-
-// The same in slices, whatever the job wants: one time a repetition of each call, in the same format.
-void measure_run_slices(const measure_timing_job &job, const std::vector<measure_call> &calls, const char *out);
+// Times all calls in each repetition, in an order of its own if the job wants it drawn, and writes the file `out`.
+void measure_run(const measure_timing_job &job, const std::vector<measure_call> &calls, const char *out);
 
 #endif

@@ -25,32 +25,21 @@
    train.text(path) -> the text that save wrote | nil, message, also where any value is not what save wrote. train.hold(): SIGINT, SIGTERM
    and SIGHUP wait. train.interrupted() -> whether one does. train.release(): they take their effect. train.end_interrupted(): so does that
    of any rank, which ends all. */
-#include "harness/train/abi.h"
-#include "harness/train/batches.h"
+#include "harness/train/run_state.h"
+
 #include "harness/train/optimiser.h"
-#include "harness/train/ranks.h"
-#include "harness/train/rounding.h"
 
 #include "gen/host/fields.h"
-#include "gen/host/files.h"
 #include "gen/host/host.h"
-#include "gen/host/progress.h"
 #include "gen/weights/fold_fields.h"
 #include "gen/weights/random.h"
-#include "gen/weights/safetensors.h"
 #include "harness/base/memory.h"
 #include "harness/base/modules.h"
-#include "harness/base/symbol.h"
 
 #include <lauxlib.h>
 
-#include <dlfcn.h>
 #include <math.h>
-#include <nettle/sha2.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -59,65 +48,24 @@
 
 static const char where[] = "train: ";
 
-enum {
-    ERROR_SIZE = 4096 + 256,
-    CHUNK = 16384 /* elements that a thread updates at a time */
-    ,
-    MOST_THREADS = 1024,
-    MOST_MEANS = 3,
-    LARGEST_TEXT = 65536
-};
+enum { CHUNK = 16384 }; /* elements that a thread updates at a time */
 
-typedef struct {
-    safetensors_description as; /* in a checkpoint; its name is the tensor's */
-    size_t at, rows, columns, pitch;
-    size_t table_rows, state_at, first_table; /* of tables; 0 for others. state_at, first_table: rows and tables before its own */
-    float rate;
-    bool decays, rounds; /* rounds: the forward pass reads a rounded copy */
-    rounding rounding;
-    double means[MOST_MEANS], deviation; /* of the first weights: element i of a row has means[i % mean_count] */
-    size_t mean_count;
-} tensor;
+/* Memory of a run, all zero, as aligned_memory; large ones ask for pages of 2 MiB, as rows of tables are far apart. Where there is none,
+   the run is short of memory. */
+static void *take(run_state *r, size_t bytes)
+{
+    const size_t page = (size_t)2 << 20, rounded = round_up(bytes + 1, page);
+    void *memory = bytes < page ? aligned_memory(bytes) : aligned_alloc(page, rounded);
+    if (memory && bytes >= page) {
+        madvise(memory, rounded, MADV_HUGEPAGE); /* where there are none, it is slower */
+        memset(memory, 0, rounded);
+    }
+    r->short_of_memory = r->short_of_memory || !memory;
+    r->owned[r->owned_count++] = memory;
+    return memory;
+}
 
-/* A piece of a tensor that has a gradient. */
-typedef struct {
-    size_t tensor, at, count;
-} chunk;
-
-typedef struct {
-    void *library;
-    train_function *step, *loss;
-    train_flush *flush_denormals; /* or NULL */
-    size_t parameter_count, gradient_count, row_count;
-    float *constants, *first, *second; /* the averages of AdamW */
-    float *masters;                    /* what learns, where call.parameters are copies of it, some of them rounded; else NULL */
-    double *rounding_work;             /* of each thread, rounding_count elements */
-    float *rounding_scales;            /* likewise */
-    size_t rounding_count;
-    size_t state_count; /* floats of call.table_state */
-    tensor *tensors;
-    size_t tensor_count;
-    chunk *chunks;
-    double *squares; /* of each chunk's gradient */
-    size_t chunk_count;
-    batches train, valid;
-    batches_masks masks;
-    size_t batch, threads; /* batch: of this rank */
-    const ranks *ranks;    /* NULL: there are no others */
-    train_apply *apply;    /* of lists of rows; NULL: steps move them */
-    ranks_table *tables;
-    size_t table_count;
-    int32_t *ids, *targets;
-    void *workspace;
-    float decay, beta1, beta2, epsilon, clip;
-    train_call call; /* what every thread's call starts from */
-    pthread_barrier_t barrier;
-} run_state;
-
-/* The other processes that train, once they are joined. */
-static const ranks *all_ranks;
-
-static run_state *run_at(lua_State *L)
+run_state *run_at(lua_State *L)
 {
     return luaL_checkudata(L, 1, METATABLE);
 }
@@ -125,41 +73,19 @@ static run_state *run_at(lua_State *L)
 static int run_close(lua_State *L)
 {
     run_state *r = run_at(L);
-    free(r->call.parameters);
-    free(r->call.gradients);
-    free(r->call.table_state);
-    free(r->call.row_uses);
-    free(r->call.rows);
-    free(r->call.row_counts);
-    free(r->call.row_gradients);
-    free(r->tables);
-    free(r->masters);
-    free(r->rounding_work);
-    free(r->rounding_scales);
-    free(r->constants);
-    free(r->first);
-    free(r->second);
-    free(r->tensors);
-    free(r->chunks);
-    free(r->squares);
-    free(r->ids);
-    free(r->targets);
-    free(r->workspace);
-    if (r->library)
-        dlclose(r->library);
+    for (size_t i = 0; i < r->owned_count; ++i)
+        free(r->owned[i]);
+    library_close(&r->library);
     *r = (run_state){0};
     return 0;
 }
 
-static bool find(lua_State *L, void *library, const char *name, void *function)
+/* The function that the field `name` of the job names, or a Lua error. */
+static void find(lua_State *L, const loaded_library *of, const char *name, void *function)
 {
-    return symbol_find(library, field_text(L, 1, where, name, NULL), function);
-}
-
-/* What a step changes. */
-static float *weights_of(const run_state *r)
-{
-    return r->masters ? r->masters : r->call.parameters;
+    char error[ERROR_SIZE];
+    if (!library_find(of, field_text(L, 1, where, name, NULL), function, error, sizeof error))
+        luaL_error(L, "%s", error);
 }
 
 static size_t tables_of(const tensor *t)
@@ -249,16 +175,17 @@ static tensor read_tensor(lua_State *L)
 }
 
 /* The tensors of the job, and the chunks of those with gradients. The table keeps their names. */
-static bool read_tensors(lua_State *L, run_state *r)
+static void read_tensors(lua_State *L, run_state *r)
 {
     lua_getfield(L, 1, "tensors");
     luaL_checktype(L, -1, LUA_TTABLE);
     r->tensor_count = (size_t)luaL_len(L, -1);
-    r->tensors = calloc(r->tensor_count + 1, sizeof *r->tensors);
-    r->chunks = calloc(r->gradient_count / CHUNK + r->tensor_count + 1, sizeof *r->chunks);
-    r->squares = calloc(r->gradient_count / CHUNK + r->tensor_count + 1, sizeof *r->squares);
-    if (!r->tensors || !r->chunks || !r->squares)
-        return false;
+    const size_t most_chunks = r->gradient_count / CHUNK + r->tensor_count;
+    r->tensors = take(r, r->tensor_count * sizeof *r->tensors);
+    r->chunks = take(r, most_chunks * sizeof *r->chunks);
+    r->squares = take(r, most_chunks * sizeof *r->squares);
+    if (r->short_of_memory)
+        return;
     for (size_t i = 0; i < r->tensor_count; ++i) {
         lua_rawgeti(L, -1, (lua_Integer)i + 1);
         tensor *t = &r->tensors[i];
@@ -273,7 +200,6 @@ static bool read_tensors(lua_State *L, run_state *r)
             r->chunks[r->chunk_count++] = (chunk){i, t->at + at, smaller(CHUNK, size - at)};
     }
     lua_setiuservalue(L, 2, 1);
-    return true;
 }
 
 /* The ids in the string of the job's field, which the user value number `keep` keeps. */
@@ -288,29 +214,15 @@ static batches read_ids(lua_State *L, const char *name, int keep)
     return b;
 }
 
-/* As aligned_memory; large ones ask for pages of 2 MiB, as rows of tables are far apart. */
-static void *large_memory(size_t bytes)
-{
-    const size_t page = (size_t)2 << 20, rounded = round_up(bytes + 1, page);
-    if (bytes < page)
-        return aligned_memory(bytes);
-    void *memory = aligned_alloc(page, rounded);
-    if (memory) {
-        madvise(memory, rounded, MADV_HUGEPAGE); /* where there are none, it is slower */
-        memset(memory, 0, rounded);
-    }
-    return memory;
-}
-
 /* Memory for the lists of rows that steps meet. */
-static bool prepare_lists(run_state *r)
+static void prepare_lists(run_state *r)
 {
-    r->tables = calloc(r->table_count + 1, sizeof *r->tables);
-    r->call.rows = large_memory(r->row_count * sizeof(uint32_t));
-    r->call.row_counts = large_memory(r->table_count * sizeof(uint32_t));
-    r->call.row_gradients = large_memory((r->parameter_count - r->gradient_count) * sizeof(float));
-    if (!r->tables || !r->call.rows || !r->call.row_counts || !r->call.row_gradients)
-        return false;
+    r->tables = take(r, r->table_count * sizeof *r->tables);
+    r->call.rows = take(r, r->row_count * sizeof(uint32_t));
+    r->call.row_counts = take(r, r->table_count * sizeof(uint32_t));
+    r->call.row_gradients = take(r, (r->parameter_count - r->gradient_count) * sizeof(float));
+    if (r->short_of_memory)
+        return;
     for (size_t i = 0; i < r->tensor_count; ++i) {
         const tensor *t = &r->tensors[i];
         for (size_t k = 0; k < tables_of(t); ++k) {
@@ -318,7 +230,6 @@ static bool prepare_lists(run_state *r)
             r->tables[t->first_table + k] = (ranks_table){t->table_rows, t->columns, t->pitch, t->state_at + row, gradient_at};
         }
     }
-    return true;
 }
 
 static void wait_for_others(void *context)
@@ -327,7 +238,7 @@ static void wait_for_others(void *context)
 }
 
 /* Memory for copies of the weights, if a tensor is rounded. */
-static bool prepare_rounding(run_state *r)
+static void prepare_rounding(run_state *r)
 {
     size_t most = 0;
     for (size_t i = 0; i < r->tensor_count; ++i) {
@@ -336,12 +247,11 @@ static bool prepare_rounding(run_state *r)
             most = tensor_piece(t) > most ? tensor_piece(t) : most;
     }
     if (most == 0)
-        return true;
+        return;
     r->rounding_count = most;
-    r->masters = large_memory(r->parameter_count * sizeof(float));
-    r->rounding_work = large_memory(r->threads * most * sizeof(double));
-    r->rounding_scales = large_memory(r->threads * most * sizeof(float));
-    return r->masters && r->rounding_work && r->rounding_scales;
+    r->masters = take(r, r->parameter_count * sizeof(float));
+    r->rounding_work = take(r, r->threads * most * sizeof(double));
+    r->rounding_scales = take(r, r->threads * most * sizeof(float));
 }
 
 /* Copies row number `row` of a tensor of tables, or the whole of another one, for the forward pass; `part`: of the thread. */
@@ -355,8 +265,7 @@ static void copy_weights(run_state *r, const tensor *t, size_t row, size_t part)
         memcpy(r->call.parameters + at, r->masters + at, count * sizeof(float));
 }
 
-/* Copies every parts-th of the tensors and tables: all rows, or if `listed` those of the lists. */
-static void copy_all(run_state *r, bool listed, size_t part, size_t parts)
+void run_copy_all(run_state *r, bool listed, size_t part, size_t parts)
 {
     size_t piece = 0;
     for (size_t i = 0; r->masters && i < r->tensor_count; ++i) {
@@ -379,35 +288,31 @@ static void copy_all(run_state *r, bool listed, size_t part, size_t parts)
 }
 
 /* The memory of the run, all zero. */
-static bool take_memory(run_state *r, size_t workspace_bytes)
+static void take_memory(run_state *r, size_t workspace_bytes)
 {
     const size_t tokens = r->batch * r->train.length;
-    r->call.parameters = large_memory(r->parameter_count * sizeof(float));
-    r->call.gradients = large_memory(r->gradient_count * sizeof(float));
+    r->call.parameters = take(r, r->parameter_count * sizeof(float));
+    r->call.gradients = take(r, r->gradient_count * sizeof(float));
     r->state_count = r->call.adam ? 2 * (r->parameter_count - r->gradient_count) : r->row_count;
-    r->call.table_state = large_memory(r->state_count * sizeof(float));
-    r->call.row_uses = large_memory(r->row_count * sizeof(uint32_t));
-    r->first = large_memory(r->gradient_count * sizeof(float));
-    r->second = large_memory(r->gradient_count * sizeof(float));
-    r->ids = large_memory(tokens * sizeof *r->ids);
-    r->targets = large_memory(tokens * sizeof *r->targets);
-    r->workspace = large_memory(workspace_bytes);
-    return r->call.parameters && r->call.gradients && r->call.table_state && r->call.row_uses && r->first && r->second && r->ids &&
-           r->targets && r->workspace;
+    r->call.table_state = take(r, r->state_count * sizeof(float));
+    r->call.row_uses = take(r, r->row_count * sizeof(uint32_t));
+    r->first = take(r, r->gradient_count * sizeof(float));
+    r->second = take(r, r->gradient_count * sizeof(float));
+    r->ids = take(r, tokens * sizeof *r->ids);
+    r->targets = take(r, tokens * sizeof *r->targets);
+    r->workspace = take(r, workspace_bytes);
 }
 
 /* The array that the library reads beside the parameters. */
-static bool copy_constants(lua_State *L, run_state *r)
+static void copy_constants(lua_State *L, run_state *r)
 {
     size_t bytes;
     lua_getfield(L, 1, "constants");
     const char *constants = luaL_checklstring(L, -1, &bytes);
-    r->constants = large_memory(bytes);
-    if (!r->constants)
-        return false;
-    memcpy(r->constants, constants, bytes);
+    r->constants = take(r, bytes);
+    if (r->constants)
+        memcpy(r->constants, constants, bytes);
     r->call.constants = bytes ? r->constants : NULL;
-    return true;
 }
 
 static int run_open(lua_State *L)
@@ -421,7 +326,7 @@ static int run_open(lua_State *L)
         .row_count = field_size(L, 1, where, "table_rows"),
         .batch = field_size(L, 1, where, "batch"),
         .threads = field_size(L, 1, where, "threads"),
-        .ranks = all_ranks,
+        .ranks = train_ranks(),
         .decay = (float)field_number(L, 1, where, "decay"),
         .beta1 = (float)field_number(L, 1, where, "beta1"),
         .beta2 = (float)field_number(L, 1, where, "beta2"),
@@ -440,27 +345,32 @@ static int run_open(lua_State *L)
     };
     luaL_setmetatable(L, METATABLE);
     luaL_argcheck(L, r->threads >= 1 && r->threads <= MOST_THREADS && r->batch >= 1, 1, "threads, batch");
-    const char *path = field_text(L, 1, where, "library", NULL);
-    r->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!r->library)
-        return host_fail(L, dlerror());
+    char error[ERROR_SIZE];
+    if (!library_open(&r->library, field_text(L, 1, where, "library", NULL), LIBRARY_ALONE, error, sizeof error))
+        return host_fail(L, error);
     train_workspace *workspace;
-    const char *flush = field_text(L, 1, where, "flush_denormals", "");
-    if (*flush && !symbol_find(r->library, flush, &r->flush_denormals))
-        return luaL_error(L, "%s: lacks a function", path);
-    if (!find(L, r->library, "step", &r->step) || !find(L, r->library, "loss", &r->loss) || !find(L, r->library, "workspace", &workspace))
-        return luaL_error(L, "%s: lacks a function", path);
+    if (*field_text(L, 1, where, "flush_denormals", ""))
+        find(L, &r->library, "flush_denormals", &r->flush_denormals);
+    find(L, &r->library, "step", &r->step);
+    find(L, &r->library, "loss", &r->loss);
+    find(L, &r->library, "workspace", &workspace);
     r->train = read_ids(L, "train", 2);
     r->valid = read_ids(L, "valid", 3);
     r->train.seed = r->call.seed;
     r->valid.seed = UINT64_MAX;
     r->call.context = &r->barrier;
     r->call.first_sequence = r->ranks ? r->ranks->number * r->batch : 0;
-    if (!take_memory(r, workspace(r->batch, r->train.length, r->threads)) || !copy_constants(L, r) || !read_tensors(L, r) ||
-        !prepare_rounding(r) || ((r->ranks || r->masters) && !prepare_lists(r)))
+    take_memory(r, workspace(r->batch, r->train.length, r->threads));
+    copy_constants(L, r);
+    read_tensors(L, r);
+    if (!r->short_of_memory)
+        prepare_rounding(r);
+    if (!r->short_of_memory && (r->ranks || r->masters))
+        prepare_lists(r);
+    if (r->short_of_memory)
         return host_fail(L, "not enough memory to train this model: a smaller --batch or --context takes less");
-    if (r->call.rows && r->row_count && !find(L, r->library, "apply", &r->apply))
-        return luaL_error(L, "%s: lacks a function", path);
+    if (r->call.rows && r->row_count)
+        find(L, &r->library, "apply", &r->apply);
     lua_settop(L, 2);
     return 1;
 }
@@ -515,7 +425,7 @@ static int run_initialise(lua_State *L)
         write_box(L, r, 3);
         lua_pop(L, 1);
     }
-    copy_all(r, false, 0, 1);
+    run_copy_all(r, false, 0, 1);
     memset(r->first, 0, r->gradient_count * sizeof(float));
     memset(r->second, 0, r->gradient_count * sizeof(float));
     memset(r->call.table_state, 0, r->state_count * sizeof(float));
@@ -605,7 +515,7 @@ static void do_part(task *t, size_t part)
     update(t, part);
     if (r->masters) {
         wait_for_others(&r->barrier);
-        copy_all(r, true, part, t->parts);
+        run_copy_all(r, true, part, t->parts);
     }
 }
 
@@ -811,309 +721,6 @@ static int run_not_finite(lua_State *L)
             return 1;
         }
     }
-    return 0;
-}
-
-/* A row of tensors of a file: floats from the memory of a run. */
-typedef struct {
-    safetensors_description as;
-    float *at;
-    size_t rows, columns, pitch;
-} stored;
-
-/* Adds the stored form of `t` in memory[...], called prefix and the tensor's name; the stack keeps that name. */
-static stored stored_tensor(lua_State *L, const char *prefix, const tensor *t, float *memory)
-{
-    stored s = {.as = t->as, .at = memory + t->at, .rows = t->rows, .columns = t->columns, .pitch = t->pitch};
-    s.as.name = lua_pushfstring(L, "%s%s", prefix, t->as.name);
-    return s;
-}
-
-static stored stored_floats(const char *name, float *memory, size_t count)
-{
-    const safetensors_description as = {.name = name, .rank = 1, .shape = {(int64_t)count}, .dtype = DTYPE_F32};
-    return (stored){.as = as, .at = memory, .rows = 1, .columns = count, .pitch = count};
-}
-
-/* Fills list[...] with all that a run is resumed from but the text; returns how many. Pushes their names. */
-static size_t all_state(lua_State *L, run_state *r, stored *list)
-{
-    size_t count = 0;
-    luaL_checkstack(L, (int)(3 * r->tensor_count) + 8, "too many tensors");
-    for (size_t i = 0; i < r->tensor_count; ++i) {
-        const tensor *t = &r->tensors[i];
-        list[count++] = stored_tensor(L, "weights.", t, weights_of(r));
-        if (t->table_rows)
-            continue;
-        list[count++] = stored_tensor(L, "first.", t, r->first);
-        list[count++] = stored_tensor(L, "second.", t, r->second);
-    }
-    if (r->row_count) {
-        list[count++] = stored_floats("table_state", r->call.table_state, r->state_count);
-        list[count++] = stored_floats("row_uses", (float *)(void *)r->call.row_uses, r->row_count); /* their bits */
-    }
-    return count;
-}
-
-/* Writes `list` into a file, all or nothing. */
-static bool write_stored(const char *path, const stored *list, size_t count, char *error)
-{
-    safetensors_description *descriptions = calloc(count + 1, sizeof *descriptions);
-    if (!descriptions)
-        return files_error(error, ERROR_SIZE, "%s: not enough memory", path);
-    for (size_t i = 0; i < count; ++i)
-        descriptions[i] = list[i].as;
-    safetensors_writer *writer = safetensors_create(path, descriptions, count, error, ERROR_SIZE);
-    free(descriptions);
-    if (!writer)
-        return false;
-    for (size_t i = 0; i < count; ++i) {
-        const stored *s = &list[i];
-        const bool whole = s->pitch == s->columns;
-        for (size_t row = 0; row < (whole ? 1 : s->rows); ++row)
-            if (!safetensors_append(writer, s->at + row * s->pitch, (whole ? s->rows : 1) * s->columns * sizeof(float), error,
-                                    ERROR_SIZE)) {
-                safetensors_abandon(writer);
-                return false;
-            }
-    }
-    return safetensors_finish(writer, error, ERROR_SIZE);
-}
-
-static bool read_stored(const safetensors *file, const stored *s, char *error)
-{
-    const safetensors_tensor *t = safetensors_expect(file, "", s->as.name, s->as.shape, s->as.rank, error, ERROR_SIZE);
-    if (!t)
-        return false;
-    if (t->dtype != DTYPE_F32)
-        return files_error(error, ERROR_SIZE, "%s: %s: must be F32", safetensors_path(file), s->as.name);
-    for (size_t row = 0; row < s->rows; ++row)
-        if (!safetensors_read_bytes(file, t, row * s->columns, s->columns, s->at + row * s->pitch, error, ERROR_SIZE))
-            return false;
-    return true;
-}
-
-/* The digest of a checkpoint: over the names and values of its other tensors in the order of names; a float for each byte. */
-#define DIGEST "digest"
-
-static void finish_digest(struct sha256_ctx *context, float letters[SHA256_DIGEST_SIZE])
-{
-    uint8_t bytes[SHA256_DIGEST_SIZE];
-    sha256_digest(context, sizeof bytes, bytes);
-    for (size_t i = 0; i < sizeof bytes; ++i)
-        letters[i] = bytes[i];
-}
-
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(((const stored *)a)->as.name, ((const stored *)b)->as.name);
-}
-
-/* Sorts `list` by name for its digest. */
-static void digest_of(stored *list, size_t count, float letters[SHA256_DIGEST_SIZE])
-{
-    struct sha256_ctx context;
-    sha256_init(&context);
-    qsort(list, count, sizeof *list, by_name);
-    for (const stored *s = list; s < list + count; ++s) {
-        sha256_update(&context, strlen(s->as.name) + 1, (const uint8_t *)s->as.name);
-        for (size_t row = 0; row < s->rows; ++row)
-            sha256_update(&context, s->columns * sizeof(float), (const uint8_t *)(s->at + row * s->pitch));
-    }
-    finish_digest(&context, letters);
-}
-
-/* Whether a checkpoint holds what its digest is of. */
-static bool is_as_written(const safetensors *file, char *error)
-{
-    enum { PIECE = 16384 };
-    struct sha256_ctx context;
-    float wanted[SHA256_DIGEST_SIZE], own[SHA256_DIGEST_SIZE], values[PIECE];
-    sha256_init(&context);
-    for (size_t i = 0; i < safetensors_count(file); ++i) {
-        const safetensors_tensor *t = safetensors_at(file, i);
-        if (strcmp(t->name, DIGEST) == 0)
-            continue;
-        if (t->dtype != DTYPE_F32)
-            return files_error(error, ERROR_SIZE, "%s: %s: must be F32", safetensors_path(file), t->name);
-        sha256_update(&context, strlen(t->name) + 1, (const uint8_t *)t->name);
-        for (size_t at = 0; at < t->count; at += PIECE) {
-            const size_t count = smaller(PIECE, t->count - at);
-            if (!safetensors_read_bytes(file, t, at, count, values, error, ERROR_SIZE))
-                return false;
-            sha256_update(&context, count * sizeof *values, (const uint8_t *)values);
-        }
-    }
-    finish_digest(&context, own);
-    const stored digest = stored_floats(DIGEST, wanted, SHA256_DIGEST_SIZE);
-    if (!read_stored(file, &digest, error))
-        return false;
-    return memcmp(own, wanted, sizeof own) == 0 ||
-           files_error(error, ERROR_SIZE, "%s: is damaged: its values are not those of its digest", safetensors_path(file));
-}
-
-static int run_save(lua_State *L)
-{
-    char error[ERROR_SIZE];
-    run_state *r = run_at(L);
-    size_t length;
-    const char *path = luaL_checkstring(L, 2), *text = luaL_checklstring(L, 3, &length);
-    luaL_argcheck(L, length <= LARGEST_TEXT, 3, "too long");
-    stored *list = lua_newuserdatauv(L, (3 * r->tensor_count + 4) * sizeof *list, 0);
-    float digest[SHA256_DIGEST_SIZE];
-    float *letters = lua_newuserdatauv(L, (length + 1) * sizeof *letters, 0); /* one a byte: the format has floats only */
-    for (size_t i = 0; i < length; ++i)
-        letters[i] = (float)(unsigned char)text[i];
-    size_t count = all_state(L, r, list);
-    list[count++] = stored_floats("run", letters, length);
-    digest_of(list, count, digest);
-    list[count++] = stored_floats(DIGEST, digest, SHA256_DIGEST_SIZE);
-    if (!write_stored(path, list, count, error))
-        return host_fail(L, error);
-    lua_pushboolean(L, true);
-    return 1;
-}
-
-static int run_export(lua_State *L)
-{
-    char error[ERROR_SIZE];
-    run_state *r = run_at(L);
-    const char *path = luaL_checkstring(L, 2);
-    stored *list = lua_newuserdatauv(L, (r->tensor_count + 1) * sizeof *list, 0);
-    luaL_checkstack(L, (int)r->tensor_count + 8, "too many tensors");
-    for (size_t i = 0; i < r->tensor_count; ++i)
-        list[i] = stored_tensor(L, "", &r->tensors[i], weights_of(r));
-    if (!write_stored(path, list, r->tensor_count, error))
-        return host_fail(L, error);
-    lua_pushboolean(L, true);
-    return 1;
-}
-
-/* train.text(path) -> the text that run:save wrote there | nil, message */
-static int train_text(lua_State *L)
-{
-    char error[ERROR_SIZE];
-    float letters[4096];
-    safetensors *file = safetensors_open(luaL_checkstring(L, 1), error, sizeof error);
-    if (!file)
-        return host_fail(L, error);
-    const safetensors_tensor *t = safetensors_expect(file, "", "run", NULL, 1, error, sizeof error);
-    bool good = t != NULL;
-    if (good && (t->dtype != DTYPE_F32 || t->count > LARGEST_TEXT))
-        good = files_error(error, sizeof error, "%s: run: must be at most %d F32", safetensors_path(file), LARGEST_TEXT);
-    luaL_Buffer text;
-    luaL_buffinit(L, &text);
-    for (size_t at = 0; good && at < t->count; at += 4096) {
-        const size_t count = smaller(4096, t->count - at);
-        good = safetensors_read_bytes(file, t, at, count, letters, error, sizeof error);
-        for (size_t i = 0; good && i < count; ++i) {
-            const unsigned char letter = letters[i] >= 0 && letters[i] < 256 ? (unsigned char)letters[i] : 0;
-            if (letters[i] != (float)letter)
-                good = files_error(error, sizeof error, "%s: run: must be numbers of bytes", safetensors_path(file));
-            luaL_addchar(&text, (char)letter);
-        }
-    }
-    good = good && is_as_written(file, error);
-    safetensors_close(file);
-    luaL_pushresult(&text);
-    return good ? 1 : host_fail(L, error);
-}
-
-static int run_load(lua_State *L)
-{
-    char error[ERROR_SIZE];
-    run_state *r = run_at(L);
-    stored *list = lua_newuserdatauv(L, (3 * r->tensor_count + 4) * sizeof *list, 0);
-    safetensors *file = safetensors_open(luaL_checkstring(L, 2), error, sizeof error);
-    if (!file)
-        return host_fail(L, error);
-    const size_t count = all_state(L, r, list);
-    bool good = true;
-    for (size_t i = 0; good && i < count; ++i)
-        good = read_stored(file, &list[i], error);
-    safetensors_close(file);
-    if (!good)
-        return host_fail(L, error);
-    copy_all(r, false, 0, 1);
-    if (r->ranks && r->ranks->number > 0) /* the first one has those of all */
-        memset(r->call.row_uses, 0, r->row_count * sizeof(uint32_t));
-    lua_pushboolean(L, true);
-    return 1;
-}
-
-/* train.join(path) -> number of this rank, number of ranks | nil, message: joins the processes that mpirun started, by the module at path.
-   train.together(number) -> the sum over all ranks. train.words(text): what is said last if another rank dies. train.leave(): waits for
-   them, and ends what was joined. */
-static int train_join(lua_State *L)
-{
-    void *module = dlopen(luaL_checkstring(L, 1), RTLD_NOW | RTLD_GLOBAL); /* MPI loads modules of its own, which look for it */
-    ranks_join *join;
-    if (!module || !symbol_find(module, RANKS_JOIN, &join))
-        return host_fail(L, dlerror());
-    all_ranks = join();
-    lua_pushinteger(L, (lua_Integer)all_ranks->number);
-    lua_pushinteger(L, (lua_Integer)all_ranks->count);
-    return 2;
-}
-
-static int train_together(lua_State *L)
-{
-    double value = luaL_checknumber(L, 1);
-    if (all_ranks)
-        all_ranks->sum_doubles(&value, 1);
-    lua_pushnumber(L, value);
-    return 1;
-}
-
-static int train_words(lua_State *L)
-{
-    const char *words = luaL_checkstring(L, 1);
-    if (all_ranks)
-        all_ranks->words(words);
-    return 0;
-}
-
-static int train_leave(lua_State *L)
-{
-    (void)L;
-    if (all_ranks)
-        all_ranks->leave();
-    all_ranks = NULL;
-    return 0;
-}
-
-static sigset_t held, before;
-
-static int train_hold(lua_State *L)
-{
-    (void)L;
-    sigemptyset(&held);
-    sigaddset(&held, SIGINT);
-    sigaddset(&held, SIGTERM);
-    sigaddset(&held, SIGHUP);
-    pthread_sigmask(SIG_BLOCK, &held, &before);
-    return 0;
-}
-
-static int train_interrupted(lua_State *L)
-{
-    lua_pushboolean(L, progress_interrupted());
-    return 1;
-}
-
-static int train_release(lua_State *L)
-{
-    (void)L;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return 0;
-}
-
-static int train_end(lua_State *L)
-{
-    if (all_ranks)
-        all_ranks->part();
-    train_release(L);
-    raise(SIGTERM); /* it was another rank that was interrupted */
     return 0;
 }
 

@@ -3,6 +3,7 @@
 
 #include "gen/weights/random.h"
 #include "harness/base/guard.h"
+#include "harness/base/library.h"
 #include "harness/base/memory.h"
 #include "harness/verify/hash_tally.h"
 #include "harness/verify/sample.h"
@@ -21,10 +22,21 @@ enum {
     PAYLOAD_FLIPS = 8, /* bits of the blob's payload that are flipped to see whether the checksum covers them */
 };
 
+/* The functions of emitted code; `weights` is a pointer to the model's own struct <m>_weights. */
+typedef int variant_bind(const void *blob, size_t bytes, void *weights);
+typedef void variant_ffn(const void *weights, const float *x, float *y, size_t tokens, void *scratch);
+typedef void variant_project(const void *weights, const float *x, size_t tokens, uint16_t *code, float *score, void *scratch);
+typedef void variant_gather(const void *weights, const uint16_t *code, const float *score, float *y, size_t tokens, void *scratch);
+
 typedef struct {
     const verify_job *job;
     const verify_report *report;
-    variant_functions functions;
+    struct {
+        variant_bind *bind;
+        variant_ffn *ffn, *any_ffn, *public_ffn;
+        variant_project *project;
+        variant_gather *gather;
+    } functions;
     guarded blob;        /* right before a forbidden page, read-only */
     const void *weights; /* what bind filled, read-only */
     sample random, special;
@@ -33,10 +45,25 @@ typedef struct {
     size_t calls;
 } context;
 
-/* Codes and scores, [ceil(tokens / tile)][slots][tile]. */
+/* What a call takes, each between forbidden pages; zeros: it does not. code, score [ceil(tokens / tile)][slots][tile] */
 typedef struct {
-    guarded code, score;
-} hashed;
+    guarded x, y, code, score, scratch;
+} buffers;
+
+enum { X = 1, Y = 2, HASHED = 4, ONE = 8 };
+
+/* The slots of a token, one for each row that it takes: [h][neighbours]. */
+static size_t slots_of(const context *c)
+{
+    return c->job->variant.h * c->job->variant.neighbours;
+}
+
+/* Where code and score of a token's slot lie. */
+static size_t place_of(const context *c, size_t token, size_t slot)
+{
+    const size_t tile = c->job->variant.tile;
+    return (token / tile * slots_of(c) + slot) * tile + token % tile;
+}
 
 static void __attribute__((format(printf, 4, 5))) result(const context *c, const char *name, bool ok, const char *format, ...)
 {
@@ -97,12 +124,49 @@ static void need_done(const context *c, bool done)
         give_up(c, "verify: not enough memory, or a table with a value that is not finite");
 }
 
-/* Frees a buffer after a call and remembers whether somebody wrote around it. */
-static void release(context *c, guarded *memory, const char *name)
+/* Those of `which` for a call of so many tokens, x a copy of x[tokens][d], and scratch. */
+static buffers make_buffers(const context *c, int which, const float *x, size_t tokens, guard_place place)
 {
-    if (!guard_intact(memory) && c->overrun[0] == '\0')
-        snprintf(c->overrun, sizeof c->overrun, "bytes around %s written by %s", name, c->report->stage->words);
-    guard_free(memory);
+    const variant_description *v = &c->job->variant;
+    const guard_place aligned = place == GUARD_UNALIGNED ? GUARD_END : place;
+    const size_t scratch_bytes = which & ONE ? v->scratch_bytes_one : v->scratch_bytes;
+    buffers b = {.scratch = need_guarded(c, scratch_bytes, MEMORY_ALIGNMENT, aligned)};
+    if (which & X) {
+        b.x = need_guarded(c, tokens * v->d * sizeof *x, sizeof *x, place);
+        if (tokens > 0)
+            memcpy(b.x.data, x, b.x.bytes);
+        guard_read_only(&b.x);
+    }
+    if (which & Y)
+        b.y = need_guarded(c, tokens * v->d_out * sizeof *x, sizeof *x, place);
+    if (which & HASHED) {
+        const size_t places = round_up(tokens, v->tile) * slots_of(c);
+        b.code = need_guarded(c, places * sizeof(uint16_t), MEMORY_ALIGNMENT, aligned);
+        b.score = need_guarded(c, places * sizeof(float), MEMORY_ALIGNMENT, aligned);
+    }
+    return b;
+}
+
+static float *floats(const guarded *memory)
+{
+    return (float *)(void *)memory->data;
+}
+
+/* After a call: copies y, if it is wanted, frees all and remembers whether somebody wrote around it. */
+static void release(context *c, buffers *b, float *y)
+{
+    const struct {
+        guarded *memory;
+        const char *name;
+    } all[] = {{&b->x, "x"}, {&b->y, "y"}, {&b->scratch, "scratch"}, {&b->code, "code"}, {&b->score, "score"}};
+    ++c->calls;
+    if (y && b->y.bytes > 0)
+        memcpy(y, b->y.data, b->y.bytes);
+    for (size_t i = 0; i < sizeof all / sizeof *all; ++i) {
+        if (all[i].memory->pages && !guard_intact(all[i].memory) && c->overrun[0] == '\0')
+            snprintf(c->overrun, sizeof c->overrun, "bytes around %s written by %s", all[i].name, c->report->stage->words);
+        guard_free(all[i].memory);
+    }
 }
 
 static const char *const place_words[] = {"buffers end at a forbidden page", "buffers start at a forbidden page",
@@ -117,31 +181,12 @@ static const char *ffn_name(const context *c, variant_ffn *ffn)
 /* y[tokens][d_out] <- the variant's output for x[tokens][d], every buffer between forbidden pages, scratch full of `fill`. */
 static void run_ffn(context *c, variant_ffn *ffn, const float *x, size_t tokens, guard_place place, int fill, float *y)
 {
-    const variant_description *v = &c->job->variant;
-    guarded input = need_guarded(c, tokens * v->d * sizeof *x, sizeof *x, place);
-    guarded output = need_guarded(c, tokens * v->d_out * sizeof *y, sizeof *y, place);
-    const size_t bytes = tokens == 1 && ffn != c->functions.ffn ? v->scratch_bytes_one : v->scratch_bytes;
-    guarded scratch = need_guarded(c, bytes, MEMORY_ALIGNMENT, place == GUARD_START ? GUARD_START : GUARD_END);
-    if (tokens > 0)
-        memcpy(input.data, x, input.bytes);
-    guard_read_only(&input);
-    memset(scratch.data, fill, scratch.bytes);
+    const int scratch = tokens == 1 && ffn != c->functions.ffn ? ONE : 0;
+    buffers b = make_buffers(c, X | Y | scratch, x, tokens, place);
+    memset(b.scratch.data, fill, b.scratch.bytes);
     stage(c, "%s, %zu tokens, %s", ffn_name(c, ffn), tokens, place_words[place]);
-    ffn(c->weights, (const float *)(const void *)input.data, (float *)(void *)output.data, tokens, scratch.data);
-    ++c->calls;
-    if (tokens > 0)
-        memcpy(y, output.data, output.bytes);
-    release(c, &input, "x");
-    release(c, &output, "y");
-    release(c, &scratch, "scratch");
-}
-
-static hashed make_hashed(const context *c, size_t tokens, guard_place place)
-{
-    const variant_description *v = &c->job->variant;
-    const size_t places = variant_places(v, tokens);
-    return (hashed){need_guarded(c, places * sizeof(uint16_t), MEMORY_ALIGNMENT, place),
-                    need_guarded(c, places * sizeof(float), MEMORY_ALIGNMENT, place)};
+    ffn(c->weights, floats(&b.x), floats(&b.y), tokens, b.scratch.data);
+    release(c, &b, y);
 }
 
 /* Whether the variant's rows have a factor; else its kernels neither write nor read scores. */
@@ -154,59 +199,38 @@ static bool is_weighted(const context *c)
 /* code, score[tokens][slots] <- the variant's for x[tokens][d], tokens at most chunk. */
 static void run_project(context *c, const float *x, size_t tokens, guard_place place, size_t *code, float *score)
 {
-    const variant_description *v = &c->job->variant;
-    const size_t slots = variant_slots(v);
-    guarded input = need_guarded(c, tokens * v->d * sizeof *x, sizeof *x, place);
-    guarded scratch = need_guarded(c, v->scratch_bytes, MEMORY_ALIGNMENT, place == GUARD_START ? GUARD_START : GUARD_END);
-    const guard_place aligned = place == GUARD_UNALIGNED ? GUARD_END : place;
-    hashed h = make_hashed(c, tokens, aligned);
-    if (tokens > 0)
-        memcpy(input.data, x, input.bytes);
-    guard_read_only(&input);
-    stage(c, "%s, %zu tokens, %s", v->project, tokens, place_words[place]);
-    uint16_t *codes = (uint16_t *)(void *)h.code.data;
-    float *scores = (float *)(void *)h.score.data;
-    c->functions.project(c->weights, (const float *)(const void *)input.data, tokens, codes, scores, scratch.data);
-    ++c->calls;
+    const size_t slots = slots_of(c);
+    buffers b = make_buffers(c, X | HASHED, x, tokens, place);
+    uint16_t *codes = (uint16_t *)(void *)b.code.data;
+    stage(c, "%s, %zu tokens, %s", c->job->variant.project, tokens, place_words[place]);
+    c->functions.project(c->weights, floats(&b.x), tokens, codes, floats(&b.score), b.scratch.data);
     for (size_t i = 0; i < tokens * slots; ++i) {
-        code[i] = codes[variant_place(v, i / slots, i % slots)];
-        score[i] = is_weighted(c) ? scores[variant_place(v, i / slots, i % slots)] : 1.0f;
+        code[i] = codes[place_of(c, i / slots, i % slots)];
+        score[i] = is_weighted(c) ? floats(&b.score)[place_of(c, i / slots, i % slots)] : 1.0f;
     }
-    release(c, &input, "x");
-    release(c, &scratch, "scratch");
-    release(c, &h.code, "code");
-    release(c, &h.score, "score");
+    release(c, &b, NULL);
 }
 
 /* y[tokens][d_out] <- the variant's gather of the codes and scores of the random sample, tokens at most chunk. */
 static void run_gather(context *c, size_t tokens, guard_place place, float *y)
 {
-    const variant_description *v = &c->job->variant;
     const sample *s = &c->random;
-    const size_t slots = variant_slots(v);
-    guarded output = need_guarded(c, tokens * v->d_out * sizeof *y, sizeof *y, place);
-    guarded scratch = need_guarded(c, v->scratch_bytes, MEMORY_ALIGNMENT, place == GUARD_START ? GUARD_START : GUARD_END);
-    hashed h = make_hashed(c, tokens, place == GUARD_UNALIGNED ? GUARD_END : place);
-    uint16_t *codes = (uint16_t *)(void *)h.code.data;
-    float *scores = (float *)(void *)h.score.data; /* NaN where there is no token, and where kernels read none; codes there: row 0 */
-    memset(codes, 0, h.code.bytes);
+    const size_t slots = slots_of(c);
+    buffers b = make_buffers(c, Y | HASHED, NULL, tokens, place);
+    uint16_t *codes = (uint16_t *)(void *)b.code.data;
+    /* scores: NaN where there is no token, and where kernels read none; codes there: row 0 */
+    memset(codes, 0, b.code.bytes);
     for (size_t i = 0; i < tokens * slots; ++i) {
-        const size_t from = i % (s->tokens * slots);
-        codes[variant_place(v, i / slots, i % slots)] = (uint16_t)s->code[from];
+        const size_t from = i % (s->tokens * slots), to = place_of(c, i / slots, i % slots);
+        codes[to] = (uint16_t)s->code[from];
         if (is_weighted(c))
-            scores[variant_place(v, i / slots, i % slots)] = (float)(s->score[from] * s->row_scale[from]);
+            floats(&b.score)[to] = (float)(s->score[from] * s->row_scale[from]);
     }
-    guard_read_only(&h.code);
-    guard_read_only(&h.score);
-    stage(c, "%s, %zu tokens, %s", v->gather, tokens, place_words[place]);
-    c->functions.gather(c->weights, codes, scores, (float *)(void *)output.data, tokens, scratch.data);
-    ++c->calls;
-    if (tokens > 0)
-        memcpy(y, output.data, output.bytes);
-    release(c, &output, "y");
-    release(c, &scratch, "scratch");
-    release(c, &h.code, "code");
-    release(c, &h.score, "score");
+    guard_read_only(&b.code);
+    guard_read_only(&b.score);
+    stage(c, "%s, %zu tokens, %s", c->job->variant.gather, tokens, place_words[place]);
+    c->functions.gather(c->weights, codes, floats(&b.score), floats(&b.y), tokens, b.scratch.data);
+    release(c, &b, y);
 }
 
 enum { MOST_SIZES = 10 };
@@ -288,7 +312,7 @@ static void compare_hash(const context *c, const sample *s, const size_t *code, 
 static float *take_codes(context *c, const sample *reference, sample *s, hash_tally *tally)
 {
     const variant_description *v = &c->job->variant;
-    const size_t slots = variant_slots(v);
+    const size_t slots = slots_of(c);
     const size_t tokens = reference->tokens, count = tokens * slots;
     size_t *code = need_bytes(c, count, sizeof *code), *inside = need_bytes(c, count, sizeof *inside);
     float *score = need_bytes(c, count, sizeof *score);
@@ -308,7 +332,7 @@ static float *take_codes(context *c, const sample *reference, sample *s, hash_ta
 /* Codes and scores for every batch size and place of the buffers. */
 static void check_project(context *c)
 {
-    const size_t slots = variant_slots(&c->job->variant);
+    const size_t slots = slots_of(c);
     hash_tally first = {0}, all = {0};
     size_t sizes[MOST_SIZES];
     sample reference = c->job->reference->random;
@@ -539,7 +563,7 @@ static const char *poison(context *c, size_t victim, float value, float *y)
     float *element = &s->x[victim * v->d + v->d / 2];
     const float before = *element;
     const size_t row = v->d_out * sizeof *y, first = victim / v->chunk * v->chunk;
-    const size_t tokens = smaller(v->chunk, s->tokens - first), slots = variant_slots(v);
+    const size_t tokens = smaller(v->chunk, s->tokens - first), slots = slots_of(c);
     size_t *code = need_bytes(c, tokens * slots, sizeof *code);
     float *score = need_bytes(c, tokens * slots, sizeof *score);
     const char *wrong = "";
@@ -590,17 +614,13 @@ static bool in_place_allowed(const context *c)
 /* Whether y = x, where the model allows it, gives the bytes expected[tokens][d_out]. */
 static bool same_in_place(context *c, variant_ffn *ffn, const float *x, size_t tokens, const float *expected)
 {
-    const variant_description *v = &c->job->variant;
-    guarded both = need_guarded(c, output_bytes(c, tokens), sizeof(float), GUARD_END);
-    guarded scratch = need_guarded(c, v->scratch_bytes, MEMORY_ALIGNMENT, GUARD_END);
-    float *y = (float *)(void *)both.data;
-    memcpy(y, x, both.bytes);
+    buffers b = make_buffers(c, Y, NULL, tokens, GUARD_END);
+    float *y = floats(&b.y);
+    memcpy(y, x, b.y.bytes);
     stage(c, "%s, %zu tokens, in place", ffn_name(c, ffn), tokens);
-    ffn(c->weights, y, y, tokens, scratch.data);
-    ++c->calls;
-    const bool same = memcmp(y, expected, both.bytes) == 0;
-    release(c, &both, "y");
-    release(c, &scratch, "scratch");
+    ffn(c->weights, y, y, tokens, b.scratch.data);
+    const bool same = memcmp(y, expected, b.y.bytes) == 0;
+    release(c, &b, NULL);
     return same;
 }
 
@@ -800,12 +820,29 @@ static void check_quickly(context *c)
     result(c, "stays in its buffers", c->overrun[0] == '\0', "%s", c->overrun);
 }
 
+/* Finds the functions of the variant. False with one line. */
+static bool find_functions(context *c, char *error, size_t error_size)
+{
+    const variant_description *v = &c->job->variant;
+    const struct {
+        const char *name;
+        void *function;
+    } all[] = {{v->bind, &c->functions.bind},       {v->ffn, &c->functions.ffn},
+               {v->any_ffn, &c->functions.any_ffn}, {v->public_ffn, &c->functions.public_ffn},
+               {v->project, &c->functions.project}, {v->gather, &c->functions.gather}};
+    loaded_library own;
+    bool good = library_open(&own, v->library, LIBRARY_STAYS, error, error_size);
+    for (size_t i = 0; good && i < sizeof all / sizeof *all; ++i)
+        good = library_find(&own, all[i].name, all[i].function, error, error_size);
+    return good;
+}
+
 void verify_run(const verify_job *job, const verify_report *report)
 {
     char error[DETAIL_SIZE];
     context c = {.job = job, .report = report};
     stage(&c, "opening %s", job->variant.library);
-    if (!variant_open(&c.functions, &job->variant, error, sizeof error))
+    if (!find_functions(&c, error, sizeof error))
         give_up(&c, error);
     const bool bound = bind(&c);
     if (bound && job->quick) {

@@ -3,13 +3,29 @@
 #ifndef LOOKUPC_HARNESS_VERIFY_CHECKS_H
 #define LOOKUPC_HARNESS_VERIFY_CHECKS_H
 
-#include "harness/base/variant.h"
 #include "harness/verify/prepared.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 
 enum { VERIFY_COUNTS = 16 };
+
+/* What a job says of a variant; the strings belong to the job. */
+typedef struct {
+    const char *library;                 /* path of the shared library */
+    const char *bind, *project, *gather; /* names of the functions */
+    const char *ffn;                     /* that run calls, bench times and verify checks */
+    const char *any_ffn;                 /* the variant's for any number of tokens, in threads where the library has them */
+    const char *public_ffn;              /* the model's */
+    size_t tile, chunk;                  /* tokens */
+    size_t whole;                        /* tokens of a chunk, up to which it gathers whole rows; 0: none do */
+    size_t scratch_bytes;                /* of a call of any number of tokens */
+    size_t scratch_bytes_one;            /* of one token, to any_ffn or public_ffn */
+    size_t weights_struct_bytes;
+    size_t d, d_out, h, tau, neighbours;
+} variant_description;
 
 typedef struct {
     variant_description variant;

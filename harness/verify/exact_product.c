@@ -2,13 +2,11 @@
 #include "harness/verify/exact_product.h"
 
 #include "harness/base/guard.h"
+#include "harness/base/library.h"
 #include "harness/base/memory.h"
-#include "harness/base/symbol.h"
 
-#include "gen/host/files.h"
 #include "gen/weights/random.h"
 
-#include <dlfcn.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -163,24 +161,23 @@ static const product_type *type_of(const char *name)
     return NULL;
 }
 
-bool exact_product(const char *library, const char *symbol, const char *type, size_t inputs, char *error, size_t size)
+bool exact_product(const char *path, const char *symbol, const char *type, size_t inputs, char *error, size_t size)
 {
     static const size_t tokens[] = {1, 2, 3, 13, 29};
     if (!type_of(type))
-        return files_error(error, size, "%s: inputs of type %s: no such products", library, type);
-    void *file = dlopen(library, RTLD_NOW | RTLD_LOCAL);
-    if (!file)
-        return files_error(error, size, "%s: %s", library, dlerror());
+        return files_error(error, size, "%s: inputs of type %s: no such products", path, type);
+    loaded_library file;
     integer_function *of_integers;
     float_function *of_floats;
-    if (!symbol_find(file, symbol, &of_integers) || !symbol_find(file, symbol, &of_floats))
-        return files_error(error, size, "%s: lacks %s", library, symbol);
+    if (!library_open(&file, path, LIBRARY_ALONE, error, size) || !library_find(&file, symbol, &of_integers, error, size) ||
+        !library_find(&file, symbol, &of_floats, error, size))
+        return false;
     random_state random = random_seed(inputs);
     bool ok = true;
     for (size_t n = 0; ok && n < sizeof tokens / sizeof *tokens; ++n) {
         product_case c = {.type = type_of(type), .inputs = inputs, .panels = n % 2 ? 1 : 5, .tokens = tokens[n]};
         if (!make(&c))
-            return files_error(error, size, "%s: not enough memory", library);
+            return files_error(error, size, "%s: not enough memory", path);
         fill(&c, &random, n == 2);
         if (c.type->behind > 0)
             of_integers(words(&c.x), c.x_step, words(&c.w), floats(&c.scale), floats(&c.bias), floats(&c.y), c.y_step, c.inputs, c.panels,
@@ -188,7 +185,7 @@ bool exact_product(const char *library, const char *symbol, const char *type, si
         else
             of_floats(words(&c.x), c.x_step, words(&c.w), floats(&c.bias), floats(&c.y), c.y_step, c.inputs, c.panels, c.tokens);
         ok = guard_intact(&c.x) && guard_intact(&c.w) && guard_intact(&c.scale) && guard_intact(&c.bias) && guard_intact(&c.y);
-        ok = ok ? compare(&c, symbol, error, size) : files_error(error, size, "%s: %s wrote beyond its memory", library, symbol);
+        ok = ok ? compare(&c, symbol, error, size) : files_error(error, size, "%s: %s wrote beyond its memory", path, symbol);
         drop(&c);
     }
     return ok;

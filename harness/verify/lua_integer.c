@@ -1,57 +1,38 @@
-/* Lua module `integer`: runs compiled integer kernels, compares them with their reference, and that with the definition in float64.
+/* Lua module `integer_reference`: integer kernels beside their reference, and that beside the definition in float64.
 
-   A job = { library, bind, ffn, project, blob, d, d_out, slots, scratch_bytes, weights_struct_bytes, x_unit, y_unit }.
-   integer.check(job) -> { checks = { { name, ok, detail } }, ok, tokens, codes, code_flips, rel_err, rel_err_flips, max_abs_err } | nil,
-   message: also model (see fields.h), weights, prefix, blocks_in_out, at = { section = offset }, element, pitch, seed, tokens.
+   integer_reference.compare(job, called | nil, why not) -> { checks = { { name, ok, detail } }, ok, tokens, codes, code_flips, rel_err,
+   rel_err_flips, max_abs_err } | nil, message. job = { d, d_out, slots (rows of a token), x_unit, y_unit, model (see fields.h), blob,
+   weights, prefix, blocks_in_out, at = { section = offset }, element, pitch, seed, tokens }; called: the kernels' rows and scores
+   [tokens][slots] and y [tokens][d_out], one behind the other, for the tokens of
+   integer_reference.tokens(d, whether they are normalised, seed, count) -> int16 [special + count][d], special ones first.
    rel_err is the largest relative error of a token's y against the definition with the kernel's codes, rel_err_flips against the definition
-   with its own. max_abs_err is of one element, with the kernel's codes. integer.run(job, input, output) -> tokens | nil, message: .npy
-   files of floats. integer.time(job, tokens, repetitions, threads) -> list of microseconds a token, list of CPU time over wall time | nil,
-   message: `threads` callers at a time, each with tokens and scratch of its own; of one CPU time counts, of several wall time. */
-#include "harness/base/blob_memory.h"
-#include "harness/base/child.h"
-#include "harness/base/clock.h"
-#include "harness/base/guard.h"
-#include "harness/base/memory.h"
+   with its own. max_abs_err is of one element, with the kernel's codes.
+   integer_reference.vectors(job, count) -> { { x = { numbers }, y = { numbers } }, ... } | nil, message
+   integer_reference.units(rows, unit) -> int16; integer_reference.values(string of int32, unit) -> rows of float32 */
 #include "harness/base/modules.h"
-#include "harness/base/symbol.h"
 #include "harness/reference/checkpoint.h"
 #include "harness/reference/fields.h"
 #include "harness/reference/integer.h"
 
 #include "gen/host/fields.h"
+#include "gen/host/files.h"
 #include "gen/host/host.h"
-#include "gen/weights/npy.h"
 #include "gen/weights/random.h"
 
 #include <lauxlib.h>
 
-#include <dlfcn.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
-static const char where[] = "integer: ";
+static const char where[] = "integer_reference: ";
 
-enum { ERROR_SIZE = 4096 + 256, CHILD_SECONDS = 300, SPECIAL = 8 };
-
-typedef int bind_function(const void *blob, size_t bytes, void *weights);
-typedef void ffn_function(const void *weights, const int16_t *x, int32_t *y, size_t tokens, void *scratch);
-typedef void project_function(const void *weights, const int16_t *x, uint32_t *row, int32_t *score, void *scratch);
+enum { ERROR_SIZE = 4096 + 256, SPECIAL = 8 };
 
 typedef struct {
-    const char *library, *bind, *ffn, *project, *blob;
-    size_t d, d_out, slots, scratch_bytes, weights_struct_bytes; /* slots: rows of a token */
+    const char *blob;
+    size_t d, d_out, slots;
     double x_unit, y_unit;
 } kernel_job;
-
-typedef struct {
-    files_mapping blob;
-    void *library, *weights, *scratch;
-    ffn_function *ffn;
-    project_function *project;
-} kernel;
 
 static double number_field(lua_State *L, int index, const char *name)
 {
@@ -69,62 +50,23 @@ static size_t size_field(lua_State *L, int index, const char *name)
 static kernel_job job_at(lua_State *L, int index)
 {
     luaL_checktype(L, index, LUA_TTABLE);
-    return (kernel_job){.library = field_text(L, index, where, "library", NULL),
-                        .bind = field_text(L, index, where, "bind", NULL),
-                        .ffn = field_text(L, index, where, "ffn", NULL),
-                        .project = field_text(L, index, where, "project", NULL),
-                        .blob = field_text(L, index, where, "blob", NULL),
+    return (kernel_job){.blob = field_text(L, index, where, "blob", NULL),
                         .d = size_field(L, index, "d"),
                         .d_out = size_field(L, index, "d_out"),
                         .slots = size_field(L, index, "slots"),
-                        .scratch_bytes = size_field(L, index, "scratch_bytes"),
-                        .weights_struct_bytes = size_field(L, index, "weights_struct_bytes"),
                         .x_unit = number_field(L, index, "x_unit"),
                         .y_unit = number_field(L, index, "y_unit")};
 }
 
-static void close_kernel(kernel *k)
-{
-    if (k->library)
-        dlclose(k->library);
-    files_unmap(&k->blob);
-    free(k->weights);
-    free(k->scratch);
-}
-
-/* Loads the library and binds the blob. False with one line; to be closed in either case. */
-static bool open_kernel(kernel *k, const kernel_job *job, char *error)
-{
-    bind_function *bind;
-    *k = (kernel){.library = dlopen(job->library, RTLD_NOW | RTLD_LOCAL)};
-    if (!k->library)
-        return files_error(error, ERROR_SIZE, "%s: %s", job->library, dlerror());
-    if (!symbol_find(k->library, job->bind, &bind) || !symbol_find(k->library, job->ffn, &k->ffn) ||
-        !symbol_find(k->library, job->project, &k->project))
-        return files_error(error, ERROR_SIZE, "%s: lacks a function of the model", job->library);
-    k->weights = aligned_memory(job->weights_struct_bytes);
-    k->scratch = aligned_memory(job->scratch_bytes);
-    if (!k->weights || !k->scratch)
-        return files_error(error, ERROR_SIZE, "%s: not enough memory", job->library);
-    if (!blob_map(job->blob, &k->blob, error, ERROR_SIZE))
-        return false;
-    const int status = bind(k->blob.data, k->blob.bytes, k->weights);
-    return status == 0 || files_error(error, ERROR_SIZE, "%s: refused by %s with code %d", job->blob, job->bind, status);
-}
-
-/* What the child and its parent share; then row and score [tokens][slots], y [tokens][d_out]. */
-typedef struct {
-    char error[ERROR_SIZE]; /* "" when all went well */
-} shared_result;
-
+/* row and score [tokens][slots], y [tokens][d_out], one behind the other */
 typedef struct {
     uint32_t *row;
     int32_t *score, *y;
 } results;
 
-static results results_in(void *memory, const kernel_job *job, size_t tokens)
+static results results_in(const void *memory, const kernel_job *job, size_t tokens)
 {
-    uint32_t *row = memory;
+    uint32_t *row = (uint32_t *)(uintptr_t)memory;
     int32_t *score = (int32_t *)(void *)(row + tokens * job->slots);
     return (results){row, score, score + tokens * job->slots};
 }
@@ -132,59 +74,6 @@ static results results_in(void *memory, const kernel_job *job, size_t tokens)
 static size_t results_bytes(const kernel_job *job, size_t tokens)
 {
     return tokens * (2 * job->slots + job->d_out) * sizeof(int32_t);
-}
-
-/* One call of ffn for `tokens` tokens with memory of exactly its size. */
-static bool guarded_call(const kernel *k, const kernel_job *job, const int16_t *x, int32_t *y, size_t tokens, guard_place place,
-                         char *error)
-{
-    guarded in, out, scratch;
-    if (!guard_create(&in, tokens * job->d * sizeof *x, sizeof *x, place) ||
-        !guard_create(&out, tokens * job->d_out * sizeof *y, sizeof *y, GUARD_END) ||
-        !guard_create(&scratch, job->scratch_bytes, MEMORY_ALIGNMENT, GUARD_END))
-        return files_error(error, ERROR_SIZE, "%s: not enough memory", job->library);
-    memcpy(in.data, x, tokens * job->d * sizeof *x);
-    guard_read_only(&in);
-    k->ffn(k->weights, (const int16_t *)(void *)in.data, (int32_t *)(void *)out.data, tokens, scratch.data);
-    if (!guard_intact(&out) || !guard_intact(&scratch))
-        return files_error(error, ERROR_SIZE, "%s: a call of %zu tokens wrote beyond its memory", job->ffn, tokens);
-    memcpy(y, out.data, tokens * job->d_out * sizeof *y);
-    guard_free(&in);
-    guard_free(&out);
-    guard_free(&scratch);
-    return true;
-}
-
-/* The child: rows and scores token by token, y in one call; the first tokens alone must give the same. */
-static bool run_all(const kernel_job *job, const int16_t *x, size_t tokens, const results *to, char *error)
-{
-    kernel k;
-    if (!open_kernel(&k, job, error))
-        return false;
-    for (size_t token = 0; token < tokens; ++token)
-        k.project(k.weights, x + token * job->d, to->row + token * job->slots, to->score + token * job->slots, k.scratch);
-    if (!guarded_call(&k, job, x, to->y, 0, GUARD_END, error) || !guarded_call(&k, job, x, to->y, tokens, GUARD_START, error))
-        return false;
-    int32_t *alone = malloc(job->d_out * sizeof *alone + 1);
-    bool ok = alone || files_error(error, ERROR_SIZE, "%s: not enough memory", job->library);
-    for (size_t token = 0; ok && token < tokens && token < SPECIAL; ++token) {
-        ok = guarded_call(&k, job, x + token * job->d, alone, 1, token % 2 ? GUARD_UNALIGNED : GUARD_END, error);
-        if (ok && memcmp(alone, to->y + token * job->d_out, job->d_out * sizeof *alone) != 0)
-            ok = files_error(error, ERROR_SIZE, "%s: token %zu alone differs from it among others", job->ffn, token);
-    }
-    free(alone);
-    close_kernel(&k);
-    return ok;
-}
-
-static void run_in_child(const kernel_job *job, const int16_t *x, size_t tokens, shared_result *result)
-{
-    const pid_t child = child_start(CHILD_SECONDS);
-    if (child == 0) {
-        const results to = results_in(result + 1, job, tokens);
-        _exit(run_all(job, x, tokens, &to, result->error) ? 0 : 1);
-    }
-    child_wait(child, job->library, result->error, sizeof result->error);
 }
 
 /* Tokens out of the ordinary, then random ones: normal, of sizes from a hundredth of the range to a third where they are normalised, else
@@ -208,6 +97,14 @@ static void fill_tokens(const reference_model *model, uint64_t seed, size_t toke
             x[token * model->d + i] = (int16_t)fmin(fmax(value, -32768.0), 32767.0);
         }
     }
+}
+
+/* The tokens that the job in argument 1 asks for, in memory that Lua frees. */
+static int16_t *tokens_at(lua_State *L, const reference_model *model, size_t tokens)
+{
+    int16_t *x = lua_newuserdatauv(L, tokens * model->d * sizeof *x + 1, 0);
+    fill_tokens(model, (uint64_t)field_integer(L, 1, where, "seed", LUA_MININTEGER, 1), tokens, x);
+    return x;
 }
 
 static void push_check(lua_State *L, int list, const char *name, bool ok, const char *detail)
@@ -307,12 +204,13 @@ static bool compare_token(const kernel_job *job, const reference_model *model, c
     return true;
 }
 
-static int check(lua_State *L)
+static int compare(lua_State *L)
 {
-    lua_settop(L, 1);
+    lua_settop(L, 3);
     const kernel_job job = job_at(L, 1);
+    const char *made = lua_tostring(L, 2), *message = lua_tostring(L, 3);
     lua_getfield(L, 1, "model");
-    const reference_model model = reference_model_at(L, 2, where);
+    const reference_model model = reference_model_at(L, 4, where);
     const size_t random = size_field(L, 1, "tokens"), tokens = SPECIAL + random;
     char error[ERROR_SIZE];
     files_mapping blob;
@@ -326,25 +224,18 @@ static int check(lua_State *L)
         return host_fail(L, error);
     }
     const integer_weights weights = weights_at(L, &job, &model, &blob);
-    int16_t *x = lua_newuserdatauv(L, tokens * model.d * sizeof *x, 0);
+    const int16_t *x = tokens_at(L, &model, tokens);
     void *own = lua_newuserdatauv(L, results_bytes(&job, tokens), 0);
     double *memory = lua_newuserdatauv(L, (2 * model.d + model.h * model.tau + job.slots + model.d_out) * sizeof *memory, 0);
     size_t *code = lua_newuserdatauv(L, job.slots * sizeof *code, 0);
-    fill_tokens(&model, (uint64_t)field_integer(L, 1, where, "seed", LUA_MININTEGER, 1), tokens, x);
-    const size_t bytes = sizeof(shared_result) + results_bytes(&job, tokens);
-    shared_result *result = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    luaL_argcheck(L, result != MAP_FAILED, 1, "not enough memory");
-    run_in_child(&job, x, tokens, result);
-
-    const results got = results_in(result + 1, &job, tokens), expected = results_in(own, &job, tokens);
+    const results got = made ? results_in(made, &job, tokens) : (results){0}, expected = results_in(own, &job, tokens);
     comparison all = {0};
-    bool ok = true;
+    bool ok = made != NULL;
     lua_newtable(L);
     const int to = lua_gettop(L);
     lua_newtable(L);
     const int checks = lua_gettop(L);
-    push_check(L, checks, "calls", result->error[0] == '\0', result->error[0] ? result->error : "one token, all of them, and none");
-    ok = result->error[0] == '\0';
+    push_check(L, checks, "calls", ok, ok ? "one token, all of them, and none" : message);
     size_t rows = 0, scores = 0, values = 0;
     bool in_range = true;
     for (size_t token = 0; ok && in_range && token < tokens; ++token) {
@@ -369,7 +260,6 @@ static int check(lua_State *L)
         push_check(L, checks, "integers", rows + scores + values == 0, detail);
         ok = in_range && rows + scores + values == 0;
     }
-    munmap(result, bytes);
     files_unmap(&blob);
     checkpoint_close(file);
     lua_setfield(L, to, "checks");
@@ -392,119 +282,41 @@ static int check(lua_State *L)
     return 1;
 }
 
-static int run(lua_State *L)
+static int tokens(lua_State *L)
 {
-    const kernel_job job = job_at(L, 1);
-    const char *input = luaL_checkstring(L, 2), *output = luaL_checkstring(L, 3);
-    char error[ERROR_SIZE];
-    size_t tokens = 0;
-    kernel k = {0};
-    float *x = npy_read_tokens(input, job.d, &tokens, error, sizeof error), *y = NULL;
-    int16_t *units = NULL;
-    int32_t *result = NULL;
-    bool done = false;
-    if (x && open_kernel(&k, &job, error)) {
-        units = malloc(tokens * job.d * sizeof *units + 1);
-        result = malloc(tokens * job.d_out * sizeof *result + 1);
-        y = malloc(tokens * job.d_out * sizeof *y + 1);
-        done = (units && result && y) || files_error(error, sizeof error, "%s: not enough memory for %zu tokens", input, tokens);
-        for (size_t i = 0; done && i < tokens * job.d; ++i)
-            units[i] = x[i] == x[i] ? (int16_t)fmin(fmax(rint(x[i] / job.x_unit), -32768.0), 32767.0) : 0;
-        if (done)
-            k.ffn(k.weights, units, result, tokens, k.scratch);
-        for (size_t i = 0; done && i < tokens * job.d_out; ++i)
-            y[i] = (float)(result[i] * job.y_unit);
-        done = done && npy_write_f32(output, tokens, job.d_out, y, error, sizeof error);
-    }
-    close_kernel(&k);
-    free(x);
-    free(y);
-    free(units);
-    free(result);
-    if (!done)
-        return host_fail(L, error);
-    lua_pushinteger(L, (lua_Integer)tokens);
+    const reference_model model = {.d = (size_t)luaL_checkinteger(L, 1), .norm = lua_toboolean(L, 2)};
+    const size_t count = SPECIAL + (size_t)luaL_checkinteger(L, 4);
+    luaL_Buffer buffer;
+    int16_t *x = (int16_t *)(void *)luaL_buffinitsize(L, &buffer, count * model.d * sizeof *x);
+    fill_tokens(&model, (uint64_t)luaL_checkinteger(L, 3), count, x);
+    luaL_pushresultsize(&buffer, count * model.d * sizeof *x);
     return 1;
 }
 
-/* One of several callers: calls until `seconds` after `start`, both on the wall clock. */
-typedef struct {
-    const kernel *k;
-    const int16_t *x;
-    int32_t *y;
-    void *scratch;
-    size_t tokens, calls;
-    double start, seconds, wall, cpu;
-} caller;
-
-static void *call_for_a_while(void *of)
+static int units(lua_State *L)
 {
-    caller *c = of;
-    while (seconds_now() < c->start)
-        continue;
-    const double cpu = thread_seconds_now();
-    for (c->calls = 0; seconds_now() - c->start < c->seconds; ++c->calls)
-        c->k->ffn(c->k->weights, c->x, c->y, c->tokens, c->scratch);
-    c->wall = seconds_now() - c->start;
-    c->cpu = thread_seconds_now() - cpu;
-    return NULL;
+    size_t bytes;
+    const float *x = (const float *)(const void *)luaL_checklstring(L, 1, &bytes);
+    const double unit = luaL_checknumber(L, 2);
+    luaL_Buffer buffer;
+    int16_t *to = (int16_t *)(void *)luaL_buffinitsize(L, &buffer, bytes / 2 + 1);
+    for (size_t i = 0; i < bytes / sizeof *x; ++i)
+        to[i] = x[i] == x[i] ? (int16_t)fmin(fmax(rint(x[i] / unit), -32768.0), 32767.0) : 0;
+    luaL_pushresultsize(&buffer, bytes / 2);
+    return 1;
 }
 
-/* Lets all callers call at a time; false if a thread cannot be made. */
-static bool call_together(caller *callers, pthread_t *ids, size_t threads)
+static int values(lua_State *L)
 {
-    const double start = seconds_now() + (threads > 1 ? 2e-3 : 0.0); /* until then threads start */
-    size_t made = 1;
-    for (size_t t = 0; t < threads; ++t)
-        callers[t].start = start;
-    while (made < threads && pthread_create(&ids[made], NULL, call_for_a_while, &callers[made]) == 0)
-        ++made;
-    call_for_a_while(&callers[0]);
-    for (size_t t = 1; t < made; ++t)
-        pthread_join(ids[t], NULL);
-    return made == threads;
-}
-
-static int time_calls(lua_State *L)
-{
-    const kernel_job job = job_at(L, 1);
-    const size_t tokens = (size_t)luaL_checkinteger(L, 2), repetitions = (size_t)luaL_checkinteger(L, 3);
-    const size_t threads = (size_t)luaL_checkinteger(L, 4);
-    const reference_model model = {.d = job.d, .norm = true};
-    char error[ERROR_SIZE] = "";
-    kernel k;
-    int16_t *x = lua_newuserdatauv(L, (tokens + SPECIAL) * job.d * sizeof *x, 0);
-    caller *callers = lua_newuserdatauv(L, threads * sizeof *callers, 0);
-    pthread_t *ids = lua_newuserdatauv(L, threads * sizeof *ids, 0);
-    fill_tokens(&model, 1, tokens + SPECIAL, x);
-    bool ok = open_kernel(&k, &job, error);
-    for (size_t t = 0; t < threads; ++t) {
-        void *y = aligned_memory(tokens * job.d_out * sizeof(int32_t)), *scratch = aligned_memory(job.scratch_bytes);
-        callers[t] = (caller){&k, x + SPECIAL * job.d, y, scratch, tokens, .seconds = 0.02};
-        ok = ok && ((y && scratch) || files_error(error, sizeof error, "not enough memory for %zu threads", threads));
-    }
-    lua_newtable(L);
-    lua_newtable(L);
-    for (size_t n = 0; ok && n < repetitions; ++n) {
-        size_t calls = 0;
-        double wall = 0.0, cpu = 0.0;
-        ok = call_together(callers, ids, threads) || files_error(error, sizeof error, "no thread can be made of %zu", threads);
-        for (size_t t = 0; t < threads; ++t) {
-            calls += callers[t].calls;
-            cpu += callers[t].cpu;
-            wall = callers[t].wall > wall ? callers[t].wall : wall;
-        }
-        lua_pushnumber(L, (threads > 1 ? wall : cpu) * 1e6 / (double)(calls * tokens));
-        lua_rawseti(L, -3, (lua_Integer)n + 1);
-        lua_pushnumber(L, cpu / ((double)threads * wall));
-        lua_rawseti(L, -2, (lua_Integer)n + 1);
-    }
-    for (size_t t = 0; t < threads; ++t) {
-        free(callers[t].y);
-        free(callers[t].scratch);
-    }
-    close_kernel(&k);
-    return ok ? 2 : host_fail(L, error);
+    size_t bytes;
+    const int32_t *y = (const int32_t *)(const void *)luaL_checklstring(L, 1, &bytes);
+    const double unit = luaL_checknumber(L, 2);
+    luaL_Buffer buffer;
+    float *to = (float *)(void *)luaL_buffinitsize(L, &buffer, bytes + 1);
+    for (size_t i = 0; i < bytes / sizeof *y; ++i)
+        to[i] = (float)(y[i] * unit);
+    luaL_pushresultsize(&buffer, bytes);
+    return 1;
 }
 
 /* The last `count` of the tokens, and what the reference makes of them. */
@@ -517,10 +329,9 @@ static int vectors(lua_State *L)
     const reference_model model = reference_model_at(L, 3, where);
     char error[ERROR_SIZE];
     files_mapping blob;
-    int16_t *x = lua_newuserdatauv(L, tokens * model.d * sizeof *x, 0);
+    const int16_t *x = tokens_at(L, &model, tokens);
     uint32_t *row = lua_newuserdatauv(L, job.slots * sizeof *row, 0);
     int32_t *score = lua_newuserdatauv(L, job.slots * sizeof *score, 0), *y = lua_newuserdatauv(L, model.d_out * sizeof *y, 0);
-    fill_tokens(&model, (uint64_t)field_integer(L, 1, where, "seed", LUA_MININTEGER, 1), tokens, x);
     if (!files_map(job.blob, &blob, error, sizeof error))
         return host_fail(L, error);
     const integer_weights weights = weights_at(L, &job, &model, &blob);
@@ -547,9 +358,10 @@ static int vectors(lua_State *L)
     return ok ? 1 : host_fail(L, error);
 }
 
-int luaopen_integer(lua_State *L)
+int luaopen_integer_reference(lua_State *L)
 {
-    const luaL_Reg functions[] = {{"check", check}, {"run", run}, {"time", time_calls}, {"vectors", vectors}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"compare", compare}, {"tokens", tokens}, {"vectors", vectors},
+                                         {"units", units},     {"values", values}, {NULL, NULL}};
     luaL_newlib(L, functions);
     return 1;
 }

@@ -1,18 +1,15 @@
-/* Lua module `transformer`: runs compiled blocks of a transformer between forbidden pages, in a process of its own, and their reference.
-   Values of tokens are strings of doubles, [tokens][d].
+/* Lua module `transformer`: the reference of blocks of a transformer, and what is noted of them at work. Values of tokens are strings of
+   doubles, [tokens][d].
 
-   transformer.run(job, x) -> y, seen | nil, message: job = { library, bind, decode, prefill, encode, encode_batch (names of functions),
-   blob, d, input (width of x), context, positions, start, cache_bytes, scratch_bytes, weights_struct_bytes, calls = { tokens of every call
-   }, lengths = { tokens of every sequence, for encode_batch }, seen = what is to be seen of lookup FFNs (seen.h) }; seen: a string of what
-   they were given and looked up, nil unless asked for
+   transformer.exact_product(library, symbol, type, inputs) -> true | nil, message: see exact_product.h
 
-   transformer.exact_product(library, symbol, type, inputs) -> true | nil, message: see exact_product.h; likewise in a process of its own
+   transformer.watch, watch_behind, seen: see seen.h
 
    transformer.reference(job, x) -> y, ties, looked | nil, message: job = { weights, type, activations, cache, attention, tables, projection
    (of lookup FFNs), d, input, heads, kv_heads, width, f, scale, causal, window, start, half, theta, interleaved, gated, parallel, skip,
    mean, post, eps, activation, layers = { { input (width of its x), delivered, means, q = { weight = view, bias = view }, …, first = {
    gain, offset }, lookup = { prefix, d_out } } }, lookup = model as in fields.h, margin, turned = ties, lengths = { tokens of every
-   sequence }, seen, notes = the string of run, whose codes and scores are then taken, first_looked, first_token: how many lookup FFNs and
+   sequence }, seen, notes = a string of seen, whose codes and scores are then taken, first_looked, first_token: how many lookup FFNs and
    tokens there are before, off_from: the first token that counts in `off` }, looked = { off = the largest relative error of what they were
    given, missing = tokens of which nothing is known, inputs = the reference's own, as x }, views as gen/model/checkpoint_names.lua makes
    them; ties = { { layer, token, table } } as in reference_block_lookup.h
@@ -26,15 +23,8 @@
 
    transformer.difference(a, b, d) -> largest relative error of a token of a, largest error of an element, relative error of all tokens
    together. A token of b whose root of the sum of squares is below 2^-100 counts as one of 2^-100: activations near 0 end where float32
-   does.
-
-   transformer.load(path, d) -> x | nil, message, and transformer.save(path, d, y): .npy files */
-#include "harness/base/blob_memory.h"
-#include "harness/base/child.h"
-#include "harness/base/guard.h"
-#include "harness/base/memory.h"
+   does. */
 #include "harness/base/modules.h"
-#include "harness/base/symbol.h"
 #include "harness/reference/fields.h"
 #include "harness/reference/transformer.h"
 #include "harness/verify/exact_product.h"
@@ -45,35 +35,19 @@
 #include "gen/host/fields.h"
 #include "gen/host/files.h"
 #include "gen/host/host.h"
-#include "gen/weights/npy.h"
 #include "gen/weights/random.h"
 #include "gen/weights/shards.h"
 
 #include <lauxlib.h>
 
-#include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 static const char where[] = "transformer: ";
 
-enum { ERROR_SIZE = 4096 + 256, CHILD_SECONDS = 600 };
-
-typedef int bind_function(const void *blob, size_t bytes, void *weights);
-typedef int prefill_function(const void *weights, void *cache, const float *x, float *y, size_t first, size_t tokens, void *scratch);
-typedef int batch_function(const void *weights, void *cache, const float *x, float *y, const size_t *offsets, size_t sequences,
-                           void *scratch);
-typedef int one_function(const void *weights, void *cache, const float *x, float *y, size_t number, void *scratch);
-
-/* What the child and its parent share. */
-typedef struct {
-    char error[ERROR_SIZE]; /* "" when all went well */
-    float y[];              /* [tokens][d] */
-} shared_result;
+enum { ERROR_SIZE = 4096 + 256 };
 
 /* The doubles at `index` and how many tokens of d they are. */
 static const double *tokens_at(lua_State *L, int index, size_t d, size_t *tokens)
@@ -85,147 +59,14 @@ static const double *tokens_at(lua_State *L, int index, size_t d, size_t *tokens
     return values;
 }
 
-typedef struct {
-    const char *library, *bind, *decode, *prefill, *encode, *encode_batch, *blob;
-    size_t d, input, context, cache_bytes, scratch_bytes, weights_struct_bytes;
-    size_t start;        /* position of the first token; if it is not 0, the cache is cleared before */
-    const size_t *calls; /* [count] tokens of every call */
-    size_t count;
-    const size_t *lengths; /* [sequences] their tokens, for encode_batch */
-    size_t sequences;
-    size_t positions; /* that the cache holds for encode_batch, in tiles of 32 */
-    seen *seen;
-} run_job;
-
-/* A call that must refuse a position and leave y as it is. */
-static bool refuses(int status, const float *y, float before)
-{
-    return status == 9 && memcmp(y, &before, sizeof before) == 0;
-}
-
-/* Offsets of the next sequences, from number *sequence on, that have `count` tokens together; returns how many they are. What the first of
-   a call is called does not matter. */
-static size_t offsets_of(const run_job *job, size_t *sequence, size_t count, size_t *offsets)
-{
-    size_t sequences = 0;
-    for (offsets[0] = *sequence; offsets[sequences] - offsets[0] < count || (*sequence < job->sequences && !job->lengths[*sequence]);
-         ++sequences, ++*sequence)
-        offsets[sequences + 1] = offsets[sequences] + job->lengths[*sequence];
-    return sequences;
-}
-
-/* The child: runs the calls, each with memory of exactly its size. */
-static bool run_calls(const run_job *job, const double *x, size_t tokens, float *y, char *error)
-{
-    files_mapping blob;
-    if (!seen_before(job->seen, error, ERROR_SIZE))
-        return false;
-    void *library = dlopen(job->library, RTLD_NOW | RTLD_LOCAL);
-    if (!library)
-        return files_error(error, ERROR_SIZE, "%s: %s", job->library, dlerror());
-    if (!seen_behind(job->seen, library, error, ERROR_SIZE))
-        return false;
-    bind_function *bind = NULL;
-    prefill_function *prefill = NULL;
-    one_function *decode = NULL, *encode = NULL;
-    batch_function *batch = NULL;
-    symbol_find(library, job->bind, &bind);
-    symbol_find(library, job->prefill, &prefill);
-    symbol_find(library, job->decode, &decode);
-    symbol_find(library, job->encode, &encode);
-    symbol_find(library, job->encode_batch, &batch);
-    if (!bind || (!encode && !batch && (!prefill || !decode)))
-        return files_error(error, ERROR_SIZE, "%s: lacks a function of the model", job->library);
-    void *weights = aligned_memory(job->weights_struct_bytes);
-    guarded cache, scratch, in, out;
-    if (!weights || !guard_create(&cache, job->cache_bytes, MEMORY_ALIGNMENT, GUARD_END) ||
-        !guard_create(&scratch, job->scratch_bytes, MEMORY_ALIGNMENT, GUARD_END))
-        return files_error(error, ERROR_SIZE, "%s: not enough memory", job->library);
-    if (!blob_map(job->blob, &blob, error, ERROR_SIZE))
-        return false;
-    const int status = bind(blob.data, blob.bytes, weights);
-    if (status != 0)
-        return files_error(error, ERROR_SIZE, "%s: bind returned %d", job->blob, status);
-
-    if (job->start > 0)
-        memset(cache.data, 0, job->cache_bytes);
-    /* Sequences of a token each, too many for the cache by one. */
-    const size_t ones_count = job->positions / 32 + 1;
-    size_t *offsets = malloc((job->sequences + 1) * sizeof *offsets), *ones = malloc((ones_count + 1) * sizeof *ones), sequence = 0;
-    for (size_t i = 0; ones && i <= ones_count; ++i)
-        ones[i] = i;
-    if (!offsets || !ones)
-        return files_error(error, ERROR_SIZE, "%s: not enough memory", job->library);
-    size_t first = 0;
-    for (size_t call = 0; call < job->count && first < tokens; ++call) {
-        const size_t count = smaller(job->calls[call], tokens - first), given = count * job->input, values = count * job->d;
-        if (!guard_create(&in, given * sizeof(float), sizeof(float), call % 2 ? GUARD_UNALIGNED : GUARD_END) ||
-            !guard_create(&out, values * sizeof(float), sizeof(float), GUARD_END))
-            return files_error(error, ERROR_SIZE, "%s: not enough memory", job->library);
-        float *from = (float *)(void *)in.data, *to = (float *)(void *)out.data;
-        for (size_t i = 0; i < given; ++i)
-            from[i] = (float)x[first * job->input + i];
-        guard_read_only(&in);
-        const float before = to[0];
-        const size_t sequences = batch ? offsets_of(job, &sequence, count, offsets) : 0;
-        if (batch ? !refuses(batch(weights, cache.data, from, to, (const size_t[]){0, 0, job->context + 1}, 2, scratch.data), to, before) ||
-                        !refuses(batch(weights, cache.data, from, to, (const size_t[]){2, 1}, 1, scratch.data), to, before) ||
-                        !refuses(batch(weights, cache.data, from, to, ones, ones_count, scratch.data), to, before)
-            : encode ? !refuses(encode(weights, cache.data, from, to, job->context + 1, scratch.data), to, before)
-                     : !refuses(decode(weights, cache.data, from, to, job->context, scratch.data), to, before) ||
-                           !refuses(decode(weights, cache.data, from, to, SIZE_MAX, scratch.data), to, before) ||
-                           !refuses(prefill(weights, cache.data, from, to, job->context - count + 1, count, scratch.data), to, before))
-            return files_error(error, ERROR_SIZE, "%s: a position beyond the context is not refused", job->library);
-        const int result = batch        ? batch(weights, cache.data, from, to, offsets, sequences, scratch.data)
-                           : encode     ? encode(weights, cache.data, from, to, count, scratch.data)
-                           : count == 1 ? decode(weights, cache.data, from, to, job->start + first, scratch.data)
-                                        : prefill(weights, cache.data, from, to, job->start + first, count, scratch.data);
-        if (result != 0)
-            return files_error(error, ERROR_SIZE, "%s: a call at position %zu returned %d", job->library, first, result);
-        if (!guard_intact(&out) || !guard_intact(&cache) || !guard_intact(&scratch))
-            return files_error(error, ERROR_SIZE, "%s: a call at position %zu wrote beyond its memory", job->library, first);
-        memcpy(y + first * job->d, to, values * sizeof *to);
-        guard_free(&in);
-        guard_free(&out);
-        first += count;
-    }
-    free(offsets);
-    free(ones);
-    return true;
-}
-
-static int push_doubles(lua_State *L, const float *values, size_t count)
-{
-    luaL_Buffer buffer;
-    double *to = (double *)(void *)luaL_buffinitsize(L, &buffer, count * sizeof *to + 1);
-    for (size_t i = 0; i < count; ++i)
-        to[i] = (double)values[i];
-    luaL_pushresultsize(&buffer, count * sizeof *to);
-    return 1;
-}
-
-/* Memory that a child shares, of so many bytes. */
-static shared_result *share(size_t bytes)
-{
-    shared_result *result = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    return result == MAP_FAILED ? NULL : result;
-}
-
 static int check_exact_product(lua_State *L)
 {
-    const char *library = luaL_checkstring(L, 1), *symbol = luaL_checkstring(L, 2), *type = luaL_checkstring(L, 3);
-    const size_t inputs = (size_t)luaL_checkinteger(L, 4);
-    shared_result *result = share(sizeof *result);
-    if (!result)
-        return host_fail(L, "transformer: not enough memory");
-    const pid_t child = child_start(CHILD_SECONDS);
-    if (child == 0)
-        _exit(exact_product(library, symbol, type, inputs, result->error, sizeof result->error) ? 0 : 1);
-    child_wait(child, library, result->error, sizeof result->error);
+    char error[ERROR_SIZE];
+    if (!exact_product(luaL_checkstring(L, 1), luaL_checkstring(L, 2), luaL_checkstring(L, 3), (size_t)luaL_checkinteger(L, 4), error,
+                       sizeof error))
+        return host_fail(L, error);
     lua_pushboolean(L, true);
-    const int results = result->error[0] ? host_fail(L, result->error) : 1;
-    munmap(result, sizeof *result);
-    return results;
+    return 1;
 }
 
 /* The list of numbers in the field `name` of the table at `index`, kept alive by the stack. */
@@ -240,53 +81,6 @@ static size_t *numbers_at(lua_State *L, int index, const char *name, size_t *cou
         lua_pop(L, 1);
     }
     return numbers;
-}
-
-static int run(lua_State *L)
-{
-    run_job job = {
-        .library = field_text(L, 1, where, "library", NULL),
-        .bind = field_text(L, 1, where, "bind", NULL),
-        .blob = field_text(L, 1, where, "blob", NULL),
-        .decode = field_text(L, 1, where, "decode", NULL),
-        .prefill = field_text(L, 1, where, "prefill", NULL),
-        .encode = field_text(L, 1, where, "encode", NULL),
-        .encode_batch = field_text(L, 1, where, "encode_batch", NULL),
-        .d = field_size(L, 1, where, "d"),
-        .input = field_size(L, 1, where, "input"),
-        .context = field_size(L, 1, where, "context"),
-        .positions = field_size(L, 1, where, "positions"),
-        .start = field_size(L, 1, where, "start"),
-        .cache_bytes = field_size(L, 1, where, "cache_bytes"),
-        .scratch_bytes = field_size(L, 1, where, "scratch_bytes"),
-        .weights_struct_bytes = field_size(L, 1, where, "weights_struct_bytes"),
-    };
-    size_t tokens;
-    const double *x = tokens_at(L, 2, job.input, &tokens);
-    job.calls = numbers_at(L, 1, "calls", &job.count);
-    job.lengths = numbers_at(L, 1, "lengths", &job.sequences);
-    const size_t bytes = sizeof(shared_result) + tokens * job.d * sizeof(float);
-    bool short_of_memory;
-    job.seen = seen_at(L, 1, &short_of_memory);
-    shared_result *result = short_of_memory ? NULL : share(bytes);
-    if (!result) {
-        seen_free(job.seen);
-        return host_fail(L, "transformer: not enough memory");
-    }
-    const pid_t child = child_start(CHILD_SECONDS);
-    if (child == 0)
-        _exit(run_calls(&job, x, tokens, result->y, result->error) ? 0 : 1);
-    child_wait(child, job.library, result->error, sizeof result->error);
-    int results;
-    if (result->error[0]) {
-        results = host_fail(L, result->error);
-    } else {
-        results = push_doubles(L, result->y, tokens * job.d) + 1;
-        seen_push(L, job.seen);
-    }
-    munmap(result, bytes);
-    seen_free(job.seen);
-    return results;
 }
 
 static reference_transformer model_at(lua_State *L, int job)
@@ -608,45 +402,17 @@ static int difference(lua_State *L)
     return 3;
 }
 
-static int load(lua_State *L)
-{
-    const size_t d = (size_t)luaL_checkinteger(L, 2);
-    char error[ERROR_SIZE];
-    size_t tokens;
-    float *x = npy_read_tokens(luaL_checkstring(L, 1), d, &tokens, error, sizeof error);
-    if (!x)
-        return host_fail(L, error);
-    push_doubles(L, x, tokens * d);
-    free(x);
-    return 1;
-}
-
-static int save(lua_State *L)
-{
-    const size_t d = (size_t)luaL_checkinteger(L, 2);
-    char error[ERROR_SIZE];
-    size_t tokens;
-    const double *values = tokens_at(L, 3, d, &tokens);
-    float *y = lua_newuserdatauv(L, tokens * d * sizeof *y + 1, 0);
-    for (size_t i = 0; i < tokens * d; ++i)
-        y[i] = (float)values[i];
-    if (!npy_write_f32(luaL_checkstring(L, 1), tokens, d, y, error, sizeof error))
-        return host_fail(L, error);
-    lua_pushboolean(L, true);
-    return 1;
-}
-
 int luaopen_transformer(lua_State *L)
 {
-    const luaL_Reg functions[] = {{"run", run},
-                                  {"exact_product", check_exact_product},
+    const luaL_Reg functions[] = {{"exact_product", check_exact_product},
+                                  {"watch", seen_watch},
+                                  {"watch_behind", seen_watch_behind},
+                                  {"seen", seen_taken},
                                   {"reference", reference},
                                   {"looked", looked},
                                   {"rows", rows},
                                   {"random_numbers", random_numbers},
                                   {"difference", difference},
-                                  {"load", load},
-                                  {"save", save},
                                   {NULL, NULL}};
     luaL_newlib(L, functions);
     return 1;

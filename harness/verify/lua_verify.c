@@ -33,14 +33,12 @@
 #include "harness/base/clock.h"
 #include "harness/base/parent.h"
 #include "harness/reference/fields.h"
-#include "harness/verify/lua_kernel.h"
 
 #include "gen/host/host.h"
 
 #include <lauxlib.h>
 
 #include <errno.h>
-#include <fcntl.h>
 #include <malloc.h>
 #include <math.h>
 #include <poll.h>
@@ -48,6 +46,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/pidfd.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -57,19 +56,60 @@ static const char where[] = "verify: ", reference_type_name[] = "verify.referenc
 /* By default. */
 #define WORK 1e10
 
-enum { ERROR_SIZE = 1024, LINE_SIZE = 2048, PATIENCE = 60, LEAST_TOKENS = 33, MOST_AT_ONCE = 64, MALLOC_KEEPS = 32 << 20 };
+enum { ERROR_SIZE = 1024, LINES_SIZE = 1 << 16, PATIENCE = 60, LEAST_TOKENS = 33, MOST_AT_ONCE = 64, MALLOC_KEEPS = 32 << 20 };
 
-/* What a child has to say, as it comes in. */
+/* What a child shares with its parent: what it is calling, and what it has to say, a line each. */
 typedef struct {
-    int descriptor;
+    verify_stage stage;
+    char lines[LINES_SIZE];
+} shared;
+
+typedef struct {
     pid_t child;
-    char received[LINE_SIZE]; /* [used] */
-    size_t used;
-    char line[LINE_SIZE];
-    verify_stage *stage;            /* what the child is calling, shared with it */
+    int process; /* its pidfd */
+    shared *with;
     size_t calls;                   /* of the child when `deadline` was set */
     double patience, deadline, end; /* of a call; when it is up for that one; when it is up for all */
 } conversation;
+
+static size_t variant_size(lua_State *L, int index, const char *name)
+{
+    return (size_t)field_integer(L, index, "variant.", name, 0, -1);
+}
+
+static const char *variant_text(lua_State *L, int index, const char *name)
+{
+    return field_text(L, index, "variant.", name, NULL);
+}
+
+/* The variant in the table at `index`. */
+static variant_description variant_at(lua_State *L, int index)
+{
+    luaL_checktype(L, index, LUA_TTABLE);
+    const variant_description variant = {
+        .library = variant_text(L, index, "library"),
+        .bind = variant_text(L, index, "bind"),
+        .ffn = variant_text(L, index, "ffn"),
+        .any_ffn = variant_text(L, index, "any_ffn"),
+        .project = variant_text(L, index, "project"),
+        .gather = variant_text(L, index, "gather"),
+        .public_ffn = variant_text(L, index, "public_ffn"),
+        .tile = variant_size(L, index, "tile"),
+        .chunk = variant_size(L, index, "chunk"),
+        .whole = variant_size(L, index, "whole"),
+        .scratch_bytes = variant_size(L, index, "scratch_bytes"),
+        .scratch_bytes_one = variant_size(L, index, "scratch_bytes_one"),
+        .weights_struct_bytes = variant_size(L, index, "weights_struct_bytes"),
+        .d = variant_size(L, index, "d"),
+        .d_out = variant_size(L, index, "d_out"),
+        .h = variant_size(L, index, "h"),
+        .tau = variant_size(L, index, "tau"),
+        .neighbours = variant_size(L, index, "neighbours"),
+    };
+    if (variant.tile == 0 || variant.chunk < variant.tile)
+        luaL_error(L, "variant: tile must be at least 1 and chunk at least tile");
+    return variant;
+}
 
 static double number_or(lua_State *L, int index, const char *name, double otherwise)
 {
@@ -100,7 +140,7 @@ static verify_job job_at(lua_State *L, int index, verify_reference **reference)
     verify_job job = {0};
     luaL_checktype(L, index, LUA_TTABLE);
     lua_getfield(L, index, "variant");
-    job.variant = kernel_variant_at(L, lua_gettop(L));
+    job.variant = variant_at(L, lua_gettop(L));
     lua_getfield(L, index, "reference");
     *reference = luaL_checkudata(L, -1, reference_type_name);
     job.reference = *reference;
@@ -126,7 +166,7 @@ static verify_job job_at(lua_State *L, int index, verify_reference **reference)
 }
 
 /* The child: everything that may crash. */
-static _Noreturn void check_and_exit(const verify_job *job, int descriptor, verify_stage *stage, pid_t parent)
+static _Noreturn void check_and_exit(const verify_job *job, shared *with, pid_t parent)
 {
     const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
     for (size_t i = 0; i < sizeof signals / sizeof *signals; ++i)
@@ -136,35 +176,16 @@ static _Noreturn void check_and_exit(const verify_job *job, int descriptor, veri
     /* pages once got stay: the system's zeroing them again and again would take longer than the calls they are for */
     mallopt(M_MMAP_THRESHOLD, MALLOC_KEEPS);
     mallopt(M_TRIM_THRESHOLD, MALLOC_KEEPS);
-    FILE *stream = fdopen(descriptor, "w");
+    FILE *stream = fmemopen(with->lines, sizeof with->lines, "w");
     if (stream)
-        verify_run(job, &(verify_report){.stream = stream, .stage = stage});
+        verify_run(job, &(verify_report){.stream = stream, .stage = &with->stage});
     _exit(stream ? 0 : 1);
-}
-
-static bool start(conversation *talk, const verify_job *job, verify_stage *stage, char *error, size_t error_size)
-{
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0)
-        return files_error(error, error_size, "verify: cannot make a pipe: %s", strerror(errno));
-    const pid_t parent = getpid(), child = fork();
-    if (child == 0) {
-        close(ends[0]);
-        check_and_exit(job, ends[1], stage, parent);
-    }
-    close(ends[1]);
-    if (child < 0) {
-        close(ends[0]);
-        return files_error(error, error_size, "verify: cannot start a process: %s", strerror(errno));
-    }
-    *talk = (conversation){.descriptor = ends[0], .child = child, .stage = stage};
-    return true;
 }
 
 /* Whether the child is to be given up: it has called nothing new for too long, or its time is up. */
 static bool is_late(conversation *talk, double now)
 {
-    const size_t calls = atomic_load(&talk->stage->count);
+    const size_t calls = atomic_load(&talk->with->stage.count);
     if (now >= talk->deadline && calls != talk->calls) {
         talk->calls = calls;
         talk->deadline = now + talk->patience;
@@ -172,33 +193,22 @@ static bool is_late(conversation *talk, double now)
     return now >= talk->deadline || now >= talk->end;
 }
 
-/* The next line, without its end: NULL at the end of the conversation, or where its child is late with *late = true. */
-static char *next_line(conversation *talk, bool *late)
+/* Waits for the end of the child, which is killed if it is late. Returns whether it was. */
+static bool wait_for_end(conversation *talk, int *status)
 {
-    for (;;) {
-        char *end = memchr(talk->received, '\n', talk->used);
-        if (end) {
-            const size_t length = (size_t)(end - talk->received);
-            memcpy(talk->line, talk->received, length);
-            talk->line[length] = '\0';
-            talk->used -= length + 1;
-            memmove(talk->received, end + 1, talk->used);
-            return talk->line;
-        }
-        const double now = seconds_now();
-        *late = is_late(talk, now);
-        if (*late || talk->used == sizeof talk->received)
-            return NULL;
-        const double left = fmin(fmin(talk->deadline, talk->end) - now, 3600.0);
-        struct pollfd wait = {.fd = talk->descriptor, .events = POLLIN};
-        const int ready = poll(&wait, 1, (int)(1000.0 * left) + 1);
-        if (ready <= 0)
-            continue;
-        const ssize_t got = read(talk->descriptor, talk->received + talk->used, sizeof talk->received - talk->used);
-        if (got == 0 || (got < 0 && errno != EINTR))
-            return NULL;
-        talk->used += got > 0 ? (size_t)got : 0;
+    bool late = false, ended = false;
+    while (!late && !ended) {
+        const double now = seconds_now(), left = fmin(fmin(talk->deadline, talk->end) - now, 3600.0);
+        struct pollfd wait = {.fd = talk->process, .events = POLLIN};
+        late = is_late(talk, now);
+        ended = !late && poll(&wait, 1, (int)(1000.0 * fmax(left, 0.0)) + 1) > 0;
     }
+    if (late)
+        kill(talk->child, SIGKILL);
+    close(talk->process);
+    while (waitpid(talk->child, status, 0) < 0 && errno == EINTR)
+        ;
+    return late;
 }
 
 /* Appends { name, ok, detail } to the list at the top of the stack. */
@@ -234,26 +244,17 @@ static void take_line(lua_State *L, int index, char *line, bool *ok)
     *ok = *ok && line[0] == '+';
 }
 
-/* Waits for the end of the child, which is killed unless it has ended its conversation. */
-static void end_child(const conversation *talk, int *status, bool ended)
-{
-    if (!ended)
-        kill(talk->child, SIGKILL); /* does nothing to one that has crashed */
-    close(talk->descriptor);
-    while (waitpid(talk->child, status, 0) < 0 && errno == EINTR)
-        ;
-}
-
 /* Reads the child's results into the table at the top of the stack. Returns its message when it could not check anything, else NULL. */
 static const char *converse(lua_State *L, conversation *talk)
 {
     const int index = lua_gettop(L);
-    bool ok = true, ended = false, late = false;
+    bool ok = true, ended = false;
     int status = 0;
     const char *message = NULL;
-    char *line;
+    char *rest, *line;
+    const bool late = wait_for_end(talk, &status);
     lua_newtable(L);
-    while (!ended && !message && (line = next_line(talk, &late))) {
+    for (line = strtok_r(talk->with->lines, "\n", &rest); line && !ended && !message; line = strtok_r(NULL, "\n", &rest)) {
         if (line[0] == '!')
             message = lua_pushstring(L, line + 1);
         else if (line[0] == '.')
@@ -261,7 +262,6 @@ static const char *converse(lua_State *L, conversation *talk)
         else
             take_line(L, index, line, &ok);
     }
-    end_child(talk, &status, ended);
     if (message)
         return message;
     char reason[64], detail[VERIFY_STAGE_SIZE + 128];
@@ -272,7 +272,7 @@ static const char *converse(lua_State *L, conversation *talk)
     else
         snprintf(reason, sizeof reason, "ended with status %d", WEXITSTATUS(status));
     if (!ended) {
-        snprintf(detail, sizeof detail, "%s in %.*s", reason, VERIFY_STAGE_SIZE - 1, talk->stage->words);
+        snprintf(detail, sizeof detail, "%s in %.*s", reason, VERIFY_STAGE_SIZE - 1, talk->with->stage.words);
         push_check(L, "crashed", false, detail);
     }
     lua_setfield(L, index, "checks");
@@ -289,13 +289,17 @@ static bool begin(lua_State *L, int index, conversation *talk, char *error, size
     const double timeout = number_or(L, index, "timeout", HUGE_VAL), patience = number_or(L, index, "patience", PATIENCE);
     if (!verify_reference_extend(reference, job.tokens, error, error_size))
         return false;
-    verify_stage *stage = mmap(NULL, sizeof *stage, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (stage == MAP_FAILED)
+    shared *with = mmap(NULL, sizeof *with, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (with == MAP_FAILED)
         return files_error(error, error_size, "verify: not enough memory");
-    if (!start(talk, &job, stage, error, error_size)) {
-        munmap(stage, sizeof *stage);
-        return false;
+    const pid_t parent = getpid(), child = fork();
+    if (child == 0)
+        check_and_exit(&job, with, parent);
+    if (child < 0) {
+        munmap(with, sizeof *with);
+        return files_error(error, error_size, "verify: cannot start a process: %s", strerror(errno));
     }
+    *talk = (conversation){.child = child, .process = pidfd_open(child, 0), .with = with};
     talk->patience = patience;
     talk->deadline = seconds_now() + patience;
     talk->end = seconds_now() + timeout;
@@ -311,7 +315,7 @@ static int check(lua_State *L)
         return host_fail(L, error);
     lua_newtable(L);
     const char *message = converse(L, &talk);
-    munmap(talk.stage, sizeof *talk.stage);
+    munmap(talk.with, sizeof *talk.with);
     if (message)
         return host_fail(L, message);
     lua_settop(L, 2);
@@ -340,7 +344,7 @@ static int check_all(lua_State *L)
         conversation *talk = &talks[ended++ % at_once];
         lua_newtable(L);
         const char *message = converse(L, talk);
-        munmap(talk->stage, sizeof *talk->stage);
+        munmap(talk->with, sizeof *talk->with);
         if (message && !error[0])
             files_error(error, sizeof error, "%s", message);
         if (!message)

@@ -3,18 +3,18 @@
 
 #include "gen/host/fields.h"
 #include "gen/host/files.h"
-#include "harness/base/symbol.h"
+#include "harness/base/lua_compiled.h"
 
 #include <lauxlib.h>
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 static const char where[] = "seen: ";
+
+enum { ERROR_SIZE = 4096 + 256 };
 
 typedef void ffn_function(const void *weights, const float *x, float *y, size_t tokens, void *scratch);
 typedef void gather_function(const void *weights, const uint16_t *code, const float *score, float *y, size_t tokens, void *scratch);
@@ -27,19 +27,13 @@ typedef struct {
     gather_function *gather;
 } function;
 
-/* In shared memory. A note is { the weights of its layer (where the first of them lies), x[d], score[slots], code[slots] }, with d and
-   slots of the widest. */
-typedef struct {
-    size_t count;
-    unsigned char notes[];
-} memory;
-
 struct seen {
-    const char *stand_in;
-    size_t d, slots, room, functions_count;
-    memory *memory;
-    size_t memory_bytes;
-    function *functions; /* [functions_count] */
+    size_t d, slots, room, count; /* count: of notes, of which there is room for so many */
+    /* A note is { the weights of its layer (where the first of them lies), x[d], score[slots], code[slots] }, with d and slots of the
+       widest. */
+    unsigned char *notes;
+    size_t functions_count;
+    function functions[]; /* [functions_count] */
 };
 
 static size_t note_bytes(size_t d, size_t slots)
@@ -47,74 +41,16 @@ static size_t note_bytes(size_t d, size_t slots)
     return (sizeof(const void *) + (d + slots) * sizeof(float) + slots * sizeof(uint16_t) + 7) / 8 * 8;
 }
 
-seen *seen_at(lua_State *L, int index, bool *short_of_memory)
-{
-    *short_of_memory = false;
-    const int top = lua_gettop(L);
-    if (lua_getfield(L, index, "seen") != LUA_TTABLE) {
-        lua_settop(L, top);
-        return NULL;
-    }
-    const int job = lua_gettop(L);
-    seen *s = calloc(1, sizeof *s);
-    lua_getfield(L, job, "functions");
-    const size_t count = (size_t)luaL_len(L, -1);
-    if (s) {
-        s->stand_in = field_text(L, job, where, "stand_in", NULL);
-        s->d = field_size(L, job, where, "d");
-        s->slots = field_size(L, job, where, "slots");
-        s->room = field_size(L, job, where, "room");
-        s->functions_count = count;
-        s->functions = calloc(count + 1, sizeof *s->functions);
-        s->memory_bytes = sizeof *s->memory + s->room * note_bytes(s->d, s->slots);
-        s->memory = mmap(NULL, s->memory_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-        if (s->memory == MAP_FAILED)
-            s->memory = NULL;
-    }
-    if (!s || !s->functions || !s->memory) {
-        seen_free(s);
-        lua_settop(L, top);
-        *short_of_memory = true;
-        return NULL;
-    }
-    for (size_t i = 0; i < count; ++i) {
-        lua_rawgeti(L, job + 1, (lua_Integer)i + 1);
-        const int row = lua_gettop(L);
-        s->functions[i] = (function){
-            .name = field_text(L, row, where, "name", NULL),
-            .gathers = field_flag(L, row, "gather"),
-            .tile = field_size(L, row, where, "tile"),
-            .d = field_size(L, row, where, "d"),
-            .slots = field_size(L, row, where, "slots"),
-            .step = field_size(L, row, where, "step"),
-        };
-        lua_pop(L, 1);
-    }
-    lua_settop(L, top);
-    return s;
-}
-
-void seen_free(seen *s)
-{
-    if (!s)
-        return;
-    if (s->memory)
-        munmap(s->memory, s->memory_bytes);
-    free(s->functions);
-    free(s);
-}
-
-/* Of this process, which runs one job. */
-static seen *current;
+/* Of this process, which runs one job; NULL: it is not watched. */
+static struct seen *current;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Thread_local const float *next_x; /* of the FFN that this thread is in: of the token that is gathered next */
 
 static void note(const function *f, const void *weights, const float *x, const uint16_t *code, const float *score)
 {
-    memory *m = current->memory;
-    if (m->count++ >= current->room)
+    if (current->count++ >= current->room)
         return;
-    unsigned char *to = m->notes + (m->count - 1) * note_bytes(current->d, current->slots);
+    unsigned char *to = current->notes + (current->count - 1) * note_bytes(current->d, current->slots);
     memcpy(to, weights, sizeof(const void *));
     float *values = (float *)(void *)(to + sizeof(const void *));
     memcpy(values, x, f->d * sizeof *x);
@@ -146,41 +82,73 @@ static void stand_before_gather(size_t number, const void *weights, const uint16
     f->gather(weights, code, score, y, tokens, scratch);
 }
 
-bool seen_before(seen *s, char *error, size_t error_size)
+/* What the job at index 1 describes; it lives until the process ends. */
+static struct seen *seen_at(lua_State *L)
 {
+    lua_getfield(L, 1, "functions");
+    const size_t count = (size_t)luaL_len(L, 2);
+    struct seen *s = calloc(1, sizeof *s + count * sizeof *s->functions);
     if (!s)
-        return true;
-    void *stand_in = dlopen(s->stand_in, RTLD_NOW | RTLD_GLOBAL);
-    if (!stand_in)
-        return files_error(error, error_size, "%s: %s", s->stand_in, dlerror());
-    void (**ffn)(size_t, const void *, const float *, float *, size_t, void *) = NULL;
-    void (**gather)(size_t, const void *, const uint16_t *, const float *, float *, size_t, void *) = NULL;
-    symbol_find(stand_in, "lookupc_ffn", &ffn);
-    symbol_find(stand_in, "lookupc_gather", &gather);
-    if (!ffn || !gather)
-        return files_error(error, error_size, "%s: lacks a function", s->stand_in);
-    current = s;
+        luaL_error(L, "not enough memory");
+    s->d = field_size(L, 1, where, "d");
+    s->slots = field_size(L, 1, where, "slots");
+    s->room = field_size(L, 1, where, "room");
+    s->functions_count = count;
+    s->notes = malloc(s->room * note_bytes(s->d, s->slots) + 1);
+    if (!s->notes)
+        luaL_error(L, "not enough memory");
+    for (size_t i = 0; i < count; ++i) {
+        lua_rawgeti(L, 2, (lua_Integer)i + 1);
+        s->functions[i] = (function){
+            .name = field_text(L, 3, where, "name", NULL),
+            .gathers = field_flag(L, 3, "gather"),
+            .tile = field_size(L, 3, where, "tile"),
+            .d = field_size(L, 3, where, "d"),
+            .slots = field_size(L, 3, where, "slots"),
+            .step = field_size(L, 3, where, "step"),
+        };
+        lua_pop(L, 1);
+    }
+    return s;
+}
+
+int seen_watch(lua_State *L)
+{
+    char error[ERROR_SIZE];
+    loaded_library stand_in;
+    void (**ffn)(size_t, const void *, const float *, float *, size_t, void *);
+    void (**gather)(size_t, const void *, const uint16_t *, const float *, float *, size_t, void *);
+    lua_settop(L, 1);
+    if (lua_isnil(L, 1))
+        return 0;
+    current = seen_at(L);
+    if (!library_open(&stand_in, field_text(L, 1, where, "stand_in", NULL), LIBRARY_SHOWN, error, sizeof error) ||
+        !library_find(&stand_in, "lookupc_ffn", &ffn, error, sizeof error) ||
+        !library_find(&stand_in, "lookupc_gather", &gather, error, sizeof error))
+        return luaL_error(L, "%s", error);
     *ffn = stand_before_ffn;
     *gather = stand_before_gather;
-    return true;
+    return 0;
 }
 
-bool seen_behind(seen *s, void *library, char *error, size_t error_size)
+int seen_watch_behind(lua_State *L)
 {
-    for (size_t i = 0; s && i < s->functions_count; ++i) {
-        function *f = &s->functions[i];
-        if (!(f->gathers ? symbol_find(library, f->name, &f->gather) : symbol_find(library, f->name, &f->ffn)))
-            return files_error(error, error_size, "%s: is missing", f->name);
+    char error[ERROR_SIZE];
+    const loaded_library *own = compiled_library_at(L, 1);
+    for (size_t i = 0; current && i < current->functions_count; ++i) {
+        function *f = &current->functions[i];
+        if (!library_find(own, f->name, f->gathers ? (void *)&f->gather : (void *)&f->ffn, error, sizeof error))
+            return luaL_error(L, "%s", error);
     }
-    return true;
+    return 0;
 }
 
-void seen_push(lua_State *L, const seen *s)
+int seen_taken(lua_State *L)
 {
-    if (s && s->memory->count <= s->room)
-        lua_pushlstring(L, (const char *)s->memory->notes, s->memory->count * note_bytes(s->d, s->slots));
-    else
-        lua_pushnil(L);
+    if (!current || current->count > current->room)
+        return 0;
+    lua_pushlstring(L, (const char *)current->notes, current->count * note_bytes(current->d, current->slots));
+    return 1;
 }
 
 /* A note and the weights of its layer. */

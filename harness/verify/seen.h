@@ -9,27 +9,23 @@
 #include "harness/reference/block_lookup.h"
 
 #include <lua.h>
-#include <stdbool.h>
 #include <stddef.h>
 
-/* What a job says of it, and the memory of the notes, which a child shares with its parent. */
-typedef struct seen seen;
+/* Functions of the Lua module `transformer`, for a process that runs one job.
 
-/* The field `seen` of the job at `index`: { stand_in (path), d, slots (of the widest), room (tokens, times layers), functions = { { name,
-   gather (whether it is one, or an FFN), tile (of its codes), d, slots, step (floats from token to token of x) } } }. NULL: there is none,
-   or memory is short; then *short_of_memory. */
-seen *seen_at(lua_State *L, int index, bool *short_of_memory);
-void seen_free(seen *s);
+   watch(seen): before the library is loaded; nothing is seen without an argument. seen = { stand_in (path), d, slots (of the widest), room
+   (tokens, times layers), functions = { { name, gather (whether it is one, or an FFN), tile (of its codes), d, slots, step (floats from
+   token to token of x) } } }. */
+int seen_watch(lua_State *L);
 
-/* In the child: before the library is loaded, and behind it. All take NULL. Fail with one line. */
-bool seen_before(seen *s, char *error, size_t error_size);
-bool seen_behind(seen *s, void *library, char *error, size_t error_size);
+/* watch_behind(model of the module `compiled`): behind it. */
+int seen_watch_behind(lua_State *L);
 
-/* In the parent: pushes what has been noted, a string, or nil for NULL or for more tokens than there is room for. */
-void seen_push(lua_State *L, const seen *s);
+/* seen() -> what has been noted, a string; nil: nothing was watched, or there were more tokens than there is room for. */
+int seen_taken(lua_State *L);
 
-/* The notes in such a string at `index`, sorted by layer; `job` has the same field `seen`. What is returned and what it points to is kept
-   alive by the stack. *count is 0 where there is no string. */
+/* The notes in such a string at `index`, sorted by layer; `job` has the field `seen` as above. What is returned and what it points to is
+   kept alive by the stack. *count is 0 where there is no string. */
 const reference_looked *seen_notes(lua_State *L, int job, int index, size_t *count);
 
 #endif

@@ -1,18 +1,18 @@
 -- A whole model, emitted, compiled and bound: for the commands that run one, and for verify.
 --
 --   library.of(p, options) -> model   of plan `p`, with the checkpoint options.weights; raises one line.
--- Methods of model and state: harness/whole/lua_whole.c.
+-- Methods of model and state: harness/whole/model.lua.
 -- What was compiled and packed once is kept (harness/base/library_cache.lua, blob_cache.lua).
 local blob_cache = require "harness.base.blob_cache"
 local compile = require "harness.base.compile"
 local host = require "host"
 local packing = require "gen.families.packing"
 local process = require "process"
-local whole = require "whole"
+local whole_model = require "harness.whole.model"
 
 local library = {}
 
--- What whole.open and whole.run want of plan `p`, compiled into `path` for up to `threads` threads.
+-- What harness/whole/model.lua wants of plan `p`, compiled into `path` for up to `threads` threads.
 function library.job(p, path, blob, threads)
     local function shared(name) return threads > 1 and p.names.openmp(name) or name end
     local scratch = p.facts and p.facts.scratch or { factor = 0, more = 0 }
@@ -27,8 +27,8 @@ function library.job(p, path, blob, threads)
         prefill_all = p.causal and shared(p.names.prefill_all) or nil,
         step = p.causal and p.names.step or nil,
         position = p.causal and p.names.position or nil,
-        tokenize = p.facts and p.names.tokenize or nil,
-        text_of = p.facts and p.names.text_of or nil,
+        tokenize = p.names.tokenize,
+        text_of = p.names.text_of,
         causal = p.causal,
         pooled = p.output.pool ~= nil,
         d_out = p.widths.out,
@@ -41,6 +41,9 @@ function library.job(p, path, blob, threads)
         scratch_factor = scratch.factor,
         scratch_more = scratch.more,
         around = p.facts and #p.facts.first + #p.facts.last or 0,
+        room_refused = 11,
+        scratch_refused = 12,
+        stays = true, -- of an OpenMP build, threads wait in the code of libgomp
     }
 end
 
@@ -54,7 +57,7 @@ function library.of(p, options, keeps_denormals)
         local blob, kept = blob_cache.packed(p, directory, packing.files(options))
         local job = library.job(p, path, blob, threads)
         job.flush_denormals = not keeps_denormals and p.names.flush_denormals or nil
-        local model, message = whole.open(job)
+        local model, message = whole_model.open(job)
         return model, message, kept and blob
     end
     local model, message, kept = open()

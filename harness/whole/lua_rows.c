@@ -1,6 +1,7 @@
 /* The Lua module `rows`: what commands ask of rows of float32, in float64.
 
    Rows are strings of float32, one row of `columns` behind the other; rows and columns are counted from 1.
+   rows.doubles(rows) -> the same as a string of doubles; rows.singles(string of doubles) -> rows; rows.floats(rows) -> list of numbers
    rows.cosines(rows, columns, query) -> { cosine of each row and the row `query` }; NaN for a row of zeros
    rows.surprisal(rows, columns, ids) -> sum of -log softmax(row i)[ids[i]] over all rows, ids counted from 0
    rows.divergence(rows, columns, others) -> sum of the divergences of softmax(other i) from softmax(row i), in nats
@@ -22,6 +23,43 @@ static const float *rows_at(lua_State *L, int index, size_t columns, size_t *row
     luaL_argcheck(L, columns > 0 && bytes % (columns * sizeof *values) == 0, index, "must be whole rows");
     *rows = bytes / (columns * sizeof *values);
     return values;
+}
+
+static int doubles(lua_State *L)
+{
+    size_t count;
+    const float *from = rows_at(L, 1, 1, &count);
+    luaL_Buffer buffer;
+    double *to = (double *)(void *)luaL_buffinitsize(L, &buffer, count * sizeof *to + 1);
+    for (size_t i = 0; i < count; ++i)
+        to[i] = (double)from[i];
+    luaL_pushresultsize(&buffer, count * sizeof *to);
+    return 1;
+}
+
+static int singles(lua_State *L)
+{
+    size_t bytes;
+    const double *from = (const double *)(const void *)luaL_checklstring(L, 1, &bytes);
+    const size_t count = bytes / sizeof *from;
+    luaL_Buffer buffer;
+    float *to = (float *)(void *)luaL_buffinitsize(L, &buffer, count * sizeof *to + 1);
+    for (size_t i = 0; i < count; ++i)
+        to[i] = (float)from[i];
+    luaL_pushresultsize(&buffer, count * sizeof *to);
+    return 1;
+}
+
+static int floats(lua_State *L)
+{
+    size_t count;
+    const float *values = rows_at(L, 1, 1, &count);
+    lua_createtable(L, (int)count, 0);
+    for (size_t i = 0; i < count; ++i) {
+        lua_pushnumber(L, (lua_Number)values[i]);
+        lua_rawseti(L, -2, (lua_Integer)i + 1);
+    }
+    return 1;
 }
 
 static double dot(const float *a, const float *b, size_t count)
@@ -180,8 +218,8 @@ static int draw(lua_State *L)
 
 int luaopen_rows(lua_State *L)
 {
-    static const luaL_Reg functions[] = {
-        {"cosines", cosines}, {"surprisal", surprisal}, {"divergence", divergence}, {"draw", draw}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"doubles", doubles},     {"singles", singles},       {"floats", floats}, {"cosines", cosines},
+                                         {"surprisal", surprisal}, {"divergence", divergence}, {"draw", draw},     {NULL, NULL}};
     luaL_newlib(L, functions);
     return 1;
 }

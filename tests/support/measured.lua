@@ -41,20 +41,12 @@ local function times_of(runners)
 end
 
 function measure.run(job)
-    local found, times = {}, times_of(job.variants or job.transformers)
-    local function add(name, runner, batch, count)
-        found[name] = samples(batch * times[runner], count)
-    end
-    for _, call in ipairs(job.calls or {}) do
-        add(call.name, math.tointeger(tonumber(call.transformer:sub(2))), call.tokens, job.repetitions)
-    end
-    for runner in ipairs(job.variants or {}) do
-        for _, batch in ipairs(job.batches) do
-            for c, condition in ipairs(job.conditions) do
-                local count = (job.repetitions - c) // #job.conditions + 1
-                add(string.format("ffn/r%d/%d/%s", runner, batch, condition), runner, batch, count)
-            end
-        end
+    local found, times = {}, times_of(job.libraries)
+    for _, call in ipairs(job.calls) do
+        local runner, batch = call.name:match "^ffn/r(%d+)/(%d+)/"
+        local turns = call.turns or 1
+        local count = (job.repetitions - (call.turn or 0) - 1) // turns + 1
+        found[call.name] = samples(tonumber(batch) * times[tonumber(runner)], count)
     end
     for _, library in ipairs(job.dense or {}) do
         for _, batch in ipairs(job.batches) do

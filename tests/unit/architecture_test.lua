@@ -157,7 +157,7 @@ function test.a_turned_arrow_is_found()
             ["gen/isa/avx2.lua"] = 'local cpu = require "cpu"',
             ["gen/weights/fold.c"] = '#include "harness/base/clock.h"\n',
             ["harness/reference/lookup.c"] = '#include "gen/weights/fold.h"\n',
-            ["harness/measure/lookup.cc"] = '#include "harness/baseline/ffn.h"\n',
+            ["harness/measure/dense.cc"] = '#include "harness/baseline/ffn.h"\n',
             ["harness/report/html.lua"] = 'local tune = require("commands.tune")',
             ["harness/report/chart.lua"] = "local run = later 'commands.tune'",
             ["gen/attic/old.lua"] = "",

@@ -4,12 +4,11 @@ local check = require "tests.support.check"
 local effort = require "tests.effort"
 local host = require "host"
 local model_file = require "gen.families.model_file"
+local npy = require "npy"
 local program = require "tests.support.program"
 local request = require "gen.bundle.request"
 local recording = require "harness.convert.recording"
 local runnable = require "harness.base.runnable"
-local runner = require "transformer"
-local whole = require "whole"
 
 local test = {}
 local folder = program.folder()
@@ -84,7 +83,7 @@ local function check_layers(causal, sequences)
     for layer = 0, 1 do
         local rows = inputs_of(path, weights, layer, sequences)
         local x = folder .. "/x.npy"
-        assert(runner.save(x, 32, whole.doubles(rows)))
+        assert(npy.write(x, 32, rows))
         local prefix = ("transformer.h.%d.mlp."):format(layer)
         local words = { "pack", alone, "--weights", weights, "--prefix", prefix, "--projection", "i8" }
         table.move({ "--calibrate", x, "-o", other }, 1, 4, #words + 1, words)

@@ -6,7 +6,7 @@ local json = require "json"
 
 local sections = {}
 
--- The folding steps of the projection's tensor; see gen/weights/lua_weights.c for what they do.
+-- The folding steps of the projection's tensor; see gen/weights/sections.c for what they do.
 function sections.projection_steps(m, shape)
     local steps = {}
     if shape.kind == "dense" then

@@ -33,7 +33,7 @@ end
 -- The sections of what the linear map `map` makes of model `m`, called after `part`: rows of words, which the first
 -- token type is added to, rows of positions if there are any, and biases. Where a norm { gain, offset, centred } stands
 -- before the map, its gains are in the rows, and differences from a mean where it takes one; what becomes of its
--- offsets is in the biases. Pieces say so to pack_projected of gen/weights/lua_weights.c.
+-- offsets is in the biases. Pieces say so to packing_projected of gen/weights/projected.c.
 local function add_part(c, part, m, map, norm, names)
     local width, outputs = map.weight.columns, map.weight.rows
     local doc = "what " .. part.letter .. " makes of %s, [%d][" .. outputs .. "]"

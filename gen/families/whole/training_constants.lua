@@ -1,5 +1,5 @@
 -- The rotary angles and the sines of positions that the training of a whole model reads, as bytes: what
--- gen/weights/lua_weights.c puts into a blob.
+-- gen/weights/sections.c puts into a blob.
 local constants = {}
 
 -- Element k of section `s`: see fill_angles and fill_sinusoids there.

@@ -12,6 +12,7 @@ local rivals = require "harness.measure.rivals"
 local runnable = require "harness.base.runnable"
 local setting = require "harness.measure.setting"
 local statistics = require "harness.base.statistics"
+local timed = require "harness.families.lookup.timed"
 
 local bench = {}
 
@@ -300,9 +301,6 @@ local function job_of(builds, rows, facts, options)
         model = p.model.name,
         d = p.shape.d,
         d_out = p.shape.d_out,
-        h = p.shape.h,
-        tau = p.shape.tau,
-        neighbours = p.shape.neighbours,
         baseline_hidden = p.dense_hidden,
         seed = options.seed,
         batches = options.batches,
@@ -313,17 +311,16 @@ local function job_of(builds, rows, facts, options)
         draw_order = true,
         order_seed = options.seed,
         stages = true,
-        conditions = { "uniform_warm" },
+        conditions = { { codes = "uniform", tables = "warm" } },
         take_turns = false,
         alike = false,
         sweep_bytes = 0,
         dense = rivals.names(rows),
-        variants = {},
         limits = true,
         sizes = setting.caches_of(facts),
     }
     job.sizes.rows = {}
-    local known = {}
+    local known, variants = {}, {}
     for _, b in ipairs(builds) do
         if not known[b.plan.tables] then
             table.insert(job.sizes.rows, {
@@ -339,7 +336,7 @@ local function job_of(builds, rows, facts, options)
                 local variant = compile.describe(b.plan, v, b.library, regime, b.threads)
                 variant.name, variant.blob = variant_name(b, v, regime), b.files.output
                 variant.least_batch, variant.most_batch = least, most
-                job.variants[#job.variants + 1] = variant
+                variants[#variants + 1] = variant
             end
             if threshold > 0 then add("few", 1, threshold) end
             local whole = v.whole and v.whole.tokens or 0
@@ -347,7 +344,7 @@ local function job_of(builds, rows, facts, options)
             add("many", math.max(whole, threshold) + 1, 1 << 20)
         end
     end
-    return job
+    return timed.add(job, variants)
 end
 
 -- Times the builds, one or more of one model, each verified, in one run. Returns the report, beside rivals of these

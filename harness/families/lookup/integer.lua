@@ -1,8 +1,9 @@
 -- Runs compiled kernels of integers on this CPU, compares them with their reference, and times them.
 local budget = require "harness.verify.budget"
-local integer = require "integer"
+local integer = require "harness.verify.integer"
 local packed = require "harness.families.lookup.packed"
 local statistics = require "harness.base.statistics"
+local timed = require "harness.families.lookup.timed_integers"
 
 local integers = {}
 
@@ -62,8 +63,7 @@ function integers.results(builds, options)
         local p, checked = b.plan, b.checked[b.plan.variants[1].isa.name .. "_all"]
         for _, batch in ipairs(options.batches) do
             local job = job_of(p, b.library, b.files.output)
-            local samples, shares = integer.time(job, batch, options.repetitions, options.callers)
-            if not samples then error(shares, 0) end
+            local samples, shares = timed(job, batch, options.repetitions, options.callers)
             local share = statistics.median(shares)
             results[#results + 1] = {
                 model = p.model.name,

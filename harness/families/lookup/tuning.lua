@@ -6,6 +6,7 @@ local json = require "json"
 local packed = require "harness.families.lookup.packed"
 local process = require "process"
 local rivals = require "harness.measure.rivals"
+local timed = require "harness.families.lookup.timed"
 
 local tuning = {
     types_text = "tables in %s, projection in %s",
@@ -72,17 +73,11 @@ local function describe(made, regime, threads)
 end
 
 function tuning.job(t, runners, batches, count, repetitions, order_seed, seconds_a_sample)
-    local p, names = runners[1].made.plan, {}
-    for i = 1, count do
-        names[i] = tuning.conditions[i].codes .. "_" .. tuning.conditions[i].tables
-    end
+    local p, variants = runners[1].made.plan, {}
     local job = {
         model = p.model.name,
         d = p.shape.d,
         d_out = p.shape.d_out,
-        h = p.shape.h,
-        tau = p.shape.tau,
-        neighbours = p.shape.neighbours,
         baseline_hidden = p.dense_hidden,
         seed = t.seed,
         batches = batches,
@@ -93,19 +88,18 @@ function tuning.job(t, runners, batches, count, repetitions, order_seed, seconds
         draw_order = order_seed ~= nil,
         order_seed = order_seed or 0,
         stages = false,
-        conditions = names,
+        conditions = table.move(tuning.conditions, 1, count, 1, {}),
         take_turns = true,
         alike = true,
         sweep_bytes = t.sweep_bytes,
         dense = json.array {},
         limits = false,
-        variants = {},
     }
     for i, runner in ipairs(runners) do
-        job.variants[i] = describe(runner.made, runner.regime, t.threads)
-        job.variants[i].name, job.variants[i].blob = "r" .. i, t.files.output
+        variants[i] = describe(runner.made, runner.regime, t.threads)
+        variants[i].name, variants[i].blob = "r" .. i, t.files.output
     end
-    return job
+    return timed.add(job, variants)
 end
 
 return tuning

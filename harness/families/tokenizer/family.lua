@@ -1,10 +1,12 @@
 -- The family of tokenizers in the harness; harness/families/list.lua says what its fields mean.
 local compile = require "harness.base.compile"
+local compiled = require "compiled"
 local host = require "host"
 local packing = require "gen.families.packing"
 local plan = require "gen.families.tokenizer.plan"
 local process = require "process"
 local request = require "gen.bundle.request"
+local text = require "harness.tokenizer.text"
 
 local family = { name = "tokenizer" }
 
@@ -17,13 +19,19 @@ family.run, family.verify, family.bench = refused, refused, refused
 
 function family.bench_batches() return "1" end
 
--- The compiled tokenizer of plan `p` (harness/tokenizer/lua_tokenizer.c). Messages begin with `path`.
+local tokenizer = {}
+tokenizer.__index = tokenizer
+
+function tokenizer:ids(from) return text.ids(self.model, self.job, from) end
+function tokenizer:packed(from) return text.packed(self.model, self.job, from) end
+function tokenizer:text_of(id) return text.text_of(self.model, self.job, id) end
+
+-- The compiled tokenizer of plan `p`: methods as in harness/tokenizer/text.lua. Messages begin with `path`.
 function family.opened(p, path, options)
-    local tokenizer = require "tokenizer"
     local directory = process.temporary_directory()
     local packed = directory .. "/blob"
     packing.pack(p, { output = packed, prefix = "" })
-    local opened, message = tokenizer.open {
+    local job = {
         library = compile.library({ p }, directory, options.cc, options.cflags),
         blob = packed,
         bind = p.names.bind,
@@ -33,8 +41,12 @@ function family.opened(p, path, options)
         scratch_factor = p.facts.scratch.factor,
         scratch_more = p.facts.scratch.more,
         around = #p.facts.first + #p.facts.last,
+        room_refused = 9,
+        scratch_refused = 10,
     }
-    return opened or error(path .. ": " .. message, 0)
+    local model, message = compiled.open(job)
+    if not model then error(path .. ": " .. message, 0) end
+    return setmetatable({ model = model, job = job }, tokenizer)
 end
 
 -- The texts of the list, one a call, or where it is empty the lines of standard input.

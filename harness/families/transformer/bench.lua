@@ -20,6 +20,7 @@ local runnable = require "harness.base.runnable"
 local setting = require "harness.measure.setting"
 local statistics = require "harness.base.statistics"
 local transformer = require "harness.families.transformer.execute"
+local timed = require "harness.families.transformer.timed"
 local transformer_plan = require "gen.families.transformer.plan"
 
 local transformer_bench = {}
@@ -83,19 +84,6 @@ local function attention_operations(s, tokens, position)
     return 4 * s.width * s.heads * pairs_seen
 end
 
--- Blocks as the job names them.
-local function described(p, name, library, blob_path)
-    return {
-        name = name,
-        library = library,
-        bind = p.names.bind,
-        call = parts.call(p),
-        blob = blob_path,
-        scratch_bytes = p.scratch_bytes,
-        weights_struct_bytes = p.weights_struct_bytes,
-    }
-end
-
 -- Verifies plan `p` in `library` with its packed weights; raises one line if a call is wrong. Returns the largest
 -- relative error.
 local function verified(path, p, library, prepared)
@@ -155,10 +143,10 @@ local function made(path, m, isa, caches, options)
     local angles = directory .. "/angles.bin"
     packing.pack(attention, { weights = prepared.packed_from, output = angles, prefix = "", ignore = "*" })
     b.entries = {
-        described(p, "fused", library, prepared.blob),
-        described(products, "products", library, prepared.blob),
-        described(attention, "attention", library, angles),
-        described(filling, "filling", library, angles),
+        fused = timed.entry(p, "fused", library, prepared.blob),
+        products = timed.entry(products, "products", library, prepared.blob),
+        attention = timed.entry(attention, "attention", library, angles),
+        filling = timed.entry(filling, "filling", library, angles),
     }
     if m.attention.eliminate ~= "none" then
         b.unfused = build(parts.changed(one, { name = m.name .. "_unfused" }, { eliminate = "none" }))
@@ -167,7 +155,7 @@ local function made(path, m, isa, caches, options)
         local unfused_library =
             compile.library({ b.unfused }, unfused_directory .. "/unfused", options.cc, options.cflags)
         b.unfused_rel_err = verified(path, b.unfused, unfused_library, unfused_weights)
-        b.entries[#b.entries + 1] = described(b.unfused, "unfused", unfused_library, unfused_weights.blob)
+        b.entries.unfused = timed.entry(b.unfused, "unfused", unfused_library, unfused_weights.blob)
     end
     return b
 end
@@ -185,6 +173,8 @@ end
 -- What the measuring process is told to do; the attention only if `with_attention`.
 local function job_of(b, rows, caches, with_attention, options)
     local p, s, list = b.plan, b.plan.shape, json.array
+    local attention = with_attention and attention_calls(p.model, options) or {}
+    local filled = s.ring and s.cache.positions or s.context
     local job = {
         model = p.model.name,
         seed = options.seed,
@@ -199,70 +189,66 @@ local function job_of(b, rows, caches, with_attention, options)
         sweep_bytes = 0,
         limits = with_attention,
         sizes = with_attention and caches or nil,
-        d = math.max(s.input, s.d, s.q),
-        cache_bytes = b.filling.cache_bytes,
-        fill = "filling",
-        filled = s.ring and s.cache.positions or s.context,
         heads = s.heads,
         kv_heads = s.kv_heads,
         width = s.width,
         layers = b.attention.shape.layers,
         causal = s.causal,
-        sequence = 0,
-        transformers = list(b.entries),
-        calls = list {},
-        reads = list {},
         products = list {},
         product_calls = list {},
         attention_calls = list {},
     }
-    local function call(name, transformer, tokens, position)
-        table.insert(job.calls, { name = name, transformer = transformer, tokens = tokens, position = position })
+    local tokens, entries = filled, {}
+    for _, of in ipairs(attention) do
+        tokens = math.max(tokens, of.tokens)
     end
-    table.insert(
-        job.reads,
-        { name = "read/weights", cache = false, transformer = "fused", bytes = parts.weight_bytes(p) }
-    )
+    for _, name in ipairs { "fused", "products", "attention", "filling", "unfused" } do
+        entries[#entries + 1] = b.entries[name]
+    end
+    tokens = math.max(tokens, table.unpack(options.batches))
+    timed.add(job, entries, math.max(s.input, s.d, s.q), tokens, b.filling.cache_bytes)
+    job.setup[1] = timed.call(job, b.entries.filling, "filling", filled, 0)
+    local function call(name, entry, count, position)
+        table.insert(job.calls, timed.call(job, b.entries[entry], name, count, position))
+    end
     for _ = 1, s.layers do
         for _, map in ipairs(p.maps) do
             table.insert(job.products, { inputs = map.inputs, outputs = map.outputs })
         end
     end
-    for i, tokens in ipairs(options.batches) do
-        call("fused/" .. tokens, "fused", tokens, options.position)
+    for i, count in ipairs(options.batches) do
+        call("fused/" .. count, "fused", count, options.position)
         -- A/A control: how far apart two figures for the same code are
-        if i == 1 then call("fused_again/" .. tokens, "fused", tokens, options.position) end
-        if b.unfused then call("unfused/" .. tokens, "unfused", tokens, options.position) end
+        if i == 1 then call("fused_again/" .. count, "fused", count, options.position) end
+        if b.unfused then call("unfused/" .. count, "unfused", count, options.position) end
         if #p.maps > 0 then
-            call("products/" .. tokens, "products", tokens, options.position)
+            call("products/" .. count, "products", count, options.position)
             for _, row in ipairs(rows) do
                 table.insert(job.product_calls, {
-                    name = product_name(row, tokens),
+                    name = product_name(row, count),
                     library = row.library,
                     type = row.type,
-                    tokens = tokens,
+                    tokens = count,
                 })
             end
         end
     end
-    if with_attention then
-        table.insert(job.reads, {
-            name = "read/cache",
-            cache = true,
-            transformer = "attention",
-            bytes = cache_read(b.attention, p.model.attention.context),
-        })
-        for _, of in ipairs(attention_calls(p.model, options)) do
-            call("attention/" .. of.tokens, "attention", of.tokens, of.position)
-            for _, library in ipairs(libraries) do
-                table.insert(job.attention_calls, {
-                    name = "attention/" .. library .. "/" .. of.tokens,
-                    library = library,
-                    tokens = of.tokens,
-                    position = of.position,
-                })
-            end
+    for _, of in ipairs(attention) do
+        call("attention/" .. of.tokens, "attention", of.tokens, of.position)
+        for _, library in ipairs(libraries) do
+            table.insert(job.attention_calls, {
+                name = "attention/" .. library .. "/" .. of.tokens,
+                library = library,
+                tokens = of.tokens,
+                position = of.position,
+            })
         end
+    end
+    local bytes = math.min(parts.weight_bytes(p), p.packed_bytes)
+    table.insert(job.calls, timed.read(job, "read/weights", bytes, "blob", b.entries.fused))
+    if with_attention then
+        local read = cache_read(b.attention, p.model.attention.context)
+        table.insert(job.calls, timed.read(job, "read/cache", read, "cache"))
     end
     return job
 end

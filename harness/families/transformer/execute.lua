@@ -5,13 +5,17 @@ local budget = require "harness.verify.budget"
 local misuse = require "gen.model.misuse"
 local runner = require "transformer"
 local checkpoint = require "gen.model.checkpoint_names"
+local calls = require "harness.families.transformer.calls"
 local compile = require "harness.base.compile"
 local family = require "gen.families.transformer.family"
 local fuse_weights = require "gen.families.transformer.fuse_weights"
 local input = require "harness.verify.input"
+local isolated = require "harness.base.isolated"
 local lookup_inputs = require "harness.families.transformer.lookup_inputs"
+local npy = require "npy"
 local packing = require "gen.families.packing"
 local process = require "process"
+local rows = require "rows"
 local runnable = require "harness.base.runnable"
 local seen = require "harness.families.transformer.seen"
 local weights = require "weights"
@@ -36,15 +40,15 @@ transformer.unsaid = {
     "ffn.neighbours",
 }
 
--- The job that runner.run wants, for calls as ways_of makes them.
+-- The job that harness/families/transformer/calls.lua wants, for calls as ways_of makes them.
 local function run_job(p, library, blob_path, way)
     return {
         library = library,
         bind = p.names.bind,
         decode = p.names.decode,
         prefill = p.names.prefill,
-        encode = p.names.encode,
-        encode_batch = p.names.encode_batch,
+        encode = not p.shape.causal and p.names.encode or nil,
+        encode_batch = p.shape.sequences and p.names.encode_batch or nil,
         blob = blob_path,
         d = p.shape.d,
         input = p.shape.input,
@@ -131,9 +135,9 @@ function transformer.run(path, options)
     packing.pack(p, packing.files(options, output))
     local library = compile.library({ p }, directory, options.cc, options.cflags)
     local ways = ways_of(p, count)
-    local x = assert(runner.load(options.input, p.shape.input))
-    local y = assert(runner.run(run_job(p, library, output, options.decode and ways[1] or ways[2] or ways[1]), x))
-    assert(runner.save(options.output, p.shape.d, y))
+    local x = rows.doubles(assert(npy.read(options.input, p.shape.input)))
+    local y = assert(calls(run_job(p, library, output, options.decode and ways[1] or ways[2] or ways[1]), x))
+    assert(npy.write(options.output, p.shape.d, rows.singles(y)))
     return string.format("%d tokens, %s", count, p.variants[1].isa.name)
 end
 
@@ -151,7 +155,7 @@ function transformer.lookup_inputs(path, options)
     local ways = ways_of(p, count)
     local job = run_job(p, library, blob, ways[2] or ways[1])
     job.seen = seen.of({ p }, library, own.cc, count)
-    local y, notes = runner.run(job, assert(runner.load(options.calibrate, p.shape.input)))
+    local y, notes = calls(job, rows.doubles(assert(npy.read(options.calibrate, p.shape.input))))
     if not y then error(notes, 0) end
     local inputs = lookup_inputs.new { p }
     inputs:add(job.seen, notes)
@@ -504,7 +508,9 @@ function transformer.check_products(library, symbol, type, maps)
     local seen = {}
     for _, map in ipairs(maps) do
         if not seen[map.inputs] then
-            local good, message = runner.exact_product(library, symbol, type, map.inputs)
+            local good, message = isolated(library, function()
+                return assert(runner.exact_product(library, symbol, type, map.inputs)) and ""
+            end)
             if not good then return message end
         end
         seen[map.inputs] = true
@@ -675,7 +681,7 @@ local function check_sample(p, library, prepared)
         }
         local job = run_job(p, library, prepared.blob, way)
         job.seen = watched
-        local y, message = runner.run(job, prepared.x) -- or y and notes
+        local y, message = calls(job, prepared.x) -- or y and notes
         if y and watched then
             check_seen(way, y, message, result)
         elseif y then
@@ -733,7 +739,7 @@ local function flips_of(p, library, prepared)
     local job = run_job(p, library, prepared.blob, ways[2] or ways[1])
     if prepared.lengths then job = run_job(p, library, prepared.blob, ways[1]) end
     job.seen = seen.of({ p }, library, prepared.cc, #prepared.numbers)
-    local y, notes = runner.run(job, prepared.x)
+    local y, notes = calls(job, prepared.x)
     if not y then error(notes, 0) end
     local taken = { seen = job.seen, notes = notes, first_looked = 0, first_token = 0 }
     return seen.flips { setmetatable(taken, { __index = prepared.exact_job() }) }

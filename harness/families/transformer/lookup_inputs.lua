@@ -1,7 +1,6 @@
 -- What the lookup FFNs of blocks are given while compiled blocks run: the rows that pack --calibrate calibrates for.
-local runner = require "transformer"
+local npy = require "npy"
 local weights = require "weights"
-local whole = require "whole"
 
 local lookup_inputs = {}
 lookup_inputs.__index = lookup_inputs
@@ -35,7 +34,7 @@ function lookup_inputs.new(blocks)
     return self
 end
 
--- Adds what a run has noted: `notes`, the string of runner.run or whole.run for the job `job` of seen.lua, whose notes
+-- Adds what a run has noted: `notes`, the string of calls.lua or model.lua for the job `job` of seen.lua, whose notes
 -- begin with a pointer to the weights of their layer (harness/verify/seen.c). Raises one line.
 function lookup_inputs:add(job, notes)
     local bytes = (8 + 4 * (job.d + job.slots) + 2 * job.slots + 7) // 8 * 8
@@ -68,7 +67,7 @@ function lookup_inputs:save(directory, source)
             error(form:format(source, #self.rows[i], weights.least_calibration_rows), 0)
         end
         paths[i] = string.format("%s/lookup_inputs_%d.npy", directory, i)
-        assert(runner.save(paths[i], width, whole.doubles(table.concat(self.rows[i]))))
+        assert(npy.write(paths[i], width, table.concat(self.rows[i])))
     end
     return paths
 end

@@ -1,10 +1,10 @@
 -- What tuning asks of transformers; harness/families/list.lua says what the fields mean.
 local execute = require "harness.families.transformer.execute"
 local dtype = require "gen.plan.dtype"
-local json = require "json"
 local misuse = require "gen.model.misuse"
 local parts = require "harness.families.transformer.parts"
 local process = require "process"
+local timed = require "harness.families.transformer.timed"
 
 local tuning = {
     types_text = "weights in %s, cache in %s",
@@ -75,48 +75,19 @@ function tuning.job(t, runners, batches, count, repetitions, order_seed, seconds
         alike = true,
         sweep_bytes = 0,
         limits = false,
-        d = math.max(p.shape.input, p.shape.d),
-        cache_bytes = p.cache_bytes,
-        fill = "r1",
-        filled = 0,
-        heads = p.shape.heads,
-        kv_heads = p.shape.kv_heads,
-        width = p.shape.width,
-        layers = p.shape.layers,
-        causal = p.shape.causal,
-        sequence = p.shape.sequences and p.model.attention.context or 0,
-        transformers = {},
-        calls = {},
-        reads = json.array {},
-        products = json.array {},
-        product_calls = json.array {},
-        attention_calls = json.array {},
     }
+    local entries = {}
     for i, runner in ipairs(runners) do
-        local of = runner.made.plan
-        job.transformers[i] = {
-            name = "r" .. i,
-            library = runner.made.library,
-            bind = of.names.bind,
-            call = parts.call(of),
-            blob = t.files.output,
-            scratch_bytes = of.scratch_bytes,
-            weights_struct_bytes = of.weights_struct_bytes,
-        }
+        entries[i] = timed.entry(runner.made.plan, "r" .. i, runner.made.library, t.files.output)
+    end
+    local largest = math.max(table.unpack(batches))
+    timed.add(job, entries, math.max(p.shape.input, p.shape.d), largest, p.cache_bytes)
+    for i, entry in ipairs(entries) do
         for _, batch in ipairs(batches) do
             for c = 1, count do
-                table.insert(job.calls, {
-                    name = string.format(
-                        "ffn/r%d/%d/%s_%s",
-                        i,
-                        batch,
-                        tuning.conditions[c].codes,
-                        tuning.conditions[c].tables
-                    ),
-                    transformer = "r" .. i,
-                    tokens = batch,
-                    position = 0,
-                })
+                local condition = tuning.conditions[c]
+                local name = string.format("ffn/r%d/%d/%s_%s", i, batch, condition.codes, condition.tables)
+                table.insert(job.calls, timed.call(job, entry, name, batch, 0))
             end
         end
     end

@@ -68,24 +68,21 @@ local function calls_of(p, lengths)
     return list
 end
 
--- The model of plan `p` as the job names it.
+-- The model of plan `p` as the job names it: what harness/measure/rows.hh wants of a library, and how it is called.
 local function described(p, name, path, blob, threads)
     local function shared(of) return threads > 1 and p.names.openmp(of) or of end
     return {
-        name = name,
-        library = path,
-        blob = blob,
-        bind = p.names.bind,
-        encode_batch = not p.causal and shared(p.names.encode_batch) or nil,
-        start = p.causal and p.names.start or nil,
-        prefill = p.causal and shared(p.names.prefill) or nil,
-        step = p.causal and p.names.step or nil,
-        weights_struct_bytes = p.weights_struct_bytes,
-        state_bytes = p.state_bytes,
-        state_header = math.min(whole_plan.state_header, p.state_bytes),
+        library = {
+            name = name,
+            library = path,
+            blob = blob,
+            bind = p.names.bind,
+            weights_struct_bytes = p.weights_struct_bytes,
+        },
+        plan = p,
+        encode_batch = shared(p.names.encode_batch),
+        prefill = shared(p.names.prefill),
         scratch_bytes = p.scratch_bytes * threads,
-        d_out = p.widths.out,
-        vocab = p.model.vocab,
     }
 end
 
@@ -143,6 +140,56 @@ end
 
 local function call_name(entry, i) return entry .. "/" .. i end
 
+local turns = 64 -- calls take turns in ids: rows of tables that the same ones take would stay in the caches
+
+-- A step: a call of function `name` of an entry.
+local function step(entry, name, status, arguments)
+    return { library = entry.library.name, ["function"] = name, status = status, arguments = arguments }
+end
+
+-- Appends to `job` the row called `name` of the call `of` of an entry.
+local function add_call(job, entry, name, of, threads)
+    local p, names = entry.plan, entry.plan.names
+    local row = { name = name, places = turns, threads = threads }
+    local function memory(kind, bytes)
+        table.insert(job.memory, { name = kind .. name, bytes = bytes, large = true })
+        return kind .. name
+    end
+    local function prefill(state, ids, tokens)
+        return step(entry, entry.prefill, true, { "weights", state, ids, tokens, "y", "scratch" })
+    end
+    local walked = { memory = "ids", place = 4 }
+    if of.what == "encode" then
+        local offsets = { name = "offsets " .. name, bytes = 8 * (of.sequences + 1), fill = "sizes", sizes = {} }
+        for i = 0, of.sequences do
+            offsets.sizes[i + 1] = i * of.tokens
+        end
+        table.insert(job.memory, offsets)
+        local arguments = { "weights", walked, offsets.name, of.sequences, "y", "scratch" }
+        row.steps = { step(entry, entry.encode_batch, true, arguments) }
+    elseif of.what == "prefill" then
+        row.steps = { step(entry, names.start, false, { "state" }), prefill("state", walked, of.tokens) }
+    else
+        -- The state is that of `position` tokens again before every call: what a step adds to it lies behind them.
+        local header = math.min(whole_plan.state_header, p.state_bytes)
+        local state, kept = memory("state ", p.state_bytes), memory("header ", header)
+        local function copy(...) return { ["function"] = "copy", arguments = { ... } } end
+        table.insert(job.setup, {
+            name = name,
+            steps = {
+                step(entry, names.start, false, { state }),
+                of.position > 0 and prefill(state, "ids", of.position) or copy(kept, state, 0),
+                copy(kept, state, header),
+            },
+        })
+        local id = { memory = "ids", place = 4, value = true }
+        row.threads = 1
+        row.steps =
+            { copy(state, kept, header), step(entry, names.step, true, { "weights", state, id, "y", "scratch" }) }
+    end
+    table.insert(job.calls, row)
+end
+
 local function job_of(m, causal, entries, calls, options)
     local job = {
         model = m.name,
@@ -156,26 +203,36 @@ local function job_of(m, causal, entries, calls, options)
         alike = false,
         sweep_bytes = 0,
         limits = false,
-        causal = causal,
-        wholes = json.array(entries),
+        libraries = {},
+        memory = {},
+        setup = json.array {},
         calls = json.array {},
     }
+    local tokens, values, state, scratch = 1, 1, 1, 1
+    for i, entry in ipairs(entries) do
+        local p = entry.plan
+        job.libraries[i] = entry.library
+        state, scratch = math.max(state, p.state_bytes), math.max(scratch, entry.scratch_bytes)
+        for _, of in ipairs(calls) do
+            tokens = math.max(tokens, of.tokens * of.sequences, of.position)
+            values = math.max(values, (causal and 1 or of.tokens * of.sequences) * p.widths.out)
+        end
+    end
+    local function memory(name, bytes, fill, below)
+        table.insert(job.memory, { name = name, bytes = bytes, fill = fill, below = below, large = true })
+    end
+    memory("ids", 4 * (tokens + turns), "ids", m.vocab)
+    memory("y", 4 * values)
+    memory("state", state)
+    memory("scratch", scratch)
     for i, of in ipairs(calls) do
-        local function add(name, model)
-            table.insert(job.calls, {
-                name = name,
-                model = model,
-                tokens = of.tokens,
-                sequences = of.sequences,
-                position = of.position,
-                step = of.what == "step",
-            })
-        end
         for _, entry in ipairs(entries) do
-            add(call_name(entry.name, i), entry.name)
+            add_call(job, entry, call_name(entry.library.name, i), of, options.threads)
+            -- A/A control: how far apart two figures for the same code are
+            if i == #calls and entry == entries[1] then
+                add_call(job, entry, call_name("again", i), of, options.threads)
+            end
         end
-        -- A/A control: how far apart two figures for the same code are
-        if i == #calls then add(call_name("again", i), "whole") end
     end
     return job
 end

@@ -5,14 +5,14 @@ local json = require "json"
 local npy = require "npy"
 local opened = require "harness.families.whole.opened"
 local vectors = require "harness.families.whole.vectors"
-local whole = require "whole"
+local floats = require "rows"
 
 local embed = {}
 
 -- The numbers of row `i`.
 local function numbers(rows, i, columns)
     local bytes = 4 * columns
-    return whole.floats(rows:sub((i - 1) * bytes + 1, i * bytes))
+    return floats.floats(rows:sub((i - 1) * bytes + 1, i * bytes))
 end
 
 local function print_numbers(list)

@@ -3,10 +3,9 @@ local blocks = require "harness.families.transformer.execute"
 local ids = require "harness.families.whole.ids"
 local library = require "harness.whole.library"
 local misuse = require "gen.model.misuse"
+local npy = require "npy"
 local request = require "gen.bundle.request"
 local runnable = require "harness.base.runnable"
-local transformer = require "transformer"
-local whole = require "whole"
 local whole_family = require "gen.families.whole.family"
 
 local execute = {}
@@ -62,7 +61,7 @@ function execute.run(path, options)
     else
         y = assert(model:state():prefill_all(list))
     end
-    assert(transformer.save(options.output, p.widths.out, whole.doubles(y)))
+    assert(npy.write(options.output, p.widths.out, y))
     local rows = #y // (4 * p.widths.out)
     return string.format("%d ids, %d rows of %d, %s", #list, rows, p.widths.out, p.variants[1].isa.name)
 end

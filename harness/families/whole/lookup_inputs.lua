@@ -10,7 +10,7 @@ local packing = require "gen.families.packing"
 local process = require "process"
 local seen = require "harness.families.transformer.seen"
 local text_file = require "harness.whole.text"
-local whole = require "whole"
+local whole = require "harness.whole.model"
 
 local most_tokens = 8192 -- spread over the text
 local longest = 512 -- tokens of a decoder's window

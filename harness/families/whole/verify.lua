@@ -7,10 +7,11 @@ local process = require "process"
 local reference = require "harness.families.whole.reference"
 local runnable = require "harness.base.runnable"
 local seen = require "harness.families.transformer.seen"
+local floats = require "rows"
 local runner = require "transformer"
 local transformer = require "harness.families.transformer.execute"
 local weights = require "weights"
-local whole = require "whole"
+local whole = require "harness.whole.model"
 local whole_family = require "gen.families.whole.family"
 local verified = require "harness.report.verified"
 
@@ -87,7 +88,7 @@ end
 local function rows_of(p, way, results, y)
     local width, found, wanted = 8 * p.widths.out, {}, {}
     for i, row in ipairs(way.rows) do
-        found[i] = whole.doubles(results[row.call])
+        found[i] = floats.doubles(results[row.call])
         wanted[i] = y:sub(row.first * width + 1, (row.first + row.count) * width)
     end
     return table.concat(found), table.concat(wanted)
@@ -241,9 +242,9 @@ local function check_encoder(p, job, prepared, tolerance, add, beside)
         places[i], at = at, at + (pooled and 1 or #list)
     end
     places[#lists + 1] = at
-    check("encode", calls, function(results, i) return whole.doubles(results[i]) end)
+    check("encode", calls, function(results, i) return floats.doubles(results[i]) end)
     check("batch", { { what = "encode_batch", sequences = lists } }, function(results, i)
-        return whole.doubles(results[1]):sub(places[i] * width + 1, places[i + 1] * width)
+        return floats.doubles(results[1]):sub(places[i] * width + 1, places[i + 1] * width)
     end)
 end
 

@@ -1,0 +1,261 @@
+/* Packs the sections of a blob. It knows no shape of its own: the plan's list says what lies where, from which tensor, folded how. */
+#include "gen/host/fields.h"
+#include "gen/host/files.h"
+#include "gen/weights/fold.h"
+#include "gen/weights/fold_fields.h"
+#include "gen/weights/packing.h"
+#include "gen/weights/view.h"
+
+#include <lauxlib.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char where[] = "weights: ";
+
+const safetensors_tensor *packing_tensor(packing *p, int table, const char *name)
+{
+    int64_t shape[SAFETENSORS_MAX_RANK];
+    const int rank = field_dimensions(p->L, table, "shape", shape, SAFETENSORS_MAX_RANK);
+    return shards_expect(p->checkpoint, p->prefix, field_text(p->L, table, where, name, NULL), shape, rank, &p->file, p->error,
+                         sizeof p->error);
+}
+
+/* All elements of the tensor `name`, from malloc; NULL with a message. */
+static double *load_tensor(packing *p, const char *name, size_t *count)
+{
+    const safetensors *file;
+    const safetensors_tensor *tensor = shards_expect(p->checkpoint, p->prefix, name, NULL, 0, &file, p->error, sizeof p->error);
+    *count = tensor ? tensor->count : 0;
+    return tensor ? safetensors_load(file, tensor, p->error, sizeof p->error) : NULL;
+}
+
+/* Reads the one-dimensional tensor `name` whole into p->vector. */
+static bool read_vector(packing *p, const char *name)
+{
+    size_t count;
+    free(p->vector);
+    p->vector = load_tensor(p, name, &count);
+    return p->vector != NULL;
+}
+
+/* data[count] += the projection of the vector p->vector: used for LayerNorm's offset. */
+static bool add_projection(packing *p, int step, double *data)
+{
+    lua_State *L = p->L;
+    const fold_projection shape = {field_size(L, step, where, "d"),       field_size(L, step, where, "bits"),
+                                   field_size(L, step, where, "block"),   field_size(L, step, where, "padded"),
+                                   field_size(L, step, where, "repeats"), field_number(L, step, where, "decay")};
+    size_t count;
+    free(p->raw);
+    p->raw = load_tensor(p, "hash.projection.weight", &count);
+    if (!p->raw)
+        return false;
+    if (p->blocks_in_out && shape.block)
+        fold_transpose_blocks(p->raw, count, shape.block);
+    if (fold_add_projection(&shape, p->raw, p->vector, data) == 0)
+        return true;
+    return files_error(p->error, sizeof p->error, "%s: not enough memory", p->path);
+}
+
+/* Runs the steps in the field `steps` of the section over data[count]. */
+static bool run_steps(packing *p, int section, double *data, size_t count)
+{
+    lua_State *L = p->L;
+    lua_getfield(L, section, "steps");
+    const int steps = lua_gettop(L);
+    bool ok = true;
+    for (lua_Integer i = 1; ok && lua_rawgeti(L, steps, i) == LUA_TTABLE; ++i) {
+        const int step = lua_gettop(L);
+        const char *name = field_text(L, step, where, "step", NULL);
+        fold_dim dims[FOLD_MAX_DIMS];
+        if (strcmp(name, "hadamard") == 0) {
+            fold_hadamard(data, count, field_size(L, step, where, "size"));
+        } else if (strcmp(name, "scale") == 0) {
+            const int rank = fold_field_dims(L, step, where, "by", dims);
+            const size_t at = field_size(L, step, where, "at");
+            luaL_argcheck(L, at + fold_farthest(dims, rank, true) < count, 1, "scale");
+            fold_scale(data + at, dims, rank, field_number(L, step, where, "factor"), NULL);
+        } else if (strcmp(name, "scale_by") == 0) {
+            const int rank = fold_field_dims(L, step, where, "by", dims);
+            const size_t at = field_size(L, step, where, "at");
+            luaL_argcheck(L, at + fold_farthest(dims, rank, true) < count, 1, "scale_by");
+            ok = read_vector(p, field_text(L, step, where, "tensor", NULL));
+            if (ok)
+                fold_scale(data + at, dims, rank, 0, p->vector + field_size(L, step, where, "by_at"));
+        } else if (strcmp(name, "add_projection_of") == 0) {
+            ok = read_vector(p, field_text(L, step, where, "tensor", NULL)) && add_projection(p, step, data);
+        } else {
+            luaL_error(L, "unknown packing step %s", name);
+        }
+        lua_settop(L, steps);
+    }
+    lua_settop(L, steps - 1);
+    return ok;
+}
+
+/* Copies a walk of rounded values to elements of the type, from element `at` on. */
+static void copy_walk(const double *from, quantise_type type, void *to, size_t at, const fold_dim *dims, int rank)
+{
+    if (rank == 0) {
+        quantise_store(type, *from, to, at);
+        return;
+    }
+    for (size_t i = 0; i < dims->count; ++i)
+        copy_walk(from + i * dims->from, type, to, at + i * dims->to, dims + 1, rank - 1);
+}
+
+void packing_boxes(packing *p, int section, const double *data, size_t count, quantise_type type, void *to, size_t elements, size_t slice)
+{
+    lua_State *L = p->L;
+    lua_getfield(L, section, "boxes");
+    const int boxes = lua_gettop(L);
+    for (lua_Integer i = 1; lua_rawgeti(L, boxes, i) == LUA_TTABLE; ++i) {
+        const int box = lua_gettop(L);
+        fold_dim dims[FOLD_MAX_DIMS];
+        const int rank = fold_field_dims(L, box, where, "to", dims);
+        const size_t from_at = field_size(L, box, where, "from"),
+                     to_at = field_size(L, box, where, "to") + slice * field_size(L, box, where, "slice_to");
+        luaL_argcheck(L, from_at + fold_farthest(dims, rank, true) < count && to_at + fold_farthest(dims, rank, false) < elements, 1,
+                      "boxes");
+        copy_walk(data + from_at, type, to, to_at, dims, rank);
+        lua_settop(L, boxes);
+    }
+    lua_settop(L, boxes - 1);
+}
+
+/* Rounds slice number `slice` to the section's type; a scaled type puts the scales of its rows into another section. Elements of a section
+   that has `raised` are so much larger. */
+static bool round_slice(packing *p, int section, quantise_type type, double *data, size_t count, size_t slice)
+{
+    lua_State *L = p->L;
+    const bool scaled = quantise_scaled(type);
+    const size_t width = scaled ? field_size(L, section, where, "row") : count, rows = count / width;
+    const size_t scales = scaled ? field_size(L, section, where, "scales") + slice * rows * sizeof(float) : 0;
+    luaL_argcheck(L, !scaled || scales + rows * sizeof(float) <= p->blob_bytes, 1, "scales");
+    if (quantise_round(type, data, rows, width, (float *)(void *)(p->blob + scales), &p->tally)) {
+        const double raised = (double)field_size(L, section, where, "raised");
+        for (size_t i = 0; raised != 0.0 && i < count; ++i)
+            data[i] += raised;
+        return true;
+    }
+    return files_error(p->error, sizeof p->error, "%s: tensor %s%s: a folded value is too large for %s", p->path, p->prefix,
+                       field_text(L, section, where, "from", NULL), field_text(L, section, where, "type", NULL));
+}
+
+/* Fills a section with the cosines or sines of rotary positions, [rows][half], a row every `step`
+   positions: angle i of a position is position theta^(-i / half). */
+static bool fill_angles(packing *p, int section, int errors)
+{
+    (void)errors;
+    lua_State *L = p->L;
+    const bool cosines = strcmp(lua_tostring(L, -1), "cosines") == 0;
+    const size_t half = field_size(L, section, where, "half"), elements = field_size(L, section, where, "elements"),
+                 at = field_size(L, section, where, "at");
+    const size_t step = field_size(L, section, where, "step");
+    const double theta = field_number(L, section, where, "theta");
+    luaL_argcheck(L, half && at + elements * sizeof(float) <= p->blob_bytes, 1, "angles");
+    float *to = (float *)(void *)(p->blob + at);
+    for (size_t i = 0; i < elements; ++i) {
+        const double angle = (double)(i / half * step) * pow(theta, -(double)(i % half) / (double)half);
+        to[i] = (float)(cosines ? cos(angle) : sin(angle));
+    }
+    return true;
+}
+
+/* Fills a section with the bytes on top of the stack. */
+static bool copy_text(packing *p, int section, int errors)
+{
+    (void)errors;
+    size_t bytes;
+    const char *text = lua_tolstring(p->L, -1, &bytes);
+    const size_t at = field_size(p->L, section, where, "at");
+    luaL_argcheck(p->L, at + bytes <= p->blob_bytes, 1, "text");
+    memcpy(p->blob + at, text, bytes);
+    return true;
+}
+
+void packing_note_error(packing *p, int errors, const char *name, const quantise_tally *tally)
+{
+    lua_pushnumber(p->L, tally->power > 0.0 ? sqrt(tally->error / tally->power) : 0.0);
+    lua_setfield(p->L, errors, name);
+}
+
+/* A section that a tensor fills, or a part of one. */
+static bool pack_tensor(packing *p, int section, int errors)
+{
+    lua_State *L = p->L;
+    quantise_type type;
+    luaL_argcheck(L, quantise_type_named(field_text(L, section, where, "type", NULL), &type), 1, "type");
+    if (field_flag(L, section, "optional") && !shards_have(p->checkpoint, field_text(L, section, where, "from", NULL)))
+        return true;
+    view v;
+    const bool part = field_size(L, section, where, "group") != 0 || field_flag(L, section, "transposed");
+    if (part && !view_at(L, section, "from", p->checkpoint, p->prefix, &v, p->error, sizeof p->error))
+        return false;
+    const safetensors_tensor *tensor = part ? v.tensor : packing_tensor(p, section, "from");
+    if (!tensor)
+        return false;
+    const size_t slices = field_size(L, section, where, "slices") ? field_size(L, section, where, "slices") : 1;
+    const size_t count = part ? v.rows * v.columns : tensor->count / slices;
+    luaL_argcheck(L, !part || slices == 1, 1, "slices");
+    const size_t elements = field_size(L, section, where, "elements"), at = field_size(L, section, where, "at");
+    const size_t block = field_size(L, section, where, "blocks");
+    luaL_argcheck(L, at + elements * quantise_bytes(type) <= p->blob_bytes, 1, "at");
+    free(p->data);
+    p->data = malloc((count ? count : 1) * sizeof *p->data);
+    if (!p->data)
+        return files_error(p->error, sizeof p->error, "%s: not enough memory", p->path);
+    p->tally = (quantise_tally){0};
+    for (size_t slice = 0; slice < slices; ++slice) {
+        if (part ? !view_read(&v, 0, v.rows, p->data, p->error, sizeof p->error)
+                 : !safetensors_read(p->file, tensor, slice * count, count, p->data, p->error, sizeof p->error))
+            return false;
+        if (block && p->blocks_in_out)
+            fold_transpose_blocks(p->data, count, block);
+        if (!run_steps(p, section, p->data, count) || !round_slice(p, section, type, p->data, count, slice))
+            return false;
+        packing_boxes(p, section, p->data, count, type, p->blob + at, elements, slice);
+    }
+    packing_note_error(p, errors, field_text(L, section, where, "name", NULL), &p->tally);
+    return true;
+}
+
+bool packing_section(packing *p, int section, int errors)
+{
+    /* Kinds of sections, by the field that only they have, whose value is on top of the stack. */
+    static const struct {
+        const char *field;
+        bool (*pack)(packing *p, int section, int errors);
+    } kinds[] = {{"angles", fill_angles},
+                 {"sinusoids", packing_sinusoids},
+                 {"text", copy_text},
+                 {"projected", packing_projected},
+                 {"from", pack_tensor}};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; ++i) {
+        if (lua_getfield(p->L, section, kinds[i].field) != LUA_TNIL)
+            return kinds[i].pack(p, section, errors);
+        lua_pop(p->L, 1);
+    }
+    return true; /* another one fills it */
+}
+
+bool packing_folded(packing *p, int job, const char *name, size_t slices, size_t slice, size_t *count)
+{
+    lua_State *L = p->L;
+    lua_getfield(L, job, name);
+    const int section = lua_gettop(L);
+    const safetensors_tensor *tensor = packing_tensor(p, section, "from");
+    *count = tensor ? tensor->count / slices : 0;
+    free(p->data);
+    p->data = tensor ? malloc((*count + 1) * sizeof *p->data) : NULL;
+    bool ok = p->data != NULL;
+    if (tensor && !ok)
+        files_error(p->error, sizeof p->error, "%s: not enough memory", p->path);
+    ok = ok && safetensors_read(p->file, tensor, slice * *count, *count, p->data, p->error, sizeof p->error);
+    if (ok && p->blocks_in_out && field_size(L, section, where, "blocks"))
+        fold_transpose_blocks(p->data, *count, field_size(L, section, where, "blocks"));
+    ok = ok && run_steps(p, section, p->data, *count);
+    lua_settop(L, section - 1);
+    return ok;
+}

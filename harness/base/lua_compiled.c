@@ -1,0 +1,260 @@
+/* The Lua module `compiled`: a library of a compiled model, bound to its blob, memory, and calls.
+
+   compiled.open{ library, blob, bind, weights_struct_bytes, stays } -> model | nil, message; stays: see library.h.
+
+   model:call(name, ...) -> the word that the function returns, model:status(name, ...) -> the int. Arguments, at most eight: an integer;
+   nil or false: a null pointer; a memory, or a string that is not written: its first byte; a model: its weights.
+
+   compiled.memory(bytes[, place[, alignment]]) -> memory. Without a place all zero; else between forbidden pages, all bytes 0xFF: "end",
+   "start" or "unaligned" as in guard.h. It is freed at the end of a block that it is <close> in.
+
+   memory:write(string[, at]), memory:read([bytes[, at]]) -> string, memory:holds(string) -> whether it begins with that,
+   memory:read_only(): a write kills the process, memory:intact() -> whether nobody wrote around it.
+
+   compiled.bytes(address, count) -> string, compiled.pack(list) -> string of int32, compiled.unpack(string) -> list.
+
+   A function that does not take so many words gets some that it does not look at: all calling conventions that lookupc knows pass pointers
+   and integers as words, and leave it to the caller to take them back. */
+#include "harness/base/lua_compiled.h"
+
+#include "gen/host/fields.h"
+#include "gen/host/host.h"
+#include "harness/base/blob_memory.h"
+#include "harness/base/guard.h"
+#include "harness/base/memory.h"
+#include "harness/base/modules.h"
+
+#include <lauxlib.h>
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MODEL "compiled.model"
+#define MEMORY "compiled.memory"
+
+static const char where[] = "compiled: ";
+
+enum { ERROR_SIZE = 4096 + 256, WORDS = 8 };
+
+typedef uintptr_t function(uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t);
+
+typedef struct {
+    loaded_library library;
+    files_mapping blob;
+    void *weights;
+} model;
+
+typedef struct {
+    unsigned char *data;
+    size_t bytes;
+    guarded guarded; /* zeros: it is not */
+} memory;
+
+const loaded_library *compiled_library_at(lua_State *L, int index)
+{
+    return &((const model *)luaL_checkudata(L, index, MODEL))->library;
+}
+
+static int model_close(lua_State *L)
+{
+    model *m = luaL_checkudata(L, 1, MODEL);
+    files_unmap(&m->blob);
+    free(m->weights);
+    library_close(&m->library);
+    *m = (model){0};
+    return 0;
+}
+
+static int open_(lua_State *L)
+{
+    char error[ERROR_SIZE];
+    luaL_checktype(L, 1, LUA_TTABLE);
+    const char *path = field_text(L, 1, where, "library", NULL), *blob = field_text(L, 1, where, "blob", NULL);
+    const char *bind = field_text(L, 1, where, "bind", NULL);
+    model *m = lua_newuserdatauv(L, sizeof *m, 1);
+    *m = (model){.weights = aligned_memory(field_size(L, 1, where, "weights_struct_bytes"))};
+    luaL_setmetatable(L, MODEL);
+    lua_pushvalue(L, 1);
+    lua_setiuservalue(L, -2, 1); /* keeps the path */
+    if (!m->weights)
+        return host_fail(L, "not enough memory");
+    return library_open(&m->library, path, field_flag(L, 1, "stays") ? LIBRARY_STAYS : LIBRARY_ALONE, error, sizeof error) &&
+                   blob_map(blob, &m->blob, error, sizeof error) &&
+                   library_bind(&m->library, bind, blob, &m->blob, m->weights, error, sizeof error)
+               ? 1
+               : host_fail(L, error);
+}
+
+static uintptr_t word_at(lua_State *L, int index)
+{
+    const memory *of = luaL_testudata(L, index, MEMORY);
+    const model *m = luaL_testudata(L, index, MODEL);
+    return of                                  ? (uintptr_t)of->data
+           : m                                 ? (uintptr_t)m->weights
+           : lua_type(L, index) == LUA_TSTRING ? (uintptr_t)lua_tostring(L, index)
+           : lua_toboolean(L, index)           ? (uintptr_t)luaL_checkinteger(L, index)
+                                               : 0;
+}
+
+static uintptr_t called(lua_State *L)
+{
+    char error[ERROR_SIZE];
+    const model *m = luaL_checkudata(L, 1, MODEL);
+    uintptr_t word[WORDS] = {0};
+    function *found;
+    luaL_argcheck(L, lua_gettop(L) <= WORDS + 2, WORDS + 3, "too many arguments");
+    if (!library_find(&m->library, luaL_checkstring(L, 2), &found, error, sizeof error))
+        luaL_error(L, "%s", error);
+    for (int i = 3; i <= lua_gettop(L); ++i)
+        word[i - 3] = word_at(L, i);
+    return found(word[0], word[1], word[2], word[3], word[4], word[5], word[6], word[7]);
+}
+
+static int model_call(lua_State *L)
+{
+    lua_pushinteger(L, (lua_Integer)called(L));
+    return 1;
+}
+
+static int model_status(lua_State *L)
+{
+    lua_pushinteger(L, (int32_t)called(L));
+    return 1;
+}
+
+static int memory_free(lua_State *L)
+{
+    memory *of = luaL_checkudata(L, 1, MEMORY);
+    if (of->guarded.pages)
+        guard_free(&of->guarded);
+    else
+        free(of->data);
+    *of = (memory){0};
+    return 0;
+}
+
+static int make_memory(lua_State *L)
+{
+    static const char *const places[] = {"end", "start", "unaligned", NULL};
+    const size_t bytes = (size_t)luaL_checkinteger(L, 1), alignment = (size_t)luaL_optinteger(L, 3, MEMORY_ALIGNMENT);
+    lua_settop(L, 3);
+    memory *of = lua_newuserdatauv(L, sizeof *of, 0);
+    *of = (memory){.bytes = bytes};
+    luaL_setmetatable(L, MEMORY);
+    if (lua_isnoneornil(L, 2))
+        of->data = aligned_memory(bytes);
+    else if (guard_create(&of->guarded, bytes, alignment, (guard_place)luaL_checkoption(L, 2, NULL, places)))
+        of->data = of->guarded.data;
+    return of->data ? 1 : luaL_error(L, "not enough memory");
+}
+
+/* Checks that `bytes` from `at` on are inside. */
+static unsigned char *inside(lua_State *L, const memory *of, size_t at, size_t bytes)
+{
+    luaL_argcheck(L, at <= of->bytes && bytes <= of->bytes - at, 1, "is too small");
+    return of->data + at;
+}
+
+static int memory_write(lua_State *L)
+{
+    size_t bytes;
+    const memory *of = luaL_checkudata(L, 1, MEMORY);
+    const char *from = luaL_checklstring(L, 2, &bytes);
+    memcpy(inside(L, of, (size_t)luaL_optinteger(L, 3, 0), bytes), from, bytes);
+    return 0;
+}
+
+static int memory_read(lua_State *L)
+{
+    const memory *of = luaL_checkudata(L, 1, MEMORY);
+    const size_t bytes = (size_t)luaL_optinteger(L, 2, (lua_Integer)of->bytes);
+    lua_pushlstring(L, (const char *)inside(L, of, (size_t)luaL_optinteger(L, 3, 0), bytes), bytes);
+    return 1;
+}
+
+static int memory_holds(lua_State *L)
+{
+    size_t bytes;
+    const memory *of = luaL_checkudata(L, 1, MEMORY);
+    const char *wanted = luaL_checklstring(L, 2, &bytes);
+    lua_pushboolean(L, memcmp(inside(L, of, 0, bytes), wanted, bytes) == 0);
+    return 1;
+}
+
+static int memory_read_only(lua_State *L)
+{
+    memory *of = luaL_checkudata(L, 1, MEMORY);
+    guard_read_only(&of->guarded);
+    return 0;
+}
+
+static int memory_intact(lua_State *L)
+{
+    const memory *of = luaL_checkudata(L, 1, MEMORY);
+    lua_pushboolean(L, guard_intact(&of->guarded));
+    return 1;
+}
+
+static int bytes_at(lua_State *L)
+{
+    lua_pushlstring(L, (const char *)luaL_checkinteger(L, 1), (size_t)luaL_checkinteger(L, 2)); /* NOLINT(performance-no-int-to-ptr) */
+    return 1;
+}
+
+static int pack(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TTABLE);
+    const lua_Integer count = luaL_len(L, 1);
+    luaL_Buffer buffer;
+    int32_t *to = (int32_t *)(void *)luaL_buffinitsize(L, &buffer, (size_t)count * sizeof *to + 1);
+    for (lua_Integer i = 0; i < count; ++i) {
+        int is_integer = 0;
+        lua_rawgeti(L, 1, i + 1);
+        const lua_Integer value = lua_tointegerx(L, -1, &is_integer);
+        luaL_argcheck(L, is_integer && value >= INT32_MIN && value <= INT32_MAX, 1, "ids must be integers of 32 bits");
+        to[i] = (int32_t)value;
+        lua_pop(L, 1);
+    }
+    luaL_pushresultsize(&buffer, (size_t)count * sizeof *to);
+    return 1;
+}
+
+static int unpack(lua_State *L)
+{
+    size_t bytes;
+    const int32_t *from = (const int32_t *)(const void *)luaL_checklstring(L, 1, &bytes);
+    const lua_Integer count = (lua_Integer)(bytes / sizeof *from);
+    lua_createtable(L, (int)count, 0);
+    for (lua_Integer i = 0; i < count; ++i) {
+        lua_pushinteger(L, from[i]);
+        lua_rawseti(L, -2, i + 1);
+    }
+    return 1;
+}
+
+static void add_class(lua_State *L, const char *name, lua_CFunction end, const luaL_Reg *methods)
+{
+    luaL_newmetatable(L, name);
+    lua_pushcfunction(L, end);
+    lua_setfield(L, -2, "__gc");
+    lua_pushcfunction(L, end);
+    lua_setfield(L, -2, "__close");
+    lua_newtable(L);
+    luaL_setfuncs(L, methods, 0);
+    lua_setfield(L, -2, "__index");
+    lua_pop(L, 1);
+}
+
+int luaopen_compiled(lua_State *L)
+{
+    static const luaL_Reg functions[] = {{"open", open_}, {"memory", make_memory}, {"bytes", bytes_at},
+                                         {"pack", pack},  {"unpack", unpack},      {NULL, NULL}};
+    static const luaL_Reg of_models[] = {{"call", model_call}, {"status", model_status}, {NULL, NULL}};
+    static const luaL_Reg of_memory[] = {{"write", memory_write},         {"read", memory_read},     {"holds", memory_holds},
+                                         {"read_only", memory_read_only}, {"intact", memory_intact}, {NULL, NULL}};
+    add_class(L, MODEL, model_close, of_models);
+    add_class(L, MEMORY, memory_free, of_memory);
+    luaL_newlib(L, functions);
+    return 1;
+}

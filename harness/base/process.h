@@ -1,0 +1,22 @@
+/* Parts of the Lua module `process` that are files of their own. */
+#ifndef LOOKUPC_HARNESS_BASE_PROCESS_H
+#define LOOKUPC_HARNESS_BASE_PROCESS_H
+
+#include <lua.h>
+
+/* Pushes nil and "subject: reason", an errno. Returns 2. */
+int process_fail(lua_State *L, const char *subject, int reason);
+
+/* Removes a folder and all it holds. Safe in a signal handler. */
+void temporary_remove(const char *path);
+
+/* Makes a folder for all temporary ones in `base`, and first removes those that killed processes of this user left there. Returns its path,
+   from malloc, or NULL: errno says why. */
+char *temporary_make(const char *base);
+
+int process_isolated(lua_State *L);
+
+/* Adds the functions of process_facts.c to the table on top of the stack. */
+void process_add_facts(lua_State *L);
+
+#endif
