@@ -50,7 +50,7 @@ typedef struct {
     guarded x, y, code, score, scratch;
 } buffers;
 
-enum { X = 1, Y = 2, HASHED = 4, ONE = 8 };
+enum { X = 1, Y = 2, HASHED = 4, ONE = 8 }; /* ONE: scratch for one token only */
 
 /* The slots of a token, one for each row that it takes: [h][neighbours]. */
 static size_t slots_of(const context *c)
