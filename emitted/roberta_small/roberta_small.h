@@ -67,7 +67,7 @@
 extern "C" {
 #endif
 
-/* Declarations. cffi reads the part from here to "End of declarations", without the word ROBERTA_SMALL_API. */
+/* Declarations: cffi reads the part from here to "End of declarations", without the word ROBERTA_SMALL_API. */
 
 /* What roberta_small_bind returns. */
 #define ROBERTA_SMALL_OK 0 /* success */

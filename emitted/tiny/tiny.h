@@ -64,7 +64,7 @@
 extern "C" {
 #endif
 
-/* Declarations. cffi reads the part from here to "End of declarations", without the word TINY_API. */
+/* Declarations: cffi reads the part from here to "End of declarations", without the word TINY_API. */
 
 /* What tiny_bind returns. */
 #define TINY_OK 0 /* success */

@@ -60,7 +60,7 @@
 extern "C" {
 #endif
 
-/* Declarations. cffi reads the part from here to "End of declarations", without the word TINY_SKIPLESS_API. */
+/* Declarations: cffi reads the part from here to "End of declarations", without the word TINY_SKIPLESS_API. */
 
 /* What the functions return. */
 #define TINY_SKIPLESS_OK 0 /* success */

@@ -59,7 +59,7 @@ local function nameless(text, name, meaning)
                 end)
         )
     end
-    return normal(text) .. table.concat(values, "\n")
+    return normal(text):gsub("%s+", " ") .. table.concat(values, "\n") -- a longer name breaks other lines
 end
 
 -- Finds kernels that differ in the name of their model only. Returns a function of a plan, what its names mean and one
