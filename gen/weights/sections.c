@@ -181,6 +181,32 @@ void packing_note_error(packing *p, int errors, const char *name, const quantise
     lua_setfield(p->L, errors, name);
 }
 
+/* Reads what the section is filled from, a tensor or a part of one, of `slices` slices number `slice`, and folds it: p->data[*count]. */
+static bool read_slice(packing *p, int section, size_t slices, size_t slice, size_t *count)
+{
+    lua_State *L = p->L;
+    view v;
+    const bool part = field_size(L, section, where, "group") != 0 || field_flag(L, section, "transposed");
+    luaL_argcheck(L, !part || slices == 1, 1, "slices");
+    if (part && !view_at(L, section, "from", p->checkpoint, p->prefix, &v, p->error, sizeof p->error))
+        return false;
+    const safetensors_tensor *tensor = part ? v.tensor : packing_tensor(p, section, "from");
+    if (!tensor)
+        return false;
+    *count = part ? v.rows * v.columns : tensor->count / slices;
+    free(p->data);
+    p->data = malloc((*count + 1) * sizeof *p->data);
+    if (!p->data)
+        return files_error(p->error, sizeof p->error, "%s: not enough memory", p->path);
+    if (part ? !view_read(&v, 0, v.rows, p->data, p->error, sizeof p->error)
+             : !safetensors_read(p->file, tensor, slice * *count, *count, p->data, p->error, sizeof p->error))
+        return false;
+    const size_t block = field_size(L, section, where, "blocks");
+    if (block && p->blocks_in_out)
+        fold_transpose_blocks(p->data, *count, block);
+    return run_steps(p, section, p->data, *count);
+}
+
 /* A section that a tensor fills, or a part of one. */
 static bool pack_tensor(packing *p, int section, int errors)
 {
@@ -189,31 +215,12 @@ static bool pack_tensor(packing *p, int section, int errors)
     luaL_argcheck(L, quantise_type_named(field_text(L, section, where, "type", NULL), &type), 1, "type");
     if (field_flag(L, section, "optional") && !shards_have(p->checkpoint, field_text(L, section, where, "from", NULL)))
         return true;
-    view v;
-    const bool part = field_size(L, section, where, "group") != 0 || field_flag(L, section, "transposed");
-    if (part && !view_at(L, section, "from", p->checkpoint, p->prefix, &v, p->error, sizeof p->error))
-        return false;
-    const safetensors_tensor *tensor = part ? v.tensor : packing_tensor(p, section, "from");
-    if (!tensor)
-        return false;
-    const size_t slices = field_size(L, section, where, "slices") ? field_size(L, section, where, "slices") : 1;
-    const size_t count = part ? v.rows * v.columns : tensor->count / slices;
-    luaL_argcheck(L, !part || slices == 1, 1, "slices");
+    const size_t given = field_size(L, section, where, "slices"), slices = given ? given : 1;
     const size_t elements = field_size(L, section, where, "elements"), at = field_size(L, section, where, "at");
-    const size_t block = field_size(L, section, where, "blocks");
     luaL_argcheck(L, at + elements * quantise_bytes(type) <= p->blob_bytes, 1, "at");
-    free(p->data);
-    p->data = malloc((count ? count : 1) * sizeof *p->data);
-    if (!p->data)
-        return files_error(p->error, sizeof p->error, "%s: not enough memory", p->path);
     p->tally = (quantise_tally){0};
-    for (size_t slice = 0; slice < slices; ++slice) {
-        if (part ? !view_read(&v, 0, v.rows, p->data, p->error, sizeof p->error)
-                 : !safetensors_read(p->file, tensor, slice * count, count, p->data, p->error, sizeof p->error))
-            return false;
-        if (block && p->blocks_in_out)
-            fold_transpose_blocks(p->data, count, block);
-        if (!run_steps(p, section, p->data, count) || !round_slice(p, section, type, p->data, count, slice))
+    for (size_t slice = 0, count; slice < slices; ++slice) {
+        if (!read_slice(p, section, slices, slice, &count) || !round_slice(p, section, type, p->data, count, slice))
             return false;
         packing_boxes(p, section, p->data, count, type, p->blob + at, elements, slice);
     }
@@ -242,20 +249,9 @@ bool packing_section(packing *p, int section, int errors)
 
 bool packing_folded(packing *p, int job, const char *name, size_t slices, size_t slice, size_t *count)
 {
-    lua_State *L = p->L;
-    lua_getfield(L, job, name);
-    const int section = lua_gettop(L);
-    const safetensors_tensor *tensor = packing_tensor(p, section, "from");
-    *count = tensor ? tensor->count / slices : 0;
-    free(p->data);
-    p->data = tensor ? malloc((*count + 1) * sizeof *p->data) : NULL;
-    bool ok = p->data != NULL;
-    if (tensor && !ok)
-        files_error(p->error, sizeof p->error, "%s: not enough memory", p->path);
-    ok = ok && safetensors_read(p->file, tensor, slice * *count, *count, p->data, p->error, sizeof p->error);
-    if (ok && p->blocks_in_out && field_size(L, section, where, "blocks"))
-        fold_transpose_blocks(p->data, *count, field_size(L, section, where, "blocks"));
-    ok = ok && run_steps(p, section, p->data, *count);
-    lua_settop(L, section - 1);
+    lua_getfield(p->L, job, name);
+    const int section = lua_gettop(p->L);
+    const bool ok = read_slice(p, section, slices, slice, count);
+    lua_settop(p->L, section - 1);
     return ok;
 }
