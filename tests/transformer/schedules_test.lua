@@ -92,7 +92,7 @@ end
 
 function test.choices_of_a_transformer()
     local path = program.model(folder, "m", "return { name = 'm', layers = 2, vocab = 30, " .. shapes[1] .. " }")
-    local found = json.decode(program.works { "schedules", path, "--json", "--schedule", "attention.rows=2" })
+    local found = json.decode(program.works { "schedules", path, "--json", "--schedule", "attention.sums=2" })
     check.equal(
         { #found.sets, found.sets[1].choices[1].key, #found.sets[1].choices },
         { #isa.bundled, "few.vectors", #space.choices }
@@ -126,7 +126,7 @@ function test.a_bundle_remembers_its_schedule()
         "--isa",
         "avx2",
         "--schedule",
-        "attention.rows=2,few.prefetch=512",
+        "attention.sums=2,product.prefetch=512",
         "--cache",
         "i8",
     }
@@ -135,7 +135,7 @@ function test.a_bundle_remembers_its_schedule()
         isa = { "avx2" },
         type = "f32",
         cache = "i8",
-        schedule = { avx2 = { ["attention.rows"] = 2, ["few.prefetch"] = 512 } },
+        schedule = { avx2 = { ["attention.sums"] = 2, ["product.prefetch"] = 512 } },
     })
     assert(assert(host.read(bundle .. "/m__avx2.c")):find("512)", 1, true))
 end

@@ -45,7 +45,7 @@ function test.a_tuned_file_is_found_and_taken()
         "--batch",
         "1,9",
         "--choices",
-        "few.vectors,attention.rows",
+        "few.vectors,attention.sums",
         "--cache",
         "f16",
         "--weights",
@@ -122,7 +122,7 @@ function test.encoders_are_tuned()
         "--batch",
         "1,9",
         "--choices",
-        "few.vectors,attention.rows",
+        "few.vectors,attention.sums",
         "--json"
     )
     if result.status ~= 0 then error(result.errors, 0) end

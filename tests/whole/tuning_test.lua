@@ -47,14 +47,14 @@ end
 -- is the model's.
 function test.sequences_of_an_encoder_are_timed_together()
     local tuned, bundle = folder .. "/together.lua", folder .. "/bundle"
-    local text = tune(listed, tuned, "--batch", "60", "--choices", "attention.rows")
+    local text = tune(listed, tuned, "--batch", "60", "--choices", "attention.sums")
     check.matches(text, "\n  timed: %d of its 6 blocks\n")
     local file = assert(host.read(tuned))
     check.matches(file, "tuned by lookupc for calls of 60 tokens")
     check.matches(file, '%["chunk.tokens"%] = 768, %-%- default')
     program.works { "emit", listed, "--isa", "scalar", "--tuned", tuned, "-o", bundle }
-    local rows = file:match '%["attention.rows"%] = (%d+), %-%- 1.11x the speed of the default'
-    check.matches(assert(host.read(bundle .. "/listed__scalar.c")), "attention.rows=" .. rows)
+    local sums = file:match '%["attention.sums"%] = (%d+), %-%- 1.11x the speed of the default'
+    check.matches(assert(host.read(bundle .. "/listed__scalar.c")), "attention.sums=" .. sums)
     program.refuses(
         2,
         "--batch: 481: must be at most 480, the sequences of listed that go",
@@ -74,7 +74,7 @@ return { name = "mixed", d = 64, heads = 2, vocab = 67, skip = true, norm = { ki
 ]]
     )
     local tuned = folder .. "/mixed_tuned.lua"
-    tune(mixed, tuned, "--batch", "9", "--choices", "attention.rows", "--tables", "i8", "--projection", "i8")
+    tune(mixed, tuned, "--batch", "9", "--choices", "attention.sums", "--tables", "i8", "--projection", "i8")
     local words = { "emit", mixed, "--isa", "scalar", "--tables", "i8", "--projection", "i8", "--tuned", tuned }
     words[#words + 1], words[#words + 2] = "-o", folder .. "/mixed_bundle"
     program.works(words)

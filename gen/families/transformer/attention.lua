@@ -2,6 +2,7 @@
 -- schedule's attention.prefetch.
 local layout = require "gen.families.transformer.layout"
 local product = require "gen.families.transformer.product"
+local space = require "gen.plan.space"
 
 local attention = {}
 
@@ -141,6 +142,15 @@ function attention.query_step(shape)
     return words and layout.rounded_pitch(shape.width, words) or shape.width
 end
 
+-- Rows of queries that share a load of keys or values.
+function attention.rows(shape, choices) return choices["attention.tokens"] * shape.group > 1 and 4 or 1 end
+
+-- Vectors of scores of each of these rows held in registers.
+function attention.score_vectors(isa, rows)
+    if isa.lanes == 1 then return 8 end
+    return 2 * isa.lanes <= layout.keys and space.product_fits(isa, rows, 2) and 2 or 1
+end
+
 -- The kernel's loops:
 --   rows            rows of queries at a time, falling
 --   query_step      elements or words from row to row of queries; weight_step: of softmax weights
@@ -149,13 +159,15 @@ end
 --   score_prefetch and a block's prefetch   as above; score_prefetch_step: elements further on with each position of a
 --                   strip, prefetch_step: with each element of a block, from prefetch_from on
 --   prefetch_word   the instruction set's word for it
-function attention.plan(shape, choices, lanes)
+function attention.plan(shape, choices, isa)
+    local lanes, rows = isa.lanes, attention.rows(shape, choices)
+    local score_vectors = attention.score_vectors(isa, rows)
     local a = {
-        rows = product.falling(choices["attention.rows"], 2),
+        rows = product.falling(rows, 2),
         query_step = attention.query_step(shape),
         weight_step = layout.keys // shape.cache.per_word,
-        score_vectors = choices["attention.scores"],
-        score_elements = choices["attention.scores"] * lanes,
+        score_vectors = score_vectors,
+        score_elements = score_vectors * lanes,
         line_elements = cache_line // shape.cache.bytes,
         sum_blocks = {},
         prefetch_word = "prefetch_l1",

@@ -31,7 +31,6 @@ local function few_tokens(isa, s, choose)
     -- Half of the registers hold sums: they hide the latency of an addition, and cache lines are used whole.
     local sums = s["few.vectors"] * s["few.streams"]
     choose("few.unroll", isa.lanes == 1 and 1 or math.min(4, (isa.registers // 2 + sums - 1) // sums))
-    choose("few.prefetch", s["few.streams"] > 1 and 1024 or 4096)
 end
 
 local function products(shape, isa, cpu, choose)
@@ -48,8 +47,6 @@ end
 
 local function attention(shape, isa, cpu, choose)
     choose("attention.tokens", 16 // shape.group)
-    choose("attention.rows", 4)
-    choose("attention.scores", isa.lanes == 1 and 8 or 2)
     choose("attention.sums", 4)
     -- What is converted takes longer than memory to deliver it, on short vectors so long that the order does not count,
     -- only what the prefetches cost.

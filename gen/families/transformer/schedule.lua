@@ -1,4 +1,5 @@
 -- The schedule of a transformer's blocks: what each choice may be.
+local attention = require "gen.families.transformer.attention"
 local defaults = require "gen.families.transformer.defaults"
 local layout = require "gen.families.transformer.layout"
 local space = require "gen.plan.space"
@@ -72,11 +73,6 @@ return space.new({
         end,
     },
     {
-        key = "few.prefetch",
-        doc = "bytes from the weights of a token alone to those that are prefetched; 0: none",
-        values = distances,
-    },
-    {
         key = "product.vectors",
         doc = "vectors of outputs of several tokens held in registers",
         values = function(_, isa) return parts(isa, panel, 1) end,
@@ -115,19 +111,9 @@ return space.new({
         values = function() return powers(1, tile) end, -- a ring has room for no more
     },
     {
-        key = "attention.rows",
-        doc = "rows of queries that share a load of keys or values",
-        values = function(_, isa) return isa.lanes == 1 and { 1, 2, 4 } or { 1, 2, 4, 8 } end,
-    },
-    {
-        key = "attention.scores",
-        doc = "vectors of scores of a row held in registers",
-        values = function(_, isa, s) return parts(isa, tile, s["attention.rows"]) end,
-    },
-    {
         key = "attention.sums",
         doc = "vectors of sums of a row held in registers",
-        values = function(_, isa, s) return parts(isa, 8 * isa.lanes, s["attention.rows"]) end,
+        values = function(shape, isa, s) return parts(isa, 8 * isa.lanes, attention.rows(shape, s)) end,
     },
     {
         key = "attention.prefetch",

@@ -76,8 +76,8 @@ function variant.of(m, shape, before, after, isa, choices, parts, number, shared
         choices_text = schedule.used_text(choices),
         chunk = choices["chunk.tokens"],
         queries = choices["attention.tokens"],
-        product = product.plan(choices, isa.lanes, shape.type, shape.rounded, one_by_one),
-        attention = attention.plan(shape, choices, isa.lanes),
+        product = product.plan(choices, isa.lanes, shape.type, shape.rounded, one_by_one, isa.prefetch_l2),
+        attention = attention.plan(shape, choices, isa),
     }
     v.rows = v.queries * shape.group
     v.buffers = buffers_of(shape, before, after, isa.lanes)

@@ -23,7 +23,6 @@ function firmware.schedule(m, isas, wanted)
         local choices = {
             ["chunk.tokens"] = not delivered and (set.lanes == 1 and 1 or 12) or nil, -- the fewest that there are
             ["attention.tokens"] = 1,
-            ["attention.rows"] = m.heads == m.kv_heads and 1 or nil,
         }
         for key, value in pairs(wanted and wanted[set.name] or {}) do
             choices[key] = value

@@ -2,10 +2,11 @@
 -- of them.
 --
 -- Cycles of a nominal core with two loads and one or two multiply-adds a cycle; only what the choices change.
+local attention = require "gen.families.transformer.attention"
+
 local estimate = {}
 
 local fma_latency = 4
-local memory_latency = 300 -- cycles
 local memory_rate = 4 -- bytes a cycle
 local l2_bytes_kept = 0.75 -- of L2 that inputs of a product may fill
 
@@ -29,11 +30,10 @@ local function elements(p)
     return count
 end
 
--- A token alone reads its weights from memory, faster the further ahead it prefetches, up to the number of outstanding
--- loads.
+-- A token alone reads its weights from memory, of several panels side by side a tenth faster.
 local function few(p, isa, s)
     local bytes = p.packed_bytes / p.shape.layers
-    local hidden = math.min(1, 0.8 + s["few.prefetch"] / (memory_latency * memory_rate * 4) * 0.2)
+    local hidden = s["few.streams"] > 1 and 1 or 0.9
     return math.max(
         multiplied(isa, elements(p) / lanes_of(isa), s["few.unroll"], s["few.vectors"]),
         bytes / memory_rate / hidden
@@ -50,9 +50,9 @@ local function many(p, isa, s, caches, batch)
     if chunk * depth * 4 > l2_bytes_kept * caches.l2 then cycles = cycles * 1.2 end
     cycles = cycles * (1 + 32 / depth)
     local pairs_of_rows = shape.heads * seen * shape.width / lanes_of(isa)
-    local rows = math.min(s["attention.rows"], s["attention.tokens"] * shape.group)
+    local rows = math.min(attention.rows(shape, s), s["attention.tokens"] * shape.group)
     cycles = cycles
-        + multiplied(isa, pairs_of_rows, rows, s["attention.scores"])
+        + multiplied(isa, pairs_of_rows, rows, attention.score_vectors(isa, rows))
         + multiplied(isa, pairs_of_rows, rows, s["attention.sums"])
     return cycles + seen * shape.cache.position_bytes / shape.layers / s["attention.tokens"] / 16
 end
