@@ -73,7 +73,8 @@ end
 
 -- A row of reading `bytes` of the weights of an entry, or of the memory `memory`: what bounds a call.
 function timed.read(job, name, bytes, memory, entry)
-    local step = { ["function"] = "read", arguments = { memory, bytes }, library = entry and entry.library.name }
+    local step = { ["function"] = "read", arguments = { memory, bytes } }
+    step.library = entry and entry.library.name
     return { name = name, callers = job.threads, steps = { step } }
 end
 
