@@ -62,12 +62,13 @@ function timed.call(job, entry, name, tokens, position)
         local offsets, count = offsets_of(job, tokens, p.model.attention.context)
         arguments = { "weights", "cache", x, "y", offsets, count, "scratch" }
     end
+    local own = entry.library.name
     return {
         name = name,
         places = turns,
         callers = job.threads,
         alike = job.alike and tokens .. "/" .. position or nil,
-        steps = { { library = entry.library.name, ["function"] = parts.call(p), status = true, arguments = arguments } },
+        steps = { { library = own, ["function"] = parts.call(p), status = true, arguments = arguments } },
     }
 end
 
