@@ -9,11 +9,13 @@ local turns = 256 -- calls take turns in inputs: rows of tables that the same on
 -- The plan `p` as an entry for `timed.add`, compiled into `library`.
 function timed.entry(p, name, library, blob)
     return {
-        name = name,
-        library = library,
-        blob = blob,
-        bind = p.names.bind,
-        weights_struct_bytes = p.weights_struct_bytes,
+        library = {
+            name = name,
+            library = library,
+            blob = blob,
+            bind = p.names.bind,
+            weights_struct_bytes = p.weights_struct_bytes,
+        },
         plan = p,
     }
 end
@@ -34,11 +36,7 @@ function timed.add(job, entries, d, tokens, cache_bytes)
     }
     job.libraries, job.setup, job.calls, job.d = {}, json.array {}, {}, d
     for i, entry in ipairs(entries) do
-        local row = {}
-        for key, value in pairs(entry) do
-            row[key] = key ~= "plan" and value or nil
-        end
-        job.libraries[i] = row
+        job.libraries[i] = entry.library
     end
 end
 
@@ -64,18 +62,20 @@ function timed.call(job, entry, name, tokens, position)
         local offsets, count = offsets_of(job, tokens, p.model.attention.context)
         arguments = { "weights", "cache", x, "y", offsets, count, "scratch" }
     end
+    local own = entry.library.name
     return {
         name = name,
         places = turns,
         callers = job.threads,
         alike = job.alike and tokens .. "/" .. position or nil,
-        steps = { { library = entry.name, ["function"] = parts.call(p), status = true, arguments = arguments } },
+        steps = { { library = own, ["function"] = parts.call(p), status = true, arguments = arguments } },
     }
 end
 
 -- A row of reading `bytes` of the weights of an entry, or of the memory `memory`: what bounds a call.
 function timed.read(job, name, bytes, memory, entry)
-    local step = { ["function"] = "read", arguments = { memory, bytes }, library = entry and entry.name }
+    local step = { ["function"] = "read", arguments = { memory, bytes } }
+    step.library = entry and entry.library.name
     return { name = name, callers = job.threads, steps = { step } }
 end
 

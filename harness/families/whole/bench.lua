@@ -1,6 +1,7 @@
 -- Times whole models, verified, in the measuring process: calls of several lengths, by stage, and beside their dense
 -- twins of the same types.
 local bench_report = require "harness.report.bench_report"
+local blocks = require "harness.families.transformer.timed"
 local choices = require "harness.measure.choices"
 local compile = require "harness.base.compile"
 local cpu = require "harness.base.cpu"
@@ -71,19 +72,10 @@ end
 -- The model of plan `p` as the job names it: what harness/measure/rows.hh wants of a library, and how it is called.
 local function described(p, name, path, blob, threads)
     local function shared(of) return threads > 1 and p.names.openmp(of) or of end
-    return {
-        library = {
-            name = name,
-            library = path,
-            blob = blob,
-            bind = p.names.bind,
-            weights_struct_bytes = p.weights_struct_bytes,
-        },
-        plan = p,
-        encode_batch = shared(p.names.encode_batch),
-        prefill = shared(p.names.prefill),
-        scratch_bytes = p.scratch_bytes * threads,
-    }
+    local entry = blocks.entry(p, name, path, blob)
+    entry.encode_batch, entry.prefill = shared(p.names.encode_batch), shared(p.names.prefill)
+    entry.scratch_bytes = p.scratch_bytes * threads
+    return entry
 end
 
 -- Compiles plan `p` and compares it with the reference; raises one line if a call is wrong. Returns the library, the
