@@ -146,8 +146,9 @@ function space.new(choices, defaults)
         return table.concat(list, ",")
     end
 
-    -- The same without choices of 0, which make nothing, and those of calls that there are none of; `only`, optional:
-    -- of the group of that name, such as "few", and of the first one.
+    -- The same without choices of 0, which make nothing, and those of calls that there are none of. `only`, optional:
+    -- the group, such as "few", whose kernels take all calls, so that its threshold means nothing; beside it stands the
+    -- first choice.
     function self.used_text(s, only)
         local list = {}
         for i, key in ipairs(keys) do
