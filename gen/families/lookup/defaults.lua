@@ -22,8 +22,7 @@ local function facts_of(shape, isa)
     local in_cache = bytes <= isa.l2_bytes // 2
     local from_memory = isa.prefetch_l2 and not in_cache
     local packs = isa.lanes > 1 and from_memory and 4 * shape.rows <= max_chunk
-    local halves = 16 * line * shape.rows <= isa.l2_bytes // 2
-    local floats_ahead = math.min(cpu.floats_ahead, halves and 4 or 1)
+    local floats_ahead = math.min(cpu.floats_ahead, 16 * line * shape.rows <= isa.l2_bytes // 2 and 4 or 1)
     return {
         cpu = cpu,
         words = words,
@@ -80,8 +79,7 @@ local function gather_slices(shape, isa, facts, choose)
     local vectors = choose("gather.vectors", words and 2 * words.vectors or isa.lanes == 1 and 4 or 8)
     -- gcc 12 copies sums of integers in a loop: none, as long as the code stays short.
     local lines = words and math.min((columns + words.columns - 1) // words.columns, vectors // words.vectors)
-    local step = words and gather_i8.step(words, shape)
-    choose("gather.unroll", words and max_lines // lines * step or isa.lanes == 1 and 1 or 8)
+    choose("gather.unroll", words and max_lines // lines * gather_i8.step(words, shape) or isa.lanes == 1 and 1 or 8)
     -- Tables that leave L2 are read once a chunk: each row is used about 16 times.
     choose("chunk.tokens", facts.in_cache and 0 or math.min(16 * shape.rows // m, max_chunk))
 end
@@ -135,14 +133,13 @@ local function memory(shape, isa, few, facts, s, choose)
     local pack = facts.packs and often and gather.pack(shape, s["gather.columns"], s["gather.group"], 1)
     choose("gather.pack", pack and pack.bytes <= 4 * isa.l2_bytes and facts.cpu.copies or 0)
     -- Where y is larger than L2, its lines need not be read before they are overwritten.
-    local fits = s["chunk.tokens"] * shape.d_out * 4 <= 2 * isa.l2_bytes
-    choose("gather.stream", facts.from_memory and not fits and 1 or 0)
-    local open = s["gather.pack"] == 0 or facts.ahead > 0
-    choose("gather.prefetch_next", facts.from_memory and often and open and 1 or 0)
+    choose("gather.stream", facts.from_memory and s["chunk.tokens"] * shape.d_out * 4 > 2 * isa.l2_bytes and 1 or 0)
+    local ready = facts.ahead > 0 or s["gather.pack"] == 0
+    choose("gather.prefetch_next", facts.from_memory and often and ready and 1 or 0)
     choose("gather.prefetch_codes", facts.from_memory and facts.cpu.codes_ahead or 0)
-    local strips = few.words and shape.neighbours == 1 and few.cpu.few_prefetch or 1
-    local into_l2 = few.bytes > few.cpu.few_into_l2 and gather.finds_rows(shape)
-    choose("few.prefetch", not few.from_memory and 0 or into_l2 and 3 or strips)
+    local prefetch = few.words and shape.neighbours == 1 and few.cpu.few_prefetch or 1
+    if few.bytes > few.cpu.few_into_l2 and gather.finds_rows(shape) then prefetch = 3 end
+    choose("few.prefetch", few.from_memory and prefetch or 0)
 end
 
 -- Chooses the schedule `s` of `isa`, with kernels for few tokens of the instruction set `few`, nil: there are none.
