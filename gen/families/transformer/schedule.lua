@@ -15,14 +15,6 @@ local function parts(isa, elements, rows)
     return list
 end
 
--- Bytes from the loads to what is prefetched; 0: nothing is.
-local function distances(_, isa) return isa.prefetch_l2 and { 0, 512, 1024, 2048, 4096, 8192 } or { 0 } end
-
--- The same of products of several tokens: of other types they unpack weights before, and read floats.
-local function ahead_of_products(shape, isa)
-    return (shape.type.plain or shape.rounded) and distances(shape, isa) or { 0 }
-end
-
 -- Where tables deliver what all tokens attend to, all of them go through a block together.
 local function chunks(shape, isa)
     if shape.delivered and not shape.causal then return { shape.most_tokens } end
@@ -98,7 +90,10 @@ return space.new({
     {
         key = "product.prefetch",
         doc = "bytes from the weights of a product of several tokens to those that are prefetched; 0: none",
-        values = ahead_of_products,
+        values = function(shape, isa) -- of other types they unpack weights before, and read floats
+            local reads = shape.type.plain or shape.rounded
+            return reads and isa.prefetch_l2 and { 0, 512, 1024, 2048, 4096, 8192 } or { 0 }
+        end,
     },
     {
         key = "chunk.tokens",
