@@ -49,9 +49,9 @@ local families = {}
 
 families.rows = {
     require "gen.families.lookup.family",
-    require "gen.families.transformer.family",
+    require "gen.families.model.blocks.family",
     (require "gen.families.tokenizer.family"),
-    (require "gen.families.whole.family"),
+    (require "gen.families.model.family"),
 }
 
 -- The family of that name.

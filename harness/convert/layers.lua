@@ -1,6 +1,6 @@
 -- Which FFNs of a model are converted: those of --layers, or as many as may be without losing too much.
 local misuse = require "gen.model.misuse"
-local whole_model = require "gen.families.whole.model"
+local whole_model = require "gen.families.model.model"
 local host = require "host"
 local model_text = require "gen.import.model_text"
 local recording = require "harness.convert.recording"

@@ -1,10 +1,10 @@
 -- The blocks of a whole model one by one, a model cut off before the FFN of one of them, and what texts bring there.
-local block_lookup = require "gen.families.transformer.block_lookup"
+local block_lookup = require "gen.families.model.blocks.block_lookup"
 local library = require "harness.whole.library"
 local model_file = require "gen.families.model_file"
 local same = require "gen.model.same"
-local whole_model = require "gen.families.whole.model"
-local whole_plan = require "gen.families.whole.plan"
+local whole_model = require "gen.families.model.model"
+local whole_plan = require "gen.families.model.plan"
 
 local recording = {}
 

@@ -46,9 +46,9 @@ local families = {}
 
 local rows = {
     lookup = later "harness.families.lookup.family",
-    transformer = later "harness.families.transformer.family",
+    transformer = later "harness.families.model.blocks.family",
     tokenizer = later "harness.families.tokenizer.family",
-    whole = later "harness.families.whole.family",
+    whole = later "harness.families.model.family",
 }
 
 -- The record of the family of that name.

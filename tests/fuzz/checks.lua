@@ -2,9 +2,9 @@
 local blob = require "gen.plan.blob"
 local fuzz = require "tests.fuzz.fuzz"
 local lookup = require "harness.families.lookup.check"
-local transformer = require "harness.families.transformer.execute"
+local transformer = require "harness.families.model.blocks.execute"
 local weights = require "weights"
-local whole = require "harness.families.whole.verify"
+local whole = require "harness.families.model.verify"
 
 local checks = {}
 
