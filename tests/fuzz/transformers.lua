@@ -1,7 +1,7 @@
 -- Random small transformers: every elimination, activation, norm and window, dense FFNs and LookupFFNs, each with
 -- random types and a random legal schedule.
 local dtype = require "gen.plan.dtype"
-local family = require "gen.families.model.blocks.family"
+local family = require("gen.families.model.family").blocks
 local fuzz = require "tests.fuzz.fuzz"
 local isa = require "gen.isa.list"
 local model = require "gen.families.model_file"

@@ -1,5 +1,5 @@
 -- Random small whole models: every kind of embedding and output around random blocks, with random types and schedules.
-local family = require "gen.families.model.family"
+local family = require("gen.families.model.family").whole
 local fuzz = require "tests.fuzz.fuzz"
 local isa = require "gen.isa.list"
 local model = require "gen.families.model_file"

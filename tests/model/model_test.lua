@@ -10,7 +10,7 @@ local model = require "gen.families.model_file"
 local plan = require "gen.families.model.plan"
 local program = require "tests.support.program"
 local target_list = require "gen.plan.target"
-local whole_family = require "gen.families.model.family"
+local whole_family = require("gen.families.model.family").whole
 
 local works, refuses = program.works, program.refuses
 local test = {}

@@ -1,11 +1,97 @@
--- What `lookupc plan` and `lookupc pack` tell people about a whole model: its weights, and the map of its memory.
+-- What `lookupc plan` and `lookupc pack` tell people about a model: of blocks the table of arXiv 2404.12362, section 4; of
+-- a whole model its weights and the map of its memory.
+local blocks_plan = require "gen.families.model.blocks.plan"
+local dtype = require "gen.plan.dtype"
+local ffn_parts = require "gen.model.ffn_parts"
 local figures = require "gen.plan.figures"
 local json = require "json"
-local transformer_describe = require "gen.families.model.blocks.describe"
+local rules = require "gen.families.model.model"
+local validated = require "gen.model.validated"
 local weight_count = require "gen.families.model.weight_count"
-local whole_model = require "gen.families.model.model"
 
 local describe = {}
+
+-- What the FFN `ffn` is.
+local function ffn_text(ffn)
+    local dense = ffn_parts.dense(ffn)
+    local hidden = dense and string.format("%s %s of %d", dense.kind, dense.activation, dense.f)
+    if ffn.kind ~= "lookup" then return hidden end
+    return hidden and "lookup beside " .. hidden or "lookup"
+end
+
+local function groups(m) return m.kv_heads == m.heads and "MHA" or m.kv_heads == 1 and "MQA" or "GQA" end
+
+-- The shape of the model's blocks.
+local function shape_text(m)
+    return string.format(
+        "%sd %d, %s, %s, %s %d/%d%s, e %d, %s",
+        m.d_in and "d_in " .. m.d_in .. ", " or "",
+        m.d,
+        figures.plural(m.layers, "layer"),
+        m.parallel and "parallel" or "serial",
+        groups(m),
+        m.heads,
+        m.kv_heads,
+        m.head_dim and " of " .. m.head_dim or "",
+        rules.kv_width(m),
+        ffn_text(m.ffn)
+    )
+end
+
+-- The type of the weights of plan `p`, that of its products where it is another one, and those of its lookup FFNs that
+-- were asked for.
+local function types_text(p, type)
+    local text, activations = type.name, dtype.get(p.options.activations, "activations")
+    if activations.products and activations ~= type then text = text .. ", of products in " .. activations.name end
+    for _, key in ipairs { "tables", "projection" } do
+        if p.options[key] then text = string.format("%s, %s in %s", text, key, p.options[key]) end
+    end
+    return text
+end
+
+-- The schedules of plan `p`, where the options ask for them.
+local function add_schedules(p, add, options)
+    for _, v in ipairs(options.schedules and p.variants or {}) do
+        add("schedule " .. v.isa.name, "%s", v.schedule_text)
+    end
+end
+
+local function lines_of_blocks(m, make, options)
+    local c, lines, word = weight_count.of(m), {}, m.attention.eliminate
+    local function add(name, ...) lines[#lines + 1] = string.format("%-20s ", name) .. string.format(...) end
+    add(m.name, "%s, vocab %d", shape_text(m), m.vocab)
+    add("Q+P per layer", "%15s", figures.grouped(c.qp))
+    add("K+V per layer", "%15s", figures.grouped(c.kv))
+    if c.skip_map then add("S per layer", "%15s", figures.grouped(c.skip_map)) end
+    add("FFN per layer", "%15s", figures.grouped(c.ffn))
+    add("embeddings", "%15s", figures.grouped(c.embeddings))
+    add("all weights", "%15s  %s", figures.grouped(c.total), figures.rounded(c.total))
+    if word ~= "none" then
+        local letters = word:gsub("(%u)", "%1+"):sub(1, -2)
+        add("without " .. letters, "%15s  %s", figures.grouped(c.total_without), figures.rounded(c.total_without))
+        add("savings", "%14.0f %%", 100 * c.savings)
+        add("speed-up limit", "%14.2fx  of one token, where reading weights takes all time", c.speedup)
+    end
+    local chain, value, rule = blocks_plan.misfit(m)
+    if chain then
+        add("cannot be emitted", "%s", validated.problem(m, chain, value, rule))
+        return lines
+    end
+    local p = make()
+    local cache, decoding = p.shape.cache, ", to decode " .. figures.bytes(p.decode_scratch_bytes)
+    add("packed blocks", "%15s  of %s", figures.bytes(p.packed_bytes), types_text(p, p.shape.type))
+    add(
+        "cache",
+        "%15s  of keys and values of %d positions in %s",
+        figures.bytes(p.cache_bytes),
+        cache.positions,
+        cache.type.name
+    )
+    local also = m.attention.causal and decoding or ""
+    add("scratch", "%15s%s, with %s", figures.bytes(p.scratch_bytes), also, figures.sets(p))
+    add_schedules(p, add, options)
+    return lines
+end
 
 local function positions_of(m)
     if m.positions then return "learned positions" end
@@ -73,6 +159,7 @@ local function buffers_of(memory)
 end
 
 function describe.lines(m, make, options)
+    if not m.embedding then return lines_of_blocks(m, make, options) end
     local c, lines, p = weight_count.of(m), {}, make()
     local function add(name, ...) lines[#lines + 1] = string.format("%-20s ", name) .. string.format(...) end
     local function bytes(name, count, more) add(name, "%15s%s", figures.bytes(count), more and "  " .. more or "") end
@@ -93,11 +180,11 @@ function describe.lines(m, make, options)
         figures.plural(p.widths.out, "value"),
         m.output and m.output.pool and "a sequence" or "a token"
     )
-    for i, segment in ipairs(whole_model.segments(m)) do
+    for i, segment in ipairs(rules.segments(m)) do
         add(
             p.segments[i].word,
             "%s, %s a layer",
-            transformer_describe.shape_text(segment),
+            shape_text(segment),
             figures.grouped(c.layers[i].weights)
         )
     end
@@ -119,7 +206,7 @@ function describe.lines(m, make, options)
     for _, part in ipairs(flash_of(p)) do
         bytes("flash " .. part.name, part.bytes)
     end
-    bytes("flash", p.packed_bytes, "of " .. transformer_describe.types(p, p.type))
+    bytes("flash", p.packed_bytes, "of " .. types_text(p, p.type))
     if p.causal then
         bytes("RAM state", p.state_bytes, "a sequence, keys and values in " .. p.options.cache)
         bytes("RAM scratch", p.step_scratch_bytes, "a step")
@@ -134,12 +221,13 @@ function describe.lines(m, make, options)
     end
     for _, segment in ipairs(p.segments) do
         local function add_of_run(name, ...) add(p.segments[2] and segment.word .. " " .. name or name, ...) end
-        transformer_describe.schedules(segment.plan, add_of_run, options)
+        add_schedules(segment.plan, add_of_run, options)
     end
     return lines
 end
 
 function describe.summary(m, make)
+    if not m.embedding then return { model = m, weights = weight_count.of(m) } end
     local p = make()
     local function memory_of(memory)
         if not memory then return nil end
@@ -161,9 +249,14 @@ function describe.summary(m, make)
     }
 end
 
+-- The largest error of a tensor.
 function describe.packed_text(p, errors)
-    local typed = { shape = { type = p.type }, options = p.options }
-    return transformer_describe.packed_text(typed, errors)
+    local worst
+    for name, value in pairs(errors) do
+        if not worst or value > errors[worst] or value == errors[worst] and name < worst then worst = name end
+    end
+    local types = types_text(p, p.type or p.shape.type)
+    return string.format("weights in %s, relative error up to %.2g (%s)", types, errors[worst], worst)
 end
 
 return describe

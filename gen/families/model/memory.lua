@@ -3,7 +3,7 @@ local blob = require "gen.plan.blob"
 local cost = require "gen.plan.cost"
 local layout = require "gen.families.model.blocks.layout"
 local lifetimes = require "gen.plan.lifetimes"
-local whole_model = require "gen.families.model.model"
+local rules = require "gen.families.model.model"
 
 local memory = {}
 
@@ -15,7 +15,7 @@ local batch_positions = { dense = 384, lookup = 768 }
 -- How many positions the sequences have that go through the blocks of encoder `m` together; `target`: of firmware,
 -- which takes one sequence.
 function memory.positions(m, target)
-    local wanted = target and 0 or batch_positions[whole_model.looks_up(m) and "lookup" or "dense"]
+    local wanted = target and 0 or batch_positions[rules.looks_up(m) and "lookup" or "dense"]
     return blob.round_up(math.max(m.attention.context, wanted), layout.keys)
 end
 

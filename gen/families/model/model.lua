@@ -1,186 +1,150 @@
--- The model file of a whole model: the keys of a transformer, and those of what stands before its first block and
--- behind its last one.
+-- The rules of model files, between keys that are valid alone, and what follows from them: widths, and the runs of equal
+-- blocks.
+local ffn_parts = require "gen.model.ffn_parts"
+local eliminations = require "gen.families.model.blocks.eliminations"
+local keys = require "gen.families.model.keys"
+local lookup_model = require "gen.families.lookup.model"
+local misuse = require "gen.model.misuse"
 local same = require "gen.model.same"
 local schema = require "gen.model.schema"
 local tokenizer_model = require "gen.families.tokenizer.model"
-local transformer_model = require "gen.families.model.blocks.model"
 local validated = require "gen.model.validated"
 
-local whole_model = { title = "A whole model" }
+local rules = {}
 
--- The row of key `key` in `keys`.
-local function row_of(keys, key)
-    for _, row in ipairs(keys) do
-        if row.key == key then return row end
+-- FFN `ffn` of blocks of width `d`, filled in: a LookupFFN of few operations that learns as a dense FFN does
+-- (docs/training.md). Two rows of each table are the choice only together with h, the number of tables.
+function rules.filled(ffn, d)
+    if ffn.kind ~= "lookup" then return ffn end
+    local block = math.min(16, lookup_model.power_of_two_at_least(d))
+    local filled = {
+        h = math.max(1, d // 4),
+        tau = 8,
+        projection = { kind = "bh4", block = block, decay = lookup_model.decay },
+        score = "gelu",
+        scale = "none",
+        neighbours = ffn.h and 1 or 2,
+    }
+    for key, value in pairs(ffn) do
+        filled[key] = value
     end
-    error("no key is called " .. key)
+    return filled
 end
 
--- That row with another meaning of an absent key: none.
-local function optional(keys, key)
-    local copy = {}
-    for name, value in pairs(row_of(keys, key)) do
-        copy[name] = value
+function rules.head_width(m) return m.head_dim or m.d // m.heads end
+
+-- How many values of a head are rotated, where model `m` has rotary positions.
+function rules.rotated(m)
+    return math.floor(m.attention.rope.share * rules.head_width(m) + 0.5)
+end
+
+-- The width of q, and e, that of k and v.
+function rules.q_width(m) return rules.head_width(m) * m.heads end
+function rules.kv_width(m) return rules.head_width(m) * m.kv_heads end
+
+-- The width of the first block's input, but where tables deliver q, k and v.
+function rules.input_width(m) return m.d_in or m.d end
+
+-- Why "QKV" is only of blocks alone.
+rules.not_whole = "whole models have q, k and v of their own"
+
+-- Why the projections in the word `eliminate` cannot be done without in model `m`, or nil.
+function rules.impossible(m, eliminate)
+    local known = {}
+    for _, word in ipairs(eliminations) do
+        known[word] = true
     end
-    copy.default, copy.optional = nil, true
-    return copy
-end
-
-local function positive(last) return schema.integer(1, last) end
-local eps_rule = schema.number("must be a number from 1e-12 to 1", function(v) return v >= 1e-12 and v <= 1 end)
-
-local norm_keys = {
-    { key = "kind", rule = schema.choice("layernorm", "rmsnorm"), doc = "of the norm" },
-    { key = "eps", rule = eps_rule, default = 1e-5, doc = "added to the variance, or to the mean square" },
-}
-local function norm_of(what)
-    return { key = "norm", rule = schema.table("kind, eps", norm_keys), optional = true, doc = "norm " .. what }
-end
-
-local sinusoidal_keys = {
-    {
-        key = "order",
-        rule = schema.choice("halves", "interleaved"),
-        default = "interleaved",
-        doc = "all sines and then all cosines, or a sine and a cosine in turn",
-    },
-    {
-        key = "steps",
-        rule = schema.choice("n", "n-1"),
-        default = "n",
-        doc = "of n = d / 2 frequencies, number i is max^(-i / n), or max^(-i / (n - 1))",
-    },
-    {
-        key = "max",
-        rule = schema.number("must be a number above 1, at most 1e12", function(v) return v > 1 and v <= 1e12 end),
-        default = 10000,
-        doc = "ratio of the first and the last frequency, or nearly",
-    },
-}
-
-local embedding_keys = {
-    { key = "d", rule = positive(65536), optional = true, doc = "width of a row; absent: that of a block's input" },
-    {
-        key = "scale",
-        rule = schema.number("must be a number above 0, at most 1e6", function(v) return v > 0 and v <= 1e6 end),
-        default = 1,
-        doc = "factor of a word's row",
-    },
-    {
-        key = "sinusoidal",
-        rule = schema.table("order, steps, max", sinusoidal_keys),
-        optional = true,
-        doc = "positions made of sines, instead of learned ones",
-    },
-    {
-        key = "first_position",
-        rule = schema.integer(0, 1 << 16),
-        optional = true,
-        doc = "row of learned positions that the first token takes; absent: 0",
-    },
-    norm_of "of the sum of word, position and token type",
-    {
-        key = "projected",
-        rule = schema.boolean,
-        optional = true,
-        doc = "tables of what the first block's Q, K, V and skip connection make of a word, instead of these maps",
-    },
-}
-
-local dense_keys = {
-    { key = "width", rule = positive(65536), doc = "outputs" },
-    {
-        key = "activation",
-        rule = schema.choice("tanh", "gelu", "gelu_tanh", "relu"),
-        optional = true,
-        doc = "of the outputs; absent: none",
-    },
-    norm_of "of the outputs",
-}
-
-local head_keys = {
-    { key = "bias", rule = schema.boolean, default = false, doc = "the checkpoint has a bias of the logits" },
-    {
-        key = "soft_cap",
-        rule = schema.number("must be a number above 0, at most 1e6", function(v) return v > 0 and v <= 1e6 end),
-        optional = true,
-        doc = "a logit x becomes soft_cap tanh(x / soft_cap)",
-    },
-}
-
-local output_keys = {
-    norm_of "behind the last block",
-    {
-        key = "pool",
-        rule = schema.choice("mean", "first", "last", "sqrt_n"),
-        optional = true,
-        doc = "one vector a sequence: mean of its tokens, one of them, or their sum / sqrt(n)",
-    },
-    {
-        key = "dense",
-        rule = schema.table("width, activation, norm", dense_keys),
-        optional = true,
-        doc = "a linear map with bias",
-    },
-    { key = "unit", rule = schema.boolean, default = false, doc = "the vector is divided by its length" },
-    {
-        key = "head",
-        rule = schema.table("bias, soft_cap", head_keys),
-        optional = true,
-        doc = "logits of the vocabulary",
-    },
-    { key = "classes", rule = positive(1 << 20), optional = true, doc = "or scores of so many classes" },
-}
-
--- What an entry of `layers` may say beside `count`; the rest is that of the model.
-local varied = { "d", "heads", "kv_heads", "head_dim", "d_in", "ffn" }
-local entry_keys = {
-    { key = "count", rule = positive(4096), default = 1, doc = "blocks of this shape" },
-}
-for _, key in ipairs(varied) do
-    entry_keys[#entry_keys + 1] = optional(transformer_model.keys, key)
-end
-
-local most_entries = 64
-local layers_rule = {
-    words = "must be an integer from 1 to 4096, or a list of up to "
-        .. most_entries
-        .. " tables of count, "
-        .. table.concat(varied, ", "),
-}
-function layers_rule.holds(v)
-    if type(v) ~= "table" then return math.type(v) == "integer" and v >= 1 and v <= 4096 end
-    local count = 0
-    for key, entry in pairs(v) do
-        if math.type(key) ~= "integer" or type(entry) ~= "table" then return false end
-        count = count + 1
+    if not known[eliminate] then return keys.eliminate.words end
+    local first, q = eliminate:sub(1, 1), rules.q_width(m)
+    if eliminate ~= "none" and q ~= m.d then
+        return string.format(
+            "needs heads * head_dim = d = %d, not %d: projections are merged as square matrices",
+            m.d,
+            q
+        )
+    elseif eliminate ~= "none" and m.d_in then
+        return string.format("needs d_in = d = %d, not %d: projections are merged as square matrices", m.d, m.d_in)
+    elseif eliminate:find("QKV", 1, true) then
+        if m.ffn.kind ~= "lookup" or m.parallel then
+            return 'needs ffn.kind = "lookup" in serial blocks, whose tables can hold q, k and v'
+        elseif m.ffn.dense then
+            return "needs an FFN without ffn.dense: tables hold q, k and v"
+        end
+    elseif (first == "K" or first == "V") and m.kv_heads ~= m.heads then
+        return string.format(
+            "needs kv_heads = heads: %s is a %d by %d matrix and has no inverse; Q can be eliminated",
+            first,
+            m.d,
+            rules.kv_width(m)
+        )
     end
-    return count > 0 and count <= most_entries and count == #v
 end
 
-whole_model.keys = {}
-for _, row in ipairs(transformer_model.keys) do
-    local own = row
-    if row.key == "layers" then
-        own = { key = "layers", rule = layers_rule, doc = "number of blocks, or a list where they differ in width" }
+local function itself(chain) return chain end
+
+-- Raises one line if values of blocks `m` that are valid alone do not go together. place(chain): where the file has a
+-- key.
+local function check_blocks(context, m, place)
+    local function refuse(chain, value, rule) schema.refuse(context, place(chain), value, rule) end
+    if m.kv_heads == "heads" then m.kv_heads = m.heads end
+    if not m.head_dim and m.d % m.heads ~= 0 then
+        refuse({ "heads" }, m.heads, string.format("must divide d = %d, or head_dim says how wide a head is", m.d))
     end
-    table.insert(whole_model.keys, own)
-end
-for _, row in ipairs {
-    {
-        key = "embedding",
-        rule = schema.table("d, scale, sinusoidal, first_position, norm, projected", embedding_keys),
-        doc = "from ids to the first block; makes it a whole model",
-    },
-    {
-        key = "output",
-        rule = schema.table("norm, pool, dense, unit, head, classes", output_keys),
-        optional = true,
-        doc = "from the last block to the results, in this order",
-    },
-    optional(tokenizer_model.keys, "tokenizer"),
-} do
-    table.insert(whole_model.keys, row)
+    -- A key that says what holds without it makes no other model.
+    if m.head_dim and m.head_dim * m.heads == m.d then m.head_dim = nil end
+    if m.d_in == m.d then m.d_in = nil end
+    if m.heads % m.kv_heads ~= 0 then
+        refuse({ "kv_heads" }, m.kv_heads, string.format("must divide heads = %d", m.heads))
+    end
+    if m.d_in and m.layers > 1 then
+        refuse(
+            { "d_in" },
+            m.d_in,
+            string.format("must be d = %d: the next of %d layers reads what is d wide", m.d, m.layers)
+        )
+    end
+    if m.d_in and m.parallel then
+        refuse(
+            { "d_in" },
+            m.d_in,
+            string.format("must be d = %d: attention and FFN of parallel blocks read one input", m.d)
+        )
+    end
+    local attention, width = m.attention, rules.head_width(m)
+    if attention.window and attention.window > attention.context then
+        refuse(
+            { "attention", "window" },
+            attention.window,
+            string.format("must be at most attention.context = %d", attention.context)
+        )
+    end
+    if attention.rope then
+        local rotated = rules.rotated(m)
+        local off = math.abs(attention.rope.share * width - rotated) -- by rounding, as of 14 / 50 * 50
+        if rotated % 2 ~= 0 or rotated == 0 or off > 1e-9 * width then
+            refuse(
+                { "attention", "rope" },
+                nil,
+                string.format(
+                    "rotates share = %g of heads of %s = %d: must be an even number of elements",
+                    attention.rope.share,
+                    m.head_dim and "head_dim" or "d / heads",
+                    width
+                )
+            )
+        end
+    end
+    -- As with other keys: what holds without it makes no other model.
+    if attention.shaped == false then attention.shaped = nil end
+    if attention.shaped and attention.window then
+        refuse({ "attention", "shaped" }, true, "must be absent beside attention.window = " .. attention.window)
+    end
+    m.ffn = rules.filled(m.ffn, m.d)
+    if m.ffn.kind == "lookup" then
+        lookup_model.check(context, ffn_parts.add_lookup({ d = m.d, d_out = m.d }, m.ffn), place { "ffn" })
+    end
+    local reason = rules.impossible(m, attention.eliminate)
+    if reason then refuse({ "attention", "eliminate" }, attention.eliminate, reason) end
 end
 
 -- The entries of `layers`: a number is one.
@@ -213,8 +177,9 @@ local function numbered_entries(m)
     return list
 end
 
--- Runs of equal blocks as transformers of their own, whose names and layers are theirs: { model }.
-function whole_model.segments(m)
+-- Runs of equal blocks as transformers of their own, whose names and layers are theirs: { model }. A transformer is one.
+function rules.segments(m)
+    if not m.embedding then return { m } end
     local list, entries = {}, {}
     for _, row in ipairs(numbered_entries(m)) do
         local entry = row.entry
@@ -224,11 +189,11 @@ function whole_model.segments(m)
         end
         -- Heads of k and v follow those of q where they are as many in the model.
         if entry.heads and m.kv_heads == m.heads then segment.kv_heads = "heads" end
-        for _, key in ipairs(varied) do
+        for _, key in ipairs(keys.varied) do
             if entry[key] ~= nil then segment[key] = entry[key] end
         end
         if segment.kv_heads == "heads" then segment.kv_heads = segment.heads end
-        -- As transformer_model.check leaves them.
+        -- As rules.check leaves them.
         if segment.head_dim and segment.head_dim * segment.heads == segment.d then segment.head_dim = nil end
         if segment.d_in == segment.d then segment.d_in = nil end
         local before = list[#list]
@@ -248,16 +213,26 @@ function whole_model.segments(m)
 end
 
 -- Whether a layer of model `m` has a LookupFFN.
-function whole_model.looks_up(m)
-    for _, segment in ipairs(whole_model.segments(m)) do
+function rules.looks_up(m)
+    for _, segment in ipairs(rules.segments(m)) do
         if segment.ffn.kind == "lookup" then return true end
     end
     return false
 end
 
+-- The plans of the runs of blocks of plan `p`.
+function rules.blocks_of(p)
+    if not p.segments then return { p } end
+    local list = {}
+    for i, segment in ipairs(p.segments) do
+        list[i] = segment.plan
+    end
+    return list
+end
+
 -- Model `m` with the keys of its blocks, all of one shape, and their number in `layers`; nil: they differ.
-function whole_model.of_one_shape(m)
-    local segments = whole_model.segments(m)
+function rules.of_one_shape(m)
+    local segments = rules.segments(m)
     if segments[2] then return nil end
     local one = segments[1]
     one.name, one.embedding, one.output = m.name, m.embedding, m.output
@@ -265,7 +240,7 @@ function whole_model.of_one_shape(m)
 end
 
 -- The number of blocks of model `m`.
-function whole_model.count(m)
+function rules.count(m)
     local count = 0
     for _, entry in ipairs(entries_of(m)) do
         count = count + entry.count
@@ -274,10 +249,10 @@ function whole_model.count(m)
 end
 
 -- Width of the rows of the embeddings, of the last block's output, of what the head reads, and of the results.
-function whole_model.widths(m)
-    local segments = whole_model.segments(m)
+function rules.widths(m)
+    local segments = rules.segments(m)
     local output = m.output or {}
-    local w = { input = transformer_model.input_width(segments[1]), last = segments[#segments].d }
+    local w = { input = rules.input_width(segments[1]), last = segments[#segments].d }
     w.embedding = m.embedding.d or w.input
     w.features = output.dense and output.dense.width or w.last
     w.out = output.classes or output.head and m.vocab or w.features
@@ -288,18 +263,18 @@ local function check_layers(context, m)
     local function refuse(chain, value, rule) schema.refuse(context, chain, value, rule) end
     if type(m.layers) == "table" then
         for i, entry in ipairs(m.layers) do
-            local valid = schema.validate(context, entry_keys, entry, { "layers", tostring(i) })
-            valid.ffn = valid.ffn and transformer_model.filled(valid.ffn, valid.d or m.d)
+            local valid = schema.validate(context, keys.entry, entry, { "layers", tostring(i) })
+            valid.ffn = valid.ffn and rules.filled(valid.ffn, valid.d or m.d)
             m.layers[i] = valid
         end
     end
-    m.ffn = transformer_model.filled(m.ffn, m.d)
-    if whole_model.count(m) > 4096 then refuse({ "layers" }, whole_model.count(m), "must be at most 4096 blocks") end
-    local segments, entries = whole_model.segments(m)
+    m.ffn = rules.filled(m.ffn, m.d)
+    if rules.count(m) > 4096 then refuse({ "layers" }, rules.count(m), "must be at most 4096 blocks") end
+    local segments, entries = rules.segments(m)
     local before
     for i, segment in ipairs(segments) do
-        transformer_model.check(context, segment, function(chain) return chain_in(m, entries[i], chain) end)
-        local width = transformer_model.input_width(segment)
+        check_blocks(context, segment, function(chain) return chain_in(m, entries[i], chain) end)
+        local width = rules.input_width(segment)
         if before and width ~= before then
             refuse(
                 { "layers", tostring(entries[i]) },
@@ -313,7 +288,7 @@ local function check_layers(context, m)
         refuse({ "d" }, m.d, string.format("must be the width of the last block of layers, %d", before))
     end
     if m.attention.eliminate:find("QKV", 1, true) then
-        refuse({ "attention", "eliminate" }, m.attention.eliminate, transformer_model.not_whole)
+        refuse({ "attention", "eliminate" }, m.attention.eliminate, rules.not_whole)
     end
     if m.attention.eliminate ~= "none" and m.embedding.projected then
         local rule = string.format('needs attention.eliminate = "none", not "%s"', m.attention.eliminate)
@@ -347,7 +322,7 @@ local function check_positions(context, m)
             )
         )
     end
-    local width = whole_model.widths(m).embedding
+    local width = rules.widths(m).embedding
     if embedding.sinusoidal and width % 2 ~= 0 then
         refuse({ "embedding", "sinusoidal" }, nil, string.format("needs rows of an even width, not of %d", width))
     end
@@ -363,7 +338,7 @@ local function check_projected(context, m)
         e.projected = nil
         return
     end
-    local widths = whole_model.widths(m)
+    local widths = rules.widths(m)
     local function refuse(rule) schema.refuse(context, { "embedding", "projected" }, true, rule) end
     if m.parallel then refuse "needs serial blocks: the FFN of parallel ones reads what Q, K and V read" end
     if widths.embedding ~= widths.input then
@@ -377,7 +352,7 @@ end
 
 local function check_output(context, m)
     local function refuse(chain, value, rule) schema.refuse(context, chain, value, rule) end
-    local output, widths = m.output or {}, whole_model.widths(m)
+    local output, widths = m.output or {}, rules.widths(m)
     if output.pool and m.attention.causal then
         refuse({ "output", "pool" }, output.pool, "is of encoders: needs attention.causal = false")
     end
@@ -404,7 +379,8 @@ local function check_output(context, m)
 end
 
 -- Raises one line if values that are valid alone do not go together.
-function whole_model.check(context, m)
+local function check(context, m)
+    if not m.embedding then return check_blocks(context, m, itself) end
     if m.kv_heads == "heads" then m.kv_heads = m.heads end
     check_layers(context, m)
     check_positions(context, m)
@@ -413,13 +389,33 @@ function whole_model.check(context, m)
     if m.tokenizer then tokenizer_model.check(context, m) end
 end
 
-whole_model.marks = { "attention", "embedding" }
+local function has_bh4(m) return m.ffn.kind == "lookup" and m.ffn.projection.kind == "bh4" end
 
-function whole_model.check_options(m, options)
-    transformer_model.check_options(m, options, whole_model.segments(m))
+-- Raises one line for options of a command that mean nothing for model `m`.
+local function check_options(m, options)
+    if not options["blocks-in-out"] then return end
+    for _, run in ipairs(rules.segments(m)) do
+        if has_bh4(run) then return end
+    end
+    misuse("--blocks-in-out: is for lookup FFNs with projection.kind = bh4: " .. m.name .. " has none")
 end
 
--- Whether the table of a model file, or a validated model, is a whole model.
-function whole_model.claims(given) return given.embedding ~= nil and given.attention ~= nil end
+-- The two kinds of model files, and whether the table of one, or a validated model, is one of them.
+rules.blocks = {
+    title = "A transformer",
+    keys = keys.blocks,
+    marks = { "attention" },
+    check = check,
+    check_options = check_options,
+    claims = function(given) return given.attention ~= nil and given.embedding == nil end,
+}
+rules.whole = {
+    title = "A whole model",
+    keys = keys.whole,
+    marks = { "attention", "embedding" },
+    check = check,
+    check_options = check_options,
+    claims = function(given) return given.attention ~= nil and given.embedding ~= nil end,
+}
 
-return whole_model
+return rules

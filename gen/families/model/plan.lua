@@ -18,7 +18,7 @@ local tokenizer = require "gen.families.tokenizer.plan"
 local tokenizer_plan = require "gen.tokenizer.plan"
 local transformer = require "gen.families.model.blocks.plan"
 local validated = require "gen.model.validated"
-local whole_model = require "gen.families.model.model"
+local rules = require "gen.families.model.model"
 
 local plan = {}
 
@@ -27,7 +27,7 @@ plan.state_header = blob.align -- bytes of a state before the caches: the positi
 -- The instruction sets `isas` with what the weights of any block need of them: kernels of all blocks are one file.
 local function sets_of(m, isas, type, activations, options)
     local cache = dtype.cached(options.cache, activations, m.attention.shaped)
-    local looked = whole_model.looks_up(m) and transformer.lookup_types(type, options) or nil
+    local looked = rules.looks_up(m) and transformer.lookup_types(type, options) or nil
     local types, sets = transformer.isa_types(type, cache, activations, looked), {}
     for i, isa in ipairs(isas) do
         sets[i] = isa_list.with_types(isa, types)
@@ -56,7 +56,7 @@ end
 -- the blob. Returns also where they end.
 local function segments_of(m, isas, public, options, at, shared_product, threads)
     local list, first_layer = {}, 0
-    local models = whole_model.segments(m)
+    local models = rules.segments(m)
     for i, model in ipairs(models) do
         local sequences
         if not m.attention.causal then
@@ -112,8 +112,9 @@ end
 local function add_tokenizer(m, facts, c)
     local contents, ends
     facts, contents, ends = tokenizer.facts(m, facts)
+    c.group = "tokenizer"
     for _, section in ipairs(tokenizer_plan.sections(facts, contents)) do
-        local placed = c.add("tokenizer", section.name, section.dtype, section.elements, section.doc)
+        local placed = c.add(section.name, section.dtype, section.elements, section.doc)
         placed.slow = true
         if section.text then c.pieces[#c.pieces + 1] = { name = section.name, at = placed.at, text = section.text } end
     end
@@ -141,7 +142,7 @@ local function refuse_misfit(m)
     local function check(of, chain, value, rule)
         if chain then validated.refuse(of, chain, value, rule) end
     end
-    for _, segment in ipairs(whole_model.segments(m)) do
+    for _, segment in ipairs(rules.segments(m)) do
         check(segment, checkpoint.misfit_of_blocks(segment))
     end
     check(m, checkpoint.misfit_of_ends(m))
@@ -154,13 +155,17 @@ end
 -- (gen/families/model/blocks/plan.lua); target, a row of gen/plan/target.lua: for its firmware; one_by_one: as
 -- transformer.build takes it.
 function plan.build(m, isas, options)
+    if not m.embedding then
+        transformer.check_lookup(m.name, rules.looks_up(m), options)
+        return transformer.build(m, isas, options)
+    end
     refuse_misfit(m)
-    local type, public, widths = dtype.get(options.type, "type"), names.public(m.name), whole_model.widths(m)
+    local type, public, widths = dtype.get(options.type, "type"), names.public(m.name), rules.widths(m)
     local activations = dtype.activations(options.activations, type)
     local rounded = activations and activations.products
     isas = sets_of(m, isas, type, activations, options)
     local c = sections.collector(blob.header_bytes, type, rounded)
-    local first = whole_model.segments(m)[1]
+    local first = rules.segments(m)[1]
     local embedding = stages.embedding(m, widths, first, shape_of.widths(first), c)
     local shared_product, products = shared_products(m, type, rounded)
     local threads = not options.target and { ranges = public.ranges, range = public.range }
@@ -201,7 +206,7 @@ function plan.build(m, isas, options)
         digest = transformer.digest(m, c.list, segments),
         variants = {},
         causal = m.attention.causal,
-        layers = whole_model.count(m),
+        layers = rules.count(m),
         target = options.target,
         one_by_one = options.one_by_one or false,
         threads = threads, -- names of what shares tokens in an OpenMP build; false: there is none

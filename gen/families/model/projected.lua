@@ -6,8 +6,6 @@ local sections = require "gen.families.model.sections"
 
 local projected = {}
 
-local group = "embedding"
-
 -- What `sample` draws where the model has no section of its own for it: the rows that `names` has, and those of a norm.
 local function draws_of(names, norm)
     local list = {}
@@ -38,7 +36,7 @@ local function add_part(c, part, m, map, norm, names)
     local width, outputs = map.weight.columns, map.weight.rows
     local doc = "what " .. part.letter .. " makes of %s, [%d][" .. outputs .. "]"
     local function add_rows(name, type, rows, source, more)
-        local section = c.add(group, name .. "_" .. part.name, type, rows * outputs, doc:format(name, rows))
+        local section = c.add(name .. "_" .. part.name, type, rows * outputs, doc:format(name, rows))
         section.slow = true
         source.weight, source.gain, source.centred = map.weight, norm and norm.gain, norm and norm.centred
         more.projected = source
@@ -47,7 +45,7 @@ local function add_part(c, part, m, map, norm, names)
     local scales
     if c.type.scaled then
         local name = "words_" .. part.name
-        scales = c.f32(group, name .. "_scales", m.vocab, "scales of the rows of " .. name)
+        scales = c.f32(name .. "_scales", m.vocab, "scales of the rows of " .. name)
         scales.slow = true
     end
     local words = { view = names.word, plus = names.token_types, plus_factor = 1 / m.embedding.scale }
@@ -60,7 +58,7 @@ local function add_part(c, part, m, map, norm, names)
     local bias = { weight = map.weight, bias = map.bias }
     local offset = norm and norm.offset
     bias.view = offset and { tensor = offset.tensor, shape = offset.shape, rows = 1, columns = width } or nil
-    local section = c.f32(group, "bias_" .. part.name, outputs, "[" .. outputs .. "] biases of " .. part.letter)
+    local section = c.f32("bias_" .. part.name, outputs, "[" .. outputs .. "] biases of " .. part.letter)
     c.piece(section, nil, { projected = bias })
 end
 

@@ -17,7 +17,7 @@ local runnable = require "harness.base.runnable"
 local setting = require "harness.measure.setting"
 local statistics = require "harness.base.statistics"
 local verify = require "harness.families.model.verify"
-local whole_family = require "gen.families.model.family"
+local whole_family = require("gen.families.model.family").whole
 local whole_plan = require "gen.families.model.plan"
 
 local bench = {}

@@ -7,7 +7,7 @@ local request = require "gen.bundle.request"
 local runnable = require "harness.base.runnable"
 local transformer = require "transformer"
 local whole = require "whole"
-local whole_family = require "gen.families.model.family"
+local whole_family = require("gen.families.model.family").whole
 
 local execute = {}
 

@@ -2,7 +2,7 @@
 -- are the same; and its dense twin.
 local transformer_parts = require "harness.families.model.blocks.parts"
 local validated = require "gen.model.validated"
-local whole_model = require "gen.families.model.model"
+local rules = require "gen.families.model.model"
 local whole_plan = require "gen.families.model.plan"
 
 local parts = {}
@@ -17,7 +17,7 @@ end
 
 -- Model `m` with an MLP of f = 4 d and GELU instead of every LookupFFN; nil if it has none.
 function parts.twin(m)
-    if not whole_model.looks_up(m) then return nil end
+    if not rules.looks_up(m) then return nil end
     local changes = { name = m.name .. "_dense", ffn = dense(m.ffn, m.d) }
     if type(m.layers) == "table" then
         changes.layers = {}

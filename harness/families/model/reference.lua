@@ -1,10 +1,9 @@
 -- What the reference answers for sequences of ids: a whole model in float64, from the tensors of its checkpoint.
 local checkpoint = require "gen.model.checkpoint_names"
 local outer = require "whole_reference"
-local transformer_model = require "gen.families.model.blocks.model"
+local rules = require "gen.families.model.model"
 local transformer = require "harness.families.model.blocks.execute"
 local weights = require "weights"
-local whole_model = require "gen.families.model.model"
 
 local reference = {}
 
@@ -41,10 +40,10 @@ local function embedding_job(m, w, path, types)
     add_norm(job, e.norm, names.norm, "norm", "mean", "eps")
     if e.projected then
         -- the maps of the first block, and the norm before them
-        local first = whole_model.segments(m)[1]
+        local first = rules.segments(m)[1]
         local pre = first.norm and first.norm.place == "pre"
-        local width, q = w.embedding, transformer_model.q_width(first)
-        local kv = transformer_model.kv_width(first)
+        local width, q = w.embedding, rules.q_width(first)
+        local kv = rules.kv_width(first)
         local function map(letter, rows, normed)
             local linear = checkpoint.linear(first, 0, letter, rows, width)
             return { map = { weight = linear.weight, bias = linear.bias }, normed = normed }

@@ -5,8 +5,8 @@ local blocks = require "harness.families.model.blocks.tuning"
 local layout = require "gen.families.model.blocks.layout"
 local memory = require "gen.families.model.memory"
 local misuse = require "gen.model.misuse"
-local transformer = require "gen.families.model.blocks.family"
-local whole_model = require "gen.families.model.model"
+local transformer = require("gen.families.model.family").blocks
+local rules = require "gen.families.model.model"
 
 local tuning = setmetatable({}, { __index = blocks })
 
@@ -18,7 +18,7 @@ local function largest_of(m, p)
             found = i
         end
     end
-    return whole_model.segments(m)[found]
+    return rules.segments(m)[found]
 end
 
 -- The options for blocks `own` of model `m` alone, which encode several sequences together as the model does: types of
@@ -66,6 +66,6 @@ function tuning.sample(m, p, caches, options)
 end
 
 -- Blocks of model `m`.
-tuning.count = whole_model.count
+tuning.count = rules.count
 
 return tuning

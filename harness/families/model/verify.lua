@@ -11,7 +11,7 @@ local runner = require "transformer"
 local transformer = require "harness.families.model.blocks.execute"
 local weights = require "weights"
 local whole = require "whole"
-local whole_family = require "gen.families.model.family"
+local whole_family = require("gen.families.model.family").whole
 local verified = require "harness.report.verified"
 
 local verify = {}

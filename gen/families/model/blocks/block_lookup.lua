@@ -130,14 +130,14 @@ function block_lookup.prefix(m, layer)
     return family.layer:format(layer) .. family.lookup
 end
 
--- Adds the sections of `parts` by add(name, dtype, elements, doc), and what the packer fills them with by
--- piece(section, index, elements, more); layer 0 is number `first` in the checkpoint.
-function block_lookup.add_sections(m, parts, first, add, piece)
+-- Adds the sections of `parts`, and what the packer fills them with, to the collector `c` (sections.lua); layer 0 is
+-- number `first` in the checkpoint.
+function block_lookup.add_sections(m, parts, first, c)
     for _, part in ipairs(parts) do
         for _, section in ipairs(part.sections) do
             if section.own then
                 local of = section.of
-                section.placed = add(
+                section.placed = c.add(
                     section.name,
                     of.dtype,
                     section.layers * section.stride,
@@ -159,7 +159,8 @@ function block_lookup.add_sections(m, parts, first, add, piece)
             local of = section.of
             if section.own and of.from then
                 for index = 0, section.layers - 1 do
-                    piece(section.placed, index, section.stride, {
+                    c.piece(section.placed, nil, {
+                        elements = section.stride,
                         name = section.name .. " of layer " .. first + section.first + index,
                         from = block_lookup.prefix(m, first + section.first + index) .. of.from,
                         shape = of.shape,
@@ -170,7 +171,7 @@ function block_lookup.add_sections(m, parts, first, add, piece)
                         row = of.row,
                         raised = of.raised,
                         scales = of.scales and scales.placed.at + index * scales.stride * scales.of.dtype.bytes,
-                    })
+                    }, index)
                 end
             end
             scales = section

@@ -13,7 +13,7 @@ local fusable = require "gen.model.fusable"
 local leftovers = require "gen.model.leftovers"
 local lookup_model = require "gen.families.lookup.model"
 local misuse = require "gen.model.misuse"
-local transformer_model = require "gen.families.model.blocks.model"
+local rules = require "gen.families.model.model"
 local validated = require "gen.model.validated"
 
 local fuse = {}
@@ -190,7 +190,7 @@ end
 
 -- Steps of one layer; `p` and `o` are maps of the layer before.
 local function add_layer(b, m, layer, eliminate, p_before, o_before)
-    local d, e = m.d, transformer_model.kv_width(m)
+    local d, e = m.d, rules.kv_width(m)
     local maps, first, all = {}, eliminate:sub(1, 1), eliminate:find("QKV", 1, true)
     for letter, rows in pairs { Q = d, K = e, V = e, P = d } do
         maps[letter] = checkpoint.linear(m, layer, letter, rows, d)
@@ -278,9 +278,9 @@ function fuse.check(m, eliminate, option)
     if chain then validated.refuse(m, chain, value, rule) end
     rule = fusable.has_map(m) and checkpoint.without_map(m)
     if rule then validated.refuse(m, { "embedding", "d" }, m.embedding.d, rule) end
-    local reason = transformer_model.impossible(m, eliminate)
+    local reason = rules.impossible(m, eliminate)
     if reason then refuse(reason) end
-    if m.embedding and eliminate:find("QKV", 1, true) then refuse(transformer_model.not_whole) end
+    if m.embedding and eliminate:find("QKV", 1, true) then refuse(rules.not_whole) end
     if eliminate == "none" then
         refuse 'names nothing to eliminate; "QP" is what serial blocks can do without, "Q" parallel ones'
     end

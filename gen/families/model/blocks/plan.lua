@@ -14,9 +14,9 @@ local layout = require "gen.families.model.blocks.layout"
 local maps_of = require "gen.families.model.blocks.maps"
 local names = require "gen.model.names"
 local phases = require "gen.families.model.blocks.phases"
-local samples = require "gen.families.model.blocks.samples"
+local samples = require "gen.families.model.samples"
 local schedule = require "gen.families.model.blocks.schedule"
-local sections_of = require "gen.families.model.blocks.sections"
+local sections = require "gen.families.model.sections"
 local shape_of = require "gen.families.model.blocks.shape"
 local steps_of = require "gen.families.model.blocks.steps"
 local validated = require "gen.model.validated"
@@ -270,7 +270,8 @@ function transformer_plan.build(m, isas, options)
         own_maps, before, after = options.part(own_maps, before, after, shape)
     end
     after = steps_of.joined(shape, after)
-    local sections, pieces, bytes = sections_of.of(m, shape, own_maps, parts, first_layer, options.at)
+    local c = sections.collector(options.at or blob.header_bytes, shape.type, shape.rounded, first_layer)
+    sections.add_blocks(c, m, shape, own_maps, parts, first_layer)
     local p = {
         family = "transformer",
         model = m,
@@ -278,15 +279,15 @@ function transformer_plan.build(m, isas, options)
         names = public,
         maps = own_maps,
         parts = parts,
-        sections = sections,
-        pieces = pieces,
-        tensors = tensors_of(pieces),
+        sections = c.list,
+        pieces = c.pieces,
+        tensors = tensors_of(c.pieces),
         blocks_prefixes = checkpoint.blocks_prefixes(m), -- the checkpoint's tensors under them are all the model's
         own = own, -- an architecture of its own, that no unfused checkpoint becomes
-        samples = samples.of(m, shape, m.attention.eliminate ~= "none", own, options.first_layer), -- of what pack reads
-        unfused_samples = not own and samples.of(m, shape, false, false, options.first_layer) or nil,
-        packed_bytes = bytes,
-        digest = transformer_plan.digest(m, sections, parts),
+        samples = samples.of_blocks(m, shape, m.attention.eliminate ~= "none", own, options.first_layer), -- of what pack reads
+        unfused_samples = not own and samples.of_blocks(m, shape, false, false, options.first_layer) or nil,
+        packed_bytes = c.at,
+        digest = transformer_plan.digest(m, c.list, parts),
         before = before,
         after = after,
         sums = sums_of(shape, after, has),
@@ -301,7 +302,7 @@ function transformer_plan.build(m, isas, options)
         scratch_bytes = 0,
         decode_scratch_bytes = 0,
         cache_bytes = (shape.sequences and 1 or m.layers) * shape.cache.layer_bytes,
-        weights_struct_bytes = 8 * #sections + 8,
+        weights_struct_bytes = 8 * #c.list + 8,
         -- as the manifest records them
         options = {
             type = shape.type.name,

@@ -3,7 +3,7 @@ local blob = require "gen.plan.blob"
 local dtype = require "gen.plan.dtype"
 local ffn_parts = require "gen.model.ffn_parts"
 local layout = require "gen.families.model.blocks.layout"
-local transformer_model = require "gen.families.model.blocks.model"
+local rules = require "gen.families.model.model"
 
 local shape = {}
 
@@ -64,11 +64,11 @@ end
 -- The widths of model `m`, whatever its types are: d, q, e of q and of k and v, read of what Q, K and V of the
 -- checkpoint take, input of a block; skip_map: whether the checkpoint has S.
 function shape.widths(m)
-    local s = { d = m.d, q = transformer_model.q_width(m), e = transformer_model.kv_width(m), skip = m.skip }
+    local s = { d = m.d, q = rules.q_width(m), e = rules.kv_width(m), skip = m.skip }
     -- What makes a block's input delivers its q, k and v, side by side.
     s.delivered = m.attention.eliminate:find("QKV", 1, true) ~= nil
     s.made = s.delivered and s.q + 2 * s.e or s.d -- width of what a block makes that is not the last
-    s.read = s.delivered and s.d or transformer_model.input_width(m)
+    s.read = s.delivered and s.d or rules.input_width(m)
     s.skip_map = s.skip and s.read ~= s.d
     -- So do embeddings, of which the skip connection adds a part, too; the checkpoint has the maps that make all that.
     s.projected = m.projected or false
@@ -82,7 +82,7 @@ end
 -- sequence filled up to whole tiles, means: only means over their tokens are asked for; or nil: a call is for one
 -- sequence.
 function shape.of(m, type, cache_type, activations, sequences)
-    local width, dense = transformer_model.head_width(m), ffn_parts.dense(m.ffn)
+    local width, dense = rules.head_width(m), ffn_parts.dense(m.ffn)
     local s = {
         type = type,
         rounded = activations and activations.products,
@@ -111,7 +111,7 @@ function shape.of(m, type, cache_type, activations, sequences)
     if s.norm then s.norm_widths = { s.norm.place == "pre" and s.read or s.d, s.d } end
     local rope = m.attention.rope
     if rope then
-        s.rotated = transformer_model.rotated(m)
+        s.rotated = rules.rotated(m)
         s.rope = { theta = rope.theta, half = s.rotated // 2, interleaved = rope.pairs == "interleaved" }
     end
     s.cache = cache_of(s, cache_type)

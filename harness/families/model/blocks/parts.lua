@@ -1,7 +1,7 @@
 -- Parts of a transformer's blocks that are timed alone: plans through the same templates with some of the steps, so
 -- that their kernels are the same.
 local space = require "gen.plan.space"
-local transformer_model = require "gen.families.model.blocks.model"
+local rules = require "gen.families.model.model"
 local transformer_plan = require "gen.families.model.blocks.plan"
 
 local parts = {}
@@ -108,7 +108,7 @@ end
 local function alone(m, name, layers, isa, types, append, after)
     local model = parts.changed(m, {
         name = m.name .. "_" .. name,
-        d = transformer_model.q_width(m),
+        d = rules.q_width(m),
         layers = layers,
         parallel = false,
         skip = false,
