@@ -2,17 +2,15 @@
 local check = require "tests.support.check"
 local compile = require "harness.base.compile"
 local effort = require "tests.effort"
-local execute = require "harness.families.model.blocks.execute"
 local host = require "host"
 local isa = require "gen.isa.list"
 local json = require "json"
 local model = require "gen.families.model_file"
 local packing = require "gen.families.packing"
+local plan = require "gen.families.model.plan"
 local program = require "tests.support.program"
-local transformer_plan = require "gen.families.model.blocks.plan"
 local verify = require "harness.families.model.verify"
 local weights = require "weights"
-local whole_plan = require "gen.families.model.plan"
 
 local test = {}
 local folder = program.folder()
@@ -20,21 +18,13 @@ local tables = 8
 
 -- Blocks, and a whole model.
 local kinds = {
-    {
-        text = [[return { name = "seen", d = 32, heads = 2, layers = 2, vocab = 20, skip = true, norm = { kind =
+    [[return { name = "seen", d = 32, heads = 2, layers = 2, vocab = 20, skip = true, norm = { kind =
             "layernorm" }, attention = { context = 24 }, checkpoint = "gpt2", positions = 24, ffn = { kind = "lookup",
             h = 8, tau = 4, projection = { kind = "bh4", block = 8 }, score = "gelu", neighbours = %d } }]],
-        build = transformer_plan.build,
-        verify = execute,
-    },
-    {
-        text = [[return { name = "seen", d = 32, heads = 2, layers = 2, vocab = 20, skip = true, norm = { kind =
+    [[return { name = "seen", d = 32, heads = 2, layers = 2, vocab = 20, skip = true, norm = { kind =
             "layernorm" }, attention = { context = 24, causal = false }, checkpoint = "bert", positions = 24,
             embedding = {}, output = { pool = "mean" }, ffn = { kind = "lookup", h = 8, tau = 4, projection = { kind =
             "bh4", block = 8 }, score = "gelu", neighbours = %d } }]],
-        build = whole_plan.build,
-        verify = verify,
-    },
 }
 
 -- The checkpoint `path` with change(number) instead of some floats of the second tensor of that name's end: every
@@ -73,17 +63,17 @@ local function found_with(k, i, neighbours, damage)
     local kind, key = kinds[k], k .. "/" .. i
     local own = made[key]
     if not own then
-        local path = program.model(folder, "seen", kind.text:format(neighbours))
+        local path = program.model(folder, "seen", kind:format(neighbours))
         own = { directory = program.folder(), sample = folder .. "/sample" .. k .. ".safetensors" }
-        own.plan = kind.build(model.load(path), isa.select "scalar", narrow[i])
+        own.plan = plan.build(model.load(path), isa.select "scalar", narrow[i])
         assert(weights.sample(own.sample, "", own.plan.samples, 1))
-        own.prepared = kind.verify.prepare(own.plan, own.directory, { seed = 1, weights = own.sample })
+        own.prepared = verify.prepare(own.plan, own.directory, { seed = 1, weights = own.sample })
         own.library = compile.library({ own.plan }, own.directory, "gcc", "-O1")
         made[key] = own
     end
     local packed = damage and damage(own.sample) or own.sample
     packing.pack(own.plan, { weights = packed, output = own.prepared.blob, prefix = "" })
-    return kind.verify.check_library(own.plan, own.library, own.prepared, 1)
+    return verify.check_library(own.plan, own.library, own.prepared, 1)
 end
 
 function test.every_lookup_is_seen()

@@ -2,7 +2,8 @@
 -- sequences and sequences span chunks, and attention stays within each.
 local check = require "tests.support.check"
 local compile = require "harness.base.compile"
-local execute = require "harness.families.model.blocks.execute"
+local reference = require "harness.families.model.reference"
+local verify = require "harness.families.model.verify"
 local model = require "gen.families.model_file"
 local program = require "tests.support.program"
 local runner = require "transformer"
@@ -13,7 +14,7 @@ local transformer_plan = require "gen.families.model.blocks.plan"
 local test = {}
 
 -- Verifies in every way of calling it what the keys `text` of a model file become, with calls of up to `positions`
--- positions. Returns the plan, and what execute.prepare makes.
+-- positions. Returns the plan, and what verify.prepare makes.
 local function verified(name, text, positions, options, choices)
     local directory, p, prepared = program.folder(), nil, nil
     local path = program.model(directory, name, "return { name = '" .. name .. "', vocab = 30, " .. text .. " }")
@@ -21,9 +22,9 @@ local function verified(name, text, positions, options, choices)
     for _, set in ipairs(isa.select(sets.in_turn())) do
         options.schedule = { [set.name] = choices }
         p = transformer_plan.build(model.load(path), { set }, options)
-        prepared = execute.prepare(p, directory, { seed = 7 })
+        prepared = verify.prepare(p, directory, { seed = 7 })
         local library = compile.library({ p }, directory .. "/" .. set.name, "gcc", "-O1")
-        local results = execute.check_library(p, library, prepared)
+        local results = verify.check_library(p, library, prepared)
         check.equal({ results[1].call, results[2].call, #results }, { "batch", "single", 2 })
         for _, result in ipairs(results) do
             check.equal(result.message, nil)
@@ -49,8 +50,8 @@ function test.calls_for_several_sequences()
     -- Each starts at a tile: keys and values of one layer, for 512 positions.
     check.equal(p.cache_bytes, 512 * 2 * (6 + 16) * 4)
     -- Tokens of a sequence do not depend on the others.
-    local other = execute.answer(setmetatable({ lengths = false }, { __index = prepared.rounded.job }), prepared.x)
-    assert(runner.difference(other.y, prepared.rounded.y, p.shape.d) > 0.01)
+    local other = reference.answer_blocks(setmetatable({ lengths = false }, { __index = prepared.answers[1].job }), prepared.x)
+    assert(runner.difference(other.y, prepared.answers[1].y, p.shape.d) > 0.01)
 end
 
 function test.windows_and_integers()

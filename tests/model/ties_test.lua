@@ -2,11 +2,13 @@
 -- as kernels did, and no others.
 local runner = require "transformer"
 local check = require "tests.support.check"
+local compare = require "harness.families.model.compare"
 local isa = require "gen.isa.list"
 local model = require "gen.families.model_file"
 local program = require "tests.support.program"
-local transformer = require "harness.families.model.blocks.execute"
+local reference = require "harness.families.model.reference"
 local transformer_plan = require "gen.families.model.blocks.plan"
+local verify = require "harness.families.model.verify"
 
 local test = {}
 local folder = program.folder()
@@ -26,13 +28,14 @@ local function found_with(margin, neighbours)
         )
     )
     local p = transformer_plan.build(model.load(path), isa.select "scalar", {})
-    local prepared = transformer.prepare(p, program.folder(), { seed = 3 })
-    prepared.rounded.job.margin = margin
-    return transformer.answer(prepared.rounded.job, prepared.rounded.x), p.model
+    local prepared = verify.prepare(p, program.folder(), { seed = 3 })
+    local job = prepared.answers[1].job
+    job.margin = margin
+    return reference.answer_blocks(job, prepared.x), p.model
 end
 
 local function turned(found, ...)
-    return transformer.answer(setmetatable({ turned = { ... } }, { __index = found.job }), found.x)
+    return reference.answer_blocks(setmetatable({ turned = { ... } }, { __index = found.job }), found.x)
 end
 local function off(a, b, from, to)
     return (
@@ -72,9 +75,9 @@ function test.what_ties_explain_is_accepted()
         local found, m = found_with(0.02, neighbours)
         local first, last = found.ties[1], found.ties[#found.ties]
         local kernel = turned(found, first, last)
-        local same, count = transformer.decided_as(kernel.y, found, m, 0, most)
+        local same, count = compare.decided_as(kernel.y, found, m, 0, most)
         check.equal({ off(same, kernel, 0, 12), count }, { 0.0, 2 })
-        check.equal(select(2, transformer.decided_as(found.y, found, m, 0, most)), 0)
+        check.equal(select(2, compare.decided_as(found.y, found, m, 0, most)), 0)
     end
 end
 
@@ -82,12 +85,12 @@ function test.what_they_do_not_explain_is_not()
     local found, m = found_with(0.02, 1)
     local clear = found_with(0, 1)
     local kernel = turned(found, found.ties[1])
-    local same = transformer.decided_as(kernel.y, clear, m, 0, most)
+    local same = compare.decided_as(kernel.y, clear, m, 0, most)
     assert(off(same, kernel, 0, 12) > 1e-3)
     local values = { string.unpack(("d"):rep(12 * width), found.y) }
     values[5 * width + 3] = values[5 * width + 3] + 0.1
     local wrong = { y = string.pack(("d"):rep(12 * width), table.unpack(values, 1, 12 * width)) }
-    same = transformer.decided_as(wrong.y, found, m, 0, most)
+    same = compare.decided_as(wrong.y, found, m, 0, most)
     assert(off(same, wrong, 0, 12) > 1e-3)
 end
 

@@ -5,7 +5,7 @@ local model_file = require "gen.families.model_file"
 local program = require "tests.support.program"
 local request = require "gen.bundle.request"
 local isa = require "gen.isa.list"
-local tuning = require "harness.families.model.tuning"
+local tuning = require("harness.families.model.tuning").whole
 
 local test = {}
 local folder = program.folder()

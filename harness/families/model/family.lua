@@ -1,5 +1,6 @@
--- The family of whole models in the harness; harness/families/list.lua says what its fields mean.
+-- The records of blocks alone and of whole models in the harness; harness/families/list.lua says what their fields mean.
 local bench = require "harness.families.model.bench"
+local blocks_bench = require "harness.families.model.blocks_bench"
 local embed = require "harness.families.model.embed"
 local execute = require "harness.families.model.execute"
 local firmware = require "harness.families.model.firmware"
@@ -20,16 +21,28 @@ local function tokenize(path, texts, options)
 end
 
 return {
-    name = "whole",
-    bench = bench.run,
-    bench_batches = bench.batches,
-    tokenize = tokenize,
-    run = execute.run,
-    unsaid = execute.unsaid,
-    run_option = "ids",
-    lookup_inputs = lookup_inputs,
-    text = { embed = embed.run, similar = similar.run, generate = generate.run, perplexity = perplexity.run },
-    verify = verify.run,
-    firmware = firmware,
-    tuning = tuning,
+    transformer = {
+        name = "transformer",
+        bench = blocks_bench.run,
+        bench_batches = blocks_bench.batches,
+        run = execute.run_blocks,
+        unsaid = execute.unsaid_of_blocks,
+        lookup_inputs = lookup_inputs,
+        verify = verify.run,
+        tuning = tuning.blocks,
+    },
+    whole = {
+        name = "whole",
+        bench = bench.run,
+        bench_batches = bench.batches,
+        tokenize = tokenize,
+        run = execute.run,
+        unsaid = execute.unsaid,
+        run_option = "ids",
+        lookup_inputs = lookup_inputs,
+        text = { embed = embed.run, similar = similar.run, generate = generate.run, perplexity = perplexity.run },
+        verify = verify.run,
+        firmware = firmware,
+        tuning = tuning.whole,
+    },
 }

@@ -12,14 +12,14 @@ local measure = require "harness.measure.measure"
 local misuse = require "gen.model.misuse"
 local model_file = require "gen.families.model_file"
 local packing = require "gen.families.packing"
-local parts = require "harness.families.model.blocks.parts"
+local parts = require "harness.families.model.parts"
 local process = require "process"
 local rivals = require "harness.measure.rivals"
 local request = require "gen.bundle.request"
 local runnable = require "harness.base.runnable"
 local setting = require "harness.measure.setting"
 local statistics = require "harness.base.statistics"
-local transformer = require "harness.families.model.blocks.execute"
+local verify = require "harness.families.model.verify"
 local transformer_plan = require "gen.families.model.blocks.plan"
 
 local transformer_bench = {}
@@ -100,7 +100,7 @@ end
 -- relative error.
 local function verified(path, p, library, prepared)
     local worst = 0.0
-    for _, result in ipairs(transformer.check_library(p, library, prepared)) do
+    for _, result in ipairs(verify.check_library(p, library, prepared)) do
         if not result.ok then
             error(
                 string.format(
@@ -144,7 +144,7 @@ local function made(path, m, isa, caches, options)
     )
     local directory = process.temporary_directory()
     local drawn = { seed = options.seed, large = true, cc = options.cc }
-    local prepared = transformer.prepare(p, directory, setmetatable({ large = true }, { __index = options }))
+    local prepared = verify.prepare(p, directory, setmetatable({ large = true }, { __index = options }))
     local library = compile.library(
         { p, products, attention, filling },
         directory .. "/fused",
@@ -163,7 +163,7 @@ local function made(path, m, isa, caches, options)
     if m.attention.eliminate ~= "none" then
         b.unfused = build(parts.changed(one, { name = m.name .. "_unfused" }, { eliminate = "none" }))
         local unfused_directory = process.temporary_directory()
-        local unfused_weights = transformer.prepare(b.unfused, unfused_directory, drawn)
+        local unfused_weights = verify.prepare(b.unfused, unfused_directory, drawn)
         local unfused_library =
             compile.library({ b.unfused }, unfused_directory .. "/unfused", options.cc, options.cflags)
         b.unfused_rel_err = verified(path, b.unfused, unfused_library, unfused_weights)
