@@ -246,6 +246,16 @@ function test.code_does_not_grow_with_depth()
 end
 
 -- Firmware whose tokens go one by one calls no kernel for many.
+function test.no_symbol_repeats_a_word()
+    for _, layers in ipairs { "", 't.layers = { {}, { ffn = { kind = "lookup" } } }' } do
+        local p = plan.build(load(layers), { isa.get "avx2" }, { type = "i8", activations = "i8" })
+        for _, file in ipairs(emit.files(p)) do
+            local symbol = file.text:match "[%a_][%w_]-_(%l+)_%1_[%w_]*" or file.text:match "_blocks_%d_blocks_"
+            check.equal(symbol, nil)
+        end
+    end
+end
+
 function test.firmware_has_the_kernels_that_it_calls()
     local target = target_list.get "cortex-m4f"
     local p = whole_family.build(model.load "tests/firmware/lookups.lua", { isa.get "scalar" }, { firmware = target })

@@ -206,7 +206,8 @@ function transformer_kernels.files(p, v)
             type = p.shape.type,
             panel = layout.panel,
             keys = layout.keys,
-            helper = p.names.model .. "_" .. helper,
+            -- a run of blocks is called so by itself
+            helper = p.names.helper((helper ~= "blocks" or p.names.prefix == "") and helper),
         }
         extend(p, v, values)
         files[#files + 1] = { template = path, symbol = symbol, values = values }
