@@ -4,9 +4,9 @@ local bench_report = require "harness.report.bench_report"
 local choices = require "harness.measure.choices"
 local compile = require "harness.base.compile"
 local cpu = require "harness.base.cpu"
+local execute = require "harness.families.model.execute"
 local host = require "host"
 local json = require "json"
-local machines = require "gen.plan.machine"
 local measure = require "harness.measure.measure"
 local misuse = require "gen.model.misuse"
 local packing = require "gen.families.packing"
@@ -17,7 +17,6 @@ local runnable = require "harness.base.runnable"
 local setting = require "harness.measure.setting"
 local statistics = require "harness.base.statistics"
 local verify = require "harness.families.model.verify"
-local whole_family = require("gen.families.model.family").whole
 local whole_plan = require "gen.families.model.plan"
 
 local bench = {}
@@ -92,27 +91,14 @@ end
 -- Compiles plan `p` and compares it with the reference; raises one line if a call is wrong. Returns the library, the
 -- blob, and the largest relative error.
 local function verified(path, p, options)
-    local directory, worst = process.temporary_directory(), 0.0
+    local directory = process.temporary_directory()
     host.status("verifying " .. p.model.name)
     local flags = compile.threaded(p, options.cflags, options.threads)
     local compiled = compile.library({ p }, directory .. "/library", options.cc, flags)
     local prepared = verify.prepare(p, directory, options)
-    for _, result in ipairs(verify.check_library(p, compiled, prepared, options.threads)) do
-        if not result.ok then
-            error(
-                string.format(
-                    "%s: %s fails verification: %s: %s: nothing was timed",
-                    path,
-                    p.model.name,
-                    result.call,
-                    result.message
-                ),
-                0
-            )
-        end
-        worst = math.max(worst, result.rel_err)
-    end
-    return compiled, prepared.blob, worst, options.weights or directory .. "/weights.safetensors"
+    local failing = string.format("%s: %s fails verification", path, p.model.name)
+    local worst = verify.worst(failing, p, compiled, prepared, options.threads)
+    return compiled, prepared.blob, worst, prepared.packed_from
 end
 
 -- Whether plan `p` reads fewer tensors than plan `of`, whose checkpoint it is packed from.
@@ -202,15 +188,8 @@ local function results_of(p, samples, calls, errors, options)
     for i, of in ipairs(calls) do
         local us, share = times_of(samples, "", i, clock)
         local tokens = of.tokens * of.sequences
-        local r = {
-            model = p.model.name,
-            isa = p.variants[1].isa.name,
-            type = options.type,
+        local r = bench_report.typed(p, options, {
             cache = p.options.cache,
-            activations = p.options.activations,
-            tables = p.options.tables,
-            projection = p.options.projection,
-            tuned = options.named,
             call = of.what,
             tokens = of.tokens,
             sequences = of.sequences,
@@ -223,7 +202,7 @@ local function results_of(p, samples, calls, errors, options)
             threads = threads,
             counts = counts(share),
             rel_err = errors.own,
-        }
+        })
         local together = 0.0
         for name, time in pairs(r.stages) do
             r.stages[name] = time / of.sequences
@@ -254,12 +233,6 @@ local function dense_of(r, key) return r.dense and number("%.1f", r.dense[key]) 
 -- The columns of the tables for people: { head, width (negative: to the left), text(r), nil for nothing to say }. One
 -- that says nothing at all is left out.
 local first_columns = {
-    { "isa", -7, function(r) return r.isa end },
-    { "type", -5, function(r) return r.type end },
-    { "inputs", -6, function(r) return r.activations end },
-    { "tables", -6, function(r) return r.tables end },
-    { "proj.", -5, function(r) return r.projection end },
-    { "schedule", -8, function(r) return r.tuned end },
     { "call", -7, function(r) return r.call end },
     { "tokens", 6, function(r) return r.tokens end },
     { "sequences", 9, function(r) return r.call == "encode" and r.sequences end },
@@ -288,7 +261,7 @@ local stage_columns = {
 
 -- The columns that all tables begin with, and those of `list`.
 local function behind_first(list)
-    local all = { table.unpack(first_columns) }
+    local all = bench_report.behind_types(first_columns)
     return table.move(list, 1, #list, #all + 1, all)
 end
 
@@ -314,13 +287,6 @@ end
 -- Whole models have no --batch.
 function bench.batches() return "1" end
 
--- The instruction sets on which `m` is to be timed with the types of the options: the best one, or those that are
--- asked for, with the defaults of this CPU.
-local function sets_of(m, options)
-    local sets = runnable.sets(options.isa, whole_family.isa_types(options, m))
-    return machines.sets(options.isa and sets or { sets[#sets] }, runnable.machine(options))
-end
-
 -- Times the model of the file `path` with weights of each of the types that are asked for; the family's `bench`.
 function bench.run(path, options)
     if options.batch then
@@ -330,7 +296,7 @@ function bench.run(path, options)
     local facts, results, host_facts = cpu.describe(), json.array {}, nil
     local m = request.model(path, options)
     for _, own in ipairs(choices.of_blocks(options)) do
-        for _, isa in ipairs(sets_of(m, own)) do
+        for _, isa in ipairs(execute.timed_sets(m, own)) do
             local p = runnable.plan(path, { isa }, own)
             local calls, entries = calls_of(p, lengths_of(options.lengths, context_of(p))), {}
             local errors = { own = add_model(entries, path, p, "", isa, own.type, own) }

@@ -196,9 +196,10 @@ local function sample_ways(p, library, sample, watched)
     return ways
 end
 
--- Weights for plan `p`, packed in `directory`, and tokens: what verify.prepare says, and { numbers, lengths, x, whole }: `whole`, the answer end to end from the unfused weights, if there are any. The answer for `far_of` is
--- another one, for keys are turned in another way there before they are rounded. A checkpoint in options.weights may be
--- fused or not; an unfused one is fused here. watched: lookup FFNs are seen at work.
+-- Weights for plan `p`, packed in `directory`, and tokens: what verify.prepare says, and { numbers, lengths, x, whole }:
+-- `whole`, the answer end to end from the unfused weights, if there are any. Positions from that of `far_of` on have an
+-- answer of their own: keys are turned in another way there before they are rounded. A checkpoint in options.weights may
+-- be fused or not; an unfused one is fused here. watched: lookup FFNs are seen at work.
 function blocks.prepare(p, directory, options, watched)
     local m = p.model
     local word = m.attention.eliminate

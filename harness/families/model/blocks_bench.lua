@@ -5,9 +5,8 @@ local bench_report = require "harness.report.bench_report"
 local choices = require "harness.measure.choices"
 local compile = require "harness.base.compile"
 local cpu = require "harness.base.cpu"
-local family = require("gen.families.model.family").blocks
+local execute = require "harness.families.model.execute"
 local json = require "json"
-local machines = require "gen.plan.machine"
 local measure = require "harness.measure.measure"
 local misuse = require "gen.model.misuse"
 local model_file = require "gen.families.model_file"
@@ -16,13 +15,12 @@ local parts = require "harness.families.model.parts"
 local process = require "process"
 local rivals = require "harness.measure.rivals"
 local request = require "gen.bundle.request"
-local runnable = require "harness.base.runnable"
 local setting = require "harness.measure.setting"
 local statistics = require "harness.base.statistics"
 local verify = require "harness.families.model.verify"
 local transformer_plan = require "gen.families.model.blocks.plan"
 
-local transformer_bench = {}
+local bench = {}
 
 local libraries = { "openblas", "onednn" }
 
@@ -96,26 +94,8 @@ local function described(p, name, library, blob_path)
     }
 end
 
--- Verifies plan `p` in `library` with its packed weights; raises one line if a call is wrong. Returns the largest
--- relative error.
-local function verified(path, p, library, prepared)
-    local worst = 0.0
-    for _, result in ipairs(verify.check_library(p, library, prepared)) do
-        if not result.ok then
-            error(
-                string.format(
-                    "%s: the %s blocks fail verification: %s: %s: nothing was timed",
-                    path,
-                    result.isa,
-                    result.call,
-                    result.message
-                ),
-                0
-            )
-        end
-        worst = math.max(worst, result.kernel_rel_err)
-    end
-    return worst
+local function failing(path, p)
+    return string.format("%s: the %s blocks fail verification", path, p.variants[1].isa.name)
 end
 
 -- Everything of model `m` with weights of one type on one instruction set, compiled and verified: { plan, unfused,
@@ -151,7 +131,8 @@ local function made(path, m, isa, caches, options)
         options.cc,
         options.cflags .. " " .. parts.cflags
     )
-    local b = { plan = p, attention = attention, filling = filling, rel_err = verified(path, p, library, prepared) }
+    local b = { plan = p, attention = attention, filling = filling }
+    b.rel_err = verify.worst(failing(path, p), p, library, prepared)
     local angles = directory .. "/angles.bin"
     packing.pack(attention, { weights = prepared.packed_from, output = angles, prefix = "", ignore = "*" })
     b.entries = {
@@ -166,7 +147,8 @@ local function made(path, m, isa, caches, options)
         local unfused_weights = verify.prepare(b.unfused, unfused_directory, drawn)
         local unfused_library =
             compile.library({ b.unfused }, unfused_directory .. "/unfused", options.cc, options.cflags)
-        b.unfused_rel_err = verified(path, b.unfused, unfused_library, unfused_weights)
+        local failing_unfused = failing(path, b.unfused)
+        b.unfused_rel_err = verify.worst(failing_unfused, b.unfused, unfused_library, unfused_weights)
         b.entries[#b.entries + 1] = described(b.unfused, "unfused", unfused_library, unfused_weights.blob)
     end
     return b
@@ -327,14 +309,7 @@ local function results_of(b, rows, kinds, samples, context, options)
             return us and us / s.layers / tokens
         end
         local us = each "fused"
-        local r = {
-            model = p.model.name,
-            isa = p.variants[1].isa.name,
-            type = options.type,
-            activations = p.options.activations,
-            tables = p.options.tables,
-            projection = p.options.projection,
-            tuned = options.named,
+        local r = bench_report.typed(p, options, {
             tokens = tokens,
             position = options.position,
             layers = s.layers,
@@ -347,7 +322,7 @@ local function results_of(b, rows, kinds, samples, context, options)
             threads = options.callers,
             again_ratio = i == 1 and each "fused_again" / us or nil,
             rel_err = b.rel_err,
-        }
+        })
         r.read_share = r.gbytes / r.read_gbytes
         if b.unfused then
             r.unfused_us_per_token, r.predicted_speedup, r.unfused_rel_err =
@@ -441,13 +416,7 @@ end
 
 -- The columns of the tables for people: { head, width (negative: to the left), text(r), nil for nothing to say }. One
 -- that says nothing at all is left out.
-local block_columns = {
-    { "isa", -7, function(r) return r.isa end },
-    { "weights", -7, function(r) return r.type end },
-    { "inputs", -7, function(r) return r.activations end },
-    { "tables", -6, function(r) return r.tables end },
-    { "proj.", -5, function(r) return r.projection end },
-    { "schedule", -8, function(r) return r.tuned end },
+local block_columns = bench_report.behind_types {
     { "tokens", 6, function(r) return r.tokens end },
     { "us/token", 9, function(r) return number("%.1f", r.us_per_token) end },
     { "unfused", 9, function(r) return number("%.1f", r.unfused_us_per_token) end },
@@ -531,20 +500,13 @@ local function notes_of(limits, host_facts, results)
 end
 
 -- Tokens a call that are timed unless others are asked for.
-function transformer_bench.batches(m, options)
+function bench.batches(m, options)
     local left = m.attention.context - (options.position or 0)
     return left > 1 and "1," .. math.min(512, left) or "1"
 end
 
--- The instruction sets on which `m` is to be timed with the types of the options: the best one, or those that are
--- asked for, with the defaults of this CPU.
-local function sets_of(m, options)
-    local sets = runnable.sets(options.isa, family.isa_types(options, m))
-    return machines.sets(options.isa and sets or { sets[#sets] }, runnable.machine(options))
-end
-
 -- Times the model of the file `path` with weights of each of the types that are asked for; the family's `bench`.
-function transformer_bench.run(path, options)
+function bench.run(path, options)
     local m, facts = model_file.load(path), cpu.describe()
     local kinds = rivals.select(options.rivals or "same,f32")
     options.position = options.position or 0
@@ -568,7 +530,7 @@ function transformer_bench.run(path, options)
     caches.rows = json.array {}
     local known = {}
     for _, own in ipairs(choices.of_blocks(options)) do
-        for _, isa in ipairs(sets_of(m, own)) do
+        for _, isa in ipairs(execute.timed_sets(m, own)) do
             local b = made(path, m, isa, caches, own)
             local rows = rivals_of(b.plan, kinds)
             -- attention does not depend on the type of weights
@@ -615,4 +577,4 @@ function transformer_bench.run(path, options)
     }
 end
 
-return transformer_bench
+return bench

@@ -1,9 +1,11 @@
 -- Compiles an emitted model and runs it on this CPU: on ids, or blocks alone on rows.
 local blocks = require "harness.families.model.blocks"
 local compile = require "harness.base.compile"
+local families = require "gen.families.list"
 local ids = require "harness.families.model.ids"
 local input = require "harness.verify.input"
 local library = require "harness.whole.library"
+local machines = require "gen.plan.machine"
 local misuse = require "gen.model.misuse"
 local packing = require "gen.families.packing"
 local process = require "process"
@@ -50,6 +52,13 @@ function execute.plan(path, options)
     local m, family = request.model(path, options)
     local sets = runnable.sets(options.isa, family.isa_types(options, m))
     return runnable.plan(path, { sets[#sets] }, options)
+end
+
+-- The instruction sets on which `m` is to be timed with the types of the options: the best one, or those that are
+-- asked for, with the defaults of this CPU.
+function execute.timed_sets(m, options)
+    local sets = runnable.sets(options.isa, families.of(m).isa_types(options, m))
+    return machines.sets(options.isa and sets or { sets[#sets] }, runnable.machine(options))
 end
 
 -- Raises one line for more tokens, of the file `path`, than the context of plan `p` holds.
