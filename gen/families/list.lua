@@ -1,6 +1,6 @@
--- The list of families: one record a kind of model, of the family `model` one for blocks alone and one for whole models.
--- Everything that differs between them stands in their records, or in those of harness/families/list.lua; nothing else
--- asks which family a model is of.
+-- The list of families: one record a kind of model, of the family `model` one for blocks alone and one for whole
+-- models. Everything that differs between them stands in their records, or in those of harness/families/list.lua;
+-- nothing else asks which family a model is of.
 --
 -- A record has
 --   name, noun        of p.family; what messages call such a model

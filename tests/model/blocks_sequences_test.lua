@@ -50,7 +50,8 @@ function test.calls_for_several_sequences()
     -- Each starts at a tile: keys and values of one layer, for 512 positions.
     check.equal(p.cache_bytes, 512 * 2 * (6 + 16) * 4)
     -- Tokens of a sequence do not depend on the others.
-    local other = reference.answer_blocks(setmetatable({ lengths = false }, { __index = prepared.answers[1].job }), prepared.x)
+    local job = setmetatable({ lengths = false }, { __index = prepared.answers[1].job })
+    local other = reference.answer_blocks(job, prepared.x)
     assert(runner.difference(other.y, prepared.answers[1].y, p.shape.d) > 0.01)
 end
 

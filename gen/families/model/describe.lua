@@ -1,5 +1,5 @@
--- What `lookupc plan` and `lookupc pack` tell people about a model: of blocks the table of arXiv 2404.12362, section 4; of
--- a whole model its weights and the map of its memory.
+-- What `lookupc plan` and `lookupc pack` tell people about a model: of blocks the table of arXiv 2404.12362, section 4;
+-- of a whole model its weights and the map of its memory.
 local blocks_plan = require "gen.families.model.blocks.plan"
 local dtype = require "gen.plan.dtype"
 local ffn_parts = require "gen.model.ffn_parts"

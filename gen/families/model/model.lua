@@ -1,5 +1,5 @@
--- The rules of model files, between keys that are valid alone, and what follows from them: widths, and the runs of equal
--- blocks.
+-- The rules of model files, between keys that are valid alone, and what follows from them: widths, and the runs of
+-- equal blocks.
 local ffn_parts = require "gen.model.ffn_parts"
 local eliminations = require "gen.families.model.blocks.eliminations"
 local keys = require "gen.families.model.keys"
@@ -177,7 +177,8 @@ local function numbered_entries(m)
     return list
 end
 
--- Runs of equal blocks as transformers of their own, whose names and layers are theirs: { model }. A transformer is one.
+-- Runs of equal blocks as transformers of their own, whose names and layers are theirs: { model }. A transformer is
+-- one.
 function rules.segments(m)
     if not m.embedding then return { m } end
     local list, entries = {}, {}

@@ -157,9 +157,9 @@ function blocks.check_weights(p, options)
 end
 
 -- The ways to call plan `p`, compiled into `library`, for a sample: { name, run(seen), the result and the notes of what
--- was seen, or nil and why not; compare(y, answers, most), the largest errors of y beside answers whose ties are decided
--- as in y, relative of a row and of a value, the number of ties, and relative of all rows together; answers: others than
--- those of the sample; unfused(y, most): the relative error beside unfused weights }.
+-- was seen, or nil and why not; compare(y, answers, most), the largest errors of y beside answers whose ties are
+-- decided as in y, relative of a row and of a value, the number of ties, and relative of all rows together; answers:
+-- others than those of the sample; unfused(y, most): the relative error beside unfused weights }.
 local function sample_ways(p, library, sample, watched)
     local m, shape, looked = p.model, p.shape, p.lookup_types
     -- Weights that are rounded to less than float32 change codes that are no ties.
@@ -196,10 +196,10 @@ local function sample_ways(p, library, sample, watched)
     return ways
 end
 
--- Weights for plan `p`, packed in `directory`, and tokens: what verify.prepare says, and { numbers, lengths, x, whole }:
--- `whole`, the answer end to end from the unfused weights, if there are any. Positions from that of `far_of` on have an
--- answer of their own: keys are turned in another way there before they are rounded. A checkpoint in options.weights may
--- be fused or not; an unfused one is fused here. watched: lookup FFNs are seen at work.
+-- Weights for plan `p`, packed in `directory`, and tokens: what verify.prepare says, and { numbers, lengths, x, whole
+-- }: `whole`, the answer end to end from the unfused weights, if there are any. Positions from that of `far_of` on have
+-- an answer of their own: keys are turned in another way there before they are rounded. A checkpoint in options.weights
+-- may be fused or not; an unfused one is fused here. watched: lookup FFNs are seen at work.
 function blocks.prepare(p, directory, options, watched)
     local m = p.model
     local word = m.attention.eliminate

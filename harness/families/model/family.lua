@@ -1,4 +1,5 @@
--- The records of blocks alone and of whole models in the harness; harness/families/list.lua says what their fields mean.
+-- The records of blocks alone and of whole models in the harness; harness/families/list.lua says what their fields
+-- mean.
 local bench = require "harness.families.model.bench"
 local blocks_bench = require "harness.families.model.blocks_bench"
 local embed = require "harness.families.model.embed"

@@ -1,5 +1,5 @@
--- Parts of models that are timed: plans through the same templates with some of the steps, so that their kernels are the
--- same; and the dense twin of a whole model.
+-- Parts of models that are timed: plans through the same templates with some of the steps, so that their kernels are
+-- the same; and the dense twin of a whole model.
 local space = require "gen.plan.space"
 local rules = require "gen.families.model.model"
 local transformer_plan = require "gen.families.model.blocks.plan"

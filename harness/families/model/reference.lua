@@ -119,8 +119,8 @@ function reference.blocks_job(p, path, types, without, first)
     }
 end
 
--- The types of plan `p` for blocks_job, of blocks of `shape`; activations, cache: others instead of the plan's, nil: the
--- plan's. Where inputs are rounded, weights of products are to the same type; queries and weights of softmax are
+-- The types of plan `p` for blocks_job, of blocks of `shape`; activations, cache: others instead of the plan's, nil:
+-- the plan's. Where inputs are rounded, weights of products are to the same type; queries and weights of softmax are
 -- rounded as the cache is, but not for other activations.
 function reference.types(p, shape, blocks_in_out, activations, cache)
     local looked = p.lookup_types
@@ -255,8 +255,8 @@ function reference.blocks(jobs, taken)
     return list
 end
 
--- The rows of one sequence: { y, ties, looked, inputs, again } as of answer_blocks; a tie is in run `segment` of blocks,
--- `inputs` a list by run. taken: { seen, notes, first_token } for the jobs of blocks, nil: nothing was seen.
+-- The rows of one sequence: { y, ties, looked, inputs, again } as of answer_blocks; a tie is in run `segment` of
+-- blocks, `inputs` a list by run. taken: { seen, notes, first_token } for the jobs of blocks, nil: nothing was seen.
 function reference.answer(jobs, ids, turned, taken)
     local x, ties = assert(outer.embed(jobs.embedding, ids)), {}
     local looked, inputs = { off = 0, missing = 0 }, taken and {} or nil

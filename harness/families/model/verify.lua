@@ -16,12 +16,12 @@ local whole = require "harness.families.model.whole"
 local verify = {}
 
 -- Weights for plan `p`, packed in `directory`, tokens, and what the reference computes of them: { tokens, blob, cc,
--- packed_from, answers, unrounded, answer, move, jobs, ways, other }: `answers` from the weights that are packed, rounded
--- to their type, `unrounded` likewise without rounding inputs, where products round them. Where lookup FFNs are seen at
--- work, these wait for that. answer(activations, cache, taken, way): lists of answers with other types than the plan's,
--- and `taken` in their jobs; move() for compare.moved_tolerance; jobs(taken), of the runs of blocks; ways(p, library,
--- threads): how it is called (blocks.lua). other() prepares another sample: other inputs, and weights, if those are
--- random.
+-- packed_from, answers, unrounded, answer, move, jobs, ways, other }: `answers` from the weights that are packed,
+-- rounded to their type, `unrounded` likewise without rounding inputs, where products round them. Where lookup FFNs are
+-- seen at work, these wait for that. answer(activations, cache, taken, way): lists of answers with other types than the
+-- plan's, and `taken` in their jobs; move() for compare.moved_tolerance; jobs(taken), of the runs of blocks; ways(p,
+-- library, threads): how it is called (blocks.lua). other() prepares another sample: other inputs, and weights, if
+-- those are random.
 function verify.prepare(p, directory, options)
     local watched = seen.wanted(rules.blocks_of(p))
     local sample = (p.segments and whole or blocks).prepare(p, directory, options, watched)
@@ -124,16 +124,11 @@ local function check_sample(p, library, sample, threads)
     local results, off_together, row_off
     local function check(way)
         local y, notes = way.run(watched or nil)
-        local found, fault, only_together = { activations_err = activations_err }, nil, nil
-        if y then
-            found = found_of(way, y, notes)
-            row_off = row_off or not (found.off <= found.tolerance)
-            fault = wrong or found.wrong
-            if not fault then
-                fault, only_together = compare.fault(found, found.all, together)
-            end
-        else
-            fault = notes
+        local found = y and found_of(way, y, notes) or { activations_err = activations_err, wrong = notes }
+        local fault, only_together = y and wrong or found.wrong, nil
+        row_off = row_off or y and not (found.off <= found.tolerance)
+        if not fault then
+            fault, only_together = compare.fault(found, found.all, together)
         end
         off_together[#results + 1] = only_together
         local result = {

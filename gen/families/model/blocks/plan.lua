@@ -284,7 +284,8 @@ function transformer_plan.build(m, isas, options)
         tensors = tensors_of(c.pieces),
         blocks_prefixes = checkpoint.blocks_prefixes(m), -- the checkpoint's tensors under them are all the model's
         own = own, -- an architecture of its own, that no unfused checkpoint becomes
-        samples = samples.of_blocks(m, shape, m.attention.eliminate ~= "none", own, options.first_layer), -- of what pack reads
+        -- of what pack reads, and fuse
+        samples = samples.of_blocks(m, shape, m.attention.eliminate ~= "none", own, options.first_layer),
         unfused_samples = not own and samples.of_blocks(m, shape, false, false, options.first_layer) or nil,
         packed_bytes = c.at,
         digest = transformer_plan.digest(m, c.list, parts),
