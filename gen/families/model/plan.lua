@@ -201,7 +201,6 @@ function plan.build(m, isas, options)
         own_sections = c.list,
         sections = table.move(c.list, 1, #c.list, 1, {}),
         pieces = c.pieces,
-        tensors = {},
         packed_bytes = c.at,
         digest = transformer.digest(m, c.list, segments),
         variants = {},
@@ -232,15 +231,7 @@ function plan.build(m, isas, options)
         end
         table.move(segment.plan.pieces, 1, #segment.plan.pieces, #p.pieces + 1, p.pieces)
     end
-    for _, piece in ipairs(p.pieces) do
-        if piece.from and not piece.optional then
-            p.tensors[#p.tensors + 1] = { name = piece.from, shape = piece.shape }
-        end
-        for _, key in ipairs { "view", "weight", "gain", "plus" } do
-            local view = piece.projected and piece.projected[key]
-            if view then p.tensors[#p.tensors + 1] = { name = view.tensor, shape = view.shape } end
-        end
-    end
+    p.tensors = transformer.tensors(p.pieces)
     p.weights_struct_bytes = p.target and p.target.pointer_bytes * #p.sections or 8 * (#p.sections + #p.segments) + 8
     for i = 1, #isas do
         p.variants[i] = variant_of(m, segments, products, type, rounded, i)

@@ -49,10 +49,15 @@ function transformer_plan.digest(m, sections, parts)
 end
 
 -- The tensors that a checkpoint must have: all that pieces of the blob come from, but biases.
-local function tensors_of(pieces)
+function transformer_plan.tensors(pieces)
     local list = {}
+    local function add(name, shape) list[#list + 1] = { name = name, shape = shape } end
     for _, piece in ipairs(pieces) do
-        if piece.from and not piece.optional then list[#list + 1] = { name = piece.from, shape = piece.shape } end
+        if piece.from and not piece.optional then add(piece.from, piece.shape) end
+        for _, key in ipairs { "view", "weight", "gain", "plus" } do
+            local view = piece.projected and piece.projected[key]
+            if view then add(view.tensor, view.shape) end
+        end
     end
     return list
 end
@@ -281,7 +286,7 @@ function transformer_plan.build(m, isas, options)
         parts = parts,
         sections = c.list,
         pieces = c.pieces,
-        tensors = tensors_of(c.pieces),
+        tensors = transformer_plan.tensors(c.pieces),
         blocks_prefixes = checkpoint.blocks_prefixes(m), -- the checkpoint's tensors under them are all the model's
         own = own, -- an architecture of its own, that no unfused checkpoint becomes
         -- of what pack reads, and fuse
