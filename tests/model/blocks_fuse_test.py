@@ -10,7 +10,7 @@ import numpy as np
 
 import transformer
 from lookupc import effort, read_safetensors, run, write_safetensors
-from transformer import Shape
+from transformer import Shape, difference, most_changed
 
 # in memory where that is possible: every output waits for its disk
 WORK = tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
@@ -29,15 +29,6 @@ def fused(shape, eliminate, tensors, dtype, *options):
     result = run("fuse", model, "--weights", weights, "-o", output, *options)
     check(result.returncode == 0, f"{shape.source(eliminate)}{result.stderr}")
     return read_safetensors(output)[0]
-
-
-def difference(a, b):
-    return np.linalg.norm(a - b) / np.linalg.norm(b)
-
-
-def most_changed(a, b):
-    """The largest relative difference of a token's logits."""
-    return (np.linalg.norm(a - b, axis=1) / np.linalg.norm(b, axis=1)).max()
 
 
 def eliminated(model, word, layers):

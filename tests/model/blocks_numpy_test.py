@@ -11,7 +11,7 @@ import numpy as np
 
 import transformer
 from lookupc import effort, read_safetensors, run, turns, write_safetensors
-from transformer import Shape
+from transformer import Shape, difference, most_changed
 
 STRIDE = effort("left_out_stride")
 FLAGS = ("--cflags", "-O1" if effort("level") == "full" else "-O0")  # compiling takes longer than what is compiled
@@ -35,15 +35,6 @@ def emitted(weights, x, *options):
     np.save(X, x.astype(np.float32))
     works("run", MODEL, "--weights", weights, "--input", X, "--output", Y, *FLAGS, *options)
     return np.load(Y).astype(np.float64)
-
-
-def difference(a, b):
-    return np.linalg.norm(a - b) / np.linalg.norm(b)
-
-
-def most_changed(a, b):
-    """The largest relative difference of a token."""
-    return (np.linalg.norm(a - b, axis=1) / np.linalg.norm(b, axis=1)).max()
 
 
 def inputs(shape, model, tokens):

@@ -369,106 +369,81 @@ function test.wrong_templates_are_found()
         "d = 32, heads = 4, kv_heads = 2, attention = { eliminate = 'QP', rope = {}, context = 40 }, ffn = { kind = \z
             'glu', f = 48, activation = 'silu' }"
     )
-    local function replace(from, to) return { from, to } end
+    -- { template, text, what stands there instead, message, model, type, of the cache }
     local cases = {
+        { "attention.c", "for (size_t k = seen; k <", "for (size_t k = seen + 1; k <", "relative error" },
+        { "blocks.c", "b * cosine[i] + a * sine[i]", "b * cosine[i] - a * sine[i]", "relative error" },
         {
-            "templates/model/blocks/attention.c",
-            replace("for (size_t k = seen; k <", "for (size_t k = seen + 1; k <"),
-            "relative error",
-        },
-        {
-            "templates/model/blocks/blocks.c",
-            replace("b * cosine[i] + a * sine[i]", "b * cosine[i] - a * sine[i]"),
-            "relative error",
-        },
-        {
-            "templates/model/blocks/model.c",
-            replace("if (tokens > $(context) || first > $(context) - tokens)", "if (tokens > $(context) + first)"),
+            "model.c",
+            "if (tokens > $(context) || first > $(context) - tokens)",
+            "if (tokens > $(context) + first)",
             "is not refused",
         },
         {
-            "templates/model/blocks/blocks.c",
-            replace('position % " .. macro("CACHE_POSITIONS")', 'position % (" .. macro("CACHE_POSITIONS") .. " - 1)"'),
+            "blocks.c",
+            'position % " .. macro("CACHE_POSITIONS")',
+            'position % (" .. macro("CACHE_POSITIONS") .. " - 1)"',
             "relative error",
             ring,
         },
+        { "blocks.c", "size_t at = 256, rest", "size_t at = 0, rest", "scalar far: relative error", ring },
         {
-            "templates/model/blocks/blocks.c",
-            replace("size_t at = 256, rest", "size_t at = 0, rest"),
-            "scalar far: relative error",
-            ring,
-        },
-        {
-            "templates/model/blocks/attention.c",
-            replace('"value_scale + " .. place', '"value_scale + 0 * " .. place'),
+            "attention.c",
+            '"value_scale + " .. place',
+            '"value_scale + 0 * " .. place',
             "relative error",
             ring,
+            "f32",
             "i8",
         },
+        { "blocks.c", 'some and "batch * "', 'some and "4096 * batch * "', "signal 11" },
         {
-            "templates/model/blocks/blocks.c",
-            replace('some and "batch * "', 'some and "4096 * batch * "'),
-            "signal 11",
-            path,
-        },
-        {
-            "templates/model/blocks/product_words.c",
-            replace('index_broadcast("x[k]")', 'index_broadcast("x[k / 2 * 2]")'),
+            "product_words.c",
+            'index_broadcast("x[k]")',
+            'index_broadcast("x[k / 2 * 2]")',
             "inputs: output 0 of token 0 of 1 is",
             path,
-            type = "i8",
+            "i8",
         },
+        { "round_rows.c", "words[$(words)] = start", "words[$(words)] = 2 * start", "relative error", path, "i8" },
         {
-            "templates/model/blocks/round_rows.c",
-            replace("words[$(words)] = start", "words[$(words)] = 2 * start"),
-            "relative error",
-            path,
-            type = "i8",
-        },
-        {
-            "templates/model/blocks/blocks.c",
-            replace('"words[" .. word .. "]" or "(words[" .. word', '"words[" .. word .. "]" or "(words[0 * " .. word'),
+            "blocks.c",
+            '"words[" .. word .. "]" or "(words[" .. word',
+            '"words[" .. word .. "]" or "(words[0 * " .. word',
             "relative error",
             path,
             "i8",
-            type = "i8",
+            "i8",
         },
         {
-            "templates/model/blocks/attention.c",
-            replace('"unit > 1e-34f ? " .. dots.levels', '"unit > 1e-34f ? " .. dots.levels - 1'),
+            "attention.c",
+            '"unit > 1e-34f ? " .. dots.levels',
+            '"unit > 1e-34f ? " .. dots.levels - 1',
             "all values together",
             path,
             "i8",
-            type = "i8",
+            "i8",
         },
         {
-            "templates/model/blocks/attention.c",
-            replace("k < count$(dots and", "k + 1 < count$(dots and"),
+            "attention.c",
+            "k < count$(dots and",
+            "k + 1 < count$(dots and",
             "relative error",
             path,
             "bf16",
-            type = "bf16",
+            "bf16",
         },
     }
     for _, case in ipairs(effort.turns(cases, effort.wrong_stride)) do
-        local result = program.run {
-            "--tree",
-            program.changed_tree(case[1], table.unpack(case[2])),
-            "verify",
-            case[4] or path,
-            "--isa",
-            "scalar",
-            "--cflags",
-            "-O1",
-            "--cache",
-            case[5] or "f32",
-            "--type",
-            case.type or "f32",
-            "--activations",
-            case.type or "f32",
-        }
-        if result.status ~= 1 then error(case[2][1] .. ": is not found", 0) end
-        check.matches(result.errors, case[3])
+        local template, from, to, message, own, type, cache = table.unpack(case)
+        local tree = program.changed_tree("templates/model/blocks/" .. template, from, to)
+        local words = { "--tree", tree, "verify", own or path, "--isa", "scalar", "--cflags", "-O1" }
+        for _, option in ipairs { { "cache", cache }, { "type", type }, { "activations", type } } do
+            words[#words + 1], words[#words + 2] = "--" .. option[1], option[2] or "f32"
+        end
+        local result = program.run(words)
+        if result.status ~= 1 then error(from .. ": is not found", 0) end
+        check.matches(result.errors, message)
     end
 end
 

@@ -21,7 +21,7 @@ local whole_print = later "gen.families.model.print"
 
 -- What both records have.
 local family = {
-    types = { "type", "cache", "activations", "tables", "projection" },
+    types = rules.types,
     space = later "gen.families.model.blocks.schedule",
     output = "float",
     left_out = checkpoint.left_out,
@@ -40,12 +40,7 @@ function family.build(m, isas, options, wanted)
     if target then
         wanted, one_by_one = firmware.schedule(m, isas, wanted)
     end
-    return plan.build(m, machine.sets(isas, options["for"]), {
-        type = options.type,
-        cache = options.cache,
-        activations = options.activations,
-        tables = options.tables,
-        projection = options.projection,
+    local given = rules.with_types(options, {
         schedule = wanted,
         facts = options.facts,
         target = target,
@@ -53,6 +48,7 @@ function family.build(m, isas, options, wanted)
         machine = options["for"],
         sequences = options.sequences, -- of blocks, not of the command line
     })
+    return plan.build(m, machine.sets(isas, options["for"]), given)
 end
 
 function family.isa_types(options, m)

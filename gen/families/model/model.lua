@@ -401,6 +401,17 @@ local function check_options(m, options)
     misuse("--blocks-in-out: is for lookup FFNs with projection.kind = bh4: " .. m.name .. " has none")
 end
 
+-- The names of the options that are types.
+rules.types = { "type", "cache", "activations", "tables", "projection" }
+
+-- `more` with those of `options`.
+function rules.with_types(options, more)
+    for _, key in ipairs(rules.types) do
+        more[key] = options[key]
+    end
+    return more
+end
+
 -- The two kinds of model files, and whether the table of one, or a validated model, is one of them.
 rules.blocks = {
     title = "A transformer",

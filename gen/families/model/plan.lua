@@ -64,12 +64,7 @@ local function segments_of(m, isas, public, options, at, shared_product, threads
             sequences = { positions = memory.positions(m, options.target), means = means }
         end
         local word = model.name:sub(#m.name + 2)
-        local p = transformer.build(model, isas, {
-            type = options.type,
-            cache = options.cache,
-            activations = options.activations,
-            tables = options.tables,
-            projection = options.projection,
+        local own = rules.with_types(options, {
             schedule = options.schedule,
             names = names.part(public, word),
             first_layer = first_layer,
@@ -82,6 +77,7 @@ local function segments_of(m, isas, public, options, at, shared_product, threads
             part = options.part,
             threads = threads,
         })
+        local p = transformer.build(model, isas, own)
         list[i] = { word = word, plan = p, first_layer = first_layer }
         first_layer, at = first_layer + model.layers, p.packed_bytes
     end

@@ -47,9 +47,8 @@ local function constants_of(p)
     return list
 end
 
--- What the prototypes and kernels of a run of blocks print.
-local function part_values(segment)
-    local values = transformer.api(segment.plan)
+-- What the prototypes and kernels of a run of blocks print, of the `values` that they print alone.
+local function part_values(segment, values)
     local shares = true
     for _, v in ipairs(segment.plan.variants) do
         shares = shares and v.shares_product or false
@@ -82,7 +81,7 @@ function whole.api(p)
         local own = transformer.api(segment.plan)
         inlines = inlines or own.inlines
         values.register_barriers = values.register_barriers or own.register_barriers
-        parts[i] = part_values(segment)
+        parts[i] = part_values(segment, own)
     end
     values.facts = p.facts or false
     values.whole = p

@@ -105,11 +105,11 @@ end
 local function reads_less(p, of) return #p.tensors < #of.tensors end
 
 -- A model and what is left of it without its parts, compiled: entries of the job by name.
-local function add_model(entries, path, p, prefix, isa, type, options)
+local function add_model(entries, path, p, prefix, isa, options)
     local compiled, blob, rel_err, weights = verified(path, p, options)
     entries[#entries + 1] = described(p, prefix .. "whole", compiled, blob, options.threads)
     local directory = process.temporary_directory()
-    local body = parts.plan(parts.body(p.model), isa, type, p.options.schedule, options)
+    local body = parts.plan(parts.body(p.model), isa, p.options.schedule, options)
     local body_blob = directory .. "/body.bin"
     local files = packing.files(options, body_blob)
     files.weights, files.ignore = weights, reads_less(body, p) and "*" or nil
@@ -122,7 +122,7 @@ local function add_model(entries, path, p, prefix, isa, type, options)
     host.status("compiling parts of " .. p.model.name)
     add(body, "body")
     for _, row in ipairs(parts.left_out) do
-        add(parts.plan(body.model, isa, type, p.options.schedule, options, row.part), row.name)
+        add(parts.plan(body.model, isa, p.options.schedule, options, row.part), row.name)
     end
     return rel_err
 end
@@ -299,15 +299,15 @@ function bench.run(path, options)
         for _, isa in ipairs(execute.timed_sets(m, own)) do
             local p = runnable.plan(path, { isa }, own)
             local calls, entries = calls_of(p, lengths_of(options.lengths, context_of(p))), {}
-            local errors = { own = add_model(entries, path, p, "", isa, own.type, own) }
+            local errors = { own = add_model(entries, path, p, "", isa, own) }
             local twin = parts.twin(m)
             if twin then
                 -- nor has it tables
                 local random = setmetatable({ weights = false, ignore = false, tables = false, projection = false }, {
                     __index = function(_, key) return own[key] end,
                 })
-                local dense = parts.plan(twin, isa, own.type, nil, random)
-                errors.dense = add_model(entries, path, dense, "dense_", isa, own.type, random)
+                local dense = parts.plan(twin, isa, nil, random)
+                errors.dense = add_model(entries, path, dense, "dense_", isa, random)
             end
             local samples, context = measure.run(job_of(m, p.causal, entries, calls, own), { show_stderr = true })
             if not samples then return nil end

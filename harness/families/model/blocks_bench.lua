@@ -15,6 +15,7 @@ local parts = require "harness.families.model.parts"
 local process = require "process"
 local rivals = require "harness.measure.rivals"
 local request = require "gen.bundle.request"
+local rules = require "gen.families.model.model"
 local setting = require "harness.measure.setting"
 local statistics = require "harness.base.statistics"
 local verify = require "harness.families.model.verify"
@@ -101,13 +102,7 @@ end
 -- Everything of model `m` with weights of one type on one instruction set, compiled and verified: { plan, unfused,
 -- attention, filling, entries, rel_err }.
 local function made(path, m, isa, caches, options)
-    local types = {
-        type = options.type,
-        cache = options.cache,
-        activations = options.activations,
-        tables = options.tables,
-        projection = options.projection,
-    }
+    local types = rules.with_types(options, {})
     local chosen = setmetatable({ schedule = options.schedule, tuned = options.tuned }, { __index = types })
     local wanted = request.plan(path, { isa }, chosen).options.schedule
     local function build(model)

@@ -69,15 +69,17 @@ function parts.call(p)
     return p.shape.sequences and p.names.encode_batch or p.names.encode
 end
 
-local function products_alone(steps)
+-- The steps without attention, whose result are the queries; `products`: nor activation and lookup FFNs.
+local function steps_left(steps, products)
     local list = {}
     for _, step in ipairs(steps) do
-        if step.op == "attend" or step.op == "lookup" then
+        if step.op == "attend" or products and step.op == "lookup" then
             local width = step.op == "attend" and step.width or nil
             list[#list + 1] = { op = "copy", from = step.from, to = step.to, width = width }
-        elseif step.op == "activate" and step.rounded then
-            list[#list + 1] = { op = "round", from = step.to, rounded = step.rounded, inputs = step.inputs }
-        elseif step.op ~= "append" and step.op ~= "activate" then
+        elseif products and step.op == "activate" then
+            list[#list + 1] = step.rounded
+                and { op = "round", from = step.to, rounded = step.rounded, inputs = step.inputs }
+        elseif step.op ~= "append" then
             list[#list + 1] = step
         end
     end
@@ -87,20 +89,10 @@ end
 -- The blocks of plan `p` without attention, activation and lookup FFNs: products, and what moves values between them.
 -- Reads p's blob.
 function parts.products(p)
-    local function leave(maps, before, after) return maps, products_alone(before), products_alone(after) end
-    local part = transformer_plan.build(
-        parts.changed(p.model, { name = p.model.name .. "_products" }),
-        { p.variants[1].isa },
-        {
-            type = p.shape.type.name,
-            cache = p.shape.cache.type.name,
-            activations = p.options.activations,
-            tables = p.options.tables,
-            projection = p.options.projection,
-            schedule = p.options.schedule,
-            part = leave,
-        }
-    )
+    local function leave(maps, before, after) return maps, steps_left(before, true), steps_left(after, true) end
+    local m = parts.changed(p.model, { name = p.model.name .. "_products" })
+    local options = rules.with_types(p.options, { schedule = p.options.schedule, part = leave })
+    local part = transformer_plan.build(m, { p.variants[1].isa }, options)
     part.digest = p.digest
     return part
 end
@@ -189,21 +181,7 @@ function parts.body(m)
     return validated.note_part(body, m)
 end
 
--- Blocks without attention: the queries are its result.
-local function without_attention(maps, before, after)
-    local function left(steps)
-        local list = {}
-        for _, step in ipairs(steps) do
-            if step.op == "attend" then
-                list[#list + 1] = { op = "copy", from = step.from, to = step.to, width = step.width }
-            elseif step.op ~= "append" then
-                list[#list + 1] = step
-            end
-        end
-        return list
-    end
-    return maps, left(before), left(after)
-end
+local function without_attention(maps, before, after) return maps, steps_left(before), steps_left(after) end
 
 local of_ffn = { M = true, G = true, O = true }
 
@@ -254,17 +232,12 @@ parts.left_out = {
 }
 
 -- The plan of model `m` for one instruction set; part: what is left out of its blocks.
-function parts.plan(m, isa, type, wanted, options, part)
-    return whole_plan.build(m, { isa }, {
-        type = type,
-        cache = options.cache,
-        activations = options.activations,
-        tables = options.tables,
-        projection = options.projection,
-        schedule = wanted,
-        facts = options.facts,
-        part = part,
-    })
+function parts.plan(m, isa, wanted, options, part)
+    return whole_plan.build(
+        m,
+        { isa },
+        rules.with_types(options, { schedule = wanted, facts = options.facts, part = part })
+    )
 end
 
 -- µs of each stage from those of the whole and of what is left without its parts, by name. They do not add up exactly:
