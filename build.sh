@@ -32,12 +32,12 @@ test_packages='
 clang                   | emit fuzz firmware verify tune commands libfuzzer | second compiler that the emitted C is tested with
 libclang-rt-14-dev      | fuzz libfuzzer | libFuzzer, and the sanitizers of clang
 llvm                    | fuzz | lists the symbols of WebAssembly
-valgrind                | whole | watches whole models read and write memory
+valgrind                | model | watches whole models read and write memory
 tcc                     | fuzz | watches every pointer of the emitted C
-python3-numpy           | emit firmware install verify train transformer tune commands web whole | check of results that is independent of the C
-python3-sentencepiece   | tokenizer whole | check of tokenizers that is independent of the C
+python3-numpy           | emit firmware install verify train model tune commands web | check of results that is independent of the C
+python3-sentencepiece   | tokenizer model | check of tokenizers that is independent of the C
 openmpi-bin             | train | starts training on several ranks
-python3-torch           | train whole full | the module of examples/pytorch, and checkpoints as their authors save them
+python3-torch           | train model full | the module of examples/pytorch, and checkpoints as their authors save them
 slurm-wlm               | tune | the test of harness/fleet starts a Slurm of its own
 munge                   | tune | authentication of that Slurm
 parallel                | tune | harness/fleet without Slurm

@@ -1,8 +1,8 @@
 -- The commands that read transformers' checkpoints: fuse, import.
 local figures = require "gen.plan.figures"
 local file_rules = require "commands.file_rules"
-local fuse = require "gen.families.transformer.fuse"
-local fuse_weights = require "gen.families.transformer.fuse_weights"
+local fuse = require "gen.families.model.blocks.fuse"
+local fuse_weights = require "gen.families.model.blocks.fuse_weights"
 local host = require "host"
 local import = require "gen.import.import"
 local inputs = require "gen.model.inputs"
@@ -11,7 +11,7 @@ local model_file = require "gen.families.model_file"
 local safetensors_bytes = require "gen.import.safetensors_bytes"
 local validated = require "gen.model.validated"
 local weights = require "weights"
-local whole_model = require "gen.families.whole.model"
+local rules = require "gen.families.model.model"
 
 local commands = {}
 
@@ -45,7 +45,7 @@ local function loaded(path)
         local rule = "must be absent: fuse merges the maps that this looks up into the embedding"
         validated.refuse(m, { "embedding", "projected" }, true, rule)
     end
-    return whole_model.of_one_shape(m)
+    return rules.of_one_shape(m)
         or validated.refuse(m, { "layers" }, nil, "fuse merges weights of blocks that are all of one shape")
 end
 

@@ -8,8 +8,8 @@ local html = require "harness.report.html"
 local inputs = require "gen.model.inputs"
 local lookup = require "harness.families.lookup.bench"
 local results = require "harness.report.results"
-local transformer = require "harness.families.transformer.bench"
-local whole = require "harness.families.whole.bench"
+local transformer = require "harness.families.model.blocks_bench"
+local whole = require "harness.families.model.bench"
 
 local commands = {}
 

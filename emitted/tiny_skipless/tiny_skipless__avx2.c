@@ -9,7 +9,7 @@
 
 #include <immintrin.h>
 
-/* From templates/transformer/product.c. */
+/* From templates/model/blocks/product.c. */
 
 /* 16 outputs of 6 tokens, a strip of a panel: y += W x, or y = W x for the first inputs. */
 static inline void tiny_skipless_product_of_6(const float *restrict x, size_t x_step, const float *restrict w,
@@ -237,7 +237,7 @@ void tiny_skipless_product_f32__avx2(const float *restrict x, size_t x_step, con
         }
 }
 
-/* From templates/transformer/attention.c. */
+/* From templates/model/blocks/attention.c. */
 
 /* Scores of 4 rows of queries and the 32 keys of a tile; prefetches what is read next. */
 static inline void tiny_skipless_attention_scores_4(const float *restrict query, const float *restrict key,
@@ -597,7 +597,7 @@ void tiny_skipless_attention_f32__avx2(const float *restrict query, const float 
     }
 }
 
-/* From templates/transformer/blocks.c. */
+/* From templates/model/blocks/blocks.c. */
 
 #define TINY_SKIPLESS_CHUNK 192 /* tokens that go through a block together */
 

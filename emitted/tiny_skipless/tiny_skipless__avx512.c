@@ -9,7 +9,7 @@
 
 #include <immintrin.h>
 
-/* From templates/transformer/product.c. */
+/* From templates/model/blocks/product.c. */
 
 /* 32 outputs of 12 tokens, a strip of a panel: y += W x, or y = W x for the first inputs. */
 static inline void tiny_skipless_product_of_12(const float *restrict x, size_t x_step, const float *restrict w,
@@ -379,7 +379,7 @@ void tiny_skipless_product_f32__avx512(const float *restrict x, size_t x_step, c
         }
 }
 
-/* From templates/transformer/attention.c. */
+/* From templates/model/blocks/attention.c. */
 
 /* Scores of 4 rows of queries and the 32 keys of a tile; prefetches what is read next. */
 static inline void tiny_skipless_attention_scores_4(const float *restrict query, const float *restrict key,
@@ -696,7 +696,7 @@ void tiny_skipless_attention_f32__avx512(const float *restrict query, const floa
     }
 }
 
-/* From templates/transformer/blocks.c. */
+/* From templates/model/blocks/blocks.c. */
 
 #define TINY_SKIPLESS_CHUNK 192 /* tokens that go through a block together */
 

@@ -3,7 +3,7 @@
    product.depth=1024, chunk.tokens=192, attention.tokens=8, attention.sums=4. */
 #include "tiny_skipless_runtime.h"
 
-/* From templates/transformer/product.c. */
+/* From templates/model/blocks/product.c. */
 
 /* 8 outputs of a token, a strip of a panel: y += W x, or y = W x for the first inputs. */
 static inline void tiny_skipless_product_of_1(const float *restrict x, const float *restrict w, size_t inputs,
@@ -112,7 +112,7 @@ void tiny_skipless_product_f32__scalar(const float *restrict x, size_t x_step, c
         }
 }
 
-/* From templates/transformer/attention.c. */
+/* From templates/model/blocks/attention.c. */
 
 /* Scores of 4 rows of queries and the 32 keys of a tile. */
 static inline void tiny_skipless_attention_scores_4(const float *restrict query, const float *restrict key,
@@ -624,7 +624,7 @@ void tiny_skipless_attention_f32__scalar(const float *restrict query, const floa
     }
 }
 
-/* From templates/transformer/blocks.c. */
+/* From templates/model/blocks/blocks.c. */
 
 #define TINY_SKIPLESS_CHUNK 192 /* tokens that go through a block together */
 

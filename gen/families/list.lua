@@ -1,8 +1,9 @@
--- The list of families: one record a kind of model. Everything that differs between families stands in
--- their records, or in those of harness/families/list.lua; nothing else asks which family a model is of.
+-- The list of families: one record a kind of model, of the family `model` one for blocks alone and one for whole
+-- models. Everything that differs between them stands in their records, or in those of harness/families/list.lua;
+-- nothing else asks which family a model is of.
 --
 -- A record has
---   name, noun        of the folder and of p.family; what messages call such a model
+--   name, noun        of p.family; what messages call such a model
 --   model             keys and rules of its model files; model.claims(given): whether a file is one
 --   options           the options that not all families take
 --   excluded(options) those of them that do not go with another one, as a set, and the other one; nil: all go together
@@ -44,14 +45,15 @@
 --   wrapper           name of its part of the packages for other languages, templates/{cpp,python,rust}/NAME.*
 --   web(p)            what its page in a browser calls and has to know (gen/emit/web.lua), nil: it has none
 local misuse = require "gen.model.misuse"
+local model = require "gen.families.model.family"
 
 local families = {}
 
 families.rows = {
     require "gen.families.lookup.family",
-    require "gen.families.transformer.family",
+    model.blocks,
     (require "gen.families.tokenizer.family"),
-    (require "gen.families.whole.family"),
+    model.whole,
 }
 
 -- The family of that name.

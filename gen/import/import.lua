@@ -1,6 +1,6 @@
 -- What `lookupc import` makes of a folder or a file: a model file, and weights where they are in another format.
 local config_json = require "gen.import.config_json"
-local fuse = require "gen.families.transformer.fuse"
+local fuse = require "gen.families.model.blocks.fuse"
 local families = require "gen.families.list"
 local host = require "host"
 local inputs = require "gen.model.inputs"

@@ -20,7 +20,7 @@ local teacher_file = require "harness.convert.teacher"
 local texts = require "harness.convert.texts"
 local validated = require "gen.model.validated"
 local weights = require "weights"
-local whole_family = require "gen.families.whole.family"
+local whole_family = require("gen.families.model.family").whole
 
 local convert = {}
 

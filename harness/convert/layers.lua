@@ -1,6 +1,6 @@
 -- Which FFNs of a model are converted: those of --layers, or as many as may be without losing too much.
 local misuse = require "gen.model.misuse"
-local whole_model = require "gen.families.whole.model"
+local rules = require "gen.families.model.model"
 local host = require "host"
 local model_text = require "gen.import.model_text"
 local recording = require "harness.convert.recording"
@@ -89,7 +89,7 @@ function layers.write(m, path, output)
             own.tokenizer[key] = is_path and assert(host.absolute(folder(path) .. value)) or value
         end
     end
-    local text = model_text.of("Some FFNs of " .. path .. ", by lookupc convert", whole_model.keys, own)
+    local text = model_text.of("Some FFNs of " .. path .. ", by lookupc convert", rules.keys, own)
     assert(host.write_file(output, text))
 end
 

@@ -1,17 +1,17 @@
 -- The blocks of a whole model one by one, a model cut off before the FFN of one of them, and what texts bring there.
-local block_lookup = require "gen.families.transformer.block_lookup"
+local block_lookup = require "gen.families.model.blocks.block_lookup"
 local library = require "harness.whole.library"
 local model_file = require "gen.families.model_file"
 local same = require "gen.model.same"
-local whole_model = require "gen.families.whole.model"
-local whole_plan = require "gen.families.whole.plan"
+local rules = require "gen.families.model.model"
+local whole_plan = require "gen.families.model.plan"
 
 local recording = {}
 
 -- The transformers of one layer each that model `m` consists of.
 function recording.blocks(m)
     local list = {}
-    for _, segment in ipairs(whole_model.segments(m)) do
+    for _, segment in ipairs(rules.segments(m)) do
         for i = 1, segment.layers do
             local block = {}
             for key, value in pairs(segment) do
@@ -88,7 +88,7 @@ function recording.plan_until(m, blocks, count, sets, path, tables)
     own[count] = setmetatable({ ffn = recording.nothing }, { __index = blocks[count] })
     local changes = { name = "convert_until_" .. count, output = false, tied = false, tokenizer = false }
     local cut = recording.with_blocks(m, own, changes, path)
-    local last, number = #whole_model.segments(cut), 0
+    local last, number = #rules.segments(cut), 0
     return whole_plan.build(cut, sets, {
         tables = tables,
         part = function(maps, before, after) -- called for each run of blocks in turn

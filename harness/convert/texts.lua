@@ -1,6 +1,6 @@
 -- The text that a conversion learns from, as batches of sequences of ids.
-local ids_file = require "harness.families.whole.ids"
-local opened = require "harness.families.whole.opened"
+local ids_file = require "harness.families.model.ids"
+local opened = require "harness.families.model.opened"
 local text_file = require "harness.whole.text"
 
 local texts = {}

@@ -46,9 +46,9 @@ local families = {}
 
 local rows = {
     lookup = later "harness.families.lookup.family",
-    transformer = later "harness.families.transformer.family",
+    transformer = later(function() return require("harness.families.model.family").transformer end),
     tokenizer = later "harness.families.tokenizer.family",
-    whole = later "harness.families.whole.family",
+    whole = later(function() return require("harness.families.model.family").whole end),
 }
 
 -- The record of the family of that name.

@@ -22,6 +22,26 @@ function bench_report.control(results)
     return 100 * worst
 end
 
+-- The result `r` of plan `p` with what says of which model, types and schedule it is.
+function bench_report.typed(p, options, r)
+    r.model, r.isa, r.type, r.tuned = p.model.name, p.variants[1].isa.name, options.type, options.named
+    r.activations, r.tables, r.projection = p.options.activations, p.options.tables, p.options.projection
+    return r
+end
+
+-- The columns `list` behind those that say so.
+function bench_report.behind_types(list)
+    local all = {
+        { "isa", -7, function(r) return r.isa end },
+        { "weights", -7, function(r) return r.type end },
+        { "inputs", -7, function(r) return r.activations end },
+        { "tables", -6, function(r) return r.tables end },
+        { "proj.", -5, function(r) return r.projection end },
+        { "schedule", -8, function(r) return r.tuned end },
+    }
+    return table.move(list, 1, #list, #all + 1, all)
+end
+
 -- A table of `results` with the columns of `list` that say something.
 function bench_report.html_table(name, list, results)
     local shown = {}

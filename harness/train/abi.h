@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The structure that templates/whole/training/ emits; its comments stand there. */
+/* The structure that templates/model/training/ emits; its comments stand there. */
 typedef struct {
     float *parameters, *gradients, *table_state;
     uint32_t *row_uses;

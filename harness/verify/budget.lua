@@ -71,7 +71,7 @@ function budget.of_layers(m, text, has_lookup)
     return limits.codes
 end
 
--- What comes of each layer's share of flipped codes (seen.flips of harness/families/transformer) beside the share
+-- What comes of each layer's share of flipped codes (seen.flips of harness/families/model) beside the share
 -- `most` that may flip: { most, ok, layers = { { layer, codes, flips, ok } } }.
 function budget.layers(flips, most)
     local found = { most = most, ok = true, layers = flips }

@@ -2,9 +2,8 @@
 local blob = require "gen.plan.blob"
 local fuzz = require "tests.fuzz.fuzz"
 local lookup = require "harness.families.lookup.check"
-local transformer = require "harness.families.transformer.execute"
+local verify = require "harness.families.model.verify"
 local weights = require "weights"
-local whole = require "harness.families.whole.verify"
 
 local checks = {}
 
@@ -21,14 +20,12 @@ local function add_checks(lines, result)
     end
 end
 
-local function blocks(execute)
-    return function(p, library, directory, seed, cc)
-        local lines, prepared = {}, execute.prepare(p, directory, { seed = seed, cc = cc })
-        for _, result in ipairs(execute.check_library(p, library, prepared, 1)) do
-            if not result.ok then lines[#lines + 1] = result.call .. ": " .. result.message end
-        end
-        return lines
+local function of_model(p, library, directory, seed, cc)
+    local lines, prepared = {}, verify.prepare(p, directory, { seed = seed, cc = cc })
+    for _, result in ipairs(verify.check_library(p, library, prepared)) do
+        if not result.ok then lines[#lines + 1] = result.call .. ": " .. result.message end
     end
+    return lines
 end
 
 local by_family = {
@@ -39,8 +36,8 @@ local by_family = {
         end
         return lines
     end,
-    transformer = blocks(transformer),
-    whole = blocks(whole),
+    transformer = of_model,
+    whole = of_model,
 }
 
 -- What is wrong with the kernels of plan `p`, a line each: (p, library, directory, seed, cc), `cc` compiled the

@@ -7,9 +7,8 @@ local effort = require "tests.effort"
 local fuzz = require "tests.fuzz.fuzz"
 local isa = require "gen.isa.list"
 local process = require "process"
-local transformer_checks = require "harness.families.transformer.execute"
 local transformers = require "tests.fuzz.transformers"
-local whole_checks = require "harness.families.whole.verify"
+local verify = require "harness.families.model.verify"
 local whole_models = require "tests.fuzz.whole_models"
 
 local path = "tests/fuzz/sanitized_test.lua"
@@ -17,15 +16,15 @@ local path = "tests/fuzz/sanitized_test.lua"
 -- Both compilers take all models with effort full, otherwise half of them.
 local function share(count) return effort.full and count or (count + 1) // 2 end
 
--- Random plans that plan_of makes, each on the next of the instruction sets, verified by `execute`.
-local function verify_plans(cc, plan_of, execute)
+-- Random plans that plan_of makes, each on the next of the instruction sets, verified.
+local function verify_plans(cc, plan_of)
     local names, directory = cpu.describe().isa, process.temporary_directory()
     local first = effort.seed
     for index = first, first + share(effort.fuzz_transformers) - 1 do
         local p, given = plan_of(index, { isa.get(names[index % #names + 1]) })
-        local prepared = execute.prepare(p, directory, { seed = index })
+        local prepared = verify.prepare(p, directory, { seed = index })
         local library = compile.library({ p }, directory .. "/source", cc, fuzz.sanitizers)
-        for _, result in ipairs(execute.check_library(p, library, prepared, 1)) do
+        for _, result in ipairs(verify.check_library(p, library, prepared, 1)) do
             if not result.ok then
                 error(
                     string.format(
@@ -74,19 +73,16 @@ end
 local test = {}
 
 for _, cc in ipairs { "gcc", "clang" } do
-    local function add(name, verify)
-        test[name] = function() fuzz.sanitized(path, name, check.lookupc, cc, verify) end
+    local function add(name, run)
+        test[name] = function() fuzz.sanitized(path, name, check.lookupc, cc, run) end
     end
     add(
         "random_models_run_clean_with_" .. cc,
         function() fuzz.verify(cc, fuzz.sanitizers, 1, isa.select "scalar", share(effort.fuzz_models)) end
     )
     add("what_was_found_runs_clean_with_" .. cc, function() verify_found(cc) end)
-    add(
-        "random_transformers_run_clean_with_" .. cc,
-        function() verify_plans(cc, transformers.plan, transformer_checks) end
-    )
-    add("random_whole_models_run_clean_with_" .. cc, function() verify_plans(cc, whole_models.plan, whole_checks) end)
+    add("random_transformers_run_clean_with_" .. cc, function() verify_plans(cc, transformers.plan) end)
+    add("random_whole_models_run_clean_with_" .. cc, function() verify_plans(cc, whole_models.plan) end)
 end
 
 return test

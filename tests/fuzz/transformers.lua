@@ -1,12 +1,12 @@
 -- Random small transformers: every elimination, activation, norm and window, dense FFNs and LookupFFNs, each with
 -- random types and a random legal schedule.
 local dtype = require "gen.plan.dtype"
-local family = require "gen.families.transformer.family"
+local family = require("gen.families.model.family").blocks
 local fuzz = require "tests.fuzz.fuzz"
 local isa = require "gen.isa.list"
 local model = require "gen.families.model_file"
-local plan = require "gen.families.transformer.plan"
-local schedule = require "gen.families.transformer.schedule"
+local plan = require "gen.families.model.blocks.plan"
+local schedule = require "gen.families.model.blocks.schedule"
 local score = require "gen.plan.score"
 local words = require "gen.isa.words"
 

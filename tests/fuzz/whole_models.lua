@@ -1,9 +1,9 @@
 -- Random small whole models: every kind of embedding and output around random blocks, with random types and schedules.
-local family = require "gen.families.whole.family"
+local family = require("gen.families.model.family").whole
 local fuzz = require "tests.fuzz.fuzz"
 local isa = require "gen.isa.list"
 local model = require "gen.families.model_file"
-local plan = require "gen.families.whole.plan"
+local plan = require "gen.families.model.plan"
 local transformers = require "tests.fuzz.transformers"
 
 local whole_models = {}

@@ -1,6 +1,6 @@
 -- A checkpoint as `lookupc fuse` takes it: what is written is a checkpoint that can be packed, or nothing is written.
 local families = require "gen.families.list"
-local fuse_weights = require "gen.families.transformer.fuse_weights"
+local fuse_weights = require "gen.families.model.blocks.fuse_weights"
 local host = require "host"
 local isa = require "gen.isa.list"
 local model_file = require "gen.families.model_file"

@@ -9,6 +9,15 @@ def orthogonal_and_noise(random, rows, columns):
     return q[:rows, :columns] * np.sqrt(n / columns) + 0.1 * random.standard_normal((rows, columns)) / np.sqrt(columns)
 
 
+def difference(a, b):
+    return np.linalg.norm(a - b) / np.linalg.norm(b)
+
+
+def most_changed(a, b):
+    """The largest relative difference of a token."""
+    return (np.linalg.norm(a - b, axis=1) / np.linalg.norm(b, axis=1)).max()
+
+
 class Shape:
     """What a model file says, as attributes."""
 

@@ -10,7 +10,7 @@ local packed = require "harness.families.lookup.packed"
 local plan = require "gen.families.lookup.plan"
 local program = require "tests.support.program"
 local round = require "harness.tune.round"
-local transformer = require "gen.families.transformer.family"
+local transformer = require("gen.families.model.family").blocks
 local tuning = require "harness.families.lookup.tuning"
 
 local test = {}

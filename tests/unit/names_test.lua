@@ -7,7 +7,7 @@ local isa = require "gen.isa.list"
 local model = require "gen.families.model_file"
 local names = require "gen.model.names"
 local plan = require "gen.families.lookup.plan"
-local transformer_plan = require "gen.families.transformer.plan"
+local transformer_plan = require "gen.families.model.blocks.plan"
 
 local test = {}
 

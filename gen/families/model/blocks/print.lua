@@ -1,0 +1,229 @@
+-- What the templates of transformers print: from the plan's numbers to the names, lists and words that a template loops
+-- over.
+local barriers = require "gen.print.barriers"
+local byte_products = require "gen.isa.byte_products"
+local kernels = require "gen.families.lookup.print"
+local layout = require "gen.families.model.blocks.layout"
+local expression = require "gen.isa.expression"
+local literal = require "gen.print.literal"
+local phases = require "gen.families.model.blocks.phases"
+
+local transformer_kernels = {}
+
+-- What the attention kernel takes of queries, cache and positions.
+local function attention_parameters(p)
+    local shape, cache_type = p.shape, p.shape.cache.type
+    local function cached(name)
+        return "const "
+            .. shape.cache.storage
+            .. " *restrict "
+            .. name
+            .. (cache_type.scaled and ", const float *restrict " .. name .. "_scale" or "")
+    end
+    local positions = shape.causal and "size_t first, size_t queries"
+        or shape.window and "size_t first, size_t queries, size_t end"
+        or "size_t queries, size_t end"
+    local query = "const " .. (shape.cache.words and shape.cache.storage or "float") .. " *restrict query"
+    return table.concat({ query, cached "key", cached "value", positions }, ", ")
+end
+
+-- Which tokens the blocks are told to take.
+local function tokens_parameters(p)
+    return p.shape.sequences and "const size_t *offsets, size_t sequences" or "size_t first, size_t tokens"
+end
+
+-- Whether an instruction set of plan `p` keeps sums of integers in their registers by a macro.
+function transformer_kernels.has_barriers(p)
+    for _, v in ipairs(p.variants) do
+        if v.isa.register_barrier then return true end
+    end
+    return false
+end
+
+-- The templates of the model's own files, and what they read beside the plan.
+function transformer_kernels.api(p)
+    local eliminate, shape = p.model.attention.eliminate, p.shape
+    -- What the templates of a LookupFFN's prototypes read of a part.
+    local parts, inlines = {}, false
+    local register_barriers = shape.rounded and transformer_kernels.has_barriers(p) or false
+    for i, part in ipairs(p.parts) do
+        inlines = inlines or kernels.inlines(part.plan)
+        register_barriers = register_barriers or kernels.register_barriers(part.plan)
+        parts[i] = {
+            names = part.plan.names,
+            shape = part.plan.shape,
+            variants = part.plan.variants,
+            constants = part.plan.constants,
+            sections = part.plan.sections,
+            openmp = false,
+            makes_codes = part.plan.makes_codes,
+            norm = false,
+            projection_parameters = kernels.projection_parameters,
+        }
+    end
+    return {
+        parts = parts,
+        dense = #p.maps > 0,
+        register_barriers = register_barriers,
+        inlines = inlines,
+        header = "templates/model/blocks/model.h",
+        source = "templates/model/blocks/model.c",
+        prototypes = "templates/model/blocks/prototypes.h",
+        openmp = false,
+        attention_parameters = attention_parameters(p),
+        tokens_parameters = tokens_parameters(p),
+        tile = layout.keys,
+        context = shape.context .. (shape.ring and "u" or ""),
+        cache_bytes = p.cache_bytes,
+        decode_scratch_bytes = p.decode_scratch_bytes,
+        constants = p.constants,
+        eliminated_text = eliminate == "none" and ""
+            or "without " .. eliminate:gsub("(%u)", "%1 and "):gsub(" and $", "") .. ", ",
+        returns_text = "the functions return",
+        statuses = { { name = "ERROR_POSITION", code = 9, doc = "a position beyond the context" } },
+    }
+end
+
+-- The template of the product of a shape's weights.
+function transformer_kernels.product(shape)
+    return shape.rounded and "templates/model/blocks/product_words.c" or "templates/model/blocks/product.c"
+end
+
+-- What the template that rounds inputs reads: rows of `inputs` inputs each, for kernels of `isa`.
+function transformer_kernels.rounding_values(isa, rounded, inputs, values)
+    values.rounded, values.rounded_rows = rounded or false, inputs
+    local word = rounded
+        and { storage = rounded.storage, rows = rounded.rows, levels = rounded.levels, offset = rounded.offset }
+    values.rounding = rounded
+            and rounded.integers
+            and {
+                projection = { word = word },
+                rounded_rows = {},
+                together_counts = {},
+                round_runs = false,
+                integers = { starts = true },
+                store_inputs = function(base, at, parts) return isa.store_quads(base, at, table.unpack(parts)) end,
+                dot_inputs = byte_products(isa, rounded.levels).dot_narrow,
+            }
+        or false
+end
+
+-- How a product of rounded inputs sums them: the C type of a vector of sums, what they start from (a word behind the
+-- inputs, `started`, or nothing), and the words of their dot product, of two at a time, or nil, and of that of
+-- softmax's weights, which are never negative, and values.
+local function sums_of(rounded, isa)
+    if not rounded or not rounded.integers then
+        return { type = isa.vector, start = isa.zero, dot = isa.dot_bf16, dot_weights = isa.dot_bf16 }
+    end
+    local products = byte_products(isa, rounded.levels)
+    local narrow, dot, dot_two = products.dot_narrow, products.dot, products.dot_two
+    if isa.dot_s8 and dot ~= narrow then
+        return { type = isa.index, start = isa.index_zero, started = false, dot = isa.dot_s8, dot_weights = narrow }
+    end
+    local start = isa.index_broadcast
+    return { type = isa.index, start = start, started = true, dot = dot, dot_two = dot_two, dot_weights = dot }
+end
+
+-- What the product's template reads.
+function transformer_kernels.product_values(p, v, values)
+    local isa, type = v.isa, p.shape.type
+    values.product, values.rounded = v.product, p.shape.rounded
+    values.sums = sums_of(p.shape.rounded, isa)
+    values.barriers = function(list) return barriers(p, isa, list) end
+    values.load_weights = function(base, at)
+        if type.plain then return isa.load_unaligned(base, at) end
+        return isa["load_" .. type.name](expression.sum(base, at))
+    end
+end
+
+local function attention_values(p, v, values)
+    local isa, cache_type = v.isa, p.shape.cache.type
+    values.attention, values.cache_type, values.attention_parameters = v.attention, cache_type, attention_parameters(p)
+    values.dots = p.shape.cache.words and setmetatable({
+        integers = p.shape.cache.words.integers or false,
+        sums = sums_of(p.shape.cache.words, isa),
+    }, { __index = p.shape.cache.words }) or false
+    values.load_cached = function(base, at)
+        if cache_type.plain then return isa.load_unaligned(base, at) end
+        return isa["load_" .. cache_type.name](expression.sum(base, at))
+    end
+end
+
+local function blocks_values(p, v, values)
+    -- The weights of a layer as the kernels of a part of its FFN find them, in the order of their fields.
+    values.layer_weights = function(part)
+        local list = {}
+        for n, section in ipairs(part.sections) do
+            list[n] = "weights->"
+                .. section.name
+                .. (section.layers == 1 and "" or " + layer * " .. p.names.constant(section.name:upper() .. "_LAYER"))
+        end
+        return list
+    end
+    values.lookup_of = function(part) return part.plan.variants[v.number].names.ffn end
+    values.kernels_of = function(part) return p.threads and phases.kernels(part, v) end
+    values.list_of = function(list) return table.concat(list, ", ") end
+    values.tokens_parameters, values.threads = tokens_parameters(p), p.threads
+    values.before, values.after, values.reads_input, values.activates = p.before, p.after, p.reads_input, p.activates
+    values.copies, values.float_sums, values.sums = p.copies, p.float_sums, p.sums or false
+    values.activation, values.scale = p.shape.activation or false, literal.float(p.shape.scale)
+    values.eps = p.shape.norm and literal.float(p.shape.norm.eps) or ""
+    -- The parts of a layer's cache, each as `form` prints its type and name.
+    values.cached = function(form)
+        local list = {}
+        for i, part in ipairs(p.shape.cache.parts) do
+            list[i] = string.format(form, part.storage, part.name)
+        end
+        return table.concat(list, ", ")
+    end
+    -- The same from a tile's position on.
+    values.cached_from = function(position)
+        local words = p.shape.cache.words
+        local steps = {
+            keys = " * " .. p.shape.cache.key_step,
+            values = (words and " / " .. words.rows or "") .. " * " .. p.names.constant "VALUE_PITCH",
+        }
+        local list = {}
+        for i, part in ipairs(p.shape.cache.parts) do
+            list[i] = part.name .. " + " .. position .. (steps[part.name] or "")
+        end
+        return table.concat(list, ", ")
+    end
+    transformer_kernels.rounding_values(v.isa, p.shape.rounded, p.rounded_inputs, values)
+    values.cache_type, values.positioned = p.shape.cache.type, p.shape.causal or p.shape.window ~= nil
+end
+
+-- The kernel files of variant `v` of plan `p`: { {template, symbol, values} }.
+function transformer_kernels.files(p, v)
+    local files = {}
+    local function add(path, symbol, helper, extend)
+        local values = {
+            isa = v.isa,
+            v = v,
+            lanes = v.isa.lanes,
+            symbol = symbol,
+            prologue = kernels.prologue(p, v.isa),
+            type = p.shape.type,
+            panel = layout.panel,
+            keys = layout.keys,
+            -- a run of blocks is called so by itself
+            helper = p.names.helper((helper ~= "blocks" or p.names.prefix == "") and helper),
+        }
+        extend(p, v, values)
+        files[#files + 1] = { template = path, symbol = symbol, values = values }
+    end
+    if #p.maps > 0 and not v.shares_product then
+        add(transformer_kernels.product(p.shape), v.names.product, "product", transformer_kernels.product_values)
+    end
+    add("templates/model/blocks/attention.c", v.names.attention, "attention", attention_values)
+    add("templates/model/blocks/blocks.c", v.names.blocks, "blocks", blocks_values)
+    for _, part in ipairs(p.parts) do
+        for _, file in ipairs(kernels.files(part.plan, part.plan.variants[v.number])) do
+            file.plan = part.plan
+            files[#files + 1] = file
+        end
+    end
+    return files
+end
+
+return transformer_kernels

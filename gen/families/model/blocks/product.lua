@@ -1,0 +1,59 @@
+-- Plans a transformer's dense products: how many outputs, tokens and inputs their kernels hold in registers and caches.
+local layout = require "gen.families.model.blocks.layout"
+
+local product = {}
+
+-- So many at a time, then a `part`-th of that, down to one.
+function product.falling(count, part)
+    local list = { count }
+    while list[#list] > 1 do
+        list[#list + 1] = math.max(1, list[#list] // part)
+    end
+    return list
+end
+
+-- What kernels of products are called: by the type of the weights, and of inputs that are rounded.
+function product.name(type, rounded) return "product_" .. type.name .. (rounded and "_by_" .. rounded.name or "") end
+
+-- So many at a time, then two thirds and a third of that, and halves, down to one: a rest takes few calls.
+local function thirds(count)
+    local list = { count }
+    for _, next in ipairs { count * 2 // 3, count // 3, count // 6, 1 } do
+        if next > 0 and next < list[#list] then list[#list + 1] = next end
+    end
+    return list
+end
+
+-- The kernels of products by the schedule's choices, of weights of `type`, with vectors of `lanes` outputs; rounded: as
+-- shape.rounded, or nil; prefetches: whether `isa` can:
+--   several tokens  strip_vectors, strip: outputs at a time, in vectors and alone; tokens: how many at a time, falling;
+--                   depth: inputs that stay in cache; unpacks: weights of a strip are converted to floats before, once
+--                   for all tokens, unpacked_floats of them
+--   several         false: there are no such kernels, tokens are given one by one
+--                   of rounded inputs all sums stay in registers: depth says nothing; ahead: bytes from the loads of
+--                   weights to what is prefetched, or false, strip_bytes: those of a step
+--   one token       alone_vectors, alone_outputs: outputs at a time; unroll: inputs with sums of their own; streams:
+--                   panels side by side, falling; prefetch: bytes from the loads to what is prefetched, or false
+function product.plan(choices, lanes, type, rounded, one_by_one, prefetches)
+    local p = {
+        several = not one_by_one,
+        strip_vectors = choices["product.vectors"],
+        tokens = rounded and thirds(one_by_one and 1 or choices["product.tokens"])
+            or product.falling(choices["product.tokens"], 3),
+        depth = choices["product.depth"],
+        alone_vectors = choices["few.vectors"],
+        unroll = choices["few.unroll"],
+        streams = choices["few.streams"] > 1 and { choices["few.streams"], 1 } or { 1 },
+        prefetch = prefetches and (choices["few.streams"] > 1 and 1024 or 4096) or false,
+        ahead = choices["product.prefetch"] > 0 and choices["product.prefetch"],
+    }
+    p.strip, p.alone_outputs = p.strip_vectors * lanes, p.alone_vectors * lanes
+    p.unpacks = p.several and not type.plain and not rounded and p.tokens[1] > 1
+    p.unpacked_floats = p.unpacks and p.depth * p.strip or 0
+    -- Bytes of weights that a step reads of a strip, and one of a token alone of a panel.
+    p.strip_bytes = p.strip * (rounded and rounded.rows or 1) * type.bytes
+    p.step_bytes = rounded and rounded.rows * layout.panel * type.bytes or p.unroll * layout.panel * type.bytes
+    return p
+end
+
+return product

@@ -1,0 +1,128 @@
+-- The shape of a transformer: its widths, and where keys and values lie in the cache.
+local blob = require "gen.plan.blob"
+local dtype = require "gen.plan.dtype"
+local ffn_parts = require "gen.model.ffn_parts"
+local layout = require "gen.families.model.blocks.layout"
+local rules = require "gen.families.model.model"
+
+local shape = {}
+
+-- The cache: positions that it holds, and per layer, in bytes, the keys [kv_heads][tile][width][32], the values
+-- [kv_heads][position][pitch] and, where elements are integers, the scales of both, [kv_heads][position]. In the type
+-- that products round their inputs to (`words`, a row of their table) these are words of the dot products of attention:
+-- keys [kv_heads][tile][word][32], each of some elements of a key, values [kv_heads][word][pitch], each of an element
+-- of some positions. key_step: elements or words of a key. A window's cache is a ring of tiles: a token's keys and
+-- values are put where those were that no token sees any more. So that up to a tile of tokens can enter before they
+-- attend, it holds that many more. For several sequences at once it holds those of one layer, each sequence from a tile
+-- on.
+local function cache_of(s, type)
+    local pitch, positions = blob.round_up(s.width, layout.values), s.context
+    if s.ring then positions = s.window - 1 + layout.keys end
+    if s.sequences then positions = s.sequences.positions end
+    local words = s.rounded and s.rounded.name == type.name and s.rounded or nil
+    local per_word = words and words.rows or 1
+    local cache = {
+        type = type,
+        words = words,
+        storage = words and words.storage or type.storage,
+        bytes = words and type.bytes * per_word or type.bytes,
+        per_word = per_word,
+        key_step = (s.width + per_word - 1) // per_word,
+        pitch = pitch,
+        positions = blob.round_up(positions, layout.keys),
+        layer_bytes = 0,
+        parts = {},
+    }
+    local function part(name, element, elements) -- of 32 positions
+        local head = cache.positions // layout.keys * elements
+        local one = { name = name, storage = element.storage, head = head, at = cache.layer_bytes }
+        cache.parts[#cache.parts + 1] = one
+        cache[name] = one
+        cache.layer_bytes = blob.round_up(one.at + s.kv_heads * one.head * element.bytes, blob.align)
+    end
+    cache.key_tile, cache.value_tile = layout.keys * cache.key_step, layout.keys // per_word * pitch
+    part("keys", cache, cache.key_tile)
+    part("values", cache, cache.value_tile)
+    if type.scaled then
+        part("key_scales", dtype.get "f32", layout.keys)
+        part("value_scales", dtype.get "f32", layout.keys)
+    end
+    cache.position_bytes = s.layers
+        * s.kv_heads
+        * ((cache.key_tile + cache.value_tile) * cache.bytes // layout.keys + (type.scaled and 8 or 0))
+    return cache
+end
+
+-- Where a block's FFN ends with a linear map and a sum, means over tokens can be taken before both: { hidden, pitch }:
+-- where the sums of hidden values begin behind those of the tokens' own, and floats of a row of both. nil: they cannot.
+local function sums_of(s)
+    local post = s.norm and s.norm.place == "post"
+    if s.layers > 1 or s.lookup or s.parallel or s.delivered or post or not s.skip then return nil end
+    return { hidden = s.d, pitch = s.d + s.f }
+end
+
+-- The widths of model `m`, whatever its types are: d, q, e of q and of k and v, read of what Q, K and V of the
+-- checkpoint take, input of a block; skip_map: whether the checkpoint has S.
+function shape.widths(m)
+    local s = { d = m.d, q = rules.q_width(m), e = rules.kv_width(m), skip = m.skip }
+    -- What makes a block's input delivers its q, k and v, side by side.
+    s.delivered = m.attention.eliminate:find("QKV", 1, true) ~= nil
+    s.made = s.delivered and s.q + 2 * s.e or s.d -- width of what a block makes that is not the last
+    s.read = s.delivered and s.d or rules.input_width(m)
+    s.skip_map = s.skip and s.read ~= s.d
+    -- So do embeddings, of which the skip connection adds a part, too; the checkpoint has the maps that make all that.
+    s.projected = m.projected or false
+    s.given = s.delivered or s.projected
+    s.input = s.delivered and s.made or s.projected and s.q + 2 * s.e + (s.skip and s.d or 0) or s.read
+    return s
+end
+
+-- The shape of model `m` with weights and cache of the types (rows of gen/plan/dtype.lua); activations: the type that
+-- products round a token's inputs to, or nil: they do not; sequences: { positions, means }, of a batch at most, each
+-- sequence filled up to whole tiles, means: only means over their tokens are asked for; or nil: a call is for one
+-- sequence.
+function shape.of(m, type, cache_type, activations, sequences)
+    local width, dense = rules.head_width(m), ffn_parts.dense(m.ffn)
+    local s = {
+        type = type,
+        rounded = activations and activations.products,
+        heads = m.heads,
+        kv_heads = m.kv_heads,
+        group = m.heads // m.kv_heads,
+        width = width,
+        f = dense and dense.f, -- of the dense FFN, which may stand beside a LookupFFN
+        layers = m.layers,
+        context = m.attention.context,
+        window = m.attention.window,
+        causal = m.attention.causal,
+        sequences = sequences,
+        ring = m.attention.causal and m.attention.window ~= nil,
+        parallel = m.parallel,
+        scale = m.attention.scale or width ^ -0.5,
+        gated = dense ~= nil and dense.kind == "glu",
+        activation = dense and dense.activation,
+        norm = m.norm,
+        lookup = m.ffn.kind == "lookup",
+        shaped = m.attention.shaped or false,
+    }
+    for key, value in pairs(shape.widths(m)) do
+        s[key] = value
+    end
+    if s.norm then s.norm_widths = { s.norm.place == "pre" and s.read or s.d, s.d } end
+    local rope = m.attention.rope
+    if rope then
+        s.rotated = rules.rotated(m)
+        s.rope = { theta = rope.theta, half = s.rotated // 2, interleaved = rope.pairs == "interleaved" }
+    end
+    s.cache = cache_of(s, cache_type)
+    if s.ring then
+        -- Positions go on beyond the context: the angles of a position are those of its bytes, added up.
+        s.context = layout.max_positions
+        if s.rope then s.rope.digits = { 1, 1 << 8, 1 << 16, 1 << 24 } end
+    end
+    s.sums = sequences and sequences.means and sums_of(s) or nil
+    s.most_tokens = sequences and s.cache.positions or s.context -- of a call
+    return s
+end
+
+return shape

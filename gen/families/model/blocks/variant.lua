@@ -1,0 +1,108 @@
+-- What one instruction set's kernels of a transformer are planned as: scratch, products, attention and names.
+local attention = require "gen.families.model.blocks.attention"
+local blob = require "gen.plan.blob"
+local block_lookup = require "gen.families.model.blocks.block_lookup"
+local layout = require "gen.families.model.blocks.layout"
+local names = require "gen.model.names"
+local product = require "gen.families.model.blocks.product"
+local schedule = require "gen.families.model.blocks.schedule"
+
+local variant = {}
+
+local cache_line = blob.align // 4
+
+-- Floats from token to token of a buffer whose rows have so many, filled up to what products in whole panels write.
+-- Rows an odd number of lines apart: at powers of two those of several tokens would drive each other out of the cache.
+function variant.pitch(floats) return blob.round_up(blob.round_up(floats, layout.panel), cache_line) | cache_line end
+
+-- Buffers in scratch, { name, pitch, at, storage }, in floats, or words where rounded inputs are stored: behind each
+-- other as many rows of `pitch` of each as a call has tokens, a chunk at most, from tokens * at on; and of what tokens
+-- need that attend together, a group of heads each, from so many tokens * at on. A call for few tokens needs little
+-- scratch. of_call: { name, pitch } of what is kept of all tokens of a call, or nil.
+local function buffers_of(shape, before, after, lanes)
+    local buffers = {
+        tokens = {},
+        queries = {},
+        pitches = { ["in"] = shape.delivered and "in_step" or shape.input },
+        token_floats = 0,
+        query_floats = 0,
+    }
+    local function add(name, pitch, storage)
+        table.insert(
+            buffers.tokens,
+            { name = name, pitch = pitch, at = buffers.token_floats, storage = storage or "float" }
+        )
+        buffers.pitches[name], buffers.token_floats = pitch, buffers.token_floats + pitch
+    end
+    for _, steps in ipairs { before, after } do
+        for _, step in ipairs(steps) do
+            if step.of_call then
+                local pitch = variant.pitch(step.map.outputs)
+                buffers.of_call, buffers.pitches[step.to] = { name = step.to, pitch = pitch }, pitch
+            elseif step.to and not buffers.pitches[step.to] then
+                add(step.to, variant.pitch(step.map and step.map.outputs or step.width or shape.d))
+            end
+            local rounded = step.rounded
+            if rounded and not buffers.pitches[rounded] then
+                add(rounded, layout.rounded_pitch(step.inputs, shape.rounded), shape.rounded.storage)
+            end
+        end
+    end
+    local of_queries = {
+        { "queries", shape.width },
+        { "sums", shape.cache.pitch },
+        { "scores", layout.keys },
+        { "totals", lanes },
+    }
+    local words = shape.cache.words
+    if words then
+        of_queries[5] = { "rounded_queries", attention.query_step(shape), words.storage }
+        of_queries[6] = { "rounded_weights", layout.keys // words.rows, words.storage }
+    end
+    for _, row in ipairs(of_queries) do
+        table.insert(buffers.queries, { name = row[1], at = buffers.query_floats, storage = row[3] or "float" })
+        buffers.query_floats = blob.round_up(buffers.query_floats + shape.group * row[2], cache_line)
+    end
+    return buffers
+end
+
+-- The kernels of model `m` for one instruction set, number `number` of the bundle, with the schedule `choices`;
+-- shared_product, one_by_one: as transformer_plan.build takes them.
+function variant.of(m, shape, before, after, isa, choices, parts, number, shared_product, one_by_one)
+    local v = {
+        isa = isa,
+        schedule = choices,
+        schedule_text = schedule.text(choices),
+        choices_text = schedule.used_text(choices),
+        chunk = choices["chunk.tokens"],
+        queries = choices["attention.tokens"],
+        product = product.plan(choices, isa.lanes, shape.type, shape.rounded, one_by_one, isa.prefetch_l2),
+        attention = attention.plan(shape, choices, isa),
+    }
+    v.rows = v.queries * shape.group
+    v.buffers = buffers_of(shape, before, after, isa.lanes)
+    v.number, v.lookup_floats = number, block_lookup.scratch_floats(parts, number) -- of a token alone, of any number
+    if one_by_one then v.lookup_floats.many = v.lookup_floats.alone end
+    v.decode_scratch_bytes = 4 * v.lookup_floats.alone + 4 * (v.buffers.token_floats + v.buffers.query_floats)
+    v.scratch_bytes = 4 * v.lookup_floats.many
+        + 4 * (v.chunk * v.buffers.token_floats + math.min(v.chunk, v.queries) * v.buffers.query_floats)
+    -- Several tokens share what converting a strip of weights takes: its floats, from so many of scratch on.
+    if v.product.unpacks then
+        v.unpacked_at = blob.round_up(v.scratch_bytes, blob.align) // 4
+        v.scratch_bytes = 4 * (v.unpacked_at + v.product.unpacked_floats)
+    end
+    if v.buffers.of_call then
+        v.of_call_at = blob.round_up(v.scratch_bytes, blob.align) // 4
+        v.scratch_bytes = 4 * (v.of_call_at + shape.most_tokens * v.buffers.of_call.pitch)
+    end
+    local shared = shared_product and shared_product(number, isa, v.product)
+    v.shares_product = shared ~= nil
+    v.names = {
+        product = shared or names.variant(m.name, product.name(shape.type, shape.rounded), isa.name),
+        attention = names.variant(m.name, "attention_" .. shape.cache.type.name, isa.name),
+        blocks = names.variant(m.name, shared_product and "run" or "blocks", isa.name),
+    }
+    return v
+end
+
+return variant

@@ -1,0 +1,262 @@
+-- What `lookupc plan` and `lookupc pack` tell people about a model: of blocks the table of arXiv 2404.12362, section 4;
+-- of a whole model its weights and the map of its memory.
+local blocks_plan = require "gen.families.model.blocks.plan"
+local dtype = require "gen.plan.dtype"
+local ffn_parts = require "gen.model.ffn_parts"
+local figures = require "gen.plan.figures"
+local json = require "json"
+local rules = require "gen.families.model.model"
+local validated = require "gen.model.validated"
+local weight_count = require "gen.families.model.weight_count"
+
+local describe = {}
+
+-- What the FFN `ffn` is.
+local function ffn_text(ffn)
+    local dense = ffn_parts.dense(ffn)
+    local hidden = dense and string.format("%s %s of %d", dense.kind, dense.activation, dense.f)
+    if ffn.kind ~= "lookup" then return hidden end
+    return hidden and "lookup beside " .. hidden or "lookup"
+end
+
+local function groups(m) return m.kv_heads == m.heads and "MHA" or m.kv_heads == 1 and "MQA" or "GQA" end
+
+-- The shape of the model's blocks.
+local function shape_text(m)
+    return string.format(
+        "%sd %d, %s, %s, %s %d/%d%s, e %d, %s",
+        m.d_in and "d_in " .. m.d_in .. ", " or "",
+        m.d,
+        figures.plural(m.layers, "layer"),
+        m.parallel and "parallel" or "serial",
+        groups(m),
+        m.heads,
+        m.kv_heads,
+        m.head_dim and " of " .. m.head_dim or "",
+        rules.kv_width(m),
+        ffn_text(m.ffn)
+    )
+end
+
+-- The type of the weights of plan `p`, that of its products where it is another one, and those of its lookup FFNs that
+-- were asked for.
+local function types_text(p, type)
+    local text, activations = type.name, dtype.get(p.options.activations, "activations")
+    if activations.products and activations ~= type then text = text .. ", of products in " .. activations.name end
+    for _, key in ipairs { "tables", "projection" } do
+        if p.options[key] then text = string.format("%s, %s in %s", text, key, p.options[key]) end
+    end
+    return text
+end
+
+-- The schedules of plan `p`, where the options ask for them.
+local function add_schedules(p, add, options)
+    for _, v in ipairs(options.schedules and p.variants or {}) do
+        add("schedule " .. v.isa.name, "%s", v.schedule_text)
+    end
+end
+
+local function lines_of_blocks(m, make, options)
+    local c, lines, word = weight_count.of(m), {}, m.attention.eliminate
+    local function add(name, ...) lines[#lines + 1] = string.format("%-20s ", name) .. string.format(...) end
+    add(m.name, "%s, vocab %d", shape_text(m), m.vocab)
+    add("Q+P per layer", "%15s", figures.grouped(c.qp))
+    add("K+V per layer", "%15s", figures.grouped(c.kv))
+    if c.skip_map then add("S per layer", "%15s", figures.grouped(c.skip_map)) end
+    add("FFN per layer", "%15s", figures.grouped(c.ffn))
+    add("embeddings", "%15s", figures.grouped(c.embeddings))
+    add("all weights", "%15s  %s", figures.grouped(c.total), figures.rounded(c.total))
+    if word ~= "none" then
+        local letters = word:gsub("(%u)", "%1+"):sub(1, -2)
+        add("without " .. letters, "%15s  %s", figures.grouped(c.total_without), figures.rounded(c.total_without))
+        add("savings", "%14.0f %%", 100 * c.savings)
+        add("speed-up limit", "%14.2fx  of one token, where reading weights takes all time", c.speedup)
+    end
+    local chain, value, rule = blocks_plan.misfit(m)
+    if chain then
+        add("cannot be emitted", "%s", validated.problem(m, chain, value, rule))
+        return lines
+    end
+    local p = make()
+    local cache, decoding = p.shape.cache, ", to decode " .. figures.bytes(p.decode_scratch_bytes)
+    add("packed blocks", "%15s  of %s", figures.bytes(p.packed_bytes), types_text(p, p.shape.type))
+    add(
+        "cache",
+        "%15s  of keys and values of %d positions in %s",
+        figures.bytes(p.cache_bytes),
+        cache.positions,
+        cache.type.name
+    )
+    local also = m.attention.causal and decoding or ""
+    add("scratch", "%15s%s, with %s", figures.bytes(p.scratch_bytes), also, figures.sets(p))
+    add_schedules(p, add, options)
+    return lines
+end
+
+local function positions_of(m)
+    if m.positions then return "learned positions" end
+    if m.embedding.sinusoidal then return "sinusoidal positions" end
+    return m.attention.rope and "rotary positions" or "no positions"
+end
+
+local function output_of(m)
+    local list, o = {}, m.output or {}
+    if o.norm then list[#list + 1] = "norm" end
+    if o.pool then list[#list + 1] = o.pool end
+    if o.dense then
+        list[#list + 1] = "dense " .. o.dense.width .. (o.dense.activation and " " .. o.dense.activation or "")
+    end
+    if o.unit then list[#list + 1] = "unit" end
+    if o.head then list[#list + 1] = m.tied and "tied head" or "head" end
+    if o.classes then list[#list + 1] = o.classes .. " classes" end
+    return #list > 0 and table.concat(list, ", ") or "the last block's"
+end
+
+-- Sections of the blob by part of the model: { { name, bytes } }.
+local function flash_of(p)
+    local list, by_name = {}, {}
+    local function add(name, bytes)
+        if not by_name[name] then
+            by_name[name] = { name = name, bytes = 0 }
+            list[#list + 1] = by_name[name]
+        end
+        by_name[name].bytes = by_name[name].bytes + bytes
+    end
+    local own = { embedding = {}, output = {}, tokenizer = {} }
+    for _, section in ipairs(p.own_sections) do
+        table.insert(own[section.group], section)
+    end
+    local function add_own(group)
+        for _, section in ipairs(own[group]) do
+            add(group, section.bytes)
+        end
+    end
+    add_own "embedding"
+    for _, segment in ipairs(p.segments) do
+        for _, section in ipairs(segment.plan.sections) do
+            add(segment.word, section.bytes)
+        end
+    end
+    add_own "output"
+    add_own "tokenizer"
+    return list
+end
+
+-- The buffers of scratch that share it: { name, bytes, at, stages }.
+local function buffers_of(memory)
+    local list = {}
+    for i, buffer in ipairs(memory.buffers) do
+        list[i] = {
+            name = buffer.name,
+            bytes = buffer.bytes,
+            at = buffer.at,
+            first = memory.stages[buffer.first],
+            last = memory.stages[buffer.last],
+            doc = buffer.doc,
+        }
+    end
+    return list
+end
+
+function describe.lines(m, make, options)
+    if not m.embedding then return lines_of_blocks(m, make, options) end
+    local c, lines, p = weight_count.of(m), {}, make()
+    local function add(name, ...) lines[#lines + 1] = string.format("%-20s ", name) .. string.format(...) end
+    local function bytes(name, count, more) add(name, "%15s%s", figures.bytes(count), more and "  " .. more or "") end
+    add(
+        m.name,
+        "%s, d %d, %s, vocab %d, %s, context %s",
+        p.causal and "decoder" or "encoder",
+        m.d,
+        figures.plural(p.layers, "layer"),
+        m.vocab,
+        positions_of(m),
+        p.context
+    )
+    add(
+        "output",
+        "%s: %s %s",
+        output_of(m),
+        figures.plural(p.widths.out, "value"),
+        m.output and m.output.pool and "a sequence" or "a token"
+    )
+    for i, segment in ipairs(rules.segments(m)) do
+        add(
+            p.segments[i].word,
+            "%s, %s a layer",
+            shape_text(segment),
+            figures.grouped(c.layers[i].weights)
+        )
+    end
+    add("embedding", "%15s", figures.grouped(c.embedding))
+    local projected = p.embedding.projected
+    if projected then
+        local letters = {}
+        for i, part in ipairs(projected.parts) do
+            letters[i] = part.letter
+        end
+        local form = "%s of the first block are looked up, %s a word"
+        local width = projected.copied_at or p.embedding.input
+        add("projected", form, table.concat(letters, ", "), figures.plural(width, "value"))
+    end
+    add("blocks", "%15s", figures.grouped(c.blocks))
+    add("output", "%15s", figures.grouped(c.output))
+    add("all weights", "%15s  %s", figures.grouped(c.total), figures.rounded(c.total))
+    if p.facts then add("tokenizer", "%s, %d pieces", p.facts.kind, p.facts.pieces) end
+    for _, part in ipairs(flash_of(p)) do
+        bytes("flash " .. part.name, part.bytes)
+    end
+    bytes("flash", p.packed_bytes, "of " .. types_text(p, p.type))
+    if p.causal then
+        bytes("RAM state", p.state_bytes, "a sequence, keys and values in " .. p.options.cache)
+        bytes("RAM scratch", p.step_scratch_bytes, "a step")
+    end
+    local most = string.format("a call for up to %d tokens at a time, with %s", p.tokens, figures.sets(p))
+    bytes("RAM scratch", p.scratch_bytes, most)
+    for i, stage in ipairs(p.memory.stages) do
+        bytes("  in use: " .. stage, p.memory.peaks[i])
+    end
+    for _, buffer in ipairs(buffers_of(p.memory)) do
+        bytes("  " .. buffer.name, buffer.bytes, string.format("at %d, %s", buffer.at, buffer.doc))
+    end
+    for _, segment in ipairs(p.segments) do
+        local function add_of_run(name, ...) add(p.segments[2] and segment.word .. " " .. name or name, ...) end
+        add_schedules(segment.plan, add_of_run, options)
+    end
+    return lines
+end
+
+function describe.summary(m, make)
+    if not m.embedding then return { model = m, weights = weight_count.of(m) } end
+    local p = make()
+    local function memory_of(memory)
+        if not memory then return nil end
+        local peaks = {}
+        for i, stage in ipairs(memory.stages) do
+            peaks[i] = { stage = stage, bytes = memory.peaks[i] }
+        end
+        return { bytes = memory.bytes, buffers = json.array(buffers_of(memory)), stages = json.array(peaks) }
+    end
+    return {
+        model = m,
+        weights = weight_count.of(m),
+        context = p.context,
+        d_out = p.widths.out,
+        flash = { bytes = p.packed_bytes, parts = json.array(flash_of(p)) },
+        state_bytes = p.causal and p.state_bytes or nil,
+        scratch = memory_of(p.memory),
+        step_scratch = memory_of(p.step_memory),
+    }
+end
+
+-- The largest error of a tensor.
+function describe.packed_text(p, errors)
+    local worst
+    for name, value in pairs(errors) do
+        if not worst or value > errors[worst] or value == errors[worst] and name < worst then worst = name end
+    end
+    local types = types_text(p, p.type or p.shape.type)
+    return string.format("weights in %s, relative error up to %.2g (%s)", types, errors[worst], worst)
+end
+
+return describe

@@ -1,0 +1,138 @@
+-- The family of models: a transformer is blocks alone, a whole model has what stands before and behind them.
+-- gen/families/list.lua says what the fields of their records mean.
+local checkpoint = require "gen.model.checkpoint_names"
+local dtype = require "gen.plan.dtype"
+local later = require "gen.host.later"
+local machines = require "gen.machines.list"
+local misuse = require "gen.model.misuse"
+local rules = require "gen.families.model.model"
+local tokenizer = require "gen.families.tokenizer.family"
+
+local block_lookup = later "gen.families.model.blocks.block_lookup"
+local blocks_plan = later "gen.families.model.blocks.plan"
+local blocks_print = later "gen.families.model.blocks.print"
+local describe = later "gen.families.model.describe"
+local firmware = later "gen.families.model.firmware"
+local plan = later "gen.families.model.plan"
+local print_training = later "gen.families.model.print_training"
+local training = later "gen.families.model.training"
+local web = later "gen.families.model.web"
+local whole_print = later "gen.families.model.print"
+
+-- What both records have.
+local family = {
+    types = rules.types,
+    space = later "gen.families.model.blocks.schedule",
+    output = "float",
+    left_out = checkpoint.left_out,
+}
+
+function family.describe(...) return describe.lines(...) end
+function family.summary(...) return describe.summary(...) end
+function family.packed_text(...) return describe.packed_text(...) end
+function family.calibrations(p) return block_lookup.calibrations(rules.blocks_of(p)) end
+
+function family.build(m, isas, options, wanted)
+    local target, one_by_one = options.firmware, nil
+    if target and dtype.get(options.activations, "activations").products then
+        misuse('--activations: "' .. options.activations .. '": not for firmware, which multiplies floats')
+    end
+    if target then
+        wanted, one_by_one = firmware.schedule(m, isas, wanted)
+    end
+    local given = rules.with_types(options, {
+        schedule = wanted,
+        facts = options.facts,
+        target = target,
+        one_by_one = one_by_one,
+        machine = options["for"],
+        sequences = options.sequences, -- of blocks, not of the command line
+    })
+    return plan.build(m, machines.sets(isas, options["for"]), given)
+end
+
+function family.isa_types(options, m)
+    local type = dtype.get(options.type, "type")
+    local activations = dtype.activations(options.activations, type)
+    local cache = dtype.cached(options.cache, activations, m and m.attention.shaped)
+    local looks_up = m and rules.looks_up(m) or options.tables or options.projection
+    return blocks_plan.isa_types(type, cache, activations, looks_up and blocks_plan.lookup_types(type, options) or nil)
+end
+
+local function record(own)
+    own.options = table.move(
+        { "type", "cache", "activations", "tables", "projection", "decode", "schedule", "for", "tuned", "unfused" },
+        1,
+        10,
+        #own.options + 1,
+        own.options
+    )
+    own.options[#own.options + 1] = "blocks-in-out"
+    return setmetatable(own, { __index = family })
+end
+
+local blocks = record {
+    name = "transformer",
+    noun = "transformer",
+    model = rules.blocks,
+    options = { "position", "rivals" },
+    print = blocks_print,
+    wrapper = "blocks",
+    input = "float",
+}
+
+function blocks.sizes(p)
+    local shape = p.shape
+    local list = {
+        { "d", "width of a token" },
+        { "d_in", "width of a token's input", value = shape.input == shape.d and p.names.macro "D" or nil },
+        { "layers", "blocks" },
+        { "heads", "heads of q" },
+        { "kv_heads", "heads of k and v" },
+        { "context", "positions of a sequence" },
+        { "cache_bytes", "of a cache" },
+        { "scratch_bytes", "that a call works in" },
+        { "weights_type", "of the weights", text = shape.type.name },
+        { "cache_type", "of keys and values", text = shape.cache.type.name },
+    }
+    if shape.causal then list[#list + 1] = { "decode_scratch_bytes", "that a call for one token works in" } end
+    return list
+end
+
+local whole = record {
+    name = "whole",
+    noun = "whole model",
+    model = rules.whole,
+    -- facts: as of a tokenizer
+    options = { "facts", "lengths", "html", "threads", "calibrate-ids", "tokenizer" },
+    print = whole_print,
+    wrapper = "whole",
+    input = "int32_t",
+    firmware = firmware,
+    training = { header = "templates/model/training/model.h" },
+}
+
+function whole.web(...) return web.of(...) end
+function whole.training.add(...) return training.add(...) end
+function whole.training.api(...) return print_training.api(...) end
+function whole.training.files(...) return print_training.files(...) end
+
+function whole.sizes(p)
+    local list = {
+        { "vocab", "ids are 0 to this less 1" },
+        { "d_out", "values of a row" },
+        { "context", "tokens of a sequence" },
+        { "layers", "blocks" },
+        { "scratch_bytes", "that a call works in" },
+        { "weights_type", "of the weights", text = p.type.name },
+        { "cache_type", "of keys and values", text = p.options.cache },
+    }
+    if p.causal then
+        list[#list + 1] = { "state_bytes", "of a sequence" }
+        list[#list + 1] = { "step_scratch_bytes", "that a call for one token works in" }
+    end
+    if p.facts then table.move(tokenizer.sizes(p), 1, 3, #list + 1, list) end
+    return list
+end
+
+return { blocks = blocks, whole = whole }

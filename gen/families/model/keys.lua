@@ -1,0 +1,331 @@
+-- The keys of model files: those of blocks, of which a transformer consists, and those of what stands before and behind
+-- them in a whole model. Q, K, V and P are the attention's projections, M and O the FFN's input and output (arXiv
+-- 2404.12362).
+local checkpoint = require "gen.model.checkpoint_names"
+local eliminations = require "gen.families.model.blocks.eliminations"
+local lookup_model = require "gen.families.lookup.model"
+local schema = require "gen.model.schema"
+local tokenizer_model = require "gen.families.tokenizer.model"
+
+local keys = {}
+
+-- The keys of a LookupFFN that an FFN may have. What it leaves out is filled in when the width is known.
+local function rows_of_lookup(...)
+    local rows = {}
+    for _, wanted in ipairs { ... } do
+        for _, row in ipairs(lookup_model.keys) do
+            if row.key == wanted then
+                rows[#rows + 1] = { key = row.key, rule = row.rule, doc = row.doc, only = "lookup", optional = true }
+            end
+        end
+    end
+    return rows
+end
+
+local function positive(last) return schema.integer(1, last) end
+local eps_rule = schema.number("must be a number from 1e-12 to 1", function(v) return v >= 1e-12 and v <= 1 end)
+local rope_keys = {
+    {
+        key = "theta",
+        rule = schema.number("must be a number from 1 to 1e12", function(v) return v >= 1 and v <= 1e12 end),
+        default = 10000,
+        doc = "base of the frequencies",
+    },
+    {
+        key = "share",
+        rule = schema.number("must be a number above 0, at most 1", function(v) return v > 0 and v <= 1 end),
+        default = 1,
+        doc = "share of a head that is rotated, its first part",
+    },
+    {
+        key = "pairs",
+        rule = schema.choice("half", "interleaved"),
+        default = "half",
+        doc = "what is rotated together: i and i + half of that part, or 2i and 2i + 1",
+    },
+}
+local attention_keys = {
+    {
+        key = "eliminate",
+        rule = schema.choice(table.unpack(eliminations)),
+        default = "none",
+        doc = "projections that are merged into others",
+    },
+    { key = "context", rule = positive(1 << 24), doc = "maximum number of tokens that are attended to" },
+    { key = "window", rule = positive(1 << 24), optional = true, doc = "sliding window: only the last so many tokens" },
+    { key = "causal", rule = schema.boolean, default = true, doc = "a token attends to no later ones" },
+    {
+        key = "rope",
+        rule = schema.table("theta, share, pairs", rope_keys),
+        optional = true,
+        doc = "rotary positions of q and k",
+    },
+    {
+        key = "scale",
+        rule = schema.number("must be a number above 0, at most 1e6", function(v) return v > 0 and v <= 1e6 end),
+        optional = true,
+        doc = "factor of q k; absent: 1 / sqrt(width of a head)",
+    },
+    {
+        key = "shaped",
+        rule = schema.boolean,
+        optional = true,
+        doc = "shaped attention: a head mixes itself, the softmax and the mean in learned parts",
+    },
+}
+local dense = { "mlp", "glu" }
+-- What is hidden in a dense FFN, of the kinds `only`.
+local function hidden_keys(only)
+    return { key = "f", rule = positive(1 << 20), only = only, doc = "hidden width" },
+        {
+            key = "activation",
+            rule = schema.choice("gelu", "gelu_tanh", "silu", "relu"),
+            only = only,
+            doc = "of the hidden values, or of their gates",
+        }
+end
+local width_key, activation_key = hidden_keys(dense)
+local dense_keys = {
+    { key = "kind", rule = schema.choice(table.unpack(dense)), doc = "two products, or a gated one with a third" },
+    hidden_keys(nil),
+}
+local ffn_keys = {
+    {
+        key = "kind",
+        rule = schema.choice("mlp", "glu", "lookup"),
+        doc = "two products, a gated one with a third, or a LookupFFN",
+    },
+    width_key,
+    activation_key,
+    {
+        key = "dense",
+        rule = schema.table("kind, f, activation", dense_keys),
+        only = "lookup",
+        optional = true,
+        doc = "a narrow dense FFN beside the LookupFFN, whose outputs are added",
+    },
+    table.unpack(rows_of_lookup("h", "tau", "projection", "score", "scale", "neighbours")),
+}
+local norm_keys = {
+    { key = "kind", rule = schema.choice("layernorm", "rmsnorm"), doc = "normalisation in a block" },
+    { key = "eps", rule = eps_rule, default = 1e-5, doc = "added to the variance, or to the mean square" },
+    {
+        key = "place",
+        rule = schema.choice("pre", "post"),
+        default = "pre",
+        doc = "before attention and FFN, or after each and its skip connection",
+    },
+}
+
+keys.blocks = {
+    lookup_model.keys[1], -- name
+    { key = "d", rule = positive(65536), doc = "width of a token" },
+    { key = "heads", rule = positive(65536), doc = "heads of q, a divisor of d if there is no head_dim" },
+    {
+        key = "kv_heads",
+        rule = positive(65536),
+        default = "heads",
+        doc = "heads of k and v, a divisor of heads: heads for MHA, 1 for MQA",
+    },
+    { key = "head_dim", rule = positive(65536), optional = true, doc = "width of a head; absent: d / heads" },
+    { key = "d_in", rule = positive(65536), optional = true, doc = "width of the block's input; absent: d" },
+    { key = "layers", rule = positive(4096), doc = "number of blocks" },
+    { key = "vocab", rule = positive(1 << 24), doc = "rows of the embeddings" },
+    {
+        key = "tied",
+        rule = schema.boolean,
+        default = false,
+        doc = "the checkpoint's output embedding is its input embedding",
+    },
+    { key = "positions", rule = positive(1 << 24), optional = true, doc = "rows of learned position embeddings" },
+    { key = "token_types", rule = positive(1 << 16), optional = true, doc = "rows of token type embeddings" },
+    {
+        key = "parallel",
+        rule = schema.boolean,
+        default = false,
+        doc = "attention and FFN side by side on one input, summed",
+    },
+    {
+        key = "attention",
+        rule = schema.table("eliminate, context, window, causal, rope, scale, shaped", attention_keys),
+        doc = "makes it a transformer",
+    },
+    {
+        key = "ffn",
+        rule = schema.table("kind, f, activation, or those of a LookupFFN", ffn_keys),
+        doc = "the feed-forward network",
+    },
+    { key = "skip", rule = schema.boolean, default = false, doc = "skip connections around attention and FFN" },
+    { key = "norm", rule = schema.table("kind, eps, place", norm_keys), optional = true, doc = "normalisation" },
+    {
+        key = "checkpoint",
+        rule = schema.choice(table.unpack(checkpoint.kinds)),
+        default = checkpoint.default,
+        doc = "whose tensor names the weights have",
+    },
+}
+
+-- The row of key `key` in `list`, but where an absent key means none.
+local function optional(list, key)
+    for _, row in ipairs(list) do
+        if row.key == key then
+            local copy = {}
+            for name, value in pairs(row) do
+                copy[name] = value
+            end
+            copy.default, copy.optional = nil, true
+            return copy
+        end
+    end
+end
+
+local end_norm_keys = {
+    { key = "kind", rule = schema.choice("layernorm", "rmsnorm"), doc = "of the norm" },
+    norm_keys[2],
+}
+local function norm_of(what)
+    return { key = "norm", rule = schema.table("kind, eps", end_norm_keys), optional = true, doc = "norm " .. what }
+end
+
+local sinusoidal_keys = {
+    {
+        key = "order",
+        rule = schema.choice("halves", "interleaved"),
+        default = "interleaved",
+        doc = "all sines and then all cosines, or a sine and a cosine in turn",
+    },
+    {
+        key = "steps",
+        rule = schema.choice("n", "n-1"),
+        default = "n",
+        doc = "of n = d / 2 frequencies, number i is max^(-i / n), or max^(-i / (n - 1))",
+    },
+    {
+        key = "max",
+        rule = schema.number("must be a number above 1, at most 1e12", function(v) return v > 1 and v <= 1e12 end),
+        default = 10000,
+        doc = "ratio of the first and the last frequency, or nearly",
+    },
+}
+
+local embedding_keys = {
+    { key = "d", rule = positive(65536), optional = true, doc = "width of a row; absent: that of a block's input" },
+    {
+        key = "scale",
+        rule = schema.number("must be a number above 0, at most 1e6", function(v) return v > 0 and v <= 1e6 end),
+        default = 1,
+        doc = "factor of a word's row",
+    },
+    {
+        key = "sinusoidal",
+        rule = schema.table("order, steps, max", sinusoidal_keys),
+        optional = true,
+        doc = "positions made of sines, instead of learned ones",
+    },
+    {
+        key = "first_position",
+        rule = schema.integer(0, 1 << 16),
+        optional = true,
+        doc = "row of learned positions that the first token takes; absent: 0",
+    },
+    norm_of "of the sum of word, position and token type",
+    {
+        key = "projected",
+        rule = schema.boolean,
+        optional = true,
+        doc = "tables of what the first block's Q, K, V and skip connection make of a word, instead of these maps",
+    },
+}
+
+local map_keys = {
+    { key = "width", rule = positive(65536), doc = "outputs" },
+    {
+        key = "activation",
+        rule = schema.choice("tanh", "gelu", "gelu_tanh", "relu"),
+        optional = true,
+        doc = "of the outputs; absent: none",
+    },
+    norm_of "of the outputs",
+}
+
+local head_keys = {
+    { key = "bias", rule = schema.boolean, default = false, doc = "the checkpoint has a bias of the logits" },
+    {
+        key = "soft_cap",
+        rule = schema.number("must be a number above 0, at most 1e6", function(v) return v > 0 and v <= 1e6 end),
+        optional = true,
+        doc = "a logit x becomes soft_cap tanh(x / soft_cap)",
+    },
+}
+
+local output_keys = {
+    norm_of "behind the last block",
+    {
+        key = "pool",
+        rule = schema.choice("mean", "first", "last", "sqrt_n"),
+        optional = true,
+        doc = "one vector a sequence: mean of its tokens, one of them, or their sum / sqrt(n)",
+    },
+    {
+        key = "dense",
+        rule = schema.table("width, activation, norm", map_keys),
+        optional = true,
+        doc = "a linear map with bias",
+    },
+    { key = "unit", rule = schema.boolean, default = false, doc = "the vector is divided by its length" },
+    {
+        key = "head",
+        rule = schema.table("bias, soft_cap", head_keys),
+        optional = true,
+        doc = "logits of the vocabulary",
+    },
+    { key = "classes", rule = positive(1 << 20), optional = true, doc = "or scores of so many classes" },
+}
+
+-- What an entry of `layers` may say beside `count`; the rest is that of the model.
+keys.varied = { "d", "heads", "kv_heads", "head_dim", "d_in", "ffn" }
+keys.entry = {
+    { key = "count", rule = positive(4096), default = 1, doc = "blocks of this shape" },
+}
+for _, key in ipairs(keys.varied) do
+    table.insert(keys.entry, optional(keys.blocks, key))
+end
+
+local most_entries = 64
+local layers_rule = {
+    words = "must be an integer from 1 to 4096, or a list of up to "
+        .. most_entries
+        .. " tables of count, "
+        .. table.concat(keys.varied, ", "),
+}
+function layers_rule.holds(v)
+    if type(v) ~= "table" then return math.type(v) == "integer" and v >= 1 and v <= 4096 end
+    local count = 0
+    for key, entry in pairs(v) do
+        if math.type(key) ~= "integer" or type(entry) ~= "table" then return false end
+        count = count + 1
+    end
+    return count > 0 and count <= most_entries and count == #v
+end
+
+keys.whole = {}
+for i, row in ipairs(keys.blocks) do
+    keys.whole[i] = row.key ~= "layers" and row
+        or { key = "layers", rule = layers_rule, doc = "number of blocks, or a list where they differ in width" }
+end
+table.insert(keys.whole, {
+    key = "embedding",
+    rule = schema.table("d, scale, sinusoidal, first_position, norm, projected", embedding_keys),
+    doc = "from ids to the first block; makes it a whole model",
+})
+table.insert(keys.whole, {
+    key = "output",
+    rule = schema.table("norm, pool, dense, unit, head, classes", output_keys),
+    optional = true,
+    doc = "from the last block to the results, in this order",
+})
+table.insert(keys.whole, optional(tokenizer_model.keys, "tokenizer"))
+
+keys.eliminate = attention_keys[1].rule
+
+return keys

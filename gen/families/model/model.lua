@@ -1,0 +1,433 @@
+-- The rules of model files, between keys that are valid alone, and what follows from them: widths, and the runs of
+-- equal blocks.
+local ffn_parts = require "gen.model.ffn_parts"
+local eliminations = require "gen.families.model.blocks.eliminations"
+local keys = require "gen.families.model.keys"
+local lookup_model = require "gen.families.lookup.model"
+local misuse = require "gen.model.misuse"
+local same = require "gen.model.same"
+local schema = require "gen.model.schema"
+local tokenizer_model = require "gen.families.tokenizer.model"
+local validated = require "gen.model.validated"
+
+local rules = {}
+
+-- FFN `ffn` of blocks of width `d`, filled in: a LookupFFN of few operations that learns as a dense FFN does
+-- (docs/training.md). Two rows of each table are the choice only together with h, the number of tables.
+function rules.filled(ffn, d)
+    if ffn.kind ~= "lookup" then return ffn end
+    local block = math.min(16, lookup_model.power_of_two_at_least(d))
+    local filled = {
+        h = math.max(1, d // 4),
+        tau = 8,
+        projection = { kind = "bh4", block = block, decay = lookup_model.decay },
+        score = "gelu",
+        scale = "none",
+        neighbours = ffn.h and 1 or 2,
+    }
+    for key, value in pairs(ffn) do
+        filled[key] = value
+    end
+    return filled
+end
+
+function rules.head_width(m) return m.head_dim or m.d // m.heads end
+
+-- How many values of a head are rotated, where model `m` has rotary positions.
+function rules.rotated(m)
+    return math.floor(m.attention.rope.share * rules.head_width(m) + 0.5)
+end
+
+-- The width of q, and e, that of k and v.
+function rules.q_width(m) return rules.head_width(m) * m.heads end
+function rules.kv_width(m) return rules.head_width(m) * m.kv_heads end
+
+-- The width of the first block's input, but where tables deliver q, k and v.
+function rules.input_width(m) return m.d_in or m.d end
+
+-- Why "QKV" is only of blocks alone.
+rules.not_whole = "whole models have q, k and v of their own"
+
+-- Why the projections in the word `eliminate` cannot be done without in model `m`, or nil.
+function rules.impossible(m, eliminate)
+    local known = {}
+    for _, word in ipairs(eliminations) do
+        known[word] = true
+    end
+    if not known[eliminate] then return keys.eliminate.words end
+    local first, q = eliminate:sub(1, 1), rules.q_width(m)
+    if eliminate ~= "none" and q ~= m.d then
+        return string.format(
+            "needs heads * head_dim = d = %d, not %d: projections are merged as square matrices",
+            m.d,
+            q
+        )
+    elseif eliminate ~= "none" and m.d_in then
+        return string.format("needs d_in = d = %d, not %d: projections are merged as square matrices", m.d, m.d_in)
+    elseif eliminate:find("QKV", 1, true) then
+        if m.ffn.kind ~= "lookup" or m.parallel then
+            return 'needs ffn.kind = "lookup" in serial blocks, whose tables can hold q, k and v'
+        elseif m.ffn.dense then
+            return "needs an FFN without ffn.dense: tables hold q, k and v"
+        end
+    elseif (first == "K" or first == "V") and m.kv_heads ~= m.heads then
+        return string.format(
+            "needs kv_heads = heads: %s is a %d by %d matrix and has no inverse; Q can be eliminated",
+            first,
+            m.d,
+            rules.kv_width(m)
+        )
+    end
+end
+
+local function itself(chain) return chain end
+
+-- Raises one line if values of blocks `m` that are valid alone do not go together. place(chain): where the file has a
+-- key.
+local function check_blocks(context, m, place)
+    local function refuse(chain, value, rule) schema.refuse(context, place(chain), value, rule) end
+    if m.kv_heads == "heads" then m.kv_heads = m.heads end
+    if not m.head_dim and m.d % m.heads ~= 0 then
+        refuse({ "heads" }, m.heads, string.format("must divide d = %d, or head_dim says how wide a head is", m.d))
+    end
+    -- A key that says what holds without it makes no other model.
+    if m.head_dim and m.head_dim * m.heads == m.d then m.head_dim = nil end
+    if m.d_in == m.d then m.d_in = nil end
+    if m.heads % m.kv_heads ~= 0 then
+        refuse({ "kv_heads" }, m.kv_heads, string.format("must divide heads = %d", m.heads))
+    end
+    if m.d_in and m.layers > 1 then
+        refuse(
+            { "d_in" },
+            m.d_in,
+            string.format("must be d = %d: the next of %d layers reads what is d wide", m.d, m.layers)
+        )
+    end
+    if m.d_in and m.parallel then
+        refuse(
+            { "d_in" },
+            m.d_in,
+            string.format("must be d = %d: attention and FFN of parallel blocks read one input", m.d)
+        )
+    end
+    local attention, width = m.attention, rules.head_width(m)
+    if attention.window and attention.window > attention.context then
+        refuse(
+            { "attention", "window" },
+            attention.window,
+            string.format("must be at most attention.context = %d", attention.context)
+        )
+    end
+    if attention.rope then
+        local rotated = rules.rotated(m)
+        local off = math.abs(attention.rope.share * width - rotated) -- by rounding, as of 14 / 50 * 50
+        if rotated % 2 ~= 0 or rotated == 0 or off > 1e-9 * width then
+            refuse(
+                { "attention", "rope" },
+                nil,
+                string.format(
+                    "rotates share = %g of heads of %s = %d: must be an even number of elements",
+                    attention.rope.share,
+                    m.head_dim and "head_dim" or "d / heads",
+                    width
+                )
+            )
+        end
+    end
+    -- As with other keys: what holds without it makes no other model.
+    if attention.shaped == false then attention.shaped = nil end
+    if attention.shaped and attention.window then
+        refuse({ "attention", "shaped" }, true, "must be absent beside attention.window = " .. attention.window)
+    end
+    m.ffn = rules.filled(m.ffn, m.d)
+    if m.ffn.kind == "lookup" then
+        lookup_model.check(context, ffn_parts.add_lookup({ d = m.d, d_out = m.d }, m.ffn), place { "ffn" })
+    end
+    local reason = rules.impossible(m, attention.eliminate)
+    if reason then refuse({ "attention", "eliminate" }, attention.eliminate, reason) end
+end
+
+-- The entries of `layers`: a number is one.
+local function entries_of(m) return type(m.layers) == "table" and m.layers or { { count = m.layers } } end
+
+-- The keys that a run of blocks does not have.
+local of_whole = { embedding = true, output = true, tokenizer = true, layers = true }
+
+-- Where a key chain of the blocks of entry number `i` of `layers` stands in model `m`.
+local function chain_in(m, i, chain)
+    local entry = type(m.layers) == "table" and m.layers[i]
+    if not entry or entry[chain[1]] == nil then return chain end
+    return { "layers", tostring(i), table.unpack(chain) }
+end
+
+-- The entries of `layers` with their numbers; what the first block's maps make may be looked up, and it is then alone.
+local function numbered_entries(m)
+    local list = {}
+    for i, entry in ipairs(entries_of(m)) do
+        list[i] = { number = i, entry = entry, count = entry.count }
+    end
+    if m.embedding and m.embedding.projected then
+        local first = list[1]
+        first.projected = true
+        if first.count > 1 then
+            table.insert(list, 2, { number = 1, entry = first.entry, count = first.count - 1 })
+            first.count = 1
+        end
+    end
+    return list
+end
+
+-- Runs of equal blocks as transformers of their own, whose names and layers are theirs: { model }. A transformer is
+-- one.
+function rules.segments(m)
+    if not m.embedding then return { m } end
+    local list, entries = {}, {}
+    for _, row in ipairs(numbered_entries(m)) do
+        local entry = row.entry
+        local segment = { projected = row.projected }
+        for key, value in pairs(m) do
+            if not of_whole[key] then segment[key] = value end
+        end
+        -- Heads of k and v follow those of q where they are as many in the model.
+        if entry.heads and m.kv_heads == m.heads then segment.kv_heads = "heads" end
+        for _, key in ipairs(keys.varied) do
+            if entry[key] ~= nil then segment[key] = entry[key] end
+        end
+        if segment.kv_heads == "heads" then segment.kv_heads = segment.heads end
+        -- As rules.check leaves them.
+        if segment.head_dim and segment.head_dim * segment.heads == segment.d then segment.head_dim = nil end
+        if segment.d_in == segment.d then segment.d_in = nil end
+        local before = list[#list]
+        segment.layers = before and before.layers
+        if before and not segment.d_in and same(segment, before) then
+            before.layers = before.layers + row.count
+        else
+            segment.layers, list[#list + 1] = row.count, segment
+            entries[#list] = row.number
+        end
+    end
+    for i, segment in ipairs(list) do
+        segment.name = m.name .. (#list > 1 and "_blocks_" .. i or "_blocks")
+        validated.note_part(segment, m, function(chain) return chain_in(m, entries[i], chain) end)
+    end
+    return list, entries
+end
+
+-- Whether a layer of model `m` has a LookupFFN.
+function rules.looks_up(m)
+    for _, segment in ipairs(rules.segments(m)) do
+        if segment.ffn.kind == "lookup" then return true end
+    end
+    return false
+end
+
+-- The plans of the runs of blocks of plan `p`.
+function rules.blocks_of(p)
+    if not p.segments then return { p } end
+    local list = {}
+    for i, segment in ipairs(p.segments) do
+        list[i] = segment.plan
+    end
+    return list
+end
+
+-- Model `m` with the keys of its blocks, all of one shape, and their number in `layers`; nil: they differ.
+function rules.of_one_shape(m)
+    local segments = rules.segments(m)
+    if segments[2] then return nil end
+    local one = segments[1]
+    one.name, one.embedding, one.output = m.name, m.embedding, m.output
+    return one
+end
+
+-- The number of blocks of model `m`.
+function rules.count(m)
+    local count = 0
+    for _, entry in ipairs(entries_of(m)) do
+        count = count + entry.count
+    end
+    return count
+end
+
+-- Width of the rows of the embeddings, of the last block's output, of what the head reads, and of the results.
+function rules.widths(m)
+    local segments = rules.segments(m)
+    local output = m.output or {}
+    local w = { input = rules.input_width(segments[1]), last = segments[#segments].d }
+    w.embedding = m.embedding.d or w.input
+    w.features = output.dense and output.dense.width or w.last
+    w.out = output.classes or output.head and m.vocab or w.features
+    return w
+end
+
+local function check_layers(context, m)
+    local function refuse(chain, value, rule) schema.refuse(context, chain, value, rule) end
+    if type(m.layers) == "table" then
+        for i, entry in ipairs(m.layers) do
+            local valid = schema.validate(context, keys.entry, entry, { "layers", tostring(i) })
+            valid.ffn = valid.ffn and rules.filled(valid.ffn, valid.d or m.d)
+            m.layers[i] = valid
+        end
+    end
+    m.ffn = rules.filled(m.ffn, m.d)
+    if rules.count(m) > 4096 then refuse({ "layers" }, rules.count(m), "must be at most 4096 blocks") end
+    local segments, entries = rules.segments(m)
+    local before
+    for i, segment in ipairs(segments) do
+        check_blocks(context, segment, function(chain) return chain_in(m, entries[i], chain) end)
+        local width = rules.input_width(segment)
+        if before and width ~= before then
+            refuse(
+                { "layers", tostring(entries[i]) },
+                nil,
+                string.format("a block takes %d values a token, but the one before makes %d", width, before)
+            )
+        end
+        before = segment.d
+    end
+    if before ~= m.d then
+        refuse({ "d" }, m.d, string.format("must be the width of the last block of layers, %d", before))
+    end
+    if m.attention.eliminate:find("QKV", 1, true) then
+        refuse({ "attention", "eliminate" }, m.attention.eliminate, rules.not_whole)
+    end
+    if m.attention.eliminate ~= "none" and m.embedding.projected then
+        local rule = string.format('needs attention.eliminate = "none", not "%s"', m.attention.eliminate)
+        refuse({ "embedding", "projected" }, true, rule)
+    end
+    if m.attention.eliminate ~= "none" and #segments > 1 then
+        refuse({ "attention", "eliminate" }, m.attention.eliminate, "only of blocks that are all of one shape")
+    end
+end
+
+local function check_positions(context, m)
+    local function refuse(chain, value, rule) schema.refuse(context, chain, value, rule) end
+    local embedding, first = m.embedding, m.embedding.first_position or 0
+    if embedding.sinusoidal and m.positions then
+        refuse(
+            { "embedding", "sinusoidal" },
+            nil,
+            "must be absent where positions are learned: positions = " .. m.positions
+        )
+    end
+    if embedding.first_position and not m.positions then
+        refuse({ "embedding", "first_position" }, first, "is of learned positions: the key positions is missing")
+    end
+    if m.positions and m.positions < first + m.attention.context then
+        refuse(
+            { "positions" },
+            m.positions,
+            string.format(
+                "must be at least attention.context + embedding.first_position = %d",
+                first + m.attention.context
+            )
+        )
+    end
+    local width = rules.widths(m).embedding
+    if embedding.sinusoidal and width % 2 ~= 0 then
+        refuse({ "embedding", "sinusoidal" }, nil, string.format("needs rows of an even width, not of %d", width))
+    end
+    if embedding.sinusoidal and embedding.sinusoidal.steps == "n-1" and width < 4 then
+        refuse({ "embedding", "sinusoidal", "steps" }, "n-1", string.format("needs rows wider than %d", width))
+    end
+end
+
+local function check_projected(context, m)
+    local e = m.embedding
+    -- What holds without it makes no other model.
+    if not e.projected then
+        e.projected = nil
+        return
+    end
+    local widths = rules.widths(m)
+    local function refuse(rule) schema.refuse(context, { "embedding", "projected" }, true, rule) end
+    if m.parallel then refuse "needs serial blocks: the FFN of parallel ones reads what Q, K and V read" end
+    if widths.embedding ~= widths.input then
+        local rule = "needs rows as wide as the first block's input, %d, not %d"
+        refuse(rule:format(widths.input, widths.embedding))
+    end
+    if e.norm and m.norm and m.norm.place == "pre" then
+        refuse "needs one norm before the maps: the model has embedding.norm and norm.place = \"pre\""
+    end
+end
+
+local function check_output(context, m)
+    local function refuse(chain, value, rule) schema.refuse(context, chain, value, rule) end
+    local output, widths = m.output or {}, rules.widths(m)
+    if output.pool and m.attention.causal then
+        refuse({ "output", "pool" }, output.pool, "is of encoders: needs attention.causal = false")
+    end
+    if output.head and output.classes then
+        refuse({ "output", "classes" }, output.classes, "must be absent beside output.head")
+    end
+    for _, key in ipairs { "head", "classes" } do
+        if output.unit and output[key] then
+            refuse({ "output", "unit" }, true, "must be absent beside output." .. key)
+        end
+    end
+    if m.tied and not output.head then refuse({ "tied" }, true, "needs output.head, which is tied to the embedding") end
+    if m.tied and widths.features ~= widths.embedding then
+        refuse(
+            { "tied" },
+            true,
+            string.format(
+                "the head takes %d values, but rows of the embedding have %d",
+                widths.features,
+                widths.embedding
+            )
+        )
+    end
+end
+
+-- Raises one line if values that are valid alone do not go together.
+local function check(context, m)
+    if not m.embedding then return check_blocks(context, m, itself) end
+    if m.kv_heads == "heads" then m.kv_heads = m.heads end
+    check_layers(context, m)
+    check_positions(context, m)
+    check_projected(context, m)
+    check_output(context, m)
+    if m.tokenizer then tokenizer_model.check(context, m) end
+end
+
+local function has_bh4(m) return m.ffn.kind == "lookup" and m.ffn.projection.kind == "bh4" end
+
+-- Raises one line for options of a command that mean nothing for model `m`.
+local function check_options(m, options)
+    if not options["blocks-in-out"] then return end
+    for _, run in ipairs(rules.segments(m)) do
+        if has_bh4(run) then return end
+    end
+    misuse("--blocks-in-out: is for lookup FFNs with projection.kind = bh4: " .. m.name .. " has none")
+end
+
+-- The names of the options that are types.
+rules.types = { "type", "cache", "activations", "tables", "projection" }
+
+-- `more` with those of `options`.
+function rules.with_types(options, more)
+    for _, key in ipairs(rules.types) do
+        more[key] = options[key]
+    end
+    return more
+end
+
+-- The two kinds of model files, and whether the table of one, or a validated model, is one of them.
+rules.blocks = {
+    title = "A transformer",
+    keys = keys.blocks,
+    marks = { "attention" },
+    check = check,
+    check_options = check_options,
+    claims = function(given) return given.attention ~= nil and given.embedding == nil end,
+}
+rules.whole = {
+    title = "A whole model",
+    keys = keys.whole,
+    marks = { "attention", "embedding" },
+    check = check,
+    check_options = check_options,
+    claims = function(given) return given.attention ~= nil and given.embedding ~= nil end,
+}
+
+return rules

@@ -1,0 +1,320 @@
+-- What the templates of a whole model's training print: from the plan's tapes to the names and places that they read.
+local blob = require "gen.plan.blob"
+local expression = require "gen.isa.expression"
+local lookup_print = require "gen.families.lookup.print_training"
+local literal = require "gen.print.literal"
+
+local print_training = {}
+
+local sum, times = expression.sum, expression.times
+
+-- What a C function that runs operations of `tape` calls values, gradients and weights: by pointers, which the list
+-- `pointers` has in the order of their first use. of_part: the function is for the rows of a part; those of all parts
+-- are c.all and c.all_gradient. takes_output: whether it reads the gradient of the tape's last value.
+--   rows, gradient_rows    where they are, and how many floats apart
+--   sequence, gradient_at  where those of the sequence that begins at row `at` are
+local function scope(tape, of_part)
+    local c, declared, gradients = { pointers = {}, takes_output = false }, {}, {}
+    for _, gradient in ipairs(tape.back.gradients) do
+        gradients[gradient.name] = gradient
+    end
+    gradients.d_out, gradients.d_in = tape.last, tape.first
+    local function declare(type, name, ...)
+        if not declared[name] then
+            declared[name] = true
+            c.pointers[#c.pointers + 1] = { type = type, name = name, at = sum(...) }
+        end
+        return name
+    end
+    local function pointer(base, name, of, own)
+        local place = times(of.at, "r->all")
+        if own then return declare("float", name, base, place, times("r->first", of.pitch)) end
+        return declare("float", (of_part and "all_" or "") .. name, base, place)
+    end
+    local function value(of, own)
+        local held = of.of or of
+        declare("float", "kept", "r->memory", "r->kept_at", times(sum(tape.at, tape.of_layer(tape.region)), "r->all"))
+        return sum(pointer("kept", held.name, held, own), of.of and of.at or 0)
+    end
+    local function gradient(name, own)
+        if name ~= "d_out" and name ~= "d_in" then
+            return pointer("r->memory + r->arena_at", name, gradients[name], own)
+        elseif not own then
+            c.takes_output = c.takes_output or name == "d_out"
+            return name
+        end
+        local type = name == "d_out" and "const float" or "float"
+        return declare(type, "own_" .. name, name, times("r->first", gradients[name].pitch))
+    end
+    function c.value(of) return value(of, of_part) end
+    function c.all(of) return value(of, false) end
+    function c.pitch(of) return (of.of or of).pitch end
+    function c.rows(of) return c.value(of) .. ", " .. c.pitch(of) end
+    function c.sequence(of) return sum(c.value(of), times("at", c.pitch(of))) end
+    function c.gradient(name) return gradient(name, of_part) end
+    function c.all_gradient(name) return gradient(name, false) end
+    function c.gradient_pitch(name) return gradients[name].pitch end
+    function c.gradient_rows(name) return c.gradient(name) .. ", " .. gradients[name].pitch end
+    function c.gradient_at(name, of)
+        return sum(c.gradient(name), of and of.of and of.at or 0, times("at", gradients[name].pitch))
+    end
+    function c.weights(place)
+        return sum(declare("const float", "weights", "r->t->parameters", tape.of_layer(tape.stride)), place)
+    end
+    function c.sums(place, ...)
+        return sum(declare("float", "gradients", "r->t->gradients", tape.of_layer(tape.stride)), place, ...)
+    end
+    function c.site(number)
+        local text = sum(number + tape.site, tape.of_layer(tape.sites))
+        return math.type(text) and text or expression.cast("uint32_t", text)
+    end
+    return c
+end
+
+-- Adds to tape `own` what templates read beside the plan: { word, doc, back_doc, layers: false or how many, stride,
+-- site, attention, lookup }.
+local function with_scope(own, values)
+    values.site = values.site or 0
+    function values.of_layer(step) return values.layers and times("layer", step) or 0 end
+    local tape = setmetatable(values, { __index = own })
+    function values.scope(of_part) return scope(tape, of_part) end
+    return tape
+end
+
+-- The norms of the tapes that differ: { name, kind, width, eps, multiplies }; and a function from a norm to its name.
+-- alike: those that multiply and those that divide are the same.
+local function norms_of(tapes, alike)
+    local list, names = {}, {}
+    local function multiplies(step) return step.multiplies and not alike or false end
+    local function key(step)
+        return string.format("%s %d %.17g %s", step.kind, step.width, step.eps, multiplies(step))
+    end
+    for _, tape in ipairs(tapes) do
+        for _, step in ipairs(tape.forward) do
+            if step.op == "norm" and not names[key(step)] then
+                local name = step.kind .. "_" .. step.width
+                for _, other in ipairs(list) do
+                    if other.name == name then name = name .. "_" .. #list + 1 end
+                end
+                names[key(step)] = name
+                list[#list + 1] = {
+                    name = name,
+                    kind = step.kind,
+                    width = step.width,
+                    eps = step.eps,
+                    multiplies = multiplies(step),
+                }
+            end
+        end
+    end
+    return list, function(step) return names[key(step)] end
+end
+
+-- The activations of the tapes: { name, helper, gated: a list of false, true }.
+local function activations_of(tapes, helper)
+    local list, by_name = {}, {}
+    for _, tape in ipairs(tapes) do
+        for _, step in ipairs(tape.forward) do
+            if step.op == "activate" then
+                local one = by_name[step.activation]
+                if not one then
+                    one = { name = step.activation, helper = helper .. "_" .. step.activation, gated = {}, has = {} }
+                    list[#list + 1], by_name[step.activation] = one, one
+                end
+                local gated = step.gate ~= nil
+                if not one.has[gated] then
+                    one.has[gated] = true
+                    one.gated[#one.gated + 1] = gated
+                end
+            end
+        end
+    end
+    return list
+end
+
+-- What the declarations of the LookupFFNs in the blocks print.
+local function lookups_of(p)
+    local list = {}
+    for _, segment in ipairs(p.segments) do
+        for _, part in ipairs(segment.plan.parts) do
+            local own = part.plan
+            list[#list + 1] = {
+                names = own.names,
+                shape = own.shape,
+                variants = own.variants,
+                training = lookup_print.values(own),
+            }
+        end
+    end
+    return list
+end
+
+function print_training.api(p)
+    local t = p.training
+    return {
+        training = t,
+        helper = p.names.model .. "_train",
+        variants = p.variants,
+        lookups = lookups_of(p),
+    }
+end
+
+-- What the kernels of a LookupFFN in the blocks `own` are called with.
+local function lookup_of(own, v, gradients)
+    local step = own.lookup
+    if not step then return end
+    local ffn = step.ffn
+    local trained = ffn.training
+    return {
+        names = trained.names,
+        kernels = ffn.variants[v.number].training.names,
+        tensors = step.tensors,
+        layers = own.layers,
+        stride = own.stride,
+        tables_stride = own.tables_stride,
+        rows = ffn.shape.h * ffn.shape.rows,
+        h = ffn.shape.h,
+        table_rows = ffn.shape.rows,
+        prepared_at = step.prepared_at,
+        prepared = blob.round_up(trained.prepared, 16),
+        tile = trained.tile,
+        slots = trained.slots,
+        z = trained.z,
+        sums = trained.sums.floats,
+        x_step = step.from.pitch,
+        y_step = step.to.pitch,
+        pitch = step.tensors.tables.pitch,
+        listed_at = step.tensors.tables.at - gradients,
+    }
+end
+
+-- Which functions on rows the operations of the tapes and the head call: compilers warn of others.
+local function uses_of(tapes, head)
+    local uses = { bias = head.bias ~= nil, sums = head.bias ~= nil, add = false }
+    for _, tape in ipairs(tapes) do
+        for _, step in ipairs(tape.forward) do
+            if step.op == "product" and step.map.bias then
+                uses.bias, uses.sums = true, true
+            end
+            if step.shape then uses.sums = true end
+            if step.op == "add" then uses.add = true end
+        end
+        for _, operation in ipairs(tape.back.rows) do
+            if operation.op == "sum" then uses.add = true end
+        end
+    end
+    return uses
+end
+
+-- The tapes as templates read them, in the order of a forward pass.
+local function tapes_of(p, v)
+    local t = p.training
+    local list = {
+        with_scope(t.embedding, {
+            word = "embedding",
+            layers = false,
+            doc = "From ids to the input of the first block.",
+            back_doc = "Adds to the gradients of the embeddings.",
+        }),
+    }
+    for _, own in ipairs(t.segments) do
+        list[#list + 1] = with_scope(own.tape, {
+            word = own.word,
+            layers = own.layers > 1 and own.layers,
+            stride = own.stride,
+            site = own.site,
+            attention = setmetatable({
+                strip = v.training.product.strip,
+                padded_width = blob.round_up(own.attention.width, v.training.product.strip),
+            }, { __index = own.attention }),
+            lookup = lookup_of(own, v, t.gradients),
+            doc = "A block.",
+            back_doc = "The gradient of its input from that of its output, and those of its weights.",
+        })
+    end
+    list[#list + 1] = with_scope(t.output, {
+        word = "output",
+        layers = false,
+        doc = "From the last block to what the head reads.",
+        back_doc = "The gradient of the last block's output.",
+    })
+    return list
+end
+
+-- The arrays of a pass in the caller's memory, one behind the other: { name, floats as C }; and what lookup FFNs need
+-- of a part's scratch: { bytes, floats for each token }.
+local function places_of(t)
+    local h, shapes = t.head, 0
+    local list = {
+        { name = "kept", floats = times(t.kept, "all") },
+        { name = "arena", floats = times(t.arena, "all") },
+        { name = "streams", floats = times(2 * t.stream, "all") },
+        { name = "losses", floats = "all" },
+        { name = "counted", floats = "all" },
+        { name = "head", floats = h.rows * (h.at and 2 * h.features_pitch + h.pitch or h.features_pitch) },
+    }
+    local sums, looked = 0, { bytes = 0, each = 0 }
+    for _, own in ipairs(t.segments) do
+        if own.attention.shaped then shapes = math.max(shapes, 3 * own.attention.heads) end
+        if own.lookup then
+            local ffn = own.lookup.ffn
+            sums = math.max(sums, blob.round_up(ffn.training.sums.floats, 16))
+            looked.bytes = math.max(looked.bytes, ffn.training.scratch_bytes)
+            looked.each = math.max(looked.each, 2 * ffn.shape.neighbours)
+        end
+    end
+    if shapes > 0 then
+        list[#list + 1] = { name = "shapes", floats = "(" .. shapes .. " * sequences + 15) / 16 * 16" }
+    end
+    if sums > 0 then
+        list[#list + 1] = { name = "prepared", floats = t.prepared }
+        list[#list + 1] = { name = "sums", floats = times(sums, "parts") }
+    end
+    return list, looked
+end
+
+function print_training.files(p, v)
+    local t, helper = p.training, p.names.model .. "_train"
+    local product, scratch, tapes = v.training.product, v.training.scratch, tapes_of(p, v)
+    local norms, norm_name = norms_of(tapes, v.isa.lanes > 1)
+    local places, looked = places_of(t)
+    local fixed = math.max(product.floats, scratch.fixed, blob.round_up(looked.bytes // 4, 16))
+    local embed = t.embedding.forward[1]
+    local values = {
+        isa = v.isa,
+        lanes = v.isa.lanes,
+        helper = helper,
+        v = v,
+        prologue = {},
+        product = product,
+        norms = norms,
+        norm_name = norm_name,
+        activations = activations_of(tapes, helper),
+        uses = uses_of(tapes, t.head),
+        tapes = tapes,
+        head = t.head,
+        embed = setmetatable({ width = embed.to.width, pitch = embed.to.pitch }, { __index = embed }),
+        float = literal.float,
+        training = {
+            tile = t.tile,
+            places = places,
+            looks_up = looked.bytes > 0,
+            scratch = sum(fixed, times(scratch.each, "((length + 63) / 64 * 64)"), times(looked.each, "all")),
+            turns = t.turns,
+            stream = t.stream,
+            features_at = t.output.last.at and t.output.at + t.output.last.at,
+        },
+    }
+    local files = { { template = "templates/model/training/step.c", symbol = v.training.names.step, values = values } }
+    for _, segment in ipairs(p.segments) do
+        for _, part in ipairs(segment.plan.parts) do
+            for _, file in ipairs(lookup_print.files(part.plan, part.plan.variants[v.number])) do
+                file.plan = part.plan
+                files[#files + 1] = file
+            end
+        end
+    end
+    return files
+end
+
+return print_training

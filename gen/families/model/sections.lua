@@ -1,0 +1,258 @@
+-- The sections of a model's blob, and the pieces that the packer fills them with.
+local blob = require "gen.plan.blob"
+local block_lookup = require "gen.families.model.blocks.block_lookup"
+local checkpoint = require "gen.model.checkpoint_names"
+local dtype = require "gen.plan.dtype"
+local layout = require "gen.families.model.blocks.layout"
+local maps = require "gen.families.model.blocks.maps"
+
+local sections = {}
+
+local f32 = dtype.get "f32"
+local large = 1 << 22 -- elements of a tensor that is packed row by row
+
+-- Collects sections from place `at` of the blob on; rounded: as of shapes (blocks/shape.lua); first: the number that
+-- layer 0 has in the checkpoint, of blocks. Its field `group` says to people which part of a whole model the next
+-- sections are of.
+function sections.collector(at, type, rounded, first)
+    local c = { list = {}, pieces = {}, at = at, type = type, rounded = rounded }
+
+    -- `slow`, of sections: as in gen/families/lookup/sections.lua.
+    function c.add(name, of_type, elements, doc)
+        local section = {
+            group = c.group,
+            name = name,
+            dtype = of_type,
+            type = of_type.name,
+            storage = of_type.storage,
+            elements = elements,
+            count = elements,
+            at = c.at,
+            bytes = elements * of_type.bytes,
+            doc = doc,
+        }
+        c.at = blob.round_up(c.at + section.bytes, blob.align)
+        c.list[#c.list + 1] = section
+        return section
+    end
+
+    function c.f32(name, elements, doc) return c.add(name, f32, elements, doc) end
+
+    -- A piece that fills `section`, or layer `layer` of it, from the view `view` of a checkpoint if there is one.
+    function c.piece(section, view, more, layer)
+        local piece = {
+            name = section.name .. (layer and " of layer " .. first + layer or ""),
+            dtype = section.dtype,
+            type = section.type,
+            elements = section.elements,
+            steps = {},
+        }
+        for key, value in pairs(view or {}) do
+            piece[key] = value
+        end
+        piece.from, piece.tensor = view and view.tensor, nil
+        for key, value in pairs(more) do
+            piece[key] = value
+        end
+        piece.at = section.at + (layer or 0) * piece.elements * section.dtype.bytes
+        c.pieces[#c.pieces + 1] = piece
+    end
+
+    return c
+end
+
+local function whole(count) return { { from = 0, to = 0, dims = { { count = count, from = 1, to = 1 } } } } end
+
+-- The functions below add a section for a tensor, or where `layers` is not nil for one of each of so many layers, and
+-- return what adds the piece of one: fill(view, layer).
+
+-- `count` values in float32, filled up to `pitch`. optional: they may be missing; mean: of what `sample` draws, nil:
+-- samples.lua says it.
+local function vectors(c, name, layers, count, pitch, doc, optional, mean)
+    local section = c.f32(name, (layers or 1) * pitch, doc)
+    return function(view, layer)
+        local draw = mean and { mean = mean, deviation = 0.1 }
+        c.piece(section, view, { elements = pitch, boxes = whole(count), optional = optional, draw = draw }, layer)
+    end
+end
+
+-- Gains of norms, described as `doc`, and offsets.
+local function norms(c, name, layers, norm, width, doc, drawn)
+    local gains = vectors(c, name, layers, width, width, doc, nil, drawn and 1.0)
+    local offsets = norm.kind == "layernorm"
+        and vectors(c, name .. "_offset", layers, width, width, "its offsets", nil, drawn and 0.0)
+    return function(views, layer)
+        gains(views.gain, layer)
+        if offsets then offsets(views.offset, layer) end
+    end
+end
+
+-- Matrices of `map` in panels, as products read them, and scales of the rows of `what` if their type has them.
+local function matrices(c, name, layers, map, what, doc, drawn)
+    local rounded = c.rounded
+    local scales = c.type.scaled
+        and c.f32(name .. "_scales", (layers or 1) * map.pitch, "scales of the rows of " .. what)
+    local form = "%s, %s[%d][%d inputs][%d outputs]"
+    if rounded then form = "%s, %s[%d][%d words][%d outputs], %d inputs in a word" end
+    doc = form:format(
+        doc,
+        layers and "[" .. layers .. "]" or "",
+        map.panels,
+        maps.filled(map.inputs, rounded) // (rounded and rounded.rows or 1),
+        layout.panel,
+        rounded and rounded.rows
+    )
+    local section = c.add(name, c.type, (layers or 1) * map.words, doc)
+    if rounded then maps.in_words(section, rounded) end
+    return function(view, layer)
+        local boxes, slices = maps.boxes(map, not (view.group or view.transposed), rounded)
+        c.piece(section, view, {
+            elements = map.words,
+            row = map.inputs,
+            boxes = boxes,
+            slices = slices,
+            scales = scales and scales.at + (layer or 0) * map.pitch * 4,
+            draw = drawn and { mean = 0.0, deviation = map.inputs ^ -0.5 },
+        }, layer)
+    end
+end
+
+-- The sections of blocks of `shape`, each with the layers of one kind of weights behind each other.
+function sections.add_blocks(c, m, shape, list_of_maps, parts, first)
+    for _, map in ipairs(list_of_maps) do
+        local weights = matrices(c, map.field, m.layers, map, map.letter, map.letter)
+        local doc = "[%d][%d] biases of %s, zeros if it has none"
+        doc = doc:format(m.layers, map.pitch, map.letter)
+        local biases = vectors(c, map.field .. "_bias", m.layers, map.outputs, map.pitch, doc, true)
+        for layer = 0, m.layers - 1 do
+            local view = map.view(layer)
+            weights(view.weight, layer)
+            biases(view.bias, layer)
+        end
+    end
+    block_lookup.add_sections(m, parts, first, c)
+    if m.norm then
+        for i = shape.projected and m.norm.place == "pre" and 2 or 1, 2 do
+            local word, width = i == 1 and "first" or "second", shape.norm_widths[i]
+            local doc = string.format("[%d][%d] gains of the %s norm", m.layers, width, word)
+            local fill = norms(c, word .. "_norm", m.layers, m.norm, width, doc)
+            for layer = 0, m.layers - 1 do
+                fill(checkpoint.norm(m, first + layer, i, width), layer)
+            end
+        end
+    end
+    if shape.shaped then
+        local doc, count = "[%d][%d] alpha, beta and gamma of heads", 3 * shape.heads
+        doc = doc:format(m.layers, shape.heads)
+        local fill = vectors(c, "attention_shape", m.layers, count, count, doc)
+        for layer = 0, m.layers - 1 do
+            fill(checkpoint.attention_shape(m, first + layer), layer)
+        end
+    end
+    if shape.rope then
+        local half, digits = shape.rope.half, shape.rope.digits
+        local count = (digits and 256 or shape.context) * half
+        local rows = digits and "[" .. #digits .. " bytes of a position][256]" or "[" .. shape.context .. " positions]"
+        for _, word in ipairs { "cosines", "sines" } do
+            local doc = rows .. "[" .. half .. "] " .. word .. " of the rotary angles"
+            local section = c.f32(word, (digits and #digits or 1) * count, doc)
+            for i, step in ipairs(digits or { 1 }) do
+                c.pieces[#c.pieces + 1] = {
+                    name = word,
+                    type = "f32",
+                    elements = count,
+                    at = section.at + (i - 1) * count * 4,
+                    angles = word,
+                    theta = shape.rope.theta,
+                    half = half,
+                    step = step,
+                }
+            end
+        end
+    end
+end
+
+-- Gain and offset of a norm of `width` values.
+function sections.add_norm(c, name, norm, width, views)
+    norms(c, name, nil, norm, width, "[" .. width .. "] gains of a norm", true)(views)
+end
+
+-- A matrix in panels. Returns what kernels need to know of it.
+function sections.add_matrix(c, name, inputs, outputs, view, doc)
+    local map = { name = name, inputs = inputs, outputs = outputs }
+    local filled = maps.filled(inputs, c.rounded)
+    map.panels = (outputs + layout.panel - 1) // layout.panel
+    map.pitch = map.panels * layout.panel
+    map.words = map.pitch * filled
+    map.panel_step = layout.panel * (c.rounded and filled // c.rounded.rows or inputs)
+    matrices(c, name, nil, map, name, doc, true)(view)
+    return map
+end
+
+-- The biases of `map` as the section `name`: zeros, unless `view` says where they are found. optional: they may be
+-- missing there.
+function sections.add_bias(c, map, name, view, optional)
+    local doc = "biases of " .. map.name .. (not view and ": zeros" or optional and ", zeros if it has none" or "")
+    local fill = vectors(c, name, nil, map.outputs, map.pitch, doc, optional, 0.0)
+    if view then fill(view) end
+    map.bias = name
+end
+
+-- Matrix and bias of a linear map; its biases may be missing in the checkpoint.
+function sections.add_map(c, name, inputs, outputs, view, doc)
+    local map = sections.add_matrix(c, name, inputs, outputs, view.weight, doc)
+    sections.add_bias(c, map, name .. "_bias", view.bias, true)
+    return map
+end
+
+-- Rows of a table one behind the other, and their scales.
+function sections.add_rows(c, name, rows, width, view, doc)
+    local scales = c.type.scaled and c.f32(name .. "_scales", rows, "scales of the rows of " .. name)
+    local section = c.add(name, c.type, rows * width, string.format("%s, [%d][%d]", doc, rows, width))
+    section.slow = true
+    if scales then scales.slow = true end
+    local by_row = rows * width > large and not (view.group or view.transposed)
+    local boxes = by_row and { { from = 0, to = 0, slice_to = width, dims = { { count = width, from = 1, to = 1 } } } }
+        or whole(rows * width)
+    c.piece(section, view, {
+        row = width,
+        boxes = boxes,
+        slices = by_row and rows or nil,
+        scales = scales and scales.at,
+        draw = { mean = 0.0, deviation = 1.0 },
+    })
+end
+
+-- What a piece says of rows first … first + count - 1 of a matrix of the checkpoint.
+function sections.some_rows(first, count, width)
+    return { rows = count, columns = width, group = count, stride = count, offset = first }
+end
+
+-- What a piece says of sines and cosines of positions.
+function sections.sinusoids(sinusoidal, width)
+    return {
+        sinusoids = sinusoidal.order,
+        columns = width,
+        steps_of = sinusoidal.steps == "n" and width // 2 or width // 2 - 1,
+        max = sinusoidal.max,
+    }
+end
+
+-- Rows first … first + count - 1 of a matrix of the checkpoint in float32.
+function sections.add_some_rows(c, name, first, count, width, view, doc)
+    local section = c.f32(name, count * width, string.format("%s, [%d][%d]", doc, count, width))
+    section.slow = count > 1
+    local piece = sections.some_rows(first, count, width)
+    piece.draw, piece.boxes = { mean = 0.0, deviation = 0.3 }, whole(count * width)
+    c.piece(section, view, piece)
+end
+
+-- Sines and cosines of positions 0 … count - 1.
+function sections.add_sinusoids(c, name, count, width, sinusoidal)
+    local section =
+        c.f32(name, count * width, string.format("sines and cosines of positions, [%d][%d]", count, width))
+    section.slow = true
+    c.piece(section, nil, sections.sinusoids(sinusoidal, width))
+end
+
+return sections

@@ -1,0 +1,593 @@
+-- Plans the training of a whole model: where its tensors lie in flat arrays, what its blocks compute forward and
+-- backward, and the memory that a step works in. Pure data.
+local blob = require "gen.plan.blob"
+local block_lookup = require "gen.families.model.blocks.block_lookup"
+local checkpoint = require "gen.model.checkpoint_names"
+local first_weights = require "gen.families.model.first_weights"
+local json = require "json"
+local lookup_training = require "gen.families.lookup.training"
+local misuse = require "gen.model.misuse"
+local names = require "gen.model.names"
+local steps_of = require "gen.families.model.blocks.steps"
+local tape = require "gen.families.model.training_tape"
+local validated = require "gen.model.validated"
+local variant = require "gen.families.model.blocks.variant"
+
+local training = {}
+
+local line = blob.align // 4 -- floats of a cache line
+local head_rows = 512 -- tokens whose logits are held at a time
+local query_rows = 48 -- queries of a head whose scores are held at a time
+-- Where weights start: what blocks add to their input is small at first. Without skip connections they pass on its
+-- variance. Shaped attention beside the FFN passes on its input, as a skip connection does.
+local tables_beside_skip = 0.02
+local share_beside_skip = 3 -- of a map's inputs: its outputs have a third of their variance, as with PyTorch's maps
+local function skips(m) return m.skip or m.parallel and m.attention.shaped end
+
+-- Whether shaped attention of model `m` takes the place of a skip connection.
+local function passes_on(m) return not m.skip and skips(m) end
+
+-- α, β and γ of shaped attention in layer `number`. Where it passes on its input α grows from layer to layer, as that
+-- does behind a skip connection. docs/decisions.md says what others lose.
+local function first_shape(m, number)
+    if passes_on(m) then return { 0.3 * (1 + number), 1.8, 1.2 } end
+    return { 1, 6, 0 }
+end
+
+-- What the variance of the maps' outputs is divided by: all of a block's, or those of its queries and keys.
+local function share_of(m, letter)
+    local asks = letter == "Q" or letter == "K"
+    return (m.skip or asks and passes_on(m)) and share_beside_skip or 1
+end
+
+local function filled(floats) return blob.round_up(floats, line) end
+
+-- Puts tensors into a flat array, one behind the other, each on a cache line. what: { name, shape, kind, init, … }.
+local function placer()
+    local c = { at = 0, list = {}, by_name = {} }
+    function c.place(what)
+        if c.by_name[what.name] then return c.by_name[what.name] end
+        local elements = 1
+        for _, count in ipairs(what.shape) do
+            elements = elements * count
+        end
+        local columns = #what.shape > 1 and what.shape[#what.shape] or elements
+        what.rows, what.columns = elements // columns, columns
+        what.at = c.at
+        c.at = filled(c.at + what.rows * (what.pitch or columns))
+        c.list[#c.list + 1], c.by_name[what.name] = what, what
+        return what
+    end
+    return c
+end
+
+-- The tensor of a view of a checkpoint in the array of `c`.
+local function matrix(c, view, kind, init, layer)
+    return c.place { name = view.tensor, shape = view.shape, kind = kind, init = init, layer = layer }
+end
+
+-- A linear map as products read it, from the views of its weights and its bias: inputs, outputs, at: of the first
+-- weight, step: floats from row to row, across: rows are inputs; bias: where they are, or nil. all: the whole tensor
+-- of a packed one. share: of share_of.
+local function map_of(c, views, kind, biased, share, layer, all)
+    local v = views.weight
+    local tensor = matrix(c, v, kind, { deviation = (share * v.columns) ^ -0.5 }, layer)
+    local map = { inputs = v.columns, outputs = v.rows, at = tensor.at, across = v.transposed or false }
+    map.step = v.transposed and v.shape[#v.shape] or v.columns
+    if all then map.outputs = v.transposed and map.step or tensor.rows end
+    if biased then map.bias = matrix(c, views.bias, "bias", { means = { 0 }, deviation = 0 }, layer).at end
+    return map
+end
+
+local function norm_of(c, norm, views, width, layer)
+    local placed = { kind = norm.kind, eps = norm.eps, width = width }
+    placed.gain = matrix(c, views.gain, "norm", { means = { 1 }, deviation = 0 }, layer).at
+    if norm.kind == "layernorm" then
+        placed.offset = matrix(c, views.offset, "norm", { means = { 0 }, deviation = 0 }, layer).at
+    end
+    return placed
+end
+
+-- Whether checkpoints of the model's kind have biases of the maps of blocks.
+local function biased(m) return m.checkpoint ~= "llama" end
+
+-- The operation of the lookup FFN `step` of layer `number`, whose tensors go to the arrays of `c` and `tables`: ffn,
+-- its plan; tensors by the fields of its kernels' parameters; z, code, score, slope: what it keeps of each token.
+local function lookup_of(t, m, step, number, now, c, tables)
+    local p = step.parts[1].plan
+    local own = p.training
+    local function kept(name, floats)
+        local value = t.value(name, floats)
+        value.exact = true
+        return value
+    end
+    local operation = { op = "lookup", from = now[step.from], to = now[step.to], ffn = p, tensors = {} }
+    operation.z = kept("z", own.z)
+    operation.code = kept("code", (own.slots + 1) // 2)
+    operation.score, operation.slope = kept("score", own.slots), kept("slope", own.slots)
+    for _, tensor in ipairs(own.tensors) do
+        local placed = {
+            name = block_lookup.prefix(m, number) .. tensor.name,
+            shape = tensor.shape,
+            kind = tensor.kind,
+            folded = tensor.folded,
+            projection = m.ffn.projection.kind,
+            layer = number,
+            init = {
+                means = { tensor.mean or 0 },
+                deviation = tensor.kind == "tables" and skips(m) and tables_beside_skip or tensor.deviation,
+            },
+        }
+        local of = c
+        if tensor.kind == "tables" then
+            of, placed.pitch, placed.state_at, placed.first_table = tables, tensor.pitch, tables.rows, tables.count
+            tables.rows, tables.count = tables.rows + tensor.rows, tables.count + tensor.shape[1]
+        end
+        operation.tensors[tensor.field] = of.place(placed)
+    end
+    return operation
+end
+
+-- The operations of a block of `segment`, number `layer` in it, whose tensors go to the array of `c`; and its
+-- projections by their letters, as gen/families/model/first_weights.lua wants them.
+local function block_tape(segment, layer, c, tables)
+    local own = segment.plan
+    local m, shape, number = own.model, own.shape, segment.first_layer + layer
+    local t, by_letter = tape.new(), {}
+    for _, map in ipairs(own.maps) do
+        by_letter[map.letter] = map
+    end
+    local first = t.value("in", shape.input)
+    local now = { ["in"] = first } -- values by the names of steps
+    local packed, places, sites, last = {}, {}, 0, nil
+
+    local function drop(value)
+        sites = sites + 1
+        t.add { op = "dropout", value = value, site = sites }
+    end
+    -- A projection of a packed tensor is a part of what the tensor makes.
+    local function packed_view(step, views)
+        local view = views.weight
+        local source = now[step.from]
+        if not packed[source] then
+            local map = map_of(c, views, "matrix", biased(m), share_of(m, "Q"), number, true)
+            packed[source] = { value = t.value("qkv", map.outputs), map = map }
+            t.add { op = "product", from = source, to = packed[source].value, map = map }
+        end
+        local head_step = view.group < view.rows and view.stride or shape.width
+        places[step.map.letter] =
+            { map = packed[source].map, offset = view.offset, group = view.group, stride = view.stride }
+        return t.view(step.to, packed[source].value, view.offset, view.rows, head_step)
+    end
+
+    local trained = setmetatable({ causal = true, ring = false, sums = false }, { __index = shape })
+    local before, after = steps_of.of(trained, by_letter, own.parts)
+    local k, v
+    for _, list in ipairs { before, after } do
+        for _, step in ipairs(list) do
+            if step.op == "norm" then
+                local which = step.which == "first" and 1 or 2
+                local views = checkpoint.norm(m, number, which, step.width)
+                local value = t.value(step.which .. "_normed", step.width)
+                local operation = norm_of(c, m.norm, views, step.width, number)
+                operation.op, operation.from, operation.to = "norm", now[step.from], value
+                operation.multiplies = shape.norm_widths[1] == shape.norm_widths[2]
+                operation.statistics = t.value(step.which .. "_statistics", 2)
+                t.add(operation)
+                now[step.to] = value
+            elseif step.op == "copy" then
+                now[step.to] = now[step.from]
+            elseif step.op == "product" then
+                local views = step.map.view(layer)
+                if views.weight.group then
+                    now[step.to] = packed_view(step, views)
+                else
+                    local map = map_of(c, views, "matrix", biased(m), share_of(m, step.map.letter), number)
+                    now[step.to] = t.value(step.to == "out" and "made" or step.to, map.outputs)
+                    t.add { op = "product", from = now[step.from], to = now[step.to], map = map }
+                    places[step.map.letter] = { map = map }
+                end
+                if step.map.letter == "P" or step.map.letter == "O" then drop(now[step.to]) end
+            elseif step.op == "append" then
+                k, v = now[step.k], now[step.v]
+            elseif step.op == "attend" then
+                now[step.to] = t.value("mixed", shape.q)
+                local parts = shape.shaped and checkpoint.attention_shape(m, number)
+                local init = { means = first_shape(m, number), deviation = 0 }
+                local scalars = parts and matrix(c, parts, "scalar", init, number)
+                t.add {
+                    op = "attend",
+                    shape = scalars and scalars.at or nil,
+                    q = now[step.from],
+                    k = k,
+                    v = v,
+                    to = now[step.to],
+                    softmax = t.value("softmax", 2 * shape.heads),
+                }
+                if not by_letter.P then drop(now[step.to]) end
+            elseif step.op == "activate" then
+                local value = t.value("activated", shape.f)
+                local activation = shape.activation
+                t.add { op = "activate", gate = now.gate, hidden = now.hidden, to = value, activation = activation }
+                now.hidden = value
+            elseif step.op == "lookup" then
+                now[step.to] = t.value("made", step.width)
+                t.add(lookup_of(t, m, step, number, now, c, tables))
+                drop(now[step.to])
+            elseif step.op == "add" then
+                local value = t.value(step.to == "out" and "sum" or step.to, step.width)
+                t.add { op = "add", a = now[step.a], b = now[step.b], to = value }
+                now[step.to] = value
+            elseif step.op == "output" then
+                last = now[step.from]
+            end
+        end
+    end
+    t.first, t.last, t.sites = first, last, sites
+    return t, places
+end
+
+-- The operations from ids to the first block.
+local function embedding_tape(p, c, constants)
+    local m, e = p.model, p.embedding
+    local views = checkpoint.embeddings(m, p.widths.embedding, p.widths.input)
+    local t = tape.new()
+    local value = t.value("embedded", e.width)
+    local operation = { op = "embed", to = value, scale = e.scale }
+    t.words = matrix(c, views.word, "embedding", { deviation = 0.3 })
+    operation.word = t.words.at
+    if views.positions then
+        local tensor = matrix(c, views.positions, "embedding", { deviation = 0.02 })
+        operation.positions = tensor.at + (m.embedding.first_position or 0) * e.width
+    elseif e.positions then
+        operation.sinusoids = constants.add("sinusoids", m.attention.context * e.width, {
+            sinusoids = m.embedding.sinusoidal.order,
+            columns = e.width,
+            steps_of = m.embedding.sinusoidal.steps == "n" and e.width // 2 or e.width // 2 - 1,
+            max = m.embedding.sinusoidal.max,
+        })
+    end
+    if views.token_types then
+        operation.token_type = matrix(c, views.token_types, "embedding", { deviation = 0.02 }).at
+    end
+    t.add(operation)
+    if e.norm then
+        local normed = t.value("embedding_normed", e.width)
+        local norm = norm_of(c, e.norm, views.norm, e.width)
+        norm.op, norm.from, norm.to, norm.statistics = "norm", value, normed, t.value("embedding_statistics", 2)
+        t.add(norm)
+        value = normed
+    end
+    t.add { op = "dropout", value = value, site = 0 }
+    if e.map then
+        local map = map_of(c, views.map, "matrix", true, share_of(m))
+        local mapped = t.value("mapped", map.outputs)
+        t.add { op = "product", from = value, to = mapped, map = map }
+        value = mapped
+    end
+    t.last, t.sites = value, 1
+    return t
+end
+
+-- The operations from the last block to what the head reads, and the head; without a head to what a criterion of the
+-- caller reads: the last block's output behind its norm.
+local function output_tape(p, c)
+    local m, o = p.model, p.output
+    local views = checkpoint.output(m, p.widths.last)
+    local t = tape.new()
+    local value = t.value("in", p.widths.last)
+    t.first = value
+    local function normed(norm, of, word)
+        local to = t.value(word, value.width)
+        local operation = norm_of(c, norm, of, value.width)
+        operation.op, operation.from, operation.to, operation.statistics =
+            "norm", value, to, t.value(word .. "_statistics", 2)
+        t.add(operation)
+        value = to
+    end
+    if o.norm then normed(o.norm, views.norm, "normed") end
+    if o.dense and m.output.head then
+        local map = map_of(c, views.dense, "matrix", true, share_of(m))
+        local dense = t.value("dense", map.outputs)
+        t.add { op = "product", from = value, to = dense, map = map }
+        value = dense
+        if o.dense.activation then
+            local activated = t.value("activated", map.outputs)
+            t.add { op = "activate", hidden = value, to = activated, activation = o.dense.activation }
+            value = activated
+        end
+        if o.dense.norm then normed(o.dense.norm, views.dense_norm, "dense_normed") end
+    end
+    t.last, t.sites = value, 0
+    local head = {
+        features = value.width,
+        features_pitch = variant.pitch(value.width),
+        rows = head_rows,
+    }
+    if m.output and m.output.head then
+        head.vocab, head.pitch, head.padded = m.vocab, variant.pitch(m.vocab), filled(m.vocab)
+        head.soft_cap = o.soft_cap
+        head.at = matrix(c, views.head.weight, "matrix", { deviation = 0.02 }).at
+        local bias = m.output.head.bias and matrix(c, views.head.bias, "bias", { means = { 0 }, deviation = 0 })
+        head.bias = bias and bias.at or nil
+        c.by_name[views.head.weight.tensor].role = "head"
+    end
+    return t, head
+end
+
+-- Gives the values of tape `t` their places, in floats for each token behind `at`: that of the first is the place of
+-- the tape, that of the last the place of the next tape. Gradients likewise, in an arena of their own.
+local function lay_out(t, at)
+    local region = 0
+    for _, value in ipairs(t.values) do
+        local exact = value.name:find "statistics" or value.name == "softmax" or value.exact
+        value.pitch = exact and value.width or variant.pitch(value.width)
+    end
+    local function put(value)
+        value.at, region = region, region + value.pitch
+    end
+    if t.first then put(t.first) end
+    for _, value in ipairs(t.values) do
+        if value ~= t.first and (value ~= t.last or t.ends) then put(value) end
+    end
+    t.at, t.region = at, region
+    if not t.ends then t.last.at = region end
+    t.back = tape.backward(t, t.first, t.last)
+    local arena = 0
+    for _, gradient in ipairs(t.back.gradients) do
+        gradient.pitch = gradient.exact and gradient.width or variant.pitch(gradient.width)
+        gradient.at, arena = arena, arena + gradient.pitch
+    end
+    t.arena = arena
+    return at + region
+end
+
+-- What attention of a segment takes.
+local function attention_of(segment, constants, helper)
+    local m, shape = segment.plan.model, segment.plan.shape
+    local a = {
+        helper = helper,
+        width = shape.width,
+        padded_width = blob.round_up(shape.width, 32),
+        heads = shape.heads,
+        kv_heads = shape.kv_heads,
+        group = shape.group,
+        causal = shape.causal,
+        window = shape.window,
+        scale = shape.scale,
+        rows = query_rows,
+        shaped = shape.shaped,
+    }
+    if shape.rope then
+        local rope = m.attention.rope
+        local half = shape.rope.half
+        a.rope = { half = half, interleaved = shape.rope.interleaved }
+        for _, word in ipairs { "cosines", "sines" } do
+            a.rope[word] = constants.add(word .. half, m.attention.context * half, {
+                angles = word,
+                theta = rope.theta,
+                half = half,
+                step = 1,
+            })
+        end
+    end
+    return a
+end
+
+-- Adds to the attention of segment `own` how many floats apart its rows lie, and heads of q, k and v.
+local function add_steps(own)
+    local a, pitches = own.attention, { d_in = own.tape.first.pitch }
+    local function pitch(value) return (value.of or value).pitch end
+    for _, gradient in ipairs(own.tape.back.gradients) do
+        pitches[gradient.name] = gradient.pitch
+    end
+    for _, step in ipairs(own.tape.forward) do
+        if step.op == "attend" then
+            for _, word in ipairs { "q", "k", "v" } do
+                a[word .. "_step"], a[word .. "_head"] = pitch(step[word]), step[word].head_step or a.width
+            end
+            a.y_step, a.softmax_step = step.to.pitch, step.softmax.pitch
+        end
+    end
+    for _, operation in ipairs(own.tape.back.rows) do
+        for _, word in ipairs(operation.op == "attend" and { "q", "k", "v" } or {}) do
+            a["d" .. word .. "_step"] = pitches[operation["to_" .. word]]
+        end
+    end
+end
+
+-- The backward pass in its order: { word, layers, from: number of the buffer of two that has the gradient of its
+-- output }; that of its input goes to the other one. The last has no input.
+local function turns_of(t)
+    local list, from = { { word = "output", layers = 1, from = 0 } }, 1
+    for i = #t.segments, 1, -1 do
+        local own = t.segments[i]
+        list[#list + 1] = { word = own.word, layers = own.layers, from = from }
+        from = (from + own.layers) % 2
+    end
+    list[#list + 1] = { word = "embedding", layers = 1, from = from, ends = true }
+    return list
+end
+
+local function refuse_untrainable(p)
+    local m = p.model
+    local function refuse(chain, value, rule) validated.refuse(m, chain, value, rule) end
+    if p.type.name ~= "f32" then
+        misuse(string.format("--type: %s: --training needs f32: pack rounds what was trained", p.type.name))
+    end
+    if m.embedding.projected then
+        local rule = "must be absent in training, which learns the maps; the trained weights pack with it, too"
+        refuse({ "embedding", "projected" }, true, rule)
+    end
+    if not (m.output and m.output.head) then return end
+    if m.output.dense and m.output.dense.activation == "tanh" then
+        refuse({ "output", "dense", "activation" }, "tanh", "cannot be trained")
+    end
+end
+
+-- Floats of scratch that a part works in beside attention.
+local function product_of(isa)
+    local product = { depth = 256, columns = 1024, tokens = { 12, 4, 1 }, vectors = 2 }
+    if isa.lanes == 1 then
+        product.tokens, product.vectors = { 4, 1 }, 4
+    elseif isa.registers < 32 then
+        product.tokens = { 6, 2, 1 }
+    end
+    product.rows = 8 * product.tokens[1]
+    product.strip = product.vectors * isa.lanes
+    product.packed_b = product.depth * product.columns
+    product.packed_a = product.depth * product.rows
+    product.floats = product.packed_b + product.packed_a
+    return product
+end
+
+-- Floats that attention needs for a sequence of `length` filled up to 32: fixed + each * length.
+local function attention_scratch(a, product)
+    local w, padded = a.width, a.padded_width
+    return {
+        fixed = filled(line + 2 * a.rows * w + 3 * a.rows * padded + product.packed_a),
+        each = 3 * w + 3 * padded + 2 * a.rows,
+    }
+end
+
+local function least_multiple(a, b)
+    local x, y = a, b
+    while y > 0 do
+        x, y = y, x % y
+    end
+    return a // x * b
+end
+
+-- What a manifest says of the flat arrays.
+local function described(t)
+    local tensors = {}
+    for i, tensor in ipairs(t.tensors) do
+        tensors[i] = {
+            name = tensor.name,
+            shape = json.array(tensor.shape),
+            kind = tensor.kind,
+            at = tensor.at,
+            pitch = tensor.pitch,
+            state_at = tensor.state_at,
+            first_table = tensor.first_table,
+        }
+    end
+    return {
+        parameters = t.parameters,
+        gradients = t.gradients,
+        table_rows = t.table_rows,
+        constants = t.constants,
+        sections_of_constants = json.array(t.sections_of_constants),
+        tensors = json.array(tensors),
+    }
+end
+
+-- Gives whole plan `p` the field `training`, and its variants theirs. Raises one line if it cannot be trained.
+function training.add(p)
+    if p.training then return end
+    refuse_untrainable(p)
+    local c, tables = placer(), placer()
+    tables.rows, tables.count = 0, 0
+    local prepared, tile = 0, 64
+    local constants = { list = {}, floats = 0 }
+    function constants.add(name, elements, more)
+        for _, section in ipairs(constants.list) do
+            if section.name == name then return section.at end
+        end
+        local section = { name = name, at = constants.floats, elements = elements }
+        for key, value in pairs(more) do
+            section[key] = value
+        end
+        constants.list[#constants.list + 1] = section
+        constants.floats = filled(constants.floats + elements)
+        return section.at
+    end
+    local t = { segments = {}, first_weights = {} }
+    t.embedding = embedding_tape(p, c, constants)
+    for i, segment in ipairs(p.segments) do
+        for _, part in ipairs(segment.plan.parts) do
+            lookup_training.add(part.plan)
+        end
+        local own =
+            { word = segment.word, layers = segment.plan.model.layers, base = c.at, first_layer = segment.first_layer }
+        local tables_base = tables.at
+        for layer = 0, own.layers - 1 do
+            local layer_at, tables_at = c.at, tables.at
+            local made, places = block_tape(segment, layer, c, tables)
+            first_weights.find_alike(t.first_weights, segment.plan.shape, places)
+            if #segment.plan.parts > 0 then
+                first_weights.give_back(t.first_weights, segment.plan.shape, places, passes_on(segment.plan.model))
+                if i == 1 and layer == 0 and p.model.norm and not p.embedding.map then
+                    first_weights.look_back(t.first_weights, segment.plan.shape, places, t.embedding.words)
+                end
+            end
+            if layer == 0 then own.tape = made end
+            if layer == 1 then
+                own.stride, own.tables_stride = layer_at - own.base, tables_at - tables_base
+            end
+        end
+        for _, step in ipairs(own.tape.forward) do
+            if step.op == "lookup" then
+                own.lookup, step.prepared_at = step, prepared
+                prepared = prepared + own.layers * filled(step.ffn.training.prepared)
+                tile = least_multiple(tile, step.ffn.training.tile)
+            end
+        end
+        own.stride = own.stride or c.at - own.base
+        own.attention = attention_of(segment, constants, p.names.model .. "_train_" .. segment.word)
+        t.segments[i] = own
+    end
+    t.output, t.head = output_tape(p, c)
+    t.output.ends = true
+    t.gradients = c.at
+    for _, tensor in ipairs(tables.list) do
+        tensor.at = c.at + tensor.at
+    end
+    t.parameters = c.at + tables.at
+    t.table_rows, t.prepared, t.tile = tables.rows, prepared, tile
+    t.tensors = table.move(tables.list, 1, #tables.list, #c.list + 1, c.list)
+    t.constants, t.sections_of_constants = constants.floats, constants.list
+
+    -- Values that are kept, in floats for each token; the arena of gradients, and the streams between tapes.
+    local at, stream, arena = lay_out(t.embedding, 0), variant.pitch(p.widths.input), t.embedding.arena
+    t.embedding.layers = 1
+    for _, own in ipairs(t.segments) do
+        lay_out(own.tape, at)
+        add_steps(own)
+        at = at + own.layers * own.tape.region
+        arena, stream = math.max(arena, own.tape.arena), math.max(stream, variant.pitch(own.tape.last.width))
+        stream = math.max(stream, own.tape.first.pitch)
+    end
+    at = lay_out(t.output, at)
+    t.kept = at
+    t.arena, t.stream = math.max(arena, t.output.arena), math.max(stream, t.output.last.pitch)
+    local sites = 1
+    for _, own in ipairs(t.segments) do
+        own.site, sites = sites, sites + own.layers * own.tape.sites
+    end
+
+    t.scratch = { fixed = 0, each = 0, product = 0 }
+    for _, v in ipairs(p.variants) do
+        local product = product_of(v.isa)
+        v.training = {
+            product = product,
+            names = {
+                step = names.variant(p.model.name, "train_step", v.isa.name),
+                loss = names.variant(p.model.name, "train_loss", v.isa.name),
+                workspace = names.variant(p.model.name, "train_workspace", v.isa.name),
+                apply = tables.rows > 0 and names.variant(p.model.name, "train_apply", v.isa.name) or nil,
+            },
+        }
+        v.training.scratch = { fixed = 0, each = 0 }
+        for _, own in ipairs(t.segments) do
+            local need = attention_scratch(own.attention, product)
+            v.training.scratch.fixed = math.max(v.training.scratch.fixed, need.fixed)
+            v.training.scratch.each = math.max(v.training.scratch.each, need.each)
+        end
+    end
+    t.turns = turns_of(t)
+    t.described = described(t)
+    p.training = t
+end
+
+return training

@@ -1,0 +1,49 @@
+-- The records of blocks alone and of whole models in the harness; harness/families/list.lua says what their fields
+-- mean.
+local bench = require "harness.families.model.bench"
+local blocks_bench = require "harness.families.model.blocks_bench"
+local embed = require "harness.families.model.embed"
+local execute = require "harness.families.model.execute"
+local firmware = require "harness.families.model.firmware"
+local lookup_inputs = require "harness.families.model.lookup_inputs"
+local generate = require "harness.families.model.generate"
+local opened = require "harness.families.model.opened"
+local perplexity = require "harness.families.model.perplexity"
+local similar = require "harness.families.model.similar"
+local request = require "gen.bundle.request"
+local tokenizer = require "harness.families.tokenizer.family"
+local tuning = require "harness.families.model.tuning"
+local verify = require "harness.families.model.verify"
+
+local function tokenize(path, texts, options)
+    local m = request.model(path, options)
+    if not m.tokenizer then opened.refuse_text(path, m, "") end
+    return tokenizer.tokenize(path, texts, options)
+end
+
+return {
+    transformer = {
+        name = "transformer",
+        bench = blocks_bench.run,
+        bench_batches = blocks_bench.batches,
+        run = execute.run_blocks,
+        unsaid = execute.unsaid_of_blocks,
+        lookup_inputs = lookup_inputs,
+        verify = verify.run,
+        tuning = tuning.blocks,
+    },
+    whole = {
+        name = "whole",
+        bench = bench.run,
+        bench_batches = bench.batches,
+        tokenize = tokenize,
+        run = execute.run,
+        unsaid = execute.unsaid,
+        run_option = "ids",
+        lookup_inputs = lookup_inputs,
+        text = { embed = embed.run, similar = similar.run, generate = generate.run, perplexity = perplexity.run },
+        verify = verify.run,
+        firmware = firmware,
+        tuning = tuning.whole,
+    },
+}

@@ -1,0 +1,189 @@
+-- What the lookup FFNs of a model read in float32, of rows, text or ids: what pack --calibrate calibrates for.
+local compile = require "harness.base.compile"
+local execute = require "harness.families.model.execute"
+local host = require "host"
+local ids_file = require "harness.families.model.ids"
+local input = require "harness.verify.input"
+local library = require "harness.whole.library"
+local opened = require "harness.families.model.opened"
+local npy = require "npy"
+local packing = require "gen.families.packing"
+local process = require "process"
+local rules = require "gen.families.model.model"
+local seen = require "harness.families.model.seen"
+local text_file = require "harness.whole.text"
+local weights = require "weights"
+local whole = require "harness.whole.model"
+
+local lookup_inputs = {}
+lookup_inputs.__index = lookup_inputs
+
+local most_tokens = 8192 -- spread over the text
+local longest = 512 -- tokens of a decoder's window
+local most_text_bytes = 1 << 28
+
+-- Windows of `ids`, one behind the other.
+local function windows_of(ids, length)
+    local list = {}
+    for first = 1, #ids, length do
+        list[#list + 1] = table.move(ids, first, math.min(first + length - 1, #ids), 1, {})
+    end
+    return list
+end
+
+-- The lines of an encoder's text as ids.
+local function lines_of(model, p, text, path)
+    local list, number = {}, 0
+    for line in text:gmatch "[^\n]*" do
+        number = number + 1
+        if line:find "%S" then
+            list[#list + 1] = opened.truncated(p, opened.ids(model, p, line, path .. ":" .. number))
+        end
+    end
+    return list
+end
+
+-- Those of `list` that are in equal distances, with at most `most_tokens` ids or a sequence.
+local function spread(list)
+    local total, taken, share = 0, {}, 0.0
+    for _, ids in ipairs(list) do
+        total = total + #ids
+    end
+    for _, ids in ipairs(list) do
+        share = share + math.min(1, most_tokens / math.max(total, 1))
+        if share >= 1 - 1e-9 then
+            taken[#taken + 1], share = ids, share - 1
+        end
+    end
+    return #taken > 0 and taken or list
+end
+
+-- The sequences of ids that the options name.
+local function sequences_of(path, p, model, options)
+    local file = options.calibrate or options["calibrate-ids"]
+    local length = math.min(p.context, longest)
+    local list
+    if options["calibrate-ids"] then
+        list = windows_of(ids_file.read(file, p.model.vocab), length)
+    else
+        if not p.facts then
+            error(path .. ": tokenizer: is missing: --calibrate takes text; --calibrate-ids takes ids", 0)
+        end
+        local text = text_file.read("--calibrate", file, most_text_bytes)
+        list = p.causal and windows_of(opened.ids(model, p, text, file, true), length)
+            or lines_of(model, p, text, file)
+    end
+    if #list == 0 then error(file .. ": has no tokens", 0) end
+    return spread(list)
+end
+
+-- The options of the float model that they are taken from.
+local function float_options(options)
+    local own = {}
+    for _, name in ipairs { "weights", "ignore", "blocks-in-out", "cc", "cflags" } do
+        own[name] = options[name]
+    end
+    return own
+end
+
+-- The widths of what the lookup FFNs of `blocks`, plans of transformers, read: of each layer that has one.
+local function widths_of(blocks)
+    local list = {}
+    for _, p in ipairs(blocks) do
+        for _ = 1, p.lookup_types and p.model.layers or 0 do
+            list[#list + 1] = p.parts[1].plan.shape.d
+        end
+    end
+    return list
+end
+
+-- For the lookup FFNs of `blocks`, from the first to the last.
+local function inputs_of(blocks)
+    local self = setmetatable({ widths = widths_of(blocks), rows = {} }, lookup_inputs)
+    for i in ipairs(self.widths) do
+        self.rows[i] = {}
+    end
+    return self
+end
+
+-- Adds what a run has noted: `notes`, the string of calls.lua or model.lua for the job `job` of seen.lua, whose notes
+-- begin with a pointer to the weights of their layer (harness/verify/seen.c). Raises one line.
+function lookup_inputs:add(job, notes)
+    local bytes = (8 + 4 * (job.d + job.slots) + 2 * job.slots + 7) // 8 * 8
+    local of, order = {}, {}
+    for at = 1, #(notes or ""), bytes do
+        local layer = string.unpack("=I8", notes, at)
+        if not of[layer] then
+            of[layer], order[#order + 1] = {}, layer
+        end
+        table.insert(of[layer], at + 8)
+    end
+    if #order ~= #self.widths then
+        error("lookup FFNs are not seen at work: a compiler has joined functions that others may replace", 0)
+    end
+    table.sort(order, math.ult)
+    for i, layer in ipairs(order) do
+        for _, at in ipairs(of[layer]) do
+            table.insert(self.rows[i], notes:sub(at, at + 4 * self.widths[i] - 1))
+        end
+    end
+end
+
+-- Writes them into `directory`, a .npy file for each lookup FFN, and returns the paths. Raises one line about `source`,
+-- the file that they come from, if they are too few.
+function lookup_inputs:save(directory, source)
+    local paths = {}
+    for i, width in ipairs(self.widths) do
+        if #self.rows[i] < weights.least_calibration_rows then
+            local form = "%s: %d tokens: calibration takes at least %d"
+            error(form:format(source, #self.rows[i], weights.least_calibration_rows), 0)
+        end
+        paths[i] = string.format("%s/lookup_inputs_%d.npy", directory, i)
+        assert(npy.write(paths[i], width, table.concat(self.rows[i])))
+    end
+    return paths
+end
+
+-- Adds what blocks alone read for the rows of options.calibrate.
+function lookup_inputs:add_blocks(p, options, own)
+    local count, job_seen = input.check(options.calibrate, p.shape.input), nil
+    execute.check_context(p, options.calibrate, count, "tokens")
+    local function watched(compiled)
+        job_seen = seen.of({ p }, compiled, own.cc, count)
+        return job_seen
+    end
+    local _, notes = execute.blocks(p, options.calibrate, own, false, watched)
+    self:add(job_seen, notes)
+end
+
+-- Adds what a whole model reads for the sequences that the options name.
+function lookup_inputs:add_whole(p, path, options, own)
+    local directory, runs = process.temporary_directory(), rules.blocks_of(p)
+    local sequences = sequences_of(path, p, options.calibrate and p.facts and library.of(p, own), options)
+    local compiled, blob = compile.library({ p }, directory, own.cc, own.cflags), directory .. "/weights.bin"
+    packing.pack(p, packing.files(own, blob))
+    local job = library.job(p, compiled, blob, 1)
+    job.seen = seen.of(runs, compiled, own.cc, p.context)
+    for i, ids in ipairs(sequences) do
+        host.status(string.format("calibrating: %d of %d sequences", i, #sequences))
+        local call = { what = p.causal and "prefill" or "encode", sequences = { ids } }
+        local rows, notes = whole.run(job, p.causal and { { what = "start" }, call } or { call })
+        if not rows then error(notes, 0) end
+        self:add(job.seen, notes)
+    end
+    host.status ""
+end
+
+-- The .npy files of what the lookup FFNs of the model of the file `path` read, in the order of their layers.
+return function(path, options)
+    local own = float_options(options)
+    own.threads = 1
+    local p = execute.plan(path, own)
+    local inputs = inputs_of(rules.blocks_of(p))
+    if p.segments then
+        inputs:add_whole(p, path, options, own)
+    else
+        inputs:add_blocks(p, options, own)
+    end
+    return inputs:save(process.temporary_directory(), options.calibrate or options["calibrate-ids"])
+end

@@ -1,0 +1,139 @@
+-- The command perplexity: how well a model predicts a text, in windows that slide over it.
+local figures = require "gen.plan.figures"
+local host = require "host"
+local ids_file = require "harness.families.model.ids"
+local json = require "json"
+local loss = require "harness.families.model.loss"
+local misuse = require "gen.model.misuse"
+local opened = require "harness.families.model.opened"
+local process = require "process"
+local rows = require "rows"
+local text_file = require "harness.whole.text"
+
+local perplexity = {}
+
+local most_text_bytes = 1 << 28
+local most_logits = 1 << 23 -- of a call
+
+-- The text of the options, nil for ids.
+local function text_in(options)
+    if options.ids then return nil end
+    return text_file.read("--text", options.text == "-" and "/dev/stdin" or options.text, most_text_bytes)
+end
+
+-- The ids to be predicted, how many of them stand before the text, and the text's bytes, nil for ids.
+local function input(model, p, options, text)
+    if not text then return ids_file.read(options.ids, p.model.vocab), 0 end
+    local ids, first = opened.ids(model, p, text, options.text, true), #p.facts.first
+    for i, id in ipairs(p.facts.first) do
+        if ids[i] ~= id then first = 0 end
+    end
+    return ids, first, #text
+end
+
+-- bytes: of the text, nil for ids; pieces: tokens that it is.
+local function result(p, options, nats, scored, tokens, windows, bytes, pieces)
+    local each = nats / scored
+    return {
+        tokens = tokens,
+        scored = scored,
+        windows = windows,
+        context = options.context,
+        stride = options.stride,
+        type = p.options.type,
+        tables = p.options.tables,
+        projection = p.options.projection,
+        nats_per_token = each,
+        perplexity = math.exp(each),
+        -- A stride may leave tokens out: those that count stand for all.
+        bits_per_byte = bytes and each / math.log(2) * pieces / bytes or nil,
+        bytes = bytes,
+    }
+end
+
+local function text_of(r)
+    local line = string.format(
+        "%s tokens, %.4f nats a token, perplexity %.4f",
+        figures.grouped(r.scored),
+        r.nats_per_token,
+        r.perplexity
+    )
+    return r.bits_per_byte and string.format("%s, %.4f bits per byte", line, r.bits_per_byte) or line
+end
+
+-- Checks --context and --stride and fills in what they leave open.
+local function check_window(p, options)
+    options.context = options.context or p.context
+    if options.context < 2 or options.context > p.context then
+        misuse(
+            string.format(
+                "--context: %d: must be an integer from 2 to attention.context = %d",
+                options.context,
+                p.context
+            )
+        )
+    end
+    options.stride = options.stride or options.context // 2
+    if options.stride < 1 or options.stride > options.context then
+        misuse(string.format("--stride: %d: must be from 1 to --context = %d", options.stride, options.context))
+    end
+end
+
+-- The sum of -log p of ids number from + 1 to `last`, each predicted from those before it in the window, which starts
+-- with id number `first`. Logits of a piece of the window at a time are in memory.
+local function surprisal(model, p, ids, first, from, last)
+    local columns, state, sum = p.widths.out, model:state(), 0.0
+    local piece = math.max(most_logits // columns, 16)
+    if from > first then assert(state:prefill(table.move(ids, first, from - 1, 1, {}))) end
+    for start = from, last - 1, piece do
+        local stop = math.min(start + piece, last) -- the last one is predicted only
+        local logits = assert(state:prefill_all(table.move(ids, start, stop - 1, 1, {})))
+        sum = sum + rows.surprisal(logits, columns, table.move(ids, start + 1, stop, 1, {}))
+    end
+    return sum
+end
+
+-- What the model of the options makes of `text`, nil for ids.
+local function measure(path, options, text)
+    local model, p = opened.open(path, options, "next_token", options.ids and "ids" or "text")
+    check_window(p, options)
+    text = text or text_in(options)
+    local ids, first, bytes = input(model, p, options, text)
+    local named = options.text or options.ids
+    if #ids < 2 or #ids <= first then error(named .. ": has no token with another one before it", 0) end
+    local context, stride = options.context, options.stride
+    local nats, scored, windows, done = 0.0, 0, 0, math.max(first, 1) -- ids up to `done` are predicted, or never are
+    local start, at = process.clock(), 0
+    while done < #ids do
+        local last = math.min(at + context, #ids)
+        local from = math.max(done, at + 1)
+        local sum = surprisal(model, p, ids, at + 1, from, last)
+        if sum ~= sum then
+            error(string.format("%s: the logits of tokens %d to %d are no numbers", path, at + 1, last), 0)
+        end
+        nats, scored, windows, done = nats + sum, scored + last - from, windows + 1, last
+        at = at + stride
+        local so_far = text_of(result(p, options, nats, scored, #ids, windows))
+        local seconds = process.clock() - start
+        host.status(string.format("%3.0f %%  %s, %.0f tokens/s", 100 * done / #ids, so_far, done / seconds))
+        process.last_words("lookupc: interrupted, so far: " .. so_far .. "\n")
+    end
+    process.last_words ""
+    host.status ""
+    return result(p, options, nats, scored, #ids, windows, bytes, #ids - first), text
+end
+
+function perplexity.run(path, options)
+    if not options.text and not options.ids then misuse("--text is missing, or --ids") end
+    local budget = loss.budget(options)
+    local r, text = measure(path, options)
+    local line = text_of(r)
+    if budget then
+        local exact = measure(path, loss.in_float32(options), text).nats_per_token
+        line = line .. loss.judge(r, r.nats_per_token - exact, exact, budget)
+    end
+    host.print(options.json and assert(json.encode(r, "compact")) or line)
+    return loss.status(r, "nats a token: these types")
+end
+
+return perplexity

@@ -1,0 +1,266 @@
+//$ takes prologue, isa, v, lanes, symbol, helper, keys, attention, cache_type, attention_parameters, load_cached, dots
+//$ lines("", prologue)
+//$ local score_prefetch, sum_blocks = attention.score_prefetch, attention.sum_blocks
+//$ -- Addresses that are prefetched are integers, in bytes: they may lie behind the cache. Their parameters; their
+//$ -- arguments, each as of(base) says.
+//$ local bytes = shape.cache.bytes
+//$ -- Of what lies in words: the units of rounded rows, and the storage of rows of queries and weights.
+//$ local integers = dots and dots.integers
+//$ local storage, row_storage = shape.cache.storage, dots and dots.storage or "float"
+//$ -- A loop's load of keys or values, the broadcast of a query or weight, and the sum with their product.
+//$ local function load_own(base, at) return dots and isa.load_words(base, at) or load_cached(base, at) end
+//$ local function spread(element) return dots and isa.index_broadcast(element) or isa.broadcast(element) end
+//$ local own_type, sum_type = dots and isa.index or isa.vector, dots and dots.sums.type or isa.vector
+//$ local query_step, weight_step, key_step = attention.query_step, attention.weight_step, shape.cache.key_step
+//$ -- Where the keys and values of a position lie from which a tile starts.
+//$ local function key_at(position) return times(position, key_step) end
+//$ local function value_at(position) return times(dots and position .. " / " .. dots.rows or position, names.constant("VALUE_PITCH")) end
+//$ local function prefetch_parameters(prefetch)
+//$     local text = ""
+//$     for _, base in ipairs(prefetch.bases) do text = text .. "uintptr_t " .. base.name .. ", " end
+//$     return text
+//$ end
+//$ local function prefetch_arguments(prefetch, of)
+//$     local text = ""
+//$     for _, base in ipairs(prefetch.bases) do text = text .. of(base) .. ", " end
+//$     return text
+//$ end
+//$ local function prefetch_at(i, prefetch, before, counter)
+//$     local within = prefetch.every > 1 and i .. "    " or i
+//$     if prefetch.every > 1 then
+$(i)if ($(counter) % $(prefetch.every) == 0)$(#prefetch.streams > 1 and " {" or "")
+//$     end
+//$     for _, stream in ipairs(prefetch.streams) do
+$(within)$(isa[attention.prefetch_word](stream.base, sum(before .. times(counter, prefetch.stride * bytes), stream.at * bytes)));
+//$     end
+//$     if prefetch.every > 1 and #prefetch.streams > 1 then
+$(i)}
+//$     end
+//$ end
+//$ local unit_parameter, unit_argument = integers and "const float *restrict unit, " or "", integers and "unit, " or ""
+//$ local function rows_text(rows) return rows == 1 and "a row" or rows .. " rows" end
+//$ -- A loop over rows, `count` at a time.
+//$ local function over_rows(count) return count == 1 and "for (; row < rows; ++row)" or "for (; row + " .. count .. " <= rows; row += " .. count .. ")" end
+//$ for _, rows in ipairs(attention.rows) do
+
+/* Scores of $(rows_text(rows)) of queries and the $(keys) keys of a tile$(#score_prefetch.bases > 0 and "; prefetches what is read next" or ""). */
+static inline void $(helper)_scores_$(rows)(const $(row_storage) *restrict query, const $(storage) *restrict key, $(cache_type.scaled and "const float *restrict scale, " or "")$(prefetch_parameters(score_prefetch))float *restrict score)
+{
+//$ if integers then
+//$ for r = 0, rows - 1 do
+    const float unit_of$(r) = ((const float *) (const void *) query)[$(r * query_step + key_step + 1)];
+//$ end
+//$ end
+//$ local once = attention.score_elements == keys
+//$ local i = once and "    " or "        "
+//$ local function from(place) return once and place or sum("at", place) end
+//$ if not once then
+    for (size_t at = 0; at < $(keys); at += $(attention.score_elements)) {
+//$ end
+//$ for r = 0, rows - 1 do
+//$ for n = 0, attention.score_vectors - 1 do
+$(i)$(sum_type) s$(r)_$(n) = $(dots and dots.sums.start("query[" .. r * query_step + key_step .. "]") or isa.zero());
+//$ end
+//$ end
+$(i)for (size_t i = 0; i < $(key_step); ++i) {
+//$ prefetch_at(i .. "    ", score_prefetch, once and "" or times("at", attention.score_prefetch_step * bytes) .. " + ", "i")
+//$ for n = 0, attention.score_vectors - 1 do
+$(i)    const $(own_type) k$(n) = $(load_own("key", sum("i * " .. keys .. (once and "" or " + at"), n * lanes)));
+//$ end
+//$ for r = 0, rows - 1 do
+$(i)    const $(own_type) q$(r) = $(spread("query[" .. sum("i", r * query_step) .. "]"));
+//$ for n = 0, attention.score_vectors - 1 do
+$(i)    s$(r)_$(n) = $(dots and dots.sums.dot("s" .. r .. "_" .. n, "k" .. n, "q" .. r) or isa.fma("q" .. r, "k" .. n, "s" .. r .. "_" .. n));
+//$ end
+//$ end
+$(i)}
+//$ if cache_type.scaled then
+//$ for n = 0, attention.score_vectors - 1 do
+$(i)const $(isa.vector) unit$(n) = $(isa.load_unaligned("scale", from(n * lanes)));
+//$ end
+//$ end
+//$ for r = 0, rows - 1 do
+//$ for n = 0, attention.score_vectors - 1 do
+//$ local s = "s" .. r .. "_" .. n
+//$ if integers then s = isa.mul(isa.float_of(s), isa.broadcast("unit_of" .. r)) end
+$(i)$(isa.store_unaligned("score", from(r * keys + n * lanes), cache_type.scaled and isa.mul(s, "unit" .. n) or s));
+//$ end
+//$ end
+//$ if not once then
+    }
+//$ end
+}
+//$ for _, block in ipairs(sum_blocks) do
+
+/* Adds the first `count` values of a tile, weighted, to the sums of $(rows_text(rows)), $(plural(block.elements, "element")) of each, after these are multiplied by `factor`.$(integers and " Weights are in units of `unit`." or "") */
+static inline void $(helper)_sums_$(rows)_by_$(block.vectors)(const $(row_storage) *restrict weight, const float *restrict factor, $(unit_parameter)const $(storage) *restrict value, size_t count, $(prefetch_parameters(block.prefetch))float *restrict sums)
+{
+//$ for r = 0, rows - 1 do
+//$ if not integers then
+    const $(isa.vector) f$(r) = $(isa.broadcast("factor[" .. r .. "]"));
+//$ end
+//$ for n = 0, block.vectors - 1 do
+    $(sum_type) y$(r)_$(n) = $(integers and isa.index_zero() or isa.mul("f" .. r, isa.load_unaligned("sums", r * shape.cache.pitch + n * lanes)));
+//$ end
+//$ end
+//$ -- The products of position or word `k`, of words with their bits in `kept` only.
+//$ local function products(kept)
+//$ for n = 0, block.vectors - 1 do
+//$ local own = load_own("own", n * lanes)
+        const $(own_type) v$(n) = $(kept and isa.index_and(own, kept) or own);
+//$ end
+//$ for r = 0, rows - 1 do
+        const $(own_type) w$(r) = $(spread("weight[" .. sum("k", r * weight_step) .. "]"));
+//$ for n = 0, block.vectors - 1 do
+        y$(r)_$(n) = $(dots and dots.sums.dot_weights("y" .. r .. "_" .. n, "w" .. r, "v" .. n) or isa.fma("w" .. r, "v" .. n, "y" .. r .. "_" .. n));
+//$ end
+//$ end
+//$ end
+    for (size_t k = 0; k < count$(dots and " / " .. dots.rows or ""); ++k) {
+        const $(storage) *own = value + k * $(names.constant("VALUE_PITCH"));
+//$ prefetch_at("        ", block.prefetch, "", "k")
+//$ products()
+    }
+//$ if dots then
+    if (count % $(dots.rows) > 0) { /* the other positions of the last word may never have been written */
+        const size_t k = count / $(dots.rows);
+        const $(storage) *own = value + k * $(names.constant("VALUE_PITCH"));
+        const $(isa.index) kept = $(isa.index_broadcast("((uint32_t) 1 << count % " .. dots.rows .. " * " .. 32 // dots.rows .. ") - 1"));
+//$ products("kept")
+    }
+//$ end
+//$ for r = 0, rows - 1 do
+//$ if integers then
+    const $(isa.vector) f$(r) = $(isa.broadcast("factor[" .. r .. "]")), u$(r) = $(isa.broadcast("unit[" .. r .. "]"));
+//$ end
+//$ for n = 0, block.vectors - 1 do
+//$ local y, at = "y" .. r .. "_" .. n, r * shape.cache.pitch + n * lanes
+    $(isa.store_unaligned("sums", at, integers and isa.fma("u" .. r, isa.float_of(y), isa.mul("f" .. r, isa.load_unaligned("sums", at))) or y));
+//$ end
+//$ end
+}
+//$ end
+
+/* All elements of $(rows_text(rows)). */
+static inline void $(helper)_sums_$(rows)(const $(row_storage) *restrict weight, const float *restrict factor, $(unit_parameter)const $(storage) *restrict value, size_t count, $(prefetch_parameters(sum_blocks[1].prefetch))float *restrict sums)
+{
+//$ for _, block in ipairs(sum_blocks) do
+//$ if block.count > 1 then
+//$ local function from(base) return sum(base.name, times("at", block.prefetch_step * bytes), (block.prefetch_from - block.at * block.prefetch_step) * bytes) end
+    for (size_t at = $(block.at); at < $(block.at + block.count * block.elements); at += $(block.elements))
+        $(helper)_sums_$(rows)_by_$(block.vectors)(weight, factor, $(unit_argument)value + at, count, $(prefetch_arguments(block.prefetch, from))sums + at);
+//$ else
+//$ local function from(base) return sum(base.name, block.prefetch_from * bytes) end
+    $(helper)_sums_$(rows)_by_$(block.vectors)(weight, factor, $(unit_argument)$(sum("value", block.at)), count, $(prefetch_arguments(block.prefetch, from))$(sum("sums", block.at)));
+//$ end
+//$ end
+}
+//$ end
+//$ local softmax = once("templates/model/blocks/softmax.c")
+
+/* Attention of one group of heads: rows of queries against the keys and values of one head, tile by tile: no more than a
+   tile of scores is held.
+//$ if dots then
+   query    [queries]$(shape.group > 1 and "[" .. shape.group .. "]" or "")[$(query_step)], scaled$(shape.rope and ", rotated" or "") and rounded: $(plural(key_step, "word")) of $(plural(dots.rows, "element"))$(integers and (dots.sums.started and ", what sums start from" or ", a word that is not read here") .. ", and the unit" or "")
+   key      [tiles][$(key_step)][$(keys)], words of $(plural(dots.rows, "element"))$(integers and ", each " .. dots.offset .. " more" or ""); value [positions / $(dots.rows)][$(shape.cache.pitch)], words of $(dots.rows) positions
+//$ else
+   query    [queries]$(shape.group > 1 and "[" .. shape.group .. "]" or "")[$(shape.width)], scaled$(shape.rope and ", rotated" or "")
+   key      [tiles][$(shape.width)][$(keys)]; value [positions][$(shape.cache.pitch)]
+//$ end
+//$ if cache_type.scaled then
+   key_scale, value_scale  [positions]: their units
+//$ end
+//$ if shape.ring then
+   first    position of the first query; each attends to the last $(shape.window) positions up to its own, in a ring of $(shape.cache.positions)
+//$ elseif shape.causal then
+   first    position of the first query; each attends to positions up to its own
+//$ elseif shape.window then
+   first    position of the first query; each attends to $(shape.window - 1) positions before and behind it
+   end      how many positions there are
+//$ else
+   end      how many positions there are; all queries attend to all of them
+//$ end
+   sums     [queries]$(shape.group > 1 and "[" .. shape.group .. "]" or "")[$(shape.cache.pitch)]: the results
+   score    [queries]$(shape.group > 1 and "[" .. shape.group .. "]" or "")[$(keys)], $(dots and "weight [queries]" .. (shape.group > 1 and "[" .. shape.group .. "]" or "") .. "[" .. weight_step .. "], " or "")total [queries]$(shape.group > 1 and "[" .. shape.group .. "]" or "")[$(lanes)], $(dots and "all" or "both") overwritten
+   Nothing may overlap. Cannot fail. */
+void $(symbol)($(attention_parameters), float *restrict sums, float *restrict score, $(dots and dots.storage .. " *restrict weight, " or "")float *restrict total)
+{
+    const size_t rows = $(times("queries", shape.group));
+    const float zero = $hidden(0.0f);
+    float largest[$(v.rows)], factor[$(v.rows)]$(integers and ", unit[" .. v.rows .. "]" or "");
+//$ if shape.causal then
+    const size_t end = first + queries;
+//$ elseif shape.window then
+    const size_t last = first + queries + $(shape.window - 1), stop = last < end ? last : end;
+//$ end
+//$ if shape.window then
+    const size_t begin = first + 1 > $(shape.window) ? first + 1 - $(shape.window) : 0;
+//$ end
+//$ local stop = shape.window and not shape.causal and "stop" or "end"
+
+    for (size_t r = 0; r < rows; ++r)
+        largest[r] = -3e38f;
+    for (size_t i = 0; i < $(lanes > 1 and "rows * " .. lanes or "rows"); ++i)
+        total[i] = zero;
+    for (size_t i = 0; i < rows * $(names.constant("VALUE_PITCH")); ++i)
+        sums[i] = zero;
+//$ local oldest = shape.window and "begin / " .. keys .. " * " .. keys or 0
+    for (size_t tile = $(oldest); tile < $(stop); tile += $(keys)) {
+//$ local place = shape.ring and "place" or "tile"
+//$ local function in_ring(name) return shape.ring and name .. " % " .. names.constant("CACHE_POSITIONS") or name end
+//$ if shape.ring then
+        const size_t place = $(in_ring("tile"));
+//$ end
+//$ if #score_prefetch.bases > 0 then
+        /* Behind the last tile of a head comes the first one of the next head. These are integers: behind the last head there may be nothing. */
+        const size_t next = tile + $(keys) < $(stop) ? $(in_ring(shape.ring and "(tile + " .. keys .. ")" or "tile + " .. keys)) : $(oldest == 0 and names.constant("CACHE_POSITIONS") or names.constant("CACHE_POSITIONS") .. " + " .. in_ring(oldest));
+        const uintptr_t next_key = (uintptr_t) key + next * $(bytes == 1 and key_step or "(" .. key_step .. " * sizeof *key)")$(#score_prefetch.bases > 1 and ", next_value = (uintptr_t) value + next" .. (dots and " / " .. dots.rows or "") .. " * (" .. names.constant("VALUE_PITCH") .. " * sizeof *value)" or "");
+//$ end
+        const $(storage) *tile_key = key + $(key_at(place)), *tile_value = value + $(value_at(place));
+        const size_t count = $(stop) - tile < $(keys) ? $(stop) - tile : $(keys);
+        size_t row = 0;
+
+//$ local function own(name) return name:find("^next") and name or "(uintptr_t) " .. name end
+//$ local function from(base) return "row ? " .. own(base.other) .. " : " .. own(base.first) end
+//$ for _, rows in ipairs(attention.rows) do
+        $(over_rows(rows))
+            $(helper)_scores_$(rows)(query + row * $(query_step), tile_key, $(cache_type.scaled and "key_scale + " .. place .. ", " or "")$(prefetch_arguments(score_prefetch, from))score + row * $(keys));
+//$ end
+
+        /* what a query does not see */
+        for (size_t r = 0; r < rows; ++r) {
+//$ if shape.causal or shape.window then
+            const size_t own = first + r$(shape.group > 1 and " / " .. shape.group or "");
+//$ end
+//$ if shape.causal then
+            const size_t seen = own + 1 - tile < $(keys) ? own + 1 - tile : own < tile ? 0 : $(keys);
+//$ elseif shape.window then
+            const size_t newest = own + $(shape.window), seen = newest <= tile ? 0 : newest - tile < count ? newest - tile : count;
+//$ else
+            const size_t seen = count;
+//$ end
+            for (size_t k = seen; k < $(keys); ++k)
+                score[r * $(keys) + k] = -3e38f;
+//$ if shape.window then
+            const size_t oldest = own + 1 > tile + $(shape.window) ? own + 1 - tile - $(shape.window) : 0;
+            for (size_t k = 0; k < oldest && k < $(keys); ++k)
+                score[r * $(keys) + k] = -3e38f;
+//$ end
+        }
+        for (size_t r = 0; r < rows; ++r)
+            $(integers and "unit[r] = " or "")$(softmax)_softmax(score + r * $(keys), $(cache_type.scaled and "value_scale + " .. place .. ", " or "")$(dots and "weight + r * " .. weight_step .. ", " or "")$(sum("total", times("r", lanes))), largest + r, factor + r);
+        row = 0;
+//$ for _, rows in ipairs(attention.rows) do
+        $(over_rows(rows))
+            $(helper)_sums_$(rows)($(dots and "weight" or "score") + row * $(weight_step), factor + row, $(integers and "unit + row, " or "")tile_value, count, $(prefetch_arguments(sum_blocks[1].prefetch, from))sums + row * $(names.constant("VALUE_PITCH")));
+//$ end
+    }
+    for (size_t r = 0; r < rows; ++r) {
+        const $(isa.vector) totals = $(isa.load_unaligned("total", lanes > 1 and "r * " .. lanes or "r"));
+//$ local steps, result = isa.reduce("totals", "add")
+//$ declare_constants("        ", steps)
+        const float share = 1.0f / $(result);
+        for (size_t i = 0; i < $(names.constant("VALUE_PITCH")); ++i)
+            sums[r * $(names.constant("VALUE_PITCH")) + i] *= share;
+    }
+}

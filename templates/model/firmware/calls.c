@@ -1,0 +1,2 @@
+//$ takes
+$(include("templates/model/calls.c"))

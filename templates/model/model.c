@@ -1,0 +1,4 @@
+//$ takes
+$(include("templates/bundle/bind.c"))
+
+$(include("templates/model/calls.c"))

@@ -1,0 +1,45 @@
+//$ takes promise, whole, packed_bytes, facts
+//$ local shared = whole.causal and { names.prefill, names.prefill_all } or { names.encode, names.encode_batch }
+#ifndef $(names.macro("H_INCLUDED"))
+#define $(names.macro("H_INCLUDED"))
+
+$(include("templates/model/layer.h"))
+
+   $(promise)
+   All are reentrant for different $(whole.causal and "states and " or "")scratch. Where all that includes this header is compiled with -fopenmp -D$(names.macro("OPENMP"))=N, $(shared[1]) and $(shared[2]) share their work among up to N threads, with the same results, bit for bit.
+
+     static _Alignas($(names.macro("ALIGN"))) unsigned char blob[$(names.macro("WEIGHTS_BYTES"))]; the weights file; mmap aligns, too
+//$ if whole.causal then
+     static _Alignas($(names.macro("ALIGN"))) unsigned char state[$(names.macro("STATE_BYTES"))]; one for each sequence
+//$ end
+     static _Alignas($(names.macro("ALIGN"))) unsigned char scratch[$(names.macro("SCRATCH_BYTES"))]; one for each thread
+     $(names.weights) weights;
+     if ($(names.bind)(blob, sizeof blob, &weights) == $(names.macro("OK"))) {
+//$ if whole.causal then
+         $(names.start)(state);
+         status = $(names.prefill)(&weights, state, ids, n, logits, scratch);
+         status = $(names.step)(&weights, state, next_id, logits, scratch);
+//$ else
+         status = $(names.encode)(&weights, ids, n, y, scratch);
+//$ end
+     }
+
+   In C++ write alignas($(names.macro("ALIGN"))) instead of _Alignas($(names.macro("ALIGN"))). */
+
+#include <stddef.h>
+#include <stdint.h>
+
+$(include("templates/model/shape.h"))
+#define $(names.macro("WEIGHTS_BYTES")) $(packed_bytes)u /* of a blob */
+$(include("templates/bundle/openmp.h", { shared = shared, works_in = "a call works in" }))
+//$ if whole.causal or facts then
+$(include("templates/model/sizes.h"))
+//$ end
+
+$(include("templates/bundle/binding.h"))
+
+$(include("templates/model/calls.h"))
+
+$(include("templates/bundle/closing.h"))
+
+#endif

@@ -1,2 +1,0 @@
-//$ takes
-$(include("templates/whole/calls.c"))

@@ -1,4 +1,0 @@
-//$ takes
-$(include("templates/bundle/bind.c"))
-
-$(include("templates/whole/calls.c"))

@@ -1,0 +1,182 @@
+-- verify checks whole models in every way that they are called, and finds templates that are wrong.
+local check = require "tests.support.check"
+local effort = require "tests.effort"
+local json = require "json"
+local program = require "tests.support.program"
+local sets = require "tests.support.sets"
+
+local test = {}
+local folder = program.folder()
+
+local function model(name, text)
+    return program.model(folder, name, "return { name = '" .. name .. "', skip = true, " .. text .. " }")
+end
+
+local decoder = model(
+    "decoder",
+    "d = 24, heads = 3, layers = 2, vocab = 37, positions = 21, tied = true, norm = { kind = 'layernorm' }, \z
+        attention = { context = 20 }, ffn = { kind = 'mlp', f = 40, activation = 'gelu' }, embedding = { \z
+        first_position = 1 }, output = { norm = { kind = 'layernorm' }, head = { soft_cap = 5 } }, checkpoint = 'gpt2'"
+)
+local encoder = model(
+    "encoder",
+    "d = 24, heads = 3, layers = { { d_in = 16, head_dim = 6 }, {} }, vocab = 37, norm = { kind = 'rmsnorm', place = \z
+        'post' }, attention = { context = 40, causal = false }, ffn = { kind = 'lookup', h = 6, tau = 4, projection = \z
+        { kind = 'dense' }, score = 'gelu' }, embedding = { d = 10, scale = 3, sinusoidal = {}, norm = { kind = \z
+        'layernorm' } }, output = { pool = 'mean', dense = { width = 30, activation = 'tanh' }, unit = true }, \z
+        checkpoint = 'roberta'"
+)
+
+local bh4 = model(
+    "bh4",
+    "d = 24, heads = 3, layers = 2, vocab = 37, positions = 20, norm = { kind = 'layernorm' }, attention = { context \z
+        = 20 }, ffn = { kind = 'lookup', h = 6, tau = 4, projection = { kind = 'bh4', block = 8 }, score = 'gelu', \z
+        neighbours = 2 }, embedding = {}, output = { norm = { kind = 'layernorm' }, head = {} }, checkpoint = 'mingpt'"
+)
+local one_token = model(
+    "one_token",
+    "d = 16, heads = 2, layers = 1, vocab = 40, positions = 1, norm = { kind = 'layernorm' }, attention = { context = \z
+        1, causal = false }, ffn = { kind = 'mlp', f = 32, activation = 'gelu' }, embedding = {}, output = { pool = \z
+        'mean' }, checkpoint = 'bert'"
+)
+
+local means = model(
+    "means",
+    "d = 24, heads = 3, layers = 1, vocab = 37, norm = { kind = 'layernorm' }, attention = { context = 70, causal = \z
+        false }, ffn = { kind = 'mlp', f = 40, activation = 'gelu' }, embedding = {}, output = { pool = 'sqrt_n' }, \z
+        checkpoint = 'roberta'"
+)
+
+-- The calls that verify reports of a model, each on every one of the instruction sets.
+local function verified(path, ...)
+    local words = table.move({ ... }, 1, select("#", ...), 7, { "verify", path, "--cflags", "-O1", "--json", "--isa" })
+    table.insert(words, 7, sets.in_turn())
+    local found, calls = json.decode(program.works(words)), {}
+    check.equal(found.ok, true)
+    for i, result in ipairs(found.results) do
+        assert(result.rel_err > 0 and result.rel_err <= 1e-3, result.call)
+        calls[i] = result.call
+    end
+    return table.concat(calls, " ")
+end
+
+function test.every_call_of_a_decoder_is_checked()
+    check.matches(verified(decoder), "^step prefill prefill_all mixed")
+    if effort.full then verified(decoder, "--type", "i8", "--cache", "f16") end
+end
+
+-- Its rounding of inputs is that of the kernels: results differ by rounding of floats, not by that of integers.
+function test.tables_and_projections_have_types_of_their_own()
+    local list = {
+        { bh4, "--tables", "i8", "--projection", "i8" },
+        { encoder, "--tables", "e4m3", "--projection", "bf16" },
+        { encoder, "--projection", "i8", "--type", "i8" },
+        { bh4, "--projection", "i16", "--type", "bf16" },
+    }
+    for i = 1, effort.full and #list or 1 do
+        local words = { "verify", "--cflags", "-O1", "--json", "--isa", sets.in_turn() }
+        local found = json.decode(program.works(table.move(list[i], 1, #list[i], #words + 1, words)))
+        for _, result in ipairs(found.results) do
+            check.equal({ result.ok, result.rel_err < 1e-4 }, { true, true }) -- sums of integers round scores
+        end
+    end
+    program.refuses(2, "--tables: i8: decoder has no LookupFFN", { "verify", decoder, "--tables", "i8" })
+end
+
+function test.every_call_of_an_encoder_is_checked()
+    check.matches(verified(encoder), "^encode batch")
+    if effort.full then verified(encoder, "--type", "bf16") end
+    check.matches(verified(one_token), "^encode batch")
+end
+
+-- Models to which float32, or the type of the cache, does more than to others: what was said of them was wrong.
+local delicate = {
+    { -- amplifies rounding: no norms, three blocks
+        "return { attention = { causal = true, context = 104, eliminate = 'Q', shaped = true }, checkpoint = \z
+            'llama', d = 40, embedding = { scale = 1.5 }, ffn = { h = 12, kind = 'lookup', neighbours = 8, \z
+            projection = { kind = 'dense' }, scale = '1/h', score = 'gelu', tau = 5 }, heads = 2, kv_heads = 1, \z
+            layers = 3, name = 'm', output = { classes = 70, norm = { eps = 1e-05, kind = 'rmsnorm' } }, \z
+            parallel = false, skip = false, vocab = 33 }",
+        { "--type", "bf16", "--seed", "118" },
+    },
+    { -- a key half-way between two numbers of f16 decides a bit of a hash
+        "return { attention = { causal = true, context = 91, eliminate = 'none', scale = 0.25, window = 17 }, \z
+            checkpoint = 'roberta', d = 100, embedding = { first_position = 3 }, ffn = { h = 11, kind = \z
+            'lookup', projection = { kind = 'dense' }, scale = '1/h', score = 'one', tau = 6 }, head_dim = 14, \z
+            heads = 5, kv_heads = 5, layers = 3, name = 'm', output = { head = { soft_cap = 4 } }, parallel = \z
+            false, positions = 94, skip = false, vocab = 25 }",
+        { "--type", "f16", "--cache", "f16", "--seed", "2" },
+    },
+    { -- a row whose activation ends where float32 does
+        "return { attention = { causal = true, context = 22, eliminate = 'Q' }, checkpoint = 'lookupffn', d = \z
+            12, embedding = { d = 1 }, ffn = { h = 1, kind = 'lookup', projection = { block = 2, kind = 'bh4' }, \z
+            scale = '1/h', score = 'softmax', tau = 3 }, heads = 4, kv_heads = 1, layers = 2, name = 'm', output \z
+            = { dense = { activation = 'gelu_tanh', width = 1 } }, parallel = false, skip = true, token_types = \z
+            2, vocab = 58 }",
+        { "--type", "i8", "--activations", "i8", "--seed", "342" },
+    },
+}
+
+function test.what_float32_moves_is_no_error()
+    for i, row in ipairs(delicate) do
+        local path = program.model(folder, "delicate" .. i, row[1])
+        local words = { "verify", path, "--cflags", "-O1", "--json", "--isa", "scalar" }
+        table.move(row[2], 1, #row[2], #words + 1, words)
+        local found = json.decode(program.works(words))
+        check.equal(found.ok, true)
+        for _, result in ipairs(found.results) do
+            local most = math.max(1e-5, 32 * (result.float32_err or 0))
+            assert(i > 1 or result.rel_err <= most and result.rel_err < 1e-4, result.call)
+        end
+    end
+end
+
+function test.wrong_templates_are_found()
+    local forward = "templates/model/forward.c"
+    local cases = {
+        { forward, "(position + token) * ", "(position + token + 1) * ", decoder, "relative error" },
+        {
+            forward,
+            "double factor = 1.0 / (double) tokens",
+            "double factor = 2.0 / (double) tokens / tokens",
+            encoder,
+            "relative error",
+        },
+        {
+            forward,
+            "pool(x + (offsets[own] - offsets[0]) * $(output.width)",
+            "pool(x + offsets[own] * $(output.width)",
+            encoder,
+            "batch: ",
+        },
+        -- Sums of a sequence in two parts of a call, and in rows of its own.
+        { forward, "(at + count - 1) / $(sums_tokens)", "at / $(sums_tokens)", means, "batch: " },
+        { forward, "own + at / $(sums_tokens)", "at / $(sums_tokens)", means, "batch: " },
+        { forward, "root * (", "0.99f * root * (", means, "relative error" },
+        { "templates/math/tanh.c", "-3.33332819422e-1f", "-3.34332819422e-1f", encoder, "relative error" },
+        { "templates/model/calls.c", "ids[i] < 0 || ", "", decoder, "signal 11" },
+        {
+            "templates/model/calls.c",
+            "first > $(context) - n",
+            "first > $(context) + 0 * n",
+            decoder,
+            "does not refuse",
+        },
+        {
+            "templates/model/calls.c",
+            "(uint32_t) (first + n)",
+            "(uint32_t) (first + n + (n == 1))",
+            decoder,
+            "does not refuse",
+        },
+    }
+    for _, case in ipairs(effort.turns(cases, effort.wrong_stride)) do
+        local tree = program.changed_tree(case[1], case[2], case[3])
+        local words = { "--tree", tree, "verify", case[4], "--isa", "scalar", "--cflags", "-O1" }
+        local result = program.run(words)
+        check.equal({ case[3], result.status }, { case[3], 1 })
+        check.matches(result.errors, case[5])
+    end
+end
+
+return test
