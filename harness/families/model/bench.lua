@@ -1,7 +1,7 @@
 -- Times whole models, verified, in the measuring process: calls of several lengths, by stage, and beside their dense
 -- twins of the same types.
 local bench_report = require "harness.report.bench_report"
-local blocks = require "harness.families.transformer.timed"
+local blocks = require "harness.families.model.timed"
 local choices = require "harness.measure.choices"
 local compile = require "harness.base.compile"
 local cpu = require "harness.base.cpu"
