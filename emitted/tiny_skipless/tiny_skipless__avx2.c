@@ -10,7 +10,7 @@
 
 #include <immintrin.h>
 
-/* From templates/transformer/product.c. */
+/* From templates/model/blocks/product.c. */
 
 /* 16 outputs of 6 tokens, a strip of a panel: y += W x, or y = W x for the first inputs. */
 static inline void tiny_skipless_product_of_6(const float *restrict x, size_t x_step, const float *restrict w, size_t inputs,
@@ -233,7 +233,7 @@ void tiny_skipless_product_f32__avx2(const float *restrict x, size_t x_step, con
         }
 }
 
-/* From templates/transformer/attention.c. */
+/* From templates/model/blocks/attention.c. */
 
 /* exp(v) for v <= 0, relative error below 2^-23; below -87 the result is exp(-87). NaN stays NaN.
    v = n ln 2 + f with |f| <= ln 2 / 2, then a polynomial for exp(f), scaled by 2^n. */
@@ -584,7 +584,7 @@ void tiny_skipless_attention_f32__avx2(const float *restrict query, const float 
     }
 }
 
-/* From templates/transformer/blocks.c. */
+/* From templates/model/blocks/blocks.c. */
 
 #define TINY_SKIPLESS_CHUNK 192 /* tokens that go through a block together */
 

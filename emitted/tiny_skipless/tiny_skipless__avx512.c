@@ -11,7 +11,7 @@
 
 #include <immintrin.h>
 
-/* From templates/transformer/product.c. */
+/* From templates/model/blocks/product.c. */
 
 /* 32 outputs of 12 tokens, a strip of a panel: y += W x, or y = W x for the first inputs. */
 static inline void tiny_skipless_product_of_12(const float *restrict x, size_t x_step, const float *restrict w, size_t inputs,
@@ -376,7 +376,7 @@ void tiny_skipless_product_f32__avx512(const float *restrict x, size_t x_step, c
         }
 }
 
-/* From templates/transformer/attention.c. */
+/* From templates/model/blocks/attention.c. */
 
 /* exp(v) for v <= 0, relative error below 2^-23; below -87 the result is exp(-87). NaN stays NaN.
    v = n ln 2 + f with |f| <= ln 2 / 2, then a polynomial for exp(f), scaled by 2^n. */
@@ -684,7 +684,7 @@ void tiny_skipless_attention_f32__avx512(const float *restrict query, const floa
     }
 }
 
-/* From templates/transformer/blocks.c. */
+/* From templates/model/blocks/blocks.c. */
 
 #define TINY_SKIPLESS_CHUNK 192 /* tokens that go through a block together */
 
