@@ -272,7 +272,7 @@ function emit.sources(p, more, form)
         own_values.api = values.api
         add(p.names.train_header, finish_one(p, header, rendered(header, own_values)), { public = true })
         for n, v in ipairs(p.variants) do
-            local kernels, file = {}, new_file(p.names.model)
+            local kernels, file = {}, new_file(p.names.model .. "_train") -- lookupc compiles it with the kernels as one
             for i, kernel in ipairs(family.training.files(p, v)) do
                 kernel.text = rendered(kernel.template, with_common(kernel.plan or p, kernel.values, file))
                 kernels[i] = from(kernel)
