@@ -478,19 +478,19 @@ $(i)}
 //$ if shape.sequences then
 
 /* Tokens of a chunk that follow each other in one sequence. */
-typedef struct $(helper)_run {
+typedef struct $(helper)_span {
     size_t sequence; /* whose tokens they are */
     size_t tokens;   /* of all of it */
     size_t base;     /* the position of the cache at which it starts */
     size_t first;    /* the position of the run in it */
     size_t token;    /* of the chunk, at which the run starts */
     size_t count;    /* its tokens */
-} $(helper)_run;
+} $(helper)_span;
 
 /* What stands before the first run of a chunk. Not an initialiser: small targets would call memset for it. */
-static $(helper)_run $(helper)_before(void)
+static $(helper)_span $(helper)_before(void)
 {
-    $(helper)_run run;
+    $(helper)_span run;
 
     run.sequence = 0;
     run.tokens = 0;
@@ -502,7 +502,7 @@ static $(helper)_run $(helper)_before(void)
 }
 
 /* Goes on to the next run of the chunk of `count` tokens from token `at` on; 0: there is none. */
-static int $(helper)_next(const size_t *offsets, size_t at, size_t count, $(helper)_run *run)
+static int $(helper)_next(const size_t *offsets, size_t at, size_t count, $(helper)_span *run)
 {
     const size_t token = run->token + run->count, number = offsets[0] + at + token;
 
@@ -564,7 +564,7 @@ $(i)$(v.names.product)($(step.from), $(step_of(step.from)), $(of_layer("weights-
 //$     elseif step.op == "round" then
 $(i)$(rounds[step.inputs])_rounded_$(step.inputs)($(step.from), $(step_of(step.from)), $(step.rounded), $(step_of(step.rounded)), count);
 //$     elseif step.op == "append" and shape.sequences then
-$(i)for ($(helper)_run run = $(helper)_before(); $(helper)_next(offsets, at, count, &run);)
+$(i)for ($(helper)_span run = $(helper)_before(); $(helper)_next(offsets, at, count, &run);)
 $(i)    $(helper)_append($(shape.rope and "weights, " or "")$(input(step.k, step.k_at)) + run.token * $(step_of(step.k)), $(step_of(step.k)), $(input(step.v, step.v_at)) + run.token * $(step_of(step.v)), $(step_of(step.v)), $(cached_from("run.base")), run.first, run.count);
 //$     elseif step.op == "append" then
 $(i)$(helper)_append($(shape.rope and "weights, " or "")$(input(step.k, step.k_at)), $(step_of(step.k)), $(input(step.v, step.v_at)), $(step_of(step.v)), $(parts), first + at, count);
@@ -575,7 +575,7 @@ $(i)    $(helper)_append($(shape.rope and "weights, " or "")$(input(step.k, step
 $(i)    $(helper)_attend($(shape.rope and "weights, " or "")$(shape_text)$(step.from) + token * $(step_of(step.from)), $(step_of(step.from)), $(parts), first + at + token, some, $(step.to) + token * $(step_of(step.to)), $(step_of(step.to)), $(attention_scratch));
 $(i)}
 //$     elseif step.op == "attend" and shape.sequences then
-$(i)for ($(helper)_run run = $(helper)_before(); $(helper)_next(offsets, at, count, &run);)
+$(i)for ($(helper)_span run = $(helper)_before(); $(helper)_next(offsets, at, count, &run);)
 $(i)    $(helper)_attend($(shape.rope and "weights, " or "")$(shape_text)$(of_run(step.from)), $(cached_from("run.base")), $((positioned or shape.rope or shape.shaped) and "run.first, " or "")run.count, run.tokens, $(of_run(step.to)), $(attention_scratch));
 //$     elseif step.op == "attend" then
 $(i)$(helper)_attend($(shape.rope and "weights, " or "")$(shape_text)$(step.from), $(step_of(step.from)), $(parts), $((positioned or shape.rope or shape.shaped) and "first + at, " or "")count, $(shape.causal and "" or "tokens, ")$(step.to), $(step_of(step.to)), $(attention_scratch));
@@ -618,7 +618,7 @@ $(i)$(helper)_activate($(step.gate and step.gate .. ", " or "")$(step.to), count
 //$ local a_at = sum(times("token", step_of(step.a)), step.a == "in" and shape.projected and macro "IN_SKIPPED" or 0)
 //$ over_rows(i, shape.d, macro("D"), step.to, "token * " .. step_of(step.to), function(load) return isa.add(load(step.a, a_at), load(step.b, "token * " .. step_of(step.b))) end)
 //$     elseif step.op == "sum" then
-$(i)for ($(helper)_run run = $(helper)_before(); $(helper)_next(offsets, at, count, &run);)
+$(i)for ($(helper)_span run = $(helper)_before(); $(helper)_next(offsets, at, count, &run);)
 $(i)    for (size_t done = 0, some; done < run.count; done += some) {
 $(i)        const size_t token = run.token + done, before = (at + token) % $(macro("SUMS_TOKENS"));
 $(i)        float *row = y + (run.sequence + (at + token) / $(macro("SUMS_TOKENS"))) * $(macro("SUMS_PITCH"));
