@@ -42,7 +42,7 @@ install(FILES gen/models/tiny.lua gen/models/tiny_skipless.lua DESTINATION ${exa
 install(FILES LICENSE RENAME copyright DESTINATION ${CMAKE_INSTALL_DOCDIR})
 file(CREATE_LINK copyright ${PROJECT_BINARY_DIR}/package/LICENSE SYMBOLIC)
 install(FILES ${PROJECT_BINARY_DIR}/package/LICENSE README.md CHANGELOG.md ARCHITECTURE.md CONTRIBUTING.md SECURITY.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN *.md PATTERN *.svg)
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN *.md PATTERN *.svg PATTERN results EXCLUDE)
 install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR} USE_SOURCE_PERMISSIONS PATTERN __pycache__ EXCLUDE)
 install(FILES tests/firmware/boards/board.h tests/firmware/boards/cortex_m.ld tests/firmware/boards/start_cortex_m.c
     DESTINATION ${CMAKE_INSTALL_DOCDIR}/tests/firmware/boards) # of examples/tiny-writer
