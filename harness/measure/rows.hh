@@ -1,9 +1,8 @@
 // Memory, libraries and calls of compiled code, as a job of the measuring process describes them.
 //
-// memory     { name; bytes; fill: absent (zeros), "normal", "skewed" (tokens of `width` floats such as text has), "units" (int16), "ids"
-// (int32 below
-//            `below`), "sizes" (size_t: the list `sizes`); large: whether it asks for large pages; copies: of callers, each has one of them
-//            }
+// memory     { name; bytes; fill: absent (zeros), "normal", "skewed" (tokens of `width` floats such as text has), "units" (int16),
+//            "ids" (int32 below `below`), "sizes" (size_t: the list `sizes`); large: whether it asks for large pages; copies: each
+//            caller has one of them }
 // libraries  { name, library, blob (paths), bind, weights_struct_bytes; weights_of: the name of one whose weights it has, too: to read a
 //            large blob again would take longer than the timing }
 // setup      rows that are made once, by each caller
