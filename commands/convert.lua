@@ -1,6 +1,6 @@
 -- The command convert: harness/convert does the work.
 local file_rules = require "commands.file_rules"
-local misuse = require "gen.model.misuse"
+local misuse = require "gen.schema.misuse"
 
 local commands = {}
 

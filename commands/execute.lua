@@ -8,9 +8,9 @@ local harness = require "harness.families.list"
 local host = require "host"
 local json = require "json"
 local measure = require "harness.measure.measure"
-local misuse = require "gen.model.misuse"
+local misuse = require "gen.schema.misuse"
 local process = require "process"
-local request = require "gen.bundle.request"
+local request = require "gen.request.request"
 local setting = require "harness.measure.setting"
 
 local commands = {}

@@ -1,6 +1,6 @@
 -- run --expect: compares what a model makes of its input with what a framework makes of it.
 local host = require "host"
-local misuse = require "gen.model.misuse"
+local misuse = require "gen.schema.misuse"
 local npy = require "npy"
 
 local expect = {}

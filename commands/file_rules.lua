@@ -1,7 +1,7 @@
 -- Rules about files that commands share.
 local host = require "host"
-local inputs = require "gen.model.inputs"
-local misuse = require "gen.model.misuse"
+local inputs = require "gen.schema.inputs"
+local misuse = require "gen.schema.misuse"
 
 local files = {}
 

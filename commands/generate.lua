@@ -1,19 +1,19 @@
 -- The commands that need no compiler, no clock and no CPU: plan, emit, check, sample, pack.
-local bundle = require "gen.bundle.folder"
+local bundle = require "gen.request.folder"
 local emit = require "gen.emit.emit"
 local families = require "gen.families.list"
 local figures = require "gen.plan.figures"
 local file_rules = require "commands.file_rules"
 local host = require "host"
-local inputs = require "gen.model.inputs"
+local inputs = require "gen.schema.inputs"
 local isa = require "gen.isa.list"
 local json = require "json"
 local languages = require "gen.emit.languages"
-local misuse = require "gen.model.misuse"
-local names = require "gen.model.names"
+local misuse = require "gen.schema.misuse"
+local names = require "gen.schema.names"
 local packing = require "gen.families.packing"
-local request = require "gen.bundle.request"
-local validated = require "gen.model.validated"
+local request = require "gen.request.request"
+local validated = require "gen.schema.validated"
 
 local commands = {}
 

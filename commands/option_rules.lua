@@ -1,5 +1,5 @@
 -- Which options of a command exclude each other, and which say nothing without another one.
-local misuse = require "gen.model.misuse"
+local misuse = require "gen.schema.misuse"
 local words = require "commands.words"
 
 local rules = {}

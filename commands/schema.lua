@@ -1,9 +1,9 @@
 -- The command `lookupc schema`: the keys of model files as a JSON Schema, or as annotations of Lua.
 local host = require "host"
 local json = require "json"
-local misuse = require "gen.model.misuse"
+local misuse = require "gen.schema.misuse"
 local model_file = require "gen.families.model_file"
-local schema = require "gen.model.schema"
+local schema = require "gen.schema.schema"
 
 local commands = {}
 

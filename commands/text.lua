@@ -3,8 +3,8 @@
 local file_rules = require "commands.file_rules"
 local harness = require "harness.families.list"
 local host = require "host"
-local misuse = require "gen.model.misuse"
-local request = require "gen.bundle.request"
+local misuse = require "gen.schema.misuse"
+local request = require "gen.request.request"
 
 local commands = {}
 

@@ -3,7 +3,7 @@ local figures = require "gen.plan.figures"
 local file_rules = require "commands.file_rules"
 local host = require "host"
 local log = require "harness.train.log"
-local misuse = require "gen.model.misuse"
+local misuse = require "gen.schema.misuse"
 local tokenizer = require "harness.train.tokenizer"
 local training = require "harness.train.train"
 

@@ -1,7 +1,7 @@
 -- Which kernels of a bundle are for which CPUs: what bind asks a CPU for, and where code of other architectures is left
 -- out.
 local isa_list = require "gen.isa.list"
-local misuse = require "gen.model.misuse"
+local misuse = require "gen.schema.misuse"
 
 local dispatch = {}
 

@@ -11,7 +11,7 @@ local host = require "host"
 local json = require "json"
 local literal = require "gen.print.literal"
 local long_lines = require "gen.print.long_lines"
-local misuse = require "gen.model.misuse"
+local misuse = require "gen.schema.misuse"
 local prologue = require "gen.print.prologue"
 local promise = require "gen.emit.promise"
 local single_file = require "gen.emit.single_file"
@@ -369,7 +369,7 @@ function emit.manifest(p, files, more)
 end
 
 -- All that decides the bytes emitted for a plan stands in these folders, and nothing else does.
-local deciding = { "gen/emit/", "gen/families/", "gen/isa/", "gen/model/", "gen/plan/", "gen/print/", "templates/" }
+local deciding = { "gen/emit/", "gen/families/", "gen/isa/", "gen/schema/", "gen/plan/", "gen/print/", "templates/" }
 
 local digest
 

@@ -10,7 +10,7 @@
 local dispatch = require "gen.emit.dispatch"
 local families = require "gen.families.list"
 local isa_list = require "gen.isa.list"
-local names = require "gen.model.names"
+local names = require "gen.schema.names"
 
 local extras = {}
 

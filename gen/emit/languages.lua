@@ -2,7 +2,7 @@
 local emit = require "gen.emit.emit"
 local families = require "gen.families.list"
 local host = require "host"
-local names = require "gen.model.names"
+local names = require "gen.schema.names"
 local sizes = require "gen.families.sizes"
 
 local languages = {}

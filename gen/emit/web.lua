@@ -7,7 +7,7 @@ local emit = require "gen.emit.emit"
 local families = require "gen.families.list"
 local host = require "host"
 local json = require "json"
-local misuse = require "gen.model.misuse"
+local misuse = require "gen.schema.misuse"
 local target = require "gen.plan.target"
 
 local web = {}

@@ -1,5 +1,5 @@
 -- The few files with which build systems and package managers take a firmware bundle as it is: one row a system.
-local one_of = require "gen.model.one_of"
+local one_of = require "gen.schema.one_of"
 
 local wrap = {}
 

@@ -44,7 +44,7 @@
 --   sizes(p)          what <model>_sizes() tells beside what all models have: rows as gen/families/sizes.lua takes them
 --   wrapper           name of its part of the packages for other languages, templates/{cpp,python,rust}/NAME.*
 --   web(p)            what its page in a browser calls and has to know (gen/emit/web.lua), nil: it has none
-local misuse = require "gen.model.misuse"
+local misuse = require "gen.schema.misuse"
 local model = require "gen.families.model.family"
 
 local families = {}

@@ -1,12 +1,12 @@
 -- From a model file to a validated model, or one line that says what is wrong.
-local duplicate_fields = require "gen.model.duplicate_fields"
+local duplicate_fields = require "gen.schema.duplicate_fields"
 local families = require "gen.families.list"
 local host = require "host"
-local inputs = require "gen.model.inputs"
+local inputs = require "gen.schema.inputs"
 local json = require "json"
 local sandbox = require "sandbox"
-local schema = require "gen.model.schema"
-local validated = require "gen.model.validated"
+local schema = require "gen.schema.schema"
+local validated = require "gen.schema.validated"
 
 local model_file = {}
 

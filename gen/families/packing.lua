@@ -1,9 +1,9 @@
 -- Packs a checkpoint for a plan: all tensors that the model has, and no others under its prefix.
 local blob = require "gen.plan.blob"
-local checkpoint = require "gen.model.checkpoint_names"
+local checkpoint = require "gen.schema.checkpoint_names"
 local families = require "gen.families.list"
-local inputs = require "gen.model.inputs"
-local leftovers = require "gen.model.leftovers"
+local inputs = require "gen.schema.inputs"
+local leftovers = require "gen.schema.leftovers"
 local weights = require "weights"
 
 local packing = {}

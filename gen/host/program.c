@@ -117,7 +117,7 @@ typedef struct {
     int status;
 } program;
 
-/* Turns an error into text: one line, or that line and the Lua stack. Some errors say the program's status (gen/model/misuse.lua). */
+/* Turns an error into text: one line, or that line and the Lua stack. Some errors say the program's status (gen/schema/misuse.lua). */
 static int handle_error(lua_State *L)
 {
     program *p = lua_touserdata(L, lua_upvalueindex(1));

@@ -1,7 +1,7 @@
 -- Reads how a sentence-transformers folder makes one vector of a sentence: modules.json and the settings that it names.
 local fields = require "gen.import.fields"
 local host = require "host"
-local inputs = require "gen.model.inputs"
+local inputs = require "gen.schema.inputs"
 local json = require "json"
 
 local pooling = {}

@@ -3,7 +3,7 @@
 -- tokenizer.json.
 local fields = require "gen.import.fields"
 local host = require "host"
-local inputs = require "gen.model.inputs"
+local inputs = require "gen.schema.inputs"
 local json = require "json"
 
 local slow_tokenizer = {}

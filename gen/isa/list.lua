@@ -31,7 +31,7 @@
 --   gather_i8                words of an integer gather (gen/isa/avx512.lua), if the tables' type has one: rows of
 --                            tables at a time, columns of a step, vectors that their sums take
 -- and the words of gen/isa/words.lua.
-local one_of = require "gen.model.one_of"
+local one_of = require "gen.schema.one_of"
 
 local isa = {}
 

@@ -17,7 +17,7 @@
 --   ulps      how far from the exact result it may be, nil: as near as IEEE 754 says
 --   doc       its meaning
 local dtype = require "gen.plan.dtype"
-local misuse = require "gen.model.misuse"
+local misuse = require "gen.schema.misuse"
 
 local words = {}
 

@@ -32,8 +32,8 @@
 --   product_prefetch      bytes ahead that products of several tokens prefetch weights; 0: not
 --   attention_prefetch, attention_converted   what attention prefetches of a cache that it reads as it is, and of one
 --                  that it converts; values of attention.prefetch
-local misuse = require "gen.model.misuse"
-local one_of = require "gen.model.one_of"
+local misuse = require "gen.schema.misuse"
+local one_of = require "gen.schema.one_of"
 
 local machines = {
     nominal = "generic",

@@ -24,8 +24,8 @@
 --   doc            one line for help
 -- Packing and the reference have one row a type of their own: gen/weights/quantise.c, harness/reference/type.c.
 -- Whatever an instruction set lacks it converts itself: one blob serves all of them.
-local misuse = require "gen.model.misuse"
-local one_of = require "gen.model.one_of"
+local misuse = require "gen.schema.misuse"
+local one_of = require "gen.schema.one_of"
 
 local dtype = {}
 

@@ -1,8 +1,8 @@
 -- Spaces of schedules: choices that change speed and never results, with their legal values and defaults.
 --
 -- A choice that cannot be made is not listed: `legal` is the space that tuning walks.
-local misuse = require "gen.model.misuse"
-local schema = require "gen.model.schema"
+local misuse = require "gen.schema.misuse"
+local schema = require "gen.schema.schema"
 
 local space = {}
 

@@ -18,8 +18,8 @@
 --   others             such commands for other CPUs of the kind, with longer vectors, nil: none
 --   trace              flags with which the emulator writes what it executes to a file, its path behind; nil: it cannot
 --   packages           Debian packages with all that
-local misuse = require "gen.model.misuse"
-local one_of = require "gen.model.one_of"
+local misuse = require "gen.schema.misuse"
+local one_of = require "gen.schema.one_of"
 
 local target = {}
 

@@ -1,7 +1,7 @@
 -- From a file of a tokenizer to its record, whatever its format.
 local around = require "gen.tokenizer.around"
 local host = require "host"
-local inputs = require "gen.model.inputs"
+local inputs = require "gen.schema.inputs"
 local hugging_face = require "gen.tokenizer.hugging_face"
 local json = require "json"
 local lists = require "gen.tokenizer.word_lists"

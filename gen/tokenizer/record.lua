@@ -36,7 +36,7 @@
 --   first, last     lists of ids before and behind those of a text
 --   says_all        whether the file says all of this itself, so that a model file has nothing to add
 --   ignored         names of the file's sections that are for batches of texts: where these are cut, or filled up
-local schema = require "gen.model.schema"
+local schema = require "gen.schema.schema"
 
 local record = {}
 

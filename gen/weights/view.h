@@ -15,7 +15,7 @@ typedef struct {
     bool transposed;
 } view;
 
-/* The view that a table describes { tensor, shape, rows, columns, group, stride, offset, transposed }, as gen/model/checkpoint_names.lua
+/* The view that a table describes { tensor, shape, rows, columns, group, stride, offset, transposed }, as gen/schema/checkpoint_names.lua
    makes them; `name` is the field with the tensor's name. False with one line that starts with a path if the tensor is absent or has
    another shape. */
 bool view_at(lua_State *L, int table, const char *name, const shards *checkpoint, const char *prefix, view *v, char *error,

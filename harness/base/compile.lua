@@ -5,7 +5,7 @@ local emit = require "gen.emit.emit"
 local headers_ahead = require "harness.base.headers_ahead"
 local host = require "host"
 local library_cache = require "harness.base.library_cache"
-local misuse = require "gen.model.misuse"
+local misuse = require "gen.schema.misuse"
 
 local compile = {}
 

@@ -5,7 +5,7 @@ local families = require "gen.families.list"
 local isa = require "gen.isa.list"
 local machine = require "harness.base.machine"
 local nominal = require("gen.machines.list").nominal
-local request = require "gen.bundle.request"
+local request = require "gen.request.request"
 
 local runnable = {}
 

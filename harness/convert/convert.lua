@@ -1,6 +1,6 @@
 -- The command convert: lookup FFNs that stand in for those of a trained dense model. They are fitted layer by layer to
 -- what texts make of the layers before, which are converted already; then the model learns end to end.
-local checkpoint = require "gen.model.checkpoint_names"
+local checkpoint = require "gen.schema.checkpoint_names"
 local end_to_end = require "harness.convert.end_to_end"
 local figures = require "gen.plan.figures"
 local fitting = require "harness.convert.fitting"
@@ -9,16 +9,16 @@ local layers = require "harness.convert.layers"
 local library = require "harness.whole.library"
 local machines = require "gen.machines.list"
 local metric = require "harness.convert.metric"
-local misuse = require "gen.model.misuse"
+local misuse = require "gen.schema.misuse"
 local model_file = require "gen.families.model_file"
 local module = require "convert"
 local process = require "process"
 local recording = require "harness.convert.recording"
 local runnable = require "harness.base.runnable"
-local same = require "gen.model.same"
+local same = require "gen.schema.same"
 local teacher_file = require "harness.convert.teacher"
 local texts = require "harness.convert.texts"
-local validated = require "gen.model.validated"
+local validated = require "gen.schema.validated"
 local weights = require "weights"
 local whole_family = require("gen.families.model.family").whole
 

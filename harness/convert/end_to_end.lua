@@ -1,6 +1,6 @@
 -- Distils the dense model into the converted one end to end: all of its blocks learn to make what the dense model makes
 -- of each token, its logits or the states behind its last block.
-local checkpoint = require "gen.model.checkpoint_names"
+local checkpoint = require "gen.schema.checkpoint_names"
 local compile = require "harness.base.compile"
 local constants = require "gen.families.model.training_constants"
 local distil = require "distil"

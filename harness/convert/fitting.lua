@@ -1,5 +1,5 @@
 -- Fits the lookup FFN of one block to a dense FFN, on what texts bring to it.
-local ffn_parts = require "gen.model.ffn_parts"
+local ffn_parts = require "gen.schema.ffn_parts"
 local host = require "host"
 local kept_neurons = require "harness.convert.kept_neurons"
 local kernels = require "harness.convert.kernels"

@@ -1,5 +1,5 @@
 -- Hidden neurons of a trained dense FFN that stay as they are, in the dense FFN beside a lookup FFN: their tensors.
-local checkpoint = require "gen.model.checkpoint_names"
+local checkpoint = require "gen.schema.checkpoint_names"
 local matrix = require "harness.convert.matrix"
 
 local kept_neurons = {}

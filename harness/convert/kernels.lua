@@ -3,7 +3,7 @@
 local compile = require "harness.base.compile"
 local convert = require "convert"
 local emit = require "gen.emit.emit"
-local ffn_parts = require "gen.model.ffn_parts"
+local ffn_parts = require "gen.schema.ffn_parts"
 local model_file = require "gen.families.model_file"
 local plan = require "gen.families.lookup.plan"
 local process = require "process"

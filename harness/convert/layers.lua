@@ -1,5 +1,5 @@
 -- Which FFNs of a model are converted: those of --layers, or as many as may be without losing too much.
-local misuse = require "gen.model.misuse"
+local misuse = require "gen.schema.misuse"
 local rules = require "gen.families.model.model"
 local host = require "host"
 local model_text = require "gen.import.model_text"

@@ -17,7 +17,7 @@
      measure(x), figures() -> unexplained share of the variance, share of rows used, entropy of the codes in bits, variance of the outputs
      field(name) -> bytes of float32, tables without their padding
 
-   convert.read(checkpoint, view) -> bytes of float32 | nil, message: a matrix as gen/model/checkpoint_names.lua describes it; false: the
+   convert.read(checkpoint, view) -> bytes of float32 | nil, message: a matrix as gen/schema/checkpoint_names.lua describes it; false: the
    checkpoint has no such tensor.
    convert.write(path, checkpoint, { { name, shape, from (name there) | bytes }, ... }) -> true | nil, message. */
 #include "harness/convert/fit.h"

@@ -2,7 +2,7 @@
 local block_lookup = require "gen.families.model.blocks.block_lookup"
 local library = require "harness.whole.library"
 local model_file = require "gen.families.model_file"
-local same = require "gen.model.same"
+local same = require "gen.schema.same"
 local rules = require "gen.families.model.model"
 local whole_plan = require "gen.families.model.plan"
 

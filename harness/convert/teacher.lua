@@ -1,5 +1,5 @@
 -- The dense FFNs of a trained model, out of its checkpoint.
-local checkpoint = require "gen.model.checkpoint_names"
+local checkpoint = require "gen.schema.checkpoint_names"
 local module = require "convert"
 
 local teacher = {}

@@ -1,6 +1,6 @@
 -- What bench times of one model: all combinations of the lists that its options are.
 local dtype = require "gen.plan.dtype"
-local misuse = require "gen.model.misuse"
+local misuse = require "gen.schema.misuse"
 
 local choices = {}
 

@@ -1,6 +1,6 @@
 -- The dense FFNs that a LookupFFN is timed beside: which there are, which of them are of its type, and the fastest.
 local dtype = require "gen.plan.dtype"
-local misuse = require "gen.model.misuse"
+local misuse = require "gen.schema.misuse"
 local statistics = require "harness.base.statistics"
 
 local rivals = {}

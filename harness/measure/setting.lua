@@ -2,7 +2,7 @@
 local compile = require "harness.base.compile"
 local compilers = require "harness.base.compilers"
 local json = require "json"
-local misuse = require "gen.model.misuse"
+local misuse = require "gen.schema.misuse"
 local process = require "process"
 
 local setting = {}

@@ -1,8 +1,8 @@
 -- Results that were kept: files of what bench --json prints, checked key by key.
 local host = require "host"
-local inputs = require "gen.model.inputs"
+local inputs = require "gen.schema.inputs"
 local json = require "json"
-local schema = require "gen.model.schema"
+local schema = require "gen.schema.schema"
 
 local results = {}
 
@@ -20,7 +20,7 @@ local list = rule(
     function(v) return type(v) == "table" and (v[1] ~= nil or next(v) == nil) end
 )
 
--- Rows of a schema (gen/model/schema.lua) behind those of `more`: names of counts, numbers and texts, those with !
+-- Rows of a schema (gen/schema/schema.lua) behind those of `more`: names of counts, numbers and texts, those with !
 -- required.
 local function rows(counts, numbers, texts, more)
     local all = more or {}

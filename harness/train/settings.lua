@@ -1,6 +1,6 @@
 -- What a run does, from the options of the command: everything that its results depend on, as data.
 local dtype = require "gen.plan.dtype"
-local misuse = require "gen.model.misuse"
+local misuse = require "gen.schema.misuse"
 local process = require "process"
 local rates = require "harness.train.rates"
 

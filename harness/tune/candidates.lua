@@ -7,7 +7,7 @@
 -- guesses }.
 local families = require "gen.families.list"
 local harness = require "harness.families.list"
-local misuse = require "gen.model.misuse"
+local misuse = require "gen.schema.misuse"
 local nearest = require("gen.plan.space").nearest
 
 local candidates = {}

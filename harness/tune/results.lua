@@ -3,7 +3,7 @@ local figures = require "gen.plan.figures"
 local json = require "json"
 local machine = require "harness.base.machine"
 local store_lookup = require "harness.tune.store_lookup"
-local tuned_file = require "gen.bundle.tuned_file"
+local tuned_file = require "gen.request.tuned_file"
 local tuning = require "harness.tune.tuning"
 
 local results = {}

@@ -1,6 +1,6 @@
 -- What types may cost a LookupFFN, in error of y and in flips of codes: --budget of verify, or the model file's key.
-local misuse = require "gen.model.misuse"
-local schema = require "gen.model.schema"
+local misuse = require "gen.schema.misuse"
+local schema = require "gen.schema.schema"
 
 local budget = {}
 

@@ -11,7 +11,7 @@
    gain, offset }, lookup = { prefix, d_out } } }, lookup = model as in fields.h, margin, turned = ties, lengths = { tokens of every
    sequence }, seen, notes = a string of seen, whose codes and scores are then taken, first_looked, first_token: how many lookup FFNs and
    tokens there are before, off_from: the first token that counts in `off` }, looked = { off = the largest relative error of what they were
-   given, missing = tokens of which nothing is known, inputs = the reference's own, as x }, views as gen/model/checkpoint_names.lua makes
+   given, missing = tokens of which nothing is known, inputs = the reference's own, as x }, views as gen/schema/checkpoint_names.lua makes
    them; ties = { { layer, token, table } } as in reference_block_lookup.h
 
    transformer.looked(job) -> { { codes, flips, flips_explained, scores, scores_explained, wrong = message or nil }, … } | nil, message: how

@@ -5,7 +5,7 @@
    projected = { { map = map, normed }, … }, projected_type, first, first_mean, first_eps, copied } whole_reference.finish(job, x) -> y |
    nil, message. job = { weights, type, activations, width, out, norm, mean, eps, pool, dense = map, activation, dense_norm, dense_mean,
    dense_eps, unit, head = map, soft_cap }; x is the last block's output of one sequence. Maps are { weight = view, bias = view } with views
-   as gen/model/checkpoint_names.lua makes them. */
+   as gen/schema/checkpoint_names.lua makes them. */
 #include "harness/base/modules.h"
 #include "harness/reference/fields.h"
 #include "harness/reference/whole.h"

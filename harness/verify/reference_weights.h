@@ -8,7 +8,7 @@
 
 #include <lua.h>
 
-/* The map { weight, bias } in the field `name` of the table on top of the stack, views as gen/model/checkpoint_names.lua makes them; an
+/* The map { weight, bias } in the field `name` of the table on top of the stack, views as gen/schema/checkpoint_names.lua makes them; an
    absent field is no map, an absent bias, or one that the checkpoint lacks, none. False with one line. `where` stands before the names of
    fields that are wrong. */
 bool reference_map_at(lua_State *L, const char *where, const shards *checkpoint, const char *name, reference_map *map, char *error,

@@ -4,7 +4,7 @@ local host = require "host"
 local isa = require "gen.isa.list"
 local packing = require "gen.families.packing"
 local process = require "process"
-local request = require "gen.bundle.request"
+local request = require "gen.request.request"
 local web_files = require "gen.emit.web"
 
 local build = {}

@@ -4,7 +4,7 @@ local host = require "host"
 local isa = require "gen.isa.list"
 local model_file = require "gen.families.model_file"
 local rules = require "tests.libfuzzer.rules"
-local tuned_file = require "gen.bundle.tuned_file"
+local tuned_file = require "gen.request.tuned_file"
 
 local sets = isa.select "scalar,avx2,avx512"
 local models = {}

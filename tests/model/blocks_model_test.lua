@@ -366,7 +366,7 @@ local roberta = {
 
 -- Where the parts of whole models are found, by kind of checkpoint: names, and shapes where they are unusual.
 function test.names_of_whole_models()
-    local checkpoint = require "gen.model.checkpoint_names"
+    local checkpoint = require "gen.schema.checkpoint_names"
     local function whole(kind, output, more)
         local m = {
             checkpoint = kind,

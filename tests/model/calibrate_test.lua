@@ -6,7 +6,7 @@ local host = require "host"
 local model_file = require "gen.families.model_file"
 local npy = require "npy"
 local program = require "tests.support.program"
-local request = require "gen.bundle.request"
+local request = require "gen.request.request"
 local recording = require "harness.convert.recording"
 local runnable = require "harness.base.runnable"
 

@@ -7,7 +7,7 @@ local json = require "json"
 local log = require "harness.tune.log"
 local model_file = require "gen.families.model_file"
 local program = require "tests.support.program"
-local request = require "gen.bundle.request"
+local request = require "gen.request.request"
 local space = require "gen.families.model.blocks.schedule"
 local tuning = require("harness.families.model.tuning").whole
 

@@ -350,7 +350,7 @@ function test.the_digest_of_templates_depends_on_what_is_emitted_only()
     for _, path in ipairs {
         "commands/generate.lua",
         "gen/models/tiny.lua",
-        "gen/bundle/folder.lua",
+        "gen/request/folder.lua",
         "harness/families/lookup/bench.lua",
     } do
         check.equal(digest(path, "\n-- changed\n"), before)

@@ -10,7 +10,7 @@ local plan = require "gen.families.lookup.plan"
 local program = require "tests.support.program"
 local machine = require "harness.base.machine"
 local schedule = require "gen.families.lookup.schedule"
-local tuned = require "gen.bundle.tuned_file"
+local tuned = require "gen.request.tuned_file"
 
 local test = {}
 

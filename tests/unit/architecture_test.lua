@@ -10,7 +10,7 @@ local test = {}
 -- The folders, lowest first: a file may see its own folder and those before it.
 local folders = {
     "gen/host",
-    "gen/model",
+    "gen/schema",
     "gen/machines",
     "gen/plan",
     "gen/isa",
@@ -22,7 +22,7 @@ local folders = {
     "gen/families/model",
     "gen/families",
     "gen/emit",
-    "gen/bundle",
+    "gen/request",
     "gen/import",
     "harness/base",
     "harness/reference",

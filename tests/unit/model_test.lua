@@ -4,7 +4,7 @@ local check = require "tests.support.check"
 local host = require "host"
 local model = require "gen.families.model_file"
 local process = require "process"
-local schema = require "gen.model.schema"
+local schema = require "gen.schema.schema"
 local score = require "gen.plan.score"
 
 local path = process.temporary_directory() .. "/m.lua"
@@ -212,7 +212,7 @@ end
 
 function test.required_keys()
     for key, rule in pairs {
-        name = require("gen.model.names").rule,
+        name = require("gen.schema.names").rule,
         d = "must be an integer from 1 to 65536",
         h = "must be an integer from 1 to 65536",
         tau = "must be an integer from 1 to 16",
@@ -221,7 +221,7 @@ function test.required_keys()
     } do
         refuses(with(bh4, { [key] = false }), key .. ": required key is missing; it " .. rule)
     end
-    refuses({}, "name: required key is missing; it " .. require("gen.model.names").rule)
+    refuses({}, "name: required key is missing; it " .. require("gen.schema.names").rule)
     refuses(
         with(bh4, { projection = { block = 16 } }),
         'projection.kind: required key is missing; it must be "bh4" or "dense"'
@@ -320,13 +320,13 @@ function test.blocks()
 end
 
 function test.names()
-    refuses(with(bh4, { name = "Tiny" }), 'name = "Tiny": ' .. require("gen.model.names").rule)
-    refuses(with(bh4, { name = "a\nb" }), 'name = "a\\nb": ' .. require("gen.model.names").rule)
+    refuses(with(bh4, { name = "Tiny" }), 'name = "Tiny": ' .. require("gen.schema.names").rule)
+    refuses(with(bh4, { name = "a\nb" }), 'name = "a\\nb": ' .. require("gen.schema.names").rule)
     refuses(
         with(bh4, { name = ("x"):rep(1000) }),
-        'name = "' .. ("x"):rep(57) .. '...": ' .. require("gen.model.names").rule
+        'name = "' .. ("x"):rep(57) .. '...": ' .. require("gen.schema.names").rule
     )
-    refuses(with(bh4, { name = 5 }), "name = 5: " .. require("gen.model.names").rule)
+    refuses(with(bh4, { name = 5 }), "name = 5: " .. require("gen.schema.names").rule)
 end
 
 function test.huge_tables()
@@ -394,7 +394,7 @@ function test.lines_of_keys()
     changed("eps = 1e-5", "eps = 2", ":12: norm.eps = 2: must be a number from 1e-12 to 1")
     changed('kind = "layernorm"', 'kind = "bh4"', ':11: norm.kind = "bh4": must be "layernorm"')
     changed("score = 'gelu'", "score = 'tau = 6'", ':13: score = "tau = 6": ' .. scores)
-    changed('name = "tiny"', "name = 'd\\'= {'", ':7: name = "d\'= {": ' .. require("gen.model.names").rule)
+    changed('name = "tiny"', "name = 'd\\'= {'", ':7: name = "d\'= {": ' .. require("gen.schema.names").rule)
 end
 
 function test.lines_of_unknown_and_missing_keys()
@@ -442,7 +442,7 @@ end
 function test.huge_sources_are_refused_quickly()
     refuses_source(
         "return { " .. ("-- return { d = 1\n"):rep(50000) .. " name = 5 }",
-        ":50001: name = 5: " .. require("gen.model.names").rule
+        ":50001: name = 5: " .. require("gen.schema.names").rule
     )
 end
 

@@ -5,7 +5,7 @@ local emit = require "gen.emit.emit"
 local host = require "host"
 local isa = require "gen.isa.list"
 local model = require "gen.families.model_file"
-local names = require "gen.model.names"
+local names = require "gen.schema.names"
 local plan = require "gen.families.lookup.plan"
 local transformer_plan = require "gen.families.model.blocks.plan"
 

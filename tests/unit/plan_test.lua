@@ -11,7 +11,7 @@ local plan = require "gen.families.lookup.plan"
 local schedule = require "gen.families.lookup.schedule"
 local process = require "process"
 local product = require "gen.families.lookup.product"
-local request = require "gen.bundle.request"
+local request = require "gen.request.request"
 local lookup_model = require "gen.families.lookup.model"
 local machines = require "gen.machines.list"
 

@@ -2,9 +2,9 @@
 -- integers, have plans and kernels of their own.
 local dtype = require "gen.plan.dtype"
 local later = require "gen.host.later"
-local misuse = require "gen.model.misuse"
+local misuse = require "gen.schema.misuse"
 local model = require "gen.families.lookup.model"
-local one_of = require "gen.model.one_of"
+local one_of = require "gen.schema.one_of"
 
 local describe = later "gen.families.lookup.describe"
 local integer_plan = later "gen.families.lookup.integer.plan"

@@ -1,7 +1,7 @@
 -- The model file of a LookupFFN: its keys, and the rules between them.
-local misuse = require "gen.model.misuse"
-local names = require "gen.model.names"
-local schema = require "gen.model.schema"
+local misuse = require "gen.schema.misuse"
+local names = require "gen.schema.names"
+local schema = require "gen.schema.schema"
 local score = require "gen.plan.score"
 
 local lookup_model = {

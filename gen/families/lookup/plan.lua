@@ -13,7 +13,7 @@ local gather_i8 = require "gen.families.lookup.gather_i8"
 local isa_list = require "gen.isa.list"
 local words = require "gen.isa.words"
 local lookup_model = require "gen.families.lookup.model"
-local names = require "gen.model.names"
+local names = require "gen.schema.names"
 local product = require "gen.families.lookup.product"
 local neighbours = require "gen.families.lookup.top_m"
 local schedule = require "gen.families.lookup.schedule"
@@ -466,7 +466,7 @@ end
 -- Builds the plan of model `m` (validated) for the instruction sets `isas`, with the choices in `wanted` (optional), by
 -- name of the instruction set, and tables and projection of the types of those names (default f32). `part`: of another
 -- model, for one thread:
---   names           of the part (gen/model/names.lua)
+--   names           of the part (gen/schema/names.lua)
 --   x_step, y_step  floats from token to token
 --   codes_of        a plan with the same projection, whose kernels make the codes (optional)
 --   one_by_one      calls are for one token: there are no kernels for many where those for few are possible (optional)

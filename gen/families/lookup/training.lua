@@ -2,11 +2,11 @@
 -- packed once a step, and backward through the same folded weights.
 local blob = require "gen.plan.blob"
 local butterfly = require "gen.families.lookup.butterfly"
-local misuse = require "gen.model.misuse"
-local names = require "gen.model.names"
+local misuse = require "gen.schema.misuse"
+local names = require "gen.schema.names"
 local product = require "gen.families.lookup.product"
 local sections = require "gen.families.lookup.sections"
-local validated = require "gen.model.validated"
+local validated = require "gen.schema.validated"
 local words = require "gen.isa.words"
 
 local training = {}

@@ -2,11 +2,11 @@
 -- of a whole model its weights and the map of its memory.
 local blocks_plan = require "gen.families.model.blocks.plan"
 local dtype = require "gen.plan.dtype"
-local ffn_parts = require "gen.model.ffn_parts"
+local ffn_parts = require "gen.schema.ffn_parts"
 local figures = require "gen.plan.figures"
 local json = require "json"
 local rules = require "gen.families.model.model"
-local validated = require "gen.model.validated"
+local validated = require "gen.schema.validated"
 local weight_count = require "gen.families.model.weight_count"
 
 local describe = {}

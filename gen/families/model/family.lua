@@ -1,10 +1,10 @@
 -- The family of models: a transformer is blocks alone, a whole model has what stands before and behind them.
 -- gen/families/list.lua says what the fields of their records mean.
-local checkpoint = require "gen.model.checkpoint_names"
+local checkpoint = require "gen.schema.checkpoint_names"
 local dtype = require "gen.plan.dtype"
 local later = require "gen.host.later"
 local machines = require "gen.machines.list"
-local misuse = require "gen.model.misuse"
+local misuse = require "gen.schema.misuse"
 local rules = require "gen.families.model.model"
 local tokenizer = require "gen.families.tokenizer.family"
 

@@ -1,10 +1,10 @@
 -- The keys of model files: those of blocks, of which a transformer consists, and those of what stands before and behind
 -- them in a whole model. Q, K, V and P are the attention's projections, M and O the FFN's input and output (arXiv
 -- 2404.12362).
-local checkpoint = require "gen.model.checkpoint_names"
+local checkpoint = require "gen.schema.checkpoint_names"
 local eliminations = require "gen.families.model.blocks.eliminations"
 local lookup_model = require "gen.families.lookup.model"
-local schema = require "gen.model.schema"
+local schema = require "gen.schema.schema"
 local tokenizer_model = require "gen.families.tokenizer.model"
 
 local keys = {}

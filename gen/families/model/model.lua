@@ -1,14 +1,14 @@
 -- The rules of model files, between keys that are valid alone, and what follows from them: widths, and the runs of
 -- equal blocks.
-local ffn_parts = require "gen.model.ffn_parts"
+local ffn_parts = require "gen.schema.ffn_parts"
 local eliminations = require "gen.families.model.blocks.eliminations"
 local keys = require "gen.families.model.keys"
 local lookup_model = require "gen.families.lookup.model"
-local misuse = require "gen.model.misuse"
-local same = require "gen.model.same"
-local schema = require "gen.model.schema"
+local misuse = require "gen.schema.misuse"
+local same = require "gen.schema.same"
+local schema = require "gen.schema.schema"
 local tokenizer_model = require "gen.families.tokenizer.model"
-local validated = require "gen.model.validated"
+local validated = require "gen.schema.validated"
 
 local rules = {}
 

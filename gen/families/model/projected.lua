@@ -1,5 +1,5 @@
 -- What the maps of the first block's input make of words and positions, as sections of the blob instead of these maps.
-local checkpoint = require "gen.model.checkpoint_names"
+local checkpoint = require "gen.schema.checkpoint_names"
 local dtype = require "gen.plan.dtype"
 local maps = require "gen.families.model.blocks.maps"
 local sections = require "gen.families.model.sections"

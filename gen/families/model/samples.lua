@@ -1,6 +1,6 @@
 -- The tensors of a model's checkpoint with which `sample` fills one at random.
 local block_lookup = require "gen.families.model.blocks.block_lookup"
-local checkpoint = require "gen.model.checkpoint_names"
+local checkpoint = require "gen.schema.checkpoint_names"
 local maps = require "gen.families.model.blocks.maps"
 
 local samples = {}

@@ -1,7 +1,7 @@
 -- The sections of a model's blob, and the pieces that the packer fills them with.
 local blob = require "gen.plan.blob"
 local block_lookup = require "gen.families.model.blocks.block_lookup"
-local checkpoint = require "gen.model.checkpoint_names"
+local checkpoint = require "gen.schema.checkpoint_names"
 local dtype = require "gen.plan.dtype"
 local layout = require "gen.families.model.blocks.layout"
 local maps = require "gen.families.model.blocks.maps"

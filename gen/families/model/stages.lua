@@ -1,9 +1,9 @@
 -- What stands before the first block of a whole model and behind its last one: sections of the blob, and what kernels
 -- need to know of them.
-local checkpoint = require "gen.model.checkpoint_names"
+local checkpoint = require "gen.schema.checkpoint_names"
 local projected = require "gen.families.model.projected"
 local sections = require "gen.families.model.sections"
-local validated = require "gen.model.validated"
+local validated = require "gen.schema.validated"
 
 local stages = {}
 

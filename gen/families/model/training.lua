@@ -2,15 +2,15 @@
 -- backward, and the memory that a step works in. Pure data.
 local blob = require "gen.plan.blob"
 local block_lookup = require "gen.families.model.blocks.block_lookup"
-local checkpoint = require "gen.model.checkpoint_names"
+local checkpoint = require "gen.schema.checkpoint_names"
 local first_weights = require "gen.families.model.first_weights"
 local json = require "json"
 local lookup_training = require "gen.families.lookup.training"
-local misuse = require "gen.model.misuse"
-local names = require "gen.model.names"
+local misuse = require "gen.schema.misuse"
+local names = require "gen.schema.names"
 local steps_of = require "gen.families.model.blocks.steps"
 local tape = require "gen.families.model.training_tape"
-local validated = require "gen.model.validated"
+local validated = require "gen.schema.validated"
 local variant = require "gen.families.model.blocks.variant"
 
 local training = {}

@@ -1,5 +1,5 @@
 -- What a web page does with a whole model: which page it is, and what its JavaScript calls and has to know.
-local validated = require "gen.model.validated"
+local validated = require "gen.schema.validated"
 local whole_print = require "gen.families.model.print"
 
 local web = {}

@@ -1,5 +1,5 @@
 -- Counts the weights of a model, and those that blocks can do without (arXiv 2404.12362, section 4).
-local ffn_parts = require "gen.model.ffn_parts"
+local ffn_parts = require "gen.schema.ffn_parts"
 local lookup_model = require "gen.families.lookup.model"
 local rules = require "gen.families.model.model"
 

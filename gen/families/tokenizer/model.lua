@@ -1,6 +1,6 @@
 -- The model file of a tokenizer: its keys.
-local names = require "gen.model.names"
-local schema = require "gen.model.schema"
+local names = require "gen.schema.names"
+local schema = require "gen.schema.schema"
 
 local tokenizer_model = { title = "A tokenizer" }
 

@@ -1,10 +1,10 @@
 -- The plan of a model that is a tokenizer and nothing else.
 local blob = require "gen.plan.blob"
 local host = require "host"
-local names = require "gen.model.names"
+local names = require "gen.schema.names"
 local read = require "gen.tokenizer.read"
 local tokenizer_plan = require "gen.tokenizer.plan"
-local validated = require "gen.model.validated"
+local validated = require "gen.schema.validated"
 
 local plan = {}
 

@@ -16,7 +16,7 @@ local json = require "json"
 local npy = require "npy"
 local packed = require "harness.families.lookup.packed"
 local process = require "process"
-local request = require "gen.bundle.request"
+local request = require "gen.request.request"
 local rivals = require "harness.measure.rivals"
 local runnable = require "harness.base.runnable"
 

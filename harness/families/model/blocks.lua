@@ -1,7 +1,7 @@
 -- How blocks alone are called on this CPU, and samples of weights and tokens on which verify compares them with the
 -- reference.
 local calls = require "harness.families.model.calls"
-local checkpoint = require "gen.model.checkpoint_names"
+local checkpoint = require "gen.schema.checkpoint_names"
 local compare = require "harness.families.model.compare"
 local fuse_weights = require "gen.families.model.blocks.fuse_weights"
 local packing = require "gen.families.packing"

@@ -1,6 +1,6 @@
 -- What narrow types cost a model in its own metric, beside the same weights in float32: --budget of text commands.
 local host = require "host"
-local misuse = require "gen.model.misuse"
+local misuse = require "gen.schema.misuse"
 
 local loss = {}
 

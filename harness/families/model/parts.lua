@@ -3,7 +3,7 @@
 local space = require "gen.plan.space"
 local rules = require "gen.families.model.model"
 local transformer_plan = require "gen.families.model.blocks.plan"
-local validated = require "gen.model.validated"
+local validated = require "gen.schema.validated"
 local whole_plan = require "gen.families.model.plan"
 
 local parts = {}

@@ -1,6 +1,6 @@
 -- What the reference answers: blocks, and around them whole models, in float64, from the tensors of a checkpoint.
 local block_lookup = require "gen.families.model.blocks.block_lookup"
-local checkpoint = require "gen.model.checkpoint_names"
+local checkpoint = require "gen.schema.checkpoint_names"
 local outer = require "whole_reference"
 local packed = require "harness.families.lookup.packed"
 local rules = require "gen.families.model.model"

@@ -5,7 +5,7 @@ local host = require "host"
 local packing = require "gen.families.packing"
 local plan = require "gen.families.tokenizer.plan"
 local process = require "process"
-local request = require "gen.bundle.request"
+local request = require "gen.request.request"
 local text = require "harness.tokenizer.text"
 
 local family = { name = "tokenizer" }

@@ -15,13 +15,13 @@ local blob = require "gen.plan.blob"
 local constants = require "gen.families.lookup.integer.constants"
 local cost = require "gen.plan.cost"
 local lookup_sections = require "gen.families.lookup.sections"
-local misuse = require "gen.model.misuse"
-local names = require "gen.model.names"
+local misuse = require "gen.schema.misuse"
+local names = require "gen.schema.names"
 local plan = require "gen.families.lookup.plan"
 local projection_of = require "gen.families.lookup.integer.projection"
 local score = require "gen.plan.score"
 local types = require "gen.families.lookup.integer.types"
-local validated = require "gen.model.validated"
+local validated = require "gen.schema.validated"
 
 local integer_plan = {}
 

@@ -1,5 +1,5 @@
 -- The types of a blob of integers; fields as in gen/plan/dtype.lua, `max`: the largest |weight|.
-local misuse = require "gen.model.misuse"
+local misuse = require "gen.schema.misuse"
 
 local types = { projection_names = { "i8", "i16" } }
 

@@ -1,14 +1,14 @@
 -- Plans the lookup FFNs of a transformer's blocks: LookupFFN kernels whose weights are those of a layer, and where
 -- these lie in the blob.
 local blob = require "gen.plan.blob"
-local checkpoint = require "gen.model.checkpoint_names"
+local checkpoint = require "gen.schema.checkpoint_names"
 local dtype = require "gen.plan.dtype"
-local ffn_parts = require "gen.model.ffn_parts"
-local names = require "gen.model.names"
+local ffn_parts = require "gen.schema.ffn_parts"
+local names = require "gen.schema.names"
 local plan = require "gen.families.lookup.plan"
 local schedule = require "gen.families.lookup.schedule"
 local lookup_sections = require "gen.families.lookup.sections"
-local validated = require "gen.model.validated"
+local validated = require "gen.schema.validated"
 
 local block_lookup = {}
 

@@ -7,14 +7,14 @@
 --                       are outputs)
 --   what reads x        S* = S A^-1, b* = b - S* b_A ("solve")
 --   P before what reads it, in serial blocks: M* = M P, b* = b + M b_P ("right")
-local checkpoint = require "gen.model.checkpoint_names"
-local ffn_parts = require "gen.model.ffn_parts"
-local fusable = require "gen.model.fusable"
-local leftovers = require "gen.model.leftovers"
+local checkpoint = require "gen.schema.checkpoint_names"
+local ffn_parts = require "gen.schema.ffn_parts"
+local fusable = require "gen.schema.fusable"
+local leftovers = require "gen.schema.leftovers"
 local lookup_model = require "gen.families.lookup.model"
-local misuse = require "gen.model.misuse"
+local misuse = require "gen.schema.misuse"
 local rules = require "gen.families.model.model"
-local validated = require "gen.model.validated"
+local validated = require "gen.schema.validated"
 
 local fuse = {}
 

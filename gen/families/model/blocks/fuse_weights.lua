@@ -3,7 +3,7 @@ local fuse = require "gen.families.model.blocks.fuse"
 local host = require "host"
 local json = require "json"
 local interpreter = require "fuse"
-local misuse = require "gen.model.misuse"
+local misuse = require "gen.schema.misuse"
 local weights = require "weights"
 
 -- The value of an option that is a number, or one line.

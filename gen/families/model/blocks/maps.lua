@@ -1,6 +1,6 @@
 -- The linear maps of a block: products of packed matrices. A projection that was eliminated is none.
 local blob = require "gen.plan.blob"
-local checkpoint = require "gen.model.checkpoint_names"
+local checkpoint = require "gen.schema.checkpoint_names"
 local layout = require "gen.families.model.blocks.layout"
 
 local maps = {}

@@ -1,7 +1,7 @@
 -- The shape of a transformer: its widths, and where keys and values lie in the cache.
 local blob = require "gen.plan.blob"
 local dtype = require "gen.plan.dtype"
-local ffn_parts = require "gen.model.ffn_parts"
+local ffn_parts = require "gen.schema.ffn_parts"
 local layout = require "gen.families.model.blocks.layout"
 local rules = require "gen.families.model.model"
 

@@ -3,7 +3,7 @@ local attention = require "gen.families.model.blocks.attention"
 local blob = require "gen.plan.blob"
 local block_lookup = require "gen.families.model.blocks.block_lookup"
 local layout = require "gen.families.model.blocks.layout"
-local names = require "gen.model.names"
+local names = require "gen.schema.names"
 local product = require "gen.families.model.blocks.product"
 local schedule = require "gen.families.model.blocks.schedule"
 

@@ -1,5 +1,5 @@
 -- The one line that refuses a value of the command line which is not of a list.
-local misuse = require "gen.model.misuse"
+local misuse = require "gen.schema.misuse"
 
 local one_of = {}
 

@@ -1,12 +1,12 @@
 -- Validated models, and where their keys stand in the model file: for errors that show only once a plan is made.
-local schema = require "gen.model.schema"
+local schema = require "gen.schema.schema"
 
 local validated = {}
 
 local contexts = setmetatable({}, { __mode = "k" })
 local chains = setmetatable({}, { __mode = "k" }) -- of parts: where in the model a key chain of the part stands
 
--- Notes that model `m` was read from the file and text of `context` (see gen/model/schema.lua). Returns m.
+-- Notes that model `m` was read from the file and text of `context` (see gen/schema/schema.lua). Returns m.
 function validated.note(m, context)
     contexts[m] = context
     return m

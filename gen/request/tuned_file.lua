@@ -2,15 +2,15 @@
 --
 -- It is data, read like a model file in the sandbox. Emission takes its choices and nothing else of it: the CPU and the
 -- compiler it was tuned on, and the digest of the templates, say how far its times can be trusted.
-local duplicate_fields = require "gen.model.duplicate_fields"
+local duplicate_fields = require "gen.schema.duplicate_fields"
 local dtype = require "gen.plan.dtype"
 local emit = require "gen.emit.emit"
 local families = require "gen.families.list"
 local host = require "host"
-local inputs = require "gen.model.inputs"
+local inputs = require "gen.schema.inputs"
 local isa = require "gen.isa.list"
 local sandbox = require "sandbox"
-local schema = require "gen.model.schema"
+local schema = require "gen.schema.schema"
 
 local tuned = {}
 

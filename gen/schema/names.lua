@@ -1,5 +1,5 @@
 -- Makes every identifier and file name of emitted code; nobody else concatenates them.
-local misuse = require "gen.model.misuse"
+local misuse = require "gen.schema.misuse"
 
 local names = {}
 

@@ -4,7 +4,7 @@
 -- One row a key: `rule` says what a value must be, `default` what an absent key means (no default: required, unless
 -- `optional`), `only` restricts the key to one kind of its table, or to a list of kinds.
 local json = require "json"
-local lua_text = require "gen.model.lua_text"
+local lua_text = require "gen.schema.lua_text"
 
 local schema = {}
 

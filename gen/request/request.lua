@@ -3,11 +3,11 @@ local families = require "gen.families.list"
 local host = require "host"
 local isa = require "gen.isa.list"
 local machines = require "gen.machines.list"
-local misuse = require "gen.model.misuse"
+local misuse = require "gen.schema.misuse"
 local model_file = require "gen.families.model_file"
-local renamed = require "gen.bundle.renamed"
+local renamed = require "gen.request.renamed"
 local space = require "gen.plan.space"
-local tuned_file = require "gen.bundle.tuned_file"
+local tuned_file = require "gen.request.tuned_file"
 
 local request = {}
 

@@ -1,5 +1,5 @@
 -- Finds a field that a table of a Lua file gives twice: Lua takes the last one and says nothing.
-local lua_text = require "gen.model.lua_text"
+local lua_text = require "gen.schema.lua_text"
 
 local duplicate_fields = {}
 

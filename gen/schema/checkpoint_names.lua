@@ -1,7 +1,7 @@
 -- The tensor names and layouts of transformers' checkpoints: where a projection's matrix, stored [out][in], and its
 -- bias are found.
-local ffn_parts = require "gen.model.ffn_parts"
-local fusable = require "gen.model.fusable"
+local ffn_parts = require "gen.schema.ffn_parts"
+local fusable = require "gen.schema.fusable"
 
 local checkpoint = {}
 

@@ -1,6 +1,6 @@
 -- What is left over: tensors of a checkpoint that a model leaves out, which are refused, since without them it would
 -- compute something else; and names that the option --ignore allows.
-local misuse = require "gen.model.misuse"
+local misuse = require "gen.schema.misuse"
 local leftovers = {}
 
 local most_named = 8
