@@ -4,8 +4,10 @@ local cost = require "gen.plan.cost"
 local emit = require "gen.emit.emit"
 local headers_ahead = require "harness.base.headers_ahead"
 local host = require "host"
+local later = require "gen.host.later"
 local library_cache = require "harness.base.library_cache"
 local misuse = require "gen.schema.misuse"
+local plan = later "gen.families.lookup.plan"
 
 local compile = {}
 
@@ -189,10 +191,11 @@ function compile.threaded(p, cflags, threads)
 end
 
 -- What verify, run and the measuring process need to know of the kernels of variant `v` of plan `p`, compiled into
--- `library` for up to `threads` threads (one, if absent): those for many tokens, or those for few if `regime` is "few",
--- or those for many with the gather of whole rows if it is "whole". `any_ffn` chooses between them.
+-- `library` for up to `threads` threads (one, if absent): those of the stage with a gather of the name `regime`, the
+-- first one if there is none. `any_ffn` chooses between them.
 function compile.describe(p, v, library, regime, threads)
-    local kernels = regime == "few" and v.few or v
+    local stage, gather = plan.named(v, regime)
+    stage, gather = stage or v.stages[1], gather or v.stages[1].gathers[1]
     return {
         isa = v.isa.name,
         library = library,
@@ -200,11 +203,11 @@ function compile.describe(p, v, library, regime, threads)
         public_ffn = (threads or 1) > 1 and p.names.openmp(p.names.ffn) or p.names.ffn,
         ffn = v.names.ffn,
         any_ffn = v.names.ffn,
-        project = kernels.names.project,
-        gather = (regime == "whole" and v.whole or kernels).names.gather,
-        tile = kernels.tile,
-        chunk = kernels.chunk,
-        whole = kernels.whole and kernels.whole.tokens or 0,
+        project = stage.names.project,
+        gather = gather.names.gather,
+        tile = stage.tile,
+        chunk = stage.chunk,
+        whole = stage.gathers[2] and stage.gathers[2].up_to or 0,
         scratch_bytes = p.scratch_bytes * (threads or 1),
         scratch_bytes_one = p.scratch_bytes_one,
         weights_struct_bytes = p.weights_struct_bytes,

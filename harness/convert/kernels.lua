@@ -31,11 +31,11 @@ local function product_plan(name, inputs, outputs, sets, vectors)
 end
 
 local function product_job(p, weight, bias)
-    local v = p.variants[1]
+    local v, stage = p.variants[1], p.variants[1].stages[1]
     return {
         prepare = v.training.names.prepare,
-        load = v.names.load,
-        product = v.names.projection,
+        load = stage.names.load,
+        product = stage.names.projection,
         prepared = p.training.prepared,
         scratch = p.training.scratch_bytes,
         weight = weight,
@@ -66,7 +66,7 @@ local function lookup_job(p)
         z = t.z,
         slots = t.slots,
         tile = t.tile,
-        whole = v.tile,
+        whole = v.stages[1].tile,
         scratch = t.scratch_bytes,
         block = bh4 and shape.block or 0,
         blocks = bh4 and shape.padded // shape.block or 0,
@@ -89,7 +89,7 @@ function kernels.fit(block, dense, sets, most, options)
         score = "gelu",
     }, sets)
     local input = product_plan("convert_in", dense.d, dense.f, sets)
-    local output = product_plan("convert_out", dense.f, dense.d, sets, input.variants[1].vectors)
+    local output = product_plan("convert_out", dense.f, dense.d, sets, input.variants[1].stages[1].vectors)
     local path =
         compile.library({ p, linear, input, output }, process.temporary_directory(), options.cc, options.cflags)
     local fit = assert(convert.open {
@@ -100,7 +100,7 @@ function kernels.fit(block, dense, sets, most, options)
         gate = dense.gate and product_job(input, dense.gate, dense.gate_bias) or nil,
         output = product_job(output, dense.output, dense.output_bias),
         f = dense.f,
-        tile = input.variants[1].tile,
+        tile = input.variants[1].stages[1].tile,
         activation = dense.activation,
         most = most,
     })

@@ -1401,8 +1401,8 @@ return { name = "ties", d = 27, h = 7, tau = 5, projection = { kind = "bh4", blo
             'return binary(binary(a, "*", b), "+", c) end',
             'return binary(binary("1.001f * " .. a, "*", b), "+", c) end',
         },
-        { "templates/lookup/many/load_tokens.c", "tokens - 1", "tokens" },
-        { "templates/lookup/many/ffn.c", "(left + ", "(left - 1 + " },
+        { "templates/lookup/lanes/load_tokens.c", "tokens - 1", "tokens" },
+        { "templates/lookup/lanes/ffn.c", "(left + ", "(left - 1 + " },
         { "templates/bundle/bind.c", 'return $(names.macro("ERROR_CHECKSUM"))', "return 0" },
         {
             "templates/lookup/model.c",
@@ -1412,14 +1412,14 @@ return { name = "ties", d = 27, h = 7, tau = 5, projection = { kind = "bh4", blo
             "3",
         },
         {
-            "templates/lookup/few/round_inputs.c",
+            "templates/lookup/rows/round_inputs.c",
             "? $(levels).0f / largest",
             "? 0.99f * $(levels).0f / largest",
             "--projection",
             "i8",
         },
         {
-            "templates/lookup/many/round_inputs.c",
+            "templates/lookup/lanes/round_inputs.c",
             '"inverse" .. n));',
             'isa.mul(isa.broadcast("0.99f"), "inverse" .. n)));',
             "--projection",

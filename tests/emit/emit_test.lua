@@ -112,8 +112,8 @@ function test.golden_files()
     for _, file in ipairs(emit.sources(p, nil, "apart")) do
         text[file.name] = file.text
     end
-    check.golden("tiny_bh4_bf16__scalar.c", text[p.variants[1].names.projection .. ".c"])
-    check.golden("tiny_bh4_bf16__avx2_few.c", text[p.variants[2].few.names.projection .. ".c"])
+    check.golden("tiny_bh4_bf16__scalar.c", text[p.variants[1].stages[1].names.projection .. ".c"])
+    check.golden("tiny_bh4_bf16__avx2_few.c", text[p.variants[2].stages[2].names.projection .. ".c"])
 end
 
 -- Builds declare outputs before lookupc has read the model: names follow from its name and the instruction sets.

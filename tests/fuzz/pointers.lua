@@ -60,7 +60,7 @@ end
 -- The calls of a layer for some numbers of tokens, each with arrays of its own.
 local function layer_calls(p, input, output)
     local lines = {}
-    for _, tokens in ipairs { 1, 2, 7, math.min(67, (p.variants[1].chunk or 1) + 1) } do
+    for _, tokens in ipairs { 1, 2, 7, math.min(67, ((p.variants[1].stages or p.variants)[1].chunk or 1) + 1) } do
         lines[#lines + 1] = "    {"
         lines[#lines + 1] = array("x", input, tokens * p.shape.d)
         lines[#lines + 1] = array("y", output, tokens * p.shape.d_out)

@@ -104,7 +104,7 @@ end
 
 function test.i8_tables_are_summed_as_integers()
     local v = plan_of("integers", encoder .. tables, { type = "i8" }).parts[1].plan.variants[1]
-    assert(v.gather_i8 and v.few.gather_i8)
+    assert(v.stages[1].gathers[1].integers and v.stages[2].gathers[1].integers)
     assert(table.concat(v.isa.flags, " "):find "vnni")
     -- Nothing else needs VNNI for i8: products convert weights, and so do gathers of other instruction sets.
     local without = plan_of("floats", encoder .. dense, { type = "i8" }).variants[1].isa
@@ -112,8 +112,8 @@ function test.i8_tables_are_summed_as_integers()
     local function variant(set)
         return plan_of("integers", encoder .. tables, { type = "i8" }, set).parts[1].plan.variants[1]
     end
-    check.equal(variant("sse4").gather_i8, nil)
-    assert(variant("avx2").gather_i8)
+    check.equal(variant("sse4").stages[1].gathers[1].integers, nil)
+    assert(variant("avx2").stages[1].gathers[1].integers)
     for _, set in ipairs { v.isa, isa.get "avx2" } do
         for _, words in ipairs(isa.runs(set, cpu.describe()) and { {}, { "--activations", "i8" } } or {}) do
             local arguments = { "verify", path_of("integers", encoder .. tables), "--type", "i8", "--isa", set.name }

@@ -262,7 +262,7 @@ function test.firmware_has_the_kernels_that_it_calls()
     for _, segment in ipairs(p.segments) do
         for _, part in ipairs(segment.plan.parts) do
             local v = part.plan.variants[1]
-            check.equal({ v.regime, v.few, segment.plan.variants[1].product.several }, { "few", nil, false })
+            check.equal({ #v.stages, v.stages[1].name, segment.plan.variants[1].product.several }, { 1, "few", false })
         end
     end
 end

@@ -72,18 +72,19 @@ end
 function test.the_plan_says_what_is_done()
     local p = plan.build(model.load("gen/models/roberta_small.lua"), isa.select("avx512"))
     local v = p.variants[1]
+    local many, few = table.unpack(v.stages)
     check.equal(
-        plan.work(p, v, false, 4096),
-        roberta_small { projection_flops = p.mflop.projection * 1e6, pass = v.tile * v.tiles, chunk = v.chunk }
+        plan.work(p, v, 4096),
+        roberta_small { projection_flops = p.mflop.projection * 1e6, pass = many.tile * many.tiles, chunk = many.chunk }
     )
     check.near(p.mflop.projection, 0.536576, 1e-9)
-    check.equal(plan.work(p, v, true, 1).pass, v.few.tokens)
+    check.equal(plan.work(p, v, 1).pass, few.tokens)
     -- VNNI multiplies what a word holds. AVX2 adds up pairs: bytes after they were widened, or two products of bytes.
     local at_once = {}
     for i, type in ipairs { "i16", "i8", "i7" } do
         local of = plan.build(model.load("gen/models/roberta_small.lua"), isa.select("avx2,avx512"), nil, nil, type)
-        at_once[i] = plan.work(of, of.variants[1], false, 4096).products_at_once
-        at_once[i + 3] = plan.work(of, of.variants[2], false, 4096).products_at_once
+        at_once[i] = plan.work(of, of.variants[1], 4096).products_at_once
+        at_once[i + 3] = plan.work(of, of.variants[2], 4096).products_at_once
     end
     check.equal(at_once, { 2, 2, 8 / 3, 2, 4, 4 })
     -- Four rows of a table are four times the bytes.
@@ -93,7 +94,7 @@ function test.the_plan_says_what_is_done()
     end
     given.neighbours = 4
     local four = plan.build(model.validate(given, "", "m"), isa.select("avx512"))
-    check.equal(plan.work(four, four.variants[1], false, 4096).row_bytes, 4 * 262144)
+    check.equal(plan.work(four, four.variants[1], 4096).row_bytes, 4 * 262144)
     check.near(four.mflop.lookup - p.mflop.lookup, 3 * 2 * 128 * 512 / 1e6, 1e-9)
     check.near(four.mflop.folded - p.mflop.folded, 3 * 2 * 128 * 512 / 1e6, 1e-9)
 end

@@ -134,56 +134,56 @@ end
 -- What choosing m rows takes, in vectors of a float a lane: for m > 2 a cost and the flipped bits of as many vertices
 -- as the next power of two; of all rows a share and, for gelu, <z, S>. Few tokens have tables in the lanes: their codes
 -- and scores are then laid out table by table.
-local function bytes_to_choose(regime, m)
+local function bytes_to_choose(stage, m)
     if m.neighbours == 1 then return nil end
     local all = m.neighbours == 1 << m.tau
     local lists = all and m.score == "softmax" and 1 or (all or m.neighbours > 2) and 2 or 0
     local slot = m.score == "one" and 2 or 6 -- bytes of a row's code and score
-    local spread = regime.regime == "few" and regime.isa.lanes > 1 and m.neighbours * slot or 0
-    local bytes = regime.isa.lanes * (lists * 4 * lookup_model.power_of_two_at_least(m.neighbours) + spread)
+    local spread = stage.layout == "rows" and stage.isa.lanes > 1 and m.neighbours * slot or 0
+    local bytes = stage.isa.lanes * (lists * 4 * lookup_model.power_of_two_at_least(m.neighbours) + spread)
     return bytes > 0 and bytes or nil
 end
 
--- The buffers of one regime, each `tokens` tokens wide in the projection.
-local function buffers_lie_apart(regime, m, shape, tokens)
-    local rows = regime.projection.rows
+-- The buffers of a stage and its gather number `number`.
+local function buffers_lie_apart(stage, number, m, shape)
+    local rows, tokens, gather = stage.projection.rows, stage.projected, stage.gathers[number]
     check.equal(rows.x, m.d)
     check.equal(rows.z >= shape.bits and rows.z < shape.bits + shape.padded + 16, true)
     if shape.kind == "bh4" then
         check.equal({ rows.a, rows.b }, { shape.padded, not shape.projection.word.integers and shape.padded or nil })
     end
-    local slots = regime.chunk * m.h * m.neighbours
-    local bytes = { code = 2 * slots, score = 4 * slots, vertices = bytes_to_choose(regime, m) }
+    local slots = stage.chunk * m.h * m.neighbours
+    local bytes = { code = 2 * slots, score = 4 * slots, vertices = bytes_to_choose(stage, m) }
     if m.score == "one" and not shape.tables.scaled then bytes.score = nil end
     for name, count in pairs(rows) do
         bytes[name] = count * tokens * 4
     end
-    for _, buffer in ipairs(regime.work) do
+    for _, buffer in ipairs(stage.work) do
         bytes[buffer.name] = buffer.bytes
     end
     -- scores as integers, four to two words; sums of whole lines; units of scores for each 256 rows
-    if regime.schedule and regime.gather_i8 then
-        local line = regime.isa.gather_i8.columns
-        local columns = (regime.schedule["gather.columns"] + line - 1) // line * line
+    local waiting = number == 1 and stage.chunk or (gather.up_to + stage.tile - 1) // stage.tile * stage.tile
+    if stage.layout == "lanes" and gather.integers then
+        local line = stage.isa.gather_i8.columns
+        local columns = (gather.columns + line - 1) // line * line
         bytes.words, bytes.score_units, bytes.zeros =
-            regime.chunk * ((m.h * m.neighbours + 3) // 4) * 8,
-            regime.chunk * ((m.h * m.neighbours + 255) // 256) * 4,
+            waiting * ((m.h * m.neighbours + 3) // 4) * 8,
+            waiting * ((m.h * m.neighbours + 255) // 256) * 4,
             columns * 4
-        if regime.group < m.h then bytes.sums = 4 * regime.chunk * columns end
-    elseif regime.schedule and regime.schedule["gather.columns"] < m.d_out and regime.group < m.h then
-        bytes.sums = 4 * regime.chunk * regime.schedule["gather.columns"]
+        if gather.group < m.h then bytes.sums = 4 * waiting * columns end
+    elseif gather.columns < m.d_out and gather.group < m.h then
+        bytes.sums = 4 * waiting * gather.columns
     end
-    if regime.pack then
-        local columns = regime.schedule["gather.columns"]
-        check.equal(columns * shape.tables.bytes % 64, 0)
-        bytes.slice = regime.group * shape.rows * columns * shape.tables.bytes
+    if gather.pack then
+        check.equal(gather.columns * shape.tables.bytes % 64, 0)
+        bytes.slice = gather.group * shape.rows * gather.columns * shape.tables.bytes
     end
     local parts = {}
-    for name, at in pairs(regime.scratch) do
+    for name, at in pairs(gather.scratch) do
         parts[#parts + 1] = { name = name, at = at, bytes = bytes[name] or error("unknown buffer " .. name) }
     end
     for name in pairs(bytes) do
-        check.equal(math.type(regime.scratch[name]), "integer")
+        check.equal(math.type(gather.scratch[name]), "integer")
     end
     return parts
 end
@@ -192,19 +192,20 @@ function test.buffers_of_scratch_lie_apart()
     for_random_models(function(p, m)
         local most, most_of_one = 0, 0
         for _, v in ipairs(p.variants) do
-            local parts = buffers_lie_apart(v, m, p.shape, v.tile * v.tiles)
-            if v.few then
-                apart(parts, 0, v.scratch_bytes, true)
-                apart(buffers_lie_apart(v.few, m, p.shape, v.few.chunk), 0, v.few.scratch_bytes)
-                check.equal(v.few.scratch_bytes <= v.scratch_bytes, true)
-            else
-                apart(parts, 0, v.scratch_bytes, v.whole ~= nil)
+            for _, stage in ipairs(v.stages) do
+                local bytes = 0
+                for number, gather in ipairs(stage.gathers) do
+                    apart(buffers_lie_apart(stage, number, m, p.shape), 0, gather.scratch_bytes)
+                    bytes = math.max(bytes, gather.scratch_bytes)
+                end
+                check.equal(bytes, stage.scratch_bytes)
+                check.equal(stage.scratch_bytes <= v.scratch_bytes, true)
             end
-            if v.whole then check.equal(v.whole.scratch_bytes <= v.scratch_bytes, true) end
-            check.equal(v.tile % v.isa.lanes, 0)
-            check.equal(v.chunk % (v.tile * v.tiles), 0)
-            most = math.max(most, v.scratch_bytes)
-            most_of_one = math.max(most_of_one, (v.few or v).scratch_bytes)
+            local many, few = table.unpack(v.stages)
+            check.equal(many.tile % v.isa.lanes, 0)
+            check.equal(many.chunk % (many.tile * many.tiles), 0)
+            most = math.max(most, many.scratch_bytes, few and few.scratch_bytes or 0)
+            most_of_one = math.max(most_of_one, (few or many).scratch_bytes)
         end
         check.equal({ p.scratch_bytes, p.scratch_bytes_one }, { most, most_of_one })
     end)
@@ -410,18 +411,20 @@ end
 function test.the_gather_takes_every_column_once()
     for_random_models(function(p, m)
         for _, v in ipairs(p.variants) do
-            for _, regime in ipairs { v, v.few } do
-                local at, lanes = 0, regime.gather_i8 and regime.gather_i8.columns or regime.isa.lanes
-                for _, tile in ipairs(regime.gather) do
-                    local s = tile.strips
-                    check.equal(tile.from, at)
-                    check.equal(s.floats, s.vectors * lanes)
-                    check.equal(s.rest_at, s.count * s.floats)
-                    check.equal(s.rest_at + s.vectors_left * lanes + s.partial, tile.width)
-                    check.equal(s.vectors_left < s.vectors and s.partial < lanes, true)
-                    at = at + tile.count * tile.width
+            for _, stage in ipairs(v.stages) do
+                for _, gather in ipairs(stage.gathers) do
+                    local at, lanes = 0, gather.integers and gather.integers.columns or stage.isa.lanes
+                    for _, tile in ipairs(gather.tiles) do
+                        local s = tile.strips
+                        check.equal(tile.from, at)
+                        check.equal(s.floats, s.vectors * lanes)
+                        check.equal(s.rest_at, s.count * s.floats)
+                        check.equal(s.rest_at + s.vectors_left * lanes + s.partial, tile.width)
+                        check.equal(s.vectors_left < s.vectors and s.partial < lanes, true)
+                        at = at + tile.count * tile.width
+                    end
+                    check.equal(at, m.d_out)
                 end
-                check.equal(at, m.d_out)
             end
         end
     end)
@@ -450,16 +453,17 @@ function test.copied_pieces_stay_in_their_row()
                     )
                     for _, v in ipairs(p.variants) do
                         local line, parts = 64 // p.tables.bytes, 0
-                        for _, tile in ipairs(v.gather) do
+                        local gather = v.stages[1].gathers[1]
+                        for _, tile in ipairs(gather.tiles) do
                             for k = 0, tile.count - 1 do
                                 local from = tile.from + k * tile.width
                                 check.equal(from % line, 0)
                                 check.equal((from + tile.width + line - 1) // line * line <= p.pitch, true)
-                                check.equal(tile.width <= v.pack.pitch, true)
+                                check.equal(tile.width <= gather.pack.pitch, true)
                                 parts, copied = parts + 1, copied + 1
                             end
                         end
-                        check.equal(v.parts, parts)
+                        check.equal(gather.parts, parts)
                     end
                 end
             end
@@ -595,9 +599,10 @@ function test.tokens_between_few_and_many_gather_whole_rows()
     local function choices(tables, neighbours)
         m.neighbours = neighbours
         local v = plan.build(m, { isa.get "avx512" }, nil, tables).variants[1]
-        check.equal(v.whole ~= nil, v.schedule["whole.tokens"] > 0)
-        if v.whole then
-            check.equal({ v.whole.tokens, v.whole.group, #v.whole.gather, v.whole.gather[1].width }, {
+        local whole = v.stages[1].gathers[2]
+        check.equal(whole ~= nil, v.schedule["whole.tokens"] > 0)
+        if whole then
+            check.equal({ whole.up_to, whole.group, #whole.tiles, whole.tiles[1].width }, {
                 v.schedule["whole.tokens"],
                 v.schedule["whole.group"],
                 1,
@@ -622,7 +627,7 @@ function test.few_tokens_take_vectors_that_blocks_fill()
             projection = { kind = "bh4", block = block },
             score = "gelu",
         }, "", "m")
-        local own = plan.build(m, { isa.get(set or "avx512") }, nil, tables).variants[1].few
+        local own = plan.build(m, { isa.get(set or "avx512") }, nil, tables).variants[1].stages[2]
         return own and { own.isa.lanes, own.isa.name }
     end
     check.equal(few(16, "f32"), { 16, "avx512" })
@@ -675,8 +680,8 @@ function test.tokens_between_few_and_many_fill_whole_tiles()
     local m = model.load "gen/models/roberta_small.lua"
     local s = { ["tile.vectors"] = 3, ["product.outputs"] = 8, ["whole.tokens"] = 64, ["chunk.tokens"] = 384 }
     m.neighbours = 1
-    local whole = plan.build(m, { set }, { avx512 = s }, "i8").variants[1].whole
-    local scores = whole.gather_i8.quads * whole.gather_i8.rows * 2
+    local whole = plan.build(m, { set }, { avx512 = s }, "i8").variants[1].stages[1].gathers[2]
+    local scores = whole.integers.quads * whole.integers.rows * 2
     check.equal(whole.scratch.score_units - whole.scratch.words >= 96 * scores, true)
     check.equal(whole.scratch_bytes - whole.scratch.sums >= 96 * m.d * 4, true)
 end
@@ -688,7 +693,7 @@ function test.types_of_projections()
     check.equal(f32.digest == bf16.digest, false)
     check.equal({ f32.projection_bytes, bf16.projection_bytes }, { 1 << 20, 1 << 19 })
     check.equal(f32.packed_bytes - bf16.packed_bytes, 1 << 19)
-    check.equal(plan.work(bf16, bf16.variants[1], true, 1).projection_bytes, 1 << 19)
+    check.equal(plan.work(bf16, bf16.variants[1], 1).projection_bytes, 1 << 19)
     check.equal(bf16.mflop, f32.mflop)
     -- One panel of a block is unpacked at a time: 64 inputs of 16 outputs.
     for i, v in ipairs(bf16.variants) do
@@ -700,7 +705,7 @@ function test.types_of_projections()
     local i16 = plan.build(m, sets, nil, nil, "i16")
     check.equal({ i16.projection_bytes, i16.packed_bytes - bf16.packed_bytes }, { 1 << 19, 2 * 4 * 512 * 4 })
     for i, v in ipairs(i16.variants) do
-        local tokens = v.tile * v.tiles
+        local tokens = v.stages[1].projected
         check.equal(v.scratch_bytes - f32.variants[i].scratch_bytes, tokens * 32 * 4 + tokens * 16 - tokens * 512 * 4)
     end
     -- 13 inputs fill 7 words: the last has one weight and zeros.
@@ -719,14 +724,14 @@ function test.types_of_projections()
     local floats, i8 = plan.build(m, there), plan.build(m, there, nil, nil, "i8")
     check.equal({ i8.projection_bytes, i8.packed_bytes - i16.packed_bytes }, { 1 << 18, -(1 << 18) })
     for i, v in ipairs(i8.variants) do
-        local tokens = v.tile * v.tiles
-        local work = 0
-        for _, buffer in ipairs(v.work) do
+        local many = v.stages[1]
+        local tokens, work = many.projected, 0
+        for _, buffer in ipairs(many.work) do
             work = work + buffer.bytes
         end
-        check.equal(work, tokens * (v.rows_first and 8 * (16 + 2 + 1 + 1) or 16 + 2 + 1) * 4)
-        check.equal(v.rows_first, v.isa.name == "avx512")
-        if not v.rows_first then
+        check.equal(work, tokens * (many.rows_first and 8 * (16 + 2 + 1 + 1) or 16 + 2 + 1) * 4)
+        check.equal(many.rows_first, v.isa.name == "avx512")
+        if not many.rows_first then
             check.equal(v.scratch_bytes - floats.variants[i].scratch_bytes, work - tokens * 512 * 4)
         end
     end
@@ -809,7 +814,7 @@ end
 function test.threads_get_whole_tiles_and_enough_work()
     for_random_models(function(p)
         for _, v in ipairs(p.variants) do
-            for _, kernels in ipairs { v, v.few } do
+            for _, kernels in ipairs(v.stages) do
                 local split = kernels.split
                 if split then
                     check.equal({ split.min % split.tile, kernels.chunk % split.tile }, { 0, 0 })
@@ -828,13 +833,14 @@ function test.threads_get_whole_tiles_and_enough_work()
             end
         end
     end)
-    local v = plan_of("roberta_small").variants[3]
-    check.equal({ v.split, v.few.split }, { { tile = 64, min = 64 }, { tile = 4, min = 12 } })
+    local many, few = table.unpack(plan_of("roberta_small").variants[3].stages)
+    local threads = plan.threads
+    check.equal({ many.split, few.split }, { { tile = 64, min = 64 }, { tile = 4, min = 12 } })
     check.equal(
-        { plan.threads(v.few, 23, 2), plan.threads(v.few, 24, 2), plan.threads(v, 4096, 2), plan.threads(v, 4096, 1) },
+        { threads(few, 23, 2), threads(few, 24, 2), threads(many, 4096, 2), threads(many, 4096, 1) },
         { 1, 2, 2, 1 }
     )
-    check.equal(plan_of("tiny").variants[3].few.split, nil)
+    check.equal(plan_of("tiny").variants[3].stages[2].split, nil)
 end
 
 -- A CPU's file has every number that the nominal one has, and no other.

@@ -28,6 +28,9 @@ local function count(list)
     return n
 end
 
+-- The symbol of the gather of many tokens.
+local function gather_of(p) return p.variants[1].stages[1].gathers[1].names.gather end
+
 return {
     plans_that_differ_in_their_name_only_share_every_kernel_that_calls_no_other = function()
         local _, units, same = compile.sources { plan_of "first", plan_of "second" }
@@ -41,8 +44,8 @@ return {
     end,
     a_kernel_of_the_same_name_but_another_text_is_not_shared = function()
         local first, second = plan_of("first", { ["gather.unroll"] = 1 }), plan_of("second", { ["gather.unroll"] = 2 })
-        local gather = second.variants[1].names.gather
-        check.equal(gather, (first.variants[1].names.gather:gsub("^first", "second")))
+        local gather = gather_of(second)
+        check.equal(gather, (gather_of(first):gsub("^first", "second")))
         local contents, units, same = compile.sources { first, second }
         local list = shared(same, "second")
         check.equal(list[gather:gsub("^second_", "")], nil)
@@ -55,11 +58,11 @@ return {
             return plan_of(name, { ["chunk.tokens"] = tokens, ["gather.columns"] = 16, ["gather.group"] = 1 })
         end
         local first, second = one("first", 128), one("second", 256)
-        local gather, contents, _, same = second.variants[1].names.gather, compile.sources { first, second }
+        local gather, contents, _, same = gather_of(second), compile.sources { first, second }
         local function text(name) -- lines break elsewhere in that of a longer name
             return (contents[name .. ".c"]:gsub("first", "second"):gsub("FIRST", "SECOND"):gsub("%s+", " "))
         end
-        check.equal(text(first.variants[1].names.gather), text(gather))
+        check.equal(text(gather_of(first)), text(gather))
         check.equal(text(gather):find("SECOND_AVX2_SCRATCH_SUMS", 1, true) ~= nil, true)
         local list = shared(same, "second")
         check.equal(list[gather:gsub("^second_", "")], nil)

@@ -1,5 +1,5 @@
--- Plans what the kernels of one regime do in the stages of a BH4 projection: where a product finds its inputs and
--- leaves its outputs, and what the last butterflies of a stage do with outputs that they have in registers.
+-- Plans what kernels do in the stages of a BH4 projection: where a product finds its inputs and leaves its outputs, and
+-- what the last butterflies of a stage do with outputs that they have in registers.
 local butterfly = require "gen.families.lookup.butterfly"
 local product = require "gen.families.lookup.product"
 
@@ -33,12 +33,12 @@ local function rows_first(v, group, stage)
     return with_residual(pass, rows, { panel = product.panel })
 end
 
--- The passes of stage `stage` of `group`. With many tokens the last one finds the units for the rounding of the next
--- stage, or adds residual and bias.
+-- The passes of stage `stage` of `group`. With tokens in the lanes the last one finds the units for the rounding of
+-- the next stage, or adds residual and bias.
 local function steps_of(v, group, stage, word)
     local steps = table.move(stage.passes, 1, #stage.passes, 1, {})
     local last = steps[#steps]
-    if v.regime ~= "many" or not last then return steps end
+    if v.layout ~= "lanes" or not last then return steps end
     local pass = rows_first(v, group, stage)
     if pass then return { pass } end
     if stage.number == 4 then

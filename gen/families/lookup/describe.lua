@@ -73,8 +73,8 @@ function describe.summary(_, make)
         variants[i] = {
             isa = v.isa.name,
             schedule = v.schedule_text,
-            tile = v.tile,
-            chunk = v.chunk,
+            tile = v.stages[1].tile,
+            chunk = v.stages[1].chunk,
             scratch_bytes = v.scratch_bytes,
         }
     end

@@ -19,7 +19,7 @@ function firmware.tolerance() return 1e-5 end
 
 function firmware.ram(p)
     local rows, places = { { bytes = p.weights_struct_bytes, text = "a " .. p.names.weights } }, {}
-    for name, at in pairs(p.variants[1].scratch) do
+    for name, at in pairs(p.variants[1].stages[1].scratch) do
         places[#places + 1] = { name = name, at = at }
     end
     table.sort(places, function(a, b) return a.at < b.at end)

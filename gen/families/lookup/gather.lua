@@ -1,5 +1,9 @@
 -- Plans the gather y = bias + sum of s_k T_k[c_k]: how tables lie in memory, and which columns are summed together.
+local blob = require "gen.plan.blob"
+local gather_calls = require "gen.families.lookup.gather_calls"
 local gather_i8 = require "gen.families.lookup.gather_i8"
+local names = require "gen.schema.names"
+local scratch = require "gen.families.lookup.scratch"
 
 local gather = {}
 
@@ -10,6 +14,10 @@ local copies = { { word = "prefetch_nta", lines = 32 }, { word = "prefetch_l2", 
 
 -- of a row, prefetched by the hash: two and four take 1 to 2 % longer (one token of roberta_small, Cascade Lake)
 local first_lines = 3
+
+-- Tables written out in one step of a gather of whole rows of integers: gcc 12 copies sums in a loop.
+local max_whole_unroll = 16
+local max_float_unroll = 8 -- tables of floats
 
 -- Packed tables: [h][2^tau][pitch], a row of d_out elements whole and on a line of its own, so that one token reads it
 -- in one go. An odd number of lines: the same columns of all rows then fall into all sets of a cache, and many tokens
@@ -42,10 +50,12 @@ function gather.layout(shape, unpadded)
 end
 
 -- The tiles of `columns` columns: { {from, width, count, strips} }, `count` tiles of `width` columns from column
--- `from`. A row of a tile is held in registers as `strips.count` strips of `vectors` vectors, then a remainder of
--- `vectors_left` whole vectors and `partial` floats, `rest` floats in all.
-function gather.tiles(shape, columns, lanes, vectors)
-    local tiles = {}
+-- `from`. A row of a tile is held in `accumulators` registers as `strips.count` strips of `vectors` vectors, then a
+-- remainder of `vectors_left` whole vectors and `partial` floats, `rest` floats in all.
+local function tiles_of(shape, isa, columns, accumulators)
+    local words, tiles = gather_i8.words(shape, isa), {}
+    local lanes = words and words.columns or isa.lanes
+    local vectors = words and accumulators // words.vectors or accumulators
     local function add(from, width, count)
         if width == 0 or count == 0 then return end
         local whole = width // lanes
@@ -73,26 +83,26 @@ end
 -- Whether the hash can prefetch rows as soon as it knows them: not if a token takes all.
 function gather.finds_rows(shape) return shape.neighbours < shape.rows end
 
--- How many elements of a row it prefetches for the gather of `v`: at least the first strip where strips are prefetched
+-- How many elements of a row it prefetches for the gather `g`: at least the first strip where strips are prefetched
 -- from token to token.
-function gather.prefetch_first(shape, v)
+local function prefetch_first(shape, g)
     local elements = first_lines * cache_line // shape.tables.bytes
-    local s = v.gather[1].strips
-    if v.prefetch_tokens then elements = math.max(elements, s.count > 0 and s.floats or s.rest) end
+    local s = g.tiles[1].strips
+    if g.prefetch_tokens then elements = math.max(elements, s.count > 0 and s.floats or s.rest) end
     return math.min(elements, shape.d_out)
 end
 
 -- How the choice `value` of a gather has the next strip of rows prefetched while one is summed: the word of the
 -- instruction set, nil: not; and whether behind the last strip of a token comes the first one of the next token, if
 -- the choice is `far`.
-function gather.prefetch_strip(value, far)
+local function prefetch_strip(value, far)
     if value == 0 then return nil, false end
     if value == far then return "prefetch_l2", true end
     return "prefetch_l1", false
 end
 
--- How many of `tiles`, what gather.tiles returns, there are: threads can gather one each.
-function gather.parts(tiles)
+-- How many of `tiles` there are: threads can gather one each.
+local function parts_of(tiles)
     local parts = 0
     for _, t in ipairs(tiles) do
         parts = parts + t.count
@@ -102,7 +112,7 @@ end
 
 -- How the tokens of a chunk share the prefetch of the rows of the next `group` tables: { every, rows }, `rows` rows by
 -- every `every`th token.
-function gather.prefetch_next(shape, group, chunk)
+local function prefetch_next(shape, group, chunk)
     local rows = group * shape.rows
     if chunk >= rows then return { every = chunk // rows, rows = 1 } end
     return { every = 1, rows = rows // chunk }
@@ -124,11 +134,9 @@ function gather.pack(shape, columns, group, choice)
     }
 end
 
--- Whether sums of a tile of columns wait in a buffer of their own between groups of tables: pieces of y lie so far
--- apart that they fall into few sets of a cache, and each on a page of its own.
-function gather.sums_wait(shape, choices)
-    return choices["gather.columns"] < shape.d_out and choices["gather.group"] < shape.h
-end
+-- Whether sums of a tile of `columns` columns wait in a buffer of their own between groups of tables: pieces of y lie
+-- so far apart that they fall into few sets of a cache, and each on a page of its own.
+local function sums_wait(shape, columns, group) return columns < shape.d_out and group < shape.h end
 
 -- Whether y can be written past the caches: in whole lines, once, and not read again.
 function gather.streams(shape, isa, choices)
@@ -137,7 +145,81 @@ function gather.streams(shape, isa, choices)
         return false
     end
     if gather_i8.words(shape, isa) then return shape.h <= gather_i8.max_tables(shape) end
-    return choices["gather.group"] >= shape.h or gather.sums_wait(shape, choices)
+    local columns, group = choices["gather.columns"], choices["gather.group"]
+    return group >= shape.h or sums_wait(shape, columns, group)
+end
+
+-- Appends to `list` the buffers of gather `g` with tokens in the lanes.
+local function add_buffers(shape, g, list)
+    local integers = g.integers
+    local function add(name, bytes) list[#list + 1] = { name = name, bytes = bytes } end
+    if integers then
+        -- Scores as integers and their units, what sums of a tile of columns begin with, and those that wait between
+        -- groups of tables.
+        local sums = gather_i8.pitch(integers, g.columns)
+        add("words", g.room * integers.quads * integers.rows * 2)
+        add("score_units", g.room * #integers.spans * 4)
+        add("zeros", sums * 4)
+        if integers.waits then add("sums", g.room * sums * 4) end
+    elseif sums_wait(shape, g.columns, g.group) then
+        add("sums", g.room * g.columns * 4)
+    end
+    if g.pack then add("slice", g.pack.bytes) end
+end
+
+-- The gather of stage `s` by the choices whose keys begin with `prefix`: "few", or of tokens in the lanes "gather", of
+-- slices of the tables, or "whole", of whole rows, for chunks of so few tokens that they meet few rows of a slice
+-- twice. Its sums run over the tables in the same order as those of slices: threads that share a call, some of them
+-- with so few tokens, make the same y.
+--   name, up_to       "many", "whole" or "few"; the tokens of a chunk that it takes
+--   columns, group    columns and tables that are gathered in one pass over the tokens
+--   unroll            tables written out in one step
+--   tiles, parts      of columns, and how many: threads can gather one each
+--   room              tokens of a chunk, in whole tiles: scores and sums of these are written
+--   integers          how rows are summed as integers (gen/families/lookup/gather_i8.lua), nil: as floats
+--   prefetch_*, pack, stream    what is prefetched, copied and written past the caches; nil or false: nothing
+--   packs_from        tokens: a tile alone meets too few rows of a slice; to copy only those that it meets takes 1.2 to
+--                     4 times as long as none
+--   calls             in their order (gen/families/lookup/gather_calls.lua)
+--   scratch, scratch_bytes, constants    places of the stage's buffers and its own, their end, and what begins the
+--                     names of these places
+-- Rows in four bits are one more type of `integers`: two rows to a byte change what a step loads and unpacks, nothing
+-- else here.
+function gather.plan(m, shape, s, choices, prefix, shared)
+    local function choice(name, otherwise) return choices[prefix .. "." .. name] or otherwise end
+    local isa, lanes, whole = s.isa, s.layout == "lanes", prefix == "whole"
+    local g = {
+        name = prefix == "gather" and s.name or prefix,
+        up_to = whole and math.min(s.chunk, choice "tokens") or math.maxinteger,
+        columns = choice("columns", shape.d_out),
+        group = choice "group",
+        stream = choice "stream" == 1,
+        packs_from = 2 * s.tile,
+        prefetch_codes = choice "prefetch_codes" == 1,
+    }
+    g.tiles = tiles_of(shape, isa, g.columns, choice("accumulators", choice "vectors"))
+    g.parts = parts_of(g.tiles)
+    g.room = blob.round_up(math.min(s.chunk, g.up_to), s.tile)
+    local most = gather_i8.words(shape, isa) and max_whole_unroll or max_float_unroll
+    g.unroll = choice("unroll", lanes and math.min(g.group, most) or 1)
+    g.prefetch_strip, g.prefetch_tokens = prefetch_strip(choice("prefetch", 0), whole and 2 or 3)
+    g.prefetch_first = not lanes and choice "prefetch" >= 2 and prefetch_first(shape, g)
+    g.prefetch_next = choice "prefetch_next" == 1 and prefetch_next(shape, g.group, s.chunk)
+    local pack = choice("pack", 0)
+    g.pack = pack > 0 and gather.pack(shape, g.columns, g.group, pack)
+    g.integers = gather_i8.plan(shape, s, g)
+
+    local buffers = scratch.buffers(shape, s)
+    if lanes then add_buffers(shape, g, buffers) end
+    g.scratch, g.scratch_bytes = scratch.places(buffers)
+    g.constants = isa.name:upper() .. (g.name == "many" and "" or "_" .. g.name:upper()) .. "_SCRATCH_"
+    local ending = not lanes and s.name
+        or "t" .. s.tile .. "_g" .. g.group .. (whole and "_whole" or "_c" .. g.columns)
+    local function name(kernel) return names.variant(m.name, kernel .. "_" .. shape.tables.name, isa.name, ending) end
+    local shares = shared and lanes and not whole and g.parts > 1
+    g.names = { gather = name "gather", columns = shares and name "gather_columns" }
+    g.calls = gather_calls.plan(shape, s, g)
+    return g
 end
 
 return gather

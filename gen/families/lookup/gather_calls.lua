@@ -13,8 +13,8 @@
 local gather_calls = {}
 
 -- Sums of floats: of tile-major codes, `slots` of a table apart; `waits`: whether sums have a buffer of their own.
-local function float_calls(shape, v)
-    local group, slots, waits = v.group, shape.neighbours * v.tile, v.scratch.sums ~= nil
+local function float_calls(shape, stage, gather)
+    local group, slots, waits = gather.group, shape.neighbours * stage.tile, gather.scratch.sums ~= nil
     local whole, rest = shape.h // group, shape.h % group
     local list = {}
     local function add(call)
@@ -54,16 +54,16 @@ local function float_calls(shape, v)
 end
 
 -- Sums of integers: `from` is what sums begin with, `base` what is added to them in floats.
-local function integer_calls(shape, v)
-    local group, step, list = v.group, v.gather_i8.step, {}
+local function integer_calls(shape, stage, gather)
+    local group, step, list = gather.group, gather.integers.step, {}
     local function add(run, call)
         call.run, call.tables = run, run.tables
-        call.code_step, call.words_step = shape.neighbours * v.tile, 2 * v.tile // step
+        call.code_step, call.words_step = shape.neighbours * stage.tile, 2 * stage.tile // step
         list[#list + 1] = call
     end
     local max_next = math.max(0, shape.h - group)
     local function next_of(table) return table < shape.h and math.min(table, max_next) or nil end
-    for n, span in ipairs(v.gather_i8.spans) do
+    for n, span in ipairs(gather.integers.spans) do
         local first, last = span.table, span.table + span.tables - span.last.tables
         if first + group == last then
             add(span.group, { first = first, from = "zeros", to = "sums", next = next_of(last) })
@@ -88,9 +88,10 @@ local function integer_calls(shape, v)
     return list
 end
 
--- The calls for every tile of columns of `v`.
-function gather_calls.plan(shape, v)
-    return (v.gather_i8 and v.regime == "many" and integer_calls or float_calls)(shape, v)
+-- The calls of `gather` of `stage` for every tile of columns.
+function gather_calls.plan(shape, stage, gather)
+    local of_integers = gather.integers and gather.integers.spans
+    return (of_integers and integer_calls or float_calls)(shape, stage, gather)
 end
 
 return gather_calls

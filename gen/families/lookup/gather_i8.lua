@@ -59,7 +59,7 @@ end
 -- Distinct lines of columns of one load, { columns, suffix, vectors = { {at, floats} } }: the vectors of floats that
 -- they become; and distinct strips of them by width and as a list, { width, lines = { {at, suffix} }, prefetches }:
 -- the columns of the next strip that are prefetched while one of this width is summed, 0: none.
-local function lines_and_strips(v, words, lanes)
+local function lines_and_strips(gather, words, lanes)
     local lines, seen_lines, strips, by_width = {}, {}, {}, {}
     local function line_of(columns)
         if not seen_lines[columns] then
@@ -85,11 +85,11 @@ local function lines_and_strips(v, words, lanes)
         end
         strip.prefetches = math.max(strip.prefetches, prefetches)
     end
-    for _, tile in ipairs(v.gather) do
+    for _, tile in ipairs(gather.tiles) do
         local s = tile.strips
-        local ahead = v.prefetch_tokens or v.prefetch_strip and s.count > 1
+        local ahead = gather.prefetch_tokens or gather.prefetch_strip and s.count > 1
         if s.count > 0 then add_strip(s.floats, ahead and s.floats or 0) end
-        add_strip(s.rest, v.prefetch_tokens and (s.count > 0 and s.floats or s.rest) or 0)
+        add_strip(s.rest, gather.prefetch_tokens and (s.count > 0 and s.floats or s.rest) or 0)
     end
     return lines, strips, by_width
 end
@@ -129,22 +129,22 @@ local function groups_of(runs, strips, step, unroll)
     return groups
 end
 
--- The plan of the gather of `v`, whose tiles of columns are planned; nil if rows are not summed as integers.
+-- The plan of `gather` of `stage`, whose tiles of columns are planned; nil if rows are not summed as integers.
 --   max_rows          that share a unit of scores
 --   rows, step, columns   of a step: rows, the tables that they are of, and columns of one load
 --   lines, strips, strip_of (by width)
 --   partial           whether a step has fewer tables somewhere
 --   low_at            offset of the lower bytes of a token's words of scores from the upper ones
--- and for many tokens
+-- and for tokens in the lanes
 --   quads             words of a token's scores, of one byte each
 --   spans, runs, groups
 --   waits             whether sums wait between groups
 --   tile_pitch        integers of a token's sums of the widest tile of columns
--- For few tokens, `tables` of a call at most.
-function gather_i8.plan(shape, v, tables)
-    local words = gather_i8.words(shape, v.isa)
+function gather_i8.plan(shape, stage, gather)
+    local isa, group = stage.isa, gather.group
+    local words = gather_i8.words(shape, isa)
     if not words then return nil end
-    local lines, strips, by_width = lines_and_strips(v, words, v.isa.lanes)
+    local lines, strips, by_width = lines_and_strips(gather, words, isa.lanes)
     local plan = {
         max_rows = max_rows,
         rows = words.rows,
@@ -155,22 +155,22 @@ function gather_i8.plan(shape, v, tables)
         strip_of = by_width,
         groups = {},
     }
-    if v.regime == "few" then
+    if stage.layout == "rows" then
         -- Scores of one token's call are made a vector of tables at a time.
-        plan.partial = tables % plan.step > 0 or shape.h % tables % plan.step > 0
-        plan.low_at = blob.round_up(tables * shape.neighbours, v.isa.lanes) // words.rows
+        plan.partial = group % plan.step > 0 or shape.h % group % plan.step > 0
+        plan.low_at = blob.round_up(group * shape.neighbours, isa.lanes) // words.rows
         return plan
     end
     plan.partial = shape.h % plan.step > 0
-    plan.quads, plan.low_at = blob.round_up(shape.slots, words.rows) // words.rows, v.tile
-    plan.spans = spans_of(shape, v.group, v.room)
-    plan.runs = runs_of(plan.spans, v.group)
-    plan.groups = groups_of(plan.runs, strips, plan.step, v.unroll)
+    plan.quads, plan.low_at = blob.round_up(shape.slots, words.rows) // words.rows, stage.tile
+    plan.spans = spans_of(shape, group, gather.room)
+    plan.runs = runs_of(plan.spans, group)
+    plan.groups = groups_of(plan.runs, strips, plan.step, gather.unroll)
     plan.waits, plan.tile_pitch = false, 0
     for _, run in ipairs(plan.runs) do
         plan.waits = plan.waits or not run.last
     end
-    for _, tile in ipairs(v.gather) do
+    for _, tile in ipairs(gather.tiles) do
         tile.pitch = gather_i8.pitch(words, tile.width)
         plan.tile_pitch = math.max(plan.tile_pitch, tile.pitch)
     end

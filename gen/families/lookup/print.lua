@@ -22,9 +22,9 @@ end
 -- beside storing.
 function kernels.inlines(p)
     for _, v in ipairs(p.variants) do
-        if v.gather_i8 or v.regime == "many" and v.isa.lanes > 1 and p.shape.kind == "bh4" and p.makes_codes then
-            return true
-        end
+        local first, gather = v.stages[1], v.stages[1].gathers[1]
+        local butterflies = first.layout == "lanes" and v.isa.lanes > 1 and p.shape.kind == "bh4" and p.makes_codes
+        if butterflies or gather and gather.integers then return true end
     end
     return false
 end
@@ -75,39 +75,36 @@ function kernels.api(p)
     }
 end
 
--- Appends to `files` those of one regime.
-local function add_regime(p, v, files)
-    local function add(path, symbol, extend)
-        local values = common(p, v, symbol)
-        if extend then extend(p, v, values) end
-        files[#files + 1] = { template = "templates/lookup/" .. path, symbol = symbol, values = values }
-    end
-    if p.makes_codes then
-        if v.regime == "many" then
-            add("many/load_tokens.c", v.names.load, function(_, _, values)
-                values.used, values.transposes = steps.used, steps.transposes(p.shape.d, v.isa.lanes)
-                values.step = v.tile
-            end)
-        elseif p.model.norm then
-            add("few/normalise.c", v.names.load)
-        end
-        add("shared/" .. p.shape.kind .. ".c", v.names.projection, projection)
-        add(v.regime .. "/sign_hash.c", v.names.hash, hash)
-    end
-    add("shared/gather.c", v.names.gather, gather)
-    if v.whole then
-        local values = common(p, v.whole, v.whole.names.gather)
-        gather(p, v.whole, values)
-        files[#files + 1] = { template = "templates/lookup/shared/gather.c", symbol = values.symbol, values = values }
-    end
-    add(v.regime .. "/ffn.c", v.names.ffn, ffn)
-end
-
 -- The kernel files of variant `v` of plan `p`: { {template, symbol, values} }.
 function kernels.files(p, v)
     local files = {}
-    add_regime(p, v, files)
-    if v.few then add_regime(p, v.few, files) end
+    for number, stage in ipairs(v.stages) do
+        local lanes = stage.layout == "lanes"
+        local function add(path, symbol, extend, of)
+            local values = common(p, stage, symbol, of)
+            if extend then extend(p, stage, values, of) end
+            files[#files + 1] = { template = "templates/lookup/" .. path, symbol = symbol, values = values }
+        end
+        if p.makes_codes then
+            if lanes then
+                add("lanes/load_tokens.c", stage.names.load, function(_, _, values)
+                    values.used, values.transposes = steps.used, steps.transposes(p.shape.d, stage.isa.lanes)
+                    values.step = stage.tile
+                end)
+            elseif p.model.norm then
+                add("rows/normalise.c", stage.names.load)
+            end
+            add("shared/" .. p.shape.kind .. ".c", stage.names.projection, projection)
+            add(stage.layout .. "/sign_hash.c", stage.names.hash, hash)
+        end
+        for _, of in ipairs(stage.gathers) do
+            add("shared/gather.c", of.names.gather, gather, of)
+        end
+        add(stage.layout .. "/ffn.c", number == 1 and v.names.ffn or stage.names.ffn, function(_, _, values)
+            ffn(p, stage, values)
+            values.few = lanes and v.stages[number + 1] or false
+        end)
+    end
     return files
 end
 

@@ -1,5 +1,5 @@
--- What the block products print: the distinct blocks of a projection, strip by strip for few tokens, codelet by codelet
--- for many.
+-- What the block products print: the distinct blocks of a projection, strip by strip for tokens in rows, codelet by
+-- codelet for tokens in the lanes.
 local expression = require "gen.isa.expression"
 local product = require "gen.families.lookup.product"
 
@@ -21,13 +21,13 @@ local function distinct_blocks(products, describe)
     return blocks
 end
 
--- What the block products of the few-token kernels print.
-function block_products.few(p, few, products, values)
-    local isa, type = few.isa, p.projection
+-- What the block products of tokens in rows print.
+function block_products.rows(p, v, products, values)
+    local isa, type = v.isa, p.projection
     local per_word, integers = type.word.rows, type.word.integers
     values.blocks = distinct_blocks(products, function(block, of)
-        block.strips = { product.strips(of, isa.lanes, few.vectors_alone) } -- by the number of tokens
-        block.strips[few.tokens] = product.strips(of, isa.lanes, few.vectors)
+        block.strips = { product.strips(of, isa.lanes, v.vectors_alone) } -- by the number of tokens
+        block.strips[v.tokens] = product.strips(of, isa.lanes, v.vectors)
         block.k_pairs, block.last_rows = of.rows // per_word, {}
         for row = block.k_pairs * per_word, of.rows - 1 do
             table.insert(block.last_rows, tostring(row))
@@ -50,7 +50,7 @@ function block_products.few(p, few, products, values)
         block.counted = counted[block.name]
     end
     values.blocks_argument = function(of) return counted[of.name] and ", " .. of.count or "" end
-    values.token_counts = few.tokens > 1 and { few.tokens, 1 } or { 1 }
+    values.token_counts = v.tokens > 1 and { v.tokens, 1 } or { 1 }
     -- The variable that counts words of an output, and the inputs that a word is for, each after `before`.
     values.counter = integers and values.counter or per_word > 1 and "k_pair" or "k"
     -- The places, from `before` on, of the inputs of word number `k`.
@@ -121,8 +121,8 @@ local function unpacks_of(isa, blocks)
     return list
 end
 
--- What the block products of the many-token kernels print: blocks, and the codelets they need.
-function block_products.many(p, v, products, values)
+-- What the block products of tokens in the lanes print: blocks, and the codelets they need.
+function block_products.lanes(p, v, products, values)
     local micro_seen, odd, integers = {}, 0, p.projection.word.integers
     values.micro, values.folded = {}, false
     values.blocks = distinct_blocks(products, function(block, of)

@@ -11,7 +11,7 @@ function buffers.slots(shape)
     return "[" .. shape.h .. "]" .. (shape.neighbours > 1 and "[" .. shape.neighbours .. "]" or "")
 end
 
--- The function that gives the buffer of a name in the scratch of `v`, as a pointer to `type`.
+-- The function that gives the buffer of a name in the scratch of `v`, a stage or a gather, as a pointer to `type`.
 function buffers.in_scratch(p, v)
     return function(name, type)
         if v.scratch[name] == 0 then return type == "void" and "scratch" or "(" .. type .. " *) scratch" end
@@ -20,7 +20,7 @@ function buffers.in_scratch(p, v)
     end
 end
 
--- What the projection of `v` works in and writes, beside x: { {name, storage} }.
+-- What the projection of stage `v` works in and writes, beside x: { {name, storage} }.
 function buffers.of_projection(v)
     local list = {}
     for _, name in ipairs { "a", "b", "z" } do

@@ -1,16 +1,18 @@
--- What the kernels of one regime have in common: names, loops and words of comments that their templates print.
+-- What the kernels of a stage have in common: names, loops and words of comments that their templates print.
 local barriers = require "gen.print.barriers"
 local blob = require "gen.plan.blob"
 local buffers = require "gen.families.lookup.print_buffers"
 local literal = require "gen.print.literal"
 local prologue = require "gen.print.prologue"
 
--- The values of the kernel `symbol` of `v`, a variant of plan `p` or its `few`.
-return function(p, v, symbol)
-    local m, few, shape = p.model, v.regime == "few", p.shape
+-- The values of the kernel `symbol` of stage `v` of plan `p`, or of the gather `gather` of that stage.
+return function(p, v, symbol, gather)
+    local m, shape, first = p.model, p.shape, v.gathers and v.gathers[1]
+    local name = (gather or v).name
     return {
         isa = v.isa,
-        v = v,
+        kernels = v,
+        gather = gather or first or false,
         values_type = "float",
         hash = v.hash,
         projection = p.projection,
@@ -19,7 +21,7 @@ return function(p, v, symbol)
         tile = v.tile,
         vectors = v.vectors,
         prologue = prologue(p, v.isa),
-        helper = p.names.helper(few and "few" or v.word),
+        helper = p.names.helper(name ~= "many" and name or nil),
         score = shape.score,
         weighted = shape.weighted,
         norm = m.norm ~= nil,
@@ -28,7 +30,7 @@ return function(p, v, symbol)
         openmp = p.openmp,
         makes_codes = p.makes_codes,
         -- Whether the hash prefetches rows of which it has just found the codes.
-        prefetch_first = v.prefetch_first and p.makes_codes and v.prefetch_first or false,
+        prefetch_first = p.makes_codes and first and first.prefetch_first or false,
         pitch = p.pitch,
         line_elements = blob.align // p.tables.bytes,
         -- slot: number of a row among those that a token takes
@@ -38,9 +40,9 @@ return function(p, v, symbol)
         x_rows = buffers.rows(shape.d, shape.x_step),
         y_rows = buffers.rows(shape.d_out, shape.y_step),
         slots_text = buffers.slots(shape),
-        lane_axis = few and "" or "[" .. v.tile .. "]",
+        lane_axis = v.layout == "rows" and "" or "[" .. v.tile .. "]",
         constant = p.names.constant,
-        in_scratch = buffers.in_scratch(p, v),
+        in_scratch = buffers.in_scratch(p, gather or v),
         barriers = function(list) return barriers(p, v.isa, list) end,
     }
 end

@@ -5,11 +5,12 @@ local steps = require "gen.families.lookup.print_steps"
 local sum, times = expression.sum, expression.times
 
 -- What sums of integers print.
-local function add_i8(v, values)
+local function add_i8(gather, values)
     -- Rows lie `pitch` apart: a parameter where they may be copied, but a constant of each call that is inlined.
     -- Multiplying by one in a register and adding where its table begins takes 4096 tokens of roberta_small 1.02 times
     -- as long.
-    values.pitch_parameter, values.pitch_argument = v.pack and "size_t pitch, " or "", v.pack and "pitch, " or ""
+    values.pitch_parameter = gather.pack and "size_t pitch, " or ""
+    values.pitch_argument = gather.pack and "pitch, " or ""
     values.rows_on = function(table, rows) -- `table`, so many rows further on
         return rows == 0 and table or table .. " + " .. rows .. " * " .. values.row_pitch
     end
@@ -20,8 +21,8 @@ end
 
 -- Rows of floats are loaded in place; of other types, by one small function for whole vectors and one for each partial
 -- vector that there is, whose name the template gives it where it prints it.
-local function add_loads(p, v, values)
-    local word, isa = p.tables.name, v.isa
+local function add_loads(p, isa, gather, values)
+    local word = p.tables.name
     if p.tables.plain then
         values.load_row, values.load_row_partial = isa.load_unaligned, isa.load_partial or false
         return
@@ -38,7 +39,7 @@ local function add_loads(p, v, values)
         end
         return seen[n]
     end
-    for _, tile in ipairs(v.gather) do
+    for _, tile in ipairs(gather.tiles) do
         local s = tile.strips
         if s.count > 0 or s.vectors_left > 0 then add(isa.lanes) end
         if s.partial > 0 then add(s.partial) end
@@ -82,21 +83,21 @@ local function sum_text(shape)
     return "of " .. (m > 1 and m .. " rows" or "one row") .. " of " .. (tables or "each of " .. shape.h .. " tables")
 end
 
--- Adds to `values` what the template of the gather of `v` reads beside what kernels have in common.
-return function(p, v, values)
+-- Adds to `values` what the template of the gather `gather` of stage `v` reads beside what kernels have in common.
+return function(p, v, values, gather)
     local shape, m = p.shape, p.shape.neighbours
     -- Rows that a token takes in a call.
-    local full, last = math.min(v.group, shape.h) * m, shape.h % v.group * m
+    local full, last = math.min(gather.group, shape.h) * m, shape.h % gather.group * m
     add_places(values)
     values.sum_text, values.product_text = sum_text(shape), shape.weighted and "score times row" or "rows"
-    values.tables, values.pack, values.prefetch_next = p.tables, v.pack or false, v.prefetch_next or false
-    values.sums_of_integers = v.gather_i8 ~= nil and v.regime == "many"
-    values.loads, values.unroll = {}, v.unroll
-    values.rest_rows = v.unroll > 1 and (full % v.unroll > 0 or last % v.unroll > 0)
+    values.tables, values.pack, values.prefetch_next = p.tables, gather.pack, gather.prefetch_next
+    values.sums_of_integers = gather.integers ~= nil and gather.integers.spans ~= nil
+    values.loads, values.unroll = {}, gather.unroll
+    values.rest_rows = gather.unroll > 1 and (full % gather.unroll > 0 or last % gather.unroll > 0)
     local function factor(k) return k:find(" ") and "(" .. k .. ")" or k end
     values.count = m == 1 and "tables" or "tables * " .. m
     values.slot = function(k) return v.tile == 1 and k or factor(k) .. " * " .. v.tile end
-    values.row_pitch = v.pack and (v.gather_i8 and "pitch" or "row_step") or values.constant("ROW_PITCH")
+    values.row_pitch = gather.pack and (gather.integers and "pitch" or "row_step") or values.constant("ROW_PITCH")
     values.row_of = function(k, code)
         return string.format(
             "table + (%s * %d + %s[%s]) * %s",
@@ -107,9 +108,9 @@ return function(p, v, values)
             values.row_pitch
         )
     end
-    if v.gather_i8 then
-        add_i8(v, values)
+    if gather.integers then
+        add_i8(gather, values)
     else
-        add_loads(p, v, values)
+        add_loads(p, v.isa, gather, values)
     end
 end

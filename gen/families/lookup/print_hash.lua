@@ -51,12 +51,12 @@ local function lists_of(isa)
     }
 end
 
--- Adds to `values` what the template of the hash of `v` reads beside what kernels have in common.
+-- Adds to `values` what the template of the hash of stage `v` reads beside what kernels have in common.
 return function(p, v, values)
     local shape, lanes = p.shape, v.isa.lanes
     values.used, values.transposes = steps.used, steps.transposes(shape.tau, lanes)
     values.list = lists_of(v.isa)
-    values.step = v.regime == "few" and lanes or v.tile
+    values.step = v.layout == "rows" and lanes or v.tile
     add_texts(values, shape, lanes)
     values.bits_floats = shape.tau * lanes
     values.aligned_floats = not v.isa.any_alignment and values.bits_floats + blob.align // 4

@@ -9,8 +9,8 @@ local product = require "gen.families.lookup.product"
 local sum = expression.sum
 
 -- The templates of the parts of a projection.
-local function parts_of(regime, integers)
-    local folder = "templates/lookup/" .. regime .. "/"
+local function parts_of(layout, integers)
+    local folder = "templates/lookup/" .. layout .. "/"
     return {
         product = folder .. (integers and "integer_product.c" or "product.c"),
         round = folder .. "round_inputs.c",
@@ -31,7 +31,7 @@ local words_text = {
 -- those of a stage's outputs. Few tokens find and round at once, and so does what has a unit for each block. A block of
 -- `fold`s has inputs so many floats apart.
 local function add_rounding(p, v, values)
-    local few, word = v.regime == "few", p.projection.word
+    local few, word = v.layout == "rows", p.projection.word
     local at_item = few and " + token * " or " + tile * "
     local blocks, block = v.work[2].blocks, p.shape.kind == "bh4" and p.shape.block or p.shape.d
     values.integers = {
@@ -139,7 +139,7 @@ local function add_bh4(p, v, values)
         end
     end
     local whole = shape.d == shape.padded and { shape.padded } or { shape.d, shape.padded }
-    values.rounded_rows = v.regime == "few" and whole or rows_of(products)
+    values.rounded_rows = v.layout == "rows" and whole or rows_of(products)
     values.block_rows = rows_of(products)
     values.measured_rows = p.projection.word.offset and values.rounded_rows or projection.apart and whole or { shape.d }
     if v.rows_first then
@@ -169,7 +169,7 @@ local function add_bh4(p, v, values)
         if pass.maxima then return row .. ", maxima + tile * " .. values.integers.blocks * v.tile end
         if not pass.residual_rows then return row end
         local x = pass.residual_rows > 0
-                and ", x + " .. (v.regime == "few" and "token" or "tile") .. " * " .. v.x_step * v.tile
+                and ", x + " .. (v.layout == "rows" and "token" or "tile") .. " * " .. v.x_step * v.tile
             or ""
         return row
             .. x
@@ -182,10 +182,10 @@ local function add_bh4(p, v, values)
     return products
 end
 
--- Adds to `values` what the template of the projection of `v` reads beside what kernels have in common.
+-- Adds to `values` what the template of the projection of stage `v` reads beside what kernels have in common.
 return function(p, v, values)
-    local few, norm, shape, integers = v.regime == "few", p.model.norm, p.shape, p.projection.word.integers
-    values.parts = parts_of(v.regime, integers)
+    local few, norm, shape, integers = v.layout == "rows", p.model.norm, p.shape, p.projection.word.integers
+    values.parts = parts_of(v.layout, integers)
     values.projection_parameters = buffers.projection_parameters(v)
     values.projection_rows = buffers.rows(shape.d, v.x_step)
     values.gain_text, values.x_text = norm and ", LayerNorm's gain" or "", norm and ", normalised" or ""
@@ -204,6 +204,6 @@ return function(p, v, values)
         values.products, values.block_rows = products, { shape.d }
         values.rounded_rows, values.measured_rows = values.block_rows, values.block_rows
     end
-    if v.regime == "few" and p.projection.word.offset then add_round_runs(p, v, values) end
-    block_products[v.regime](p, v, products, values)
+    if v.layout == "rows" and p.projection.word.offset then add_round_runs(p, v, values) end
+    block_products[v.layout](p, v, products, values)
 end

@@ -131,38 +131,38 @@ end
 
 -- The kernel files of training for variant `v` of plan `p`: { {template, symbol, values} }.
 function print_training.files(p, v)
-    local t, files, shape = v.training, {}, p.shape
+    local t, files, shape, stage = v.training, {}, p.shape, v.stages[1]
     local helper = p.names.helper() .. "_train"
     local training_values = print_training.values(p)
     local function add(path, symbol, kernels, more)
         local values = common(p, kernels, symbol)
         values.training, values.helper, values.t, values.inverse_h = training_values, helper, t, inverse_h(p)
-        values.whole = v.tile
+        values.code_tile = stage.tile
         for key, value in pairs(more) do
             values[key] = value
         end
         files[#files + 1] = { template = "templates/lookup/" .. path, symbol = symbol, values = values }
     end
-    local tiles = setmetatable({ hash = v.hash, scratch = {}, x_step = shape.x_step }, { __index = t })
+    local tiles = setmetatable({ hash = stage.hash, scratch = {}, x_step = shape.x_step }, { __index = t })
 
     add("training/prepare.c", t.names.prepare, tiles, {
         fold_columns = training_values.fold_columns,
         copies = {
-            { text = "panels for forward", boxes = p.variants[1].projection.boxes },
+            { text = "panels for forward", boxes = p.variants[1].stages[1].projection.boxes },
             { text = "panels for backward, transposed", boxes = t.back.boxes },
         },
     })
 
     local list, arguments = { { name = "x", storage = "float" } }, "&weights, x_tiles"
-    for _, buffer in ipairs(buffers.of_projection(v)) do
+    for _, buffer in ipairs(buffers.of_projection(stage)) do
         if buffer.name ~= "z" then list[#list + 1] = buffer end
         arguments = arguments .. ", " .. (buffer.name == "z" and "z_here" or buffer.name)
     end
-    add("training/forward.c", t.names.forward, v, { buffers = list, projection_arguments = arguments })
+    add("training/forward.c", t.names.forward, stage, { buffers = list, projection_arguments = arguments })
 
     add("training/rows.c", t.names.rows, tiles, { strip_kinds = strip_kinds(t) })
 
-    add("many/load_tokens.c", t.names.load, tiles, {
+    add("lanes/load_tokens.c", t.names.load, tiles, {
         used = steps.used,
         transposes = steps.transposes(shape.d, t.isa.lanes),
         step = t.tile,
@@ -172,9 +172,9 @@ function print_training.files(p, v)
     local values = {
         passes = passes,
         residual = false,
-        in_tile = t.tile < v.tile,
+        in_tile = t.tile < stage.tile,
         z_pitch = p.training.z,
-        from = v.tile,
+        from = stage.tile,
         to = t.tile,
         bias_strips = t.bias_strips,
         x_pitch = t.x_pitch,
@@ -183,7 +183,7 @@ function print_training.files(p, v)
         transposes = { t.isa.lanes },
         residual_factor = shape.kind == "bh4" and literal.float(1 - shape.decay) or "",
     }
-    block_products.many(p, tiles, products, values)
+    block_products.lanes(p, tiles, products, values)
     add_outer(t, outer, values)
     for _, o in ipairs(outer) do
         o.name = string.format("outer_%dx%d", o.outputs, o.inputs)

@@ -198,14 +198,15 @@ end
 
 -- The training kernels of variant `v` of plan `p`, as p.training has them.
 local function variant_of(p, v)
-    local shape, isa, projection = p.shape, v.isa, v.projection
+    local stage = v.stages[1]
+    local shape, isa, projection = p.shape, v.isa, stage.projection
     words.demand(isa, { "few", "many", "masks", "training" }, p.model.name .. " in training")
     local buffers, x_pitch = buffers_of(shape, projection, isa.lanes)
     local floats = 0
     for _, buffer in ipairs(buffers) do
         floats = floats + buffer.rows
     end
-    local vectors = vectors_of(v, floats)
+    local vectors = vectors_of(stage, floats)
     local tile = vectors * isa.lanes
     local at, list = 0, {}
     for _, buffer in ipairs(buffers) do
@@ -213,12 +214,12 @@ local function variant_of(p, v)
         at = at + lines_of(buffer.rows * tile)
     end
     local t = {
-        regime = "many",
+        layout = "lanes",
         isa = isa,
         tile = tile,
         vectors = vectors,
-        outputs = v.outputs,
-        whole = v.tile, -- tokens of a tile of codes, scores and z
+        outputs = stage.outputs,
+        code_tile = stage.tile, -- tokens of a tile of codes, scores and z
         buffers = list,
         buffer_floats = at,
         x_pitch = x_pitch,
@@ -323,10 +324,10 @@ function training.add(p)
     local bias_at = lines_of(elements)
     local out_at = bias_at + lines_of(shape.bits)
     p.training = {
-        forward_floats = lines_of(p.variants[1].projection.words),
+        forward_floats = lines_of(p.variants[1].stages[1].projection.words),
         projection_floats = elements,
         sums = { projection_bias = bias_at, bias = out_at, floats = out_at + lines_of(shape.d_out) },
-        z = p.variants[1].projection.rows.z,
+        z = p.variants[1].stages[1].projection.rows.z,
         tile = 1,
         slots = shape.slots,
         tensors = tensors_of(p),
@@ -338,11 +339,11 @@ function training.add(p)
     }
     for _, v in ipairs(p.variants) do
         v.training = variant_of(p, v)
-        local a, b = p.training.tile, v.tile
+        local a, b = p.training.tile, v.stages[1].tile
         while b > 0 do
             a, b = b, a % b
         end
-        p.training.tile = p.training.tile // a * v.tile
+        p.training.tile = p.training.tile // a * v.stages[1].tile
         p.training.scratch_bytes = math.max(p.training.scratch_bytes, v.training.scratch_bytes)
     end
 end

@@ -67,18 +67,16 @@ local function results_of(builds, job, rows, kinds, samples, context)
     local function time(name, kind) return samples[name] and statistics.median(samples[name][kind]) end
     local function add(b, v, batch, limits)
         local p = b.plan
-        local regime = v.few and batch <= v.few.threshold and "few"
-            or v.whole and batch <= v.whole.tokens and "whole"
-            or "many"
-        local kernels = regime == "few" and v.few or v
-        local checked = b.checked[v.isa.name .. "_" .. (regime == "few" and regime or "many")]
+        local stage, taken = plan.taken(v, batch)
+        local regime = taken.name
+        local checked = b.checked[v.isa.name .. "_" .. stage.name]
         local name = variant_name(b, v, regime) .. "/" .. batch
         local ffn, project, gather =
             time("ffn/" .. name .. "/uniform_warm", clock),
             time("project/" .. name, "cpu"),
             time("gather/" .. name, "cpu")
         local again = time("ffn_again/" .. name, clock)
-        local work, sharing = plan.work(p, v, regime == "few", batch), plan.threads(kernels, batch, job.threads)
+        local work, sharing = plan.work(p, v, batch), plan.threads(stage, batch, job.threads)
         local limit_us = cost.limit(work, limits, caches) / sharing
         local share = time("ffn/" .. name .. "/uniform_warm", "share") / sharing
         local beside = rivals_beside(rows, samples, context, batch, clock, ffn)
@@ -331,17 +329,20 @@ local function job_of(builds, rows, facts, options)
         end
         known[b.plan.tables] = true
         for _, v in ipairs(b.plan.variants) do
-            local threshold = v.few and v.few.threshold or 0
-            local function add(regime, least, most)
+            local least = 1
+            local function add(regime, most)
+                if most < least then return end
                 local variant = compile.describe(b.plan, v, b.library, regime, b.threads)
                 variant.name, variant.blob = variant_name(b, v, regime), b.files.output
                 variant.least_batch, variant.most_batch = least, most
-                variants[#variants + 1] = variant
+                variants[#variants + 1], least = variant, most + 1
             end
-            if threshold > 0 then add("few", 1, threshold) end
-            local whole = v.whole and v.whole.tokens or 0
-            if whole > threshold then add("whole", threshold + 1, whole) end
-            add("many", math.max(whole, threshold) + 1, 1 << 20)
+            for i = #v.stages, 1, -1 do
+                for n = #v.stages[i].gathers, 1, -1 do
+                    local gather = v.stages[i].gathers[n]
+                    add(gather.name, math.min(v.stages[i].up_to, gather.up_to, 1 << 20))
+                end
+            end
         end
     end
     return timed.add(job, variants)

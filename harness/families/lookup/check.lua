@@ -7,23 +7,24 @@ local verify = require "verify"
 
 local check = {}
 
--- The least and most tokens of calls that take the kernels of a regime.
-local function range_of(v, regime)
-    if regime == "few" then return 1, v.few.threshold end
-    return (v.few and v.few.threshold or 0) + 1, math.maxinteger
+-- The least and most tokens of calls that take the stage of that number.
+local function range_of(v, number)
+    local after = v.stages[number + 1]
+    return (after and after.up_to or 0) + 1, v.stages[number].up_to
 end
 
--- Numbers of tokens around which calls change: where a regime begins and ends, up to how many gather whole rows, and
--- where one more thread gets a range.
-local function turning_points(v, regime, threads)
-    local few = regime == "few"
-    local kernels = few and v.few or v
-    local first, last = range_of(v, regime)
-    local wanted = { first, first + kernels.tile, few and last or first }
-    if kernels.whole then table.move({ kernels.whole.tokens, kernels.whole.tokens + 1 }, 1, 2, #wanted + 1, wanted) end
-    for _, ranges in ipairs(threads > 1 and kernels.split and { 2, threads } or {}) do
-        local at = math.max(first + 1, ranges * kernels.split.min)
-        table.move({ at - 1, at, at + 1, at + kernels.split.tile }, 1, 4, #wanted + 1, wanted)
+-- Numbers of tokens around which calls change: where the stage of that number begins and ends, up to how many take
+-- another gather, and where one more thread gets a range.
+local function turning_points(v, number, threads)
+    local stage, first, last = v.stages[number], range_of(v, number)
+    local wanted = { first, first + stage.tile, number > 1 and last or first }
+    for i = 2, #stage.gathers do
+        local up_to = stage.gathers[i].up_to
+        table.move({ up_to, up_to + 1 }, 1, 2, #wanted + 1, wanted)
+    end
+    for _, ranges in ipairs(threads > 1 and stage.split and { 2, threads } or {}) do
+        local at = math.max(first + 1, ranges * stage.split.min)
+        table.move({ at - 1, at, at + 1, at + stage.split.tile }, 1, 4, #wanted + 1, wanted)
     end
     local list, seen = {}, {}
     for _, count in ipairs(wanted) do
@@ -70,24 +71,27 @@ function check.all(list, files, seed, threads, options)
         local p = made.plan
         all[i] = {}
         for _, v in ipairs(p.variants) do
-            for _, regime in ipairs(options.only and { options.only } or v.few and { "many", "few" } or { "many" }) do
-                local variant = compile.describe(p, v, made.library, regime, threads)
-                variant.ffn = regime == "few" and v.few.names.ffn or v.names.many
-                local least, most = range_of(v, regime)
-                local taken = v == p.variants[#p.variants] -- bind takes the best one of those that can run, as all can
-                jobs[#jobs + 1] = {
-                    variant = variant,
-                    reference = check.reference_of(p, files, seed),
-                    counts = turning_points(v, regime, threads),
-                    least = least,
-                    most = taken and most or 0,
-                    work = options.work,
-                    bind_known = options.bind_known or #jobs > 0,
-                    quick = options.quick,
-                    patience = 60 + (p.packed_bytes >> 22),
-                    timeout = options.left and math.max(0.01, options.left),
-                }
-                of[#jobs] = { results = all[i], plan = p, isa = v.isa.name, regime = regime }
+            for number, stage in ipairs(v.stages) do
+                if (options.only or stage.name) == stage.name then
+                    local variant = compile.describe(p, v, made.library, stage.name, threads)
+                    variant.ffn = stage.names.ffn
+                    local least, most = range_of(v, number)
+                    -- bind takes the best one of those that can run, as all can
+                    local taken = v == p.variants[#p.variants]
+                    jobs[#jobs + 1] = {
+                        variant = variant,
+                        reference = check.reference_of(p, files, seed),
+                        counts = turning_points(v, number, threads),
+                        least = least,
+                        most = taken and most or 0,
+                        work = options.work,
+                        bind_known = options.bind_known or #jobs > 0,
+                        quick = options.quick,
+                        patience = 60 + (p.packed_bytes >> 22),
+                        timeout = options.left and math.max(0.01, options.left),
+                    }
+                    of[#jobs] = { results = all[i], plan = p, isa = v.isa.name, regime = stage.name }
+                end
             end
         end
     end

@@ -13,7 +13,7 @@ local function job_of(p, library, blob)
         library = library,
         bind = p.names.bind,
         ffn = p.names.ffn,
-        project = p.variants[1].names.project,
+        project = p.variants[1].stages[1].names.project,
         blob = blob,
         d = p.shape.d,
         d_out = p.shape.d_out,

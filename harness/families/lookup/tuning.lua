@@ -4,6 +4,7 @@ local compile = require "harness.base.compile"
 local gather_i8 = require "gen.families.lookup.gather_i8"
 local json = require "json"
 local packed = require "harness.families.lookup.packed"
+local plan = require "gen.families.lookup.plan"
 local process = require "process"
 local rivals = require "harness.measure.rivals"
 local timed = require "harness.families.lookup.timed"
@@ -67,7 +68,7 @@ local function describe(made, regime, threads)
     local p = made.plan
     local v = p.variants[1]
     local variant = compile.describe(p, v, made.library, regime, threads)
-    if threads == 1 and regime ~= "both" then variant.ffn = regime == "few" and v.few.names.ffn or v.names.many end
+    if threads == 1 and regime ~= "both" then variant.ffn = plan.named(v, regime).names.ffn end
     variant.least_batch, variant.most_batch = 1, 1 << 20
     return variant
 end

@@ -35,12 +35,11 @@ local function functions_of(blocks)
     for _, p in ipairs(blocks) do
         for _, part in ipairs(p.parts) do
             local shape, v = part.plan.shape, part.plan.variants[1]
-            add(shape, v.names.many)
-            add(shape, v.names.gather, v.tile)
-            if v.whole then add(shape, v.whole.names.gather, v.tile) end
-            if v.few then
-                add(shape, v.few.names.ffn)
-                add(shape, v.few.names.gather, v.few.tile)
+            for _, stage in ipairs(v.stages) do
+                add(shape, stage.names.ffn)
+                for _, gather in ipairs(stage.gathers) do
+                    add(shape, gather.names.gather, stage.tile)
+                end
             end
         end
     end

@@ -1,7 +1,7 @@
-//$ takes v, helper, t, i, table, bias, columns, after, pack, constant, table_at, next_at, prefetch_next, run_name
+//$ takes gather, helper, t, i, table, bias, columns, after, pack, constant, table_at, next_at, prefetch_next, run_name
 //$ -- Adds the rows of all tables to a tile of columns, span by span, a group of tables after the other: sums wait as integers in between.
 //$ local function calls(i, packs)
-//$     for _, call in ipairs(v.calls) do
+//$     for _, call in ipairs(gather.calls) do
 //$         local i, loop = i, call.loop
 //$         if loop then
 $(i)for (size_t k = $(loop.first); k < $(loop.last); k += $(loop.step))
@@ -18,7 +18,7 @@ $(i)for (size_t k = $(loop.first); k < $(loop.last); k += $(loop.step))
 //$         end
 //$         local to = "sums"
 //$         if call.to == "y" then
-//$             local y = columns .. (v.stream and ", streams" or "")
+//$             local y = columns .. (gather.stream and ", streams" or "")
 //$             to = sum("score_units", call.unit_at) .. ", " .. (call.base == "y" and columns .. ", " .. shape.y_step or bias .. ", 0") .. ", " .. y
 //$         end
 $(i)$(run_name(call.run, t))($(slice),$(pack and " " .. (packs and pack.pitch or constant("ROW_PITCH")) .. "," or "")
@@ -27,7 +27,7 @@ $(i)    $(from), $(to), tokens$(prefetch_next and ", " .. next or ""));
 //$     end
 //$ end
 //$ if pack then
-$(i)if (tokens < $(v.packs_from)) {
+$(i)if (tokens < $(gather.packs_from)) {
 $(i)    /* too few to make up for copies */
 //$     calls(i .. "    ", false)
 $(i)} else {

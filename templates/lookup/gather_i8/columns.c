@@ -1,29 +1,29 @@
-//$ takes v, isa, tile, tables, t, pack, row_pitch, pitch_parameter, prefetch_next, run_name, slots_text, lane_axis
+//$ takes gather, isa, tile, tables, t, pack, row_pitch, pitch_parameter, prefetch_next, run_name, slots_text, lane_axis
 //$ -- Functions that add rows to a tile of columns of every token: sums wait as integers, in the order in which the interleaved rows leave
 //$ -- them; with the last tables' rows they become y.
-//$ for _, run in ipairs(v.gather_i8.runs) do
+//$ for _, run in ipairs(gather.integers.runs) do
 
 /* Adds $(shape.neighbours == 1 and "one row" or shape.neighbours .. " rows") of $(run.tables == 1 and "a table" or "each of " .. run.tables .. " tables") to $(plural(t.width, "column")) of every token: $(run.last and "y = base + unit * (from + sum of score times row)" or "to = from + sum of score times row").
    table   [$(run.tables)][$(shape.rows)][$(row_pitch)], from the first of the columns on
    code    [tiles]$(slots_text)$(lane_axis), from the first of the tables on
-   words   [tiles][$(v.gather_i8.quads)][2]$(lane_axis), likewise: scores as integers
+   words   [tiles][$(gather.integers.quads)][2]$(lane_axis), likewise: scores as integers
    from    sums of earlier tables, or zeros for all tokens (from_step 0)
 //$ if run.last then
    units   of the tokens' scores
    base    what to add: y itself, or one row for all tokens (base_step 0)
-   y       the columns of every token$(v.stream and ", whole lines of them if it `streams`" or "")$(prefetch_next and "" or " */")
+   y       the columns of every token$(gather.stream and ", whole lines of them if it `streams`" or "")$(prefetch_next and "" or " */")
 //$ else
    to      [tokens][$(t.pitch)], may be `from`$(prefetch_next and "" or " */")
 //$ end
 //$ if prefetch_next then
-   next_table  [$(v.group)][$(shape.rows)][$(row_pitch)], the columns that are read after these: tokens prefetch their rows in turn */
+   next_table  [$(gather.group)][$(shape.rows)][$(row_pitch)], the columns that are read after these: tokens prefetch their rows in turn */
 //$ end
 $(pack and names.macro("INLINE") or "static") void $(run_name(run, t))(const $(tables.storage) *table,
-    $(pitch_parameter)const uint16_t *code, const uint32_t *words, const int32_t *from, size_t from_step, $(run.last and "const float *units, const float *base, size_t base_step, float *y" .. (v.stream and ", int streams" or "") or "int32_t *to"), size_t tokens$(prefetch_next and ", const " .. tables.storage .. " *next_table" or ""))
+    $(pitch_parameter)const uint16_t *code, const uint32_t *words, const int32_t *from, size_t from_step, $(run.last and "const float *units, const float *base, size_t base_step, float *y" .. (gather.stream and ", int streams" or "") or "int32_t *to"), size_t tokens$(prefetch_next and ", const " .. tables.storage .. " *next_table" or ""))
 {
     for (size_t first = 0; first < tokens; first += $(tile)) {
         const size_t end = tokens - first < $(tile) ? tokens - first : $(tile);
-//$ if v.prefetch_codes then
+//$ if gather.prefetch_codes then
         /* while these tokens are summed, codes and scores of the next tile come */
         const size_t ahead = first + $(tile) < tokens ? first + $(tile) : first;
 //$ end
@@ -38,16 +38,16 @@ $(pack and names.macro("INLINE") or "static") void $(run_name(run, t))(const $(t
             int32_t *token_to = to + (first + token) * $(t.pitch);
 //$ end
             const uint16_t *token_code = code + first * $(shape.slots) + token;
-            const uint32_t *token_words = words + first * $(v.gather_i8.quads * 2) + token;
-//$ if v.prefetch_codes then
+            const uint32_t *token_words = words + first * $(gather.integers.quads * 2) + token;
+//$ if gather.prefetch_codes then
 //$     -- Of a tile the codes of these tables are `share` elements a token, and the words as many bytes.
 //$     local share = run.tables * shape.neighbours
 //$     for at = 0, share - 1, 32 do
             $(isa.prefetch_l1("code + ahead * " .. shape.slots .. " + token * " .. share, at));
-            $(isa.prefetch_l1("words + ahead * " .. v.gather_i8.quads * 2 .. " + token * " .. share // 2, at // 2));
+            $(isa.prefetch_l1("words + ahead * " .. gather.integers.quads * 2 .. " + token * " .. share // 2, at // 2));
 //$     end
 //$ end
-//$ if v.prefetch_tokens then
+//$ if gather.prefetch_tokens then
             const uint16_t *next_code = token + 1 < end ? token_code + 1 : first + $(tile) < tokens ? code + (first + $(tile)) * $(shape.slots) : token_code;
 //$ end
 //$ if run.last then

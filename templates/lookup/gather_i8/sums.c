@@ -1,6 +1,6 @@
-//$ takes v, isa, tile, helper, row_pitch, line_elements, sums_of_integers, pitch_parameter, pitch_argument, rows_on, used, barriers, commas
+//$ takes gather, isa, tile, helper, row_pitch, line_elements, sums_of_integers, pitch_parameter, pitch_argument, rows_on, used, barriers, commas
 //$ -- The sums of a line of columns as integers: what rows are added to, four at a time, and what becomes y.
-//$ local words, word, inline, plan = isa.gather_i8, isa.index, names.macro("INLINE"), v.gather_i8
+//$ local words, word, inline, plan = isa.gather_i8, isa.index, names.macro("INLINE"), gather.integers
 //$ local m, step = shape.neighbours, plan.step
 //$ local first, second = words.halves[1], words.halves[2]
 //$ local function each_sum(before, after)
@@ -83,7 +83,7 @@ $(inline) void $(helper)_add_four_rows$(part.suffix)($(helper)_sums *sums,
 }
 
 /* Makes $(plural(part.columns, "column")) of y: y = base + unit * sums. */
-$(inline) void $(helper)_finish_y$(part.suffix)(const $(helper)_sums *sums, $(isa.vector) unit, const float *base, float *y$(v.stream and ", int streams" or ""))
+$(inline) void $(helper)_finish_y$(part.suffix)(const $(helper)_sums *sums, $(isa.vector) unit, const float *base, float *y$(gather.stream and ", int streams" or ""))
 {
 //$     local joined, all = {}, {}
 //$     for n = 0, 3 do
@@ -98,7 +98,7 @@ $(inline) void $(helper)_finish_y$(part.suffix)(const $(helper)_sums *sums, $(is
     const $(isa.vector) $(step.name) = $(step.value);
 //$     end
 //$     for n, vector in ipairs(part.vectors) do
-//$         if v.stream then
+//$         if gather.stream then
     $(helper)_store_y($(sum("y", vector.at)), $(isa.fma("unit", ordered[n], isa.load_unaligned("base", vector.at))), streams);
 //$         elseif vector.floats == isa.lanes then
     $(isa.store_unaligned("y", vector.at, isa.fma("unit", ordered[n], isa.load_unaligned("base", vector.at))));
@@ -110,15 +110,15 @@ $(inline) void $(helper)_finish_y$(part.suffix)(const $(helper)_sums *sums, $(is
 //$ end
 //$ local function head(rows, strip)
 //$     local many_tables = plan.partial and rows == "4" and "size_t tables, " or ""
-$(inline) void $(helper)_add_$(rows)x$(strip.width)($(helper)_sums *sums, const int8_t *table, $(pitch_parameter)$(many_tables)const uint16_t *code, const uint32_t *words$(strip.prefetches == 0 and "" or v.prefetch_tokens and ", const int8_t *ahead, const uint16_t *ahead_code" or ", size_t prefetch_at"))
+$(inline) void $(helper)_add_$(rows)x$(strip.width)($(helper)_sums *sums, const int8_t *table, $(pitch_parameter)$(many_tables)const uint16_t *code, const uint32_t *words$(strip.prefetches == 0 and "" or gather.prefetch_tokens and ", const int8_t *ahead, const uint16_t *ahead_code" or ", size_t prefetch_at"))
 //$ end
 //$ for _, strip in ipairs(plan.strips) do
 
 /* Adds $(m == 1 and "one row" or m .. " rows") of each of $(plan.partial and "up to " or "")$(step == 4 and "four" or step) tables to $(plural(strip.width, "column")) of a token.
-   table  [$(plan.partial and "tables" or step)][$(shape.rows)][$(row_pitch)]$(strip.prefetches > 0 and not v.prefetch_tokens and ", `prefetch_at` elements before what is prefetched" or "")
+   table  [$(plan.partial and "tables" or step)][$(shape.rows)][$(row_pitch)]$(strip.prefetches > 0 and not gather.prefetch_tokens and ", `prefetch_at` elements before what is prefetched" or "")
    code   of a token, those of the tables $(tile == 1 and "side by side" or tile .. " apart")
-   words  [0] and [$(plan.low_at)]: $(#words.sums == 2 and "the upper and the lower bytes of the tables' scores" or "the scores of the " .. (m == 1 and "tables" or "rows"))$(strip.prefetches > 0 and v.prefetch_tokens and "" or " */")
-//$     if strip.prefetches > 0 and v.prefetch_tokens then
+   words  [0] and [$(plan.low_at)]: $(#words.sums == 2 and "the upper and the lower bytes of the tables' scores" or "the scores of the " .. (m == 1 and "tables" or "rows"))$(strip.prefetches > 0 and gather.prefetch_tokens and "" or " */")
+//$     if strip.prefetches > 0 and gather.prefetch_tokens then
    ahead  the same tables, from the first column on that is prefetched, of the rows in ahead_code */
 //$     end
 //$     head("4", strip)
@@ -130,7 +130,7 @@ $(inline) void $(helper)_add_$(rows)x$(strip.width)($(helper)_sums *sums, const 
 //$         local row, number = row_of("table", "code", r), r // m -- of the table
     const int8_t *row$(r) = $(number > 0 and plan.partial and "tables > " .. number .. " ? " .. row .. " : row0" or row);
 //$     end
-//$     if strip.prefetches > 0 and v.prefetch_tokens then
+//$     if strip.prefetches > 0 and gather.prefetch_tokens then
 //$         for r = 0, 3 do
 //$             local row, number = row_of("ahead", "ahead_code", r), r // m
     const int8_t *ahead$(r) = $(number > 0 and plan.partial and "tables > " .. number .. " ? " .. row .. " : ahead0" or row);
@@ -138,7 +138,7 @@ $(inline) void $(helper)_add_$(rows)x$(strip.width)($(helper)_sums *sums, const 
 //$     end
 //$     for r = 0, strip.prefetches > 0 and 3 or -1 do
 //$         for element = 0, strip.prefetches - 1, line_elements do
-    $(isa[v.prefetch_strip]((v.prefetch_tokens and "ahead" or "row") .. r, v.prefetch_tokens and element or sum("prefetch_at", element)));
+    $(isa[gather.prefetch_strip]((gather.prefetch_tokens and "ahead" or "row") .. r, gather.prefetch_tokens and element or sum("prefetch_at", element)));
 //$         end
 //$     end
 //$     for n, line in ipairs(strip.lines) do
@@ -156,7 +156,7 @@ $(inline) void $(helper)_add_$(rows)x$(strip.width)($(helper)_sums *sums, const 
 //$         local function table_at(table) return rows_on(table, k and (from > 0 and "(" .. sum("k", from) .. ")" or "k") .. " * " .. shape.rows or from * shape.rows) end
 //$         local function code_at(code) return sum(k and code .. " + k * " .. m * tile or code, from * m * tile) end
 //$         local words_at = sum(k and "words + k * " .. 2 * tile // step or "words", from // step * 2 * tile)
-//$         local following = strip.prefetches == 0 and "" or v.prefetch_tokens and ", " .. table_at("ahead") .. ", " .. code_at("ahead_code") or ", prefetch_at"
+//$         local following = strip.prefetches == 0 and "" or gather.prefetch_tokens and ", " .. table_at("ahead") .. ", " .. code_at("ahead_code") or ", prefetch_at"
 $(i)$(helper)_add_4x$(strip.width)(sums, $(table_at("table")), $(pitch_argument)$(plan.partial and (n - from < step and n - from or step) .. ", " or "")$(code_at("code")), $(words_at)$(following));
 //$     end
 //$     local whole = n - n % group.together

@@ -1,4 +1,4 @@
-//$ takes prologue, v, normalise, symbol, in_scratch, slots_text
+//$ takes prologue, kernels, normalise, symbol, in_scratch, slots_text
 //$ lines("", prologue)
 
 /* Rows of the tables and scores of one token.
@@ -6,19 +6,19 @@
    x        [$(shape.d)]
    row      $(slots_text); score likewise
    scratch  64-byte aligned; none may overlap. Cannot fail. */
-void $(v.names.project)(const $(names.weights) *weights, const int16_t *x, uint32_t *row, int32_t *score, void *scratch)
+void $(kernels.names.project)(const $(names.weights) *weights, const int16_t *x, uint32_t *row, int32_t *score, void *scratch)
 {
-//$ for _, buffer in ipairs(v.buffers) do
+//$ for _, buffer in ipairs(kernels.buffers) do
 //$ if buffer.name ~= "row" and buffer.name ~= "score" then
     $(buffer.storage) *$(buffer.name) = $(in_scratch(buffer.name, buffer.storage));
 //$ end
 //$ end
 
 //$ if normalise then
-    $(v.names.normalise)(x, normalised);
+    $(kernels.names.normalise)(x, normalised);
 //$ end
-    $(v.names.projection)(weights, $(normalise and "normalised" or "x"), $(shape.kind == "bh4" and "values, sums, " or "")z);
-    $(v.names.hash)(weights, z, row, score);
+    $(kernels.names.projection)(weights, $(normalise and "normalised" or "x"), $(shape.kind == "bh4" and "values, sums, " or "")z);
+    $(kernels.names.hash)(weights, z, row, score);
 }
 
 /* The whole layer, token by token: y = LookupFFN(x); see $(names.header). */
@@ -28,7 +28,7 @@ void $(symbol)(const $(names.weights) *weights, const int16_t *x, int32_t *y, si
     int32_t *score = $(in_scratch("score", "int32_t"));
 
     for (size_t token = 0; token < tokens; ++token, x += $(shape.d), y += $(shape.d_out)) {
-        $(v.names.project)(weights, x, row, score, scratch);
-        $(v.names.gather)(weights, row, score, y);
+        $(kernels.names.project)(weights, x, row, score, scratch);
+        $(kernels.names.gather)(weights, row, score, y);
     }
 }

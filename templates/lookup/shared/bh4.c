@@ -1,8 +1,8 @@
-//$ takes prologue, helper, symbol, v, tile, projection, parts, groups, passes, residual, adds_residual, adds_bias
+//$ takes prologue, helper, symbol, kernels, tile, projection, parts, groups, passes, residual, adds_residual, adds_bias
 //$ takes integers, measure, round, unpacked, blocks_argument, pass_arguments, projection_parameters
 //$ takes rows_first, find_units, block_of, panel, folded, up_to, gain_text, projection_rows, x_text, lane_axis, x_alignment, z_rows, blocks_total
 //$ -- What the kernel works on, one after the other.
-//$ local item = v.regime == "few" and "token" or "tile"
+//$ local item = kernels.layout == "rows" and "token" or "tile"
 //$ lines("", prologue)
 //$ if integers then
 $(include(parts.round))
@@ -23,9 +23,9 @@ $(include(parts.residual))
    Folded into the weights: the Hadamard matrix inside a block, decay$(gain_text).
    weights  bound weights
    x        [$(item)s]$(projection_rows)$(lane_axis)$(x_text)
-   $(v.projection.rows.b and "a, b" or "a   ")     [$(item)s][$(shape.padded)]$(lane_axis), overwritten
+   $(kernels.projection.rows.b and "a, b" or "a   ")     [$(item)s][$(shape.padded)]$(lane_axis), overwritten
    z        [$(item)s][$(z_rows)]$(lane_axis), the first $(shape.bits == 1 and "row is" or shape.bits .. " rows are") the result
-//$ for _, buffer in ipairs(v.work) do
+//$ for _, buffer in ipairs(kernels.work) do
    $((buffer.name .. "         "):sub(1, 9))$(buffer.text), overwritten
 //$ end
    All 64-byte aligned$(x_alignment), none may overlap. Cannot fail. */
@@ -76,7 +76,7 @@ $(i)for (size_t fold = 0; fold < $(p.folds); ++fold) {
 //$ x = x .. " + fold * " .. p.fold_step
 //$ end
 //$ if stage.maxima then
-$(i)$(helper)_units_of_maxima($(of_fold("maxima + tile * " .. integers.blocks * v.tile, "maxima")), $(to_units));
+$(i)$(helper)_units_of_maxima($(of_fold("maxima + tile * " .. integers.blocks * kernels.tile, "maxima")), $(to_units));
 //$ else
 $(i)$(helper)_units_$(p.rows)($(x), $(to_units));
 //$ end
@@ -96,7 +96,7 @@ $(i)for (size_t block = 0; block < $(p.count); ++block)$(#block.full > 1 and " {
 $(i)$(helper)_outputs_$(part.outputs)($(rounded(p, "integers", "integers")), $(block.lines)$(folded and ", " .. p.folds .. ", " .. p.fold_gap or ""),
 $(i)    $(of_block(p, "w", p.offset + part.at, p.block_words)) + row * $(block.depth), $(panel), $(of_block(p, "scales", p.scale_at + part.at, p.outputs)) + row,
 $(i)    $(rounded(p, "units", "units")), $(rounded(p, "starts", "starts")),
-$(i)    $(of_block(p, target, p.y_at + part.at * v.tile, p.y_block)) + row * $(v.tile) + tile * $(stage.y_step));
+$(i)    $(of_block(p, target, p.y_at + part.at * kernels.tile, p.y_block)) + row * $(kernels.tile) + tile * $(stage.y_step));
 //$ end
 //$ if p.count > 1 and #block.full > 1 then
 $(i:sub(5))}
@@ -108,7 +108,7 @@ $(i)        $(helper)_$(pass.name)($(target) + tile * $(stage.y_step)$(pass_argu
 $(i)    }
 $(i)}
 //$ else
-//$ if integers and v.regime == "few" then
+//$ if integers and kernels.layout == "rows" then
 $(i)for (size_t $(item) = 0; $(item) < $(item)s; ++$(item))
 $(i)    $(round(source, stage.x_step, stage.inputs));
 //$ elseif measure and stage.unit_place == 1 and not stage.measured then
@@ -119,7 +119,7 @@ $(i)    $(measure(source, stage.x_step, stage.inputs, stage.unit_place));
 //$ local looped, before = p.count > 1 and not blocks_argument, unpacked and "unpacked, " or ""
 //$ local function block(base, at, step) return looped and base .. " + block * " .. step or sum(base, at) end
 //$ local i, x, x_step = i, block(source, p.x_at, p.x_block), stage.x_step
-//$ local rounded = integers and v.regime == "many"
+//$ local rounded = integers and kernels.layout == "lanes"
 //$ if looped then
 $(i)for (size_t block = 0; block < $(p.count); ++block)$(rounded and " {" or "")
 //$     i = i .. "    "

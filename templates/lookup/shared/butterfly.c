@@ -1,5 +1,5 @@
-//$ takes helper, passes, values_type, residual, isa, v, tile, lane_axis
-//$ local lanes, vectors = isa.lanes, v.vectors
+//$ takes helper, passes, values_type, residual, isa, kernels, tile, lane_axis
+//$ local lanes, vectors = isa.lanes, kernels.vectors
 //$ for _, pass in ipairs(passes) do
 //$ local rows, vector = pass.residual_rows, residual == "vector"
 //$ -- What a pass takes beside its rows, and what it gives to the function of one vector.

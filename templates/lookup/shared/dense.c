@@ -1,7 +1,7 @@
-//$ takes prologue, helper, symbol, v, projection, parts, products, integers, measure, round, unpacked, blocks_argument
+//$ takes prologue, helper, symbol, kernels, projection, parts, products, integers, measure, round, unpacked, blocks_argument
 //$ takes projection_parameters, up_to, gain_text, projection_rows, x_text, lane_axis, x_alignment
 //$ -- What the kernel works on, one after the other.
-//$ local item = v.regime == "few" and "token" or "tile"
+//$ local item = kernels.layout == "rows" and "token" or "tile"
 //$ lines("", prologue)
 //$ if integers then
 $(include(parts.round))
@@ -13,7 +13,7 @@ $(include(parts.bias))
    weights  bound weights$(gain_text)
    x        [$(item)s]$(projection_rows)$(lane_axis)$(x_text)
    z        [$(item)s][$(shape.bits)]$(lane_axis)
-//$ for _, buffer in ipairs(v.work) do
+//$ for _, buffer in ipairs(kernels.work) do
    $((buffer.name .. "         "):sub(1, 9))$(buffer.text), overwritten
 //$ end
    All 64-byte aligned$(x_alignment), none may overlap. Cannot fail. */
@@ -22,7 +22,7 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
 {
     const $(projection.word.storage) *w = weights->projection;
 
-//$ local source, from_step = "x", v.projection.x_step
+//$ local source, from_step = "x", kernels.projection.x_step
 //$ if integers then
     for (size_t $(item) = 0; $(item) < $(item)s; ++$(item))$(measure and " {" or "")
 //$ if measure then
@@ -35,7 +35,7 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
 //$ source, from_step = "integers", integers.pitch
 //$ end
 //$ for _, p in ipairs(products) do
-//$ local y_step, before = v.projection.y_step, unpacked and "unpacked, " or ""
+//$ local y_step, before = kernels.projection.y_step, unpacked and "unpacked, " or ""
 //$ if integers then before = sum("weights->projection_scales", p.scale_at) .. (p.count > 1 and not blocks_argument and " + block * " .. p.outputs or "") .. ", units, " .. (integers.starts and "starts, " or "") end
 //$ if p.count > 1 and not blocks_argument then
     for (size_t block = 0; block < $(p.count); ++block)
@@ -45,5 +45,5 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
 //$ end
 //$ end
     for (size_t $(item) = 0; $(item) < $(item)s; ++$(item))
-        $(helper)_add_bias(z + $(item) * $(v.projection.y_step), weights->projection_bias, $(shape.bits));
+        $(helper)_add_bias(z + $(item) * $(kernels.projection.y_step), weights->projection_bias, $(shape.bits));
 }

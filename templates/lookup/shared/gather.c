@@ -1,8 +1,8 @@
-//$ takes in_scratch, constant, table_at, next_at, prologue, helper, symbol, v, isa, tile, tables, loads, pack, prefetch_next, row_pitch, count
+//$ takes in_scratch, constant, table_at, next_at, prologue, helper, symbol, gather, isa, tile, tables, loads, pack, prefetch_next, row_pitch, count
 //$ takes weighted, product_text, sum_text, sums_of_integers, slots_text, lane_axis, y_rows
 //$ lines("", prologue)
 //$ for _, load in ipairs(loads) do load.name = once("templates/lookup/shared/load.c", { load = load }) .. load.ending end
-//$ if v.stream then
+//$ if gather.stream then
 
 /* Stores a vector of y: past the caches if y is aligned, as the lines that it fills need not be read then. */
 static inline void $(helper)_store_y(float *y, $(isa.vector) value, int streams)
@@ -14,11 +14,11 @@ static inline void $(helper)_store_y(float *y, $(isa.vector) value, int streams)
 }
 //$ end
 //$ local scores
-//$ if v.gather_i8 then
+//$ if gather.integers then
 //$ scores = once("templates/lookup/gather_i8/scores.c")
 $(include("templates/lookup/gather_i8/sums.c"))
 //$ end
-//$ for _, t in ipairs(v.gather) do
+//$ for _, t in ipairs(gather.tiles) do
 //$     if pack then
 $(include("templates/lookup/shared/pack.c", { t = t }))
 //$     end
@@ -30,22 +30,22 @@ $(include("templates/lookup/gather_i8/columns.c", { t = t }))
    table   [tables][$(shape.rows)][$(row_pitch)], from the first of the columns on
    code    [$(tile == 1 and "tokens" or "tiles")]$(slots_text)$(lane_axis), from the first of the tables on$(weighted and "; score likewise" or "")
    from    what to add to: y itself, or one row for all tokens (from_step 0); steps are floats from token to token
-   y       the columns of every token$(v.stream and ", whole lines of them if it `streams`" or "")$(prefetch_next and "" or " */")
+   y       the columns of every token$(gather.stream and ", whole lines of them if it `streams`" or "")$(prefetch_next and "" or " */")
 //$ if prefetch_next then
-   next_table  [$(v.group)][$(shape.rows)][$(row_pitch)], the columns that are read after these: tokens prefetch their rows in turn */
+   next_table  [$(gather.group)][$(shape.rows)][$(row_pitch)], the columns that are read after these: tokens prefetch their rows in turn */
 //$ end
 static inline void $(helper)_columns_$(t.width)(const $(tables.storage) *table, $(pack and "size_t row_step, " or "")size_t tables, const uint16_t *code$(weighted and ", const float *score" or ""),
-    const float *from, size_t from_step, float *y, size_t y_step, $(v.stream and "int streams, " or "")size_t tokens$(prefetch_next and ", const " .. tables.storage .. " *next_table" or ""))
+    const float *from, size_t from_step, float *y, size_t y_step, $(gather.stream and "int streams, " or "")size_t tokens$(prefetch_next and ", const " .. tables.storage .. " *next_table" or ""))
 {
 //$ local i = tile == 1 and "    " or "        "
 //$ if tile == 1 then
     for (size_t token = 0; token < tokens; ++token) {
         const uint16_t *token_code = code + token * $(shape.slots);
-//$     if v.prefetch_tokens then
+//$     if gather.prefetch_tokens then
         const uint16_t *next_code = token + 1 < tokens ? token_code + $(shape.slots) : token_code;
 //$     end
-//$     if v.gather_i8 then
-        uint32_t token_words[$(2 * v.gather_i8.low_at)];
+//$     if gather.integers then
+        uint32_t token_words[$(2 * gather.integers.low_at)];
         const $(isa.vector) unit = $(isa.broadcast(scores .. "_scores_to_integers(score + token * " .. shape.slots .. ", " .. count .. ", token_words)"));
 //$     elseif weighted then
         const float *token_score = score + token * $(shape.slots);
@@ -60,7 +60,7 @@ static inline void $(helper)_columns_$(t.width)(const $(tables.storage) *table, 
 //$     if weighted then
             const float *token_score = score + first * $(shape.slots) + token;
 //$     end
-//$     if v.prefetch_tokens then
+//$     if gather.prefetch_tokens then
             const uint16_t *next_code = token + 1 < end ? token_code + 1 : first + $(tile) < tokens ? code + (first + $(tile)) * $(shape.slots) : token_code;
 //$     end
             const float *y_from = from + (first + token) * from_step;
@@ -69,7 +69,7 @@ static inline void $(helper)_columns_$(t.width)(const $(tables.storage) *table, 
 //$ if prefetch_next then
 $(include("templates/lookup/shared/prefetch_rows.c", { t = t, i = i }))
 //$ end
-$(include("templates/lookup/shared/strips.c", { s = t.strips, strip = v.gather_i8 and "templates/lookup/gather_i8/strip.c" or "templates/lookup/shared/gather_strip.c", token = { count = count, from = "y_from", to = "y_to" }, i = i .. "    " }))
+$(include("templates/lookup/shared/strips.c", { s = t.strips, strip = gather.integers and "templates/lookup/gather_i8/strip.c" or "templates/lookup/shared/gather_strip.c", token = { count = count, from = "y_from", to = "y_to" }, i = i .. "    " }))
 //$ if tile > 1 then
         }
 //$ end
@@ -82,14 +82,14 @@ $(include("templates/lookup/shared/strips.c", { s = t.strips, strip = v.gather_i
 //$ if tables.scaled then
    Rows are in units of their scale, which the score has as a factor.
 //$ end
-//$ if v.group < shape.h then
-   Tables are taken $(v.group) at a time, for all tokens: $((tile == 1 or v.word == "whole") and "their rows are read side by side, a strip of each after the other" or "tokens share the rows that are in cache").
+//$ if gather.group < shape.h then
+   Tables are taken $(gather.group) at a time, for all tokens: $((tile == 1 or gather.name == "whole") and "their rows are read side by side, a strip of each after the other" or "tokens share the rows that are in cache").
 //$ end
    weights  bound weights
    code     $(tile == 1 and "[tokens]" or "[tiles of " .. tile .. " tokens]")$(slots_text)$(lane_axis), each below $(shape.rows)
    score    $(weighted and "the same shape" or "not read: rows count alike")
    y        [tokens]$(y_rows), any alignment, must not overlap $(weighted and "code, score or weights" or "code or weights")
-//$ local sums = v.scratch.sums
+//$ local sums = gather.scratch.sums
 //$ if sums_of_integers then
    scratch  $(names.macro("SCRATCH_BYTES")) bytes, 64-byte aligned, of which code $(weighted and "and score " or "")may be a part: scores as integers$(sums and pack and ", sums of a tile of columns and a slice of the tables" or sums and " and sums of a tile of columns" or pack and " and a slice of the tables" or "") wait there
 //$ elseif sums or pack then
@@ -97,12 +97,12 @@ $(include("templates/lookup/shared/strips.c", { s = t.strips, strip = v.gather_i
 //$ else
    scratch  not used
 //$ end
-//$ local parts = v.names.columns and v.parts
+//$ local parts = gather.names.columns and gather.parts
 //$ if parts then
    first    number of the first of $(plural(parts, "tile")) of columns to gather; others are left alone
    end      number of the first tile behind them, at most $(parts)
    Cannot fail. */
-void $(v.names.columns)(const $(names.weights) *weights, const uint16_t *code, const float *score,
+void $(gather.names.columns)(const $(names.weights) *weights, const uint16_t *code, const float *score,
     float *y, size_t tokens, size_t first, size_t end, void *scratch)
 {
 //$ else
@@ -124,23 +124,23 @@ void $(symbol)(const $(names.weights) *weights, const uint16_t *code, const floa
 //$ end
 //$ if sums then buffer(sums_of_integers and "int32_t" or "float", "sums") end
 //$ if pack then buffer(tables.storage, "slice") end
-//$ if v.stream then
+//$ if gather.stream then
     const int streams = (uintptr_t) y % 64 == 0;
 //$ end
 //$ if pack and not sums_of_integers then
     /* fewer tokens do not make up for the copy and read tables in place */
-    const int packs = tokens >= $(v.packs_from);
+    const int packs = tokens >= $(gather.packs_from);
     const size_t row_step = packs ? $(pack.pitch) : $(constant("ROW_PITCH"));
 //$ end
 //$ if sums_of_integers then
 
     const int32_t zero = $hidden_integer(0);
-    for (size_t i = 0; i < $(v.gather_i8.tile_pitch); ++i)
+    for (size_t i = 0; i < $(gather.integers.tile_pitch); ++i)
         zeros[i] = zero;
-//$     local several = #v.gather_i8.spans > 1
+//$     local several = #gather.integers.spans > 1
     for (size_t token = 0; token < tokens; token += $(tile))$(several and " {" or "")
-//$     for _, span in ipairs(v.gather_i8.spans) do
-        $(scores)_scores_to_integers($(sum("score + token * " .. shape.slots, span.table * shape.neighbours * tile)), $(span.tables * shape.neighbours), $(sum("words + token * " .. v.gather_i8.quads * 2, span.table // v.gather_i8.step * 2 * tile)), $(sum("score_units", span.unit_at)) + token);
+//$     for _, span in ipairs(gather.integers.spans) do
+        $(scores)_scores_to_integers($(sum("score + token * " .. shape.slots, span.table * shape.neighbours * tile)), $(span.tables * shape.neighbours), $(sum("words + token * " .. gather.integers.quads * 2, span.table // gather.integers.step * 2 * tile)), $(sum("score_units", span.unit_at)) + token);
 //$     end
 //$     if several then
     }
@@ -149,9 +149,9 @@ void $(symbol)(const $(names.weights) *weights, const uint16_t *code, const floa
     (void) scratch;
 //$ end
 
-//$ for number, t in ipairs(v.gather) do
+//$ for number, t in ipairs(gather.tiles) do
 //$ local i, table, bias, columns = "    ", sum("weights->tables", t.from), sum("weights->bias", t.from), sum("y", t.from)
-//$ local following = v.gather[number + 1]
+//$ local following = gather.tiles[number + 1]
 //$ local after = sum("weights->tables", following and following.from or 0)
 //$ if t.count > 1 then
 //$     local from, to = 0, t.count * t.width
@@ -169,7 +169,7 @@ $(include("templates/lookup/gather_i8/calls.c", { t = t, i = i, table = table, b
 //$ else
 //$ local waits = sums and "sums, " .. t.width or columns .. ", " .. shape.y_step
 //$ local places = { bias = bias .. ", 0", sums = waits, y = columns .. ", " .. shape.y_step }
-//$ for _, call in ipairs(v.calls) do
+//$ for _, call in ipairs(gather.calls) do
 //$     local i, loop = i, call.loop
 //$     if loop then
 $(i)for (size_t k = $(loop.first); k < $(loop.last); k += $(loop.step))
@@ -177,7 +177,7 @@ $(i)for (size_t k = $(loop.first); k < $(loop.last); k += $(loop.step))
 //$     end
 //$     local function at(base, step) return sum(base, times(loop and "k" or call.first, step)) end
 //$     local at_table, next = table_at(table, call), next_at(table, call, after)
-//$     local streams = v.stream and (call.to == "sums" and sums and ", 0" or ", streams") or ""
+//$     local streams = gather.stream and (call.to == "sums" and sums and ", 0" or ", streams") or ""
 //$     if pack then
 $(i)$(helper)_columns_$(t.width)(packs ? $(helper)_pack_$(t.width)($(at_table), $(call.tables), slice) : $(at_table), row_step, $(call.tables),
 $(i)    $(at("code", call.code_step))$(weighted and ", " .. at("score", call.code_step) or ""), $(places[call.from]), $(places[call.to])$(streams), tokens$(prefetch_next and ", " .. next or ""));
@@ -191,7 +191,7 @@ $(i)    $(places[call.from]), $(places[call.to])$(streams), tokens$(prefetch_nex
     }
 //$ end
 //$ end
-//$ if v.stream then
+//$ if gather.stream then
     $(isa.stream_fence());
 //$ end
 }
@@ -201,6 +201,6 @@ $(i)    $(places[call.from]), $(places[call.to])$(streams), tokens$(prefetch_nex
 void $(symbol)(const $(names.weights) *weights, const uint16_t *code, const float *score,
     float *y, size_t tokens, void *scratch)
 {
-    $(v.names.columns)(weights, code, score, y, tokens, 0, $(parts), scratch);
+    $(gather.names.columns)(weights, code, score, y, tokens, 0, $(parts), scratch);
 }
 //$ end

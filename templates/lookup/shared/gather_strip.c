@@ -1,4 +1,4 @@
-//$ takes v, isa, helper, tables, weighted, at, width, prefetches, token, i, unroll, rest_rows, line_elements, load_row, load_row_partial, row_of, slot
+//$ takes gather, isa, helper, tables, weighted, at, width, prefetches, token, i, unroll, rest_rows, line_elements, load_row, load_row_partial, row_of, slot
 //$ -- One strip of a tile of columns of one token: one row of every table, times its score if rows are weighted.
 //$ local vectors, partial = width // isa.lanes, width % isa.lanes
 //$ local function added(number, row, to) return weighted and isa.fma("s" .. number, row, to) or isa.add(to, row) end
@@ -16,7 +16,7 @@ $(i)const $(isa.vector) s$(number) = $(isa.broadcast("token_score[" .. slot(k_r)
 $(i)const $(tables.storage) *$(row) = $(row_of(k_r, prefetches.code));
 //$             end
 //$             for element = 0, prefetches.columns - 1, line_elements do
-$(i)$(isa[v.prefetch_strip](row, sum(prefetches.at, element)));
+$(i)$(isa[gather.prefetch_strip](row, sum(prefetches.at, element)));
 //$             end
 //$         end
 //$         for n = 0, vectors - 1 do
@@ -44,7 +44,7 @@ $(i)for (size_t k = $(unroll == 1 and "0" or token.count .. " - " .. token.count
 $(i)}
 //$ end
 //$ for n = 0, vectors - 1 do
-//$     if v.stream then
+//$     if gather.stream then
 $(i)$(helper)_store_y($(sum(token.to, sum(at, n * isa.lanes))), sum$(n), streams);
 //$     else
 $(i)$(isa.store_unaligned(token.to, sum(at, n * isa.lanes), "sum" .. n));

@@ -1,8 +1,8 @@
-//$ takes v, isa, tables, s, strip, token, i, prefetch_first, row_of, line_elements
+//$ takes gather, isa, tables, s, strip, token, i, prefetch_first, row_of, line_elements
 //$ -- The strips of a tile of columns of one token, from left to right: what template `strip` prints of `width` columns from column `at` on. While one is
 //$ -- summed, the rows of the next one are prefetched, `ahead` columns from column `prefetch_at` on: those of the same token or, behind its last strip, of
 //$ -- the next one, where `ahead_code` has the codes.
-//$ if v.prefetch_strip and not v.prefetch_tokens then
+//$ if gather.prefetch_strip and not gather.prefetch_tokens then
 //$     local outer, i = i, prefetch_first and i .. "    " or i
 //$     if prefetch_first then
 $(outer)if (token > 0) { /* in a whole layer the hash prefetches those of the first one */
@@ -21,10 +21,10 @@ $(outer)}
 //$ if s.count > 1 then
 $(i)for (size_t strip = 0; strip < $(s.count * s.floats); strip += $(s.floats)) {
 //$     local ahead_code = "token_code"
-//$     if v.prefetch_strip then
+//$     if gather.prefetch_strip then
 //$     if s.rest > 0 then
 $(i)    const size_t prefetch_at = strip + $(2 * s.floats) <= $(s.rest_at + s.rest) ? strip + $(s.floats) : $(s.rest_at + s.rest - s.floats);
-//$     elseif v.prefetch_tokens then
+//$     elseif gather.prefetch_tokens then
 //$         ahead_code = "ahead_code"
 $(i)    const int ends = strip + $(s.floats) == $(s.rest_at);
 $(i)    const size_t prefetch_at = ends ? 0 : strip + $(s.floats);
@@ -33,7 +33,7 @@ $(i)    const uint16_t *ahead_code = ends ? next_code : token_code;
 $(i)    const size_t prefetch_at = strip + $(s.floats) < $(s.rest_at) ? strip + $(s.floats) : strip;
 //$     end
 //$     end
-$(include(strip, { at = "strip", width = s.floats, prefetches = v.prefetch_strip and { at = "prefetch_at", code = ahead_code, columns = s.floats } or false, i = i .. "    ", token = token }))
+$(include(strip, { at = "strip", width = s.floats, prefetches = gather.prefetch_strip and { at = "prefetch_at", code = ahead_code, columns = s.floats } or false, i = i .. "    ", token = token }))
 $(i)}
 //$ else
 //$     local alone = s.count == 0 or s.rest == 0
@@ -41,7 +41,7 @@ $(i)}
 //$         if not alone then
 $(i){
 //$         end
-$(include(strip, { at = 0, width = s.floats, prefetches = v.prefetch_tokens and { at = alone and 0 or s.rest_at + s.rest - s.floats, code = alone and "next_code" or "token_code", columns = s.floats } or false, i = alone and i or i .. "    ", token = token }))
+$(include(strip, { at = 0, width = s.floats, prefetches = gather.prefetch_tokens and { at = alone and 0 or s.rest_at + s.rest - s.floats, code = alone and "next_code" or "token_code", columns = s.floats } or false, i = alone and i or i .. "    ", token = token }))
 //$         if not alone then
 $(i)}
 //$         end
@@ -52,7 +52,7 @@ $(i)}
 //$     if not alone then
 $(i){
 //$     end
-$(include(strip, { at = s.rest_at, width = s.rest, prefetches = v.prefetch_tokens and { at = 0, code = "next_code", columns = first } or false, i = alone and i or i .. "    ", token = token }))
+$(include(strip, { at = s.rest_at, width = s.rest, prefetches = gather.prefetch_tokens and { at = 0, code = "next_code", columns = first } or false, i = alone and i or i .. "    ", token = token }))
 //$     if not alone then
 $(i)}
 //$     end

@@ -1,4 +1,4 @@
-//$ takes prologue, symbol, helper, v, tile, in_scratch, training, projection_arguments, vertices_argument, hash, buffers, inverse_h
+//$ takes prologue, symbol, helper, kernels, tile, in_scratch, training, projection_arguments, vertices_argument, hash, buffers, inverse_h
 //$ lines("", prologue)
 
 /* The parameters as kernels of inference take them. */
@@ -24,26 +24,26 @@ void $(symbol)(const $(training.names.parameters) *parameters, const float *x, f
 //$ end
     $(helper)_bind(parameters, &weights);
 
-    for (size_t first = 0; first < tokens; first += $(v.chunk)) {
-        const size_t left = tokens - first < $(v.chunk) ? tokens - first : $(v.chunk);
-        for (size_t at = 0; at < left; at += $(v.tiles * tile)) {
-            const size_t here = left - at < $(v.tiles * tile) ? left - at : $(v.tiles * tile);
+    for (size_t first = 0; first < tokens; first += $(kernels.chunk)) {
+        const size_t left = tokens - first < $(kernels.chunk) ? tokens - first : $(kernels.chunk);
+        for (size_t at = 0; at < left; at += $(kernels.tiles * tile)) {
+            const size_t here = left - at < $(kernels.tiles * tile) ? left - at : $(kernels.tiles * tile);
             const size_t tiles = (here + $(tile - 1)) / $(tile);
-            float *z_here = z + (first + at) * $(v.projection.rows.z);
+            float *z_here = z + (first + at) * $(kernels.projection.rows.z);
             for (size_t tile = 0; tile < tiles; ++tile) {
                 const size_t before = tile * $(tile);
                 const size_t present = here - before < $(tile) ? here - before : $(tile);
-                $(v.names.load)(x + (first + at + before) * $(shape.x_step), present, x_tiles + tile * $(shape.d * tile));
+                $(kernels.names.load)(x + (first + at + before) * $(shape.x_step), present, x_tiles + tile * $(shape.d * tile));
             }
-            $(v.names.projection)($(projection_arguments), tiles);
+            $(kernels.names.projection)($(projection_arguments), tiles);
             for (size_t tile = 0; tile < tiles; ++tile)
-                $(v.names.hash)(z_here + tile * $(v.projection.rows.z * tile), code + (first + at + tile * $(tile)) * $(shape.slots),
+                $(kernels.names.hash)(z_here + tile * $(kernels.projection.rows.z * tile), code + (first + at + tile * $(tile)) * $(shape.slots),
                     score + (first + at + tile * $(tile)) * $(shape.slots)$(vertices_argument));
 //$ if inverse_h then
             for (size_t i = (first + at) * $(shape.slots); i < (first + at + tiles * $(tile)) * $(shape.slots); ++i)
                 score[i] *= $(inverse_h);
 //$ end
         }
-        $(v.names.gather)(&weights, code + first * $(shape.slots), score + first * $(shape.slots), y + first * $(shape.y_step), left, scratch);
+        $(kernels.gathers[1].names.gather)(&weights, code + first * $(shape.slots), score + first * $(shape.slots), y + first * $(shape.y_step), left, scratch);
     }
 }

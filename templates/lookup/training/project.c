@@ -1,6 +1,6 @@
-//$ takes prologue, helper, isa, tile, vectors, whole, t, passes, training, in_tile, z_pitch, bias_strips, from, to
+//$ takes prologue, helper, isa, tile, vectors, code_tile, t, passes, training, in_tile, z_pitch, bias_strips, from, to
 //$ lines("", prologue)
-$(include("templates/lookup/many/product.c"))
+$(include("templates/lookup/lanes/product.c"))
 //$ if #passes > 0 then
 $(include("templates/lookup/shared/butterfly.c"))
 //$ end
@@ -89,13 +89,13 @@ void $(t.names.project)(const $(training.names.parameters) *parameters, const fl
     $(helper)_sum_dy(dy, tokens, sums + $(training.sums.bias));
     for (size_t first = 0; first < tokens; first += $(tile)) {
         const size_t present = tokens - first < $(tile) ? tokens - first : $(tile);
-        const float *z_tile = z + first / $(whole) * $(z_pitch * whole)$(in_tile and " + first % " .. whole or "");
-        const size_t place = first / $(whole) * $(shape.slots * whole)$(in_tile and " + first % " .. whole or "");
+        const float *z_tile = z + first / $(code_tile) * $(z_pitch * code_tile)$(in_tile and " + first % " .. code_tile or "");
+        const size_t place = first / $(code_tile) * $(shape.slots * code_tile)$(in_tile and " + first % " .. code_tile or "");
         $(t.names.load)(x + first * $(shape.x_step), present, x_tile);
 //$ loop("        ", "table", 0, shape.h, 1, function(i, table)
 //$ loop(i, "token", 0, tile, lanes, function(i, token)
 //$ local function at(base, pitch) return sum(base, times(table, pitch), token) end
-$(i)$(helper)_hash_gradient($(at("z_tile", shape.tau * whole)), $(m > 1 and at("code + place", m * whole) .. ", " or "")$(at("slope + place", m * whole)), $(at("dz", shape.tau * tile)));
+$(i)$(helper)_hash_gradient($(at("z_tile", shape.tau * code_tile)), $(m > 1 and at("code + place", m * code_tile) .. ", " or "")$(at("slope + place", m * code_tile)), $(at("dz", shape.tau * tile)));
 //$ end)
 //$ end, { braces = false })
         $(helper)_sum_rows(dz, sums + $(training.sums.projection_bias), $(shape.bits));

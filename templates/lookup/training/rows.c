@@ -1,12 +1,12 @@
-//$ takes prologue, helper, isa, lanes, t, training, pitch, strip_kinds, whole
+//$ takes prologue, helper, isa, lanes, t, training, pitch, strip_kinds, code_tile
 //$ lines("", prologue)
 //$ local m, slots = shape.neighbours, shape.slots
 
 /* Where the $(m > 1 and m .. " scores" or "score") of a table and a token begin$(m > 1 and "s" or "s"):
-   score [tiles][$(shape.h)]$(m > 1 and "[" .. m .. "]" or "")[$(whole)]. */
+   score [tiles][$(shape.h)]$(m > 1 and "[" .. m .. "]" or "")[$(code_tile)]. */
 static inline size_t $(helper)_place(size_t table, size_t token)
 {
-    return (token / $(whole) * $(slots) + $(times("table", m))) * $(whole) + token % $(whole);
+    return (token / $(code_tile) * $(slots) + $(times("table", m))) * $(code_tile) + token % $(code_tile);
 }
 
 /* Buckets the tokens of a table by their codes, in order.
@@ -21,7 +21,7 @@ static void $(helper)_bucket(const uint16_t *code, size_t table, size_t tokens, 
         const size_t at = $(helper)_place(table, t);
 //$ if m > 1 then
         for (size_t n = 0; n < $(m); ++n)
-            ++begin[code[at + n * $(whole)]];
+            ++begin[code[at + n * $(code_tile)]];
 //$ else
         ++begin[code[at]];
 //$ end
@@ -33,8 +33,8 @@ static void $(helper)_bucket(const uint16_t *code, size_t table, size_t tokens, 
         const size_t at = $(helper)_place(table, t);
 //$ if m > 1 then
         for (size_t n = $(m); n-- > 0;) {
-            const uint32_t to = --begin[code[at + n * $(whole)]];
-            place[to] = (uint32_t) (at + n * $(whole));
+            const uint32_t to = --begin[code[at + n * $(code_tile)]];
+            place[to] = (uint32_t) (at + n * $(code_tile));
             token[to] = (uint32_t) t;
         }
 //$ else
@@ -151,11 +151,11 @@ $(i)$(store("row", at, n, isa.fma("rate", load("gradient", at, n), load("row", a
 /* Slopes of tokens that are not there, in the last tile of a table: zero. */
 static void $(helper)_clear_absent(size_t table, size_t tokens, float *slope)
 {
-    for (size_t token = tokens; token % $(whole) != 0; ++token) {
+    for (size_t token = tokens; token % $(code_tile) != 0; ++token) {
         float *at = slope + $(helper)_place(table, token);
 //$ if m > 1 then
         for (size_t n = 0; n < $(m); ++n)
-            at[n * $(whole)] = 0.0f;
+            at[n * $(code_tile)] = 0.0f;
 //$ else
         *at = 0.0f;
 //$ end

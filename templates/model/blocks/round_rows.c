@@ -2,7 +2,7 @@
 //$ local words = (inputs + rounded.rows - 1) // rounded.rows
 //$ if rounded.integers then
 //$ rounding.rounded_alone = { inputs }
-$(include("templates/lookup/few/round_inputs.c", rounding))
+$(include("templates/lookup/rows/round_inputs.c", rounding))
 
 /* The $(plural(inputs, "input")) of each token as a product takes them, rows of words `step` apart: $(plural(words, "word")) of four inputs, what its sums start from, and
    the unit of the inputs, a float. */

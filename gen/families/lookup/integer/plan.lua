@@ -20,6 +20,7 @@ local names = require "gen.schema.names"
 local plan = require "gen.families.lookup.plan"
 local projection_of = require "gen.families.lookup.integer.projection"
 local score = require "gen.plan.score"
+local scratch = require "gen.families.lookup.scratch"
 local types = require "gen.families.lookup.integer.types"
 local validated = require "gen.schema.validated"
 
@@ -163,7 +164,8 @@ end
 
 local function variant_of(p, set)
     local m, shape, projection = p.model, p.shape, p.projection_plan
-    local v = { isa = words_of(set), constants = "SCRATCH_", tile = 1, chunk = 1, projection = projection }
+    local isa = words_of(set)
+    local s = { isa = isa, constants = "SCRATCH_", tile = 1, chunk = 1, projection = projection, gathers = {} }
     local buffers = {}
     local function add(name, bytes, storage)
         local buffer = { name = name, bytes = bytes, storage = storage }
@@ -177,17 +179,17 @@ local function variant_of(p, set)
     add("z", projection.rows.z * 4, "int32_t")
     add("row", shape.slots * 4, "uint32_t")
     add("score", shape.slots * 4, "int32_t")
-    v.buffers = buffers
-    v.scratch, v.scratch_bytes = plan.scratch_of(buffers, 8)
-    v.names = {
-        normalise = names.variant(m.name, "normalise_i16", v.isa.name),
-        projection = names.variant(m.name, shape.kind .. "_" .. shape.projection.name, v.isa.name),
-        hash = names.variant(m.name, "sign_hash_" .. shape.score.name .. "_i32", v.isa.name),
-        gather = names.variant(m.name, "gather_i8", v.isa.name),
-        project = names.variant(m.name, "project", v.isa.name),
-        ffn = names.variant(m.name, "ffn", v.isa.name),
+    s.buffers = buffers
+    s.scratch, s.scratch_bytes = scratch.places(buffers, 8)
+    s.names = {
+        normalise = names.variant(m.name, "normalise_i16", isa.name),
+        projection = names.variant(m.name, shape.kind .. "_" .. shape.projection.name, isa.name),
+        hash = names.variant(m.name, "sign_hash_" .. shape.score.name .. "_i32", isa.name),
+        gather = names.variant(m.name, "gather_i8", isa.name),
+        project = names.variant(m.name, "project", isa.name),
+        ffn = names.variant(m.name, "ffn", isa.name),
     }
-    return v
+    return { isa = isa, stages = { s }, names = s.names, scratch_bytes = s.scratch_bytes }
 end
 
 -- The offsets that kernels use by name.
@@ -199,10 +201,10 @@ local function constants_of(p)
     if p.shape.kind == "bh4" then
         list[#list + 1] = { name = "SHIFT_STAGES", value = #projection_of.shifts, doc = "of three stages a repeat" }
     end
-    local v = p.variants[1]
-    for _, buffer in ipairs(v.buffers) do
+    local s = p.variants[1].stages[1]
+    for _, buffer in ipairs(s.buffers) do
         list[#list + 1] =
-            { name = v.constants .. buffer.name:upper(), value = v.scratch[buffer.name], doc = "bytes into scratch" }
+            { name = s.constants .. buffer.name:upper(), value = s.scratch[buffer.name], doc = "bytes into scratch" }
     end
     return table.move(p.projection_plan.constants, 1, #p.projection_plan.constants, #list + 1, list)
 end

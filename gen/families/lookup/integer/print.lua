@@ -33,11 +33,11 @@ end
 
 -- The kernel files of variant `v` of plan `p`: { {template, symbol, values} }.
 function integer_kernels.files(p, v)
-    local files, plan = {}, p.projection_plan
+    local files, plan, stage = {}, p.projection_plan, v.stages[1]
     local function add(name, symbol, more)
         local values = {
             isa = v.isa,
-            v = v,
+            kernels = stage,
             symbol = symbol,
             prologue = prologue(p, v.isa),
             helper = p.names.helper(false),
@@ -46,7 +46,7 @@ function integer_kernels.files(p, v)
             residual = p.residual,
             fraction = p.fraction,
             initialiser = initialiser,
-            in_scratch = buffers.in_scratch(p, v),
+            in_scratch = buffers.in_scratch(p, stage),
             slots_text = buffers.slots(p.shape),
         }
         for key, value in pairs(more or {}) do

@@ -116,7 +116,7 @@ function block_lookup.scratch_floats(parts, number)
     local floats = { alone = 0, many = 0 }
     for _, part in ipairs(parts) do
         local v = part.plan.variants[number]
-        floats.alone = math.max(floats.alone, (v.few or v).scratch_bytes // 4)
+        floats.alone = math.max(floats.alone, v.scratch_bytes_one // 4)
         floats.many = math.max(floats.many, v.scratch_bytes // 4)
     end
     return floats

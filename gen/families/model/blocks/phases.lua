@@ -7,9 +7,9 @@ local phases = {}
 -- The kernels of part `part` of the FFN of a block for few tokens and for many, for variant `v`: { few, many, threshold
 -- }; nil: a chunk of it is always few, or always many.
 function phases.kernels(part, v)
-    local own = part.plan.variants[v.number]
-    if not own.few or own.few.threshold >= v.chunk then return nil end
-    return { few = own.few.names.ffn, many = own.names.many, threshold = own.few.threshold }
+    local many, few = table.unpack(part.plan.variants[v.number].stages)
+    if not few or few.up_to >= v.chunk then return nil end
+    return { few = few.names.ffn, many = many.names.ffn, threshold = few.up_to }
 end
 
 -- Buffers that step `step` reads and writes.
@@ -90,11 +90,11 @@ function phases.part(v, maps, parts)
         flops = flops + 2 * map.words
     end
     for _, part in ipairs(parts) do
-        local own, kernels = part.plan.variants[v.number], phases.kernels(part, v)
+        local own, kernels = part.plan.variants[v.number].stages, phases.kernels(part, v)
         flops = flops + 1e6 * part.plan.mflop.folded * part.count / all
-        if own.few then few[#few + 1] = own.few.tokens end
+        if own[2] then few[#few + 1] = own[2].pass end
         if kernels then threshold = math.min(threshold or kernels.threshold, kernels.threshold) end
-        many[#many + 1] = (kernels or not own.few) and own.tile or own.few.tokens
+        many[#many + 1] = (kernels or not own[2]) and own[1].tile or own[2].pass
     end
     local least = cost.tokens_worth_a_thread(flops / 1e6)
     local part = { many = cost.part(v.chunk, least, many), few = threshold and cost.part(v.chunk, least, few) }

@@ -1,13 +1,13 @@
-//$ takes score, weighted, in_scratch, constant, prologue, helper, v, few, hash, tile, makes_codes, tables, openmp, buffers, x_rows, slots_text, projection_arguments, vertices_argument
+//$ takes score, weighted, in_scratch, constant, prologue, symbol, helper, kernels, gather, few, hash, tile, makes_codes, tables, openmp, buffers, x_rows, slots_text, projection_arguments, vertices_argument
 //$ lines("", prologue)
 //$ if makes_codes then
 //$ if tables.scaled then
 
 $(include("templates/lookup/shared/scale_scores.c"))
 //$ end
-//$ local step = v.tiles * tile
+//$ local step = kernels.tiles * tile
 
-/* $(weighted and "Codes and scores" or "Codes")$(tables.scaled and ", the scales of the tables' rows in them," or "") of up to $(v.chunk) tokens, $(step) at a time.
+/* $(weighted and "Codes and scores" or "Codes")$(tables.scaled and ", the scales of the tables' rows in them," or "") of up to $(kernels.chunk) tokens, $(step) at a time.
    weights  bound weights
    x        [tokens]$(x_rows), any alignment
    code     [tiles of $(tile) tokens]$(slots_text)[$(tile)]$(weighted and "; score likewise, both" or ",") 64-byte aligned
@@ -15,7 +15,7 @@ $(include("templates/lookup/shared/scale_scores.c"))
    score    not written: rows count alike
 //$ end
    scratch  one thread's, 64-byte aligned; none may overlap. Cannot fail. */
-void $(v.names.project)(const $(names.weights) *weights, const float *x, size_t tokens,
+void $(kernels.names.project)(const $(names.weights) *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch)
 {
 //$ for _, buffer in ipairs(buffers) do
@@ -34,15 +34,15 @@ void $(v.names.project)(const $(names.weights) *weights, const float *x, size_t 
         for (size_t tile = 0; tile < tiles; ++tile) {
             const size_t before = tile * $(tile);
             const size_t present = left - before < $(tile) ? left - before : $(tile);
-            $(v.names.load)(x + (first + before) * $(shape.x_step), present, x_tiles + tile * $(shape.d * tile));
+            $(kernels.names.load)(x + (first + before) * $(shape.x_step), present, x_tiles + tile * $(shape.d * tile));
         }
-        $(v.names.projection)($(projection_arguments), tiles);
+        $(kernels.names.projection)($(projection_arguments), tiles);
         for (size_t tile = 0; tile < tiles; ++tile)
 //$ if score.share then
-            $(v.names.hash)(z + tile * $(v.projection.rows.z * tile), code + (first + tile * $(tile)) * $(shape.slots),
+            $(kernels.names.hash)(z + tile * $(kernels.projection.rows.z * tile), code + (first + tile * $(tile)) * $(shape.slots),
                 score + (first + tile * $(tile)) * $(shape.slots)$(vertices_argument));
 //$ else
-            $(v.names.hash)(z + tile * $(v.projection.rows.z * tile), code + (first + tile * $(tile)) * $(shape.slots)$(vertices_argument));
+            $(kernels.names.hash)(z + tile * $(kernels.projection.rows.z * tile), code + (first + tile * $(tile)) * $(shape.slots)$(vertices_argument));
 //$ end
 //$ if tables.scaled then
         $(helper)_scale_scores(weights->table_scales, code + first * $(shape.slots), score + first * $(shape.slots), tiles);
@@ -51,64 +51,64 @@ void $(v.names.project)(const $(names.weights) *weights, const float *x, size_t 
 }
 //$ end
 
-/* The whole layer for many tokens, $(v.chunk) at a time: y = LookupFFN(x); see $(names.header).
+/* The whole layer for many tokens, $(kernels.chunk) at a time: y = LookupFFN(x); see $(names.header).
    Projection and hash of a chunk end before its gather begins: so y may be x. */
-void $(v.names.many)(const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch)
+void $(kernels.names.ffn)(const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch)
 $(include("templates/lookup/shared/chunks.c"))
 
-//$ local many = v.names.many
-//$ if v.names.columns then
+//$ local many = kernels.names.ffn
+//$ if gather.names.columns then
 //$     many = helper .. "_many_shared"
 #ifdef $(names.macro("OPENMP"))
 /* The same on several threads: of a chunk each one projects a range of the tokens, then gathers a range of the tiles of columns for all of them. So
    the tables are read once, not once a thread. */
 static void $(many)(const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch)
 {
-    const size_t worthwhile = tokens / $(v.split.min), ranges = worthwhile < $(names.macro("OPENMP")) ? worthwhile : $(names.macro("OPENMP"));
+    const size_t worthwhile = tokens / $(kernels.split.min), ranges = worthwhile < $(names.macro("OPENMP")) ? worthwhile : $(names.macro("OPENMP"));
     uint16_t *code = $(in_scratch("code", "uint16_t"));
 //$ if weighted then
     float *score = $(in_scratch("score", "float"));
 //$ end
 
-    if (ranges < 2 || ranges > $(v.parts)) {
-        $(names.split)($(v.names.many), $(v.split.tile), $(v.split.min), weights, x, y, tokens, scratch);
+    if (ranges < 2 || ranges > $(gather.parts)) {
+        $(names.split)($(kernels.names.ffn), $(kernels.split.tile), $(kernels.split.min), weights, x, y, tokens, scratch);
         return;
     }
-    for (size_t first = 0; first < tokens; first += $(v.chunk)) {
-        const size_t left = tokens - first < $(v.chunk) ? tokens - first : $(v.chunk), tiles = (left + $(tile - 1)) / $(tile);
+    for (size_t first = 0; first < tokens; first += $(kernels.chunk)) {
+        const size_t left = tokens - first < $(kernels.chunk) ? tokens - first : $(kernels.chunk), tiles = (left + $(tile - 1)) / $(tile);
 #pragma omp parallel for num_threads((int) ranges) schedule(static, 1)
         for (size_t range = 0; range < ranges; ++range) {
             const size_t at = range * tiles / ranges * $(tile), next = (range + 1) * tiles / ranges * $(tile);
-            $(v.names.project)(weights, x + (first + at) * $(shape.x_step), (next < left ? next : left) - at,
+            $(kernels.names.project)(weights, x + (first + at) * $(shape.x_step), (next < left ? next : left) - at,
                 code + at * $(shape.slots), $(weighted and "score + at * " .. shape.slots or "NULL"), (unsigned char *) scratch + range * $(constant("THREAD_SCRATCH_BYTES")));
         }
 #pragma omp parallel for num_threads((int) ranges) schedule(static, 1)
         for (size_t range = 0; range < ranges; ++range)
-            $(v.names.columns)(weights, code, $(weighted and "score" or "NULL"), y + first * $(shape.y_step), left, range * $(v.parts) / ranges,
-                (range + 1) * $(v.parts) / ranges, (unsigned char *) scratch + range * $(constant("THREAD_SCRATCH_BYTES")));
+            $(gather.names.columns)(weights, code, $(weighted and "score" or "NULL"), y + first * $(shape.y_step), left, range * $(gather.parts) / ranges,
+                (range + 1) * $(gather.parts) / ranges, (unsigned char *) scratch + range * $(constant("THREAD_SCRATCH_BYTES")));
     }
 }
 #endif
 
 //$ end
 //$ local function on_threads(i)
-//$     if v.names.columns then
+//$     if gather.names.columns then
 $(i)$(many)(weights, x, y, tokens, scratch);
 //$     else
-$(i)$(names.split)($(v.names.many), $(v.split.tile), $(v.split.min), weights, x, y, tokens, scratch);
+$(i)$(names.split)($(kernels.names.ffn), $(kernels.split.tile), $(kernels.split.min), weights, x, y, tokens, scratch);
 //$     end
 //$ end
 //$ if few then
-/* Any number of tokens: up to $(few.threshold) are few. */
+/* Any number of tokens: up to $(few.up_to) are few. */
 //$ else
 /* Any number of tokens. */
 //$ end
-void $(v.names.ffn)(const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch)
+void $(symbol)(const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch)
 {
 //$ if openmp then
 #ifdef $(names.macro("OPENMP"))
 //$ if few then
-    if (tokens <= $(few.threshold))
+    if (tokens <= $(few.up_to))
 //$ if few.split then
         $(names.split)($(few.names.ffn), $(few.split.tile), $(few.split.min), weights, x, y, tokens, scratch);
 //$ else
@@ -122,12 +122,12 @@ void $(v.names.ffn)(const $(names.weights) *weights, const float *x, float *y, s
 #else
 //$ end
 //$ if few then
-    if (tokens <= $(few.threshold))
+    if (tokens <= $(few.up_to))
         $(few.names.ffn)(weights, x, y, tokens, scratch);
     else
-        $(v.names.many)(weights, x, y, tokens, scratch);
+        $(kernels.names.ffn)(weights, x, y, tokens, scratch);
 //$ else
-    $(v.names.many)(weights, x, y, tokens, scratch);
+    $(kernels.names.ffn)(weights, x, y, tokens, scratch);
 //$ end
 //$ if openmp then
 #endif

@@ -62,7 +62,7 @@ $(inner)}
 }
 //$ end
 //$ if unpacked then
-$(include("templates/lookup/many/unpack.c"))
+$(include("templates/lookup/lanes/unpack.c"))
 //$ else
 //$ for _, block in ipairs(blocks) do
 

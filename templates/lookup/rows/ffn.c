@@ -1,4 +1,4 @@
-//$ takes score, weighted, in_scratch, prologue, lanes, helper, few, hash, makes_codes, tables, norm, buffers, x_rows, slots_text, projection_arguments, vertices_argument
+//$ takes score, weighted, in_scratch, prologue, lanes, helper, kernels, hash, makes_codes, tables, norm, buffers, x_rows, slots_text, projection_arguments, vertices_argument
 //$ takes prefetch_first, prefetch_parameter, prefetch_argument
 //$ lines("", prologue)
 //$ if makes_codes then
@@ -7,7 +7,7 @@
 $(include("templates/lookup/shared/scale_scores.c"))
 //$ end
 
-/* $(weighted and "Codes and scores" or "Codes")$(tables.scaled and ", the scales of the tables' rows in them," or "") of $(few.chunk == 1 and "a token" or "up to " .. few.chunk .. " tokens")$(lanes > 1 and ", features and tables in the lanes" or "").
+/* $(weighted and "Codes and scores" or "Codes")$(tables.scaled and ", the scales of the tables' rows in them," or "") of $(kernels.chunk == 1 and "a token" or "up to " .. kernels.chunk .. " tokens")$(lanes > 1 and ", features and tables in the lanes" or "").
    weights  bound weights
    x        [tokens]$(x_rows), any alignment
    code     [tokens]$(slots_text)$(weighted and "; score likewise" or "")
@@ -15,7 +15,7 @@ $(include("templates/lookup/shared/scale_scores.c"))
    score    not written: rows count alike
 //$ end
    scratch  one thread's, 64-byte aligned; none may overlap. Cannot fail.$(prefetch_first and "\n   prefetch  weights whose rows to prefetch, those of the first token, or NULL" or "") */
-$(prefetch_first and "static void " .. helper .. "_codes" or "void " .. few.names.project)(const $(names.weights) *weights, const float *x, size_t tokens,
+$(prefetch_first and "static void " .. helper .. "_codes" or "void " .. kernels.names.project)(const $(names.weights) *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch$(prefetch_parameter))
 {
 //$ for _, buffer in ipairs(buffers) do
@@ -30,11 +30,11 @@ $(prefetch_first and "static void " .. helper .. "_codes" or "void " .. few.name
 
 //$ if norm then
     for (size_t token = 0; token < tokens; ++token)
-        $(few.names.load)(x + token * $(shape.x_step), normalised + token * $(shape.d));
+        $(kernels.names.load)(x + token * $(shape.x_step), normalised + token * $(shape.d));
 //$ end
-    $(few.names.projection)($(projection_arguments), tokens);
+    $(kernels.names.projection)($(projection_arguments), tokens);
     for (size_t token = 0; token < tokens; ++token)
-        $(few.names.hash)(z + token * $(few.projection.rows.z), code + token * $(shape.slots)$(score.share and ", score + token * " .. shape.slots or "")$(vertices_argument)$(prefetch_argument));
+        $(kernels.names.hash)(z + token * $(kernels.projection.rows.z), code + token * $(shape.slots)$(score.share and ", score + token * " .. shape.slots or "")$(vertices_argument)$(prefetch_argument));
 //$ if tables.scaled then
     $(helper)_scale_scores(weights->table_scales, code, score, tokens);
 //$ end
@@ -42,7 +42,7 @@ $(prefetch_first and "static void " .. helper .. "_codes" or "void " .. few.name
 //$ if prefetch_first then
 
 /* The same without a prefetch. */
-void $(few.names.project)(const $(names.weights) *weights, const float *x, size_t tokens,
+void $(kernels.names.project)(const $(names.weights) *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch)
 {
     $(helper)_codes(weights, x, tokens, code, score, scratch, NULL);
@@ -50,6 +50,6 @@ void $(few.names.project)(const $(names.weights) *weights, const float *x, size_
 //$ end
 //$ end
 
-/* The whole layer for a few tokens, $(few.chunk == 1 and "one" or few.chunk) at a time: y = LookupFFN(x); see $(names.header). */
-void $(few.names.ffn)(const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch)
+/* The whole layer for a few tokens, $(kernels.chunk == 1 and "one" or kernels.chunk) at a time: y = LookupFFN(x); see $(names.header). */
+void $(kernels.names.ffn)(const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch)
 $(include("templates/lookup/shared/chunks.c"))
