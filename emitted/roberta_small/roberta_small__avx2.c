@@ -10,7 +10,7 @@
 
 #include <immintrin.h>
 
-/* From templates/lookup/many/load_tokens.c. */
+/* From templates/lookup/lanes/load_tokens.c. */
 
 /* Columns column … column + 7 of 8 rows become rows of the panel. */
 static inline void roberta_small_transpose(const float *const *row, size_t column, float *restrict panel)
@@ -359,7 +359,7 @@ void roberta_small_bh4_f32__avx2_t16_o4_m4(const roberta_small_weights *weights,
     }
 }
 
-/* From templates/lookup/many/sign_hash.c. */
+/* From templates/lookup/lanes/sign_hash.c. */
 
 /* exp(v) for v <= 0, relative error below 2^-23; below -87 the result is exp(-87). NaN stays NaN.
    v = n ln 2 + f with |f| <= ln 2 / 2, then a polynomial for exp(f), scaled by 2^n. */
@@ -640,7 +640,7 @@ void roberta_small_gather_f32__avx2_t16_g4_c64(const roberta_small_weights *weig
     roberta_small_gather_columns_f32__avx2_t16_g4_c64(weights, code, score, y, tokens, 0, 8, scratch);
 }
 
-/* From templates/lookup/many/ffn.c. */
+/* From templates/lookup/lanes/ffn.c. */
 
 /* Codes and scores of up to 4096 tokens, 64 at a time.
    weights  bound weights
@@ -735,7 +735,7 @@ void roberta_small_ffn__avx2(const roberta_small_weights *weights, const float *
 #endif
 }
 
-/* From templates/lookup/few/normalise.c. */
+/* From templates/lookup/rows/normalise.c. */
 
 /* LayerNorm of one token without gain and offset, which are folded into the projection: (x - mean) / sqrt(variance +
    1e-05f).
@@ -974,7 +974,7 @@ void roberta_small_bh4_f32__avx2_few_v4_n2(const roberta_small_weights *weights,
     }
 }
 
-/* From templates/lookup/few/sign_hash.c. */
+/* From templates/lookup/rows/sign_hash.c. */
 
 /* Columns column … column + 7 of 8 rows become rows of the panel. */
 static inline void roberta_small_few_transpose(const float *const *row, size_t column, float *restrict panel)
@@ -1183,7 +1183,7 @@ void roberta_small_gather_f32__avx2_few(const roberta_small_weights *weights, co
             y, 512, y, 512, tokens);
 }
 
-/* From templates/lookup/few/ffn.c. */
+/* From templates/lookup/rows/ffn.c. */
 
 /* Codes and scores of up to 32 tokens, features and tables in the lanes.
    weights  bound weights

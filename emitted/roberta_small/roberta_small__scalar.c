@@ -4,7 +4,7 @@
    few.accumulators=4, few.group=128. */
 #include "roberta_small_runtime.h"
 
-/* From templates/lookup/many/load_tokens.c. */
+/* From templates/lookup/lanes/load_tokens.c. */
 
 /* Loads one tile: token by token in memory becomes feature by feature, 8 tokens side by side.
    Then LayerNorm without gain and offset, which are folded into the projection: (x - mean) / sqrt(variance + 1e-05f).
@@ -410,7 +410,7 @@ void roberta_small_bh4_f32__scalar_t8_o4_m4(const roberta_small_weights *weights
     }
 }
 
-/* From templates/lookup/many/sign_hash.c. */
+/* From templates/lookup/lanes/sign_hash.c. */
 
 /* exp(v) for v <= 0, relative error below 2^-23; below -87 the result is exp(-87). NaN stays NaN.
    v = n ln 2 + f with |f| <= ln 2 / 2, then a polynomial for exp(f), scaled by 2^n. */
@@ -566,7 +566,7 @@ void roberta_small_gather_f32__scalar_t8_g4_c512(const roberta_small_weights *we
             y, 512, y, 512, tokens);
 }
 
-/* From templates/lookup/many/ffn.c. */
+/* From templates/lookup/lanes/ffn.c. */
 
 /* Codes and scores of up to 4096 tokens, 32 at a time.
    weights  bound weights
@@ -628,7 +628,7 @@ void roberta_small_ffn__scalar(const roberta_small_weights *weights, const float
 #endif
 }
 
-/* From templates/lookup/few/normalise.c. */
+/* From templates/lookup/rows/normalise.c. */
 
 /* LayerNorm of one token without gain and offset, which are folded into the projection: (x - mean) / sqrt(variance +
    1e-05f).
@@ -845,7 +845,7 @@ void roberta_small_bh4_f32__scalar_few_v16_n1(const roberta_small_weights *weigh
     }
 }
 
-/* From templates/lookup/few/sign_hash.c. */
+/* From templates/lookup/rows/sign_hash.c. */
 
 /* Code and score of a group of 8 bits: bit j is z[j].
    score = sum of |z| / product of (1 + exp(-2 |z|)). */
@@ -974,7 +974,7 @@ void roberta_small_gather_f32__scalar_few(const roberta_small_weights *weights, 
         weights->bias, 0, y, 512, tokens);
 }
 
-/* From templates/lookup/few/ffn.c. */
+/* From templates/lookup/rows/ffn.c. */
 
 /* Codes and scores of up to 32 tokens.
    weights  bound weights

@@ -10,7 +10,7 @@
 
 #include <immintrin.h>
 
-/* From templates/lookup/many/load_tokens.c. */
+/* From templates/lookup/lanes/load_tokens.c. */
 
 /* Columns column … column + 7 of 8 rows become rows of the panel. */
 static inline void tiny_transpose(const float *const *row, size_t column, float *restrict panel)
@@ -294,7 +294,7 @@ void tiny_bh4_f32__avx2_t16_o4_m8(const tiny_weights *weights, const float *rest
             weights->projection_bias);
 }
 
-/* From templates/lookup/many/sign_hash.c. */
+/* From templates/lookup/lanes/sign_hash.c. */
 
 /* exp(v) for v <= 0, relative error below 2^-23; below -87 the result is exp(-87). NaN stays NaN.
    v = n ln 2 + f with |f| <= ln 2 / 2, then a polynomial for exp(f), scaled by 2^n. */
@@ -526,7 +526,7 @@ void tiny_gather_f32__avx2_t16_g8_c64(const tiny_weights *weights, const uint16_
         weights->bias, 0, y, 64, tokens);
 }
 
-/* From templates/lookup/many/ffn.c. */
+/* From templates/lookup/lanes/ffn.c. */
 
 /* Codes and scores of up to 128 tokens, 128 at a time.
    weights  bound weights
@@ -586,7 +586,7 @@ void tiny_ffn__avx2(const tiny_weights *weights, const float *x, float *y, size_
 #endif
 }
 
-/* From templates/lookup/few/normalise.c. */
+/* From templates/lookup/rows/normalise.c. */
 
 /* LayerNorm of one token without gain and offset, which are folded into the projection: (x - mean) / sqrt(variance +
    1e-05f).
@@ -794,7 +794,7 @@ void tiny_bh4_f32__avx2_few_v4_n2(const tiny_weights *weights, const float *rest
     }
 }
 
-/* From templates/lookup/few/sign_hash.c. */
+/* From templates/lookup/rows/sign_hash.c. */
 
 /* The last 6 columns, from column on, of 8 rows become rows of the panel. */
 static inline void tiny_few_transpose_last(const float *const *row, size_t column, float *restrict panel)
@@ -978,7 +978,7 @@ void tiny_gather_f32__avx2_few(const tiny_weights *weights, const uint16_t *code
         weights->bias, 0, y, 64, tokens);
 }
 
-/* From templates/lookup/few/ffn.c. */
+/* From templates/lookup/rows/ffn.c. */
 
 /* Codes and scores of up to 8 tokens, features and tables in the lanes.
    weights  bound weights

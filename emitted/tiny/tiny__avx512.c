@@ -10,7 +10,7 @@
 
 #include <immintrin.h>
 
-/* From templates/lookup/many/load_tokens.c. */
+/* From templates/lookup/lanes/load_tokens.c. */
 
 /* Columns column … column + 15 of 16 rows become rows of the panel. */
 static inline void tiny_transpose(const float *const *row, size_t column, float *restrict panel)
@@ -414,7 +414,7 @@ void tiny_bh4_f32__avx512_t64_o4_m8(const tiny_weights *weights, const float *re
             weights->projection_bias);
 }
 
-/* From templates/lookup/many/sign_hash.c. */
+/* From templates/lookup/lanes/sign_hash.c. */
 
 /* exp(v) for v <= 0, relative error below 2^-23; below -87 the result is exp(-87). NaN stays NaN.
    v = n ln 2 + f with |f| <= ln 2 / 2, then a polynomial for exp(f), scaled by 2^n. */
@@ -595,7 +595,7 @@ void tiny_gather_f32__avx512_t64_g8_c64(const tiny_weights *weights, const uint1
         weights->bias, 0, y, 64, tokens);
 }
 
-/* From templates/lookup/many/ffn.c. */
+/* From templates/lookup/lanes/ffn.c. */
 
 /* Codes and scores of up to 512 tokens, 512 at a time.
    weights  bound weights
@@ -655,7 +655,7 @@ void tiny_ffn__avx512(const tiny_weights *weights, const float *x, float *y, siz
 #endif
 }
 
-/* From templates/lookup/few/normalise.c. */
+/* From templates/lookup/rows/normalise.c. */
 
 /* LayerNorm of one token without gain and offset, which are folded into the projection: (x - mean) / sqrt(variance +
    1e-05f).
@@ -859,7 +859,7 @@ void tiny_bh4_f32__avx512_few_v4_n4(const tiny_weights *weights, const float *re
     }
 }
 
-/* From templates/lookup/few/sign_hash.c. */
+/* From templates/lookup/rows/sign_hash.c. */
 
 /* The last 6 columns, from column on, of 16 rows become rows of the panel. */
 static inline void tiny_few_transpose_last(const float *const *row, size_t column, float *restrict panel)
@@ -1064,7 +1064,7 @@ void tiny_gather_f32__avx512_few(const tiny_weights *weights, const uint16_t *co
         weights->bias, 0, y, 64, tokens);
 }
 
-/* From templates/lookup/few/ffn.c. */
+/* From templates/lookup/rows/ffn.c. */
 
 /* Codes and scores of up to 32 tokens, features and tables in the lanes.
    weights  bound weights

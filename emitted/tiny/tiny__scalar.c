@@ -4,7 +4,7 @@
    few.accumulators=4, few.group=8. */
 #include "tiny_runtime.h"
 
-/* From templates/lookup/many/load_tokens.c. */
+/* From templates/lookup/lanes/load_tokens.c. */
 
 /* Loads one tile: token by token in memory becomes feature by feature, 8 tokens side by side.
    Then LayerNorm without gain and offset, which are folded into the projection: (x - mean) / sqrt(variance + 1e-05f).
@@ -355,7 +355,7 @@ void tiny_bh4_f32__scalar_t8_o4_m8(const tiny_weights *weights, const float *res
             weights->projection_bias);
 }
 
-/* From templates/lookup/many/sign_hash.c. */
+/* From templates/lookup/lanes/sign_hash.c. */
 
 /* exp(v) for v <= 0, relative error below 2^-23; below -87 the result is exp(-87). NaN stays NaN.
    v = n ln 2 + f with |f| <= ln 2 / 2, then a polynomial for exp(f), scaled by 2^n. */
@@ -495,7 +495,7 @@ void tiny_gather_f32__scalar_t8_g4_c64(const tiny_weights *weights, const uint16
         y, 64, y, 64, tokens);
 }
 
-/* From templates/lookup/many/ffn.c. */
+/* From templates/lookup/lanes/ffn.c. */
 
 /* Codes and scores of up to 64 tokens, 64 at a time.
    weights  bound weights
@@ -555,7 +555,7 @@ void tiny_ffn__scalar(const tiny_weights *weights, const float *x, float *y, siz
 #endif
 }
 
-/* From templates/lookup/few/normalise.c. */
+/* From templates/lookup/rows/normalise.c. */
 
 /* LayerNorm of one token without gain and offset, which are folded into the projection: (x - mean) / sqrt(variance +
    1e-05f).
@@ -762,7 +762,7 @@ void tiny_bh4_f32__scalar_few_v16_n1(const tiny_weights *weights, const float *r
     }
 }
 
-/* From templates/lookup/few/sign_hash.c. */
+/* From templates/lookup/rows/sign_hash.c. */
 
 /* Code and score of a group of 6 bits: bit j is z[j].
    score = sum of |z| / product of (1 + exp(-2 |z|)). */
@@ -876,7 +876,7 @@ void tiny_gather_f32__scalar_few(const tiny_weights *weights, const uint16_t *co
         weights->bias, 0, y, 64, tokens);
 }
 
-/* From templates/lookup/few/ffn.c. */
+/* From templates/lookup/rows/ffn.c. */
 
 /* Codes and scores of up to 4 tokens.
    weights  bound weights
