@@ -1,4 +1,4 @@
--- What the measuring process is told to do with compiled variants of a LookupFFN (harness/measure/rows.hh).
+-- What the measuring process is told to do with compiled variants of a LookupFFN (harness/measure/rows.h).
 local blob = require "gen.plan.blob"
 local json = require "json"
 

@@ -1,4 +1,4 @@
--- Times compiled integer kernels in the measuring process (harness/measure/rows.hh).
+-- Times compiled integer kernels in the measuring process (harness/measure/rows.h).
 local json = require "json"
 local measure = require "harness.measure.measure"
 local setting = require "harness.measure.setting"

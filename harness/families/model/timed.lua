@@ -1,4 +1,4 @@
--- What the measuring process is told to do with compiled blocks (harness/measure/rows.hh).
+-- What the measuring process is told to do with compiled blocks (harness/measure/rows.h).
 local json = require "json"
 local parts = require "harness.families.model.parts"
 
