@@ -9,7 +9,7 @@ lookupc=build/lookupc
 # Debian package | what it is for
 build_packages='
 gcc              | compiles lookupc and the emitted C
-g++              | compiles the measuring process
+g++              | compiles what trains tokenizers: SentencePiece is for C++ alone
 libc6-dev        | headers of the C library
 cmake            | the build
 make             | the build
@@ -260,7 +260,7 @@ run_test() {
 
 # c_files: paths of all sources in C and C++ that are written by hand.
 c_files() {
-    find commands gen harness tests -path tests/golden -prune -o -regex '.*\.\(c\|h\|cc\|hh\)' -print | sort
+    find commands gen harness tests -path tests/golden -prune -o -regex '.*\.\(c\|h\|cc\)' -print | sort
 }
 
 # Lines of Lua end at column 120.

@@ -17,7 +17,7 @@ local programs = {
     { "clang", "clang", "a second compiler for tune --cc and verify --cc" },
     { "cppcheck", "cppcheck", "MISRA.md of firmware" },
     { "qemu-x86_64-static", "qemu-user-static", "instruction sets that this CPU does not run" },
-    { "g++", "g++", "builds lookupc-measure and lookupc-tokenizer" },
+    { "g++", "g++", "builds lookupc-tokenizer" },
     { "cmake", "cmake", "builds lookupc, and projects that use it" },
     { "mpirun", "openmpi-bin", "starts train on several machines" },
     { "wasm-ld-19", "lld-19", "links the modules of emit --web" },

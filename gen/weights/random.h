@@ -5,10 +5,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 typedef struct {
     uint64_t state;
 } random_state;
@@ -26,9 +22,5 @@ double random_normal(random_state *random);
 
 /* values[count] = mean + deviation * random_normal, one after the other. */
 void random_fill(random_state *random, float *values, size_t count, double mean, double deviation);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

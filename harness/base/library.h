@@ -7,10 +7,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 typedef struct {
     const char *path; /* must outlive it */
     void *handle;
@@ -35,9 +31,5 @@ bool library_bind(const loaded_library *l, const char *bind, const char *blob_pa
 
 /* All zeros are allowed. */
 void library_close(loaded_library *l);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -6,10 +6,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Random weights: w1 [hidden][d], b1 [hidden], w2 [d_out][hidden], b2 [d_out], all 64-byte aligned.
    GELU is its tanh form, 0.5 v (1 + tanh(sqrt(2/pi) (v + 0.044715 v^3))), the cheaper one of the two in use. */
 typedef struct baseline_weights {
@@ -19,17 +15,16 @@ typedef struct baseline_weights {
 } baseline_weights;
 
 /* One library's dense FFN with factors of one type. An FFN is made for one number of tokens, so that a library may choose weight layouts
-   for it. */
+   for it, and lives until the process ends. */
 typedef struct baseline_library {
     const char *name;
     const char *type;        /* f32, bf16 or i8 */
     const char *description; /* what describe tells: "openblas_corename" */
     /* Returns NULL with one line in error on failure, an empty one where the library has no product of that type for this CPU. The weights
-       must outlive the FFN. All FFNs of a process have the same threads. */
+       must outlive it. All FFNs of a process have the same threads. */
     void *(*create)(const baseline_weights *weights, size_t tokens, size_t threads, char *error, size_t error_size);
     /* x [tokens][d], y [tokens][d_out]; x and y must not overlap. Returns false if the library reports an error. */
     bool (*run)(void *ffn, const float *x, float *y);
-    void (*destroy)(void *ffn);
     /* What the library chose for this CPU, such as "SkylakeX"; at most size - 1 characters. */
     void (*describe)(char *text, size_t size);
     /* i8: the integer that stands for the largest weight of an output; else NULL. */
@@ -76,9 +71,5 @@ void baseline_scales(const float *scale, const float *bias, const float *offset,
 /* x[row][i] = GELU(x[row][i] + bias[i]), x [rows][columns], on up to so many threads; within 2e-7 of the exact value, relative to
    max(1, |x|). x and bias must not overlap. Cannot fail. */
 void baseline_bias_gelu(float *x, const float *bias, size_t rows, size_t columns, size_t threads);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -2,12 +2,7 @@
 #ifndef LOOKUPC_BASELINE_PRODUCTS_H
 #define LOOKUPC_BASELINE_PRODUCTS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
+#include "harness/baseline/ffn.h"
 
 /* weights [outputs][inputs] */
 typedef struct baseline_matrix {
@@ -27,15 +22,12 @@ typedef struct baseline_attention {
 /* One library. What it makes reads its inputs where they lie; weights it may copy into a layout and a type of its own. All that is made
    lives until the process ends. Failures come with one line in error; it is empty where the library has no such product for this CPU. */
 typedef struct baseline_product_library {
-    const char *name;
-    const char *description;  /* what describe tells: "openblas_corename" */
-    const char *const *types; /* of weights, the last one NULL: f32, bf16, i8 (both factors are integers of 8 bits) */
-    /* A product of x [tokens][inputs], numbers from 0 to 1. */
+    const baseline_library *dense; /* the same one's dense FFN in float32: name, description */
+    /* A product of x [tokens][inputs], numbers from 0 to 1. type: f32, bf16, i8 (both factors are integers of 8 bits) */
     void *(*product)(const baseline_matrix *matrix, const char *type, size_t tokens, const float *x, char *error, size_t error_size);
     bool (*multiply)(void *product, float *y); /* y [tokens][outputs] */
     void *(*attention)(const baseline_attention *of, char *error, size_t error_size);
     bool (*attend)(void *attention, float *y); /* that of the last layer stays in y */
-    void (*describe)(char *text, size_t size);
 } baseline_product_library;
 
 extern const baseline_product_library baseline_products_openblas;
@@ -52,9 +44,5 @@ double baseline_attention_error(const baseline_attention *of, const float *y);
 /* Products of queries and keys become weights: rows of score [tokens][position + tokens] of a head, of one token [heads /
    kv_heads][position + 1], are the softmax of what their query sees, over the root of width; zeros follow. */
 void baseline_softmax(const baseline_attention *of, float *score);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -5,10 +5,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Tables of `table` bytes with rows of `row` bytes; `name` is that of the limit of reading such rows. */
 typedef struct limits_rows {
     const char *name;
@@ -37,9 +33,5 @@ bool limits_measure(const limits_sizes *sizes, size_t repetitions, limit *found)
 
 /* Reads `bytes` bytes, rounded down to a multiple of 512, one line after the other with the widest vectors of this CPU. */
 void limits_read(const void *memory, size_t bytes);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -1,4 +1,4 @@
--- Runs the measuring process with a job (harness/measure/rows.hh says of what) and reads what it found.
+-- Runs the measuring process with a job (harness/measure/rows.h says of what) and reads what it found.
 local cpu = require "harness.base.cpu"
 local host = require "host"
 local json = require "json"

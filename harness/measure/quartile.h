@@ -4,10 +4,6 @@
 
 #include <stdlib.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 static inline int measure_by_value(const void *a, const void *b)
 {
     const double left = *(const double *)a, right = *(const double *)b;
@@ -22,9 +18,5 @@ static inline double measure_lower_quartile(double *times, size_t count)
     const size_t below = (size_t)place;
     return below + 1 < count ? times[below] + (place - (double)below) * (times[below + 1] - times[below]) : times[below];
 }
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -138,7 +138,7 @@ local function sources()
     local found = assert(process.run { "find", "commands", "gen", "harness", "-type", "f" })
     local files = {}
     for path in found.output:gmatch "[^\n]+" do
-        local source = path:find "%.lua$" or path:find "%.[ch]$" or path:find "%.cc$" or path:find "%.hh$"
+        local source = path:find "%.lua$" or path:find "%.[ch]$" or path:find "%.cc$"
         if source and not path:find "^gen/models/" then files[path] = assert(host.read(path)) end
     end
     return files
@@ -155,7 +155,7 @@ function test.a_turned_arrow_is_found()
             ["gen/isa/avx2.lua"] = 'local cpu = require "cpu"',
             ["gen/weights/fold.c"] = '#include "harness/base/clock.h"\n',
             ["harness/reference/lookup.c"] = '#include "gen/weights/fold.h"\n',
-            ["harness/measure/dense.cc"] = '#include "harness/baseline/ffn.h"\n',
+            ["harness/measure/dense.c"] = '#include "harness/baseline/ffn.h"\n',
             ["harness/report/html.lua"] = 'local tune = require("commands.tune")',
             ["harness/report/chart.lua"] = "local run = later 'commands.tune'",
             ["gen/attic/old.lua"] = "",

@@ -58,7 +58,6 @@ static bool worst_of(const baseline_library *library, const baseline_weights *ma
         worst->deviations = fmax(worst->deviations, found.deviations);
     }
     free(y);
-    library->destroy(ffn);
     return true;
 }
 

@@ -3,6 +3,7 @@ local compile = require "harness.base.compile"
 local cost = require "gen.plan.cost"
 local cpu = require "harness.base.cpu"
 local json = require "json"
+local jobs = require "harness.measure.job"
 local measure = require "harness.measure.measure"
 local plan = require "gen.families.lookup.plan"
 local bench_page = require "harness.report.bench_page"
@@ -295,7 +296,7 @@ end
 -- What the measuring process is told to do.
 local function job_of(builds, rows, facts, options)
     local p = builds[1].plan
-    local job = {
+    local job = jobs.of {
         model = p.model.name,
         d = p.shape.d,
         d_out = p.shape.d_out,
@@ -304,15 +305,8 @@ local function job_of(builds, rows, facts, options)
         batches = options.batches,
         threads = options.threads,
         repetitions = options.repetitions,
-        min_time = setting.min_time(options.repetitions),
-        slices = 0,
-        draw_order = true,
-        order_seed = options.seed,
         stages = true,
         conditions = { { codes = "uniform", tables = "warm" } },
-        take_turns = false,
-        alike = false,
-        sweep_bytes = 0,
         dense = rivals.names(rows),
         limits = true,
         sizes = setting.caches_of(facts),

@@ -2,7 +2,7 @@
 local check = require "harness.families.lookup.check"
 local compile = require "harness.base.compile"
 local gather_i8 = require "gen.families.lookup.gather_i8"
-local json = require "json"
+local jobs = require "harness.measure.job"
 local packed = require "harness.families.lookup.packed"
 local plan = require "gen.families.lookup.plan"
 local process = require "process"
@@ -75,7 +75,7 @@ end
 
 function tuning.job(t, runners, batches, count, repetitions, order_seed, seconds_a_sample)
     local p, variants = runners[1].made.plan, {}
-    local job = {
+    local job = jobs.of {
         model = p.model.name,
         d = p.shape.d,
         d_out = p.shape.d_out,
@@ -88,13 +88,10 @@ function tuning.job(t, runners, batches, count, repetitions, order_seed, seconds
         slices = 4,
         draw_order = order_seed ~= nil,
         order_seed = order_seed or 0,
-        stages = false,
         conditions = table.move(tuning.conditions, 1, count, 1, {}),
         take_turns = true,
         alike = true,
         sweep_bytes = t.sweep_bytes,
-        dense = json.array {},
-        limits = false,
     }
     for i, runner in ipairs(runners) do
         variants[i] = describe(runner.made, runner.regime, t.threads)

@@ -68,7 +68,7 @@ local function calls_of(p, lengths)
     return list
 end
 
--- The model of plan `p` as the job names it: what harness/measure/rows.hh wants of a library, and how it is called.
+-- The model of plan `p` as the job names it: what harness/measure/rows.h wants of a library, and how it is called.
 local function described(p, name, path, blob, threads)
     local function shared(of) return threads > 1 and p.names.openmp(of) or of end
     local entry = blocks.entry(p, name, path, blob)

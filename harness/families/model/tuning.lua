@@ -3,6 +3,7 @@
 local blob = require "gen.plan.blob"
 local blocks = require "harness.families.model.blocks"
 local dtype = require "gen.plan.dtype"
+local jobs = require "harness.measure.job"
 local layout = require "gen.families.model.blocks.layout"
 local memory = require "gen.families.model.memory"
 local misuse = require "gen.schema.misuse"
@@ -70,18 +71,15 @@ end
 -- Tokens from position 0 on; all share one cache.
 function tuning.job(t, runners, batches, count, repetitions, order_seed, seconds_a_sample)
     local p = runners[1].made.plan
-    local job = {
+    local job = jobs.of {
         model = p.model.name,
         seed = t.seed,
-        threads = 1,
         repetitions = repetitions,
         min_time = seconds_a_sample,
         slices = 4,
         draw_order = order_seed ~= nil,
         order_seed = order_seed or 0,
         alike = true,
-        sweep_bytes = 0,
-        limits = false,
     }
     local entries = {}
     for i, runner in ipairs(runners) do

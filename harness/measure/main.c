@@ -1,0 +1,37 @@
+/* The measuring process: times compiled code and its baselines, interleaved.
+   Usage: lookupc-measure JOB.json OUT.json PARENT, where PARENT is the process that starts it; what a job says: rows.h, baselines.h and
+   timing.h. OUT.json is complete when the exit status is 0; its times are of one call of a whole batch. Of what runs on several threads
+   wall time counts, and CPU time is that of all threads together; else CPU time counts. OpenBLAS reads OPENBLAS_CORETYPE when it is loaded:
+   the parent sets it. */
+#include "harness/base/parent.h"
+#include "harness/measure/baselines.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int main(int argc, char **argv)
+{
+    if (argc != 4) {
+        fputs("usage: lookupc-measure JOB.json OUT.json PARENT\n", stderr);
+        return 2;
+    }
+    end_with_parent((pid_t)atoi(argv[3])); /* nobody else wants the result, and others wait for this machine */
+    const job_object job = job_read(argv[1]);
+    FILE *out = fopen(argv[2], "w");
+    if (!out) {
+        job_fail("%s: %s", argv[2], strerror(errno));
+    }
+    fclose(out);
+    timing all = timing_of(&job);
+    const rows_parts *parts = rows_prepare(&all);
+    for (size_t i = 0; i < job_count(&job, "calls"); ++i) {
+        const job_object row = job_element(&job, "calls", i);
+        timing_add(&all, rows_call(parts, &row));
+    }
+    baselines_add_dense(parts, &all);
+    baselines_add_products(parts, &all);
+    timing_run(&all, argv[2]);
+    return 0;
+}
