@@ -1,5 +1,6 @@
 -- Compares the compiled kernels of LookupFFNs with the float64 reference.
 local budget = require "harness.verify.budget"
+local checks = require "harness.verify.checks"
 local compile = require "harness.base.compile"
 local integer = require "harness.families.lookup.integer"
 local packed = require "harness.families.lookup.packed"
@@ -91,7 +92,7 @@ function check.all(list, files, seed, threads, options)
             end
         end
     end
-    for i, result in ipairs(assert(verify.check_all(jobs, options.at_once or 1))) do
+    for i, result in ipairs(checks.all(jobs, options.at_once or 1)) do
         local p = of[i].plan
         result.isa, result.regime, result.tables, result.projection =
             of[i].isa, of[i].regime, p.tables.name, p.projection.name
@@ -112,7 +113,7 @@ end
 function check.vectors(p, files, seed)
     if p.exact then return integer.vectors(p, files, seed) end
     local reference = check.reference_of(p, files, seed)
-    return assert(verify.vectors(reference, packed.vectors))
+    return assert(reference:vectors(packed.vectors))
 end
 
 return check
