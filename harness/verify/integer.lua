@@ -8,12 +8,17 @@ local isolated = require "harness.base.isolated"
 local npy = require "npy"
 local reference = require "integer_reference"
 
-local integer = { vectors = reference.vectors }
+local integer = {}
 
 local function opened(job)
     local model, message = compiled.open(job)
     return model or error(message, 0)
 end
+
+local function tokens_of(job) return reference.tokens(job.d, job.model.norm_eps ~= nil, job.seed, job.tokens) end
+
+-- The tokens of a job, what the reference makes of them, and how many special ones there are in front.
+function integer.answers(job) return tokens_of(job), assert(reference.answers(job)), reference.special end
 
 -- Rows, scores and y of the tokens x: rows and scores token by token, y in one call; the first tokens alone must give
 -- the same.
@@ -61,8 +66,7 @@ function integer.check(job)
         table.insert(found.checks, { name = name, ok = ok, detail = detail })
         found.ok = found.ok and ok
     end
-    local x = reference.tokens(job.d, job.model.norm_eps ~= nil, job.seed, job.tokens)
-    local results, why = isolated(job.library, function() return called(job, x) end)
+    local results, why = isolated(job.library, function() return called(job, tokens_of(job)) end)
     add("calls", results ~= nil, why or "one token, all of them, and none")
     if not results then return found end
     local compared = assert(reference.compare(job, results))

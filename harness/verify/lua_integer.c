@@ -7,7 +7,7 @@
    integer_reference.tokens(d, whether they are normalised, seed, count) -> int16 [special + count][d], special ones first.
    rel_err is the largest relative error of a token's y against the definition with the kernel's codes, rel_err_flips against the definition
    with its own. max_abs_err is of one element, with the kernel's codes.
-   integer_reference.vectors(job, count) -> { { x = { numbers }, y = { numbers } }, ... } | nil, message
+   integer_reference.answers(job) -> y of these tokens by the reference | nil, message
    integer_reference.special: how many there are of these tokens
    integer_reference.units(rows, unit) -> int16; integer_reference.values(string of int32, unit) -> rows of float32 */
 #include "harness/base/modules.h"
@@ -282,45 +282,31 @@ static int values(lua_State *L)
     return 1;
 }
 
-/* Pushes a list of the numbers. */
-static void push_list(lua_State *L, const int16_t *narrow, const int32_t *wide, size_t count)
-{
-    lua_createtable(L, (int)count, 0);
-    for (size_t i = 0; i < count; ++i) {
-        lua_pushinteger(L, narrow ? narrow[i] : wide[i]);
-        lua_rawseti(L, -2, (lua_Integer)i + 1);
-    }
-}
-
-/* The last `count` of the tokens, and what the reference makes of them. */
-static int vectors(lua_State *L)
+static int answers(lua_State *L)
 {
     char error[ERROR_SIZE];
     integer_case c;
-    lua_settop(L, 2);
-    if (!case_at(L, (size_t)luaL_checkinteger(L, 2), &c, error))
+    lua_settop(L, 1);
+    if (!case_at(L, field_size(L, 1, where, "tokens"), &c, error))
         return host_fail(L, error);
+    const size_t bytes = c.tokens * c.model.d_out * sizeof(int32_t);
     uint32_t *row = lua_newuserdatauv(L, c.slots * sizeof *row, 0);
-    int32_t *score = lua_newuserdatauv(L, c.slots * sizeof *score, 0), *y = lua_newuserdatauv(L, c.model.d_out * sizeof *y, 0);
+    int32_t *score = lua_newuserdatauv(L, c.slots * sizeof *score, 0), *y = lua_newuserdatauv(L, bytes, 0);
     bool ok = true;
-    lua_newtable(L);
-    for (size_t token = SPECIAL; ok && token < c.tokens; ++token) {
+    for (size_t token = 0; ok && token < c.tokens; ++token) {
         const int16_t *x = c.x + token * c.model.d;
-        ok = reference_integer(&c.weights, x, row, score, y, error, sizeof error);
-        lua_newtable(L);
-        push_list(L, x, NULL, c.model.d);
-        lua_setfield(L, -2, "x");
-        push_list(L, NULL, y, c.model.d_out);
-        lua_setfield(L, -2, "y");
-        lua_rawseti(L, -2, (lua_Integer)(token - SPECIAL) + 1);
+        ok = reference_integer(&c.weights, x, row, score, y + token * c.model.d_out, error, sizeof error);
     }
     files_unmap(&c.blob);
-    return ok ? 1 : host_fail(L, error);
+    if (!ok)
+        return host_fail(L, error);
+    lua_pushlstring(L, (const char *)y, bytes);
+    return 1;
 }
 
 int luaopen_integer_reference(lua_State *L)
 {
-    static const luaL_Reg functions[] = {{"compare", compare}, {"tokens", tokens}, {"vectors", vectors},
+    static const luaL_Reg functions[] = {{"compare", compare}, {"tokens", tokens}, {"answers", answers},
                                          {"units", units},     {"values", values}, {NULL, NULL}};
     luaL_newlib(L, functions);
     lua_pushinteger(L, SPECIAL);

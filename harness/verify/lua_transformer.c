@@ -17,8 +17,6 @@
    transformer.looked(job) -> { { codes, flips, flips_explained, scores, scores_explained, wrong = message or nil }, … } | nil, message: how
    these codes and scores of each lookup FFN of the job compare with the reference's for the same inputs; see looked.h
 
-   transformer.rows(path, tensors, numbers) -> the sum of row n of every tensor { name, rows, first }, for every number n
-
    transformer.random_numbers(seed, count, below) -> list
 
    transformer.difference(a, b, d) -> largest relative error of a token of a, largest error of an element, relative error of all tokens
@@ -328,41 +326,6 @@ static int looked(lua_State *L)
     return ok ? 1 : host_fail(L, error);
 }
 
-static int rows(lua_State *L)
-{
-    char error[ERROR_SIZE];
-    const size_t d = (size_t)luaL_checkinteger(L, 4), count = (size_t)luaL_len(L, 3), kinds = (size_t)luaL_len(L, 2);
-    double *row = lua_newuserdatauv(L, d * sizeof *row + 1, 0), *x = lua_newuserdatauv(L, (count * d + 1) * sizeof *x, 0);
-    memset(x, 0, count * d * sizeof *x);
-    shards *checkpoint = shards_open(luaL_checkstring(L, 1), error, sizeof error);
-    bool ok = checkpoint != NULL;
-    const int top = lua_gettop(L);
-    for (size_t k = 0; ok && k < kinds; ++k) {
-        lua_rawgeti(L, 2, (lua_Integer)k + 1);
-        const int tensor = lua_gettop(L);
-        const bool by_position = field_flag(L, tensor, "by_position"), fixed = field_flag(L, tensor, "fixed");
-        const size_t first = field_size(L, tensor, where, "first"), all = field_size(L, tensor, where, "rows");
-        const safetensors *file;
-        const safetensors_tensor *found = shards_expect(checkpoint, "", field_text(L, tensor, where, "name", NULL),
-                                                        (const int64_t[]){(int64_t)all, (int64_t)d}, 2, &file, error, sizeof error);
-        ok = found != NULL;
-        for (size_t t = 0; ok && t < count; ++t) {
-            lua_rawgeti(L, 3, (lua_Integer)t + 1);
-            const size_t number = first + (fixed ? 0 : by_position ? t : (size_t)lua_tointeger(L, -1));
-            lua_pop(L, 1);
-            ok = safetensors_read(file, found, number * d, d, row, error, sizeof error);
-            for (size_t i = 0; ok && i < d; ++i)
-                x[t * d + i] += row[i];
-        }
-        lua_settop(L, top);
-    }
-    shards_close(checkpoint);
-    if (!ok)
-        return host_fail(L, error);
-    lua_pushlstring(L, (const char *)x, count * d * sizeof *x);
-    return 1;
-}
-
 static int random_numbers(lua_State *L)
 {
     random_state random = random_seed((uint64_t)luaL_checkinteger(L, 1));
@@ -410,7 +373,6 @@ int luaopen_transformer(lua_State *L)
                                   {"seen", seen_taken},
                                   {"reference", reference},
                                   {"looked", looked},
-                                  {"rows", rows},
                                   {"random_numbers", random_numbers},
                                   {"difference", difference},
                                   {NULL, NULL}};

@@ -10,12 +10,10 @@
    reference:extend(tokens) -> true | nil, message: so many random tokens are computed; they are made once, for all processes to come
    reference:facts() -> { share, weighted (whether scores have the softmax's share; whether rows have factors at all), multiplications (of a
    token's), moved_share (see sample.h), seed, blob (its address), blob_bytes }
-   reference:vectors(count) -> { { x = { numbers }, y = { numbers } }, ... } | nil, message: the first random tokens whose codes rounding
-   cannot change, and what the reference makes of them with the weights as the blob has them
    reference:sample(kind, tokens) -> the first so many tokens: "random"; "exact", these by the checkpoint's own weights; or "special", all
 
    Codes and scores are strings of uint16 and float32, [tokens][slots]; x and y are strings of float32. Methods of samples, see sample.h:
-   s:x(tokens), s:looked(tokens) -> codes, scores: of so many tokens, over and over
+   s:x(tokens), s:looked(tokens) -> codes, scores: of so many tokens, over and over; s:y(tokens): the same in float64
    s:taken(codes) -> the sample with a kernel's codes; rows outside the tables cannot be looked up and become others
    s:is_near(token), s:flips(exact): codes that are not among the best of `exact`
    s:compare(y, only_gather, tally), s:compare_hash(codes, scores, tally, right): what equals `right`, scores that were found right with the
@@ -164,39 +162,6 @@ static bool near(const sample *s, size_t token)
     return false;
 }
 
-static int vectors(lua_State *L)
-{
-    verify_reference *reference = luaL_checkudata(L, 1, REFERENCE);
-    const lua_Integer count = luaL_checkinteger(L, 2);
-    luaL_argcheck(L, count >= 1 && count <= 1000, 2, "must be from 1 to 1000");
-    enum { MOST_TRIED = 100 };
-    char error[ERROR_SIZE];
-    if (!verify_reference_extend(reference, (size_t)count * MOST_TRIED, error, sizeof error))
-        return host_fail(L, error);
-    const sample *s = &reference->random;
-    lua_newtable(L);
-    lua_Integer found = 0;
-    for (size_t token = 0; found < count && token < s->tokens; ++token) {
-        if (near(s, token))
-            continue;
-        lua_newtable(L);
-        lua_newtable(L);
-        for (size_t i = 0; i < s->model->d; ++i) {
-            lua_pushnumber(L, (lua_Number)s->x[token * s->model->d + i]);
-            lua_rawseti(L, -2, (lua_Integer)i + 1);
-        }
-        lua_setfield(L, -2, "x");
-        lua_newtable(L);
-        for (size_t i = 0; i < s->model->d_out; ++i) {
-            lua_pushnumber(L, s->y[token * s->model->d_out + i]);
-            lua_rawseti(L, -2, (lua_Integer)i + 1);
-        }
-        lua_setfield(L, -2, "y");
-        lua_rawseti(L, -2, ++found);
-    }
-    return found == count ? 1 : host_fail(L, "verify: rounding may change a code of nearly every token: no vectors for a self-test");
-}
-
 /* Pushes room for a sample that keeps what is at index 1. */
 static sample *new_sample(lua_State *L)
 {
@@ -251,6 +216,13 @@ static int push_x(lua_State *L)
 {
     const sample *s = sample_at(L, 1);
     push_repeated(L, s, s->x, s->model->d * sizeof *s->x, size_at(L, 2));
+    return 1;
+}
+
+static int push_y(lua_State *L)
+{
+    const sample *s = sample_at(L, 1);
+    push_repeated(L, s, s->y, s->model->d_out * sizeof *s->y, size_at(L, 2));
     return 1;
 }
 
@@ -444,15 +416,9 @@ int luaopen_verify(lua_State *L)
     static const luaL_Reg functions[] = {
         {"reference", make_reference}, {"tally", make_tally}, {"special_name", special_name}, {"tiles", tiles}, {"rows", rows},
         {"distance", distance},        {NULL, NULL}};
-    static const luaL_Reg of_references[] = {
-        {"extend", extend}, {"facts", facts}, {"vectors", vectors}, {"sample", make_sample}, {NULL, NULL}};
-    static const luaL_Reg of_samples[] = {{"x", push_x},
-                                          {"looked", looked},
-                                          {"taken", taken},
-                                          {"is_near", is_near},
-                                          {"flips", flips},
-                                          {"compare", compare},
-                                          {"compare_hash", compare_hash},
+    static const luaL_Reg of_references[] = {{"extend", extend}, {"facts", facts}, {"sample", make_sample}, {NULL, NULL}};
+    static const luaL_Reg of_samples[] = {{"x", push_x},        {"y", push_y},    {"looked", looked},   {"taken", taken},
+                                          {"is_near", is_near}, {"flips", flips}, {"compare", compare}, {"compare_hash", compare_hash},
                                           {NULL, NULL}};
     add_class(L, REFERENCE, close_reference, of_references);
     add_class(L, SAMPLE, close_sample, of_samples);
