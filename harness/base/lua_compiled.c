@@ -1,15 +1,19 @@
 /* The Lua module `compiled`: a library of a compiled model, bound to its blob, memory, and calls.
 
-   compiled.open{ library, blob, bind, weights_struct_bytes, stays } -> model | nil, message; stays: see library.h.
+   compiled.open{ library, blob, bind, weights_struct_bytes, stays } -> model | nil, message; stays: see library.h. Without `bind` it has no
+   weights.
 
    model:call(name, ...) -> the word that the function returns, model:status(name, ...) -> the int. Arguments, at most eight: an integer;
    nil or false: a null pointer; a memory, or a string that is not written: its first byte; a model: its weights.
+
+   model:together(name, times, wanted, { arguments }, ...) -> whether that many calls in a thread for each list always leave the string
+   `wanted` in the third argument.
 
    compiled.memory(bytes[, place[, alignment]]) -> memory. Without a place all zero; else between forbidden pages, all bytes 0xFF: "end",
    "start" or "unaligned" as in guard.h. It is freed at the end of a block that it is <close> in.
 
    memory:write(string[, at]), memory:read([bytes[, at]]) -> string, memory:holds(string) -> whether it begins with that,
-   memory:read_only(): a write kills the process, memory:intact() -> whether nobody wrote around it.
+   memory:read_only(): a write kills the process, memory:intact() -> whether nobody wrote around it, memory:free().
 
    compiled.bytes(address, count) -> string, compiled.pack(list) -> string of int32, compiled.unpack(string) -> list.
 
@@ -26,6 +30,8 @@
 
 #include <lauxlib.h>
 
+#include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,8 +76,8 @@ static int open_(lua_State *L)
 {
     char error[ERROR_SIZE];
     luaL_checktype(L, 1, LUA_TTABLE);
-    const char *path = field_text(L, 1, where, "library", NULL), *blob = field_text(L, 1, where, "blob", NULL);
-    const char *bind = field_text(L, 1, where, "bind", NULL);
+    const char *path = field_text(L, 1, where, "library", NULL);
+    const char *bind = field_text(L, 1, where, "bind", ""), *blob = field_text(L, 1, where, "blob", bind[0] ? NULL : "");
     model *m = lua_newuserdatauv(L, sizeof *m, 1);
     *m = (model){.weights = aligned_memory(field_size(L, 1, where, "weights_struct_bytes"))};
     luaL_setmetatable(L, MODEL);
@@ -80,8 +86,8 @@ static int open_(lua_State *L)
     if (!m->weights)
         return host_fail(L, "not enough memory");
     return library_open(&m->library, path, field_flag(L, 1, "stays") ? LIBRARY_STAYS : LIBRARY_ALONE, error, sizeof error) &&
-                   blob_map(blob, &m->blob, error, sizeof error) &&
-                   library_bind(&m->library, bind, blob, &m->blob, m->weights, error, sizeof error)
+                   (!bind[0] || (blob_map(blob, &m->blob, error, sizeof error) &&
+                                 library_bind(&m->library, bind, blob, &m->blob, m->weights, error, sizeof error)))
                ? 1
                : host_fail(L, error);
 }
@@ -97,18 +103,28 @@ static uintptr_t word_at(lua_State *L, int index)
                                                : 0;
 }
 
-static uintptr_t called(lua_State *L)
+static function *found_at(lua_State *L)
 {
     char error[ERROR_SIZE];
     const model *m = luaL_checkudata(L, 1, MODEL);
-    uintptr_t word[WORDS] = {0};
     function *found;
-    luaL_argcheck(L, lua_gettop(L) <= WORDS + 2, WORDS + 3, "too many arguments");
     if (!library_find(&m->library, luaL_checkstring(L, 2), &found, error, sizeof error))
         luaL_error(L, "%s", error);
+    return found;
+}
+
+static uintptr_t call_with(function *called, const uintptr_t word[WORDS])
+{
+    return called(word[0], word[1], word[2], word[3], word[4], word[5], word[6], word[7]);
+}
+
+static uintptr_t called(lua_State *L)
+{
+    uintptr_t word[WORDS] = {0};
+    luaL_argcheck(L, lua_gettop(L) <= WORDS + 2, WORDS + 3, "too many arguments");
     for (int i = 3; i <= lua_gettop(L); ++i)
         word[i - 3] = word_at(L, i);
-    return found(word[0], word[1], word[2], word[3], word[4], word[5], word[6], word[7]);
+    return call_with(found_at(L), word);
 }
 
 static int model_call(lua_State *L)
@@ -120,6 +136,55 @@ static int model_call(lua_State *L)
 static int model_status(lua_State *L)
 {
     lua_pushinteger(L, (int32_t)called(L));
+    return 1;
+}
+
+typedef struct {
+    function *called;
+    uintptr_t word[WORDS];
+    lua_Integer times;
+    const char *wanted;
+    size_t bytes;
+    bool same;
+} thread_calls;
+
+static void *call_in_thread(void *argument)
+{
+    thread_calls *calls = argument;
+    calls->same = true;
+    for (lua_Integer i = 0; i < calls->times; ++i) {
+        call_with(calls->called, calls->word);
+        calls->same = calls->same && memcmp((const void *)calls->word[2], calls->wanted, calls->bytes) == 0; /* NOLINT */
+    }
+    return NULL;
+}
+
+static int model_together(lua_State *L)
+{
+    enum { MOST = 8 };
+    thread_calls list[MOST];
+    pthread_t threads[MOST];
+    const int count = lua_gettop(L) - 4;
+    int started = 0;
+    bool same = true;
+    luaL_argcheck(L, count <= MOST, MOST + 5, "too many threads");
+    for (int i = 0; i < count; ++i) {
+        list[i] = (thread_calls){.called = found_at(L), .times = luaL_checkinteger(L, 3)};
+        list[i].wanted = luaL_checklstring(L, 4, &list[i].bytes);
+        for (int k = 0; k < WORDS; ++k, lua_pop(L, 1)) {
+            lua_rawgeti(L, 5 + i, k + 1);
+            list[i].word[k] = word_at(L, lua_gettop(L));
+        }
+    }
+    while (started < count && pthread_create(&threads[started], NULL, call_in_thread, &list[started]) == 0)
+        ++started;
+    for (int i = 0; i < started; ++i) {
+        pthread_join(threads[i], NULL);
+        same = same && list[i].same;
+    }
+    if (started < count)
+        return luaL_error(L, "cannot start a thread");
+    lua_pushboolean(L, same);
     return 1;
 }
 
@@ -250,9 +315,10 @@ int luaopen_compiled(lua_State *L)
 {
     static const luaL_Reg functions[] = {{"open", open_}, {"memory", make_memory}, {"bytes", bytes_at},
                                          {"pack", pack},  {"unpack", unpack},      {NULL, NULL}};
-    static const luaL_Reg of_models[] = {{"call", model_call}, {"status", model_status}, {NULL, NULL}};
-    static const luaL_Reg of_memory[] = {{"write", memory_write},         {"read", memory_read},     {"holds", memory_holds},
-                                         {"read_only", memory_read_only}, {"intact", memory_intact}, {NULL, NULL}};
+    static const luaL_Reg of_models[] = {{"call", model_call}, {"status", model_status}, {"together", model_together}, {NULL, NULL}};
+    static const luaL_Reg of_memory[] = {
+        {"write", memory_write}, {"read", memory_read}, {"holds", memory_holds}, {"read_only", memory_read_only}, {"intact", memory_intact},
+        {"free", memory_free},   {NULL, NULL}};
     add_class(L, MODEL, model_close, of_models);
     add_class(L, MEMORY, memory_free, of_memory);
     luaL_newlib(L, functions);

@@ -485,12 +485,12 @@ int luaopen_process(lua_State *L)
         {"run_all", process_run_all},
         {"last_words", process_last_words},
         {"deadline", process_deadline},
-        {"isolated", process_isolated},
         {"temporary_directory", process_temporary_directory},
         {NULL, NULL},
     };
     clean_up_at_end();
     luaL_newlib(L, functions);
+    process_add_isolated(L);
     process_add_facts(L);
     return 1;
 }

@@ -14,9 +14,8 @@ void temporary_remove(const char *path);
    from malloc, or NULL: errno says why. */
 char *temporary_make(const char *base);
 
-int process_isolated(lua_State *L);
-
-/* Adds the functions of process_facts.c to the table on top of the stack. */
+/* Add the functions of isolated.c and process_facts.c to the table on top of the stack. */
+void process_add_isolated(lua_State *L);
 void process_add_facts(lua_State *L);
 
 #endif

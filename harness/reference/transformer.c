@@ -175,15 +175,20 @@ static void round_weights(reference_type type, double *weight, const double *v, 
         weight[s] = unit[s] > 0.0 ? in_units[s] / unit[s] : 0.0;
 }
 
-/* out[width] = softmax(q k) v over tokens first … last, tile by tile: weights are relative to the largest score of all tiles so far, and
-   rounded. k, v: of the head, `step` apart; begin: the first token of their sequence. */
-static void mix(const reference_transformer *model, const double *q, const double *k, const double *v, size_t step, size_t begin,
-                size_t first, size_t last, double *out)
+/* The tokens that one attends to, and the first of their sequence. */
+typedef struct {
+    size_t begin, first, last;
+} seen_tokens;
+
+/* out[width] = softmax(q k) v over those tokens, tile by tile: weights are relative to the largest score of all tiles so far, and rounded.
+   k, v: of the head, `step` apart. */
+static void mix(const reference_transformer *model, const double *q, const double *k, const double *v, size_t step, seen_tokens seen,
+                double *out)
 {
-    const size_t width = model->width;
+    const size_t width = model->width, begin = seen.begin, last = seen.last;
     double largest = -INFINITY, total = 0.0;
     memset(out, 0, width * sizeof *out);
-    for (size_t s = first, count; s <= last; s += count) {
+    for (size_t s = seen.first, count; s <= last; s += count) {
         double weight[TILE], high = largest;
         count = TILE - (model->start + s - begin) % TILE;
         if (count > last - s + 1)
@@ -228,7 +233,7 @@ static void attend(const reference_transformer *model, const double *shape, doub
             for (size_t i = 0; i < width; ++i)
                 own[i] *= model->scale;
             reference_round_row(model->attention, own, width);
-            mix(model, own, k + shared, v + shared, e, begin, first, last, out);
+            mix(model, own, k + shared, v + shared, e, (seen_tokens){begin, first, last}, out);
             for (size_t i = 0; shape && i < width; ++i) {
                 const double *part = shape + 3 * head;
                 double mean = 0.0;

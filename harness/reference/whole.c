@@ -7,15 +7,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Reads rows of tables. */
+typedef struct {
+    double *row; /* room for one */
+    char *error;
+    size_t size;
+} reader;
+
 /* Adds `factor` times row number `row` of a table, rounded to the type, to x. */
-static bool add_row(const reference_map *table, size_t row, double factor, reference_type type, double *own, double *x, char *error,
-                    size_t size)
+static bool add_row(const reader *r, const reference_map *table, size_t row, double factor, reference_type type, double *x)
 {
-    if (!safetensors_read(table->file, table->weight, row * table->columns, table->columns, own, error, size))
+    if (!safetensors_read(table->file, table->weight, row * table->columns, table->columns, r->row, r->error, r->size))
         return false;
-    reference_round_row(type, own, table->columns);
+    reference_round_row(type, r->row, table->columns);
     for (size_t i = 0; i < table->columns; ++i)
-        x[i] += factor * own[i];
+        x[i] += factor * r->row[i];
     return true;
 }
 
@@ -30,10 +36,10 @@ static void add_sines(const reference_embedding *e, size_t position, double *x)
 }
 
 /* x += position `t`. */
-static bool add_position(const reference_embedding *e, size_t t, double *own, double *x, char *error, size_t size)
+static bool add_position(const reader *r, const reference_embedding *e, size_t t, double *x)
 {
     add_sines(e, t, x);
-    return !e->positions.weight || add_row(&e->positions, e->first_position + t, 1.0, REFERENCE_F32, own, x, error, size);
+    return !e->positions.weight || add_row(r, &e->positions, e->first_position + t, 1.0, REFERENCE_F32, x);
 }
 
 /* words[count][width] += rows of words, unscaled, with the first token type; places[count][width] += positions. */
@@ -41,15 +47,15 @@ static bool read_parts(const reference_embedding *e, const int32_t *ids, size_t 
                        size_t size)
 {
     const size_t width = e->width;
-    double *own = malloc((width + 1) * sizeof *own);
-    bool ok = own || files_error(error, size, "not enough memory for %zu tokens", count);
+    const reader r = {malloc((width + 1) * sizeof *r.row), error, size};
+    bool ok = r.row || files_error(error, size, "not enough memory for %zu tokens", count);
     for (size_t t = 0; ok && t < count; ++t) {
-        ok = add_row(&e->words, (size_t)ids[t], 1.0, REFERENCE_F32, own, words + t * width, error, size);
+        ok = add_row(&r, &e->words, (size_t)ids[t], 1.0, REFERENCE_F32, words + t * width);
         if (ok && e->token_types.weight)
-            ok = add_row(&e->token_types, 0, 1.0 / e->scale, REFERENCE_F32, own, words + t * width, error, size);
-        ok = ok && add_position(e, t, own, places + t * width, error, size);
+            ok = add_row(&r, &e->token_types, 0, 1.0 / e->scale, REFERENCE_F32, words + t * width);
+        ok = ok && add_position(&r, e, t, places + t * width);
     }
-    free(own);
+    free(r.row);
     return ok;
 }
 
@@ -68,12 +74,17 @@ static double fold_norm(const reference_outer_norm *norm, double *row, size_t wi
     return added;
 }
 
-/* x[count], `step` apart, <- what one of the first block's maps makes of words, rounded, and of places, behind the norm if there is one.
-   rows: sums of both as tables of the type have them, which norms measure. */
-static bool project(const reference_embedding *e, const reference_map *map, const reference_outer_norm *norm, const double *words,
-                    const double *places, const double *rows, double *x, size_t step, size_t count, char *error, size_t size)
+/* What the first block's maps are given: words, places, and sums of both as tables of the type have them, which norms measure. */
+typedef struct {
+    const double *words, *places, *rows; /* [count][width] */
+    size_t count, step;                  /* step: from token to token of what the maps make */
+} first_inputs;
+
+/* x[count], `step` apart, <- what one of the maps makes of words, rounded, and of places, behind the norm if there is one. */
+static bool project(const reference_embedding *e, const first_inputs *in, const reference_map *map, const reference_outer_norm *norm,
+                    double *x, char *error, size_t size)
 {
-    const size_t width = e->width;
+    const size_t width = e->width, count = in->count, step = in->step;
     double *matrix = malloc((map->rows * width + map->rows + 1) * sizeof *matrix), *of_word = matrix ? matrix + map->rows * width : NULL;
     if (!matrix)
         return files_error(error, size, "not enough memory for %zu tokens", count);
@@ -89,12 +100,12 @@ static bool project(const reference_embedding *e, const reference_map *map, cons
     }
     for (size_t t = 0; ok && t < count; ++t) {
         double mean;
-        const double factor = norm ? 1.0 / reference_norm_root(norm->mean, norm->eps, rows + t * width, width, &mean) : 1.0;
+        const double factor = norm ? 1.0 / reference_norm_root(norm->mean, norm->eps, in->rows + t * width, width, &mean) : 1.0;
         for (size_t r = 0; r < map->rows; ++r) {
             of_word[r] = 0.0;
             for (size_t i = 0; i < width; ++i) {
-                of_word[r] += matrix[r * width + i] * words[t * width + i];
-                x[t * step + r] += factor * matrix[r * width + i] * places[t * width + i];
+                of_word[r] += matrix[r * width + i] * in->words[t * width + i];
+                x[t * step + r] += factor * matrix[r * width + i] * in->places[t * width + i];
             }
         }
         reference_round_row(e->projected_type, of_word, map->rows);
@@ -117,9 +128,10 @@ static bool project_all(const reference_embedding *e, const int32_t *ids, size_t
     double *words = calloc(2 * count * width + 1, sizeof *words), *places = words ? words + count * width : NULL;
     bool ok =
         words ? read_parts(e, ids, count, words, places, error, size) : files_error(error, size, "not enough memory for %zu tokens", count);
+    const first_inputs in = {words, places, rows, count, step};
     for (size_t n = 0; ok && n < parts && e->projected[n].map.weight; ++n) {
         const reference_map *map = &e->projected[n].map;
-        ok = project(e, map, e->projected[n].normed ? norm : NULL, words, places, rows, x + at, step, count, error, size);
+        ok = project(e, &in, map, e->projected[n].normed ? norm : NULL, x + at, error, size);
         at += map->rows;
     }
     reference_normalise(&e->norm.weights, e->norm.mean, e->norm.eps, rows, width, count);
@@ -132,16 +144,17 @@ static bool project_all(const reference_embedding *e, const int32_t *ids, size_t
 bool reference_embed(const reference_embedding *e, const int32_t *ids, size_t count, double *x, char *error, size_t error_size)
 {
     const size_t width = e->width;
-    double *own = malloc(width * sizeof *own), *rows = calloc(count * width + 1, sizeof *rows);
-    bool ok = own && rows;
+    const reader r = {malloc(width * sizeof *r.row), error, error_size};
+    double *rows = calloc(count * width + 1, sizeof *rows);
+    bool ok = r.row && rows;
     if (!ok)
         files_error(error, error_size, "not enough memory for %zu tokens", count);
     for (size_t t = 0; ok && t < count; ++t) {
         double *row = rows + t * width;
-        ok = add_row(&e->words, (size_t)ids[t], e->scale, e->type, own, row, error, error_size);
-        ok = ok && add_position(e, t, own, row, error, error_size);
+        ok = add_row(&r, &e->words, (size_t)ids[t], e->scale, e->type, row);
+        ok = ok && add_position(&r, e, t, row);
         if (ok && e->token_types.weight)
-            ok = add_row(&e->token_types, 0, 1.0, REFERENCE_F32, own, row, error, error_size);
+            ok = add_row(&r, &e->token_types, 0, 1.0, REFERENCE_F32, row);
     }
     if (ok && e->projected[0].map.weight) {
         ok = project_all(e, ids, count, rows, x, error, error_size);
@@ -152,7 +165,7 @@ bool reference_embed(const reference_embedding *e, const int32_t *ids, size_t co
         else
             memcpy(x, rows, count * width * sizeof *x);
     }
-    free(own);
+    free(r.row);
     free(rows);
     return ok;
 }

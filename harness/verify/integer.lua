@@ -3,45 +3,52 @@
 -- A job = { library, bind, ffn, project, blob, d, d_out, slots, scratch_bytes, weights_struct_bytes, x_unit, y_unit },
 -- for the reference also what the module `integer_reference` wants.
 local compiled = require "compiled"
+local guarded = require "harness.base.guarded"
 local isolated = require "harness.base.isolated"
 local npy = require "npy"
 local reference = require "integer_reference"
 
-local integer = { vectors = reference.vectors }
-
-local special = 8 -- tokens out of the ordinary, before the others
+local integer = {}
 
 local function opened(job)
     local model, message = compiled.open(job)
     return model or error(message, 0)
 end
 
--- Rows, scores and y of the tokens x: rows and scores token by token, y in one call, each with memory of exactly its
--- size; the first tokens alone must give the same.
+local function tokens_of(job) return reference.tokens(job.d, job.model.norm_eps ~= nil, job.seed, job.tokens) end
+
+-- The tokens of a job, what the reference makes of them, and how many special ones there are in front.
+function integer.answers(job) return tokens_of(job), assert(reference.answers(job)), reference.special end
+
+-- Rows, scores and y of the tokens x: rows and scores token by token, y in one call; the first tokens alone must give
+-- the same.
 local function called(job, x)
     local model, rows, scores = opened(job), {}, {}
     local d, tokens = 2 * job.d, #x // (2 * job.d)
-    local row, score = compiled.memory(4 * job.slots), compiled.memory(4 * job.slots)
-    local scratch = compiled.memory(job.scratch_bytes)
+    local function call(name, count, ...)
+        local function results(_, fault, ...)
+            if not fault then return ... end
+            error(string.format("%s: a call of %d tokens wrote beyond its memory", name, count), 0)
+        end
+        return results(guarded(model, name, model, ...))
+    end
+    local scratch = { name = "scratch", bytes = job.scratch_bytes }
+    local function token_at(number) return x:sub(number * d + 1, (number + 1) * d) end
     for token = 1, tokens do
-        model:call(job.project, model, x:sub((token - 1) * d + 1, token * d), row, score, scratch)
-        rows[token], scores[token] = row:read(4 * job.slots), score:read(4 * job.slots)
+        local row = { name = "row", bytes = 4 * job.slots, result = true }
+        local score = { name = "score", bytes = 4 * job.slots, result = true }
+        local given = { text = token_at(token - 1), alignment = 2 }
+        rows[token], scores[token] = call(job.project, 1, given, row, score, scratch)
     end
-    local function guarded(values, place)
+    local function ffn(values, place)
         local count = #values // d
-        local from <close> = compiled.memory(#values, place, 2)
-        local to <close> = compiled.memory(4 * count * job.d_out, "end", 4)
-        local work <close> = compiled.memory(job.scratch_bytes, "end")
-        from:write(values)
-        from:read_only()
-        model:call(job.ffn, model, from, to, count, work)
-        if to:intact() and work:intact() then return to:read() end
-        error(string.format("%s: a call of %d tokens wrote beyond its memory", job.ffn, count), 0)
+        local y = { name = "y", bytes = 4 * count * job.d_out, alignment = 4, result = true }
+        return call(job.ffn, count, { text = values, place = place, alignment = 2 }, y, count, scratch)
     end
-    guarded("", "end")
-    local y, bytes = guarded(x, "start"), 4 * job.d_out
-    for token = 0, special - 1 do
-        local alone = guarded(x:sub(token * d + 1, (token + 1) * d), token % 2 == 1 and "unaligned" or "end")
+    ffn("", "end")
+    local y, bytes = ffn(x, "start"), 4 * job.d_out
+    for token = 0, reference.special - 1 do
+        local alone = ffn(token_at(token), token % 2 == 1 and "unaligned" or "end")
         if alone ~= y:sub(token * bytes + 1, (token + 1) * bytes) then
             error(string.format("%s: token %d alone differs from it among others", job.ffn, token), 0)
         end
@@ -49,10 +56,32 @@ local function called(job, x)
     return table.concat(rows) .. table.concat(scores) .. y
 end
 
--- What the module `integer_reference` says of the kernels.
+-- What comes of the kernels beside their reference: { ok, checks = { { name, ok, detail } }, tokens, codes, code_flips,
+-- rel_err, rel_err_flips, max_abs_err } as the module `integer_reference` says it.
 function integer.check(job)
-    local x = reference.tokens(job.d, job.model.norm_eps ~= nil, job.seed, job.tokens)
-    return reference.compare(job, isolated(job.library, function() return called(job, x) end))
+    local tokens = reference.special + job.tokens
+    local found = { ok = true, checks = {}, tokens = tokens, codes = job.tokens * job.slots, code_flips = 0 }
+    found.rel_err, found.rel_err_flips, found.max_abs_err = 0.0, 0.0, 0.0
+    local function add(name, ok, detail)
+        table.insert(found.checks, { name = name, ok = ok, detail = detail })
+        found.ok = found.ok and ok
+    end
+    local results, why = isolated(job.library, function() return called(job, tokens_of(job)) end)
+    add("calls", results ~= nil, why or "one token, all of them, and none")
+    if not results then return found end
+    local compared = assert(reference.compare(job, results))
+    for _, key in ipairs { "code_flips", "rel_err", "rel_err_flips", "max_abs_err" } do
+        found[key] = compared[key]
+    end
+    local form = "%d of %d codes, %d scores and %d of %d outputs differ from the reference's"
+    local rows, scores, values = compared.rows, compared.scores, compared.values
+    add("ranges", not compared.range, compared.range or "every value fits its type")
+    add(
+        "integers",
+        rows + scores + values == 0,
+        form:format(rows, tokens * job.slots, scores, values, tokens * job.d_out)
+    )
+    return found
 end
 
 -- Applies the kernels to the floats of the .npy file `input` -> tokens | nil, message

@@ -17,8 +17,6 @@
    transformer.looked(job) -> { { codes, flips, flips_explained, scores, scores_explained, wrong = message or nil }, … } | nil, message: how
    these codes and scores of each lookup FFN of the job compare with the reference's for the same inputs; see looked.h
 
-   transformer.rows(path, tensors, numbers) -> the sum of row n of every tensor { name, rows, first }, for every number n
-
    transformer.random_numbers(seed, count, below) -> list
 
    transformer.difference(a, b, d) -> largest relative error of a token of a, largest error of an element, relative error of all tokens
@@ -126,9 +124,17 @@ static const char *file_of(const shards *checkpoint, const char *name, char *err
     return NULL;
 }
 
-/* Opens the lookup FFN of the layer at the top of the stack, if it has one; `given` is the model of all layers. */
-static bool lookup_at(lua_State *L, const shards *checkpoint, const reference_model *given, reference_lookup_weights how,
-                      reference_block_lookup **lookup, char *error)
+/* What the reference of blocks is asked for, in argument 1. */
+typedef struct {
+    shards *checkpoint;
+    reference_model lookup; /* of the lookup FFNs of all layers, if they have one, but for their d_out */
+    reference_lookup_weights how;
+    reference_ties ties;
+    char *error; /* [ERROR_SIZE] */
+} blocks_job;
+
+/* Opens the lookup FFN of the layer at the top of the stack, if it has one. */
+static bool lookup_at(lua_State *L, const blocks_job *job, reference_block_lookup **lookup)
 {
     const int layer = lua_gettop(L);
     *lookup = NULL;
@@ -137,24 +143,24 @@ static bool lookup_at(lua_State *L, const shards *checkpoint, const reference_mo
         return true;
     }
     const char *prefix = field_text(L, layer + 1, where, "prefix", NULL);
-    const char *path = file_of(checkpoint, lua_pushfstring(L, "%stables", prefix), error);
-    reference_model model = *given;
+    const char *path = file_of(job->checkpoint, lua_pushfstring(L, "%stables", prefix), job->error);
+    reference_model model = job->lookup;
     model.d_out = field_size(L, layer + 1, where, "d_out");
     if (path)
-        *lookup = reference_block_lookup_open(&model, how, path, prefix, error, ERROR_SIZE);
+        *lookup = reference_block_lookup_open(&model, job->how, path, prefix, job->error, ERROR_SIZE);
     lua_settop(L, layer);
     return *lookup != NULL;
 }
 
 /* The list of ties in the field `turned`, kept alive by the stack. */
-static reference_ties ties_at(lua_State *L, int job)
+static reference_ties ties_at(lua_State *L)
 {
-    lua_getfield(L, job, "turned");
+    lua_getfield(L, 1, "turned");
     const int list = lua_gettop(L);
     const size_t count = lua_istable(L, list) ? (size_t)luaL_len(L, list) : 0;
     size_t looked_count;
-    lua_getfield(L, job, "notes");
-    const reference_looked *looked = seen_notes(L, job, lua_gettop(L), &looked_count);
+    lua_getfield(L, 1, "notes");
+    const reference_looked *looked = seen_notes(L, 1, lua_gettop(L), &looked_count);
     reference_tie *ties = lua_newuserdatauv(L, (count + 1) * sizeof *ties, 0);
     for (size_t i = 0; i < count; ++i) {
         lua_rawgeti(L, list, (lua_Integer)i + 1);
@@ -162,15 +168,31 @@ static reference_ties ties_at(lua_State *L, int job)
         lua_pop(L, 1);
     }
     return (reference_ties){
-        .margin = field_number(L, job, where, "margin"),
+        .margin = field_number(L, 1, where, "margin"),
         .turned = ties,
         .turned_count = count,
         .looked = looked,
         .looked_count = looked_count,
-        .looked_layer = field_size(L, job, where, "first_looked"),
-        .looked_first = field_size(L, job, where, "first_token"),
-        .looked_from = field_size(L, job, where, "off_from"),
+        .looked_layer = field_size(L, 1, where, "first_looked"),
+        .looked_first = field_size(L, 1, where, "first_token"),
+        .looked_from = field_size(L, 1, where, "off_from"),
     };
+}
+
+/* Reads the job; what it points to is kept alive by the stack, but for the checkpoint. Pushes its layers. False with one line. */
+static bool job_at(lua_State *L, blocks_job *job, char *error)
+{
+    *job = (blocks_job){.error = error};
+    if (lua_getfield(L, 1, "lookup") == LUA_TTABLE) {
+        job->lookup = reference_model_at(L, lua_gettop(L), where);
+        job->how.tables = reference_type_at(L, 1, where, "tables", REFERENCE_TABLES);
+        job->how.projection = reference_type_at(L, 1, where, "projection", REFERENCE_PROJECTION);
+        job->how.blocks_in_out = field_flag(L, 1, "blocks_in_out");
+    }
+    job->ties = ties_at(L);
+    job->checkpoint = shards_open(field_text(L, 1, where, "weights", NULL), error, ERROR_SIZE);
+    lua_getfield(L, 1, "layers");
+    return job->checkpoint != NULL;
 }
 
 static void push_ties(lua_State *L, const reference_ties *ties)
@@ -195,80 +217,59 @@ static void push_ties(lua_State *L, const reference_ties *ties)
     lua_setfield(L, -2, "missing");
 }
 
-/* One layer, at the top of the stack: x <- its output. */
-static bool run_layer(lua_State *L, const shards *checkpoint, const reference_transformer *model, const reference_model *lookup_model,
-                      reference_lookup_weights how, size_t number, reference_ties *ties, double *x, size_t tokens, char *error)
+/* x[tokens] <- the output of layer `number`, at the top of the stack. */
+static bool run_layer(lua_State *L, blocks_job *job, const reference_transformer *model, size_t number, double *x, size_t tokens)
 {
     reference_block block = {.number = number,
                              .in = field_size(L, -1, where, "input"),
                              .delivered = field_flag(L, -1, "delivered"),
                              .means = field_flag(L, -1, "means")};
     reference_map *maps[] = {&block.q, &block.k, &block.v, &block.p, &block.s, &block.g, &block.m, &block.o};
+    reference_block_norm shape = {0}, *norms[] = {&block.first, &block.second, &shape};
+    static const char *const names[] = {"first", "second", "shape"};
     reference_block_lookup *lookup;
-    bool ok = lookup_at(L, checkpoint, lookup_model, how, &lookup, error);
+    bool ok = lookup_at(L, job, &lookup);
     block.lookup = lookup;
     for (size_t k = 0; ok && k < sizeof maps / sizeof *maps; ++k)
-        ok = reference_map_at(L, where, checkpoint, (const char[]){"qkvpsgmo"[k], 0}, maps[k], error, ERROR_SIZE);
-    reference_block_norm shape = {0};
-    ok = ok && reference_norm_at(L, where, checkpoint, "first", &block.first, error, ERROR_SIZE) &&
-         reference_norm_at(L, where, checkpoint, "second", &block.second, error, ERROR_SIZE) &&
-         reference_norm_at(L, where, checkpoint, "shape", &shape, error, ERROR_SIZE);
+        ok = reference_map_at(L, where, job->checkpoint, (const char[]){"qkvpsgmo"[k], 0}, maps[k], job->error, ERROR_SIZE);
+    for (size_t k = 0; ok && k < sizeof norms / sizeof *norms; ++k)
+        ok = reference_norm_at(L, where, job->checkpoint, names[k], norms[k], job->error, ERROR_SIZE);
     block.shape = shape.gain;
-    ok = ok && reference_block_run(model, &block, ties, x, tokens, error, ERROR_SIZE);
+    ok = ok && reference_block_run(model, &block, &job->ties, x, tokens, job->error, ERROR_SIZE);
     reference_block_lookup_close(lookup);
-    free(block.first.gain);
-    free(block.first.offset);
-    free(block.second.gain);
-    free(block.second.offset);
-    free(shape.gain);
-    return ok;
-}
-
-/* The lookup FFN of all layers of the job, if it has one, and how its weights are read. */
-static reference_model lookup_model_at(lua_State *L, reference_lookup_weights *how)
-{
-    reference_model model = {0};
-    *how = (reference_lookup_weights){0};
-    if (lua_getfield(L, 1, "lookup") == LUA_TTABLE) {
-        model = reference_model_at(L, lua_gettop(L), where);
-        how->tables = reference_type_at(L, 1, where, "tables", REFERENCE_TABLES);
-        how->projection = reference_type_at(L, 1, where, "projection", REFERENCE_PROJECTION);
-        how->blocks_in_out = field_flag(L, 1, "blocks_in_out");
+    for (size_t k = 0; k < sizeof norms / sizeof *norms; ++k) {
+        free(norms[k]->gain);
+        free(norms[k]->offset);
     }
-    return model;
+    return ok;
 }
 
 static int reference(lua_State *L)
 {
     lua_settop(L, 2);
+    char error[ERROR_SIZE];
+    blocks_job job;
     reference_transformer model = model_at(L, 1);
-    size_t sequences;
+    size_t sequences, tokens;
     const size_t *lengths = numbers_at(L, 1, "lengths", &sequences);
     model.lengths = sequences > 0 ? lengths : NULL;
-    reference_lookup_weights how;
-    const reference_model lookup_model = lookup_model_at(L, &how);
-    reference_ties ties = ties_at(L, 1);
-    char error[ERROR_SIZE];
-    size_t tokens;
     const size_t input = field_size(L, 1, where, "input"), widest = input > model.d ? input : model.d;
     const double *given = tokens_at(L, 2, input, &tokens);
     double *x = lua_newuserdatauv(L, (tokens * widest + 1) * sizeof *x, 0);
     memcpy(x, given, tokens * input * sizeof *x);
-    shards *checkpoint = shards_open(field_text(L, 1, where, "weights", NULL), error, sizeof error);
-    if (!checkpoint)
+    if (!job_at(L, &job, error))
         return host_fail(L, error);
-    lua_getfield(L, 1, "layers");
     const int layers = lua_gettop(L);
     bool ok = true;
     for (lua_Integer i = 1; ok && lua_rawgeti(L, layers, i) == LUA_TTABLE; ++i, lua_settop(L, layers))
-        ok = run_layer(L, checkpoint, &model, &lookup_model, how, (size_t)i - 1, &ties, x, tokens, error);
-    shards_close(checkpoint);
+        ok = run_layer(L, &job, &model, (size_t)i - 1, x, tokens);
+    shards_close(job.checkpoint);
     if (ok) {
         lua_pushlstring(L, (const char *)x, tokens * model.d * sizeof *x);
-        push_ties(L, &ties);
+        push_ties(L, &job.ties);
     }
-    free(ties.found);
-    free(ties.looked_inputs);
+    free(job.ties.found);
+    free(job.ties.looked_inputs);
     return ok ? 3 : host_fail(L, error);
 }
 
@@ -296,71 +297,31 @@ static void push_looked(lua_State *L, const looked_result *result)
 static int looked(lua_State *L)
 {
     char error[ERROR_SIZE];
+    blocks_job job;
     lua_settop(L, 1);
-    reference_lookup_weights how;
-    const reference_model model = lookup_model_at(L, &how);
-    const reference_ties ties = ties_at(L, 1);
-    shards *checkpoint = shards_open(field_text(L, 1, where, "weights", NULL), error, sizeof error);
-    if (!checkpoint)
-        return host_fail(L, error);
     lua_newtable(L);
-    const int results = lua_gettop(L);
-    lua_getfield(L, 1, "layers");
+    if (!job_at(L, &job, error))
+        return host_fail(L, error);
     const int layers = lua_gettop(L);
-    size_t layer = ties.looked_layer;
+    size_t layer = job.ties.looked_layer;
     bool ok = true;
     for (lua_Integer i = 1; ok && lua_rawgeti(L, layers, i) == LUA_TTABLE; ++i, lua_settop(L, layers)) {
         reference_block_lookup *lookup;
-        ok = lookup_at(L, checkpoint, &model, how, &lookup, error);
+        ok = lookup_at(L, &job, &lookup);
         if (!ok || !lookup)
             continue;
         size_t count;
-        const reference_looked *own = reference_looked_of(ties.looked, ties.looked_count, layer++, &count);
+        const reference_looked *own = reference_looked_of(job.ties.looked, job.ties.looked_count, layer++, &count);
         looked_result result;
         ok = looked_compare(lookup, own, count, &result) ||
              files_error(error, sizeof error, "verify: not enough memory, or a table with a value that is not finite");
         reference_block_lookup_close(lookup);
         push_looked(L, &result);
-        lua_rawseti(L, results, luaL_len(L, results) + 1);
+        lua_rawseti(L, 2, luaL_len(L, 2) + 1);
     }
-    shards_close(checkpoint);
-    lua_settop(L, results);
+    shards_close(job.checkpoint);
+    lua_settop(L, 2);
     return ok ? 1 : host_fail(L, error);
-}
-
-static int rows(lua_State *L)
-{
-    char error[ERROR_SIZE];
-    const size_t d = (size_t)luaL_checkinteger(L, 4), count = (size_t)luaL_len(L, 3), kinds = (size_t)luaL_len(L, 2);
-    double *row = lua_newuserdatauv(L, d * sizeof *row + 1, 0), *x = lua_newuserdatauv(L, (count * d + 1) * sizeof *x, 0);
-    memset(x, 0, count * d * sizeof *x);
-    shards *checkpoint = shards_open(luaL_checkstring(L, 1), error, sizeof error);
-    bool ok = checkpoint != NULL;
-    const int top = lua_gettop(L);
-    for (size_t k = 0; ok && k < kinds; ++k) {
-        lua_rawgeti(L, 2, (lua_Integer)k + 1);
-        const int tensor = lua_gettop(L);
-        const bool by_position = field_flag(L, tensor, "by_position"), fixed = field_flag(L, tensor, "fixed");
-        const size_t first = field_size(L, tensor, where, "first"), all = field_size(L, tensor, where, "rows");
-        const safetensors *file;
-        const safetensors_tensor *found = shards_expect(checkpoint, "", field_text(L, tensor, where, "name", NULL),
-                                                        (const int64_t[]){(int64_t)all, (int64_t)d}, 2, &file, error, sizeof error);
-        ok = found != NULL;
-        for (size_t t = 0; ok && t < count; ++t) {
-            lua_rawgeti(L, 3, (lua_Integer)t + 1);
-            const size_t number = first + (fixed ? 0 : by_position ? t : (size_t)lua_tointeger(L, -1));
-            lua_pop(L, 1);
-            ok = safetensors_read(file, found, number * d, d, row, error, sizeof error);
-            for (size_t i = 0; ok && i < d; ++i)
-                x[t * d + i] += row[i];
-        }
-        lua_settop(L, top);
-    }
-    shards_close(checkpoint);
-    if (!ok)
-        return host_fail(L, error);
-    lua_pushlstring(L, (const char *)x, count * d * sizeof *x);
-    return 1;
 }
 
 static int random_numbers(lua_State *L)
@@ -410,7 +371,6 @@ int luaopen_transformer(lua_State *L)
                                   {"seen", seen_taken},
                                   {"reference", reference},
                                   {"looked", looked},
-                                  {"rows", rows},
                                   {"random_numbers", random_numbers},
                                   {"difference", difference},
                                   {NULL, NULL}};

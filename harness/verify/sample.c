@@ -279,20 +279,29 @@ static void raise_to(double *maximum, double value)
         *maximum = value;
 }
 
-/* expected <- the reference's output with `out` in place of the slot's vertex where that brings it closer to y; then *code is `out`.
-   work [2][d_out] */
-static bool try_swap(const sample *s, size_t token, size_t table, size_t *code, size_t out, const float *y, double *expected, double *work)
+/* The output of a token, which is to be brought closer to y. */
+typedef struct {
+    const sample *of;
+    size_t token;
+    const float *y;
+    double *expected, *work; /* work [2][d_out] */
+} nearest;
+
+/* expected <- the reference's output with `out` in place of the slot's vertex where that brings it closer to y; then *code is `out`. */
+static bool try_swap(const nearest *n, size_t table, size_t *code, size_t out)
 {
+    const sample *s = n->of;
     const reference_model *model = s->model;
     const size_t d_out = model->d_out;
-    const double *z = s->z + (token * model->h + table) * model->tau;
+    const double *z = s->z + (n->token * model->h + table) * model->tau;
     const double lost = model->scale * reference_score(model, z, *code), gained = model->scale * reference_score(model, z, out);
-    if (!s->weights->row(s->weights->row_source, table, *code, work) || !s->weights->row(s->weights->row_source, table, out, work + d_out))
+    double *row = n->work, *other = row + d_out;
+    if (!s->weights->row(s->weights->row_source, table, *code, row) || !s->weights->row(s->weights->row_source, table, out, other))
         return false;
     for (size_t o = 0; o < d_out; ++o)
-        work[o] = expected[o] + gained * work[d_out + o] - lost * work[o];
-    if (distance(y, work, d_out) < distance(y, expected, d_out)) {
-        memcpy(expected, work, d_out * sizeof *work);
+        row[o] = n->expected[o] + gained * other[o] - lost * row[o];
+    if (distance(n->y, row, d_out) < distance(n->y, n->expected, d_out)) {
+        memcpy(n->expected, row, d_out * sizeof *row);
         *code = out;
     }
     return true;
@@ -307,11 +316,12 @@ static bool is_taken(const size_t *code, size_t count, size_t wanted)
 }
 
 /* expected <- the reference's output for the codes, other vertices in place of near ones where that brings it closer to y.
-   code [neighbours], work [2][d_out] */
-static bool swap_near(const sample *s, size_t token, const float *y, double *expected, size_t *code, double *work)
+   code [neighbours] */
+static bool swap_near(const nearest *n, size_t *code)
 {
+    const sample *s = n->of;
     const reference_model *model = s->model;
-    const size_t m = model->neighbours;
+    const size_t m = model->neighbours, token = n->token;
     for (size_t k = 0; k < model->h; ++k) {
         const size_t at = token * model->h + k;
         const double *z = s->z + at * model->tau, most = s->most_cost[at] + sample_slack(s, token, k, 0, ((size_t)1 << model->tau) - 1);
@@ -319,8 +329,8 @@ static bool swap_near(const sample *s, size_t token, const float *y, double *exp
         for (size_t out = 0; s->near[at] && out >> model->tau == 0; ++out) {
             if (reference_cost(model, z, out) > most || is_taken(code, m, out))
                 continue;
-            for (size_t n = 0; n < m && !is_taken(code, m, out); ++n)
-                if (may_swap(s, token, k, code[n], out) && !try_swap(s, token, k, &code[n], out, y, expected, work))
+            for (size_t slot = 0; slot < m && !is_taken(code, m, out); ++slot)
+                if (may_swap(s, token, k, code[slot], out) && !try_swap(n, k, &code[slot], out))
                     return false;
         }
     }
@@ -339,7 +349,7 @@ bool sample_compare(const sample *s, const float *y, size_t tokens, bool only_ga
         memcpy(expected, s->y + from * d_out, d_out * sizeof *expected);
         double error = distance(y, expected, d_out), error_relative = relative(error, norm(expected, d_out));
         if (!only_gather && !(error_relative <= SAMPLE_TOLERANCE || error <= allowed)) {
-            done = swap_near(s, from, y, expected, code, expected + d_out);
+            done = swap_near(&(nearest){s, from, y, expected, expected + d_out}, code);
             error = distance(y, expected, d_out);
             error_relative = relative(error, norm(expected, d_out));
         }

@@ -14,6 +14,7 @@
 --   { ids, … } }, … }. Every call is made with wrong ids and with too many, too, which it must refuse. seen: what
 --   lookup FFNs were given and looked up, if the job asks for it (harness/verify/seen.h).
 local compiled = require "compiled"
+local guarded = require "harness.base.guarded"
 local isolated = require "harness.base.isolated"
 local text = require "harness.tokenizer.text"
 local transformer = require "transformer"
@@ -31,9 +32,6 @@ local arguments = {
     prefill_all = function(a) return a.state, a.ids, a.count, a.y, a.scratch end,
     step = function(a) return a.state, a.id, a.y, a.scratch end,
 }
-
--- The code that the function returns.
-local function status_of(own, job, what, a) return own:status(job[what], own, arguments[what](a)) end
 
 -- The arguments of call `what` for sequences, but for memory: { list, ids, id, count, offsets, sequences, bytes (of its
 -- rows) }.
@@ -71,7 +69,7 @@ local function rows_of(self, what, sequences, memory)
     local y <close> = compiled.memory(a.bytes)
     a.y, a.scratch, a.state = y, self.scratch, memory
     local before = job.flush_denormals and own:status(job.flush_denormals, 1)
-    local status = status_of(own, job, what, a)
+    local status = own:status(job[what], own, arguments[what](a))
     if before then own:status(job.flush_denormals, before) end
     if status == 0 then return y:read() end
     if status == position_refused and job.pooled and a.count == 0 then
@@ -104,26 +102,22 @@ function state:step(id) return rows_of(self.of, "step", { { id } }, self.memory)
 
 function state:position() return self.of.own:call(self.of.job.position, self.memory) end
 
--- Memory between forbidden pages with the bytes of `from`.
-local function guarded(from, alignment)
-    local memory = compiled.memory(#from, "end", alignment)
-    memory:write(from)
-    memory:read_only()
-    return memory
-end
+-- A call between forbidden pages: the code that the function returns, whether it wrote beyond its memory, and rows.
+local function called(own, job, what, a) return guarded(own, job[what], own, arguments[what](a)) end
+
+local function ids_of(list) return { text = compiled.pack(list), alignment = 4 } end
 
 -- Whether the call refuses ids that are none, and more tokens than the context holds, and leaves all as it is.
 local function refuses(own, job, what, a)
-    local y, before = a.y:read(math.min(4, a.bytes)), a.state and a.state:read()
+    local before = a.state and a.state.memory:read()
     local function refused(wanted, changes)
-        return status_of(own, job, what, setmetatable(changes, { __index = a })) == wanted
-            and a.y:holds(y)
-            and (not before or a.state:holds(before))
+        local status, fault, y = called(own, job, what, setmetatable(changes, { __index = a }))
+        return status == wanted and not fault and y == ("\xff"):rep(#y) and (not before or a.state.memory:holds(before))
     end
     for i, wrong in ipairs(wrong_ids) do
         local ids = table.move(a.list, 1, a.count, 1, {})
         ids[i % 2 == 0 and a.count or 1] = wrong or job.vocab
-        if not refused(id_refused, { ids = compiled.pack(ids), id = ids[1] }) then return false end
+        if not refused(id_refused, { ids = ids_of(ids), id = ids[1] }) then return false end
     end
     local many = job.context + 1
     local function offsets(...)
@@ -137,7 +131,7 @@ local function refuses(own, job, what, a)
             and (not job.pooled or refused(position_refused, { count = 0 }))
     end
     what = what == "step" and "prefill" or what
-    return refused(position_refused, { count = many - own:call(job.position, a.state) })
+    return refused(position_refused, { count = many - own:call(job.position, a.state.memory) })
 end
 
 -- Makes the calls, each with memory of exactly its size, and returns their rows together.
@@ -147,31 +141,27 @@ local function run_calls(job, calls)
     local own, message = compiled.open(job)
     if not own then error(message, 0) end
     transformer.watch_behind(own)
-    local memory = job.causal and compiled.memory(job.state_bytes, "end") or nil
-    local scratch = compiled.memory(job.scratch_bytes, "end")
-    local step_scratch = job.causal and compiled.memory(job.step_scratch_bytes, "end")
+    local function kept(bytes) return { name = "kept", memory = compiled.memory(bytes, "end") } end
+    local memory, scratch = job.causal and kept(job.state_bytes), kept(job.scratch_bytes)
+    local step_scratch = job.causal and kept(job.step_scratch_bytes)
     local parts = {}
     for i, call in ipairs(calls) do
-        local what = call.what
+        local what, status, fault = call.what
         if what == "start" then
-            own:call(job.start, memory)
+            status, fault = 0, select(2, guarded(own, job.start, memory))
             parts[i] = ""
         else
             local a = given(job, what, call.sequences)
-            local ids <close> = guarded(a.ids, 4)
-            local offsets <close> = guarded(a.offsets, 8)
-            local y <close> = compiled.memory(a.bytes, i % 2 == 0 and "unaligned" or "end", 4)
-            a.ids, a.offsets, a.y, a.state = ids, offsets, y, memory
+            a.ids, a.offsets, a.state = ids_of(a.list), { text = a.offsets, alignment = 8 }, memory
+            a.y = { bytes = a.bytes, place = i % 2 == 0 and "unaligned" or "end", alignment = 4, result = true }
             a.scratch = what == "step" and step_scratch or scratch
             if a.count > 0 and not refuses(own, job, what, a) then
                 fail("%s does not refuse a wrong id or too many tokens", what)
             end
-            local status = status_of(own, job, what, a)
-            if status ~= 0 then fail("%s returned %d", what, status) end
-            if not (y:intact() and a.scratch:intact()) then fail("%s wrote beyond its memory", what) end
-            parts[i] = y:read()
+            status, fault, parts[i] = called(own, job, what, a)
         end
-        if memory and not memory:intact() then fail("%s wrote beyond its memory", what) end
+        if status ~= 0 then fail("%s returned %d", what, status) end
+        if fault then fail("%s wrote beyond its memory", what) end
     end
     return table.concat(parts), transformer.seen()
 end

@@ -132,6 +132,35 @@ function test.functions_are_isolated()
     end, 0.2)
 end
 
+-- Several run at the same time; of one that crashes or hangs what it said is known, and what it was about to do.
+function test.what_was_said_before_a_crash_is_known()
+    local function crashing()
+        process.say "two "
+        process.say "words"
+        process.stage "the call"
+        process.run { "sh", "-c", "kill -KILL $PPID" }
+    end
+    local function hanging()
+        for i = 1, 3 do
+            process.stage("call " .. i)
+        end
+        while true do
+        end
+    end
+    local function good()
+        process.say "said, "
+        return "returned"
+    end
+    local running = {}
+    for i, work in ipairs { crashing, hanging, good } do
+        running[i] = assert(process.begin(work, nil, 0.3))
+    end
+    local words = "crashed: signal 9 (Killed) in the call"
+    check.equal({ running[1]:result() }, { nil, words, "two words" })
+    check.equal({ running[2]:result() }, { nil, "took more than 0 seconds in call 3", "" })
+    check.equal({ running[3]:result() }, { "said, returned" })
+end
+
 -- The whole program ends when its time is up, whatever it does, and leaves nothing behind; not if it is called off.
 function test.a_deadline_ends_the_program()
     local folder = process.temporary_directory()

@@ -42,7 +42,13 @@ end
 
 -- Tokens of a self-test and what the reference makes of them: { {x, y} }. Needs no library.
 function integers.vectors(p, files, seed)
-    return assert(integer.vectors(reference_job_of(p, "", files, seed), packed.vectors))
+    local job, list = reference_job_of(p, "", files, seed), {}
+    job.tokens = packed.vectors
+    local x, y, special = integer.answers(job)
+    for i = 1, packed.vectors do
+        list[i] = packed.vector("i2", x, job.d, "i4", y, job.d_out, special + i - 1)
+    end
+    return list
 end
 
 -- Compares the kernels of plan `p`, packed in `files`, with the reference, and what they cost with the budget `limits`

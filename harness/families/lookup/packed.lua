@@ -20,6 +20,16 @@ function packed.make(p, directory, options)
     return files
 end
 
+-- Token number `token` of x and y, strings of rows of so many values of a form of string.pack: { x, y }, lists of them.
+function packed.vector(x_form, x, d, y_form, y, d_out, token)
+    local function list(form, text, width)
+        local numbers = { (form:rep(width)):unpack(text, token * width * form:packsize() + 1) }
+        numbers[#numbers] = nil -- where the next one would begin
+        return numbers
+    end
+    return { x = list(x_form, x, d), y = list(y_form, y, d_out) }
+end
+
 -- The LookupFFN `m` of d to d_out values as harness/reference/fields.h wants it.
 function packed.reference_model(m, d, d_out)
     return {

@@ -84,20 +84,6 @@ function blocks.ways(p, count, lengths)
     return ways
 end
 
--- The inputs of the first block, of so many values a token, for token numbers out of a checkpoint.
-local function embedded(p, path, numbers, width)
-    local m, names = p.model, checkpoint.family(p.model).embeddings
-    local spell = checkpoint.spelling(m, reference.tensors(path))
-    local tensors = { { name = spell(names.word), rows = m.vocab } }
-    if m.positions then
-        tensors[2] = { name = spell(names.positions), rows = m.positions, by_position = true, first = 0 }
-    end
-    if m.token_types then
-        tensors[#tensors + 1] = { name = spell(names.token_types), rows = m.token_types, fixed = true }
-    end
-    return assert(runner.rows(path, tensors, numbers, width))
-end
-
 -- The weights that a token meets in a block of plan `p`: of linear maps, projections, and the rows that it takes.
 function blocks.words(p)
     local words = 0
@@ -242,7 +228,7 @@ function blocks.prepare(p, directory, options, watched)
         return reference.answer_blocks(setmetatable(taken or {}, { __index = job }), x)
     end
     local sample = { numbers = numbers, lengths = lengths, tokens = count, packed_from = fused, blob = files.output }
-    sample.x = embedded(p, fused, numbers, p.shape.input)
+    sample.x = reference.embedded(m, fused, numbers, p.shape.input)
     function sample.answer(activations, cache, taken, way)
         local types = reference.types(p, p.shape, in_out, activations, cache)
         if taken then
@@ -258,7 +244,7 @@ function blocks.prepare(p, directory, options, watched)
     function sample.ways(own, library) return sample_ways(own, library, sample, watched) end
     if merged then
         local exact = { type = "f32", cache = "f32", activations = "f32", attention = "f32", blocks_in_out = in_out }
-        sample.whole = answer_with(embedded(p, unfused, numbers, m.d), nil, nil, unfused, exact, "")
+        sample.whole = answer_with(reference.embedded(m, unfused, numbers, m.d), nil, nil, unfused, exact, "")
     end
     return sample
 end

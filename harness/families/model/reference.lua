@@ -199,6 +199,14 @@ local function embedding_job(m, w, path, types)
     return job
 end
 
+-- The inputs of the first of blocks alone, `width` values for each of `ids`: the sum of rows out of a checkpoint.
+function reference.embedded(m, path, ids, width)
+    local own = setmetatable({ embedding = { scale = 1 } }, { __index = m })
+    local plain = { type = "f32", words = "f32", activations = "f32" }
+    local job = embedding_job(own, { embedding = width, input = width }, path, plain)
+    return assert(outer.embed(checkpoint.respelled(job, checkpoint.spelling(m, reference.tensors(path))), ids))
+end
+
 local function output_job(m, w, path, types)
     local o, names = m.output or {}, checkpoint.output(m, w.last)
     local job = {

@@ -1,0 +1,126 @@
+-- Every fault that is planted into kernels of a LookupFFN is found by the check that is for it.
+local blob = require "gen.plan.blob"
+local check = require "tests.support.check"
+local checks = require "harness.families.lookup.check"
+local compile = require "harness.base.compile"
+local host = require "host"
+local isa = require "gen.isa.list"
+local model_file = require "gen.families.model_file"
+local plan = require "gen.families.lookup.plan"
+local process = require "process"
+local program = require "tests.support.program"
+local weights = require "weights"
+
+local test = {}
+local folder = program.folder()
+local tiny = assert(model_file.load "gen/models/tiny.lua")
+local p = plan.build(tiny, isa.select "scalar", nil, "f32", "f32")
+
+local ffn, few, project = "tiny_ffn__scalar_many", "tiny_ffn__scalar_few", "tiny_project__scalar_many"
+local gather, public, any, bind = "tiny_gather_f32__scalar_t", "tiny_ffn(", "tiny_ffn__scalar(", "tiny_bind("
+
+-- The check that fails first, the function that is wrong, and the statements behind its declarations and at its end.
+local faults = {
+    { "crashed", ffn, last = "y[tokens * 64] = 0;" },
+    { "crashed", ffn, last = "y[-1] = 0;" },
+    { "crashed", ffn, last = "sink = x[tokens * 64];" },
+    { "crashed", ffn, last = "sink = x[-1];" },
+    { "crashed", ffn, last = "if (x != y) ((float *) x)[0] = 0;" },
+    { "crashed", ffn, first = "if (tokens == 0) y[0] = 0;" },
+    { "crashed", ffn, last = "((char *) scratch)[TINY_SCRATCH_BYTES] = 1;" },
+    { "crashed", few, last = "if (tokens == 1) ((char *) scratch)[TINY_SCRATCH_BYTES_ONE] = 1;" },
+    { "crashed", project, last = "code[(tokens + 7) / 8 * 64] = 0;" },
+    { "codes", project, last = "code[0] ^= 1;" },
+    { "codes", project, last = "code[0] |= 64;" },
+    { "scores", project, last = "score[0] *= 1.01f;" },
+    { "gather", gather, last = "y[3] += 1e-3f * (1 + y[3]);" },
+    { "gather", gather, last = "if (tokens > 9) y[tokens * 64 - 1] = y[tokens * 64 - 2];" },
+    { "x and y aligned to 4 bytes", ffn, last = "if ((size_t) x % 8) y[0] += 1;" },
+    { "public ffn", public, last = "if (tokens == 33) y[0] += 1;" },
+    { "repeatable", ffn, last = "y[0] += 1e-6f * (float) calls++;" },
+    { "scratch content", ffn, first = "sink = *(float *) scratch;", last = "y[0] += sink == 0 ? 1e-6f : 0;" },
+    { "independent", ffn, last = "if (tokens == 1) y[0] += 1e-5f * (1 + y[0]);" },
+    { "ties and special inputs", project, last = "if (x[0] == 0 && x[1] == 0) code[0] ^= 1;" },
+    { "NaN", project, last = "if (tokens > 4 && x[288] != x[288]) code[4] = 1;" },
+    { "NaN", ffn, last = "if (tokens > 4 && x[288] != x[288]) y[256] = 0;" },
+    { "NaN", ffn, last = "if (tokens > 4 && x[288] != x[288]) y[0] = 0;" },
+    { "in place", ffn, first = "y[64 * (tokens - 1)] = 0;" },
+    { "any number of tokens", any, last = "if (tokens == 5) y[0] += 1e-6f;" },
+    { "bind", bind, first = "if (bytes) return 7;" },
+    { "bind", bind, first = "if (weights) memset(weights, 0, sizeof *weights + 1);" },
+    { "bind refuses", bind, first = "if (bytes > 999 && weights && blob && header[0] != 'L') return TINY_OK;" },
+    { "stays in its buffers", ffn, last = "if (tokens == 33 && (size_t) y % 4096 == 0) y[33 * 64] = 0;" },
+}
+
+local head = [[
+#ifndef PLANTED
+#define PLANTED
+#include <stdio.h>
+#include <string.h>
+static volatile float sink;
+static volatile int calls, which = -1;
+static int planted(int number)
+{
+    if (which < 0) {
+        FILE *file = fopen("%s/fault", "r");
+        if (!file || fscanf(file, "%%d", &which) != 1)
+            which = 0;
+        fclose(file);
+    }
+    return which == number + 0 * calls + 0 * (int) sink;
+}
+#endif
+]]
+
+-- The library with all faults: the number in the file `fault` of the folder says which one is there.
+local function library_of(directory)
+    local contents, units = compile.sources { p }
+    for name, text in pairs(contents) do
+        local before = text
+        for i, fault in ipairs(faults) do
+            local _, open = text:find("\n%l+ " .. fault[2]:gsub("%(", "%%(") .. "[^;{]*\n{\n")
+            for place, ends in pairs { first = "\n\n", last = "\n}\n" } do
+                local at = open and fault[place] and text:find(ends, open, true)
+                if at then
+                    local guard = fault[2] == bind and "" or "tokens && "
+                    if fault[place]:find "tokens == 0" then guard = "" end
+                    local line = string.format("\n    if (%splanted(%d)) { %s }", guard, i, fault[place])
+                    text, fault.planted = text:sub(1, at - 1) .. line .. text:sub(at), true
+                end
+            end
+        end
+        contents[name] = text == before and text or head:format(folder) .. text
+    end
+    assert(host.write_directory(directory, contents, true))
+    local library = directory .. "/wrong.so"
+    local commands, link = compile.commands(units, directory, library, "gcc", "-O0 -w")
+    commands[#commands + 1] = link
+    for _, command in ipairs(commands) do
+        local result = assert(process.run(command))
+        check.equal({ result.status, result.output }, { 0, "" })
+    end
+    return library
+end
+
+-- The name of the first check that fails, nil: none does.
+local function failure_of(library, files)
+    for _, result in ipairs(checks.variants(p, library, files, 1, 1, { work = 1e7 })) do
+        for _, row in ipairs(result.checks) do
+            if not row.ok then return row.name end
+        end
+    end
+end
+
+function test.planted_faults_are_found()
+    local files = { weights = folder .. "/w.safetensors", prefix = "", output = folder .. "/w.bin" }
+    assert(weights.sample(files.weights, "", p.tensors, 1))
+    assert(weights.pack(blob.packing(p, files)))
+    local library = library_of(folder)
+    for i = 0, #faults do
+        assert(host.write_file(folder .. "/fault", tostring(i)))
+        local fault = faults[i] or { planted = true }
+        check.equal({ i, fault.planted, failure_of(library, files) }, { i, true, fault[1] })
+    end
+end
+
+return test
