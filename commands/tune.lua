@@ -21,6 +21,7 @@ local set = require "harness.tune.set"
 local setting = require "harness.measure.setting"
 local store = require "harness.tune.store"
 local store_lookup = require "harness.tune.store_lookup"
+local tune_machine = require "commands.tune_machine"
 local tuning = require "harness.tune.tuning"
 
 local tune = {}
@@ -82,7 +83,7 @@ end
 -- What the options of the command say for model `m` of `family`, whose hooks are `hooks`; raises one line.
 local function settings(path, m, family, hooks, options)
     local o = {
-        seconds = seconds_of(options.time),
+        seconds = seconds_of(options.time or "5m"),
         shard = shard_of(options.shard),
         batches = setting.batches(options.batch or hooks.batches(m)),
         choices = choices_of(options.choices, family.space),
@@ -103,9 +104,10 @@ local function settings(path, m, family, hooks, options)
             misuse(string.format("--%s: cannot be given beside --time 0, which measures nothing", name))
         end
     end
+    local tuned = options.o or "tuned.lua"
     o.batches_text = table.concat(o.batches, ",")
-    o.tuned = not options.shard and options.o or nil
-    o.log = options.out or options.o:gsub("%.lua$", "") .. ".jsonl"
+    o.tuned = not options.shard and tuned or nil
+    o.log = options.out or tuned:gsub("%.lua$", "") .. ".jsonl"
     o.resume = options.resume or options.shard ~= nil
     file_rules.can_become(options.out and "--out" or "-o", o.log)
     if host.kind(o.log) then assert(host.check_output(o.log)) end -- a pipe is not waited for
@@ -397,6 +399,12 @@ end
 
 function tune.tune(arguments, options)
     local start, path = process.clock(), arguments[1]
+    if options.machine then
+        if path then misuse("--machine: " .. options.machine .. ": measures models of its own, not " .. path) end
+        return tune_machine(options, seconds_of(options.time or "1h"))
+    elseif not path then
+        misuse "MODEL.lua is missing (see lookupc help tune)"
+    end
     local m, family = request.model(path, options)
     local hooks = harness.get(family.name).tuning
     if not hooks then error(path .. ": has no choices: it has one schedule", 0) end

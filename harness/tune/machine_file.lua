@@ -22,8 +22,8 @@ function machine_file.load(path)
     return cpu, text:match "^%-%- ([^\n]*)" or ""
 end
 
--- A value of a field: sizes from 64 KiB on are shifted.
-local function shown(value)
+-- A value of a field as it is written: sizes from 64 KiB on are shifted.
+function machine_file.value(value)
     if math.type(value) ~= "integer" or value < 1 << 16 or value % 1024 ~= 0 then return lua_text.value(value) end
     local shift = value % (1 << 20) == 0 and 20 or 10
     return string.format("%d << %d", value >> shift, shift)
@@ -35,7 +35,8 @@ function machine_file.text(cpu, comment)
     for i, group in ipairs(machines.fields) do
         if i > 1 then lines[#lines + 1] = "" end
         for _, field in ipairs(group) do
-            if cpu[field] ~= nil then lines[#lines + 1] = string.format("    %s = %s,", field, shown(cpu[field])) end
+            local value = cpu[field]
+            if value ~= nil then lines[#lines + 1] = "    " .. field .. " = " .. machine_file.value(value) .. "," end
         end
     end
     lines[#lines + 1] = "}\n"

@@ -478,7 +478,8 @@ end
 -- keep(record), known (records of an earlier run), shard { i, n, text }, exhaustive, choices (lists of keys by regime,
 -- or nil), shop (harness/tune/build.lua), apart (whether it compiles kernels apart), now(), left(), add_time(seconds),
 -- note(text) and show(text, stop); seconds, of the whole run, units, the sessions of the run, spent(), of this one, and
--- ending, the seconds that follow it. Returns { default, schedule, races = { results of run_race }, threshold, measured };
+-- ending, the seconds that follow it. Returns { default, schedule, races = { results of run_race }, threshold,
+-- measured };
 -- `measured`: whether any race had time. A finished race of a shard is not run again.
 function tuning.run(s)
     local base = tuning.plan(s, nil)
