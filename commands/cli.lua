@@ -194,6 +194,25 @@ local target_flags_option = {
     doc = "firmware: compiler flags behind the target's, for another CPU of the kind",
 }
 
+-- Options of tune that concern a model.
+local tuning_of_models = {
+    "batch",
+    "resume",
+    "exhaustive",
+    "choices",
+    "shard",
+    "html",
+    "isa",
+    "for",
+    "threads",
+    "weights",
+    "tables",
+    "projection",
+    "type",
+    "cache",
+    "activations",
+}
+
 -- One row a command; it is the function of that name, the last word of it, in the module `from`, and returns the exit
 -- status, or nil and the name of an option that this model needs. An argument in brackets may be missing, one that ends
 -- with ... may be repeated. Among the options there may be lists of options; a required one may be missing where one of
@@ -847,22 +866,27 @@ local commands = {
     },
     {
         name = "tune",
-        arguments = { "MODEL.lua" },
+        arguments = { "[MODEL.lua]" },
         from = "commands.tune",
         doc = "find the fastest schedule for this CPU and compiler, and how sure that is",
         options = {
             {
                 name = "o",
                 value = "FILE",
-                default = "tuned.lua",
                 not_beside = { "shard" },
-                doc = "tuned file for emit --tuned; the log of the run is beside it, FILE.jsonl",
+                doc = "tuned file for emit --tuned, tuned.lua, if absent; the log of the run is beside it, FILE.jsonl",
+            },
+            {
+                name = "machine",
+                value = "NAME",
+                not_beside = tuning_of_models,
+                doc = "instead of a model tune the defaults of this CPU: writes gen/machines/NAME.lua, or -o FILE",
             },
             {
                 name = "time",
                 value = "TIME",
-                default = "5m",
-                doc = "at most, for the whole run, such as 90s, 5m, 1h; 0: only what the store of measurements knows",
+                doc = "at most, for the whole run, such as 90s, 5m, 1h; 0: only what the store of measurements knows; \z
+                    5m, if absent, of a CPU 1h",
             },
             { name = "batch", value = "LIST", doc = "tokens a call; default 1,8,64,512,4096, of a transformer 1,512" },
             { name = "resume", doc = "go on with the run that the log tells of; a finished one only answers" },

@@ -1,10 +1,7 @@
 -- The command `lookupc tune`: from a model file to the fastest schedule on this CPU, as a tuned file, a log and records
 -- in the store.
 local budget = require "harness.tune.budget"
-local build = require "harness.tune.build"
 local compile = require "harness.base.compile"
-local compilers = require "harness.base.compilers"
-local cpu = require "harness.base.cpu"
 local file_rules = require "commands.file_rules"
 local harness = require "harness.families.list"
 local host = require "host"
@@ -19,10 +16,12 @@ local process = require "process"
 local request = require "gen.request.request"
 local results = require "harness.tune.results"
 local runnable = require "harness.base.runnable"
+local session = require "harness.tune.session"
 local set = require "harness.tune.set"
 local setting = require "harness.measure.setting"
 local store = require "harness.tune.store"
 local store_lookup = require "harness.tune.store_lookup"
+local tune_machine = require "commands.tune_machine"
 local tuning = require "harness.tune.tuning"
 
 local tune = {}
@@ -84,7 +83,7 @@ end
 -- What the options of the command say for model `m` of `family`, whose hooks are `hooks`; raises one line.
 local function settings(path, m, family, hooks, options)
     local o = {
-        seconds = seconds_of(options.time),
+        seconds = seconds_of(options.time or "5m"),
         shard = shard_of(options.shard),
         batches = setting.batches(options.batch or hooks.batches(m)),
         choices = choices_of(options.choices, family.space),
@@ -105,9 +104,10 @@ local function settings(path, m, family, hooks, options)
             misuse(string.format("--%s: cannot be given beside --time 0, which measures nothing", name))
         end
     end
+    local tuned = options.o or "tuned.lua"
     o.batches_text = table.concat(o.batches, ",")
-    o.tuned = not options.shard and options.o or nil
-    o.log = options.out or options.o:gsub("%.lua$", "") .. ".jsonl"
+    o.tuned = not options.shard and tuned or nil
+    o.log = options.out or tuned:gsub("%.lua$", "") .. ".jsonl"
     o.resume = options.resume or options.shard ~= nil
     file_rules.can_become(options.out and "--out" or "-o", o.log)
     if host.kind(o.log) then assert(host.check_output(o.log)) end -- a pipe is not waited for
@@ -245,65 +245,28 @@ local function check_log(list, records, path)
     if reason then error(string.format(not_this_log, path, reason), 0) end
 end
 
--- Everything that tuning one instruction set with one compiler needs; see tuning.run.
-local function session(o, options, m, family, isa, cc, files, records)
-    local version, facts, hooks = compilers.version(cc), cpu.describe(), harness.get(family.name).tuning
-    local caches = setting.caches_of(facts)
-    caches.l1i = facts.l1i
+-- The session of `run` (see answer_set) for one instruction set with one compiler: see tuning.run.
+local function session_of(run, m, family, isa, cc)
+    local o, options = run.o, run.options
     local title = string.format("%s %s%s", m.name, isa.name, #o.compilers > 1 and " " .. cc or "")
-    local s = {
+    local s = session.new {
         model = m,
-        name = m.name,
+        family = family,
         isa = isa,
         cc = cc,
-        version = version,
         cflags = options.cflags,
-        threads = o.threads,
-        family = family,
-        tuning = hooks,
         options = options,
-        types = hooks.types(options),
+        threads = o.threads,
+        seed = options.seed,
         batches = o.batches,
-        batches_text = o.batches_text,
-        seed = options.seed,
-        files = files,
-        caches = caches,
-        sweep_bytes = math.max(caches.l3, 8 << 20),
-        log = o.log,
-        host = key.host_id(),
-        shard = o.shard,
-        exhaustive = options.exhaustive,
-        choices = o.choices,
-        now = process.clock,
-        note = function(text) host.note(string.format("tuning %s: %s", title, text)) end,
-        show = progress(title),
+        files = run.files,
+        apart = o.seconds >= least_seconds_apart,
     }
-    local p = tuning.plan(s, nil)
-    if options.weights then hooks.check_weights(p, options) end -- also where the store answers
-    s.digest, s.schedules = p.digest, family.space
-    local sample, sample_family, sample_options = hooks.sample(m, p, caches, options)
-    s.model, s.family, s.options = sample, sample_family or family, sample_options or options
-    s.key = key.here {
-        compiler = version,
-        flags = table.concat(compile.flags(p.variants[1].isa, compile.threaded(p, options.cflags, o.threads)), " "),
-        model = p.digest,
-        tables = s.types[1],
-        projection = s.types[2],
-        isa = isa.name,
-        threads = o.threads,
-    }
-    s.known = of_session(s, records, o.log)
-    s.run = s.known[1] and s.known[1].run or string.format("%s-%d", s.host, process.time())
-    s.apart = o.seconds >= least_seconds_apart
-    s.shop = build.new {
-        apart = s.apart,
-        cc = cc,
-        version = version,
-        cflags = options.cflags,
-        threads = o.threads,
-        seed = options.seed,
-        files = files,
-    }
+    s.keep = function(r) log.append(o.log, r) end
+    s.shard, s.exhaustive, s.choices = o.shard, options.exhaustive, o.choices
+    s.note = function(text) host.note(string.format("tuning %s: %s", title, text)) end
+    s.show = progress(title)
+    session.name_run(s, of_session(s, run.records, o.log))
     return s
 end
 
@@ -436,6 +399,12 @@ end
 
 function tune.tune(arguments, options)
     local start, path = process.clock(), arguments[1]
+    if options.machine then
+        if path then misuse("--machine: " .. options.machine .. ": measures models of its own, not " .. path) end
+        return tune_machine(options, seconds_of(options.time or "1h"))
+    elseif not path then
+        misuse "MODEL.lua is missing (see lookupc help tune)"
+    end
     local m, family = request.model(path, options)
     local hooks = harness.get(family.name).tuning
     if not hooks then error(path .. ": has no choices: it has one schedule", 0) end
@@ -461,7 +430,7 @@ function tune.tune(arguments, options)
     for i, isa in ipairs(sets) do
         by_set[i] = {}
         for j, cc in ipairs(o.compilers) do
-            by_set[i][j] = session(o, options, m, family, isa, cc, run.files, run.records)
+            by_set[i][j] = session_of(run, m, family, isa, cc)
             all[#all + 1] = by_set[i][j]
         end
     end

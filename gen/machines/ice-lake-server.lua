@@ -3,7 +3,7 @@ return {
     cpus = { { "GenuineIntel", 6, 106, 106 }, { "GenuineIntel", 6, 108, 108 } },
     architecture = "x86",
     isa = { "scalar", "sse4", "avx2", "avx512" },
-    l2_bytes = 5 << 18,
+    l2_bytes = 1280 << 10,
 
     tile_vectors = 4,
     rows_first = 0,

@@ -1,5 +1,6 @@
--- The CPUs that defaults of a schedule can be made for: a file of this folder each, by the name that `--for` takes.
--- Every file says everything; only `generic`, which is none, has no instruction sets of its own.
+-- The CPUs that defaults of a schedule can be made for: each other file of this folder is one, with the name that
+-- `--for` takes; `lookupc tune --machine` writes them. Every file says everything; only `generic`, which is none, has
+-- no instruction sets of its own.
 --
 --   cpus           as CPUID or MIDR_EL1 name them: { vendor, family, first model, last model }
 --   architecture   of gen/isa/list.lua
@@ -32,13 +33,29 @@
 --   product_prefetch      bytes ahead that products of several tokens prefetch weights; 0: not
 --   attention_prefetch, attention_converted   what attention prefetches of a cache that it reads as it is, and of one
 --                  that it converts; values of attention.prefetch
+local host = require "host"
 local misuse = require "gen.schema.misuse"
 local one_of = require "gen.schema.one_of"
 
-local machines = {
-    nominal = "generic",
-    names = { "generic", "skylake-x", "ice-lake-server", "sapphire-rapids", "zen3", "zen4", "zen5", "neoverse-v1" },
+local machines = { nominal = "generic" }
+
+-- The fields in the order of the files: facts, then numbers, with what goes together side by side.
+machines.fields = {
+    { "cpus", "architecture", "isa", "l2_bytes" },
+    { "tile_vectors", "rows_first", "copies", "integers_ahead", "floats_ahead", "codes_ahead" },
+    { "integers_met", "floats_met", "whole_up_to", "integers_into_l2", "floats_into_l2", "whole_rows" },
+    { "few_into_l2", "few_prefetch", "far", "far_lines", "far_rows", "tables_at_once" },
+    { "product_prefetch", "attention_prefetch", "attention_converted" },
 }
+
+-- Their names, the nominal one first.
+machines.names = { machines.nominal }
+local files = host.resources "gen/machines/"
+table.sort(files)
+for _, file in ipairs(files) do
+    local name = file:match "([^/]+)%.lua$"
+    if name and name ~= "list" and name ~= machines.nominal then machines.names[#machines.names + 1] = name end
+end
 
 -- The CPU of that name; raises one line for another.
 function machines.get(name)
@@ -60,20 +77,39 @@ function machines.check(name, sets, asked)
     end
 end
 
--- The name of the CPU with these numbers; the nominal one's, if it has no file.
-function machines.of_cpu(vendor, family, model)
-    for _, name in ipairs(machines.names) do
-        for _, cpu in ipairs(machines.get(name).cpus) do
-            if cpu[1] == vendor and cpu[2] == family and cpu[3] <= model and model <= cpu[4] then return name end
-        end
+-- How far the CPU with these numbers is from the nearest one of the file `cpu`, 0: it is one of them; nil: the file has
+-- none of its vendor.
+function machines.distance(cpu, vendor, family, model)
+    local least
+    for _, range in ipairs(cpu.cpus) do
+        local apart = math.abs(family - range[2]) * 65536 + math.max(range[3] - model, model - range[4], 0)
+        if range[1] == vendor and apart < (least or math.huge) then least = apart end
     end
-    return machines.nominal
+    return least
 end
 
--- The instruction sets `sets` on the CPU of that name; nil: as they are.
-function machines.sets(sets, name)
-    if not name then return sets end
-    local cpu, list = machines.get(name), {}
+-- The name of the CPU with these numbers, or else of the nearest one of its vendor, the nominal one's, if there is
+-- none; and the distance.
+function machines.nearest(vendor, family, model)
+    local found, least = machines.nominal, math.huge
+    for _, name in ipairs(vendor and machines.names or {}) do
+        local apart = machines.distance(machines.get(name), vendor, family, model)
+        if apart and apart < least then
+            found, least = name, apart
+        end
+    end
+    return found, least
+end
+
+-- The name of the CPU with these numbers; the nominal one's, if it has no file.
+function machines.of_cpu(vendor, family, model)
+    local name, apart = machines.nearest(vendor, family, model)
+    return apart == 0 and name or machines.nominal
+end
+
+-- The instruction sets `sets` on the CPU with the numbers `cpu`.
+function machines.with(sets, cpu)
+    local list = {}
     for i, set in ipairs(sets) do
         local copy = {}
         for key, value in pairs(set) do
@@ -85,5 +121,8 @@ function machines.sets(sets, name)
     end
     return list
 end
+
+-- The same on the CPU of that name; nil: as they are.
+function machines.sets(sets, name) return name and machines.with(sets, machines.get(name)) or sets end
 
 return machines

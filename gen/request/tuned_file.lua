@@ -9,6 +9,7 @@ local families = require "gen.families.list"
 local host = require "host"
 local inputs = require "gen.schema.inputs"
 local isa = require "gen.isa.list"
+local lua_text = require "gen.schema.lua_text"
 local sandbox = require "sandbox"
 local schema = require "gen.schema.schema"
 
@@ -191,26 +192,7 @@ function tuned.choices(data, context, p)
     return wanted, notes
 end
 
-local function quoted(value) return (string.format("%q", value):gsub("\\\n", "\\n")) end
-local function shown(value) return type(value) == "string" and quoted(value) or tostring(value) end
-
-local function sorted_keys(map)
-    local list = {}
-    for key in pairs(map) do
-        list[#list + 1] = key
-    end
-    table.sort(list)
-    return list
-end
-
--- { a = 1, b = "c" } on one line.
-local function inline(map)
-    local list = {}
-    for i, key in ipairs(sorted_keys(map)) do
-        list[i] = key .. " = " .. shown(map[key])
-    end
-    return "{ " .. table.concat(list, ", ") .. " }"
-end
+local keys, value = lua_text.keys, lua_text.value
 
 -- What is known of a choice, as a comment: "default", or { ratio, low, high, samples, batch }: how many times as fast
 -- as the default, the interval of that, and the batches that it was measured on.
@@ -236,25 +218,25 @@ function tuned.text(data, title, notes)
         add("-- %s", (words:gsub("%c", " ")))
     end
     add "return {"
-    add("    lookupc = %s,", inline(data.lookupc))
-    add("    model = %s,", shown(data.model))
+    add("    lookupc = %s,", value(data.lookupc))
+    add("    model = %s,", value(data.model))
     local types = {}
     for _, key in ipairs { "tables", "projection", "type", "cache", "activations" } do
-        if data[key] then types[#types + 1] = key .. " = " .. shown(data[key]) end
+        if data[key] then types[#types + 1] = key .. " = " .. value(data[key]) end
     end
     if #types > 0 then add("    %s,", table.concat(types, ", ")) end
     add "    cpu = {"
-    for _, key in ipairs(sorted_keys(data.cpu)) do
-        add("        %s = %s,", key, shown(data.cpu[key]))
+    for _, key in ipairs(keys(data.cpu)) do
+        add("        %s = %s,", key, value(data.cpu[key]))
     end
     add "    },"
-    add("    compiler = %s,", shown(data.compiler))
+    add("    compiler = %s,", value(data.compiler))
     add "    schedules = {"
-    for _, name in ipairs(sorted_keys(data.schedules)) do
+    for _, name in ipairs(keys(data.schedules)) do
         add("        %s = {", name)
-        for _, key in ipairs(sorted_keys(data.schedules[name])) do
+        for _, key in ipairs(keys(data.schedules[name])) do
             local note = notes and notes[name] and notes[name][key]
-            add("            [%s] = %d,%s", quoted(key), data.schedules[name][key], comment(note))
+            add("            [%s] = %d,%s", value(key), data.schedules[name][key], comment(note))
         end
         add "        },"
     end

@@ -1,4 +1,4 @@
--- The text of a Lua file of data: what of it is code, and the lines of places in it.
+-- The text of a Lua file of data: what of it is code, the lines of places in it, and how values are written.
 local lua_text = {}
 
 -- `source` with comments and strings blanked, and ["a.b"] = turned into a.b =; newlines and places stay.
@@ -38,6 +38,28 @@ end
 function lua_text.line(source, at)
     local _, newlines = source:sub(1, at - 1):gsub("\n", "")
     return newlines + 1
+end
+
+-- The keys of a table in order.
+function lua_text.keys(map)
+    local list = {}
+    for key in pairs(map) do
+        list[#list + 1] = key
+    end
+    table.sort(list)
+    return list
+end
+
+-- A value as it is written: { a = 1, b = { "c", "d" } }, tables on one line.
+function lua_text.value(value)
+    if type(value) == "string" then return (string.format("%q", value):gsub("\\\n", "\\n")) end
+    if value == math.huge then return "math.huge" end
+    if type(value) ~= "table" then return tostring(value) end
+    local list = {}
+    for i, key in ipairs(lua_text.keys(value)) do
+        list[i] = (key == i and "" or key .. " = ") .. lua_text.value(value[key])
+    end
+    return #list > 0 and "{ " .. table.concat(list, ", ") .. " }" or "{}"
 end
 
 return lua_text

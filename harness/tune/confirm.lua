@@ -188,7 +188,7 @@ end
 function confirm.unconfirmed(sessions, results)
     local s, tuned = sessions[1], results[1].tuned
     if tuned.measured then
-        tuning.log(s, {
+        round.log(s, {
             status = "chosen",
             candidate = s.schedules.text(tuned.default),
             regime = "both",
@@ -239,7 +239,7 @@ function confirm.measure(sessions, results, plan)
         if next(reverted) and not made_of(s, tuned.schedule) then return confirm.unconfirmed(sessions, results) end
         local ratio = ratio_of(s, samples, i + 2, s.batches)
         compilers[i] = { cc = s.cc, version = s.version, ratio = ratio.centre }
-        tuning.log(s, {
+        round.log(s, {
             status = "chosen",
             candidate = s.schedules.text(tuned.schedule),
             regime = "both",

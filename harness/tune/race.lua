@@ -183,6 +183,13 @@ function Race:control(rounds)
     return statistics.interval(groups, self.seed, self.rules.resamples)
 end
 
+-- Whether the default, by its A/A control, differs from itself so little that "nothing is faster" says something; and
+-- whether it is at least as fast as itself.
+function race.is_quiet(control, rules)
+    local calm = control.low <= 1 + rules.tolerance and control.high >= 1 - rules.tolerance
+    return calm and statistics.spread(control) < 3 * rules.limit, calm
+end
+
 -- Whether a lead is larger than what the default shows against itself.
 local function exceeds(lead, control) return lead.high < 1 and statistics.spread(control) / 2 < 1 - lead.centre end
 
@@ -341,9 +348,7 @@ function Race:judge(rounds, alive)
         return 1 / least - 1
     end
     v.lead = v.winner == v.leader and v.fastest or self:interval(rounds, v.winner, default)
-    local spread = statistics.spread(v.control)
-    v.calm = v.control.low <= 1 + tolerance and v.control.high >= 1 - tolerance
-    v.quiet = v.calm and spread < 3 * self.rules.limit -- else "nothing is faster than the default" says nothing
+    v.quiet, v.calm = race.is_quiet(v.control, self.rules)
     if v.winner == default or v.equal[default] then
         v.sound = v.quiet
     else

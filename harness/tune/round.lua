@@ -1,5 +1,4 @@
 -- One round of a race: a job for the measuring process, the times it gives, and their records in the log.
-local log = require "harness.tune.log"
 local measure = require "harness.measure.measure"
 local process = require "process"
 local race = require "harness.tune.race"
@@ -47,94 +46,114 @@ local function turns(t, repetitions, c) return (repetitions - c) // #t.tuning.co
 -- The name under which a race knows the round, in the log.
 local function id_of(t, h) return t.regime .. " " .. h.id end
 
+-- Keeps a record of session `s` with these fields.
+function round.log(s, fields)
+    fields.key, fields.cc, fields.run, fields.host, fields.time = s.key, s.cc, s.run, s.host, process.time()
+    fields.model = s.name
+    s.keep(record.make(fields))
+end
+
+-- The candidate `name` of a race, whose default is there twice.
+local function candidate_of(field, default, name) return field[name == race.twin and default or name] end
+
+-- Calls visit(batch, condition, count) for the batches and conditions of which a round of so many repetitions has
+-- `count` times, and returns lists[batch][c] of what it returns.
+local function for_all(t, repetitions, visit)
+    local lists = {}
+    for _, batch in ipairs(t.batches) do
+        lists[batch] = {}
+        for c, condition in ipairs(t.tuning.conditions) do
+            local count = turns(t, repetitions, c)
+            if count > 0 then lists[batch][c] = visit(batch, condition, count) end
+        end
+    end
+    return lists
+end
+
+-- The times of runner `i`, the candidate `one`, of a round that took so many seconds; they are kept.
+local function keep_times(t, samples, i, one, h, repetitions, seconds)
+    return for_all(t, repetitions, function(batch, condition)
+        local times = round.times(t, samples, i, batch, condition)
+        round.log(t, {
+            candidate = one.text,
+            regime = t.regime,
+            status = "ok",
+            batch = batch,
+            samples_us = times,
+            codes = condition.codes,
+            tables = condition.tables,
+            object_bytes = one.made.bytes,
+            round = id_of(t, h),
+            place = i,
+            seconds = seconds,
+        })
+        return times
+    end)
+end
+
+-- Notes whether other work shared the core of a process with `count` runners.
+local function note_load(t, samples, count)
+    t.rounds = (t.rounds or 0) + 1
+    if t.threads > 1 then return end
+    local own = samples[string.format("ffn/r%d/%d/uniform_warm", count, t.batches[#t.batches])]
+    if statistics.contended(own.cpu, own.wall) then t.contended = (t.contended or 0) + 1 end
+end
+
+-- The records of rounds among `known`, by the round, then by place, batch and condition.
+local function logged_rounds(known)
+    local logged = {}
+    for _, r in ipairs(known) do
+        if r.status == "ok" and r.round then
+            logged[r.round] = logged[r.round] or {}
+            logged[r.round][string.format("%d/%d/%s_%s", r.place, r.batch, r.codes, r.tables)] = r
+        end
+    end
+    return logged
+end
+
 -- The functions that a race of candidates `field` (by name: { made, text }) of tuning `t` measures with: see race.run.
--- Beside what `round.job` wants, t has regime, batches, key, cc, run, host, log (path), now() in seconds, and known,
--- the records that the log had; and left(), the seconds after which a round gives nil.
+-- Beside what `round.job` wants, t has regime, batches, key, cc, run, host, name, keep(record), now() in seconds, and
+-- known, the records of an earlier run; and left(), the seconds after which a round gives nil.
 function round.measurer(t, field, default)
-    local function candidate(name) return field[name == race.twin and default or name] end
+    local logged = logged_rounds(t.known or {})
 
     local function measured(names, repetitions, seed, h)
-        local runners = {}
+        local runners, start = {}, t.now()
         for i, name in ipairs(names) do
-            runners[i] = { made = candidate(name).made, regime = t.regime }
+            runners[i] = { made = candidate_of(field, default, name).made, regime = t.regime }
         end
-        local start = t.now()
-        local samples =
-            measure.run(round.job(t, runners, t.batches, #t.tuning.conditions, repetitions, seed), { left = t.left() })
+        local job = round.job(t, runners, t.batches, #t.tuning.conditions, repetitions, seed)
+        local samples = measure.run(job, { left = t.left() })
         if not samples then return nil end
         local result, seconds = {}, math.max(t.now() - start, 1e-3)
         for i, name in ipairs(names) do
-            local lists = {}
-            for _, batch in ipairs(t.batches) do
-                lists[batch] = {}
-                for c, condition in ipairs(t.tuning.conditions) do
-                    if turns(t, repetitions, c) > 0 then
-                        lists[batch][c] = round.times(t, samples, i, batch, condition)
-                        log.append(
-                            t.log,
-                            record.make {
-                                key = t.key,
-                                candidate = candidate(name).text,
-                                regime = t.regime,
-                                cc = t.cc,
-                                status = "ok",
-                                batch = batch,
-                                samples_us = lists[batch][c],
-                                codes = condition.codes,
-                                tables = condition.tables,
-                                object_bytes = candidate(name).made.bytes,
-                                round = id_of(t, h),
-                                place = i,
-                                seconds = seconds,
-                                run = t.run,
-                                host = t.host,
-                                time = process.time(),
-                            }
-                        )
-                    end
-                end
-            end
-            result[name] = means(t, lists, repetitions)
+            local one = candidate_of(field, default, name)
+            result[name] = means(t, keep_times(t, samples, i, one, h, repetitions, seconds), repetitions)
         end
-        if t.threads == 1 then
-            local own = samples[string.format("ffn/r%d/%d/uniform_warm", #names, t.batches[#t.batches])]
-            if statistics.contended(own.cpu, own.wall) then t.contended = (t.contended or 0) + 1 end
-        end
-        t.rounds = (t.rounds or 0) + 1
+        note_load(t, samples, #names)
         return result
     end
 
-    local logged = {}
-    for _, r in ipairs(t.known or {}) do
-        if r.status == "ok" and r.round then
-            local places = logged[r.round] or {}
-            logged[r.round] = places
-            places[string.format("%d/%d/%s_%s", r.place, r.batch, r.codes, r.tables)] = r
+    local function known(h)
+        local places, result, seconds, whole = logged[id_of(t, h)] or {}, {}, nil, true
+        for i, name in ipairs(h.names) do
+            local text = candidate_of(field, default, name).text
+            local lists = for_all(t, h.repetitions, function(batch, condition, count)
+                local r = places[string.format("%d/%d/%s_%s", i, batch, condition.codes, condition.tables)]
+                whole = whole and r ~= nil and r.candidate == text and #r.samples_us == count
+                seconds = r and r.seconds or seconds
+                return r and r.samples_us
+            end)
+            if not whole then return nil end
+            result[name] = means(t, lists, h.repetitions)
         end
+        return result, seconds
     end
 
     return {
         measure = measured,
         confirm = function(names, repetitions, _, h) return measured(names, repetitions, nil, h) end,
-        known = function(h)
-            local places, result, seconds = logged[id_of(t, h)] or {}, {}, nil
-            for i, name in ipairs(h.names) do
-                local lists = {}
-                for _, batch in ipairs(t.batches) do
-                    lists[batch] = {}
-                    for c, condition in ipairs(t.tuning.conditions) do
-                        local r = places[string.format("%d/%d/%s_%s", i, batch, condition.codes, condition.tables)]
-                        local wanted = turns(t, h.repetitions, c)
-                        if wanted > 0 and (not r or r.candidate ~= candidate(name).text or #r.samples_us ~= wanted) then
-                            return nil
-                        end
-                        lists[batch][c], seconds = r and r.samples_us, r and r.seconds or seconds
-                    end
-                end
-                result[name] = means(t, lists, h.repetitions)
-            end
-            return result, seconds
-        end,
+        known = known,
     }
 end
 

@@ -3,11 +3,9 @@
 local budget = require "harness.tune.budget"
 local candidates = require "harness.tune.candidates"
 local round = require "harness.tune.round"
-local log = require "harness.tune.log"
 local measure = require "harness.measure.measure"
 local process = require "process"
 local race = require "harness.tune.race"
-local record = require "harness.tune.record"
 local statistics = require "harness.base.statistics"
 
 local tuning = {}
@@ -17,13 +15,6 @@ local few_candidates = 40 -- to list so many takes no time worth speaking of
 
 -- The plan of session `s` with schedule `choices` of its instruction set.
 function tuning.plan(s, choices) return s.family.build(s.model, { s.isa }, s.options, { [s.isa.name] = choices }) end
-
--- A record of session `s` with these fields.
-function tuning.log(s, fields)
-    fields.key, fields.cc, fields.run, fields.host, fields.time = s.key, s.cc, s.run, s.host, process.time()
-    fields.model = s.name
-    log.append(s.log, record.make(fields))
-end
 
 -- The races of session `s` around the schedule of plan `p`: { {regime, space, batches} }; those without batches are
 -- left out.
@@ -252,7 +243,7 @@ local function prepare(s, r, list, known_rejected, entered, stop)
             else
                 failed[#failed + 1] = { text = candidate.text, reason = made.failure }
                 if not known_rejected[candidate.text] then
-                    tuning.log(
+                    round.log(
                         s,
                         { status = "rejected", candidate = candidate.text, regime = r.regime, reason = made.failure }
                     )
@@ -310,7 +301,7 @@ local function untried(s, r, base)
 end
 
 local function log_choice(s, result)
-    tuning.log(s, {
+    round.log(s, {
         status = "chosen",
         candidate = result.winner,
         regime = result.regime,
@@ -342,7 +333,7 @@ local function run_race(s, r, base, seconds, tried)
     end
     local default = names[1]
     if not entered then
-        tuning.log(s, {
+        round.log(s, {
             status = "entered",
             candidate = default,
             regime = r.regime,
@@ -364,7 +355,7 @@ local function run_race(s, r, base, seconds, tried)
         if reason then
             failed[#failed + 1] = { text = name, reason = reason }
             if not known_rejected[name] then
-                tuning.log(s, { status = "rejected", candidate = name, regime = r.regime, reason = reason })
+                round.log(s, { status = "rejected", candidate = name, regime = r.regime, reason = reason })
             end
         end
         if not found then return false end
@@ -483,11 +474,12 @@ local function threshold(s, base)
 end
 
 -- Tunes session `s`: model, schedules (the space of its plans), isa, cc, version (of cc), cflags, threads, tables and
--- projection or type and cache, batches (ascending), batches_text, seed, files, caches, sweep_bytes, key, log, run,
--- host, known (records of the log), shard { i, n, text }, exhaustive, choices (lists of keys by regime, or nil), shop
--- (harness/tune/build.lua), apart (whether it compiles kernels apart), now(), left(), add_time(seconds), note(text) and
--- show(text, stop); seconds, of the whole run, units, the sessions of the run, spent(), of this one, and ending, the
--- seconds that follow it. Returns { default, schedule, races = { results of run_race }, threshold, measured };
+-- projection or type and cache, batches (ascending), batches_text, seed, files, caches, sweep_bytes, key, run, host,
+-- keep(record), known (records of an earlier run), shard { i, n, text }, exhaustive, choices (lists of keys by regime,
+-- or nil), shop (harness/tune/build.lua), apart (whether it compiles kernels apart), now(), left(), add_time(seconds),
+-- note(text) and show(text, stop); seconds, of the whole run, units, the sessions of the run, spent(), of this one, and
+-- ending, the seconds that follow it. Returns { default, schedule, races = { results of run_race }, threshold,
+-- measured };
 -- `measured`: whether any race had time. A finished race of a shard is not run again.
 function tuning.run(s)
     local base = tuning.plan(s, nil)

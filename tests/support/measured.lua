@@ -2,10 +2,11 @@
 -- same on every machine. In each job the default, which is there twice, takes 10 µs a token and other candidates 9.
 --
 -- The environment may say: LOOKUPC_TEST_DEFAULT_US, another time of the default; LOOKUPC_TEST_LOAD, factors by which
--- other work slows the samples down, one after the other; LOOKUPC_TEST_RECORDS, after how many records of a log the
--- process kills itself, or with LOOKUPC_TEST_WAITS waits for being killed.
+-- other work slows the samples down, one after the other; LOOKUPC_TEST_RECORDS, after how many records of a log, or
+-- that go into the store one by one, the process kills itself, or with LOOKUPC_TEST_WAITS waits for being killed.
 local log = require "harness.tune.log"
 local process = require "process"
+local store = require "harness.tune.store"
 
 local measure = {}
 
@@ -56,14 +57,24 @@ function measure.run(job)
     return found, { timed_seconds = 0.001, whole_seconds = 0.001 }
 end
 
-local append, most = log.append, math.tointeger(tonumber(process.variable "LOOKUPC_TEST_RECORDS"))
-local appended = 0
-function log.append(...)
-    append(...)
-    appended = appended + 1
-    if appended ~= most then return end
+local append, merge, most = log.append, store.merge, math.tointeger(tonumber(process.variable "LOOKUPC_TEST_RECORDS"))
+local kept = 0
+local function count()
+    kept = kept + 1
+    if kept ~= most then return end
     if process.variable "LOOKUPC_TEST_WAITS" then process.run { "sleep", "600" } end
     process.run { "kill", "-KILL", tostring(process.id()) }
+end
+
+function log.append(...)
+    append(...)
+    count()
+end
+
+function store.merge(opened, records)
+    local added, keys = merge(opened, records)
+    if #records == 1 then count() end
+    return added, keys
 end
 
 return measure

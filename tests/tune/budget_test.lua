@@ -4,7 +4,6 @@ local check = require "tests.support.check"
 local families = require "gen.families.list"
 local harness = require "harness.families.list"
 local isa = require "gen.isa.list"
-local log = require "harness.tune.log"
 local measure = require "harness.measure.measure"
 local model_file = require "gen.families.model_file"
 local program = require "tests.support.program"
@@ -146,7 +145,6 @@ local function simulated(o)
         seed = 1,
         caches = { l1d = 32768, l1i = 32768, l2 = 1 << 20, l3 = 16 << 20 },
         sweep_bytes = 8 << 20,
-        log = "log.jsonl",
         host = "host",
         run = "run",
         known = {},
@@ -159,8 +157,8 @@ local function simulated(o)
         note = function(text) noted[#noted + 1] = text end,
     }
     s.schedules = family.space
-    local original, append, logged = measure.run, log.append, 0
-    log.append = function() logged = logged + 1 end
+    local original, logged = measure.run, 0
+    s.keep = function() logged = logged + 1 end
     measure.run = function(job, options)
         local conditions = hooks.conditions
         local samples, seconds = {}, o.start
@@ -193,7 +191,7 @@ local function simulated(o)
         if not take(o.pack or 0, left) then error("packed too long", 0) end
     end
     local good, list, result = pcall(set.tune, run, { s })
-    measure.run, log.append = original, append
+    measure.run = original
     if not good and list ~= "packed too long" then error(list, 0) end
     return good and result, clock, noted, logged
 end

@@ -68,7 +68,7 @@ function tuning.failures(list, _, o, options)
     return failures
 end
 
--- Tokens from position 0 on; all share one cache.
+-- Tokens from position t.position on, 0, if absent; all share one cache.
 function tuning.job(t, runners, batches, count, repetitions, order_seed, seconds_a_sample)
     local p = runners[1].made.plan
     local job = jobs.of {
@@ -92,7 +92,7 @@ function tuning.job(t, runners, batches, count, repetitions, order_seed, seconds
             for c = 1, count do
                 local condition = tuning.conditions[c]
                 local name = string.format("ffn/r%d/%d/%s_%s", i, batch, condition.codes, condition.tables)
-                table.insert(job.calls, timed.call(job, entry, name, batch, 0))
+                table.insert(job.calls, timed.call(job, entry, name, batch, t.position or 0))
             end
         end
     end
