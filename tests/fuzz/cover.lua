@@ -2,9 +2,13 @@
 --
 -- A fact is an instruction set, a type of weights, or a feature: a key of the model file with its value, or how a width
 -- lies to the vectors of the instruction set. A pair is two facts of different kinds, in one family.
+local dtype = require "gen.plan.dtype"
+local families = require "gen.families.list"
+local host = require "host"
 local isa = require "gen.isa.list"
 local lookup_model = require "gen.families.lookup.model"
 local plans = require "tests.fuzz.plans"
+local score = require "gen.plan.score"
 
 local cover = {}
 
@@ -194,6 +198,44 @@ local function lines_of(rows, lines)
     end
 end
 
+-- A digest of what the list depends on, in a fraction of a second: the keys of model files with their rules, types,
+-- scores, instruction sets, and the facts of a few models with the legal values of every choice of their schedules.
+function cover.mark()
+    local lines = {}
+    local function add(words) lines[#lines + 1] = table.concat(words, " ") end
+    local function add_keys(keys)
+        for _, row in ipairs(keys) do
+            add { row.key, row.rule.words }
+            add_keys(row.rule.table or {})
+        end
+    end
+    for _, family in ipairs(families.rows) do
+        add_keys(family.model.keys)
+    end
+    for _, names in ipairs { dtype.names, dtype.projection_names, dtype.cache_names, score.names } do
+        add(names)
+    end
+    for _, row in ipairs(isa.list) do
+        add { row.name, row.use, isa.get(row.name).lanes }
+    end
+    for i, family in ipairs(plans.families) do
+        local drawn_for = isa.get(family.one_lane and "scalar" or "avx2")
+        local p, given, options = family.draw(i, drawn_for)
+        local facts = cover.facts(drawn_for, given, options)
+        add(facts.types)
+        add(facts.features)
+        for _, row in ipairs(isa.list) do
+            local chosen = {}
+            for _, choice in ipairs(families.get(p.family).space.choices) do
+                local values = choice.values(p.shape, isa.get(row.name), chosen)
+                chosen[choice.key] = values[#values]
+                add { choice.key, table.unpack(values) }
+            end
+        end
+    end
+    return host.sha256(table.concat(lines, "\n")):sub(1, 16)
+end
+
 -- The text of tests/fuzz/covering.lua, out of `count` models of each family and instruction set.
 function cover.text(count)
     local lines = {
@@ -202,6 +244,7 @@ function cover.text(count)
         "-- Written by `./build.sh covering`; tests/fuzz/cover.lua says what a pair is.",
         "return {",
         "    drawn = " .. count .. ",",
+        '    mark = "' .. cover.mark() .. '", -- of what the draws depend on',
     }
     for _, family in ipairs(plans.families) do
         local compiled, occur, verified = chosen_of(family, count)

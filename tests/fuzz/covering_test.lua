@@ -4,18 +4,52 @@ local check = require "tests.support.check"
 local checks = require "tests.fuzz.checks"
 local compile = require "harness.base.compile"
 local compilers = require "harness.base.compilers"
+local cover = require "tests.fuzz.cover"
 local covering = require "tests.fuzz.covering"
 local cpu = require "harness.base.cpu"
 local dtype = require "gen.plan.dtype"
+local families = require "gen.families.list"
 local firmware_files = require "gen.emit.firmware"
 local host = require "host"
 local isa = require "gen.isa.list"
 local plans = require "tests.fuzz.plans"
 local process = require "process"
+local schema = require "gen.schema.schema"
+local score = require "gen.plan.score"
 local stand_ins = require "tests.support.stand_ins"
 local toolchain = require "harness.firmware.toolchain"
 
 local test = {}
+
+-- ## Fresh
+
+function test.list_is_fresh()
+    if covering.mark ~= cover.mark() then error("tests/fuzz/covering.lua is stale: run ./build.sh covering", 0) end
+end
+
+-- One more or one less of a list is as good: without the last type or score the draws stay legal.
+function test.key_type_set_choice_and_legal_value_make_the_list_stale()
+    local whole, choices = families.get "whole", families.get("lookup").space.choices
+    local more = { key = "new", rule = schema.boolean, optional = true, values = function() return { 0, 1 } end }
+    local rows = {
+        { whole.model.keys, #whole.model.keys + 1, more },
+        { dtype.names, #dtype.names, nil },
+        { score.names, #score.names, nil },
+        { isa.list, #isa.list + 1, { name = "scalar", use = "here" } },
+        { whole.space.choices, #whole.space.choices + 1, more },
+        { choices, #choices + 1, more },
+        { choices[1], "values", function() return { 2 } end },
+    }
+    for _, row in ipairs(rows) do
+        local list, key, value = table.unpack(row, 1, 3)
+        local kept = list[key]
+        list[key] = value
+        local mark = cover.mark()
+        list[key] = kept
+        check.equal(mark == covering.mark, false)
+    end
+    check.equal(cover.mark(), covering.mark)
+end
 
 local warnings = table.concat(compilers.joined(require "tests.support.warnings", { "-Wcast-align" }), " ")
 
