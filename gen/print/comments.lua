@@ -1,10 +1,11 @@
 -- Fills the comments of emitted C: words go to lines of at most `width` columns, paragraph by paragraph.
 --
 -- What a line of a comment is follows from its place beside the comment's first word:
---   row        two spaces or more inside, as in "tokens  how many": it goes on below its text
+--   row        two spaces or more inside, as in "tokens  how many": it goes on below its text, which begins where that of
+--              the rows beside it does
 --   prose      begins where the first word does; the lines that follow belong to it, up to one that ends a sentence and
 --              does not leave a short line
---   the rest   further to the right, such as code: stays a line of its own
+--   the rest   further to the right, such as code, or empty: stays a line of its own
 -- A comment behind code that does not fit goes above its line.
 local comments = { width = 120 } -- columns
 
@@ -24,6 +25,9 @@ local function paragraphs_of(lines, base)
         local spaces, text = line:match "^( *)(.-)%s*$"
         local indent = i == 1 and 0 or math.max(0, #spaces - base)
         local head = text:match "^(%S.-  +)%S"
+        if text == "" then
+            indent, current = 0, nil
+        end
         if head or not current or current.ends or indent ~= current.hang then
             current = { indent = indent, hang = indent, head = head or "", words = {} }
             list[#list + 1] = current
@@ -44,6 +48,24 @@ local function paragraphs_of(lines, base)
     return list
 end
 
+-- Gives rows that follow each other heads of the same width.
+local function align_rows(list)
+    local first = 1
+    while list[first] do
+        local last, width = first, 0
+        while list[last] and list[last].head ~= "" and list[last].indent == list[first].indent do
+            width = math.max(width, columns_of(list[last].head))
+            last = last + 1
+        end
+        for i = first, last - 1 do
+            local row = list[i]
+            row.head = row.head .. (" "):rep(width - columns_of(row.head))
+            row.hang = row.indent + width
+        end
+        first = math.max(last, first + 1)
+    end
+end
+
 -- The lines of a comment of `body` whose "/*" stands behind `indent` spaces, and stood behind `columns` columns.
 local function lines_of(body, indent, columns)
     local lines, out = {}, {}
@@ -52,6 +74,7 @@ local function lines_of(body, indent, columns)
     end
     local base = indent + 3
     local list = paragraphs_of(lines, columns + 3)
+    align_rows(list)
     list[#list].last = true
     for n, paragraph in ipairs(list) do
         local words, before = paragraph.words, (" "):rep(base + paragraph.indent)

@@ -45,31 +45,39 @@ local function depths_of(line, most)
     end
 end
 
--- Where a line of code is best broken: behind the last comma, semicolon or operator of the least depth that leaves no
--- more than `width` columns, or else behind a parenthesis; nil: nowhere.
-local function break_of(line, depth_of, width)
+-- Marks to break behind, if they are punctuation, or before: operators that bind less come first.
+local marks = { "[,;] ", " [?:] ", " || ", " && ", " [!=]= ", " [%+%-|] ", " [%*/%%] ", ' "' }
+
+-- Where a line of code whose first character is in `open` brackets is best broken: at the last mark of the least depth
+-- that leaves no more than `width` columns. Before one that is further inside than a call's arguments, and before an
+-- operator, an assignment is, whose right side fits; and before the former the bracket of a call or list. nil: nowhere.
+local function break_of(line, depth_of, width, open)
     local best, least
-    for _, mark in ipairs { "[,;] ", " [?:] ", " [%+%-=|] ", " && ", ' "' } do
-        local from = #line:match "^%s*" + 1
+    local start = #line:match "^%s*" + 1
+    for number, mark in ipairs(marks) do
+        local from, least_before = start, least
         while true do
             local at, last = line:find(mark, from)
             if not at or last - 1 > width then break end
-            local place = (mark == "[,;] ") and at or at - 1 -- an operator begins the next line
             local depth = depth_of(at)
-            if depth and (not least or depth < least or depth == least and place > best) then
-                best, least = place, depth
+            if depth and (not least or depth < least or depth == least and least ~= least_before) then
+                best, least = number == 1 and at or at - 1, depth
             end
             from = at + 1
         end
-        if best and least <= 1 then break end
+        if best and number == 2 and open + least <= 1 then return best end
     end
-    if best then return best end
-    -- Calls in calls, of one argument each: behind the parenthesis of the outermost one.
-    for at in line:gmatch "[%w_]()%(" do
-        if at > width then break end
-        local depth = depth_of(at)
-        if depth and (not least or depth < least) then
-            best, least = at, depth
+    local assignment = line:find(" = ", start, true)
+    if assignment and depth_of(assignment) == 0 and #line - assignment + start + 3 <= width then
+        return assignment - 1
+    end
+    for _, opening in ipairs { "[%w_]()%(", "= (){" } do
+        for at in line:gmatch(opening) do
+            if at > width then break end
+            local depth = depth_of(at)
+            if depth and (not least or depth + 1 < least) then
+                best, least = at, depth + 1
+            end
         end
     end
     -- Two long names: between them.
@@ -77,21 +85,38 @@ local function break_of(line, depth_of, width)
     return best or at and depth_of(at) and at or nil
 end
 
--- Adds `line` in several ones.
+-- Where a line that begins within a call ends with its part of an expression that contains the call, and a next
+-- argument or the other side of a choice follows; nil: nowhere.
+local function end_of_call(line, depth_of, open)
+    for at, mark in line:gmatch "()([,:]) " do
+        local depth = depth_of(at)
+        if depth and depth < 0 and open + depth > 0 then return mark == "," and at or at - 2 end
+    end
+end
+
+-- Adds `line` in several ones. Each is indented by four columns for every bracket that is open before it, and for a
+-- break outside of brackets.
 local function break_line(line, add)
-    local rest, mark = line:match "^%s*" .. "    ", line:find "^#" and " \\" or ""
+    local indent, mark = line:match "^%s*", line:find "^#" and " \\" or ""
+    local open, outside = 0, 0 -- brackets; breaks outside of them, 1 at most
     while true do
         local width = long_lines.width + #line - (utf8.len(line) or #line) -- in bytes
-        local at = #line > width and break_of(line, depths_of(line, width - #mark), width - #mark)
+        local depth_of = depths_of(line, math.max(#line, width) - #mark)
+        local at = end_of_call(line, depth_of, open)
+        if not at or at > width then
+            at = #line > width and break_of(line, depth_of, width - #mark, open)
+        end
         if not at then break end
         add(line:sub(1, at):gsub("%s+$", "") .. mark)
-        line = rest .. line:sub(at + 1):gsub("^%s+", "")
+        open = open + depth_of(at + 1)
+        outside = open == 0 and 1 or outside
+        line = indent .. ("    "):rep(open + outside) .. line:sub(at + 1):gsub("^%s+", "")
     end
     add(line)
 end
 
--- The text of a C file with lines of at most `long_lines.width` columns, where they can be broken. Continued lines are
--- indented by four columns more; of the preprocessor only conditions are broken.
+-- The text of a C file with lines of at most `long_lines.width` columns, where they can be broken; of the preprocessor
+-- only conditions are.
 function long_lines.broken(text)
     local out, kept = {}, 1 -- `text` is in `out` up to `kept`
     local function add(line) out[#out + 1] = line .. "\n" end

@@ -25,6 +25,35 @@ function test.code_breaks_behind_a_comma_of_the_least_depth()
     check.equal(lines, { "    call(" .. inner .. ",", "        " .. inner .. ", last);" })
 end
 
+-- Each line stands as deep as the brackets that are open before it.
+function test.continued_lines_show_their_depth()
+    local long = ("x"):rep(60)
+    local text = "    store(v, fma(" .. long .. ", b, add(" .. long .. ", c)), d);\n"
+    check.equal(
+        broken(text),
+        "    store(v,\n        fma(" .. long .. ", b,\n            add(" .. long .. ", c)),\n        d);\n"
+    )
+    local call = "f(g(" .. long .. ", " .. long .. "), " .. long .. ")"
+    check.equal(
+        broken("    const int y = " .. call .. ";\n"),
+        "    const int y = f(\n        g(" .. long .. ",\n            " .. long .. "),\n        " .. long .. ");\n"
+    )
+end
+
+function test.products_and_comparisons_break_before_the_operator()
+    local long = ("x"):rep(50)
+    local text = long .. " * " .. long .. " / " .. long
+    check.equal(broken("    y = " .. text .. ";\n"), "    y = " .. long .. " * " .. long .. "\n        / " .. long .. ";\n")
+    check.equal(
+        broken("    if (f(" .. long .. ", a) != g(" .. long .. ", b + c, d))\n"),
+        "    if (f(" .. long .. ", a)\n        != g(" .. long .. ", b + c, d))\n"
+    )
+    check.equal(
+        broken("    " .. long .. " = " .. long .. " + " .. long .. ";\n"),
+        "    " .. long .. "\n        = " .. long .. " + " .. long .. ";\n"
+    )
+end
+
 function test.conditions_of_the_preprocessor_break_with_a_backslash()
     local text = "#if " .. ("defined(__A__) && "):rep(8) .. "defined(__B__)\n"
     check.matches(broken(text), "^#if [^\n]+ \\\n    && defined")
@@ -44,6 +73,19 @@ function test.comments_are_filled_as_paragraphs()
     check.equal(marks(out), marks("/* " .. words .. "*/"))
     check.equal(out:match "[^\n]*", "/* " .. ("word "):rep(23):sub(1, -2))
     check.matches(out, "\n   word")
+end
+
+function test.empty_lines_of_comments_stay()
+    local words = ("word "):rep(23)
+    local text = "/* " .. words .. "word. All are.\n\n     int x;\n\n   End. */\n"
+    check.equal(comments.filled(text), "/* " .. words:sub(1, -2) .. "\n   word. All are.\n\n     int x;\n\n   End. */\n")
+end
+
+function test.rows_that_follow_each_other_line_up()
+    check.equal(
+        comments.filled "/* Rows:\n   z  of\n   code  the\n   None. */\n",
+        "/* Rows:\n   z     of\n   code  the\n   None. */\n"
+    )
 end
 
 -- Names and what they mean go on below the latter; code stays as it is.
