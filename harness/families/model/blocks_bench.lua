@@ -12,14 +12,14 @@ local misuse = require "gen.schema.misuse"
 local model_file = require "gen.families.model_file"
 local packing = require "gen.families.packing"
 local parts = require "harness.families.model.parts"
+local plan = require "gen.families.model.plan"
 local process = require "process"
-local rivals = require "harness.measure.rivals"
 local request = require "gen.request.request"
+local rivals = require "harness.measure.rivals"
 local rules = require "gen.families.model.model"
 local setting = require "harness.measure.setting"
 local statistics = require "harness.base.statistics"
 local timed = require "harness.families.model.timed"
-local transformer_plan = require "gen.families.model.blocks.plan"
 local verify = require "harness.families.model.verify"
 
 local bench = {}
@@ -94,7 +94,7 @@ local function made(path, m, isa, caches, options)
     local chosen = setmetatable({ schedule = options.schedule, tuned = options.tuned }, { __index = types })
     local wanted = request.plan(path, { isa }, chosen).options.schedule
     local function build(model)
-        return transformer_plan.build(model, { isa }, setmetatable({ schedule = wanted }, { __index = types }))
+        return plan.build(model, { isa }, setmetatable({ schedule = wanted }, { __index = types }))
     end
     local whole = build(m)
     local one = options.weights and m or parts.sample(m, whole, caches) -- a checkpoint is of the whole model
