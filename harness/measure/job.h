@@ -10,7 +10,7 @@
 /* Ends the process with one line. */
 _Noreturn void job_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Memory of zeros for `count` things of so many bytes. It lives until the process ends. */
+/* Memory of zeros for `count` things of so many bytes, not NULL for none. It lives until the process ends. */
 void *job_room(size_t count, size_t bytes);
 
 /* An array of `count` such things with room for one more. */
