@@ -194,8 +194,8 @@ static int step(lua_State *L)
         }
         lua_pop(L, 1);
     }
-    const double loss = distil_step(o->distil, ids, lengths, sequences, rows, (size_t)luaL_checkinteger(L, 4), luaL_checknumber(L, 5),
-                                    luaL_checknumber(L, 6));
+    const double loss = distil_step(o->distil, &(distil_batch){ids, lengths, sequences, rows}, (size_t)luaL_checkinteger(L, 4),
+                                    luaL_checknumber(L, 5), luaL_checknumber(L, 6));
     if (loss < 0)
         return host_fail(L, "not enough memory for a step of so many tokens");
     lua_pushnumber(L, loss);
