@@ -3,7 +3,7 @@
    compiled.open{ library, blob, bind, weights_struct_bytes, stays } -> model | nil, message; stays: see library.h. Without `bind` it has no
    weights.
 
-   model:call(name, ...) -> the word that the function returns, model:status(name, ...) -> the int. Arguments, at most eight: an integer;
+   model:call(name, ...) -> the word that the function returns, model:status(name, ...) -> the int. Arguments, at most ten: an integer;
    nil or false: a null pointer; a memory, or a string that is not written: its first byte; a model: its weights.
 
    model:together(name, times, wanted, { arguments }, ...) -> whether that many calls in a thread for each list always leave the string
@@ -41,9 +41,9 @@
 
 static const char where[] = "compiled: ";
 
-enum { ERROR_SIZE = 4096 + 256, WORDS = 8 };
+enum { ERROR_SIZE = 4096 + 256, WORDS = 10 };
 
-typedef uintptr_t function(uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t);
+typedef uintptr_t function(uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t);
 
 typedef struct {
     loaded_library library;
@@ -115,7 +115,7 @@ static function *found_at(lua_State *L)
 
 static uintptr_t call_with(function *called, const uintptr_t word[WORDS])
 {
-    return called(word[0], word[1], word[2], word[3], word[4], word[5], word[6], word[7]);
+    return called(word[0], word[1], word[2], word[3], word[4], word[5], word[6], word[7], word[8], word[9]);
 }
 
 static uintptr_t called(lua_State *L)

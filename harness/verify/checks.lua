@@ -47,8 +47,6 @@ end
 -- How many random tokens of the reference the checks of a variant take.
 local function tokens_of(v) return math.max(2 * v.tile + 3, least_tokens) end
 
-local function stage(form, ...) process.stage(form:format(...)) end
-
 -- Tokens `first` to `first + count - 1`, from 0, of rows of `width` floats.
 local function slice(rows, width, first, count) return rows:sub(4 * width * first + 1, 4 * width * (first + count)) end
 
@@ -313,7 +311,7 @@ end
 local function check_threads(c)
     local v, threads = c.v, {}
     local calls = affordable_calls(c, 2 * c.tokens, 2, thread_calls)
-    stage("%s in two threads", v.ffn)
+    process.stage(v.ffn .. " in two threads")
     for i = 1, 2 do
         threads[i] = { c.weights, c.x, compiled.memory(#c.y), c.tokens, compiled.memory(v.scratch_bytes) }
     end
@@ -328,9 +326,8 @@ local function check_bind(c)
     local room, whole = compiled.memory(v.weights_struct_bytes), c.blob
     local function try(from, size, to, form, ...)
         local what = form:format(...)
-        stage("%s, %s", v.bind, what)
         tried = tried + 1
-        if guarded(c.own, v.bind, from, size, to) == 0 then accepted = accepted or what end
+        if guarded(c.own, v.bind .. ", " .. what, from, size, to) == 0 then accepted = accepted or what end
     end
     try(nil, bytes, room, "a null pointer")
     try(whole, bytes, nil, "a null pointer for its struct")
@@ -388,7 +385,7 @@ local thorough = {
 -- Runs all checks of a job, and says what comes of them.
 local function run(job)
     local v = job.variant
-    stage("opening %s", v.library)
+    process.stage("opening " .. v.library)
     local c = variant.open(v, job.reference:facts())
     c.job, c.tokens, c.work = job, tokens_of(v), job.work or work
     local code, intact = c:bind(job.quick)

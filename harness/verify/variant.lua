@@ -47,13 +47,12 @@ end
 -- Calls function `name` and returns the results of its buffers.
 local function call(self, name, how, tokens, ...)
     local what = string.format("%s, %d tokens, %s", name, tokens, how)
-    process.stage(what)
     self.calls = self.calls + 1
     local function results(_, fault, ...)
         if fault and not self.fault then self.fault = string.format("bytes around %s written by %s", fault, what) end
         return ...
     end
-    return results(guarded(self.own, name, self.weights, ...))
+    return results(guarded(self.own, what, self.weights, ...))
 end
 
 -- x or y, aligned for a float.
