@@ -298,19 +298,6 @@ static int unpack(lua_State *L)
     return 1;
 }
 
-static void add_class(lua_State *L, const char *name, lua_CFunction end, const luaL_Reg *methods)
-{
-    luaL_newmetatable(L, name);
-    lua_pushcfunction(L, end);
-    lua_setfield(L, -2, "__gc");
-    lua_pushcfunction(L, end);
-    lua_setfield(L, -2, "__close");
-    lua_newtable(L);
-    luaL_setfuncs(L, methods, 0);
-    lua_setfield(L, -2, "__index");
-    lua_pop(L, 1);
-}
-
 int luaopen_compiled(lua_State *L)
 {
     static const luaL_Reg functions[] = {{"open", open_}, {"memory", make_memory}, {"bytes", bytes_at},
@@ -319,8 +306,8 @@ int luaopen_compiled(lua_State *L)
     static const luaL_Reg of_memory[] = {
         {"write", memory_write}, {"read", memory_read}, {"holds", memory_holds}, {"read_only", memory_read_only}, {"intact", memory_intact},
         {"free", memory_free},   {NULL, NULL}};
-    add_class(L, MODEL, model_close, of_models);
-    add_class(L, MEMORY, memory_free, of_memory);
+    host_class(L, MODEL, model_close, of_models);
+    host_class(L, MEMORY, memory_free, of_memory);
     luaL_newlib(L, functions);
     return 1;
 }

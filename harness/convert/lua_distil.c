@@ -206,11 +206,7 @@ int luaopen_distil(lua_State *L)
 {
     static const luaL_Reg functions[] = {{"open", open_}, {NULL, NULL}};
     static const luaL_Reg methods[] = {{"set", set}, {"get", get}, {"step", step}, {NULL, NULL}};
-    luaL_newmetatable(L, METATABLE);
-    lua_pushcfunction(L, close_);
-    lua_setfield(L, -2, "__gc");
-    luaL_newlib(L, methods);
-    lua_setfield(L, -2, "__index");
+    host_class(L, METATABLE, close_, methods);
     luaL_newlib(L, functions);
     return 1;
 }
