@@ -16,6 +16,7 @@ const luaL_Reg harness_modules[] = {
     {"integer_reference", luaopen_integer_reference},
     {"lines", luaopen_lines},
     {"npy", luaopen_npy},
+    {"products", luaopen_products},
     {"rows", luaopen_rows},
     {"whole_reference", luaopen_whole_reference},
     {NULL, NULL},

@@ -34,6 +34,19 @@ int host_fail(lua_State *L, const char *message)
     return 2;
 }
 
+void host_class(lua_State *L, const char *name, lua_CFunction end, const luaL_Reg *methods)
+{
+    luaL_newmetatable(L, name);
+    lua_pushcfunction(L, end);
+    lua_setfield(L, -2, "__gc");
+    lua_pushcfunction(L, end);
+    lua_setfield(L, -2, "__close");
+    lua_newtable(L);
+    luaL_setfuncs(L, methods, 0);
+    lua_setfield(L, -2, "__index");
+    lua_pop(L, 1);
+}
+
 typedef bool file_reader(const char *path, size_t max_bytes, char **bytes, size_t *size, char *error, size_t error_size);
 
 static bool push_file(lua_State *L, const char *path, size_t max_bytes, file_reader *reader)

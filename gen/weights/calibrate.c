@@ -100,8 +100,8 @@ static void calibrate_block(state *s, size_t at, size_t k, double *weights, size
                         exact_by_column = {s->flows[EXACT].now + at, 1, s->width};
     memset(s->moments, 0, k * k * sizeof *s->moments);
     memset(s->both, 0, k * k * sizeof *s->both);
-    matmul_add(1.0, k, k, s->fit, seen_by_column, seen, s->moments, k);
-    matmul_add(1.0, k, k, s->fit, exact_by_column, seen, s->both, k);
+    matmul_add(1.0, (matmul_sizes){k, k, s->fit}, seen_by_column, seen, s->moments, k);
+    matmul_add(1.0, (matmul_sizes){k, k, s->fit}, exact_by_column, seen, s->both, k);
     /* Few rows say little of how inputs belong together: the fewer, the more each weight stays what it was. */
     double mean = 0.0;
     for (size_t i = 0; i < k; ++i)
@@ -115,7 +115,7 @@ static void calibrate_block(state *s, size_t at, size_t k, double *weights, size
     double *const best = s->row + k, *const tried = best + k;
     for (size_t o = 0; o < outputs; ++o, weights += stride) {
         memset(s->row, 0, k * sizeof *s->row);
-        matmul_add(1.0, 1, k, k, (matmul_matrix){weights, stride, 1}, (matmul_matrix){s->both, k, 1}, s->row, k);
+        matmul_add(1.0, (matmul_sizes){1, k, k}, (matmul_matrix){weights, stride, 1}, (matmul_matrix){s->both, k, 1}, s->row, k);
         solve(s->moments, k, s->row);
         double largest = 0.0, least = INFINITY;
         for (size_t i = 0; i < k; ++i)
@@ -141,16 +141,20 @@ static void calibrate_block(state *s, size_t at, size_t k, double *weights, size
     }
 }
 
-/* Adds to the outputs of a block, which begin at column `to`, inputs times weights, in units of scales if there are any. */
-static void multiply(state *s, flow *f, matmul_matrix inputs, size_t k, const double *weights, size_t outputs, size_t stride,
-                     const float *scales, size_t to, size_t next_width)
+/* Of a stage: its inputs, the distance of their rows of weights, its outputs, and where these lie in rows of next_width. */
+typedef struct {
+    size_t k, stride, outputs, to, next_width;
+} stage_block;
+
+/* Adds to the outputs of a block inputs times weights, in units of scales if there are any. */
+static void multiply(state *s, flow *f, const stage_block *b, matmul_matrix inputs, const double *weights, const float *scales)
 {
-    for (size_t o = 0; o < outputs; ++o)
-        for (size_t i = 0; i < k; ++i)
-            s->units[o * k + i] = weights[o * stride + i] * (scales ? (double)scales[o] : 1.0);
+    for (size_t o = 0; o < b->outputs; ++o)
+        for (size_t i = 0; i < b->k; ++i)
+            s->units[o * b->k + i] = weights[o * b->stride + i] * (scales ? (double)scales[o] : 1.0);
     inputs.data += f->first * inputs.row;
-    matmul_add(1.0, s->rows - f->first, outputs, k, inputs, (matmul_matrix){s->units, 1, k}, f->next + f->first * next_width + to,
-               next_width);
+    matmul_add(1.0, (matmul_sizes){s->rows - f->first, b->outputs, b->k}, inputs, (matmul_matrix){s->units, 1, b->k},
+               f->next + f->first * b->next_width + b->to, b->next_width);
 }
 
 /* The part of the Hadamard transform that mixes blocks; the weights have the part inside of them. */
@@ -184,13 +188,14 @@ static void one_stage(state *s, size_t inputs, size_t blocks, size_t outputs, si
             memcpy(scales, nearest_scales, outputs * sizeof *scales);
             continue;
         }
+        const stage_block own = {k, stride, outputs, to, next_width};
         const matmul_matrix exact = {s->flows[EXACT].now + at, s->width, 1}, rounded = {s->inputs, k, 1};
-        multiply(s, &s->flows[EXACT], exact, k, weights, outputs, stride, NULL, to, next_width);
+        multiply(s, &s->flows[EXACT], &own, exact, weights, NULL);
         round_inputs(s->flows[NEAREST].now + at, s->width, s->rows, k, s->levels, s->inputs);
-        multiply(s, &s->flows[NEAREST], rounded, k, nearest, outputs, stride, nearest_scales, to, next_width);
+        multiply(s, &s->flows[NEAREST], &own, rounded, nearest, nearest_scales);
         round_inputs(s->flows[CALIBRATED].now + at, s->width, s->rows, k, s->levels, s->inputs);
         calibrate_block(s, at, k, weights, outputs, stride, scales);
-        multiply(s, &s->flows[CALIBRATED], rounded, k, weights, outputs, stride, scales, to, next_width);
+        multiply(s, &s->flows[CALIBRATED], &own, rounded, weights, scales);
     }
     for (int n = 0; n < FLOWS; ++n) {
         flow *const f = &s->flows[n];

@@ -77,8 +77,7 @@ bool packing_calibrated(packing *p, int job, int errors, int list)
         return files_error(p->error, sizeof p->error, "%s: not enough memory for %zu rows", field_text(L, job, where, "x", NULL), c.rows);
     for (size_t i = 0; i < count; ++i)
         p->data[i] += (double)field_size(L, section, where, "raised");
-    packing_boxes(p, section, p->data, count, c.type, p->blob + field_size(L, section, where, "at"),
-                  field_size(L, section, where, "elements"), 0);
+    packing_boxes(p, section, count, c.type, 0);
     packing_note_error(p, errors, field_text(L, section, where, "name", NULL), &(quantise_tally){c.error, c.power});
     lua_newtable(L);
     const struct {

@@ -79,7 +79,7 @@ lu_result lu_factor(lu *a, double *matrix, size_t *swaps, size_t n, size_t *colu
         for (size_t i = first + 1; i < end; ++i)
             for (size_t k = first; k < i; ++k)
                 subtract(matrix + i * n + end, matrix[i * n + k], matrix + k * n + end, right);
-        matmul_add(-1.0, right, right, end - first, (matmul_matrix){matrix + end * n + first, n, 1},
+        matmul_add(-1.0, (matmul_sizes){right, right, end - first}, (matmul_matrix){matrix + end * n + first, n, 1},
                    (matmul_matrix){matrix + first * n + end, n, 1}, matrix + end * n + end, n);
         if (!progress_add(p, 2.0 * (double)(end - first) * (double)right * (double)right))
             return LU_INTERRUPTED;
@@ -94,7 +94,8 @@ static void solve_upper(const lu *a, double *rows, size_t count)
     const double *u = a->factors;
     for (size_t first = 0; first < n; first += BLOCK) {
         const size_t end = first + least(BLOCK, n - first);
-        matmul_add(-1.0, count, end - first, first, (matmul_matrix){rows, n, 1}, (matmul_matrix){u + first, n, 1}, rows + first, n);
+        matmul_add(-1.0, (matmul_sizes){count, end - first, first}, (matmul_matrix){rows, n, 1}, (matmul_matrix){u + first, n, 1},
+                   rows + first, n);
         for (size_t row = 0; row < count; ++row) {
             double *x = rows + row * n;
             for (size_t k = first; k < end; ++k) {
@@ -112,8 +113,8 @@ static void solve_lower(const lu *a, double *rows, size_t count)
     const double *l = a->factors;
     for (size_t block = (n + BLOCK - 1) / BLOCK; block-- > 0;) {
         const size_t first = block * BLOCK, end = first + least(BLOCK, n - first);
-        matmul_add(-1.0, count, end - first, n - end, (matmul_matrix){rows + end, n, 1}, (matmul_matrix){l + end * n + first, n, 1},
-                   rows + first, n);
+        matmul_add(-1.0, (matmul_sizes){count, end - first, n - end}, (matmul_matrix){rows + end, n, 1},
+                   (matmul_matrix){l + end * n + first, n, 1}, rows + first, n);
         for (size_t row = 0; row < count; ++row) {
             double *y = rows + row * n;
             for (size_t k = end; k-- > first;)

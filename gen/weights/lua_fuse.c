@@ -265,8 +265,8 @@ static bool step_left(fusion *f, int step, int results)
             const size_t deep = v.rows - k < DEEP ? v.rows - k : DEEP;
             if (!read_rows(f, &v, k, deep, f->work[1]))
                 return false;
-            matmul_add(1.0, count, v.columns, deep, rows_of(f->matrix + row * f->columns + k, f->columns), rows_of(f->work[1], v.columns),
-                       f->work[0], v.columns);
+            matmul_add(1.0, (matmul_sizes){count, v.columns, deep}, rows_of(f->matrix + row * f->columns + k, f->columns),
+                       rows_of(f->work[1], v.columns), f->work[0], v.columns);
             if (!tick(f, 2.0 * (double)count * (double)deep * (double)v.columns))
                 return false;
         }
@@ -289,7 +289,7 @@ static bool step_vector(fusion *f, int step, int results)
         luaL_argcheck(f->L, v.rows == f->columns && v.columns == 1, 1, "vector");
         if (!room(f, &f->work[1], v.rows, 1) || !read_rows(f, &v, 0, v.rows, f->work[1]))
             return false;
-        matmul_add(1.0, f->rows, 1, f->columns, rows_of(f->matrix, f->columns), rows_of(f->work[1], 1), sum, 1);
+        matmul_add(1.0, (matmul_sizes){f->rows, 1, f->columns}, rows_of(f->matrix, f->columns), rows_of(f->work[1], 1), sum, 1);
     }
     const bool add = field_true(f->L, step, "add_offset") && f->offset != NULL;
     for (size_t i = 0; add && i < f->rows; ++i)
@@ -316,7 +316,7 @@ static bool open_bias(fusion *f, int step, size_t rows, double **bias)
 static void add_offset(double sign, const double *rows, size_t count, size_t columns, const double *offset, double *bias)
 {
     if (bias != NULL && offset != NULL)
-        matmul_add(sign, count, 1, columns, rows_of(rows, columns), rows_of(offset, 1), bias, 1);
+        matmul_add(sign, (matmul_sizes){count, 1, columns}, rows_of(rows, columns), rows_of(offset, 1), bias, 1);
 }
 
 /* Every row of `from` times the matrix, or the transposed one. */
@@ -341,7 +341,7 @@ static bool stream(fusion *f, int step, bool transposed)
         for (size_t i = 0; i < count; ++i)
             for (size_t j = 0; j < width; ++j)
                 f->work[1][i * width + j] = add ? share * f->offset[j] : 0.0;
-        matmul_add(1.0, count, width, depth, rows_of(f->work[0], depth), factor, f->work[1], width);
+        matmul_add(1.0, (matmul_sizes){count, width, depth}, rows_of(f->work[0], depth), factor, f->work[1], width);
         if (bias != NULL)
             add_offset(1.0, f->work[0], count, depth, f->offset, bias + row);
         if (!write_values(f, step, "dtype", f->work[1], count * width) || !tick(f, 2.0 * (double)count * (double)depth * (double)width))
@@ -377,7 +377,7 @@ static double residual_of(const fusion *f, const double *rows_given, const doubl
 {
     const size_t n = f->columns;
     memcpy(residual, rows_given, count * n * sizeof *residual);
-    matmul_add(-1.0, count, n, n, rows_of(solution, n), rows_of(f->matrix, n), residual, n);
+    matmul_add(-1.0, (matmul_sizes){count, n, n}, rows_of(solution, n), rows_of(f->matrix, n), residual, n);
     return sum_of_squares(residual, count * n);
 }
 

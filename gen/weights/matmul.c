@@ -89,34 +89,34 @@ static void pack_b(matmul_matrix b, size_t row, size_t column, size_t depth, siz
             packed[k * wide + j] = j < columns ? from[k * b.row + j * b.column] : 0.0;
 }
 
-/* A tile at an edge of c, of which only [rows][columns] exist. */
-static void add_edge(const tile *t, size_t depth, const double *a, const double *b, double *c, size_t ldc, size_t rows, size_t columns)
+/* A tile at an edge of c, of which only [m][n] exist. */
+static void add_edge(const tile *t, matmul_sizes sizes, const double *a, const double *b, double *c, size_t ldc)
 {
     double whole[TILE_ROWS * 2 * MOST_LANES] = {0};
-    for (size_t i = 0; i < rows; ++i)
-        memcpy(whole + i * t->columns, c + i * ldc, columns * sizeof *c);
-    t->add(depth, a, b, whole, t->columns);
-    for (size_t i = 0; i < rows; ++i)
-        memcpy(c + i * ldc, whole + i * t->columns, columns * sizeof *c);
+    for (size_t i = 0; i < sizes.m; ++i)
+        memcpy(whole + i * t->columns, c + i * ldc, sizes.n * sizeof *c);
+    t->add(sizes.k, a, b, whole, t->columns);
+    for (size_t i = 0; i < sizes.m; ++i)
+        memcpy(c + i * ldc, whole + i * t->columns, sizes.n * sizeof *c);
 }
 
-void matmul_add(double sign, size_t m, size_t n, size_t k, matmul_matrix a, matmul_matrix b, double *c, size_t ldc)
+void matmul_add(double sign, matmul_sizes sizes, matmul_matrix a, matmul_matrix b, double *c, size_t ldc)
 {
-    matmul_add_narrow(MOST_LANES, sign, m, n, k, a, b, c, ldc);
+    matmul_add_narrow(MOST_LANES, sign, sizes, a, b, c, ldc);
 }
 
-void matmul_add_narrow(size_t lanes, double sign, size_t m, size_t n, size_t k, matmul_matrix a, matmul_matrix b, double *c, size_t ldc)
+void matmul_add_narrow(size_t lanes, double sign, matmul_sizes sizes, matmul_matrix a, matmul_matrix b, double *c, size_t ldc)
 {
     /* 416 KiB: more than some stacks hold */
     static double packed_a[BLOCK_ROWS * BLOCK_DEPTH], packed_b[BLOCK_DEPTH * 2 * MOST_LANES];
     const tile t = widest_tile(lanes);
-    for (size_t row = 0; row < m; row += BLOCK_ROWS) {
-        const size_t rows = least(BLOCK_ROWS, m - row);
-        for (size_t at = 0; at < k; at += BLOCK_DEPTH) {
-            const size_t depth = least(BLOCK_DEPTH, k - at);
+    for (size_t row = 0; row < sizes.m; row += BLOCK_ROWS) {
+        const size_t rows = least(BLOCK_ROWS, sizes.m - row);
+        for (size_t at = 0; at < sizes.k; at += BLOCK_DEPTH) {
+            const size_t depth = least(BLOCK_DEPTH, sizes.k - at);
             pack_a(sign, a, row, at, rows, depth, packed_a);
-            for (size_t column = 0; column < n; column += t.columns) {
-                const size_t columns = least(t.columns, n - column);
+            for (size_t column = 0; column < sizes.n; column += t.columns) {
+                const size_t columns = least(t.columns, sizes.n - column);
                 pack_b(b, at, column, depth, columns, t.columns, packed_b);
                 for (size_t strip = 0; strip < rows; strip += TILE_ROWS) {
                     const double *strip_a = packed_a + strip * depth;
@@ -124,7 +124,7 @@ void matmul_add_narrow(size_t lanes, double sign, size_t m, size_t n, size_t k, 
                     if (columns == t.columns && rows - strip >= TILE_ROWS)
                         t.add(depth, strip_a, packed_b, to, ldc);
                     else
-                        add_edge(&t, depth, strip_a, packed_b, to, ldc, least(TILE_ROWS, rows - strip), columns);
+                        add_edge(&t, (matmul_sizes){least(TILE_ROWS, rows - strip), columns, depth}, strip_a, packed_b, to, ldc);
                 }
             }
         }

@@ -54,8 +54,8 @@ const safetensors_tensor *packing_tensor(packing *p, int table, const char *name
    it: p->data[*count]. */
 bool packing_folded(packing *p, int job, const char *name, size_t slices, size_t slice, size_t *count);
 
-/* Lays slice number `slice` of data[count] out as the boxes of the section say, as elements of the type at `to`[elements]. */
-void packing_boxes(packing *p, int section, const double *data, size_t count, quantise_type type, void *to, size_t elements, size_t slice);
+/* Lays slice number `slice`, p->data[count], out as the boxes of the section say, as elements of the type in its place. */
+void packing_boxes(packing *p, int section, size_t count, quantise_type type, size_t slice);
 
 /* Notes under the name of a section the relative error that rounding made in it. */
 void packing_note_error(packing *p, int errors, const char *name, const quantise_tally *tally);

@@ -152,8 +152,8 @@ bool packing_projected(packing *p, int section, int errors)
             in[i] += by.plus[i % by.columns];
         for (size_t i = 0; i < count * by.outputs; ++i)
             out[i] = by.bias[i % by.outputs];
-        matmul_add(1.0, count, by.outputs, by.columns, (matmul_matrix){in, by.columns, 1}, (matmul_matrix){by.m, 1, by.columns}, out,
-                   by.outputs);
+        matmul_add(1.0, (matmul_sizes){count, by.outputs, by.columns}, (matmul_matrix){in, by.columns, 1},
+                   (matmul_matrix){by.m, 1, by.columns}, out, by.outputs);
         if (!quantise_round(type, out, count, by.outputs, (float *)(void *)(p->blob + scales) + row, &p->tally))
             return files_error(p->error, sizeof p->error, "%s: %s: a folded value is too large for %s", p->path,
                                field_text(L, section, where, "name", NULL), field_text(L, section, where, "type", NULL));

@@ -26,10 +26,17 @@ static size_t rows_of(const safetensors_tensor *tensor)
     return is_rounded(tensor) ? tensor->count / width_of(tensor) : 1;
 }
 
-/* Appends the tensor in I8 and the scales of its rows, or in F32. work[width or CHUNK_VALUES + width], bytes: as many, in the wider type;
-   scales: of all of its rows. */
-static bool append(const safetensors *file, const safetensors_tensor *tensor, safetensors_writer *writer, double *work, void *bytes,
-                   float *scales, quantise_tally *tally, char *error, size_t error_size)
+/* The file that is written, and memory for a tensor. */
+typedef struct {
+    safetensors_writer *writer;
+    double *work;  /* [width or CHUNK_VALUES + width] */
+    float *bytes;  /* as many, in the wider type */
+    float *scales; /* of all rows of a tensor */
+    quantise_tally tally;
+} copying;
+
+/* Appends the tensor in I8 and the scales of its rows, or in F32. */
+static bool append(copying *c, const safetensors *file, const safetensors_tensor *tensor, char *error, size_t error_size)
 {
     const bool rounded = is_rounded(tensor);
     const quantise_type type = rounded ? QUANTISE_I8 : QUANTISE_F32;
@@ -37,16 +44,17 @@ static bool append(const safetensors *file, const safetensors_tensor *tensor, sa
     for (size_t row = 0; row < rows; row += most) {
         const size_t count = (rows - row < most ? rows - row : most) * width;
         quantise_tally ignored = {0};
-        if (!safetensors_read(file, tensor, row * width, count, work, error, error_size))
+        if (!safetensors_read(file, tensor, row * width, count, c->work, error, error_size))
             return false;
-        if (!quantise_round(type, work, rounded ? count / width : 1, rounded ? width : count, scales + row, rounded ? tally : &ignored))
+        if (!quantise_round(type, c->work, rounded ? count / width : 1, rounded ? width : count, c->scales + row,
+                            rounded ? &c->tally : &ignored))
             return files_error(error, error_size, "%s: tensor %s: a value is too large", safetensors_path(file), tensor->name);
         for (size_t i = 0; i < count; ++i)
-            quantise_store(type, work[i], bytes, i);
-        if (!safetensors_append(writer, bytes, count * quantise_bytes(type), error, error_size))
+            quantise_store(type, c->work[i], c->bytes, i);
+        if (!safetensors_append(c->writer, c->bytes, count * quantise_bytes(type), error, error_size))
             return false;
     }
-    return !rounded || safetensors_append(writer, scales, rows * sizeof *scales, error, error_size);
+    return !rounded || safetensors_append(c->writer, c->scales, rows * sizeof *c->scales, error, error_size);
 }
 
 /* What the writer has to know of the tensors of all files, with their scales; *count of them, from malloc, whose names are list's. */
@@ -97,33 +105,32 @@ bool rounded_write(const shards *checkpoint, const char *path, double *error_sha
         }
     }
     descriptions d = {calloc(2 * tensors + 1, sizeof *d.list), calloc(2 * tensors + 1, sizeof *d.names), 0};
-    double *const work = malloc((CHUNK_VALUES + 2 * widest) * sizeof *work);
-    float *const bytes = malloc((CHUNK_VALUES + 2 * widest) * sizeof *bytes);
-    float *const scales = malloc(most_rows * sizeof *scales);
-    bool good = d.list != NULL && d.names != NULL && work != NULL && bytes != NULL && scales != NULL;
+    copying c = {.scales = malloc(most_rows * sizeof *c.scales)};
+    c.work = malloc((CHUNK_VALUES + 2 * widest) * sizeof *c.work);
+    c.bytes = malloc((CHUNK_VALUES + 2 * widest) * sizeof *c.bytes);
+    bool good = d.list != NULL && d.names != NULL && c.work != NULL && c.bytes != NULL && c.scales != NULL;
     for (size_t i = 0; good && i < shards_count(checkpoint); ++i)
         for (size_t k = 0; good && k < safetensors_count(shards_at(checkpoint, i)); ++k)
             good = describe(&d, safetensors_at(shards_at(checkpoint, i), k));
     if (!good)
         files_error(error, error_size, "%s: not enough memory", path);
-    safetensors_writer *const writer = good ? safetensors_create(path, d.list, d.count, error, error_size) : NULL;
-    quantise_tally tally = {0};
-    good = writer != NULL;
+    c.writer = good ? safetensors_create(path, d.list, d.count, error, error_size) : NULL;
+    good = c.writer != NULL;
     for (size_t i = 0; good && i < shards_count(checkpoint); ++i) {
         const safetensors *const file = shards_at(checkpoint, i);
         for (size_t k = 0; good && k < safetensors_count(file); ++k)
-            good = append(file, safetensors_at(file, k), writer, work, bytes, scales, &tally, error, error_size);
+            good = append(&c, file, safetensors_at(file, k), error, error_size);
     }
     if (good) {
-        good = safetensors_finish(writer, error, error_size);
+        good = safetensors_finish(c.writer, error, error_size);
     } else {
-        safetensors_abandon(writer);
+        safetensors_abandon(c.writer);
     }
     if (error_share != NULL)
-        *error_share = tally.power > 0.0 ? sqrt(tally.error / tally.power) : 0.0;
-    free(scales);
-    free(bytes);
-    free(work);
+        *error_share = c.tally.power > 0.0 ? sqrt(c.tally.error / c.tally.power) : 0.0;
+    free(c.scales);
+    free(c.bytes);
+    free(c.work);
     free_descriptions(&d);
     return good;
 }

@@ -105,9 +105,11 @@ static void copy_walk(const double *from, quantise_type type, void *to, size_t a
         copy_walk(from + i * dims->from, type, to, at + i * dims->to, dims + 1, rank - 1);
 }
 
-void packing_boxes(packing *p, int section, const double *data, size_t count, quantise_type type, void *to, size_t elements, size_t slice)
+void packing_boxes(packing *p, int section, size_t count, quantise_type type, size_t slice)
 {
     lua_State *L = p->L;
+    const size_t elements = field_size(L, section, where, "elements");
+    void *to = p->blob + field_size(L, section, where, "at");
     lua_getfield(L, section, "boxes");
     const int boxes = lua_gettop(L);
     for (lua_Integer i = 1; lua_rawgeti(L, boxes, i) == LUA_TTABLE; ++i) {
@@ -118,7 +120,7 @@ void packing_boxes(packing *p, int section, const double *data, size_t count, qu
                      to_at = field_size(L, box, where, "to") + slice * field_size(L, box, where, "slice_to");
         luaL_argcheck(L, from_at + fold_farthest(dims, rank, true) < count && to_at + fold_farthest(dims, rank, false) < elements, 1,
                       "boxes");
-        copy_walk(data + from_at, type, to, to_at, dims, rank);
+        copy_walk(p->data + from_at, type, to, to_at, dims, rank);
         lua_settop(L, boxes);
     }
     lua_settop(L, boxes - 1);
@@ -222,7 +224,7 @@ static bool pack_tensor(packing *p, int section, int errors)
     for (size_t slice = 0, count; slice < slices; ++slice) {
         if (!read_slice(p, section, slices, slice, &count) || !round_slice(p, section, type, p->data, count, slice))
             return false;
-        packing_boxes(p, section, p->data, count, type, p->blob + at, elements, slice);
+        packing_boxes(p, section, count, type, slice);
     }
     packing_note_error(p, errors, field_text(L, section, where, "name", NULL), &p->tally);
     return true;

@@ -4,8 +4,10 @@
 -- Arguments are those of own:status, or describe memory made for this call: { name, text = what it holds, not to
 -- be written, but with `written`; or bytes = its size; or memory = there already, and kept; place = "end", "start" or
 -- "unaligned", alignment, 64 if absent; result = true: what it holds after the call is a result }. fault: the name of
--- such memory that bytes were written around, nil: of none.
+-- such memory that bytes were written around, nil: of none. Whoever finds that the process crashed is told the name of
+-- the function, and words that may stand behind it and a comma.
 local compiled = require "compiled"
+local process = require "process"
 
 local function memory_of(row)
     if row.memory then return row.memory end
@@ -16,6 +18,7 @@ local function memory_of(row)
 end
 
 return function(own, name, ...)
+    process.stage(name)
     local words, rows, memories, results, fault = { ... }, {}, {}, {}, nil
     for i = 1, select("#", ...) do
         local row = words[i]
@@ -26,7 +29,7 @@ return function(own, name, ...)
             words[i] = memories[row]
         end
     end
-    local status = own:status(name, table.unpack(words, 1, select("#", ...)))
+    local status = own:status(name:match "^[%w_]+", table.unpack(words, 1, select("#", ...)))
     for _, row in ipairs(rows) do
         local memory = memories[row]
         if row.result then results[#results + 1] = memory:read() end

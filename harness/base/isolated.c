@@ -10,6 +10,7 @@
 
    In such a function, process.say(text): the text is known whatever happens; process.stage(words): what it is about to call, for the
    message. */
+#include "gen/host/host.h"
 #include "harness/base/clock.h"
 #include "harness/base/parent.h"
 #include "harness/base/process.h"
@@ -237,10 +238,5 @@ void process_add_isolated(lua_State *L)
     static const luaL_Reg functions[] = {{"begin", begin}, {"isolated", isolated}, {"say", say}, {"stage", stage}, {NULL, NULL}};
     static const luaL_Reg methods[] = {{"result", running_result}, {NULL, NULL}};
     luaL_setfuncs(L, functions, 0);
-    luaL_newmetatable(L, RUNNING);
-    lua_pushcfunction(L, running_free);
-    lua_setfield(L, -2, "__gc");
-    luaL_newlib(L, methods);
-    lua_setfield(L, -2, "__index");
-    lua_pop(L, 1);
+    host_class(L, RUNNING, running_free, methods);
 }

@@ -133,11 +133,7 @@ int luaopen_lines(lua_State *L)
 {
     static const luaL_Reg functions[] = {{"open", lines_open}, {NULL, NULL}};
     static const luaL_Reg methods[] = {{"next", reader_next}, {NULL, NULL}};
-    luaL_newmetatable(L, READER);
-    lua_pushcfunction(L, reader_close);
-    lua_setfield(L, -2, "__gc");
-    luaL_newlib(L, methods);
-    lua_setfield(L, -2, "__index");
+    host_class(L, READER, reader_close, methods);
     luaL_newlib(L, functions);
     return 1;
 }

@@ -3,7 +3,7 @@
    compiled.open{ library, blob, bind, weights_struct_bytes, stays } -> model | nil, message; stays: see library.h. Without `bind` it has no
    weights.
 
-   model:call(name, ...) -> the word that the function returns, model:status(name, ...) -> the int. Arguments, at most eight: an integer;
+   model:call(name, ...) -> the word that the function returns, model:status(name, ...) -> the int. Arguments, at most ten: an integer;
    nil or false: a null pointer; a memory, or a string that is not written: its first byte; a model: its weights.
 
    model:together(name, times, wanted, { arguments }, ...) -> whether that many calls in a thread for each list always leave the string
@@ -41,9 +41,9 @@
 
 static const char where[] = "compiled: ";
 
-enum { ERROR_SIZE = 4096 + 256, WORDS = 8 };
+enum { ERROR_SIZE = 4096 + 256, WORDS = 10 };
 
-typedef uintptr_t function(uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t);
+typedef uintptr_t function(uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t);
 
 typedef struct {
     loaded_library library;
@@ -115,7 +115,7 @@ static function *found_at(lua_State *L)
 
 static uintptr_t call_with(function *called, const uintptr_t word[WORDS])
 {
-    return called(word[0], word[1], word[2], word[3], word[4], word[5], word[6], word[7]);
+    return called(word[0], word[1], word[2], word[3], word[4], word[5], word[6], word[7], word[8], word[9]);
 }
 
 static uintptr_t called(lua_State *L)
@@ -298,19 +298,6 @@ static int unpack(lua_State *L)
     return 1;
 }
 
-static void add_class(lua_State *L, const char *name, lua_CFunction end, const luaL_Reg *methods)
-{
-    luaL_newmetatable(L, name);
-    lua_pushcfunction(L, end);
-    lua_setfield(L, -2, "__gc");
-    lua_pushcfunction(L, end);
-    lua_setfield(L, -2, "__close");
-    lua_newtable(L);
-    luaL_setfuncs(L, methods, 0);
-    lua_setfield(L, -2, "__index");
-    lua_pop(L, 1);
-}
-
 int luaopen_compiled(lua_State *L)
 {
     static const luaL_Reg functions[] = {{"open", open_}, {"memory", make_memory}, {"bytes", bytes_at},
@@ -319,8 +306,8 @@ int luaopen_compiled(lua_State *L)
     static const luaL_Reg of_memory[] = {
         {"write", memory_write}, {"read", memory_read}, {"holds", memory_holds}, {"read_only", memory_read_only}, {"intact", memory_intact},
         {"free", memory_free},   {NULL, NULL}};
-    add_class(L, MODEL, model_close, of_models);
-    add_class(L, MEMORY, memory_free, of_memory);
+    host_class(L, MODEL, model_close, of_models);
+    host_class(L, MEMORY, memory_free, of_memory);
     luaL_newlib(L, functions);
     return 1;
 }

@@ -208,11 +208,7 @@ int luaopen_npy(lua_State *L)
     static const luaL_Reg functions[] = {{"tokens", tokens}, {"read", read_},      {"write", write_}, {"create", create},
                                          {"check", check},   {"compare", compare}, {NULL, NULL}};
     static const luaL_Reg methods[] = {{"append", writer_append}, {"finish", writer_finish}, {"discard", writer_discard}, {NULL, NULL}};
-    luaL_newmetatable(L, WRITER);
-    lua_pushcfunction(L, writer_discard);
-    lua_setfield(L, -2, "__gc");
-    luaL_newlib(L, methods);
-    lua_setfield(L, -2, "__index");
+    host_class(L, WRITER, writer_discard, methods);
     luaL_newlib(L, functions);
     return 1;
 }

@@ -14,6 +14,7 @@ int luaopen_integer_reference(lua_State *L);
 int luaopen_lines(lua_State *L);
 int luaopen_npy(lua_State *L);
 int luaopen_process(lua_State *L);
+int luaopen_products(lua_State *L);
 int luaopen_rows(lua_State *L);
 int luaopen_store(lua_State *L);
 int luaopen_verify(lua_State *L);

@@ -217,28 +217,14 @@ static int database_changes(lua_State *L)
     return 1;
 }
 
-/* A class whose objects are closed when they are collected or leave their block. */
-static void new_class(lua_State *L, const char *name, const luaL_Reg *methods, lua_CFunction close_object)
-{
-    luaL_newmetatable(L, name);
-    lua_pushcfunction(L, close_object);
-    lua_setfield(L, -2, "__gc");
-    lua_pushcfunction(L, close_object);
-    lua_setfield(L, -2, "__close");
-    lua_newtable(L);
-    luaL_setfuncs(L, methods, 0);
-    lua_setfield(L, -2, "__index");
-    lua_pop(L, 1);
-}
-
 int luaopen_store(lua_State *L)
 {
     static const luaL_Reg database_methods[] = {
         {"query", database_query}, {"changes", database_changes}, {"close", database_close}, {NULL, NULL}};
     static const luaL_Reg lock_methods[] = {{"close", lock_close}, {NULL, NULL}};
     static const luaL_Reg functions[] = {{"open", store_open}, {"lock", store_lock}, {NULL, NULL}};
-    new_class(L, DATABASE, database_methods, database_close);
-    new_class(L, LOCK, lock_methods, lock_close);
+    host_class(L, DATABASE, database_close, database_methods);
+    host_class(L, LOCK, lock_close, lock_methods);
     luaL_newlib(L, functions);
     return 1;
 }

@@ -205,9 +205,10 @@ static bool take(distil *d, size_t sequences, size_t length)
     return d->workspace && d->tokens_room && d->sequences_room;
 }
 
-double distil_step(distil *d, const int32_t *ids, const uint32_t *lengths, size_t sequences, const float *rows, size_t n, double rate,
-                   double table_rate)
+double distil_step(distil *d, const distil_batch *batch, size_t n, double rate, double table_rate)
 {
+    const uint32_t *lengths = batch->lengths;
+    const size_t sequences = batch->sequences;
     size_t length = 1, tokens = 0;
     for (size_t s = 0; s < sequences; ++s)
         length = lengths[s] > length ? lengths[s] : length;
@@ -216,7 +217,7 @@ double distil_step(distil *d, const int32_t *ids, const uint32_t *lengths, size_
     for (size_t s = 0; s < sequences; ++s) {
         d->begin[s] = tokens;
         for (size_t i = 0; i < length; ++i) {
-            d->ids[s * length + i] = i < lengths[s] ? ids[tokens + i] : 0;
+            d->ids[s * length + i] = i < lengths[s] ? batch->ids[tokens + i] : 0;
             d->targets[s * length + i] = i < lengths[s] ? 0 : -1;
         }
         tokens += lengths[s];
@@ -224,7 +225,7 @@ double distil_step(distil *d, const int32_t *ids, const uint32_t *lengths, size_
     d->sequences = sequences;
     d->length = length;
     d->lengths = lengths;
-    d->rows = rows;
+    d->rows = batch->rows;
     memset(d->call.gradients, 0, d->job.gradients * sizeof(float));
     d->call.lengths = lengths;
     d->call.table_rate = (float)table_rate;

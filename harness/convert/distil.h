@@ -43,9 +43,15 @@ distil *distil_create(const distil_job *job, const float *constants);
 void distil_free(distil *d);
 float *distil_parameters(distil *d);
 
-/* One step on sequences of lengths[i] ids each, one behind the other in `ids`, and the dense model's rows[tokens][width]; n = 1, 2, ...
-   Adam moves what is no table, at most `rate`; returns the loss a token; negative: memory is short. */
-double distil_step(distil *d, const int32_t *ids, const uint32_t *lengths, size_t sequences, const float *rows, size_t n, double rate,
-                   double table_rate);
+/* Sequences of lengths[i] ids each, one behind the other in `ids`, and the dense model's rows[tokens][width]. */
+typedef struct {
+    const int32_t *ids;
+    const uint32_t *lengths;
+    size_t sequences;
+    const float *rows;
+} distil_batch;
+
+/* Step n = 1, 2, ... Adam moves what is no table, at most `rate`; returns the loss a token; negative: memory is short. */
+double distil_step(distil *d, const distil_batch *batch, size_t n, double rate, double table_rate);
 
 #endif

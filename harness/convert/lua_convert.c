@@ -459,11 +459,7 @@ int luaopen_convert(lua_State *L)
                                        {"centre", centre},   {"step", step},           {"collect", collect}, {"solve", solve},
                                        {"measure", measure}, {"hash_rows", hash_rows}, {"figures", figures}, {"field", field},
                                        {NULL, NULL}};
-    luaL_newmetatable(L, METATABLE);
-    lua_pushcfunction(L, close_);
-    lua_setfield(L, -2, "__gc");
-    luaL_newlib(L, methods);
-    lua_setfield(L, -2, "__index");
+    host_class(L, METATABLE, close_, methods);
     luaL_newlib(L, functions);
     return 1;
 }

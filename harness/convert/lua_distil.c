@@ -194,8 +194,8 @@ static int step(lua_State *L)
         }
         lua_pop(L, 1);
     }
-    const double loss = distil_step(o->distil, ids, lengths, sequences, rows, (size_t)luaL_checkinteger(L, 4), luaL_checknumber(L, 5),
-                                    luaL_checknumber(L, 6));
+    const double loss = distil_step(o->distil, &(distil_batch){ids, lengths, sequences, rows}, (size_t)luaL_checkinteger(L, 4),
+                                    luaL_checknumber(L, 5), luaL_checknumber(L, 6));
     if (loss < 0)
         return host_fail(L, "not enough memory for a step of so many tokens");
     lua_pushnumber(L, loss);
@@ -206,11 +206,7 @@ int luaopen_distil(lua_State *L)
 {
     static const luaL_Reg functions[] = {{"open", open_}, {NULL, NULL}};
     static const luaL_Reg methods[] = {{"set", set}, {"get", get}, {"step", step}, {NULL, NULL}};
-    luaL_newmetatable(L, METATABLE);
-    lua_pushcfunction(L, close_);
-    lua_setfield(L, -2, "__gc");
-    luaL_newlib(L, methods);
-    lua_setfield(L, -2, "__index");
+    host_class(L, METATABLE, close_, methods);
     luaL_newlib(L, functions);
     return 1;
 }

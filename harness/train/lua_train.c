@@ -734,11 +734,7 @@ int luaopen_train(lua_State *L)
                                        {"validate", run_validate},     {"uses", run_uses}, {"gather_uses", run_gather_uses},
                                        {"not_finite", run_not_finite}, {"save", run_save}, {"load", run_load},
                                        {"export", run_export},         {NULL, NULL}};
-    luaL_newmetatable(L, METATABLE);
-    lua_pushcfunction(L, run_close);
-    lua_setfield(L, -2, "__gc");
-    luaL_newlib(L, methods);
-    lua_setfield(L, -2, "__index");
+    host_class(L, METATABLE, run_close, methods);
     luaL_newlib(L, functions);
     return 1;
 }

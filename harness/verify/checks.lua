@@ -14,13 +14,13 @@
 -- rounding may take another), tokens, checks = { { name, ok, detail }, ... } }: the numbers of the checks that were
 -- reached. A crash adds the check "crashed" with what was being called.
 --
--- `c` in the functions below = { job, v (the variant), facts (of the reference), own (the library), weights (what bind
--- filled), tokens, random (the sample with the variant's codes), x, y (of `random`; the variant's), fault (the first
--- write outside the buffers), calls }.
+-- `c` in the functions below: a variant (variant.lua) with job, tokens, work, random (the sample with its codes), and x
+-- and y of these tokens.
 local compiled = require "compiled"
 local guarded = require "harness.base.guarded"
 local process = require "process"
 local random_numbers = require("transformer").random_numbers
+local variant = require "harness.verify.variant"
 local verify = require "verify"
 
 local checks = {}
@@ -30,12 +30,6 @@ local least_tokens = 33
 local header_bytes = 64 -- of the blob
 local payload_flips = 8 -- bits of the blob's payload that are flipped to see whether the checksum covers them
 local thread_calls = 8
-local places = {
-    ["end"] = "buffers end at a forbidden page",
-    start = "buffers start at a forbidden page",
-    unaligned = "x and y aligned to 4 bytes",
-}
-local place_names = { "end", "start", "unaligned" }
 
 -- What a process says: records of a kind ("+" a check that held, "-" one that did not, "j" an integer, "n" a number),
 -- a name and a detail.
@@ -50,82 +44,11 @@ local function number(name, value)
     process.say(record:pack(kind, name, kind:pack(value)))
 end
 
-local function stage(form, ...) process.stage(form:format(...)) end
+-- How many random tokens of the reference the checks of a variant take.
+local function tokens_of(v) return math.max(2 * v.tile + 3, least_tokens) end
 
 -- Tokens `first` to `first + count - 1`, from 0, of rows of `width` floats.
 local function slice(rows, width, first, count) return rows:sub(4 * width * first + 1, 4 * width * (first + count)) end
-
--- Calls function `name` and returns the results of its buffers.
-local function call(c, name, words, ...)
-    local what = name .. ", " .. words
-    process.stage(what)
-    c.calls = c.calls + 1
-    local function results(_, fault, ...)
-        if fault and not c.fault then c.fault = string.format("bytes around %s written by %s", fault, what) end
-        return ...
-    end
-    return results(guarded(c.own, name, c.weights, ...))
-end
-
-local function words_of(tokens, place) return string.format("%d tokens, %s", tokens, places[place]) end
-
-local function aligned(place) return place == "unaligned" and "end" or place end
-
-local function scratch_of(c, place, bytes)
-    return { name = "scratch", bytes = bytes or c.v.scratch_bytes, place = aligned(place) }
-end
-
--- y: the output of function `name` for the tokens x, every buffer between forbidden pages, scratch full of 0xFF, or of
--- zeros.
-local function ffn(c, name, x, place, zeros)
-    local v = c.v
-    local tokens = #x // (4 * v.d)
-    local scratch = scratch_of(c, place, tokens == 1 and name ~= v.ffn and v.scratch_bytes_one or nil)
-    if zeros then
-        scratch.text, scratch.written = ("\0"):rep(scratch.bytes), true
-    end
-    local from = { name = "x", text = x, place = place, alignment = 4 }
-    local to = { name = "y", bytes = 4 * tokens * v.d_out, place = place, alignment = 4, result = true }
-    return call(c, name, words_of(tokens, place), from, to, tokens, scratch)
-end
-
--- The kernel's codes and scores for the tokens x, at most a chunk.
-local function project(c, x, place)
-    local v, slots = c.v, c.slots
-    local tokens = #x // (4 * v.d)
-    local all = (tokens + v.tile - 1) // v.tile * v.tile * slots
-    local codes, scores = call(
-        c,
-        v.project,
-        words_of(tokens, place),
-        { name = "x", text = x, place = place, alignment = 4 },
-        tokens,
-        { name = "code", bytes = 2 * all, place = aligned(place), result = true },
-        { name = "score", bytes = 4 * all, place = aligned(place), result = true },
-        scratch_of(c, place)
-    )
-    codes = verify.rows(codes, 2, slots, v.tile, tokens)
-    if not c.facts.weighted then return codes, ("f"):pack(1):rep(tokens * slots) end
-    return codes, verify.rows(scores, 4, slots, v.tile, tokens)
-end
-
--- y: the kernel's gather of the codes and scores of the random sample, tokens at most a chunk. Scores are NaN where
--- there is no token, and where kernels read none; codes there: row 0.
-local function gather(c, tokens, place)
-    local v = c.v
-    local codes, scores = c.random:looked(tokens)
-    if not c.facts.weighted then scores = ("\xff"):rep(#scores) end
-    return call(
-        c,
-        v.gather,
-        words_of(tokens, place),
-        { name = "code", text = verify.tiles(codes, 2, c.slots, v.tile, 0), place = aligned(place) },
-        { name = "score", text = verify.tiles(scores, 4, c.slots, v.tile, 0xff), place = aligned(place) },
-        { name = "y", bytes = 4 * tokens * v.d_out, place = place, alignment = 4, result = true },
-        tokens,
-        scratch_of(c, place)
-    )
-end
 
 -- The token counts of the batches from `least` to `most`, none twice.
 local function batch_sizes(c, least, most)
@@ -164,7 +87,7 @@ end
 local function take_codes(c, reference, tokens, tally)
     local codes, scores, x = {}, {}, reference:x(tokens)
     for first = 0, tokens - 1, c.v.chunk do
-        codes[#codes + 1], scores[#scores + 1] = project(c, slice(x, c.v.d, first, c.v.chunk), "end")
+        codes[#codes + 1], scores[#scores + 1] = c:project(slice(x, c.v.d, first, c.v.chunk))
     end
     local code, score = table.concat(codes), table.concat(scores)
     local taken = reference:taken(code)
@@ -181,8 +104,8 @@ local function check_project(c)
     if all.wrong_codes + all.wrong_scores > 0 then right = nil end
     for _, tokens in ipairs(batch_sizes(c, 1, math.min(most_tokens(c), c.v.chunk))) do
         local x = random:x(tokens)
-        for _, place in ipairs(place_names) do
-            local code, score = project(c, x, place)
+        for _, place in ipairs(variant.places) do
+            local code, score = c:project(x, place)
             random:compare_hash(code, score, all, right)
         end
     end
@@ -218,8 +141,9 @@ end
 local function check_gather(c)
     local tally = verify.tally()
     for _, tokens in ipairs(batch_sizes(c, 1, math.min(most_tokens(c), c.v.chunk))) do
-        for _, place in ipairs(place_names) do
-            c.random:compare(gather(c, tokens, place), true, tally)
+        local codes, scores = c.random:looked(tokens)
+        for _, place in ipairs(variant.places) do
+            c.random:compare(c:gather(codes, scores, place), true, tally)
         end
     end
     report(c, "gather", tally)
@@ -229,7 +153,7 @@ end
 local function check_sizes(c, name, ffn_name, least, most, place)
     local tally = verify.tally()
     for _, tokens in ipairs(batch_sizes(c, least, most)) do
-        c.random:compare(ffn(c, ffn_name, c.random:x(tokens), place), false, tally)
+        c.random:compare(c:ffn(ffn_name, c.random:x(tokens), place), false, tally)
     end
     report(c, name, tally)
     return tally
@@ -238,12 +162,12 @@ end
 local function check_ffn(c)
     local job, v, most = c.job, c.v, most_tokens(c)
     local few = math.min(most, 9 * v.tile + 1)
-    number("kernel_rel_err", check_sizes(c, "ffn", v.ffn, 1, most, "end").worst)
+    number("kernel_rel_err", check_sizes(c, "ffn", v.ffn, 1, most).worst)
     check_sizes(c, "buffers at the start of a page", v.ffn, 1, few, "start")
     check_sizes(c, "x and y aligned to 4 bytes", v.ffn, 1, few, "unaligned")
     if job.most == 0 then return end
     local last = math.min(job.most, math.max(few, job.least))
-    check_sizes(c, "public ffn", v.public_ffn, job.least, last, "end")
+    check_sizes(c, "public ffn", v.public_ffn, job.least, last)
 end
 
 -- What rounding the weights costs: codes and y against the reference with the checkpoint's own. Nothing is right or
@@ -251,7 +175,7 @@ end
 local function measure_error(c)
     local exact, tally = c.job.reference:sample("exact", c.tokens), verify.tally()
     c.x = c.random:x(c.tokens)
-    c.y = ffn(c, c.v.ffn, c.x, "end")
+    c.y = c:ffn(c.v.ffn, c.x)
     exact:compare(c.y, false, tally)
     number("rel_err", tally.worst)
     number("max_abs_err", tally.worst_absolute)
@@ -260,17 +184,17 @@ end
 
 -- 0 tokens: nothing is read, nothing written; x and y are forbidden pages.
 local function check_nothing(c)
-    ffn(c, c.v.ffn, "", "end")
-    ffn(c, c.v.public_ffn, "", "end")
-    project(c, "", "end")
-    gather(c, 0, "end")
+    c:ffn(c.v.ffn, "")
+    c:ffn(c.v.public_ffn, "")
+    c:project("")
+    c:gather("", "")
     result("0 tokens", true, "touch nothing")
 end
 
 local function check_repeatable(c)
-    result("repeatable", ffn(c, c.v.ffn, c.x, "end") == c.y, "%d tokens again, byte for byte", c.tokens)
+    result("repeatable", c:ffn(c.v.ffn, c.x) == c.y, "%d tokens again, byte for byte", c.tokens)
     local form = "zeros or NaN in scratch give the same bytes"
-    result("scratch content", ffn(c, c.v.ffn, c.x, "end", true) == c.y, form)
+    result("scratch content", c:ffn(c.v.ffn, c.x, nil, true) == c.y, form)
 end
 
 -- A token alone, or in a batch turned round, gives the y that it gives in the batch.
@@ -279,12 +203,12 @@ local function check_independent(c)
     for token = 0, tokens - 1 do
         reversed[tokens - token] = slice(c.x, v.d, token, 1)
     end
-    local turned = ffn(c, v.ffn, table.concat(reversed), "end")
+    local turned = c:ffn(v.ffn, table.concat(reversed))
     local step = (tokens - 1) // affordable_calls(c, v.tile, 8, tokens) + 1 -- a call costs a tile
     local differ, wrong, first = 0, 0, nil
     for token = 0, tokens - 1 do
         local y, others = slice(c.y, v.d_out, token, 1), { slice(turned, v.d_out, tokens - 1 - token, 1) }
-        if token % step == 0 then others[2] = ffn(c, v.ffn, slice(c.x, v.d, token, 1), "end") end
+        if token % step == 0 then others[2] = c:ffn(v.ffn, slice(c.x, v.d, token, 1)) end
         for _, other in ipairs(others) do
             local off, length = verify.distance(other, y)
             if other ~= y then differ = differ + 1 end
@@ -307,7 +231,7 @@ local function check_special(c)
     local reference = c.job.reference:sample "special"
     local tokens = verify.special_tokens
     local special = take_codes(c, reference, tokens, tally)
-    special:compare(ffn(c, c.v.ffn, special:x(tokens), "end"), false, tally)
+    special:compare(c:ffn(c.v.ffn, special:x(tokens)), false, tally)
     if tally.wrong_codes > 0 then
         result(name, false, "%d codes wrong, the first: %s", tally.wrong_codes, tally.first_code)
     elseif tally.wrong_scores > 0 then
@@ -326,8 +250,8 @@ local function poison(c, victim, value)
     local at, row = 4 * (victim * v.d + v.d // 2), 4 * v.d_out
     local x = c.x:sub(1, at) .. (is_nan and "\0\0\xc0\x7f" or ("f"):pack(value)) .. c.x:sub(at + 5)
     local first = victim // v.chunk * v.chunk
-    local codes = project(c, slice(x, v.d, first, math.min(v.chunk, c.tokens - first)), "end")
-    local y = ffn(c, v.ffn, x, "end")
+    local codes = c:project(slice(x, v.d, first, math.min(v.chunk, c.tokens - first)))
+    local y = c:ffn(v.ffn, x)
     for slot = (victim - first) * c.slots, (victim - first + 1) * c.slots - 1 do
         local code = ("I2"):unpack(codes, 2 * slot + 1)
         if code >> v.tau ~= 0 then
@@ -360,16 +284,9 @@ end
 
 local function in_place_allowed(c) return c.v.d == c.v.d_out end
 
--- Whether y = x, where the model allows it, gives the bytes `expected`.
-local function same_in_place(c, name, x, expected)
-    local tokens = #x // (4 * c.v.d)
-    local y = { name = "y", text = x, written = true, alignment = 4, result = true }
-    return call(c, name, string.format("%d tokens, in place", tokens), y, y, tokens, scratch_of(c, "end")) == expected
-end
-
 local function check_in_place(c)
     if not in_place_allowed(c) then return end
-    result("in place", same_in_place(c, c.v.ffn, c.x, c.y), "y = x gives the same bytes")
+    result("in place", c:ffn_in_place(c.v.ffn, c.x) == c.y, "y = x gives the same bytes")
 end
 
 -- The ffn for any number of tokens, which may split them over threads, gives the bytes of the kernels that it takes.
@@ -378,9 +295,9 @@ local function check_any(c)
     for _, tokens in ipairs(c.job.counts) do
         if affordable(c, tokens) then
             local x = c.random:x(tokens)
-            local expected = ffn(c, v.ffn, x, "end")
-            local same = ffn(c, v.any_ffn, x, "end") == expected
-            if in_place_allowed(c) then same = same_in_place(c, v.any_ffn, x, expected) and same end
+            local expected = c:ffn(v.ffn, x)
+            local same = c:ffn(v.any_ffn, x) == expected
+            if in_place_allowed(c) then same = c:ffn_in_place(v.any_ffn, x) == expected and same end
             if not same then
                 local form = "%s, %d tokens: not the bytes of %s"
                 return result("any number of tokens", false, form, v.any_ffn, tokens, v.ffn)
@@ -394,7 +311,7 @@ end
 local function check_threads(c)
     local v, threads = c.v, {}
     local calls = affordable_calls(c, 2 * c.tokens, 2, thread_calls)
-    stage("%s in two threads", v.ffn)
+    process.stage(v.ffn .. " in two threads")
     for i = 1, 2 do
         threads[i] = { c.weights, c.x, compiled.memory(#c.y), c.tokens, compiled.memory(v.scratch_bytes) }
     end
@@ -406,64 +323,36 @@ end
 local function check_bind(c)
     local v, bytes, tried, accepted = c.v, c.facts.blob_bytes, 0, nil
     local function blob(size) return compiled.bytes(c.facts.blob, size) end
-    local room, whole = compiled.memory(v.weights_struct_bytes), { text = blob(bytes) }
+    local room, whole = compiled.memory(v.weights_struct_bytes), c.blob
     local function try(from, size, to, form, ...)
         local what = form:format(...)
-        stage("%s, %s", v.bind, what)
         tried = tried + 1
-        if guarded(c.own, v.bind, from, size, to) == 0 then accepted = accepted or what end
+        if guarded(c.own, v.bind .. ", " .. what, from, size, to) == 0 then accepted = accepted or what end
     end
     try(nil, bytes, room, "a null pointer")
     try(whole, bytes, nil, "a null pointer for its struct")
     for _, size in ipairs { 0, 1, 4, header_bytes - 1, header_bytes, header_bytes + 1, 2 * header_bytes } do
         if size < bytes then try({ text = blob(size) }, size, room, "the first %d bytes of the blob", size) end
     end
-    if bytes > header_bytes then
-        try(whole, bytes // 2, room, "half of the blob")
-        try(whole, bytes - header_bytes, room, "the blob without its last 64 bytes")
-        try(whole, bytes - 1, room, "the blob without its last byte")
-        try(whole, bytes + header_bytes, room, "a blob 64 bytes longer than it is")
-    end
-    if bytes > 0 then
-        try({ text = whole.text, place = "unaligned" }, bytes, room, "a blob 4 bytes off its alignment")
-    end
+    try(whole, bytes // 2, room, "half of the blob")
+    try(whole, bytes - header_bytes, room, "the blob without its last 64 bytes")
+    try(whole, bytes - 1, room, "the blob without its last byte")
+    try(whole, bytes + header_bytes, room, "a blob 64 bytes longer than it is")
+    try({ text = blob(bytes), place = "unaligned" }, bytes, room, "a blob 4 bytes off its alignment")
     local memory <close> = compiled.memory(bytes)
-    memory:write(whole.text)
-    for i, drawn in ipairs(random_numbers(c.facts.seed, header_bytes + payload_flips, 8 * bytes)) do
-        local bit = drawn % 8
-        local at = i <= header_bytes and i - 1 or header_bytes + drawn // 8 % math.max(1, bytes - header_bytes)
-        if i <= bytes then
-            local byte = memory:read(1, at)
-            memory:write(string.char(byte:byte() ~ 1 << bit), at)
-            try(memory, bytes, room, "bit %d of byte %d of the blob flipped", bit, at)
-            memory:write(byte, at)
-        end
+    memory:write(blob(bytes))
+    for i, drawn in ipairs(random_numbers(c.facts.seed, header_bytes + payload_flips, 8 * (bytes - header_bytes))) do
+        local bit, at = drawn % 8, i <= header_bytes and i - 1 or header_bytes + drawn // 8
+        local byte = memory:read(1, at)
+        memory:write(string.char(byte:byte() ~ 1 << bit), at)
+        try(memory, bytes, room, "bit %d of byte %d of the blob flipped", bit, at)
+        memory:write(byte, at)
     end
     if accepted then
         result("bind refuses", false, "%s accepts %s", v.bind, accepted)
     else
         result("bind refuses", true, "%d damaged blobs", tried)
     end
-end
-
--- Binds a copy of the blob that ends at a forbidden page, or in a quick job the blob itself; false when the kernel
--- refuses it.
-local function bind(c)
-    local v, blob = c.v, c.facts.blob
-    if not c.job.quick then
-        c.blob = compiled.memory(c.facts.blob_bytes, "end")
-        c.blob:write(compiled.bytes(blob, c.facts.blob_bytes))
-        c.blob:read_only()
-        blob = c.blob
-    end
-    c.weights = compiled.memory(v.weights_struct_bytes, "end")
-    process.stage(v.bind)
-    local code = c.own:status(v.bind, blob, c.facts.blob_bytes, c.weights)
-    local intact = c.weights:intact()
-    local words = intact and "accepts the blob" or "writes beyond its struct"
-    result("bind", code == 0 and intact, "%s", code ~= 0 and "code " .. code or words)
-    c.weights:read_only()
-    return code == 0
 end
 
 -- Codes, scores and outputs of all tokens together and of the first one alone.
@@ -473,7 +362,7 @@ local function check_quickly(c)
     result("codes", tally.wrong_codes == 0, "%d wrong %s", tally.wrong_codes, tally.first_code)
     result("scores", tally.wrong_scores == 0, "%d wrong %s", tally.wrong_scores, tally.first_score)
     for _, tokens in ipairs { c.tokens, 1 } do
-        c.random:compare(ffn(c, c.v.ffn, c.random:x(tokens), "end"), false, tally)
+        c.random:compare(c:ffn(c.v.ffn, c.random:x(tokens)), false, tally)
     end
     report(c, "ffn", tally)
 end
@@ -496,24 +385,22 @@ local thorough = {
 -- Runs all checks of a job, and says what comes of them.
 local function run(job)
     local v = job.variant
-    stage("opening %s", v.library)
-    local own, message = compiled.open { library = v.library, stays = true }
-    if not own then error(message, 0) end
-    local c = { job = job, v = v, own = own, facts = job.reference:facts(), slots = v.h * v.neighbours, calls = 0 }
-    c.tokens, c.work = checks.tokens_of(v), job.work or work
-    if not bind(c) then return "" end
+    process.stage("opening " .. v.library)
+    local c = variant.open(v, job.reference:facts())
+    c.job, c.tokens, c.work = job, tokens_of(v), job.work or work
+    local code, intact = c:bind(job.quick)
+    local words = intact and "accepts the blob" or "writes beyond its struct"
+    result("bind", code == 0 and intact, "%s", code ~= 0 and "code " .. code or words)
+    if code ~= 0 then return "" end
     for _, check in ipairs(job.quick and { check_quickly } or thorough) do
         check(c)
     end
     if not job.quick and not job.bind_known then check_bind(c) end
-    local words = job.quick and "" or string.format("%d calls between forbidden pages", c.calls)
-    result("stays in its buffers", not c.fault, "%s", c.fault or words)
+    local calls = job.quick and "" or string.format("%d calls between forbidden pages", c.calls)
+    result("stays in its buffers", not c.fault, "%s", c.fault or calls)
     if not job.quick then number("tokens", c.tokens) end
     return ""
 end
-
--- How many random tokens of the reference the checks of a variant take.
-function checks.tokens_of(v) return math.max(2 * v.tile + 3, least_tokens) end
 
 -- What the process that runs the checks of a job has said, as a table.
 local function result_of(running)
@@ -546,7 +433,7 @@ function checks.all(jobs, at_once)
         end
         local job = jobs[i]
         if job then
-            assert(job.reference:extend(checks.tokens_of(job.variant)))
+            assert(job.reference:extend(tokens_of(job.variant)))
             running[i] = assert(process.begin(function() return run(job) end, job.timeout, job.patience))
         end
     end

@@ -1,8 +1,6 @@
 /* Lua module `transformer`: the reference of blocks of a transformer, and what is noted of them at work. Values of tokens are strings of
    doubles, [tokens][d].
 
-   transformer.exact_product(library, symbol, type, inputs) -> true | nil, message: see exact_product.h
-
    transformer.watch, watch_behind, seen: see seen.h
 
    transformer.reference(job, x) -> y, ties, looked | nil, message: job = { weights, type, activations, cache, attention, tables, projection
@@ -25,7 +23,6 @@
 #include "harness/base/modules.h"
 #include "harness/reference/fields.h"
 #include "harness/reference/transformer.h"
-#include "harness/verify/exact_product.h"
 #include "harness/verify/looked.h"
 #include "harness/verify/reference_weights.h"
 #include "harness/verify/seen.h"
@@ -55,16 +52,6 @@ static const double *tokens_at(lua_State *L, int index, size_t d, size_t *tokens
     luaL_argcheck(L, d > 0 && bytes % (d * sizeof *values) == 0, index, "must be whole tokens");
     *tokens = bytes / (d * sizeof *values);
     return values;
-}
-
-static int check_exact_product(lua_State *L)
-{
-    char error[ERROR_SIZE];
-    if (!exact_product(luaL_checkstring(L, 1), luaL_checkstring(L, 2), luaL_checkstring(L, 3), (size_t)luaL_checkinteger(L, 4), error,
-                       sizeof error))
-        return host_fail(L, error);
-    lua_pushboolean(L, true);
-    return 1;
 }
 
 /* The list of numbers in the field `name` of the table at `index`, kept alive by the stack. */
@@ -365,15 +352,9 @@ static int difference(lua_State *L)
 
 int luaopen_transformer(lua_State *L)
 {
-    const luaL_Reg functions[] = {{"exact_product", check_exact_product},
-                                  {"watch", seen_watch},
-                                  {"watch_behind", seen_watch_behind},
-                                  {"seen", seen_taken},
-                                  {"reference", reference},
-                                  {"looked", looked},
-                                  {"random_numbers", random_numbers},
-                                  {"difference", difference},
-                                  {NULL, NULL}};
+    const luaL_Reg functions[] = {
+        {"watch", seen_watch}, {"watch_behind", seen_watch_behind}, {"seen", seen_taken},       {"reference", reference},
+        {"looked", looked},    {"random_numbers", random_numbers},  {"difference", difference}, {NULL, NULL}};
     luaL_newlib(L, functions);
     return 1;
 }

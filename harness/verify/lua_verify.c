@@ -400,17 +400,6 @@ static int distance(lua_State *L)
     return 2;
 }
 
-static void add_class(lua_State *L, const char *name, lua_CFunction end, const luaL_Reg *methods)
-{
-    luaL_newmetatable(L, name);
-    lua_pushcfunction(L, end);
-    lua_setfield(L, -2, "__gc");
-    lua_newtable(L);
-    luaL_setfuncs(L, methods, 0);
-    lua_setfield(L, -2, "__index");
-    lua_pop(L, 1);
-}
-
 int luaopen_verify(lua_State *L)
 {
     static const luaL_Reg functions[] = {
@@ -420,8 +409,8 @@ int luaopen_verify(lua_State *L)
     static const luaL_Reg of_samples[] = {{"x", push_x},        {"y", push_y},    {"looked", looked},   {"taken", taken},
                                           {"is_near", is_near}, {"flips", flips}, {"compare", compare}, {"compare_hash", compare_hash},
                                           {NULL, NULL}};
-    add_class(L, REFERENCE, close_reference, of_references);
-    add_class(L, SAMPLE, close_sample, of_samples);
+    host_class(L, REFERENCE, close_reference, of_references);
+    host_class(L, SAMPLE, close_sample, of_samples);
     luaL_newmetatable(L, TALLY);
     lua_pushcfunction(L, tally_field);
     lua_setfield(L, -2, "__index");

@@ -10,15 +10,7 @@ static const safetensors_tensor *view_at(lua_State *L, const char *where, const 
                                          char *error, size_t error_size)
 {
     int64_t shape[SAFETENSORS_MAX_RANK];
-    lua_getfield(L, index, "shape");
-    const int rank = (int)luaL_len(L, -1);
-    luaL_argcheck(L, rank <= SAFETENSORS_MAX_RANK, 1, "shape");
-    for (int i = 0; i < rank; ++i) {
-        lua_rawgeti(L, -1, i + 1);
-        shape[i] = luaL_checkinteger(L, -1);
-        lua_pop(L, 1);
-    }
-    lua_pop(L, 1);
+    const int rank = field_dimensions(L, index, "shape", shape, SAFETENSORS_MAX_RANK);
     return shards_expect(checkpoint, "", field_text(L, index, where, "tensor", NULL), shape, rank, file, error, error_size);
 }
 

@@ -78,11 +78,11 @@ static void products_are_those_of_plain_loops(void **state)
                     for (size_t l = 0; l < k; ++l)
                         expected[i * ldc + j] += sign * a[i * at.row + l * at.column] * b[l * bt.row + j * bt.column];
             double *given = copy_of(c, m * ldc);
-            matmul_add(sign, m, n, k, at, bt, c, ldc);
+            matmul_add(sign, (matmul_sizes){m, n, k}, at, bt, c, ldc);
             assert_memory_equal(c, expected, m * ldc * sizeof *c);
             for (size_t lanes = 2; lanes <= 8; lanes *= 2) {
                 memcpy(c, given, m * ldc * sizeof *c);
-                matmul_add_narrow(lanes, sign, m, n, k, at, bt, c, ldc);
+                matmul_add_narrow(lanes, sign, (matmul_sizes){m, n, k}, at, bt, c, ldc);
                 assert_memory_equal(c, expected, m * ldc * sizeof *c);
             }
             free(given);
