@@ -17,7 +17,7 @@ shapes.__index = shapes
 
 -- Repetitions of a round, whole turns of the conditions; rounds at least, and at most, where the default differs from
 -- itself.
-local repetitions, least, most = 6, 2, 4
+local repetitions, least, most = 6, 2, 8
 local resamples = 500
 
 -- options: shapes, cpu (the numbers of this CPU that a race begins with), cc, cflags, seed, left(), keep(record),
