@@ -142,10 +142,11 @@ function test.bad_names_and_options_are_one_line()
     check.equal(host.read(folder .. "/text.lua"), "return {}")
 end
 
-local function tune(tree, folder, words, records)
+-- `env`: more of the environment, see tests/support/measured.lua.
+local function tune(tree, folder, words, env)
     local all = { "--tree", tree, "tune", "--machine", "here", "--cflags", "-O0", table.unpack(words) }
-    local env = { LOOKUPC_STORE = folder .. "/store.sqlite", XDG_CACHE_HOME = folder }
-    env.LOOKUPC_TEST_RECORDS = records
+    env = env or {}
+    env.LOOKUPC_STORE, env.XDG_CACHE_HOME = folder .. "/store.sqlite", folder
     return program.run(all, { env = env })
 end
 
@@ -170,7 +171,7 @@ function test.a_cpu_is_measured_goes_on_and_is_written()
     assert(host.write_file(path, (assert(host.read(path)):gsub("numbers%.rows = .*", rows))))
     local out = folder .. "/cpu.lua"
     program.cache(folder)
-    local killed = tune(tree, folder, { "-o", out }, "12")
+    local killed = tune(tree, folder, { "-o", out }, { LOOKUPC_TEST_RECORDS = "12" })
     check.equal({ killed.status, host.kind(out), kept_in(folder) }, { 137, nil, 12 })
 
     local result = tune(tree, folder, { "-o", out })
@@ -190,8 +191,19 @@ function test.a_cpu_is_measured_goes_on_and_is_written()
     local one = data.races[1]
     check.equal({ data.numbers.tile_vectors, one.kept, one.changes.tile_vectors }, { value, true, value })
 
+    -- Where the schedule at hand differs from itself, or another is not faster, the number stays.
+    local same = machine_file.text(setmetatable({ tile_vectors = before.tile_vectors }, { __index = found }), comment)
+    for verdict, env in pairs {
+        ["is too noisy at 64 tokens of floats_l2"] = { LOOKUPC_TEST_LOAD = "1 2 4 8 16" },
+        ["saves too little"] = { LOOKUPC_TEST_DEFAULT_US = "9.2" },
+    } do
+        assert(host.remove(out))
+        check.matches(tune(tree, folder, { "-o", out, "--again" }, env).output, "not kept: " .. verdict .. "\n")
+        check.equal(host.read(out), same)
+    end
+
     -- In the tree it is a CPU like all others; that of another CPU is left alone.
-    local moved = host.read(out):gsub("{ { .- } }", '{ { "other", 1, 2, 3 } }')
+    local moved = host.read(folder .. "/again.lua"):gsub("{ { .- } }", '{ { "other", 1, 2, 3 } }')
     assert(host.write_file(tree .. "/gen/machines/here.lua", moved))
     local refused = tune(tree, folder, { "-o", folder .. "/other.lua" })
     check.equal({ refused.status, host.kind(folder .. "/other.lua") }, { 1, nil })
