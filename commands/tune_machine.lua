@@ -60,11 +60,10 @@ local function shown(changes)
 end
 
 -- What was found of one set of changes, in one line.
-local function line_of(row, v, kept)
-    local verdict = kept and "kept" or "not kept" .. (v.why and ": " .. v.why or ": another value saves more")
-    local ratio = v.ratio and string.format(", %.3f of the time, at most %.3f", v.ratio, v.worst) or ""
-    local form = "%s: %d calls of %s%s: %s"
-    return form:format(shown(v.changes), v.calls, table.concat(row.shapes, ", "), ratio, verdict)
+local function line_of(row, one, kept)
+    local ratio = one.ratio and string.format("%.3f of the time (at most %.3f), ", one.ratio, one.worst) or ""
+    local verdict = kept and "kept" or "not kept: " .. (one.why or "another value saves more")
+    return string.format("%s: %s: %s%s", shown(one.changes), table.concat(row.shapes, ", "), ratio, verdict)
 end
 
 -- The numbers of `cpu` by name, as JSON has them: none that is infinite.
@@ -120,11 +119,17 @@ return function(options, seconds)
         cpu = own,
         schedule_of = function(...) return timed:schedule_of(...) end,
         measure = function(...) return timed:measure(...) end,
-        note = function(row, v, kept)
+        note = function(row, one, kept)
             host.status ""
-            if not options.json then host.print(line_of(row, v, kept)) end
-            local changes = finite(v.changes)
-            races[#races + 1] = { changes = changes, calls = v.calls, ratio = v.ratio, worst = v.worst, kept = kept }
+            if not options.json then host.print(line_of(row, one, kept)) end
+            races[#races + 1] = {
+                changes = finite(one.changes),
+                calls = one.calls,
+                ratio = one.ratio,
+                worst = one.ratio and one.worst,
+                kept = kept,
+                why = not kept and (one.why or "another value saves more") or nil,
+            }
         end,
     }
     host.status ""

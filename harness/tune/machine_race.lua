@@ -1,5 +1,7 @@
 -- Decides the numbers of a CPU one after the other, by the times of the schedules that they make; measures nothing
 -- itself.
+local figures = require "gen.plan.figures"
+
 local machine_race = {}
 
 -- A value is kept if it saves this much of the time, in the geometric mean of the calls that it changes, and none of
@@ -36,72 +38,86 @@ local function changes_of(row, shapes)
     return list
 end
 
--- The calls at which candidates { changes, cpu } differ from `cpu`: { shape, tokens, base (schedule), texts: different
--- ones, of: the text of each candidate, nil: as the base }.
+-- The calls at which candidates { changes, cpu } differ from `cpu`: { shape, tokens, base (its schedule), of: the
+-- schedule of each candidate that differs }, schedules as texts.
 local function calls_of(row, cpu, candidates, schedule_of)
     local list = {}
     for _, shape in ipairs(row.shapes) do
-        local base, texts, of = schedule_of(shape, cpu), {}, {}
+        local base, of = schedule_of(shape, cpu), {}
         for _, one in ipairs(candidates) do
             local text = schedule_of(shape, one.cpu)
-            if text ~= base then
-                if not texts[text] then texts[#texts + 1], texts[text] = text, true end
-                of[one] = text
-            end
+            if text ~= base then of[one] = text end
         end
-        for _, tokens in ipairs(#texts > 0 and row.tokens or {}) do
-            list[#list + 1] = { shape = shape, tokens = tokens, base = base, texts = texts, of = of }
+        for _, tokens in ipairs(next(of) and row.tokens or {}) do
+            list[#list + 1] = { shape = shape, tokens = tokens, base = base, of = of }
         end
     end
     return list
 end
 
--- What the calls, whose `ratios` are known, say of a candidate: { changes, calls (how many it changes), ratio (their
--- mean), worst (the largest), total (the sum of the logarithms), why (it cannot be kept, nil: it can) }.
-local function verdict_of(one, calls)
-    local v = { changes = one.changes, calls = 0, total = 0, worst = 0 }
-    for _, call in ipairs(calls) do
-        local ratio = call.ratios[call.of[one]]
-        if call.of[one] and not ratio then return changed(v, { why = call.ratios.why or "is wrong", calls = 1 }) end
-        if ratio then
-            v.calls, v.total, v.worst = v.calls + 1, v.total + math.log(ratio), math.max(v.worst, ratio)
-        end
+-- The schedules of a call that are still to be timed: those of candidates that nothing speaks against.
+local function texts_of(call, candidates)
+    local list, seen = {}, {}
+    for _, one in ipairs(candidates) do
+        local text = not one.why and call.of[one]
+        if text and not seen[text] then list[#list + 1] = text end
+        seen[text or ""] = true
     end
-    v.ratio = v.calls > 0 and math.exp(v.total / v.calls) or nil
-    v.why = v.calls == 0 and "changes nothing"
-        or v.ratio > 1 - tolerance and "saves too little"
-        or v.worst > 1 + tolerance and "is slower somewhere"
-        or nil
-    return v
+    return list
+end
+
+-- Adds what the `ratios` of a call say to the candidates that were timed: calls, how many they are, total, the sum of
+-- the logarithms of their ratios, worst, the largest of these, and why the candidate cannot be kept, nil: it can.
+local function judge(call, candidates, ratios)
+    for _, one in ipairs(candidates) do
+        local text = not one.why and call.of[one]
+        local ratio = text and ratios[text]
+        if ratio then
+            one.calls, one.total = one.calls + 1, one.total + math.log(ratio)
+            one.worst = math.max(one.worst, ratio)
+        end
+        local why = text and (not ratio and (ratios.why or "is wrong") or ratio > 1 + tolerance and "is slower")
+        local tokens = figures.plural(call.tokens, "token")
+        one.why = why and string.format("%s at %s of %s", why, tokens, call.shape) or one.why
+    end
+end
+
+-- The best of the candidates that save enough.
+local function best_of(candidates)
+    local best
+    for _, one in ipairs(candidates) do
+        one.ratio = one.calls > 0 and math.exp(one.total / one.calls) or nil
+        if one.ratio and not one.why and one.ratio > 1 - tolerance then one.why = "saves too little" end
+        if one.ratio and not one.why and (not best or one.total < best.total) then best = one end
+    end
+    return best
 end
 
 -- Decides the `rows` of harness/tune/numbers.lua, with its `shapes`, from the numbers of `cpu` on:
 --   schedule_of(shape, cpu)   the text of its schedule
 --   measure(row, call)        the times of the schedules call.texts over that of call.base, by text, at call.tokens
 --                             tokens of call.shape; { why }: they say nothing; nil: the time is up
---   note(row, verdict, kept)  is told what was found of each set of changes, see verdict_of
+--   note(row, one, kept)      is told of each set of changes that makes other schedules: { changes, calls, ratio (in
+--                             the mean), worst, why }
 -- Returns the numbers, and the row before which the time was up, nil: all are decided.
 function machine_race.run(race)
     local cpu = race.cpu
     for _, row in ipairs(race.rows) do
-        local candidates, best, verdicts = {}, nil, {}
+        local candidates = {}
         for i, changes in ipairs(changes_of(row, race.shapes)) do
-            candidates[i] = { changes = changes, cpu = changed(cpu, changes) }
+            candidates[i] = { changes = changes, cpu = changed(cpu, changes), calls = 0, total = 0, worst = 0 }
         end
-        local calls = calls_of(row, cpu, candidates, race.schedule_of)
-        for _, call in ipairs(calls) do
-            call.ratios = race.measure(row, call)
-            if not call.ratios then return cpu, row end
+        for _, call in ipairs(calls_of(row, cpu, candidates, race.schedule_of)) do
+            call.texts = texts_of(call, candidates)
+            local ratios = #call.texts == 0 and {} or race.measure(row, call)
+            if not ratios then return cpu, row end
+            judge(call, candidates, ratios)
         end
-        for i, one in ipairs(candidates) do
-            local v = verdict_of(one, calls)
-            verdicts[i] = v
-            if not v.why and (not best or v.total < verdicts[best].total) then best = i end
+        local best = best_of(candidates)
+        for _, one in ipairs(candidates) do
+            if one.ratio or one.why then race.note(row, one, one == best) end
         end
-        for i, v in ipairs(verdicts) do
-            if v.calls > 0 then race.note(row, v, i == best) end
-        end
-        cpu = best and candidates[best].cpu or cpu
+        cpu = best and best.cpu or cpu
     end
     return cpu
 end

@@ -717,7 +717,7 @@ local function facts(m, session, o)
                 "tables %s, projection %s, %s",
                 k.tables,
                 k.projection,
-                o.threads == 1 and "one thread" or o.threads .. " threads"
+                results.threads_text(o)
             ),
         },
         { "tokens a call", (o.batches_text:gsub(",", ", ")) },

@@ -140,15 +140,19 @@ end
 
 function Race:note(event) self.history[#self.history + 1] = event end
 
--- The times of `name` in one round: those of the default are the means of it and its twin.
-function Race:times(samples, name)
-    local times, twin = samples[name], samples[race.twin]
-    if name ~= self.default or not twin then return times end
+-- What others are compared with in one round: the means of the default and its twin.
+function race.reference(samples, default)
     local means = {}
-    for i, time in ipairs(times) do
-        means[i] = (time + twin[i]) / 2
+    for i, time in ipairs(samples[default]) do
+        means[i] = (time + samples[race.twin][i]) / 2
     end
     return means
+end
+
+-- The times of `name` in one round.
+function Race:times(samples, name)
+    local is_reference = name == self.default and samples[race.twin]
+    return is_reference and race.reference(samples, name) or samples[name]
 end
 
 -- Paired ratios of two names, a group a round.
@@ -199,10 +203,7 @@ local function exceeds(lead, control) return lead.high < 1 and statistics.spread
 function Race:halving_round(rung, number, names, repetitions, found, in_time)
     local samples = in_time
         and self:run("halving", rung, number, { self.default, race.twin, table.unpack(names) }, repetitions)
-    local reference, out = {}, {}
-    for i = 1, samples and repetitions or 0 do
-        reference[i] = (samples[self.default][i] + samples[race.twin][i]) / 2
-    end
+    local reference, out = samples and race.reference(samples, self.default), {}
     for _, name in ipairs(names) do
         if samples and samples[name] then
             local f = found[name] or { ratios = {} }

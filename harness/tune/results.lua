@@ -118,6 +118,8 @@ function results.verdict(r)
     return text .. (r.reason and "; " .. r.reason or "")
 end
 
+function results.threads_text(o) return o.threads == 1 and "one thread" or o.threads .. " threads" end
+
 local function batches_of(r) return type(r.batches) == "table" and table.concat(r.batches, ", ") or r.batches end
 
 local function concerns(r, name) return (name:find("^few%.") ~= nil) == (r.regime == "few") end
@@ -163,7 +165,7 @@ function results.tuned_text(m, list, o)
         m.name,
         k.cpu_name,
         k.compiler,
-        o.threads == 1 and "one thread" or o.threads .. " threads",
+        results.threads_text(o),
         o.batches_text:gsub(",", ", ")
     )
     for _, found in ipairs(list) do
@@ -255,8 +257,6 @@ function results.summary(m, list, o)
     }
 end
 
-local function three_places(ratio) return string.format("%.3f", ratio) end
-
 -- "gather.group 8 -> 16, few.tokens 4 -> 2"
 local function changes(found, concerned)
     local list = {}
@@ -286,91 +286,61 @@ local function race_lines(found, r, add)
     add("        " .. changes(found, function(name) return name ~= "few.threshold" and concerns(r, name) end))
 end
 
+-- The confirmation: times of the default, of the choice and of the dense FFN.
+local function confirmation_lines(found, add)
+    local rivals = found.session.tuning.rivals
+    local baseline = rivals and string.format(" %9s %-9s %8s", "dense FFN", "library", "x faster") or ""
+    add(string.format("  %6s %11s %9s %9s %17s%s", "tokens", "default us", "tuned us", "x faster", "", baseline))
+    for _, row in ipairs(found.rows) do
+        local faster = row.dense_us and row.dense_us / row.tuned_us
+        local dense = faster and string.format(" %9.2f %-9s %8.2f", row.dense_us, row.dense_library, faster) or ""
+        local ratio, form = row.ratio, "  %6d %11.2f %9.2f %9.3f (%6.3f … %6.3f)"
+        add(
+            form:format(row.batch, row.default_us, row.tuned_us, 1 / ratio.centre, 1 / ratio.high, 1 / ratio.low)
+                .. dense
+        )
+    end
+    local control = found.control
+    local form = "  A/A control: the default measured twice differs by %.1f %% (%.3f … %.3f)."
+    add(form:format(100 * math.abs(control.centre - 1), control.low, control.high))
+end
+
+-- What was timed, and where the result comes from.
+local function origin_lines(m, found, o, add)
+    local s = found.session
+    local types = string.format(s.tuning.types_text, s.key.tables, s.key.projection)
+    local form = "%s on %s, %s %s, %s, %s: %s"
+    add(form:format(m.name, s.key.cpu_name, s.version, s.cflags, results.threads_text(o), types, s.isa.name))
+    local blocks = s.tuning.count and s.tuning.count(m) or m.layers
+    if s.model.layers ~= blocks then add(string.format("  timed: %d of its %d blocks", s.model.layers, blocks)) end
+    if found.said then
+        local from = found.from or "the store"
+        add(string.format("  from %s, nothing measured (--again measures): %s", from, found.said))
+    end
+    for _, lacking in ipairs(found.missing or {}) do
+        add("  missing: shard " .. lacking)
+    end
+end
+
 -- The result for people.
 function results.lines(m, list, o)
     local lines = {}
     local function add(text) lines[#lines + 1] = text end
     for _, found in ipairs(list) do
-        local s = found.session
-        local types = string.format(s.tuning.types_text, s.key.tables, s.key.projection)
-        add(
-            string.format(
-                "%s on %s, %s %s, %s, %s: %s",
-                m.name,
-                s.key.cpu_name,
-                s.version,
-                s.cflags,
-                o.threads == 1 and "one thread" or o.threads .. " threads",
-                types,
-                s.isa.name
-            )
-        )
-        local blocks = s.tuning.count and s.tuning.count(m) or m.layers
-        if s.model.layers ~= blocks then add(string.format("  timed: %d of its %d blocks", s.model.layers, blocks)) end
-        if found.said then
-            local from = found.from or "the store"
-            add(string.format("  from %s, nothing measured (--again measures): %s", from, found.said))
-        end
-        for _, lacking in ipairs(found.missing or {}) do
-            add("  missing: shard " .. lacking)
-        end
+        origin_lines(m, found, o, add)
         for _, r in ipairs(found.races) do
             race_lines(found, r, add)
         end
         local t = found.threshold
-        if t then
-            add(
-                string.format(
-                    "  few.threshold %s",
-                    t.from == t.to and t.to .. ", the default" or t.from .. " -> " .. t.to
-                )
-            )
-        end
+        local kept = t and t.from == t.to
+        if t then add("  few.threshold " .. (kept and t.to .. ", the default" or t.from .. " -> " .. t.to)) end
         if found.late then add "  no time was left to confirm the choice: the default is kept" end
         for regime in pairs(found.reverted or {}) do
             add(string.format("  %s: taken back: slower than the default in the run below that confirms it", regime))
         end
-        if found.rows then
-            local baseline = s.tuning.rivals and string.format(" %9s %-9s %8s", "dense FFN", "library", "x faster")
-                or ""
-            add(
-                string.format("  %6s %11s %9s %9s %17s%s", "tokens", "default us", "tuned us", "x faster", "", baseline)
-            )
-            for _, row in ipairs(found.rows) do
-                local dense = row.dense_us
-                        and string.format(
-                            " %9.2f %-9s %8.2f",
-                            row.dense_us,
-                            row.dense_library,
-                            row.dense_us / row.tuned_us
-                        )
-                    or ""
-                add(
-                    string.format(
-                        "  %6d %11.2f %9.2f %9.3f (%6.3f … %6.3f)%s",
-                        row.batch,
-                        row.default_us,
-                        row.tuned_us,
-                        1 / row.ratio.centre,
-                        1 / row.ratio.high,
-                        1 / row.ratio.low,
-                        dense
-                    )
-                )
-            end
-            add(
-                string.format(
-                    "  A/A control: the default measured twice differs by %.1f %% (%.3f … %.3f).",
-                    100 * math.abs(found.control.centre - 1),
-                    found.control.low,
-                    found.control.high
-                )
-            )
-        end
-        if found.compilers and #found.compilers > 1 then
-            for _, c in ipairs(found.compilers) do
-                add(string.format("  %-8s %s of the default's time, %s", c.cc, three_places(c.ratio), c.version))
-            end
+        if found.rows then confirmation_lines(found, add) end
+        for _, c in ipairs(#(found.compilers or {}) > 1 and found.compilers or {}) do
+            add(string.format("  %-8s %.3f of the default's time, %s", c.cc, c.ratio, c.version))
         end
     end
     return lines

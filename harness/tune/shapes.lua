@@ -17,7 +17,7 @@ shapes.__index = shapes
 
 -- Repetitions of a round, whole turns of the conditions; rounds at least, and at most, where the default differs from
 -- itself.
-local repetitions, least, most = 6, 2, 4
+local repetitions, least, most = 6, 2, 8
 local resamples = 500
 
 -- options: shapes, cpu (the numbers of this CPU that a race begins with), cc, cflags, seed, left(), keep(record),
@@ -90,22 +90,13 @@ local function built(s, field, names, base)
     return right
 end
 
--- The means of the default and its twin in one round.
-local function references(samples, base)
-    local means = {}
-    for i, time in ipairs(samples[base]) do
-        means[i] = (time + samples[race.twin][i]) / 2
-    end
-    return means
-end
-
 -- What rounds { samples by name } say: the ratios by name; the default differs from itself: nil.
 local function ratios_of(rounds, names, base, seed)
     local control, groups = {}, {}
     for i, samples in ipairs(rounds) do
         control[i] = statistics.paired(samples[race.twin], samples[base])
         for _, name in ipairs(names) do
-            local ratios = statistics.paired(samples[name], references(samples, base))
+            local ratios = statistics.paired(samples[name], race.reference(samples, base))
             groups[name] = table.move(ratios, 1, #ratios, #(groups[name] or {}) + 1, groups[name] or {})
         end
     end
