@@ -1108,90 +1108,101 @@ local function check_value(name, option, value)
     end
 end
 
-local function parse(command, given)
-    local arguments, options, i = {}, {}, 1
-    local by_name, list = {}, {}
+-- The option of `command` that `word` names, the name as it was typed, and the value that is part of the word.
+local function option_of(command, word)
+    local by_name = {}
     for _, option in ipairs(command.options) do
         by_name[words.dashes(option)] = option
-        list[#list + 1] = words.dashes(option)
     end
+    local name, value = word:match("^(%-%-[^=]+)=(.*)$")
+    if not name and by_name[word:sub(1, 2)] then -- -oDIR
+        name, value = word:match("^(%-%a)(.+)$")
+    end
+    return by_name[name or word], name or word, value
+end
+
+local function unknown_option(command, name)
+    local list = {}
+    for i, option in ipairs(command.options) do
+        list[i] = words.dashes(option)
+    end
+    local near = schema.nearest(name, list)
+    return "unknown option " .. name .. (near and "; did you mean " .. near .. "?" or "")
+end
+
+-- The value of `option`, which word `at` of `given` names as `name`, perhaps with the `value`, and the number of its
+-- last word; nil and what is wrong.
+local function value_of(option, name, value, given, at)
+    if not option.value then
+        if value then return nil, name .. ": takes no value" end
+        return true, at
+    end
+    if not value then
+        at = at + 1
+        value = given[at]
+    end
+    local is_list = words.is_list(option)
+    if value == nil or is_empty(option.value, value) or is_list and value:find "^%-." then
+        return nil, name .. ": needs a value, " .. option.value
+    end
+    if option.integer then
+        local number = value:find("^%d+$") and math.tointeger(tonumber(value))
+        if not number or number > 4294967295 then
+            return nil, name .. ": " .. value .. ": must be an integer from 0 to 4294967295"
+        end
+        value = number
+    end
+    check_value(name, option, value)
+    if not is_list then return value, at end
+    value = { value }
+    while given[at + 1] and not given[at + 1]:find "^%-." do
+        at = at + 1
+        value[#value + 1] = given[at]
+        if is_empty(option.value, given[at]) then return nil, name .. ": a value is empty: " .. option.value end
+    end
+    return value, at
+end
+
+-- What is wrong with the arguments, nil: nothing.
+local function wrong_arguments(command, arguments)
+    local takes, last = #command.arguments, command.arguments[#command.arguments] or ""
+    local optional, repeats = last:find("^%["), last:find("...", 1, true)
+    if #arguments < takes - (optional and 1 or 0) then
+        return words.bare(command.arguments[#arguments + 1]) .. " is missing"
+    end
+    if #arguments > takes and not repeats then
+        local wanted = takes == 0 and "no argument" or table.concat(command.arguments, " ")
+        return "takes " .. wanted .. ", got " .. table.concat(arguments, " ")
+    end
+    for at, argument in ipairs(arguments) do
+        local name = command.arguments[math.min(at, takes)]
+        if is_empty(name, argument) then return words.bare(name) .. " is empty" end
+        if command.values then one_of.check(words.bare(name), argument, command.values) end
+    end
+end
+
+-- Arguments and options of the words `given` behind `command`; nil and what is wrong.
+local function parse(command, given)
+    local arguments, options, i = {}, {}, 1
     local only_arguments = false -- behind --
     while i <= #given do
         local word = given[i]
         if word == "--" and not only_arguments then
             only_arguments = true
         elseif word:find("^%-.") and not only_arguments then
-            local name, value = word:match("^(%-%-[^=]+)=(.*)$")
-            if not name and by_name[word:sub(1, 2)] then -- -oDIR
-                name, value = word:match("^(%-%a)(.+)$")
-            end
-            name = name or word
-            local option = by_name[name]
-            if not option then
-                local near = schema.nearest(name, list)
-                return nil,
-                    usage_error("unknown option " .. name .. (near and "; did you mean " .. near .. "?" or ""), command)
-            end
-            if option.value then
-                if not value then
-                    i = i + 1
-                    value = given[i]
-                end
-                local is_list = words.is_list(option)
-                if value == nil or is_empty(option.value, value) or is_list and value:find "^%-." then
-                    return nil, usage_error(name .. ": needs a value, " .. option.value, command)
-                end
-                if option.integer then
-                    local number = value:find("^%d+$") and math.tointeger(tonumber(value))
-                    if not number or number > 4294967295 then
-                        return nil,
-                            usage_error(name .. ": " .. value .. ": must be an integer from 0 to 4294967295", command)
-                    end
-                    value = number
-                end
-                check_value(name, option, value)
-            elseif value then
-                return nil, usage_error(name .. ": takes no value", command)
-            else
-                value = true
-            end
+            local option, name, own = option_of(command, word)
+            if not option then return nil, usage_error(unknown_option(command, name), command) end
+            local value, last = value_of(option, name, own, given, i)
+            if value == nil then return nil, usage_error(last, command) end
             if options[option.name] ~= nil then return nil, usage_error(name .. ": given twice", command) end
-            if option.value and words.is_list(option) then
-                value = { value }
-                while given[i + 1] and not given[i + 1]:find "^%-." do
-                    i = i + 1
-                    value[#value + 1] = given[i]
-                    if is_empty(option.value, given[i]) then
-                        return nil, usage_error(name .. ": a value is empty: " .. option.value, command)
-                    end
-                end
-            end
-            options[option.name] = value
+            options[option.name], i = value, last
         else
             arguments[#arguments + 1] = word
         end
         i = i + 1
     end
-    local takes, last = #command.arguments, command.arguments[#command.arguments] or ""
-    local optional, repeats = last:find("^%["), last:find("...", 1, true)
-    if #arguments < takes - (optional and 1 or 0) then
-        return nil, usage_error(words.bare(command.arguments[#arguments + 1]) .. " is missing", command)
-    end
-    if #arguments > takes and not repeats then
-        return nil,
-            usage_error(
-                "takes "
-                    .. (takes == 0 and "no argument" or table.concat(command.arguments, " "))
-                    .. ", got "
-                    .. table.concat(arguments, " "),
-                command
-            )
-    end
-    for at, argument in ipairs(arguments) do
-        local name = command.arguments[math.min(at, takes)]
-        if is_empty(name, argument) then return nil, usage_error(words.bare(name) .. " is empty", command) end
-        if command.values then one_of.check(words.bare(name), argument, command.values) end
-    end
+    local wrong = wrong_arguments(command, arguments)
+    if wrong then return nil, usage_error(wrong, command) end
     option_rules.check(command, options)
     for _, option in ipairs(command.options) do
         if options[option.name] == nil then options[option.name] = option.default end

@@ -174,22 +174,26 @@ function emit.flushes(p) return #p.variants > 0 and not p.exact and not p.target
 -- What emit.sources takes as `more` for a library whose functions, also kernels, are found by their names.
 emit.open = { api = "" }
 
--- The C sources of plan `p`: { {name, text, public, isa or nil} }, public the header, an isa that of kernels. Their
--- names depend on the model's name and the instruction sets only. `more` are values for the templates beside the
--- plan's. `form`, optional: "apart", every kernel in a file of its own, for what compiles kernels of many plans; or
--- "single", all in one file beside the header.
-function emit.sources(p, more, form)
-    local isas, isa_list, family = {}, {}, families.get(p.family)
-    for i, v in ipairs(p.variants) do
-        isas[i] = v.isa
-        isa_list[i] = i - 1 .. " " .. v.isa.name
+-- The statuses that the functions of plan `p` return, for `sets` instruction sets, those of its family last.
+local function statuses_of(p, sets, own)
+    local returned = {}
+    for _, status in ipairs(statuses) do
+        if (status.firmware or not p.target) and (sets > 1 or not status.choice) then
+            returned[#returned + 1] = status
+        end
     end
-    local values = with_common(p, family.print.api(p))
-    local conditions, guarded = {}, dispatch.guarded(isas)
+    return table.move(own, 1, #own, #returned + 1, returned)
+end
+
+-- The values of header and source of plan `p` for the instruction sets `isas`, each compiled under one of `conditions`;
+-- `more`, optional, are values beside the plan's.
+local function values_of(p, isas, conditions, more)
+    local isa_list = {}
     for i, set in ipairs(isas) do
-        conditions[i] = guarded and dispatch.condition(set) or false
+        isa_list[i] = i - 1 .. " " .. set.name
     end
     dispatch.check(isas)
+    local values = with_common(p, families.get(p.family).print.api(p))
     local own = {
         isas = isas,
         choice = dispatch.plan(isas),
@@ -208,90 +212,114 @@ function emit.sources(p, more, form)
         format = blob.format,
         sizes = sizes.of(p),
         digest_lines = literal.byte_lines(p.digest:sub(1, 32)),
+        functions = values.functions or false,
+        inlines = values.inlines or false,
+        returns_text = values.returns_text or p.names.bind .. " returns",
+        struct_of_weights = values.struct_of_weights or "templates/bundle/weights.h",
+        pack_options = p.pack_options or "",
     }
-    values.functions, values.inlines, values.returns_text =
-        values.functions or false, values.inlines or false, values.returns_text or p.names.bind .. " returns"
-    values.struct_of_weights = values.struct_of_weights or "templates/bundle/weights.h"
-    values.pack_options = p.pack_options or ""
     for _, list in ipairs { own, more or {} } do
         for key, value in pairs(list) do
             values[key] = value
         end
     end
-    local returned = {}
-    for _, status in ipairs(statuses) do
-        if (status.firmware or not p.target) and (#isas > 1 or not status.choice) then
-            returned[#returned + 1] = status
-        end
-    end
-    values.statuses = table.move(values.statuses, 1, #values.statuses, #returned + 1, returned)
-    local files, texts = {}, {}
-    local function add(name, text, file)
+    values.statuses = statuses_of(p, #isas, values.statuses)
+    return values
+end
+
+-- Collects the files of plan `p`, and all texts that may call helpers.
+local function collector(p)
+    local c = { files = {}, texts = {} }
+    function c.add(name, text, file)
         file.name, file.text = name, text
-        files[#files + 1] = file
+        c.files[#c.files + 1] = file
     end
-    local function rendered(path, of)
-        local text = render(path, of)
-        texts[#texts + 1] = text
+    function c.rendered(path, values)
+        local text = render(path, values)
+        c.texts[#c.texts + 1] = text
         return text
     end
-    add(p.names.header, finish_one(p, values.header, rendered(values.header, values)), { public = true })
-    add(p.names.source, finish_one(p, values.source, rendered(values.source, values)), {})
-    local sections = {}
+    -- Of a kernel of the file that `file` describes, as `sharing` takes it.
+    function c.kernel(kernel, file)
+        kernel.text = c.rendered(kernel.template, with_common(kernel.plan or p, kernel.values, file))
+        return from(kernel)
+    end
+    return c
+end
+
+-- Adds the files of the kernels of variant `v`; for a single file returns their texts instead, as single_file takes
+-- them.
+local function add_kernels(c, p, v, condition, form)
+    local section, file = {}, new_file(p.names.model)
+    for i, kernel in ipairs(families.get(p.family).print.files(p, v)) do
+        if form == "apart" then
+            file = new_file(kernel.values.helper) -- lookupc compiles several such files as one
+        else
+            kernel.values.prologue = {}
+        end
+        section[i] = c.kernel(kernel, file)
+        if form == "apart" then
+            c.add(kernel.symbol .. ".c", finish_one(p, kernel.template, kernel.text), { isa = v.isa })
+        end
+    end
+    if not form then
+        local name = p.names.kernels(not p.target and v.isa.name or nil)
+        c.add(name, joined(p, v, section, condition), { isa = v.isa })
+    elseif form == "single" then
+        local text = table.concat(section)
+        local called = helpers.own_lines(text, v.isa)
+        c.texts[#c.texts + 1] = called
+        return { isa = v.isa, text = named(p, called .. text), condition = condition }
+    end
+end
+
+-- Adds the files that train the weights of plan `p`; `api` as in its header.
+local function add_training(c, p, conditions, api)
+    local training = families.get(p.family).training
+    local values = with_common(p, training.api(p))
+    values.api = api
+    c.add(p.names.train_header, finish_one(p, training.header, c.rendered(training.header, values)), { public = true })
     for n, v in ipairs(p.variants) do
-        local kernels, section, file = family.print.files(p, v), {}, new_file(p.names.model)
-        for i, kernel in ipairs(kernels) do
-            if form == "apart" then
-                file = new_file(kernel.values.helper) -- lookupc compiles several such files as one
-            else
-                kernel.values.prologue = {}
-            end
-            kernel.text = rendered(kernel.template, with_common(kernel.plan or p, kernel.values, file))
-            section[i] = from(kernel)
-            if form == "apart" then
-                add(kernel.symbol .. ".c", finish_one(p, kernel.template, kernel.text), { isa = v.isa })
-            end
+        local kernels, file = {}, new_file(p.names.model .. "_train") -- lookupc compiles it with the kernels as one
+        for i, kernel in ipairs(training.files(p, v)) do
+            kernels[i] = c.kernel(kernel, file)
         end
-        if not form then
-            add(
-                p.names.kernels(not p.target and v.isa.name or nil),
-                joined(p, v, section, conditions[n]),
-                { isa = v.isa }
-            )
-        end
-        if form == "single" then
-            local text = table.concat(section)
-            local called = helpers.own_lines(text, v.isa)
-            texts[#texts + 1] = called
-            sections[#sections + 1] = { isa = v.isa, text = named(p, called .. text), condition = conditions[n] }
-        end
+        local text = joined(p, v, kernels, conditions[n], p.names.train_header)
+        c.add(p.names.train_kernels(v.isa.name), text, { isa = v.isa })
     end
-    if p.training then
-        local header = family.training.header
-        local own_values = with_common(p, family.training.api(p))
-        own_values.api = values.api
-        add(p.names.train_header, finish_one(p, header, rendered(header, own_values)), { public = true })
-        for n, v in ipairs(p.variants) do
-            local kernels, file = {}, new_file(p.names.model .. "_train") -- lookupc compiles it with the kernels as one
-            for i, kernel in ipairs(family.training.files(p, v)) do
-                kernel.text = rendered(kernel.template, with_common(kernel.plan or p, kernel.values, file))
-                kernels[i] = from(kernel)
-            end
-            local name = p.names.train_kernels(v.isa.name)
-            add(name, joined(p, v, kernels, conditions[n], p.names.train_header), { isa = v.isa })
-        end
+end
+
+-- The C sources of plan `p`: { {name, text, public, isa or nil} }, public the header, an isa that of kernels. Their
+-- names depend on the model's name and the instruction sets only. `more` are values for the templates beside the
+-- plan's. `form`, optional: "apart", every kernel in a file of its own, for what compiles kernels of many plans; or
+-- "single", all in one file beside the header.
+function emit.sources(p, more, form)
+    local isas, conditions, sections, c = {}, {}, {}, collector(p)
+    for i, v in ipairs(p.variants) do
+        isas[i] = v.isa
     end
+    local guarded = dispatch.guarded(isas)
+    for i, set in ipairs(isas) do
+        conditions[i] = guarded and dispatch.condition(set) or false
+    end
+    local values = values_of(p, isas, conditions, more)
+    c.add(p.names.header, finish_one(p, values.header, c.rendered(values.header, values)), { public = true })
+    c.add(p.names.source, finish_one(p, values.source, c.rendered(values.source, values)), {})
+    for n, v in ipairs(p.variants) do
+        sections[n] = add_kernels(c, p, v, conditions[n], form)
+    end
+    if p.training then add_training(c, p, conditions, values.api) end
     -- Last: it has the helpers that the other texts call.
-    values.helpers = helpers.lines(texts, form == "single" and {} or isas)
+    values.helpers = helpers.lines(c.texts, form == "single" and {} or isas)
     local runtime = "templates/bundle/runtime.h"
     if form == "single" then
         local source = named(p, render(values.source, values))
         local text = single_file.text(named(p, render(runtime, values)), sections, source, { p.names.runtime })
-        files[2].text = finish(p, banner("model " .. p.model.name) .. text)
+        c.files[2].text = finish(p, banner("model " .. p.model.name) .. text)
     else
-        table.insert(files, 2, { name = p.names.runtime, text = finish_one(p, runtime, render(runtime, values)) })
+        table.insert(c.files, 2, { name = p.names.runtime, text = finish_one(p, runtime, render(runtime, values)) })
     end
-    return files
+    return c.files
 end
 
 -- A text of the model that is no part of the sources: the template `path`, with a banner if it is C.

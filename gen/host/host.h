@@ -26,6 +26,9 @@ void host_class(lua_State *L, const char *name, lua_CFunction end, const luaL_Re
  */
 bool host_show_status(const char *text);
 
+/* Adds the functions of output to the module `host`, on top of the stack. */
+void host_add_output(lua_State *L);
+
 int luaopen_host(lua_State *L);
 int luaopen_sandbox(lua_State *L);
 int luaopen_json(lua_State *L);

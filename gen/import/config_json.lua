@@ -90,101 +90,105 @@ local function sorted(set)
     return list
 end
 
--- Reads fields of the decoded file; raises one line for a wrong one.
+-- Reads fields of the decoded file `config`; raises one line for a wrong one.
 local function reader(path, config)
-    local r = {}
+    local r = { config = config }
     function r.refuse(key, value, rule) fields.refuse(path, key, value, rule) end
-    local function typed(source, prefix, key, kind, otherwise)
+    function r.typed(source, prefix, key, kind, otherwise)
         return fields.typed(path, source, prefix, key, kind, otherwise)
     end
-    function r.integer(key, otherwise) return typed(config, "", key, "integer", otherwise) end
+    for _, kind in ipairs { "integer", "number", "boolean", "string", "list", "table" } do
+        r[kind] = function(key, otherwise) return r.typed(config, "", key, kind, otherwise) end
+    end
     function r.count(key, otherwise)
         local value = r.integer(key, otherwise)
         if value < 1 then r.refuse(key, value, "must be at least 1") end
         return value
     end
-    function r.number(key, otherwise) return typed(config, "", key, "number", otherwise) end
-    function r.boolean(key, otherwise) return typed(config, "", key, "boolean", otherwise) end
-    function r.string(key, otherwise) return typed(config, "", key, "string", otherwise) end
-    function r.list(key, otherwise) return typed(config, "", key, "list", otherwise) end
-    -- The window of attention of the model `m` so far, or nil. A file that leaves its fields out means the defaults;
-    -- null as sliding_window: none.
-    function r.window(kind, m)
-        local rule, window = kind.window, config.sliding_window
-        if not rule then
-            if r.integer("sliding_window", 0) ~= 0 then
-                r.refuse("sliding_window", window, "a " .. config.model_type .. " has none")
-            end
-            return nil
-        end
-        if window == json.null or not (rule.always or r.boolean("use_sliding_window", false)) then return nil end
-        window = r.count("sliding_window", rule.default)
-        local first = rule.first and r.integer("max_window_layers", rule.first) or 0
-        local types_of = r.list("layer_types", {})
-        if types_of[1] then first = types_of[1] == "full_attention" and m.layers or 0 end
-        if first > 0 and first < m.layers then
-            local all = "must be 0, or at least the number of layers: a window of some layers is not known here"
-            r.refuse("max_window_layers", first, all)
-        end
-        return first == 0 and math.min(window, m.attention.context) or nil
-    end
-    -- The object `place` of rotary positions; a field that it may not have is refused.
-    local function rope_object(place)
-        local object = typed(config, "", place, "table", {})
-        local function inner(key, kind, otherwise) return typed(object, place .. ".", key, kind, otherwise) end
-        local kind = inner("rope_type", "string", inner("type", "string", "default"))
-        if kind ~= "default" then r.refuse(place, kind, "scaled rotary positions are not known here") end
-        for _, key in ipairs(sorted(object)) do
-            local value = object[key]
-            local neutral = value == json.null or key == "factor" and value == 1
-            if not (rope_fields[key] or neutral) then
-                r.refuse(place .. "." .. key, value, "scaled rotary positions are not known here")
-            end
-        end
-        return inner
-    end
-    -- A number of the rope: `new` in rope_parameters or in rope_scaling, or `old` outside.
-    function r.rope(new, old, otherwise)
-        local outer = typed(config, "", old, "number", false)
-        local here = rope_object "rope_parameters"(new, "number", outer)
-        local scaling = rope_object "rope_scaling"(new, "number", here)
-        if here and scaling ~= here then -- versions of transformers differ in which they take
-            r.refuse("rope_scaling." .. new, scaling, "must be " .. here .. ", as outside")
-        end
-        return scaling or otherwise
-    end
-    -- The share of a head of model `m` that is rotated: of head * factor values the whole ones, as transformers does.
-    function r.rope_share(m, old, otherwise)
-        local factor, width = r.rope("partial_rotary_factor", old, otherwise), m.head_dim or m.d // m.heads
-        local rotated = math.floor(factor * width)
-        if rotated == factor * width then return factor end
-        if rotated % 2 ~= 0 then
-            local rule = "rotates %d of the %d values of a head: must be an even number"
-            r.refuse(old, factor, rule:format(rotated, width))
-        end
-        return rotated / width
-    end
-    function r.known_fields()
-        for _, row in ipairs(unknown_fields) do
-            local key, rule, neutral = table.unpack(row)
-            local value = config[key]
-            if value ~= nil and value ~= json.null and value ~= false and value ~= 0 and value ~= neutral then
-                r.refuse(key, type(value) ~= "table" and value or nil, says_fp8(value) and "FP8" .. made_from or rule)
-            end
-        end
-        -- Layers with a window beside layers without one.
-        local kinds = typed(config, "", "layer_types", "table", {})
-        for _, kind in ipairs(kinds) do
-            if type(kind) ~= "string" then r.refuse("layer_types", nil, "must be a list of names") end
-            if kind ~= kinds[1] then
-                r.refuse("layer_types", nil, "must be the same for all layers, has " .. kinds[1] .. " and " .. kind)
-            end
-            if kind ~= "full_attention" and kind ~= "sliding_attention" then
-                r.refuse("layer_types", kind, "must be full_attention or sliding_attention")
-            end
-        end
-    end
     return r
+end
+
+-- The window of attention of the model `m` so far, or nil. A file that leaves its fields out means the defaults; null
+-- as sliding_window: none.
+local function window_of(r, kind, m)
+    local rule, window = kind.window, r.config.sliding_window
+    if not rule then
+        if r.integer("sliding_window", 0) ~= 0 then
+            r.refuse("sliding_window", window, "a " .. r.config.model_type .. " has none")
+        end
+        return nil
+    end
+    if window == json.null or not (rule.always or r.boolean("use_sliding_window", false)) then return nil end
+    window = r.count("sliding_window", rule.default)
+    local first = rule.first and r.integer("max_window_layers", rule.first) or 0
+    local types_of = r.list("layer_types", {})
+    if types_of[1] then first = types_of[1] == "full_attention" and m.layers or 0 end
+    if first > 0 and first < m.layers then
+        local all = "must be 0, or at least the number of layers: a window of some layers is not known here"
+        r.refuse("max_window_layers", first, all)
+    end
+    return first == 0 and math.min(window, m.attention.context) or nil
+end
+
+-- Reads the object `place` of rotary positions; a field that it may not have is refused.
+local function rope_object(r, place)
+    local object = r.table(place, {})
+    local function inner(key, kind, otherwise) return r.typed(object, place .. ".", key, kind, otherwise) end
+    local kind = inner("rope_type", "string", inner("type", "string", "default"))
+    if kind ~= "default" then r.refuse(place, kind, "scaled rotary positions are not known here") end
+    for _, key in ipairs(sorted(object)) do
+        local value = object[key]
+        local neutral = value == json.null or key == "factor" and value == 1
+        if not (rope_fields[key] or neutral) then
+            r.refuse(place .. "." .. key, value, "scaled rotary positions are not known here")
+        end
+    end
+    return inner
+end
+
+-- A number of the rope: `new` in rope_parameters or in rope_scaling, or `old` outside.
+local function rope(r, new, old, otherwise)
+    local outer = r.number(old, false)
+    local here = rope_object(r, "rope_parameters")(new, "number", outer)
+    local scaling = rope_object(r, "rope_scaling")(new, "number", here)
+    if here and scaling ~= here then -- versions of transformers differ in which they take
+        r.refuse("rope_scaling." .. new, scaling, "must be " .. here .. ", as outside")
+    end
+    return scaling or otherwise
+end
+
+-- The share of a head of model `m` that is rotated: of head * factor values the whole ones, as transformers does.
+local function rope_share(r, m, old, otherwise)
+    local factor, width = rope(r, "partial_rotary_factor", old, otherwise), m.head_dim or m.d // m.heads
+    local rotated = math.floor(factor * width)
+    if rotated == factor * width then return factor end
+    if rotated % 2 ~= 0 then
+        local rule = "rotates %d of the %d values of a head: must be an even number"
+        r.refuse(old, factor, rule:format(rotated, width))
+    end
+    return rotated / width
+end
+
+-- Raises one line for fields that make another model than a model file can say.
+local function check_known(r)
+    for _, row in ipairs(unknown_fields) do
+        local key, rule, neutral = table.unpack(row)
+        local value = r.config[key]
+        if value ~= nil and value ~= json.null and value ~= false and value ~= 0 and value ~= neutral then
+            r.refuse(key, type(value) ~= "table" and value or nil, says_fp8(value) and "FP8" .. made_from or rule)
+        end
+    end
+    -- Layers with a window beside layers without one.
+    local kinds = r.table("layer_types", {})
+    for _, kind in ipairs(kinds) do
+        if type(kind) ~= "string" then r.refuse("layer_types", nil, "must be a list of names") end
+        if kind ~= kinds[1] then
+            r.refuse("layer_types", nil, "must be the same for all layers, has " .. kinds[1] .. " and " .. kind)
+        end
+        if kind ~= "full_attention" and kind ~= "sliding_attention" then
+            r.refuse("layer_types", kind, "must be full_attention or sliding_attention")
+        end
+    end
 end
 
 local function common(r, kind)
@@ -217,10 +221,10 @@ local add = {}
 function add.llama(m, r, kind)
     m.kv_heads = r.count("num_key_value_heads", m.heads)
     m.tied = r.boolean("tie_word_embeddings", false)
-    m.attention.window = r.window(kind, m)
+    m.attention.window = window_of(r, kind, m)
     m.attention.rope = {
-        theta = r.rope("rope_theta", "rope_theta", 10000),
-        share = r.rope_share(m, "partial_rotary_factor", 1),
+        theta = rope(r, "rope_theta", "rope_theta", 10000),
+        share = rope_share(r, m, "partial_rotary_factor", 1),
     }
     m.norm = { kind = "rmsnorm", eps = r.number("rms_norm_eps", 1e-6) }
 end
@@ -229,8 +233,8 @@ function add.gpt_neox(m, r)
     m.tied = r.boolean("tie_word_embeddings", false)
     m.parallel = r.boolean("use_parallel_residual", true)
     m.attention.rope = {
-        theta = r.rope("rope_theta", "rotary_emb_base", 10000),
-        share = r.rope_share(m, "rotary_pct", 0.25),
+        theta = rope(r, "rope_theta", "rotary_emb_base", 10000),
+        share = rope_share(r, m, "rotary_pct", 0.25),
     }
     m.norm = { kind = "layernorm", eps = r.number("layer_norm_eps", 1e-5) }
 end
@@ -342,7 +346,7 @@ function config_json.model(path, config, options)
     if not kind then
         r.refuse("model_type", config.model_type, "must be one of " .. table.concat(sorted(types), ", "))
     end
-    r.known_fields()
+    check_known(r)
     local m = common(r, kind)
     m.attention.eliminate = options.eliminate
     add[kind.checkpoint](m, r, kind)

@@ -7,13 +7,10 @@ local at = expression.sum
 local function call(name, ...) return expression.call("_mm256_" .. name, ...) end
 local function left(v, bits) return call("slli_epi32", v, tostring(bits)) end
 
--- The words, and the helpers that they call, of the instruction set `avx2`. The bytes of rows 0 and 2 become one vector
--- of 16-bit integers, those of rows 1 and 3 another: a word of scores has those of either.
-return function(avx2)
-    local helpers = {
-        {
-            name = "avx2_load_first",
-            text = [[
+local helpers = {
+    {
+        name = "avx2_load_first",
+        text = [[
 /* The first n bytes, at most 8, and zeros. */
 static inline long long $avx2_eight(const int8_t *from, unsigned n)
 {
@@ -31,35 +28,39 @@ static inline __m256i $avx2_load_first(const int8_t *from, unsigned n)
     const long long fourth = n > 24 ? $avx2_eight(from + 24, n - 24) : 0;
     return _mm256_set_epi64x(fourth, third, second, $avx2_eight(from, n));
 }]],
-        },
-        {
-            name = "avx2_pairs",
-            text = [[
+    },
+    {
+        name = "avx2_pairs",
+        text = [[
 /* Of two times four integers below 2^15: integers 0 and 2 of both in the two lower words, 1 and 3 in the upper ones. */
 static inline __m128i $avx2_pairs(__m256i integers)
 {
     const __m256i pairs = _mm256_or_si256(integers, _mm256_srli_si256(integers, 6));
     return _mm_unpacklo_epi32(_mm256_castsi256_si128(pairs), _mm256_extracti128_si256(pairs, 1));
 }]],
-        },
-        {
-            name = "avx2_store_even",
-            text = [[
+    },
+    {
+        name = "avx2_store_even",
+        text = [[
 static inline void $avx2_store_even(uint32_t *to, __m256i integers)
 {
     _mm_storel_epi64((__m128i *) (void *) to, $avx2_pairs(integers));
 }]],
-        },
-        {
-            name = "avx2_store_odd",
-            text = [[
+    },
+    {
+        name = "avx2_store_odd",
+        text = [[
 static inline void $avx2_store_odd(uint32_t *to, __m256i integers)
 {
     const __m128i pairs = $avx2_pairs(integers);
     _mm_storel_epi64((__m128i *) (void *) to, _mm_unpackhi_epi64(pairs, pairs));
 }]],
-        },
-    }
+    },
+}
+
+-- The words, and the helpers that they call, of the instruction set `avx2`. The bytes of rows 0 and 2 become one vector
+-- of 16-bit integers, those of rows 1 and 3 another: a word of scores has those of either.
+return function(avx2)
     for _, row in ipairs(helpers) do
         row.includes, row.guard = avx2.includes, avx2.guard
     end

@@ -103,11 +103,8 @@ local function names_of(map, order)
     return table.concat(list, ", ")
 end
 
--- The choices of `data` (with its context) for plan `p`, by instruction set, as plan.build wants them, and a list of
--- lines that a user should know. Raises one line if the file is for another model or holds what is illegal for this
--- one.
-function tuned.choices(data, context, p)
-    local function refuse(chain, value, rule) schema.refuse(context, chain, value, rule) end
+-- Raises one line unless `data` is for the model and the types of plan `p`.
+local function check_made_for(data, p, refuse)
     local family = families.get(p.family)
     local required = { [family.types[1]] = true, cache = true }
     for _, key in ipairs(family.types) do
@@ -116,25 +113,23 @@ function tuned.choices(data, context, p)
             refuse({ key }, nil, "required key is missing for " .. p.model.name)
         end
         if (data[key] or "f32") ~= asked then
-            refuse(
-                { key },
-                data[key],
-                string.format("the command asks for %s: give --%s %s, or tune again", asked, key, data[key] or "f32")
-            )
+            local rule = "the command asks for %s: give --%s %s, or tune again"
+            refuse({ key }, data[key], rule:format(asked, key, data[key] or "f32"))
         end
     end
     if data.model ~= p.digest then
-        refuse(
-            { "model" },
-            data.model:sub(1, 16),
-            string.format(
-                "is the digest of another model than %s, %s: tune this one",
-                p.model.name,
-                p.digest:sub(1, 16)
-            )
-        )
+        local rule = "is the digest of another model than %s, %s: tune this one"
+        refuse({ "model" }, data.model:sub(1, 16), rule:format(p.model.name, p.digest:sub(1, 16)))
     end
+end
 
+-- The choices of `data` (with its context) for plan `p`, by instruction set, as plan.build wants them, and a list of
+-- lines that a user should know. Raises one line if the file is for another model or holds what is illegal for this
+-- one.
+function tuned.choices(data, context, p)
+    local function refuse(chain, value, rule) schema.refuse(context, chain, value, rule) end
+    local family = families.get(p.family)
+    check_made_for(data, p, refuse)
     local same_templates = data.lookupc.templates == emit.digest()
     local wanted, missing, notes, without, with = {}, {}, {}, {}, 0
     for _, v in ipairs(p.variants) do

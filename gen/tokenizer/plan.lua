@@ -98,32 +98,31 @@ local function growth_of(pairs_of, space)
     return most
 end
 
--- The passes over a text that the record's steps take, with what each makes of n bytes at most: factor n + more. The
+-- Collects passes over a text, with what each makes of n bytes at most: factor n + more, and their sections in `c`. The
 -- first one of those that replace texts also mends what is not UTF-8.
-local function passes_of(r, c)
-    local passes, maps = {}, 0
-    local mends = r.broken ~= "keep"
-    local function add(pass, factor, more)
-        pass.factor, pass.more = factor or 1, more or 0
-        passes[#passes + 1] = pass
-    end
-    local wide_space = 1 -- bytes that a space becomes in a later step
+local function passes_for(r, c)
+    local b = { passes = {}, mends = r.broken ~= "keep" }
+    local maps, wide_space = 0, 1 -- bytes that a space becomes in a later step
     for _, step in ipairs(r.steps) do
         if step.op == "spaces" then wide_space = math.max(wide_space, #step.to) end
     end
-    -- Adds a pass that replaces texts; pairs_of: what, or as much as counts for its growth.
-    local function add_replacing(kind, name, pairs_of)
-        local broken = mends and 3 or 1
-        add({ kind = kind, table = name }, math.max(growth_of(pairs_of, 1), broken, kind == "decompose" and 3 or 1))
-        passes[#passes].with_spaces = math.max(growth_of(pairs_of, wide_space), wide_space, passes[#passes].factor)
-        mends = false
+    function b.add(pass, factor, more)
+        pass.factor, pass.more = factor or 1, more or 0
+        b.passes[#b.passes + 1] = pass
     end
-    local function new_name()
+    function b.new_name()
         maps = maps + 1
         return "map" .. maps
     end
-    local function add_map(kind, pairs_of, doc)
-        local name, keys, texts = new_name(), {}, {}
+    -- A pass that replaces texts; pairs_of: what, or as much as counts for its growth.
+    function b.add_replacing(kind, name, pairs_of)
+        local pass, least = { kind = kind, table = name }, (b.mends or kind == "decompose") and 3 or 1
+        b.add(pass, math.max(growth_of(pairs_of, 1), least))
+        pass.with_spaces = math.max(growth_of(pairs_of, wide_space), wide_space, pass.factor)
+        b.mends = false
+    end
+    function b.add_map(kind, pairs_of, doc)
+        local name, keys, texts = b.new_name(), {}, {}
         for i, pair in ipairs(pairs_of) do
             keys[i], texts[i] = { pair[1], i - 1 }, pair[2]
         end
@@ -131,70 +130,85 @@ local function passes_of(r, c)
         c.add(name .. "_trie", "u32", trie.pack(keys), "nodes of base, parent, value: " .. doc)
         c.add(name .. "_at", "u32", at, "where the text of a value begins")
         c.add(name .. "_text", "u8", text, "those texts")
-        add_replacing(kind, name, pairs_of)
+        b.add_replacing(kind, name, pairs_of)
     end
-    local function decompose(compatible)
-        add_map("decompose", tables.decompositions(compatible), compatible and "NFKD" or "NFD")
+    return b
+end
+
+local function add_classes(c) c.paged("classes", tables.classes(), "bits of their classes") end
+
+local function decompose(compatible)
+    return function(b, _, c)
+        b.add_map("decompose", tables.decompositions(compatible), compatible and "NFKD" or "NFD")
         c.paged("orders", tables.orders(), "canonical combining class")
-        add { kind = "order" }
+        b.add { kind = "order" }
     end
-    local function compose()
+end
+
+local function compose(compatible)
+    return function(b, _, c)
+        decompose(compatible)(b, nil, c)
         local rows = {}
         for i, row in ipairs(tables.compositions()) do
             rows[i] = { row[1], row[2], row[3], 0 }
         end
         c.add("compositions", "u32", pair_table(rows), "entries of first, second, composite, 0; 2^32 - 1: free")
-        add({ kind = "compose" }, 1, 8)
+        b.add({ kind = "compose" }, 1, 8)
     end
-    if mends and #r.steps > 0 then
-        local op = r.steps[1].op
-        if not (op:find "^nf" or op == "replace" or op == "charsmap" or op == "lower") then
-            add_map("map", {}, "nothing")
-        end
-    elseif mends then
-        add_map("map", {}, "nothing")
-    end
+end
+
+-- One function a step of the record: adds its passes to `b`, its sections to `c`.
+local add = { nfd = decompose(false), nfkd = decompose(true), nfc = compose(false), nfkc = compose(true) }
+
+function add.lower(b) b.add_map("map", tables.lower_case(), "lower case") end
+
+function add.replace(b, step) b.add_map("map", step.pairs, "replacements") end
+
+function add.charsmap(b, step, c)
+    local name = b.new_name()
+    c.add(name .. "_units", "u32", step.units, "double array of SentencePiece's replacements")
+    c.add(name .. "_text", "u8", step.texts, "their texts, each ended by a zero byte")
+    b.add_replacing("charsmap", name, step.longest)
+end
+
+function add.classes(b, step, c)
+    add_classes(c)
+    local pass = { kind = "classes", drop = step.drop, blank = step.blank, pad = step.pad }
+    b.add(pass, step.pad > 0 and 5 / 3 or 1)
+end
+
+function add.spaces(b, step, c)
+    if step.wide then add_classes(c) end
+    b.add({
+        kind = "spaces",
+        wide = step.wide,
+        collapse = step.collapse,
+        prefix = step.prefix,
+        once = step.once,
+        to = step.to,
+    }, #step.to, #step.to)
+end
+
+function add.runs(b, step) b.add({ kind = "runs", to = step.to }, math.max(1, #step.to / 2)) end
+
+function add.strip(b, step, c)
+    add_classes(c)
+    b.add { kind = "strip", left = step.left, right = step.right }
+end
+
+function add.prepend(b, step) b.add({ kind = "prepend", text = step.text, unless = step.unless }, 1, #step.text) end
+
+local replaces = { nfd = true, nfkd = true, nfc = true, nfkc = true, replace = true, charsmap = true, lower = true }
+
+-- The passes over a text that the record's steps take.
+local function passes_of(r, c)
+    local b = passes_for(r, c)
+    if b.mends and not (r.steps[1] and replaces[r.steps[1].op]) then b.add_map("map", {}, "nothing") end
     for _, step in ipairs(r.steps) do
-        local op = step.op
-        if op == "nfd" or op == "nfkd" then
-            decompose(op == "nfkd")
-        elseif op == "nfc" or op == "nfkc" then
-            decompose(op == "nfkc")
-            compose()
-        elseif op == "lower" then
-            add_map("map", tables.lower_case(), "lower case")
-        elseif op == "replace" then
-            add_map("map", step.pairs, "replacements")
-        elseif op == "charsmap" then
-            local name = new_name()
-            c.add(name .. "_units", "u32", step.units, "double array of SentencePiece's replacements")
-            c.add(name .. "_text", "u8", step.texts, "their texts, each ended by a zero byte")
-            add_replacing("charsmap", name, step.longest)
-        elseif op == "classes" then
-            c.paged("classes", tables.classes(), "bits of their classes")
-            add({ kind = op, drop = step.drop, blank = step.blank, pad = step.pad }, step.pad > 0 and 5 / 3 or 1)
-        elseif op == "spaces" then
-            if step.wide then c.paged("classes", tables.classes(), "bits of their classes") end
-            add({
-                kind = op,
-                wide = step.wide,
-                collapse = step.collapse,
-                prefix = step.prefix,
-                once = step.once,
-                to = step.to,
-            }, #step.to, #step.to)
-        elseif op == "runs" then
-            add({ kind = op, to = step.to }, math.max(1, #step.to / 2))
-        elseif op == "strip" then
-            c.paged("classes", tables.classes(), "bits of their classes")
-            add { kind = op, left = step.left, right = step.right }
-        elseif op == "prepend" then
-            add({ kind = op, text = step.text, unless = step.unless }, 1, #step.text)
-        else
-            error("unknown step " .. tostring(op))
-        end
+        local own = add[step.op] or error("unknown step " .. tostring(step.op))
+        own(b, step, c)
     end
-    return passes
+    return b.passes
 end
 
 -- What `passes` make of n bytes at most: factor n + more, at any time and in the end. Where spaces become longer behind
@@ -283,64 +297,70 @@ local function ends_of(r)
     return ends
 end
 
--- The facts of record `r`, the contents of its sections by name, and the ids that end a text.
-function tokenizer_plan.build(r)
-    local c = collector()
+-- What a piece of unigram scores.
+local function add_scores(r, c)
+    local scores, least = {}, math.huge
+    for i, piece in ipairs(r.pieces) do
+        local score = piece.type == "normal" and piece.score or 0.0
+        if r.real == "f32" then score = string.unpack("<f", string.pack("<f", score)) end
+        scores[i] = score
+        if piece.type == "normal" then least = math.min(least, score) end
+    end
+    scores[#scores + 1] = least - r.penalty
+    for i, score in ipairs(scores) do
+        scores[i] = string.pack(r.real == "f64" and "<d" or "<f", score)
+    end
+    c.add("scores", r.real, table.concat(scores), "of each id; last that of an unknown character")
+end
+
+-- Texts and pieces, and what finds them.
+local function add_pieces(r, c)
     local at, text = joined(spellings(r))
     c.add("text_at", "u32", at, "where the text of an id begins")
     c.add("text", "u8", text, "those texts")
-    if walks(r) then
-        local keys = {}
-        for i, piece in ipairs(r.pieces) do
-            if piece.type == "normal" then keys[#keys + 1] = { piece.text, i - 1 } end
+    local keys, byte_ids = {}, {}
+    for i, piece in ipairs(r.pieces) do
+        local normal = piece.type == "normal"
+        if normal then keys[#keys + 1] = { piece.text, i - 1 } end
+        if r.byte_level and normal and #piece.text == 1 or piece.type == "byte" then
+            byte_ids[piece.text:byte() + 1] = i - 1
         end
-        c.add("pieces", "u32", trie.pack(keys), "trie of the pieces: nodes of base, parent, id")
     end
-    if r.kind == "unigram" then
-        local scores, least = {}, math.huge
-        for i, piece in ipairs(r.pieces) do
-            local score = piece.type == "normal" and piece.score or 0.0
-            if r.real == "f32" then score = string.unpack("<f", string.pack("<f", score)) end
-            scores[i] = score
-            if piece.type == "normal" then least = math.min(least, score) end
-        end
-        scores[#scores + 1] = least - r.penalty
-        for i, score in ipairs(scores) do
-            scores[i] = string.pack(r.real == "f64" and "<d" or "<f", score)
-        end
-        c.add("scores", r.real, table.concat(scores), "of each id; last that of an unknown character")
-    elseif r.kind == "bpe" then
+    if walks(r) then c.add("pieces", "u32", trie.pack(keys), "trie of the pieces: nodes of base, parent, id") end
+    if r.kind == "unigram" then add_scores(r, c) end
+    if r.kind == "bpe" then
         c.add("merges", "u32", pair_table(r.merges), "entries of left, right, rank, merged id; 2^32 - 1: free")
     end
-    if r.byte_level or r.byte_fallback then
-        local ids = {}
-        for i, piece in ipairs(r.pieces) do
-            local wanted = r.byte_level and piece.type == "normal" and #piece.text == 1 or piece.type == "byte"
-            if wanted then ids[piece.text:byte() + 1] = i - 1 end
-        end
-        c.add("byte_ids", "u32", words_of(ids), "the id of each byte")
-    end
-    if #r.added > 0 then
-        local first, later, rows = {}, {}, {}
-        for i, row in ipairs(r.added) do
-            table.insert(row.later and later or first, { row.text, i - 1 })
-            rows[2 * i - 1], rows[2 * i] = row.id, (row.left and 1 or 0) + (row.right and 2 or 0)
-        end
-        if #first == 0 then
-            first, later = later, {}
-        end
-        c.add("added", "u32", trie.pack(first), "trie of added pieces: nodes of base, parent, number")
-        if #later > 0 then
-            c.add("added_later", "u32", trie.pack(later), "the same of those that are found between these")
-        end
-        c.add("added_rows", "u32", words_of(rows), "id, and 1: takes white space before it, 2: behind it")
-    end
-    local takes_space = false
-    for _, row in ipairs(r.added) do
+    if r.byte_level or r.byte_fallback then c.add("byte_ids", "u32", words_of(byte_ids), "the id of each byte") end
+end
+
+-- Pieces that are found before all others; returns whether one takes white space beside it.
+local function add_added(r, c)
+    local first, later, rows, takes_space = {}, {}, {}, false
+    for i, row in ipairs(r.added) do
+        table.insert(row.later and later or first, { row.text, i - 1 })
+        rows[2 * i - 1], rows[2 * i] = row.id, (row.left and 1 or 0) + (row.right and 2 or 0)
         takes_space = takes_space or row.left or row.right
     end
+    if #rows == 0 then return false end
+    if #first == 0 then
+        first, later = later, {}
+    end
+    c.add("added", "u32", trie.pack(first), "trie of added pieces: nodes of base, parent, number")
+    if #later > 0 then
+        c.add("added_later", "u32", trie.pack(later), "the same of those that are found between these")
+    end
+    c.add("added_rows", "u32", words_of(rows), "id, and 1: takes white space before it, 2: behind it")
+    return takes_space
+end
+
+-- The facts of record `r`, the contents of its sections by name, and the ids that end a text.
+function tokenizer_plan.build(r)
+    local c = collector()
+    add_pieces(r, c)
+    local takes_space = add_added(r, c)
     local passes = passes_of(r, c)
-    if needs_classes[r.split] or takes_space then c.paged("classes", tables.classes(), "bits of their classes") end
+    if needs_classes[r.split] or takes_space then add_classes(c) end
     local factor, more, most_factor, most_more = growth(passes)
     local each = bytes_a_byte(r)
     local facts = {

@@ -85,90 +85,109 @@ local function merges_of(pieces, path)
     return merges
 end
 
--- The record of the model `bytes`, the contents of the file `path`.
-function sentencepiece.read(path, bytes)
-    local function refuse(chain, value, rule) record.refuse(path, chain, value, rule) end
-    local function message(text, chain)
+-- Reads the messages of the file `path`; each function raises one line for what is none.
+local function reader(path)
+    local r = {}
+    function r.refuse(chain, value, rule) record.refuse(path, chain, value, rule) end
+    -- The fields of the message `text`.
+    function r.message(text, chain)
         local fields = type(text) == "string" and protobuf.fields(text)
-        if not fields then refuse(chain, nil, "is no message of a SentencePiece model") end
+        if not fields then r.refuse(chain, nil, "is no message of a SentencePiece model") end
         fields.chain = chain
         return fields
     end
     -- The last value of field `number` in a list of fields, or `otherwise`, which is of the type that it must have.
-    local function last(fields, number, otherwise)
+    function r.last(fields, number, otherwise)
         for _, field in ipairs(fields) do
             local value = field[2]
             if field[1] == number then
                 if type_of(value) ~= type_of(otherwise) then
                     local chain = table.move(fields.chain, 1, #fields.chain, 1, {})
                     chain[#chain + 1] = "field " .. number
-                    refuse(chain, nil, "is of type " .. type_of(value) .. ": must be of type " .. type_of(otherwise))
+                    local rule = "is of type " .. type_of(value) .. ": must be of type " .. type_of(otherwise)
+                    r.refuse(chain, nil, rule)
                 end
                 otherwise = value
             end
         end
         return otherwise
     end
-    local model = message(bytes, { "model" })
-    local trainer = message(last(model, 2, ""), { "trainer_spec" })
-    local normalizer = message(last(model, 3, ""), { "normalizer_spec" })
-    local kind = ({ [1] = "unigram", [2] = "bpe" })[last(trainer, 3, 1)]
-    if not kind then refuse({ "trainer_spec", "model_type" }, last(trainer, 3, 1), "must be 1 (unigram) or 2 (bpe)") end
-    if last(trainer, 24, 0) ~= 0 then
-        refuse({ "trainer_spec", "treat_whitespace_as_suffix" }, true, "is not supported")
+    return r
+end
+
+-- The piece of the message `text`, number `number` from 0.
+local function piece_of(r, text, number)
+    local where = { "pieces", tostring(number) }
+    local piece = r.message(text, where)
+    local content, word = r.last(piece, 1, ""), types[r.last(piece, 3, 1)]
+    if not word or word == "user defined" or word == "unused" then
+        r.refuse(where, word or r.last(piece, 3, 1), "must be of type normal, unknown, control or byte")
     end
-    local denormalizer = message(last(model, 5, ""), { "denormalizer_spec" })
-    if last(denormalizer, 2, "") ~= "" then
-        refuse({ "denormalizer_spec", "precompiled_charsmap" }, nil, "is not supported")
+    if not utf8.len(content) then r.refuse(where, nil, "must be UTF-8") end
+    if word == "byte" then
+        local hex = content:match "^<0x(%x%x)>$"
+        if not hex then r.refuse(where, content, "must be a byte such as <0x0A>") end
+        content = string.char(tonumber(hex, 16))
     end
-    local pieces, unknown = {}, nil
-    for _, field in ipairs(model) do
-        if field[1] == 1 then
-            local where = { "pieces", tostring(#pieces) }
-            local piece = message(field[2], where)
-            local text, word = last(piece, 1, ""), types[last(piece, 3, 1)]
-            if not word or word == "user defined" or word == "unused" then
-                refuse(where, word or last(piece, 3, 1), "must be of type normal, unknown, control or byte")
-            end
-            if not utf8.len(text) then refuse(where, nil, "must be UTF-8") end
-            local content = text
-            if word == "byte" then
-                local hex = text:match "^<0x(%x%x)>$"
-                if not hex then refuse(where, text, "must be a byte such as <0x0A>") end
-                content = string.char(tonumber(hex, 16))
-            end
-            if word == "unknown" then unknown = #pieces end
-            pieces[#pieces + 1] = { text = content, score = last(piece, 2, 0.0), type = word }
-        end
-    end
-    if not unknown then refuse({ "pieces" }, nil, "has no piece of type unknown") end
-    local steps, charsmap = {}, last(normalizer, 2, "")
+    return { text = content, score = r.last(piece, 2, 0.0), type = word }
+end
+
+-- The steps of normalisation that the message says.
+local function steps_of(r, normalizer)
+    local steps, charsmap = {}, r.last(normalizer, 2, "")
     if charsmap ~= "" then
         steps[1] = sentencepiece.charsmap(charsmap)
-        if not steps[1] then refuse({ "normalizer_spec", "precompiled_charsmap" }, nil, "is damaged") end
+        if not steps[1] then r.refuse({ "normalizer_spec", "precompiled_charsmap" }, nil, "is damaged") end
     end
     steps[#steps + 1] = {
         op = "spaces",
         wide = false,
-        collapse = last(normalizer, 4, 1) ~= 0,
-        prefix = last(normalizer, 3, 1) ~= 0 and "always" or "never",
+        collapse = r.last(normalizer, 4, 1) ~= 0,
+        prefix = r.last(normalizer, 3, 1) ~= 0 and "always" or "never",
         once = false,
-        to = last(normalizer, 5, 1) ~= 0 and space or " ",
+        to = r.last(normalizer, 5, 1) ~= 0 and space or " ",
     }
+    return steps
+end
+
+-- The record of the model `bytes`, the contents of the file `path`.
+function sentencepiece.read(path, bytes)
+    local r = reader(path)
+    local model = r.message(bytes, { "model" })
+    local trainer = r.message(r.last(model, 2, ""), { "trainer_spec" })
+    local normalizer = r.message(r.last(model, 3, ""), { "normalizer_spec" })
+    local number = r.last(trainer, 3, 1)
+    local kind = ({ [1] = "unigram", [2] = "bpe" })[number]
+    if not kind then r.refuse({ "trainer_spec", "model_type" }, number, "must be 1 (unigram) or 2 (bpe)") end
+    if r.last(trainer, 24, 0) ~= 0 then
+        r.refuse({ "trainer_spec", "treat_whitespace_as_suffix" }, true, "is not supported")
+    end
+    local denormalizer = r.message(r.last(model, 5, ""), { "denormalizer_spec" })
+    if r.last(denormalizer, 2, "") ~= "" then
+        r.refuse({ "denormalizer_spec", "precompiled_charsmap" }, nil, "is not supported")
+    end
+    local pieces, unknown = {}, nil
+    for _, field in ipairs(model) do
+        if field[1] == 1 then
+            pieces[#pieces + 1] = piece_of(r, field[2], #pieces)
+            if pieces[#pieces].type == "unknown" then unknown = #pieces - 1 end
+        end
+    end
+    if not unknown then r.refuse({ "pieces" }, nil, "has no piece of type unknown") end
     return record.check(path, {
         kind = kind,
         pieces = pieces,
         spelt = "spaces",
         unknown = unknown,
         fuse = true,
-        byte_fallback = last(trainer, 35, 0) ~= 0,
+        byte_fallback = r.last(trainer, 35, 0) ~= 0,
         byte_level = false,
         whole_words = false,
         merges = kind == "bpe" and merges_of(pieces, path) or nil,
         real = "f32",
         penalty = 10.0,
         broken = "byte",
-        steps = steps,
+        steps = steps_of(r, normalizer),
         split = "none",
         added = {},
         first = {},

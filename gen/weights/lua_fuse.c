@@ -80,13 +80,6 @@ static bool tick(fusion *f, double work)
 
 /* ---- reading ---- */
 
-static bool field_true(lua_State *L, int table, const char *name)
-{
-    const bool value = lua_getfield(L, table, name) == LUA_TBOOLEAN && lua_toboolean(L, -1);
-    lua_pop(L, 1);
-    return value;
-}
-
 /* The view in the field `name` of a step; *there says whether there is one. */
 static bool open_view(fusion *f, int step, const char *name, view *v, bool *there)
 {
@@ -152,7 +145,7 @@ static bool step_load(fusion *f, int step, int results)
     f->swaps = NULL;
     f->rows = (size_t)field_integer(L, step, "step.", "rows", 1, 0);
     f->columns = (size_t)field_integer(L, step, "step.", "columns", 1, 0);
-    const bool has_offset = field_true(L, step, "has_offset");
+    const bool has_offset = field_flag(L, step, "has_offset");
     if (!room(f, &f->matrix, f->rows, f->columns) || (has_offset && !room(f, &f->offset, f->rows, 1)))
         return false;
     lua_getfield(L, step, "parts");
@@ -197,7 +190,7 @@ static bool step_factor(fusion *f, int step, int results)
     const double condition = lu_condition(&f->inverse, f->work[0]);
     if (!(condition <= f->most_condition))
         return fail(f, "%s: condition number %.2g: must be at most %.2g (--max-condition)", name, condition, f->most_condition);
-    if (field_true(f->L, step, "first_look"))
+    if (field_flag(f->L, step, "first_look"))
         return true;
     lua_newtable(f->L);
     lua_pushnumber(f->L, condition);
@@ -291,7 +284,7 @@ static bool step_vector(fusion *f, int step, int results)
             return false;
         matmul_add(1.0, (matmul_sizes){f->rows, 1, f->columns}, rows_of(f->matrix, f->columns), rows_of(f->work[1], 1), sum, 1);
     }
-    const bool add = field_true(f->L, step, "add_offset") && f->offset != NULL;
+    const bool add = field_flag(f->L, step, "add_offset") && f->offset != NULL;
     for (size_t i = 0; add && i < f->rows; ++i)
         sum[i] += f->offset[i];
     return write_values(f, step, "dtype", sum, f->rows);
@@ -303,7 +296,7 @@ static bool open_bias(fusion *f, int step, size_t rows, double **bias)
     view b;
     bool there;
     *bias = NULL;
-    if (!field_true(f->L, step, "with_bias"))
+    if (!field_flag(f->L, step, "with_bias"))
         return true;
     if (!open_view(f, step, "bias", &b, &there) || !room(f, &f->work[5], rows, 1))
         return false;
@@ -329,7 +322,7 @@ static bool stream(fusion *f, int step, bool transposed)
         return false;
     const size_t depth = transposed ? f->columns : f->rows, width = transposed ? f->rows : f->columns;
     luaL_argcheck(f->L, v.columns == depth, 1, "stream");
-    const bool add = field_true(f->L, step, "add_offset") && f->offset != NULL;
+    const bool add = field_flag(f->L, step, "add_offset") && f->offset != NULL;
     const double share = add ? field_number(f->L, step, "step.", "offset_factor") : 0.0;
     if (!room(f, &f->work[0], CHUNK_ROWS, depth) || !room(f, &f->work[1], CHUNK_ROWS, width) || !open_bias(f, step, v.rows, &bias))
         return false;

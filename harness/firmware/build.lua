@@ -63,6 +63,38 @@ local function size_words(sizes)
     return table.concat(list)
 end
 
+-- The first choices of `schedules` with which plan `p` takes no more than `most` bytes of stack, as options write them
+-- and as `build` takes them beside its own `types`; nil: none.
+local function with_less_stack(p, schedules, most, build, types, directory)
+    if firmware_files.sizes(p, measured_of(p, directory .. "/again")).stack_bytes <= most then return nil end
+    for _, text in ipairs(schedules) do
+        local choices = families.get(p.family).space.parse(text)
+        local good, candidate = pcall(build, p.model, types, choices)
+        if good and measured_of(candidate, directory .. "/" .. text).stack <= most then
+            return "--schedule " .. text, choices
+        end
+    end
+end
+
+-- The largest number of what `fewer` counts with which model `m` fits by its plan; 0: none does.
+local function most_that_fit(fewer, m, types, limits, build)
+    local least, most = 0, fewer.most(m)
+    while least < most do
+        local count = (least + most + 1) // 2
+        local good, candidate = pcall(build, fewer.with(m, count), types)
+        if
+            good
+            and candidate.packed_bytes + 4096 <= (limits.flash_bytes or math.maxinteger)
+            and candidate.scratch_bytes + candidate.weights_struct_bytes <= (limits.ram_bytes or math.maxinteger)
+        then
+            least = count
+        else
+            most = count - 1
+        end
+    end
+    return least
+end
+
 -- What would fit: a list of { text, sizes }, each measured. `build(m, types, choices)` makes a plan; types: by option.
 local function alternatives(p, limits, build, directory)
     local list, tried, family = {}, 0, families.get(p.family)
@@ -71,33 +103,17 @@ local function alternatives(p, limits, build, directory)
     for _, name in ipairs(family.types) do
         own[name] = p.options[name] or p[name] and p[name].name
     end
-    local function try(text, m, types, choices)
+    -- Fewer sums in registers take less stack: the first choices that do are those of all that follows.
+    local words, choices
+    if limits.stack_bytes and #smaller.schedules > 0 then
+        words, choices = with_less_stack(p, smaller.schedules, limits.stack_bytes, build, own, directory)
+    end
+    local function try(text, m, types)
         local good, candidate = pcall(build, m, types, choices)
-        if not good or candidate.packed_bytes > (limits.flash_bytes or math.maxinteger) then return false end
+        if not good or candidate.packed_bytes > (limits.flash_bytes or math.maxinteger) then return end
         tried = tried + 1
         local sizes = firmware_files.sizes(candidate, measured_of(candidate, directory .. "/" .. tried))
-        if not fits(sizes, limits) then return false end
-        list[#list + 1] = { text = text, sizes = sizes }
-        return true
-    end
-    -- Fewer sums in registers take less stack: the first choices that do are those of all that follows.
-    local choices, words
-    if
-        limits.stack_bytes
-        and #smaller.schedules > 0
-        and firmware_files.sizes(p, measured_of(p, directory .. "/again")).stack_bytes > limits.stack_bytes
-    then
-        for _, text in ipairs(smaller.schedules) do
-            local wanted = family.space.parse(text)
-            local good, candidate = pcall(build, p.model, own, wanted)
-            if
-                good
-                and not choices
-                and measured_of(candidate, directory .. "/" .. text).stack <= limits.stack_bytes
-            then
-                choices, words = wanted, "--schedule " .. text
-            end
-        end
+        if fits(sizes, limits) then list[#list + 1] = { text = text, sizes = sizes } end
     end
     local function type_of(types, name) return types[name] or "f32" end
     local function types_text(types)
@@ -114,34 +130,15 @@ local function alternatives(p, limits, build, directory)
         end
         return true
     end
-    if words then try(words, p.model, own, choices) end
+    if words then try(words, p.model, own) end
     for _, types in ipairs(smaller.options) do
-        if not same_types(types) then try(types_text(types), p.model, types, choices) end
+        if not same_types(types) then try(types_text(types), p.model, types) end
     end
     -- As many as fit of what shrinks with their number, while all else does not grow.
     for _, types in ipairs(fewer and { own, smaller.options[#smaller.options] } or {}) do
-        local least, most = 0, fewer.most(p.model)
-        while least < most do
-            local count = (least + most + 1) // 2
-            local good, candidate = pcall(build, fewer.with(p.model, count), types)
-            if
-                good
-                and candidate.packed_bytes + 4096 <= (limits.flash_bytes or math.maxinteger)
-                and candidate.scratch_bytes + candidate.weights_struct_bytes
-                    <= (limits.ram_bytes or math.maxinteger)
-            then
-                least = count
-            else
-                most = count - 1
-            end
-        end
-        if least > 0 then
-            try(
-                string.format(fewer.text .. ", %s", least, types_text(types)),
-                fewer.with(p.model, least),
-                types,
-                choices
-            )
+        local count = most_that_fit(fewer, p.model, types, limits, build)
+        if count > 0 then
+            try(string.format(fewer.text .. ", %s", count, types_text(types)), fewer.with(p.model, count), types)
         end
     end
     return list

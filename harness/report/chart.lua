@@ -150,6 +150,53 @@ local function whisker(mark, x, axis, y_at)
     return draw_line({ colour = mark.colour, dash = "" }, path)
 end
 
+-- The entries of the legend: shapes, then lines that have a label; and in how many rows it has them.
+local function legend_of(spec)
+    local legend, longest = table.move(spec.shapes or {}, 1, #(spec.shapes or {}), 1, {}), 0
+    for _, line in ipairs(spec.lines) do
+        if line.label then legend[#legend + 1] = line end
+    end
+    for _, entry in ipairs(legend) do
+        longest = math.max(longest, utf8.len(entry.label))
+    end
+    return legend, longest > 21 and #legend or (#legend + 1) // 2
+end
+
+local function draw_axes(add, spec, x_at, y_at)
+    local last
+    local name, space = spec.x.name or number, spec.x.name and 20 or 34
+    for _, value in ipairs(chart.ticks(spec.x)) do
+        local x = x_at(value)
+        add('<path class="grid" d="M%.1f %dV%d"/>', x, top, height - bottom)
+        if not last or x - last >= space then
+            local text = html.escape(name(value))
+            add('<text x="%.1f" y="%d" text-anchor="middle">%s</text>', x, height - bottom + 16, text)
+            last = x
+        end
+    end
+    for _, value in ipairs(chart.ticks(spec.y)) do
+        add('<path class="grid" d="M%d %.1fH%d"/>', left, y_at(value), chart.width - right)
+        add('<text x="%d" y="%.1f" text-anchor="end">%s</text>', left - 6, y_at(value) + 4, number(value))
+    end
+    add('<path class="axis" d="M%d %dV%dH%d"/>', left, top, height - bottom, chart.width - right)
+    local middle = (left + chart.width - right) // 2
+    add('<text x="%d" y="%d" text-anchor="middle">%s</text>', middle, height - 6, html.escape(spec.x.label))
+    add('<text x="2" y="12">%s</text>', html.escape(spec.y.label))
+end
+
+-- Labels of marks: beside them, or `above`.
+local function draw_labels(add, labels, above)
+    for _, label in ipairs(labels) do
+        local x, y, anchor = label.x + 8, label.y + 4, ""
+        if above then
+            x, y, anchor = label.x, label.y - 9, ' text-anchor="middle"'
+        elseif x + 7 * utf8.len(label.text) >= chart.width then
+            x, anchor = label.x - 8, ' text-anchor="end"'
+        end
+        add('<text class="value" x="%.1f" y="%.1f"%s>%s</text>', x, y, anchor, html.escape(label.text))
+    end
+end
+
 -- spec: title; description, for those who do not see it; x and y, axes { label, from, to, log, ticks, name(tick) };
 -- lines, a list of { label (nil: not in the legend), dash, points = { {x, y} }, colour, shape (of its marks, if any) };
 -- marks, a list of { x, y, shape, label, colour, title (a word when pointed at), low and high (an interval of y), ring
@@ -161,50 +208,11 @@ function chart.draw(spec)
     local out = {}
     local function add(format, ...) out[#out + 1] = string.format(format, ...) end
     local x_at, y_at = scale(spec.x, left, chart.width - right), scale(spec.y, height - bottom, top)
-    local legend = {}
-    for _, entry in ipairs(spec.shapes or {}) do
-        legend[#legend + 1] = entry
-    end
-    for _, line in ipairs(spec.lines) do
-        if line.label then legend[#legend + 1] = line end
-    end
-    local longest = 0
-    for _, entry in ipairs(legend) do
-        longest = math.max(longest, utf8.len(entry.label))
-    end
-    local rows = longest > 21 and #legend or (#legend + 1) // 2
+    local legend, rows = legend_of(spec)
     add('<svg viewBox="0 0 %d %d" role="img">', chart.width, height + rows * line_height + 4)
     add("<title>%s</title>", html.escape(spec.title))
     if spec.description then add("<desc>%s</desc>", html.escape(spec.description)) end
-
-    local last
-    local name, space = spec.x.name or number, spec.x.name and 20 or 34
-    for _, value in ipairs(chart.ticks(spec.x)) do
-        local x = x_at(value)
-        add('<path class="grid" d="M%.1f %dV%d"/>', x, top, height - bottom)
-        if not last or x - last >= space then
-            add(
-                '<text x="%.1f" y="%d" text-anchor="middle">%s</text>',
-                x,
-                height - bottom + 16,
-                html.escape(name(value))
-            )
-            last = x
-        end
-    end
-    for _, value in ipairs(chart.ticks(spec.y)) do
-        add('<path class="grid" d="M%d %.1fH%d"/>', left, y_at(value), chart.width - right)
-        add('<text x="%d" y="%.1f" text-anchor="end">%s</text>', left - 6, y_at(value) + 4, number(value))
-    end
-    add('<path class="axis" d="M%d %dV%dH%d"/>', left, top, height - bottom, chart.width - right)
-    add(
-        '<text x="%d" y="%d" text-anchor="middle">%s</text>',
-        (left + chart.width - right) // 2,
-        height - 6,
-        html.escape(spec.x.label)
-    )
-    add('<text x="2" y="12">%s</text>', html.escape(spec.y.label))
-
+    draw_axes(add, spec, x_at, y_at)
     for _, line in ipairs(spec.lines) do
         local path = {}
         for i, point in ipairs(line.points) do
@@ -222,27 +230,7 @@ function chart.draw(spec)
         out[#out + 1] = draw_mark(mark, x, y)
         if mark.ring then add('<circle class="ring" cx="%.1f" cy="%.1f" r="8"/>', x, y) end
     end
-    for _, label in ipairs(labels_of(labelled)) do
-        local width = 7 * utf8.len(label.text)
-        if spec.above then
-            add(
-                '<text class="value" x="%.1f" y="%.1f" text-anchor="middle">%s</text>',
-                label.x,
-                label.y - 9,
-                html.escape(label.text)
-            )
-        elseif label.x + 8 + width < chart.width then
-            add('<text class="value" x="%.1f" y="%.1f">%s</text>', label.x + 8, label.y + 4, html.escape(label.text))
-        else
-            add(
-                '<text class="value" x="%.1f" y="%.1f" text-anchor="end">%s</text>',
-                label.x - 8,
-                label.y + 4,
-                html.escape(label.text)
-            )
-        end
-    end
-
+    draw_labels(add, labels_of(labelled), spec.above)
     draw_legend(out, legend, rows)
     add("</svg>")
     return table.concat(out, "\n")

@@ -4,6 +4,58 @@ local json = require "json"
 
 local verified = {}
 
+-- A line each; fused: beside unfused weights, too.
+local function print_table(m, results, fused)
+    local width = 8
+    for _, r in ipairs(results) do
+        width = math.max(width, #r.isa)
+    end
+    local form = "%-" .. width .. "s %-11s %-8s %-6s %-6s %7s %9s %9s"
+    local function add(last, ...) host.print(string.format(form, ...) .. (fused and last or "")) end
+    local function error_of(value) return string.format("%.1e", value or 0) end
+    add(" vs. unfused", m.name, "", "", "type", "cache", "tokens", "rel error", "max error")
+    for _, r in ipairs(results) do
+        add(
+            string.format(" %11s", r.kernel_rel_err and r.rel_err and error_of(r.rel_err) or "-"),
+            r.isa,
+            r.call,
+            r.ok and "ok" or "FAILED",
+            r.type,
+            r.cache,
+            r.tokens,
+            error_of(r.kernel_rel_err or r.rel_err),
+            error_of(r.max_abs_err)
+        )
+        if not r.ok then host.note(string.format("lookupc verify: %s %s: %s", r.isa, r.call, r.message)) end
+    end
+end
+
+-- What rounding makes of rows, and of codes.
+local function print_rounding(results)
+    local function say(key, what)
+        for _, r in ipairs(results) do
+            if r[key] then
+                return host.print(string.format("rounding %s: relative error of a row up to %.1e", what, r[key]))
+            end
+        end
+    end
+    local first, looked = results[1], nil
+    if first and first.activations_err then say("activations_err", "activations to " .. first.activations) end
+    for _, r in ipairs(results) do
+        if r.looked and (not looked or r.looked.flips > looked.flips) then looked = r.looked end
+    end
+    if looked then
+        local counts = "codes other than the reference's for the same inputs: at most %d of %d"
+        local explained = "; rounding inputs of projections alone makes %d"
+        host.print(
+            counts:format(looked.flips, looked.codes)
+                .. (looked.flips_explained > 0 and explained:format(looked.flips_explained) or "")
+        )
+    end
+    say("float32_err", "to float32 alone")
+    say("cache_err", "the cache alone")
+end
+
 -- Prints the results { isa, call, ok, type, cache, tokens, rel_err, max_abs_err, message } of model `m` and the names
 -- of instruction sets that were skipped. Where results have kernel_rel_err, that is the kernel's error, and rel_err the
 -- one beside unfused weights. activations_err: what rounding the inputs of products to the type `activations` makes of
@@ -29,59 +81,8 @@ function verified.print(m, results, skipped, options, costs)
         }))
         return ok and 0 or 1
     end
-    local width = 8
-    for _, r in ipairs(results) do
-        width = math.max(width, #r.isa)
-    end
-    local form = "%-" .. width .. "s %-11s %-8s %-6s %-6s %7s %9s %9s"
-    local function add(last, ...) host.print(string.format(form, ...) .. (fused and last or "")) end
-    local function error_of(value) return string.format("%.1e", value or 0) end
-    add(" vs. unfused", m.name, "", "", "type", "cache", "tokens", "rel error", "max error")
-    for _, r in ipairs(results) do
-        add(
-            string.format(" %11s", r.kernel_rel_err and r.rel_err and error_of(r.rel_err) or "-"),
-            r.isa,
-            r.call,
-            r.ok and "ok" or "FAILED",
-            r.type,
-            r.cache,
-            r.tokens,
-            error_of(r.kernel_rel_err or r.rel_err),
-            error_of(r.max_abs_err)
-        )
-        if not r.ok then host.note(string.format("lookupc verify: %s %s: %s", r.isa, r.call, r.message)) end
-    end
-    local first = results[1]
-    if first and first.activations_err then
-        host.print(
-            string.format(
-                "rounding activations to %s: relative error of a row up to %.1e",
-                first.activations,
-                first.activations_err
-            )
-        )
-    end
-    local looked
-    for _, r in ipairs(results) do
-        if r.looked and (not looked or r.looked.flips > looked.flips) then looked = r.looked end
-    end
-    if looked then
-        local counts = "codes other than the reference's for the same inputs: at most %d of %d"
-        local explained = "; rounding inputs of projections alone makes %d"
-        host.print(
-            counts:format(looked.flips, looked.codes)
-                .. (looked.flips_explained > 0 and explained:format(looked.flips_explained) or "")
-        )
-    end
-    local function say_moved(key, what)
-        for _, r in ipairs(results) do
-            if r[key] then
-                return host.print(string.format("rounding %s alone: relative error of a row up to %.1e", what, r[key]))
-            end
-        end
-    end
-    say_moved("float32_err", "to float32")
-    say_moved("cache_err", "the cache")
+    print_table(m, results, fused)
+    print_rounding(results)
     for _, row in ipairs(costs and costs.layers or {}) do
         local share = 100 * row.flips / row.codes
         local text = string.format("layer %d: %d of %d codes flip (%.3g %%)", row.layer, row.flips, row.codes, share)

@@ -27,18 +27,14 @@
    of any rank, which ends all. */
 #include "harness/train/run_state.h"
 
-#include "harness/train/optimiser.h"
-
 #include "gen/host/fields.h"
 #include "gen/host/host.h"
 #include "gen/weights/fold_fields.h"
-#include "gen/weights/random.h"
 #include "harness/base/memory.h"
 #include "harness/base/modules.h"
 
 #include <lauxlib.h>
 
-#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,11 +82,6 @@ static void find(lua_State *L, const loaded_library *of, const char *name, void 
     char error[ERROR_SIZE];
     if (!library_find(of, field_text(L, 1, where, name, NULL), function, error, sizeof error))
         luaL_error(L, "%s", error);
-}
-
-static size_t tables_of(const tensor *t)
-{
-    return t->table_rows ? t->rows / t->table_rows : 0;
 }
 
 /* Elements of `t` that are rounded together. */
@@ -232,11 +223,6 @@ static void prepare_lists(run_state *r)
     }
 }
 
-static void wait_for_others(void *context)
-{
-    pthread_barrier_wait(context);
-}
-
 /* Memory for copies of the weights, if a tensor is rounded. */
 static void prepare_rounding(run_state *r)
 {
@@ -341,7 +327,7 @@ static int run_open(lua_State *L)
                  .beta2 = (float)field_number(L, 1, where, "beta2"),
                  .dropout = (float)field_number(L, 1, where, "dropout"),
                  .seed = field_size(L, 1, where, "seed"),
-                 .barrier = wait_for_others},
+                 .barrier = run_wait_for_others},
     };
     luaL_setmetatable(L, METATABLE);
     luaL_argcheck(L, r->threads >= 1 && r->threads <= MOST_THREADS && r->batch >= 1, 1, "threads, batch");
@@ -373,355 +359,6 @@ static int run_open(lua_State *L)
         find(L, &r->library, "apply", &r->apply);
     lua_settop(L, 2);
     return 1;
-}
-
-/* Elements of the parameters: [row][column] lies at + row * step[0] + column * step[1]. */
-typedef struct {
-    size_t at, step[2];
-} elements;
-
-/* The elements that the box at `index` of the stack names by these fields, all of them among the parameters. */
-static elements elements_of(lua_State *L, const run_state *r, int index, const char *at, const char *row, const char *column)
-{
-    const elements e = {field_size(L, index, where, at), {field_size(L, index, where, row), field_size(L, index, where, column)}};
-    const size_t rows = field_size(L, index, where, "rows"), columns = field_size(L, index, where, "columns");
-    if (rows == 0 || columns == 0 || e.at + (rows - 1) * e.step[0] + (columns - 1) * e.step[1] >= r->parameter_count)
-        luaL_error(L, "%sfirst weights lie outside of the parameters", where);
-    return e;
-}
-
-/* Writes the box at `index` of the stack: a value, or a copy of other elements. */
-static void write_box(lua_State *L, run_state *r, int index)
-{
-    const size_t rows = field_size(L, index, where, "rows"), columns = field_size(L, index, where, "columns");
-    const elements to = elements_of(L, r, index, "at", "row", "column");
-    const bool copies = field_integer(L, index, where, "from", -1, -1) >= 0;
-    const elements from = copies ? elements_of(L, r, index, "from", "from_row", "from_column") : to;
-    const float value = copies ? 0 : (float)field_number(L, index, where, "value");
-    float *weights = weights_of(r);
-    for (size_t row = 0; row < rows; ++row)
-        for (size_t column = 0; column < columns; ++column)
-            weights[to.at + row * to.step[0] + column * to.step[1]] =
-                copies ? weights[from.at + row * from.step[0] + column * from.step[1]] : value;
-}
-
-static int run_initialise(lua_State *L)
-{
-    run_state *r = run_at(L);
-    for (size_t i = 0; i < r->tensor_count; ++i) {
-        const tensor *t = &r->tensors[i];
-        random_state random = random_seed(r->train.seed + 0x51ed270b * ((uint64_t)i + 1));
-        for (size_t row = 0; row < t->rows; ++row) {
-            float *first = weights_of(r) + t->at + row * t->pitch;
-            const size_t together = t->mean_count == 1 ? t->columns : 1;
-            for (size_t column = 0; column < t->columns; column += together)
-                random_fill(&random, first + column, together, t->means[column % t->mean_count], t->deviation);
-        }
-    }
-    lua_settop(L, 2);
-    const lua_Integer boxes = lua_isnoneornil(L, 2) ? 0 : luaL_len(L, 2);
-    for (lua_Integer i = 1; i <= boxes; ++i) {
-        lua_geti(L, 2, i);
-        write_box(L, r, 3);
-        lua_pop(L, 1);
-    }
-    run_copy_all(r, false, 0, 1);
-    memset(r->first, 0, r->gradient_count * sizeof(float));
-    memset(r->second, 0, r->gradient_count * sizeof(float));
-    memset(r->call.table_state, 0, r->state_count * sizeof(float));
-    memset(r->call.row_uses, 0, r->row_count * sizeof(uint32_t));
-    return 0;
-}
-
-/* What the threads of a step or a validation share. */
-typedef struct {
-    run_state *r;
-    size_t sequences, parts;
-    size_t step; /* 0: of a validation */
-    float rate;
-    double nats, norm;    /* results */
-    pthread_mutex_t gate; /* held until all threads are there */
-    bool given_up;        /* they are not, and nobody begins */
-} task;
-
-typedef struct {
-    task *of;
-    size_t part;
-} worker;
-
-/* Sums over all ranks what step or loss gave, and of a step gradients and rows. */
-static void sum_over_ranks(task *t)
-{
-    run_state *r = t->r;
-    r->ranks->sum_doubles(&t->nats, 1);
-    if (t->step == 0)
-        return;
-    r->ranks->sum(r->call.gradients, r->gradient_count);
-    if (!ranks_merge(r->ranks, r->tables, r->table_count, r->call.rows, r->call.row_counts, r->call.row_gradients))
-        r->ranks->give_up();
-}
-
-/* Updates every parts-th chunk, with gradients clipped. */
-static void update(task *t, size_t part)
-{
-    run_state *r = t->r;
-    double sum = 0;
-    for (size_t i = 0; i < r->chunk_count; ++i)
-        sum += r->squares[i];
-    const double norm = sqrt(sum);
-    if (part == 0)
-        t->norm = norm;
-    if (!isfinite(norm))
-        return;
-    const float scale = r->clip > 0 && norm > (double)r->clip ? (float)((double)r->clip / norm) : 1.0f;
-    for (size_t i = part; i < r->chunk_count; i += t->parts) {
-        const chunk *c = &r->chunks[i];
-        const tensor *of = &r->tensors[c->tensor];
-        const adam_step s = adam_at(t->step, t->rate * of->rate, of->decays ? r->decay : 0, r->beta1, r->beta2, r->epsilon);
-        adam_update(&s, scale, weights_of(r) + c->at, r->call.gradients + c->at, r->first + c->at, r->second + c->at, c->count);
-    }
-}
-
-/* Part number `part` of the task. */
-static void do_part(task *t, size_t part)
-{
-    run_state *r = t->r;
-    train_call call = r->call;
-    call.part = part;
-    call.parts = t->parts;
-    if (t->step == 0)
-        call.gradients = NULL;
-    for (size_t i = part; t->step && i < r->chunk_count; i += t->parts)
-        memset(call.gradients + r->chunks[i].at, 0, r->chunks[i].count * sizeof(float));
-    wait_for_others(&r->barrier);
-    const double nats = (t->step ? r->step : r->loss)(&call, r->ids, r->targets, t->sequences, r->train.length, r->workspace);
-    wait_for_others(&r->barrier);
-    if (part == 0) {
-        t->nats = nats;
-        if (r->ranks)
-            sum_over_ranks(t);
-    }
-    wait_for_others(&r->barrier);
-    if (t->step == 0)
-        return;
-    if (r->apply) {
-        train_call learns = call;
-        learns.parameters = weights_of(r);
-        r->apply(&learns);
-    }
-    for (size_t i = part; i < r->chunk_count; i += t->parts)
-        r->squares[i] = sum_of_squares(call.gradients + r->chunks[i].at, r->chunks[i].count);
-    wait_for_others(&r->barrier);
-    update(t, part);
-    if (r->masters) {
-        wait_for_others(&r->barrier);
-        run_copy_all(r, true, part, t->parts);
-    }
-}
-
-static void *work(void *argument)
-{
-    const worker *w = argument;
-    task *t = w->of;
-    train_flush *flush = t->r->flush_denormals;
-    pthread_mutex_lock(&t->gate);
-    const bool begins = !t->given_up;
-    pthread_mutex_unlock(&t->gate);
-    if (!begins)
-        return NULL;
-    const int before = flush ? flush(1) : 0; /* moments of gradients that vanish become denormal */
-    do_part(t, w->part);
-    if (flush)
-        flush(before);
-    return NULL;
-}
-
-/* Does the task on its threads. Returns false if there are none to be had. */
-static bool do_task(task *t)
-{
-    pthread_t threads[MOST_THREADS];
-    worker workers[MOST_THREADS];
-    size_t started = 1;
-    if (pthread_barrier_init(&t->r->barrier, NULL, (unsigned)t->parts) != 0)
-        return false;
-    for (size_t i = 0; i < t->parts; ++i)
-        workers[i] = (worker){t, i};
-    pthread_mutex_init(&t->gate, NULL);
-    pthread_mutex_lock(&t->gate);
-    while (started < t->parts && pthread_create(&threads[started], NULL, work, &workers[started]) == 0)
-        ++started;
-    t->given_up = started < t->parts;
-    pthread_mutex_unlock(&t->gate);
-    work(&workers[0]);
-    for (size_t i = 1; i < started; ++i)
-        pthread_join(threads[i], NULL);
-    pthread_mutex_destroy(&t->gate);
-    pthread_barrier_destroy(&t->r->barrier);
-    return !t->given_up;
-}
-
-/* How many of targets[count] count. */
-static size_t counted(const int32_t *targets, size_t count)
-{
-    size_t sum = 0;
-    for (size_t i = 0; i < count; ++i)
-        sum += targets[i] >= 0;
-    return sum;
-}
-
-/* The sum of a number of every rank. */
-static size_t over_ranks(const run_state *r, size_t number)
-{
-    double sum = (double)number;
-    if (r->ranks)
-        r->ranks->sum_doubles(&sum, 1);
-    return (size_t)sum;
-}
-
-static void next_window(const run_state *r, const batches *b, uint64_t index, size_t place)
-{
-    int32_t *ids = r->ids + place * b->length, *targets = r->targets + place * b->length;
-    if (r->masks.share > 0)
-        batches_masked(b, &r->masks, index, ids, targets);
-    else
-        batches_next(b, index, ids, targets);
-}
-
-static int run_step(lua_State *L)
-{
-    run_state *r = run_at(L);
-    const size_t n = (size_t)luaL_checkinteger(L, 2), all = r->batch * (r->ranks ? r->ranks->count : 1);
-    for (size_t i = 0; i < r->batch; ++i)
-        next_window(r, &r->train, (uint64_t)(n - 1) * all + r->call.first_sequence + i, i);
-    const size_t targets = over_ranks(r, counted(r->targets, r->batch * r->train.length));
-    r->call.step = n;
-    r->call.table_rate = (float)luaL_checknumber(L, 4);
-    if (r->call.adam) {
-        const adam_step s = adam_at(n, r->call.table_rate, 0, r->beta1, r->beta2, r->epsilon);
-        r->call.correction1 = s.first;
-        r->call.correction2 = s.second;
-    }
-    r->call.gradient_scale = targets ? 1.0f / (float)targets : 0;
-    task t = {.r = r, .sequences = r->batch, .parts = r->threads, .step = n, .rate = (float)luaL_checknumber(L, 3)};
-    if (!do_task(&t))
-        return luaL_error(L, "--threads: %d: this machine gives no more", (int)r->threads);
-    lua_pushnumber(L, targets ? t.nats / (double)targets : 0);
-    lua_pushnumber(L, t.norm);
-    return 2;
-}
-
-static int run_windows(lua_State *L)
-{
-    const run_state *r = run_at(L);
-    lua_pushinteger(L, (lua_Integer)batches_windows(&r->train));
-    lua_pushinteger(L, r->valid.count ? (lua_Integer)((r->valid.count - 1) / r->valid.length) : 0);
-    return 2;
-}
-
-static int run_validate(lua_State *L)
-{
-    run_state *r = run_at(L);
-    const batches *b = &r->valid;
-    const size_t all = b->count ? (b->count - 1) / b->length : 0, windows = smaller(all, (size_t)luaL_checkinteger(L, 2));
-    const size_t number = r->ranks ? r->ranks->number : 0, count = r->ranks ? r->ranks->count : 1;
-    double nats = 0;
-    size_t tokens = 0;
-    for (size_t done = 0; done < windows; done += count * r->batch) {
-        const size_t first = done + number * r->batch, sequences = first < windows ? smaller(r->batch, windows - first) : 0;
-        for (size_t i = 0; i < sequences; ++i) {               /* in order, with masks that are always the same */
-            const size_t window = (first + i) * all / windows; /* all over the text */
-            const batches one = {b->ids + window * b->length, b->length + 1, b->length, b->seed + window};
-            next_window(r, &one, 0, i);
-        }
-        task t = {.r = r, .sequences = sequences, .parts = smaller(r->threads, sequences)};
-        if (sequences == 0) /* the others have the last ones */
-            sum_over_ranks(&t);
-        else if (!do_task(&t))
-            return luaL_error(L, "--threads: %d: this machine gives no more", (int)r->threads);
-        nats += t.nats;
-        tokens += over_ranks(r, counted(r->targets, sequences * b->length));
-    }
-    lua_pushnumber(L, tokens ? nats / (double)tokens : 0);
-    lua_pushinteger(L, (lua_Integer)tokens);
-    return 2;
-}
-
-/* Gives the first rank the uses that all have counted since they were asked for, and the others none. */
-static void gather_uses(run_state *r)
-{
-    if (!r->ranks || r->row_count == 0)
-        return;
-    double *const sums = malloc(r->row_count * sizeof *sums);
-    if (!sums)
-        r->ranks->give_up();
-    for (size_t i = 0; sums && i < r->row_count; ++i)
-        sums[i] = r->call.row_uses[i];
-    r->ranks->sum_doubles(sums, r->row_count);
-    for (size_t i = 0; sums && i < r->row_count; ++i)
-        r->call.row_uses[i] = r->ranks->number > 0 ? 0 : (uint32_t)fmin(sums[i], UINT32_MAX);
-    free(sums);
-}
-
-static int run_gather_uses(lua_State *L)
-{
-    gather_uses(run_at(L));
-    return 0;
-}
-
-/* Pushes { rows used, entropy in bits } of uses[count], which become 0. */
-static void push_uses(lua_State *L, uint32_t *uses, size_t count)
-{
-    double total = 0, entropy = 0;
-    lua_Integer used = 0;
-    for (size_t i = 0; i < count; ++i)
-        total += uses[i];
-    for (size_t i = 0; i < count; ++i) {
-        used += uses[i] > 0;
-        if (uses[i])
-            entropy -= uses[i] / total * log2(uses[i] / total);
-        uses[i] = 0;
-    }
-    lua_createtable(L, 2, 0);
-    lua_pushinteger(L, used);
-    lua_rawseti(L, -2, 1);
-    lua_pushnumber(L, entropy);
-    lua_rawseti(L, -2, 2);
-}
-
-static int run_uses(lua_State *L)
-{
-    run_state *r = run_at(L);
-    gather_uses(r);
-    lua_createtable(L, (int)r->tensor_count, 0);
-    for (size_t i = 0; i < r->tensor_count; ++i) {
-        const tensor *t = &r->tensors[i];
-        if (t->table_rows == 0)
-            continue;
-        lua_newtable(L);
-        for (size_t k = 0; k < tables_of(t); ++k) {
-            push_uses(L, r->call.row_uses + t->state_at + k * t->table_rows, t->table_rows);
-            lua_rawseti(L, -2, (lua_Integer)k + 1);
-        }
-        lua_rawseti(L, -2, (lua_Integer)i + 1);
-    }
-    return 1;
-}
-
-static int run_not_finite(lua_State *L)
-{
-    const run_state *r = run_at(L);
-    for (size_t i = 0; i < r->tensor_count; ++i) {
-        const tensor *t = &r->tensors[i];
-        float sum = 0; /* of what is 0 for numbers only */
-        for (size_t row = 0; row < t->rows; ++row)
-            for (size_t k = 0; k < t->columns; ++k)
-                sum += weights_of(r)[t->at + row * t->pitch + k] * 0.0f;
-        if (sum != 0.0f || sum != sum) {
-            lua_pushstring(L, t->as.name);
-            return 1;
-        }
-    }
-    return 0;
 }
 
 int luaopen_train(lua_State *L)

@@ -151,86 +151,83 @@ local function settings_of(facts)
     return rows
 end
 
--- The page of a run with the first line `facts` of its log and its records.
-function page.of(facts, records)
-    local last = records[#records] or { step = 0, tokens = 0 }
-    local parts, charts = {}, {}
-    local function add(text) parts[#parts + 1] = text end
-    local function add_chart(head, drawing, caption)
+-- The first lines of the page of a run.
+local function summary(facts, last)
+    return string.format(
+        "%s: step %s of %s, %s tokens, loss %s nats a token%s.",
+        facts.model,
+        figures.grouped(last.step),
+        figures.grouped(facts.settings.steps),
+        figures.grouped(last.tokens),
+        last.loss and string.format("%.4f", last.loss) or "unknown",
+        last.validation and string.format(", validation %.4f", last.validation) or ""
+    )
+end
+
+-- The charts of the tables of `layers` layers, of the records `told`: add(head, drawing, caption).
+local function add_charts_of_tables(add, told, layers)
+    local rows = told[#told].tables
+    local entropies, used = by_layer(told, layers, "entropies", one), by_layer(told, layers, "rows_used", rows_of)
+    add(
+        "Entropy of codes",
+        drawn("Entropy of the codes against tokens", "bits", entropies, 0, bits_of(rows[1])),
+        "Of the rows used between two validations, at most the bits of a code: the median table of a layer, and "
+            .. "dashed the lowest."
+    )
+    add(
+        "Rows used",
+        drawn("Rows used against tokens", "share", used, 0, 1),
+        "Share of the rows of a table used between two validations: the median table of a layer, and dashed the lowest."
+    )
+    local words = "At the last validation: the darker, the more; red: collapsed. Point at a table for its values."
+    add("Entropy, table by table", every_table("Entropy", rows, "entropies", bits_of), words)
+    add("Rows used, table by table", every_table("Rows used", rows, "rows_used", rows_of), words)
+end
+
+-- The charts of a run.
+local function charts_of(records, told, layers)
+    local charts = {}
+    local function add(head, drawing, caption)
         if drawing then charts[#charts + 1] = html.figure(2, head, drawing, caption) end
     end
+    local function line(label, key, factor)
+        return { { label = label, points = points(records, key, factor), colour = 1 } }
+    end
     add(
-        html.paragraph(
-            string.format(
-                "%s: step %s of %s, %s tokens, loss %s nats a token%s.",
-                facts.model,
-                figures.grouped(last.step),
-                figures.grouped(facts.settings.steps),
-                figures.grouped(last.tokens),
-                last.loss and string.format("%.4f", last.loss) or "unknown",
-                last.validation and string.format(", validation %.4f", last.validation) or ""
-            )
-        )
-    )
-    local validation = points(records, "validation")
-    add_chart(
         "Loss",
         drawn("Loss against tokens", "nats a token", {
             { label = "training", points = points(records, "loss"), colour = 0 },
-            { label = "validation", points = validation, colour = 1 },
+            { label = "validation", points = points(records, "validation"), colour = 1 },
         }),
         "Mean cross-entropy since the last line of the log, and of the text that is not trained on."
     )
-    add_chart(
+    add(
         "Learning rate",
-        drawn(
-            "Rate against tokens",
-            "of matrices, in thousandths",
-            { { label = "rate", points = points(records, "rate", 1000), colour = 1 } },
-            0
-        ),
+        drawn("Rate against tokens", "of matrices, in thousandths", line("rate", "rate", 1000), 0),
         "Of matrices; tables and projections have theirs in proportion."
     )
-    local told, layers = of_tables(records)
-    local last_rows = layers > 0 and told[#told].tables
-    if layers > 0 then
-        add_chart(
-            "Entropy of codes",
-            drawn(
-                "Entropy of the codes against tokens",
-                "bits",
-                by_layer(told, layers, "entropies", one),
-                0,
-                bits_of(last_rows[1])
-            ),
-            "Of the rows used between two validations, at most the bits of a code: the median table of a layer, and "
-                .. "dashed the lowest."
-        )
-        add_chart(
-            "Rows used",
-            drawn("Rows used against tokens", "share", by_layer(told, layers, "rows_used", rows_of), 0, 1),
-            "Share of the rows of a table used between two validations: the median table of a layer, and dashed the "
-                .. "lowest."
-        )
-        local words = "At the last validation: the darker, the more; red: collapsed. Point at a table for its values."
-        add_chart("Entropy, table by table", every_table("Entropy", last_rows, "entropies", bits_of), words)
-        add_chart("Rows used, table by table", every_table("Rows used", last_rows, "rows_used", rows_of), words)
-    end
-    add_chart(
+    if layers > 0 then add_charts_of_tables(add, told, layers) end
+    add(
         "Speed",
-        drawn(
-            "Tokens a second against tokens",
-            "tokens/s",
-            { { label = "tokens/s", points = points(records, "tokens_per_second"), colour = 1 } },
-            0
-        ),
+        drawn("Tokens a second against tokens", "tokens/s", line("tokens/s", "tokens_per_second"), 0),
         "Without validations and checkpoints."
     )
-    add(html.figures(charts))
+    return charts
+end
+
+-- The page of a run with the first line `facts` of its log and its records.
+function page.of(facts, records)
+    local told, layers = of_tables(records)
+    local parts = {
+        html.paragraph(summary(facts, records[#records] or { step = 0, tokens = 0 })),
+        html.figures(charts_of(records, told, layers)),
+    }
+    local function add(text) parts[#parts + 1] = text end
     if layers > 0 then
+        local last = told[#told].tables
         add "<h2>Tables at the last validation</h2>"
-        add(html.table("Tables", table_columns, last_rows))
-        for _, row in ipairs(last_rows) do
+        add(html.table("Tables", table_columns, last))
+        for _, row in ipairs(last) do
             add(values_of(row))
         end
     end

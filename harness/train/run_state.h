@@ -75,7 +75,22 @@ static inline float *weights_of(const run_state *r)
 /* Copies every parts-th of the tensors and tables for the forward pass: all rows, or if `listed` those of the lists. */
 void run_copy_all(run_state *r, bool listed, size_t part, size_t parts);
 
-/* The methods save, load and export, and the function text, of lua_train.c. */
+static inline size_t tables_of(const tensor *t)
+{
+    return t->table_rows ? t->rows / t->table_rows : 0;
+}
+
+/* Of the threads of a step; context: the run's barrier. */
+void run_wait_for_others(void *context);
+
+/* The methods, and the function text, that lua_train.c describes. */
+int run_initialise(lua_State *L);
+int run_step(lua_State *L);
+int run_windows(lua_State *L);
+int run_validate(lua_State *L);
+int run_uses(lua_State *L);
+int run_gather_uses(lua_State *L);
+int run_not_finite(lua_State *L);
 int run_save(lua_State *L);
 int run_load(lua_State *L);
 int run_export(lua_State *L);

@@ -3,12 +3,11 @@
 import json
 import os
 import re
-import sys
 import tempfile
 
 import numpy as np
 
-from lookupc import run, write_safetensors
+from lookupc import check, run, write_safetensors
 
 H, ROWS, D_OUT = 3, 4, 70  # rows of more than a cache line in every type
 MODEL = 'return { name = "types", d = 4, d_out = 70, h = 3, tau = 2, projection = { kind = "dense" }, score = "softmax", scale = "%s" }\n'
@@ -74,11 +73,6 @@ def tables():
     values[2, 1, 5] = 60000.0
     values[2, 2, :3] = (2.0**-24, 2.0**-25, 3 * 2.0**-26)
     return values
-
-
-def check(condition, text):
-    if not condition:
-        sys.exit("FAILED types: " + text)
 
 
 def check_tables():

@@ -2,22 +2,16 @@
 """fuse refuses what it cannot fuse exactly in one line and writes nothing; shards in and out hold the same as one file."""
 import json
 import os
-import sys
 import tempfile
 
 import numpy as np
 
 import transformer
-from lookupc import read_safetensors, run, write_safetensors
+from lookupc import check, read_safetensors, run, write_safetensors
 from transformer import Shape
 
 WORK = tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
 MODEL, WEIGHTS, OUTPUT = (WORK.name + "/" + name for name in ("m.lua", "w.safetensors", "f.safetensors"))
-
-
-def check(condition, text):
-    if not condition:
-        sys.exit("FAILED fuse input: " + text)
 
 
 def write_model(source):

@@ -17,13 +17,8 @@ import time
 
 import numpy as np
 
-from lookupc import LOOKUPC
+from lookupc import LOOKUPC, check
 from transformer import Shape, name_of
-
-
-def check(condition, text):
-    if not condition:
-        sys.exit("FAILED fuse memory: " + text)
 
 
 def write_synthetic(path, shape, seed):

@@ -3,22 +3,16 @@
 import itertools
 import os
 import re
-import sys
 import tempfile
 
 import numpy as np
 
 import transformer
-from lookupc import effort, read_safetensors, run, write_safetensors
+from lookupc import check, effort, read_safetensors, run, write_safetensors
 from transformer import Shape, difference, most_changed
 
 # in memory where that is possible: every output waits for its disk
 WORK = tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
-
-
-def check(condition, text):
-    if not condition:
-        sys.exit("FAILED fuse: " + text)
 
 
 def fused(shape, eliminate, tensors, dtype, *options):

@@ -4,13 +4,12 @@ longer when one merged matrix is left out."""
 import itertools
 import os
 import re
-import sys
 import tempfile
 
 import numpy as np
 
 import transformer
-from lookupc import effort, read_safetensors, run, turns, write_safetensors
+from lookupc import check, effort, read_safetensors, turns, works, write_safetensors
 from transformer import Shape, difference, most_changed
 
 STRIDE = effort("left_out_stride")
@@ -18,16 +17,6 @@ FLAGS = ("--cflags", "-O1" if effort("level") == "full" else "-O0")  # compiling
 TOLERANCE = 1e-5  # float32 weights, relative
 WORK = tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
 MODEL, UNFUSED, FUSED, CHANGED, X, Y = (WORK.name + "/" + name for name in ("m.lua", "w.safetensors", "f.safetensors", "c.safetensors", "x.npy", "y.npy"))
-
-
-def check(condition, text):
-    if not condition:
-        sys.exit("FAILED blocks: " + text)
-
-
-def works(*arguments):
-    result = run(*arguments)
-    check(result.returncode == 0, f"{' '.join(arguments)}: {result.stderr}")
 
 
 def emitted(weights, x, *options):

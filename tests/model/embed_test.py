@@ -5,13 +5,12 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 
 import numpy as np
 
-from lookupc import LOOKUPC, own_cache, run, turns
+from lookupc import LOOKUPC, check, own_cache, turns
 
 ENCODER = """return { name = "enc", d = 16, heads = 2, layers = 1, vocab = 256, skip = true, checkpoint = "roberta", token_types = 2,
     norm = { kind = "layernorm", place = "post" }, attention = { context = 40, causal = false },
@@ -25,14 +24,9 @@ MLP = '{ kind = "mlp", f = 32, activation = "gelu" }'
 LOOKUP = '{ kind = "lookup", h = 8, tau = 4, projection = { kind = "bh4", block = 8 }, score = "gelu" }'
 
 
-def need(condition, what):
-    if not condition:
-        sys.exit(what)
-
-
 def works(*arguments, text=b""):
     result = subprocess.run([LOOKUPC, *arguments], input=text, capture_output=True)
-    need(result.returncode == 0 and result.stderr == b"", "%s: %s" % (arguments, result))
+    check(result.returncode == 0 and result.stderr == b"", "%s: %s" % (arguments, result))
     return result.stdout.decode()
 
 
@@ -40,7 +34,7 @@ def refuses(fragment, *arguments, text=b""):
     result = subprocess.run([LOOKUPC, *arguments], input=text, capture_output=True)
     line = result.stderr.decode()
     good = result.returncode != 0 and result.stdout == b"" and line.count("\n") == 1 and fragment in line
-    need(good, "%s: %s: expected one line with %r" % (arguments, result, fragment))
+    check(good, "%s: %s: expected one line with %r" % (arguments, result, fragment))
 
 
 def ranks(values):
@@ -64,33 +58,33 @@ with tempfile.TemporaryDirectory() as folder:
     text = "".join(line + end for line, end in zip(lines, ends)).rstrip("\r\n").encode()
     works("embed", *given, "-o", vectors, text=text)
     y = np.load(vectors)
-    need(y.shape == (1500, 12) and y.dtype == np.float32, "shape %s" % (y.shape,))
+    check(y.shape == (1500, 12) and y.dtype == np.float32, "shape %s" % (y.shape,))
 
     # Rows are those of the texts alone, as run makes them of ids.
     for i in (0, 1499):
         ids, alone = os.path.join(folder, "ids.npy"), os.path.join(folder, "alone.npy")
         np.save(ids, np.frombuffer(lines[i].encode(), np.uint8).astype(np.int32))
         works("run", *given, "--ids", ids, "--output", alone)
-        need(np.abs(np.load(alone)[0] - y[i]).max() < 1e-6, "row %d" % i)
+        check(np.abs(np.load(alone)[0] - y[i]).max() < 1e-6, "row %d" % i)
 
     # Numbers and JSON say the same.
     printed = works("embed", *given, lines[0], lines[1]).splitlines()
-    need(np.abs(np.array([row.split() for row in printed], float) - y[:2]).max() < 1e-5, "numbers")
-    need(len(set(map(len, printed))) == 1, "numbers do not stand in columns")
+    check(np.abs(np.array([row.split() for row in printed], float) - y[:2]).max() < 1e-5, "numbers")
+    check(len(set(map(len, printed))) == 1, "numbers do not stand in columns")
     rows = [json.loads(row) for row in works("embed", *given, "--json", text="\n".join(lines[:3]).encode()).splitlines()]
-    need([row["text"] for row in rows] == lines[:3], "JSON: texts")
-    need([row["tokens"] for row in rows] == [len(line.encode()) for line in lines[:3]], "JSON: tokens")
-    need(np.abs(np.array([row["vector"] for row in rows]) - y[:3]).max() < 1e-6, "JSON: vectors")
-    need(json.loads(works("embed", *given, "--json", b"\xff\xfe"))["text"] is None, "JSON: bytes")
+    check([row["text"] for row in rows] == lines[:3], "JSON: texts")
+    check([row["tokens"] for row in rows] == [len(line.encode()) for line in lines[:3]], "JSON: tokens")
+    check(np.abs(np.array([row["vector"] for row in rows]) - y[:3]).max() < 1e-6, "JSON: vectors")
+    check(json.loads(works("embed", *given, "--json", b"\xff\xfe"))["text"] is None, "JSON: bytes")
 
     # What embed refuses leaves the old file.
     before = open(vectors, "rb").read()
     refuses("standard input:2: has no tokens", "embed", *given, "-o", vectors, text=b"a\n\nb\n")
     refuses("standard input:3: has 41 tokens: must be at most attention.context = 40", "embed", *given, text=b"a\nb\n" + b"x" * 41)
     refuses("text 2: has no tokens", "embed", *given, "-o", vectors, "a", "")
-    need(open(vectors, "rb").read() == before, "a failure changed the output")
+    check(open(vectors, "rb").read() == before, "a failure changed the output")
     cut, whole = works("embed", *given, "--truncate", "y" * 41, "y" * 40).splitlines()
-    need(cut == whole, "--truncate")
+    check(cut == whole, "--truncate")
     refuses("is the input", "embed", *given, "-o", weights, "a")
     refuses("--json", "embed", *given, "-o", vectors, "--json", "a")
 
@@ -103,12 +97,12 @@ with tempfile.TemporaryDirectory() as folder:
             child.send_signal(signal.SIGINT)
             output, _ = child.communicate(timeout=30)
             lines_source.kill()
-        need(child.returncode == -signal.SIGINT and output == b"", "interrupted: %s" % child)
-    need(open(vectors, "rb").read() == before and sorted(os.listdir(folder)) == names, "an interrupt left %s" % os.listdir(folder))
+        check(child.returncode == -signal.SIGINT and output == b"", "interrupted: %s" % child)
+    check(open(vectors, "rb").read() == before and sorted(os.listdir(folder)) == names, "an interrupt left %s" % os.listdir(folder))
 
     # A reader that goes away ends it quietly, long before there is no more to read.
     pipe = subprocess.run("yes abc | '%s' embed '%s' --weights '%s' | head -n 2" % (LOOKUPC, model, weights), shell=True, capture_output=True, timeout=60)
-    need(pipe.stdout.count(b"\n") == 2 and pipe.stderr == b"", "a closed pipe: %s" % pipe)
+    check(pipe.stdout.count(b"\n") == 2 and pipe.stderr == b"", "a closed pipe: %s" % pipe)
 
     # similar ranks by the angle, or the cosine; empty lines are none.
     query, some = lines[5], lines[:40]
@@ -118,13 +112,13 @@ with tempfile.TemporaryDirectory() as folder:
         found = works("similar", *given, query, "--top", "7", "--similarity", kind, "--json", text="\n\n".join(some).encode())
         rows = [json.loads(row) for row in found.splitlines()]
         order = sorted(range(40), key=lambda i: (-values[i], i))[:7]
-        need(np.abs([row["similarity"] for row in rows] - values[order]).max() < 1e-3 ** (1 + (kind == "cosine")), kind)
-        need(rows[0]["text"] == query and rows[0]["line"] == 11, "%s: %s" % (kind, rows[0]))
-        need(np.abs([values[some.index(row["text"])] - row["similarity"] for row in rows]).max() < 1e-3, "%s: lines" % kind)
-    need(works("similar", *given, query, text=query.encode()).split() == ["1.0000", *query.split()], "as text")
+        check(np.abs([row["similarity"] for row in rows] - values[order]).max() < 1e-3 ** (1 + (kind == "cosine")), kind)
+        check(rows[0]["text"] == query and rows[0]["line"] == 11, "%s: %s" % (kind, rows[0]))
+        check(np.abs([values[some.index(row["text"])] - row["similarity"] for row in rows]).max() < 1e-3, "%s: lines" % kind)
+    check(works("similar", *given, query, text=query.encode()).split() == ["1.0000", *query.split()], "as text")
     path = os.path.join(folder, "lines.txt")
     open(path, "w").write("\n".join(some))
-    need(works("similar", *given, query, "--lines", path).count("\n") == 10, "--lines")
+    check(works("similar", *given, query, "--lines", path).count("\n") == 10, "--lines")
 
     # Pairs with quotes, commas, line feeds in a field, and a heading.
     pairs = [(lines[2 * i], lines[2 * i + 1], float(random.integers(0, 11)) / 2) for i in range(60)]
@@ -149,18 +143,18 @@ with tempfile.TemporaryDirectory() as folder:
         for dialect in ("unix", "excel"):
             write([("one", "other", "score"), *pairs] if dialect == "unix" else pairs, dialect)
             found = json.loads(works("similar", *given, "--score", path, "--similarity", kind, "--json"))
-            need(found["pairs"] == 60, "pairs: %s" % found)
-            need(abs(found["pearson"] - np.corrcoef(values, scores)[0, 1]) < 1e-6, "Pearson")
-            need(abs(found["spearman"] - np.corrcoef(ranks(values), ranks(scores))[0, 1]) < 1e-6, "Spearman")
-    need("Pearson %.4f, Spearman %.4f" % (found["pearson"], found["spearman"]) in works("similar", *given, "--score", path, "--similarity", "cosine"), "as text")
+            check(found["pairs"] == 60, "pairs: %s" % found)
+            check(abs(found["pearson"] - np.corrcoef(values, scores)[0, 1]) < 1e-6, "Pearson")
+            check(abs(found["spearman"] - np.corrcoef(ranks(values), ranks(scores))[0, 1]) < 1e-6, "Spearman")
+    check("Pearson %.4f, Spearman %.4f" % (found["pearson"], found["spearman"]) in works("similar", *given, "--score", path, "--similarity", "cosine"), "as text")
     # --budget: what types lose of it; scores that are the similarities in float32 leave nothing but a loss.
     write([(*pair[:2], "%.9g" % value) for pair, value in zip(pairs, values)])
     budgeted = ["similar", *given, "--score", path, "--similarity", "cosine", "--type", "e4m3", "--json", "--budget"]
     found = json.loads(works(*budgeted, "0.5"))
-    need(abs(found["float32"] - 1) < 1e-6 and abs(found["loss"] - (1 - found["pearson"])) < 1e-6 < found["loss"] and found["ok"], "%s" % found)
+    check(abs(found["float32"] - 1) < 1e-6 and abs(found["loss"] - (1 - found["pearson"])) < 1e-6 < found["loss"] and found["ok"], "%s" % found)
     result = subprocess.run([LOOKUPC, *budgeted, "0"], capture_output=True, text=True)
-    need(result.returncode == 1 and json.loads(result.stdout) == {**found, "budget": 0, "ok": False}, "%s" % result)
-    need(result.stderr == "lookupc: --budget: Pearson's correlation: these types lose %.4g against float32, the budget is 0\n" % found["loss"], "%s" % result)
+    check(result.returncode == 1 and json.loads(result.stdout) == {**found, "budget": 0, "ok": False}, "%s" % result)
+    check(result.stderr == "lookupc: --budget: Pearson's correlation: these types lose %.4g against float32, the budget is 0\n" % found["loss"], "%s" % result)
     refuses("--budget: x: must be a number not below 0", *budgeted, "x")
     refuses("--budget: 1: needs --score", "similar", *given, "a", "--budget", "1")
 
@@ -177,8 +171,8 @@ with tempfile.TemporaryDirectory() as folder:
         a, b = np.load(vectors).astype(float).reshape(-1, 2, 12).transpose(1, 0, 2)
         found = json.loads(works("similar", *typed, "--score", path, "--similarity", "cosine", "--json"))
         cosine = (a * b).sum(1) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)
-        need(abs(found["pearson"] - np.corrcoef(cosine, scores)[0, 1]) < 1e-6, "%s: %s" % (kinds_of_run, found))
-        need(all(np.abs(a - other).max() > 1e-7 for other in seen), "%s: the vectors of other types" % (kinds_of_run,))
+        check(abs(found["pearson"] - np.corrcoef(cosine, scores)[0, 1]) < 1e-6, "%s: %s" % (kinds_of_run, found))
+        check(all(np.abs(a - other).max() > 1e-7 for other in seen), "%s: the vectors of other types" % (kinds_of_run,))
         seen.append(a)
 
     for bad, rule in (('"a,b,1\n', ":1: a quoted field has no end"), ("a,b\n", ":1: 2 columns"), ('a,b,1\n"a"x,b,2\n', ":2: text stands"),
@@ -205,9 +199,9 @@ with tempfile.TemporaryDirectory() as folder:
         np.where(np.arange(count) < 256 * 8, 1e-39, 0).astype("<f4").tofile(file)
     open(path, "w").write("97 98\n")
     works("run", *given, "--cflags", "-O0", "--ids", path, "--output", vectors)
-    need(np.abs(np.load(vectors) - 1e-39).max() < 1e-44, "denormal numbers in run: %s" % np.load(vectors))
+    check(np.abs(np.load(vectors) - 1e-39).max() < 1e-44, "denormal numbers in run: %s" % np.load(vectors))
     works("embed", *given, "--cflags", "-O0", "-o", vectors, "ab")
-    need(not np.load(vectors).any(), "denormal numbers in embed: %s" % np.load(vectors))
+    check(not np.load(vectors).any(), "denormal numbers in embed: %s" % np.load(vectors))
 
     # Models that have no vectors of texts.
     for change, rule in (('pool = "mean", ', "output.pool: is missing"), (', tokenizer = { kind = "bytes" }', "tokenizer: is missing"),

@@ -7,9 +7,8 @@ import numpy as np
 
 import any_model
 from definitions import Checkpoint
-from lookupc import read_safetensors, run, turns, write_safetensors
+from lookupc import read_safetensors, run, turns, works, write_safetensors
 from model_shapes import GPT, LLAMA, LOOKUP, MAPPED, MASKED, NEOX, SHAPED, changed
-from whole import works
 
 
 def skipless(m, **more):

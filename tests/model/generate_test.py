@@ -4,13 +4,12 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 
 import numpy as np
 
-from lookupc import LOOKUPC, own_cache, read_safetensors, write_safetensors
+from lookupc import LOOKUPC, check, own_cache, read_safetensors, write_safetensors
 
 DECODER = """return { name = "dec", d = 24, heads = 3, layers = 2, vocab = 256, positions = 32, skip = true,
     norm = { kind = "layernorm" }, attention = { context = 32 }, ffn = { kind = "mlp", f = 48, activation = "gelu" },
@@ -19,18 +18,13 @@ DECODER = """return { name = "dec", d = 24, heads = 3, layers = 2, vocab = 256, 
 """
 
 
-def need(condition, what):
-    if not condition:
-        sys.exit(what)
-
-
 def call(*arguments, text=b""):
     return subprocess.run([LOOKUPC, *arguments], input=text, capture_output=True)
 
 
 def works(*arguments, text=b""):
     result = call(*arguments, text=text)
-    need(result.returncode == 0, "%s: %s" % (arguments, result))
+    check(result.returncode == 0, "%s: %s" % (arguments, result))
     return result.stdout
 
 
@@ -38,7 +32,7 @@ def refuses(fragment, *arguments):
     result = call(*arguments)
     line = result.stderr.decode()
     good = result.returncode != 0 and result.stdout == b"" and line.count("\n") == 1 and fragment in line
-    need(good, "%s: %s: expected one line with %r" % (arguments, result, fragment))
+    check(good, "%s: %s: expected one line with %r" % (arguments, result, fragment))
 
 
 with tempfile.TemporaryDirectory() as folder:
@@ -61,22 +55,22 @@ with tempfile.TemporaryDirectory() as folder:
     # Greedy: every id is the argmax of the logits behind all before it; then the context is full.
     prompt = b"Hello"
     full = generated("Hello", "--temperature", "0")
-    need(full["prompt"] == list(prompt) and full["ended"] == "context" and len(full["ids"]) == 32 - 5 + 1, "the context: %s" % full)
+    check(full["prompt"] == list(prompt) and full["ended"] == "context" and len(full["ids"]) == 32 - 5 + 1, "the context: %s" % full)
     rows = logits(full["prompt"] + full["ids"][:-1])
-    need(list(rows[4:].argmax(1)) == full["ids"], "greedy")
+    check(list(rows[4:].argmax(1)) == full["ids"], "greedy")
     result = call("generate", *given, "Hello", "--temperature", "0")
-    need(result.stdout == bytes(full["ids"]) + b"\n", "text is not that of the ids: %s" % result)
-    need(re.fullmatch(rb"lookupc: the context of 32 tokens is full\n5 tokens of prompt in \d+ ms; 28 tokens, [\d.]+ tokens/s\n", result.stderr), "%s" % result)
+    check(result.stdout == bytes(full["ids"]) + b"\n", "text is not that of the ids: %s" % result)
+    check(re.fullmatch(rb"lookupc: the context of 32 tokens is full\n5 tokens of prompt in \d+ ms; 28 tokens, [\d.]+ tokens/s\n", result.stderr), "%s" % result)
 
     # The same seed makes the same text, another one another; the ids of a prompt stand for it.
     first = generated("Hello", "--tokens", "12", "--seed", "7", "--temperature", "2")
-    need(first["ended"] == "tokens" and len(first["ids"]) == 12, "tokens: %s" % first)
-    need(generated("--ids", "72,101 108,108,111", "--tokens", "12", "--seed", "7", "--temperature", "2")["ids"] == first["ids"], "--ids, seed")
-    need(generated("Hello", "--tokens", "12", "--seed", "8", "--temperature", "2")["ids"] != first["ids"], "another seed")
+    check(first["ended"] == "tokens" and len(first["ids"]) == 12, "tokens: %s" % first)
+    check(generated("--ids", "72,101 108,108,111", "--tokens", "12", "--seed", "7", "--temperature", "2")["ids"] == first["ids"], "--ids, seed")
+    check(generated("Hello", "--tokens", "12", "--seed", "8", "--temperature", "2")["ids"] != first["ids"], "another seed")
 
     # What ends a text: an id, or a text, which is not printed.
     ids = full["ids"]
-    need(generated("Hello", "--temperature", "0", "--stop-ids", "%d,%d" % (ids[6], ids[6]))["ids"] == ids[: ids.index(ids[6])], "--stop-ids")
+    check(generated("Hello", "--temperature", "0", "--stop-ids", "%d,%d" % (ids[6], ids[6]))["ids"] == ids[: ids.index(ids[6])], "--stop-ids")
 
     # A model whose logits are known: no blocks to speak of, and a head that gives each id the bias of the norm.
     # The last norm's gain is 0 and its offset the first unit vector, so the logits are column 0 of the embedding.
@@ -99,7 +93,7 @@ with tempfile.TemporaryDirectory() as folder:
 
     def shares(*arguments):
         ids = generated("x", "--tokens", "1000", *arguments)["ids"]
-        need(len(ids) == 1000, "tokens")
+        check(len(ids) == 1000, "tokens")
         return np.bincount(ids, minlength=256) / 1000
 
     for arguments, wanted in ((["--temperature", "1"], share / share.sum()),
@@ -109,9 +103,9 @@ with tempfile.TemporaryDirectory() as folder:
                               (["--temperature", "1", "--top-k", "2"], [0.4 / 0.7, 0.3 / 0.7, 0, 0])):
         found = shares(*arguments)
         wanted = np.array(wanted[65:69]) if len(wanted) == 256 else np.array(wanted)
-        need(found[[65, 66, 67, 68]].sum() > 0.999, "%s: others were drawn" % arguments)
-        need((found[65:69][wanted == 0] == 0).all(), "%s: %s" % (arguments, found[65:69]))
-        need(np.abs(found[65:69] - wanted).max() < 4 * np.sqrt(0.25 / 1000), "%s: %s, expected %s" % (arguments, found[65:69], wanted))
+        check(found[[65, 66, 67, 68]].sum() > 0.999, "%s: others were drawn" % arguments)
+        check((found[65:69][wanted == 0] == 0).all(), "%s: %s" % (arguments, found[65:69]))
+        check(np.abs(found[65:69] - wanted).max() < 4 * np.sqrt(0.25 / 1000), "%s: %s, expected %s" % (arguments, found[65:69], wanted))
 
     # perplexity: windows as the definition has them, log softmax in float64.
     given[2] = weights
@@ -132,39 +126,39 @@ with tempfile.TemporaryDirectory() as folder:
             done, at = last, at + stride
         arguments = ["--context", str(context), "--stride", str(stride)]
         found = json.loads(works("perplexity", *given, "--text", text_file, "--json", *arguments))
-        need(found["tokens"] == len(raw) and found["scored"] == scored, "%d, %d: %s" % (context, stride, found))
-        need(abs(found["nats_per_token"] - nats / scored) < 1e-5 and abs(found["perplexity"] / np.exp(nats / scored) - 1) < 1e-5, "%s" % found)
-        need(abs(found["bits_per_byte"] - nats / np.log(2) / scored) < 1e-5, "%s" % found)  # a token is a byte
+        check(found["tokens"] == len(raw) and found["scored"] == scored, "%d, %d: %s" % (context, stride, found))
+        check(abs(found["nats_per_token"] - nats / scored) < 1e-5 and abs(found["perplexity"] / np.exp(nats / scored) - 1) < 1e-5, "%s" % found)
+        check(abs(found["bits_per_byte"] - nats / np.log(2) / scored) < 1e-5, "%s" % found)  # a token is a byte
     # --budget: what types lose against float32, of which both figures are known.
     narrow = ["--text", text_file, "--type", "e4m3", "--cache", "i8"]
     exact, rounded = (json.loads(works("perplexity", *given, "--json", *more))["nats_per_token"] for more in (narrow[:2], narrow))
-    need(abs(rounded - exact) > 1e-5, "nothing is lost or gained")
+    check(abs(rounded - exact) > 1e-5, "nothing is lost or gained")
     budgeted = ["perplexity", *given, *narrow, "--json", "--budget"]
     found = json.loads(works(*budgeted, "1"))
-    need([found[key] for key in ("nats_per_token", "float32", "budget", "ok")] == [rounded, exact, 1, True], "%s" % found)
-    need(abs(found["loss"] - (rounded - exact)) < 1e-9, "%s" % found)
-    need("loss" not in json.loads(works("perplexity", *given, "--json", *narrow)), "a loss without --budget")
-    need("; %.4f in float32, loss %.4f" % (exact, rounded - exact) in works("perplexity", *given, *narrow, "--budget", "1").decode(), "as text")
+    check([found[key] for key in ("nats_per_token", "float32", "budget", "ok")] == [rounded, exact, 1, True], "%s" % found)
+    check(abs(found["loss"] - (rounded - exact)) < 1e-9, "%s" % found)
+    check("loss" not in json.loads(works("perplexity", *given, "--json", *narrow)), "a loss without --budget")
+    check("; %.4f in float32, loss %.4f" % (exact, rounded - exact) in works("perplexity", *given, *narrow, "--budget", "1").decode(), "as text")
     if rounded > exact:  # less than nothing cannot be asked for
         result = call(*budgeted, "0")
-        need(result.returncode == 1 and not json.loads(result.stdout)["ok"] and result.stderr.count(b"\n") == 1, "%s" % result)
-        need(b"nats a token: these types lose %.4g against float32, the budget is 0\n" % (rounded - exact) in result.stderr, "%s" % result)
+        check(result.returncode == 1 and not json.loads(result.stdout)["ok"] and result.stderr.count(b"\n") == 1, "%s" % result)
+        check(b"nats a token: these types lose %.4g against float32, the budget is 0\n" % (rounded - exact) in result.stderr, "%s" % result)
     for bad in ("-1", "a", "nan", "1%"):
         refuses("--budget: %s: must be a number not below 0" % bad, "perplexity", *given, *narrow, "--budget", bad)
 
     slow = json.loads(works("perplexity", *given, "--text", text_file, "--json", "--stride", "1"))
-    need(slow["scored"] == len(raw) - 1 and slow["windows"] == len(raw) - 32 + 1, "%s" % slow)
+    check(slow["scored"] == len(raw) - 1 and slow["windows"] == len(raw) - 32 + 1, "%s" % slow)
     default = json.loads(works("perplexity", *given, "--text", text_file, "--json"))
-    need((default["context"], default["stride"]) == (32, 16), "%s" % default)
+    check((default["context"], default["stride"]) == (32, 16), "%s" % default)
     line = works("perplexity", *given, "--text", "-", text=raw).decode()
-    need(line == "%d tokens, %.4f nats a token, perplexity %.4f, %.4f bits per byte\n" % tuple(
+    check(line == "%d tokens, %.4f nats a token, perplexity %.4f, %.4f bits per byte\n" % tuple(
         default[key] for key in ("scored", "nats_per_token", "perplexity", "bits_per_byte")), line)
     np.save(ids_file, np.frombuffer(raw, np.uint8).astype(np.int32))
     by_ids = json.loads(works("perplexity", *given, "--ids", ids_file, "--json"))
-    need(by_ids["perplexity"] == default["perplexity"] and "bits_per_byte" not in by_ids, "%s" % by_ids)
+    check(by_ids["perplexity"] == default["perplexity"] and "bits_per_byte" not in by_ids, "%s" % by_ids)
     for kind in ("bf16",):
         other = json.loads(works("perplexity", *given, "--text", text_file, "--json", "--type", kind))
-        need(other["type"] == kind and 0 < abs(other["perplexity"] / default["perplexity"] - 1) < 0.05, "%s" % other)
+        check(other["type"] == kind and 0 < abs(other["perplexity"] / default["perplexity"] - 1) < 0.05, "%s" % other)
 
     # An interrupt says how far it came and leaves nothing in TMPDIR.
     temporary = os.path.join(folder, "tmp")
@@ -176,11 +170,11 @@ with tempfile.TemporaryDirectory() as folder:
         time.sleep(seconds)
         child.send_signal(signal.SIGINT)
         output, errors = child.communicate(timeout=20)
-        need(output == b"" and child.returncode == -signal.SIGINT, "interrupted: %s %s" % (child.returncode, output))
+        check(output == b"" and child.returncode == -signal.SIGINT, "interrupted: %s %s" % (child.returncode, output))
         if errors:
             break
-    need(re.fullmatch(rb"lookupc: interrupted, so far: [\d,]+ tokens, [\d.]+ nats a token, perplexity [\d.]+\n", errors), "interrupted: %s" % errors)
-    need(os.listdir(temporary) == [], "left behind: %s" % os.listdir(temporary))
+    check(re.fullmatch(rb"lookupc: interrupted, so far: [\d,]+ tokens, [\d.]+ nats a token, perplexity [\d.]+\n", errors), "interrupted: %s" % errors)
+    check(os.listdir(temporary) == [], "left behind: %s" % os.listdir(temporary))
 
     # What is refused, in one line.
     open(text_file, "wb").write(b"x")
@@ -206,7 +200,7 @@ with tempfile.TemporaryDirectory() as folder:
         file.write(DECODER.replace(',\n    tokenizer = { kind = "bytes" }', ""))
     refuses("tokenizer: is missing", "generate", *given, "x")
     refuses("tokenizer: is missing", "perplexity", *given, "--text", text_file)
-    need(works("generate", *given, "--ids", "72,101,108,108,111", "--temperature", "0", "--tokens", "3").decode().split() ==
+    check(works("generate", *given, "--ids", "72,101,108,108,111", "--temperature", "0", "--tokens", "3").decode().split() ==
          [str(id) for id in ids[:3]], "ids without a tokenizer")
     with open(model, "w") as file:
         file.write(DECODER.replace("context = 32", "context = 32, causal = false"))

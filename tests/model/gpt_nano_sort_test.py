@@ -2,52 +2,22 @@
 at once, one by one, and to `lookupc generate`; its logits are those of NumPy's float64."""
 import itertools
 import os
-import sys
 import tempfile
 
 import numpy as np
 
+import any_model
+import model_shapes
 import whole
-from lookupc import effort, in_turn, instruction_sets, own_cache, read_safetensors
+from definitions import Checkpoint
+from lookupc import check, effort, in_turn, instruction_sets, own_cache, read_safetensors, works
 
 TYPES = ["f32", "i8", "i8 by i8", "i8 by i7", "bf16", "bf16 by bf16", "f16", "e4m3"][: effort("weight_types")]
 TOLERANCE = 1e-5  # of f32, relative
 DIGITS = 6
 SOURCE = whole.data_file("gpt-nano-sort.json")
 MODEL = "gen/models/gpt_nano_sort.lua"
-
-
-def check(condition, text):
-    if not condition:
-        sys.exit("FAILED gpt_nano_sort: " + text)
-
-
-def norm(w, name, x):
-    x = x - x.mean(axis=-1, keepdims=True)
-    return x / np.sqrt((x**2).mean(axis=-1, keepdims=True) + 1e-5) * w[name + ".weight"] + w[name + ".bias"]
-
-
-def linear(w, name, x):
-    return x @ w[name + ".weight"].T + w[name + ".bias"]
-
-
-def logits(w, ids, layers=3, heads=3):
-    """minGPT's definition in float64, of ids [sequences][tokens]."""
-    sequences, n = ids.shape
-    x = w["transformer.wte.weight"][ids] + w["transformer.wpe.weight"][:n]
-    d = x.shape[-1]
-    for layer in range(layers):
-        name = f"transformer.h.{layer}."
-        qkv = linear(w, name + "attn.c_attn", norm(w, name + "ln_1", x))
-        q, k, v = (part.reshape(sequences, n, heads, d // heads).transpose(0, 2, 1, 3) for part in np.split(qkv, 3, axis=-1))
-        scores = q @ k.transpose(0, 1, 3, 2) / np.sqrt(d // heads) + np.triu(np.full((n, n), -np.inf), 1)
-        weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
-        mixed = (weights / weights.sum(axis=-1, keepdims=True) @ v).transpose(0, 2, 1, 3).reshape(sequences, n, d)
-        x = x + linear(w, name + "attn.c_proj", mixed)
-        hidden = linear(w, name + "mlp.c_fc", norm(w, name + "ln_2", x))
-        hidden = 0.5 * hidden * (1 + np.tanh(np.sqrt(2 / np.pi) * (hidden + 0.044715 * hidden**3)))
-        x = x + linear(w, name + "mlp.c_proj", hidden)
-    return norm(w, "transformer.ln_f", x) @ w["lm_head.weight"].T
+KEYS = model_shapes.changed(model_shapes.GPT, d=48, heads=3, layers=3, vocab=3, ffn={"f": 192})
 
 
 def finished(model, given, at_once):
@@ -68,16 +38,17 @@ def finished(model, given, at_once):
 def generated(weights, given, isa, options):
     """What `lookupc generate` makes of the digits."""
     ids = ",".join(map(str, given))
-    return whole.works("generate", MODEL, "--weights", weights, "--ids", ids, "--tokens", str(DIGITS), "--temperature", "0", "--isa", isa, "--cflags", "-O1", *options)
+    return works("generate", MODEL, "--weights", weights, "--ids", ids, "--tokens", str(DIGITS), "--temperature", "0", "--isa", isa, "--cflags", "-O1", *options)
 
 
 inputs = np.array(list(itertools.product(range(3), repeat=DIGITS)), np.int32)
 full = np.concatenate([inputs, np.sort(inputs, axis=1)[:, :-1]], axis=1)
 with tempfile.TemporaryDirectory() as folder:
     weights = folder + "/imported.safetensors"
-    whole.works("import", SOURCE, "-o", weights)
-    tensors = {name: values.astype(np.float64) for name, values in read_safetensors(weights)[0].items()}
-    expected = logits(tensors, full)
+    works("import", SOURCE, "-o", weights)
+    definition = Checkpoint(0)
+    definition.tensors = read_safetensors(weights)[0]
+    expected = np.array([any_model.logits(definition, ids, KEYS) for ids in full])
     check((expected[:, DIGITS - 1 :].argmax(axis=2) == np.sort(inputs, axis=1)).all(), "float64 does not sort")
     own_cache(folder + "/cache")  # of generate's libraries
     stride = effort("sort_stride")

@@ -6,11 +6,11 @@ import tempfile
 
 import numpy as np
 
-from definitions import (
-    GPT, GPT_NEOX, LLAMA, MISTRAL, QWEN2, SENTENCE, SHAPED, SHAPED_ENCODER, Checkpoint, bert_model, classified, gpt, gpt2, gpt_neox,
-    gpt_neox_in_turn, last, llama, masked, mistral, pooled, qwen2, sentence, shaped, shaped_encoder, summed,
-)
+import any_model
+import model_shapes
+from definitions import SENTENCE, Checkpoint, bert_model, classified, last, masked, pooled, sentence, summed
 from lookupc import effort, in_turn, instruction_sets, run, write_safetensors
+from model_shapes import changed
 
 LM = "dense = { width = 32, activation = 'gelu', norm = { kind = 'layernorm' } }, head = { bias = true }"
 TANH = "dense = { width = 32, activation = 'tanh' }"
@@ -18,40 +18,59 @@ TANH = "dense = { width = 32, activation = 'tanh' }"
 
 def projected(source):
     """The model whose first block's maps are looked up."""
+    if isinstance(source, dict):
+        return changed(source, embedding={"projected": True})
     return source.replace("embedding = {", "embedding = { projected = true,")
 
 
+GPT = changed(model_shapes.GPT, positions=20, attention={"context": 20})
+GPT2 = changed(GPT, checkpoint="gpt2", tied=True)
+LLAMA = changed(model_shapes.LLAMA, output={"head": {"soft_cap": 5}})
+SHAPED = changed(model_shapes.SHAPED, d=32, heads=4)
+MISTRAL = changed(model_shapes.LLAMA, tied=False, attention={"window": 9, "rope": {"theta": 1e6}}, embedding={"scale": 1})
+QWEN2 = changed(model_shapes.LLAMA, tied=False, attention={"rope": {"theta": 1e6}}, embedding={"scale": 1}, qkv_biased=True)
+NEOX = changed(model_shapes.NEOX, d=32, heads=4, layers=2, vocab=37, attention={"context": 48, "rope": {"share": 0.25}})
+
+# Of config.json `lookupc import` makes the model file.
+OF_LLAMA = {"hidden_size": 40, "intermediate_size": 33, "num_attention_heads": 4, "num_key_value_heads": 2, "num_hidden_layers": 3,
+               "vocab_size": 70, "max_position_embeddings": 64, "hidden_act": "silu", "rms_norm_eps": 1e-6, "rope_theta": 1e6}
+MISTRAL_CONFIG = {"model_type": "mistral", "architectures": ["MistralForCausalLM"], "sliding_window": 9, **OF_LLAMA}
+QWEN2_CONFIG = {"model_type": "qwen2", "architectures": ["Qwen2ForCausalLM"], "sliding_window": 9, "use_sliding_window": False, **OF_LLAMA}
+NEOX_CONFIG = {"model_type": "gpt_neox", "architectures": ["GPTNeoXForCausalLM"], "hidden_size": 32, "intermediate_size": 50,
+            "num_attention_heads": 4, "num_hidden_layers": 2, "vocab_size": 37, "max_position_embeddings": 48, "hidden_act": "gelu"}
+
+# A name, the definition or the keys of a model, its model file or config.json, how many ids, and whether they are also decoded.
 CASES = [
-    (gpt, GPT, 20),
-    (gpt2, GPT.replace('"mingpt"', '"gpt2", tied = true'), 20),
-    (llama, LLAMA, 37),
-    (masked, bert_model("roberta", 2, LM, "tied = true,", "first_position = 2,"), 32),
-    (pooled, bert_model("bert", 0, "pool = 'mean', unit = true, " + TANH, "", "d = 18,"), 34),
-    (classified, bert_model("bert", 0, "pool = 'first', classes = 5, " + TANH), 9),
-    (summed, bert_model("roberta", 2, "pool = 'sqrt_n'", "", "first_position = 2,"), 7),
-    (last, bert_model("roberta", 2, "pool = 'last'", "", "first_position = 2,"), 7),
-    (sentence, SENTENCE, 33),
-    (shaped, SHAPED, 70),
-    (shaped_encoder, SHAPED_ENCODER, 50),
-    (mistral, MISTRAL, 41),
-    (qwen2, QWEN2, 30),
-    (gpt_neox, GPT_NEOX, 33),
-    (gpt_neox_in_turn, {**GPT_NEOX, "use_parallel_residual": False}, 48),
-    (gpt2, projected(GPT.replace('"mingpt"', '"gpt2", tied = true')), 20),
-    (llama, projected(LLAMA), 37),
-    (masked, projected(bert_model("roberta", 2, LM, "tied = true,", "first_position = 2,")), 32),
-    (sentence, projected(SENTENCE), 33),
+    ("gpt", GPT, GPT, 20, True),
+    ("gpt2", GPT2, GPT2, 20, False),
+    ("llama", LLAMA, LLAMA, 37, True),
+    ("masked", masked, bert_model("roberta", 2, LM, "tied = true,", "first_position = 2,"), 32, False),
+    ("pooled", pooled, bert_model("bert", 0, "pool = 'mean', unit = true, " + TANH, "", "d = 18,"), 34, False),
+    ("classified", classified, bert_model("bert", 0, "pool = 'first', classes = 5, " + TANH), 9, False),
+    ("summed", summed, bert_model("roberta", 2, "pool = 'sqrt_n'", "", "first_position = 2,"), 7, False),
+    ("last", last, bert_model("roberta", 2, "pool = 'last'", "", "first_position = 2,"), 7, False),
+    ("sentence", sentence, SENTENCE, 33, False),
+    ("shaped", SHAPED, SHAPED, 70, True),
+    ("shaped encoder", *[changed(SHAPED, attention={"causal": False})] * 2, 50, False),
+    ("mistral", MISTRAL, MISTRAL_CONFIG, 41, True),
+    ("qwen2", QWEN2, QWEN2_CONFIG, 30, True),
+    ("gpt_neox", NEOX, NEOX_CONFIG, 33, True),
+    ("gpt_neox in turn", changed(NEOX, parallel=False), {**NEOX_CONFIG, "use_parallel_residual": False}, 48, False),
+    ("gpt2", GPT2, projected(GPT2), 20, False),
+    ("llama", LLAMA, projected(LLAMA), 37, True),
+    ("masked", masked, projected(bert_model("roberta", 2, LM, "tied = true,", "first_position = 2,")), 32, False),
+    ("sentence", sentence, projected(SENTENCE), 33, False),
 ]
 FLAGS = () if effort("level") == "full" else ("--cflags", "-O0")  # compiling takes longer than what is compiled
-DECODED = (gpt, llama, shaped, mistral, qwen2, gpt_neox)
 
 
-def check(folder, number, definition, source, longest, isa):
+def check(folder, number, isa):
+    name, definition, source, longest, decoded = CASES[number]
     ids = np.random.default_rng(number).integers(0, 29, longest)
     c = Checkpoint(number)
-    wanted = definition(c, ids)
+    wanted = any_model.logits(c, ids, definition) if isinstance(definition, dict) else definition(c, ids)
     paths = {name: os.path.join(folder, f"{number}.{name}") for name in ("lua", "safetensors", "ids", "npy")}
-    if isinstance(source, dict):  # config.json, to be imported
+    if "hidden_size" in source:  # config.json, to be imported
         os.makedirs(os.path.join(folder, str(number)), exist_ok=True)
         with open(os.path.join(folder, str(number), "config.json"), "w") as file:
             json.dump(source, file)
@@ -59,7 +78,7 @@ def check(folder, number, definition, source, longest, isa):
         assert done.returncode == 0, done.stderr
     else:
         with open(paths["lua"], "w") as file:
-            file.write("return " + source + "\n")
+            file.write("return " + (any_model.lua(source) if isinstance(source, dict) else source) + "\n")
     write_safetensors(paths["safetensors"], c.tensors, "F32")
     if number % 2:
         np.save(paths["ids"] + ".npy", ids)
@@ -68,22 +87,22 @@ def check(folder, number, definition, source, longest, isa):
         with open(paths["ids"], "w") as file:
             file.write(" ".join(map(str, ids)))
     worst = 0.0
-    for more in ([], ["--decode"]) if definition in DECODED else ([],):
+    for more in ([], ["--decode"]) if decoded else ([],):
         done = run("run", paths["lua"], "--weights", paths["safetensors"], "--ids", paths["ids"], "--output", paths["npy"], "--isa", isa, *FLAGS, *more)
         assert done.returncode == 0, done.stderr
         found = np.load(paths["npy"])
         assert found.shape == wanted.shape, (found.shape, wanted.shape)
         worst = max(worst, np.linalg.norm(found - wanted, axis=1).max() / np.linalg.norm(wanted, axis=1).max())
-    print(f"{definition.__name__:12} {isa:8} {worst:.1e}")
+    print(f"{name:16} {isa:8} {worst:.1e}")
     return worst <= 1e-5
 
 
 def main():
     sets, good = instruction_sets(), True
     with tempfile.TemporaryDirectory() as folder:
-        for number, (definition, source, longest) in enumerate(CASES):
+        for number in range(len(CASES)):
             for isa in in_turn(sets, number):
-                good = check(folder, number, definition, source, longest, isa) and good
+                good = check(folder, number, isa) and good
     return 0 if good else 1
 
 

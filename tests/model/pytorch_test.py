@@ -1,7 +1,6 @@
 """Checkpoints as the authors of LookupFFN save them, whole and by one command, give PyTorch's logits: with LookupFFN and with their dense
 FFN, bare and under Lightning's prefix. A .ckpt is answered with the Python that converts it."""
 import math
-import os
 import re
 import sys
 import tempfile
@@ -15,7 +14,7 @@ except ImportError:
     print("skipped: python3-torch is missing")
     sys.exit(77)
 
-from lookupc import instruction_sets, run, write_safetensors
+from lookupc import check, instruction_sets, run, write_safetensors
 
 TOLERANCE = 1e-5
 D, HEADS, LAYERS, VOCAB, POSITIONS, TOKENS = 32, 4, 2, 50, 24, 17
@@ -159,11 +158,6 @@ def source(kind):
         dense = {{ width = {D}, activation = "gelu", norm = {{ kind = "layernorm" }} }}, head = {{ bias = true }} }},
 }}
 """
-
-
-def check(condition, text):
-    if not condition:
-        sys.exit("FAILED PyTorch: " + text)
 
 
 def case(folder, kind, prefixed, isa):

@@ -11,7 +11,7 @@ import numpy as np
 import sentence_encoder
 import tokenizers
 import whole
-from lookupc import effort, instruction_sets
+from lookupc import check, effort, instruction_sets, works
 
 STRIDE = effort("sentence_stride")
 FOLDER = os.environ.get("LOOKUPC_MODELS", "build/models")
@@ -26,11 +26,6 @@ if not os.path.exists(FOLDER + "/sentence_encoder.lua"):
     sys.exit(77)
 DATA = whole.data_file("stsb/dev.csv")
 MODEL, WEIGHTS, PACKAGE = (FOLDER + "/sentence_encoder" + end for end in (".lua", ".safetensors", "/dist"))
-
-
-def check(condition, text):
-    if not condition:
-        sys.exit("FAILED sentence encoder: " + text)
 
 
 def sentencepiece_ids(folder, tokenizer, sentences):
@@ -89,5 +84,5 @@ with tempfile.TemporaryDirectory() as folder:
         print(f"ok     {name}: {len(ids)} sentences, off by {off:.1e}, Pearson {found:.4f} (float64 {wanted:.4f})")
     with open(folder + "/pairs.csv", "w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows(rows)
-    found = json.loads(whole.works("similar", MODEL, "--weights", WEIGHTS, "--score", folder + "/pairs.csv", "--json"))
+    found = json.loads(works("similar", MODEL, "--weights", WEIGHTS, "--score", folder + "/pairs.csv", "--json"))
     check(found["pairs"] == len(rows) and abs(found["pearson"] - wanted) < 5e-5, f"similar --score says {found}, not {wanted}")

@@ -117,7 +117,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         whole_model, weights = MODELS + "/sentence_encoder.lua", MODELS + "/sentence_encoder.safetensors"
         models = [(whole_model, kind, kind) for kind in TYPES]
-        here = json.loads(whole.works("doctor", "--json"))["cpu"]["machine"]  # the defaults that commands take here, too
+        here = json.loads(lookupc.works("doctor", "--json"))["cpu"]["machine"]  # the defaults that commands take here, too
         models += [(sentence_encoder.projected(whole_model, folder), kind, kind + " projected") for kind in PROJECTED]
         for model, kind, name in models:
             path = f"{folder}/{name.replace(' ', '_')}"

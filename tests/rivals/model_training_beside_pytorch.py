@@ -9,9 +9,8 @@ from pytorch import torch
 
 import numpy as np
 
-from lookupc import instruction_sets
+from lookupc import aligned, instruction_sets
 from model_training import Trainer
-from whole import aligned
 
 ROUNDS = int(os.environ.get("LOOKUPC_ROUNDS", "15"))
 D, LAYERS, HEADS, CONTEXT, VOCAB, BATCH = 256, 4, 8, 128, 1024, 16

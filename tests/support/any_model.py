@@ -46,8 +46,8 @@ class Maker:
         self.c, self.m, self.family = c, m, m.get("checkpoint", "llama")
         self.names, self.biased, self.across = NAMES[self.family], self.family != "llama", self.family == "gpt2"
 
-    def linear(self, name, out, x, alone=False):
-        if not self.biased:
+    def linear(self, name, out, x, alone=False, biased=False):
+        if not self.biased and not biased:
             return x @ self.c.get(name + ".weight", out, x.shape[1]).T
         return (self.c.transposed if self.across and not alone else self.c.linear)(name, out, x)
 
@@ -58,7 +58,7 @@ class Maker:
         """q, k and v of x."""
         if gone or self.family not in ("gpt_neox", "mingpt", "gpt2"):
             outputs = {"Q": heads * width, "K": kv_heads * width, "V": kv_heads * width}
-            return [x if letter in gone else self.linear(prefix + self.names[letter], out, x, alone=True) for letter, out in outputs.items()]
+            return [x if letter in gone else self.linear(prefix + self.names[letter], out, x, True, self.m.get("qkv_biased")) for letter, out in outputs.items()]
         if self.family == "gpt_neox":
             packed = self.linear(prefix + "attention.query_key_value", 3 * heads * width, x).reshape(len(x), heads, 3, width)
             return [packed[:, :, i].reshape(len(x), heads * width) for i in range(3)]
@@ -124,7 +124,7 @@ class Maker:
 
 
 def logits(c, ids, m):
-    """Of a sequence, before a soft cap."""
+    """Of a sequence. m: qkv_biased, which no model file says: q, k and v have biases also where others have none."""
     maker = Maker(c, m)
     first = blocks(m)[0]
     x = maker.embedded(ids, first.get("d_in", first["d"]))
@@ -140,7 +140,9 @@ def logits(c, ids, m):
         y = x @ c.get(maker.names["word"], m["vocab"], m["d"]).T
     else:
         y = x @ c.get(maker.names["head"], m["vocab"], x.shape[1]).T
-    return y + c.get("lm_head.bias", m["vocab"], deviation=0.5) if m["output"]["head"].get("bias") else y
+    y = y + c.get("lm_head.bias", m["vocab"], deviation=0.5) if m["output"]["head"].get("bias") else y
+    cap = m["output"]["head"].get("soft_cap")
+    return cap * np.tanh(y / cap) if cap else y
 
 
 class Traced(Checkpoint):
@@ -161,9 +163,6 @@ def loss(c, m, ids, targets):
     total = 0.0
     for sequence, wanted in zip(ids, targets):
         y = logits(c, sequence, m)
-        if "soft_cap" in m["output"]["head"]:
-            cap = m["output"]["head"]["soft_cap"]
-            y = cap * np.tanh(y / cap)
         largest = y.max(axis=1, keepdims=True)
         counted = np.flatnonzero(wanted >= 0)
         exponents = np.exp(y - largest).sum(axis=1)[counted]

@@ -83,142 +83,45 @@ def hadamard(n):
     return np.array([[1.0]]) if n == 1 else np.kron(np.array([[1, 1], [1, -1]]), hadamard(n // 2))
 
 
-def lookup_ffn(c, prefix, x, h, tau, block=0, score="gelu", neighbours=1, decay=0.7, scale="none"):
-    """A LookupFFN of d outputs: BH4 with blocks of that size, or a dense projection; so many of the best rows of each table."""
-    n, d = x.shape
-    if block:
-        padded = 1 << (d - 1).bit_length()
-        repeats = -(-h * tau // padded)
-        weights = c.get(prefix + "hash.projection.weight", repeats, 4, padded // block, block, block, deviation=(block * padded) ** -0.5)
-        wide = np.pad(x, ((0, 0), (0, padded - d)))
-        parts = []
-        for repeat in weights:
-            y = wide
-            for stage in repeat:
-                y = np.einsum("tbi,boi->tbo", y.reshape(n, padded // block, block), stage).reshape(n, padded) @ hadamard(padded)
-            parts.append(decay * y + (1 - decay) * wide)
-        z = np.concatenate(parts, axis=1)[:, : h * tau]
-    else:
-        z = x @ c.get(prefix + "hash.projection.weight", h * tau, d).T
-    z = (z + c.get(prefix + "hash.projection.bias", h * tau, deviation=0.7)).reshape(n, h, tau)
-    tables, bias = c.get(prefix + "tables", h, 1 << tau, d, deviation=0.5), c.get(prefix + "bias", d, deviation=0.1)
-    magnitude, bits = np.abs(z), 1 << np.arange(tau - 1, -1, -1)
+def bh4(x, weights, decay):
+    """z of x [tokens][d] by weights [repeats][4][blocks][b out][b in], without bias."""
+    n, padded = len(x), weights.shape[2] * weights.shape[3]
+    wide, parts = np.pad(x, ((0, 0), (0, padded - x.shape[1]))), []
+    for repeat in weights:
+        y = wide
+        for stage in repeat:
+            y = np.einsum("tbi,boi->tbo", y.reshape(n, -1, weights.shape[3]), stage).reshape(n, padded) @ hadamard(padded)
+        parts.append(decay * y + (1 - decay) * wide)
+    return np.concatenate(parts, axis=1)
+
+
+def looked_up(z, tables, score="gelu", neighbours=1):
+    """The sum of so many of the best rows of each table, tables [h][2^tau][d], by z [tokens][h][tau]."""
+    magnitude, bits = np.abs(z), 1 << np.arange(z.shape[2] - 1, -1, -1)
     p, total = np.prod(1 / (1 + np.exp(-2 * magnitude)), axis=2), magnitude.sum(axis=2)
     code = ((z > 0) * bits).sum(axis=2)
     # A flipped bit costs a factor of exp(-2 |z|): the best rows are those whose flipped bits have the least sums.
-    flips = np.array(list(np.ndindex(*[2] * tau)))
+    flips = np.array(list(np.ndindex(*[2] * z.shape[2])))
     costs = np.einsum("thj,fj->thf", magnitude, flips)
     best = np.argpartition(costs, neighbours - 1, axis=2)[:, :, :neighbours]
     lost = 2 * np.take_along_axis(costs, best, axis=2)
-    weight = (1 if score == "one" else p[:, :, None] * np.exp(-lost)) * (1 / h if scale == "1/h" else 1)
+    weight = 1 if score == "one" else p[:, :, None] * np.exp(-lost)
     weight = weight * (total[:, :, None] - lost) if score == "gelu" else weight
-    return bias + np.einsum("thm,thmd->td", weight * np.ones(best.shape), tables[np.arange(h)[:, None], code[:, :, None] ^ best])
+    return np.einsum("thm,thmd->td", weight * np.ones(best.shape), tables[np.arange(z.shape[1])[:, None], code[:, :, None] ^ best])
 
 
-def gpt(c, ids, stored_in_out=False):
-    """minGPT's decoder: learned positions, pre-norm blocks, a head of its own; GPT-2's: matrices stored [in][out], the head is the embedding."""
-    linear = c.transposed if stored_in_out else c.linear
-    d, x = 24, c.get("transformer.wte.weight", 29, 24, deviation=0.5)[ids]
-    x = x + c.get("transformer.wpe.weight", 20, 24, deviation=0.3)[: len(ids)]
-    for layer in range(2):
-        name = "transformer.h.%d." % layer
-        q, k, v = np.split(linear(name + "attn.c_attn", 3 * d, c.norm(name + "ln_1", x, 1e-5)), 3, axis=1)
-        x = x + linear(name + "attn.c_proj", d, attend(q, k, v, 4, 4, True))
-        inner = ACTIVATIONS["gelu_tanh"](linear(name + "mlp.c_fc", 40, c.norm(name + "ln_2", x, 1e-5)))
-        x = x + linear(name + "mlp.c_proj", d, inner)
-    head = c.get("transformer.wte.weight", 29, d) if stored_in_out else c.get("lm_head.weight", 29, d)
-    return c.norm("transformer.ln_f", x, 1e-5) @ head.T
-
-
-def gpt2(c, ids):
-    return gpt(c, ids, stored_in_out=True)
-
-
-GPT = """{ name = "m", d = 24, heads = 4, layers = 2, vocab = 29, positions = 20, skip = true, norm = { kind = "layernorm" },
-    attention = { context = 20 }, ffn = { kind = "mlp", f = 40, activation = "gelu_tanh" }, embedding = {},
-    output = { norm = { kind = "layernorm" }, head = {} }, checkpoint = "mingpt" }"""
-
-
-def shaped(c, ids, causal=True):
-    """Parallel blocks without skip connections and norms, whose attention is shaped and does without V and P."""
-    d, x = 32, c.get("model.embed_tokens.weight", 31, 32, deviation=1.0)[ids]
-    for layer in range(3):
-        name = "model.layers.%d." % layer
-        q, k = (x @ c.get(name + "self_attn.%s_proj.weight" % letter, out, d).T for letter, out in (("q", d), ("k", d)))
-        parts = c.get(name + "attention_shape", 4, 3, mean=0.8, deviation=0.2)
-        inner = x @ c.get(name + "mlp.up_proj.weight", 48, d).T
-        mixed = attend(rotated(q, 4, 1e4), rotated(k, 4, 1e4), x, 4, 4, causal, parts)
-        x = mixed + ACTIVATIONS["gelu"](inner) @ c.get(name + "mlp.down_proj.weight", d, 48).T
-    return x @ c.get("lm_head.weight", 31, d).T
-
-
-def shaped_encoder(c, ids):
-    return shaped(c, ids, causal=False)
-
-
-SHAPED = """{ name = "m", d = 32, heads = 4, layers = 3, vocab = 31, parallel = true,
-    attention = { context = 70, rope = {}, shaped = true, eliminate = "VP" },
-    ffn = { kind = "mlp", f = 48, activation = "gelu" }, embedding = {}, output = { head = {} } }"""
-SHAPED_ENCODER = SHAPED.replace("shaped = true", "shaped = true, causal = false")
-
-def llama(c, ids, window=None, theta=1e4, biased=False, plain_ends=False):
-    """Rotary positions, RMSNorm, a gated FFN, heads that share keys and values, an embedding that is the head, scaled, and a soft cap; with
-    plain_ends no scale, no cap, and a head of its own. biased: q, k and v have biases."""
-    d, words = 40, c.get("model.embed_tokens.weight", 70, 40, deviation=0.3)
-    x = words[ids] if plain_ends else 1.5 * words[ids]
-
-    def plain(name, out, y):
-        return y @ c.get(name + ".weight", out, y.shape[1]).T
-
-    for layer in range(3):
-        name = "model.layers.%d." % layer
-        y = c.norm(name + "input_layernorm", x, 1e-6, mean=False)
-        q, k, v = ((c.linear if biased else plain)(name + "self_attn.%s_proj" % letter, out, y) for letter, out in (("q", d), ("k", 20), ("v", 20)))
-        x = x + plain(name + "self_attn.o_proj", d, attend(rotated(q, 4, theta), rotated(k, 2, theta), v, 4, 2, True, window=window))
-        y = c.norm(name + "post_attention_layernorm", x, 1e-6, mean=False)
-        x = x + plain(name + "mlp.down_proj", d, ACTIVATIONS["silu"](plain(name + "mlp.gate_proj", 33, y)) * plain(name + "mlp.up_proj", 33, y))
-    y = c.norm("model.norm", x, 1e-6, mean=False)
-    return y @ c.get("lm_head.weight", 70, d).T if plain_ends else 5 * np.tanh(y @ words.T / 5)
-
-
-LLAMA = """{ name = "m", d = 40, heads = 4, kv_heads = 2, layers = 3, vocab = 70, tied = true, skip = true, norm = { kind = "rmsnorm", eps = 1e-6 },
-    attention = { context = 64, rope = {} }, ffn = { kind = "glu", f = 33, activation = "silu" }, embedding = { scale = 1.5 },
-    output = { norm = { kind = "rmsnorm", eps = 1e-6 }, head = { soft_cap = 5 } } }"""
-
-
-def mistral(c, ids):
-    return llama(c, ids, window=9, theta=1e6, plain_ends=True)
-
-
-def qwen2(c, ids):
-    return llama(c, ids, theta=1e6, biased=True, plain_ends=True)
-
-
-def gpt_neox(c, ids, parallel=True):
-    """A quarter of each head turns; q, k and v of a head lie beside each other; attention and FFN read the same input, or follow each other."""
-    d, heads, x = 32, 4, c.get("gpt_neox.embed_in.weight", 37, 32, deviation=0.5)[ids]
-    for layer in range(2):
-        name = "gpt_neox.layers.%d." % layer
-        packed = c.linear(name + "attention.query_key_value", 3 * d, c.norm(name + "input_layernorm", x, 1e-5))
-        q, k, v = (part.reshape(len(ids), d) for part in np.split(packed.reshape(len(ids), heads, 3 * d // heads), 3, axis=2))
-        mixed = c.linear(name + "attention.dense", d, attend(rotated(q, heads, 1e4, 0.25), rotated(k, heads, 1e4, 0.25), v, heads, heads, True))
-        y = x if parallel else x + mixed
-        inner = ACTIVATIONS["gelu"](c.linear(name + "mlp.dense_h_to_4h", 50, c.norm(name + "post_attention_layernorm", y, 1e-5)))
-        x = x + mixed + c.linear(name + "mlp.dense_4h_to_h", d, inner)
-    return c.norm("gpt_neox.final_layer_norm", x, 1e-5) @ c.get("embed_out.weight", 37, d).T
-
-
-def gpt_neox_in_turn(c, ids):
-    return gpt_neox(c, ids, parallel=False)
-
-
-# config.json, of which `lookupc import` makes the model file.
-LLAMA_SHAPE = {"hidden_size": 40, "intermediate_size": 33, "num_attention_heads": 4, "num_key_value_heads": 2, "num_hidden_layers": 3,
-               "vocab_size": 70, "max_position_embeddings": 64, "hidden_act": "silu", "rms_norm_eps": 1e-6, "rope_theta": 1e6}
-MISTRAL = {"model_type": "mistral", "architectures": ["MistralForCausalLM"], "sliding_window": 9, **LLAMA_SHAPE}
-QWEN2 = {"model_type": "qwen2", "architectures": ["Qwen2ForCausalLM"], "sliding_window": 9, "use_sliding_window": False, **LLAMA_SHAPE}
-GPT_NEOX = {"model_type": "gpt_neox", "architectures": ["GPTNeoXForCausalLM"], "hidden_size": 32, "intermediate_size": 50,
-            "num_attention_heads": 4, "num_hidden_layers": 2, "vocab_size": 37, "max_position_embeddings": 48, "hidden_act": "gelu"}
+def lookup_ffn(c, prefix, x, h, tau, block=0, score="gelu", neighbours=1, scale="none"):
+    """A LookupFFN of d outputs: BH4 with blocks of that size, or a dense projection."""
+    d, bits = x.shape[1], h * tau
+    if block:
+        padded = 1 << (d - 1).bit_length()
+        shape = (-(-bits // padded), 4, padded // block, block, block)
+        z = bh4(x, c.get(prefix + "hash.projection.weight", *shape, deviation=(block * padded) ** -0.5), 0.7)[:, :bits]
+    else:
+        z = x @ c.get(prefix + "hash.projection.weight", bits, d).T
+    z = (z + c.get(prefix + "hash.projection.bias", bits, deviation=0.7)).reshape(len(x), h, tau)
+    tables, bias = c.get(prefix + "tables", h, 1 << tau, d, deviation=0.5), c.get(prefix + "bias", d, deviation=0.1)
+    return bias + looked_up(z, tables * (1 / h if scale == "1/h" else 1), score, neighbours)
 
 
 def bert(c, ids, base, d_embedding=0):

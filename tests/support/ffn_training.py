@@ -1,13 +1,11 @@
 """Calls the training kernels of a LookupFFN that `emit --training` writes, as a trainer does."""
 import ctypes
-import json
 import re
-import subprocess
 import sys
 
 import numpy as np
 
-from lookupc import run
+from lookupc import WARNINGS, aligned, compiled, works
 
 
 class Model:
@@ -55,11 +53,7 @@ class Kernels:
         self.model, self.isa = model, isa
         folder = f"{model.work}/{model.name}_{isa}"
         # Training takes the kernels for many tokens: so shall inference.
-        done = run("emit", "--training", model.path, "-o", folder, "--isa", isa, "--schedule", "few.threshold=0")
-        if done.returncode != 0:
-            sys.exit(f"FAILED {model.name}: emit: {done.stderr}")
-        with open(folder + "/MANIFEST.json") as file:
-            manifest = json.load(file)
+        works("emit", "--training", model.path, "-o", folder, "--isa", isa, "--schedule", "few.threshold=0")
         own = f"{folder}/{model.name}_train__{isa}.c"
         if mutate:
             with open(own) as file:
@@ -69,13 +63,9 @@ class Kernels:
                 sys.exit(f"FAILED {model.name}: planted: {mutate[0]}: nothing to change")
             with open(own, "w") as file:
                 file.write(changed)
-        objects, self.library = [], folder + (".wrong.so" if mutate else ".so")
-        for entry in manifest["files"]:
-            if entry["name"].endswith(".c"):
-                objects.append(f"{folder}/{entry['name']}.o")
-                warnings = [] if mutate else ["-Werror", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Wcast-align", "-Wmissing-prototypes"]
-                subprocess.run(["gcc", "-std=c99", "-O2", "-fPIC", f"-D{model.name.upper()}_SHARED", *warnings, *entry.get("flags", []), "-c", f"{folder}/{entry['name']}", "-o", objects[-1]], check=True)
-        subprocess.run(["gcc", "-shared", "-nostdlib", "-Wl,-z,defs", *objects, "-o", self.library], check=True)
+        self.library = folder + (".wrong.so" if mutate else ".so")
+        warnings = [] if mutate else [*WARNINGS, "-Wmissing-prototypes"]
+        compiled(folder, self.library, ["-std=c99", "-O2", *warnings], ["-nostdlib", "-Wl,-z,defs"])
         self.c = ctypes.CDLL(self.library)
         with open(f"{folder}/{model.name}_train.h") as file:
             self.sizes = header_numbers(file.read())
@@ -83,11 +73,8 @@ class Kernels:
 
     def aligned(self, count, dtype="<f4", fill=None):
         """Memory at 64 bytes, with what must not matter in it."""
-        size = np.dtype(dtype).itemsize
-        raw = np.zeros(count * size + 128, "u1")
-        self.kept.append(raw)
-        at = -raw.ctypes.data % 64
-        values = raw[at : at + count * size].view(dtype)
+        values = aligned(count, dtype)
+        self.kept.append(values)
         values[:] = 77 if fill is None else fill
         return values
 

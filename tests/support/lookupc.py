@@ -1,9 +1,11 @@
 """What the Python tests share: the program under test, and a checkpoint out of arrays."""
+import ctypes
 import functools
 import json
 import os
 import struct
 import subprocess
+import sys
 
 import numpy as np
 
@@ -12,6 +14,47 @@ LOOKUPC = os.environ["LOOKUPC"]
 
 def run(*arguments):
     return subprocess.run([LOOKUPC, *arguments], capture_output=True, text=True)
+
+
+def check(condition, text):
+    """What does not hold ends the test."""
+    if not condition:
+        sys.exit(f"FAILED {os.path.basename(sys.argv[0])}: {text}")
+
+
+def works(*arguments):
+    result = run(*arguments)
+    check(result.returncode == 0, f"{' '.join(arguments)}: {result.stderr}")
+    return result.stdout
+
+
+def aligned(count, dtype=np.uint8):
+    """`count` zeros at a multiple of 64 bytes."""
+    size = count * np.dtype(dtype).itemsize
+    room = np.zeros(size + 64, np.uint8)
+    start = -room.ctypes.data % 64
+    return room[start : start + size].view(dtype)
+
+
+def pointer(array):
+    return ctypes.c_void_p(array.ctypes.data)
+
+
+WARNINGS = ["-Werror", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Wcast-align"]
+
+
+def compiled(folder, library, flags, link=()):
+    """The manifest of a bundle whose C files became `library`, each with its own flags and these; its objects lie beside it."""
+    with open(folder + "/MANIFEST.json", encoding="utf-8") as file:
+        manifest = json.load(file)
+    objects, shared = [], f"-D{manifest['model']['name'].upper()}_SHARED"
+    for entry in manifest["files"]:
+        if entry["name"].endswith(".c"):
+            path = f"{folder}/{entry['name']}"
+            objects.append(path[:-2] + ".o")
+            subprocess.run(["gcc", "-fPIC", shared, *flags, *entry.get("flags", []), "-c", path, "-o", objects[-1]], check=True)
+    subprocess.run(["gcc", "-shared", *link, *objects, "-o", library], check=True)
+    return manifest
 
 
 def own_cache(folder):

@@ -1,6 +1,6 @@
 """The emitted training of a model as a compiled library, called through ctypes: gradients by the names of tensors."""
 import ctypes
-import json
+import glob
 import os
 import re
 import subprocess
@@ -8,15 +8,13 @@ import threading
 
 import numpy as np
 
-from lookupc import effort
-from whole import aligned, works
+from lookupc import WARNINGS, aligned, compiled, effort, works
 
 OPTIMISE = "-O1" if effort("instruction_sets") == "all" else "-O0"  # compiling takes most of the time
 
 BARRIER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 CRITERION = ctypes.CFUNCTYPE(ctypes.c_float, ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_float), ctypes.c_float, ctypes.c_int)
 OBSERVER = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(ctypes.c_float))
-WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Wcast-align", "-Werror"]
 
 
 class Settings(ctypes.Structure):
@@ -52,24 +50,15 @@ class Trainer:
 
     def __init__(self, model, folder, isa, optimise=OPTIMISE, changed=None):
         works("emit", model, "-o", folder, "--isa", isa, "--training")
-        with open(folder + "/MANIFEST.json", encoding="utf-8") as file:
-            manifest = json.load(file)
-        objects, shared = [], f"-D{manifest['model']['name'].upper()}_SHARED"
-        for entry in manifest["files"]:
-            if entry["name"].endswith(".c"):
-                path = f"{folder}/{entry['name']}"
-                if changed and "_train__" in path:
-                    with open(path, encoding="utf-8") as file:
-                        text = file.read()
-                    assert changed[0] in text, changed[0]
-                    with open(path, "w", encoding="utf-8") as file:
-                        file.write(text.replace(*changed))
-                objects.append(path[:-2] + ".o")
-                flags = ["-std=c99", "-fPIC", shared, "-ffp-contract=off", *WARNINGS, *entry.get("flags", [])]
-                subprocess.run(["gcc", optimise, *flags, "-c", path, "-o", objects[-1]], check=True)
-                if "_train__" in path:
-                    self._check_imports(objects[-1], manifest["model"]["name"])
-        subprocess.run(["gcc", "-shared", *objects, "-o", folder + "/train.so"], check=True)
+        for path in glob.glob(folder + "/*_train__*.c") if changed else ():
+            with open(path, encoding="utf-8") as file:
+                text = file.read()
+            assert changed[0] in text, changed[0]
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text.replace(*changed))
+        manifest = compiled(folder, folder + "/train.so", [optimise, "-std=c99", "-ffp-contract=off", *WARNINGS])
+        for path in glob.glob(folder + "/*_train__*.o"):
+            self._check_imports(path, manifest["model"]["name"])
         self.folder = folder
         self.library = ctypes.CDLL(os.path.abspath(folder + "/train.so"))
         self.plan, self.name, self.isa = manifest["trained"], manifest["model"]["name"], isa

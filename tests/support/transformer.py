@@ -1,6 +1,8 @@
 """A skipless transformer in float64 by its definition, its checkpoints under every family's tensor names, and its model file."""
 import numpy as np
 
+from definitions import attend, bh4, looked_up, rotated
+
 
 def orthogonal_and_noise(random, rows, columns):
     """A well-conditioned [rows][columns]: part of an orthogonal matrix, plus noise."""
@@ -154,51 +156,10 @@ def from_fused(shape, tensors):
     return {known[name]: values for name, values in tensors.items()}
 
 
-def rotated(x, share):
-    """RoPE of x [tokens][heads][width], the first `share` of a head, halves together."""
-    width = int(x.shape[2] * share)
-    half = width // 2
-    angles = np.arange(x.shape[0])[:, None] * 10000.0 ** (-np.arange(half) * 2.0 / width)
-    cos, sin = np.cos(angles)[:, None, :], np.sin(angles)[:, None, :]
-    a, b = x[..., :half], x[..., half:width]
-    return np.concatenate([a * cos - b * sin, b * cos + a * sin, x[..., width:]], axis=2)
-
-
-def attention(s, q, k, v):
-    n, width = len(q), s.width
-    q, k, v = q.reshape(n, s.heads, width), k.reshape(n, s.kv_heads, width), v.reshape(n, s.kv_heads, width)
-    if s.rope:
-        q, k = rotated(q, s.rope), rotated(k, s.rope)
-    k, v = (np.repeat(t, s.heads // s.kv_heads, axis=1) for t in (k, v))
-    scores = np.einsum("ihw,jhw->hij", q, k) / np.sqrt(width)
-    if s.causal:
-        scores += np.triu(np.full((n, n), -np.inf), 1)
-    weights = np.exp(scores - scores.max(axis=2, keepdims=True))
-    weights /= weights.sum(axis=2, keepdims=True)
-    return np.einsum("hij,jhw->ihw", weights, v).reshape(n, s.q)
-
-
-def projected(s, model, layer, x):
-    weight = model["R", layer]
-    if s.projection == "dense":
-        return x @ weight.T + model["R.bias", layer]
-    hadamard = np.array([[1.0]])
-    while len(hadamard) < s.d:
-        hadamard = np.kron(hadamard, [[1.0, 1.0], [1.0, -1.0]])
-    outputs = []
-    for repeat in weight:
-        y = x
-        for stage in repeat:
-            y = np.einsum("tni,noi->tno", y.reshape(len(y), -1, 8), stage).reshape(len(y), -1) @ hadamard
-        outputs.append(0.7 * y + 0.3 * x)
-    return np.concatenate(outputs, axis=1)[:, : s.h * s.tau] + model["R.bias", layer]
-
-
 def lookup_ffn(s, model, layer, x):
-    z = projected(s, model, layer, x).reshape(len(x), s.h, s.tau)
-    code = ((z > 0) << np.arange(s.tau - 1, -1, -1)).sum(axis=2)
-    score = np.prod(1 / (1 + np.exp(-2 * np.abs(z))), axis=2) * np.abs(z).sum(axis=2)
-    return model["T.bias", layer] + np.einsum("tk,tkd->td", score, model["T", layer][np.arange(s.h), code])
+    weight = model["R", layer]
+    z = bh4(x, weight, 0.7)[:, : s.h * s.tau] if s.projection == "bh4" else x @ weight.T
+    return model["T.bias", layer] + looked_up((z + model["R.bias", layer]).reshape(len(x), s.h, s.tau), model["T", layer])
 
 
 def logits(s, model, tokens, balance=False):
@@ -231,7 +192,8 @@ def logits(s, model, tokens, balance=False):
             q, k, v = (apply(key, layer, x) for key in "QKV")
         if balance:
             k = k * scale("K", layer, 2 / (size(k) * size(q)))
-        mixed = attention(s, q, k, v)
+        turned = (rotated(q, s.heads, 1e4, s.rope), rotated(k, s.kv_heads, 1e4, s.rope)) if s.rope else (q, k)
+        mixed = attend(*turned, v, s.heads, s.kv_heads, s.causal)
         if balance and s.ffn == "mlp":  # what all tokens share would soon be all that is left; GLUs and tables keep tokens apart
             shared = mixed.mean(axis=0) / np.linalg.norm(mixed.mean(axis=0))
             model["P", layer] = model["P", layer] - 0.9 * np.outer(model["P", layer] @ shared, shared)

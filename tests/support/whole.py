@@ -1,13 +1,12 @@
 """Models, mostly whole ones, as compiled libraries: emitted, packed, compiled with the flags of their manifest, and called through ctypes."""
 import ctypes
-import json
 import os
 import subprocess
 import sys
 
 import numpy as np
 
-from lookupc import run
+from lookupc import aligned, compiled, works
 
 F32, I32, BYTES = (np.ctypeslib.ndpointer(kind, flags="C") for kind in (np.float32, np.int32, np.uint8))
 
@@ -22,20 +21,6 @@ def data_file(name):
     return path
 
 
-def works(*arguments):
-    result = run(*arguments)
-    if result.returncode != 0:
-        sys.exit(f"FAILED {' '.join(arguments)}: {result.stderr}")
-    return result.stdout
-
-
-def aligned(count):
-    """`count` bytes at a multiple of 64."""
-    room = np.zeros(count + 64, np.uint8)
-    start = -room.ctypes.data % 64
-    return room[start : start + count]
-
-
 class Library:
     """The emitted C of a model for one instruction set, with its blob."""
 
@@ -44,15 +29,7 @@ class Library:
     def __init__(self, model, weights, folder, isa, *options, machine="generic"):
         works("emit", model, "-o", folder, "--isa", isa, "--for", machine, *options)
         works("pack", model, "--weights", weights, "-o", folder + "/weights.bin", *options)
-        with open(folder + "/MANIFEST.json", encoding="utf-8") as file:
-            manifest = json.load(file)
-        objects, shared = [], f"-D{manifest['model']['name'].upper()}_SHARED"
-        for entry in manifest["files"]:
-            if entry["name"].endswith(".c"):
-                objects.append(f"{folder}/{entry['name'][:-2]}.o")
-                subprocess.run(["gcc", self.optimise, "-fPIC", shared, "-c", *entry.get("flags", []), f"{folder}/{entry['name']}", "-o", objects[-1]], check=True)
-        subprocess.run(["gcc", "-shared", *objects, "-o", folder + "/model.so"], check=True)
-        self.name = manifest["model"]["name"]
+        self.name = compiled(folder, folder + "/model.so", [self.optimise])["model"]["name"]
         self.macros = self._macros(folder)
         self.library = ctypes.CDLL(os.path.abspath(folder + "/model.so"))
         self.blob = aligned(os.path.getsize(folder + "/weights.bin"))

@@ -5,13 +5,12 @@ import itertools
 import os
 import re
 import subprocess
-import sys
 import tempfile
 
 import numpy as np
 
 import whole
-from lookupc import LOOKUPC, effort, instruction_sets, own_cache, read_safetensors, turns, write_safetensors
+from lookupc import LOOKUPC, check, effort, instruction_sets, own_cache, read_safetensors, turns, write_safetensors
 from transformer import NAMES
 
 COMMON = """d = 16, heads = 2, layers = 2, vocab = 256, skip = true, norm = { kind = "%s" }, checkpoint = "%s",
@@ -31,11 +30,6 @@ FLAGS = () if effort("level") == "full" else ("--cflags", "-O0")  # compiling ta
 GLU = 'ffn = { kind = "glu", f = 24, activation = "silu" }'
 
 
-def need(condition, what):
-    if not condition:
-        sys.exit("FAILED convert: " + what)
-
-
 def called(*arguments, text=b""):
     return subprocess.run([LOOKUPC, *arguments], input=text, capture_output=True)
 
@@ -43,14 +37,14 @@ def called(*arguments, text=b""):
 def works(*arguments, text=b""):
     flags = FLAGS if arguments[0] in ("convert", "embed", "perplexity") else ()
     result = called(*arguments, *flags, text=text)
-    need(result.returncode == 0, f"{arguments}: {result}")
+    check(result.returncode == 0, f"{arguments}: {result}")
     return result.stdout.decode()
 
 
 def refuses(fragment, *arguments):
     result = called("convert", *arguments, *FLAGS)
     line = result.stderr.decode()
-    need(result.returncode != 0 and line.count("\n") == 1 and fragment in line, f"{arguments}: {result}: expected one line with {fragment!r}")
+    check(result.returncode != 0 and line.count("\n") == 1 and fragment in line, f"{arguments}: {result}: expected one line with {fragment!r}")
 
 
 def models(folder, name, common, dense, lookup=BH4):
@@ -71,7 +65,7 @@ def figures(said):
 def lost(said, when):
     """1 - mean cosine of an encoder, divergence of a decoder."""
     found = re.search(rf"^{when}: (?:mean cosine .* ([\d.-]+)|.* divergence ([\d.]+))$", said, re.M)
-    need(found, f"{when}: is missing: {said}")
+    check(found, f"{when}: is missing: {said}")
     return 1 - float(found.group(1)) if found.group(1) else float(found.group(2))
 
 
@@ -82,18 +76,18 @@ def check_encoder(folder, lines, text):
     for name, options in (("learned", ["--tokens", "200000", "--end-to-end", "30000"]), ("quick", ["--quick"]), ("hash-w", ["--method", "hash-w"])):
         said = works("convert", lookup, *given, "-o", out, *options)
         rows = re.findall(r"^ +\d+ +([\d.]+) +([\d.]+)% +([\d.]+) +([\d.-]+) ", said, re.M)
-        need(len(rows) == 2 and all(1 <= float(row[1]) <= 100 and 0 < float(row[2]) <= 4 for row in rows), f"{name}: rows used and entropy: {said}")
+        check(len(rows) == 2 and all(1 <= float(row[1]) <= 100 and 0 < float(row[2]) <= 4 for row in rows), f"{name}: rows used and entropy: {said}")
         unexplained[name] = [float(row[0]) for row in rows]
-        need(("warning" in said) == (max(unexplained[name]) > 0.25), f"{name}: warns above a quarter: {said}")
-        need(name == "hash-w" or all(float(row[3]) < 0.1 for row in rows), f"{name}: z imitates neurons: {said}")
+        check(("warning" in said) == (max(unexplained[name]) > 0.25), f"{name}: warns above a quarter: {said}")
+        check(name == "hash-w" or all(float(row[3]) < 0.1 for row in rows), f"{name}: z imitates neurons: {said}")
         if name == "learned":
-            need(lost(said, "end to end") < 0.9 * lost(said, "fitted"), f"learning end to end helps: {said}")
+            check(lost(said, "end to end") < 0.9 * lost(said, "fitted"), f"learning end to end helps: {said}")
         # Everything but the FFNs is the dense model's, until it learns end to end; embeddings are it even then.
         made, _ = read_safetensors(out)
         trained, _ = read_safetensors(weights)
         shared = [tensor for tensor in made if tensor in trained and (name != "learned" or "embeddings.word" in tensor)]
-        need(shared and all((made[t].astype("f4") == trained[t].astype("f4")).all() for t in shared), f"{name}: other tensors")
-        need(any(tensor.endswith("FFN.tables") for tensor in made), f"{name}: has tables: {sorted(made)}")
+        check(shared and all((made[t].astype("f4") == trained[t].astype("f4")).all() for t in shared), f"{name}: other tensors")
+        check(any(tensor.endswith("FFN.tables") for tensor in made), f"{name}: has tables: {sorted(made)}")
         # The vectors are as near as it says.
         vectors = []
         for model, checkpoint in ((lookup, out), (dense, weights)):
@@ -101,15 +95,15 @@ def check_encoder(folder, lines, text):
             vectors.append(np.load(folder + "/v.npy").astype(float))
         cosine = (vectors[0] * vectors[1]).sum(axis=1).mean()
         told = 1 - lost(said, "end to end" if name == "learned" else "fitted")
-        need(abs(cosine - told) < 0.02, f"{name}: says cosine {told}, is {cosine}")
+        check(abs(cosine - told) < 0.02, f"{name}: says cosine {told}, is {cosine}")
         print(f"ok     convert: {name}: unexplained {unexplained[name]}, cosine {told}")
-    need(max(unexplained["learned"]) < min(unexplained["quick"]), f"learning helps: {unexplained}")
-    need(max(unexplained["quick"]) < min(unexplained["hash-w"]), f"the baseline loses: {unexplained}")
+    check(max(unexplained["learned"]) < min(unexplained["quick"]), f"learning helps: {unexplained}")
+    check(max(unexplained["quick"]) < min(unexplained["hash-w"]), f"the baseline loses: {unexplained}")
 
     # The same seed gives the same bytes.
     again = folder + "/again.safetensors"
     works("convert", lookup, *given, "-o", again, "--method", "hash-w")
-    need(open(out, "rb").read() == open(again, "rb").read(), "a second run writes other bytes")
+    check(open(out, "rb").read() == open(again, "rb").read(), "a second run writes other bytes")
 
     few = folder + "/few.txt"
     with open(few, "w") as file:
@@ -152,26 +146,26 @@ def check_some(folder, text):
     lookup, dense, weights = models(folder, "some", LLAMA, GLU)
     given, out = ["--from", weights, "--dense", dense, "--text", text, "--tokens", "20000", "--end-to-end", "0"], folder + "/some_out.safetensors"
     said = works("convert", lookup, *given, "-o", out, "--layers", "1")
-    need(len(figures(said)) == 1 and "1 of 2 FFNs look up" in said, f"one layer is converted: {said}")
+    check(len(figures(said)) == 1 and "1 of 2 FFNs look up" in said, f"one layer is converted: {said}")
     names = read_safetensors(out)[0]
-    need({name.split(".")[2] for name in names if "tables" in name} == {"1"} and any("layers.0.mlp.gate_proj" in name for name in names), sorted(names))
-    need("nats a token" in works("perplexity", folder + "/some_out.lua", "--weights", out, "--text", text), "a model of both FFNs predicts")
+    check({name.split(".")[2] for name in names if "tables" in name} == {"1"} and any("layers.0.mlp.gate_proj" in name for name in names), sorted(names))
+    check("nats a token" in works("perplexity", folder + "/some_out.lua", "--weights", out, "--text", text), "a model of both FFNs predicts")
     # The best subset is no larger than what may be lost, and all where that is much.
     said = works("convert", lookup, *given, "-o", out, "--layers", "auto", "--most-loss", "10")
-    need("\nlayers 0,1\n" in said, f"all layers may be lost: {said}")
+    check("\nlayers 0,1\n" in said, f"all layers may be lost: {said}")
     alone = [float(v) for v in re.findall(r"alone it loses ([\d.-]+)", said)]
     together = float(re.search(r"2 of 2 together lose ([\d.-]+)", said).group(1))
-    need(len(alone) == 2 and together > max(0, min(alone)), f"both lose more than one: {said}")
+    check(len(alone) == 2 and together > max(0, min(alone)), f"both lose more than one: {said}")
     if max(alone) < together:
         said = works("convert", lookup, *given, "-o", out, "--layers", "auto", "--most-loss", str((min(alone) + together) / 2))
-        need(f"\nlayers {alone.index(min(alone))}\n" in said, f"the better layer stays alone: {said}")
+        check(f"\nlayers {alone.index(min(alone))}\n" in said, f"the better layer stays alone: {said}")
     refuses("--most-loss: 0: the layer that loses least", lookup, *given, "-o", out, "--layers", "auto", "--most-loss", "0")
     # A fit that is no number ends it.
     tensors, large = read_safetensors(weights)[0], folder + "/large.safetensors"
     tensors["model.layers.0.mlp.down_proj.weight"] *= 1e25
     write_safetensors(large, tensors, "F32")
     refuses("large.safetensors: layer 1: its outputs leave the range of float32", lookup, "--from", large, *given[2:6], "--quick", "-o", folder + "/none.safetensors")
-    need(not os.path.exists(folder + "/none.safetensors"), "weights that are no numbers are written")
+    check(not os.path.exists(folder + "/none.safetensors"), "weights that are no numbers are written")
     print(f"ok     convert: --layers, alone {alone}, together {together}")
 
 
@@ -185,8 +179,8 @@ def check_nothing_to_learn(folder, text):
             files.append((file.read(), said))
     (learned, said), (fitted, _) = files
     worse = "end to end: no better on held-out text" in said
-    need(worse == (learned == fitted), f"writes the better weights: {said}")
-    need(lost(said, "end to end") == lost(said, "fitted") or worse == (lost(said, "end to end") > lost(said, "fitted")), f"knows the better weights: {said}")
+    check(worse == (learned == fitted), f"writes the better weights: {said}")
+    check(lost(said, "end to end") == lost(said, "fitted") or worse == (lost(said, "end to end") > lost(said, "fitted")), f"knows the better weights: {said}")
     print(f"ok     convert: {'the fitted' if worse else 'the learned'} weights are better")
 
 
@@ -206,17 +200,17 @@ def check_beside(folder, text, prose):
         for model in (alone, both):
             said = works("convert", model, *given, "-o", out, "--tokens", "20000", "--end-to-end", "0")
             losses.append((max(row[0] for row in figures(said)), lost(said, "fitted")))
-        need(losses[1][0] < losses[0][0] and losses[1][1] < losses[0][1], f"{name}: neurons beside tables help: {losses}")
+        check(losses[1][0] < losses[0][0] and losses[1][1] < losses[0][1], f"{name}: neurons beside tables help: {losses}")
         made, trained = read_safetensors(out)[0], read_safetensors(weights)[0]
         names, numbers = NAMES[name], []
         for letter in letters + "O":
             tensor = names["layer"] % 1 + names[letter] + ".weight"
             own, all_rows = (t[tensor].T if (name == "gpt2") != (letter == "O") else t[tensor] for t in (made, trained))
-            need(own.shape == (8, 16), f"{name}: {tensor} is {own.shape}")
+            check(own.shape == (8, 16), f"{name}: {tensor} is {own.shape}")
             numbers.append([int(np.flatnonzero((all_rows == row).all(axis=1))[0]) for row in own])
-        need(all(n == numbers[0] for n in numbers) and numbers[0] == sorted(set(numbers[0])), f"{name}: neurons of the dense FFN: {numbers}")
+        check(all(n == numbers[0] for n in numbers) and numbers[0] == sorted(set(numbers[0])), f"{name}: neurons of the dense FFN: {numbers}")
         bias = names["layer"] % 1 + names["O"] + ".bias"
-        need(bias not in trained or (made[bias] == trained[bias]).all(), f"{name}: the bias of its outputs stays")
+        check(bias not in trained or (made[bias] == trained[bias]).all(), f"{name}: the bias of its outputs stays")
         print(f"ok     convert: {name}: neurons beside tables: unexplained and lost {losses[1]}, without them {losses[0]}")
 
     lookup, path, weights = models(folder, "refused", ENCODER, MLP, beside(MLP))
@@ -232,7 +226,7 @@ def check_sort(folder):
     """A trained decoder still sorts with its FFNs converted."""
     source = whole.data_file("gpt-nano-sort.json")
     weights, out, lookup = folder + "/sort.safetensors", folder + "/sort_out.safetensors", folder + "/sort.lua"
-    whole.works("import", source, "-o", weights)
+    works("import", source, "-o", weights)
     dense = "gen/models/gpt_nano_sort.lua"
     with open(dense, encoding="utf-8") as file, open(lookup, "w", encoding="utf-8") as to:
         to.write(re.sub(r"ffn = .*", 'ffn = { kind = "lookup", h = 32, tau = 6, projection = { kind = "bh4", block = 16 }, score = "gelu", neighbours = 2 },', file.read()))
@@ -244,8 +238,8 @@ def check_sort(folder):
     model = whole.Decoder(lookup, out, folder + "/sort", instruction_sets()[-1])
     logits = np.array([model.prefill_all(model.start(), ids) for ids in full])
     well = (logits[:, 5:].argmax(axis=2) == np.sort(inputs, axis=1)).all(axis=1).mean()
-    need(lost(said, "end to end") < lost(said, "fitted"), f"learning end to end helps: {said}")
-    need(well > 0.9, f"{well} are sorted: {said}")
+    check(lost(said, "end to end") < lost(said, "fitted"), f"learning end to end helps: {said}")
+    check(well > 0.9, f"{well} are sorted: {said}")
     print(f"ok     convert: gpt-nano-sort: {well:.3f} sorted, loses {lost(said, 'fitted'):.4f}, then {lost(said, 'end to end'):.4f}")
 
 
@@ -268,10 +262,10 @@ def main():
             given = ["--from", pair[2], "--dense", pair[1], "--text", text if name == "bert" else prose]
             said = works("convert", pair[0], *given, "-o", folder + "/out.safetensors", "--tokens", "40000", "--end-to-end", "20000")
             rows = figures(said)
-            need(len(rows) == 2 and max(row[0] for row in rows) < 0.25, f"{name}: FFNs are learned: {said}")
+            check(len(rows) == 2 and max(row[0] for row in rows) < 0.25, f"{name}: FFNs are learned: {said}")
             bad = works("convert", pair[0], *given, "-o", folder + "/out.safetensors", "--method", "hash-w")
-            need(lost(said, "fitted") < 0.5 * lost(bad, "fitted"), f"{name}: is better than the baseline: {said} {bad}")
-            need(lost(said, "end to end") < lost(said, "fitted"), f"{name}: learning end to end helps: {said}")
+            check(lost(said, "fitted") < 0.5 * lost(bad, "fitted"), f"{name}: is better than the baseline: {said} {bad}")
+            check(lost(said, "end to end") < lost(said, "fitted"), f"{name}: learning end to end helps: {said}")
             print(f"ok     convert: {name}: {rows}, loses {lost(said, 'fitted'):.4f}, then {lost(said, 'end to end'):.4f}")
         check_beside(folder, text, prose)
         if effort("convert_stride") == 1:

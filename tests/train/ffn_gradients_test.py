@@ -1,15 +1,16 @@
 #!/usr/bin/python3
-"""Training kernels of one LookupFFN beside a float64 forward and backward in NumPy, which finite differences check in turn; planted errors are noticed."""
+"""Training kernels of one LookupFFN beside float64 in NumPy, whose gradients finite differences check in turn; planted errors are noticed."""
 import ctypes
 import os
 import re
-import sys
 import tempfile
 
 import numpy as np
 
 import ffn_training
-from lookupc import effort, in_turn, instruction_sets, run, write_safetensors
+from definitions import bh4
+from derivatives import Value
+from lookupc import check, effort, in_turn, instruction_sets, run, write_safetensors
 
 TOLERANCE = 1e-5  # of the largest element of a gradient
 
@@ -40,80 +41,32 @@ PLANTED = [
 ]
 
 
-def check(condition, text):
-    if not condition:
-        sys.exit("FAILED training: " + text)
-
-
 class Model(ffn_training.Model):
     """A shape with its definition, in float64."""
 
-    def hadamard(self, n):
-        H = np.ones((1, 1))
-        while len(H) < n:
-            H = np.block([[H, H], [H, -H]])
-        return H
-
     def project(self, W, bias, x):
-        """z, and what stages of BH4 read."""
-        if self.kind == "dense":
-            return x @ W.T + bias, None
-        H, kept, parts = self.hadamard(self.N), [], []
-        padded = np.pad(x, ((0, 0), (0, self.N - self.d)))
-        for r in range(self.R):
-            y, inputs = padded, []
-            for s in range(4):
-                inputs.append(y)
-                blocks = y.reshape(-1, self.N // self.b, self.b)
-                y = np.einsum("bni,noi->bno", blocks, W[r, s]).reshape(-1, self.N) @ H
-            kept.append(inputs)
-            parts.append(self.decay * y + (1 - self.decay) * padded)
-        return np.concatenate(parts, axis=1)[:, : self.bits] + bias, kept
+        """z."""
+        return (x @ W.T if self.kind == "dense" else bh4(x, W, self.decay)[:, : self.bits]) + bias
 
     def vertices(self, code):
         """[..., tau] of ±1, the first bit the most significant."""
         return 2.0 * (code[..., None] >> np.arange(self.tau - 1, -1, -1) & 1) - 1
 
-    def scores(self, z, code):
-        """code [tokens][h][m]."""
-        groups = z.reshape(-1, self.h, 1, self.tau)
-        along = (groups * self.vertices(code)).sum(axis=-1)
-        share = np.exp(along - np.logaddexp(groups, -groups).sum(axis=-1))
-        factor = 1 / self.h if self.scale == "1/h" else 1
-        return share * factor * (along if self.score == "gelu" else 1), share * factor, along
-
     def forward(self, W, bias_z, T, bias, x, code):
-        z, kept = self.project(W, bias_z, x)
-        score, share, along = self.scores(z, code)
-        rows = T[np.arange(self.h)[None, :, None], code]
-        return bias + np.einsum("tkm,tkmo->to", score, rows), z, kept, score, share, along, rows
+        """y, and the scores of the rows code [tokens][h][m]."""
+        groups = self.project(W, bias_z, x).reshape(-1, self.h, 1, self.tau)
+        along = (groups * self.vertices(code)).sum(axis=3)
+        share = np.exp(along - np.log(np.exp(groups) + np.exp(-groups)).sum(axis=3)) * (1 / self.h if self.scale == "1/h" else 1)
+        score = share * along if self.score == "gelu" else share
+        return bias + np.einsum("tkm,tkmo->to", score, T[np.arange(self.h)[None, :, None], code]), score
 
     def backward(self, code):
-        """Gradients of <y, dy>, by the chain rule."""
-        W, bias_z, T, bias, x, dy = (a.astype(np.float64) for a in (self.W, self.bias_z, self.T, self.bias, self.x, self.dy))
-        y, z, kept, score, share, along, rows = self.forward(W, bias_z, T, bias, x, code)
-        dT = np.zeros_like(T)
-        np.add.at(dT, (np.broadcast_to(np.arange(self.h)[None, :, None], code.shape), code), score[..., None] * dy[:, None, None, :])
-        slope = np.einsum("to,tkmo->tkm", dy, rows)
-        groups, S = z.reshape(-1, self.h, 1, self.tau), self.vertices(code)
-        of_z = share[..., None] * (S - np.tanh(groups))
-        if self.score == "gelu":
-            of_z = of_z * along[..., None] + share[..., None] * S
-        dz = (slope[..., None] * of_z).sum(axis=2).reshape(len(x), self.bits)
-        if self.kind == "dense":
-            return {"y": y, "slope": slope, "dx": dz @ W, "d_projection": dz.T @ x, "d_projection_bias": dz.sum(axis=0), "d_bias": dy.sum(axis=0), "dT": dT}
-        H, dW, dx = self.hadamard(self.N), np.zeros_like(W), np.zeros((len(x), self.N))
-        padded = np.pad(dz, ((0, 0), (0, self.R * self.N - self.bits)))
-        for r in range(self.R):
-            part = padded[:, r * self.N : (r + 1) * self.N]
-            dx += (1 - self.decay) * part
-            g = self.decay * part
-            for s in range(3, -1, -1):
-                of_blocks = (g @ H).reshape(-1, self.N // self.b, self.b)
-                dW[r, s] = np.einsum("bno,bni->noi", of_blocks, kept[r][s].reshape(-1, self.N // self.b, self.b))
-                g = np.einsum("bno,noi->bni", of_blocks, W[r, s]).reshape(-1, self.N)
-            dx += g
-        return {"y": y, "slope": slope, "dx": dx[:, : self.d], "d_projection": dW, "d_projection_bias": dz.sum(axis=0), "d_bias": dy.sum(axis=0), "dT": dT}
+        """y, and gradients of <y, dy>; that of a score is its slope."""
+        given = {"d_projection": self.W, "d_projection_bias": self.bias_z, "dT": self.T, "d_bias": self.bias, "dx": self.x}
+        values = {name: Value(a.astype(np.float64)) for name, a in given.items()}
+        y, score = self.forward(*values.values(), code)
+        (y * self.dy.astype(np.float64)).sum().propagate()
+        return {"y": y.data, "slope": score.gradient, **{name: value.gradient for name, value in values.items()}}
 
     def check_differences(self, code, gradients):
         """The gradients along random directions beside central differences of <y, dy>: codes stay as they are."""
@@ -153,7 +106,7 @@ def moved(model, dT, adam, rate=0.5):
 def wrong_of(model, kernels):
     """What differs from the definition: the first line of it, or None."""
     made = stepped(kernels, listed=True)
-    z, _ = model.project(model.W.astype(np.float64), model.bias_z.astype(np.float64), model.x.astype(np.float64))
+    z = model.project(model.W.astype(np.float64), model.bias_z.astype(np.float64), model.x.astype(np.float64))
     code = made["code"]
     best = ((z > 0).reshape(-1, model.h, model.tau) @ (1 << np.arange(model.tau - 1, -1, -1)))
     near = np.abs(z.reshape(-1, model.h, model.tau)).min(axis=2) < 1e-4

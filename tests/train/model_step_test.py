@@ -8,10 +8,9 @@ import tempfile
 import numpy as np
 
 import any_model
-from lookupc import effort, instruction_sets, turns
+from lookupc import aligned, effort, instruction_sets, turns
 from model_shapes import SHAPES, changed
 from model_training import Trainer
-from whole import aligned
 
 STRIDE = effort("train_stride")
 SET = "scalar" if STRIDE > 1 else instruction_sets()[-1]

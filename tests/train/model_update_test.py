@@ -8,10 +8,9 @@ import tempfile
 import numpy as np
 
 import any_model
-from lookupc import effort
+from lookupc import effort, works
 from model_shapes import SHAPES
 from model_training import CRITERION, Trainer
-from whole import works
 
 STRIDE = effort("train_stride")
 MODEL = SHAPES["unequal"]

@@ -5,13 +5,12 @@ import math
 import os
 import re
 import subprocess
-import sys
 import tempfile
 import time
 
 import numpy as np
 
-from lookupc import LOOKUPC, own_cache, read_safetensors, turns
+from lookupc import LOOKUPC, check, own_cache, read_safetensors, turns
 
 COMMON = """d = 16, heads = 2, vocab = 320, positions = 127, skip = true, norm = { kind = "layernorm" }, checkpoint = "gpt2",
     embedding = {}, output = { norm = { kind = "layernorm" }, head = {} }"""
@@ -30,18 +29,13 @@ TESTED_ELSEWHERE = {
 }
 
 
-def need(condition, what):
-    if not condition:
-        sys.exit("FAILED train options: " + what)
-
-
 class Run:
     """A run of `lookupc train`: its weights, and the lines of its log."""
 
     def __init__(self, model, *options, text="text.txt"):
         result = subprocess.run([LOOKUPC, "train", model + ".lua", "--text", text, "--isa", "scalar", "--cflags", "-O0", "--threads", "1", "-o", "w.safetensors", *options],
                                 capture_output=True, text=True)
-        need(result.returncode == 0, f"{options}: {result.stderr}")
+        check(result.returncode == 0, f"{options}: {result.stderr}")
         self.weights = {name: values.astype(float) for name, values in read_safetensors("w.safetensors")[0].items()}
         with open("w.jsonl") as file:
             first, *self.lines = [json.loads(line) for line in file]
@@ -74,7 +68,7 @@ def check_step(run, name, rate, decay=0.0, before=None):
     before = before or start
     moved = moves(run, before, name) + rate * decay * before.weights[name]
     moved = np.abs(moved[moved != 0])
-    need(moved.size > 0 and abs(np.median(moved) / rate - 1) < 0.01 and moved.max() < 1.01 * rate, f"{name} moves by {np.median(moved)}, not {rate}")
+    check(moved.size > 0 and abs(np.median(moved) / rate - 1) < 0.01 and moved.max() < 1.01 * rate, f"{name} moves by {np.median(moved)}, not {rate}")
 
 
 @tested("--rate")
@@ -85,14 +79,14 @@ def rates_of_kinds():
         check_step(run, EMBEDDING, rate)
         check_step(run, BIAS, rate)
         check_step(run, PROJECTION, 0.03 * rate)
-        need(run.last["rate"] == rate, f"{run.last}")
-    need(np.abs(moves(run, start, EMBEDDING)[128:]).max() == 0, "embeddings of bytes that the text does not have move")
+        check(run.last["rate"] == rate, f"{run.last}")
+    check(np.abs(moves(run, start, EMBEDDING)[128:]).max() == 0, "embeddings of bytes that the text does not have move")
 
 
 @tested("--projection-rate")
 def rate_of_projections():
     check_step(one_step("--projection-rate", "0.5"), PROJECTION, 0.5 * 2e-3)
-    need((moves(one_step("--projection-rate", "0"), start, PROJECTION) == 0).all(), "--projection-rate 0 moves projections")
+    check((moves(one_step("--projection-rate", "0"), start, PROJECTION) == 0).all(), "--projection-rate 0 moves projections")
     check_step(one_step(model="mixed"), PROJECTION, 0.03 * 2e-3, before=one_step(*STILL, model="mixed"))
 
 
@@ -102,7 +96,7 @@ def rate_of_tables():
     for options, rate in (((), 0.04), (("--table-rate", "0.01"), 0.01)):
         moved = moves(one_step(*options), start, TABLES)
         rows = np.sqrt((moved ** 2).mean(-1))
-        need((np.abs(rows[rows != 0] / rate - 1) < 0.01).all(), f"rows of tables move by {rows}, not {rate}")
+        check((np.abs(rows[rows != 0] / rate - 1) < 0.01).all(), f"rows of tables move by {rows}, not {rate}")
 
 
 @tested("--table-optimiser")
@@ -112,8 +106,8 @@ def lazy_adam():
     for options, rate in (((), 6e-3), (("--rate", "1e-3"), 3e-3), (("--table-rate", "0.02"), 0.02)):
         moved = moves(one_step("--table-optimiser", "adam", *few, *options), start, TABLES)
         met = (moved != 0).any(-1)
-        need(4 <= met.sum() <= 16, f"{met.sum()} rows move")
-        need(abs(np.median(np.abs(moved[met])) / rate - 1) < 0.01, f"{options}: numbers of tables move by {np.median(np.abs(moved[met]))}, not {rate}")
+        check(4 <= met.sum() <= 16, f"{met.sum()} rows move")
+        check(abs(np.median(np.abs(moved[met])) / rate - 1) < 0.01, f"{options}: numbers of tables move by {np.median(np.abs(moved[met]))}, not {rate}")
 
 
 @tested("--steps", "--evaluate")
@@ -123,8 +117,8 @@ def warm_up_and_cosine():
     for line in run.lines:
         share = (line["step"] - 2) / 38
         factor = line["step"] / 2 if line["step"] <= 2 else 0.1 + 0.9 * 0.5 * (1 + math.cos(math.pi * share))
-        need(abs(line["rate"] / 3e-3 - factor) < 1e-9, f"step {line['step']}: rate {line['rate']}")
-    need(len(run.lines) == 40 and [line["step"] for line in run.lines if "validation" in line] == [15, 30, 40], "steps of validations")
+        check(abs(line["rate"] / 3e-3 - factor) < 1e-9, f"step {line['step']}: rate {line['rate']}")
+    check(len(run.lines) == 40 and [line["step"] for line in run.lines if "validation" in line] == [15, 30, 40], "steps of validations")
 
 
 @tested("--table-rate", "--table-optimiser", "--quantise", "--projection-rate")
@@ -135,30 +129,30 @@ def without_tables():
                    ' attention = { context = 127 }, tokenizer = { kind = "bytes" } }')
     for name, value in (("--table-rate", "0.1"), ("--table-optimiser", "adagrad"), ("--quantise", "i8"), ("--projection-rate", "1")):
         said = subprocess.run([LOOKUPC, "train", "plain.lua", "--text", "text.txt", "--steps", "1", "-o", "w", name, value], capture_output=True, text=True)
-        need((said.returncode, said.stderr) == (2, f"lookupc: {name}: {value}: plain.lua has no LookupFFN\n"), said.stderr)
+        check((said.returncode, said.stderr) == (2, f"lookupc: {name}: {value}: plain.lua has no LookupFFN\n"), said.stderr)
 
 
 @tested("--dropout")
 def dropout():
     """It changes what is learned from, and no validation."""
     dropped = [one_step(*STILL, "--dropout", "0.5", "--seed", seed) for seed in "11"] + [one_step("--dropout", "0.5")]
-    need(dropped[0].last["loss"] != start.last["loss"] and dropped[0].last["validation"] == start.last["validation"], "loss and validation")
-    need(dropped[0].last["loss"] == dropped[1].last["loss"], "the same seed drops others")
-    need(not same(dropped[2], one_step()), "weights learned with dropout")
+    check(dropped[0].last["loss"] != start.last["loss"] and dropped[0].last["validation"] == start.last["validation"], "loss and validation")
+    check(dropped[0].last["loss"] == dropped[1].last["loss"], "the same seed drops others")
+    check(not same(dropped[2], one_step()), "weights learned with dropout")
 
 
 @tested("--seed")
 def seeds():
     other = one_step(*STILL, "--seed", "2")
-    need((other.weights[MATRIX] != start.weights[MATRIX]).mean() > 0.9, "weights begin at the same numbers")
-    need(same(one_step(), one_step()) and not same(one_step(), one_step("--seed", "2")), "the same seed")
+    check((other.weights[MATRIX] != start.weights[MATRIX]).mean() > 0.9, "weights begin at the same numbers")
+    check(same(one_step(), one_step()) and not same(one_step(), one_step("--seed", "2")), "the same seed")
 
 
 @tested("--tokens", "--batch", "--context")
 def lengths():
     run = Run("decoder", "--tokens", "1e2", "--batch", "3", "--context", "8")
-    need(run.settings["steps"] == 5 and run.last["tokens"] == 5 * 3 * 8, f"{run.last}")
-    need((moves(run, start, "transformer.wpe.weight")[:8] != 0).all() and (moves(run, start, "transformer.wpe.weight")[8:] == 0).all(), "positions that are seen")
+    check(run.settings["steps"] == 5 and run.last["tokens"] == 5 * 3 * 8, f"{run.last}")
+    check((moves(run, start, "transformer.wpe.weight")[:8] != 0).all() and (moves(run, start, "transformer.wpe.weight")[8:] == 0).all(), "positions that are seen")
 
 
 @tested("--tokens", "--steps")
@@ -169,14 +163,14 @@ def too_many():
         log = file.read()
     for name, value in (("--tokens", "1e30"), ("--tokens", "nan"), ("--tokens", "0"), ("--steps", "3000000000")):
         said = subprocess.run([LOOKUPC, "train", "decoder.lua", "--text", "text.txt", "-o", "w.safetensors", name, value], capture_output=True, text=True)
-        need(said.returncode == 2 and said.stderr.startswith(f"lookupc: {name}: {value}: must be "), said.stderr)
-        need(open("w.jsonl").read() == log, f"{name} {value} lost a log")
+        check(said.returncode == 2 and said.stderr.startswith(f"lookupc: {name}: {value}: must be "), said.stderr)
+        check(open("w.jsonl").read() == log, f"{name} {value} lost a log")
 
 
 @tested("--time")
 def time_to_train():
     run = Run("decoder", "--time", "0.3s", "--batch", "1", "--context", "8")
-    need(run.settings["steps"] == run.last["step"] > 1 and run.last["seconds"] < 20, f"{run.last}")  # the machine may be busy
+    check(run.settings["steps"] == run.last["step"] > 1 and run.last["seconds"] < 20, f"{run.last}")  # the machine may be busy
 
 
 @tested("--valid")
@@ -186,8 +180,8 @@ def validation():
         file.write("a" * 200)
     run = Run("decoder", "--steps", "30", "--rate", "0.02", "--batch", "1", "--context", "16", "--valid", "a.txt", text="a.txt")
     other = Run("decoder", "--steps", "30", "--rate", "0.02", "--batch", "1", "--context", "16", "--valid", "text.txt", text="a.txt")
-    need(same(run, other), "weights depend on the text for validation")
-    need(run.last["validation"] < 1 < other.last["validation"], f"{run.last['validation']} and {other.last['validation']}")
+    check(same(run, other), "weights depend on the text for validation")
+    check(run.last["validation"] < 1 < other.last["validation"], f"{run.last['validation']} and {other.last['validation']}")
 
 
 @tested("--masked", "--mask-id")
@@ -201,9 +195,9 @@ def masks():
     for share, options in ((0.15, ()), (0.15, ("--mask-id", "300")), (0.6, ("--masked", "0.6"))):
         rows = moved(*options)
         mask = 300 if "--mask-id" in options else 256
-        need(rows[mask] and not rows[556 - mask], f"{options}: the mask's embedding")
+        check(rows[mask] and not rows[556 - mask], f"{options}: the mask's embedding")
         replaced, expected = (~rows[1:128]).sum(), 127 * 0.9 * share
-        need(abs(replaced - expected) < 4 * math.sqrt(expected), f"{options}: {replaced} tokens are replaced, not about {expected:.0f}")
+        check(abs(replaced - expected) < 4 * math.sqrt(expected), f"{options}: {replaced} tokens are replaced, not about {expected:.0f}")
 
 
 @tested("--quantise")
@@ -221,10 +215,10 @@ def quantised():
                                    "--isa", "scalar", "--cflags", "-O0", "--json", *options], capture_output=True, check=True)
             return json.loads(said.stdout)
         packed, plain = perplexity("--tables", tables, "--projection", projection), perplexity()
-        need(packed["scored"] == len(VALID) - 1 and (packed["tables"], packed["projection"]) == (tables, projection), f"{packed}")
+        check(packed["scored"] == len(VALID) - 1 and (packed["tables"], packed["projection"]) == (tables, projection), f"{packed}")
         off, rounding = abs(packed["nats_per_token"] - run.last["validation"]), abs(plain["nats_per_token"] - run.last["validation"])
         bound = {"i7": 5e-3, "i8": 5e-3, "i16": 1e-3}.get(projection, 2e-6)  # these kernels round inputs, too, and the code of a token may be another one
-        need(off < bound and rounding > 2e-6, f"{types}: packed {off} beside the validation, unrounded {rounding}")
+        check(off < bound and rounding > 2e-6, f"{types}: packed {off} beside the validation, unrounded {rounding}")
         spread[types] = rounding, off
     print("ok     train --quantise: nats by which rounding changes the loss, and packing:", ", ".join(f"{types} {a:.1e} {b:.1e}" for types, (a, b) in spread.items()))
 
@@ -239,7 +233,7 @@ def tokenizer_of_a_file():
         file.write(f'return {{ name = "decoder", {COMMON}, {BLOCKS}, attention = {{ context = 127 }} }}')
     options = ("--steps", "2", "--batch", "1", "--context", "8")
     one, other = Run("named", *options, text="words.txt"), Run("unnamed", *options, "--tokenizer", "pieces.model", text="words.txt")
-    need(same(one, other), "other weights than with the tokenizer in the model file")
+    check(same(one, other), "other weights than with the tokenizer in the model file")
 
 
 TYPES = turns(["i8", "i8,f32", "e4m3,bf16", "f16,i16", "bf16,i8", "i8,bf16", "i8,i7"], "train_options_stride")
@@ -259,10 +253,10 @@ with tempfile.TemporaryDirectory() as folder:
     with open("words.txt", "w") as file:
         file.write("one or two words of a text to train on\n" * 9)
     start = one_step(*STILL)
-    for check in CHECKS:
+    for test in CHECKS:
         begun = time.monotonic()
-        check()
-        print(f"ok     train options: {' '.join(check.names)} ({time.monotonic() - begun:.1f} s)")
+        test()
+        print(f"ok     train options: {' '.join(test.names)} ({time.monotonic() - begun:.1f} s)")
     options = set(re.findall(r"^  (-\S+) ", subprocess.run([LOOKUPC, "help", "train"], capture_output=True, text=True).stdout, re.M))
-    known = {name for check in ALL for name in check.names} | TESTED_ELSEWHERE
-    need(options == known, f"without a test: {options - known}; no options: {known - options}")
+    known = {name for test in ALL for name in test.names} | TESTED_ELSEWHERE
+    check(options == known, f"without a test: {options - known}; no options: {known - options}")

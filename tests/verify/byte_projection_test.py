@@ -7,21 +7,16 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 
 import numpy as np
 
-from lookupc import LOOKUPC, effort, in_turn, instruction_sets, run, write_safetensors
+from definitions import hadamard
+from lookupc import LOOKUPC, aligned, check, effort, in_turn, instruction_sets, pointer, run, write_safetensors
 
 TOKENS = 150
 LEVELS = {"i8": 127, "i7": 63}
 F32 = np.float32
-
-
-def check(condition, text):
-    if not condition:
-        sys.exit("FAILED projection in bytes: " + text)
 
 
 def rounded_rows(rows, levels):
@@ -64,13 +59,6 @@ def butterflies(y, block):
         y = np.stack([pairs[:, :, 0] + pairs[:, :, 1], pairs[:, :, 0] - pairs[:, :, 1]], axis=2).reshape(len(y), -1)
         distance //= 2
     return y
-
-
-def hadamard(size):
-    h = np.ones((1, 1))
-    while len(h) < size:
-        h = np.block([[h, h], [h, -h]])
-    return h
 
 
 def bh4(x, w, decay, bits, product, fold=None):
@@ -157,27 +145,17 @@ def check_model(work, name, d, bits, block, decay, kind, sets):
     print(f"ok     projection in {kind}: {name}, {', '.join(sets)}, few and many tokens")
 
 
-def aligned(data):
-    room = np.zeros(len(data) + 64, np.uint8)
-    start = -room.ctypes.data % 64
-    room[start : start + len(data)] = data
-    return room[start : start + len(data)]
-
-
 def codes_of(bundle, name, blob, x, tables):
     """Of kernels for few tokens, one after the other."""
     library = ctypes.CDLL(bundle + ".so")  # without __ELF__ kernels are not hidden
-    packed, bound, scratch = aligned(np.fromfile(blob, np.uint8)), aligned(np.zeros(4096, np.uint8)), aligned(np.zeros(1 << 20, np.uint8))
+    packed, bound, scratch = (aligned(size) for size in (os.path.getsize(blob), 4096, 1 << 20))
+    packed[:] = np.fromfile(blob, np.uint8)
     check(getattr(library, name + "_bind")(pointer(packed), ctypes.c_size_t(len(packed)), pointer(bound)) == 0, "bind")
     codes, score = np.zeros((len(x), tables), np.uint16), np.zeros(tables, F32)
     project = getattr(library, name + "_project__scalar_few")
     for token in range(len(x)):
         project(pointer(bound), pointer(x[token]), ctypes.c_size_t(1), pointer(codes[token]), pointer(score), pointer(scratch))
     return codes.astype(int)
-
-
-def pointer(array):
-    return ctypes.c_void_p(array.ctypes.data)
 
 
 def check_calibration(work, name, d, tables, tau, block, norm, kind):

@@ -1,21 +1,15 @@
 #!/usr/bin/python3
 """Emitted kernels are what LookupFFN's identities say: one bit and both rows a table are an FFN, all rows a softmax, m rows its m largest terms."""
 import os
-import sys
 import tempfile
 
 import numpy as np
 
-from lookupc import effort, in_turn, instruction_sets, run, turns, write_safetensors
+from lookupc import check, effort, in_turn, instruction_sets, run, turns, write_safetensors
 
 SETS = instruction_sets()
 D = 24
 TOKENS = (3, 40)  # few, many
-
-
-def check(condition, text):
-    if not condition:
-        sys.exit("FAILED identities: " + text)
 
 
 def layer(work, keys, tensors, x, isa):

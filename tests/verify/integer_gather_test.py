@@ -10,7 +10,7 @@ import tempfile
 
 import numpy as np
 
-from lookupc import effort, in_turn, instruction_sets, run, write_safetensors
+from lookupc import aligned, check, effort, in_turn, instruction_sets, pointer, run, write_safetensors
 
 MODEL = """return { name = "sums", d = %d, d_out = %d, h = %d, tau = %d, neighbours = %d, projection = { kind = "dense" }, score = "%s" }\n"""
 TOKENS = 150
@@ -20,22 +20,6 @@ SETS = {
     "avx_vnni": (["-mavx2", "-mfma", "-mf16c", "-mavxvnni"], 32, 65535),
     "avx2": (["-mavx2", "-mfma", "-mf16c"], 32, 32767),
 }
-
-
-def check(condition, text):
-    if not condition:
-        sys.exit("FAILED integer gather: " + text)
-
-
-def aligned(count, dtype=np.uint8):
-    bytes_wanted = count * np.dtype(dtype).itemsize
-    raw = np.zeros(bytes_wanted + 64, np.uint8)
-    start = -raw.ctypes.data % 64
-    return raw[start : start + bytes_wanted].view(dtype)
-
-
-def pointer(array):
-    return ctypes.c_void_p(array.ctypes.data)
 
 
 def inputs(random, h, tau):

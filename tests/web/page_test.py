@@ -12,7 +12,7 @@ import tempfile
 import numpy as np
 
 import browser
-from lookupc import effort, run
+from lookupc import check, effort, run, works
 
 WORK = tempfile.TemporaryDirectory()
 TOLERANCE = 1e-5
@@ -44,17 +44,6 @@ DECODER = """return {
 }"""
 WORDS = DECODER.replace("small_decoder", "word_decoder").replace('kind = "bytes"', 'file = "vocab.txt", lower = true')
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *map(chr, range(33, 127)), *("##" + chr(letter) for letter in range(97, 123))]
-
-
-def check(condition, text):
-    if not condition:
-        sys.exit("FAILED page: " + text)
-
-
-def works(*arguments):
-    result = run(*arguments)
-    check(result.returncode == 0, f"{' '.join(arguments)}: {result.stderr}")
-    return result.stdout
 
 
 class Model:

@@ -102,11 +102,12 @@ function estimate.stack_bytes(shape, isa, s, regime, gather_i8)
     )
 end
 
--- Cycles in which a token gathers whole rows, `vectors` vectors of sums at a time.
---   group     tables of a pass    prefetches, into_l2   whether it prefetches rows, and into L2
-local function whole_rows(p, isa, caches, vectors, group, prefetches, into_l2, gather_i8)
-    local shape, lanes = p.shape, lanes_of(isa)
-    local width = vectors * lanes
+local into_l2 = 3 -- the value of `prefetch` by which rows are prefetched into L2
+
+-- Cycles in which a token gathers whole rows, as the choices of `s` for `calls` say, "whole" or "few".
+local function whole_rows(p, isa, s, calls, caches, gather_i8)
+    local shape, lanes, group, prefetch = p.shape, lanes_of(isa), s[calls .. ".group"], s[calls .. ".prefetch"]
+    local width, prefetches = s[calls .. ".accumulators"] * lanes, prefetch > 0
     local strips = up(shape.d_out, width)
     local cycles = shape.slots * strips * row(shape, up(math.min(width, shape.d_out), lanes), 1, gather_i8)
     cycles = cycles + up(shape.h, group) * 2 * shape.d_out * 4 / l1_rate
@@ -115,7 +116,8 @@ local function whole_rows(p, isa, caches, vectors, group, prefetches, into_l2, g
     local from = rate(p.table_bytes, caches)
     local lines = up(math.min(width, shape.d_out) * shape.tables.bytes, 64)
     local followed = group <= 16 and 1 or 0.75 -- rows that a core sees go on
-    local hidden = (from >= l2_rate or into_l2) and 1 or not prefetches and 0.4 or lines > 2 and 0.75 or followed
+    local in_time = from >= l2_rate or prefetch == into_l2
+    local hidden = in_time and 1 or not prefetches and 0.4 or lines > 2 and 0.75 or followed
     cycles = cycles + shape.slots * shape.d_out * shape.tables.bytes / from / hidden
     return cycles + (prefetches and shape.slots * strips * (1 + lines) / 2 or 0)
 end
@@ -166,17 +168,7 @@ local function many(p, isa, s, caches, batch, gather_i8)
 
     local function gathered(tokens)
         if tokens > s["whole.tokens"] then return slices(p, isa, s, caches, tokens, gather_i8) end
-        local prefetch = s["whole.prefetch"]
-        return whole_rows(
-            p,
-            isa,
-            caches,
-            s["whole.accumulators"],
-            s["whole.group"],
-            prefetch > 0,
-            prefetch == 3,
-            gather_i8
-        )
+        return whole_rows(p, isa, s, "whole", caches, gather_i8)
     end
     local rest = batch % chunk
     cycles = cycles + (rest > 0 and rest / batch * gathered(rest) or 0)
@@ -189,9 +181,7 @@ local function few(p, isa, s, caches, batch, gather_i8)
     local vectors = math.max(1, product.few_vectors(isa) * isa.lanes // lanes)
     local cycles = products(p.mflop.projection * 1e6, isa, tokens, vectors)
     cycles = math.max(cycles, p.projection_bytes / tokens / rate(p.projection_bytes, caches))
-    local prefetch = s["few.prefetch"]
-    return cycles
-        + whole_rows(p, isa, caches, s["few.accumulators"], s["few.group"], prefetch > 0, prefetch == 3, gather_i8)
+    return cycles + whole_rows(p, isa, s, "few", caches, gather_i8)
 end
 
 -- Cycles of a token in calls of `batch` tokens, by the kernels of `regime` ("few" or "many") of the plan `p` with

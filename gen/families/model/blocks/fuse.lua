@@ -21,113 +21,127 @@ local fuse = {}
 local widths = { F64 = 8, F32 = 4, F16 = 2, BF16 = 2 }
 
 -- Collects steps and the tensors that they write.
-local function builder(found, dtype)
-    local b = { steps = {}, tensors = {}, work = 0, used = {} }
-    local label
+local builder = {}
+builder.__index = builder
 
-    function b.label(text) label = text end
-
-    local function push(step, work)
-        step.label = label
-        b.steps[#b.steps + 1] = step
-        b.work = b.work + (work or 0)
-    end
-    local function use(view)
-        if not view then return nil end
-        if found[view.tensor] then b.used[view.tensor] = true end
-        return view
-    end
-    local function present(view) return view and found[view.tensor] and use(view) or nil end
-    -- Notes a tensor to be written; a merged one has the dtype asked for, or that of the tensor it replaces.
-    local function writes(name, shape, view)
-        local given = view and found[view.tensor] and found[view.tensor].dtype or "F32"
-        local own = dtype or widths[given] and given or "F32"
-        b.tensors[#b.tensors + 1] = { name = name, shape = shape, dtype = own }
-        return own
-    end
-
-    local function alone_names(map)
-        local alone = checkpoint.alone(map)
-        return alone.weight.tensor, alone.bias.tensor
-    end
-
-    function b.copy(view, name)
-        if not found[view.tensor] then
-            push { op = "copy", from = use(view) } -- says that it is missing
-            return
-        end
-        local shape, count = view.transposed and { view.rows, view.columns } or view.shape, 1
-        for _, n in ipairs(shape) do
-            count = count * n
-        end
-        name = name or view.tensor
-        if view.transposed then
-            push({ op = "copy", from = use(view), name = name, dtype = writes(name, shape, view) }, count)
-            return
-        end
-        b.tensors[#b.tensors + 1] = { name = name, shape = shape, dtype = found[view.tensor].dtype }
-        push({ op = "copy", from = use(view) }, count)
-    end
-    function b.copy_map(map)
-        b.copy(map.weight)
-        if present(map.bias) then b.copy(map.bias) end
-    end
-
-    -- The matrix is the maps below each other. b.offset: whether it has a bias.
-    function b.load(maps)
-        local parts, rows = {}, 0
-        b.offset = false
-        for i, map in ipairs(maps) do
-            parts[i] = { from = use(map.weight), bias = present(map.bias) }
-            rows = rows + map.weight.rows
-            b.offset = b.offset or parts[i].bias ~= nil
-        end
-        b.rows, b.columns = rows, maps[1].weight.columns
-        push { op = "load", parts = parts, rows = rows, columns = b.columns, has_offset = b.offset }
-    end
-    -- first_look: only to refuse what cannot be inverted.
-    function b.factor(map, first_look)
-        push({ op = "factor", name = map.name, first_look = first_look }, 2 / 3 * b.rows ^ 3)
-    end
-
-    -- Behind a linear map `map` comes the matrix; `add`: its offset as well.
-    function b.left(map, add)
-        local v = map.weight
-        local name, bias = alone_names(map)
-        local own = writes(name, { b.rows, v.columns }, v)
-        push({ op = "left", from = use(v), name = name, dtype = own }, 2 * b.rows * b.columns * v.columns)
-        local from = present(map.bias)
-        if from or (add and b.offset) then b.vector(from, bias, add, from or v) end
-    end
-    function b.vector(from, name, add, like)
-        push { op = "vector", from = use(from), add_offset = add, name = name, dtype = writes(name, { b.rows }, like) }
-    end
-    -- The matrix is behind every row of `view`, which becomes a tensor of `shape`; `factor`: and so much of its offset.
-    function b.rows_of(view, shape, factor)
-        push({
-            op = "rows",
-            from = use(view),
-            add_offset = factor ~= nil,
-            offset_factor = factor,
-            name = view.tensor,
-            dtype = writes(view.tensor, shape, view),
-        }, 2 * view.rows * b.rows * b.columns)
-    end
-    -- The matrix, or its inverse, is in front of a linear map.
-    local function in_front(op, map, work, offset_matters)
-        local v = map.weight
-        local name, bias = alone_names(map)
-        local step = { op = op, from = use(v), name = name }
-        step.dtype = writes(step.name, { v.rows, b.columns }, v)
-        step.bias = present(map.bias)
-        step.with_bias = step.bias ~= nil or offset_matters
-        if step.with_bias then step.bias_dtype = writes(bias, { v.rows }, step.bias or v) end
-        push(step, work)
-    end
-    function b.solve(map) in_front("solve", map, 10 * map.weight.rows * b.columns ^ 2, b.offset) end
-    function b.right(map) in_front("right", map, 2 * map.weight.rows * b.rows * b.columns, b.offset) end
-    return b
+local function new_builder(found, dtype)
+    return setmetatable({ steps = {}, tensors = {}, work = 0, used = {}, found = found, dtype = dtype }, builder)
 end
+
+-- What the steps that follow are called.
+function builder:label(text) self.text = text end
+
+function builder:push(step, work)
+    step.label = self.text
+    self.steps[#self.steps + 1] = step
+    self.work = self.work + (work or 0)
+end
+
+function builder:use(view)
+    if view and self.found[view.tensor] then self.used[view.tensor] = true end
+    return view
+end
+
+function builder:present(view) return view and self.found[view.tensor] and self:use(view) or nil end
+
+-- Notes a tensor to be written; a merged one has the dtype asked for, or that of the tensor it replaces.
+function builder:writes(name, shape, view)
+    local given = view and self.found[view.tensor] and self.found[view.tensor].dtype or "F32"
+    local own = self.dtype or widths[given] and given or "F32"
+    self.tensors[#self.tensors + 1] = { name = name, shape = shape, dtype = own }
+    return own
+end
+
+local function alone_names(map)
+    local alone = checkpoint.alone(map)
+    return alone.weight.tensor, alone.bias.tensor
+end
+
+function builder:copy(view, name)
+    if not self.found[view.tensor] then
+        self:push { op = "copy", from = self:use(view) } -- says that it is missing
+        return
+    end
+    local shape, count = view.transposed and { view.rows, view.columns } or view.shape, 1
+    for _, n in ipairs(shape) do
+        count = count * n
+    end
+    name = name or view.tensor
+    local step = { op = "copy", from = self:use(view) }
+    if view.transposed then
+        step.name, step.dtype = name, self:writes(name, shape, view)
+    else
+        self.tensors[#self.tensors + 1] = { name = name, shape = shape, dtype = self.found[view.tensor].dtype }
+    end
+    self:push(step, count)
+end
+
+function builder:copy_map(map)
+    self:copy(map.weight)
+    if self:present(map.bias) then self:copy(map.bias) end
+end
+
+-- The matrix is the maps below each other. self.offset: whether it has a bias.
+function builder:load(maps)
+    local parts, rows = {}, 0
+    self.offset = false
+    for i, map in ipairs(maps) do
+        parts[i] = { from = self:use(map.weight), bias = self:present(map.bias) }
+        rows = rows + map.weight.rows
+        self.offset = self.offset or parts[i].bias ~= nil
+    end
+    self.rows, self.columns = rows, maps[1].weight.columns
+    self:push { op = "load", parts = parts, rows = rows, columns = self.columns, has_offset = self.offset }
+end
+
+-- first_look: only to refuse what cannot be inverted.
+function builder:factor(map, first_look)
+    self:push({ op = "factor", name = map.name, first_look = first_look }, 2 / 3 * self.rows ^ 3)
+end
+
+-- Behind a linear map `map` comes the matrix; `add`: its offset as well.
+function builder:left(map, add)
+    local v = map.weight
+    local name, bias = alone_names(map)
+    local own = self:writes(name, { self.rows, v.columns }, v)
+    local work = 2 * self.rows * self.columns * v.columns
+    self:push({ op = "left", from = self:use(v), name = name, dtype = own }, work)
+    local from = self:present(map.bias)
+    if from or (add and self.offset) then self:vector(from, bias, add, from or v) end
+end
+
+function builder:vector(from, name, add, like)
+    local own = self:writes(name, { self.rows }, like)
+    self:push { op = "vector", from = self:use(from), add_offset = add, name = name, dtype = own }
+end
+
+-- The matrix is behind every row of `view`, which becomes a tensor of `shape`; `factor`: and so much of its offset.
+function builder:rows_of(view, shape, factor)
+    self:push({
+        op = "rows",
+        from = self:use(view),
+        add_offset = factor ~= nil,
+        offset_factor = factor,
+        name = view.tensor,
+        dtype = self:writes(view.tensor, shape, view),
+    }, 2 * view.rows * self.rows * self.columns)
+end
+
+-- The matrix, or its inverse, is in front of a linear map.
+function builder:in_front(op, map, work)
+    local v = map.weight
+    local name, bias = alone_names(map)
+    local step = { op = op, from = self:use(v), name = name }
+    step.dtype = self:writes(step.name, { v.rows, self.columns }, v)
+    step.bias = self:present(map.bias)
+    step.with_bias = step.bias ~= nil or self.offset
+    if step.with_bias then step.bias_dtype = self:writes(bias, { v.rows }, step.bias or v) end
+    self:push(step, work)
+end
+
+function builder:solve(map) self:in_front("solve", map, 10 * map.weight.rows * self.columns ^ 2) end
+
+function builder:right(map) self:in_front("right", map, 2 * map.weight.rows * self.rows * self.columns) end
 
 -- The tensors of the LookupFFN of a layer: tables, bias, and the projection as a linear map.
 local function lookup_of(m, layer)
@@ -162,30 +176,30 @@ local function merge_behind_embeddings(b, m)
     for _, key in ipairs { "word", "positions", "token_types" } do
         local rows = parts[key]
         if rows and parts.map then
-            b.copy(rows)
+            b:copy(rows)
         elseif rows then
             -- Rows of words are scaled later on.
-            b.rows_of(rows, { rows.rows, b.rows }, key == "word" and 1 / (embedding.scale or 1) or nil)
+            b:rows_of(rows, { rows.rows, b.rows }, key == "word" and 1 / (embedding.scale or 1) or nil)
         end
     end
     if parts.norm then
-        b.copy(parts.norm.gain)
-        if embedding.norm.kind == "layernorm" then b.copy(parts.norm.offset) end
+        b:copy(parts.norm.gain)
+        if embedding.norm.kind == "layernorm" then b:copy(parts.norm.offset) end
     end
-    if parts.map then b.left(parts.map, true) end
+    if parts.map then b:left(parts.map, true) end
 end
 
 -- What makes the input of a layer reads the matrix that is loaded: embeddings, or the FFN, and in parallel blocks P, of
 -- the layer before.
 local function merge_behind_sources(b, m, layer, p, o)
     if layer == 0 then return merge_behind_embeddings(b, m) end
-    if m.parallel then b.left(p, false) end
+    if m.parallel then b:left(p, false) end
     if m.ffn.kind == "lookup" then
         local before = lookup_of(m, layer - 1)
-        b.rows_of(before.tables, { m.ffn.h, 1 << m.ffn.tau, b.rows })
-        b.vector(before.bias, before.bias.tensor, true, before.bias)
+        b:rows_of(before.tables, { m.ffn.h, 1 << m.ffn.tau, b.rows })
+        b:vector(before.bias, before.bias.tensor, true, before.bias)
     end
-    if o then b.left(o, m.ffn.kind ~= "lookup") end -- what is added is so once
+    if o then b:left(o, m.ffn.kind ~= "lookup") end -- what is added is so once
 end
 
 -- Steps of one layer; `p` and `o` are maps of the layer before.
@@ -198,33 +212,33 @@ local function add_layer(b, m, layer, eliminate, p_before, o_before)
     local inputs = checkpoint.inputs(m, layer)
     if m.ffn.kind == "lookup" then table.insert(inputs, 1, lookup_of(m, layer).projection) end
 
-    b.label("layer " .. layer)
-    if m.attention.shaped then b.copy(checkpoint.attention_shape(m, layer)) end
+    b:label("layer " .. layer)
+    if m.attention.shaped then b:copy(checkpoint.attention_shape(m, layer)) end
     if all then
-        b.load { maps.Q, maps.K, maps.V }
+        b:load { maps.Q, maps.K, maps.V }
     else
-        b.load { maps[first] }
+        b:load { maps[first] }
     end
     merge_behind_sources(b, m, layer, p_before, o_before)
     if not all then
-        b.factor(maps[first])
+        b:factor(maps[first])
         for _, letter in ipairs { "Q", "K", "V" } do
-            if letter ~= first then b.solve(maps[letter]) end
+            if letter ~= first then b:solve(maps[letter]) end
         end
     end
     if m.parallel then
         for _, map in ipairs(inputs) do
-            b.solve(map)
+            b:solve(map)
         end
     elseif eliminate:find("P", 1, true) then
-        b.load { maps.P }
+        b:load { maps.P }
         for _, map in ipairs(inputs) do
-            b.right(map)
+            b:right(map)
         end
     else
-        b.copy_map(maps.P)
+        b:copy_map(maps.P)
         for _, map in ipairs(inputs) do
-            b.copy_map(map)
+            b:copy_map(map)
         end
     end
     return maps.P
@@ -232,14 +246,14 @@ end
 
 -- What no attention follows: the FFN of the last layer, and what is behind it.
 local function add_end(b, m, found, p, o)
-    if m.parallel then b.copy_map(p) end
+    if m.parallel then b:copy_map(p) end
     if m.ffn.kind == "lookup" then
         local last = lookup_of(m, m.layers - 1)
-        b.copy(last.tables)
-        b.copy(last.bias)
+        b:copy(last.tables)
+        b:copy(last.bias)
     end
-    if o then b.copy_map(o) end
-    b.label "head"
+    if o then b:copy_map(o) end
+    b:label "head"
     local family, names = checkpoint.family(m), {}
     for name in pairs(found) do
         if checkpoint.is_behind(m, name) then names[#names + 1] = name end
@@ -250,11 +264,11 @@ local function add_end(b, m, found, p, o)
         for _, n in ipairs(shape) do
             count = count * n
         end
-        b.copy { tensor = name, shape = shape, rows = math.max(count, 1), columns = 1 }
+        b:copy { tensor = name, shape = shape, rows = math.max(count, 1), columns = 1 }
     end
     local head = checkpoint.head(m)
     if head and not found[head] and m.tied and not fusable.has_map(m) then
-        b.copy({ tensor = family.embeddings.word, shape = { m.vocab, m.d }, rows = m.vocab, columns = m.d }, head)
+        b:copy({ tensor = family.embeddings.word, shape = { m.vocab, m.d }, rows = m.vocab, columns = m.d }, head)
     end
 end
 
@@ -322,15 +336,15 @@ function fuse.steps(m, tensors, options, dtype)
     for name, tensor in pairs(tensors) do
         found[model_name(name)] = tensor
     end
-    local b = builder(found, dtype)
+    local b = new_builder(found, dtype)
     local eliminate = options.eliminate
     local p, first = nil, eliminate:sub(1, 1)
     -- Merging takes long: a matrix of the last layer that has no inverse shall not be found at the end.
     for layer = 0, eliminate:find("QKV", 1, true) and -1 or m.layers - 1 do
         local map = checkpoint.linear(m, layer, first, m.d, m.d)
-        b.label("layer " .. layer)
-        b.load { map }
-        b.factor(map, true)
+        b:label("layer " .. layer)
+        b:load { map }
+        b:factor(map, true)
     end
     local dense = ffn_parts.dense(m.ffn)
     local function output(layer) return dense and checkpoint.linear(m, layer, "O", m.d, dense.f) or nil end
