@@ -221,8 +221,7 @@ int roberta_small_flush_denormals(int state)
 
 #ifdef ROBERTA_SMALL_OPENMP
 void roberta_small_split(void ffn(const roberta_small_weights *, const float *, float *, size_t, void *), size_t tile,
-    size_t min,
-    const roberta_small_weights *weights, const float *x, float *y, size_t tokens, void *scratch)
+    size_t min, const roberta_small_weights *weights, const float *x, float *y, size_t tokens, void *scratch)
 {
     const size_t worthwhile = tokens / min,
         ranges = worthwhile < ROBERTA_SMALL_OPENMP ? worthwhile : ROBERTA_SMALL_OPENMP;

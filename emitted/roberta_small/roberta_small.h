@@ -11,11 +11,13 @@
    -DROBERTA_SMALL_OPENMP=N, roberta_small_ffn shares large calls among up to N threads, with the same results, bit for
    bit.
 
-     static _Alignas(ROBERTA_SMALL_ALIGN) unsigned char blob[ROBERTA_SMALL_WEIGHTS_BYTES]; the weights file; mmap
-         aligns, too
-     static _Alignas(ROBERTA_SMALL_ALIGN) unsigned char scratch[ROBERTA_SMALL_SCRATCH_BYTES]; one for each thread;
-     ROBERTA_SMALL_SCRATCH_BYTES_ONE are enough where all calls are of one token
+   Read the weights file into `blob`, or map it: mmap aligns, too. Each thread needs a scratch of its own, of
+   ROBERTA_SMALL_SCRATCH_BYTES_ONE bytes where all its calls are of one token.
+
+     static _Alignas(ROBERTA_SMALL_ALIGN) unsigned char blob[ROBERTA_SMALL_WEIGHTS_BYTES];
+     static _Alignas(ROBERTA_SMALL_ALIGN) unsigned char scratch[ROBERTA_SMALL_SCRATCH_BYTES];
      roberta_small_weights weights;
+
      if (roberta_small_bind(blob, sizeof blob, &weights) == ROBERTA_SMALL_OK)
          roberta_small_ffn(&weights, x, y, tokens, scratch);
 

@@ -58,7 +58,10 @@ static inline void roberta_small_transpose(const float *const *row, size_t colum
 }
 
 /* Loads one tile: token by token in memory becomes feature by feature, 16 tokens side by side.
-   Then LayerNorm without gain and offset, which are folded into the projection: (x - mean) / sqrt(variance + 1e-05f).
+   Then LayerNorm without gain and offset, which are folded into the projection:
+
+     (x - mean) / sqrt(variance + 1e-05f)
+
    x       [tokens][512], any alignment
    tokens  1 … 16; the places of absent tokens repeat the last one
    loaded  [512][16], aligned to a vector, must not overlap x. Cannot fail. */
@@ -119,8 +122,8 @@ void roberta_small_load_f32__avx2_t16(const float *restrict x, size_t tokens, fl
    x  [inputs][16]
    w  [inputs][width], of which the first 4 columns are used
    y  [4][16] */
-static inline void roberta_small_outputs_4(const float *restrict x, size_t inputs,
-    const float *restrict w, size_t width, float *restrict y)
+static inline void roberta_small_outputs_4(const float *restrict x, size_t inputs, const float *restrict w,
+    size_t width, float *restrict y)
 {
     __m256 y0_0 = _mm256_setzero_ps(), y0_1 = _mm256_setzero_ps();
     __m256 y1_0 = _mm256_setzero_ps(), y1_1 = _mm256_setzero_ps();
@@ -276,28 +279,28 @@ ROBERTA_SMALL_INLINE void roberta_small_butterfly_8x64_residual512_vector(float 
     const __m256 t23 = _mm256_sub_ps(t13, t15);
     _mm256_store_ps(v + i,
         _mm256_fmadd_ps(_mm256_set1_ps(residual[row]), _mm256_load_ps(x + i),
-        _mm256_add_ps(t16, _mm256_set1_ps(bias[row]))));
+            _mm256_add_ps(t16, _mm256_set1_ps(bias[row]))));
     _mm256_store_ps(v + i + 1024,
         _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 64]), _mm256_load_ps(x + i + 1024),
-        _mm256_add_ps(t17, _mm256_set1_ps(bias[row + 64]))));
+            _mm256_add_ps(t17, _mm256_set1_ps(bias[row + 64]))));
     _mm256_store_ps(v + i + 2048,
         _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 128]), _mm256_load_ps(x + i + 2048),
-        _mm256_add_ps(t18, _mm256_set1_ps(bias[row + 128]))));
+            _mm256_add_ps(t18, _mm256_set1_ps(bias[row + 128]))));
     _mm256_store_ps(v + i + 3072,
         _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 192]), _mm256_load_ps(x + i + 3072),
-        _mm256_add_ps(t19, _mm256_set1_ps(bias[row + 192]))));
+            _mm256_add_ps(t19, _mm256_set1_ps(bias[row + 192]))));
     _mm256_store_ps(v + i + 4096,
         _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 256]), _mm256_load_ps(x + i + 4096),
-        _mm256_add_ps(t20, _mm256_set1_ps(bias[row + 256]))));
+            _mm256_add_ps(t20, _mm256_set1_ps(bias[row + 256]))));
     _mm256_store_ps(v + i + 5120,
         _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 320]), _mm256_load_ps(x + i + 5120),
-        _mm256_add_ps(t21, _mm256_set1_ps(bias[row + 320]))));
+            _mm256_add_ps(t21, _mm256_set1_ps(bias[row + 320]))));
     _mm256_store_ps(v + i + 6144,
         _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 384]), _mm256_load_ps(x + i + 6144),
-        _mm256_add_ps(t22, _mm256_set1_ps(bias[row + 384]))));
+            _mm256_add_ps(t22, _mm256_set1_ps(bias[row + 384]))));
     _mm256_store_ps(v + i + 7168,
         _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 448]), _mm256_load_ps(x + i + 7168),
-        _mm256_add_ps(t23, _mm256_set1_ps(bias[row + 448]))));
+            _mm256_add_ps(t23, _mm256_set1_ps(bias[row + 448]))));
 }
 
 /* Hadamard transform over 8 wires of 64 rows, in place.
@@ -330,29 +333,25 @@ void roberta_small_bh4_f32__avx2_t16_o4_m4(const roberta_small_weights *weights,
 
         /* stage 1: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
         for (size_t block = 0; block < 8; ++block)
-            roberta_small_block_64x64(x + block * 1024, 8192, w + block * 4096,
-                a + block * 1024, 8192, tiles);
+            roberta_small_block_64x64(x + block * 1024, 8192, w + block * 4096, a + block * 1024, 8192, tiles);
         for (size_t tile = 0; tile < tiles; ++tile)
             roberta_small_butterfly_8x64(a + tile * 8192);
 
         /* stage 2: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
         for (size_t block = 0; block < 8; ++block)
-            roberta_small_block_64x64(a + block * 1024, 8192, w + 32768 + block * 4096,
-                b + block * 1024, 8192, tiles);
+            roberta_small_block_64x64(a + block * 1024, 8192, w + 32768 + block * 4096, b + block * 1024, 8192, tiles);
         for (size_t tile = 0; tile < tiles; ++tile)
             roberta_small_butterfly_8x64(b + tile * 8192);
 
         /* stage 3: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
         for (size_t block = 0; block < 8; ++block)
-            roberta_small_block_64x64(b + block * 1024, 8192, w + 65536 + block * 4096,
-                a + block * 1024, 8192, tiles);
+            roberta_small_block_64x64(b + block * 1024, 8192, w + 65536 + block * 4096, a + block * 1024, 8192, tiles);
         for (size_t tile = 0; tile < tiles; ++tile)
             roberta_small_butterfly_8x64(a + tile * 8192);
 
         /* stage 4: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
         for (size_t block = 0; block < 8; ++block)
-            roberta_small_block_64x64(a + block * 1024, 8192, w + 98304 + block * 4096,
-                y + block * 1024, 16384, tiles);
+            roberta_small_block_64x64(a + block * 1024, 8192, w + 98304 + block * 4096, y + block * 1024, 16384, tiles);
         for (size_t tile = 0; tile < tiles; ++tile)
             roberta_small_butterfly_8x64_residual512(y + tile * 16384, x + tile * 8192, weights->residual,
                 weights->projection_bias + repeat * 512);
@@ -395,7 +394,7 @@ static inline void roberta_small_hash_best(const float *z, uint16_t *code, float
     const __m256 magnitude0 = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), z0);
     row = _mm256_or_si256(row,
         _mm256_and_si256(_mm256_castps_si256(_mm256_cmp_ps(z0, _mm256_setzero_ps(), _CMP_GT_OQ)),
-        _mm256_set1_epi32(128)));
+            _mm256_set1_epi32(128)));
     sum = _mm256_add_ps(sum, magnitude0);
     product = _mm256_fmadd_ps(product, roberta_small_exp(_mm256_mul_ps(minus_two, magnitude0)), product);
 
@@ -403,7 +402,7 @@ static inline void roberta_small_hash_best(const float *z, uint16_t *code, float
     const __m256 magnitude1 = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), z1);
     row = _mm256_or_si256(row,
         _mm256_and_si256(_mm256_castps_si256(_mm256_cmp_ps(z1, _mm256_setzero_ps(), _CMP_GT_OQ)),
-        _mm256_set1_epi32(64)));
+            _mm256_set1_epi32(64)));
     sum = _mm256_add_ps(sum, magnitude1);
     product = _mm256_fmadd_ps(product, roberta_small_exp(_mm256_mul_ps(minus_two, magnitude1)), product);
 
@@ -411,7 +410,7 @@ static inline void roberta_small_hash_best(const float *z, uint16_t *code, float
     const __m256 magnitude2 = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), z2);
     row = _mm256_or_si256(row,
         _mm256_and_si256(_mm256_castps_si256(_mm256_cmp_ps(z2, _mm256_setzero_ps(), _CMP_GT_OQ)),
-        _mm256_set1_epi32(32)));
+            _mm256_set1_epi32(32)));
     sum = _mm256_add_ps(sum, magnitude2);
     product = _mm256_fmadd_ps(product, roberta_small_exp(_mm256_mul_ps(minus_two, magnitude2)), product);
 
@@ -419,7 +418,7 @@ static inline void roberta_small_hash_best(const float *z, uint16_t *code, float
     const __m256 magnitude3 = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), z3);
     row = _mm256_or_si256(row,
         _mm256_and_si256(_mm256_castps_si256(_mm256_cmp_ps(z3, _mm256_setzero_ps(), _CMP_GT_OQ)),
-        _mm256_set1_epi32(16)));
+            _mm256_set1_epi32(16)));
     sum = _mm256_add_ps(sum, magnitude3);
     product = _mm256_fmadd_ps(product, roberta_small_exp(_mm256_mul_ps(minus_two, magnitude3)), product);
 
@@ -427,7 +426,7 @@ static inline void roberta_small_hash_best(const float *z, uint16_t *code, float
     const __m256 magnitude4 = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), z4);
     row = _mm256_or_si256(row,
         _mm256_and_si256(_mm256_castps_si256(_mm256_cmp_ps(z4, _mm256_setzero_ps(), _CMP_GT_OQ)),
-        _mm256_set1_epi32(8)));
+            _mm256_set1_epi32(8)));
     sum = _mm256_add_ps(sum, magnitude4);
     product = _mm256_fmadd_ps(product, roberta_small_exp(_mm256_mul_ps(minus_two, magnitude4)), product);
 
@@ -435,7 +434,7 @@ static inline void roberta_small_hash_best(const float *z, uint16_t *code, float
     const __m256 magnitude5 = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), z5);
     row = _mm256_or_si256(row,
         _mm256_and_si256(_mm256_castps_si256(_mm256_cmp_ps(z5, _mm256_setzero_ps(), _CMP_GT_OQ)),
-        _mm256_set1_epi32(4)));
+            _mm256_set1_epi32(4)));
     sum = _mm256_add_ps(sum, magnitude5);
     product = _mm256_fmadd_ps(product, roberta_small_exp(_mm256_mul_ps(minus_two, magnitude5)), product);
 
@@ -443,7 +442,7 @@ static inline void roberta_small_hash_best(const float *z, uint16_t *code, float
     const __m256 magnitude6 = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), z6);
     row = _mm256_or_si256(row,
         _mm256_and_si256(_mm256_castps_si256(_mm256_cmp_ps(z6, _mm256_setzero_ps(), _CMP_GT_OQ)),
-        _mm256_set1_epi32(2)));
+            _mm256_set1_epi32(2)));
     sum = _mm256_add_ps(sum, magnitude6);
     product = _mm256_fmadd_ps(product, roberta_small_exp(_mm256_mul_ps(minus_two, magnitude6)), product);
 
@@ -451,7 +450,7 @@ static inline void roberta_small_hash_best(const float *z, uint16_t *code, float
     const __m256 magnitude7 = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), z7);
     row = _mm256_or_si256(row,
         _mm256_and_si256(_mm256_castps_si256(_mm256_cmp_ps(z7, _mm256_setzero_ps(), _CMP_GT_OQ)),
-        _mm256_set1_epi32(1)));
+            _mm256_set1_epi32(1)));
     sum = _mm256_add_ps(sum, magnitude7);
     product = _mm256_fmadd_ps(product, roberta_small_exp(_mm256_mul_ps(minus_two, magnitude7)), product);
 
@@ -523,8 +522,7 @@ static inline const float *roberta_small_pack_64(const float *table, size_t tabl
    from    what to add to: y itself, or one row for all tokens (from_step 0); steps are floats from token to token
    y       the columns of every token, whole lines of them if it `streams` */
 static inline void roberta_small_columns_64(const float *table, size_t row_step, size_t tables, const uint16_t *code,
-    const float *score,
-    const float *from, size_t from_step, float *y, size_t y_step, int streams, size_t tokens)
+    const float *score, const float *from, size_t from_step, float *y, size_t y_step, int streams, size_t tokens)
 {
     for (size_t first = 0; first < tokens; first += 16) {
         const size_t end = tokens - first < 16 ? tokens - first : 16;
@@ -607,8 +605,7 @@ static inline void roberta_small_columns_64(const float *table, size_t row_step,
    end      number of the first tile behind them, at most 8
    Cannot fail. */
 void roberta_small_gather_columns_f32__avx2_t16_g4_c64(const roberta_small_weights *weights, const uint16_t *code,
-    const float *score,
-    float *y, size_t tokens, size_t first, size_t end, void *scratch)
+    const float *score, float *y, size_t tokens, size_t first, size_t end, void *scratch)
 {
     float *sums = (float *) (void *) ((unsigned char *) scratch + ROBERTA_SMALL_AVX2_SCRATCH_SUMS);
     float *slice = (float *) (void *) ((unsigned char *) scratch + ROBERTA_SMALL_AVX2_SCRATCH_SLICE);
@@ -619,23 +616,22 @@ void roberta_small_gather_columns_f32__avx2_t16_g4_c64(const roberta_small_weigh
 
     for (size_t column = first * 64; column < end * 64; column += 64) {
         const float *table = weights->tables + column;
-        roberta_small_columns_64(packs ? roberta_small_pack_64(table, 4, slice) : table, row_step, 4,
-            code, score, weights->bias + column, 0, sums, 64, 0, tokens);
+        roberta_small_columns_64(packs ? roberta_small_pack_64(table, 4, slice) : table, row_step, 4, code, score,
+            weights->bias + column, 0, sums, 64, 0, tokens);
         for (size_t k = 4; k < 124; k += 4)
             roberta_small_columns_64(packs ? roberta_small_pack_64(table + k * ROBERTA_SMALL_TABLE_PITCH, 4, slice)
-                : table + k * ROBERTA_SMALL_TABLE_PITCH, row_step, 4,
-                code + k * 16, score + k * 16, sums, 64, sums, 64, 0, tokens);
+                : table + k * ROBERTA_SMALL_TABLE_PITCH, row_step, 4, code + k * 16, score + k * 16, sums, 64, sums, 64,
+                0, tokens);
         roberta_small_columns_64(packs ? roberta_small_pack_64(table + 124 * ROBERTA_SMALL_TABLE_PITCH, 4, slice)
-            : table + 124 * ROBERTA_SMALL_TABLE_PITCH, row_step, 4,
-            code + 1984, score + 1984, sums, 64, y + column, 512, streams, tokens);
+            : table + 124 * ROBERTA_SMALL_TABLE_PITCH, row_step, 4, code + 1984, score + 1984, sums, 64, y + column,
+            512, streams, tokens);
     }
     _mm_sfence();
 }
 
 /* All columns. */
 void roberta_small_gather_f32__avx2_t16_g4_c64(const roberta_small_weights *weights, const uint16_t *code,
-    const float *score,
-    float *y, size_t tokens, void *scratch)
+    const float *score, float *y, size_t tokens, void *scratch)
 {
     roberta_small_gather_columns_f32__avx2_t16_g4_c64(weights, code, score, y, tokens, 0, 8, scratch);
 }
@@ -707,13 +703,13 @@ static void roberta_small_many_shared(const roberta_small_weights *weights, cons
             const size_t at = range * tiles / ranges * 16, next = (range + 1) * tiles / ranges * 16;
             roberta_small_project__avx2_many(weights, x + (first + at) * 512, (next < left ? next : left) - at,
                 code + at * 128, score + at * 128,
-                    (unsigned char *) scratch + range * ROBERTA_SMALL_THREAD_SCRATCH_BYTES);
+                (unsigned char *) scratch + range * ROBERTA_SMALL_THREAD_SCRATCH_BYTES);
         }
 #pragma omp parallel for num_threads((int) ranges) schedule(static, 1)
         for (size_t range = 0; range < ranges; ++range)
             roberta_small_gather_columns_f32__avx2_t16_g4_c64(weights, code, score, y + first * 512, left,
-                range * 8 / ranges,
-                (range + 1) * 8 / ranges, (unsigned char *) scratch + range * ROBERTA_SMALL_THREAD_SCRATCH_BYTES);
+                range * 8 / ranges, (range + 1) * 8 / ranges,
+                (unsigned char *) scratch + range * ROBERTA_SMALL_THREAD_SCRATCH_BYTES);
     }
 }
 #endif
@@ -737,8 +733,10 @@ void roberta_small_ffn__avx2(const roberta_small_weights *weights, const float *
 
 /* From templates/lookup/rows/normalise.c. */
 
-/* LayerNorm of one token without gain and offset, which are folded into the projection: (x - mean) / sqrt(variance +
-   1e-05f).
+/* LayerNorm of one token without gain and offset, which are folded into the projection:
+
+     (x - mean) / sqrt(variance + 1e-05f)
+
    x           [512], any alignment
    normalised  [512], must not overlap x. Cannot fail. */
 void roberta_small_normalise_f32__avx2_few(const float *restrict x, float *restrict normalised)
@@ -911,8 +909,8 @@ static void roberta_small_few_butterfly_8x64(float *v)
 }
 
 /* The share of the input that bypasses the projection, and the bias: z[row] += residual x[row] + bias[row]. */
-static void roberta_small_few_add_residual(float *restrict z, const float *restrict x,
-    const float *restrict residual, const float *restrict bias, size_t rows)
+static void roberta_small_few_add_residual(float *restrict z, const float *restrict x, const float *restrict residual,
+    const float *restrict bias, size_t rows)
 {
     const size_t whole = rows - rows % 8;
     for (size_t row = 0; row < whole; row += 8) {
@@ -941,26 +939,22 @@ void roberta_small_bh4_f32__avx2_few_v4_n2(const roberta_small_weights *weights,
         float *y = z + repeat * 512;
 
         /* stage 1: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
-        roberta_small_few_block_64x64(x, 512, w,
-            a, 512, tokens, 8);
+        roberta_small_few_block_64x64(x, 512, w, a, 512, tokens, 8);
         for (size_t token = 0; token < tokens; ++token)
             roberta_small_few_butterfly_8x64(a + token * 512);
 
         /* stage 2: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
-        roberta_small_few_block_64x64(a, 512, w + 32768,
-            b, 512, tokens, 8);
+        roberta_small_few_block_64x64(a, 512, w + 32768, b, 512, tokens, 8);
         for (size_t token = 0; token < tokens; ++token)
             roberta_small_few_butterfly_8x64(b + token * 512);
 
         /* stage 3: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
-        roberta_small_few_block_64x64(b, 512, w + 65536,
-            a, 512, tokens, 8);
+        roberta_small_few_block_64x64(b, 512, w + 65536, a, 512, tokens, 8);
         for (size_t token = 0; token < tokens; ++token)
             roberta_small_few_butterfly_8x64(a + token * 512);
 
         /* stage 4: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
-        roberta_small_few_block_64x64(a, 512, w + 98304,
-            y, 1024, tokens, 8);
+        roberta_small_few_block_64x64(a, 512, w + 98304, y, 1024, tokens, 8);
         for (size_t token = 0; token < tokens; ++token)
             roberta_small_few_butterfly_8x64(y + token * 1024);
     }
@@ -1034,7 +1028,7 @@ static inline void roberta_small_few_hash_best(const float *z, uint16_t *code, f
     const __m256 magnitude0 = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), z0);
     row = _mm256_or_si256(row,
         _mm256_and_si256(_mm256_castps_si256(_mm256_cmp_ps(z0, _mm256_setzero_ps(), _CMP_GT_OQ)),
-        _mm256_set1_epi32(128)));
+            _mm256_set1_epi32(128)));
     sum = _mm256_add_ps(sum, magnitude0);
     product = _mm256_fmadd_ps(product, roberta_small_exp(_mm256_mul_ps(minus_two, magnitude0)), product);
 
@@ -1042,7 +1036,7 @@ static inline void roberta_small_few_hash_best(const float *z, uint16_t *code, f
     const __m256 magnitude1 = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), z1);
     row = _mm256_or_si256(row,
         _mm256_and_si256(_mm256_castps_si256(_mm256_cmp_ps(z1, _mm256_setzero_ps(), _CMP_GT_OQ)),
-        _mm256_set1_epi32(64)));
+            _mm256_set1_epi32(64)));
     sum = _mm256_add_ps(sum, magnitude1);
     product = _mm256_fmadd_ps(product, roberta_small_exp(_mm256_mul_ps(minus_two, magnitude1)), product);
 
@@ -1050,7 +1044,7 @@ static inline void roberta_small_few_hash_best(const float *z, uint16_t *code, f
     const __m256 magnitude2 = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), z2);
     row = _mm256_or_si256(row,
         _mm256_and_si256(_mm256_castps_si256(_mm256_cmp_ps(z2, _mm256_setzero_ps(), _CMP_GT_OQ)),
-        _mm256_set1_epi32(32)));
+            _mm256_set1_epi32(32)));
     sum = _mm256_add_ps(sum, magnitude2);
     product = _mm256_fmadd_ps(product, roberta_small_exp(_mm256_mul_ps(minus_two, magnitude2)), product);
 
@@ -1058,7 +1052,7 @@ static inline void roberta_small_few_hash_best(const float *z, uint16_t *code, f
     const __m256 magnitude3 = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), z3);
     row = _mm256_or_si256(row,
         _mm256_and_si256(_mm256_castps_si256(_mm256_cmp_ps(z3, _mm256_setzero_ps(), _CMP_GT_OQ)),
-        _mm256_set1_epi32(16)));
+            _mm256_set1_epi32(16)));
     sum = _mm256_add_ps(sum, magnitude3);
     product = _mm256_fmadd_ps(product, roberta_small_exp(_mm256_mul_ps(minus_two, magnitude3)), product);
 
@@ -1066,7 +1060,7 @@ static inline void roberta_small_few_hash_best(const float *z, uint16_t *code, f
     const __m256 magnitude4 = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), z4);
     row = _mm256_or_si256(row,
         _mm256_and_si256(_mm256_castps_si256(_mm256_cmp_ps(z4, _mm256_setzero_ps(), _CMP_GT_OQ)),
-        _mm256_set1_epi32(8)));
+            _mm256_set1_epi32(8)));
     sum = _mm256_add_ps(sum, magnitude4);
     product = _mm256_fmadd_ps(product, roberta_small_exp(_mm256_mul_ps(minus_two, magnitude4)), product);
 
@@ -1074,7 +1068,7 @@ static inline void roberta_small_few_hash_best(const float *z, uint16_t *code, f
     const __m256 magnitude5 = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), z5);
     row = _mm256_or_si256(row,
         _mm256_and_si256(_mm256_castps_si256(_mm256_cmp_ps(z5, _mm256_setzero_ps(), _CMP_GT_OQ)),
-        _mm256_set1_epi32(4)));
+            _mm256_set1_epi32(4)));
     sum = _mm256_add_ps(sum, magnitude5);
     product = _mm256_fmadd_ps(product, roberta_small_exp(_mm256_mul_ps(minus_two, magnitude5)), product);
 
@@ -1082,7 +1076,7 @@ static inline void roberta_small_few_hash_best(const float *z, uint16_t *code, f
     const __m256 magnitude6 = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), z6);
     row = _mm256_or_si256(row,
         _mm256_and_si256(_mm256_castps_si256(_mm256_cmp_ps(z6, _mm256_setzero_ps(), _CMP_GT_OQ)),
-        _mm256_set1_epi32(2)));
+            _mm256_set1_epi32(2)));
     sum = _mm256_add_ps(sum, magnitude6);
     product = _mm256_fmadd_ps(product, roberta_small_exp(_mm256_mul_ps(minus_two, magnitude6)), product);
 
@@ -1090,7 +1084,7 @@ static inline void roberta_small_few_hash_best(const float *z, uint16_t *code, f
     const __m256 magnitude7 = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), z7);
     row = _mm256_or_si256(row,
         _mm256_and_si256(_mm256_castps_si256(_mm256_cmp_ps(z7, _mm256_setzero_ps(), _CMP_GT_OQ)),
-        _mm256_set1_epi32(1)));
+            _mm256_set1_epi32(1)));
     sum = _mm256_add_ps(sum, magnitude7);
     product = _mm256_fmadd_ps(product, roberta_small_exp(_mm256_mul_ps(minus_two, magnitude7)), product);
 
@@ -1126,8 +1120,7 @@ void roberta_small_sign_hash_gelu_f32__avx2_few(const float *restrict z, uint16_
    from    what to add to: y itself, or one row for all tokens (from_step 0); steps are floats from token to token
    y       the columns of every token */
 static inline void roberta_small_few_columns_512(const float *table, size_t tables, const uint16_t *code,
-    const float *score,
-    const float *from, size_t from_step, float *y, size_t y_step, size_t tokens)
+    const float *score, const float *from, size_t from_step, float *y, size_t y_step, size_t tokens)
 {
     for (size_t token = 0; token < tokens; ++token) {
         const uint16_t *token_code = code + token * 128;
@@ -1176,11 +1169,10 @@ void roberta_small_gather_f32__avx2_few(const roberta_small_weights *weights, co
 {
     (void) scratch;
 
-    roberta_small_few_columns_512(weights->tables, 16, code, score,
-        weights->bias, 0, y, 512, tokens);
+    roberta_small_few_columns_512(weights->tables, 16, code, score, weights->bias, 0, y, 512, tokens);
     for (size_t k = 16; k < 128; k += 16)
-        roberta_small_few_columns_512(weights->tables + k * ROBERTA_SMALL_TABLE_PITCH, 16, code + k, score + k,
-            y, 512, y, 512, tokens);
+        roberta_small_few_columns_512(weights->tables + k * ROBERTA_SMALL_TABLE_PITCH, 16, code + k, score + k, y, 512,
+            y, 512, tokens);
 }
 
 /* From templates/lookup/rows/ffn.c. */

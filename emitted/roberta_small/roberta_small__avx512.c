@@ -114,7 +114,10 @@ static inline void roberta_small_transpose(const float *const *row, size_t colum
 }
 
 /* Loads one tile: token by token in memory becomes feature by feature, 64 tokens side by side.
-   Then LayerNorm without gain and offset, which are folded into the projection: (x - mean) / sqrt(variance + 1e-05f).
+   Then LayerNorm without gain and offset, which are folded into the projection:
+
+     (x - mean) / sqrt(variance + 1e-05f)
+
    x       [tokens][512], any alignment
    tokens  1 … 64; the places of absent tokens repeat the last one
    loaded  [512][64], aligned to a vector, must not overlap x. Cannot fail. */
@@ -205,8 +208,8 @@ void roberta_small_load_f32__avx512_t64(const float *restrict x, size_t tokens, 
    x  [inputs][64]
    w  [inputs][width], of which the first 4 columns are used
    y  [4][64] */
-static inline void roberta_small_outputs_4(const float *restrict x, size_t inputs,
-    const float *restrict w, size_t width, float *restrict y)
+static inline void roberta_small_outputs_4(const float *restrict x, size_t inputs, const float *restrict w,
+    size_t width, float *restrict y)
 {
     __m512 y0_0 = _mm512_setzero_ps(), y0_1 = _mm512_setzero_ps(), y0_2 = _mm512_setzero_ps(),
         y0_3 = _mm512_setzero_ps();
@@ -394,28 +397,28 @@ ROBERTA_SMALL_INLINE void roberta_small_butterfly_8x64_residual512_vector(float 
     const __m512 t23 = _mm512_sub_ps(t13, t15);
     _mm512_store_ps(v + i,
         _mm512_fmadd_ps(_mm512_set1_ps(residual[row]), _mm512_load_ps(x + i),
-        _mm512_add_ps(t16, _mm512_set1_ps(bias[row]))));
+            _mm512_add_ps(t16, _mm512_set1_ps(bias[row]))));
     _mm512_store_ps(v + i + 4096,
         _mm512_fmadd_ps(_mm512_set1_ps(residual[row + 64]), _mm512_load_ps(x + i + 4096),
-        _mm512_add_ps(t17, _mm512_set1_ps(bias[row + 64]))));
+            _mm512_add_ps(t17, _mm512_set1_ps(bias[row + 64]))));
     _mm512_store_ps(v + i + 8192,
         _mm512_fmadd_ps(_mm512_set1_ps(residual[row + 128]), _mm512_load_ps(x + i + 8192),
-        _mm512_add_ps(t18, _mm512_set1_ps(bias[row + 128]))));
+            _mm512_add_ps(t18, _mm512_set1_ps(bias[row + 128]))));
     _mm512_store_ps(v + i + 12288,
         _mm512_fmadd_ps(_mm512_set1_ps(residual[row + 192]), _mm512_load_ps(x + i + 12288),
-        _mm512_add_ps(t19, _mm512_set1_ps(bias[row + 192]))));
+            _mm512_add_ps(t19, _mm512_set1_ps(bias[row + 192]))));
     _mm512_store_ps(v + i + 16384,
         _mm512_fmadd_ps(_mm512_set1_ps(residual[row + 256]), _mm512_load_ps(x + i + 16384),
-        _mm512_add_ps(t20, _mm512_set1_ps(bias[row + 256]))));
+            _mm512_add_ps(t20, _mm512_set1_ps(bias[row + 256]))));
     _mm512_store_ps(v + i + 20480,
         _mm512_fmadd_ps(_mm512_set1_ps(residual[row + 320]), _mm512_load_ps(x + i + 20480),
-        _mm512_add_ps(t21, _mm512_set1_ps(bias[row + 320]))));
+            _mm512_add_ps(t21, _mm512_set1_ps(bias[row + 320]))));
     _mm512_store_ps(v + i + 24576,
         _mm512_fmadd_ps(_mm512_set1_ps(residual[row + 384]), _mm512_load_ps(x + i + 24576),
-        _mm512_add_ps(t22, _mm512_set1_ps(bias[row + 384]))));
+            _mm512_add_ps(t22, _mm512_set1_ps(bias[row + 384]))));
     _mm512_store_ps(v + i + 28672,
         _mm512_fmadd_ps(_mm512_set1_ps(residual[row + 448]), _mm512_load_ps(x + i + 28672),
-        _mm512_add_ps(t23, _mm512_set1_ps(bias[row + 448]))));
+            _mm512_add_ps(t23, _mm512_set1_ps(bias[row + 448]))));
 }
 
 /* Hadamard transform over 8 wires of 64 rows, in place.
@@ -450,29 +453,28 @@ void roberta_small_bh4_f32__avx512_t64_o4_m1(const roberta_small_weights *weight
 
         /* stage 1: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
         for (size_t block = 0; block < 8; ++block)
-            roberta_small_block_64x64(x + block * 4096, 32768, w + block * 4096,
-                a + block * 4096, 32768, tiles);
+            roberta_small_block_64x64(x + block * 4096, 32768, w + block * 4096, a + block * 4096, 32768, tiles);
         for (size_t tile = 0; tile < tiles; ++tile)
             roberta_small_butterfly_8x64(a + tile * 32768);
 
         /* stage 2: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
         for (size_t block = 0; block < 8; ++block)
-            roberta_small_block_64x64(a + block * 4096, 32768, w + 32768 + block * 4096,
-                b + block * 4096, 32768, tiles);
+            roberta_small_block_64x64(a + block * 4096, 32768, w + 32768 + block * 4096, b + block * 4096, 32768,
+                tiles);
         for (size_t tile = 0; tile < tiles; ++tile)
             roberta_small_butterfly_8x64(b + tile * 32768);
 
         /* stage 3: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
         for (size_t block = 0; block < 8; ++block)
-            roberta_small_block_64x64(b + block * 4096, 32768, w + 65536 + block * 4096,
-                a + block * 4096, 32768, tiles);
+            roberta_small_block_64x64(b + block * 4096, 32768, w + 65536 + block * 4096, a + block * 4096, 32768,
+                tiles);
         for (size_t tile = 0; tile < tiles; ++tile)
             roberta_small_butterfly_8x64(a + tile * 32768);
 
         /* stage 4: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
         for (size_t block = 0; block < 8; ++block)
-            roberta_small_block_64x64(a + block * 4096, 32768, w + 98304 + block * 4096,
-                y + block * 4096, 65536, tiles);
+            roberta_small_block_64x64(a + block * 4096, 32768, w + 98304 + block * 4096, y + block * 4096, 65536,
+                tiles);
         for (size_t tile = 0; tile < tiles; ++tile)
             roberta_small_butterfly_8x64_residual512(y + tile * 65536, x + tile * 32768, weights->residual,
                 weights->projection_bias + repeat * 512);
@@ -623,8 +625,7 @@ static inline const float *roberta_small_pack_64(const float *table, size_t tabl
    from    what to add to: y itself, or one row for all tokens (from_step 0); steps are floats from token to token
    y       the columns of every token, whole lines of them if it `streams` */
 static inline void roberta_small_columns_64(const float *table, size_t row_step, size_t tables, const uint16_t *code,
-    const float *score,
-    const float *from, size_t from_step, float *y, size_t y_step, int streams, size_t tokens)
+    const float *score, const float *from, size_t from_step, float *y, size_t y_step, int streams, size_t tokens)
 {
     for (size_t first = 0; first < tokens; first += 64) {
         const size_t end = tokens - first < 64 ? tokens - first : 64;
@@ -707,8 +708,7 @@ static inline void roberta_small_columns_64(const float *table, size_t row_step,
    end      number of the first tile behind them, at most 8
    Cannot fail. */
 void roberta_small_gather_columns_f32__avx512_t64_g8_c64(const roberta_small_weights *weights, const uint16_t *code,
-    const float *score,
-    float *y, size_t tokens, size_t first, size_t end, void *scratch)
+    const float *score, float *y, size_t tokens, size_t first, size_t end, void *scratch)
 {
     float *sums = (float *) (void *) ((unsigned char *) scratch + ROBERTA_SMALL_AVX512_SCRATCH_SUMS);
     float *slice = (float *) (void *) ((unsigned char *) scratch + ROBERTA_SMALL_AVX512_SCRATCH_SLICE);
@@ -719,23 +719,22 @@ void roberta_small_gather_columns_f32__avx512_t64_g8_c64(const roberta_small_wei
 
     for (size_t column = first * 64; column < end * 64; column += 64) {
         const float *table = weights->tables + column;
-        roberta_small_columns_64(packs ? roberta_small_pack_64(table, 8, slice) : table, row_step, 8,
-            code, score, weights->bias + column, 0, sums, 64, 0, tokens);
+        roberta_small_columns_64(packs ? roberta_small_pack_64(table, 8, slice) : table, row_step, 8, code, score,
+            weights->bias + column, 0, sums, 64, 0, tokens);
         for (size_t k = 8; k < 120; k += 8)
             roberta_small_columns_64(packs ? roberta_small_pack_64(table + k * ROBERTA_SMALL_TABLE_PITCH, 8, slice)
-                : table + k * ROBERTA_SMALL_TABLE_PITCH, row_step, 8,
-                code + k * 64, score + k * 64, sums, 64, sums, 64, 0, tokens);
+                : table + k * ROBERTA_SMALL_TABLE_PITCH, row_step, 8, code + k * 64, score + k * 64, sums, 64, sums, 64,
+                0, tokens);
         roberta_small_columns_64(packs ? roberta_small_pack_64(table + 120 * ROBERTA_SMALL_TABLE_PITCH, 8, slice)
-            : table + 120 * ROBERTA_SMALL_TABLE_PITCH, row_step, 8,
-            code + 7680, score + 7680, sums, 64, y + column, 512, streams, tokens);
+            : table + 120 * ROBERTA_SMALL_TABLE_PITCH, row_step, 8, code + 7680, score + 7680, sums, 64, y + column,
+            512, streams, tokens);
     }
     _mm_sfence();
 }
 
 /* All columns. */
 void roberta_small_gather_f32__avx512_t64_g8_c64(const roberta_small_weights *weights, const uint16_t *code,
-    const float *score,
-    float *y, size_t tokens, void *scratch)
+    const float *score, float *y, size_t tokens, void *scratch)
 {
     roberta_small_gather_columns_f32__avx512_t64_g8_c64(weights, code, score, y, tokens, 0, 8, scratch);
 }
@@ -807,13 +806,13 @@ static void roberta_small_many_shared(const roberta_small_weights *weights, cons
             const size_t at = range * tiles / ranges * 64, next = (range + 1) * tiles / ranges * 64;
             roberta_small_project__avx512_many(weights, x + (first + at) * 512, (next < left ? next : left) - at,
                 code + at * 128, score + at * 128,
-                    (unsigned char *) scratch + range * ROBERTA_SMALL_THREAD_SCRATCH_BYTES);
+                (unsigned char *) scratch + range * ROBERTA_SMALL_THREAD_SCRATCH_BYTES);
         }
 #pragma omp parallel for num_threads((int) ranges) schedule(static, 1)
         for (size_t range = 0; range < ranges; ++range)
             roberta_small_gather_columns_f32__avx512_t64_g8_c64(weights, code, score, y + first * 512, left,
-                range * 8 / ranges,
-                (range + 1) * 8 / ranges, (unsigned char *) scratch + range * ROBERTA_SMALL_THREAD_SCRATCH_BYTES);
+                range * 8 / ranges, (range + 1) * 8 / ranges,
+                (unsigned char *) scratch + range * ROBERTA_SMALL_THREAD_SCRATCH_BYTES);
     }
 }
 #endif
@@ -837,8 +836,10 @@ void roberta_small_ffn__avx512(const roberta_small_weights *weights, const float
 
 /* From templates/lookup/rows/normalise.c. */
 
-/* LayerNorm of one token without gain and offset, which are folded into the projection: (x - mean) / sqrt(variance +
-   1e-05f).
+/* LayerNorm of one token without gain and offset, which are folded into the projection:
+
+     (x - mean) / sqrt(variance + 1e-05f)
+
    x           [512], any alignment
    normalised  [512], must not overlap x. Cannot fail. */
 void roberta_small_normalise_f32__avx512_few(const float *restrict x, float *restrict normalised)
@@ -1029,8 +1030,8 @@ static void roberta_small_few_butterfly_8x64(float *v)
 }
 
 /* The share of the input that bypasses the projection, and the bias: z[row] += residual x[row] + bias[row]. */
-static void roberta_small_few_add_residual(float *restrict z, const float *restrict x,
-    const float *restrict residual, const float *restrict bias, size_t rows)
+static void roberta_small_few_add_residual(float *restrict z, const float *restrict x, const float *restrict residual,
+    const float *restrict bias, size_t rows)
 {
     const size_t whole = rows - rows % 16;
     for (size_t row = 0; row < whole; row += 16) {
@@ -1059,26 +1060,22 @@ void roberta_small_bh4_f32__avx512_few_v4_n4(const roberta_small_weights *weight
         float *y = z + repeat * 512;
 
         /* stage 1: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
-        roberta_small_few_block_64x64(x, 512, w,
-            a, 512, tokens, 8);
+        roberta_small_few_block_64x64(x, 512, w, a, 512, tokens, 8);
         for (size_t token = 0; token < tokens; ++token)
             roberta_small_few_butterfly_8x64(a + token * 512);
 
         /* stage 2: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
-        roberta_small_few_block_64x64(a, 512, w + 32768,
-            b, 512, tokens, 8);
+        roberta_small_few_block_64x64(a, 512, w + 32768, b, 512, tokens, 8);
         for (size_t token = 0; token < tokens; ++token)
             roberta_small_few_butterfly_8x64(b + token * 512);
 
         /* stage 3: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
-        roberta_small_few_block_64x64(b, 512, w + 65536,
-            a, 512, tokens, 8);
+        roberta_small_few_block_64x64(b, 512, w + 65536, a, 512, tokens, 8);
         for (size_t token = 0; token < tokens; ++token)
             roberta_small_few_butterfly_8x64(a + token * 512);
 
         /* stage 4: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
-        roberta_small_few_block_64x64(a, 512, w + 98304,
-            y, 1024, tokens, 8);
+        roberta_small_few_block_64x64(a, 512, w + 98304, y, 1024, tokens, 8);
         for (size_t token = 0; token < tokens; ++token)
             roberta_small_few_butterfly_8x64(y + token * 1024);
     }
@@ -1272,8 +1269,7 @@ void roberta_small_sign_hash_gelu_f32__avx512_few(const float *restrict z, uint1
    from    what to add to: y itself, or one row for all tokens (from_step 0); steps are floats from token to token
    y       the columns of every token */
 static inline void roberta_small_few_columns_512(const float *table, size_t tables, const uint16_t *code,
-    const float *score,
-    const float *from, size_t from_step, float *y, size_t y_step, size_t tokens)
+    const float *score, const float *from, size_t from_step, float *y, size_t y_step, size_t tokens)
 {
     for (size_t token = 0; token < tokens; ++token) {
         const uint16_t *token_code = code + token * 128;
@@ -1312,16 +1308,14 @@ static inline void roberta_small_few_columns_512(const float *table, size_t tabl
    scratch  not used
    Cannot fail. */
 void roberta_small_gather_f32__avx512_few(const roberta_small_weights *weights, const uint16_t *code,
-    const float *score,
-    float *y, size_t tokens, void *scratch)
+    const float *score, float *y, size_t tokens, void *scratch)
 {
     (void) scratch;
 
-    roberta_small_few_columns_512(weights->tables, 16, code, score,
-        weights->bias, 0, y, 512, tokens);
+    roberta_small_few_columns_512(weights->tables, 16, code, score, weights->bias, 0, y, 512, tokens);
     for (size_t k = 16; k < 128; k += 16)
-        roberta_small_few_columns_512(weights->tables + k * ROBERTA_SMALL_TABLE_PITCH, 16, code + k, score + k,
-            y, 512, y, 512, tokens);
+        roberta_small_few_columns_512(weights->tables + k * ROBERTA_SMALL_TABLE_PITCH, 16, code + k, score + k, y, 512,
+            y, 512, tokens);
 }
 
 /* From templates/lookup/rows/ffn.c. */

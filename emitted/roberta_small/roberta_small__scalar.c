@@ -7,7 +7,10 @@
 /* From templates/lookup/lanes/load_tokens.c. */
 
 /* Loads one tile: token by token in memory becomes feature by feature, 8 tokens side by side.
-   Then LayerNorm without gain and offset, which are folded into the projection: (x - mean) / sqrt(variance + 1e-05f).
+   Then LayerNorm without gain and offset, which are folded into the projection:
+
+     (x - mean) / sqrt(variance + 1e-05f)
+
    x       [tokens][512], any alignment
    tokens  1 … 8; the places of absent tokens repeat the last one
    loaded  [512][8], aligned to a vector, must not overlap x. Cannot fail. */
@@ -157,8 +160,8 @@ void roberta_small_load_f32__scalar_t8(const float *restrict x, size_t tokens, f
    x  [inputs][8]
    w  [inputs][width], of which the first 4 columns are used
    y  [4][8] */
-static inline void roberta_small_outputs_4(const float *restrict x, size_t inputs,
-    const float *restrict w, size_t width, float *restrict y)
+static inline void roberta_small_outputs_4(const float *restrict x, size_t inputs, const float *restrict w,
+    size_t width, float *restrict y)
 {
     float y0_0 = 0.0f, y0_1 = 0.0f, y0_2 = 0.0f, y0_3 = 0.0f, y0_4 = 0.0f, y0_5 = 0.0f, y0_6 = 0.0f, y0_7 = 0.0f;
     float y1_0 = 0.0f, y1_1 = 0.0f, y1_2 = 0.0f, y1_3 = 0.0f, y1_4 = 0.0f, y1_5 = 0.0f, y1_6 = 0.0f, y1_7 = 0.0f;
@@ -381,29 +384,25 @@ void roberta_small_bh4_f32__scalar_t8_o4_m4(const roberta_small_weights *weights
 
         /* stage 1: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
         for (size_t block = 0; block < 8; ++block)
-            roberta_small_block_64x64(x + block * 512, 4096, w + block * 4096,
-                a + block * 512, 4096, tiles);
+            roberta_small_block_64x64(x + block * 512, 4096, w + block * 4096, a + block * 512, 4096, tiles);
         for (size_t tile = 0; tile < tiles; ++tile)
             roberta_small_butterfly_8x64(a + tile * 4096);
 
         /* stage 2: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
         for (size_t block = 0; block < 8; ++block)
-            roberta_small_block_64x64(a + block * 512, 4096, w + 32768 + block * 4096,
-                b + block * 512, 4096, tiles);
+            roberta_small_block_64x64(a + block * 512, 4096, w + 32768 + block * 4096, b + block * 512, 4096, tiles);
         for (size_t tile = 0; tile < tiles; ++tile)
             roberta_small_butterfly_8x64(b + tile * 4096);
 
         /* stage 3: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
         for (size_t block = 0; block < 8; ++block)
-            roberta_small_block_64x64(b + block * 512, 4096, w + 65536 + block * 4096,
-                a + block * 512, 4096, tiles);
+            roberta_small_block_64x64(b + block * 512, 4096, w + 65536 + block * 4096, a + block * 512, 4096, tiles);
         for (size_t tile = 0; tile < tiles; ++tile)
             roberta_small_butterfly_8x64(a + tile * 4096);
 
         /* stage 4: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
         for (size_t block = 0; block < 8; ++block)
-            roberta_small_block_64x64(a + block * 512, 4096, w + 98304 + block * 4096,
-                y + block * 512, 8192, tiles);
+            roberta_small_block_64x64(a + block * 512, 4096, w + 98304 + block * 4096, y + block * 512, 8192, tiles);
         for (size_t tile = 0; tile < tiles; ++tile)
             roberta_small_butterfly_8x64_residual512(y + tile * 8192, x + tile * 4096, weights->residual,
                 weights->projection_bias + repeat * 512);
@@ -513,8 +512,7 @@ void roberta_small_sign_hash_gelu_f32__scalar_t8(const float *restrict z, uint16
    from    what to add to: y itself, or one row for all tokens (from_step 0); steps are floats from token to token
    y       the columns of every token */
 static inline void roberta_small_columns_512(const float *table, size_t tables, const uint16_t *code,
-    const float *score,
-    const float *from, size_t from_step, float *y, size_t y_step, size_t tokens)
+    const float *score, const float *from, size_t from_step, float *y, size_t y_step, size_t tokens)
 {
     for (size_t first = 0; first < tokens; first += 8) {
         const size_t end = tokens - first < 8 ? tokens - first : 8;
@@ -554,16 +552,14 @@ static inline void roberta_small_columns_512(const float *table, size_t tables, 
    scratch  not used
    Cannot fail. */
 void roberta_small_gather_f32__scalar_t8_g4_c512(const roberta_small_weights *weights, const uint16_t *code,
-    const float *score,
-    float *y, size_t tokens, void *scratch)
+    const float *score, float *y, size_t tokens, void *scratch)
 {
     (void) scratch;
 
-    roberta_small_columns_512(weights->tables, 4, code, score,
-        weights->bias, 0, y, 512, tokens);
+    roberta_small_columns_512(weights->tables, 4, code, score, weights->bias, 0, y, 512, tokens);
     for (size_t k = 4; k < 128; k += 4)
-        roberta_small_columns_512(weights->tables + k * ROBERTA_SMALL_TABLE_PITCH, 4, code + k * 8, score + k * 8,
-            y, 512, y, 512, tokens);
+        roberta_small_columns_512(weights->tables + k * ROBERTA_SMALL_TABLE_PITCH, 4, code + k * 8, score + k * 8, y,
+            512, y, 512, tokens);
 }
 
 /* From templates/lookup/lanes/ffn.c. */
@@ -630,8 +626,10 @@ void roberta_small_ffn__scalar(const roberta_small_weights *weights, const float
 
 /* From templates/lookup/rows/normalise.c. */
 
-/* LayerNorm of one token without gain and offset, which are folded into the projection: (x - mean) / sqrt(variance +
-   1e-05f).
+/* LayerNorm of one token without gain and offset, which are folded into the projection:
+
+     (x - mean) / sqrt(variance + 1e-05f)
+
    x           [512], any alignment
    normalised  [512], must not overlap x. Cannot fail. */
 void roberta_small_normalise_f32__scalar_few(const float *restrict x, float *restrict normalised)
@@ -788,8 +786,8 @@ static void roberta_small_few_butterfly_8x64(float *v)
 }
 
 /* The share of the input that bypasses the projection, and the bias: z[row] += residual x[row] + bias[row]. */
-static void roberta_small_few_add_residual(float *restrict z, const float *restrict x,
-    const float *restrict residual, const float *restrict bias, size_t rows)
+static void roberta_small_few_add_residual(float *restrict z, const float *restrict x, const float *restrict residual,
+    const float *restrict bias, size_t rows)
 {
     for (size_t row = 0; row < rows; ++row)
         z[row] += residual[row] * x[row] + bias[row];
@@ -812,26 +810,22 @@ void roberta_small_bh4_f32__scalar_few_v16_n1(const roberta_small_weights *weigh
         float *y = z + repeat * 512;
 
         /* stage 1: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
-        roberta_small_few_block_64x64(x, 512, w,
-            a, 512, tokens, 8);
+        roberta_small_few_block_64x64(x, 512, w, a, 512, tokens, 8);
         for (size_t token = 0; token < tokens; ++token)
             roberta_small_few_butterfly_8x64(a + token * 512);
 
         /* stage 2: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
-        roberta_small_few_block_64x64(a, 512, w + 32768,
-            b, 512, tokens, 8);
+        roberta_small_few_block_64x64(a, 512, w + 32768, b, 512, tokens, 8);
         for (size_t token = 0; token < tokens; ++token)
             roberta_small_few_butterfly_8x64(b + token * 512);
 
         /* stage 3: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
-        roberta_small_few_block_64x64(b, 512, w + 65536,
-            a, 512, tokens, 8);
+        roberta_small_few_block_64x64(b, 512, w + 65536, a, 512, tokens, 8);
         for (size_t token = 0; token < tokens; ++token)
             roberta_small_few_butterfly_8x64(a + token * 512);
 
         /* stage 4: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
-        roberta_small_few_block_64x64(a, 512, w + 98304,
-            y, 1024, tokens, 8);
+        roberta_small_few_block_64x64(a, 512, w + 98304, y, 1024, tokens, 8);
         for (size_t token = 0; token < tokens; ++token)
             roberta_small_few_butterfly_8x64(y + token * 1024);
     }
@@ -928,8 +922,7 @@ void roberta_small_sign_hash_gelu_f32__scalar_few(const float *restrict z, uint1
    from    what to add to: y itself, or one row for all tokens (from_step 0); steps are floats from token to token
    y       the columns of every token */
 static inline void roberta_small_few_columns_512(const float *table, size_t tables, const uint16_t *code,
-    const float *score,
-    const float *from, size_t from_step, float *y, size_t y_step, size_t tokens)
+    const float *score, const float *from, size_t from_step, float *y, size_t y_step, size_t tokens)
 {
     for (size_t token = 0; token < tokens; ++token) {
         const uint16_t *token_code = code + token * 128;
@@ -965,13 +958,11 @@ static inline void roberta_small_few_columns_512(const float *table, size_t tabl
    scratch  not used
    Cannot fail. */
 void roberta_small_gather_f32__scalar_few(const roberta_small_weights *weights, const uint16_t *code,
-    const float *score,
-    float *y, size_t tokens, void *scratch)
+    const float *score, float *y, size_t tokens, void *scratch)
 {
     (void) scratch;
 
-    roberta_small_few_columns_512(weights->tables, 128, code, score,
-        weights->bias, 0, y, 512, tokens);
+    roberta_small_few_columns_512(weights->tables, 128, code, score, weights->bias, 0, y, 512, tokens);
 }
 
 /* From templates/lookup/rows/ffn.c. */

@@ -108,8 +108,7 @@ void roberta_small_bh4_f32__scalar_t8_o4_m4(const roberta_small_weights *weights
 void roberta_small_sign_hash_gelu_f32__scalar_t8(const float *restrict z, uint16_t *restrict code,
     float *restrict score);
 void roberta_small_gather_f32__scalar_t8_g4_c512(const roberta_small_weights *weights, const uint16_t *code,
-    const float *score,
-    float *y, size_t tokens, void *scratch);
+    const float *score, float *y, size_t tokens, void *scratch);
 void roberta_small_project__scalar_many(const roberta_small_weights *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch);
 void roberta_small_ffn__scalar_many(const roberta_small_weights *weights, const float *x, float *y, size_t tokens,
@@ -122,8 +121,7 @@ void roberta_small_bh4_f32__scalar_few_v16_n1(const roberta_small_weights *weigh
 void roberta_small_sign_hash_gelu_f32__scalar_few(const float *restrict z, uint16_t *restrict code,
     float *restrict score);
 void roberta_small_gather_f32__scalar_few(const roberta_small_weights *weights, const uint16_t *code,
-    const float *score,
-    float *y, size_t tokens, void *scratch);
+    const float *score, float *y, size_t tokens, void *scratch);
 void roberta_small_project__scalar_few(const roberta_small_weights *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch);
 void roberta_small_ffn__scalar_few(const roberta_small_weights *weights, const float *x, float *y, size_t tokens,
@@ -141,11 +139,9 @@ void roberta_small_bh4_f32__avx2_t16_o4_m4(const roberta_small_weights *weights,
 void roberta_small_sign_hash_gelu_f32__avx2_t16(const float *restrict z, uint16_t *restrict code,
     float *restrict score);
 void roberta_small_gather_f32__avx2_t16_g4_c64(const roberta_small_weights *weights, const uint16_t *code,
-    const float *score,
-    float *y, size_t tokens, void *scratch);
+    const float *score, float *y, size_t tokens, void *scratch);
 void roberta_small_gather_columns_f32__avx2_t16_g4_c64(const roberta_small_weights *weights, const uint16_t *code,
-    const float *score,
-    float *y, size_t tokens, size_t first, size_t end, void *scratch);
+    const float *score, float *y, size_t tokens, size_t first, size_t end, void *scratch);
 void roberta_small_project__avx2_many(const roberta_small_weights *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch);
 void roberta_small_ffn__avx2_many(const roberta_small_weights *weights, const float *x, float *y, size_t tokens,
@@ -177,11 +173,9 @@ void roberta_small_bh4_f32__avx512_t64_o4_m1(const roberta_small_weights *weight
 void roberta_small_sign_hash_gelu_f32__avx512_t64(const float *restrict z, uint16_t *restrict code,
     float *restrict score);
 void roberta_small_gather_f32__avx512_t64_g8_c64(const roberta_small_weights *weights, const uint16_t *code,
-    const float *score,
-    float *y, size_t tokens, void *scratch);
+    const float *score, float *y, size_t tokens, void *scratch);
 void roberta_small_gather_columns_f32__avx512_t64_g8_c64(const roberta_small_weights *weights, const uint16_t *code,
-    const float *score,
-    float *y, size_t tokens, size_t first, size_t end, void *scratch);
+    const float *score, float *y, size_t tokens, size_t first, size_t end, void *scratch);
 void roberta_small_project__avx512_many(const roberta_small_weights *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch);
 void roberta_small_ffn__avx512_many(const roberta_small_weights *weights, const float *x, float *y, size_t tokens,
@@ -195,8 +189,7 @@ void roberta_small_bh4_f32__avx512_few_v4_n4(const roberta_small_weights *weight
 void roberta_small_sign_hash_gelu_f32__avx512_few(const float *restrict z, uint16_t *restrict code,
     float *restrict score);
 void roberta_small_gather_f32__avx512_few(const roberta_small_weights *weights, const uint16_t *code,
-    const float *score,
-    float *y, size_t tokens, void *scratch);
+    const float *score, float *y, size_t tokens, void *scratch);
 void roberta_small_project__avx512_few(const roberta_small_weights *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch);
 void roberta_small_ffn__avx512_few(const roberta_small_weights *weights, const float *x, float *y, size_t tokens,
@@ -212,8 +205,7 @@ void roberta_small_ffn__avx512(const roberta_small_weights *weights, const float
    each of at least `min` tokens and with its own part of scratch. So a tile holds the same tokens as in one call, and y
    the same bits. */
 void roberta_small_split(void ffn(const roberta_small_weights *, const float *, float *, size_t, void *), size_t tile,
-    size_t min,
-    const roberta_small_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
+    size_t min, const roberta_small_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
 #endif
 
 #if defined(__ELF__) || defined(__MACH__)

@@ -10,10 +10,13 @@
    import nothing. All are reentrant. Where all that includes this header is compiled with -fopenmp -DTINY_OPENMP=N,
    tiny_ffn shares large calls among up to N threads, with the same results, bit for bit.
 
-     static _Alignas(TINY_ALIGN) unsigned char blob[TINY_WEIGHTS_BYTES]; the weights file; mmap aligns, too
-     static _Alignas(TINY_ALIGN) unsigned char scratch[TINY_SCRATCH_BYTES]; one for each thread;
-     TINY_SCRATCH_BYTES_ONE are enough where all calls are of one token
+   Read the weights file into `blob`, or map it: mmap aligns, too. Each thread needs a scratch of its own, of
+   TINY_SCRATCH_BYTES_ONE bytes where all its calls are of one token.
+
+     static _Alignas(TINY_ALIGN) unsigned char blob[TINY_WEIGHTS_BYTES];
+     static _Alignas(TINY_ALIGN) unsigned char scratch[TINY_SCRATCH_BYTES];
      tiny_weights weights;
+
      if (tiny_bind(blob, sizeof blob, &weights) == TINY_OK)
          tiny_ffn(&weights, x, y, tokens, scratch);
 

@@ -58,7 +58,10 @@ static inline void tiny_transpose(const float *const *row, size_t column, float 
 }
 
 /* Loads one tile: token by token in memory becomes feature by feature, 16 tokens side by side.
-   Then LayerNorm without gain and offset, which are folded into the projection: (x - mean) / sqrt(variance + 1e-05f).
+   Then LayerNorm without gain and offset, which are folded into the projection:
+
+     (x - mean) / sqrt(variance + 1e-05f)
+
    x       [tokens][64], any alignment
    tokens  1 … 16; the places of absent tokens repeat the last one
    loaded  [64][16], aligned to a vector, must not overlap x. Cannot fail. */
@@ -119,8 +122,8 @@ void tiny_load_f32__avx2_t16(const float *restrict x, size_t tokens, float *rest
    x  [inputs][16]
    w  [inputs][width], of which the first 4 columns are used
    y  [4][16] */
-static inline void tiny_outputs_4(const float *restrict x, size_t inputs,
-    const float *restrict w, size_t width, float *restrict y)
+static inline void tiny_outputs_4(const float *restrict x, size_t inputs, const float *restrict w, size_t width,
+    float *restrict y)
 {
     __m256 y0_0 = _mm256_setzero_ps(), y0_1 = _mm256_setzero_ps();
     __m256 y1_0 = _mm256_setzero_ps(), y1_1 = _mm256_setzero_ps();
@@ -174,8 +177,8 @@ static inline void tiny_outputs_4(const float *restrict x, size_t inputs,
 }
 
 /* One block of all tiles: 16 outputs of 16 inputs. Steps are floats from tile to tile. */
-static void tiny_block_16x16(const float *restrict x, size_t x_step, const float *restrict weights,
-    float *restrict y, size_t y_step, size_t tiles)
+static void tiny_block_16x16(const float *restrict x, size_t x_step, const float *restrict weights, float *restrict y,
+    size_t y_step, size_t tiles)
 {
     for (size_t tile = 0; tile < tiles; ++tile) {
         const float *x_tile = x + tile * x_step;
@@ -229,13 +232,13 @@ TINY_INLINE void tiny_butterfly_4x16_need48_residual48_vector(float *restrict v,
     const __m256 t6 = _mm256_add_ps(t1, t3);
     _mm256_store_ps(v + i,
         _mm256_fmadd_ps(_mm256_set1_ps(residual[row]), _mm256_load_ps(x + i),
-        _mm256_add_ps(t4, _mm256_set1_ps(bias[row]))));
+            _mm256_add_ps(t4, _mm256_set1_ps(bias[row]))));
     _mm256_store_ps(v + i + 256,
         _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 16]), _mm256_load_ps(x + i + 256),
-        _mm256_add_ps(t5, _mm256_set1_ps(bias[row + 16]))));
+            _mm256_add_ps(t5, _mm256_set1_ps(bias[row + 16]))));
     _mm256_store_ps(v + i + 512,
         _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 32]), _mm256_load_ps(x + i + 512),
-        _mm256_add_ps(t6, _mm256_set1_ps(bias[row + 32]))));
+            _mm256_add_ps(t6, _mm256_set1_ps(bias[row + 32]))));
 }
 
 /* Hadamard transform over 4 wires of 16 rows, in place.
@@ -259,36 +262,32 @@ static void tiny_butterfly_4x16_need48_residual48(float *restrict v, const float
    a, b     [tiles][64][16], overwritten
    z        [tiles][64][16], the first 48 rows are the result
    All 64-byte aligned, none may overlap. Cannot fail. */
-void tiny_bh4_f32__avx2_t16_o4_m8(const tiny_weights *weights, const float *restrict x,
-    float *restrict a, float *restrict b, float *restrict z, size_t tiles)
+void tiny_bh4_f32__avx2_t16_o4_m8(const tiny_weights *weights, const float *restrict x, float *restrict a,
+    float *restrict b, float *restrict z, size_t tiles)
 {
     const float *w = weights->projection;
 
     /* stage 1: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     for (size_t block = 0; block < 4; ++block)
-        tiny_block_16x16(x + block * 256, 1024, w + block * 256,
-            a + block * 256, 1024, tiles);
+        tiny_block_16x16(x + block * 256, 1024, w + block * 256, a + block * 256, 1024, tiles);
     for (size_t tile = 0; tile < tiles; ++tile)
         tiny_butterfly_4x16(a + tile * 1024);
 
     /* stage 2: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     for (size_t block = 0; block < 4; ++block)
-        tiny_block_16x16(a + block * 256, 1024, w + 1024 + block * 256,
-            b + block * 256, 1024, tiles);
+        tiny_block_16x16(a + block * 256, 1024, w + 1024 + block * 256, b + block * 256, 1024, tiles);
     for (size_t tile = 0; tile < tiles; ++tile)
         tiny_butterfly_4x16(b + tile * 1024);
 
     /* stage 3: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     for (size_t block = 0; block < 4; ++block)
-        tiny_block_16x16(b + block * 256, 1024, w + 2048 + block * 256,
-            a + block * 256, 1024, tiles);
+        tiny_block_16x16(b + block * 256, 1024, w + 2048 + block * 256, a + block * 256, 1024, tiles);
     for (size_t tile = 0; tile < tiles; ++tile)
         tiny_butterfly_4x16(a + tile * 1024);
 
     /* stage 4: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     for (size_t block = 0; block < 4; ++block)
-        tiny_block_16x16(a + block * 256, 1024, w + 3072 + block * 256,
-            z + block * 256, 1024, tiles);
+        tiny_block_16x16(a + block * 256, 1024, w + 3072 + block * 256, z + block * 256, 1024, tiles);
     for (size_t tile = 0; tile < tiles; ++tile)
         tiny_butterfly_4x16_need48_residual48(z + tile * 1024, x + tile * 1024, weights->residual,
             weights->projection_bias);
@@ -330,7 +329,7 @@ static inline void tiny_hash_best(const float *z, uint16_t *code, float *score)
     const __m256 magnitude0 = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), z0);
     row = _mm256_or_si256(row,
         _mm256_and_si256(_mm256_castps_si256(_mm256_cmp_ps(z0, _mm256_setzero_ps(), _CMP_GT_OQ)),
-        _mm256_set1_epi32(32)));
+            _mm256_set1_epi32(32)));
     sum = _mm256_add_ps(sum, magnitude0);
     product = _mm256_fmadd_ps(product, tiny_exp(_mm256_mul_ps(minus_two, magnitude0)), product);
 
@@ -338,7 +337,7 @@ static inline void tiny_hash_best(const float *z, uint16_t *code, float *score)
     const __m256 magnitude1 = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), z1);
     row = _mm256_or_si256(row,
         _mm256_and_si256(_mm256_castps_si256(_mm256_cmp_ps(z1, _mm256_setzero_ps(), _CMP_GT_OQ)),
-        _mm256_set1_epi32(16)));
+            _mm256_set1_epi32(16)));
     sum = _mm256_add_ps(sum, magnitude1);
     product = _mm256_fmadd_ps(product, tiny_exp(_mm256_mul_ps(minus_two, magnitude1)), product);
 
@@ -346,7 +345,7 @@ static inline void tiny_hash_best(const float *z, uint16_t *code, float *score)
     const __m256 magnitude2 = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), z2);
     row = _mm256_or_si256(row,
         _mm256_and_si256(_mm256_castps_si256(_mm256_cmp_ps(z2, _mm256_setzero_ps(), _CMP_GT_OQ)),
-        _mm256_set1_epi32(8)));
+            _mm256_set1_epi32(8)));
     sum = _mm256_add_ps(sum, magnitude2);
     product = _mm256_fmadd_ps(product, tiny_exp(_mm256_mul_ps(minus_two, magnitude2)), product);
 
@@ -354,7 +353,7 @@ static inline void tiny_hash_best(const float *z, uint16_t *code, float *score)
     const __m256 magnitude3 = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), z3);
     row = _mm256_or_si256(row,
         _mm256_and_si256(_mm256_castps_si256(_mm256_cmp_ps(z3, _mm256_setzero_ps(), _CMP_GT_OQ)),
-        _mm256_set1_epi32(4)));
+            _mm256_set1_epi32(4)));
     sum = _mm256_add_ps(sum, magnitude3);
     product = _mm256_fmadd_ps(product, tiny_exp(_mm256_mul_ps(minus_two, magnitude3)), product);
 
@@ -362,7 +361,7 @@ static inline void tiny_hash_best(const float *z, uint16_t *code, float *score)
     const __m256 magnitude4 = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), z4);
     row = _mm256_or_si256(row,
         _mm256_and_si256(_mm256_castps_si256(_mm256_cmp_ps(z4, _mm256_setzero_ps(), _CMP_GT_OQ)),
-        _mm256_set1_epi32(2)));
+            _mm256_set1_epi32(2)));
     sum = _mm256_add_ps(sum, magnitude4);
     product = _mm256_fmadd_ps(product, tiny_exp(_mm256_mul_ps(minus_two, magnitude4)), product);
 
@@ -370,7 +369,7 @@ static inline void tiny_hash_best(const float *z, uint16_t *code, float *score)
     const __m256 magnitude5 = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), z5);
     row = _mm256_or_si256(row,
         _mm256_and_si256(_mm256_castps_si256(_mm256_cmp_ps(z5, _mm256_setzero_ps(), _CMP_GT_OQ)),
-        _mm256_set1_epi32(1)));
+            _mm256_set1_epi32(1)));
     sum = _mm256_add_ps(sum, magnitude5);
     product = _mm256_fmadd_ps(product, tiny_exp(_mm256_mul_ps(minus_two, magnitude5)), product);
 
@@ -517,13 +516,12 @@ static inline void tiny_columns_64(const float *table, size_t tables, const uint
    y        [tokens][64], any alignment, must not overlap code, score or weights
    scratch  not used
    Cannot fail. */
-void tiny_gather_f32__avx2_t16_g8_c64(const tiny_weights *weights, const uint16_t *code, const float *score,
-    float *y, size_t tokens, void *scratch)
+void tiny_gather_f32__avx2_t16_g8_c64(const tiny_weights *weights, const uint16_t *code, const float *score, float *y,
+    size_t tokens, void *scratch)
 {
     (void) scratch;
 
-    tiny_columns_64(weights->tables, 8, code, score,
-        weights->bias, 0, y, 64, tokens);
+    tiny_columns_64(weights->tables, 8, code, score, weights->bias, 0, y, 64, tokens);
 }
 
 /* From templates/lookup/lanes/ffn.c. */
@@ -533,8 +531,8 @@ void tiny_gather_f32__avx2_t16_g8_c64(const tiny_weights *weights, const uint16_
    x        [tokens][64], any alignment
    code     [tiles of 16 tokens][8][16]; score likewise, both 64-byte aligned
    scratch  one thread's, 64-byte aligned; none may overlap. Cannot fail. */
-void tiny_project__avx2_many(const tiny_weights *weights, const float *x, size_t tokens,
-    uint16_t *code, float *score, void *scratch)
+void tiny_project__avx2_many(const tiny_weights *weights, const float *x, size_t tokens, uint16_t *code, float *score,
+    void *scratch)
 {
     float *x_tiles = (float *) (void *) ((unsigned char *) scratch + TINY_AVX2_SCRATCH_X);
     float *a = (float *) (void *) ((unsigned char *) scratch + TINY_AVX2_SCRATCH_A);
@@ -588,8 +586,10 @@ void tiny_ffn__avx2(const tiny_weights *weights, const float *x, float *y, size_
 
 /* From templates/lookup/rows/normalise.c. */
 
-/* LayerNorm of one token without gain and offset, which are folded into the projection: (x - mean) / sqrt(variance +
-   1e-05f).
+/* LayerNorm of one token without gain and offset, which are folded into the projection:
+
+     (x - mean) / sqrt(variance + 1e-05f)
+
    x           [64], any alignment
    normalised  [64], must not overlap x. Cannot fail. */
 void tiny_normalise_f32__avx2_few(const float *restrict x, float *restrict normalised)
@@ -657,8 +657,7 @@ static inline void tiny_few_block_16x16_by_2(const float *restrict x, size_t x_s
 }
 
 /* One block for a token: 16 outputs of 16 inputs, outputs in the lanes. */
-static inline void tiny_few_block_16x16_by_1(const float *restrict x, const float *restrict w,
-    float *restrict y)
+static inline void tiny_few_block_16x16_by_1(const float *restrict x, const float *restrict w, float *restrict y)
 {
     __m256 y0_0 = _mm256_setzero_ps(), y0_1 = _mm256_setzero_ps();
     for (size_t k = 0; k < 16; ++k) {
@@ -673,8 +672,8 @@ static inline void tiny_few_block_16x16_by_1(const float *restrict x, const floa
 }
 
 /* Blocks side by side for all tokens; steps are floats from token to token. */
-static void tiny_few_block_16x16(const float *restrict x, size_t x_step, const float *restrict w,
-    float *restrict y, size_t y_step, size_t tokens, size_t blocks)
+static void tiny_few_block_16x16(const float *restrict x, size_t x_step, const float *restrict w, float *restrict y,
+    size_t y_step, size_t tokens, size_t blocks)
 {
     if (tokens == 1) { /* without loops over tokens inside */
         for (size_t block = 0; block < blocks; ++block, x += 16, w += 256, y += 16)
@@ -738,8 +737,8 @@ static void tiny_few_butterfly_4x16_need48(float *v)
 }
 
 /* The share of the input that bypasses the projection, and the bias: z[row] += residual x[row] + bias[row]. */
-static void tiny_few_add_residual(float *restrict z, const float *restrict x,
-    const float *restrict residual, const float *restrict bias, size_t rows)
+static void tiny_few_add_residual(float *restrict z, const float *restrict x, const float *restrict residual,
+    const float *restrict bias, size_t rows)
 {
     const size_t whole = rows - rows % 8;
     for (size_t row = 0; row < whole; row += 8) {
@@ -759,32 +758,28 @@ static void tiny_few_add_residual(float *restrict z, const float *restrict x,
    a, b     [tokens][64], overwritten
    z        [tokens][64], the first 48 rows are the result
    All 64-byte aligned, none may overlap. Cannot fail. */
-void tiny_bh4_f32__avx2_few_v4_n2(const tiny_weights *weights, const float *restrict x,
-    float *restrict a, float *restrict b, float *restrict z, size_t tokens)
+void tiny_bh4_f32__avx2_few_v4_n2(const tiny_weights *weights, const float *restrict x, float *restrict a,
+    float *restrict b, float *restrict z, size_t tokens)
 {
     const float *w = weights->projection;
 
     /* stage 1: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
-    tiny_few_block_16x16(x, 64, w,
-        a, 64, tokens, 4);
+    tiny_few_block_16x16(x, 64, w, a, 64, tokens, 4);
     for (size_t token = 0; token < tokens; ++token)
         tiny_few_butterfly_4x16(a + token * 64);
 
     /* stage 2: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
-    tiny_few_block_16x16(a, 64, w + 1024,
-        b, 64, tokens, 4);
+    tiny_few_block_16x16(a, 64, w + 1024, b, 64, tokens, 4);
     for (size_t token = 0; token < tokens; ++token)
         tiny_few_butterfly_4x16(b + token * 64);
 
     /* stage 3: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
-    tiny_few_block_16x16(b, 64, w + 2048,
-        a, 64, tokens, 4);
+    tiny_few_block_16x16(b, 64, w + 2048, a, 64, tokens, 4);
     for (size_t token = 0; token < tokens; ++token)
         tiny_few_butterfly_4x16(a + token * 64);
 
     /* stage 4: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
-    tiny_few_block_16x16(a, 64, w + 3072,
-        z, 64, tokens, 4);
+    tiny_few_block_16x16(a, 64, w + 3072, z, 64, tokens, 4);
     for (size_t token = 0; token < tokens; ++token)
         tiny_few_butterfly_4x16_need48(z + token * 64);
 
@@ -850,7 +845,7 @@ static inline void tiny_few_hash_best(const float *z, uint16_t *code, float *sco
     const __m256 magnitude0 = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), z0);
     row = _mm256_or_si256(row,
         _mm256_and_si256(_mm256_castps_si256(_mm256_cmp_ps(z0, _mm256_setzero_ps(), _CMP_GT_OQ)),
-        _mm256_set1_epi32(32)));
+            _mm256_set1_epi32(32)));
     sum = _mm256_add_ps(sum, magnitude0);
     product = _mm256_fmadd_ps(product, tiny_exp(_mm256_mul_ps(minus_two, magnitude0)), product);
 
@@ -858,7 +853,7 @@ static inline void tiny_few_hash_best(const float *z, uint16_t *code, float *sco
     const __m256 magnitude1 = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), z1);
     row = _mm256_or_si256(row,
         _mm256_and_si256(_mm256_castps_si256(_mm256_cmp_ps(z1, _mm256_setzero_ps(), _CMP_GT_OQ)),
-        _mm256_set1_epi32(16)));
+            _mm256_set1_epi32(16)));
     sum = _mm256_add_ps(sum, magnitude1);
     product = _mm256_fmadd_ps(product, tiny_exp(_mm256_mul_ps(minus_two, magnitude1)), product);
 
@@ -866,7 +861,7 @@ static inline void tiny_few_hash_best(const float *z, uint16_t *code, float *sco
     const __m256 magnitude2 = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), z2);
     row = _mm256_or_si256(row,
         _mm256_and_si256(_mm256_castps_si256(_mm256_cmp_ps(z2, _mm256_setzero_ps(), _CMP_GT_OQ)),
-        _mm256_set1_epi32(8)));
+            _mm256_set1_epi32(8)));
     sum = _mm256_add_ps(sum, magnitude2);
     product = _mm256_fmadd_ps(product, tiny_exp(_mm256_mul_ps(minus_two, magnitude2)), product);
 
@@ -874,7 +869,7 @@ static inline void tiny_few_hash_best(const float *z, uint16_t *code, float *sco
     const __m256 magnitude3 = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), z3);
     row = _mm256_or_si256(row,
         _mm256_and_si256(_mm256_castps_si256(_mm256_cmp_ps(z3, _mm256_setzero_ps(), _CMP_GT_OQ)),
-        _mm256_set1_epi32(4)));
+            _mm256_set1_epi32(4)));
     sum = _mm256_add_ps(sum, magnitude3);
     product = _mm256_fmadd_ps(product, tiny_exp(_mm256_mul_ps(minus_two, magnitude3)), product);
 
@@ -882,7 +877,7 @@ static inline void tiny_few_hash_best(const float *z, uint16_t *code, float *sco
     const __m256 magnitude4 = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), z4);
     row = _mm256_or_si256(row,
         _mm256_and_si256(_mm256_castps_si256(_mm256_cmp_ps(z4, _mm256_setzero_ps(), _CMP_GT_OQ)),
-        _mm256_set1_epi32(2)));
+            _mm256_set1_epi32(2)));
     sum = _mm256_add_ps(sum, magnitude4);
     product = _mm256_fmadd_ps(product, tiny_exp(_mm256_mul_ps(minus_two, magnitude4)), product);
 
@@ -890,7 +885,7 @@ static inline void tiny_few_hash_best(const float *z, uint16_t *code, float *sco
     const __m256 magnitude5 = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), z5);
     row = _mm256_or_si256(row,
         _mm256_and_si256(_mm256_castps_si256(_mm256_cmp_ps(z5, _mm256_setzero_ps(), _CMP_GT_OQ)),
-        _mm256_set1_epi32(1)));
+            _mm256_set1_epi32(1)));
     sum = _mm256_add_ps(sum, magnitude5);
     product = _mm256_fmadd_ps(product, tiny_exp(_mm256_mul_ps(minus_two, magnitude5)), product);
 
@@ -969,13 +964,12 @@ static inline void tiny_few_columns_64(const float *table, size_t tables, const 
    y        [tokens][64], any alignment, must not overlap code, score or weights
    scratch  not used
    Cannot fail. */
-void tiny_gather_f32__avx2_few(const tiny_weights *weights, const uint16_t *code, const float *score,
-    float *y, size_t tokens, void *scratch)
+void tiny_gather_f32__avx2_few(const tiny_weights *weights, const uint16_t *code, const float *score, float *y,
+    size_t tokens, void *scratch)
 {
     (void) scratch;
 
-    tiny_few_columns_64(weights->tables, 8, code, score,
-        weights->bias, 0, y, 64, tokens);
+    tiny_few_columns_64(weights->tables, 8, code, score, weights->bias, 0, y, 64, tokens);
 }
 
 /* From templates/lookup/rows/ffn.c. */
@@ -985,8 +979,8 @@ void tiny_gather_f32__avx2_few(const tiny_weights *weights, const uint16_t *code
    x        [tokens][64], any alignment
    code     [tokens][8]; score likewise
    scratch  one thread's, 64-byte aligned; none may overlap. Cannot fail. */
-void tiny_project__avx2_few(const tiny_weights *weights, const float *x, size_t tokens,
-    uint16_t *code, float *score, void *scratch)
+void tiny_project__avx2_few(const tiny_weights *weights, const float *x, size_t tokens, uint16_t *code, float *score,
+    void *scratch)
 {
     float *normalised = (float *) (void *) ((unsigned char *) scratch + TINY_AVX2_FEW_SCRATCH_X);
     float *a = (float *) (void *) ((unsigned char *) scratch + TINY_AVX2_FEW_SCRATCH_A);

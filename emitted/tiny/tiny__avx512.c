@@ -114,7 +114,10 @@ static inline void tiny_transpose(const float *const *row, size_t column, float 
 }
 
 /* Loads one tile: token by token in memory becomes feature by feature, 64 tokens side by side.
-   Then LayerNorm without gain and offset, which are folded into the projection: (x - mean) / sqrt(variance + 1e-05f).
+   Then LayerNorm without gain and offset, which are folded into the projection:
+
+     (x - mean) / sqrt(variance + 1e-05f)
+
    x       [tokens][64], any alignment
    tokens  1 … 64; the places of absent tokens repeat the last one
    loaded  [64][64], aligned to a vector, must not overlap x. Cannot fail. */
@@ -205,8 +208,8 @@ void tiny_load_f32__avx512_t64(const float *restrict x, size_t tokens, float *re
    x  [inputs][64]
    w  [inputs][width], of which the first 4 columns are used
    y  [4][64] */
-static inline void tiny_outputs_4(const float *restrict x, size_t inputs,
-    const float *restrict w, size_t width, float *restrict y)
+static inline void tiny_outputs_4(const float *restrict x, size_t inputs, const float *restrict w, size_t width,
+    float *restrict y)
 {
     __m512 y0_0 = _mm512_setzero_ps(), y0_1 = _mm512_setzero_ps(), y0_2 = _mm512_setzero_ps(),
         y0_3 = _mm512_setzero_ps();
@@ -292,8 +295,8 @@ static inline void tiny_outputs_4(const float *restrict x, size_t inputs,
 }
 
 /* One block of all tiles: 16 outputs of 16 inputs. Steps are floats from tile to tile. */
-static void tiny_block_16x16(const float *restrict x, size_t x_step, const float *restrict weights,
-    float *restrict y, size_t y_step, size_t tiles)
+static void tiny_block_16x16(const float *restrict x, size_t x_step, const float *restrict weights, float *restrict y,
+    size_t y_step, size_t tiles)
 {
     for (size_t tile = 0; tile < tiles; ++tile) {
         const float *x_tile = x + tile * x_step;
@@ -347,13 +350,13 @@ TINY_INLINE void tiny_butterfly_4x16_need48_residual48_vector(float *restrict v,
     const __m512 t6 = _mm512_add_ps(t1, t3);
     _mm512_store_ps(v + i,
         _mm512_fmadd_ps(_mm512_set1_ps(residual[row]), _mm512_load_ps(x + i),
-        _mm512_add_ps(t4, _mm512_set1_ps(bias[row]))));
+            _mm512_add_ps(t4, _mm512_set1_ps(bias[row]))));
     _mm512_store_ps(v + i + 1024,
         _mm512_fmadd_ps(_mm512_set1_ps(residual[row + 16]), _mm512_load_ps(x + i + 1024),
-        _mm512_add_ps(t5, _mm512_set1_ps(bias[row + 16]))));
+            _mm512_add_ps(t5, _mm512_set1_ps(bias[row + 16]))));
     _mm512_store_ps(v + i + 2048,
         _mm512_fmadd_ps(_mm512_set1_ps(residual[row + 32]), _mm512_load_ps(x + i + 2048),
-        _mm512_add_ps(t6, _mm512_set1_ps(bias[row + 32]))));
+            _mm512_add_ps(t6, _mm512_set1_ps(bias[row + 32]))));
 }
 
 /* Hadamard transform over 4 wires of 16 rows, in place.
@@ -379,36 +382,32 @@ static void tiny_butterfly_4x16_need48_residual48(float *restrict v, const float
    a, b     [tiles][64][64], overwritten
    z        [tiles][64][64], the first 48 rows are the result
    All 64-byte aligned, none may overlap. Cannot fail. */
-void tiny_bh4_f32__avx512_t64_o4_m8(const tiny_weights *weights, const float *restrict x,
-    float *restrict a, float *restrict b, float *restrict z, size_t tiles)
+void tiny_bh4_f32__avx512_t64_o4_m8(const tiny_weights *weights, const float *restrict x, float *restrict a,
+    float *restrict b, float *restrict z, size_t tiles)
 {
     const float *w = weights->projection;
 
     /* stage 1: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     for (size_t block = 0; block < 4; ++block)
-        tiny_block_16x16(x + block * 1024, 4096, w + block * 256,
-            a + block * 1024, 4096, tiles);
+        tiny_block_16x16(x + block * 1024, 4096, w + block * 256, a + block * 1024, 4096, tiles);
     for (size_t tile = 0; tile < tiles; ++tile)
         tiny_butterfly_4x16(a + tile * 4096);
 
     /* stage 2: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     for (size_t block = 0; block < 4; ++block)
-        tiny_block_16x16(a + block * 1024, 4096, w + 1024 + block * 256,
-            b + block * 1024, 4096, tiles);
+        tiny_block_16x16(a + block * 1024, 4096, w + 1024 + block * 256, b + block * 1024, 4096, tiles);
     for (size_t tile = 0; tile < tiles; ++tile)
         tiny_butterfly_4x16(b + tile * 4096);
 
     /* stage 3: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     for (size_t block = 0; block < 4; ++block)
-        tiny_block_16x16(b + block * 1024, 4096, w + 2048 + block * 256,
-            a + block * 1024, 4096, tiles);
+        tiny_block_16x16(b + block * 1024, 4096, w + 2048 + block * 256, a + block * 1024, 4096, tiles);
     for (size_t tile = 0; tile < tiles; ++tile)
         tiny_butterfly_4x16(a + tile * 4096);
 
     /* stage 4: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     for (size_t block = 0; block < 4; ++block)
-        tiny_block_16x16(a + block * 1024, 4096, w + 3072 + block * 256,
-            z + block * 1024, 4096, tiles);
+        tiny_block_16x16(a + block * 1024, 4096, w + 3072 + block * 256, z + block * 1024, 4096, tiles);
     for (size_t tile = 0; tile < tiles; ++tile)
         tiny_butterfly_4x16_need48_residual48(z + tile * 4096, x + tile * 4096, weights->residual,
             weights->projection_bias);
@@ -586,13 +585,12 @@ static inline void tiny_columns_64(const float *table, size_t tables, const uint
    y        [tokens][64], any alignment, must not overlap code, score or weights
    scratch  not used
    Cannot fail. */
-void tiny_gather_f32__avx512_t64_g8_c64(const tiny_weights *weights, const uint16_t *code, const float *score,
-    float *y, size_t tokens, void *scratch)
+void tiny_gather_f32__avx512_t64_g8_c64(const tiny_weights *weights, const uint16_t *code, const float *score, float *y,
+    size_t tokens, void *scratch)
 {
     (void) scratch;
 
-    tiny_columns_64(weights->tables, 8, code, score,
-        weights->bias, 0, y, 64, tokens);
+    tiny_columns_64(weights->tables, 8, code, score, weights->bias, 0, y, 64, tokens);
 }
 
 /* From templates/lookup/lanes/ffn.c. */
@@ -602,8 +600,8 @@ void tiny_gather_f32__avx512_t64_g8_c64(const tiny_weights *weights, const uint1
    x        [tokens][64], any alignment
    code     [tiles of 64 tokens][8][64]; score likewise, both 64-byte aligned
    scratch  one thread's, 64-byte aligned; none may overlap. Cannot fail. */
-void tiny_project__avx512_many(const tiny_weights *weights, const float *x, size_t tokens,
-    uint16_t *code, float *score, void *scratch)
+void tiny_project__avx512_many(const tiny_weights *weights, const float *x, size_t tokens, uint16_t *code, float *score,
+    void *scratch)
 {
     float *x_tiles = (float *) (void *) ((unsigned char *) scratch + TINY_AVX512_SCRATCH_X);
     float *a = (float *) (void *) ((unsigned char *) scratch + TINY_AVX512_SCRATCH_A);
@@ -657,8 +655,10 @@ void tiny_ffn__avx512(const tiny_weights *weights, const float *x, float *y, siz
 
 /* From templates/lookup/rows/normalise.c. */
 
-/* LayerNorm of one token without gain and offset, which are folded into the projection: (x - mean) / sqrt(variance +
-   1e-05f).
+/* LayerNorm of one token without gain and offset, which are folded into the projection:
+
+     (x - mean) / sqrt(variance + 1e-05f)
+
    x           [64], any alignment
    normalised  [64], must not overlap x. Cannot fail. */
 void tiny_normalise_f32__avx512_few(const float *restrict x, float *restrict normalised)
@@ -729,8 +729,7 @@ static inline void tiny_few_block_16x16_by_4(const float *restrict x, size_t x_s
 }
 
 /* One block for a token: 16 outputs of 16 inputs, outputs in the lanes. */
-static inline void tiny_few_block_16x16_by_1(const float *restrict x, const float *restrict w,
-    float *restrict y)
+static inline void tiny_few_block_16x16_by_1(const float *restrict x, const float *restrict w, float *restrict y)
 {
     __m512 y0_0 = _mm512_setzero_ps();
     for (size_t k = 0; k < 16; ++k) {
@@ -742,8 +741,8 @@ static inline void tiny_few_block_16x16_by_1(const float *restrict x, const floa
 }
 
 /* Blocks side by side for all tokens; steps are floats from token to token. */
-static void tiny_few_block_16x16(const float *restrict x, size_t x_step, const float *restrict w,
-    float *restrict y, size_t y_step, size_t tokens, size_t blocks)
+static void tiny_few_block_16x16(const float *restrict x, size_t x_step, const float *restrict w, float *restrict y,
+    size_t y_step, size_t tokens, size_t blocks)
 {
     if (tokens == 1) { /* without loops over tokens inside */
         for (size_t block = 0; block < blocks; ++block, x += 16, w += 256, y += 16)
@@ -803,8 +802,8 @@ static void tiny_few_butterfly_4x16_need48(float *v)
 }
 
 /* The share of the input that bypasses the projection, and the bias: z[row] += residual x[row] + bias[row]. */
-static void tiny_few_add_residual(float *restrict z, const float *restrict x,
-    const float *restrict residual, const float *restrict bias, size_t rows)
+static void tiny_few_add_residual(float *restrict z, const float *restrict x, const float *restrict residual,
+    const float *restrict bias, size_t rows)
 {
     const size_t whole = rows - rows % 16;
     for (size_t row = 0; row < whole; row += 16) {
@@ -824,32 +823,28 @@ static void tiny_few_add_residual(float *restrict z, const float *restrict x,
    a, b     [tokens][64], overwritten
    z        [tokens][64], the first 48 rows are the result
    All 64-byte aligned, none may overlap. Cannot fail. */
-void tiny_bh4_f32__avx512_few_v4_n4(const tiny_weights *weights, const float *restrict x,
-    float *restrict a, float *restrict b, float *restrict z, size_t tokens)
+void tiny_bh4_f32__avx512_few_v4_n4(const tiny_weights *weights, const float *restrict x, float *restrict a,
+    float *restrict b, float *restrict z, size_t tokens)
 {
     const float *w = weights->projection;
 
     /* stage 1: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
-    tiny_few_block_16x16(x, 64, w,
-        a, 64, tokens, 4);
+    tiny_few_block_16x16(x, 64, w, a, 64, tokens, 4);
     for (size_t token = 0; token < tokens; ++token)
         tiny_few_butterfly_4x16(a + token * 64);
 
     /* stage 2: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
-    tiny_few_block_16x16(a, 64, w + 1024,
-        b, 64, tokens, 4);
+    tiny_few_block_16x16(a, 64, w + 1024, b, 64, tokens, 4);
     for (size_t token = 0; token < tokens; ++token)
         tiny_few_butterfly_4x16(b + token * 64);
 
     /* stage 3: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
-    tiny_few_block_16x16(b, 64, w + 2048,
-        a, 64, tokens, 4);
+    tiny_few_block_16x16(b, 64, w + 2048, a, 64, tokens, 4);
     for (size_t token = 0; token < tokens; ++token)
         tiny_few_butterfly_4x16(a + token * 64);
 
     /* stage 4: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
-    tiny_few_block_16x16(a, 64, w + 3072,
-        z, 64, tokens, 4);
+    tiny_few_block_16x16(a, 64, w + 3072, z, 64, tokens, 4);
     for (size_t token = 0; token < tokens; ++token)
         tiny_few_butterfly_4x16_need48(z + token * 64);
 
@@ -1055,13 +1050,12 @@ static inline void tiny_few_columns_64(const float *table, size_t tables, const 
    y        [tokens][64], any alignment, must not overlap code, score or weights
    scratch  not used
    Cannot fail. */
-void tiny_gather_f32__avx512_few(const tiny_weights *weights, const uint16_t *code, const float *score,
-    float *y, size_t tokens, void *scratch)
+void tiny_gather_f32__avx512_few(const tiny_weights *weights, const uint16_t *code, const float *score, float *y,
+    size_t tokens, void *scratch)
 {
     (void) scratch;
 
-    tiny_few_columns_64(weights->tables, 8, code, score,
-        weights->bias, 0, y, 64, tokens);
+    tiny_few_columns_64(weights->tables, 8, code, score, weights->bias, 0, y, 64, tokens);
 }
 
 /* From templates/lookup/rows/ffn.c. */
@@ -1071,8 +1065,8 @@ void tiny_gather_f32__avx512_few(const tiny_weights *weights, const uint16_t *co
    x        [tokens][64], any alignment
    code     [tokens][8]; score likewise
    scratch  one thread's, 64-byte aligned; none may overlap. Cannot fail. */
-void tiny_project__avx512_few(const tiny_weights *weights, const float *x, size_t tokens,
-    uint16_t *code, float *score, void *scratch)
+void tiny_project__avx512_few(const tiny_weights *weights, const float *x, size_t tokens, uint16_t *code, float *score,
+    void *scratch)
 {
     float *normalised = (float *) (void *) ((unsigned char *) scratch + TINY_AVX512_FEW_SCRATCH_X);
     float *a = (float *) (void *) ((unsigned char *) scratch + TINY_AVX512_FEW_SCRATCH_A);

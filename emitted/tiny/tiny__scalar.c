@@ -7,7 +7,10 @@
 /* From templates/lookup/lanes/load_tokens.c. */
 
 /* Loads one tile: token by token in memory becomes feature by feature, 8 tokens side by side.
-   Then LayerNorm without gain and offset, which are folded into the projection: (x - mean) / sqrt(variance + 1e-05f).
+   Then LayerNorm without gain and offset, which are folded into the projection:
+
+     (x - mean) / sqrt(variance + 1e-05f)
+
    x       [tokens][64], any alignment
    tokens  1 … 8; the places of absent tokens repeat the last one
    loaded  [64][8], aligned to a vector, must not overlap x. Cannot fail. */
@@ -157,8 +160,8 @@ void tiny_load_f32__scalar_t8(const float *restrict x, size_t tokens, float *res
    x  [inputs][8]
    w  [inputs][width], of which the first 4 columns are used
    y  [4][8] */
-static inline void tiny_outputs_4(const float *restrict x, size_t inputs,
-    const float *restrict w, size_t width, float *restrict y)
+static inline void tiny_outputs_4(const float *restrict x, size_t inputs, const float *restrict w, size_t width,
+    float *restrict y)
 {
     float y0_0 = 0.0f, y0_1 = 0.0f, y0_2 = 0.0f, y0_3 = 0.0f, y0_4 = 0.0f, y0_5 = 0.0f, y0_6 = 0.0f, y0_7 = 0.0f;
     float y1_0 = 0.0f, y1_1 = 0.0f, y1_2 = 0.0f, y1_3 = 0.0f, y1_4 = 0.0f, y1_5 = 0.0f, y1_6 = 0.0f, y1_7 = 0.0f;
@@ -248,8 +251,8 @@ static inline void tiny_outputs_4(const float *restrict x, size_t inputs,
 }
 
 /* One block of all tiles: 16 outputs of 16 inputs. Steps are floats from tile to tile. */
-static void tiny_block_16x16(const float *restrict x, size_t x_step, const float *restrict weights,
-    float *restrict y, size_t y_step, size_t tiles)
+static void tiny_block_16x16(const float *restrict x, size_t x_step, const float *restrict weights, float *restrict y,
+    size_t y_step, size_t tiles)
 {
     for (size_t tile = 0; tile < tiles; ++tile) {
         const float *x_tile = x + tile * x_step;
@@ -320,36 +323,32 @@ static void tiny_butterfly_4x16_need48_residual48(float *restrict v, const float
    a, b     [tiles][64][8], overwritten
    z        [tiles][64][8], the first 48 rows are the result
    All 64-byte aligned, none may overlap. Cannot fail. */
-void tiny_bh4_f32__scalar_t8_o4_m8(const tiny_weights *weights, const float *restrict x,
-    float *restrict a, float *restrict b, float *restrict z, size_t tiles)
+void tiny_bh4_f32__scalar_t8_o4_m8(const tiny_weights *weights, const float *restrict x, float *restrict a,
+    float *restrict b, float *restrict z, size_t tiles)
 {
     const float *w = weights->projection;
 
     /* stage 1: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     for (size_t block = 0; block < 4; ++block)
-        tiny_block_16x16(x + block * 128, 512, w + block * 256,
-            a + block * 128, 512, tiles);
+        tiny_block_16x16(x + block * 128, 512, w + block * 256, a + block * 128, 512, tiles);
     for (size_t tile = 0; tile < tiles; ++tile)
         tiny_butterfly_4x16(a + tile * 512);
 
     /* stage 2: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     for (size_t block = 0; block < 4; ++block)
-        tiny_block_16x16(a + block * 128, 512, w + 1024 + block * 256,
-            b + block * 128, 512, tiles);
+        tiny_block_16x16(a + block * 128, 512, w + 1024 + block * 256, b + block * 128, 512, tiles);
     for (size_t tile = 0; tile < tiles; ++tile)
         tiny_butterfly_4x16(b + tile * 512);
 
     /* stage 3: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     for (size_t block = 0; block < 4; ++block)
-        tiny_block_16x16(b + block * 128, 512, w + 2048 + block * 256,
-            a + block * 128, 512, tiles);
+        tiny_block_16x16(b + block * 128, 512, w + 2048 + block * 256, a + block * 128, 512, tiles);
     for (size_t tile = 0; tile < tiles; ++tile)
         tiny_butterfly_4x16(a + tile * 512);
 
     /* stage 4: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     for (size_t block = 0; block < 4; ++block)
-        tiny_block_16x16(a + block * 128, 512, w + 3072 + block * 256,
-            z + block * 128, 512, tiles);
+        tiny_block_16x16(a + block * 128, 512, w + 3072 + block * 256, z + block * 128, 512, tiles);
     for (size_t tile = 0; tile < tiles; ++tile)
         tiny_butterfly_4x16_need48_residual48(z + tile * 512, x + tile * 512, weights->residual,
             weights->projection_bias);
@@ -484,15 +483,13 @@ static inline void tiny_columns_64(const float *table, size_t tables, const uint
    y        [tokens][64], any alignment, must not overlap code, score or weights
    scratch  not used
    Cannot fail. */
-void tiny_gather_f32__scalar_t8_g4_c64(const tiny_weights *weights, const uint16_t *code, const float *score,
-    float *y, size_t tokens, void *scratch)
+void tiny_gather_f32__scalar_t8_g4_c64(const tiny_weights *weights, const uint16_t *code, const float *score, float *y,
+    size_t tokens, void *scratch)
 {
     (void) scratch;
 
-    tiny_columns_64(weights->tables, 4, code, score,
-        weights->bias, 0, y, 64, tokens);
-    tiny_columns_64(weights->tables + 4 * TINY_TABLE_PITCH, 4, code + 32, score + 32,
-        y, 64, y, 64, tokens);
+    tiny_columns_64(weights->tables, 4, code, score, weights->bias, 0, y, 64, tokens);
+    tiny_columns_64(weights->tables + 4 * TINY_TABLE_PITCH, 4, code + 32, score + 32, y, 64, y, 64, tokens);
 }
 
 /* From templates/lookup/lanes/ffn.c. */
@@ -502,8 +499,8 @@ void tiny_gather_f32__scalar_t8_g4_c64(const tiny_weights *weights, const uint16
    x        [tokens][64], any alignment
    code     [tiles of 8 tokens][8][8]; score likewise, both 64-byte aligned
    scratch  one thread's, 64-byte aligned; none may overlap. Cannot fail. */
-void tiny_project__scalar_many(const tiny_weights *weights, const float *x, size_t tokens,
-    uint16_t *code, float *score, void *scratch)
+void tiny_project__scalar_many(const tiny_weights *weights, const float *x, size_t tokens, uint16_t *code, float *score,
+    void *scratch)
 {
     float *x_tiles = (float *) (void *) ((unsigned char *) scratch + TINY_SCALAR_SCRATCH_X);
     float *a = (float *) (void *) ((unsigned char *) scratch + TINY_SCALAR_SCRATCH_A);
@@ -557,8 +554,10 @@ void tiny_ffn__scalar(const tiny_weights *weights, const float *x, float *y, siz
 
 /* From templates/lookup/rows/normalise.c. */
 
-/* LayerNorm of one token without gain and offset, which are folded into the projection: (x - mean) / sqrt(variance +
-   1e-05f).
+/* LayerNorm of one token without gain and offset, which are folded into the projection:
+
+     (x - mean) / sqrt(variance + 1e-05f)
+
    x           [64], any alignment
    normalised  [64], must not overlap x. Cannot fail. */
 void tiny_normalise_f32__scalar_few(const float *restrict x, float *restrict normalised)
@@ -593,8 +592,7 @@ void tiny_normalise_f32__scalar_few(const float *restrict x, float *restrict nor
 /* From templates/lookup/shared/bh4.c. */
 
 /* One block for a token: 16 outputs of 16 inputs, outputs in the lanes. */
-static inline void tiny_few_block_16x16_by_1(const float *restrict x, const float *restrict w,
-    float *restrict y)
+static inline void tiny_few_block_16x16_by_1(const float *restrict x, const float *restrict w, float *restrict y)
 {
     float y0_0 = 0.0f, y0_1 = 0.0f, y0_2 = 0.0f, y0_3 = 0.0f;
     float y0_4 = 0.0f, y0_5 = 0.0f, y0_6 = 0.0f, y0_7 = 0.0f;
@@ -654,8 +652,8 @@ static inline void tiny_few_block_16x16_by_1(const float *restrict x, const floa
 }
 
 /* Blocks side by side for all tokens; steps are floats from token to token. */
-static void tiny_few_block_16x16(const float *restrict x, size_t x_step, const float *restrict w,
-    float *restrict y, size_t y_step, size_t tokens, size_t blocks)
+static void tiny_few_block_16x16(const float *restrict x, size_t x_step, const float *restrict w, float *restrict y,
+    size_t y_step, size_t tokens, size_t blocks)
 {
     for (size_t block = 0; block < blocks; ++block, x += 16, w += 256, y += 16) {
         size_t token = 0;
@@ -712,8 +710,8 @@ static void tiny_few_butterfly_4x16_need48(float *v)
 }
 
 /* The share of the input that bypasses the projection, and the bias: z[row] += residual x[row] + bias[row]. */
-static void tiny_few_add_residual(float *restrict z, const float *restrict x,
-    const float *restrict residual, const float *restrict bias, size_t rows)
+static void tiny_few_add_residual(float *restrict z, const float *restrict x, const float *restrict residual,
+    const float *restrict bias, size_t rows)
 {
     for (size_t row = 0; row < rows; ++row)
         z[row] += residual[row] * x[row] + bias[row];
@@ -727,32 +725,28 @@ static void tiny_few_add_residual(float *restrict z, const float *restrict x,
    a, b     [tokens][64], overwritten
    z        [tokens][64], the first 48 rows are the result
    All 64-byte aligned, none may overlap. Cannot fail. */
-void tiny_bh4_f32__scalar_few_v16_n1(const tiny_weights *weights, const float *restrict x,
-    float *restrict a, float *restrict b, float *restrict z, size_t tokens)
+void tiny_bh4_f32__scalar_few_v16_n1(const tiny_weights *weights, const float *restrict x, float *restrict a,
+    float *restrict b, float *restrict z, size_t tokens)
 {
     const float *w = weights->projection;
 
     /* stage 1: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
-    tiny_few_block_16x16(x, 64, w,
-        a, 64, tokens, 4);
+    tiny_few_block_16x16(x, 64, w, a, 64, tokens, 4);
     for (size_t token = 0; token < tokens; ++token)
         tiny_few_butterfly_4x16(a + token * 64);
 
     /* stage 2: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
-    tiny_few_block_16x16(a, 64, w + 1024,
-        b, 64, tokens, 4);
+    tiny_few_block_16x16(a, 64, w + 1024, b, 64, tokens, 4);
     for (size_t token = 0; token < tokens; ++token)
         tiny_few_butterfly_4x16(b + token * 64);
 
     /* stage 3: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
-    tiny_few_block_16x16(b, 64, w + 2048,
-        a, 64, tokens, 4);
+    tiny_few_block_16x16(b, 64, w + 2048, a, 64, tokens, 4);
     for (size_t token = 0; token < tokens; ++token)
         tiny_few_butterfly_4x16(a + token * 64);
 
     /* stage 4: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
-    tiny_few_block_16x16(a, 64, w + 3072,
-        z, 64, tokens, 4);
+    tiny_few_block_16x16(a, 64, w + 3072, z, 64, tokens, 4);
     for (size_t token = 0; token < tokens; ++token)
         tiny_few_butterfly_4x16_need48(z + token * 64);
 
@@ -867,13 +861,12 @@ static inline void tiny_few_columns_64(const float *table, size_t tables, const 
    y        [tokens][64], any alignment, must not overlap code, score or weights
    scratch  not used
    Cannot fail. */
-void tiny_gather_f32__scalar_few(const tiny_weights *weights, const uint16_t *code, const float *score,
-    float *y, size_t tokens, void *scratch)
+void tiny_gather_f32__scalar_few(const tiny_weights *weights, const uint16_t *code, const float *score, float *y,
+    size_t tokens, void *scratch)
 {
     (void) scratch;
 
-    tiny_few_columns_64(weights->tables, 8, code, score,
-        weights->bias, 0, y, 64, tokens);
+    tiny_few_columns_64(weights->tables, 8, code, score, weights->bias, 0, y, 64, tokens);
 }
 
 /* From templates/lookup/rows/ffn.c. */
@@ -883,8 +876,8 @@ void tiny_gather_f32__scalar_few(const tiny_weights *weights, const uint16_t *co
    x        [tokens][64], any alignment
    code     [tokens][8]; score likewise
    scratch  one thread's, 64-byte aligned; none may overlap. Cannot fail. */
-void tiny_project__scalar_few(const tiny_weights *weights, const float *x, size_t tokens,
-    uint16_t *code, float *score, void *scratch)
+void tiny_project__scalar_few(const tiny_weights *weights, const float *x, size_t tokens, uint16_t *code, float *score,
+    void *scratch)
 {
     float *normalised = (float *) (void *) ((unsigned char *) scratch + TINY_SCALAR_FEW_SCRATCH_X);
     float *a = (float *) (void *) ((unsigned char *) scratch + TINY_SCALAR_FEW_SCRATCH_A);

@@ -99,24 +99,24 @@ static inline float tiny_power_of_two(float n)
 /* scalar, many tokens: load one tile of 8 tokens, project up to 8 tiles, hash one, gather; all codes and scores; the
    whole layer. */
 void tiny_load_f32__scalar_t8(const float *restrict x, size_t tokens, float *restrict loaded);
-void tiny_bh4_f32__scalar_t8_o4_m8(const tiny_weights *weights, const float *restrict x,
-    float *restrict a, float *restrict b, float *restrict z, size_t tiles);
+void tiny_bh4_f32__scalar_t8_o4_m8(const tiny_weights *weights, const float *restrict x, float *restrict a,
+    float *restrict b, float *restrict z, size_t tiles);
 void tiny_sign_hash_gelu_f32__scalar_t8(const float *restrict z, uint16_t *restrict code, float *restrict score);
-void tiny_gather_f32__scalar_t8_g4_c64(const tiny_weights *weights, const uint16_t *code, const float *score,
-    float *y, size_t tokens, void *scratch);
-void tiny_project__scalar_many(const tiny_weights *weights, const float *x, size_t tokens,
-    uint16_t *code, float *score, void *scratch);
+void tiny_gather_f32__scalar_t8_g4_c64(const tiny_weights *weights, const uint16_t *code, const float *score, float *y,
+    size_t tokens, void *scratch);
+void tiny_project__scalar_many(const tiny_weights *weights, const float *x, size_t tokens, uint16_t *code, float *score,
+    void *scratch);
 void tiny_ffn__scalar_many(const tiny_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
 
 /* scalar, few tokens: normalise one, project up to 4, hash one, gather; all codes and scores; the whole layer. */
 void tiny_normalise_f32__scalar_few(const float *restrict x, float *restrict normalised);
-void tiny_bh4_f32__scalar_few_v16_n1(const tiny_weights *weights, const float *restrict x,
-    float *restrict a, float *restrict b, float *restrict z, size_t tokens);
+void tiny_bh4_f32__scalar_few_v16_n1(const tiny_weights *weights, const float *restrict x, float *restrict a,
+    float *restrict b, float *restrict z, size_t tokens);
 void tiny_sign_hash_gelu_f32__scalar_few(const float *restrict z, uint16_t *restrict code, float *restrict score);
-void tiny_gather_f32__scalar_few(const tiny_weights *weights, const uint16_t *code, const float *score,
-    float *y, size_t tokens, void *scratch);
-void tiny_project__scalar_few(const tiny_weights *weights, const float *x, size_t tokens,
-    uint16_t *code, float *score, void *scratch);
+void tiny_gather_f32__scalar_few(const tiny_weights *weights, const uint16_t *code, const float *score, float *y,
+    size_t tokens, void *scratch);
+void tiny_project__scalar_few(const tiny_weights *weights, const float *x, size_t tokens, uint16_t *code, float *score,
+    void *scratch);
 void tiny_ffn__scalar_few(const tiny_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
 
 /* scalar, any number of tokens. */
@@ -125,25 +125,25 @@ void tiny_ffn__scalar(const tiny_weights *weights, const float *x, float *y, siz
 /* avx2, many tokens in the lanes: load one tile of 16 tokens, project up to 8 tiles, hash one, gather; all codes and
    scores; the whole layer. */
 void tiny_load_f32__avx2_t16(const float *restrict x, size_t tokens, float *restrict loaded);
-void tiny_bh4_f32__avx2_t16_o4_m8(const tiny_weights *weights, const float *restrict x,
-    float *restrict a, float *restrict b, float *restrict z, size_t tiles);
+void tiny_bh4_f32__avx2_t16_o4_m8(const tiny_weights *weights, const float *restrict x, float *restrict a,
+    float *restrict b, float *restrict z, size_t tiles);
 void tiny_sign_hash_gelu_f32__avx2_t16(const float *restrict z, uint16_t *restrict code, float *restrict score);
-void tiny_gather_f32__avx2_t16_g8_c64(const tiny_weights *weights, const uint16_t *code, const float *score,
-    float *y, size_t tokens, void *scratch);
-void tiny_project__avx2_many(const tiny_weights *weights, const float *x, size_t tokens,
-    uint16_t *code, float *score, void *scratch);
+void tiny_gather_f32__avx2_t16_g8_c64(const tiny_weights *weights, const uint16_t *code, const float *score, float *y,
+    size_t tokens, void *scratch);
+void tiny_project__avx2_many(const tiny_weights *weights, const float *x, size_t tokens, uint16_t *code, float *score,
+    void *scratch);
 void tiny_ffn__avx2_many(const tiny_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
 
 /* avx2, few tokens, features in the lanes: normalise one, project up to 8, hash one, gather; all codes and scores; the
    whole layer. */
 void tiny_normalise_f32__avx2_few(const float *restrict x, float *restrict normalised);
-void tiny_bh4_f32__avx2_few_v4_n2(const tiny_weights *weights, const float *restrict x,
-    float *restrict a, float *restrict b, float *restrict z, size_t tokens);
+void tiny_bh4_f32__avx2_few_v4_n2(const tiny_weights *weights, const float *restrict x, float *restrict a,
+    float *restrict b, float *restrict z, size_t tokens);
 void tiny_sign_hash_gelu_f32__avx2_few(const float *restrict z, uint16_t *restrict code, float *restrict score);
-void tiny_gather_f32__avx2_few(const tiny_weights *weights, const uint16_t *code, const float *score,
-    float *y, size_t tokens, void *scratch);
-void tiny_project__avx2_few(const tiny_weights *weights, const float *x, size_t tokens,
-    uint16_t *code, float *score, void *scratch);
+void tiny_gather_f32__avx2_few(const tiny_weights *weights, const uint16_t *code, const float *score, float *y,
+    size_t tokens, void *scratch);
+void tiny_project__avx2_few(const tiny_weights *weights, const float *x, size_t tokens, uint16_t *code, float *score,
+    void *scratch);
 void tiny_ffn__avx2_few(const tiny_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
 
 /* avx2, any number of tokens. */
@@ -152,25 +152,25 @@ void tiny_ffn__avx2(const tiny_weights *weights, const float *x, float *y, size_
 /* avx512, many tokens in the lanes: load one tile of 64 tokens, project up to 8 tiles, hash one, gather; all codes and
    scores; the whole layer. */
 void tiny_load_f32__avx512_t64(const float *restrict x, size_t tokens, float *restrict loaded);
-void tiny_bh4_f32__avx512_t64_o4_m8(const tiny_weights *weights, const float *restrict x,
-    float *restrict a, float *restrict b, float *restrict z, size_t tiles);
+void tiny_bh4_f32__avx512_t64_o4_m8(const tiny_weights *weights, const float *restrict x, float *restrict a,
+    float *restrict b, float *restrict z, size_t tiles);
 void tiny_sign_hash_gelu_f32__avx512_t64(const float *restrict z, uint16_t *restrict code, float *restrict score);
-void tiny_gather_f32__avx512_t64_g8_c64(const tiny_weights *weights, const uint16_t *code, const float *score,
-    float *y, size_t tokens, void *scratch);
-void tiny_project__avx512_many(const tiny_weights *weights, const float *x, size_t tokens,
-    uint16_t *code, float *score, void *scratch);
+void tiny_gather_f32__avx512_t64_g8_c64(const tiny_weights *weights, const uint16_t *code, const float *score, float *y,
+    size_t tokens, void *scratch);
+void tiny_project__avx512_many(const tiny_weights *weights, const float *x, size_t tokens, uint16_t *code, float *score,
+    void *scratch);
 void tiny_ffn__avx512_many(const tiny_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
 
 /* avx512, few tokens, features in the lanes: normalise one, project up to 32, hash one, gather; all codes and scores;
    the whole layer. */
 void tiny_normalise_f32__avx512_few(const float *restrict x, float *restrict normalised);
-void tiny_bh4_f32__avx512_few_v4_n4(const tiny_weights *weights, const float *restrict x,
-    float *restrict a, float *restrict b, float *restrict z, size_t tokens);
+void tiny_bh4_f32__avx512_few_v4_n4(const tiny_weights *weights, const float *restrict x, float *restrict a,
+    float *restrict b, float *restrict z, size_t tokens);
 void tiny_sign_hash_gelu_f32__avx512_few(const float *restrict z, uint16_t *restrict code, float *restrict score);
-void tiny_gather_f32__avx512_few(const tiny_weights *weights, const uint16_t *code, const float *score,
-    float *y, size_t tokens, void *scratch);
-void tiny_project__avx512_few(const tiny_weights *weights, const float *x, size_t tokens,
-    uint16_t *code, float *score, void *scratch);
+void tiny_gather_f32__avx512_few(const tiny_weights *weights, const uint16_t *code, const float *score, float *y,
+    size_t tokens, void *scratch);
+void tiny_project__avx512_few(const tiny_weights *weights, const float *x, size_t tokens, uint16_t *code, float *score,
+    void *scratch);
 void tiny_ffn__avx512_few(const tiny_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
 
 /* avx512, any number of tokens. */

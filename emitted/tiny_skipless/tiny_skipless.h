@@ -9,13 +9,16 @@
    No function allocates memory, keeps state or calls a library: objects made by gcc or clang at -O1, -O2, -O3 or -Os
    import nothing. All are reentrant for different caches and scratch.
 
-     static _Alignas(TINY_SKIPLESS_ALIGN) unsigned char blob[TINY_SKIPLESS_WEIGHTS_BYTES]; the weights file; mmap
-         aligns, too
-     static _Alignas(TINY_SKIPLESS_ALIGN) unsigned char cache[TINY_SKIPLESS_CACHE_BYTES]; one for each sequence
-     static _Alignas(TINY_SKIPLESS_ALIGN) unsigned char scratch[TINY_SKIPLESS_SCRATCH_BYTES]; one for each thread;
-     TINY_SKIPLESS_DECODE_SCRATCH_BYTES are enough where tiny_skipless_decode alone is called
+   Read the weights file into `blob`, or map it: mmap aligns, too. Each thread needs a scratch of its own, each sequence
+   a cache. A scratch of TINY_SKIPLESS_DECODE_SCRATCH_BYTES bytes is enough where tiny_skipless_decode alone is called.
+
+     static _Alignas(TINY_SKIPLESS_ALIGN) unsigned char blob[TINY_SKIPLESS_WEIGHTS_BYTES];
+     static _Alignas(TINY_SKIPLESS_ALIGN) unsigned char cache[TINY_SKIPLESS_CACHE_BYTES];
+     static _Alignas(TINY_SKIPLESS_ALIGN) unsigned char scratch[TINY_SKIPLESS_SCRATCH_BYTES];
      tiny_skipless_weights weights;
-     if (tiny_skipless_bind(blob, sizeof blob, &weights) == TINY_SKIPLESS_OK)
+
+     int status = tiny_skipless_bind(blob, sizeof blob, &weights);
+     if (status == TINY_SKIPLESS_OK)
          status = tiny_skipless_decode(&weights, cache, x, y, position, scratch);
 
    In C++ write alignas(TINY_SKIPLESS_ALIGN) instead of _Alignas(TINY_SKIPLESS_ALIGN). */

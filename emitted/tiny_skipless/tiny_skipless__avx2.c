@@ -13,8 +13,7 @@
 
 /* 16 outputs of 6 tokens, a strip of a panel: y += W x, or y = W x for the first inputs. */
 static inline void tiny_skipless_product_of_6(const float *restrict x, size_t x_step, const float *restrict w,
-    size_t inputs,
-    float *restrict y, size_t y_step, int first, __m256 zero)
+    size_t inputs, float *restrict y, size_t y_step, int first, __m256 zero)
 {
     __m256 y0_0 = first ? zero : _mm256_loadu_ps(y);
     __m256 y0_1 = first ? zero : _mm256_loadu_ps(y + 8);
@@ -69,8 +68,7 @@ static inline void tiny_skipless_product_of_6(const float *restrict x, size_t x_
 
 /* 16 outputs of 2 tokens, a strip of a panel: y += W x, or y = W x for the first inputs. */
 static inline void tiny_skipless_product_of_2(const float *restrict x, size_t x_step, const float *restrict w,
-    size_t inputs,
-    float *restrict y, size_t y_step, int first, __m256 zero)
+    size_t inputs, float *restrict y, size_t y_step, int first, __m256 zero)
 {
     __m256 y0_0 = first ? zero : _mm256_loadu_ps(y);
     __m256 y0_1 = first ? zero : _mm256_loadu_ps(y + 8);
@@ -199,8 +197,7 @@ static inline void tiny_skipless_product_alone(const float *restrict x, const fl
    y      rows of panels * 32 floats, y_step apart
    Nothing may overlap; any float alignment. Cannot fail. */
 void tiny_skipless_product_f32__avx2(const float *restrict x, size_t x_step, const float *restrict w,
-    const float *restrict bias,
-    float *restrict y, size_t y_step, size_t inputs, size_t panels, size_t tokens)
+    const float *restrict bias, float *restrict y, size_t y_step, size_t inputs, size_t panels, size_t tokens)
 {
     const __m256 zero = _mm256_set1_ps(tiny_skipless_hidden(0.0f));
 
@@ -700,7 +697,7 @@ static void tiny_skipless_blocks_attend(const tiny_skipless_weights *weights, co
                 for (size_t i = 0; i < 16; i += 8)
                     _mm256_storeu_ps(out + i,
                         _mm256_mul_ps(_mm256_set1_ps(one),
-                        _mm256_loadu_ps(sums + row * TINY_SKIPLESS_VALUE_PITCH + i)));
+                            _mm256_loadu_ps(sums + row * TINY_SKIPLESS_VALUE_PITCH + i)));
             }
         }
     }

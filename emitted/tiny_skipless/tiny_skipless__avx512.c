@@ -13,8 +13,7 @@
 
 /* 32 outputs of 12 tokens, a strip of a panel: y += W x, or y = W x for the first inputs. */
 static inline void tiny_skipless_product_of_12(const float *restrict x, size_t x_step, const float *restrict w,
-    size_t inputs,
-    float *restrict y, size_t y_step, int first, __m512 zero)
+    size_t inputs, float *restrict y, size_t y_step, int first, __m512 zero)
 {
     __m512 y0_0 = first ? zero : _mm512_loadu_ps(y);
     __m512 y0_1 = first ? zero : _mm512_loadu_ps(y + 16);
@@ -111,8 +110,7 @@ static inline void tiny_skipless_product_of_12(const float *restrict x, size_t x
 
 /* 32 outputs of 4 tokens, a strip of a panel: y += W x, or y = W x for the first inputs. */
 static inline void tiny_skipless_product_of_4(const float *restrict x, size_t x_step, const float *restrict w,
-    size_t inputs,
-    float *restrict y, size_t y_step, int first, __m512 zero)
+    size_t inputs, float *restrict y, size_t y_step, int first, __m512 zero)
 {
     __m512 y0_0 = first ? zero : _mm512_loadu_ps(y);
     __m512 y0_1 = first ? zero : _mm512_loadu_ps(y + 16);
@@ -341,8 +339,7 @@ static inline void tiny_skipless_product_alone(const float *restrict x, const fl
    y      rows of panels * 32 floats, y_step apart
    Nothing may overlap; any float alignment. Cannot fail. */
 void tiny_skipless_product_f32__avx512(const float *restrict x, size_t x_step, const float *restrict w,
-    const float *restrict bias,
-    float *restrict y, size_t y_step, size_t inputs, size_t panels, size_t tokens)
+    const float *restrict bias, float *restrict y, size_t y_step, size_t inputs, size_t panels, size_t tokens)
 {
     const __m512 zero = _mm512_set1_ps(tiny_skipless_hidden(0.0f));
 

@@ -83,8 +83,7 @@ static inline void tiny_skipless_product_alone(const float *restrict x, const fl
    y      rows of panels * 32 floats, y_step apart
    Nothing may overlap; any float alignment. Cannot fail. */
 void tiny_skipless_product_f32__scalar(const float *restrict x, size_t x_step, const float *restrict w,
-    const float *restrict bias,
-    float *restrict y, size_t y_step, size_t inputs, size_t panels, size_t tokens)
+    const float *restrict bias, float *restrict y, size_t y_step, size_t inputs, size_t panels, size_t tokens)
 {
     const float zero = tiny_skipless_hidden(0.0f);
 

@@ -101,8 +101,7 @@ static inline float tiny_skipless_power_of_two(float n)
 
 /* scalar: a dense product of some tokens, attention of a group of heads, all blocks. */
 void tiny_skipless_product_f32__scalar(const float *restrict x, size_t x_step, const float *restrict w,
-    const float *restrict bias,
-    float *restrict y, size_t y_step, size_t inputs, size_t panels, size_t tokens);
+    const float *restrict bias, float *restrict y, size_t y_step, size_t inputs, size_t panels, size_t tokens);
 void tiny_skipless_attention_f32__scalar(const float *restrict query, const float *restrict key,
     const float *restrict value, size_t first, size_t queries, float *restrict sums, float *restrict score,
     float *restrict total);
@@ -111,8 +110,7 @@ void tiny_skipless_blocks__scalar(const tiny_skipless_weights *weights, unsigned
 
 /* avx2: a dense product of some tokens, attention of a group of heads, all blocks. */
 void tiny_skipless_product_f32__avx2(const float *restrict x, size_t x_step, const float *restrict w,
-    const float *restrict bias,
-    float *restrict y, size_t y_step, size_t inputs, size_t panels, size_t tokens);
+    const float *restrict bias, float *restrict y, size_t y_step, size_t inputs, size_t panels, size_t tokens);
 void tiny_skipless_attention_f32__avx2(const float *restrict query, const float *restrict key,
     const float *restrict value, size_t first, size_t queries, float *restrict sums, float *restrict score,
     float *restrict total);
@@ -121,8 +119,7 @@ void tiny_skipless_blocks__avx2(const tiny_skipless_weights *weights, unsigned c
 
 /* avx512: a dense product of some tokens, attention of a group of heads, all blocks. */
 void tiny_skipless_product_f32__avx512(const float *restrict x, size_t x_step, const float *restrict w,
-    const float *restrict bias,
-    float *restrict y, size_t y_step, size_t inputs, size_t panels, size_t tokens);
+    const float *restrict bias, float *restrict y, size_t y_step, size_t inputs, size_t panels, size_t tokens);
 void tiny_skipless_attention_f32__avx512(const float *restrict query, const float *restrict key,
     const float *restrict value, size_t first, size_t queries, float *restrict sums, float *restrict score,
     float *restrict total);

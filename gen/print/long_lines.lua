@@ -1,5 +1,5 @@
--- Breaks the lines of emitted C that are too long behind a comma or an operator. gen/print/comments.lua has filled the
--- comments before.
+-- Breaks the lines of emitted C that are too long behind a comma or an operator, wherever a template breaks the arguments
+-- of calls. gen/print/comments.lua has filled the comments before.
 local comments = require "gen.print.comments"
 
 local long_lines = { width = comments.width } -- columns
@@ -115,9 +115,41 @@ local function break_line(line, add)
     add(line)
 end
 
+-- Whether a line ends behind an argument that is not the last one.
+local function goes_on(line)
+    if line:sub(-1) ~= "," then return false end
+    local _, opened = line:gsub("%(", "")
+    local _, closed = line:gsub("%)", "")
+    return opened > closed
+end
+
+-- `text` with all arguments of a call, or parameters of a function, in a line.
+local function joined(text)
+    local out, kept, line, comment = {}, 1, nil, false -- `text` is in `out` up to `kept`
+    for first, piece, behind in text:gmatch "()([^\n]*)()\n" do
+        if line then
+            line = line .. " " .. piece:match "^%s*(.*)$"
+            if not goes_on(line) then
+                out[#out + 1], line, kept = line, nil, behind
+            end
+        elseif comment then
+            comment = not piece:find("*/", 1, true)
+        else
+            comment = piece:find("/*", 1, true) and not piece:find("*/", 1, true)
+            if not comment and goes_on(piece) then
+                out[#out + 1] = text:sub(kept, first - 1)
+                line = piece
+            end
+        end
+    end
+    out[#out + 1] = text:sub(kept)
+    return table.concat(out)
+end
+
 -- The text of a C file with lines of at most `long_lines.width` columns, where they can be broken; of the preprocessor
 -- only conditions are.
 function long_lines.broken(text)
+    text = joined(text)
     local out, kept = {}, 1 -- `text` is in `out` up to `kept`
     local function add(line) out[#out + 1] = line .. "\n" end
     for first, behind in text:gmatch "()[^\n]*()\n" do

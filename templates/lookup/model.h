@@ -11,12 +11,12 @@ $(include("templates/lookup/layer.h"))
    None uses floating point. All are reentrant.
 //$ end
 
-     static _Alignas($(names.macro("ALIGN"))) unsigned char blob[$(names.macro("WEIGHTS_BYTES"))]; the weights file; mmap aligns, too
-     static _Alignas($(names.macro("ALIGN"))) unsigned char scratch[$(names.macro("SCRATCH_BYTES"))]; one for each thread$(scratch_bytes_one and ";" or "")
-//$ if scratch_bytes_one then
-     $(names.macro("SCRATCH_BYTES_ONE")) are enough where all calls are of one token
-//$ end
+   Read the weights file into `blob`, or map it: mmap aligns, too. Each thread needs a scratch of its own$(scratch_bytes_one and ", of " .. names.macro("SCRATCH_BYTES_ONE") .. " bytes where all its calls are of one token" or "").
+
+     static _Alignas($(names.macro("ALIGN"))) unsigned char blob[$(names.macro("WEIGHTS_BYTES"))];
+     static _Alignas($(names.macro("ALIGN"))) unsigned char scratch[$(names.macro("SCRATCH_BYTES"))];
      $(names.weights) weights;
+
      if ($(names.bind)(blob, sizeof blob, &weights) == $(names.macro("OK")))
          $(names.ffn)(&weights, x, y, tokens, scratch);
 

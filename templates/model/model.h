@@ -8,21 +8,26 @@ $(include("templates/model/layer.h"))
    $(promise)
    All are reentrant for different $(whole.causal and "states and " or "")scratch. Where all that includes this header is compiled with -fopenmp -D$(names.macro("OPENMP"))=N, $(shared[1]) and $(shared[2]) share their work among up to N threads, with the same results, bit for bit.
 
-     static _Alignas($(names.macro("ALIGN"))) unsigned char blob[$(names.macro("WEIGHTS_BYTES"))]; the weights file; mmap aligns, too
+   Read the weights file into `blob`, or map it: mmap aligns, too. Each thread needs a scratch of its own$(whole.causal and ", each sequence a state" or "").
+
+     static _Alignas($(names.macro("ALIGN"))) unsigned char blob[$(names.macro("WEIGHTS_BYTES"))];
 //$ if whole.causal then
-     static _Alignas($(names.macro("ALIGN"))) unsigned char state[$(names.macro("STATE_BYTES"))]; one for each sequence
+     static _Alignas($(names.macro("ALIGN"))) unsigned char state[$(names.macro("STATE_BYTES"))];
 //$ end
-     static _Alignas($(names.macro("ALIGN"))) unsigned char scratch[$(names.macro("SCRATCH_BYTES"))]; one for each thread
+     static _Alignas($(names.macro("ALIGN"))) unsigned char scratch[$(names.macro("SCRATCH_BYTES"))];
      $(names.weights) weights;
-     if ($(names.bind)(blob, sizeof blob, &weights) == $(names.macro("OK"))) {
+
+     int status = $(names.bind)(blob, sizeof blob, &weights);
 //$ if whole.causal then
-         $(names.start)(state);
+     $(names.start)(state);
+     if (status == $(names.macro("OK")))
          status = $(names.prefill)(&weights, state, ids, n, logits, scratch);
+     if (status == $(names.macro("OK")))
          status = $(names.step)(&weights, state, next_id, logits, scratch);
 //$ else
+     if (status == $(names.macro("OK")))
          status = $(names.encode)(&weights, ids, n, y, scratch);
 //$ end
-     }
 
    In C++ write alignas($(names.macro("ALIGN"))) instead of _Alignas($(names.macro("ALIGN"))). */
 

@@ -712,6 +712,36 @@ function test.a_file_built_for_the_wrong_instruction_set_stops()
     end
 end
 
+-- What a header shows as code is C: the indented lines of its first comment, in a function with what they take.
+function test.samples_in_headers_compile()
+    local parameters = [[size_t tokens, size_t position, const size_t *offsets, size_t sequences,
+    const int32_t *ids, size_t n, int32_t next_id, float *logits]]
+    local function compiles(folder, name, types)
+        local comment = host.read(folder .. "/" .. name .. ".h"):match "\n/%*.-%*/"
+        check.matches(comment, "%.\n\n     static [^\n]+;\n")
+        local sample = {}
+        for line in comment:gmatch "\n     ([^\n]+)" do
+            sample[#sample + 1] = line:gsub(" %*/$", "")
+        end
+        local text = ('#include <stdint.h>\n#include "%s.h"\nvoid use(%s, %s)\n{\n%s\n}\n'):format(
+            name,
+            types,
+            parameters,
+            table.concat(sample, "\n")
+        )
+        local path = program.folder() .. "/main.c"
+        assert(host.write_file(path, text))
+        local words = { "gcc", "-std=c11", "-fsyntax-only", "-Wall", "-I" .. folder, path }
+        check.equal(process.run(words).output, "")
+    end
+    for _, name in ipairs { "tiny", "tiny_skipless", "gpt_nano_sort", "sentence_encoder" } do
+        local folder = program.folder()
+        program.works { "emit", "gen/models/" .. name .. ".lua", "--isa", "scalar", "-o", folder }
+        compiles(folder, name, "const float *x, float *y")
+    end
+    compiles("emitted/kws/inc", "kws", "const int16_t *x, int32_t *y")
+end
+
 function test.emission_over_an_older_bundle_removes_what_is_no_longer_emitted()
     local folder = emitted("scalar,avx2,avx512")
     assert(host.write_file(folder .. "/notes.txt", "mine\n"))
@@ -769,7 +799,7 @@ function test.errors_of_stale_blobs_say_what_helps()
         local source = text["tiny.c"]:gsub('return\n +"', 'return "') -- where that is too long for a line
         check.matches(source, "\n    case TINY_ERROR_" .. status .. ': return "' .. words .. '";\n')
     end
-    check.matches(text["tiny.h"], "\n     static _Alignas%(TINY_ALIGN%) unsigned char scratch%[TINY_SCRATCH_BYTES%]; ")
+    check.matches(text["tiny.h"], "\n     static _Alignas%(TINY_ALIGN%) unsigned char scratch%[TINY_SCRATCH_BYTES%];\n")
 end
 
 -- What others have written under the names of emitted files stays: nothing at all is written.

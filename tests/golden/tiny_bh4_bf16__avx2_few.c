@@ -42,8 +42,7 @@ static inline void tiny_few_block_16x16_by_2(const float *restrict x, size_t x_s
 }
 
 /* One block for a token: 16 outputs of 16 inputs, outputs in the lanes. A word of w holds the weights of 2 inputs. */
-static inline void tiny_few_block_16x16_by_1(const float *restrict x, const uint32_t *restrict w,
-    float *restrict y)
+static inline void tiny_few_block_16x16_by_1(const float *restrict x, const uint32_t *restrict w, float *restrict y)
 {
     __m256 y0_0 = _mm256_setzero_ps(), y0_1 = _mm256_setzero_ps();
     for (size_t k_pair = 0; k_pair < 8; ++k_pair) {
@@ -67,8 +66,8 @@ static inline void tiny_few_block_16x16_by_1(const float *restrict x, const uint
 }
 
 /* Blocks side by side for all tokens; steps are floats from token to token. */
-static void tiny_few_block_16x16(const float *restrict x, size_t x_step, const uint32_t *restrict w,
-    float *restrict y, size_t y_step, size_t tokens, size_t blocks)
+static void tiny_few_block_16x16(const float *restrict x, size_t x_step, const uint32_t *restrict w, float *restrict y,
+    size_t y_step, size_t tokens, size_t blocks)
 {
     if (tokens == 1) { /* without loops over tokens inside */
         for (size_t block = 0; block < blocks; ++block, x += 16, w += 128, y += 16)
@@ -132,8 +131,8 @@ static void tiny_few_butterfly_4x16_need48(float *v)
 }
 
 /* The share of the input that bypasses the projection, and the bias: z[row] += residual x[row] + bias[row]. */
-static void tiny_few_add_residual(float *restrict z, const float *restrict x,
-    const float *restrict residual, const float *restrict bias, size_t rows)
+static void tiny_few_add_residual(float *restrict z, const float *restrict x, const float *restrict residual,
+    const float *restrict bias, size_t rows)
 {
     const size_t whole = rows - rows % 8;
     for (size_t row = 0; row < whole; row += 8) {
@@ -153,32 +152,28 @@ static void tiny_few_add_residual(float *restrict z, const float *restrict x,
    a, b     [tokens][64], overwritten
    z        [tokens][64], the first 48 rows are the result
    All 64-byte aligned, none may overlap. Cannot fail. */
-void tiny_bh4_bf16__avx2_few_v4_n2(const tiny_weights *weights, const float *restrict x,
-    float *restrict a, float *restrict b, float *restrict z, size_t tokens)
+void tiny_bh4_bf16__avx2_few_v4_n2(const tiny_weights *weights, const float *restrict x, float *restrict a,
+    float *restrict b, float *restrict z, size_t tokens)
 {
     const uint32_t *w = weights->projection;
 
     /* stage 1: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
-    tiny_few_block_16x16(x, 64, w,
-        a, 64, tokens, 4);
+    tiny_few_block_16x16(x, 64, w, a, 64, tokens, 4);
     for (size_t token = 0; token < tokens; ++token)
         tiny_few_butterfly_4x16(a + token * 64);
 
     /* stage 2: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
-    tiny_few_block_16x16(a, 64, w + 512,
-        b, 64, tokens, 4);
+    tiny_few_block_16x16(a, 64, w + 512, b, 64, tokens, 4);
     for (size_t token = 0; token < tokens; ++token)
         tiny_few_butterfly_4x16(b + token * 64);
 
     /* stage 3: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
-    tiny_few_block_16x16(b, 64, w + 1024,
-        a, 64, tokens, 4);
+    tiny_few_block_16x16(b, 64, w + 1024, a, 64, tokens, 4);
     for (size_t token = 0; token < tokens; ++token)
         tiny_few_butterfly_4x16(a + token * 64);
 
     /* stage 4: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
-    tiny_few_block_16x16(a, 64, w + 1536,
-        z, 64, tokens, 4);
+    tiny_few_block_16x16(a, 64, w + 1536, z, 64, tokens, 4);
     for (size_t token = 0; token < tokens; ++token)
         tiny_few_butterfly_4x16_need48(z + token * 64);
 

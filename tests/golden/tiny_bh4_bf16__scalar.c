@@ -5,8 +5,8 @@
    x  [inputs][8]
    w  [inputs][width], of which the first 4 columns are used
    y  [4][8] */
-static inline void tiny_outputs_4(const float *restrict x, size_t inputs,
-    const float *restrict w, size_t width, float *restrict y)
+static inline void tiny_outputs_4(const float *restrict x, size_t inputs, const float *restrict w, size_t width,
+    float *restrict y)
 {
     float y0_0 = 0.0f, y0_1 = 0.0f, y0_2 = 0.0f, y0_3 = 0.0f, y0_4 = 0.0f, y0_5 = 0.0f, y0_6 = 0.0f, y0_7 = 0.0f;
     float y1_0 = 0.0f, y1_1 = 0.0f, y1_2 = 0.0f, y1_3 = 0.0f, y1_4 = 0.0f, y1_5 = 0.0f, y1_6 = 0.0f, y1_7 = 0.0f;
@@ -181,36 +181,32 @@ static void tiny_butterfly_4x16_need48_residual48(float *restrict v, const float
    a, b     [tiles][64][8], overwritten
    z        [tiles][64][8], the first 48 rows are the result
    unpacked [256], overwritten All 64-byte aligned, none may overlap. Cannot fail. */
-void tiny_bh4_bf16__scalar_t8_o4_m8(const tiny_weights *weights, const float *restrict x,
-    float *restrict a, float *restrict b, float *restrict z, float *restrict unpacked, size_t tiles)
+void tiny_bh4_bf16__scalar_t8_o4_m8(const tiny_weights *weights, const float *restrict x, float *restrict a,
+    float *restrict b, float *restrict z, float *restrict unpacked, size_t tiles)
 {
     const uint32_t *w = weights->projection;
 
     /* stage 1: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     for (size_t block = 0; block < 4; ++block)
-        tiny_block_16x16(x + block * 128, 512, w + block * 128,
-            unpacked, a + block * 128, 512, tiles);
+        tiny_block_16x16(x + block * 128, 512, w + block * 128, unpacked, a + block * 128, 512, tiles);
     for (size_t tile = 0; tile < tiles; ++tile)
         tiny_butterfly_4x16(a + tile * 512);
 
     /* stage 2: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     for (size_t block = 0; block < 4; ++block)
-        tiny_block_16x16(a + block * 128, 512, w + 512 + block * 128,
-            unpacked, b + block * 128, 512, tiles);
+        tiny_block_16x16(a + block * 128, 512, w + 512 + block * 128, unpacked, b + block * 128, 512, tiles);
     for (size_t tile = 0; tile < tiles; ++tile)
         tiny_butterfly_4x16(b + tile * 512);
 
     /* stage 3: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     for (size_t block = 0; block < 4; ++block)
-        tiny_block_16x16(b + block * 128, 512, w + 1024 + block * 128,
-            unpacked, a + block * 128, 512, tiles);
+        tiny_block_16x16(b + block * 128, 512, w + 1024 + block * 128, unpacked, a + block * 128, 512, tiles);
     for (size_t tile = 0; tile < tiles; ++tile)
         tiny_butterfly_4x16(a + tile * 512);
 
     /* stage 4: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     for (size_t block = 0; block < 4; ++block)
-        tiny_block_16x16(a + block * 128, 512, w + 1536 + block * 128,
-            unpacked, z + block * 128, 512, tiles);
+        tiny_block_16x16(a + block * 128, 512, w + 1536 + block * 128, unpacked, z + block * 128, 512, tiles);
     for (size_t tile = 0; tile < tiles; ++tile)
         tiny_butterfly_4x16_need48_residual48(z + tile * 512, x + tile * 512, weights->residual,
             weights->projection_bias);

@@ -54,6 +54,18 @@ function test.products_and_comparisons_break_before_the_operator()
     )
 end
 
+-- A template breaks them where it likes; comments and lists keep their lines.
+function test.arguments_are_joined_before_lines_break()
+    check.equal(broken "    f(a,\n        b,\n      c);\n    g();\n", "    f(a, b, c);\n    g();\n")
+    local long = ("x"):rep(60)
+    check.equal(
+        broken("void f(int a,\n    int " .. long .. ", int " .. long .. ")\n{\n"),
+        "void f(int a, int " .. long .. ",\n    int " .. long .. ")\n{\n"
+    )
+    local text = "/* Of f(a,\n   b). */\nint x[] = {\n    f(a),\n    (b),\n};\n#define G(a, \\\n    b)\n"
+    check.equal(broken(text), text)
+end
+
 function test.conditions_of_the_preprocessor_break_with_a_backslash()
     local text = "#if " .. ("defined(__A__) && "):rep(8) .. "defined(__B__)\n"
     check.matches(broken(text), "^#if [^\n]+ \\\n    && defined")

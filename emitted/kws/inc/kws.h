@@ -9,8 +9,12 @@
    Firmware for cortex-m4f: weights are linked in and read in place, a caller gives it KWS_RAM_BYTES of RAM.
    No function allocates memory, keeps state or calls a library: objects made by arm-none-eabi-gcc at -O1, -O2, -O3 or
    -Os import nothing. All are reentrant.
-     static unsigned char scratch[KWS_SCRATCH_BYTES] __attribute__((aligned(KWS_ALIGN))); one for each thread
+
+   Bind once: it checks every bit of the weights. Each thread needs a scratch of its own.
+
+     static unsigned char scratch[KWS_SCRATCH_BYTES] __attribute__((aligned(KWS_ALIGN)));
      static kws_weights weights;
+
      if (kws_bind_linked(&weights) == KWS_OK)
          kws_ffn(&weights, x, y, 1, scratch); */
 

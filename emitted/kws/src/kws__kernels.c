@@ -4,8 +4,10 @@
 
 /* From templates/lookup/integer/normalise.c. */
 
-/* LayerNorm of one token without gain and offset, which are folded into the projection: (x - mean) / sqrt(variance +
-   eps).
+/* LayerNorm of one token without gain and offset, which are folded into the projection:
+
+     (x - mean) / sqrt(variance + eps)
+
    x           [64]
    normalised  [64] with 12 binary places, must not overlap x. Cannot fail.
    64 (x - mean) is an integer. Shifted right until it has 14 bits, it gives the sum of squares, v 2^(2 n) with 2^14 <=

@@ -1,7 +1,10 @@
 //$ takes prologue, symbol, normalise
 //$ lines("", prologue)
 
-/* LayerNorm of one token without gain and offset, which are folded into the projection: (x - mean) / sqrt(variance + eps).
+/* LayerNorm of one token without gain and offset, which are folded into the projection:
+
+     (x - mean) / sqrt(variance + eps)
+
    x           [$(shape.d)]
    normalised  [$(shape.d)] with $(normalise.fraction) binary places, must not overlap x. Cannot fail.
    $(shape.d) (x - mean) is an integer. Shifted right until it has 14 bits, it gives the sum of squares,

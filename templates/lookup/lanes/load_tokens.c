@@ -6,7 +6,10 @@ $(include("templates/lookup/shared/transpose.c"))
 
 /* Loads one tile: token by token in memory becomes feature by feature, $(tile) tokens side by side.
 //$ if norm then
-   Then LayerNorm without gain and offset, which are folded into the projection: (x - mean) / sqrt(variance + $(eps)).
+   Then LayerNorm without gain and offset, which are folded into the projection:
+
+     (x - mean) / sqrt(variance + $(eps))
+
 //$ end
    x       [tokens]$(x_rows), any alignment
    tokens  1 … $(tile); the places of absent tokens repeat the last one

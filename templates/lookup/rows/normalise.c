@@ -1,7 +1,10 @@
 //$ takes isa, prologue, symbol, lanes, eps, one_over_d
 //$ lines("", prologue)
 
-/* LayerNorm of one token without gain and offset, which are folded into the projection: (x - mean) / sqrt(variance + $(eps)).
+/* LayerNorm of one token without gain and offset, which are folded into the projection:
+
+     (x - mean) / sqrt(variance + $(eps))
+
    x           [$(shape.d)], any alignment
    normalised  [$(shape.d)], must not overlap x. Cannot fail. */
 void $(symbol)(const float *restrict x, float *restrict normalised)

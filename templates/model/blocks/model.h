@@ -12,14 +12,15 @@
    $(promise)
    All are reentrant for different caches and scratch.
 
-     static _Alignas($(names.macro("ALIGN"))) unsigned char blob[$(names.macro("WEIGHTS_BYTES"))]; the weights file; mmap aligns, too
-     static _Alignas($(names.macro("ALIGN"))) unsigned char cache[$(names.macro("CACHE_BYTES"))]; one for each $(shape.sequences and "thread" or "sequence")
-     static _Alignas($(names.macro("ALIGN"))) unsigned char scratch[$(names.macro("SCRATCH_BYTES"))]; one for each thread$(shape.causal and ";" or "")
-//$ if shape.causal then
-     $(names.macro("DECODE_SCRATCH_BYTES")) are enough where $(names.decode) alone is called
-//$ end
+   Read the weights file into `blob`, or map it: mmap aligns, too. Each thread needs a scratch $(shape.sequences and "and a cache " or "")of its own$(shape.sequences and "" or ", each sequence a cache").$(shape.causal and " A scratch of " .. names.macro("DECODE_SCRATCH_BYTES") .. " bytes is enough where " .. names.decode .. " alone is called." or "")
+
+     static _Alignas($(names.macro("ALIGN"))) unsigned char blob[$(names.macro("WEIGHTS_BYTES"))];
+     static _Alignas($(names.macro("ALIGN"))) unsigned char cache[$(names.macro("CACHE_BYTES"))];
+     static _Alignas($(names.macro("ALIGN"))) unsigned char scratch[$(names.macro("SCRATCH_BYTES"))];
      $(names.weights) weights;
-     if ($(names.bind)(blob, sizeof blob, &weights) == $(names.macro("OK")))
+
+     int status = $(names.bind)(blob, sizeof blob, &weights);
+     if (status == $(names.macro("OK")))
 //$ if shape.causal then
          status = $(names.decode)(&weights, cache, x, y, position, scratch);
 //$ elseif shape.sequences then

@@ -147,7 +147,7 @@ static inline void $(helper)_tile(int a_across, size_t count, const float *restr
 //$ local name = across and "across" or "rows"
     $(i == 1 and "if (a_across) {" or "} else {")
 //$ for n, count in ipairs(product.tokens) do
-        $(n > 1 and "else " or "")$(n < #product.tokens and "if (count == " .. count .. ")" or "")
+        $(n == 1 and "" or n < #product.tokens and "else " or "else")$(n < #product.tokens and "if (count == " .. count .. ")" or "")
             $(helper)_$(name)_$(count)(a, $(across and "" or count > 1 and "a_step, " or "")strip, depth, c, $(count > 1 and "c_step, " or "")add);
 //$ end
 //$ end
