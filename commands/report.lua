@@ -8,8 +8,8 @@ local html = require "harness.report.html"
 local inputs = require "gen.schema.inputs"
 local lookup = require "harness.families.lookup.bench"
 local results = require "harness.report.results"
-local transformer = require "harness.families.model.blocks_bench"
-local whole = require "harness.families.model.bench"
+local transformer = require "harness.families.model.bench_blocks"
+local whole = require "harness.families.model.bench_whole"
 
 local commands = {}
 

@@ -21,6 +21,10 @@ function statistics.median(list)
     return #sorted > 0 and (sorted[(#sorted + 1) // 2] + sorted[#sorted // 2 + 1]) / 2 or nil
 end
 
+-- The median of what was measured of the call `name`: µs by the clock "cpu" or "wall", or "share" of the CPU; nil: it
+-- was not timed.
+function statistics.of(samples, name, kind) return samples[name] and statistics.median(samples[name][kind]) end
+
 -- Ratios of samples that were taken in the same round. Drift that is slow against a round cancels.
 -- Source: Kalibera, Jones, "Rigorous benchmarking in reasonable time" (2013), who compare by ratios.
 function statistics.paired(samples, reference)

@@ -1,5 +1,6 @@
 -- The dense FFNs that a LookupFFN is timed beside: which there are, which of them are of its type, and the fastest.
 local dtype = require "gen.plan.dtype"
+local json = require "json"
 local misuse = require "gen.schema.misuse"
 local statistics = require "harness.base.statistics"
 
@@ -64,13 +65,42 @@ end
 function rivals.fastest(samples, rows, batch, clock)
     local best, fastest
     for _, row in ipairs(rows) do
-        local sample = samples["dense/" .. rivals.name(row) .. "/" .. batch]
-        local time = sample and statistics.median(sample[clock])
+        local time = statistics.of(samples, "dense/" .. rivals.name(row) .. "/" .. batch, clock)
         if time and (not best or time < best) then
             best, fastest = time, row
         end
     end
     return best, fastest
+end
+
+-- Those of `rows` that were timed, beside our own `us` a token; found(row): its µs a token, nil: some have no such
+-- products for this CPU, and its error.
+function rivals.beside(rows, us, found)
+    local list = json.array {}
+    for _, row in ipairs(rows) do
+        local time, rel_err = found(row)
+        if time then
+            list[#list + 1] = {
+                library = row.library,
+                type = row.type,
+                us_per_token = time,
+                speedup = time / us,
+                rel_err = assert(tonumber(rel_err)),
+            }
+        end
+    end
+    return list
+end
+
+-- The fastest of such a list with the type `type` or a wider one, nil: there is none.
+function rivals.fastest_of(list, type)
+    local best
+    for _, rival in ipairs(list) do
+        if bytes_of(rival.type) >= bytes_of(type) and (not best or rival.us_per_token < best.us_per_token) then
+            best = rival
+        end
+    end
+    return best
 end
 
 -- What is to be said of the narrow types of results on this host, nil: nothing.

@@ -17,6 +17,15 @@ end
 -- The seconds that a sample takes at least. One alone is for a glance: it is as short as those of limits then.
 function setting.min_time(repetitions) return repetitions > 1 and 0.05 or 0.01 end
 
+-- `job` with what all jobs of bench have.
+function setting.job(model, options, job)
+    job.model, job.seed, job.repetitions = model, options.seed, options.repetitions
+    job.min_time, job.slices = setting.min_time(options.repetitions), 0
+    job.draw_order, job.order_seed = true, options.seed
+    job.alike, job.sweep_bytes = false, 0
+    return job
+end
+
 -- The token counts of --batch; raises one line for what cannot be measured.
 function setting.batches(text)
     local list = {}

@@ -3,6 +3,35 @@ local counted = require "harness.report.counted"
 
 local columns = {}
 
+-- The value of `key` in result `r`, "dense.ffn" that of a table in it; nil: there is none.
+local function value_of(r, key)
+    for word in key:gmatch "[^.]+" do
+        r = r and r[word]
+    end
+    return r
+end
+
+-- Columns of rows { head, width, key, format }: the value of a key of results as it is, or in a format, "%" that of a
+-- share; `only`: whether it is said of a result. A row whose third field is a function is a column already.
+function columns.of(rows)
+    local list = {}
+    for i, row in ipairs(rows) do
+        local head, width, key, form = table.unpack(row)
+        list[i] = type(key) == "function" and row
+            or {
+                head,
+                width,
+                function(r)
+                    local value = (not row.only or row.only(r)) and value_of(r, key) or nil
+                    if not value or not form then return value end
+                    return form == "%" and string.format("%.0f %%", 100 * value) or string.format(form, value)
+                end,
+                several = row.several,
+            }
+    end
+    return list
+end
+
 -- The columns of `list` that say something of a result.
 function columns.said(list, results)
     local shown = {}

@@ -11,7 +11,7 @@ local json = require "json"
 local model = require "gen.families.model_file"
 local program = require "tests.support.program"
 local space = require "gen.families.model.blocks.schedule"
-local transformer_plan = require "gen.families.model.blocks.plan"
+local model_plan = require "gen.families.model.plan"
 
 local test = {}
 local folder = program.folder()
@@ -59,7 +59,7 @@ for number, name in ipairs(cpu.describe().isa) do
                 "m",
                 "return { name = 'm', layers = 2, vocab = 30, " .. shapes[i % #shapes + 1] .. " }"
             )
-            local shape = transformer_plan.build(model.load(path), { set }, types).shape
+            local shape = model_plan.build(model.load(path), { set }, types).shape
             local caches = { "f32", "f16", "i8", types.type }
             local s, cache = space.text(random_schedule(random, shape, set)), caches[random(1, #caches)]
             local result = program.run {
@@ -143,18 +143,18 @@ end
 function test.no_choice_changes_the_blob()
     local path = program.model(folder, "m", "return { name = 'm', layers = 2, vocab = 30, " .. shapes[2] .. " }")
     local m, sets = model.load(path), isa.select "avx2"
-    local digest = transformer_plan.build(m, sets, {}).digest
+    local digest = model_plan.build(m, sets, {}).digest
     for _, choice in ipairs(space.choices) do
         for _, value in
             ipairs(
                 choice.values(
-                    transformer_plan.build(m, sets, {}).shape,
+                    model_plan.build(m, sets, {}).shape,
                     sets[1],
-                    space.make(transformer_plan.build(m, sets, {}).shape, sets[1], {})
+                    space.make(model_plan.build(m, sets, {}).shape, sets[1], {})
                 )
             )
         do
-            local p = transformer_plan.build(m, sets, { schedule = { avx2 = { [choice.key] = value } } })
+            local p = model_plan.build(m, sets, { schedule = { avx2 = { [choice.key] = value } } })
             check.equal({ p.digest, p.variants[1].schedule[choice.key] }, { digest, value })
         end
     end

@@ -9,7 +9,7 @@ local program = require "tests.support.program"
 local runner = require "transformer"
 local isa = require "gen.isa.list"
 local sets = require "tests.support.sets"
-local transformer_plan = require "gen.families.model.blocks.plan"
+local model_plan = require "gen.families.model.plan"
 
 local test = {}
 
@@ -21,7 +21,7 @@ local function verified(name, text, positions, options, choices)
     options.sequences = { positions = positions }
     for _, set in ipairs(isa.select(sets.in_turn())) do
         options.schedule = { [set.name] = choices }
-        p = transformer_plan.build(model.load(path), { set }, options)
+        p = model_plan.build(model.load(path), { set }, options)
         prepared = verify.prepare(p, directory, { seed = 7 })
         local library = compile.library({ p }, directory .. "/" .. set.name, "gcc", "-O1")
         local results = verify.check_library(p, library, prepared)

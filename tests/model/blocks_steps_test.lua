@@ -6,7 +6,7 @@ local isa = require "gen.isa.list"
 local json = require "json"
 local model = require "gen.families.model_file"
 local program = require "tests.support.program"
-local transformer_plan = require "gen.families.model.blocks.plan"
+local model_plan = require "gen.families.model.plan"
 local check = require "tests.support.check"
 
 local test = {}
@@ -24,7 +24,7 @@ local function path_of(name, text)
 end
 
 local function plan_of(name, text, options, set)
-    return transformer_plan.build(model.load(path_of(name, text)), { isa.get(set or "avx512") }, options or {})
+    return model_plan.build(model.load(path_of(name, text)), { isa.get(set or "avx512") }, options or {})
 end
 
 -- How many steps of `list` do `op`, with `value` in the field `key` if these are given.

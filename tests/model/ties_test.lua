@@ -7,7 +7,7 @@ local isa = require "gen.isa.list"
 local model = require "gen.families.model_file"
 local program = require "tests.support.program"
 local reference = require "harness.families.model.reference"
-local transformer_plan = require "gen.families.model.blocks.plan"
+local model_plan = require "gen.families.model.plan"
 local verify = require "harness.families.model.verify"
 
 local test = {}
@@ -27,7 +27,7 @@ local function found_with(margin, neighbours)
             neighbours
         )
     )
-    local p = transformer_plan.build(model.load(path), isa.select "scalar", {})
+    local p = model_plan.build(model.load(path), isa.select "scalar", {})
     local prepared = verify.prepare(p, program.folder(), { seed = 3 })
     local job = prepared.answers[1].job
     job.margin = margin

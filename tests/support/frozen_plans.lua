@@ -40,7 +40,7 @@ local function thaw(value, open)
     return changed and setmetatable(copy, getmetatable(value)) or value
 end
 
-for _, folder in ipairs { "lookup", "lookup.integer", "model.blocks", "tokenizer", "model" } do
+for _, folder in ipairs { "lookup", "lookup.integer", "tokenizer", "model" } do
     local plan = require("gen.families." .. folder .. ".plan")
     local build = plan.build
     function plan.build(...) return view(build(...)) end

@@ -7,7 +7,7 @@ local isa = require "gen.isa.list"
 local model = require "gen.families.model_file"
 local names = require "gen.schema.names"
 local plan = require "gen.families.lookup.plan"
-local transformer_plan = require "gen.families.model.blocks.plan"
+local model_plan = require "gen.families.model.plan"
 
 local test = {}
 
@@ -314,7 +314,7 @@ function test.every_name_in_emitted_files_has_the_models_prefix()
     end
     for _, name in ipairs { "mistral_7b_skipless", "lookup_skipless" } do
         plans[#plans + 1] =
-            transformer_plan.build(model.load("gen/models/" .. name .. ".lua"), isa.select(sets.bundled), {})
+            model_plan.build(model.load("gen/models/" .. name .. ".lua"), isa.select(sets.bundled), {})
     end
     for _, p in ipairs(plans) do
         local m = p.model

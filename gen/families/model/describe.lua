@@ -1,10 +1,10 @@
 -- What `lookupc plan` and `lookupc pack` tell people about a model: of blocks the table of arXiv 2404.12362, section 4;
 -- of a whole model its weights and the map of its memory.
-local blocks_plan = require "gen.families.model.blocks.plan"
 local dtype = require "gen.plan.dtype"
 local ffn_parts = require "gen.schema.ffn_parts"
 local figures = require "gen.plan.figures"
 local json = require "json"
+local plan = require "gen.families.model.plan"
 local rules = require "gen.families.model.model"
 local validated = require "gen.schema.validated"
 local weight_count = require "gen.families.model.weight_count"
@@ -40,9 +40,9 @@ end
 
 -- The type of the weights of plan `p`, that of its products where it is another one, and those of its lookup FFNs that
 -- were asked for.
-local function types_text(p, type)
-    local text, activations = type.name, dtype.get(p.options.activations, "activations")
-    if activations.products and activations ~= type then text = text .. ", of products in " .. activations.name end
+local function types_text(p)
+    local text, activations = p.type.name, dtype.get(p.options.activations, "activations")
+    if activations.products and activations ~= p.type then text = text .. ", of products in " .. activations.name end
     for _, key in ipairs { "tables", "projection" } do
         if p.options[key] then text = string.format("%s, %s in %s", text, key, p.options[key]) end
     end
@@ -72,14 +72,14 @@ local function lines_of_blocks(m, make, options)
         add("savings", "%14.0f %%", 100 * c.savings)
         add("speed-up limit", "%14.2fx  of one token, where reading weights takes all time", c.speedup)
     end
-    local chain, value, rule = blocks_plan.misfit(m)
+    local chain, value, rule = plan.misfit(m)
     if chain then
         add("cannot be emitted", "%s", validated.problem(m, chain, value, rule))
         return lines
     end
     local p = make()
     local cache, decoding = p.shape.cache, ", to decode " .. figures.bytes(p.decode_scratch_bytes)
-    add("packed blocks", "%15s  of %s", figures.bytes(p.packed_bytes), types_text(p, p.shape.type))
+    add("packed blocks", "%15s  of %s", figures.bytes(p.packed_bytes), types_text(p))
     add(
         "cache",
         "%15s  of keys and values of %d positions in %s",
@@ -206,7 +206,7 @@ function describe.lines(m, make, options)
     for _, part in ipairs(flash_of(p)) do
         bytes("flash " .. part.name, part.bytes)
     end
-    bytes("flash", p.packed_bytes, "of " .. types_text(p, p.type))
+    bytes("flash", p.packed_bytes, "of " .. types_text(p))
     if p.causal then
         bytes("RAM state", p.state_bytes, "a sequence, keys and values in " .. p.options.cache)
         bytes("RAM scratch", p.step_scratch_bytes, "a step")
@@ -255,7 +255,7 @@ function describe.packed_text(p, errors)
     for name, value in pairs(errors) do
         if not worst or value > errors[worst] or value == errors[worst] and name < worst then worst = name end
     end
-    local types = types_text(p, p.type or p.shape.type)
+    local types = types_text(p)
     return string.format("weights in %s, relative error up to %.2g (%s)", types, errors[worst], worst)
 end
 

@@ -9,20 +9,20 @@ local rules = require "gen.families.model.model"
 local tokenizer = require "gen.families.tokenizer.family"
 
 local block_lookup = later "gen.families.model.blocks.block_lookup"
-local blocks_plan = later "gen.families.model.blocks.plan"
-local blocks_print = later "gen.families.model.blocks.print"
 local describe = later "gen.families.model.describe"
 local firmware = later "gen.families.model.firmware"
 local plan = later "gen.families.model.plan"
+local print = later "gen.families.model.print"
 local print_training = later "gen.families.model.print_training"
 local training = later "gen.families.model.training"
+local types = later "gen.families.model.types"
 local web = later "gen.families.model.web"
-local whole_print = later "gen.families.model.print"
 
 -- What both records have.
 local family = {
     types = rules.types,
     space = later "gen.families.model.blocks.schedule",
+    print = print,
     output = "float",
     left_out = checkpoint.left_out,
 }
@@ -51,13 +51,7 @@ function family.build(m, isas, options, wanted)
     return plan.build(m, machines.sets(isas, options["for"]), given)
 end
 
-function family.isa_types(options, m)
-    local type = dtype.get(options.type, "type")
-    local activations = dtype.activations(options.activations, type)
-    local cache = dtype.cached(options.cache, activations, m and m.attention.shaped)
-    local looks_up = m and rules.looks_up(m) or options.tables or options.projection
-    return blocks_plan.isa_types(type, cache, activations, looks_up and blocks_plan.lookup_types(type, options) or nil)
-end
+function family.isa_types(options, m) return types.of_sets(types.of(options, m)) end
 
 local function record(own)
     own.options = table.move(
@@ -76,7 +70,6 @@ local blocks = record {
     noun = "transformer",
     model = rules.blocks,
     options = { "position", "rivals" },
-    print = blocks_print,
     wrapper = "blocks",
     input = "float",
 }
@@ -105,7 +98,6 @@ local whole = record {
     model = rules.whole,
     -- facts: as of a tokenizer
     options = { "facts", "lengths", "html", "threads", "calibrate-ids", "tokenizer" },
-    print = whole_print,
     wrapper = "whole",
     input = "int32_t",
     firmware = firmware,

@@ -223,7 +223,6 @@ end
 
 -- The plans of the runs of blocks of plan `p`.
 function rules.blocks_of(p)
-    if not p.segments then return { p } end
     local list = {}
     for i, segment in ipairs(p.segments) do
         list[i] = segment.plan

@@ -1,14 +1,16 @@
--- From a validated whole model to its plan: the runs of blocks as parts with plans of their own, what stands before and
--- behind them, one blob, one state and one scratch. Pure data.
+-- From a validated model to its plan: runs of equal blocks with plans of their own; of a whole model what stands before
+-- and behind them, one blob, one state and one scratch. The plan of a transformer, a single run with nothing around it,
+-- is that of the run. Pure data.
 local blob = require "gen.plan.blob"
 local checkpoint = require "gen.schema.checkpoint_names"
 local dtype = require "gen.plan.dtype"
-local fusable = require "gen.schema.fusable"
 local isa_list = require "gen.isa.list"
 local memory = require "gen.families.model.memory"
 local misuse = require "gen.schema.misuse"
 local names = require "gen.schema.names"
 local product = require "gen.families.model.blocks.product"
+local rules = require "gen.families.model.model"
+local run = require "gen.families.model.blocks.run"
 local same = require "gen.schema.same"
 local samples = require "gen.families.model.samples"
 local sections = require "gen.families.model.sections"
@@ -16,31 +18,57 @@ local shape_of = require "gen.families.model.blocks.shape"
 local stages = require "gen.families.model.stages"
 local tokenizer = require "gen.families.tokenizer.plan"
 local tokenizer_plan = require "gen.tokenizer.plan"
-local transformer = require "gen.families.model.blocks.plan"
+local types_of = require "gen.families.model.types"
 local validated = require "gen.schema.validated"
-local rules = require "gen.families.model.model"
+local words = require "gen.isa.words"
 
 local plan = {}
 
 plan.state_header = blob.align -- bytes of a state before the caches: the position
 
--- The instruction sets `isas` with what the weights of any block need of them: kernels of all blocks are one file.
-local function sets_of(m, isas, type, activations, options)
-    local cache = dtype.cached(options.cache, activations, m.attention.shaped)
-    local looked = rules.looks_up(m) and transformer.lookup_types(type, options) or nil
-    local types, sets = transformer.isa_types(type, cache, activations, looked), {}
+-- Why the blocks of a model cannot be emitted: a key chain, a value and a rule; nil: they can.
+function plan.misfit(m)
+    if m.attention.eliminate:find("QKV", 1, true) and (m.skip or m.norm) then
+        return { "attention", "eliminate" },
+            m.attention.eliminate,
+            "tables that deliver q, k and v leave nothing to norms and skip connections"
+    end
+    return checkpoint.misfit(m)
+end
+
+-- Raises one line if the model cannot be planned, or checkpoints of its kind cannot hold it.
+local function check(m, options)
+    local function refuse(of, chain, value, rule)
+        if chain then validated.refuse(of, chain, value, rule) end
+    end
+    types_of.check(m, options)
+    for _, blocks in ipairs(rules.segments(m)) do
+        refuse(blocks, plan.misfit(blocks))
+    end
+    refuse(m, checkpoint.misfit_of_ends(m))
+end
+
+-- The instruction sets `isas` with what `types` need of them: kernels of all blocks are one file.
+local function sets_of(m, isas, types)
+    local sets, wanted = {}, types_of.of_sets(types)
+    local demanded = { "few", "many", "masks", "cache", types.type.name, types.cache.name }
+    demanded[7] = types.looked and types.looked.tables.name
     for i, isa in ipairs(isas) do
-        sets[i] = isa_list.with_types(isa, types)
+        sets[i] = isa_list.with_types(isa, wanted)
+        words.demand(sets[i], demanded, m.name)
+        if types.activations then words.demand(sets[i], types.activations.products.tiers, m.name) end
     end
     return sets
 end
 
+local function product_name(p, isa) return names.variant(p.model.name, product.name(p.type, p.rounded), isa.name) end
+
 -- What names the kernel for products that all runs of blocks share whose schedules agree, and their plans.
-local function shared_products(m, type, rounded)
+local function shared_products(p)
     local planned = {}
     local function shared(number, isa, own)
         planned[number] = planned[number] or own
-        return same(planned[number], own) and names.variant(m.name, product.name(type, rounded), isa.name) or nil
+        return same(planned[number], own) and product_name(p, isa) or nil
     end
     return shared, planned
 end
@@ -52,36 +80,35 @@ local function means_only(m, options)
     return not options.target and not output.norm and (output.pool == "mean" or output.pool == "sqrt_n")
 end
 
--- The runs of blocks: { word, field, plan, cache_at: of its cache in the state }. Their sections follow place `at` of
--- the blob. Returns also where they end.
-local function segments_of(m, isas, public, options, at, shared_product, threads)
-    local list, first_layer = {}, 0
-    local models = rules.segments(m)
+-- The runs of blocks of plan `p`: { word, first_layer, plan, cache_at: of its cache in the state }. Their sections
+-- follow place `at` of the blob. Returns also where they end, and plans of the products that they share.
+local function segments_of(p, isas, types, options, at)
+    local list, first_layer, models = {}, 0, rules.segments(p.model)
+    local shared_product, products = shared_products(p)
     for i, model in ipairs(models) do
         local sequences
-        if not m.attention.causal then
-            local means = i == #models and means_only(m, options)
-            sequences = { positions = memory.positions(m, options.target), means = means }
+        if not p.causal then
+            local means = i == #models and means_only(p.model, options)
+            sequences = { positions = memory.positions(p.model, options.target), means = means }
         end
-        local word = model.name:sub(#m.name + 2)
-        local own = rules.with_types(options, {
+        local word = model.name:sub(#p.model.name + 2)
+        local own = run.build(model, isas, types, {
             schedule = options.schedule,
-            names = names.part(public, word),
+            names = names.part(p.names, word),
             first_layer = first_layer,
             at = at,
             shared_product = shared_product,
             sequences = sequences,
             one_by_one = options.one_by_one,
-            float_sums = options.target ~= nil,
+            float_sums = p.float_sums,
             unpadded = options.target ~= nil,
             part = options.part,
-            threads = threads,
+            threads = p.threads,
         })
-        local p = transformer.build(model, isas, own)
-        list[i] = { word = word, plan = p, first_layer = first_layer }
-        first_layer, at = first_layer + model.layers, p.packed_bytes
+        list[i] = { word = word, plan = own, first_layer = first_layer }
+        first_layer, at = first_layer + model.layers, own.packed_bytes
     end
-    return list, at
+    return list, at, products
 end
 
 -- The sums over tokens that the last run of blocks, `segment`, makes in place of rows, as its plan has them; the map
@@ -94,32 +121,43 @@ local function sums_of(segment)
     return { pitch = sums.pitch, hidden = sums.hidden, map = map }
 end
 
--- The types of the lookup FFNs of `segments`, nil without any. Raises one line for options that then mean nothing.
-local function lookup_types(m, segments, options)
-    local found
-    for _, segment in ipairs(segments) do
-        found = found or segment.plan.lookup_types
-    end
-    transformer.check_lookup(m.name, found ~= nil, options)
-    return found
-end
-
--- The tokenizer's facts, and its sections behind place c.at of the blob. `facts`: those of an earlier plan.
-local function add_tokenizer(m, facts, c)
-    local contents, ends
-    facts, contents, ends = tokenizer.facts(m, facts)
+-- Gives plan `p` the facts of its tokenizer, with sections behind place c.at of the blob. options: of the plan.
+local function add_tokenizer(p, options, c)
+    local m, contents = p.model
+    p.facts, contents, p.ends = tokenizer.facts(m, options.facts)
     c.group = "tokenizer"
-    for _, section in ipairs(tokenizer_plan.sections(facts, contents)) do
+    for _, section in ipairs(tokenizer_plan.sections(p.facts, contents)) do
         local placed = c.add(section.name, section.dtype, section.elements, section.doc)
         placed.slow = true
         if section.text then c.pieces[#c.pieces + 1] = { name = section.name, at = placed.at, text = section.text } end
     end
-    return facts, ends
+    if p.facts.pieces > m.vocab then
+        validated.refuse(m, { "vocab" }, m.vocab, string.format("the tokenizer has %d pieces", p.facts.pieces))
+    end
+    if p.target and p.facts.real == "double" and not p.target.doubles then
+        local name = p.target.name
+        misuse("--target: " .. name .. ": has no doubles, in which the tokenizer of " .. m.name .. " sums scores")
+    end
+end
+
+-- Gives plan `p` its blob: what `c` has collected, and behind it the sections of its runs.
+local function add_sections(p, c)
+    p.own_sections, p.pieces, p.packed_bytes = c.list, c.pieces, c.at
+    p.digest = sections.digest(p.model, c.list, p.segments)
+    p.sections = table.move(c.list, 1, #c.list, 1, {})
+    for _, segment in ipairs(p.segments) do
+        for _, section in ipairs(segment.plan.sections) do
+            local bound = setmetatable({ name = segment.word .. "." .. section.name }, { __index = section })
+            p.sections[#p.sections + 1] = bound
+        end
+        table.move(segment.plan.pieces, 1, #segment.plan.pieces, #p.pieces + 1, p.pieces)
+    end
+    p.weights_struct_bytes = p.target and p.target.pointer_bytes * #p.sections or 8 * (#p.sections + #p.segments) + 8
 end
 
 -- What all kernels of one instruction set are planned as: number `i` of the bundle.
-local function variant_of(m, segments, products, type, rounded, i)
-    local first = segments[1].plan.variants[i]
+local function variant_of(p, products, i)
+    local first = p.segments[1].plan.variants[i]
     return {
         isa = first.isa,
         schedule = first.schedule,
@@ -128,117 +166,91 @@ local function variant_of(m, segments, products, type, rounded, i)
         product = products[i],
         number = i,
         names = {
-            product = names.variant(m.name, product.name(type, rounded), first.isa.name),
-            forward = names.variant(m.name, "forward", first.isa.name),
+            product = product_name(p, first.isa),
+            forward = names.variant(p.model.name, "forward", first.isa.name),
         },
     }
 end
 
--- Raises one line if checkpoints of the model's kind cannot hold it.
-local function refuse_misfit(m)
-    local function check(of, chain, value, rule)
-        if chain then validated.refuse(of, chain, value, rule) end
+-- The plan of a model with what stands around its blocks.
+local function whole(m, isas, types, options)
+    local public, widths, target = names.public(m.name), rules.widths(m), options.target
+    local p = {
+        model = m,
+        names = public,
+        type = types.type,
+        activations = types.activations or dtype.get "f32",
+        lookup_types = types.looked, -- of tables and projection; nil: there are none
+        rounded = types.activations and types.activations.products,
+        widths = widths,
+        variants = {},
+        causal = m.attention.causal,
+        layers = rules.count(m),
+        target = target,
+        one_by_one = options.one_by_one or false,
+        -- names of what shares tokens in an OpenMP build; false: there is none
+        threads = not target and { ranges = public.ranges, range = public.range },
+        float_sums = target ~= nil, -- doubles are software on many targets
+    }
+    local c = sections.collector(blob.header_bytes, p.type, p.rounded)
+    local first, products = rules.segments(m)[1]
+    p.embedding = stages.embedding(m, widths, first, shape_of.widths(first), c)
+    p.segments, c.at, products = segments_of(p, isas, types, options, c.at)
+    p.output = stages.output(m, widths, p.embedding, c)
+    p.output.sums = sums_of(p.segments[#p.segments])
+    if m.tokenizer then add_tokenizer(p, options, c) end
+    add_sections(p, c)
+    for i = 1, #isas do
+        p.variants[i] = variant_of(p, products, i)
     end
-    for _, segment in ipairs(rules.segments(m)) do
-        check(segment, checkpoint.misfit_of_blocks(segment))
-    end
-    check(m, checkpoint.misfit_of_ends(m))
+    local shape = p.segments[1].plan.shape
+    local endless = shape.ring and not p.embedding.positions
+    p.context = endless and shape.context or math.min(m.attention.context, shape.context)
+    p.shape = setmetatable({ d_out = widths.out, vocab = m.vocab }, { __index = shape })
+    memory.plan(p, plan.state_header)
+    p.samples = samples.of(p, "samples")
+    local own = p.segments[1].plan.own
+    p.unfused_samples = not own and samples.of(p, "unfused_samples") or nil
+    return p
+end
+
+-- The plan of a transformer.
+local function blocks_alone(m, isas, types, options)
+    local p = run.build(m, isas, types, {
+        schedule = options.schedule,
+        names = names.public(m.name),
+        at = blob.header_bytes,
+        sequences = options.sequences,
+        one_by_one = options.one_by_one,
+        part = options.part,
+    })
+    p.blocks_prefixes = checkpoint.blocks_prefixes(m) -- the checkpoint's tensors under them are all the model's
+    p.segments = { { word = "blocks", plan = p, first_layer = 0 } }
+    return p
 end
 
 -- The plan of model `m` for the instruction sets `isas`. options, all optional: type, cache, activations, of weights,
 -- caches and inputs of products (names, default f32); tables, projection, of lookup FFNs (default type, and f32);
 -- schedule, the choices wanted by name of the instruction set; machine, the name of that which `isas` are for; facts,
--- of the tokenizer, without its file; part, for timing: what is left of the steps of blocks
--- (gen/families/model/blocks/plan.lua); target, a row of gen/plan/target.lua: for its firmware; one_by_one: as
--- transformer.build takes it.
+-- of the tokenizer, without its file; target, a row of gen/plan/target.lua: for its firmware; sequences, of a
+-- transformer, part, and one_by_one: as run.build (gen/families/model/blocks/run.lua) takes them.
 function plan.build(m, isas, options)
-    if not m.embedding then
-        transformer.check_lookup(m.name, rules.looks_up(m), options)
-        return transformer.build(m, isas, options)
-    end
-    refuse_misfit(m)
-    local type, public, widths = dtype.get(options.type, "type"), names.public(m.name), rules.widths(m)
-    local activations = dtype.activations(options.activations, type)
-    local rounded = activations and activations.products
-    isas = sets_of(m, isas, type, activations, options)
-    local c = sections.collector(blob.header_bytes, type, rounded)
-    local first = rules.segments(m)[1]
-    local embedding = stages.embedding(m, widths, first, shape_of.widths(first), c)
-    local shared_product, products = shared_products(m, type, rounded)
-    local threads = not options.target and { ranges = public.ranges, range = public.range }
-    local segments, at = segments_of(m, isas, public, options, c.at, shared_product, threads)
-    c.at = at
-    local output = stages.output(m, widths, embedding, c)
-    output.sums = sums_of(segments[#segments])
-    local facts, ends
-    if m.tokenizer then
-        facts, ends = add_tokenizer(m, options.facts, c)
-    end
-    if facts and facts.pieces > m.vocab then
-        validated.refuse(m, { "vocab" }, m.vocab, string.format("the tokenizer has %d pieces", facts.pieces))
-    end
-    if options.target and facts and facts.real == "double" and not options.target.doubles then
-        local name = options.target.name
-        misuse("--target: " .. name .. ": has no doubles, in which the tokenizer of " .. m.name .. " sums scores")
-    end
-    local p = {
-        family = "whole",
-        model = m,
-        names = public,
-        type = type,
-        activations = activations or dtype.get "f32",
-        lookup_types = lookup_types(m, segments, options), -- of tables and projection; nil: there are none
-        rounded = rounded,
-        widths = widths,
-        embedding = embedding,
-        segments = segments,
-        output = output,
-        facts = facts,
-        ends = ends, -- ids that end a text, of a tokenizer's file
-        own_sections = c.list,
-        sections = table.move(c.list, 1, #c.list, 1, {}),
-        pieces = c.pieces,
-        packed_bytes = c.at,
-        digest = transformer.digest(m, c.list, segments),
-        variants = {},
-        causal = m.attention.causal,
-        layers = rules.count(m),
-        target = options.target,
-        one_by_one = options.one_by_one or false,
-        threads = threads, -- names of what shares tokens in an OpenMP build; false: there is none
-        float_sums = options.target ~= nil, -- doubles are software on many targets
-        options = {
-            type = type.name,
-            cache = segments[1].plan.shape.cache.type.name,
-            activations = activations and activations.name,
-            tables = options.tables or nil,
-            projection = options.projection or nil,
-            schedule = options.schedule or {},
-            facts = facts,
-            ["for"] = options.machine, -- which LookupFFNs of blocks have their defaults for
-        },
+    check(m, options)
+    local types = types_of.of(options, m)
+    local p = (m.embedding and whole or blocks_alone)(m, sets_of(m, isas, types), types, options)
+    p.family = m.embedding and "whole" or "transformer"
+    p.tensors = sections.tensors(p.pieces)
+    -- as the manifest records them
+    p.options = {
+        type = types.type.name,
+        cache = types.cache.name,
+        activations = types.activations and types.activations.name,
+        tables = options.tables or nil,
+        projection = options.projection or nil,
+        schedule = options.schedule or {},
+        facts = p.facts,
+        ["for"] = options.machine, -- which LookupFFNs of blocks have their defaults for
     }
-    p.context = math.min(m.attention.context, segments[1].plan.shape.context)
-    local ring = segments[1].plan.shape.ring
-    if ring and not embedding.positions then p.context = segments[1].plan.shape.context end
-    for _, segment in ipairs(segments) do
-        for _, section in ipairs(segment.plan.sections) do
-            local bound = setmetatable({ name = segment.word .. "." .. section.name }, { __index = section })
-            p.sections[#p.sections + 1] = bound
-        end
-        table.move(segment.plan.pieces, 1, #segment.plan.pieces, #p.pieces + 1, p.pieces)
-    end
-    p.tensors = transformer.tensors(p.pieces)
-    p.weights_struct_bytes = p.target and p.target.pointer_bytes * #p.sections or 8 * (#p.sections + #p.segments) + 8
-    for i = 1, #isas do
-        p.variants[i] = variant_of(m, segments, products, type, rounded, i)
-    end
-    p.shape = setmetatable({ d_out = widths.out, vocab = m.vocab }, { __index = segments[1].plan.shape })
-    memory.plan(p, plan.state_header)
-    p.samples = samples.of(p, "samples")
-    local word = m.attention.eliminate
-    local fused = word ~= "none" and not fusable.obstacle(m, word)
-    p.unfused_samples = fused and samples.of(p, "unfused_samples") or nil
     return p
 end
 

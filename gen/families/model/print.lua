@@ -1,15 +1,13 @@
--- What the templates of whole models print: from the plan's numbers to the names, lists and words that a template loops
--- over.
+-- What the templates of models print: from the plan's numbers to the names, lists and words that a template loops over.
 local cost = require "gen.plan.cost"
 local isa_list = require "gen.isa.list"
 local layout = require "gen.families.model.blocks.layout"
 local expression = require "gen.isa.expression"
 local literal = require "gen.print.literal"
-local prologue = require "gen.print.prologue"
+local print_run = require "gen.families.model.blocks.print_run"
 local tokenizer_print = require "gen.tokenizer.print"
-local transformer = require "gen.families.model.blocks.print"
 
-local whole = {}
+local print = {}
 
 -- Bytes into scratch as constants: where the buffers of calls lie, and those of a step, where a step has others.
 local function constants_of(p)
@@ -48,24 +46,6 @@ local function constants_of(p)
     return list
 end
 
--- What the prototypes and kernels of a run of blocks print, of the `values` that they print alone.
-local function part_values(segment, values)
-    local shares = true
-    for _, v in ipairs(segment.plan.variants) do
-        shares = shares and v.shares_product or false
-    end
-    return {
-        names = segment.plan.names,
-        shape = segment.plan.shape,
-        parts = values.parts,
-        variants = segment.plan.variants,
-        dense = values.dense and not shares,
-        attention_parameters = values.attention_parameters,
-        constants = segment.plan.constants,
-        tokens_parameters = values.tokens_parameters,
-    }
-end
-
 local error_position = {
     name = "ERROR_POSITION",
     code = 9,
@@ -73,23 +53,27 @@ local error_position = {
 }
 local error_id = { name = "ERROR_ID", code = 10, doc = "an id below 0, or not below the vocabulary's size" }
 
--- The templates of the model's own files, and what they read beside the plan.
-function whole.api(p)
-    local values = p.facts and tokenizer_print.values(p.facts, p.float_sums) or {}
-    local inlines, parts = false, {}
-    values.register_barriers = p.rounded and transformer.has_barriers(p) or false
-    for i, segment in ipairs(p.segments) do
-        local own = transformer.api(segment.plan)
-        inlines = inlines or own.inlines
-        values.register_barriers = values.register_barriers or own.register_barriers
-        parts[i] = part_values(segment, own)
+-- What the files of a transformer read beside what prototypes of its blocks do.
+local function add_blocks(p, values)
+    local eliminate, shape = p.model.attention.eliminate, p.shape
+    values.header, values.source, values.prototypes =
+        "templates/model/blocks/model.h", "templates/model/blocks/model.c", "templates/model/blocks/prototypes.h"
+    values.openmp = false
+    values.tile = layout.keys
+    values.context = shape.context .. (shape.ring and "u" or "")
+    values.cache_bytes, values.decode_scratch_bytes = p.cache_bytes, p.decode_scratch_bytes
+    values.eliminated_text = eliminate == "none" and ""
+        or "without " .. eliminate:gsub("(%u)", "%1 and "):gsub(" and $", "") .. ", "
+    values.statuses = { { name = "ERROR_POSITION", code = 9, doc = "a position beyond the context" } }
+end
+
+-- What the files of a whole model read.
+local function add_whole(p, values)
+    for key, value in pairs(p.facts and tokenizer_print.values(p.facts, p.float_sums) or {}) do
+        values[key] = value
     end
-    values.facts = p.facts or false
-    values.whole = p
-    values.parts_of_blocks = parts
-    values.own_sections = p.own_sections
-    values.inlines, values.openmp = inlines, p.threads and true
-    values.threads, values.max_threads = p.threads, cost.max_threads
+    values.facts, values.whole, values.own_sections = p.facts or false, p, p.own_sections
+    values.openmp, values.threads, values.max_threads = p.threads and true, p.threads, cost.max_threads
     values.header, values.source, values.prototypes =
         "templates/model/model.h", "templates/model/model.c", "templates/model/prototypes.h"
     if p.target then
@@ -103,21 +87,32 @@ function whole.api(p)
     values.context = p.context .. (p.context > 1 << 24 and "u" or "")
     values.state_bytes, values.step_scratch_bytes = p.state_bytes, p.step_scratch_bytes or false
     values.type = p.type
-    values.returns_text = "the functions return"
     values.statuses = { error_position, error_id }
     for _, status in ipairs(p.facts and tokenizer_print.statuses or {}) do
         table.insert(values.statuses, { name = status.name, code = status.code + 2, doc = status.doc })
     end
+end
+
+-- The templates of the model's own files, and what they read beside the plan.
+function print.api(p)
+    local runs, inlines, barred = {}, false, false
+    for i, segment in ipairs(p.segments) do
+        local has_inlines, has_barriers
+        runs[i], has_inlines, has_barriers = print_run.prototypes(segment.plan)
+        inlines, barred = inlines or has_inlines, barred or has_barriers
+    end
+    local values = p.embedding and { parts_of_blocks = runs } or runs[1]
+    values.inlines, values.register_barriers = inlines, barred
+    values.returns_text = "the functions return";
+    (p.embedding and add_whole or add_blocks)(p, values)
     return values
 end
 
 -- What the kernel of the forward pass prints.
 local function forward_values(p, v, values)
     local scalar, isa = isa_list.get "scalar", v.isa
-    values.load_weights = function(base, at)
-        if p.type.plain then return isa.load_unaligned(base, at) end
-        return isa["load_" .. p.type.name](expression.sum(base, at))
-    end
+    values.load_weights = print_run.loader(isa, p.type)
+    values.tile = layout.keys
     values.load_some_weights = function(base, at, count)
         if p.type.plain then return isa.load_partial(base, at, count) end
         return isa["load_partial_" .. p.type.name](expression.sum(base, at), count)
@@ -139,7 +134,7 @@ local function forward_values(p, v, values)
         end
     end
     values.rounded_step = function(map) return layout.rounded_pitch(map.inputs, p.rounded) end
-    transformer.rounding_values(isa, p.rounded, inputs, values)
+    print_run.rounding_values(isa, p.rounded, inputs, values)
     values.float_sums, values.threads = p.float_sums, p.threads
     values.whole, values.embedding, values.output, values.segments = p, p.embedding, p.output, p.segments
     values.float = literal.float
@@ -166,39 +161,18 @@ local function forward_values(p, v, values)
 end
 
 -- The kernel files of variant `v` of plan `p`: { {template, symbol, plan, values} }.
-function whole.files(p, v)
+function print.files(p, v)
     local files = {}
-    local function add(path, symbol, helper, extend)
-        local values = {
-            isa = v.isa,
-            v = v,
-            lanes = v.isa.lanes,
-            symbol = symbol,
-            prologue = prologue(p, v.isa),
-            type = p.type,
-            panel = layout.panel,
-            tile = layout.keys,
-            helper = p.names.model .. "_" .. helper,
-        }
-        extend(p, v, values)
-        files[#files + 1] = { template = path, symbol = symbol, values = values }
-    end
-    add(
-        transformer.product(p),
-        v.names.product,
-        "product",
-        function(_, own, values)
-            transformer.product_values({ names = p.names, shape = { type = p.type, rounded = p.rounded } }, own, values)
-        end
-    )
+    if p.embedding then files[1] = print_run.product(p, v) end
     for _, segment in ipairs(p.segments) do
-        for _, file in ipairs(transformer.files(segment.plan, segment.plan.variants[v.number])) do
-            file.plan = file.plan or segment.plan
-            files[#files + 1] = file
-        end
+        local own = print_run.files(segment.plan, segment.plan.variants[v.number])
+        table.move(own, 1, #own, #files + 1, files)
     end
-    add("templates/model/forward.c", v.names.forward, "forward", forward_values)
+    if p.embedding then
+        local template, symbol = "templates/model/forward.c", v.names.forward
+        files[#files + 1] = print_run.file(p, v, template, symbol, "forward", forward_values)
+    end
     return files
 end
 
-return whole
+return print

@@ -3,6 +3,8 @@ local blob = require "gen.plan.blob"
 local block_lookup = require "gen.families.model.blocks.block_lookup"
 local checkpoint = require "gen.schema.checkpoint_names"
 local dtype = require "gen.plan.dtype"
+local host = require "host"
+local json = require "json"
 local layout = require "gen.families.model.blocks.layout"
 local maps = require "gen.families.model.blocks.maps"
 
@@ -253,6 +255,34 @@ function sections.add_sinusoids(c, name, count, width, sinusoidal)
         c.f32(name, count * width, string.format("sines and cosines of positions, [%d][%d]", count, width))
     section.slow = true
     c.piece(section, nil, sections.sinusoids(sinusoidal, width))
+end
+
+-- What decides the bytes of a blob but the weights: the model, its own sections, and the plans of its parts.
+function sections.digest(m, own, parts)
+    local described = {}
+    for i, section in ipairs(own) do
+        described[i] = { section.name, section.type, section.elements, section.at }
+    end
+    for _, part in ipairs(parts) do
+        described[#described + 1] = part.plan.digest
+    end
+    return host.sha256(
+        json.encode({ format = blob.format, model = m, sections = described, panel = layout.panel }, "compact")
+    )
+end
+
+-- The tensors that a checkpoint must have: all that pieces of the blob come from, but biases.
+function sections.tensors(pieces)
+    local list = {}
+    local function add(name, shape) list[#list + 1] = { name = name, shape = shape } end
+    for _, piece in ipairs(pieces) do
+        if piece.from and not piece.optional then add(piece.from, piece.shape) end
+        for _, key in ipairs { "view", "weight", "gain", "plus" } do
+            local view = piece.projected and piece.projected[key]
+            if view then add(view.tensor, view.shape) end
+        end
+    end
+    return list
 end
 
 return sections

@@ -5,13 +5,13 @@ local block_lookup = require "gen.families.model.blocks.block_lookup"
 local checkpoint = require "gen.schema.checkpoint_names"
 local first_weights = require "gen.families.model.first_weights"
 local json = require "json"
+local layout = require "gen.families.model.blocks.layout"
 local lookup_training = require "gen.families.lookup.training"
 local misuse = require "gen.schema.misuse"
 local names = require "gen.schema.names"
 local steps_of = require "gen.families.model.blocks.steps"
 local tape = require "gen.families.model.training_tape"
 local validated = require "gen.schema.validated"
-local variant = require "gen.families.model.blocks.variant"
 
 local training = {}
 
@@ -301,11 +301,11 @@ local function output_tape(p, c)
     t.last, t.sites = value, 0
     local head = {
         features = value.width,
-        features_pitch = variant.pitch(value.width),
+        features_pitch = layout.pitch(value.width),
         rows = head_rows,
     }
     if m.output and m.output.head then
-        head.vocab, head.pitch, head.padded = m.vocab, variant.pitch(m.vocab), filled(m.vocab)
+        head.vocab, head.pitch, head.padded = m.vocab, layout.pitch(m.vocab), filled(m.vocab)
         head.soft_cap = o.soft_cap
         head.at = matrix(c, views.head.weight, "matrix", { deviation = 0.02 }).at
         local bias = m.output.head.bias and matrix(c, views.head.bias, "bias", { means = { 0 }, deviation = 0 })
@@ -321,7 +321,7 @@ local function lay_out(t, at)
     local region = 0
     for _, value in ipairs(t.values) do
         local exact = value.name:find "statistics" or value.name == "softmax" or value.exact
-        value.pitch = exact and value.width or variant.pitch(value.width)
+        value.pitch = exact and value.width or layout.pitch(value.width)
     end
     local function put(value)
         value.at, region = region, region + value.pitch
@@ -335,7 +335,7 @@ local function lay_out(t, at)
     t.back = tape.backward(t, t.first, t.last)
     local arena = 0
     for _, gradient in ipairs(t.back.gradients) do
-        gradient.pitch = gradient.exact and gradient.width or variant.pitch(gradient.width)
+        gradient.pitch = gradient.exact and gradient.width or layout.pitch(gradient.width)
         gradient.at, arena = arena, arena + gradient.pitch
     end
     t.arena = arena
@@ -549,13 +549,13 @@ function training.add(p)
     t.constants, t.sections_of_constants = constants.floats, constants.list
 
     -- Values that are kept, in floats for each token; the arena of gradients, and the streams between tapes.
-    local at, stream, arena = lay_out(t.embedding, 0), variant.pitch(p.widths.input), t.embedding.arena
+    local at, stream, arena = lay_out(t.embedding, 0), layout.pitch(p.widths.input), t.embedding.arena
     t.embedding.layers = 1
     for _, own in ipairs(t.segments) do
         lay_out(own.tape, at)
         add_steps(own)
         at = at + own.layers * own.tape.region
-        arena, stream = math.max(arena, own.tape.arena), math.max(stream, variant.pitch(own.tape.last.width))
+        arena, stream = math.max(arena, own.tape.arena), math.max(stream, layout.pitch(own.tape.last.width))
         stream = math.max(stream, own.tape.first.pitch)
     end
     at = lay_out(t.output, at)

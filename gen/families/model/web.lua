@@ -1,6 +1,6 @@
 -- What a web page does with a whole model: which page it is, and what its JavaScript calls and has to know.
+local print = require "gen.families.model.print"
 local validated = require "gen.schema.validated"
-local whole_print = require "gen.families.model.print"
 
 local web = {}
 
@@ -27,7 +27,7 @@ end
 function web.of(p)
     check(p)
     local names, room = p.names, nil
-    for _, status in ipairs(whole_print.api(p).statuses) do
+    for _, status in ipairs(print.api(p).statuses) do
         if status.name == "ERROR_ROOM" then room = status.code end
     end
     local decoder = { names.start, names.prefill, names.step, names.text_of }

@@ -1,4 +1,5 @@
 -- Times verified variants in the measuring process and reports them beside the best dense FFNs of the same run.
+local columns = require "harness.report.columns"
 local compile = require "harness.base.compile"
 local cost = require "gen.plan.cost"
 local cpu = require "harness.base.cpu"
@@ -41,30 +42,12 @@ local function rivals_of(builds, kinds)
     return rows
 end
 
--- The dense FFNs of `rows` at `batch` tokens, beside an FFN that takes `ffn` µs a call.
-local function rivals_beside(rows, samples, context, batch, clock, ffn)
-    local list = json.array {}
-    for _, row in ipairs(rows) do
-        local time = rivals.fastest(samples, { row }, batch, clock)
-        if time then
-            list[#list + 1] = {
-                library = row.library,
-                type = row.type,
-                us_per_token = time / batch,
-                speedup = time / ffn,
-                rel_err = assert(tonumber(context["dense/" .. rivals.name(row) .. "/" .. batch])),
-            }
-        end
-    end
-    return list
-end
-
 -- One result for every build, variant and batch, from the medians of the samples. Of what runs on several threads wall
 -- time counts.
 local function results_of(builds, job, rows, kinds, samples, context)
     local results, caches = {}, { l1d = job.sizes.l1d, l2 = job.sizes.l2, l3 = job.sizes.l3 }
     local clock = job.threads > 1 and "wall" or "cpu"
-    local function time(name, kind) return samples[name] and statistics.median(samples[name][kind]) end
+    local function time(name, kind) return statistics.of(samples, name, kind) end
     local function add(b, v, batch, limits)
         local p = b.plan
         local regime = v.few and batch <= v.few.threshold and "few"
@@ -81,15 +64,14 @@ local function results_of(builds, job, rows, kinds, samples, context)
         local work, sharing = plan.work(p, v, regime == "few", batch), plan.threads(kernels, batch, job.threads)
         local limit_us = cost.limit(work, limits, caches) / sharing
         local share = time("ffn/" .. name .. "/uniform_warm", "share") / sharing
-        local beside = rivals_beside(rows, samples, context, batch, clock, ffn)
-        local function fastest(type)
-            local _, row = rivals.fastest(samples, rivals.as_wide_as(type), batch, clock)
-            for _, rival in ipairs(beside) do
-                if rival.library == row.library and rival.type == row.type then return rival end
-            end
-        end
+        local beside = rivals.beside(rows, ffn / batch, function(row)
+            local call = "dense/" .. rivals.name(row) .. "/" .. batch
+            local dense_us = time(call, clock)
+            return dense_us and dense_us / batch, context[call]
+        end)
         local same_type = kinds.same and rivals.same_type(p.projection, p.tables)
-        local same, dense = same_type and fastest(same_type), kinds.f32 and fastest "f32"
+        local same = same_type and rivals.fastest_of(beside, same_type)
+        local dense = kinds.f32 and rivals.fastest_of(beside, "f32")
         -- several threads of a library are never busy all of the time
         local function share_of(rival)
             return rival and job.threads == 1 and time("dense/" .. rivals.name(rival) .. "/" .. batch, "share") or nil
@@ -147,43 +129,35 @@ local function different_tables(a, b) return a.table_dtype ~= b.table_dtype end
 local function differently_tuned(a, b) return a.tuned ~= b.tuned end
 local function different_projections(a, b) return a.projection_dtype ~= b.projection_dtype end
 
-local function number(form, value) return value and form:format(value) end
-local function of_stage(form, name)
-    return function(r) return r.stages and form:format(r.stages[name]) end
-end
-local function of_rival(key, form, field)
-    return function(r) return r[key] and number(form, r[key][field]) end
-end
-
--- The columns of the table for people, as harness/report/columns.lua has them. One with `several` is there where that
--- says of two results that they differ; of integers it is always there.
-local columns = {
-    { "isa", -7, function(r) return r.isa end },
-    { "projection", -10, function(r) return r.projection_dtype end, several = different_projections },
-    { "tables", -6, function(r) return r.table_dtype end, several = different_tables },
-    { "schedule", -16, function(r) return r.tuned end, several = differently_tuned },
-    { "tokens", 6, function(r) return tostring(r.batch) end },
-    { "us/token", 9, function(r) return number("%.2f", r.us_per_token) end },
-    { "project", 8, of_stage("%.2f", "project") },
-    { "gather", 8, of_stage("%.2f", "gather") },
-    { "limit", 6, function(r) return number("%.2f", r.limit_us) end },
-    { "of limit", 8, function(r) return r.limit_share and number("%.0f %%", 100 * r.limit_share) end },
-    { "same type", 9, of_rival("same_type_rival", "%.2f", "us_per_token") },
+-- The columns of the table for people. One with `several` is there where that says of two results that they differ; of
+-- integers it is always there.
+local table_columns = columns.of {
+    { "isa", -7, "isa" },
+    { "projection", -10, "projection_dtype", several = different_projections },
+    { "tables", -6, "table_dtype", several = different_tables },
+    { "schedule", -16, "tuned", several = differently_tuned },
+    { "tokens", 6, "batch" },
+    { "us/token", 9, "us_per_token", "%.2f" },
+    { "project", 8, "stages.project", "%.2f" },
+    { "gather", 8, "stages.gather", "%.2f" },
+    { "limit", 6, "limit_us", "%.2f" },
+    { "of limit", 8, "limit_share", "%" },
+    { "same type", 9, "same_type_rival.us_per_token", "%.2f" },
     { "through", -12, function(r) return rivals.words(r.same_type_rival) end },
-    { "x same type", 11, function(r) return number("%.2f", r.same_type_speedup) end },
-    { "f32", 7, function(r) return number("%.2f", r.dense_us_per_token) end },
-    { "through", -8, function(r) return r.dense_library end },
-    { "x f32", 6, function(r) return number("%.2f", r.speedup) end },
-    { "error", 7, function(r) return number("%.1e", r.rel_err) end },
-    { "same type's", 11, of_rival("same_type_rival", "%.1e", "rel_err") },
-    { "f32's", 7, function(r) return number("%.1e", r.dense_rel_err) end },
-    { "flips", 6, function(r) return r.arithmetic and number("%d", r.code_flips) end },
-    { "GFLOP/s", 8, function(r) return number("%.1f", r.project_gflops) end },
-    { "GB/s", 7, function(r) return number("%.1f", r.gather_gbytes) end },
+    { "x same type", 11, "same_type_speedup", "%.2f" },
+    { "f32", 7, "dense_us_per_token", "%.2f" },
+    { "through", -8, "dense_library" },
+    { "x f32", 6, "speedup", "%.2f" },
+    { "error", 7, "rel_err", "%.1e" },
+    { "same type's", 11, "same_type_rival.rel_err", "%.1e" },
+    { "f32's", 7, "dense_rel_err", "%.1e" },
+    { "flips", 6, "code_flips", "%d", only = function(r) return r.arithmetic end },
+    { "GFLOP/s", 8, "project_gflops", "%.1f" },
+    { "GB/s", 7, "gather_gbytes", "%.1f" },
 }
 
 -- The tables of what --json prints, as bench_report.of_tables has them, with every column.
-function bench.tables(given) return { { columns = columns, results = given.results } } end
+function bench.tables(given) return { { columns = table_columns, results = given.results } } end
 
 -- One result of each kind: any two of them differ.
 local function kinds_of(results, differ)
@@ -201,7 +175,7 @@ end
 -- The report of `results`; `of` has more of its fields (harness/report/bench_report.lua).
 local function report(results, of)
     local shown = {}
-    for _, column in ipairs(columns) do
+    for _, column in ipairs(table_columns) do
         if not column.several or results[1].arithmetic or #kinds_of(results, column.several) > 1 then
             shown[#shown + 1] = column
         end
@@ -297,28 +271,19 @@ end
 -- What the measuring process is told to do.
 local function job_of(builds, rows, facts, options)
     local p = builds[1].plan
-    local job = {
-        model = p.model.name,
+    local job = setting.job(p.model.name, options, {
         d = p.shape.d,
         d_out = p.shape.d_out,
         baseline_hidden = p.dense_hidden,
-        seed = options.seed,
         batches = options.batches,
         threads = options.threads,
-        repetitions = options.repetitions,
-        min_time = setting.min_time(options.repetitions),
-        slices = 0,
-        draw_order = true,
-        order_seed = options.seed,
         stages = true,
         conditions = { { codes = "uniform", tables = "warm" } },
         take_turns = false,
-        alike = false,
-        sweep_bytes = 0,
         dense = rivals.names(rows),
         limits = true,
         sizes = setting.caches_of(facts),
-    }
+    })
     job.sizes.rows = {}
     local known, variants = {}, {}
     for _, b in ipairs(builds) do

@@ -64,9 +64,8 @@ end
 
 -- Raises one line for more tokens, of the file `path`, than the context of plan `p` holds.
 function execute.check_context(p, path, count, what)
-    local most = p.context or p.shape.context
-    if count > most then
-        error(string.format("%s: %d %s: must be at most attention.context = %d", path, count, what, most), 0)
+    if count > p.context then
+        error(string.format("%s: %d %s: must be at most attention.context = %d", path, count, what, p.context), 0)
     end
 end
 

@@ -1,7 +1,6 @@
 -- The records of blocks alone and of whole models in the harness; harness/families/list.lua says what their fields
 -- mean.
 local bench = require "harness.families.model.bench"
-local blocks_bench = require "harness.families.model.blocks_bench"
 local embed = require "harness.families.model.embed"
 local execute = require "harness.families.model.execute"
 local firmware = require "harness.families.model.firmware"
@@ -24,8 +23,8 @@ end
 return {
     transformer = {
         name = "transformer",
-        bench = blocks_bench.run,
-        bench_batches = blocks_bench.batches,
+        bench = bench.run,
+        bench_batches = bench.batches,
         run = execute.run_blocks,
         unsaid = execute.unsaid_of_blocks,
         lookup_inputs = lookup_inputs,

@@ -180,7 +180,7 @@ return function(path, options)
     own.threads = 1
     local p = execute.plan(path, own)
     local inputs = inputs_of(rules.blocks_of(p))
-    if p.segments then
+    if p.embedding then
         inputs:add_whole(p, path, options, own)
     else
         inputs:add_blocks(p, options, own)

@@ -1,10 +1,9 @@
 -- Parts of models that are timed: plans through the same templates with some of the steps, so that their kernels are
 -- the same; and the dense twin of a whole model.
-local space = require "gen.plan.space"
+local plan = require "gen.families.model.plan"
 local rules = require "gen.families.model.model"
-local transformer_plan = require "gen.families.model.blocks.plan"
+local space = require "gen.plan.space"
 local validated = require "gen.schema.validated"
-local whole_plan = require "gen.families.model.plan"
 
 local parts = {}
 
@@ -92,7 +91,7 @@ function parts.products(p)
     local function leave(maps, before, after) return maps, steps_left(before, true), steps_left(after, true) end
     local m = parts.changed(p.model, { name = p.model.name .. "_products" })
     local options = rules.with_types(p.options, { schedule = p.options.schedule, part = leave })
-    local part = transformer_plan.build(m, { p.variants[1].isa }, options)
+    local part = plan.build(m, { p.variants[1].isa }, options)
     part.digest = p.digest
     return part
 end
@@ -110,7 +109,7 @@ local function alone(m, name, layers, isa, types, append, after)
         checkpoint = "llama",
     }, { eliminate = "none" })
     model.norm, model.positions, model.token_types, model.head_dim, model.d_in = nil, nil, nil, nil, nil
-    return transformer_plan.build(model, { isa }, {
+    return plan.build(model, { isa }, {
         type = types.activations,
         activations = types.activations,
         cache = types.cache,
@@ -233,7 +232,7 @@ parts.left_out = {
 
 -- The plan of model `m` for one instruction set; part: what is left out of its blocks.
 function parts.plan(m, isa, wanted, options, part)
-    return whole_plan.build(
+    return plan.build(
         m,
         { isa },
         rules.with_types(options, { schedule = wanted, facts = options.facts, part = part })

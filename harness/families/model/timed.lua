@@ -1,10 +1,26 @@
 -- What the measuring process is told to do with compiled blocks (harness/measure/rows.hh).
+local compile = require "harness.base.compile"
+local host = require "host"
 local json = require "json"
 local parts = require "harness.families.model.parts"
+local process = require "process"
+local verify = require "harness.families.model.verify"
 
 local timed = {}
 
 local turns = 256 -- calls take turns in inputs: rows of tables that the same ones take would stay in the caches
+
+-- Compiles plan `p`, and those in `beside` with it, which are parts of it, and compares it with the reference; raises
+-- one line that begins with `failing` if a call is wrong. Returns the library, what verify.prepare says, and the largest
+-- relative error.
+function timed.verified(failing, p, options, beside)
+    local directory = process.temporary_directory()
+    host.status("verifying " .. p.model.name)
+    local prepared = verify.prepare(p, directory, options)
+    local flags = compile.threaded(p, options.cflags, options.threads) .. (beside and " " .. parts.cflags or "")
+    local library = compile.library({ p, table.unpack(beside or {}) }, directory .. "/library", options.cc, flags)
+    return library, prepared, verify.worst(failing, p, library, prepared, options.threads)
+end
 
 -- The plan `p` as an entry for `timed.add`, compiled into `library`.
 function timed.entry(p, name, library, blob)

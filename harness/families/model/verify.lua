@@ -25,7 +25,7 @@ local verify = {}
 -- those are random.
 function verify.prepare(p, directory, options)
     local watched = seen.wanted(rules.blocks_of(p))
-    local sample = (p.segments and whole or blocks).prepare(p, directory, options, watched)
+    local sample = (p.embedding and whole or blocks).prepare(p, directory, options, watched)
     sample.cc = (options.cc or "gcc"):match "[^,]+"
     sample.answers = not watched and sample.answer()
     sample.unrounded = not watched and p.shape.rounded and sample.answer "f32"
@@ -58,7 +58,7 @@ end
 
 -- The linear maps of plan `p`.
 local function maps_of(p)
-    local maps, ends = {}, p.segments and { p.embedding.map or false, p.output.dense or false, p.output.head or false }
+    local maps, ends = {}, p.embedding and { p.embedding.map or false, p.output.dense or false, p.output.head or false }
     for _, map in ipairs(ends or {}) do
         if map then maps[#maps + 1] = map end
     end
@@ -71,7 +71,7 @@ end
 -- How far all values of emitted code may be from the answers together, which rounding moves as far as those of
 -- sample.unrounded.
 local function together_of(p, sample)
-    local squares, values, layers = 0.0, 0, p.segments and 1 or 0 -- of embedding and output
+    local squares, values, layers = 0.0, 0, p.embedding and 1 or 0 -- of embedding and output
     for i, answer in ipairs(sample.answers) do
         local _, _, all = runner.difference(sample.unrounded[i].y, answer.y, compare.shape_of(p).d)
         squares, values = squares + all ^ 2, values + #answer.y // 8
@@ -123,7 +123,7 @@ local function check_sample(p, library, sample, threads)
         found.absolute, found.turned, found.all = absolute, looks_up and turned or nil, all
         return found
     end
-    local kernels = not p.segments -- their errors are beside those from unfused weights
+    local kernels = not p.embedding -- their errors are beside those from unfused weights
     local results, off_together, row_off
     local function check(way)
         local y, notes = way.run(watched or nil)
@@ -201,7 +201,7 @@ end
 local function check(plans, options)
     local flips
     local directory, results = process.temporary_directory(), {}
-    local threads = plans[1].segments and compile.threads_of(options) or 1
+    local threads = plans[1].embedding and compile.threads_of(options) or 1
     local prepared = verify.prepare(plans[1], directory, options)
     for i, p in ipairs(plans) do
         local flags = compile.threaded(p, options.cflags, threads)

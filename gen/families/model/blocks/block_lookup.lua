@@ -4,6 +4,7 @@ local blob = require "gen.plan.blob"
 local checkpoint = require "gen.schema.checkpoint_names"
 local dtype = require "gen.plan.dtype"
 local ffn_parts = require "gen.schema.ffn_parts"
+local layout = require "gen.families.model.blocks.layout"
 local names = require "gen.schema.names"
 local plan = require "gen.families.lookup.plan"
 local schedule = require "gen.families.lookup.schedule"
@@ -66,30 +67,24 @@ local function choices_of(ffn, isas, block_choices, types, first)
     return wanted
 end
 
--- The parts of the FFNs of model `m` for layers first … first + count - 1: { word, first, count, plan, sections }. The
--- weights that a layer's kernels call `field` are those of a section: { field, name, first, layers, stride, step, of,
--- own }, of layers `first` on, `stride` elements apart, `step` of what kernels read; own: not one of another part; of:
--- the section of one layer.
---   choices   of the blocks' schedule, for each of `isas`
---   types     rows of gen/plan/dtype.lua: { tables, projection }; `isas` have what they need for them, if they want it
---   of        public names of the model
---   width     of the rows that make a block's input
---   x_step    floats from token to token of the kernels' input, y_step of their output
---   one_by_one   tokens are given one by one
---   unpadded  rows of tables lie close together
-function block_lookup.parts(m, isas, choices, types, of, width, x_step, y_step, one_by_one, unpadded)
-    local parts = {}
-    for i, range in ipairs(ranges_of(m, width)) do
+-- The parts of the FFNs of the blocks of plan `of`: { word, first, count, plan, sections }, of layers first … first +
+-- count - 1. The weights that a layer's kernels call `field` are those of a section: { field, name, first, layers,
+-- stride, step, of, own }, of layers `first` on, `stride` elements apart, `step` of what kernels read; own: not one of
+-- another part; of: the section of one layer. choices: of the blocks' schedule, for each of `isas`; unpadded: rows of
+-- tables lie close together.
+function block_lookup.parts(of, isas, choices, unpadded)
+    local parts, m, types, shape = {}, of.model, of.lookup_types, of.shape
+    for i, range in ipairs(ranges_of(m, shape.made)) do
         local ffn, first = model_of(m, range), parts[1]
-        local part_names = names.part(of, range.word)
+        local part_names = names.part(of.names, range.word)
         if first then part_names.weights = first.plan.names.weights end
         local wanted = choices_of(ffn, isas, choices, types, first and first.plan)
         local p = plan.build(ffn, isas, wanted, types.tables.name, types.projection.name, {
             names = part_names,
-            x_step = x_step,
-            y_step = y_step,
+            x_step = layout.pitch(shape.d),
+            y_step = layout.pitch(shape.made),
             codes_of = first and first.plan,
-            one_by_one = one_by_one,
+            one_by_one = of.one_by_one,
             unpadded = unpadded,
         })
         local part = { word = range.word, first = range.first, count = range.count, plan = p, sections = {} }

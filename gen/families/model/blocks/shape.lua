@@ -77,15 +77,14 @@ function shape.widths(m)
     return s
 end
 
--- The shape of model `m` with weights and cache of the types (rows of gen/plan/dtype.lua); activations: the type that
--- products round a token's inputs to, or nil: they do not; sequences: { positions, means }, of a batch at most, each
--- sequence filled up to whole tiles, means: only means over their tokens are asked for; or nil: a call is for one
--- sequence.
-function shape.of(m, type, cache_type, activations, sequences)
+-- The shape of model `m` with `types` (gen/families/model/types.lua); sequences: { positions, means }, of a batch at
+-- most, each sequence filled up to whole tiles, means: only means over their tokens are asked for; or nil: a call is
+-- for one sequence.
+function shape.of(m, types, sequences)
     local width, dense = rules.head_width(m), ffn_parts.dense(m.ffn)
     local s = {
-        type = type,
-        rounded = activations and activations.products,
+        type = types.type,
+        rounded = types.activations and types.activations.products,
         heads = m.heads,
         kv_heads = m.kv_heads,
         group = m.heads // m.kv_heads,
@@ -103,6 +102,7 @@ function shape.of(m, type, cache_type, activations, sequences)
         activation = dense and dense.activation,
         norm = m.norm,
         lookup = m.ffn.kind == "lookup",
+        tables = m.ffn.kind == "lookup" and types.looked.tables or nil, -- their type
         shaped = m.attention.shaped or false,
     }
     for key, value in pairs(shape.widths(m)) do
@@ -114,7 +114,7 @@ function shape.of(m, type, cache_type, activations, sequences)
         s.rotated = rules.rotated(m)
         s.rope = { theta = rope.theta, half = s.rotated // 2, interleaved = rope.pairs == "interleaved" }
     end
-    s.cache = cache_of(s, cache_type)
+    s.cache = cache_of(s, types.cache)
     if s.ring then
         -- Positions go on beyond the context: the angles of a position are those of its bytes, added up.
         s.context = layout.max_positions

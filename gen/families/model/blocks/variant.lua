@@ -11,10 +11,6 @@ local variant = {}
 
 local cache_line = blob.align // 4
 
--- Floats from token to token of a buffer whose rows have so many, filled up to what products in whole panels write.
--- Rows an odd number of lines apart: at powers of two those of several tokens would drive each other out of the cache.
-function variant.pitch(floats) return blob.round_up(blob.round_up(floats, layout.panel), cache_line) | cache_line end
-
 -- Buffers in scratch, { name, pitch, at, storage }, in floats, or words where rounded inputs are stored: behind each
 -- other as many rows of `pitch` of each as a call has tokens, a chunk at most, from tokens * at on; and of what tokens
 -- need that attend together, a group of heads each, from so many tokens * at on. A call for few tokens needs little
@@ -37,10 +33,10 @@ local function buffers_of(shape, before, after, lanes)
     for _, steps in ipairs { before, after } do
         for _, step in ipairs(steps) do
             if step.of_call then
-                local pitch = variant.pitch(step.map.outputs)
+                local pitch = layout.pitch(step.map.outputs)
                 buffers.of_call, buffers.pitches[step.to] = { name = step.to, pitch = pitch }, pitch
             elseif step.to and not buffers.pitches[step.to] then
-                add(step.to, variant.pitch(step.map and step.map.outputs or step.width or shape.d))
+                add(step.to, layout.pitch(step.map and step.map.outputs or step.width or shape.d))
             end
             local rounded = step.rounded
             if rounded and not buffers.pitches[rounded] then
@@ -66,9 +62,10 @@ local function buffers_of(shape, before, after, lanes)
     return buffers
 end
 
--- The kernels of model `m` for one instruction set, number `number` of the bundle, with the schedule `choices`;
--- shared_product, one_by_one: as transformer_plan.build takes them.
-function variant.of(m, shape, before, after, isa, choices, parts, number, shared_product, one_by_one)
+-- The kernels of plan `p` for one instruction set, number `number` of the bundle, with the schedule `choices`;
+-- shared_product: as run.build takes it.
+function variant.of(p, isa, choices, number, shared_product)
+    local shape, name = p.shape, p.model.name
     local v = {
         isa = isa,
         schedule = choices,
@@ -76,13 +73,13 @@ function variant.of(m, shape, before, after, isa, choices, parts, number, shared
         choices_text = schedule.used_text(choices),
         chunk = choices["chunk.tokens"],
         queries = choices["attention.tokens"],
-        product = product.plan(choices, isa.lanes, shape.type, shape.rounded, one_by_one, isa.prefetch_l2),
+        product = product.plan(choices, isa.lanes, shape.type, shape.rounded, p.one_by_one, isa.prefetch_l2),
         attention = attention.plan(shape, choices, isa),
     }
     v.rows = v.queries * shape.group
-    v.buffers = buffers_of(shape, before, after, isa.lanes)
-    v.number, v.lookup_floats = number, block_lookup.scratch_floats(parts, number) -- of a token alone, of any number
-    if one_by_one then v.lookup_floats.many = v.lookup_floats.alone end
+    v.buffers = buffers_of(shape, p.before, p.after, isa.lanes)
+    v.number, v.lookup_floats = number, block_lookup.scratch_floats(p.parts, number) -- of a token alone, of any number
+    if p.one_by_one then v.lookup_floats.many = v.lookup_floats.alone end
     v.decode_scratch_bytes = 4 * v.lookup_floats.alone + 4 * (v.buffers.token_floats + v.buffers.query_floats)
     v.scratch_bytes = 4 * v.lookup_floats.many
         + 4 * (v.chunk * v.buffers.token_floats + math.min(v.chunk, v.queries) * v.buffers.query_floats)
@@ -98,9 +95,9 @@ function variant.of(m, shape, before, after, isa, choices, parts, number, shared
     local shared = shared_product and shared_product(number, isa, v.product)
     v.shares_product = shared ~= nil
     v.names = {
-        product = shared or names.variant(m.name, product.name(shape.type, shape.rounded), isa.name),
-        attention = names.variant(m.name, "attention_" .. shape.cache.type.name, isa.name),
-        blocks = names.variant(m.name, shared_product and "run" or "blocks", isa.name),
+        product = shared or names.variant(name, product.name(shape.type, shape.rounded), isa.name),
+        attention = names.variant(name, "attention_" .. shape.cache.type.name, isa.name),
+        blocks = names.variant(name, shared_product and "run" or "blocks", isa.name),
     }
     return v
 end

@@ -1,5 +1,5 @@
--- What the templates of transformers print: from the plan's numbers to the names, lists and words that a template loops
--- over.
+-- What the templates of a run of blocks print: from the plan's numbers to the names, lists and words that a template
+-- loops over.
 local barriers = require "gen.print.barriers"
 local byte_products = require "gen.isa.byte_products"
 local kernels = require "gen.families.lookup.print"
@@ -7,8 +7,9 @@ local layout = require "gen.families.model.blocks.layout"
 local expression = require "gen.isa.expression"
 local literal = require "gen.print.literal"
 local phases = require "gen.families.model.blocks.phases"
+local prologue = require "gen.print.prologue"
 
-local transformer_kernels = {}
+local print_run = {}
 
 -- What the attention kernel takes of queries, cache and positions.
 local function attention_parameters(p)
@@ -32,23 +33,12 @@ local function tokens_parameters(p)
     return p.shape.sequences and "const size_t *offsets, size_t sequences" or "size_t first, size_t tokens"
 end
 
--- Whether an instruction set of plan `p` keeps sums of integers in their registers by a macro.
-function transformer_kernels.has_barriers(p)
-    for _, v in ipairs(p.variants) do
-        if v.isa.register_barrier then return true end
-    end
-    return false
-end
-
--- The templates of the model's own files, and what they read beside the plan.
-function transformer_kernels.api(p)
-    local eliminate, shape = p.model.attention.eliminate, p.shape
-    -- What the templates of a LookupFFN's prototypes read of a part.
-    local parts, inlines = {}, false
-    local register_barriers = shape.rounded and transformer_kernels.has_barriers(p) or false
+-- What prototypes of plan `p` read; behind it whether kernels have inline functions, and register barriers.
+function print_run.prototypes(p)
+    local parts, inlines, barred, unshared = {}, false, false, false
     for i, part in ipairs(p.parts) do
         inlines = inlines or kernels.inlines(part.plan)
-        register_barriers = register_barriers or kernels.register_barriers(part.plan)
+        barred = barred or kernels.register_barriers(part.plan)
         parts[i] = {
             names = part.plan.names,
             shape = part.plan.shape,
@@ -61,36 +51,52 @@ function transformer_kernels.api(p)
             projection_parameters = kernels.projection_parameters,
         }
     end
+    for _, v in ipairs(p.variants) do
+        unshared = unshared or not v.shares_product
+        barred = barred or p.shape.rounded ~= nil and v.isa.register_barrier ~= nil
+    end
     return {
+        names = p.names,
+        shape = p.shape,
         parts = parts,
-        dense = #p.maps > 0,
-        register_barriers = register_barriers,
-        inlines = inlines,
-        header = "templates/model/blocks/model.h",
-        source = "templates/model/blocks/model.c",
-        prototypes = "templates/model/blocks/prototypes.h",
-        openmp = false,
+        variants = p.variants,
+        dense = #p.maps > 0 and unshared,
         attention_parameters = attention_parameters(p),
-        tokens_parameters = tokens_parameters(p),
-        tile = layout.keys,
-        context = shape.context .. (shape.ring and "u" or ""),
-        cache_bytes = p.cache_bytes,
-        decode_scratch_bytes = p.decode_scratch_bytes,
         constants = p.constants,
-        eliminated_text = eliminate == "none" and ""
-            or "without " .. eliminate:gsub("(%u)", "%1 and "):gsub(" and $", "") .. ", ",
-        returns_text = "the functions return",
-        statuses = { { name = "ERROR_POSITION", code = 9, doc = "a position beyond the context" } },
-    }
+        tokens_parameters = tokens_parameters(p),
+    },
+        inlines,
+        barred
 end
 
--- The template of the product of a shape's weights.
-function transformer_kernels.product(shape)
-    return shape.rounded and "templates/model/blocks/product_words.c" or "templates/model/blocks/product.c"
+-- What loads a vector of elements of `type`: load(base, at).
+function print_run.loader(isa, type)
+    return function(base, at)
+        if type.plain then return isa.load_unaligned(base, at) end
+        return isa["load_" .. type.name](expression.sum(base, at))
+    end
+end
+
+-- A kernel file of variant `v` of plan `p`, called `helper` in names: { template, symbol, values }, with values that
+-- extend(p, v, values) adds.
+function print_run.file(p, v, template, symbol, helper, extend)
+    local values = {
+        isa = v.isa,
+        v = v,
+        lanes = v.isa.lanes,
+        symbol = symbol,
+        prologue = prologue(p, v.isa),
+        type = p.type,
+        panel = layout.panel,
+        keys = layout.keys,
+        helper = p.names.helper(helper),
+    }
+    extend(p, v, values)
+    return { template = template, symbol = symbol, plan = p, values = values }
 end
 
 -- What the template that rounds inputs reads: rows of `inputs` inputs each, for kernels of `isa`.
-function transformer_kernels.rounding_values(isa, rounded, inputs, values)
+function print_run.rounding_values(isa, rounded, inputs, values)
     values.rounded, values.rounded_rows = rounded or false, inputs
     local word = rounded
         and { storage = rounded.storage, rows = rounded.rows, levels = rounded.levels, offset = rounded.offset }
@@ -124,16 +130,17 @@ local function sums_of(rounded, isa)
     return { type = isa.index, start = start, started = true, dot = dot, dot_two = dot_two, dot_weights = dot }
 end
 
--- What the product's template reads.
-function transformer_kernels.product_values(p, v, values)
-    local isa, type = v.isa, p.shape.type
+local function product_values(p, v, values)
     values.product, values.rounded = v.product, p.shape.rounded
-    values.sums = sums_of(p.shape.rounded, isa)
-    values.barriers = function(list) return barriers(p, isa, list) end
-    values.load_weights = function(base, at)
-        if type.plain then return isa.load_unaligned(base, at) end
-        return isa["load_" .. type.name](expression.sum(base, at))
-    end
+    values.sums = sums_of(p.shape.rounded, v.isa)
+    values.barriers = function(list) return barriers(p, v.isa, list) end
+    values.load_weights = print_run.loader(v.isa, p.type)
+end
+
+-- The file of the product of weights, of a run of blocks or of a model.
+function print_run.product(p, v)
+    local template = "templates/model/blocks/" .. (p.shape.rounded and "product_words.c" or "product.c")
+    return print_run.file(p, v, template, v.names.product, "product", product_values)
 end
 
 local function attention_values(p, v, values)
@@ -143,10 +150,7 @@ local function attention_values(p, v, values)
         integers = p.shape.cache.words.integers or false,
         sums = sums_of(p.shape.cache.words, isa),
     }, { __index = p.shape.cache.words }) or false
-    values.load_cached = function(base, at)
-        if cache_type.plain then return isa.load_unaligned(base, at) end
-        return isa["load_" .. cache_type.name](expression.sum(base, at))
-    end
+    values.load_cached = print_run.loader(isa, cache_type)
 end
 
 local function blocks_values(p, v, values)
@@ -188,34 +192,21 @@ local function blocks_values(p, v, values)
         end
         return table.concat(list, ", ")
     end
-    transformer_kernels.rounding_values(v.isa, p.shape.rounded, p.rounded_inputs, values)
+    print_run.rounding_values(v.isa, p.shape.rounded, p.rounded_inputs, values)
     values.cache_type, values.positioned = p.shape.cache.type, p.shape.causal or p.shape.window ~= nil
 end
 
--- The kernel files of variant `v` of plan `p`: { {template, symbol, values} }.
-function transformer_kernels.files(p, v)
+-- The kernel files of variant `v` of plan `p`, as print_run.file has them.
+function print_run.files(p, v)
     local files = {}
-    local function add(path, symbol, helper, extend)
-        local values = {
-            isa = v.isa,
-            v = v,
-            lanes = v.isa.lanes,
-            symbol = symbol,
-            prologue = kernels.prologue(p, v.isa),
-            type = p.shape.type,
-            panel = layout.panel,
-            keys = layout.keys,
-            -- a run of blocks is called so by itself
-            helper = p.names.helper((helper ~= "blocks" or p.names.prefix == "") and helper),
-        }
-        extend(p, v, values)
-        files[#files + 1] = { template = path, symbol = symbol, values = values }
+    if #p.maps > 0 and not v.shares_product then files[1] = print_run.product(p, v) end
+    local function add(name, helper, extend)
+        local template = "templates/model/blocks/" .. name .. ".c"
+        files[#files + 1] = print_run.file(p, v, template, v.names[name], helper, extend)
     end
-    if #p.maps > 0 and not v.shares_product then
-        add(transformer_kernels.product(p.shape), v.names.product, "product", transformer_kernels.product_values)
-    end
-    add("templates/model/blocks/attention.c", v.names.attention, "attention", attention_values)
-    add("templates/model/blocks/blocks.c", v.names.blocks, "blocks", blocks_values)
+    add("attention", "attention", attention_values)
+    -- a run of a model is called so by itself
+    add("blocks", p.names.prefix == "" and "blocks", blocks_values)
     for _, part in ipairs(p.parts) do
         for _, file in ipairs(kernels.files(part.plan, part.plan.variants[v.number])) do
             file.plan = part.plan
@@ -225,4 +216,4 @@ function transformer_kernels.files(p, v)
     return files
 end
 
-return transformer_kernels
+return print_run

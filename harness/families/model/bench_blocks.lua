@@ -1,28 +1,22 @@
--- Times the blocks of a transformer, verified, in the measuring process: against the same blocks unfused, against
--- reading what they read, and against their products, of the same type and in float32, and their attention through
--- other libraries.
+-- What bench.lua times of blocks alone: them against the same blocks unfused, against reading what they read, and
+-- against their products, of the same type and in float32, and their attention through other libraries.
 local bench_report = require "harness.report.bench_report"
-local choices = require "harness.measure.choices"
-local compile = require "harness.base.compile"
+local columns = require "harness.report.columns"
 local cpu = require "harness.base.cpu"
-local execute = require "harness.families.model.execute"
 local json = require "json"
-local measure = require "harness.measure.measure"
 local misuse = require "gen.schema.misuse"
-local model_file = require "gen.families.model_file"
 local packing = require "gen.families.packing"
 local parts = require "harness.families.model.parts"
+local plan = require "gen.families.model.plan"
 local process = require "process"
-local rivals = require "harness.measure.rivals"
 local request = require "gen.request.request"
+local rivals = require "harness.measure.rivals"
 local rules = require "gen.families.model.model"
 local setting = require "harness.measure.setting"
 local statistics = require "harness.base.statistics"
 local timed = require "harness.families.model.timed"
-local transformer_plan = require "gen.families.model.blocks.plan"
-local verify = require "harness.families.model.verify"
 
-local bench = {}
+local bench = { title = ": the time of a transformer's block" }
 
 local libraries = { "openblas", "onednn" }
 
@@ -83,58 +77,42 @@ local function attention_operations(s, tokens, position)
     return 4 * s.width * s.heads * pairs_seen
 end
 
-local function failing(path, p)
-    return string.format("%s: the %s blocks fail verification", path, p.variants[1].isa.name)
-end
-
--- Everything of model `m` with weights of one type on one instruction set, compiled and verified: { plan, unfused,
--- attention, filling, entries, rel_err }.
-local function made(path, m, isa, caches, options)
+-- The model's blocks with weights of one type on one instruction set: { plan, unfused, attention, filling, entries,
+-- rel_err, unfused_rel_err }.
+function bench.made(run, isa, options)
+    local m = run.model
     local types = rules.with_types(options, {})
     local chosen = setmetatable({ schedule = options.schedule, tuned = options.tuned }, { __index = types })
-    local wanted = request.plan(path, { isa }, chosen).options.schedule
+    local wanted = request.plan(run.path, { isa }, chosen).options.schedule
     local function build(model)
-        return transformer_plan.build(model, { isa }, setmetatable({ schedule = wanted }, { __index = types }))
+        return plan.build(model, { isa }, setmetatable({ schedule = wanted }, { __index = types }))
     end
+    local failing = string.format("%s: the %s blocks fail verification", run.path, isa.name)
     local whole = build(m)
-    local one = options.weights and m or parts.sample(m, whole, caches) -- a checkpoint is of the whole model
+    local one = options.weights and m or parts.sample(m, whole, run.caches) -- a checkpoint is of the whole model
     local p = build(one)
     local products = parts.products(p)
-    local attention, filling = parts.attention(
-        p,
-        one,
-        math.max(one.layers, parts.layers_of(whole.cache_bytes // m.layers, caches, 64))
-    )
-    local directory = process.temporary_directory()
-    local drawn = { seed = options.seed, large = true, cc = options.cc }
-    local prepared = verify.prepare(p, directory, setmetatable({ large = true }, { __index = options }))
-    local library = compile.library(
-        { p, products, attention, filling },
-        directory .. "/fused",
-        options.cc,
-        options.cflags .. " " .. parts.cflags
-    )
-    local b = { plan = p, attention = attention, filling = filling }
-    b.rel_err = verify.worst(failing(path, p), p, library, prepared)
-    local angles = directory .. "/angles.bin"
+    local layers = math.max(one.layers, parts.layers_of(whole.cache_bytes // m.layers, run.caches, 64))
+    local attention, filling = parts.attention(p, one, layers)
+    local made = { plan = p, attention = attention, filling = filling }
+    local given = setmetatable({ large = true }, { __index = options })
+    local library, prepared, rel_err = timed.verified(failing, p, given, { products, attention, filling })
+    local angles = process.temporary_directory() .. "/angles.bin"
     packing.pack(attention, { weights = prepared.packed_from, output = angles, prefix = "", ignore = "*" })
-    b.entries = {
+    made.rel_err = rel_err
+    made.entries = {
         fused = timed.entry(p, "fused", library, prepared.blob),
         products = timed.entry(products, "products", library, prepared.blob),
         attention = timed.entry(attention, "attention", library, angles),
         filling = timed.entry(filling, "filling", library, angles),
     }
     if m.attention.eliminate ~= "none" then
-        b.unfused = build(parts.changed(one, { name = m.name .. "_unfused" }, { eliminate = "none" }))
-        local unfused_directory = process.temporary_directory()
-        local unfused_weights = verify.prepare(b.unfused, unfused_directory, drawn)
-        local unfused_library =
-            compile.library({ b.unfused }, unfused_directory .. "/unfused", options.cc, options.cflags)
-        local failing_unfused = failing(path, b.unfused)
-        b.unfused_rel_err = verify.worst(failing_unfused, b.unfused, unfused_library, unfused_weights)
-        b.entries.unfused = timed.entry(b.unfused, "unfused", unfused_library, unfused_weights.blob)
+        made.unfused = build(parts.changed(one, { name = m.name .. "_unfused" }, { eliminate = "none" }))
+        local drawn = { seed = options.seed, large = true, cc = options.cc, cflags = options.cflags, threads = 1 }
+        library, prepared, made.unfused_rel_err = timed.verified(failing, made.unfused, drawn)
+        made.entries.unfused = timed.entry(made.unfused, "unfused", library, prepared.blob)
     end
-    return b
+    return made
 end
 
 -- The attention that is timed: one token with all of its context, if it is causal, and the calls of many tokens from
@@ -147,25 +125,19 @@ local function attention_calls(m, options)
     return list
 end
 
--- What the measuring process is told to do; the attention only if `with_attention`.
-local function job_of(b, rows, caches, with_attention, options)
+-- The attention of `made` is timed once for each type that it depends on.
+function bench.job(run, b, options)
     local p, s, list = b.plan, b.plan.shape, json.array
-    local attention = with_attention and attention_calls(p.model, options) or {}
+    local key = table.concat({ p.variants[1].isa.name, b.attention.shape.cache.type.name, p.activations.name }, " ")
+    b.with_attention, run.known[key] = not run.known[key], true
+    b.rows = rivals_of(p, run.kinds)
+    local attention = b.with_attention and attention_calls(p.model, options) or {}
     local filled = s.ring and s.cache.positions or s.context
     local job = {
-        model = p.model.name,
-        seed = options.seed,
         threads = options.callers,
         library_threads = 1, -- of each caller
-        repetitions = options.repetitions,
-        min_time = setting.min_time(options.repetitions),
-        slices = 0,
-        draw_order = true,
-        order_seed = options.seed,
-        alike = false,
-        sweep_bytes = 0,
-        limits = with_attention,
-        sizes = with_attention and caches or nil,
+        limits = b.with_attention,
+        sizes = b.with_attention and run.caches or nil,
         heads = s.heads,
         kv_heads = s.kv_heads,
         width = s.width,
@@ -200,7 +172,7 @@ local function job_of(b, rows, caches, with_attention, options)
         if b.unfused then call("unfused/" .. count, "unfused", count, options.position) end
         if #p.maps > 0 then
             call("products/" .. count, "products", count, options.position)
-            for _, row in ipairs(rows) do
+            for _, row in ipairs(b.rows) do
                 table.insert(job.product_calls, {
                     name = product_name(row, count),
                     library = row.library,
@@ -223,7 +195,7 @@ local function job_of(b, rows, caches, with_attention, options)
     end
     local bytes = math.min(parts.weight_bytes(p), p.packed_bytes)
     table.insert(job.calls, timed.read(job, "read/weights", bytes, "blob", b.entries.fused))
-    if with_attention then
+    if b.with_attention then
         local read = cache_read(b.attention, p.model.attention.context)
         table.insert(job.calls, timed.read(job, "read/cache", read, "cache"))
     end
@@ -232,58 +204,22 @@ end
 
 -- The median µs of a call, over the callers; of several wall time counts. nil: it was not timed.
 local function time(samples, name, callers)
-    local sample = samples[name]
-    return sample and statistics.median(sample[callers > 1 and "wall" or "cpu"]) / callers
+    local us = statistics.of(samples, name, callers > 1 and "wall" or "cpu")
+    return us and us / callers
 end
 
--- The share of the CPUs that the calls with these names had.
+-- The shares of the CPUs that the calls with these names had.
 local function shares(samples, callers, names)
     local list = {}
     for i, name in ipairs(names) do
-        list[i] = samples[name] and statistics.median(samples[name].share) / callers or 1
+        list[i] = (statistics.of(samples, name, "share") or callers) / callers
     end
     return list
-end
-
--- The products of `rows` for so many tokens, of one block.
-local function products_beside(rows, samples, context, tokens, layers, callers)
-    local list = json.array {}
-    for _, row in ipairs(rows) do
-        local name = product_name(row, tokens)
-        local of_call = time(samples, name, callers)
-        if of_call then -- some have no such product for this CPU
-            list[#list + 1] = {
-                library = row.library,
-                type = row.type,
-                us_per_token = of_call / layers / tokens,
-                rel_err = assert(tonumber(context[name])),
-            }
-        end
-    end
-    return list
-end
-
--- The fastest of `list` whose type is in the set `types`, nil: none.
-local function fastest_in(list, types)
-    local best
-    for _, rival in ipairs(list) do
-        if types[rival.type] and (not best or rival.us_per_token < best.us_per_token) then best = rival end
-    end
-    return best
-end
-
--- The fastest that is as wide as `type` or wider.
-local function fastest(list, type)
-    local types = {}
-    for _, row in ipairs(rivals.as_wide_as(type)) do
-        types[row.type] = true
-    end
-    return fastest_in(list, types)
 end
 
 -- One result for every number of tokens; times are of one block.
-local function results_of(b, rows, kinds, samples, context, options)
-    local list, p, s = {}, b.plan, b.plan.shape
+local function add_results(run, b, samples, context, options)
+    local p, s, kinds = b.plan, b.plan.shape, run.kinds
     for i, tokens in ipairs(options.batches) do
         local function each(name)
             local us = time(samples, name .. "/" .. tokens, options.callers)
@@ -315,29 +251,28 @@ local function results_of(b, rows, kinds, samples, context, options)
         r.products_us_per_token = each "products"
         if r.products_us_per_token then
             r.products_gflops = met(p, 2, 0, 0) / s.layers * 1e-3 / r.products_us_per_token
-            r.rivals = products_beside(rows, samples, context, tokens, s.layers, options.callers)
-            for _, rival in ipairs(r.rivals) do
-                rival.speedup = rival.us_per_token / r.products_us_per_token
-            end
+            r.rivals = rivals.beside(b.rows, r.products_us_per_token, function(row)
+                local name = product_name(row, tokens)
+                local of_call = time(samples, name, options.callers)
+                return of_call and of_call / s.layers / tokens, context[name]
+            end)
             r.same_type = kinds.same and same_type(p) or nil
-            r.same_type_rival = r.same_type and fastest(r.rivals, r.same_type)
-            r.f32_rival = kinds.f32 and fastest(r.rivals, "f32") or nil
+            r.same_type_rival = r.same_type and rivals.fastest_of(r.rivals, r.same_type)
+            r.f32_rival = kinds.f32 and rivals.fastest_of(r.rivals, "f32") or nil
             for _, rival in pairs { r.same_type_rival, r.f32_rival } do
                 names[#names + 1] = product_name(rival, tokens)
             end
         end
         local share = shares(samples, options.callers, names)
         r.cpu_over_wall, r.counts = share[1], statistics.counts(table.unpack(share))
-        list[i] = r
+        table.insert(run.results, r)
     end
-    return list
 end
 
 -- The same for attention alone.
-local function attention_results(b, samples, options)
-    local list, p = {}, b.attention
-    local s = p.shape
-    for i, of in ipairs(attention_calls(p.model, options)) do
+local function add_attention(run, b, samples, options)
+    local p, s = b.attention, b.attention.shape
+    for _, of in ipairs(attention_calls(p.model, options)) do
         local function each(name)
             return time(samples, name .. "/" .. of.tokens, options.callers) / s.layers / of.tokens
         end
@@ -367,85 +302,87 @@ local function attention_results(b, samples, options)
             end
         end
         r.speedup = r.baseline_us_per_token / us
-        list[i] = r
+        table.insert(run.attention, r)
+    end
+end
+
+function bench.add(run, b, samples, context, options)
+    run.printed.limits = run.printed.limits or setting.core_limits(context)
+    add_results(run, b, samples, context, options)
+    if b.with_attention then add_attention(run, b, samples, options) end
+end
+
+local function alone(r) return r.tokens == 1 end
+
+-- The product through another library that is narrower than the same type; nil: there is none.
+local function in_i8(r)
+    for _, rival in ipairs(r.same_type and r.same_type ~= "i8" and r.rivals or {}) do
+        if rival.type == "i8" then return rival end
+    end
+end
+
+-- The columns of the tables for people (harness/report/columns.lua).
+local block_columns = columns.of(bench_report.behind_types {
+    { "tokens", 6, "tokens" },
+    { "us/token", 9, "us_per_token", "%.1f" },
+    { "unfused", 9, "unfused_us_per_token", "%.1f" },
+    { "x faster", 8, "speedup", "%.3f" },
+    { "predicted", 9, "predicted_speedup", "%.3f" },
+    { "GB/s", 6, "gbytes", "%.1f", only = alone },
+    { "of read", 7, "read_share", "%", only = alone },
+    { "GFLOP/s", 7, "gflops", "%.1f" },
+    { "error", 7, "rel_err", "%.1e" },
+})
+
+-- Of the second table: the products alone, through the rivals under these names how fast, and how many times as fast
+-- lookupc is.
+local product_columns = columns.of {
+    { "isa", -7, "isa" },
+    { "weights", -7, "type" },
+    { "inputs", -7, "activations" },
+    { "schedule", -8, "tuned" },
+    { "tokens", 6, "tokens" },
+    { "us/token", 9, "products_us_per_token", "%.1f" },
+    { "GFLOP/s", 7, "products_gflops", "%.1f" },
+    { "same type", 9, "same_type_rival.us_per_token", "%.1f" },
+    { "through", -13, function(r) return rivals.words(r.same_type_rival) end },
+    { "x same type", 11, "same_type_rival.speedup", "%.2f" },
+    { "same type's error", 17, "same_type_rival.rel_err", "%.1e" },
+    { "f32", 9, "f32_rival.us_per_token", "%.1f" },
+    { "through", -13, function(r) return rivals.words(r.f32_rival) end },
+    { "x f32", 6, "f32_rival.speedup", "%.2f" },
+    { "f32's error", 11, "f32_rival.rel_err", "%.1e" },
+    { "all in i8", 9, function(r) return in_i8(r) and string.format("%.1f", in_i8(r).us_per_token) end },
+}
+
+local attention_columns = columns.of {
+    { "isa", -7, "isa" },
+    { "cache", -7, "type" },
+    { "tokens", 6, "tokens" },
+    { "position", 8, "position" },
+    { "us/token", 9, "us_per_token", "%.2f" },
+    { "GB/s", 6, "gbytes", "%.1f", only = alone },
+    { "of read", 7, "read_share", "%", only = alone },
+    { "GFLOP/s", 7, "gflops", "%.1f" },
+    { "baseline's", 10, "baseline_us_per_token", "%.2f" },
+    { "through", -8, "baseline_library" },
+    { "x faster", 8, "speedup", "%.2f" },
+}
+
+-- Those of the results that have products alone.
+local function with_products(results)
+    local list = {}
+    for _, r in ipairs(results) do
+        if r.rivals then list[#list + 1] = r end
     end
     return list
 end
 
-local function percent(value) return value and string.format("%.0f %%", 100 * value) end
-local function number(format, value) return value and string.format(format, value) end
-local function alone(r) return r.tokens == 1 end
-
--- The columns of rival(r) with such a name, nil for none: its time, what it is, and how many times as fast lookupc is.
-local function rival_columns(name, rival)
-    local function of(format, key)
-        return function(r)
-            local one = rival(r)
-            return one and number(format, one[key])
-        end
-    end
-    return { name, 9, of("%.1f", "us_per_token") },
-        { "through", -13, function(r) return rivals.words(rival(r)) end },
-        { "x " .. name, 2 + math.max(4, #name), of("%.2f", "speedup") },
-        { name .. "'s error", #name + 8, of("%.1e", "rel_err") }
-end
-
--- Of products that are narrower than the same type.
-local function in_i8(r)
-    return r.same_type and r.same_type ~= "i8" and r.rivals and fastest_in(r.rivals, { i8 = true }) or nil
-end
-
--- The columns of the tables for people: { head, width (negative: to the left), text(r), nil for nothing to say }. One
--- that says nothing at all is left out.
-local block_columns = bench_report.behind_types {
-    { "tokens", 6, function(r) return r.tokens end },
-    { "us/token", 9, function(r) return number("%.1f", r.us_per_token) end },
-    { "unfused", 9, function(r) return number("%.1f", r.unfused_us_per_token) end },
-    { "x faster", 8, function(r) return number("%.3f", r.speedup) end },
-    { "predicted", 9, function(r) return number("%.3f", r.predicted_speedup) end },
-    { "GB/s", 6, function(r) return alone(r) and number("%.1f", r.gbytes) end },
-    { "of read", 7, function(r) return alone(r) and percent(r.read_share) end },
-    { "GFLOP/s", 7, function(r) return number("%.1f", r.gflops) end },
-    { "error", 7, function(r) return number("%.1e", r.rel_err) end },
-}
-
--- Of the second table: the products alone.
-local product_columns = {
-    { "isa", -7, function(r) return r.isa end },
-    { "weights", -7, function(r) return r.type end },
-    { "inputs", -7, function(r) return r.activations end },
-    { "schedule", -8, function(r) return r.tuned end },
-    { "tokens", 6, function(r) return r.tokens end },
-    { "us/token", 9, function(r) return number("%.1f", r.products_us_per_token) end },
-    { "GFLOP/s", 7, function(r) return number("%.1f", r.products_gflops) end },
-}
-local function add_columns(...) table.move({ ... }, 1, select("#", ...), #product_columns + 1, product_columns) end
-add_columns(rival_columns("same type", function(r) return r.same_type_rival end))
-add_columns(rival_columns("f32", function(r) return r.f32_rival end))
-add_columns { "all in i8", 9, function(r) return in_i8(r) and number("%.1f", in_i8(r).us_per_token) end }
-
-local attention_columns = {
-    { "isa", -7, function(r) return r.isa end },
-    { "cache", -7, function(r) return r.type end },
-    { "tokens", 6, function(r) return r.tokens end },
-    { "position", 8, function(r) return r.position end },
-    { "us/token", 9, function(r) return number("%.2f", r.us_per_token) end },
-    { "GB/s", 6, function(r) return alone(r) and number("%.1f", r.gbytes) end },
-    { "of read", 7, function(r) return alone(r) and percent(r.read_share) end },
-    { "GFLOP/s", 7, function(r) return number("%.1f", r.gflops) end },
-    { "baseline's", 10, function(r) return number("%.2f", r.baseline_us_per_token) end },
-    { "through", -8, function(r) return r.baseline_library end },
-    { "x faster", 8, function(r) return number("%.2f", r.speedup) end },
-}
-
 -- The tables of what --json prints, as bench_report.of_tables has them.
 function bench.tables(given)
-    local tables, timed = { { columns = block_columns, results = given.results } }, {}
-    for _, r in ipairs(given.results) do
-        if r.rivals then timed[#timed + 1] = r end
-    end
-    if #timed > 0 then
-        tables[2] = { name = "its products alone", columns = product_columns, results = timed }
+    local tables, products = { { columns = block_columns, results = given.results } }, with_products(given.results)
+    if #products > 0 then
+        tables[2] = { name = "its products alone", columns = product_columns, results = products }
     end
     if #given.attention > 0 then
         tables[#tables + 1] = { name = "attention alone", columns = attention_columns, results = given.attention }
@@ -453,8 +390,13 @@ function bench.tables(given)
     return tables
 end
 
--- What stands below the tables.
-local function notes_of(limits, host_facts, results)
+function bench.head(run, setting_text)
+    return string.format("%s on %s: one of %d blocks", run.model.name, setting_text, run.model.layers)
+end
+
+function bench.notes(run)
+    local limits, results = run.printed.limits, run.results
+    local products, narrower = with_products(results), false
     local notes = {
         (results[1].threads == 1 and "us/token: medians of interleaved CPU times." or string.format(
             "us/token: medians of interleaved wall times over the tokens of %d callers at a time, each with a cache \z
@@ -463,19 +405,17 @@ local function notes_of(limits, host_facts, results)
         )) .. " predicted: by the weights left out. of read: of the speed of \z
             reading the same memory in the same run. error: of y, relative to float64.",
     }
-    local timed, narrower = {}, false
-    for _, r in ipairs(results) do
-        if r.rivals then timed[#timed + 1] = r end
+    for _, r in ipairs(products) do
         narrower = narrower or in_i8(r)
     end
-    if timed[1] and timed[1].same_type then
+    if products[1] and products[1].same_type then
         notes[#notes + 1] = "same type: the fastest products through OpenBLAS and oneDNN whose factors are as wide as \z
             ours or wider: beside inputs in i8 of 8 bits, beside weights in bf16 bf16, else f32. Errors: of a product."
-    elseif timed[1] then
+    elseif products[1] then
         notes[#notes + 1] = "f32: the fastest products through OpenBLAS and oneDNN in float32."
     end
     if narrower then notes[#notes + 1] = "all in i8: through oneDNN, inputs rounded to 8 bits, too." end
-    notes[#notes + 1] = rivals.note(host_facts, timed)
+    notes[#notes + 1] = rivals.note(run.printed.host, products)
     notes[#notes + 1] = "baseline's: attention through the faster library, the score matrix stored, a mask for what \z
         is not seen."
     notes[#notes + 1] = string.format(
@@ -501,66 +441,29 @@ function bench.batches(m, options)
     return left > 1 and "1," .. math.min(512, left) or "1"
 end
 
--- Times the model of the file `path` with weights of each of the types that are asked for; the family's `bench`.
-function bench.run(path, options)
-    local m, facts = model_file.load(path), cpu.describe()
-    local kinds = rivals.select(options.rivals or "same,f32")
+function bench.start(path, m, options)
     options.position = options.position or 0
     if not m.attention.causal and options.position > 0 then
         misuse(string.format("--position: %d: must be 0 where %s has causal = false", options.position, m.name))
     end
     for _, tokens in ipairs(options.batches) do
         if options.position + tokens > m.attention.context then
-            misuse(
-                string.format(
-                    "--batch: %d: from position %d on must be at most attention.context = %d",
-                    tokens,
-                    options.position,
-                    m.attention.context
-                )
-            )
+            local form = "--batch: %d: from position %d on must be at most attention.context = %d"
+            misuse(form:format(tokens, options.position, m.attention.context))
         end
     end
-    local results, attention, limits, host_facts, caches =
-        json.array {}, json.array {}, nil, nil, setting.caches_of(facts)
+    local caches, results, attention = setting.caches_of(cpu.describe()), json.array {}, json.array {}
     caches.rows = json.array {}
-    local known = {}
-    for _, own in ipairs(choices.of_blocks(options)) do
-        for _, isa in ipairs(execute.timed_sets(m, own)) do
-            local b = made(path, m, isa, caches, own)
-            local rows = rivals_of(b.plan, kinds)
-            -- attention does not depend on the type of weights
-            local key = table.concat({ isa.name, b.attention.shape.cache.type.name, own.activations or "f32" }, " ")
-            local first = not known[key]
-            known[key] = true
-            local samples, context = measure.run(job_of(b, rows, caches, first, own), { show_stderr = true })
-            if not samples then return nil end
-            if not limits then
-                limits, host_facts =
-                    setting.core_limits(context), setting.host_facts(facts, isa, options.cc, options.cflags, context)
-            end
-            for _, r in ipairs(results_of(b, rows, kinds, samples, context, own)) do
-                table.insert(results, r)
-            end
-            for _, r in ipairs(first and attention_results(b, samples, own) or {}) do
-                table.insert(attention, r)
-            end
-        end
-    end
-    local printed = { host = host_facts, limits = limits, results = results, attention = attention }
-    return bench_report.of_tables {
-        title = m.name .. ": the time of a transformer's block",
-        head = string.format(
-            "%s on %s: one of %d blocks",
-            m.name,
-            bench_report.setting(host_facts, options.cflags, options.callers),
-            m.layers
-        ),
-        tables = bench.tables(printed),
-        notes = notes_of(limits, host_facts, results),
-        host = host_facts,
+    return {
+        path = path,
+        model = m,
         threads = options.callers,
-        json = printed,
+        kinds = rivals.select(options.rivals or "same,f32"),
+        caches = caches,
+        known = {}, -- of what attention has been timed
+        results = results,
+        attention = attention,
+        printed = { results = results, attention = attention },
     }
 end
 

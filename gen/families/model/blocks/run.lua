@@ -1,0 +1,175 @@
+-- From a run of equal blocks, a transformer or a part of a model, to its plan: sizes, offsets and names of what is
+-- emitted, packed, verified and timed. Pure data.
+local block_lookup = require "gen.families.model.blocks.block_lookup"
+local constants = require "gen.families.model.blocks.constants"
+local dtype = require "gen.plan.dtype"
+local fusable = require "gen.schema.fusable"
+local maps_of = require "gen.families.model.blocks.maps"
+local misuse = require "gen.schema.misuse"
+local phases = require "gen.families.model.blocks.phases"
+local samples = require "gen.families.model.samples"
+local schedule = require "gen.families.model.blocks.schedule"
+local sections = require "gen.families.model.sections"
+local shape_of = require "gen.families.model.blocks.shape"
+local steps_of = require "gen.families.model.blocks.steps"
+local variant = require "gen.families.model.blocks.variant"
+
+local run = {}
+
+-- Whether one of `steps` does `op`, on the buffer in its field `key` if that is given.
+local function has_step(steps, op, key)
+    for _, step in ipairs(steps) do
+        if step.op == op and (not key or step[key]) then return true end
+    end
+    return false
+end
+
+-- The sums over tokens that `steps` end with: { hidden: where those of hidden values begin, nil: there are none,
+-- activates: whether these are activated as they are summed, map: which they are still to go through, pitch }; nil:
+-- they end with rows.
+local function sums_of(shape, steps, has)
+    local last = steps[#steps]
+    if not last or last.op ~= "sum" then return nil end
+    local of_hidden = last.from ~= nil
+    return {
+        hidden = of_hidden and shape.sums.hidden,
+        activates = of_hidden and last.activates,
+        map = of_hidden and has.O,
+        pitch = shape.sums.pitch,
+    }
+end
+
+-- Whether one of `steps` reads the block's input.
+local function reads_input(steps)
+    for _, step in ipairs(steps) do
+        if step.from == "in" or step.a == "in" or step.b == "in" then return true end
+    end
+    return false
+end
+
+-- The inputs of the steps in the lists that round some, each number once; where keys and values are words, also the
+-- width of a head.
+local function rounded_inputs(shape, lists)
+    local list, seen = {}, {}
+    if shape.cache.words then
+        list[1], seen[shape.width] = shape.width, true
+    end
+    for _, steps in ipairs(lists) do
+        for _, step in ipairs(steps) do
+            if step.rounded and not seen[step.inputs] then
+                list[#list + 1], seen[step.inputs] = step.inputs, true
+            end
+        end
+    end
+    return list
+end
+
+-- Raises one line for types that blocks of `shape` with the linear maps `maps` cannot have.
+local function check_types(shape, types, maps)
+    if shape.shaped and not types.cache.plain then
+        misuse("--cache: " .. types.cache.name .. ": must be f32 with attention.shaped")
+    end
+    local activations = types.activations
+    local most = activations and activations.products.most_inputs
+    for _, map in ipairs(most and maps or {}) do
+        if map.inputs > most then
+            local form = '--activations: "%s": %d inputs of %s: must be at most %d'
+            misuse(form:format(activations.name, map.inputs, map.letter, most))
+        end
+    end
+end
+
+-- The sections of plan `p` from place `at` of the blob on.
+local function add_sections(p, at, first_layer)
+    local c = sections.collector(at, p.type, p.shape.rounded, first_layer)
+    sections.add_blocks(c, p.model, p.shape, p.maps, p.parts, first_layer)
+    p.sections, p.pieces, p.packed_bytes = c.list, c.pieces, c.at
+    p.digest = sections.digest(p.model, c.list, p.parts)
+    p.weights_struct_bytes = 8 * #c.list + 8
+end
+
+-- What templates ask of the steps of plan `p` together; has: its linear maps by letter.
+local function add_facts(p, has)
+    local before, after = p.before, p.after
+    p.sums = sums_of(p.shape, after, has)
+    p.reads_input = reads_input(after)
+    p.activates = has_step(after, "activate")
+    p.copies = has_step(before, "copy") or has_step(after, "copy") or has_step(after, "output", "from")
+    p.rounded_inputs = rounded_inputs(p.shape, { before, after })
+end
+
+-- The kernels of plan `p` for `isa`, the next one.
+local function add_variant(p, isa, choices, shared_product)
+    local v = variant.of(p, isa, choices, #p.variants + 1, shared_product)
+    if p.threads then
+        local by_count = false
+        for _, part in ipairs(p.parts) do
+            by_count = by_count or phases.kernels(part, v) ~= nil
+        end
+        v.phases = phases.of(p.shape, p.before, p.after, v.unpacked_at ~= nil, by_count)
+        v.part = phases.part(v, p.maps, p.parts)
+    end
+    v.sums_tokens = p.threads and v.part.many or v.chunk -- that a row of sums is of, whatever threads share
+    p.variants[v.number] = v
+    p.scratch_bytes = math.max(p.scratch_bytes, v.scratch_bytes)
+    p.decode_scratch_bytes = math.max(p.decode_scratch_bytes, v.decode_scratch_bytes)
+end
+
+-- The plan of the blocks of model `m` for the instruction sets `isas`, with `types` (gen/families/model/types.lua).
+-- options: names, public ones; at, where their sections begin in the blob; and, all optional: schedule, the choices
+-- wanted by name of the instruction set; part(maps, before, after), for timing: what is left of linear maps and steps;
+-- sequences = { positions = N, means }, where tokens attend to all: calls are for several sequences of together N
+-- positions at most, each filled up to a multiple of 32, and give sums over their tokens where only `means` are asked
+-- for and shape.sums allows it; one_by_one: schedules have chunks of one token, and calls give no products of several.
+-- Of blocks that are a part of a model: first_layer, the number of their first layer in the checkpoint;
+-- shared_product(number, isa, product), the name of the model's own kernel for products that are planned so, or nil;
+-- float_sums: norms sum in floats instead of doubles; unpadded: rows of tables lie close together; threads: the names {
+-- ranges, range } of the functions that share a call's tokens among threads of the model's OpenMP build.
+function run.build(m, isas, types, options)
+    local shape = shape_of.of(m, types, options.sequences)
+    local first_layer = options.first_layer or 0
+    local maps, has = maps_of.of(m, shape, first_layer)
+    check_types(shape, types, maps)
+    local fused = m.attention.eliminate ~= "none"
+    local own = fused and fusable.obstacle(m, m.attention.eliminate) ~= nil
+    local p = {
+        model = m,
+        names = options.names,
+        shape = shape,
+        type = types.type,
+        activations = types.activations or dtype.get "f32",
+        lookup_types = shape.lookup and types.looked or nil,
+        maps = maps,
+        own = own, -- an architecture of its own, that no unfused checkpoint becomes
+        -- of what pack reads, and fuse
+        samples = samples.of_blocks(m, shape, fused, own, options.first_layer),
+        unfused_samples = not own and samples.of_blocks(m, shape, false, false, options.first_layer) or nil,
+        one_by_one = options.one_by_one or false,
+        float_sums = options.float_sums or false,
+        threads = options.threads or false,
+        variants = {},
+        context = shape.context,
+        scratch_bytes = 0,
+        decode_scratch_bytes = 0,
+        cache_bytes = (shape.sequences and 1 or m.layers) * shape.cache.layer_bytes,
+    }
+    local choices, wanted = {}, options.schedule or {}
+    for i, isa in ipairs(isas) do
+        choices[i] = schedule.make(shape, isa, wanted[isa.name] or {})
+    end
+    p.parts = shape.lookup and block_lookup.parts(p, isas, choices, options.unpadded) or {}
+    p.before, p.after = steps_of.of(shape, has, p.parts, p.one_by_one)
+    if options.part then
+        p.maps, p.before, p.after = options.part(p.maps, p.before, p.after, shape)
+    end
+    p.after = steps_of.joined(shape, p.after)
+    add_sections(p, options.at, first_layer)
+    add_facts(p, has)
+    for i, isa in ipairs(isas) do
+        add_variant(p, isa, choices[i], options.shared_product)
+    end
+    p.constants = constants.of(p)
+    return p
+end
+
+return run
