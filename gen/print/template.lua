@@ -36,6 +36,10 @@ template.common = {
     loop = true,
     once = true,
     first_lane = true,
+    block = true,
+    over_row = true,
+    across = true,
+    listed = true,
 }
 
 local safe = { ipairs = ipairs, error = error, assert = assert, tostring = text_of, type = type }
@@ -215,8 +219,21 @@ function template.render(compiled, values, more)
         environment.declare_constants(indent .. "    ", steps)
         out[#out + 1] = string.format("%s    %s = %s;\n%s}\n", indent, name, result, indent)
     end
+    -- Renders a block of statements, which `body(indent)` prints; braces only where there are several.
+    environment.block = function(indent, body)
+        local head = #out + 1
+        out[head] = indent .. "{\n"
+        body(indent .. "    ")
+        local _, lines = table.concat(out, "", head):gsub("\n", "")
+        if lines == 2 then
+            out[head] = ""
+            out[#out] = out[#out]:gsub("^    ", "")
+        else
+            out[#out + 1] = indent .. "}\n"
+        end
+    end
     -- Renders a loop over `variable` from `from` up to `to`, or what it does once: `body(indent, at)` prints a turn,
-    -- where `at` is the variable or its only value. Fields of `options`:
+    -- where `at` is the variable or its only value; `to` is nil if only C knows it. Fields of `options`:
     --   from, to  how C writes the bounds, if not as numbers
     --   type      of the variable, otherwise size_t
     --   also      what a turn of many ends with, such as ", z += 8"
@@ -224,13 +241,10 @@ function template.render(compiled, values, more)
     --   braces    false for a body of several lines that is one statement
     environment.loop = function(indent, variable, from, to, step, body, options)
         options = options or {}
-        if from >= to then return end
-        if from + step >= to then
+        if to and from >= to then return end
+        if to and from + step >= to then
             if not options.block then return body(indent, options.from or from) end
-            out[#out + 1] = indent .. "{\n"
-            body(indent .. "    ", options.from or from)
-            out[#out + 1] = indent .. "}\n"
-            return
+            return environment.block(indent, function(inner) body(inner, options.from or from) end)
         end
         local next = (step == 1 and "++" .. variable or variable .. " += " .. step) .. (options.also or "")
         local head = #out + 1
@@ -250,6 +264,41 @@ function template.render(compiled, values, more)
             braces and " {" or ""
         )
         if braces then out[#out + 1] = indent .. "}\n" end
+    end
+    -- Renders a loop over the `count` elements of a row by vectors, and what is done with the last ones, which fill no
+    -- vector: `body(indent, at, load, store)` prints a turn, where load(base, at) and store(base, at, value) are as the
+    -- instruction set says them. `options` as for `loop`; their `to` stands if nothing is left.
+    environment.over_row = function(indent, count, body, options)
+        local isa = values.isa
+        local whole, rest = count // isa.lanes * isa.lanes, count % isa.lanes
+        local given = { block = options and options.block, to = rest == 0 and options and options.to or nil }
+        environment.loop(indent, "i", 0, whole, isa.lanes, function(inner, at)
+            body(inner, at, isa.load_unaligned, isa.store_unaligned)
+        end, given)
+        if rest == 0 then return end
+        local function load_rest(base, at) return isa.load_partial(base, at, rest) end
+        local function store_rest(base, at, value) return isa.store_partial(base, at, rest, value) end
+        if not given.block then return body(indent, whole, load_rest, store_rest) end
+        environment.block(indent, function(inner) body(inner, whole, load_rest, store_rest) end)
+    end
+    -- Renders a function that joins the lanes of a vector by `word`, "add" or "max", where there are several and the
+    -- file has none yet; returns a function from a vector to the C expression.
+    environment.across = function(word)
+        local isa = values.isa
+        if isa.lanes == 1 then
+            return function(vector) return select(2, isa.reduce(vector, word)) end
+        end
+        local name = environment.once("templates/math/across.c", { word = word })
+            .. (word == "add" and "_sum_of_lanes(" or "_largest_lane(")
+        return function(vector) return name .. vector .. ")" end
+    end
+    -- The arguments, or parameters, that are not false as C lists them.
+    environment.listed = function(...)
+        local list = {}
+        for i = 1, select("#", ...) do
+            list[#list + 1] = (select(i, ...)) or nil
+        end
+        return table.concat(list, ", ")
     end
     compiled.run(environment)
     return table.concat(out)

@@ -1,89 +1,85 @@
-//$ takes isa, lanes, helper, name, layernorm, factors, parameters, what, more, rows, width, eps
-//$ -- more: parameters behind the steps; rows, eps: names of parameters, or numbers; width: a number or a name.
-//$ -- Where no vector fits, a row's last elements are left.
-//$ local rest = ("" .. width):find "%D" ~= nil or width % lanes > 0
-//$ -- A pass over a row: `body(i, n, at)` prints what is done with the vector at `at` for the sums of number n; `one`
-//$ -- are the statements for an element at i.
-//$ local function pass(body, one)
-        for (i = 0; i < fours; i += $(4 * lanes)) {
-//$     for n = 0, 3 do body("            ", n, sum("i", n * lanes)) end
-        }
-        for (; i < whole; $(advance("i", lanes))) {
-//$     body("            ", 0, "i")
-        }
-//$     if not rest then return end
-        for (; i < $(width); ++i)$(#one > 1 and " {" or "")
-//$     lines("            ", one)
-//$     if #one > 1 then
-        }
+//$ takes isa, lanes, layernorm, factors, width, eps
+//$ -- Norms the row x, with sums in float32, one for each lane of up to four vectors; the last elements, which fill no
+//$ -- vector, have sums of their own, whose names begin with "last_".
+//$ local at_once = width >= 4 * lanes and 4 or 1
+//$ local several = width // (at_once * lanes) * at_once * lanes
+//$ local whole = width // lanes * lanes
+//$ local rest = whole < width
+//$ -- A pass over a row: `body(i, n, at)` prints what is done with the vector at `at` for the sums of number n; last(at)
+//$ -- are the statements for an element of the rest.
+//$ local function pass(body, last)
+//$     loop("        ", "i", 0, several, at_once * lanes, function(i, at)
+//$         for n = 0, at_once - 1 do body(i, n, sum(at, n * lanes)) end
+//$     end, { block = true })
+//$     loop("        ", "i", several, whole, lanes, function(i, at) body(i, 0, at) end, { block = true })
+//$     loop("        ", "i", whole, width, 1, function(i, at) lines(i, last(at)) end)
+//$ end
+//$ local function declare_sums(name)
+//$     local list = name .. "0 = zero"
+//$     for n = 1, at_once - 1 do list = list .. ", " .. name .. n .. " = zero" end
+        $(isa.vector) $(list);
+//$     if rest then
+        float last_$(name) = 0.0f;
 //$     end
 //$ end
-//$ local function sums(name)
-        $(isa.vector) $(name)0 = zero, $(name)1 = zero, $(name)2 = zero, $(name)3 = zero;
+//$ local sum_of_lanes = at_once == 1 and across("add")
+//$ local add_lanes = at_once > 1 and once("templates/math/total.c") .. "_total"
+//$ local function total(name)
+//$     local lanes_sum = sum_of_lanes and sum_of_lanes(name .. "0")
+//$         or add_lanes .. "(" .. name .. "0, " .. name .. "1, " .. name .. "2, " .. name .. "3)"
+//$     return rest and "(last_" .. name .. " + " .. lanes_sum .. ")" or lanes_sum
 //$ end
-//$ local add_lanes = once("templates/math/total.c") .. "_total"
-//$ local function total(name) return add_lanes .. "(" .. name .. "0, " .. name .. "1, " .. name .. "2, " .. name .. "3)" end
-
-/* $(what) Each lane of four vectors adds up elements of its own,
-   in float32$(layernorm and "; differences from a rounded mean give what rounding left out of it." or ".") */
-static void $(helper)_$(name)($(parameters)$(more))
-{
-    const $(isa.vector) zero = $(isa.broadcast("$hidden(0.0f)"));
-    const size_t fours = $(width) / $(4 * lanes) * $(4 * lanes), whole = $(width) / $(lanes) * $(lanes);
-
-    for (size_t row = 0; row < $(rows); ++row, x += x_step, $(factors and "++y" or "y += y_step")) {
-        float factor[$(lanes)], squares = 0.0f;
-        size_t i;
+        const $(isa.vector) zero = $(isa.zero());
 //$ if layernorm then
-        float mean = 0.0f, rests = 0.0f;
-//$ sums("sum")
+//$ declare_sums("sum")
 //$ pass(function(i, n, at)
 $(i)sum$(n) = $(isa.add("sum" .. n, isa.load_unaligned("x", at)));
-//$ end, { "mean += x[i];" })
-        mean = (mean + $(total("sum"))) / (float) $(width);
-        const $(isa.vector) middle = $(isa.broadcast("mean"));
-//$ sums("rest")
+//$ end, function(at) return { "last_sum += x[" .. at .. "];" } end)
+        const float mean = $(total("sum")) / $(width).0f;
+        const $(isa.vector) means = $(isa.broadcast("mean"));
+//$ declare_sums("rest")
 //$ end
-//$ sums("square")
+//$ declare_sums("square")
 //$ pass(function(i, n, at)
 //$     local v = "v" .. n
 //$     if layernorm then
-$(i)const $(isa.vector) $(v) = $(isa.sub(isa.load_unaligned("x", at), "middle"));
+$(i)const $(isa.vector) $(v) = $(isa.sub(isa.load_unaligned("x", at), "means"));
 $(i)rest$(n) = $(isa.add("rest" .. n, v));
 //$     else
 $(i)const $(isa.vector) $(v) = $(isa.load_unaligned("x", at));
 //$     end
 $(i)square$(n) = $(isa.fma(v, v, "square" .. n));
-//$ end, layernorm and { "rests += x[i] - mean;", "squares += (x[i] - mean) * (x[i] - mean);" } or { "squares += x[i] * x[i];" })
-        squares += $(total("square"));
+//$ end, function(at)
+//$     local x = "x[" .. at .. "]"
+//$     if not layernorm then return { "last_square += " .. x .. " * " .. x .. ";" } end
+//$     return { "last_rest += " .. x .. " - mean;", "last_square += (" .. x .. " - mean) * (" .. x .. " - mean);" }
+//$ end)
 //$ if layernorm then
-        const float shift = (rests + $(total("rest"))) / (float) $(width);
-        const float variance = squares / (float) $(width) - shift * shift + $(eps);
+        const float shift = $(total("rest")) / $(width).0f;
+        const float mean_square = $(total("square")) / $(width).0f;
+        const float variance = mean_square - shift * shift + $(eps);
 //$ if not factors then
         const $(isa.vector) shifts = $(isa.broadcast("shift"));
 //$ end
 //$ else
-        const float variance = squares / (float) $(width) + $(eps);
+        const float variance = $(total("square")) / $(width).0f + $(eps);
 //$ end
-        $(isa.store_unaligned("factor", 0, isa.reciprocal_root(isa.broadcast("variance"))));
+//$ local factor = first_lane("        ", "factor", isa.reciprocal_root(isa.broadcast("variance")))
 //$ if factors then
-        *y = factor[0];
+        *y = $(factor);
 //$ else
-        const $(isa.vector) factors = $(isa.broadcast("factor[0]"));
-        for (i = 0; i < whole; $(advance("i", lanes))) {
+        const $(isa.vector) factors = $(isa.broadcast(factor));
+//$ loop("        ", "i", 0, whole, lanes, function(i, at)
 //$ if layernorm then
-            const $(isa.vector) difference = $(isa.sub(isa.sub(isa.load_unaligned("x", "i"), "middle"), "shifts"));
-            const $(isa.vector) scaled = $(isa.mul("difference", "factors"));
-            $(isa.store_unaligned("y", "i", isa.fma("scaled", isa.load_unaligned("gain", "i"), isa.load_unaligned("offset", "i"))));
+$(i)const $(isa.vector) difference = $(isa.sub(isa.sub(isa.load_unaligned("x", at), "means"), "shifts"));
+$(i)const $(isa.vector) scaled = $(isa.mul("difference", "factors"));
+$(i)$(isa.store_unaligned("y", at, isa.fma("scaled", isa.load_unaligned("gain", at), isa.load_unaligned("offset", at))));
 //$ else
-            const $(isa.vector) scaled = $(isa.mul(isa.load_unaligned("x", "i"), "factors"));
-            $(isa.store_unaligned("y", "i", isa.mul("scaled", isa.load_unaligned("gain", "i"))));
+$(i)const $(isa.vector) scaled = $(isa.mul(isa.load_unaligned("x", at), "factors"));
+$(i)$(isa.store_unaligned("y", at, isa.mul("scaled", isa.load_unaligned("gain", at))));
 //$ end
-        }
-//$ if rest then
-        for (; i < $(width); ++i)
-            y[i] = $(layernorm and "(x[i] - mean - shift) * factor[0] * gain[i] + offset[i]" or "x[i] * factor[0] * gain[i]");
+//$ end, { block = true })
+//$ loop("        ", "i", whole, width, 1, function(i, at)
+$(i)y[$(at)] = $(layernorm and "(x[" .. at .. "] - mean - shift) * " .. factor .. " * gain[" .. at .. "] + offset[" .. at .. "]" or "x[" .. at .. "] * " .. factor .. " * gain[" .. at .. "]");
+//$ end)
 //$ end
-//$ end
-    }
-}

@@ -1,11 +1,7 @@
 //$ takes prologue, isa, v, lanes, symbol, helper, type, panel, whole, embedding, output, segments, load_weights, load_some_weights,
 //$ takes rounded, rounded_rows, rounded_step, element, float, place, has, depends, run_of, tile, float_sums, threads, sums_tokens
 //$ local macro = names.macro
-//$ local kinds = {}
 //$ local projected = embedding.projected
-//$ for _, norm in ipairs { embedding.norm or false, output.norm or false, output.dense and output.dense.norm or false } do
-//$     if norm then kinds[norm.kind] = true end
-//$ end
 //$ local activation = output.dense and output.dense.activation
 //$ local makes_tanh = activation == "tanh" or output.soft_cap
 //$ local makes_activation = activation and activation ~= "tanh"
@@ -17,18 +13,25 @@
 //$ local copies_rows = embedding.map or projected and projected.copied_at and not embedding.norm
 //$ local sums_floats = float_sums and (output.pool == "mean" or output.pool == "sqrt_n" or output.unit)
 //$ local add = sums_floats and once("templates/math/sum.c") .. "_add"
-//$ local norms = {}
-//$ for _, kind in ipairs { "layernorm", "rmsnorm" } do
-//$ if kinds[kind] then
-//$ norms[kind] = once("templates/math/norm.c", { name = kind, layernorm = kind == "layernorm", factors = false, more = "size_t rows, size_t d, float eps", rows = "rows", width = "d", eps = "eps" })
+//$ -- Functions that norm rows of `width` floats, by what they do.
+//$ local norms, taken = {}, {}
+//$ local function add_norm(norm, width, factors)
+//$     local name = factors and "factors" or norm.kind .. "_" .. width
+//$     local key = name .. " " .. float(norm.eps)
+//$     if norms[key] then return end
+//$     if taken[name] then name = name .. "_too" end
+//$     local given = { name = name, layernorm = norm.kind == "layernorm", factors = factors, width = width, eps = float(norm.eps) }
+//$     norms[key], taken[name] = once("templates/math/norm.c", given) .. "_" .. name, true
 //$ end
-//$ end
-//$ if factors then
-//$ norms.factors = once("templates/math/norm.c", { name = "factors", layernorm = factors.kind == "layernorm", factors = true, more = "size_t rows", rows = "rows", width = embedding.width, eps = float(factors.eps) })
-//$ end
-//$ -- A call of the norm `norm`, whose gains are weights->name.
-//$ local function norm(i, norm, name, x, x_step, y, y_step, rows, d)
-$(i)$(norms[norm.kind])_$(norm.kind)($(x), $(x_step), weights->$(name), $(norm.kind == "layernorm" and "weights->" .. name .. "_offset, " or "")$(y), $(y_step), $(rows), $(d), $(float(norm.eps)));
+//$ if embedding.norm then add_norm(embedding.norm, embedding.width, false) end
+//$ if output.norm then add_norm(output.norm, output.width, false) end
+//$ if output.dense and output.dense.norm then add_norm(output.dense.norm, output.dense.outputs, false) end
+//$ if factors then add_norm(factors, embedding.width, true) end
+//$ -- A call of the norm `norm` of rows of `width`, whose gains are weights->name.
+//$ local function norm(i, norm, name, x, x_step, y, y_step, rows, width)
+//$     local call = norms[norm.kind .. "_" .. width .. " " .. float(norm.eps)]
+//$     local offset = norm.kind == "layernorm" and "weights->" .. name .. "_offset"
+$(i)$(call)($(listed(x, x_step, "weights->" .. name, offset, y, y_step, rows)));
 //$ end
 //$ local rounds = {}
 //$ for _, inputs in ipairs(rounded_rows) do rounds[inputs] = once("templates/model/blocks/round_rows.c", { inputs = inputs }) end
@@ -375,7 +378,7 @@ $(i)    float *given = $(to) + row * $(embedding.input);
 $(i)    $(helper)_embed(weights, $(ids) + row, $(rows)some, embedded);
 //$ end
 //$ if factors then
-$(i)    $(norms.factors)_factors(embedded, $(embedding.width), factors, some);
+$(i)    $(norms["factors " .. float(factors.eps)])(embedded, $(embedding.width), factors, some);
 //$ end
 $(i)    $(helper)_project(weights, $(ids) + row, $(projected.parts[1].positions and rows or "")some, $(factors and "factors, " or "")given);
 //$ if projected.copied_at and embedding.norm then

@@ -94,7 +94,7 @@ end
 function test.keys_are_written_by_whole_vectors()
     for set, wanted in pairs { avx512 = true, sse4 = true, scalar = false } do
         local text = text_of(plan_of("keys", decoder:format "" .. dense, {}, set))
-        check.equal(text:find("_turn_keys(", 1, true) ~= nil, wanted)
+        check.equal(text:find("_transpose_keys(", 1, true) ~= nil, wanted)
     end
     -- Keys that are rotated or rounded go one by one.
     local rotated = text_of(plan_of("keys", decoder:format "rope = {}," .. dense))

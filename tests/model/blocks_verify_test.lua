@@ -371,8 +371,8 @@ function test.wrong_templates_are_found()
     )
     -- { template, text, what stands there instead, message, model, type, of the cache }
     local cases = {
-        { "attention.c", "for (size_t k = seen; k <", "for (size_t k = seen + 1; k <", "relative error" },
-        { "blocks.c", "b * cosine[i] + a * sine[i]", "b * cosine[i] - a * sine[i]", "relative error" },
+        { "attention.c", '"seen"); k <', '"seen + 1"); k <', "relative error" },
+        { "rotate.c", "b * cosine[i] + a * sine[i]", "b * cosine[i] - a * sine[i]", "relative error" },
         {
             "model.c",
             "if (tokens > $(context) || first > $(context) - tokens)",
@@ -380,13 +380,13 @@ function test.wrong_templates_are_found()
             "is not refused",
         },
         {
-            "blocks.c",
-            'position % " .. macro("CACHE_POSITIONS")',
-            'position % (" .. macro("CACHE_POSITIONS") .. " - 1)"',
+            "append.c",
+            'position % " .. names.constant("CACHE_POSITIONS")',
+            'position % (" .. names.constant("CACHE_POSITIONS") .. " - 1)"',
             "relative error",
             ring,
         },
-        { "blocks.c", "size_t at = 256, rest", "size_t at = 0, rest", "scalar far: relative error", ring },
+        { "rotate.c", "size_t at = 256, rest", "size_t at = 0, rest", "scalar far: relative error", ring },
         {
             "attention.c",
             '"value_scale + " .. place',
@@ -396,7 +396,7 @@ function test.wrong_templates_are_found()
             "f32",
             "i8",
         },
-        { "blocks.c", 'some and "batch * "', 'some and "4096 * batch * "', "signal 11" },
+        { "attend.c", 'some and "batch * "', 'some and "4096 * batch * "', "signal 11" },
         {
             "product_words.c",
             'index_broadcast("x[k]")',
@@ -407,7 +407,7 @@ function test.wrong_templates_are_found()
         },
         { "round_rows.c", "words[$(words)] = start", "words[$(words)] = 2 * start", "relative error", path, "i8" },
         {
-            "blocks.c",
+            "append.c",
             '"words[" .. word .. "]" or "(words[" .. word',
             '"words[" .. word .. "]" or "(words[0 * " .. word',
             "relative error",

@@ -120,6 +120,32 @@ function test.a_loop_takes_names_of_its_bounds_and_more()
     gives(text, { from = 4, more = { also = ", ++p" } }, "const int j = 4;\nf(j);\n")
 end
 
+function test.a_row_ends_with_what_fills_no_vector()
+    local text = "//$ over_row('', count, function(i, at, load, store)\n$(i)$(store('y', at, load('x', at)));\n//$ end)\n"
+    local function word(name)
+        return function(...) return name .. "(" .. table.concat({ ... }, ", ") .. ")" end
+    end
+    local isa = { lanes = 4 }
+    for _, name in ipairs { "load_unaligned", "store_unaligned", "load_partial", "store_partial" } do
+        isa[name] = word(name)
+    end
+    local whole, rest = "store_unaligned(y, i, load_unaligned(x, i))", "store_partial(y, 8, 2, load_partial(x, 8, 2))"
+    local loop = "for (size_t i = 0; i < 8; i += 4)\n    " .. whole .. ";\n"
+    gives(text, { count = 8, isa = isa }, loop)
+    gives(text, { count = 10, isa = isa }, loop .. rest .. ";\n")
+    gives(text, { count = 2, isa = isa }, "store_partial(y, 0, 2, load_partial(x, 0, 2));\n")
+end
+
+function test.a_block_of_one_line_has_no_braces()
+    local text = "//$ block('  ', function(i)\n$(i)f();\n//$ if more then\n$(i)g();\n//$ end\n//$ end)\n"
+    gives(text, { more = false }, "  f();\n")
+    gives(text, { more = true }, "  {\n      f();\n      g();\n  }\n")
+end
+
+function test.lists_leave_out_what_is_false()
+    gives("f($(listed('a', more, 'b', 1)))\n", { more = false }, "f(a, b, 1)\n")
+end
+
 function test.wrong_lua_carries_path_and_line()
     fails("2: syntax error near '='", "a\n//$ = 3\n")
     fails("3: unexpected symbol near ')'", "a\n//$ local x = 1\n$(x +)\n")

@@ -40,7 +40,11 @@ $(i)}
 //$ local unit_parameter, unit_argument = integers and "const float *restrict unit, " or "", integers and "unit, " or ""
 //$ local function rows_text(rows) return rows == 1 and "a row" or rows .. " rows" end
 //$ -- A loop over rows, `count` at a time.
-//$ local function over_rows(count) return count == 1 and "for (; row < rows; ++row)" or "for (; row + " .. count .. " <= rows; row += " .. count .. ")" end
+//$ local all_rows = shape.group == 1 and "queries" or "rows"
+//$ local function over_rows(count)
+//$     if count == 1 then return "for (; row < " .. all_rows .. "; ++row)" end
+//$     return "for (; row + " .. count .. " <= " .. all_rows .. "; row += " .. count .. ")"
+//$ end
 //$ for _, rows in ipairs(attention.rows) do
 
 /* Scores of $(rows_text(rows)) of queries and the $(keys) keys of a tile$(#score_prefetch.bases > 0 and "; prefetches what is read next" or ""). */
@@ -156,16 +160,23 @@ static inline void $(helper)_sums_$(rows)(const $(row_storage) *restrict weight,
 //$ end
 }
 //$ end
+//$ local sum_of_lanes = across("add")
 //$ local softmax = once("templates/model/blocks/softmax.c")
+//$ local queries = "[queries]" .. (shape.group > 1 and "[" .. shape.group .. "]" or "")
+//$ local scaled = ", scaled" .. (shape.rope and ", rotated" or "")
+//$ local more = integers and (dots.sums.started and ", what sums start from" or ", a word that is not read here") .. ", and the unit" or ""
+//$ local weights = dots and "weight " .. queries .. "[" .. weight_step .. "], " or ""
 
 /* Attention of one group of heads: rows of queries against the keys and values of one head, tile by tile: no more than a
    tile of scores is held.
 //$ if dots then
-   query    [queries]$(shape.group > 1 and "[" .. shape.group .. "]" or "")[$(query_step)], scaled$(shape.rope and ", rotated" or "") and rounded: $(plural(key_step, "word")) of $(plural(dots.rows, "element"))$(integers and (dots.sums.started and ", what sums start from" or ", a word that is not read here") .. ", and the unit" or "")
-   key      [tiles][$(key_step)][$(keys)], words of $(plural(dots.rows, "element"))$(integers and ", each " .. dots.offset .. " more" or ""); value [positions / $(dots.rows)][$(shape.cache.pitch)], words of $(dots.rows) positions
+   query    $(queries)[$(query_step)]$(scaled) and rounded: $(plural(key_step, "word")) of $(plural(dots.rows, "element"))$(more)
+   key      [tiles][$(key_step)][$(keys)], words of $(plural(dots.rows, "element"))$(integers and ", each " .. dots.offset .. " more" or "")
+   value    [positions / $(dots.rows)][$(shape.cache.pitch)], words of $(dots.rows) positions
 //$ else
-   query    [queries]$(shape.group > 1 and "[" .. shape.group .. "]" or "")[$(shape.width)], scaled$(shape.rope and ", rotated" or "")
-   key      [tiles][$(shape.width)][$(keys)]; value [positions][$(shape.cache.pitch)]
+   query    $(queries)[$(shape.width)]$(scaled)
+   key      [tiles][$(shape.width)][$(keys)]
+   value    [positions][$(shape.cache.pitch)]
 //$ end
 //$ if cache_type.scaled then
    key_scale, value_scale  [positions]: their units
@@ -180,12 +191,15 @@ static inline void $(helper)_sums_$(rows)(const $(row_storage) *restrict weight,
 //$ else
    end      how many positions there are; all queries attend to all of them
 //$ end
-   sums     [queries]$(shape.group > 1 and "[" .. shape.group .. "]" or "")[$(shape.cache.pitch)]: the results
-   score    [queries]$(shape.group > 1 and "[" .. shape.group .. "]" or "")[$(keys)], $(dots and "weight [queries]" .. (shape.group > 1 and "[" .. shape.group .. "]" or "") .. "[" .. weight_step .. "], " or "")total [queries]$(shape.group > 1 and "[" .. shape.group .. "]" or "")[$(lanes)], $(dots and "all" or "both") overwritten
+   sums     $(queries)[$(shape.cache.pitch)]: the results
+   score    $(queries)[$(keys)], $(weights)total $(queries)[$(lanes)], $(dots and "all" or "both") overwritten
    Nothing may overlap. Cannot fail. */
-void $(symbol)($(attention_parameters), float *restrict sums, float *restrict score, $(dots and dots.storage .. " *restrict weight, " or "")float *restrict total)
+//$ local weight = dots and dots.storage .. " *restrict weight"
+void $(symbol)($(listed(attention_parameters, "float *restrict sums, float *restrict score", weight, "float *restrict total")))
 {
-    const size_t rows = $(times("queries", shape.group));
+//$ if shape.group > 1 then
+    const size_t rows = queries * $(shape.group);
+//$ end
     const float zero = $hidden(0.0f);
     float largest[$(v.rows)], factor[$(v.rows)]$(integers and ", unit[" .. v.rows .. "]" or "");
 //$ if shape.causal then
@@ -198,11 +212,11 @@ void $(symbol)($(attention_parameters), float *restrict sums, float *restrict sc
 //$ end
 //$ local stop = shape.window and not shape.causal and "stop" or "end"
 
-    for (size_t r = 0; r < rows; ++r)
+    for (size_t r = 0; r < $(all_rows); ++r)
         largest[r] = -3e38f;
-    for (size_t i = 0; i < $(lanes > 1 and "rows * " .. lanes or "rows"); ++i)
+    for (size_t i = 0; i < $(times(all_rows, lanes)); ++i)
         total[i] = zero;
-    for (size_t i = 0; i < rows * $(names.constant("VALUE_PITCH")); ++i)
+    for (size_t i = 0; i < $(all_rows) * $(names.constant("VALUE_PITCH")); ++i)
         sums[i] = zero;
 //$ local oldest = shape.window and "begin / " .. keys .. " * " .. keys or 0
     for (size_t tile = $(oldest); tile < $(stop); tile += $(keys)) {
@@ -213,8 +227,12 @@ void $(symbol)($(attention_parameters), float *restrict sums, float *restrict sc
 //$ end
 //$ if #score_prefetch.bases > 0 then
         /* Behind the last tile of a head comes the first one of the next head. These are integers: behind the last head there may be nothing. */
-        const size_t next = tile + $(keys) < $(stop) ? $(in_ring(shape.ring and "(tile + " .. keys .. ")" or "tile + " .. keys)) : $(oldest == 0 and names.constant("CACHE_POSITIONS") or names.constant("CACHE_POSITIONS") .. " + " .. in_ring(oldest));
-        const uintptr_t next_key = (uintptr_t) key + next * $(bytes == 1 and key_step or "(" .. key_step .. " * sizeof *key)")$(#score_prefetch.bases > 1 and ", next_value = (uintptr_t) value + next" .. (dots and " / " .. dots.rows or "") .. " * (" .. names.constant("VALUE_PITCH") .. " * sizeof *value)" or "");
+//$ local next = in_ring(shape.ring and "(tile + " .. keys .. ")" or "tile + " .. keys)
+        const size_t next = tile + $(keys) < $(stop) ? $(next) : $(sum(names.constant("CACHE_POSITIONS"), oldest == 0 and 0 or in_ring(oldest)));
+        const uintptr_t next_key = (uintptr_t) key + next * $(bytes == 1 and key_step or "(" .. key_step .. " * sizeof *key)");
+//$ if #score_prefetch.bases > 1 then
+        const uintptr_t next_value = (uintptr_t) value + next$(dots and " / " .. dots.rows or "") * ($(names.constant("VALUE_PITCH")) * sizeof *value);
+//$ end
 //$ end
         const $(storage) *tile_key = key + $(key_at(place)), *tile_value = value + $(value_at(place));
         const size_t count = $(stop) - tile < $(keys) ? $(stop) - tile : $(keys);
@@ -224,22 +242,22 @@ void $(symbol)($(attention_parameters), float *restrict sums, float *restrict sc
 //$ local function from(base) return "row ? " .. own(base.other) .. " : " .. own(base.first) end
 //$ for _, rows in ipairs(attention.rows) do
         $(over_rows(rows))
-            $(helper)_scores_$(rows)(query + row * $(query_step), tile_key, $(cache_type.scaled and "key_scale + " .. place .. ", " or "")$(prefetch_arguments(score_prefetch, from))score + row * $(keys));
+//$ local scale = cache_type.scaled and "key_scale + " .. place .. ", " or ""
+            $(helper)_scores_$(rows)(query + row * $(query_step), tile_key, $(scale)$(prefetch_arguments(score_prefetch, from))score + row * $(keys));
 //$ end
 
+//$ local sees_all = not shape.causal and not shape.window
         /* what a query does not see */
-        for (size_t r = 0; r < rows; ++r) {
+        for (size_t r = 0; r < $(all_rows); ++r) {
 //$ if shape.causal or shape.window then
             const size_t own = first + r$(shape.group > 1 and " / " .. shape.group or "");
 //$ end
 //$ if shape.causal then
-            const size_t seen = own + 1 - tile < $(keys) ? own + 1 - tile : own < tile ? 0 : $(keys);
+            const size_t seen = own < tile ? 0 : own - tile < $(keys) ? own - tile + 1 : $(keys);
 //$ elseif shape.window then
             const size_t newest = own + $(shape.window), seen = newest <= tile ? 0 : newest - tile < count ? newest - tile : count;
-//$ else
-            const size_t seen = count;
 //$ end
-            for (size_t k = seen; k < $(keys); ++k)
+            for (size_t k = $(sees_all and "count" or "seen"); k < $(keys); ++k)
                 score[r * $(keys) + k] = -3e38f;
 //$ if shape.window then
             const size_t oldest = own + 1 > tile + $(shape.window) ? own + 1 - tile - $(shape.window) : 0;
@@ -247,19 +265,20 @@ void $(symbol)($(attention_parameters), float *restrict sums, float *restrict sc
                 score[r * $(keys) + k] = -3e38f;
 //$ end
         }
-        for (size_t r = 0; r < rows; ++r)
-            $(integers and "unit[r] = " or "")$(softmax)_softmax(score + r * $(keys), $(cache_type.scaled and "value_scale + " .. place .. ", " or "")$(dots and "weight + r * " .. weight_step .. ", " or "")$(sum("total", times("r", lanes))), largest + r, factor + r);
+        for (size_t r = 0; r < $(all_rows); ++r)
+//$ local scale, weight = cache_type.scaled and "value_scale + " .. place, dots and "weight + r * " .. weight_step
+//$ local given = listed("score + r * " .. keys, scale, weight, sum("total", times("r", lanes)), "largest + r, factor + r")
+            $(integers and "unit[r] = " or "")$(softmax)_softmax($(given));
         row = 0;
 //$ for _, rows in ipairs(attention.rows) do
         $(over_rows(rows))
-            $(helper)_sums_$(rows)($(dots and "weight" or "score") + row * $(weight_step), factor + row, $(integers and "unit + row, " or "")tile_value, count, $(prefetch_arguments(sum_blocks[1].prefetch, from))sums + row * $(names.constant("VALUE_PITCH")));
+//$ local weight, unit = (dots and "weight" or "score") .. " + row * " .. weight_step, integers and "unit + row, " or ""
+            $(helper)_sums_$(rows)($(weight), factor + row, $(unit)tile_value, count, $(prefetch_arguments(sum_blocks[1].prefetch, from))sums + row * $(names.constant("VALUE_PITCH")));
 //$ end
     }
-    for (size_t r = 0; r < rows; ++r) {
+    for (size_t r = 0; r < $(all_rows); ++r) {
         const $(isa.vector) totals = $(isa.load_unaligned("total", lanes > 1 and "r * " .. lanes or "r"));
-//$ local steps, result = isa.reduce("totals", "add")
-//$ declare_constants("        ", steps)
-        const float share = 1.0f / $(result);
+        const float share = 1.0f / $(sum_of_lanes("totals"));
         for (size_t i = 0; i < $(names.constant("VALUE_PITCH")); ++i)
             sums[r * $(names.constant("VALUE_PITCH")) + i] *= share;
     }

@@ -1,5 +1,6 @@
 //$ takes isa, lanes, helper, keys, cache_type, dots
 //$ local exp = once("templates/math/exp.c") .. "_exp"
+//$ local largest_lane = across("max")
 //$ local integers = dots and dots.integers
 
 /* One row of an online softmax: the scores of a tile become weights relative to the largest score so far, and are added to
@@ -26,9 +27,7 @@ $(i)max = $(isa.max("max", "other"));
     *factor = 1.0f;
     const $(isa.mask) above = $(isa.less("highest", "max"));
     if ($(isa.any("above"))) {
-//$ local steps, result = isa.reduce("max", "max")
-//$ declare_constants("        ", steps)
-        const float now = $(result);
+        const float now = $(largest_lane("max"));
 //$ local shrink = first_lane("        ", "shrink", exp .. "(" .. isa.broadcast("*largest - now") .. ")")
         highest = $(isa.broadcast("now"));
         totals = $(isa.mul("totals", isa.broadcast(shrink)));
@@ -56,9 +55,7 @@ $(i)totals = $(isa.add("totals", "weight"));
 //$ end)
     $(isa.store_unaligned("total", 0, "totals"));
 //$ if integers then
-//$ local steps, result = isa.reduce("most", "max")
-//$ declare_constants("    ", steps)
-    const float unit = $(result);
+    const float unit = $(largest_lane("most"));
     const $(isa.vector) inverse = $(isa.broadcast("unit > 1e-34f ? " .. dots.levels .. ".0f / unit : 0.0f"));
     int8_t *bytes = (int8_t *) (void *) weights;
 //$ loop("    ", "k", 0, keys, lanes, function(i, k)

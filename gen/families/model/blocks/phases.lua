@@ -62,9 +62,9 @@ function phases.of(shape, before, after, unpacks, by_count)
         queries_too = queries_too or step.of_call
     end
     local keys = queries_too and "Queries, and keys and values" or "Keys and values"
-    add("keys", keys .. " of a block" .. (shape.ring and "" or ", these into the cache"), before)
+    add(shape.ring and "make_keys" or "fill_cache", keys .. " of a block" .. (shape.ring and "" or ", these into the cache"), before)
     if not shape.ring then
-        add("rest", "Attention of a block and what follows it", after)
+        add("attend_and_ffn", "Attention of a block and what follows it", after)
         return list
     end
     -- What enters a ring pushes out what tokens before it still see.
@@ -73,9 +73,9 @@ function phases.of(shape, before, after, unpacks, by_count)
         local part = step.op == "attend" and attend or #attend > 0 and rest or queries
         part[#part + 1] = step
     end
-    add("queries", "Queries of a block", queries)
-    add("in_order", "Attention of a block, in the order of the tokens", attend, true)
-    add("rest", "What follows attention in a block", rest)
+    add("make_queries", "Queries of a block", queries)
+    add("attend_in_order", "Attention of a block, in the order of the tokens", attend, true)
+    add("project_and_ffn", "What follows attention in a block", rest)
     return list
 end
 

@@ -1,0 +1,10 @@
+//$ takes helper, i, position
+//$ -- Makes `cosine` and `sine` the angles of a position.
+//$ local pairs = names.constant("ROPE_PAIRS")
+//$ if shape.rope.digits then
+$(i)float cosine[$(pairs)], sine[$(pairs)];
+$(i)$(helper)_angles(weights, $(position), cosine, sine);
+//$ else
+$(i)const float *cosine = weights->cosines + $(position) * $(pairs);
+$(i)const float *sine = weights->sines + $(position) * $(pairs);
+//$ end

@@ -1,0 +1,222 @@
+//$ takes isa, lanes, helper, cache_type, cached, rounds, v
+//$ -- How keys and values go into the cache.
+//$ local words, plain = shape.cache.words, cache_type.plain
+//$ local heads = shape.kv_heads > 1
+//$ local value_pitch, tile_positions = names.constant("VALUE_PITCH"), names.constant("TILE_POSITIONS")
+//$ -- A loop over the vectors of a value's elements, or what it does once; `one` prints that for element `k`.
+//$ local function over_elements(one)
+//$     loop("    ", "i", 0, shape.cache.pitch, lanes, one, { to = value_pitch })
+//$ end
+//$ if cache_type.name == "f16" then
+
+/* Rounds one head of a key or value to IEEE half precision, $(value_pitch) elements. */
+static void $(helper)_round_head(const float *restrict from, uint16_t *restrict to)
+{
+    const $(isa.vector) lowest = $(isa.broadcast("-65504.0f"));
+//$ over_elements(function(i, k)
+$(i)const $(isa.vector) x = $(isa.load_unaligned("from", k));
+$(i)const $(isa.vector) above = $(isa.max("lowest", "x"));
+$(i)const $(isa.vector) negative = $(isa.sub(isa.zero(), "above"));
+$(i)const $(isa.vector) within = $(isa.max("lowest", "negative"));
+$(i)const $(isa.vector) rounded = $(isa.sub(isa.zero(), "within"));
+$(i)$(isa.store_f16("to", k, "rounded"));
+//$ end)
+}
+//$ elseif cache_type.scaled and not words then
+//$ local largest_lane, sum_of_lanes = across("max"), across("add")
+
+/* Rounds one head of a key or value to integers, $(value_pitch) elements; returns their unit, their
+   largest magnitude / 127. NaN and infinity make it NaN. */
+static float $(helper)_round_head(const float *restrict from, int8_t *restrict to)
+{
+    $(isa.vector) max = $(isa.zero()), all = $(isa.zero());
+//$ over_elements(function(i, k)
+$(i)const $(isa.vector) magnitude = $(isa.abs(isa.load_unaligned("from", k)));
+$(i)max = $(isa.max("max", "magnitude"));
+$(i)all = $(isa.add("all", "magnitude"));
+//$ end)
+    const float largest = $(largest_lane("max")), total = $(sum_of_lanes("all"));
+    const float factor = largest > 1e-30f ? 127.0f / largest : 0.0f;
+    const $(isa.vector) inverse = $(isa.broadcast("factor"));
+//$ over_elements(function(i, k)
+$(i)const $(isa.vector) units = $(isa.mul(isa.load_unaligned("from", k), "inverse"));
+$(i)$(isa.store_i8("to", k, "units"));
+//$ end)
+    return largest * (1.0f / 127.0f) + 0.0f * total;
+}
+//$ end
+//$ -- Keys go to their tile by whole vectors of positions where they are neither rotated nor rounded.
+//$ local turns = lanes > 1 and plain and not shape.rope and shape.width >= lanes
+//$ if turns then
+//$ local whole = shape.width // lanes * lanes
+
+/* One head of the keys of $(lanes) tokens, `k_step` apart, to positions of a tile that follow each other: rows become columns. */
+static void $(helper)_transpose_keys(const float *restrict k, size_t k_step, float *restrict key)
+{
+//$ loop("    ", "i", 0, whole, lanes, function(i, k)
+//$ local rows = {}
+//$ for r = 0, lanes - 1 do
+//$ rows[r + 1] = "row" .. r
+$(i)const $(isa.vector) row$(r) = $(isa.load_unaligned("k", r == 0 and k or sum(times("k_step", r), k)));
+//$ end
+//$ local code, out = isa.transpose(rows)
+//$ for _, step in ipairs(code) do
+$(i)const $(isa.vector) $(step.name) = $(step.value);
+//$ end
+//$ -- Where column `c` goes.
+//$ local function place(c)
+//$     return times(sum(k == "i" and k or 0, c), tile_positions)
+//$ end
+//$ for c = 0, lanes - 1 do
+$(i)$(isa.store_unaligned("key", place(c), out[c + 1]));
+//$ end
+//$ end)
+//$ if whole < shape.width then
+    for (size_t i = $(whole); i < $(shape.width); ++i)
+        for (size_t token = 0; token < $(lanes); ++token)
+            key[i * $(tile_positions) + token] = k[token * k_step + i];
+//$ end
+}
+//$ end
+//$ local parameters = listed(
+//$     shape.rope and "const " .. names.weights .. " *weights",
+//$     "const float *restrict k, size_t k_step, const float *restrict v, size_t v_step",
+//$     cached("%s *restrict %s"),
+//$     "size_t first, size_t tokens"
+//$ )
+
+/* Puts the keys and values of some tokens into the cache of a layer, from position `first` on. */
+static void $(helper)_append($(parameters))
+{
+//$ if not words then
+    const float one = $hidden(1.0f)$(shape.cache.pitch > shape.width + 1 and ", zero = $hidden(0.0f)" or "");
+//$ elseif shape.rope then
+    const float one = $hidden(1.0f);
+//$ end
+//$ if turns then
+    size_t turned = 0; /* tokens whose keys are there already */
+//$ end
+
+    for (size_t token = 0; token < tokens; ++token) {
+        const size_t position = first + token$(shape.ring and ", place = position % " .. names.constant("CACHE_POSITIONS") or "");
+        const float *token_k = k + token * k_step, *token_v = v + token * v_step;
+//$ local place = shape.ring and "place" or "position"
+//$ if shape.rope then
+$(include("templates/model/blocks/angles.c", { i = "        ", position = "position" }))
+//$ end
+//$ local i = heads and "            " or "        "
+//$ -- Element 0 of a head of k and v, and of a head in a part of the cache.
+//$ local from = heads and times("head", shape.width) or 0
+//$ local function head_of(name) return heads and times("head", names.constant(name:upper() .. "_HEAD")) or 0 end
+//$ local function element(name, i) return name .. "[" .. sum(from, i) .. "]" end
+//$ local function in_cache(name, rest) return sum(name, head_of(name), rest) end
+//$ local function in_scales(name) return name .. "[" .. sum(head_of(name), place) .. "]" end
+//$ local function fill(name)
+//$     if shape.cache.pitch == shape.width then return end
+//$     if shape.cache.pitch == shape.width + 1 then
+$(i)$(name)[$(shape.width)] = 0.0f;
+//$     else
+$(i)for (size_t i = $(shape.width); i < $(value_pitch); ++i)
+$(i)    $(name)[i] = zero;
+//$     end
+//$ end
+//$ local tile_place = place .. " / " .. tile_positions .. " * " .. names.constant("KEY_TILE")
+//$ tile_place = tile_place .. " + " .. place .. " % " .. tile_positions
+//$ if turns then
+        if (token >= turned && $(place) % $(lanes) == 0 && tokens - token >= $(lanes)) {
+//$ if heads then
+            for (size_t head = 0; head < $(shape.kv_heads); ++head)
+                $(helper)_transpose_keys($(sum("token_k", from)), k_step, $(in_cache("keys", tile_place)));
+//$ else
+            $(helper)_transpose_keys(token_k, k_step, $(in_cache("keys", tile_place)));
+//$ end
+            turned = token + $(lanes);
+        }
+//$ end
+//$ if heads then
+        for (size_t head = 0; head < $(shape.kv_heads); ++head) {
+//$ end
+//$ if words then
+//$ local pitch, count = v.attention.query_step, shape.cache.key_step
+//$ -- The line that rounds a head to words.
+//$ local function round(name, scales)
+//$     if words.integers then
+$(i)$(in_scales(scales)) = $(rounds[shape.width])_round_block_$(shape.width)($(name), words, &start);
+//$     else
+$(i)$(rounds[shape.width])_rounded_$(shape.width)($(name), $(shape.width), words, $(pitch), 1);
+//$     end
+//$ end
+$(i)uint32_t *key = $(in_cache("keys", tile_place));
+//$ local first_word = in_cache("values", place .. " / " .. words.rows .. " * " .. value_pitch)
+$(i)unsigned char *value = (unsigned char *) ($(first_word)) + $(place) % $(words.rows)$(words.rows < 4 and " * " .. 4 // words.rows or "");
+$(i)uint32_t words[$(pitch)]$(words.integers and ", start; /* which is for queries only */" or ";")
+//$ if shape.rope then
+$(i)float all[$(shape.width)];
+$(i)$(helper)_rotate($(sum("token_k", from)), cosine, sine, one, all);
+//$ end
+//$ round(shape.rope and "all" or sum("token_k", from), "key_scales")
+//$ -- Bytes of a key are words.offset larger: added to each without a carry.
+//$ local raised = words.offset == 128 and "words[i] ^ 0x80808080u" or "((words[i] & 0x7f7f7f7fu) + 0x40404040u) & 0x7f7f7f7fu"
+$(i)for (size_t i = 0; i < $(count); ++i)
+$(i)    key[i * $(tile_positions)] = $(words.integers and raised or "words[i]");
+//$ round(sum("token_v", from), "value_scales")
+//$ -- A word has as many elements of a value as a word of the cache has positions.
+//$ local whole, bytes = shape.width // words.rows, 4 // words.rows
+//$ -- The line that stores byte `k` of a word.
+//$ local function store_byte(i, word, k)
+//$     local byte = k == 0 and "words[" .. word .. "]" or "(words[" .. word .. "] >> " .. 8 * k .. ")"
+$(i)value[$(sum(times(4 * words.rows, word), k // bytes * 4 + k % bytes))] = (unsigned char) $(byte);
+//$ end
+//$ loop(i, "i", 0, whole, 1, function(i, word)
+//$ for k = 0, 3 do store_byte(i, word, k) end
+//$ end)
+//$ for k = 0, shape.width % words.rows * bytes - 1 do store_byte(i, whole, k) end
+//$ if shape.cache.pitch > shape.width then
+$(i)for (size_t i = $(shape.width); i < $(value_pitch); ++i)
+//$ if words.rows == 4 then
+$(i)    value[4 * i] = 0;
+//$ else
+$(i)    value[4 * i] = value[4 * i + 1] = 0;
+//$ end
+//$ end
+//$ else
+$(i)$(cache_type.storage) *key = $(in_cache("keys", tile_place));
+$(i)$(cache_type.storage) *value = $(in_cache("values", place .. " * " .. value_pitch));
+//$ if not plain then
+$(i)float all[$(value_pitch)];
+$(i)$(cache_type.storage) rounded[$(value_pitch)];
+//$ fill("all")
+//$ elseif shape.rope then
+$(i)float all[$(shape.width)];
+//$ end
+//$ if shape.rope then
+$(i)$(helper)_rotate($(sum("token_k", from)), cosine, sine, one, all);
+//$ elseif not plain then
+$(i)for (size_t i = 0; i < $(shape.width); ++i)
+$(i)    all[i] = one * $(element("token_k", "i"));
+//$ end
+//$ if cache_type.scaled then
+$(i)$(in_scales("key_scales")) = $(helper)_round_head(all, rounded);
+//$ elseif not plain then
+$(i)$(helper)_round_head(all, rounded);
+//$ end
+$(i)for (size_t i = 0; $(turns and "token >= turned && " or "")i < $(shape.width); ++i)
+$(i)    key[i * $(tile_positions)] = $(not plain and "rounded[i]" or shape.rope and "all[i]" or element("token_k", "i"));
+//$ local to = plain and "value" or "all"
+//$ over_row(i, shape.width, function(i, at, load, store)
+//$ -- Without the factor of 1 compilers would call memcpy.
+$(i)$(store(to, at, isa.mul(isa.broadcast("one"), load("token_v", sum(from, at)))));
+//$ end)
+//$ if cache_type.scaled then
+$(i)$(in_scales("value_scales")) = $(helper)_round_head(all, value);
+//$ elseif not plain then
+$(i)$(helper)_round_head(all, value);
+//$ else
+//$ fill("value")
+//$ end
+//$ end
+//$ if heads then
+        }
+//$ end
+    }
+}

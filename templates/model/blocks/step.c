@@ -1,0 +1,157 @@
+//$ takes isa, helper, v, step, i, step_of, of_layer, norm, rounds,
+//$ takes cached, cached_from, positioned, layer_weights, lookup_of, kernels_of
+//$ -- One step of a block, of the `count` tokens of a chunk from token number `at` of a call on.
+//$ local macro = names.constant
+//$ local d_in = macro(shape.input == shape.d and "D" or "D_IN")
+//$ -- A row of a buffer, and its distance from the next one.
+//$ local function row_of(name, token) return sum(name, times(token, step_of(name))) end
+//$ local function rows_from(name, token) return row_of(name, token) .. ", " .. step_of(name) end
+//$ local function rows(name) return name .. ", " .. step_of(name) end
+//$ -- A loop over the elements of all rows at `to`, each `value(load)` of what load(name) is in the row of a buffer.
+//$ local function over_rows(to, to_at, width, name, value)
+//$     loop(i, "token", 0, nil, 1, function(i)
+//$         over_row(i, width, function(i, k, load, store)
+//$             local function load_from(from, offset) return load(from, sum("token * " .. step_of(from), offset or 0, k)) end
+$(i)$(store(to, sum(to_at, k), value(load_from)));
+//$         end, { to = name })
+//$     end, { to = "count" })
+//$ end
+//$ -- Without the factor of 1 compilers would call memcpy.
+//$ local function copied(value) return isa.mul(isa.broadcast("one"), value) end
+//$ -- The elements of a token that the step writes, as a number and in C.
+//$ local width = step.width or shape.d
+//$ local width_text = width == shape.d and macro("D") or width == shape.input and d_in or tostring(width)
+//$ local weights = shape.rope and "weights"
+//$ local attention_shape = shape.shaped and of_layer("weights->attention_shape", "ATTENTION_SHAPE_LAYER")
+//$ local attention_scratch = "buffers + chunk * " .. macro("TOKEN_FLOATS")
+//$ local has_first = positioned or shape.rope or shape.shaped
+//$ -- Keys or values in a buffer, or in the block's input from `at` on.
+//$ local function input(name, at) return sum(name, at > 0 and macro(at == shape.q and "IN_K" or "IN_V") or 0) end
+//$ local function each_stretch(i)
+$(i)for ($(helper)_stretch s = $(helper)_no_stretch(); $(helper)_next_stretch(offsets, at, count, &s);)
+//$ end
+//$ -- Keys and values of `count` tokens from `token` on go into the cache at `to`, from position `first` on.
+//$ local function append(i, token, to, first, count)
+//$     local k = sum(input(step.k, step.k_at), times(token, step_of(step.k)))
+//$     local v = sum(input(step.v, step.v_at), times(token, step_of(step.v)))
+$(i)$(helper)_append($(listed(weights, k, step_of(step.k), v, step_of(step.v), to, first, count)));
+//$ end
+//$ -- `count` tokens from `token` on, of a sequence of `tokens`, attend to what the cache at `from` has.
+//$ local function attend(i, token, from, first, count, tokens)
+//$     local q, y = rows_from(step.from, token), rows_from(step.to, token)
+//$     first, tokens = has_first and first, not shape.causal and tokens
+//$     local given = listed(weights, attention_shape, q, from, first, count, tokens, y, attention_scratch)
+$(i)$(helper)_attend($(given));
+//$ end
+//$ local cache = cached("%.0s%s")
+//$ local print = {}
+//$ function print.norm()
+//$     local gain = of_layer("weights->" .. step.which .. "_norm", "D")
+//$     local offset = shape.norm.kind == "layernorm" and of_layer("weights->" .. step.which .. "_norm_offset", "D")
+$(i)$(norm(width))($(listed(rows(step.from), gain, offset, rows(step.to), "count")));
+//$ end
+//$ function print.copy()
+//$     local function value(load) return copied(load(step.from)) end
+//$     over_rows(step.to, "token * " .. step_of(step.to), width, width_text, value)
+//$ end
+//$ function print.product()
+//$     local map = step.map
+//$     local field, bias_layer = "weights->" .. map.field, map.letter .. "_BIAS_LAYER"
+//$     local given = listed(
+//$         rows(step.from),
+//$         of_layer(field, map.letter .. "_LAYER"),
+//$         shape.type.scaled and of_layer(field .. "_scales", bias_layer),
+//$         of_layer(field .. "_bias", bias_layer),
+//$         rows(step.to),
+//$         macro(map.letter .. "_INPUTS"),
+//$         macro(map.letter .. "_PANELS"),
+//$         "count",
+//$         v.unpacked_at and "count > 1 ? (float *) scratch + " .. macro("UNPACKED_AT") .. " : NULL"
+//$     )
+$(i)/* $(map.letter): $(plural(map.inputs, "input")), $(plural(map.outputs, "output")) */
+$(i)$(v.names.product)($(given));
+//$ end
+//$ function print.round()
+$(i)$(rounds[step.inputs])_rounded_$(step.inputs)($(rows(step.from)), $(rows(step.rounded)), count);
+//$ end
+//$ function print.append()
+//$     if not shape.sequences then return append(i, 0, cache, "first + at", "count") end
+//$     each_stretch(i)
+//$     append(i .. "    ", "s.token", cached_from("s.base"), "s.first", "s.count")
+//$ end
+//$ function print.attend()
+//$     if shape.sequences then
+//$         each_stretch(i)
+//$         attend(i .. "    ", "s.token", cached_from("s.base"), "s.first", "s.count", "s.tokens")
+//$     elseif not step.k then
+//$         attend(i, 0, cache, "first + at", "count", "tokens")
+//$     else
+$(i)for (size_t token = 0; token < count; token += $(v.queries)) {
+$(i)    const size_t some = count - token < $(v.queries) ? count - token : $(v.queries);
+//$         append(i .. "    ", "token", cache, "first + at + token", "some")
+//$         attend(i .. "    ", "token", cache, "first + at + token", "some")
+$(i)}
+//$     end
+//$ end
+//$ -- The FFN of layers that are alike.
+//$ local function look_up(i, part)
+//$     local ffn = part.plan.shape
+$(i)/* LookupFFN: $(plural(ffn.h, "table")), rows of $(ffn.d_out)$(ffn.d_out > shape.d and ", the next block's q, k and v" or "") */
+$(i)const $(part.plan.names.weights) layer_weights = {
+//$     for _, field in ipairs(layer_weights(part)) do
+$(i)    $(field),
+//$     end
+$(i)};
+//$     local given, kernels = listed("&layer_weights", step.from, step.to, "count", "scratch"), kernels_of(part)
+//$     if kernels then
+$(i)if (together <= $(kernels.threshold))
+$(i)    $(kernels.few)($(given));
+$(i)else
+$(i)    $(kernels.many)($(given));
+//$     else
+$(i)$(lookup_of(part))($(given));
+//$     end
+//$ end
+//$ function print.lookup()
+//$     if #step.parts == 1 then return look_up(i, step.parts[1]) end
+//$     for n, part in ipairs(step.parts) do
+$(i)$(n == 1 and "if (layer < " .. part.count .. ") {" or "} else {")
+//$         look_up(i .. "    ", part)
+//$     end
+$(i)}
+//$ end
+//$ function print.activate()
+//$     if not step.rounded then
+$(i)$(helper)_activate($(listed(step.gate, step.to, "count")));
+//$     else
+$(i)for (size_t token = 0; token < count; ++token) {
+$(i)    $(helper)_activate($(listed(step.gate and row_of(step.gate, "token"), row_of(step.to, "token"), 1)));
+$(i)    $(rounds[step.inputs])_rounded_$(step.inputs)($(rows_from(step.to, "token")), $(rows_from(step.rounded, "token")), 1);
+$(i)}
+//$     end
+//$ end
+//$ function print.add()
+//$     local skipped = step.a == "in" and shape.projected and macro("IN_SKIPPED") or 0
+//$     local function added(load) return isa.add(load(step.a, skipped), load(step.b)) end
+//$     over_rows(step.to, "token * " .. step_of(step.to), shape.d, macro("D"), added)
+//$ end
+//$ function print.sum()
+//$     each_stretch(i)
+$(i)    for (size_t done = 0, some; done < s.count; done += some) {
+$(i)        const size_t token = s.token + done, before = (at + token) % $(macro("SUMS_TOKENS"));
+$(i)        float *row = y + (s.sequence + (at + token) / $(macro("SUMS_TOKENS"))) * $(macro("SUMS_PITCH"));
+
+$(i)        some = s.count - done < $(macro("SUMS_TOKENS")) - before ? s.count - done : $(macro("SUMS_TOKENS")) - before;
+$(i)        $(helper)_sum_rows($(rows_from(step.a, "token")), some, row);
+//$     if step.from then
+$(i)        $(helper)_sum_hidden($(rows_from(step.from, "token")), some, row + $(macro("SUMS_HIDDEN_AT")));
+//$     end
+$(i)    }
+//$ end
+//$ function print.output()
+//$     local function output(load)
+//$         return step.from and copied(load(step.from)) or isa.add(load(step.a), load(step.b))
+//$     end
+//$     over_rows("y", "(at + token) * " .. macro("D"), shape.d, macro("D"), output)
+//$ end
+//$ print[step.op]()
