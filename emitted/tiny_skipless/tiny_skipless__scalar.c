@@ -563,7 +563,8 @@ static inline void tiny_skipless_softmax(float *restrict score, float *restrict 
 /* Attention of one group of heads: rows of queries against the keys and values of one head, tile by tile: no more than
    a tile of scores is held.
    query    [queries][2][16], scaled, rotated
-   key      [tiles][16][32]; value [positions][16]
+   key      [tiles][16][32]
+   value    [positions][16]
    first    position of the first query; each attends to positions up to its own
    sums     [queries][2][16]: the results
    score    [queries][2][32], total [queries][2][1], both overwritten
@@ -598,7 +599,7 @@ void tiny_skipless_attention_f32__scalar(const float *restrict query, const floa
         /* what a query does not see */
         for (size_t r = 0; r < rows; ++r) {
             const size_t own = first + r / 2;
-            const size_t seen = own + 1 - tile < 32 ? own + 1 - tile : own < tile ? 0 : 32;
+            const size_t seen = own < tile ? 0 : own - tile < 32 ? own - tile + 1 : 32;
             for (size_t k = seen; k < 32; ++k)
                 score[r * 32 + k] = -3e38f;
         }
@@ -752,9 +753,10 @@ void tiny_skipless_blocks__scalar(const tiny_skipless_weights *weights, unsigned
             const size_t count = tokens - at < TINY_SKIPLESS_CHUNK ? tokens - at : TINY_SKIPLESS_CHUNK;
             const float *in = x + at * TINY_SKIPLESS_D;
 
-            for (size_t token = 0; token < count; ++token)
+            for (size_t token = 0; token < count; ++token) {
                 for (size_t i = 0; i < TINY_SKIPLESS_D; ++i)
                     rows[token * TINY_SKIPLESS_ROWS_PITCH + i] = one * in[token * TINY_SKIPLESS_D + i];
+            }
             /* K: 64 inputs, 32 outputs */
             tiny_skipless_product_f32__scalar(rows, TINY_SKIPLESS_ROWS_PITCH,
                 weights->k + layer * TINY_SKIPLESS_K_LAYER, weights->k_bias + layer * TINY_SKIPLESS_K_BIAS_LAYER, k,
@@ -780,9 +782,10 @@ void tiny_skipless_blocks__scalar(const tiny_skipless_weights *weights, unsigned
             tiny_skipless_product_f32__scalar(hidden, TINY_SKIPLESS_HIDDEN_PITCH,
                 weights->o + layer * TINY_SKIPLESS_O_LAYER, weights->o_bias + layer * TINY_SKIPLESS_O_BIAS_LAYER, out,
                 TINY_SKIPLESS_OUT_PITCH, TINY_SKIPLESS_O_INPUTS, TINY_SKIPLESS_O_PANELS, count);
-            for (size_t token = 0; token < count; ++token)
+            for (size_t token = 0; token < count; ++token) {
                 for (size_t i = 0; i < TINY_SKIPLESS_D; ++i)
                     y[(at + token) * TINY_SKIPLESS_D + i] = one * out[token * TINY_SKIPLESS_OUT_PITCH + i];
+            }
         }
     }
 }
