@@ -159,7 +159,5 @@ avx2.gather_i8, gather_helpers = gather(avx2)
 table.move(gather_helpers, 1, #gather_helpers, #avx2.helpers + 1, avx2.helpers)
 
 avx2.narrower = "sse4"
-local narrower = require "gen.isa.sse4"
-table.move(narrower.helpers, 1, #narrower.helpers, #avx2.helpers + 1, avx2.helpers)
 
 return avx2

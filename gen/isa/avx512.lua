@@ -269,7 +269,5 @@ function avx512.transpose(r)
 end
 
 avx512.narrower = "avx2"
-local narrower = require "gen.isa.avx2"
-table.move(narrower.helpers, 1, #narrower.helpers, #avx512.helpers + 1, avx512.helpers)
 
 return avx512

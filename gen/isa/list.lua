@@ -31,6 +31,7 @@
 --   gather_i8                words of an integer gather (gen/isa/avx512.lua), if the tables' type has one: rows of
 --                            tables at a time, columns of a step, vectors that their sums take
 -- and the words of gen/isa/words.lua.
+local add_loads = require "gen.isa.element_loads"
 local one_of = require "gen.schema.one_of"
 
 local isa = {}
@@ -90,7 +91,23 @@ for i, row in ipairs(isa.list) do
     if row.use == "bundle" or row.use == "here" then isa.here[#isa.here + 1] = row.name end
 end
 
-function isa.get(name) return (require("gen.isa." .. name)) end
+local sets = {}
+
+-- The instruction set of that name, with loads of all types, and the helpers of the narrower one.
+function isa.get(name)
+    local set = sets[name]
+    if set then return set end
+    set = {}
+    for key, value in pairs(require("gen.isa." .. name)) do
+        set[key] = value
+    end
+    add_loads(set)
+    for _, helper in ipairs(set.narrower and isa.get(set.narrower).helpers or {}) do
+        table.insert(set.helpers, helper)
+    end
+    sets[name] = set
+    return set
+end
 
 local function contains(list, wanted)
     for _, item in ipairs(list) do

@@ -1,6 +1,5 @@
 -- SIMD128 of WebAssembly: 4 lanes; a browser or runtime has at least 16 registers for them.
 
-local dtype = require "gen.plan.dtype"
 local expression = require "gen.isa.expression"
 
 local at = expression.sum
@@ -24,14 +23,7 @@ local wasm = {
 }
 
 -- Vectors of the first n elements and zeros, and stores of the first n: no instruction does either.
-for _, row in ipairs {
-    { name = "", type = "float", lane = "float", value = "from[i]" },
-    { name = "_words", type = "uint32_t", lane = "uint32_t", value = "from[i]" },
-    { name = "_bf16", type = "uint16_t", lane = "uint32_t", value = "(uint32_t) from[i] << 16" },
-    { name = "_f16", type = "uint16_t", lane = "float", value = "$from_f16(from[i])" },
-    { name = "_i8", type = "int8_t", lane = "float", value = "(float) from[i]" },
-    { name = "_e4m3", type = "uint8_t", lane = "float", value = "$from_e4m3(from[i])" },
-} do
+for _, row in ipairs { { name = "", type = "float" }, { name = "_words", type = "uint32_t" } } do
     wasm.helpers[#wasm.helpers + 1] = {
         name = "wasm_load_first" .. row.name,
         includes = wasm.includes,
@@ -39,9 +31,9 @@ for _, row in ipairs {
         text = ([[
 static inline v128_t $wasm_load_first<name>(const <type> *from, unsigned n)
 {
-    <lane> lane[4] = { 0, 0, 0, 0 };
+    <type> lane[4] = { 0, 0, 0, 0 };
     for (unsigned i = 0; i < n; ++i)
-        lane[i] = <value>;
+        lane[i] = from[i];
     return wasm_v128_load(lane);
 }]]):gsub("<(%l+)>", row),
     }
@@ -115,7 +107,6 @@ end
 
 local function upper_half(v) return call("i32x4_shl", v, "16") end
 function wasm.load_bf16(base) return upper_half(call("u32x4_load16x4", base)) end
-function wasm.load_f16(base) return expression.call("$wasm_load_first_f16", base, 4) end
 function wasm.load_i8(base)
     return f32(
         "convert_i32x4",
@@ -129,9 +120,6 @@ function wasm.load_e4m3(base)
     local bytes = call("i32x4_extend_low_i16x8", call("i16x8_extend_low_i8x16", call("v128_load32_zero", base)))
     local float = call("v128_and", call("i32x4_shl", bytes, 20), "wasm_i32x4_const_splat((int32_t) 0x87f00000u)")
     return f32("mul", float, "wasm_f32x4_const_splat(0x1p+112f)")
-end
-for _, type in ipairs(dtype.loaded_names) do
-    wasm["load_partial_" .. type] = function(base, n) return expression.call("$wasm_load_first_" .. type, base, n) end
 end
 function wasm.unpack_bf16(words)
     return { upper_half(words), call("v128_and", words, "wasm_i32x4_const_splat((int32_t) 0xffff0000u)") }
