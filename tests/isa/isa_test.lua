@@ -1,5 +1,6 @@
 -- Every word of every instruction set does what the portable one does: a C program for each set, written with the words
 -- themselves, runs here or in the set's emulator.
+local add_loads = require "gen.isa.element_loads"
 local check = require "tests.support.check"
 local compilers = require "harness.base.compilers"
 local cpu = require "harness.base.cpu"
@@ -898,6 +899,16 @@ local function program_of(set, without)
             if not p.tested[word.name] then error("no test for the word " .. word.name, 0) end
         end
     end
+    local bare = {} -- without words for one type
+    for key, value in pairs(set) do
+        if key ~= "load_i8" and key ~= "load_partial_i8" then bare[key] = value end
+    end
+    add_loads(bare)
+    for _, name in ipairs(set.lanes > 1 and { "load_i8", "load_partial_i8" } or {}) do
+        p:begin(name .. " by elements")
+        special[name](p, bare)
+        p:finish()
+    end
     if set.gather_i8 then gather_i8(p, set) end
     composed(p, set)
     local body = table.concat(p.lines, "\n")
@@ -908,7 +919,7 @@ local function program_of(set, without)
     text[#text + 1] = '#include "tests/isa/words.h"'
     text[#text + 1] = "#if !(" .. (set.guard or "1") .. ")\n#error flags\n#endif"
     text[#text + 1] = "enum { COUNT = " .. count .. " };"
-    table.move(helpers.lines({ body }, { scalar, set }), 1, 10000, #text + 1, text)
+    table.move(helpers.lines({ body }, { scalar, bare }), 1, 10000, #text + 1, text)
     table.move(p.data, 1, #p.data, #text + 1, text)
     for _, array in ipairs {
         "float got[COUNT + 16]",
