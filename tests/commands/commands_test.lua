@@ -322,7 +322,7 @@ function test.defaults_are_for_a_machine()
     local function chosen(...) return chosen_of(small, "--tables", "i8", ...) end
     check.equal(chosen("--for", "generic"), chosen())
     local zen = chosen("--for", "zen4")
-    check.equal({ zen["gather.pack"], zen["whole.prefetch"], zen["few.prefetch"], zen["few.group"] }, { 2, 2, 3, 128 })
+    check.equal({ zen["gather.pack"], zen["whole.prefetch"], zen["few.prefetch"], zen["few.group"] }, { 2, 3, 3, 128 })
     local rapids = chosen("--for", "sapphire-rapids")
     check.equal({ rapids["gather.pack"], rapids["gather.prefetch_codes"], rapids["few.prefetch"] }, { 3, 1, 3 })
     check.equal(rapids["gather.prefetch_next"], 0) -- copies read slices as they come

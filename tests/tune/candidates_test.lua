@@ -65,7 +65,7 @@ function test.the_count_is_what_is_walked()
         for _, tables in ipairs { "f32", "i8" } do
             for _, choices in ipairs {
                 { "tile.vectors", "product.outputs", "project.tiles", "chunk.tokens" },
-                { "gather.columns", "gather.group", "gather.unroll", "gather.vectors" },
+                { "gather.accumulators", "gather.columns", "gather.group", "gather.unroll" },
                 { "tile.vectors", "chunk.tokens", "gather.prefetch_next" },
             } do
                 local found =
@@ -382,7 +382,7 @@ function test.the_estimate_knows_what_is_good()
     local many, few = cycles("many", {}), cycles("few", {})
     -- loads, not multiply-adds
     check.equal(cycles("many", { ["tile.vectors"] = 2, ["product.outputs"] = 1 }) > 1.2 * many, true)
-    check.equal(cycles("many", { ["gather.vectors"] = 1 }) > many, true)
+    check.equal(cycles("many", { ["gather.accumulators"] = 1 }) > many, true)
     -- 64 MiB of tables for 128 tokens
     check.equal(cycles("many", { ["chunk.tokens"] = 128, ["gather.prefetch_next"] = 0 }) > 1.5 * many, true)
     -- a slice that leaves L2

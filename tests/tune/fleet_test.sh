@@ -124,7 +124,7 @@ END
 chmod +x "$work/lookupc"
 LOOKUPC=$work/lookupc
 model=gen/models/tiny.lua run="$work/a run"
-options=(--batch 64 --choices gather.vectors --isa scalar --cflags -O0)
+options=(--batch 64 --choices gather.accumulators --isa scalar --cflags -O0)
 log() { echo "$run/shard-$1-of-3.jsonl"; }
 submit() { harness/fleet/slurm.sh submit $model "$run" --shards 3 --time 60s --constraint here -- "${options[@]}"; }
 measured() { [[ -e $(log 2) ]] && (($(grep -c '"status":"ok"' "$(log 2)") == 6)); }

@@ -77,9 +77,9 @@ local function sample_race()
         }
     end
     for _, s in ipairs {
-        with { ["gather.vectors"] = 64 },
-        with { ["gather.vectors"] = 32 },
-        with { ["gather.vectors"] = 16 },
+        with { ["gather.accumulators"] = 64 },
+        with { ["gather.accumulators"] = 32 },
+        with { ["gather.accumulators"] = 16 },
     } do
         enter(s, 5000) -- was compiled, but there was no time
         history[#history + 1] = {

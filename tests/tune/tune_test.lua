@@ -94,7 +94,7 @@ local function choice_of(text, name) return schedule.parse(text)[name] end
 
 function test.a_run_leaves_a_tuned_file_a_log_and_records()
     local place = new_place()
-    local output = measures(place, "--batch", "64", "--choices", "gather.vectors")
+    local output = measures(place, "--batch", "64", "--choices", "gather.accumulators")
     check.matches(output, "\n  tokens  default us  tuned us")
     check.matches(output, "\n +64 +%d+%.%d%d ")
     check.matches(output, "wrote " .. place.tuned:gsub("%p", "%%%0"))
@@ -144,7 +144,7 @@ function test.a_run_without_time_ends_with_its_own_status_and_writes_nothing()
     shell('chmod +x "$1"', cc)
     assert(host.write_file(place.tuned, "before"))
     for _, words in ipairs { { "--time", "1s" }, { "--time", "2s", "--cc", cc } } do
-        local result = tune(place, "--batch", "64", "--choices", "gather.vectors", table.unpack(words))
+        local result = tune(place, "--batch", "64", "--choices", "gather.accumulators", table.unpack(words))
         check.equal(result.status, 3)
         check.matches(result.errors, ": no time for any candidate; %-%-time %d+[smh] is recommended, for all of them\n")
         check.matches(
@@ -331,7 +331,7 @@ end
 function test.a_killed_run_goes_on_from_its_log()
     local place = new_place()
     local words = { "--time", "100s", "--exhaustive", "--batch", "1,4096" }
-    for _, word in ipairs { "--choices", "gather.vectors,few.group", "--resume" } do
+    for _, word in ipairs { "--choices", "gather.accumulators,few.group", "--resume" } do
         words[#words + 1] = word
     end
     local kills, before = { 1, 20, 33 }, ""

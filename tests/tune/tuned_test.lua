@@ -33,7 +33,7 @@ local function data_of(changes)
         cpu = here,
         compiler = "gcc 12.2.0 -O2",
         schedules = {
-            scalar = schedule.make(p.shape, p.variants[1].isa, { ["gather.vectors"] = 8, ["chunk.tokens"] = 256 }),
+            scalar = schedule.make(p.shape, p.variants[1].isa, { ["gather.accumulators"] = 8, ["chunk.tokens"] = 256 }),
             avx2 = schedule.make(p.shape, p.variants[2].isa, { ["gather.group"] = 4, ["few.tokens"] = 1 }),
         },
     }

@@ -76,7 +76,7 @@ local function gather_slices(shape, isa, facts, choose)
     local least, most = (4 + m - 1) // m, ((facts.packs and words and 32 or 16) + m - 1) // m
     local tables = math.max(least, math.min(most, isa.l2_bytes // part // (shape.rows * columns * bytes)))
     choose("gather.group", 1 << math.floor(math.log(math.min(tables, shape.h), 2)))
-    local vectors = choose("gather.vectors", words and 2 * words.vectors or isa.lanes == 1 and 4 or 8)
+    local vectors = choose("gather.accumulators", words and 2 * words.vectors or isa.lanes == 1 and 4 or 8)
     -- gcc 12 copies sums of integers in a loop: none, as long as the code stays short.
     local lines = words and math.min((columns + words.columns - 1) // words.columns, vectors // words.vectors)
     choose("gather.unroll", words and max_lines // lines * gather_i8.step(words, shape) or isa.lanes == 1 and 1 or 8)
@@ -96,8 +96,8 @@ local function whole(shape, isa, few, facts, s, choose)
     choose("whole.tokens", math.min(meets // m, s["chunk.tokens"]))
     local rows = words and (facts.whole_into_l2 and all or cpu.whole_rows) or rows_followed
     choose("whole.group", math.min(rows // m, words and cpu.tables_at_once or all))
-    choose("whole.accumulators", words and s["gather.vectors"] or line // (isa.lanes * shape.tables.bytes))
-    choose("whole.prefetch", facts.whole_into_l2 and 2 or 1)
+    choose("whole.accumulators", words and s["gather.accumulators"] or line // (isa.lanes * shape.tables.bytes))
+    choose("whole.prefetch", facts.whole_into_l2 and 3 or 1)
 end
 
 -- Calls of up to so many tokens are few. Tables in cache: as soon as half a tile is filled, tokens in the lanes win.

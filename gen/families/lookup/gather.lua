@@ -93,12 +93,10 @@ local function prefetch_first(shape, g)
 end
 
 -- How the choice `value` of a gather has the next strip of rows prefetched while one is summed: the word of the
--- instruction set, nil: not; and whether behind the last strip of a token comes the first one of the next token, if
--- the choice is `far`.
-local function prefetch_strip(value, far)
+-- instruction set, nil: not; and whether behind the last strip of a token comes the first one of the next token.
+local function prefetch_strip(value)
     if value == 0 then return nil, false end
-    if value == far then return "prefetch_l2", true end
-    return "prefetch_l1", false
+    return value == 3 and "prefetch_l2" or "prefetch_l1", value == 3
 end
 
 -- How many of `tiles` there are: threads can gather one each.
@@ -197,12 +195,12 @@ function gather.plan(m, shape, s, choices, prefix, shared)
         packs_from = 2 * s.tile,
         prefetch_codes = choice "prefetch_codes" == 1,
     }
-    g.tiles = tiles_of(shape, isa, g.columns, choice("accumulators", choice "vectors"))
+    g.tiles = tiles_of(shape, isa, g.columns, choice "accumulators")
     g.parts = parts_of(g.tiles)
     g.room = blob.round_up(math.min(s.chunk, g.up_to), s.tile)
     local most = gather_i8.words(shape, isa) and max_whole_unroll or max_float_unroll
     g.unroll = choice("unroll", lanes and math.min(g.group, most) or 1)
-    g.prefetch_strip, g.prefetch_tokens = prefetch_strip(choice("prefetch", 0), whole and 2 or 3)
+    g.prefetch_strip, g.prefetch_tokens = prefetch_strip(choice("prefetch", 0))
     g.prefetch_first = not lanes and choice "prefetch" >= 2 and prefetch_first(shape, g)
     g.prefetch_next = choice "prefetch_next" == 1 and prefetch_next(shape, g.group, s.chunk)
     local pack = choice("pack", 0)

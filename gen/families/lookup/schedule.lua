@@ -30,21 +30,56 @@ local function fitting(isa, candidates, vectors)
     return list
 end
 
--- The most tables that are summed in one go: all, of rows of integers those whose scores can have one unit.
-local function all_tables(shape, isa)
-    return gather_i8.words(shape, isa) and math.min(shape.h, gather_i8.max_tables(shape)) or shape.h
-end
-
 -- The fewest tables of a group: whole words of scores.
-local function least_group(shape, isa)
-    local words = gather_i8.words(shape, isa)
+local function least_group(shape, words)
     return words and math.min(shape.h, gather_i8.step(words, shape)) or 1
 end
 
--- How many accumulators a gather may have: those of whole lines of columns where rows are summed as integers.
-local function accumulators(shape, isa)
-    local words = gather_i8.words(shape, isa)
-    return powers(words and words.vectors or 1, isa.registers - (words and 2 * words.rows or 4))
+-- The choices that every gather has. Their keys begin with `prefix`: "gather", of slices of the tables; "whole", of
+-- whole rows; "few". `of`, `over`: words for it and its tokens.
+
+local function group(prefix, over)
+    return {
+        key = prefix .. ".group",
+        doc = "tables gathered in one pass over " .. over,
+        values = function(shape, isa, s)
+            local words = gather_i8.words(shape, isa)
+            local least, most = prefix == "few" and 1 or least_group(shape, words), math.min(shape.h, 64)
+            if prefix == "gather" then return powers_and(least, most, most) end
+            if prefix == "whole" and not words and s["whole.tokens"] == 0 then return { least } end
+            -- All, of rows of integers those whose scores can have one unit, are summed in one go.
+            local all = words and math.min(shape.h, gather_i8.max_tables(shape)) or shape.h
+            return powers_and(least, prefix == "few" and all or most, all)
+        end,
+    }
+end
+
+local function accumulators(prefix, of)
+    return {
+        key = prefix .. ".accumulators",
+        doc = "accumulators of " .. of,
+        values = function(shape, isa, s)
+            -- Those of whole lines of columns where rows are summed as integers.
+            local words = gather_i8.words(shape, isa)
+            local list = powers(words and words.vectors or 1, isa.registers - (words and 2 * words.rows or 4))
+            return (prefix ~= "whole" or s["whole.tokens"] > 0) and list or { list[1] }
+        end,
+    }
+end
+
+-- The hash of tokens in the lanes prefetches no rows.
+local function prefetch(prefix, of)
+    return {
+        key = prefix .. ".prefetch",
+        doc = "what " .. of .. " prefetches: 0: nothing, 1: the next strip of its rows, " .. (
+            prefix == "few" and "2: also the first one, as soon as its code is known, " or ""
+        ) .. "3: the same into L2, behind a token's last strip that of the next token",
+        values = function(shape, isa)
+            if not isa.prefetch_l2 then return { 0 } end
+            if prefix == "whole" then return { 0, 1, 3 } end
+            return gather.finds_rows(shape) and { 0, 1, 2, 3 } or { 0, 1 }
+        end,
+    }
 end
 
 -- Whether a projection's stages may go by rows: where each block has a unit of its own, and one pass of butterflies
@@ -122,19 +157,8 @@ local choices = {
         doc = "columns of the tables gathered in one pass over the tokens",
         values = function(shape) return powers_and(math.min(16, shape.d_out), shape.d_out, shape.d_out) end,
     },
-    {
-        key = "gather.group",
-        doc = "tables gathered in one pass over the tokens",
-        values = function(shape, isa)
-            local most = math.min(shape.h, 64)
-            return powers_and(least_group(shape, isa), most, most)
-        end,
-    },
-    {
-        key = "gather.vectors",
-        doc = "accumulators of the gather",
-        values = accumulators,
-    },
+    group("gather", "the tokens"),
+    accumulators("gather", "the gather"),
     {
         key = "gather.unroll",
         doc = "tables written out in one step of the gather's loop",
@@ -162,29 +186,9 @@ local choices = {
         doc = "calls and last chunks of up to so many tokens, if they are not few, gather whole rows; 0: none",
         values = function(_, isa) return isa.lanes > 1 and { 0, 64, 128, 256, 512, 1024, 2048, 4096 } or { 0 } end,
     },
-    {
-        key = "whole.group",
-        doc = "tables gathered in one pass over such tokens",
-        values = function(shape, isa, s)
-            local least = least_group(shape, isa)
-            if not gather_i8.words(shape, isa) and s["whole.tokens"] == 0 then return { least } end
-            return powers_and(least, math.min(shape.h, 64), all_tables(shape, isa))
-        end,
-    },
-    {
-        key = "whole.accumulators",
-        doc = "accumulators of that gather",
-        values = function(shape, isa, s)
-            local list = accumulators(shape, isa)
-            return s["whole.tokens"] > 0 and list or { list[1] }
-        end,
-    },
-    {
-        key = "whole.prefetch",
-        doc = "what that gather prefetches: 0: nothing, 1: the next strip of its rows, 2: the same into L2, behind a \z
-            token's last strip that of the next token",
-        values = function(_, isa) return isa.prefetch_l2 and { 0, 1, 2 } or { 0 } end,
-    },
+    group("whole", "such tokens"),
+    accumulators("whole", "that gather"),
+    prefetch("whole", "that gather"),
     {
         key = "few.threshold",
         doc = "calls of up to so many tokens take the kernels for few tokens; 0: none",
@@ -197,19 +201,8 @@ local choices = {
             return fitting(isa, powers(1, isa.lanes == 1 and 1 or 8), product.few_vectors(isa))
         end,
     },
-    {
-        key = "few.accumulators",
-        doc = "accumulators of the few-token gather",
-        values = accumulators,
-    },
-    {
-        key = "few.group",
-        doc = "tables gathered in one pass over a few tokens",
-        values = function(shape, isa)
-            local most = all_tables(shape, isa)
-            return powers_and(1, most, most)
-        end,
-    },
+    accumulators("few", "the few-token gather"),
+    group("few", "a few tokens"),
     {
         key = "gather.pack",
         doc = "whether a slice of tables is copied side by side before the tokens read it; 0: no, 1: yes, 2: yes, \z
@@ -235,15 +228,7 @@ local choices = {
         doc = "whether the gather of a tile prefetches codes and scores of the next one; 0: no, 1: yes",
         values = function(shape, isa) return isa.prefetch_l2 and gather_i8.words(shape, isa) and { 0, 1 } or { 0 } end,
     },
-    {
-        key = "few.prefetch",
-        doc = "what the few-token gather prefetches: 0: nothing, 1: the next strip of its rows, 2: also the first \z
-            one, as soon as its code is known, 3: the same into L2, behind a token's last strip that of the next token",
-        values = function(shape, isa)
-            if not isa.prefetch_l2 then return { 0 } end
-            return gather.finds_rows(shape) and { 0, 1, 2, 3 } or { 0, 1 }
-        end,
-    },
+    prefetch("few", "the few-token gather"),
 }
 
 -- Choices of the kernels for few tokens are those of their instruction set.

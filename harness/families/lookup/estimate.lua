@@ -69,7 +69,7 @@ function estimate.registers(isa, s, regime)
     return math.max(
         s["product.outputs"] * s["tile.vectors"] * isa.lanes // lanes_of(isa),
         s["butterfly.radix"],
-        s["gather.vectors"],
+        s["gather.accumulators"],
         s["whole.tokens"] > 0 and s["whole.accumulators"] or 0
     ) + 2
 end
@@ -82,7 +82,7 @@ function estimate.text_bytes(shape, isa, s, regime)
         vectors, weights = s["few.tokens"], product.few_vectors(isa)
     end
     local radix = s["butterfly.radix"]
-    local sums, unroll = few and s["few.accumulators"] or s["gather.vectors"], few and 1 or s["gather.unroll"]
+    local sums, unroll = few and s["few.accumulators"] or s["gather.accumulators"], few and 1 or s["gather.unroll"]
     local ahead = few and s["few.prefetch"] > 0 and 4 + sums or 0
     local codelet = vectors * weights + vectors + weights
     local butterfly = shape.kind == "bh4" and radix * (2 + log2(radix)) or 0
@@ -129,8 +129,8 @@ local function slices(p, isa, s, caches, tokens, gather_i8)
     local waiting = tokens * (columns * 4 + shape.slots * 6)
     local cycles = visits * (8 + 2 * columns * 4 / l1_rate)
         + up(shape.d_out, columns) * (shape.slots * 6 + 2 * columns * 4) / rate(waiting, caches)
-    local strips = up(shape.d_out, columns) * up(columns, s["gather.vectors"] * lanes)
-    local width = math.min(columns, s["gather.vectors"] * lanes)
+    local strips = up(shape.d_out, columns) * up(columns, s["gather.accumulators"] * lanes)
+    local width = math.min(columns, s["gather.accumulators"] * lanes)
     cycles = cycles + shape.slots * strips * row(shape, up(width, lanes), s["gather.unroll"], gather_i8)
 
     local slice = estimate.slice_bytes(shape, s)
@@ -174,7 +174,7 @@ local function many(p, isa, s, caches, batch, gather_i8)
             s["whole.accumulators"],
             s["whole.group"],
             prefetch > 0,
-            prefetch == 2,
+            prefetch == 3,
             gather_i8
         )
     end
