@@ -1402,7 +1402,7 @@ return { name = "ties", d = 27, h = 7, tau = 5, projection = { kind = "bh4", blo
             'return binary(binary("1.001f * " .. a, "*", b), "+", c) end',
         },
         { "templates/lookup/lanes/load_tokens.c", "tokens - 1", "tokens" },
-        { "templates/lookup/lanes/ffn.c", "(left + ", "(left - 1 + " },
+        { "templates/lookup/shared/ffn.c", "(left + ", "(left - 1 + " },
         { "templates/bundle/bind.c", 'return $(names.macro("ERROR_CHECKSUM"))', "return 0" },
         {
             "templates/lookup/model.c",

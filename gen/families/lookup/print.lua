@@ -95,12 +95,12 @@ function kernels.files(p, v)
                 add("rows/normalise.c", stage.names.load)
             end
             add("shared/" .. p.shape.kind .. ".c", stage.names.projection, projection)
-            add(stage.layout .. "/sign_hash.c", stage.names.hash, hash)
+            add("shared/sign_hash.c", stage.names.hash, hash)
         end
         for _, of in ipairs(stage.gathers) do
             add("shared/gather.c", of.names.gather, gather, of)
         end
-        add(stage.layout .. "/ffn.c", number == 1 and v.names.ffn or stage.names.ffn, function(_, _, values)
+        add("shared/ffn.c", number == 1 and v.names.ffn or stage.names.ffn, function(_, _, values)
             ffn(p, stage, values)
             values.few = lanes and v.stages[number + 1] or false
         end)

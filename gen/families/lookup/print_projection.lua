@@ -14,8 +14,6 @@ local function parts_of(layout, integers)
     return {
         product = folder .. (integers and "integer_product.c" or "product.c"),
         round = folder .. "round_inputs.c",
-        bias = folder .. "bias.c",
-        residual = folder .. "residual.c",
     }
 end
 
@@ -193,7 +191,7 @@ return function(p, v, values)
     values.up_to = few and "a few tokens"
         or string.format(v.tiles == 1 and "%d tile of %d tokens" or "up to %d tiles of %d tokens", v.tiles, v.tile)
     values.integers, values.measure, values.round, values.find_units = false, false, false, false
-    values.rows_first = v.rows_first or false
+    values.rows_first, values.residual = v.rows_first or false, false
     values.round_runs, values.together_counts, values.rounded_alone = false, {}, false
     if integers then add_rounding(p, v, values) end
     local products

@@ -95,40 +95,18 @@ function sections.projection_shape(shape)
     return { shape.repeats, 4, shape.padded // shape.block, shape.block, shape.block }
 end
 
--- The sections of the blob: what the packer writes, what <model>_bind finds.
---   name, dtype (a row of gen/plan/dtype.lua), type = its name, elements, at (byte offset), bytes, from = tensor, shape
---   = its shape,
---   slices, steps, boxes; rows, columns, group, stride, offset: the rows of a matrix that lies in a larger tensor,
---   `group` of every `stride`
---   from row `offset` on; optional: zeros if the tensor is absent; angles = "cosines" or "sines", theta, half, step: no
---   tensor but rotary angles;
---   storage, count: how kernels read it, as so many of that C type; row, scales: width of the rows of a
---   scaled type, and byte offset of the section that takes their scales; a section without `from` is filled by another
---   one; raised: added to the elements of a scaled type; slow: a token reads few of its rows, so that firmware may have
---   it in slower memory
-function sections.of(m, shape, projection, tables)
-    local list = {}
-    local function add(section)
-        section.dtype = section.dtype or dtype.get "f32"
-        section.type = section.dtype.name
-        section.storage, section.count = section.storage or section.dtype.storage, section.count or section.elements
-        list[#list + 1] = section
-    end
-    local function whole(count) return { { from = 0, to = 0, dims = { { count = count, from = 1, to = 1 } } } } end
+-- One piece, as it is in the tensor.
+local function whole(count) return { { from = 0, to = 0, dims = { { count = count, from = 1, to = 1 } } } } end
 
+local function add_projection(add, m, shape, projection)
     local word = shape.projection.word
     if shape.projection.scaled then
-        local rows = shape.kind == "bh4" and 4 * shape.repeats * shape.padded or shape.bits
-        add {
-            name = "projection_scales",
-            elements = rows,
-            steps = {},
-            boxes = {},
-            doc = (
-                shape.kind == "bh4" and "[" .. shape.repeats .. "][4][" .. shape.padded .. "]"
-                or "[" .. shape.bits .. "]"
-            ) .. " scales of the outputs' weights",
-        }
+        local rows, outputs = shape.bits, "[" .. shape.bits .. "]"
+        if shape.kind == "bh4" then
+            rows = 4 * shape.repeats * shape.padded
+            outputs = "[" .. shape.repeats .. "][4][" .. shape.padded .. "]"
+        end
+        add { name = "projection_scales", elements = rows, doc = outputs .. " scales of the outputs' weights" }
     end
     add {
         name = "projection",
@@ -167,12 +145,13 @@ function sections.of(m, shape, projection, tables)
             doc = "(1 - decay) times LayerNorm's gain",
         }
     end
+end
+
+local function add_tables(add, m, shape, tables)
     if shape.tables.scaled then
         add {
             name = "table_scales",
             elements = shape.h * shape.rows,
-            steps = {},
-            boxes = {},
             doc = "[" .. shape.h .. "][" .. shape.rows .. "] scales of the tables' rows",
         }
     end
@@ -194,11 +173,33 @@ function sections.of(m, shape, projection, tables)
         elements = shape.d_out,
         from = "bias",
         shape = { shape.d_out },
-        steps = {},
         boxes = whole(shape.d_out),
         doc = "bias of y",
     }
+end
 
+-- The sections of the blob: what the packer writes, what <model>_bind finds.
+--   name, dtype (a row of gen/plan/dtype.lua), type = its name, elements, at (byte offset), bytes, from = tensor, shape
+--   = its shape,
+--   slices, steps, boxes; rows, columns, group, stride, offset: the rows of a matrix that lies in a larger tensor,
+--   `group` of every `stride`
+--   from row `offset` on; optional: zeros if the tensor is absent; angles = "cosines" or "sines", theta, half, step: no
+--   tensor but rotary angles;
+--   storage, count: how kernels read it, as so many of that C type; row, scales: width of the rows of a
+--   scaled type, and byte offset of the section that takes their scales; a section without `from` is filled by another
+--   one; raised: added to the elements of a scaled type; slow: a token reads few of its rows, so that firmware may have
+--   it in slower memory
+function sections.of(m, shape, projection, tables)
+    local list = {}
+    local function add(section)
+        section.dtype = section.dtype or dtype.get "f32"
+        section.type = section.dtype.name
+        section.storage, section.count = section.storage or section.dtype.storage, section.count or section.elements
+        section.steps, section.boxes = section.steps or {}, section.boxes or {}
+        list[#list + 1] = section
+    end
+    add_projection(add, m, shape, projection)
+    add_tables(add, m, shape, tables)
     local bytes = blob.place(list)
     for i, section in ipairs(list) do
         if section.dtype.scaled then section.scales = list[i - 1].at end

@@ -12,10 +12,10 @@ $(include(parts.product))
 $(include("templates/lookup/shared/butterfly.c"))
 //$ end
 //$ if adds_bias then
-$(include(parts.bias))
+$(include("templates/lookup/shared/add_bias.c", { bypass = false }))
 //$ end
 //$ if adds_residual then
-$(include(parts.residual))
+$(include("templates/lookup/shared/add_bias.c", { bypass = true }))
 //$ end
 
 /* BH4 projection of $(up_to) (LookupFFN, section "Efficient projection: BH4"):

@@ -7,7 +7,7 @@
 $(include(parts.round))
 //$ end
 $(include(parts.product))
-$(include(parts.bias))
+$(include("templates/lookup/shared/add_bias.c", { bypass = false }))
 
 /* Dense projection of $(up_to): z = x Wᵀ + bias, W [$(shape.bits)][$(shape.d)].
    weights  bound weights$(gain_text)

@@ -1,22 +1,23 @@
-//$ takes isa, prologue, symbol, helper, score, hash, lanes, tables, constant, rows_text, vertices_parameter, vertices_argument, prefetch_parameter
-//$ takes prefetch_first, aligned_floats, bits_floats, line_elements
+//$ takes isa, prologue, symbol, helper, kernels, score, hash, lanes, tile, tables, constant, rows_text, vertices_parameter, vertices_argument
+//$ takes prefetch_parameter, prefetch_first, aligned_floats, bits_floats, line_elements
+//$ local by_tile, lane_axis = kernels.layout == "lanes", kernels.layout == "lanes" and "[" .. tile .. "]" or ""
 //$ lines("", prologue)
-//$ if lanes > 1 then
+//$ if lanes > 1 and not by_tile then
 $(include("templates/lookup/shared/transpose.c"))
 //$ end
 $(include(hash.template))
 
-/* $(score.share and "Sign hash and score" or "Sign hash") of one token (LookupFFN, section "Put it together"), $(lanes > 1 and lanes .. " tables side by side" or "table by table").
-   z      [$(plural(shape.h, "table"))][$(plural(shape.tau, "bit"))]
+/* $(score.share and "Sign hash and score" or "Sign hash") of one $(by_tile and "tile of " .. tile .. " tokens" or "token") (LookupFFN, section "Put it together")$(by_tile and "" or lanes > 1 and ", " .. lanes .. " tables side by side" or ", table by table").
+   z      [$(plural(shape.h, "table"))][$(plural(shape.tau, "bit"))]$(lane_axis)
 //$ if shape.neighbours == 1 then
-   code   [$(shape.h)]  row of each table: bit j is z > 0, the first bit the most significant
+   code   [$(shape.h)]$(lane_axis)  row of each table: bit j is z > 0, the first bit the most significant
 //$ if score.share then
-   score  [$(shape.h)]
+   score  [$(shape.h)]$(lane_axis)
 //$ end
 //$ else
-   code   [$(shape.h)][$(shape.neighbours)]  $(rows_text)
+   code   [$(shape.h)][$(shape.neighbours)]$(lane_axis)  $(rows_text)
 //$ if score.share then
-   score  [$(shape.h)][$(shape.neighbours)]
+   score  [$(shape.h)][$(shape.neighbours)]$(lane_axis)
 //$ end
 //$ if hash.bytes > 0 then
    vertices  $(hash.bytes) bytes, 64-byte aligned, overwritten
@@ -25,10 +26,17 @@ $(include(hash.template))
 //$ if prefetch_first then
    prefetch  weights whose rows to prefetch as soon as their codes are known, or NULL
 //$ end
-   None may overlap. Cannot fail. 0 and NaN count as bit 0. */
+   $(by_tile and "z is aligned to a vector. " or "")None may overlap. Cannot fail. 0 and NaN count as bit 0. */
 void $(symbol)(const float *restrict z, uint16_t *restrict code$(score.share and ", float *restrict score" or "")$(vertices_parameter)$(prefetch_parameter))
 {
-//$ if lanes == 1 then
+//$ if by_tile then
+//$ local slots = shape.neighbours * tile
+//$ loop("    ", "table", 0, shape.h, 1, function(i)
+//$ loop(i, "token", 0, tile, lanes, function(i, token)
+$(i)$(helper)_$(hash.name)($(sum("z", token)), $(sum("code", token))$(score.share and ", " .. sum("score", token) or "")$(vertices_argument));
+//$ end)
+//$ end, { braces = false, also = ", z += " .. shape.tau * tile .. ", code += " .. slots .. (score.share and ", score += " .. slots or "") })
+//$ elseif lanes == 1 then
 //$ loop("    ", "table", 0, shape.h, 1, function(i, table)
 $(i)$(helper)_$(hash.name)($(sum("z", times(table, shape.tau))), $(sum("code", times(table, shape.neighbours)))$(score.share and ", " .. sum("score", times(table, shape.neighbours)) or "")$(vertices_argument));
 //$ end)
