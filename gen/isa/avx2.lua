@@ -155,7 +155,7 @@ function avx2.transpose(r)
 end
 
 local gather_helpers
-avx2.gather_i8, gather_helpers = gather(avx2)
+avx2.integer_sums, gather_helpers = gather(avx2)
 table.move(gather_helpers, 1, #gather_helpers, #avx2.helpers + 1, avx2.helpers)
 
 avx2.narrower = "sse4"

@@ -49,7 +49,7 @@ local function left(v, bits) return call("slli_epi32", v, tostring(bits)) end
 
 -- Products of bytes: scores have 16 bits, their upper and lower bytes in two words. As gen/isa/avx512.lua has them.
 local gather = {}
-for key, value in pairs(avx2.gather_i8) do
+for key, value in pairs(avx2.integer_sums) do
     gather[key] = value
 end
 gather.vectors, gather.levels = 8, 65535
@@ -81,7 +81,7 @@ function gather.store_second_half(base, offset, q)
     return expression.call("$avx_vnni_store_bytes", at(base, offset), masked(q, "0xff"))
 end
 
-set.type_needs = { i8 = { flags = { "-mavxvnni" }, feature = "avxvnni", gather_i8 = gather } }
+set.type_needs = { i8 = { flags = { "-mavxvnni" }, feature = "avxvnni", integer_sums = gather } }
 for type, needs in pairs(avx2.type_needs) do
     set.type_needs[type] = needs
 end

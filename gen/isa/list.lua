@@ -24,11 +24,11 @@
 --   helpers                  C functions that its words call and others cannot compile (gen/isa/helpers.lua), nil: none
 --   narrower                 the name of a set with half as many lanes that all its CPUs have, nil: none
 --   type_needs               what one type of gen/plan/dtype.lua, or products of it, needs beside: { flags, guard,
---                            leaf1_ecx, leaf7_ecx, feature: its name, gather_i8 }
+--                            leaf1_ecx, leaf7_ecx, feature: its name, integer_sums }
 --   products_at_once         by name of a type of integers that a projection may have: products that multiplications
 --                            make in the time of one of floats, nil: as many as a word has
 --   serves                   of a set with use = "types": the types, or products of such, that it is for
---   gather_i8                words of an integer gather (gen/isa/avx512.lua), if the tables' type has one: rows of
+--   integer_sums                words of an integer gather (gen/isa/avx512.lua), if the tables' type has one: rows of
 --                            tables at a time, columns of a step, vectors that their sums take
 -- and the words of gen/isa/words.lua.
 local add_loads = require "gen.isa.element_loads"
@@ -141,7 +141,7 @@ local function with_type(set, type)
     for key, value in pairs(set) do
         copy[key] = value
     end
-    copy.gather_i8 = needs.gather_i8 or set.gather_i8
+    copy.integer_sums = needs.integer_sums or set.integer_sums
     if not contains(set.flags, needs.flags[1]) then
         copy.flags = table.move(needs.flags, 1, #needs.flags, #set.flags + 1, { table.unpack(set.flags) })
         copy.guard = set.guard .. " && " .. needs.guard

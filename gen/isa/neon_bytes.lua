@@ -130,6 +130,6 @@ return function(row)
     end
     set.dot_i8 = product(row.dots[1])
     local gather = gather_with(product(row.dots[#row.dots]))
-    set.type_needs = { i8 = { flags = set.flags, feature = row.name, gather_i8 = gather } }
+    set.type_needs = { i8 = { flags = set.flags, feature = row.name, integer_sums = gather } }
     return set
 end

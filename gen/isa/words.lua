@@ -382,10 +382,10 @@ for _, name in ipairs(dtype.loaded_names) do
     })
 end
 
--- The words of the integer gather: an instruction set that has it has them all in its table `gather_i8`, for tables of
--- the types in its type_needs. A vector is one of integers here, `columns` bytes wide, where no floats are named; q and
+-- The words of the integer gather: an instruction set that has it has them all in its table `integer_sums`, for tables
+-- of the types in its type_needs. A vector is one of integers here, `columns` bytes wide, where no floats are named; q and
 -- rows are lists of four, the integers of four vectors of floats and rows of tables.
-words.gather_i8 = {
+words.integer_sums = {
     { name = "rows", doc = "rows of tables that one step adds, an integer" },
     { name = "columns", doc = "bytes of each that it takes, an integer" },
     { name = "vectors", doc = "vectors that the sums of a step may take, an integer" },
@@ -439,8 +439,8 @@ end
 
 -- The first word of the integer gather that the instruction set `set` lacks though it has one, nil: none.
 local function missing_of_gather(set)
-    for _, word in ipairs(set.gather_i8 and words.gather_i8 or {}) do
-        if not set.gather_i8[word.name] then return word.name end
+    for _, word in ipairs(set.integer_sums and words.integer_sums or {}) do
+        if not set.integer_sums[word.name] then return word.name end
     end
 end
 
@@ -454,7 +454,7 @@ function words.demand(set, tiers, kernel)
     for _, tier in ipairs(tiers) do
         refuse(words.tiers[tier] and words.missing(set, tier), tier)
     end
-    refuse(missing_of_gather(set), "gather_i8")
+    refuse(missing_of_gather(set), "integer_sums")
 end
 
 return words

@@ -32,7 +32,7 @@
 --     rivals               the dense FFNs that run beside it (harness/measure/rivals.lua)
 --     estimate             cycles(...) of a schedule
 --     rules                why a schedule is not worth measuring (harness/tune/candidates.lua)
---     gather_i8(p, v)      words of the integer gather, or false
+--     integer_sums(p, v)      words of the integer gather, or false
 --   firmware               what harness/firmware/build.lua asks, nil: there is none:
 --     smaller(p)           what may be tried where it does not fit: { options: { types by option }, the smallest last,
 --                          schedules: texts of those that take less stack }

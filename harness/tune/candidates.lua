@@ -66,7 +66,7 @@ function candidates.space(p, v, regime, options)
         base = base,
         vary = vary,
         schedules = schedules,
-        gather_i8 = family.gather_i8(p, v),
+        integer_sums = family.integer_sums(p, v),
         estimate = family.estimate,
         all_rules = family.rules,
         exists = regime == "many" or candidates.most_few(base) > 0,
@@ -128,7 +128,7 @@ local function candidate(space, s)
             space.regime,
             space.caches,
             space.batch,
-            space.gather_i8
+            space.integer_sums
         ),
     }
 end

@@ -744,10 +744,10 @@ local gather_scores = {
 }
 
 -- The integer gather: sums of scores times s8 elements of four rows, for each column, in order.
-local function gather_i8(p, set)
-    local g, from = set.gather_i8, p:input("i8", 1)
+local function integer_sums(p, set)
+    local g, from = set.integer_sums, p:input("i8", 1)
     local scores = gather_scores[g.halves[1]]
-    p:begin "gather_i8"
+    p:begin "integer_sums"
     local function let(name, value) p:add("    const %s %s = %s;", set.index, name, value) end
     for _, columns in ipairs { g.columns, g.columns - 3 } do
         p:add "    {"
@@ -784,7 +784,7 @@ local function gather_i8(p, set)
         for r, score in ipairs(scores.of) do
             p:add("        expected += %d * (%s)[%d + i];", score, from, (r - 1) * 50)
         end
-        p:add '        expect_float("gather_i8", i, (float) expected, got[i], 0);'
+        p:add '        expect_float("integer_sums", i, (float) expected, got[i], 0);'
         p:add "    }"
         p:add "    }"
     end
@@ -831,7 +831,7 @@ local function gather_i8(p, set)
         end
         p:add("        for (unsigned i = 0; i < %d; ++i)", set.lanes)
         p:add(
-            '            expect_bits("gather_i8.%s", i, %s, got_words[at / 4 + i]);',
+            '            expect_bits("integer_sums.%s", i, %s, got_words[at / 4 + i]);',
             part,
             word_of(function(n) return "at + " .. n * set.lanes .. " + i" end)
         )
@@ -840,7 +840,7 @@ local function gather_i8(p, set)
         p:add "            for (unsigned n = 0; n < 4; ++n)"
         p:add "                got_word |= (uint32_t) (uint8_t) got_bytes[at / 4 + 4 * i + n] << 8 * n;"
         p:add(
-            '            expect_bits("gather_i8.store_%s", i, %s, got_word);',
+            '            expect_bits("integer_sums.store_%s", i, %s, got_word);',
             part,
             word_of(function(n) return "at + 4 * i + " .. n end)
         )
@@ -909,7 +909,7 @@ local function program_of(set, without)
         special[name](p, bare)
         p:finish()
     end
-    if set.gather_i8 then gather_i8(p, set) end
+    if set.integer_sums then integer_sums(p, set) end
     composed(p, set)
     local body = table.concat(p.lines, "\n")
     local text = {}
@@ -1080,16 +1080,16 @@ function test.a_missing_word_of_the_integer_gather_is_one_line()
     for _, name in ipairs(isa.all) do
         local set, known = isa.with_types(isa.get(name), { dtype.get "i8" }), {}
         words.demand(set, { "few" }, "a test")
-        sets = sets + (set.gather_i8 and 1 or 0)
-        for _, word in ipairs(set.gather_i8 and words.gather_i8 or {}) do
+        sets = sets + (set.integer_sums and 1 or 0)
+        for _, word in ipairs(set.integer_sums and words.integer_sums or {}) do
             known[word.name] = true
-            local gather = setmetatable({ [word.name] = false }, { __index = set.gather_i8 })
-            local poor = setmetatable({ gather_i8 = gather }, { __index = set })
+            local gather = setmetatable({ [word.name] = false }, { __index = set.integer_sums })
+            local poor = setmetatable({ integer_sums = gather }, { __index = set })
             local _, message = pcall(words.demand, poor, { "few" }, "tiny")
-            local form = "--isa: %s: lacks the word %s of tier gather_i8, which tiny needs"
+            local form = "--isa: %s: lacks the word %s of tier integer_sums, which tiny needs"
             check.equal(tostring(message), form:format(name, word.name))
         end
-        for word in pairs(set.gather_i8 or {}) do
+        for word in pairs(set.integer_sums or {}) do
             check.equal({ word, known[word] }, { word, true })
         end
     end

@@ -391,7 +391,7 @@ function test.the_estimate_knows_what_is_good()
     check.equal(cycles("few", { ["few.tokens"] = 1 }, 64) > cycles("few", { ["few.tokens"] = 4 }, 64), true)
     -- Whole rows of integers, for calls and last chunks that are short.
     local i8 = plan_of("roberta_small", "avx512", "i8")
-    local words = i8.variants[1].isa.gather_i8
+    local words = i8.variants[1].isa.integer_sums
     local function with_whole(batch, tokens, more)
         local changes = { ["whole.tokens"] = tokens, ["chunk.tokens"] = 1024 }
         for key, value in pairs(more or {}) do

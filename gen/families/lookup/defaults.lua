@@ -1,6 +1,6 @@
 -- The default schedule of a LookupFFN, from the sizes of a model and the numbers of a CPU (gen/machines/list.lua).
 local gather = require "gen.families.lookup.gather"
-local gather_i8 = require "gen.families.lookup.gather_i8"
+local integer_sums = require "gen.families.lookup.integer_sums"
 local machines = require "gen.machines.list"
 local product = require "gen.families.lookup.product"
 
@@ -17,7 +17,7 @@ local max_lines = 16 -- of integers, of four rows each: code that is written out
 -- slices come faster than whole rows.
 local function facts_of(shape, isa)
     local cpu = isa.machine or machines.get(machines.nominal)
-    local words = gather_i8.words(shape, isa)
+    local words = integer_sums.words(shape, isa)
     local bytes = shape.h * shape.rows * shape.d_out * shape.tables.bytes
     local in_cache = bytes <= isa.l2_bytes // 2
     local from_memory = isa.prefetch_l2 and not in_cache
@@ -79,7 +79,7 @@ local function gather_slices(shape, isa, facts, choose)
     local vectors = choose("gather.accumulators", words and 2 * words.vectors or isa.lanes == 1 and 4 or 8)
     -- gcc 12 copies sums of integers in a loop: none, as long as the code stays short.
     local lines = words and math.min((columns + words.columns - 1) // words.columns, vectors // words.vectors)
-    choose("gather.unroll", words and max_lines // lines * gather_i8.step(words, shape) or isa.lanes == 1 and 1 or 8)
+    choose("gather.unroll", words and max_lines // lines * integer_sums.step(words, shape) or isa.lanes == 1 and 1 or 8)
     -- Tables that leave L2 are read once a chunk: each row is used about 16 times.
     choose("chunk.tokens", facts.in_cache and 0 or math.min(16 * shape.rows // m, max_chunk))
 end

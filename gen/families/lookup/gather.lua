@@ -1,7 +1,7 @@
 -- Plans the gather y = bias + sum of s_k T_k[c_k]: how tables lie in memory, and which columns are summed together.
 local blob = require "gen.plan.blob"
 local gather_calls = require "gen.families.lookup.gather_calls"
-local gather_i8 = require "gen.families.lookup.gather_i8"
+local integer_sums = require "gen.families.lookup.integer_sums"
 local names = require "gen.schema.names"
 local scratch = require "gen.families.lookup.scratch"
 
@@ -53,7 +53,7 @@ end
 -- `from`. A row of a tile is held in `accumulators` registers as `strips.count` strips of `vectors` vectors, then a
 -- remainder of `vectors_left` whole vectors and `partial` floats, `rest` floats in all.
 local function tiles_of(shape, isa, columns, accumulators)
-    local words, tiles = gather_i8.words(shape, isa), {}
+    local words, tiles = integer_sums.words(shape, isa), {}
     local lanes = words and words.columns or isa.lanes
     local vectors = words and accumulators // words.vectors or accumulators
     local function add(from, width, count)
@@ -142,7 +142,7 @@ function gather.streams(shape, isa, choices)
     if shape.d_out % floats > 0 or shape.y_step % floats > 0 or choices["gather.columns"] % floats > 0 then
         return false
     end
-    if gather_i8.words(shape, isa) then return shape.h <= gather_i8.max_tables(shape) end
+    if integer_sums.words(shape, isa) then return shape.h <= integer_sums.max_tables(shape) end
     local columns, group = choices["gather.columns"], choices["gather.group"]
     return group >= shape.h or sums_wait(shape, columns, group)
 end
@@ -154,7 +154,7 @@ local function add_buffers(shape, g, list)
     if integers then
         -- Scores as integers and their units, what sums of a tile of columns begin with, and those that wait between
         -- groups of tables.
-        local sums = gather_i8.pitch(integers, g.columns)
+        local sums = integer_sums.pitch(integers, g.columns)
         add("words", g.room * integers.quads * integers.rows * 2)
         add("score_units", g.room * #integers.spans * 4)
         add("zeros", sums * 4)
@@ -174,7 +174,7 @@ end
 --   unroll            tables written out in one step
 --   tiles, parts      of columns, and how many: threads can gather one each
 --   room              tokens of a chunk, in whole tiles: scores and sums of these are written
---   integers          how rows are summed as integers (gen/families/lookup/gather_i8.lua), nil: as floats
+--   integers          how rows are summed as integers (gen/families/lookup/integer_sums.lua), nil: as floats
 --   prefetch_*, pack, stream    what is prefetched, copied and written past the caches; nil or false: nothing
 --   packs_from        tokens: a tile alone meets too few rows of a slice; to copy only those that it meets takes 1.2 to
 --                     4 times as long as none
@@ -198,14 +198,14 @@ function gather.plan(m, shape, s, choices, prefix, shared)
     g.tiles = tiles_of(shape, isa, g.columns, choice "accumulators")
     g.parts = parts_of(g.tiles)
     g.room = blob.round_up(math.min(s.chunk, g.up_to), s.tile)
-    local most = gather_i8.words(shape, isa) and max_whole_unroll or max_float_unroll
+    local most = integer_sums.words(shape, isa) and max_whole_unroll or max_float_unroll
     g.unroll = choice("unroll", lanes and math.min(g.group, most) or 1)
     g.prefetch_strip, g.prefetch_tokens = prefetch_strip(choice("prefetch", 0))
     g.prefetch_first = not lanes and choice "prefetch" >= 2 and prefetch_first(shape, g)
     g.prefetch_next = choice "prefetch_next" == 1 and prefetch_next(shape, g.group, s.chunk)
     local pack = choice("pack", 0)
     g.pack = pack > 0 and gather.pack(shape, g.columns, g.group, pack)
-    g.integers = gather_i8.plan(shape, s, g)
+    g.integers = integer_sums.plan(shape, s, g)
 
     local buffers = scratch.buffers(shape, s)
     if lanes then add_buffers(shape, g, buffers) end

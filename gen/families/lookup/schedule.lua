@@ -1,7 +1,7 @@
 -- The schedule of a LookupFFN: what each choice may be.
 local defaults = require "gen.families.lookup.defaults"
 local gather = require "gen.families.lookup.gather"
-local gather_i8 = require "gen.families.lookup.gather_i8"
+local integer_sums = require "gen.families.lookup.integer_sums"
 local isa_list = require "gen.isa.list"
 local product = require "gen.families.lookup.product"
 local space = require "gen.plan.space"
@@ -32,7 +32,7 @@ end
 
 -- The fewest tables of a group: whole words of scores.
 local function least_group(shape, words)
-    return words and math.min(shape.h, gather_i8.step(words, shape)) or 1
+    return words and math.min(shape.h, integer_sums.step(words, shape)) or 1
 end
 
 -- The choices that every gather has. Their keys begin with `prefix`: "gather", of slices of the tables; "whole", of
@@ -43,12 +43,12 @@ local function group(prefix, over)
         key = prefix .. ".group",
         doc = "tables gathered in one pass over " .. over,
         values = function(shape, isa, s)
-            local words = gather_i8.words(shape, isa)
+            local words = integer_sums.words(shape, isa)
             local least, most = prefix == "few" and 1 or least_group(shape, words), math.min(shape.h, 64)
             if prefix == "gather" then return powers_and(least, most, most) end
             if prefix == "whole" and not words and s["whole.tokens"] == 0 then return { least } end
             -- All, of rows of integers those whose scores can have one unit, are summed in one go.
-            local all = words and math.min(shape.h, gather_i8.max_tables(shape)) or shape.h
+            local all = words and math.min(shape.h, integer_sums.max_tables(shape)) or shape.h
             return powers_and(least, prefix == "few" and all or most, all)
         end,
     }
@@ -60,7 +60,7 @@ local function accumulators(prefix, of)
         doc = "accumulators of " .. of,
         values = function(shape, isa, s)
             -- Those of whole lines of columns where rows are summed as integers.
-            local words = gather_i8.words(shape, isa)
+            local words = integer_sums.words(shape, isa)
             local list = powers(words and words.vectors or 1, isa.registers - (words and 2 * words.rows or 4))
             return (prefix ~= "whole" or s["whole.tokens"] > 0) and list or { list[1] }
         end,
@@ -163,8 +163,8 @@ local choices = {
         key = "gather.unroll",
         doc = "tables written out in one step of the gather's loop",
         values = function(shape, isa, s)
-            local words = gather_i8.words(shape, isa)
-            local step = words and gather_i8.step(words, shape)
+            local words = integer_sums.words(shape, isa)
+            local step = words and integer_sums.step(words, shape)
             return words and powers(step, math.max(step, s["gather.group"]))
                 or powers(1, math.min(8, s["gather.group"]))
         end,
@@ -226,7 +226,9 @@ local choices = {
     {
         key = "gather.prefetch_codes",
         doc = "whether the gather of a tile prefetches codes and scores of the next one; 0: no, 1: yes",
-        values = function(shape, isa) return isa.prefetch_l2 and gather_i8.words(shape, isa) and { 0, 1 } or { 0 } end,
+        values = function(shape, isa)
+            return isa.prefetch_l2 and integer_sums.words(shape, isa) and { 0, 1 } or { 0 }
+        end,
     },
     prefetch("few", "the few-token gather"),
 }

@@ -43,8 +43,8 @@ end
 
 -- Cycles of one row's `vectors` vectors added to sums held in registers: finding the row, then a load and a
 -- multiply-add a vector.
-local function row(shape, vectors, unroll, gather_i8)
-    local each = gather_i8 and 0.4 or shape.tables.bytes < 4 and 1 or 1 / loads_a_cycle
+local function row(shape, vectors, unroll, integer_sums)
+    local each = integer_sums and 0.4 or shape.tables.bytes < 4 and 1 or 1 / loads_a_cycle
     return math.max(1.5 + 1 / unroll + vectors * each, fma_latency / 2)
 end
 
@@ -93,11 +93,11 @@ end
 
 -- Local arrays of the kernels in bytes: pointers to the rows of a tile; of few tokens scores of rows that are summed as
 -- integers.
-function estimate.stack_bytes(shape, isa, s, regime, gather_i8)
+function estimate.stack_bytes(shape, isa, s, regime, integer_sums)
     if regime == "many" then return 8 * s["tile.vectors"] * isa.lanes end
     return math.max(
         8,
-        gather_i8 and (2 * up(s["few.group"] * shape.neighbours, gather_i8.rows) + 1) * 4 or 0,
+        integer_sums and (2 * up(s["few.group"] * shape.neighbours, integer_sums.rows) + 1) * 4 or 0,
         (shape.tau + 1) * isa.lanes * 4
     )
 end
@@ -105,11 +105,11 @@ end
 local into_l2 = 3 -- the value of `prefetch` by which rows are prefetched into L2
 
 -- Cycles in which a token gathers whole rows, as the choices of `s` for `calls` say, "whole" or "few".
-local function whole_rows(p, isa, s, calls, caches, gather_i8)
+local function whole_rows(p, isa, s, calls, caches, integer_sums)
     local shape, lanes, group, prefetch = p.shape, lanes_of(isa), s[calls .. ".group"], s[calls .. ".prefetch"]
     local width, prefetches = s[calls .. ".accumulators"] * lanes, prefetch > 0
     local strips = up(shape.d_out, width)
-    local cycles = shape.slots * strips * row(shape, up(math.min(width, shape.d_out), lanes), 1, gather_i8)
+    local cycles = shape.slots * strips * row(shape, up(math.min(width, shape.d_out), lanes), 1, integer_sums)
     cycles = cycles + up(shape.h, group) * 2 * shape.d_out * 4 / l1_rate
     -- Rows met at random come as fast as they are prefetched, a strip of a line or two ahead; wider strips come in
     -- bursts, but for those that L2 has time to take.
@@ -123,7 +123,7 @@ local function whole_rows(p, isa, s, calls, caches, gather_i8)
 end
 
 -- Cycles in which a token of a chunk of `tokens` gathers slices of the tables.
-local function slices(p, isa, s, caches, tokens, gather_i8)
+local function slices(p, isa, s, caches, tokens, integer_sums)
     local shape, lanes = p.shape, lanes_of(isa)
     -- Every group of tables and tile of columns visits a token: its sums come and go, its codes are read.
     local columns, group = s["gather.columns"], s["gather.group"]
@@ -133,7 +133,7 @@ local function slices(p, isa, s, caches, tokens, gather_i8)
         + up(shape.d_out, columns) * (shape.slots * 6 + 2 * columns * 4) / rate(waiting, caches)
     local strips = up(shape.d_out, columns) * up(columns, s["gather.accumulators"] * lanes)
     local width = math.min(columns, s["gather.accumulators"] * lanes)
-    cycles = cycles + shape.slots * strips * row(shape, up(width, lanes), s["gather.unroll"], gather_i8)
+    cycles = cycles + shape.slots * strips * row(shape, up(width, lanes), s["gather.unroll"], integer_sums)
 
     local slice = estimate.slice_bytes(shape, s)
     local copied, next = s["gather.pack"] > 0, s["gather.prefetch_next"] == 1
@@ -153,7 +153,7 @@ end
 
 -- Cycles of a token in calls of `batch`, a chunk at a time, the last of which may be so short that it gathers whole
 -- rows.
-local function many(p, isa, s, caches, batch, gather_i8)
+local function many(p, isa, s, caches, batch, integer_sums)
     local shape, lanes = p.shape, lanes_of(isa)
     local tile = s["tile.vectors"] * isa.lanes
     local pass, chunk = s["project.tiles"] * tile, s["chunk.tokens"]
@@ -167,28 +167,28 @@ local function many(p, isa, s, caches, batch, gather_i8)
     cycles = cycles + stages * shape.padded / lanes * (passes * 1.5 + log2(blocks) / 2)
 
     local function gathered(tokens)
-        if tokens > s["whole.tokens"] then return slices(p, isa, s, caches, tokens, gather_i8) end
-        return whole_rows(p, isa, s, "whole", caches, gather_i8)
+        if tokens > s["whole.tokens"] then return slices(p, isa, s, caches, tokens, integer_sums) end
+        return whole_rows(p, isa, s, "whole", caches, integer_sums)
     end
     local rest = batch % chunk
     cycles = cycles + (rest > 0 and rest / batch * gathered(rest) or 0)
     return cycles + (rest < batch and (batch - rest) / batch * gathered(chunk) or 0)
 end
 
-local function few(p, isa, s, caches, batch, gather_i8)
+local function few(p, isa, s, caches, batch, integer_sums)
     local lanes = lanes_of(isa)
     local tokens = math.min(s["few.tokens"], batch)
     local vectors = math.max(1, product.few_vectors(isa) * isa.lanes // lanes)
     local cycles = products(p.mflop.projection * 1e6, isa, tokens, vectors)
     cycles = math.max(cycles, p.projection_bytes / tokens / rate(p.projection_bytes, caches))
-    return cycles + whole_rows(p, isa, s, "few", caches, gather_i8)
+    return cycles + whole_rows(p, isa, s, "few", caches, integer_sums)
 end
 
 -- Cycles of a token in calls of `batch` tokens, by the kernels of `regime` ("few" or "many") of the plan `p` with
 -- schedule `s` of `isa`.
---   caches  l1d, l2, l3 in bytes    gather_i8  its words (gen/families/lookup/gather_i8.lua), nil: none
-function estimate.cycles(p, isa, s, regime, caches, batch, gather_i8)
-    return (regime == "few" and few or many)(p, isa, s, caches, batch, gather_i8)
+--   caches  l1d, l2, l3 in bytes    integer_sums  its words (gen/families/lookup/integer_sums.lua), nil: none
+function estimate.cycles(p, isa, s, regime, caches, batch, integer_sums)
+    return (regime == "few" and few or many)(p, isa, s, caches, batch, integer_sums)
 end
 
 return estimate

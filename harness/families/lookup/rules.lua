@@ -16,7 +16,7 @@ return {
         end
     end,
     function(space, s)
-        local stack = estimate.stack_bytes(space.shape, space.isa, s, space.regime, space.gather_i8)
+        local stack = estimate.stack_bytes(space.shape, space.isa, s, space.regime, space.integer_sums)
         if stack > space.stack then
             return string.format("stack: %s of local arrays, at most %s", kib(stack), kib(space.stack))
         end

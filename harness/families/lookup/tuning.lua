@@ -1,7 +1,7 @@
 -- What tuning needs to know of LookupFFNs; harness/families/list.lua says what the fields mean.
 local check = require "harness.families.lookup.check"
 local compile = require "harness.base.compile"
-local gather_i8 = require "gen.families.lookup.gather_i8"
+local integer_sums = require "gen.families.lookup.integer_sums"
 local jobs = require "harness.measure.job"
 local packed = require "harness.families.lookup.packed"
 local plan = require "gen.families.lookup.plan"
@@ -40,7 +40,7 @@ function tuning.types(options) return { options.tables or "f32", options.project
 
 function tuning.sample(m) return m end
 
-function tuning.gather_i8(p, v) return gather_i8.words(p.shape, v.isa) end
+function tuning.integer_sums(p, v) return integer_sums.words(p.shape, v.isa) end
 
 function tuning.failures(list, regime, o, options)
     local failures = {}

@@ -39,7 +39,7 @@ function tuning.types(options)
     return { options.type or "f32", cache.name, activations, options.tables or nil, options.projection or nil }
 end
 
-function tuning.gather_i8() return false end
+function tuning.integer_sums() return false end
 
 tuning.check_weights = blocks.check_weights
 

@@ -15,15 +15,15 @@ static inline void $(helper)_store_y(float *y, $(isa.vector) value, int streams)
 //$ end
 //$ local scores
 //$ if gather.integers then
-//$ scores = once("templates/lookup/gather_i8/scores.c")
-$(include("templates/lookup/gather_i8/sums.c"))
+//$ scores = once("templates/lookup/integer_sums/scores.c")
+$(include("templates/lookup/integer_sums/sums.c"))
 //$ end
 //$ for _, t in ipairs(gather.tiles) do
 //$     if pack then
 $(include("templates/lookup/shared/pack.c", { t = t }))
 //$     end
 //$     if sums_of_integers then
-$(include("templates/lookup/gather_i8/columns.c", { t = t }))
+$(include("templates/lookup/integer_sums/columns.c", { t = t }))
 //$     else
 
 /* Adds $(shape.neighbours == 1 and "one row" or shape.neighbours .. " rows") of each of `tables` tables to $(plural(t.width, "column")) of every token: y = from + sum of $(product_text).
@@ -69,7 +69,7 @@ static inline void $(helper)_columns_$(t.width)(const $(tables.storage) *table, 
 //$ if prefetch_next then
 $(include("templates/lookup/shared/prefetch_rows.c", { t = t, i = i }))
 //$ end
-$(include("templates/lookup/shared/strips.c", { s = t.strips, strip = gather.integers and "templates/lookup/gather_i8/strip.c" or "templates/lookup/shared/gather_strip.c", token = { count = count, from = "y_from", to = "y_to" }, i = i .. "    " }))
+$(include("templates/lookup/shared/strips.c", { s = t.strips, strip = gather.integers and "templates/lookup/integer_sums/strip.c" or "templates/lookup/shared/gather_strip.c", token = { count = count, from = "y_from", to = "y_to" }, i = i .. "    " }))
 //$ if tile > 1 then
         }
 //$ end
@@ -165,7 +165,7 @@ void $(symbol)(const $(names.weights) *weights, const uint16_t *code, const floa
 //$     i = "        "
 //$ end
 //$ if sums_of_integers then
-$(include("templates/lookup/gather_i8/calls.c", { t = t, i = i, table = table, bias = bias, columns = columns, after = after }))
+$(include("templates/lookup/integer_sums/calls.c", { t = t, i = i, table = table, bias = bias, columns = columns, after = after }))
 //$ else
 //$ local waits = sums and "sums, " .. t.width or columns .. ", " .. shape.y_step
 //$ local places = { bias = bias .. ", 0", sums = waits, y = columns .. ", " .. shape.y_step }

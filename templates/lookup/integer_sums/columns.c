@@ -43,8 +43,8 @@ $(pack and names.macro("INLINE") or "static") void $(run_name(run, t))(const $(t
 //$     -- Of a tile the codes of these tables are `share` elements a token, and the words as many bytes.
 //$     local share = run.tables * shape.neighbours
 //$     for at = 0, share - 1, 32 do
-            $(isa.prefetch_l1("code + ahead * " .. shape.slots .. " + token * " .. share, at));
-            $(isa.prefetch_l1("words + ahead * " .. gather.integers.quads * 2 .. " + token * " .. share // 2, at // 2));
+            $(isa.prefetch_l1(sum("code", times("ahead", shape.slots), times("token", share)), at));
+            $(isa.prefetch_l1(sum("words", times("ahead", gather.integers.quads * 2), times("token", share // 2)), at // 2));
 //$     end
 //$ end
 //$ if gather.prefetch_tokens then
@@ -56,7 +56,7 @@ $(pack and names.macro("INLINE") or "static") void $(run_name(run, t))(const $(t
 //$ if prefetch_next then
 $(include("templates/lookup/shared/prefetch_rows.c", { t = t, i = "        " }))
 //$ end
-$(include("templates/lookup/shared/strips.c", { s = t.strips, strip = "templates/lookup/gather_i8/strip.c", token = { count = run.tables * shape.neighbours, run = run, from = "token_base", to = run.last and "token_y" or "token_to" }, i = "            " }))
+$(include("templates/lookup/shared/strips.c", { s = t.strips, strip = "templates/lookup/integer_sums/strip.c", token = { count = run.tables * shape.neighbours, run = run, from = "token_base", to = run.last and "token_y" or "token_to" }, i = "            " }))
         }
     }
 }

@@ -1,6 +1,6 @@
 //$ takes gather, isa, tile, helper, row_pitch, line_elements, sums_of_integers, pitch_parameter, pitch_argument, rows_on, used, barriers, commas
 //$ -- The sums of a line of columns as integers: what rows are added to, four at a time, and what becomes y.
-//$ local words, word, inline, plan = isa.gather_i8, isa.index, names.macro("INLINE"), gather.integers
+//$ local words, word, inline, plan = isa.integer_sums, isa.index, names.macro("INLINE"), gather.integers
 //$ local m, step = shape.neighbours, plan.step
 //$ local first, second = words.halves[1], words.halves[2]
 //$ local function each_sum(before, after)
@@ -153,9 +153,9 @@ $(inline) void $(helper)_add_$(rows)x$(strip.width)($(helper)_sums *sums, const 
 //$     head(n * m, strip)
 {
 //$     local function add(i, k, from)
-//$         local function table_at(table) return rows_on(table, k and (from > 0 and "(" .. sum("k", from) .. ")" or "k") .. " * " .. shape.rows or from * shape.rows) end
-//$         local function code_at(code) return sum(k and code .. " + k * " .. m * tile or code, from * m * tile) end
-//$         local words_at = sum(k and "words + k * " .. 2 * tile // step or "words", from // step * 2 * tile)
+//$         local function table_at(table) return rows_on(table, times(sum(k or 0, from), shape.rows)) end
+//$         local function code_at(code) return sum(code, times(k or 0, m * tile), from * m * tile) end
+//$         local words_at = sum("words", times(k or 0, 2 * tile // step), from // step * 2 * tile)
 //$         local following = strip.prefetches == 0 and "" or gather.prefetch_tokens and ", " .. table_at("ahead") .. ", " .. code_at("ahead_code") or ", prefetch_at"
 $(i)$(helper)_add_4x$(strip.width)(sums, $(table_at("table")), $(pitch_argument)$(plan.partial and (n - from < step and n - from or step) .. ", " or "")$(code_at("code")), $(words_at)$(following));
 //$     end

@@ -1,5 +1,5 @@
 //$ takes gather, isa, tile, helper
-//$ local words, low_at, partial = isa.gather_i8, gather.integers.low_at, gather.integers.partial
+//$ local words, low_at, partial = isa.integer_sums, gather.integers.low_at, gather.integers.partial
 //$ local rows = shape.neighbours == 1 and "tables" or "rows"
 //$ local levels, first, second = words.levels .. ".0f", words.halves[1], words.halves[2]
 

@@ -6,7 +6,7 @@
 //$ local function following(k)
 //$     if strip.prefetches == 0 then return "" end
 //$     if not gather.prefetch_tokens then return ", " .. (prefetches and "prefetch_at - " .. at or 0) end
-//$     return ", " .. sum("table", prefetches.at) .. (k and " + k * " .. constant("TABLE_PITCH") or "") .. ", " .. prefetches.code .. (k and " + k" .. (m > 1 and " * " .. m or "") or "")
+//$     return ", " .. sum("table", prefetches.at, k and times("k", constant("TABLE_PITCH")) or 0) .. ", " .. sum(prefetches.code, k and times("k", m) or 0)
 //$ end
 //$ local alone = #starts == 1
 //$ local sums, line_sums = alone and "&sums" or "sums", function(n) return alone and "&sums" or "&sums[" .. n - 1 .. "]" end
@@ -17,7 +17,7 @@ $(i)$(helper)_sums sums[$(#starts)] = { $(commas(starts)) };
 //$ end
 //$ if not run then
 $(i)for (size_t k = 0; k < tables; k += $(step))
-$(i)    $(helper)_add_4x$(width)($(sums), $(sum("table", at)) + k * $(constant("TABLE_PITCH")), $(gather.integers.partial and "tables - k, " or "")token_code + k$(m > 1 and " * " .. m or ""), token_words + k / $(step)$(following(true)));
+$(i)    $(helper)_add_4x$(width)($(sums), $(sum("table", at, times("k", constant("TABLE_PITCH")))), $(gather.integers.partial and "tables - k, " or "")$(sum("token_code", times("k", m))), token_words + k / $(step)$(following(true)));
 //$ elseif run.tables > step then
 $(i)$(helper)_add_$(run.tables * m)x$(width)($(sums), $(sum("table", at)), $(pitch_argument)token_code, token_words$(following()));
 //$ else

@@ -2,14 +2,14 @@
 -- distinct functions for cache lines of columns, strips of lines and groups of tables.
 local blob = require "gen.plan.blob"
 
-local gather_i8 = {}
+local integer_sums = {}
 
 -- Rows whose scores have one unit: a sum of products of two bytes stays exact in float32, one of a score and a byte
 -- below 2^31.
 local max_rows = 256
 
 -- Tables whose scores have one unit.
-function gather_i8.max_tables(shape) return max_rows // shape.neighbours end
+function integer_sums.max_tables(shape) return max_rows // shape.neighbours end
 
 -- Whether no score is below 0, of the best row of a table and of the second one. A score is a share of the softmax,
 -- which is positive, perhaps times <z, S>, S the signs of the row's number.
@@ -19,7 +19,7 @@ function gather_i8.max_tables(shape) return max_rows // shape.neighbours end
 -- Kernels compute the same in float32, not less: A is made by adding tau numbers >= 0 one after the other, and rounding
 -- keeps the order of two numbers, so A is at least a + b rounded, which is at least 2 a, a float32 number; -2 a is
 -- exact, and a difference of float32 numbers has its sign. Shares are exponentials and a quotient: not negative either.
--- NaN and infinities make the token's unit NaN (templates/lookup/gather_i8/scores.c).
+-- NaN and infinities make the token's unit NaN (templates/lookup/integer_sums/scores.c).
 -- Of m rows the m-th has <z, S> >= 0 up to m = 2^(tau-1), since of a vertex and the opposite one only one is negative;
 -- but for m > 2 costs are sums themselves, and float32 may end a little below 0.
 local function never_negative(shape)
@@ -27,22 +27,22 @@ local function never_negative(shape)
 end
 
 -- The words with which `isa` sums rows of these tables as integers times integer scores, nil if it does not.
-function gather_i8.words(shape, isa)
-    return shape.tables.integer_gather and never_negative(shape) and isa.gather_i8 or nil
+function integer_sums.words(shape, isa)
+    return shape.tables.integer_gather and never_negative(shape) and isa.integer_sums or nil
 end
 
 -- Tables whose rows are added in one step.
-function gather_i8.step(words, shape) return words.rows // shape.neighbours end
+function integer_sums.step(words, shape) return words.rows // shape.neighbours end
 
 -- Integers that `columns` columns of a token take: interleaved rows leave whole lines of a load.
-function gather_i8.pitch(words, columns) return blob.round_up(columns, words.columns) end
+function integer_sums.pitch(words, columns) return blob.round_up(columns, words.columns) end
 
 -- How the sums of up to `room` tokens are made, `group` tables after the others: { {table, tables, unit_at, group,
 -- last} }, spans of tables whose scores have one unit a token, at `unit_at` of all units. All groups but the last are
 -- summed by `group`, { tables, last }, and wait.
 local function spans_of(shape, group, room)
     local spans = {}
-    local max_tables = gather_i8.max_tables(shape)
+    local max_tables = integer_sums.max_tables(shape)
     for first = 0, shape.h - 1, max_tables do
         local tables = math.min(max_tables, shape.h - first)
         spans[#spans + 1] = {
@@ -140,15 +140,15 @@ end
 --   spans, runs, groups
 --   waits             whether sums wait between groups
 --   tile_pitch        integers of a token's sums of the widest tile of columns
-function gather_i8.plan(shape, stage, gather)
+function integer_sums.plan(shape, stage, gather)
     local isa, group = stage.isa, gather.group
-    local words = gather_i8.words(shape, isa)
+    local words = integer_sums.words(shape, isa)
     if not words then return nil end
     local lines, strips, by_width = lines_and_strips(gather, words, isa.lanes)
     local plan = {
         max_rows = max_rows,
         rows = words.rows,
-        step = gather_i8.step(words, shape),
+        step = integer_sums.step(words, shape),
         columns = words.columns,
         lines = lines,
         strips = strips,
@@ -171,10 +171,10 @@ function gather_i8.plan(shape, stage, gather)
         plan.waits = plan.waits or not run.last
     end
     for _, tile in ipairs(gather.tiles) do
-        tile.pitch = gather_i8.pitch(words, tile.width)
+        tile.pitch = integer_sums.pitch(words, tile.width)
         plan.tile_pitch = math.max(plan.tile_pitch, tile.pitch)
     end
     return plan
 end
 
-return gather_i8
+return integer_sums
