@@ -99,7 +99,7 @@ static void add_library(const json_t *wanted, size_t batches, dense_call *of, ti
     timing_note(to, library->description, text);
 }
 
-void baselines_add_dense(const rows_parts *parts, timing *to)
+void baselines_add_dense(const buffers *memory, timing *to)
 {
     const job_object *job = to->job;
     if (job_count(job, "dense") == 0) {
@@ -109,9 +109,9 @@ void baselines_add_dense(const rows_parts *parts, timing *to)
                  d_out = job_integer(job, "d_out", 1, 1 << 20);
     baseline_weights *weights = job_room(1, sizeof(*weights));
     dense_call of = {.weights = weights,
-                     .pool = rows_memory(parts, "uniform", 0),
-                     .tokens = rows_bytes(parts, "uniform") / sizeof(float) / d,
-                     .y = rows_memory(parts, "y", 0)};
+                     .pool = buffers_copy(memory, "uniform", 0),
+                     .tokens = buffers_bytes(memory, "uniform") / sizeof(float) / d,
+                     .y = buffers_copy(memory, "y", 0)};
     if (!baseline_weights_create(weights, d, hidden, d_out, to->seed + 1)) {
         job_fail("out of memory for the dense FFN");
     }

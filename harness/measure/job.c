@@ -174,12 +174,17 @@ size_t job_count(const job_object *o, const char *name)
     return json_array_size(list);
 }
 
-job_object job_element(const job_object *o, const char *name, size_t place)
-{
-    return within(o, name, place, job_value(o, name, place));
-}
-
 const json_t *job_value(const job_object *o, const char *name, size_t place)
 {
     return json_array_get(field(o, name), place);
+}
+
+bool job_next(const job_object *o, const char *name, job_object *element)
+{
+    const size_t place = element->outer ? element->place + 1 : 0;
+    if (place == job_count(o, name)) {
+        return false;
+    }
+    *element = within(o, name, place, job_value(o, name, place));
+    return true;
 }

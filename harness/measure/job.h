@@ -10,7 +10,7 @@
 /* Ends the process with one line. */
 _Noreturn void job_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Memory of zeros for `count` things of so many bytes. It lives until the process ends. */
+/* Memory of zeros for `count` things of so many bytes, not NULL for none. It lives until the process ends. */
 void *job_room(size_t count, size_t bytes);
 
 /* An array of `count` such things with room for one more. */
@@ -43,8 +43,10 @@ job_object job_inner(const job_object *o, const char *name);
 
 /* Of a list, which is empty if it is absent. */
 size_t job_count(const job_object *o, const char *name);
-job_object job_element(const job_object *o, const char *name, size_t place);
 const json_t *job_value(const job_object *o, const char *name, size_t place);
+
+/* Whether there is one more object in the list; *element becomes it, the first one if it is {0}. */
+bool job_next(const job_object *o, const char *name, job_object *element);
 
 /* Refuses the value of a field, NULL for a missing one; without a name the object itself. */
 _Noreturn void job_refuse(const job_object *o, const char *name, const json_t *value, const char *rule, ...)

@@ -1,10 +1,11 @@
 /* The measuring process: times compiled code and its baselines, interleaved.
-   Usage: lookupc-measure JOB.json OUT.json PARENT, where PARENT is the process that starts it; what a job says: rows.h, baselines.h and
-   timing.h. OUT.json is complete when the exit status is 0; its times are of one call of a whole batch. Of what runs on several threads
-   wall time counts, and CPU time is that of all threads together; else CPU time counts. OpenBLAS reads OPENBLAS_CORETYPE when it is loaded:
-   the parent sets it. */
+   Usage: lookupc-measure JOB.json OUT.json PARENT, where PARENT is the process that starts it; what a job says: buffers.h, rows.h,
+   baselines.h and timing.h. OUT.json is complete when the exit status is 0; its times are of one call of a whole batch. Of what runs on
+   several threads wall time counts, and CPU time is that of all threads together; else CPU time counts. OpenBLAS reads OPENBLAS_CORETYPE
+   when it is loaded: the parent sets it. */
 #include "harness/base/parent.h"
 #include "harness/measure/baselines.h"
+#include "harness/measure/rows.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -25,13 +26,13 @@ int main(int argc, char **argv)
     }
     fclose(out);
     timing all = timing_of(&job);
-    const rows_parts *parts = rows_prepare(&all);
-    for (size_t i = 0; i < job_count(&job, "calls"); ++i) {
-        const job_object row = job_element(&job, "calls", i);
+    const buffers *memory = buffers_make(&job, all.seed);
+    const rows_parts *parts = rows_prepare(&job, memory);
+    for (job_object row = {0}; job_next(&job, "calls", &row);) {
         timing_add(&all, rows_call(parts, &row));
     }
-    baselines_add_dense(parts, &all);
-    baselines_add_products(parts, &all);
+    baselines_add_dense(memory, &all);
+    baselines_add_products(memory, &all);
     timing_run(&all, argv[2]);
     return 0;
 }

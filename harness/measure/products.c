@@ -26,7 +26,7 @@ static float *random_numbers(size_t count, uint64_t seed, double deviation)
     if (!numbers) {
         job_fail("out of memory for %zu numbers", count);
     }
-    rows_random(numbers, count, seed, deviation);
+    buffers_random(numbers, count, seed, deviation);
     return numbers;
 }
 
@@ -42,16 +42,16 @@ static const baseline_product_library *find_library(const job_object *row)
 }
 
 /* What a library makes for each caller, `count` things, which write one after the other to the caller's y. */
-typedef struct made_call {
+typedef struct library_call {
     bool (*run)(void *one, float *y);
     size_t count;
     void **made; /* [callers][count] */
     float **y;   /* [callers] */
-} made_call;
+} library_call;
 
 static bool run_made(void *self, size_t caller)
 {
-    const made_call *c = self;
+    const library_call *c = self;
     bool good = true;
     for (size_t i = 0; i < c->count && good; ++i) {
         good = c->run(c->made[caller * c->count + i], c->y[caller]);
@@ -59,14 +59,14 @@ static bool run_made(void *self, size_t caller)
     return good;
 }
 
-static made_call *make_call(const timing *to, bool (*run)(void *one, float *y), size_t count)
+static library_call *make_call(const timing *to, bool (*run)(void *one, float *y), size_t count)
 {
-    made_call *c = job_room(1, sizeof(*c));
-    *c = (made_call){run, count, job_room(to->threads * count, sizeof(*c->made)), job_room(to->threads, sizeof(*c->y))};
+    library_call *c = job_room(1, sizeof(*c));
+    *c = (library_call){run, count, job_room(to->threads * count, sizeof(*c->made)), job_room(to->threads, sizeof(*c->y))};
     return c;
 }
 
-static void add_made(timing *to, const job_object *row, made_call *c)
+static void add_made(timing *to, const job_object *row, library_call *c)
 {
     timing_add(to,
                (timed_call){
@@ -106,7 +106,7 @@ static void *checked_product(const products *of, const baseline_matrix *matrix, 
    that overflows: those are left out. */
 static void add_product_call(const products *of, const job_object *row, timing *to)
 {
-    made_call *call = make_call(to, find_library(row)->multiply, of->count);
+    library_call *call = make_call(to, find_library(row)->multiply, of->count);
     double worst = 0.0;
     for (size_t i = 0; i < to->threads * of->count; ++i) {
         char error[512];
@@ -133,16 +133,14 @@ static void add_products(timing *to)
     products *of = job_room(1, sizeof(*of));
     of->count = job_count(job, "products");
     of->matrices = job_room(of->count, sizeof(*of->matrices));
-    for (size_t i = 0; i < of->count; ++i) {
-        const job_object row = job_element(job, "products", i);
+    for (job_object row = {0}; job_next(job, "products", &row);) {
         const size_t own_inputs = job_integer(&row, "inputs", 1, MOST_WIDTH), own_outputs = job_integer(&row, "outputs", 1, MOST_WIDTH);
-        of->matrices[i] =
-            (baseline_matrix){own_inputs, own_outputs, random_numbers(own_inputs * own_outputs, to->seed + i, 1.0 / (double)own_inputs)};
+        of->matrices[row.place] = (baseline_matrix){
+            own_inputs, own_outputs, random_numbers(own_inputs * own_outputs, to->seed + row.place, 1.0 / (double)own_inputs)};
         inputs = larger(inputs, own_inputs);
         outputs = larger(outputs, own_outputs);
     }
-    for (size_t i = 0; i < job_count(job, "product_calls"); ++i) {
-        const job_object row = job_element(job, "product_calls", i);
+    for (job_object row = {0}; job_next(job, "product_calls", &row);) {
         tokens = larger(tokens, job_integer(&row, "tokens", 1, MOST_TOKENS));
     }
     of->y_step = tokens * outputs;
@@ -152,21 +150,20 @@ static void add_products(timing *to)
     for (size_t i = 0; i < tokens * inputs; ++i) {
         of->x[i] = (float)random_uniform(&random);
     }
-    for (size_t i = 0; i < job_count(job, "product_calls"); ++i) {
-        const job_object row = job_element(job, "product_calls", i);
+    for (job_object row = {0}; job_next(job, "product_calls", &row);) {
         add_product_call(of, &row, to);
     }
 }
 
 /* Adds the call, which is checked when it is made. */
-static void add_attention_call(const baseline_attention *of, const rows_parts *parts, const job_object *row, timing *to)
+static void add_attention_call(const baseline_attention *of, const buffers *memory, const job_object *row, timing *to)
 {
     const double tolerance = 1e-4;
     const baseline_product_library *library = find_library(row);
-    made_call *call = make_call(to, library->attend, 1);
+    library_call *call = make_call(to, library->attend, 1);
     for (size_t caller = 0; caller < to->threads; ++caller) {
         char error[512];
-        call->y[caller] = rows_memory(parts, "y", caller);
+        call->y[caller] = buffers_copy(memory, "y", caller);
         call->made[caller] = library->attention(of, error, sizeof(error));
         if (!call->made[caller]) {
             job_fail("%s: no attention of %zu tokens: %s", library->dense->name, of->tokens, error);
@@ -181,14 +178,13 @@ static void add_attention_call(const baseline_attention *of, const rows_parts *p
     add_made(to, row, call);
 }
 
-static void add_attention(const rows_parts *parts, timing *to)
+static void add_attention(const buffers *memory, timing *to)
 {
     const job_object *job = to->job;
     const size_t heads = job_integer(job, "heads", 1, MOST_WIDTH), kv_heads = job_integer(job, "kv_heads", 1, heads),
                  width = job_integer(job, "width", 1, MOST_WIDTH), layers = job_integer(job, "layers", 1, MOST_WIDTH);
     size_t end = 1, tokens = 1; /* of the longest */
-    for (size_t i = 0; i < job_count(job, "attention_calls"); ++i) {
-        const job_object row = job_element(job, "attention_calls", i);
+    for (job_object row = {0}; job_next(job, "attention_calls", &row);) {
         const size_t own = job_integer(&row, "tokens", 1, MOST_TOKENS);
         end = larger(end, job_integer(&row, "position", 0, MOST_TOKENS) + own);
         tokens = larger(tokens, own);
@@ -196,22 +192,21 @@ static void add_attention(const rows_parts *parts, timing *to)
     baseline_attention of = {.heads = heads, .kv_heads = kv_heads, .width = width, .layers = layers, .causal = job_flag(job, "causal")};
     of.keys = random_numbers(2 * layers * end * kv_heads * width, to->seed + 1, 1.0);
     of.q = random_numbers(tokens * heads * width, to->seed + 2, 1.0);
-    for (size_t i = 0; i < job_count(job, "attention_calls"); ++i) {
-        const job_object row = job_element(job, "attention_calls", i);
+    for (job_object row = {0}; job_next(job, "attention_calls", &row);) {
         of.tokens = job_integer(&row, "tokens", 1, MOST_TOKENS);
         of.position = job_integer(&row, "position", 0, MOST_TOKENS);
         of.values = of.keys + layers * (of.position + of.tokens) * kv_heads * width;
-        add_attention_call(&of, parts, &row, to);
+        add_attention_call(&of, memory, &row, to);
     }
 }
 
-void baselines_add_products(const rows_parts *parts, timing *to)
+void baselines_add_products(const buffers *memory, timing *to)
 {
     if (!job_has(to->job, "product_calls")) {
         return;
     }
     add_products(to);
-    add_attention(parts, to);
+    add_attention(memory, to);
     for (size_t i = 0; i < LIBRARIES; ++i) {
         char text[256];
         const baseline_library *of = libraries[i]->dense;

@@ -1,13 +1,11 @@
-/* Memory, libraries and calls of compiled code, as a job of the measuring process describes them. */
+/* Libraries and calls of compiled code, as a job of the measuring process describes them. */
 #include "harness/measure/rows.h"
 
-#include "gen/weights/random.h"
 #include "harness/base/blob_memory.h"
 #include "harness/base/library.h"
 #include "harness/base/memory.h"
 #include "harness/measure/limits.h"
 
-#include <math.h>
 #include <string.h>
 
 #define MOST ((size_t)1 << 44)
@@ -15,12 +13,6 @@ enum { MOST_WORDS = 8, MOST_COPIES = 1024, MOST_TURNS = 1000 };
 
 /* What a step calls. A function that does not take so many words gets some that it does not look at. */
 typedef uintptr_t function(uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t);
-
-typedef struct buffer {
-    const char *name;
-    size_t bytes, count;
-    void **copies; /* [count] */
-} buffer;
 
 typedef struct loaded {
     const char *name, *blob_path;
@@ -30,108 +22,34 @@ typedef struct loaded {
 } loaded;
 
 struct rows_parts {
-    buffer *buffers;
+    const buffers *memory;
     loaded *libraries;
-    size_t buffer_count, library_count;
+    size_t count;
 };
 
-/* What one caller does again and again: the calls of a row, whose arguments are those of its place. */
+typedef struct made_call {
+    function *called;
+    bool status; /* whether it returns one */
+    uintptr_t words[MOST_WORDS];
+} made_call;
+
+/* A word of a call that is another one at each place: first + the number of the place * step, or the int32 there. */
+typedef struct moving_word {
+    size_t call, word;
+    uintptr_t first, step;
+    bool value;
+} moving_word;
+
+/* What one caller does again and again. */
 typedef struct row_caller {
-    struct made_call {
-        function *called;
-        bool status;
-        uintptr_t words[MOST_WORDS];
-    } * calls;
-    struct moving_word {
-        uintptr_t *word, first, step; /* first + the number of the place * step */
-        bool value;                   /* the int32 there */
-    } * moving;
+    made_call *calls;
+    moving_word *moving;
     size_t call_count, moving_count, places, place, step;
 } row_caller;
 
-/* Inputs such as text has: frequent tokens, each `width` numbers, come again and again, each time a little different. */
-static void fill_skewed(float *numbers, size_t count, size_t width, random_state random)
-{
-    enum { KINDS = 1024 }; /* the k-th most frequent one is k times rarer than the first: Zipf's law */
-    const double difference = 0.1;
-    float *kinds = job_room(KINDS * width, sizeof(*kinds));
-    random_fill(&random, kinds, KINDS * width, 0.0, 1.0);
-    random_fill(&random, numbers, count, 0.0, difference);
-    for (size_t at = 0; at + width <= count; at += width) {
-        const size_t place = (size_t)exp(random_uniform(&random) * log((double)KINDS));
-        const float *from = kinds + (smaller(place, KINDS) - 1) * width;
-        for (size_t i = 0; i < width; ++i) {
-            numbers[at + i] += from[i];
-        }
-    }
-}
-
-/* Fills memory as its row says. */
-static void fill(const job_object *row, void *memory, size_t bytes, uint64_t seed)
-{
-    const char *word = job_has(row, "fill") ? job_text(row, "fill") : "";
-    random_state random = random_seed(seed);
-    if (strcmp(word, "normal") == 0) {
-        rows_random(memory, bytes / sizeof(float), seed, 1.0);
-    } else if (strcmp(word, "skewed") == 0) {
-        fill_skewed(memory, bytes / sizeof(float), job_integer(row, "width", 1, MOST), random);
-    } else if (strcmp(word, "units") == 0) {
-        for (int16_t *to = memory, *end = to + bytes / sizeof(*to); to < end; ++to) {
-            *to = (int16_t)fmin(fmax(4096.0 * random_normal(&random), -32768.0), 32767.0);
-        }
-    } else if (strcmp(word, "ids") == 0) {
-        const size_t below = job_integer(row, "below", 1, INT32_MAX);
-        for (int32_t *to = memory, *end = to + bytes / sizeof(*to); to < end; ++to) {
-            *to = (int32_t)(random_bits(&random) % below);
-        }
-    } else if (strcmp(word, "sizes") == 0) {
-        size_t *to = memory;
-        for (size_t i = 0; i < smaller(job_count(row, "sizes"), bytes / sizeof(*to)); ++i) {
-            to[i] = (size_t)json_integer_value(job_value(row, "sizes", i));
-        }
-    } else {
-        memset(memory, 0, bytes); /* touches large pages */
-    }
-}
-
-static buffer make_buffer(const job_object *row, uint64_t seed)
-{
-    const size_t bytes = job_integer(row, "bytes", 0, MOST), count = job_integer_or(row, "copies", 1, 1, MOST_COPIES);
-    const buffer made = {job_text(row, "name"), bytes, count, job_room(count, sizeof(*made.copies))};
-    for (size_t i = 0; i < count; ++i) {
-        made.copies[i] = job_flag(row, "large") ? memory_of_large_pages(bytes) : aligned_memory(bytes);
-        if (!made.copies[i]) {
-            job_fail("out of memory for %zu bytes", bytes);
-        }
-        fill(row, made.copies[i], bytes, seed);
-    }
-    return made;
-}
-
-static const buffer *find_buffer(const rows_parts *parts, const char *name)
-{
-    for (size_t i = 0; i < parts->buffer_count; ++i) {
-        if (strcmp(parts->buffers[i].name, name) == 0) {
-            return &parts->buffers[i];
-        }
-    }
-    job_fail("%s: there is no such memory", name);
-}
-
-void *rows_memory(const rows_parts *parts, const char *name, size_t caller)
-{
-    const buffer *found = find_buffer(parts, name);
-    return found->copies[caller % found->count];
-}
-
-size_t rows_bytes(const rows_parts *parts, const char *name)
-{
-    return find_buffer(parts, name)->bytes;
-}
-
 static const loaded *find_library(const rows_parts *parts, const char *name)
 {
-    for (size_t i = 0; i < parts->library_count; ++i) {
+    for (size_t i = 0; i < parts->count; ++i) {
         if (strcmp(parts->libraries[i].name, name) == 0) {
             return &parts->libraries[i];
         }
@@ -144,7 +62,7 @@ static files_mapping blob_of(const rows_parts *parts, const char *path)
 {
     char error[512];
     files_mapping blob;
-    for (size_t i = 0; i < parts->library_count; ++i) {
+    for (size_t i = 0; i < parts->count; ++i) {
         if (strcmp(parts->libraries[i].blob_path, path) == 0) {
             return parts->libraries[i].blob;
         }
@@ -177,14 +95,15 @@ static loaded load(const rows_parts *parts, const job_object *row)
 static bool run_caller(void *self, size_t number)
 {
     row_caller *c = (row_caller *)self + number;
-    for (const struct moving_word *m = c->moving, *end = m + c->moving_count; m < end; ++m) {
+    for (const moving_word *m = c->moving, *end = m + c->moving_count; m < end; ++m) {
         const uintptr_t at = m->first + c->place * m->step;
-        *m->word = m->value ? (uintptr_t) * (const int32_t *)at : at;
+        const int32_t *value = (const int32_t *)at;
+        c->calls[m->call].words[m->word] = m->value ? (uintptr_t)*value : at;
     }
     c->place += c->step;
     c->place -= c->place < c->places ? 0 : c->places;
     bool good = true;
-    for (const struct made_call *made = c->calls, *end = made + c->call_count; made < end; ++made) {
+    for (const made_call *made = c->calls, *end = made + c->call_count; made < end; ++made) {
         const uintptr_t *w = made->words, status = made->called(w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7]);
         good &= !made->status || (int)status == 0;
     }
@@ -301,55 +220,39 @@ static uintptr_t word_of(const scope *of, const job_object *step, const json_t *
     if (of->own && strcmp(name, "blob") == 0) {
         return (uintptr_t)of->own->blob.data;
     }
-    return (uintptr_t)rows_memory(of->parts, name, of->number) + bytes_of(argument, "at") + of->first * bytes_of(argument, "token");
+    return (uintptr_t)buffers_copy(of->parts->memory, name, of->number) + bytes_of(argument, "at") +
+           of->first * bytes_of(argument, "token");
 }
 
 /* Adds one call of a step. */
 static void add_call(const scope *of, const job_object *step, row_caller *to)
 {
-    struct made_call *made = &to->calls[to->call_count++];
-    made->called = find_function(step, of->own);
-    made->status = job_flag(step, "status");
+    made_call made = {find_function(step, of->own), job_flag(step, "status"), {0}};
     for (size_t i = 0; i < job_count(step, "arguments"); ++i) {
         const json_t *argument = job_value(step, "arguments", i);
-        const size_t place = bytes_of(argument, "place");
-        const bool value = json_is_true(json_object_get(argument, "value"));
+        const moving_word moving = {to->call_count, i, word_of(of, step, argument), bytes_of(argument, "place"),
+                                    json_is_true(json_object_get(argument, "value"))};
         if (i == MOST_WORDS) {
             job_refuse(step, "arguments", argument, "must be at most %d", MOST_WORDS);
         }
-        made->words[i] = word_of(of, step, argument);
-        if (place > 0 || value) {
-            to->moving[to->moving_count++] = (struct moving_word){&made->words[i], made->words[i], place, value};
+        made.words[i] = moving.first;
+        if (moving.step > 0 || moving.value) {
+            to->moving = job_more(to->moving, to->moving_count, sizeof(moving));
+            to->moving[to->moving_count++] = moving;
         }
     }
+    to->calls = job_more(to->calls, to->call_count, sizeof(made));
+    to->calls[to->call_count++] = made;
 }
 
-/* How many tokens a step is for, and at a time; how many calls that are. */
-static size_t chunks_of(const job_object *step, size_t *tokens, size_t *chunk)
+static void add_step(const rows_parts *parts, const job_object *step, size_t number, row_caller *to)
 {
-    *tokens = job_integer_or(step, "tokens", 1, 1, MOST);
-    *chunk = job_integer_or(step, "chunk", *tokens, 1, MOST);
-    return (*tokens + *chunk - 1) / *chunk;
-}
-
-static void make_caller(const rows_parts *parts, const job_object *row, size_t number, row_caller *to)
-{
-    size_t calls = 0, tokens, chunk;
-    for (size_t i = 0; i < job_count(row, "steps"); ++i) {
-        const job_object step = job_element(row, "steps", i);
-        calls += chunks_of(&step, &tokens, &chunk);
-    }
-    to->calls = job_room(calls, sizeof(*to->calls));
-    to->moving = job_room(calls * MOST_WORDS, sizeof(*to->moving));
-    for (size_t i = 0; i < job_count(row, "steps"); ++i) {
-        const job_object step = job_element(row, "steps", i);
-        scope of = {.parts = parts, .number = number};
-        of.own = job_has(&step, "library") ? find_library(parts, job_text(&step, "library")) : NULL;
-        chunks_of(&step, &tokens, &chunk);
-        for (of.first = 0; of.first < tokens; of.first += chunk) {
-            of.tokens = smaller(chunk, tokens - of.first);
-            add_call(&of, &step, to);
-        }
+    const size_t tokens = job_integer_or(step, "tokens", 1, 1, MOST), chunk = job_integer_or(step, "chunk", tokens, 1, MOST);
+    scope of = {.parts = parts, .number = number};
+    of.own = job_has(step, "library") ? find_library(parts, job_text(step, "library")) : NULL;
+    for (of.first = 0; of.first < tokens; of.first += chunk) {
+        of.tokens = smaller(chunk, tokens - of.first);
+        add_call(&of, step, to);
     }
 }
 
@@ -360,29 +263,23 @@ static row_caller *make_callers(const rows_parts *parts, const job_object *row, 
     row_caller *made = job_room(*count, sizeof(*made));
     for (size_t number = 0; number < *count; ++number) {
         made[number] = (row_caller){.places = places, .place = number % places, .step = *count % places};
-        make_caller(parts, row, number, &made[number]);
+        for (job_object step = {0}; job_next(row, "steps", &step);) {
+            add_step(parts, &step, number, &made[number]);
+        }
     }
     return made;
 }
 
-const rows_parts *rows_prepare(const timing *of)
+const rows_parts *rows_prepare(const job_object *job, const buffers *memory)
 {
-    const job_object *job = of->job;
     rows_parts *parts = job_room(1, sizeof(*parts));
-    parts->buffers = job_room(job_count(job, "memory"), sizeof(*parts->buffers));
+    parts->memory = memory;
     parts->libraries = job_room(job_count(job, "libraries"), sizeof(*parts->libraries));
-    for (size_t i = 0; i < job_count(job, "memory"); ++i) {
-        const job_object row = job_element(job, "memory", i);
-        parts->buffers[i] = make_buffer(&row, of->seed + i);
-        ++parts->buffer_count;
+    for (job_object row = {0}; job_next(job, "libraries", &row);) {
+        parts->libraries[parts->count] = load(parts, &row);
+        ++parts->count; /* after others have been looked for */
     }
-    for (size_t i = 0; i < job_count(job, "libraries"); ++i) {
-        const job_object row = job_element(job, "libraries", i);
-        parts->libraries[i] = load(parts, &row);
-        ++parts->library_count;
-    }
-    for (size_t i = 0; i < job_count(job, "setup"); ++i) {
-        const job_object row = job_element(job, "setup", i);
+    for (job_object row = {0}; job_next(job, "setup", &row);) {
         size_t count;
         row_caller *made = make_callers(parts, &row, &count);
         for (size_t number = 0; number < count; ++number) {
@@ -404,14 +301,4 @@ timed_call rows_call(const rows_parts *parts, const job_object *row)
     made.turn = job_integer_or(row, "turn", 0, 0, MOST_TURNS);
     made.alike = job_has(row, "alike") ? job_text(row, "alike") : NULL;
     return made;
-}
-
-void rows_random(float *numbers, size_t count, uint64_t seed, double deviation)
-{
-    const size_t period = (1 << 20) - 7;
-    random_state random = random_seed(seed);
-    random_fill(&random, numbers, smaller(count, period), 0.0, deviation);
-    for (size_t done = period; done < count; done += period) {
-        memcpy(numbers + done, numbers, smaller(period, count - done) * sizeof(float));
-    }
 }

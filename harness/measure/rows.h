@@ -1,8 +1,5 @@
-/* Memory, libraries and calls of compiled code, as a job of the measuring process describes them.
+/* Libraries and calls of compiled code, as a job of the measuring process describes them, beside its memory (buffers.h).
 
-   memory     { name; bytes; fill: absent (zeros), "normal", "skewed" (tokens of `width` floats such as text has), "units" (int16),
-              "ids" (int32 below `below`), "sizes" (size_t: the list `sizes`); large: whether it asks for large pages; copies: each
-              caller has one of them }
    libraries  { name, library, blob (paths), bind, weights_struct_bytes; weights_of: the name of one whose weights it has, too: to read a
               large blob again would take longer than the timing }
    setup      rows that are made once, by each caller
@@ -17,21 +14,14 @@
 #ifndef LOOKUPC_MEASURE_ROWS_H
 #define LOOKUPC_MEASURE_ROWS_H
 
+#include "harness/measure/buffers.h"
 #include "harness/measure/timing.h"
 
-/* The memory and the libraries of a job. */
+/* The libraries of a job, bound, and its memory. Rows of its setup have been called. */
 typedef struct rows_parts rows_parts;
 
-/* Everything is made, touched and, where it is written once, written before the first call is timed. It lives until the process ends. */
-const rows_parts *rows_prepare(const timing *of);
+const rows_parts *rows_prepare(const job_object *job, const buffers *memory);
 
 timed_call rows_call(const rows_parts *parts, const job_object *row);
-
-/* A memory's copy for the caller, and how many bytes it has. */
-void *rows_memory(const rows_parts *parts, const char *name, size_t caller);
-size_t rows_bytes(const rows_parts *parts, const char *name);
-
-/* So many normal numbers. Those of large memory repeat: only their making would take long. */
-void rows_random(float *numbers, size_t count, uint64_t seed, double deviation);
 
 #endif

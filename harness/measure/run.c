@@ -214,7 +214,7 @@ void timing_run(timing *of, const char *out)
     size_t *order = job_room(count, sizeof(*order));
     for (size_t i = 0; i < of->count; ++i) {
         if (of->calls[i].cold && !s.sweep) {
-            s.sweep = job_room(1, of->sweep_bytes);
+            s.sweep = job_room(of->sweep_bytes, 1);
             memset(s.sweep, 1, of->sweep_bytes); /* pages that were never written are all the same page of zeros */
         }
     }

@@ -39,10 +39,9 @@ static void add_limits(timing *to)
     const size_t kinds = job_count(&object, "rows"), count = LIMITS_OF_CORE + kinds;
     limits_rows *rows = job_room(kinds, sizeof(*rows));
     limit *found = job_room(count, sizeof(*found));
-    for (size_t i = 0; i < kinds; ++i) {
-        const job_object row = job_element(&object, "rows", i);
+    for (job_object row = {0}; job_next(&object, "rows", &row);) {
         const size_t bytes = job_integer(&row, "row", 1, 1 << 24);
-        rows[i] = (limits_rows){job_word(&row, "name"), bytes, job_integer(&row, "table", bytes, (size_t)1 << 44)};
+        rows[row.place] = (limits_rows){job_word(&row, "name"), bytes, job_integer(&row, "table", bytes, (size_t)1 << 44)};
     }
     const limits_sizes sizes = {job_integer(&object, "l1d", 1 << 12, 1 << 26), job_integer(&object, "l2", 1 << 12, 1 << 26),
                                 job_integer(&object, "l3", 1 << 12, (size_t)1 << 36), rows, kinds};

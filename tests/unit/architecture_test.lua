@@ -146,6 +146,13 @@ end
 
 function test.arrows_point_downwards() check.equal(turned_arrows(sources()), {}) end
 
+-- SentencePiece has no functions for C; nothing else has to be compiled by a C++ compiler.
+function test.only_the_tokenizer_is_in_cpp()
+    local names = { "-name", "*.cc", "-o", "-name", "*.cpp", "-o", "-name", "*.hh", "-o", "-name", "*.hpp" }
+    local found = assert(process.run { "find", "commands", "gen", "harness", table.unpack(names) })
+    check.equal(found.output, "harness/train/tokenizer.cc\n")
+end
+
 function test.only_families_know_families() check.equal(family_questions(sources()), {}) end
 
 function test.a_turned_arrow_is_found()
