@@ -66,4 +66,16 @@ function setting.host_facts(facts, isa, cc, cflags, context)
     }
 end
 
+-- The row `name` of a compiled library in a job of the measuring process (harness/measure/rows.h): `of` says its path,
+-- its blob, the function that binds it, and the bytes of the weights.
+function setting.library(name, of)
+    return {
+        name = name,
+        library = of.library,
+        blob = of.blob,
+        bind = of.bind,
+        weights_struct_bytes = of.weights_struct_bytes,
+    }
+end
+
 return setting

@@ -1,6 +1,7 @@
 -- What the measuring process is told to do with compiled variants of a LookupFFN (harness/measure/rows.h).
 local blob = require "gen.plan.blob"
 local json = require "json"
+local setting = require "harness.measure.setting"
 
 local timed = {}
 
@@ -99,14 +100,8 @@ function timed.add(job, variants)
     }
     job.libraries, job.setup, job.calls = {}, json.array {}, {}
     for i, v in ipairs(variants) do
-        job.libraries[i] = {
-            name = v.name,
-            library = v.library,
-            blob = v.blob,
-            bind = v.bind,
-            weights_struct_bytes = v.weights_struct_bytes,
-            weights_of = job.alike and of_blob[v.blob] or nil,
-        }
+        job.libraries[i] = setting.library(v.name, v)
+        job.libraries[i].weights_of = job.alike and of_blob[v.blob] or nil
         of_blob[v.blob] = of_blob[v.blob] or v.name
         if job.stages then add_codes(job, v, tokens) end
         for _, batch in ipairs(job.batches) do

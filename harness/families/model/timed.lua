@@ -1,6 +1,7 @@
 -- What the measuring process is told to do with compiled blocks (harness/measure/rows.h).
 local json = require "json"
 local parts = require "harness.families.model.parts"
+local setting = require "harness.measure.setting"
 
 local timed = {}
 
@@ -8,16 +9,8 @@ local turns = 256 -- calls take turns in inputs: rows of tables that the same on
 
 -- The plan `p` as an entry for `timed.add`, compiled into `library`.
 function timed.entry(p, name, library, blob)
-    return {
-        library = {
-            name = name,
-            library = library,
-            blob = blob,
-            bind = p.names.bind,
-            weights_struct_bytes = p.weights_struct_bytes,
-        },
-        plan = p,
-    }
+    local of = { library = library, blob = blob, bind = p.names.bind, weights_struct_bytes = p.weights_struct_bytes }
+    return { library = setting.library(name, of), plan = p }
 end
 
 -- Lists for `job`, with `threads` callers at a time: memory for the entries `entries`, d wide, for calls of up to
