@@ -37,9 +37,9 @@ enum { STAGE_SIZE = 256, MALLOC_KEEPS = 32 << 20 };
 
 /* What a child shares with its parent. */
 typedef struct {
-    atomic_size_t stages; /* until now: one more tells that it goes on */
-    size_t said;          /* bytes */
-    bool raised;          /* what follows them is an error */
+    atomic_size_t stages;                     /* until now: one more tells that it goes on */
+    size_t said;                              /* bytes */
+    enum { NOT_ENDED, RETURNED, RAISED } how; /* what follows them is a result, or an error; else the function has not ended */
     char words[STAGE_SIZE];
 } shared;
 
@@ -100,9 +100,10 @@ static _Noreturn void answer(lua_State *L, pid_t parent)
     mallopt(M_MMAP_THRESHOLD, MALLOC_KEEPS);
     mallopt(M_TRIM_THRESHOLD, MALLOC_KEEPS);
     lua_pushvalue(L, 1);
-    own->raised = lua_pcall(L, 0, 1, 0) != LUA_OK;
+    const bool good = lua_pcall(L, 0, 1, 0) == LUA_OK;
     size_t size;
     const char *text = luaL_tolstring(L, -1, &size);
+    own->how = good ? RETURNED : RAISED;
     _exit(tell(text, size) ? 0 : 1);
 }
 
@@ -175,9 +176,10 @@ static int running_result(lua_State *L)
     size_t size;
     const char *text = lua_tolstring(L, -1, &size), *words = r->with->words;
     const size_t said = r->with->said < size ? r->with->said : size;
-    if (!late && WIFEXITED(status) && WEXITSTATUS(status) == 0 && !r->with->raised)
+    const bool ended = !late && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    if (ended && r->with->how == RETURNED)
         return 1;
-    if (!late && r->with->raised) {
+    if (ended && r->with->how == RAISED) {
         lua_pushlstring(L, text + said, size - said);
         return lua_error(L);
     }
