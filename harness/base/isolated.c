@@ -46,7 +46,7 @@ typedef struct {
 typedef struct {
     pid_t parent, child; /* child 0: it has ended */
     int pipe;
-    shared *with;
+    shared *with, last;                      /* last: what it was when the child ended */
     size_t stages;                           /* of the child when `deadline` was set */
     double patience, deadline, seconds, end; /* of a stage; when it is up for that one; of all; when it is up for all */
 } running;
@@ -115,6 +115,9 @@ static int finish(running *r)
     while (waitpid(r->child, &status, 0) < 0 && errno == EINTR)
         ;
     r->child = 0;
+    memcpy(&r->last, r->with, sizeof r->last);
+    munmap(r->with, sizeof *r->with);
+    r->with = NULL;
     return status;
 }
 
@@ -125,9 +128,6 @@ static int running_free(lua_State *L)
         kill(r->child, SIGKILL);
         finish(r);
     }
-    if (r->with)
-        munmap(r->with, sizeof *r->with);
-    r->with = NULL;
     return 0;
 }
 
@@ -174,12 +174,12 @@ static int running_result(lua_State *L)
     const int status = finish(r);
     luaL_pushresult(&buffer);
     size_t size;
-    const char *text = lua_tolstring(L, -1, &size), *words = r->with->words;
-    const size_t said = r->with->said < size ? r->with->said : size;
+    const char *text = lua_tolstring(L, -1, &size), *words = r->last.words;
+    const size_t said = r->last.said < size ? r->last.said : size;
     const bool ended = !late && WIFEXITED(status) && WEXITSTATUS(status) == 0;
-    if (ended && r->with->how == RETURNED)
+    if (ended && r->last.how == RETURNED)
         return 1;
-    if (ended && r->with->how == RAISED) {
+    if (ended && r->last.how == RAISED) {
         lua_pushlstring(L, text + said, size - said);
         return lua_error(L);
     }
@@ -218,6 +218,8 @@ static int begin(lua_State *L)
     close(ends[1]);
     if (child < 0) {
         close(ends[0]);
+        if (r->with)
+            munmap(r->with, sizeof *r->with);
         return process_fail(L, "fork", reason);
     }
     r->parent = parent;
