@@ -62,3 +62,27 @@ int field_dimensions(lua_State *L, int index, const char *name, int64_t *dimensi
     lua_pop(L, 1);
     return (int)count;
 }
+
+void field_set_size(lua_State *L, const char *name, size_t value)
+{
+    lua_pushinteger(L, (lua_Integer)value);
+    lua_setfield(L, -2, name);
+}
+
+void field_set_number(lua_State *L, const char *name, double value)
+{
+    lua_pushnumber(L, value);
+    lua_setfield(L, -2, name);
+}
+
+void field_set_flag(lua_State *L, const char *name, bool value)
+{
+    lua_pushboolean(L, value);
+    lua_setfield(L, -2, name);
+}
+
+void field_set_text(lua_State *L, const char *name, const char *value)
+{
+    lua_pushstring(L, value);
+    lua_setfield(L, -2, name);
+}

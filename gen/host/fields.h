@@ -28,4 +28,10 @@ const char *field_text(lua_State *L, int index, const char *where, const char *n
 /* The array of at most `most` integers in the field. Returns their number. */
 int field_dimensions(lua_State *L, int index, const char *name, int64_t *dimensions, size_t most);
 
+/* Set a field of the table on top of the stack. */
+void field_set_size(lua_State *L, const char *name, size_t value);
+void field_set_number(lua_State *L, const char *name, double value);
+void field_set_flag(lua_State *L, const char *name, bool value);
+void field_set_text(lua_State *L, const char *name, const char *value);
+
 #endif

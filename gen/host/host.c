@@ -1,5 +1,6 @@
 /* The Lua module `host`: files, digests and embedded files; nothing here depends on time or machine. */
 #include "gen/host/host.h"
+#include "gen/host/fields.h"
 
 #include "gen/host/files.h"
 #include "gen/host/resources.h"
@@ -410,10 +411,8 @@ static int host_files(lua_State *L)
         }
         lua_createtable(L, 0, 2);
         const char *start = entry->fts_path + strlen(folder);
-        lua_pushstring(L, *start == '/' ? start + 1 : start);
-        lua_setfield(L, -2, "name");
-        lua_pushstring(L, info == FTS_F ? "file" : info == FTS_SL || info == FTS_SLNONE ? "link" : "other");
-        lua_setfield(L, -2, "kind");
+        field_set_text(L, "name", *start == '/' ? start + 1 : start);
+        field_set_text(L, "kind", info == FTS_F ? "file" : info == FTS_SL || info == FTS_SLNONE ? "link" : "other");
         lua_rawseti(L, -2, ++count);
     }
     if (walk != NULL)
@@ -470,7 +469,6 @@ int luaopen_host(lua_State *L)
     };
     luaL_newlib(L, functions);
     host_add_output(L);
-    lua_pushstring(L, LOOKUPC_VERSION);
-    lua_setfield(L, -2, "version");
+    field_set_text(L, "version", LOOKUPC_VERSION);
     return 1;
 }

@@ -80,18 +80,11 @@ bool packing_calibrated(packing *p, int job, int errors, int list)
     packing_boxes(p, section, count, c.type, 0);
     packing_note_error(p, errors, field_text(L, section, where, "name", NULL), &(quantise_tally){c.error, c.power});
     lua_newtable(L);
-    const struct {
-        const char *name;
-        double value;
-    } results[] = {{"rows", (double)c.held},
-                   {"nearest_flips", (double)c.nearest_flips / (double)c.codes},
-                   {"flips", (double)c.flips / (double)c.codes},
-                   {"nearest_z_error", c.nearest_z_error},
-                   {"z_error", c.z_error}};
-    for (size_t i = 0; i < sizeof results / sizeof *results; ++i) {
-        lua_pushnumber(L, results[i].value);
-        lua_setfield(L, -2, results[i].name);
-    }
+    field_set_number(L, "rows", (double)c.held);
+    field_set_number(L, "nearest_flips", (double)c.nearest_flips / (double)c.codes);
+    field_set_number(L, "flips", (double)c.flips / (double)c.codes);
+    field_set_number(L, "nearest_z_error", c.nearest_z_error);
+    field_set_number(L, "z_error", c.z_error);
     lua_rawseti(L, list, (lua_Integer)lua_rawlen(L, list) + 1);
     return true;
 }

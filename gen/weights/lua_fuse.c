@@ -193,10 +193,8 @@ static bool step_factor(fusion *f, int step, int results)
     if (field_flag(f->L, step, "first_look"))
         return true;
     lua_newtable(f->L);
-    lua_pushnumber(f->L, condition);
-    lua_setfield(f->L, -2, "condition");
-    lua_pushstring(f->L, name);
-    lua_setfield(f->L, -2, "name");
+    field_set_number(f->L, "condition", condition);
+    field_set_text(f->L, "name", name);
     lua_rawseti(f->L, results, (lua_Integer)lua_rawlen(f->L, results) + 1);
     return true;
 }
@@ -439,12 +437,9 @@ static bool step_solve(fusion *f, int step, int results)
         return fail(f, "%s: relative error %.2g in %s: must be at most %.2g (--max-error)", field_text(L, step, "step.", "name", NULL),
                     error, field_text(L, step, "step.", "dtype", NULL), f->most_error);
     lua_newtable(L);
-    lua_pushnumber(L, sqrt(unrounded) / scale);
-    lua_setfield(L, -2, "residual");
-    lua_pushnumber(L, error);
-    lua_setfield(L, -2, "error");
-    lua_pushstring(L, field_text(L, step, "step.", "name", NULL));
-    lua_setfield(L, -2, "name");
+    field_set_number(L, "residual", sqrt(unrounded) / scale);
+    field_set_number(L, "error", error);
+    field_set_text(L, "name", field_text(L, step, "step.", "name", NULL));
     lua_rawseti(L, results, (lua_Integer)lua_rawlen(L, results) + 1);
     return bias == NULL || write_values(f, step, "bias_dtype", bias, v.rows);
 }

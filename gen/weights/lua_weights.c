@@ -134,8 +134,7 @@ static int weights_tensors(lua_State *L)
         for (size_t k = 0; k < safetensors_count(file); ++k) {
             const safetensors_tensor *tensor = safetensors_at(file, k);
             lua_newtable(L);
-            lua_pushstring(L, tensor->dtype_name);
-            lua_setfield(L, -2, "dtype");
+            field_set_text(L, "dtype", tensor->dtype_name);
             lua_createtable(L, tensor->rank, 0);
             for (int d = 0; d < tensor->rank; ++d) {
                 lua_pushinteger(L, tensor->shape[d]);
@@ -231,7 +230,6 @@ int luaopen_weights(lua_State *L)
                                          {"quantise", weights_quantise},
                                          {NULL, NULL}};
     luaL_newlib(L, functions);
-    lua_pushinteger(L, CALIBRATE_LEAST_ROWS);
-    lua_setfield(L, -2, "least_calibration_rows");
+    field_set_size(L, "least_calibration_rows", CALIBRATE_LEAST_ROWS);
     return 1;
 }

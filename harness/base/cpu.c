@@ -1,4 +1,5 @@
 /* Lua module `cpu`: what this processor and its operating system say of themselves. */
+#include "gen/host/fields.h"
 #include "harness/base/modules.h"
 
 #include <lauxlib.h>
@@ -228,14 +229,10 @@ static int describe(lua_State *L)
 {
     const cpu_facts facts = read_facts();
     lua_newtable(L);
-    lua_pushstring(L, facts.model[0] ? facts.model : "unknown");
-    lua_setfield(L, -2, "model");
-    lua_pushstring(L, ARCHITECTURE);
-    lua_setfield(L, -2, "architecture");
-    lua_pushstring(L, facts.vendor[0] ? facts.vendor : "unknown");
-    lua_setfield(L, -2, "vendor");
-    lua_pushboolean(L, facts.virtual);
-    lua_setfield(L, -2, "virtual");
+    field_set_text(L, "model", facts.model[0] ? facts.model : "unknown");
+    field_set_text(L, "architecture", ARCHITECTURE);
+    field_set_text(L, "vendor", facts.vendor[0] ? facts.vendor : "unknown");
+    field_set_flag(L, "virtual", facts.virtual);
     const struct {
         const char *name;
         lua_Integer number;

@@ -37,16 +37,16 @@ enum { STAGE_SIZE = 256, MALLOC_KEEPS = 32 << 20 };
 
 /* What a child shares with its parent. */
 typedef struct {
-    atomic_size_t stages; /* until now: one more tells that it goes on */
-    size_t said;          /* bytes */
-    bool raised;          /* what follows them is an error */
+    atomic_size_t stages;                     /* until now: one more tells that it goes on */
+    size_t said;                              /* bytes */
+    enum { NOT_ENDED, RETURNED, RAISED } how; /* what follows them is a result, or an error; else the function has not ended */
     char words[STAGE_SIZE];
 } shared;
 
 typedef struct {
     pid_t parent, child; /* child 0: it has ended */
     int pipe;
-    shared *with;
+    shared *with, last;                      /* last: what it was when the child ended */
     size_t stages;                           /* of the child when `deadline` was set */
     double patience, deadline, seconds, end; /* of a stage; when it is up for that one; of all; when it is up for all */
 } running;
@@ -100,9 +100,10 @@ static _Noreturn void answer(lua_State *L, pid_t parent)
     mallopt(M_MMAP_THRESHOLD, MALLOC_KEEPS);
     mallopt(M_TRIM_THRESHOLD, MALLOC_KEEPS);
     lua_pushvalue(L, 1);
-    own->raised = lua_pcall(L, 0, 1, 0) != LUA_OK;
+    const bool good = lua_pcall(L, 0, 1, 0) == LUA_OK;
     size_t size;
     const char *text = luaL_tolstring(L, -1, &size);
+    own->how = good ? RETURNED : RAISED;
     _exit(tell(text, size) ? 0 : 1);
 }
 
@@ -114,6 +115,9 @@ static int finish(running *r)
     while (waitpid(r->child, &status, 0) < 0 && errno == EINTR)
         ;
     r->child = 0;
+    memcpy(&r->last, r->with, sizeof r->last);
+    munmap(r->with, sizeof *r->with);
+    r->with = NULL;
     return status;
 }
 
@@ -124,9 +128,6 @@ static int running_free(lua_State *L)
         kill(r->child, SIGKILL);
         finish(r);
     }
-    if (r->with)
-        munmap(r->with, sizeof *r->with);
-    r->with = NULL;
     return 0;
 }
 
@@ -173,11 +174,12 @@ static int running_result(lua_State *L)
     const int status = finish(r);
     luaL_pushresult(&buffer);
     size_t size;
-    const char *text = lua_tolstring(L, -1, &size), *words = r->with->words;
-    const size_t said = r->with->said < size ? r->with->said : size;
-    if (!late && WIFEXITED(status) && WEXITSTATUS(status) == 0 && !r->with->raised)
+    const char *text = lua_tolstring(L, -1, &size), *words = r->last.words;
+    const size_t said = r->last.said < size ? r->last.said : size;
+    const bool ended = !late && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    if (ended && r->last.how == RETURNED)
         return 1;
-    if (!late && r->with->raised) {
+    if (ended && r->last.how == RAISED) {
         lua_pushlstring(L, text + said, size - said);
         return lua_error(L);
     }
@@ -216,6 +218,8 @@ static int begin(lua_State *L)
     close(ends[1]);
     if (child < 0) {
         close(ends[0]);
+        if (r->with)
+            munmap(r->with, sizeof *r->with);
         return process_fail(L, "fork", reason);
     }
     r->parent = parent;

@@ -10,6 +10,7 @@
    difference_column, value, expected } | nil, message: `relative` is the length of a row's difference over that of the expected row, of the
    worst row, number `row`; `difference` the largest one of an element, where it is and its two values. A value that is no number in one of
    the files makes both infinite. */
+#include "gen/host/fields.h"
 #include "gen/host/files.h"
 #include "gen/host/host.h"
 #include "gen/host/progress.h"
@@ -175,28 +176,16 @@ static int compare(lua_State *L)
     double *expected = read_shape(wanted, rows, columns, error, sizeof error);
     if (expected) {
         const differences worst = difference_of(y, expected, rows, columns);
-        const struct {
-            const char *name;
-            double value;
-        } numbers[] = {
-            {"relative", worst.relative}, {"difference", worst.difference}, {"value", worst.value}, {"expected", worst.expected}};
-        const struct {
-            const char *name;
-            size_t value;
-        } places[] = {{"rows", rows},
-                      {"columns", columns},
-                      {"row", worst.row},
-                      {"difference_row", worst.difference_row},
-                      {"difference_column", worst.difference_column}};
         lua_createtable(L, 0, 9);
-        for (size_t i = 0; i < sizeof numbers / sizeof *numbers; ++i) {
-            lua_pushnumber(L, numbers[i].value);
-            lua_setfield(L, -2, numbers[i].name);
-        }
-        for (size_t i = 0; i < sizeof places / sizeof *places; ++i) {
-            lua_pushinteger(L, (lua_Integer)places[i].value);
-            lua_setfield(L, -2, places[i].name);
-        }
+        field_set_number(L, "relative", worst.relative);
+        field_set_number(L, "difference", worst.difference);
+        field_set_number(L, "value", worst.value);
+        field_set_number(L, "expected", worst.expected);
+        field_set_size(L, "rows", rows);
+        field_set_size(L, "columns", columns);
+        field_set_size(L, "row", worst.row);
+        field_set_size(L, "difference_row", worst.difference_row);
+        field_set_size(L, "difference_column", worst.difference_column);
     }
     free(y);
     free(expected);

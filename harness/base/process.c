@@ -1,5 +1,6 @@
 /* The Lua module `process`: other programs, and what has to be cleaned up when this program ends. */
 #include "harness/base/process.h"
+#include "gen/host/fields.h"
 #include "gen/host/files.h"
 #include "gen/host/host.h"
 #include "harness/base/clock.h"
@@ -352,14 +353,11 @@ static void push_result(lua_State *L, const running *program)
 {
     const int status = program->status;
     lua_newtable(L);
-    lua_pushinteger(L, WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
-    lua_setfield(L, -2, "status");
+    field_set_size(L, "status", (size_t)(WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status)));
     if (WIFSIGNALED(status)) {
-        lua_pushinteger(L, WTERMSIG(status));
-        lua_setfield(L, -2, "signal");
+        field_set_size(L, "signal", (size_t)WTERMSIG(status));
     }
-    lua_pushboolean(L, program->timed_out);
-    lua_setfield(L, -2, "timed_out");
+    field_set_flag(L, "timed_out", program->timed_out);
     const size_t kept = program->output.size < OUTPUT_LIMIT ? program->output.size : OUTPUT_LIMIT;
     lua_pushlstring(L, program->output.bytes + program->output.size - kept, kept);
     lua_setfield(L, -2, "output");

@@ -1,4 +1,5 @@
 /* The Lua module `process`: facts of this process, its files, environment and time. */
+#include "gen/host/fields.h"
 #include "harness/base/clock.h"
 #include "harness/base/process.h"
 
@@ -145,12 +146,9 @@ static int process_file_facts(lua_State *L)
                     (LUAI_UACINT)status.st_mtim.tv_sec, (LUAI_UACINT)status.st_mtim.tv_nsec, (LUAI_UACINT)status.st_ctim.tv_sec,
                     (LUAI_UACINT)status.st_ctim.tv_nsec);
     lua_setfield(L, -2, "identity");
-    lua_pushinteger(L, (lua_Integer)status.st_size);
-    lua_setfield(L, -2, "bytes");
-    lua_pushinteger(L, (lua_Integer)status.st_mtim.tv_sec);
-    lua_setfield(L, -2, "modified");
-    lua_pushnumber(L, difftime(now.tv_sec, status.st_ctim.tv_sec) + 1e-9 * (double)(now.tv_nsec - status.st_ctim.tv_nsec));
-    lua_setfield(L, -2, "age");
+    field_set_size(L, "bytes", (size_t)status.st_size);
+    field_set_size(L, "modified", (size_t)status.st_mtim.tv_sec);
+    field_set_number(L, "age", difftime(now.tv_sec, status.st_ctim.tv_sec) + 1e-9 * (double)(now.tv_nsec - status.st_ctim.tv_nsec));
     return 1;
 }
 

@@ -171,7 +171,7 @@ local function check_ffn(c)
 end
 
 -- What rounding the weights costs: codes and y against the reference with the checkpoint's own. Nothing is right or
--- wrong here; the model's budget decides.
+-- wrong here; the model's budget decides. Keeps x and y for the checks that follow.
 local function measure_error(c)
     local exact, tally = c.job.reference:sample("exact", c.tokens), verify.tally()
     c.x = c.random:x(c.tokens)

@@ -7,8 +7,7 @@ local products = require "products"
 local panel = 32 -- outputs
 
 return function(library, symbol, type, inputs)
-    local own, message = compiled.open { library = library }
-    if not own then error(message, 0) end
+    local own = assert(compiled.open { library = library })
     for n, tokens in ipairs { 1, 2, 3, 13, 29 } do
         local panels = n % 2 == 0 and 1 or 5
         local outputs = panels * panel

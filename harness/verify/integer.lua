@@ -10,11 +10,6 @@ local reference = require "integer_reference"
 
 local integer = {}
 
-local function opened(job)
-    local model, message = compiled.open(job)
-    return model or error(message, 0)
-end
-
 local function tokens_of(job) return reference.tokens(job.d, job.model.norm_eps ~= nil, job.seed, job.tokens) end
 
 -- The tokens of a job, what the reference makes of them, and how many special ones there are in front.
@@ -23,7 +18,7 @@ function integer.answers(job) return tokens_of(job), assert(reference.answers(jo
 -- Rows, scores and y of the tokens x: rows and scores token by token, y in one call; the first tokens alone must give
 -- the same.
 local function called(job, x)
-    local model, rows, scores = opened(job), {}, {}
+    local model, rows, scores = assert(compiled.open(job)), {}, {}
     local d, tokens = 2 * job.d, #x // (2 * job.d)
     local function call(name, count, ...)
         local function results(_, fault, ...)
@@ -88,7 +83,7 @@ end
 function integer.run(job, input, output)
     local x, message = npy.read(input, job.d)
     if not x then return nil, message end
-    local model, tokens = opened(job), #x // (4 * job.d)
+    local model, tokens = assert(compiled.open(job)), #x // (4 * job.d)
     local y, scratch = compiled.memory(4 * tokens * job.d_out), compiled.memory(job.scratch_bytes)
     model:call(job.ffn, model, reference.units(x, job.x_unit), y, tokens, scratch)
     local good, wrong = npy.write(output, job.d_out, reference.values(y:read(4 * tokens * job.d_out), job.y_unit))

@@ -221,27 +221,16 @@ static int compare(lua_State *L)
     const bool in_range = compare_tokens(&all, &(results){given, scores, scores + c.tokens * c.slots}, own, error);
     files_unmap(&c.blob);
     checkpoint_close(file);
-    const struct {
-        const char *name;
-        size_t value;
-    } counts[] = {{"rows", all.rows}, {"scores", all.scores}, {"values", all.values}, {"code_flips", all.flips}};
-    const struct {
-        const char *name;
-        double value;
-    } errors[] = {{"rel_err", all.same_codes}, {"rel_err_flips", all.own_codes}, {"max_abs_err", all.element}};
     lua_newtable(L);
-    for (size_t i = 0; i < sizeof counts / sizeof *counts; ++i) {
-        lua_pushinteger(L, (lua_Integer)counts[i].value);
-        lua_setfield(L, -2, counts[i].name);
-    }
-    for (size_t i = 0; i < sizeof errors / sizeof *errors; ++i) {
-        lua_pushnumber(L, errors[i].value);
-        lua_setfield(L, -2, errors[i].name);
-    }
-    if (!in_range) {
-        lua_pushstring(L, error);
-        lua_setfield(L, -2, "range");
-    }
+    field_set_size(L, "rows", all.rows);
+    field_set_size(L, "scores", all.scores);
+    field_set_size(L, "values", all.values);
+    field_set_size(L, "code_flips", all.flips);
+    field_set_number(L, "rel_err", all.same_codes);
+    field_set_number(L, "rel_err_flips", all.own_codes);
+    field_set_number(L, "max_abs_err", all.element);
+    if (!in_range)
+        field_set_text(L, "range", error);
     return 1;
 }
 
@@ -309,7 +298,6 @@ int luaopen_integer_reference(lua_State *L)
     static const luaL_Reg functions[] = {{"compare", compare}, {"tokens", tokens}, {"answers", answers},
                                          {"units", units},     {"values", values}, {NULL, NULL}};
     luaL_newlib(L, functions);
-    lua_pushinteger(L, SPECIAL);
-    lua_setfield(L, -2, "special");
+    field_set_size(L, "special", SPECIAL);
     return 1;
 }

@@ -187,21 +187,16 @@ static void push_ties(lua_State *L, const reference_ties *ties)
     lua_newtable(L);
     for (size_t i = 0; i < ties->found_count; ++i) {
         lua_createtable(L, 0, 3);
-        lua_pushinteger(L, (lua_Integer)ties->found[i].layer);
-        lua_setfield(L, -2, "layer");
-        lua_pushinteger(L, (lua_Integer)ties->found[i].token);
-        lua_setfield(L, -2, "token");
-        lua_pushinteger(L, (lua_Integer)ties->found[i].table);
-        lua_setfield(L, -2, "table");
+        field_set_size(L, "layer", ties->found[i].layer);
+        field_set_size(L, "token", ties->found[i].token);
+        field_set_size(L, "table", ties->found[i].table);
         lua_rawseti(L, -2, (lua_Integer)i + 1);
     }
     lua_createtable(L, 0, 3);
     lua_pushlstring(L, ties->looked_inputs ? (const char *)ties->looked_inputs : "", ties->looked_inputs_count * sizeof(double));
     lua_setfield(L, -2, "inputs");
-    lua_pushnumber(L, ties->looked_off);
-    lua_setfield(L, -2, "off");
-    lua_pushinteger(L, (lua_Integer)ties->looked_missing);
-    lua_setfield(L, -2, "missing");
+    field_set_number(L, "off", ties->looked_off);
+    field_set_size(L, "missing", ties->looked_missing);
 }
 
 /* x[tokens] <- the output of layer `number`, at the top of the stack. */
@@ -262,23 +257,14 @@ static int reference(lua_State *L)
 
 static void push_looked(lua_State *L, const looked_result *result)
 {
-    const struct {
-        const char *name;
-        size_t value;
-    } counts[] = {{"codes", result->codes}, {"flips", result->flips}, {"flips_explained", result->flips_explained}};
     lua_createtable(L, 0, 6);
-    for (size_t i = 0; i < sizeof counts / sizeof *counts; ++i) {
-        lua_pushinteger(L, (lua_Integer)counts[i].value);
-        lua_setfield(L, -2, counts[i].name);
-    }
-    lua_pushnumber(L, result->scores);
-    lua_setfield(L, -2, "scores");
-    lua_pushnumber(L, result->scores_explained);
-    lua_setfield(L, -2, "scores_explained");
-    if (result->wrong[0]) {
-        lua_pushstring(L, result->wrong);
-        lua_setfield(L, -2, "wrong");
-    }
+    field_set_size(L, "codes", result->codes);
+    field_set_size(L, "flips", result->flips);
+    field_set_size(L, "flips_explained", result->flips_explained);
+    field_set_number(L, "scores", result->scores);
+    field_set_number(L, "scores_explained", result->scores_explained);
+    if (result->wrong[0])
+        field_set_text(L, "wrong", result->wrong);
 }
 
 static int looked(lua_State *L)

@@ -129,27 +129,15 @@ static int facts(lua_State *L)
 {
     const verify_reference *r = luaL_checkudata(L, 1, REFERENCE);
     const reference_model *model = &r->model;
-    const struct {
-        const char *name;
-        lua_Integer value;
-    } numbers[] = {
-        {"seed", (lua_Integer)r->seed},
-        {"multiplications", (lua_Integer)(reference_projection_count(model) + model->h * model->neighbours * model->d_out)},
-        {"blob", (lua_Integer)(uintptr_t)r->blob.data},
-        {"blob_bytes", (lua_Integer)r->blob.bytes},
-    };
     const bool share = reference_scores[model->score].share;
     lua_createtable(L, 0, 7);
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; ++i) {
-        lua_pushinteger(L, numbers[i].value);
-        lua_setfield(L, -2, numbers[i].name);
-    }
-    lua_pushboolean(L, share);
-    lua_setfield(L, -2, "share");
-    lua_pushboolean(L, share || r->weights.row_scale);
-    lua_setfield(L, -2, "weighted");
-    lua_pushnumber(L, sample_moved_share(&r->weights));
-    lua_setfield(L, -2, "moved_share");
+    field_set_size(L, "seed", r->seed);
+    field_set_size(L, "multiplications", reference_projection_count(model) + model->h * model->neighbours * model->d_out);
+    field_set_size(L, "blob", (uintptr_t)r->blob.data);
+    field_set_size(L, "blob_bytes", r->blob.bytes);
+    field_set_flag(L, "share", share);
+    field_set_flag(L, "weighted", share || r->weights.row_scale);
+    field_set_number(L, "moved_share", sample_moved_share(&r->weights));
     return 1;
 }
 
@@ -416,11 +404,8 @@ int luaopen_verify(lua_State *L)
     lua_setfield(L, -2, "__index");
     lua_pop(L, 1);
     luaL_newlib(L, functions);
-    lua_pushnumber(L, SAMPLE_TOLERANCE);
-    lua_setfield(L, -2, "tolerance");
-    lua_pushnumber(L, SAMPLE_SAME_ROUNDING);
-    lua_setfield(L, -2, "same_rounding");
-    lua_pushinteger(L, SAMPLE_SPECIAL);
-    lua_setfield(L, -2, "special_tokens");
+    field_set_number(L, "tolerance", SAMPLE_TOLERANCE);
+    field_set_number(L, "same_rounding", SAMPLE_SAME_ROUNDING);
+    field_set_size(L, "special_tokens", SAMPLE_SPECIAL);
     return 1;
 }

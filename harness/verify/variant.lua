@@ -25,8 +25,7 @@ local words = {
 }
 
 function variant.open(v, facts)
-    local own, message = compiled.open { library = v.library, stays = true }
-    if not own then error(message, 0) end
+    local own = assert(compiled.open { library = v.library, stays = true })
     return setmetatable({ v = v, own = own, facts = facts, slots = v.h * v.neighbours, calls = 0 }, variant)
 end
 

@@ -138,8 +138,7 @@ end
 local function run_calls(job, calls)
     local function fail(...) error(job.library .. ": " .. string.format(...), 0) end
     transformer.watch(job.seen)
-    local own, message = compiled.open(job)
-    if not own then error(message, 0) end
+    local own = assert(compiled.open(job))
     transformer.watch_behind(own)
     local function kept(bytes) return { name = "kept", memory = compiled.memory(bytes, "end") } end
     local memory, scratch = job.causal and kept(job.state_bytes), kept(job.scratch_bytes)

@@ -30,6 +30,7 @@ local faults = {
     { "crashed", ffn, last = "((char *) scratch)[TINY_SCRATCH_BYTES] = 1;" },
     { "crashed", few, last = "if (tokens == 1) ((char *) scratch)[TINY_SCRATCH_BYTES_ONE] = 1;" },
     { "crashed", project, last = "code[(tokens + 7) / 8 * 64] = 0;" },
+    { "crashed", project, last = "if (tokens == 9) exit(0);" },
     { "codes", project, last = "code[0] ^= 1;" },
     { "codes", project, last = "code[0] |= 64;" },
     { "scores", project, last = "score[0] *= 1.01f;" },
@@ -56,6 +57,7 @@ local head = [[
 #ifndef PLANTED
 #define PLANTED
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 static volatile float sink;
 static volatile int calls, which = -1;

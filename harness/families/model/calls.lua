@@ -52,8 +52,7 @@ end
 -- Runs the calls, each with memory of exactly its size, and returns y as a string of float32.
 local function run_calls(job, x)
     transformer.watch(job.seen)
-    local own, message = compiled.open(job)
-    if not own then error(message, 0) end
+    local own = assert(compiled.open(job))
     transformer.watch_behind(own)
     local cache = { name = "cache", memory = compiled.memory(job.cache_bytes, "end") }
     local scratch = { name = "scratch", memory = compiled.memory(job.scratch_bytes, "end") }
