@@ -111,11 +111,14 @@ end
 
 -- A size is that of the largest shape at which what is below it wins, 0, if none is, and has no end, if all are.
 function test.a_size_is_that_of_the_largest_shape_below()
-    local row = { name = "far", shapes = { "small", "middle", "large" }, tokens = { 1 } }
+    local row = { name = "far", shapes = { "large", "small", "middle", "small" }, tokens = { 1 } }
     local function with(beyond)
         return (decided(row, function(shape, _, text) return text == "below" and 100 or beyond[shape] end))
     end
     check.equal(with { small = 120, middle = 120, large = 80 }, 8)
+    local _, words = decided(row, function(_, _, text) return text == "below" and 100 or 120 end)
+    local slower = "is slower at 1 token of "
+    check.equal(words, { "0: " .. slower .. "small", "4: " .. slower .. "middle", "inf: kept" })
     check.equal(with { small = 120, middle = 80, large = 80 }, 4)
     check.equal(with { small = 90, middle = 80, large = 80 }, 0)
     check.equal(with { small = 120, middle = 120, large = 120 }, math.huge)
