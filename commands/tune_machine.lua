@@ -63,7 +63,8 @@ end
 local function line_of(row, one, kept)
     local ratio = one.ratio and string.format("%.3f of the time (at most %.3f), ", one.ratio, one.worst) or ""
     local verdict = kept and "kept" or "not kept: " .. (one.why or "another value saves more")
-    return string.format("%s: %s: %s%s", shown(one.changes), table.concat(row.shapes, ", "), ratio, verdict)
+    local shapes_text = table.concat(row.shapes, ", "):gsub(", .* ", " … ")
+    return string.format("%s: %s: %s%s", shown(one.changes), shapes_text, ratio, verdict)
 end
 
 -- The numbers of `cpu` by name, as JSON has them: none that is infinite.

@@ -3,6 +3,7 @@
 local candidates = require "harness.tune.candidates"
 local round = require "harness.tune.round"
 local measure = require "harness.measure.measure"
+local race = require "harness.tune.race"
 local rivals = require "harness.measure.rivals"
 local statistics = require "harness.base.statistics"
 local tuning = require "harness.tune.tuning"
@@ -188,18 +189,9 @@ end
 function confirm.unconfirmed(sessions, results)
     local s, tuned = sessions[1], results[1].tuned
     if tuned.measured then
-        round.log(s, {
-            status = "chosen",
-            candidate = s.schedules.text(tuned.default),
-            regime = "both",
-            batches = s.batches_text,
-            ratio = 1,
-            low = 1,
-            high = 1,
-            pairs = 0,
-            decided = "no time",
-            shard = s.shard.text,
-        })
+        local kept = race.kept(s.schedules.text(tuned.default), "no time")
+        kept.regime = "both"
+        round.log_choice(s, kept)
     end
     return {
         session = s,
@@ -239,17 +231,14 @@ function confirm.measure(sessions, results, plan)
         if next(reverted) and not made_of(s, tuned.schedule) then return confirm.unconfirmed(sessions, results) end
         local ratio = ratio_of(s, samples, i + 2, s.batches)
         compilers[i] = { cc = s.cc, version = s.version, ratio = ratio.centre }
-        round.log(s, {
-            status = "chosen",
-            candidate = s.schedules.text(tuned.schedule),
+        round.log_choice(s, {
+            winner = s.schedules.text(tuned.schedule),
             regime = "both",
-            batches = s.batches_text,
             ratio = ratio.centre,
             low = ratio.low,
             high = ratio.high,
-            pairs = ratio.samples,
+            samples = ratio.samples,
             decided = decided_of(tuned),
-            shard = s.shard.text,
         })
         local against = best and ratio_of(s, samples, i + 2, s.batches, best.runner, best.runner)
         if not best or (against.high < 1 - tolerance and statistics.spread(control) < 1 - against.centre) then

@@ -19,17 +19,23 @@ local function changed(cpu, changes)
     return copy
 end
 
--- What of `cpu` the row may become: a list of changes of its numbers.
-local function changes_of(row, shapes)
-    local values, list = row.values, {}
-    if not values then
-        values = { 0 }
-        for _, name in ipairs(row.shapes) do
-            values[#values + 1] = shapes[name].bytes
-        end
-        table.sort(values)
-        values[#values] = math.huge -- beyond the largest
+-- The sizes that the row may become: each of the shapes may be the largest that is below it, or none.
+local function sizes_of(row, shapes)
+    local sizes, values = {}, { 0 }
+    for i, name in ipairs(row.shapes) do
+        sizes[i] = shapes[name].bytes
     end
+    table.sort(sizes)
+    for i = 2, #sizes do
+        if sizes[i] > sizes[i - 1] then values[#values + 1] = sizes[i - 1] end
+    end
+    values[#values + 1] = math.huge
+    return values
+end
+
+-- What of a CPU's numbers the row may change: a list of changes.
+local function changes_of(row, shapes)
+    local values, list = row.values or sizes_of(row, shapes), {}
     for _, beside in ipairs(row.beside or { {} }) do
         for _, value in ipairs(values) do
             list[#list + 1] = changed(beside, { [row.name] = value })

@@ -416,6 +416,20 @@ function Race:safe(rung, v, repetitions, found)
         and self:interval(all, v.leader, self.default).high <= 1 + self.rules.limit
 end
 
+-- The result of a race that has kept the default.
+function race.kept(default, decided, reason)
+    return {
+        winner = default,
+        ratio = 1,
+        low = 1,
+        high = 1,
+        samples = 0,
+        loss = 0,
+        decided = decided,
+        reason = reason,
+    }
+end
+
 -- The result of the finals, whose last verdict is `v`.
 function Race:conclude(rung, v, repetitions)
     local rules, default = self.rules, self.default
@@ -430,15 +444,8 @@ function Race:conclude(rung, v, repetitions)
         found, why = self:confirmation(rung, 1, v.winner, repetitions)
         if found then why = self:refutation(found, v) end
     end
-    local result = {
-        winner = default,
-        ratio = 1,
-        low = 1,
-        high = 1,
-        samples = v.control.samples,
-        leader = v.fastest,
-        control = v.control,
-    }
+    local result = race.kept(default)
+    result.samples, result.leader, result.control = v.control.samples, v.fastest, v.control
     local function choose(name, lead)
         result.winner, result.ratio, result.low, result.high, result.samples =
             name, lead.centre, lead.low, lead.high, lead.samples
@@ -522,19 +529,6 @@ function Race:note_final(rung, rounds, name, ratio, interval, dropped)
     }
 end
 
-function Race:default_result(decided, reason)
-    return {
-        winner = self.default,
-        ratio = 1,
-        low = 1,
-        high = 1,
-        samples = 0,
-        loss = 0,
-        decided = decided,
-        reason = reason,
-    }
-end
-
 -- The winner or the leader, if it is found to be wrong: { name, reason }, without reason if there was no time.
 function Race:wrong_one(v)
     for _, name in ipairs { v.winner, v.leader } do
@@ -585,7 +579,7 @@ function Race:finals(rung, finalists, repetitions)
     local wrong = v and self:wrong_one(v)
     while wrong do
         if not wrong.reason then
-            return self:default_result("no time", "no time was left to verify the fastest thoroughly")
+            return race.kept(self.default, "no time", "no time was left to verify the fastest thoroughly")
         end
         self.wrong[wrong.name] = true
         self:note { phase = "final", rung = rung, number = #rounds, candidate = wrong.name, dropped = wrong.reason }
@@ -593,10 +587,8 @@ function Race:finals(rung, finalists, repetitions)
         wrong = self:wrong_one(v)
     end
     if v then return self:conclude(rung, v, self:confirming(repetitions * #rounds)) end
-    return self:default_result(
-        "no time",
-        string.format("%d of %d rounds of the finals were measured", #rounds, self.rules.least)
-    )
+    local reason = string.format("%d of %d rounds of the finals were measured", #rounds, self.rules.least)
+    return race.kept(self.default, "no time", reason)
 end
 
 function race.run(options)
@@ -649,12 +641,10 @@ function race.run(options)
             if again.decided ~= "no time" then result = again end
         end
     elseif self.unmeasured > 0 then
-        result = self:default_result("no time", "nothing was measured")
+        result = race.kept(self.default, "no time", "nothing was measured")
     else
-        result = self:default_result(
-            "winner",
-            #names == 0 and "there is no other candidate" or "no other candidate could be measured"
-        )
+        local reason = #names == 0 and "there is no other candidate" or "no other candidate could be measured"
+        result = race.kept(self.default, "winner", reason)
     end
     if self.unmeasured > 0 then
         result.reason = string.format("%s; no time for %d other candidates", result.reason, self.unmeasured)

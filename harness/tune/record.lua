@@ -79,6 +79,21 @@ record.fields = {
     { name = "time", kind = kinds.natural },
 }
 
+-- The race for calls of `batches` tokens that the record `r` has chosen in, as harness/tune/race.lua has its result.
+function record.race(r, batches)
+    return {
+        regime = r.regime,
+        batches = batches,
+        winner = r.candidate,
+        bytes = r.object_bytes,
+        ratio = r.ratio,
+        low = r.low,
+        high = r.high,
+        samples = r.pairs,
+        decided = r.decided,
+    }
+end
+
 -- What is wrong with the fields of `rows` in `values` beside those in `known`, in one line; nil: nothing.
 local function problem(rows, values, known, prefix)
     local names = { table.unpack(known) }

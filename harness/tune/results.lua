@@ -2,6 +2,7 @@
 local figures = require "gen.plan.figures"
 local json = require "json"
 local machine = require "harness.base.machine"
+local record = require "harness.tune.record"
 local store_lookup = require "harness.tune.store_lookup"
 local tuned_file = require "gen.request.tuned_file"
 local tuning = require "harness.tune.tuning"
@@ -11,19 +12,6 @@ local results = {}
 -- A result: { session, default and schedule (choices by key), races = { {regime, batches, winner, ratio, low, high,
 -- samples, decided, reason, ...} }, said = where it comes from, if not measured now, late = whether the choice was left
 -- because no time was left to confirm it } and, if it was measured, what harness/tune/confirm.lua adds.
-
-local function race_of(r, batches)
-    return {
-        regime = r.regime,
-        batches = batches,
-        winner = r.candidate,
-        ratio = r.ratio,
-        low = r.low,
-        high = r.high,
-        samples = r.pairs,
-        decided = r.decided,
-    }
-end
 
 -- The result that the store knows for one instruction set: that of the first compiler, or of another one that is
 -- proven faster. ask(session, any) is a choice of harness/tune/store_lookup.lua or nil, and a line; nil and the line if
@@ -53,7 +41,7 @@ function results.from_store(sessions, ask, any)
             }
             for _, regime in ipairs { "many", "few" } do
                 if found.races[regime] then
-                    best.races[#best.races + 1] = race_of(found.races[regime], s.batches_text)
+                    best.races[#best.races + 1] = record.race(found.races[regime], s.batches_text)
                 end
             end
         end

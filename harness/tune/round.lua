@@ -53,6 +53,24 @@ function round.log(s, fields)
     s.keep(record.make(fields))
 end
 
+-- Keeps what was chosen for the calls of a regime: winner (a schedule as text), regime, ratio, low, high, samples,
+-- decided and, if it is known, bytes.
+function round.log_choice(s, choice)
+    round.log(s, {
+        status = "chosen",
+        candidate = choice.winner,
+        regime = choice.regime,
+        batches = s.batches_text,
+        ratio = choice.ratio,
+        low = choice.low,
+        high = choice.high,
+        pairs = choice.samples,
+        decided = choice.decided,
+        shard = s.shard.text,
+        object_bytes = choice.bytes,
+    })
+end
+
 -- The candidate `name` of a race, whose default is there twice.
 local function candidate_of(field, default, name) return field[name == race.twin and default or name] end
 

@@ -6,6 +6,7 @@ local round = require "harness.tune.round"
 local measure = require "harness.measure.measure"
 local process = require "process"
 local race = require "harness.tune.race"
+local record = require "harness.tune.record"
 local statistics = require "harness.base.statistics"
 
 local tuning = {}
@@ -285,35 +286,9 @@ end
 
 -- The result of a race that there is no time for: the default is kept.
 local function untried(s, r, base)
-    return {
-        regime = r.regime,
-        batches = r.batches,
-        winner = s.schedules.text(base),
-        schedule = base,
-        ratio = 1,
-        low = 1,
-        high = 1,
-        samples = 0,
-        loss = 0,
-        decided = "no time",
-        reason = "there was no time to try one candidate",
-    }
-end
-
-local function log_choice(s, result)
-    round.log(s, {
-        status = "chosen",
-        candidate = result.winner,
-        regime = result.regime,
-        batches = s.batches_text,
-        ratio = result.ratio,
-        low = result.low,
-        high = result.high,
-        pairs = result.samples,
-        decided = result.decided,
-        shard = s.shard.text,
-        object_bytes = result.bytes,
-    })
+    local result = race.kept(s.schedules.text(base), "no time", "there was no time to try one candidate")
+    result.regime, result.batches, result.schedule = r.regime, r.batches, base
+    return result
 end
 
 -- Runs one race with `seconds` to spend around the schedule `base`, which let it try about `tried` candidates: the
@@ -379,7 +354,7 @@ local function run_race(s, r, base, seconds, tried)
     result.total, result.untried, result.seconds = found.total, left_out, s.now() - start
     result.schedule, result.bytes = by_name[result.winner].schedule, by_name[result.winner].made.bytes
     result.contended = (t.contended or 0) > (t.rounds or 0) / 4
-    log_choice(s, result)
+    round.log_choice(s, result)
     return result
 end
 
@@ -387,19 +362,9 @@ end
 local function finished_race(s, r)
     for _, known in ipairs(s.shard.n > 1 and s.known or {}) do
         if known.status == "chosen" and known.regime == r.regime then
-            return {
-                regime = r.regime,
-                batches = r.batches,
-                winner = known.candidate,
-                schedule = s.schedules.parse(known.candidate),
-                bytes = known.object_bytes,
-                ratio = known.ratio,
-                low = known.low,
-                high = known.high,
-                samples = known.pairs,
-                decided = known.decided,
-                reason = "finished in an earlier run",
-            }
+            local result = record.race(known, r.batches)
+            result.schedule, result.reason = s.schedules.parse(known.candidate), "finished in an earlier run"
+            return result
         end
     end
 end
@@ -505,7 +470,7 @@ function tuning.run(s)
             done = ready and run_race(s, r, around, seconds, tried) or untried(s, r, around)
             table.remove(open, 1)
         end
-        if not result.races[i] and not done.field and s.shard.n > 1 then log_choice(s, done) end -- it is finished
+        if not result.races[i] and not done.field and s.shard.n > 1 then round.log_choice(s, done) end -- it is finished
         result.races[i], result.measured = done, result.measured or done.field ~= nil
         local chosen = {}
         for key, value in pairs(done.schedule) do
