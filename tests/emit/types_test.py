@@ -7,17 +7,10 @@ import tempfile
 
 import numpy as np
 
-from lookupc import check, run, write_safetensors
+from lookupc import bf16, check, run, write_safetensors
 
 H, ROWS, D_OUT = 3, 4, 70  # rows of more than a cache line in every type
 MODEL = 'return { name = "types", d = 4, d_out = 70, h = 3, tau = 2, projection = { kind = "dense" }, score = "softmax", scale = "%s" }\n'
-
-
-def bf16(values):
-    """Rounded to 8 significant bits, subnormal below 2^-126, by rounding the fraction that frexp gives."""
-    exponent = np.maximum(np.frexp(values)[1] - 8, -133)
-    rounded = np.ldexp(np.rint(np.ldexp(values, -exponent)), exponent)
-    return (rounded.astype("<f4").view("<u4") >> 16).astype("<u2"), rounded
 
 
 def e4m3(values):

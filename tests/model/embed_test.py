@@ -10,7 +10,7 @@ import time
 
 import numpy as np
 
-from lookupc import LOOKUPC, check, own_cache, turns
+from lookupc import LOOKUPC, call, check, own_cache, refuses, turns
 
 ENCODER = """return { name = "enc", d = 16, heads = 2, layers = 1, vocab = 256, skip = true, checkpoint = "roberta", token_types = 2,
     norm = { kind = "layernorm", place = "post" }, attention = { context = 40, causal = false },
@@ -25,16 +25,9 @@ LOOKUP = '{ kind = "lookup", h = 8, tau = 4, projection = { kind = "bh4", block 
 
 
 def works(*arguments, text=b""):
-    result = subprocess.run([LOOKUPC, *arguments], input=text, capture_output=True)
+    result = call(*arguments, text=text)
     check(result.returncode == 0 and result.stderr == b"", "%s: %s" % (arguments, result))
     return result.stdout.decode()
-
-
-def refuses(fragment, *arguments, text=b""):
-    result = subprocess.run([LOOKUPC, *arguments], input=text, capture_output=True)
-    line = result.stderr.decode()
-    good = result.returncode != 0 and result.stdout == b"" and line.count("\n") == 1 and fragment in line
-    check(good, "%s: %s: expected one line with %r" % (arguments, result, fragment))
 
 
 def ranks(values):

@@ -9,7 +9,7 @@ import time
 
 import numpy as np
 
-from lookupc import LOOKUPC, check, own_cache, read_safetensors, write_safetensors
+from lookupc import LOOKUPC, call, check, own_cache, read_safetensors, refuses, write_safetensors
 
 DECODER = """return { name = "dec", d = 24, heads = 3, layers = 2, vocab = 256, positions = 32, skip = true,
     norm = { kind = "layernorm" }, attention = { context = 32 }, ffn = { kind = "mlp", f = 48, activation = "gelu" },
@@ -18,21 +18,10 @@ DECODER = """return { name = "dec", d = 24, heads = 3, layers = 2, vocab = 256, 
 """
 
 
-def call(*arguments, text=b""):
-    return subprocess.run([LOOKUPC, *arguments], input=text, capture_output=True)
-
-
 def works(*arguments, text=b""):
     result = call(*arguments, text=text)
     check(result.returncode == 0, "%s: %s" % (arguments, result))
     return result.stdout
-
-
-def refuses(fragment, *arguments):
-    result = call(*arguments)
-    line = result.stderr.decode()
-    good = result.returncode != 0 and result.stdout == b"" and line.count("\n") == 1 and fragment in line
-    check(good, "%s: %s: expected one line with %r" % (arguments, result, fragment))
 
 
 with tempfile.TemporaryDirectory() as folder:

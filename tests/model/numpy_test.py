@@ -33,11 +33,11 @@ NEOX = changed(model_shapes.NEOX, d=32, heads=4, layers=2, vocab=37, attention={
 
 # Of config.json `lookupc import` makes the model file.
 OF_LLAMA = {"hidden_size": 40, "intermediate_size": 33, "num_attention_heads": 4, "num_key_value_heads": 2, "num_hidden_layers": 3,
-               "vocab_size": 70, "max_position_embeddings": 64, "hidden_act": "silu", "rms_norm_eps": 1e-6, "rope_theta": 1e6}
+            "vocab_size": 70, "max_position_embeddings": 64, "hidden_act": "silu", "rms_norm_eps": 1e-6, "rope_theta": 1e6}
 MISTRAL_CONFIG = {"model_type": "mistral", "architectures": ["MistralForCausalLM"], "sliding_window": 9, **OF_LLAMA}
 QWEN2_CONFIG = {"model_type": "qwen2", "architectures": ["Qwen2ForCausalLM"], "sliding_window": 9, "use_sliding_window": False, **OF_LLAMA}
 NEOX_CONFIG = {"model_type": "gpt_neox", "architectures": ["GPTNeoXForCausalLM"], "hidden_size": 32, "intermediate_size": 50,
-            "num_attention_heads": 4, "num_hidden_layers": 2, "vocab_size": 37, "max_position_embeddings": 48, "hidden_act": "gelu"}
+               "num_attention_heads": 4, "num_hidden_layers": 2, "vocab_size": 37, "max_position_embeddings": 48, "hidden_act": "gelu"}
 
 # A name, the definition or the keys of a model, its model file or config.json, how many ids, and whether they are also decoded.
 CASES = [

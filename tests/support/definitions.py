@@ -1,6 +1,7 @@
 """Definitions of whole models in NumPy, float64: from ids to results, with random tensors that are made when they are first asked for."""
 import numpy as np
 
+import sentence_encoder
 from derivatives import ERF
 
 ACTIVATIONS = {
@@ -181,40 +182,30 @@ def last(c, ids):
 
 
 def sentence(c, ids):
-    """The sentence encoder's shape: sinusoidal positions, a first block that widens, matrices stored [in][out]."""
-    tensorflow, variables = "module_apply_default/Encoder_en/KonaTransformer/Encode/", "module/Encoder_en/KonaTransformer/Encode/"
+    """The sentence encoder with other sizes: a first block that widens, matrices stored [in][out]."""
+    scope, variables, end = sentence_encoder.SCOPE, sentence_encoder.VARIABLES, "/ConcatPartitions/concat"
+    tensors = {"module/Embeddings_en": c.get("module/Embeddings_en", 30, 16, deviation=0.5), sentence_encoder.FREQUENCIES: 10000.0 ** (-np.arange(8) / 7)}
 
-    def linear(weight, bias, out, x, leading=False):
-        shape = (1, 1, x.shape[1], out) if leading else (x.shape[1], out)
-        matrix = c.get(weight, *shape, deviation=x.shape[1] ** -0.5).reshape(x.shape[1], out)
-        return x @ matrix + c.get(bias, out, deviation=0.1)
+    def add_linear(weight, bias, rows, columns, *leading):
+        tensors[weight] = c.get(weight, *leading, rows, columns, deviation=rows**-0.5)
+        tensors[bias] = c.get(bias, columns, deviation=0.1)
 
-    def norm(name, x):
-        gain = c.get(name + "layer_norm_scale/ConcatPartitions/concat", x.shape[1], mean=1.0, deviation=0.1)
-        offset = c.get(name + "layer_norm_bias/ConcatPartitions/concat", x.shape[1], deviation=0.1)
-        centred = x - x.mean(axis=1, keepdims=True)
-        return centred / np.sqrt((centred**2).mean(axis=1, keepdims=True) + 1e-6) * gain + offset
-
-    x = 2 * c.get("module/Embeddings_en", 30, 16, deviation=0.5)[ids] + sines(len(ids), 16, "halves", "n-1")
-    for layer, (heads, q_width, d) in enumerate(((2, 16, 24), (2, 24, 24))):
-        name = "Layer_%d/TransformerLayer/" % layer
-        single = "MultiheadAttention/%s_transform_single/"
-        end = "bias/ConcatPartitions/concat"
-        y = norm(tensorflow + name + "layer_prepostprocess/layer_norm/", x)
-        qkv = linear(variables + name + single % "qkv" + "kernel/part_0", tensorflow + name + single % "qkv" + end, 3 * q_width, y, True)
-        q, k, v = np.split(qkv, 3, axis=1)
-        mixed = linear(variables + name + single % "output" + "kernel/part_0", tensorflow + name + single % "output" + end, d,
-                       attend(q, k, v, heads, heads, False), True)
-        if layer == 0:
-            x = linear(tensorflow + name + "dense/kernel/ConcatPartitions/concat", tensorflow + name + "dense/" + end, d, x)
-        x = x + mixed
-        y = norm(tensorflow + name + "FFN/layer_prepostprocess/layer_norm/", x)
-        stack = tensorflow + "TransformerStack/" + name + "FFN/%s/Tensordot/Reshape_1"
-        inner = np.maximum(linear(stack % "conv1", tensorflow + name + "FFN/conv1/" + end, 36, y), 0)
-        x = x + linear(stack % "conv2", tensorflow + name + "FFN/conv2/" + end, d, inner)
-    tanh_layer = "module/Encoder_en/hidden_layers/tanh_layer_0/"
-    x = np.tanh(linear(tanh_layer + "weights", tanh_layer + "bias", 20, x.mean(axis=0, keepdims=True)))
-    return x / np.linalg.norm(x)
+    for layer, width in enumerate((16, 24)):
+        name, d = "Layer_%d/TransformerLayer/" % layer, 24
+        for part, columns in (("", width), ("FFN/", d)):
+            norm = scope + name + part + "layer_prepostprocess/layer_norm/layer_norm_"
+            tensors[norm + "scale" + end] = c.get(norm + "scale" + end, columns, mean=1.0, deviation=0.1)
+            tensors[norm + "bias" + end] = c.get(norm + "bias" + end, columns, deviation=0.1)
+        for part, columns in (("qkv", 3 * width), ("output", d)):
+            part = name + "MultiheadAttention/%s_transform_single/" % part
+            add_linear(variables + part + "kernel/part_0", scope + part + "bias" + end, width, columns, 1, 1)
+        if width != d:
+            add_linear(scope + name + "dense/kernel" + end, scope + name + "dense/bias" + end, width, d)
+        for part, rows, columns in (("FFN/conv1/", d, 36), ("FFN/conv2/", 36, d)):
+            add_linear(scope + "TransformerStack/" + name + part + "Tensordot/Reshape_1", scope + name + part + "bias" + end, rows, columns)
+    last = "module/Encoder_en/hidden_layers/tanh_layer_0/"
+    add_linear(last + "weights", last + "bias", 24, 20)
+    return sentence_encoder.encode_equal(tensors, ids[None], heads=2)
 
 
 SENTENCE = """{ name = "m", d = 24, heads = 2, layers = { { d_in = 16, head_dim = 8 }, {} }, vocab = 30, skip = true,

@@ -22,6 +22,19 @@ def check(condition, text):
         sys.exit(f"FAILED {os.path.basename(sys.argv[0])}: {text}")
 
 
+def call(*arguments, text=b""):
+    """The program with bytes for standard input, and from it."""
+    return subprocess.run([LOOKUPC, *arguments], input=text, capture_output=True)
+
+
+def refuses(fragment, *arguments, text=b""):
+    """It says one line, with that fragment, and nothing else."""
+    result = call(*arguments, text=text)
+    line = result.stderr.decode()
+    good = result.returncode != 0 and result.stdout == b"" and line.count("\n") == 1 and fragment in line
+    check(good, "%s: %s: expected one line with %r" % (arguments, result, fragment))
+
+
 def works(*arguments):
     result = run(*arguments)
     check(result.returncode == 0, f"{' '.join(arguments)}: {result.stderr}")
@@ -90,14 +103,15 @@ def in_turn(sets, number):
 
 
 def bf16(values):
-    """float64 rounded to bfloat16, as the upper halves of float32; for values that are normal there."""
-    rounded = np.ldexp(np.rint(np.ldexp(np.frexp(values)[0], 8)), np.frexp(values)[1] - 8)
-    return (rounded.astype("<f4").view("<u4") >> 16).astype("<u2")
+    """float64 rounded to 8 significant bits, subnormal below 2^-126: as upper halves of float32, and as numbers."""
+    exponent = np.maximum(np.frexp(values)[1] - 8, -133)
+    rounded = np.ldexp(np.rint(np.ldexp(values, -exponent)), exponent)
+    return (rounded.astype("<f4").view("<u4") >> 16).astype("<u2"), rounded
 
 
 def encoded(values, dtype):
     if dtype == "BF16":
-        return bf16(values).tobytes()
+        return bf16(values)[0].tobytes()
     return values.astype({"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8"}[dtype]).tobytes()
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 SCOPE = "module_apply_default/Encoder_en/KonaTransformer/Encode/"
 VARIABLES = "module/Encoder_en/KonaTransformer/Encode/"
+FREQUENCIES = SCOPE + "TransformerStack/Layer_0/AddTimingSignal/TimingSignal/ExpandDims_1"
 EPS = 1e-6
 
 
@@ -41,7 +42,7 @@ def norm(tensors, name, x):
     return x * tensors[name + "/layer_norm_scale/ConcatPartitions/concat"] + tensors[name + "/layer_norm_bias/ConcatPartitions/concat"]
 
 
-def attention(q, k, v, heads=4):
+def attention(q, k, v, heads):
     sentences, n, d = q.shape
     q, k, v = (part.reshape(sentences, n, heads, d // heads).transpose(0, 2, 1, 3) for part in (q, k, v))
     scores = q @ k.transpose(0, 1, 3, 2) / np.sqrt(d // heads)
@@ -49,14 +50,14 @@ def attention(q, k, v, heads=4):
     return (weights / weights.sum(axis=-1, keepdims=True) @ v).transpose(0, 2, 1, 3).reshape(sentences, n, d)
 
 
-def block(tensors, layer, x):
+def block(tensors, layer, x, heads):
     """x [sentences][tokens][d]"""
     name, variables = SCOPE + f"Layer_{layer}/TransformerLayer/", VARIABLES + f"Layer_{layer}/TransformerLayer/"
     stack, bias = SCOPE + f"TransformerStack/Layer_{layer}/TransformerLayer/", "/bias/ConcatPartitions/concat"
     hidden = norm(tensors, name + "layer_prepostprocess/layer_norm", x)
     qkv = hidden @ tensors[variables + "MultiheadAttention/qkv_transform_single/kernel/part_0"][0, 0]
     qkv = qkv + tensors[name + "MultiheadAttention/qkv_transform_single" + bias]
-    out = attention(*np.split(qkv, 3, axis=-1)) @ tensors[variables + "MultiheadAttention/output_transform_single/kernel/part_0"][0, 0]
+    out = attention(*np.split(qkv, 3, axis=-1), heads) @ tensors[variables + "MultiheadAttention/output_transform_single/kernel/part_0"][0, 0]
     out = out + tensors[name + "MultiheadAttention/output_transform_single" + bias]
     if name + "dense/kernel/ConcatPartitions/concat" in tensors:
         x = x @ tensors[name + "dense/kernel/ConcatPartitions/concat"] + tensors[name + "dense" + bias]
@@ -66,13 +67,12 @@ def block(tensors, layer, x):
     return x + hidden @ tensors[stack + "FFN/conv2/Tensordot/Reshape_1"] + tensors[name + "FFN/conv2" + bias]
 
 
-def encode_equal(tensors, ids):
-    """The vectors of ids [sentences][tokens], [sentences][512]."""
-    inverse = tensors[SCOPE + "TransformerStack/Layer_0/AddTimingSignal/TimingSignal/ExpandDims_1"]
-    angles = np.arange(ids.shape[1])[:, None] * inverse
+def encode_equal(tensors, ids, heads=4):
+    """The vectors of ids [sentences][tokens]."""
+    angles = np.arange(ids.shape[1])[:, None] * tensors[FREQUENCIES]
     x = 2.0 * tensors["module/Embeddings_en"][ids] + np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
     for layer in range(2):
-        x = block(tensors, layer, x)
+        x = block(tensors, layer, x, heads)
     hidden = "module/Encoder_en/hidden_layers/tanh_layer_0/"
     y = np.tanh(x.mean(axis=1) @ tensors[hidden + "weights"] + tensors[hidden + "bias"])
     return y / np.sqrt((y**2).sum(axis=1, keepdims=True))

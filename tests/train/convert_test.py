@@ -4,13 +4,12 @@ it refuses."""
 import itertools
 import os
 import re
-import subprocess
 import tempfile
 
 import numpy as np
 
 import whole
-from lookupc import LOOKUPC, check, effort, instruction_sets, own_cache, read_safetensors, turns, write_safetensors
+from lookupc import call, check, effort, instruction_sets, own_cache, read_safetensors, turns, write_safetensors
 from transformer import NAMES
 
 COMMON = """d = 16, heads = 2, layers = 2, vocab = 256, skip = true, norm = { kind = "%s" }, checkpoint = "%s",
@@ -30,19 +29,15 @@ FLAGS = () if effort("level") == "full" else ("--cflags", "-O0")  # compiling ta
 GLU = 'ffn = { kind = "glu", f = 24, activation = "silu" }'
 
 
-def called(*arguments, text=b""):
-    return subprocess.run([LOOKUPC, *arguments], input=text, capture_output=True)
-
-
 def works(*arguments, text=b""):
     flags = FLAGS if arguments[0] in ("convert", "embed", "perplexity") else ()
-    result = called(*arguments, *flags, text=text)
+    result = call(*arguments, *flags, text=text)
     check(result.returncode == 0, f"{arguments}: {result}")
     return result.stdout.decode()
 
 
 def refuses(fragment, *arguments):
-    result = called("convert", *arguments, *FLAGS)
+    result = call("convert", *arguments, *FLAGS)
     line = result.stderr.decode()
     check(result.returncode != 0 and line.count("\n") == 1 and fragment in line, f"{arguments}: {result}: expected one line with {fragment!r}")
 
