@@ -191,7 +191,7 @@ void $(symbol)($(attention_parameters), float *restrict sums, float *restrict sc
 //$ if shape.causal then
     const size_t end = first + queries;
 //$ elseif shape.window then
-    const size_t last = first + queries + $(shape.window - 1), stop = last < end ? last : end;
+    const size_t last = $(sum("first + queries", shape.window - 1)), stop = last < end ? last : end;
 //$ end
 //$ if shape.window then
     const size_t begin = first + 1 > $(shape.window) ? first + 1 - $(shape.window) : 0;
@@ -200,7 +200,7 @@ void $(symbol)($(attention_parameters), float *restrict sums, float *restrict sc
 
     for (size_t r = 0; r < rows; ++r)
         largest[r] = -3e38f;
-    for (size_t i = 0; i < $(lanes > 1 and "rows * " .. lanes or "rows"); ++i)
+    for (size_t i = 0; i < $(times("rows", lanes)); ++i)
         total[i] = zero;
     for (size_t i = 0; i < rows * $(names.constant("VALUE_PITCH")); ++i)
         sums[i] = zero;
@@ -214,7 +214,7 @@ void $(symbol)($(attention_parameters), float *restrict sums, float *restrict sc
 //$ if #score_prefetch.bases > 0 then
         /* Behind the last tile of a head comes the first one of the next head. These are integers: behind the last head there may be nothing. */
         const size_t next = tile + $(keys) < $(stop) ? $(in_ring(shape.ring and "(tile + " .. keys .. ")" or "tile + " .. keys)) : $(oldest == 0 and names.constant("CACHE_POSITIONS") or names.constant("CACHE_POSITIONS") .. " + " .. in_ring(oldest));
-        const uintptr_t next_key = (uintptr_t) key + next * $(bytes == 1 and key_step or "(" .. key_step .. " * sizeof *key)")$(#score_prefetch.bases > 1 and ", next_value = (uintptr_t) value + next" .. (dots and " / " .. dots.rows or "") .. " * (" .. names.constant("VALUE_PITCH") .. " * sizeof *value)" or "");
+        const uintptr_t next_key = (uintptr_t) key + $(times("next", bytes == 1 and key_step or times(key_step, "sizeof *key")))$(#score_prefetch.bases > 1 and ", next_value = (uintptr_t) value + next" .. (dots and " / " .. dots.rows or "") .. " * (" .. names.constant("VALUE_PITCH") .. " * sizeof *value)" or "");
 //$ end
         const $(storage) *tile_key = key + $(key_at(place)), *tile_value = value + $(value_at(place));
         const size_t count = $(stop) - tile < $(keys) ? $(stop) - tile : $(keys);
@@ -224,7 +224,7 @@ void $(symbol)($(attention_parameters), float *restrict sums, float *restrict sc
 //$ local function from(base) return "row ? " .. own(base.other) .. " : " .. own(base.first) end
 //$ for _, rows in ipairs(attention.rows) do
         $(over_rows(rows))
-            $(helper)_scores_$(rows)(query + row * $(query_step), tile_key, $(cache_type.scaled and "key_scale + " .. place .. ", " or "")$(prefetch_arguments(score_prefetch, from))score + row * $(keys));
+            $(helper)_scores_$(rows)($(sum("query", times("row", query_step))), tile_key, $(cache_type.scaled and "key_scale + " .. place .. ", " or "")$(prefetch_arguments(score_prefetch, from))score + row * $(keys));
 //$ end
 
         /* what a query does not see */
@@ -248,15 +248,15 @@ void $(symbol)($(attention_parameters), float *restrict sums, float *restrict sc
 //$ end
         }
         for (size_t r = 0; r < rows; ++r)
-            $(integers and "unit[r] = " or "")$(softmax)_softmax(score + r * $(keys), $(cache_type.scaled and "value_scale + " .. place .. ", " or "")$(dots and "weight + r * " .. weight_step .. ", " or "")$(sum("total", times("r", lanes))), largest + r, factor + r);
+            $(integers and "unit[r] = " or "")$(softmax)_softmax(score + r * $(keys), $(cache_type.scaled and "value_scale + " .. place .. ", " or "")$(dots and sum("weight", times("r", weight_step)) .. ", " or "")$(sum("total", times("r", lanes))), largest + r, factor + r);
         row = 0;
 //$ for _, rows in ipairs(attention.rows) do
         $(over_rows(rows))
-            $(helper)_sums_$(rows)($(dots and "weight" or "score") + row * $(weight_step), factor + row, $(integers and "unit + row, " or "")tile_value, count, $(prefetch_arguments(sum_blocks[1].prefetch, from))sums + row * $(names.constant("VALUE_PITCH")));
+            $(helper)_sums_$(rows)($(dots and "weight" or "score") + $(times("row", weight_step)), factor + row, $(integers and "unit + row, " or "")tile_value, count, $(prefetch_arguments(sum_blocks[1].prefetch, from))sums + row * $(names.constant("VALUE_PITCH")));
 //$ end
     }
     for (size_t r = 0; r < rows; ++r) {
-        const $(isa.vector) totals = $(isa.load_unaligned("total", lanes > 1 and "r * " .. lanes or "r"));
+        const $(isa.vector) totals = $(isa.load_unaligned("total", times("r", lanes)));
 //$ local steps, result = isa.reduce("totals", "add")
 //$ declare_constants("        ", steps)
         const float share = 1.0f / $(result);

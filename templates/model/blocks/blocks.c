@@ -406,7 +406,7 @@ static void $(helper)_attend($(shape.rope and "const " .. names.weights .. " *we
 //$ local function query(row) return some and row and "(own * " .. group .. " + row)" or some and "own" or row and "row" or "" end
 //$ local function element(row)
 //$     local head = heads and row and "(head * " .. group .. " + row)" or heads and "head" or row and "row"
-//$     return head and " + " .. head .. " * " .. shape.width or ""
+//$     return head and " + " .. times(head, shape.width) or ""
 //$ end
     for (size_t token = 0; token < tokens; $(some and "token += " .. v.queries or "++token")) {
 //$ if some then
@@ -459,7 +459,7 @@ $(i)for (size_t row = 0; row < $(number); ++row) {
 //$ local of_token = not some and "token" or row and "(token + row / " .. group .. ")" or "(token + row)"
 //$ local of_group = row and (some and "row % " .. group or "row")
 //$ local head_of = heads and of_group and "(head * " .. group .. " + " .. of_group .. ")" or heads and "head" or of_group and (some and of_group or "row")
-$(out)float *out = y + $(of_token) * y_step$(head_of and " + " .. head_of .. " * " .. shape.width or "");
+$(out)float *out = y + $(of_token) * y_step$(head_of and " + " .. times(head_of, shape.width) or "");
 //$ over_row(out, shape.width, tostring(shape.width), "out", "", function(load) return copied(load("sums", number ~= "1" and "row * " .. macro("VALUE_PITCH") or "")) end)
 //$ if number ~= "1" then
 $(i)}
