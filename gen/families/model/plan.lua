@@ -121,7 +121,8 @@ local function sums_of(segment)
     return { pitch = sums.pitch, hidden = sums.hidden, map = map }
 end
 
--- Gives plan `p` the facts of its tokenizer, with sections behind place c.at of the blob. options: of the plan.
+-- Gives plan `p` the facts of its tokenizer, whose sections `c` collects, and `ends`: ids that end a text, of a
+-- tokenizer's file. options: of the plan.
 local function add_tokenizer(p, options, c)
     local m, contents = p.model
     p.facts, contents, p.ends = tokenizer.facts(m, options.facts)
