@@ -58,8 +58,8 @@ end
 -- The value that holds the floats of `value`.
 local function held(value) return value.of or value end
 
--- What records a backward pass to the gradient of value `first` from that of `last`: rows, parameters and gradients, and
--- found, by value the gradient of one that has some: { name, owned: no other value's gradient is the same }.
+-- What records a backward pass to the gradient of value `first` from that of `last`: rows, parameters and gradients,
+-- and found, by value the gradient of one that has some: { name, owned: no other value's gradient is the same }.
 local function recorder(first, last)
     local found = { [last] = { name = "d_out", owned = false } }
     local b = { rows = {}, parameters = {}, gradients = {}, found = found }
