@@ -165,18 +165,18 @@ local function variant_of(p, set)
     local m, shape, projection = p.model, p.shape, p.projection_plan
     local v = { isa = words_of(set), constants = "SCRATCH_", tile = 1, chunk = 1, projection = projection }
     local buffers = {}
-    local function add(name, bytes, storage)
-        local buffer = { name = name, bytes = bytes, storage = storage }
+    local function add(name, bytes, storage, doc)
+        local buffer = { name = name, bytes = bytes, storage = storage, doc = doc }
         buffers[#buffers + 1] = buffer
     end
-    if p.normalise then add("normalised", shape.d * 2, "int16_t") end
+    if p.normalise then add("normalised", shape.d * 2, "int16_t", "x after LayerNorm") end
     if shape.kind == "bh4" then
-        add("values", shape.padded * 2, "int16_t")
-        add("sums", shape.padded * 4, "int32_t")
+        add("values", shape.padded * 2, "int16_t", "outputs of a stage")
+        add("sums", shape.padded * 4, "int32_t", "outputs of a stage, not rounded yet")
     end
-    add("z", projection.rows.z * 4, "int32_t")
-    add("row", shape.slots * 4, "uint32_t")
-    add("score", shape.slots * 4, "int32_t")
+    add("z", projection.rows.z * 4, "int32_t", "outputs of the projection")
+    add("row", shape.slots * 4, "uint32_t", "rows of the tables")
+    add("score", shape.slots * 4, "int32_t", "scores of these")
     v.buffers = buffers
     v.scratch, v.scratch_bytes = plan.scratch_of(buffers, 8)
     v.names = {
@@ -190,19 +190,22 @@ local function variant_of(p, set)
     return v
 end
 
+local shifted = { z = "|z|", residual = "the residual", score = "scores", y = "y" }
+
 -- The offsets that kernels use by name.
 local function constants_of(p)
-    local list = { { name = "ROW_PITCH", value = p.pitch, doc = "bytes from row to row of the tables" } }
+    local list = {}
+    local function add(name, value, doc) list[#list + 1] = { name = name, value = value, doc = doc } end
+    add("ROW_PITCH", p.pitch, "bytes from row to row of the tables")
     for i, name in ipairs(projection_of.shifts) do
-        list[i + 1] = { name = "SHIFT_" .. name:upper(), value = i - 1, doc = "place among the shifts" }
+        add("SHIFT_" .. name:upper(), i - 1, "place among shifts: of " .. shifted[name])
     end
     if p.shape.kind == "bh4" then
-        list[#list + 1] = { name = "SHIFT_STAGES", value = #projection_of.shifts, doc = "of three stages a repeat" }
+        add("SHIFT_STAGES", #projection_of.shifts, "place among shifts: of stages, three a repeat")
     end
     local v = p.variants[1]
     for _, buffer in ipairs(v.buffers) do
-        list[#list + 1] =
-            { name = v.constants .. buffer.name:upper(), value = v.scratch[buffer.name], doc = "bytes into scratch" }
+        add(v.constants .. buffer.name:upper(), v.scratch[buffer.name], "bytes into scratch: " .. buffer.doc)
     end
     return table.move(p.projection_plan.constants, 1, #p.projection_plan.constants, #list + 1, list)
 end
