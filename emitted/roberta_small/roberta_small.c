@@ -107,7 +107,6 @@ int roberta_small_bind(const void *blob, size_t bytes, roberta_small_weights *we
     };
     const unsigned char *header = (const unsigned char *) blob;
     const uint16_t byte_order = 1;
-    unsigned k;
 
     if (!blob || !weights)
         return ROBERTA_SMALL_ERROR_NULL;
@@ -115,17 +114,17 @@ int roberta_small_bind(const void *blob, size_t bytes, roberta_small_weights *we
         return ROBERTA_SMALL_ERROR_ALIGNMENT;
     if (bytes < 64)
         return ROBERTA_SMALL_ERROR_SIZE;
-    for (k = 0; k < 8; ++k)
+    for (unsigned k = 0; k < 8; ++k)
         if (header[k] != magic[k])
             return ROBERTA_SMALL_ERROR_MAGIC;
     if (roberta_small_read(header + 8, 4) != 1 || roberta_small_read(header + 12, 4) != 64)
         return ROBERTA_SMALL_ERROR_VERSION;
-    for (k = 0; k < 16; ++k)
+    for (unsigned k = 0; k < 16; ++k)
         if (header[16 + k] != digest[k])
             return ROBERTA_SMALL_ERROR_MODEL;
     if (bytes != ROBERTA_SMALL_WEIGHTS_BYTES || roberta_small_read(header + 32, 8) != ROBERTA_SMALL_WEIGHTS_BYTES)
         return ROBERTA_SMALL_ERROR_SIZE;
-    for (k = 48; k < 64; ++k)
+    for (unsigned k = 48; k < 64; ++k)
         if (header[k] != 0)
             return ROBERTA_SMALL_ERROR_VERSION;
     if (roberta_small_read(header + 40, 8) != roberta_small_checksum(header + 64, ROBERTA_SMALL_WEIGHTS_BYTES - 64))

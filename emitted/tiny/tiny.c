@@ -107,7 +107,6 @@ int tiny_bind(const void *blob, size_t bytes, tiny_weights *weights)
     };
     const unsigned char *header = (const unsigned char *) blob;
     const uint16_t byte_order = 1;
-    unsigned k;
 
     if (!blob || !weights)
         return TINY_ERROR_NULL;
@@ -115,17 +114,17 @@ int tiny_bind(const void *blob, size_t bytes, tiny_weights *weights)
         return TINY_ERROR_ALIGNMENT;
     if (bytes < 64)
         return TINY_ERROR_SIZE;
-    for (k = 0; k < 8; ++k)
+    for (unsigned k = 0; k < 8; ++k)
         if (header[k] != magic[k])
             return TINY_ERROR_MAGIC;
     if (tiny_read(header + 8, 4) != 1 || tiny_read(header + 12, 4) != 64)
         return TINY_ERROR_VERSION;
-    for (k = 0; k < 16; ++k)
+    for (unsigned k = 0; k < 16; ++k)
         if (header[16 + k] != digest[k])
             return TINY_ERROR_MODEL;
     if (bytes != TINY_WEIGHTS_BYTES || tiny_read(header + 32, 8) != TINY_WEIGHTS_BYTES)
         return TINY_ERROR_SIZE;
-    for (k = 48; k < 64; ++k)
+    for (unsigned k = 48; k < 64; ++k)
         if (header[k] != 0)
             return TINY_ERROR_VERSION;
     if (tiny_read(header + 40, 8) != tiny_checksum(header + 64, TINY_WEIGHTS_BYTES - 64))

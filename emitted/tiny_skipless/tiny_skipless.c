@@ -114,7 +114,6 @@ int tiny_skipless_bind(const void *blob, size_t bytes, tiny_skipless_weights *we
     };
     const unsigned char *header = (const unsigned char *) blob;
     const uint16_t byte_order = 1;
-    unsigned k;
 
     if (!blob || !weights)
         return TINY_SKIPLESS_ERROR_NULL;
@@ -122,17 +121,17 @@ int tiny_skipless_bind(const void *blob, size_t bytes, tiny_skipless_weights *we
         return TINY_SKIPLESS_ERROR_ALIGNMENT;
     if (bytes < 64)
         return TINY_SKIPLESS_ERROR_SIZE;
-    for (k = 0; k < 8; ++k)
+    for (unsigned k = 0; k < 8; ++k)
         if (header[k] != magic[k])
             return TINY_SKIPLESS_ERROR_MAGIC;
     if (tiny_skipless_read(header + 8, 4) != 1 || tiny_skipless_read(header + 12, 4) != 64)
         return TINY_SKIPLESS_ERROR_VERSION;
-    for (k = 0; k < 16; ++k)
+    for (unsigned k = 0; k < 16; ++k)
         if (header[16 + k] != digest[k])
             return TINY_SKIPLESS_ERROR_MODEL;
     if (bytes != TINY_SKIPLESS_WEIGHTS_BYTES || tiny_skipless_read(header + 32, 8) != TINY_SKIPLESS_WEIGHTS_BYTES)
         return TINY_SKIPLESS_ERROR_SIZE;
-    for (k = 48; k < 64; ++k)
+    for (unsigned k = 48; k < 64; ++k)
         if (header[k] != 0)
             return TINY_SKIPLESS_ERROR_VERSION;
     if (tiny_skipless_read(header + 40, 8) != tiny_skipless_checksum(header + 64, TINY_SKIPLESS_WEIGHTS_BYTES - 64))

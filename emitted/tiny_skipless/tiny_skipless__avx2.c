@@ -199,7 +199,7 @@ static inline void tiny_skipless_product_alone(const float *restrict x, const fl
 void tiny_skipless_product_f32__avx2(const float *restrict x, size_t x_step, const float *restrict w,
     const float *restrict bias, float *restrict y, size_t y_step, size_t inputs, size_t panels, size_t tokens)
 {
-    const __m256 zero = _mm256_set1_ps(tiny_skipless_hidden(0.0f));
+    const __m256 zero = _mm256_set1_ps(tiny_skipless_hidden(0.0f)); /* else its loop is a call of memset */
 
     if (tokens == 1) {
         const size_t each = panels / 2;
@@ -546,7 +546,7 @@ void tiny_skipless_attention_f32__avx2(const float *restrict query, const float 
     float *restrict total)
 {
     const size_t rows = queries * 2;
-    const float zero = tiny_skipless_hidden(0.0f);
+    const float zero = tiny_skipless_hidden(0.0f); /* else its loop is a call of memset */
     float largest[16], factor[16];
     const size_t end = first + queries;
 
@@ -656,7 +656,7 @@ static void tiny_skipless_blocks_rotate(const float *restrict from, const float 
 static void tiny_skipless_blocks_append(const tiny_skipless_weights *weights, const float *restrict k, size_t k_step,
     const float *restrict v, size_t v_step, float *restrict keys, float *restrict values, size_t first, size_t tokens)
 {
-    const float one = tiny_skipless_hidden(1.0f);
+    const float one = tiny_skipless_hidden(1.0f); /* else its loop is a call of memcpy */
 
     for (size_t token = 0; token < tokens; ++token) {
         const size_t position = first + token;
@@ -685,7 +685,7 @@ static void tiny_skipless_blocks_attend(const tiny_skipless_weights *weights, co
     float *scratch)
 {
     const size_t batch = tokens < 8 ? tokens : 8;
-    const float one = tiny_skipless_hidden(1.0f);
+    const float one = tiny_skipless_hidden(1.0f); /* else its loop is a call of memcpy */
     float *queries = scratch + batch * TINY_SKIPLESS_QUERIES_AT;
     float *sums = scratch + batch * TINY_SKIPLESS_SUMS_AT;
     float *scores = scratch + batch * TINY_SKIPLESS_SCORES_AT;
@@ -721,7 +721,7 @@ void tiny_skipless_blocks__avx2(const tiny_skipless_weights *weights, unsigned c
     size_t first, size_t tokens, void *scratch)
 {
     const size_t chunk = tokens < TINY_SKIPLESS_CHUNK ? tokens : TINY_SKIPLESS_CHUNK;
-    const float one = tiny_skipless_hidden(1.0f);
+    const float one = tiny_skipless_hidden(1.0f); /* else its loop is a call of memcpy */
     float *buffers = (float *) scratch;
     float *rows = buffers + chunk * TINY_SKIPLESS_ROWS_AT;
     float *k = buffers + chunk * TINY_SKIPLESS_K_AT;

@@ -17,7 +17,7 @@ local firmware = {}
 local function wrapped(words, width)
     local lines, line = {}, ""
     for _, word in ipairs(words) do
-        if line ~= "" and #line + 1 + #word > width then
+        if line ~= "" and #line + #word + 2 > width then
             lines[#lines + 1], line = line, ""
         end
         line = line .. (line == "" and "" or " ") .. word .. ","
@@ -40,7 +40,7 @@ local function number_lines(numbers)
     for i, number in ipairs(numbers) do
         words[i] = math.type(number) == "integer" and tostring(number) or string.format("%af", literal.round32(number))
     end
-    return wrapped(words, 120)
+    return wrapped(words, 112) -- where they are printed they are indented by 8
 end
 
 -- ## Checks of the weights
@@ -186,7 +186,7 @@ local function values_of(p, weights, measured, vectors)
             for i = part.at + 1, part.at + part.bytes do
                 words[#words + 1] = tostring(weights:byte(i))
             end
-            return wrapped(words, 140)
+            return wrapped(words, 116)
         end,
     }
 end

@@ -32,7 +32,8 @@ static inline __m256i $avx2_load_first(const int8_t *from, unsigned n)
     {
         name = "avx2_pairs",
         text = [[
-/* Of two times four integers below 2^15: integers 0 and 2 of both in the two lower words, 1 and 3 in the upper ones. */
+/* Of two times four integers below 2^15, scores of rows 0 to 3: those of rows 0 and 2 in the two lower words, of 1 and
+   3 in the upper ones. */
 static inline __m128i $avx2_pairs(__m256i integers)
 {
     const __m256i pairs = _mm256_or_si256(integers, _mm256_srli_si256(integers, 6));
@@ -42,6 +43,7 @@ static inline __m128i $avx2_pairs(__m256i integers)
     {
         name = "avx2_store_even",
         text = [[
+/* Stores those of rows 0 and 2. */
 static inline void $avx2_store_even(uint32_t *to, __m256i integers)
 {
     _mm_storel_epi64((__m128i *) (void *) to, $avx2_pairs(integers));
@@ -50,6 +52,7 @@ static inline void $avx2_store_even(uint32_t *to, __m256i integers)
     {
         name = "avx2_store_odd",
         text = [[
+/* Stores those of rows 1 and 3. */
 static inline void $avx2_store_odd(uint32_t *to, __m256i integers)
 {
     const __m128i pairs = $avx2_pairs(integers);

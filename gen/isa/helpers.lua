@@ -231,29 +231,48 @@ function helpers.lines(texts, isas)
     for i = #rows, 1, -1 do
         if called[rows[i].name] then look(rows[i].text) end
     end
-    for _, row in ipairs(rows) do
-        for _, header in ipairs(called[row.name] and row.includes or {}) do
-            local where = header .. (row.guard or "")
-            if not includes[header] and not includes[where] then
-                if #lines == 0 then lines[1] = "" end
-                if row.guard then lines[#lines + 1] = "#if " .. row.guard end
-                lines[#lines + 1] = "#include " .. header
-                if row.guard then lines[#lines + 1] = "#endif" end
-                includes[row.guard and where or header] = true
-            end
-        end
-    end
-    local printed = {} -- one instruction set may have another one's
-    for _, row in ipairs(rows) do
-        if called[row.name] and not printed[row.name] then
-            printed[row.name], lines[#lines + 1] = true, ""
-            if row.guard then lines[#lines + 1] = "#if " .. row.guard end
-            for line in (row.text .. "\n"):gmatch("([^\n]*)\n") do
+    -- Adds a list of { text, guard }, neighbours of one guard in one #if; an empty line before each if there is a
+    -- `gap`, otherwise before the first.
+    local function add_guarded(list, gap)
+        local guard
+        for i, item in ipairs(list) do
+            if item.guard ~= guard and guard then lines[#lines + 1] = "#endif" end
+            if i == 1 or gap then lines[#lines + 1] = "" end
+            if item.guard ~= guard and item.guard then lines[#lines + 1] = "#if " .. item.guard end
+            guard = item.guard
+            for line in (item.text .. "\n"):gmatch "([^\n]*)\n" do
                 lines[#lines + 1] = line
             end
-            if row.guard then lines[#lines + 1] = "#endif" end
+        end
+        if guard then lines[#lines + 1] = "#endif" end
+    end
+    local headers = {} -- { text, guard }
+    for _, row in ipairs(rows) do
+        for _, header in ipairs(called[row.name] and row.includes or {}) do
+            local known, implied = includes[header], false
+            if not known then
+                known = { text = "#include " .. header, guards = {} }
+                headers[#headers + 1], includes[header] = known, known
+            end
+            for _, guard in ipairs(known.guards) do
+                implied = implied or (row.guard or ""):find(guard, 1, true) == 1
+            end
+            if not row.guard then known.always = true end
+            if not implied then known.guards[#known.guards + 1] = row.guard end
         end
     end
+    for _, header in ipairs(headers) do
+        local guards = header.always and {} or header.guards
+        header.guard = guards[2] and "(" .. table.concat(guards, ") || (") .. ")" or guards[1]
+    end
+    add_guarded(headers)
+    local printed, texts_of = {}, {} -- one instruction set may have another one's
+    for _, row in ipairs(rows) do
+        if called[row.name] and not printed[row.name] then
+            printed[row.name], texts_of[#texts_of + 1] = true, row
+        end
+    end
+    add_guarded(texts_of, true)
     return lines
 end
 

@@ -1,8 +1,8 @@
 -- Fills the comments of emitted C: words go to lines of at most `width` columns, paragraph by paragraph.
 --
 -- What a line of a comment is follows from its place beside the comment's first word:
---   row        two spaces or more inside, as in "tokens  how many": it goes on below its text, which begins where that of
---              the rows beside it does
+--   row        two spaces or more inside, as in "tokens  how many": it goes on below its text, which begins where that
+--              of the rows beside it does
 --   prose      begins where the first word does; the lines that follow belong to it, up to one that ends a sentence and
 --              does not leave a short line
 --   the rest   further to the right, such as code, or empty: stays a line of its own

@@ -1,5 +1,5 @@
--- Breaks the lines of emitted C that are too long behind a comma or an operator, wherever a template breaks the arguments
--- of calls. gen/print/comments.lua has filled the comments before.
+-- Breaks the lines of emitted C that are too long behind a comma or an operator, wherever a template breaks arguments.
+-- gen/print/comments.lua has filled the comments before.
 local comments = require "gen.print.comments"
 
 local long_lines = { width = comments.width } -- columns

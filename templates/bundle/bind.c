@@ -168,7 +168,6 @@ int $(names.bind)(const void *blob, size_t bytes, $(names.weights) *weights)
     };
     const unsigned char *header = (const unsigned char *) blob;
     const uint16_t byte_order = 1;
-    unsigned k;
 
     if (!blob || !weights)
         return $(names.macro("ERROR_NULL"));
@@ -176,17 +175,17 @@ int $(names.bind)(const void *blob, size_t bytes, $(names.weights) *weights)
         return $(names.macro("ERROR_ALIGNMENT"));
     if (bytes < $(header_bytes))
         return $(names.macro("ERROR_SIZE"));
-    for (k = 0; k < 8; ++k)
+    for (unsigned k = 0; k < 8; ++k)
         if (header[k] != magic[k])
             return $(names.macro("ERROR_MAGIC"));
     if ($(model)_read(header + 8, 4) != $(format) || $(model)_read(header + 12, 4) != $(header_bytes))
         return $(names.macro("ERROR_VERSION"));
-    for (k = 0; k < 16; ++k)
+    for (unsigned k = 0; k < 16; ++k)
         if (header[16 + k] != digest[k])
             return $(names.macro("ERROR_MODEL"));
     if (bytes != $(names.macro("WEIGHTS_BYTES")) || $(model)_read(header + 32, 8) != $(names.macro("WEIGHTS_BYTES")))
         return $(names.macro("ERROR_SIZE"));
-    for (k = 48; k < $(header_bytes); ++k)
+    for (unsigned k = 48; k < $(header_bytes); ++k)
         if (header[k] != 0)
             return $(names.macro("ERROR_VERSION"));
     if ($(model)_read(header + 40, 8) != $(model)_checksum(header + $(header_bytes), $(names.macro("WEIGHTS_BYTES")) - $(header_bytes)))

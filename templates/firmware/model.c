@@ -21,11 +21,10 @@ static int $(model)_bind_parts(const unsigned char *const part[$(#firmware.parts
 {
     static const size_t part_bytes[$(#firmware.parts)] = { $(firmware.part_bytes) };
     const uint16_t byte_order = 1;
-    unsigned k;
 
     if (!weights)
         return $(names.macro("ERROR_NULL"));
-    for (k = 0; k < $(#firmware.parts); ++k)
+    for (unsigned k = 0; k < $(#firmware.parts); ++k)
         if ((uintptr_t) part[k] % $(names.macro("ALIGN")))
             return $(names.macro("ERROR_ALIGNMENT"));
     if (!$(model)_is_whole(part, part_bytes))

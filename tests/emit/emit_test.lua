@@ -263,8 +263,26 @@ function test.a_helper_stands_once_a_file()
             if seen[helper] then error(name .. ": " .. helper .. ": is there twice", 0) end
             seen[helper] = true
         end
+        for before in text:gmatch "([^\n]*)\n[^\n]*_hidden%(1%.0f%);\n" do
+            check.matches(before, "memcpy") -- why the compiler must not know the constant, if it has no room beside
+        end
         local kernels = name:find "__[%w_]+%.c$" and 1 or 0
         check.equal({ name, select(2, text:gsub("\nstatic inline [^\n(]-_exp%(", "")) }, { name, kernels })
+    end
+end
+
+-- Firmware for a CPU with DSP instructions and no vectors; its kernels alone have their functions.
+function test.firmware_has_instructions_of_its_target_only()
+    local kernels, runtime = host.read "emitted/kws/src/kws__kernels.c", host.read "emitted/kws/src/kws_runtime.h"
+    check.matches(runtime, "__ARM_FEATURE_DSP")
+    for _, word in ipairs { "__ARM_FEATURE_MVE", "arm_mve", "__ARM_NEON", "arm_neon" } do
+        check.equal({ word, (kernels .. runtime):find(word, 1, true) }, { word })
+    end
+    check.matches(kernels, "void kws_add_dots8%(.*void kws_gather_begin%(")
+    check.equal(runtime:match "kws_add_dots8" or runtime:match "kws_gather_begin%(", nil)
+    local numbers = host.read "emitted/kws/test/kws_selftest.c"
+    for line, next in numbers:gmatch "\n( +[-%d][-%d, ]+)%f[\n]()" do
+        if numbers:find("^\n +[-%d]", next) then check.equal({ line, #line > 105 and #line <= 120 }, { line, true }) end
     end
 end
 

@@ -74,6 +74,7 @@ local function offence(line, numbers)
     local length = utf8.len(line)
     if length > columns then return length .. " columns" end
     if line:find "%s$" then return "a blank at the end" end
+    if line:find "^%s*[%w_]+%b(); +[%w_]+%b();" then return "two statements" end
     if one_turn(line, numbers) then return "a loop of one turn" end
     local noun = (" " .. line):match "[^%w.]1 (%l+s)%f[^%w_]"
     if noun and counted[noun] then return "1 " .. noun end

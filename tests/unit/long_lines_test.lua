@@ -43,7 +43,10 @@ end
 function test.products_and_comparisons_break_before_the_operator()
     local long = ("x"):rep(50)
     local text = long .. " * " .. long .. " / " .. long
-    check.equal(broken("    y = " .. text .. ";\n"), "    y = " .. long .. " * " .. long .. "\n        / " .. long .. ";\n")
+    check.equal(
+        broken("    y = " .. text .. ";\n"),
+        "    y = " .. long .. " * " .. long .. "\n        / " .. long .. ";\n"
+    )
     check.equal(
         broken("    if (f(" .. long .. ", a) != g(" .. long .. ", b + c, d))\n"),
         "    if (f(" .. long .. ", a)\n        != g(" .. long .. ", b + c, d))\n"
@@ -90,7 +93,10 @@ end
 function test.empty_lines_of_comments_stay()
     local words = ("word "):rep(23)
     local text = "/* " .. words .. "word. All are.\n\n     int x;\n\n   End. */\n"
-    check.equal(comments.filled(text), "/* " .. words:sub(1, -2) .. "\n   word. All are.\n\n     int x;\n\n   End. */\n")
+    check.equal(
+        comments.filled(text),
+        "/* " .. words:sub(1, -2) .. "\n   word. All are.\n\n     int x;\n\n   End. */\n"
+    )
 end
 
 function test.rows_that_follow_each_other_line_up()

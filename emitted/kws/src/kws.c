@@ -28,7 +28,7 @@ static void kws_sha256_block(uint32_t state[8], const unsigned char block[64])
         0x748f82eeu, 0x78a5636fu, 0x84c87814u, 0x8cc70208u, 0x90befffau, 0xa4506cebu, 0xbef9a3f7u,
         0xc67178f2u,
     };
-    const uint32_t zero = (uint32_t) kws_hidden_integer(0);
+    const uint32_t zero = (uint32_t) kws_hidden_integer(0); /* else its loop is a call of memset */
     uint32_t w[16], s[8];
     unsigned i;
 
@@ -133,11 +133,10 @@ static int kws_bind_parts(const unsigned char *const part[3], kws_weights *weigh
 {
     static const size_t part_bytes[3] = { 15040, 65536, 256 };
     const uint16_t byte_order = 1;
-    unsigned k;
 
     if (!weights)
         return KWS_ERROR_NULL;
-    for (k = 0; k < 3; ++k)
+    for (unsigned k = 0; k < 3; ++k)
         if ((uintptr_t) part[k] % KWS_ALIGN)
             return KWS_ERROR_ALIGNMENT;
     if (!kws_is_whole(part, part_bytes))

@@ -18,9 +18,6 @@
 #error "compile without -ffast-math: it drops NaN and reorders sums that round on purpose"
 #endif
 
-#if defined(__ARM_FEATURE_MVE) && __ARM_FEATURE_MVE & 1
-#include <arm_mve.h>
-#endif
 #if defined(__ARM_FEATURE_DSP)
 #include <arm_acle.h>
 #endif
@@ -51,106 +48,9 @@ static inline int32_t kws_add_dot2(int32_t sum, const int16_t *x, const int16_t 
     return __smlad(*(const kws_i16_pair *) (const void *) x, *(const kws_i16_pair *) (const void *) w, sum);
 }
 #else
-/* sum + x[0] w[0] + x[1] w[1] */
 static inline int32_t kws_add_dot2(int32_t sum, const int16_t *x, const int16_t *w)
 {
     return sum + x[0] * w[0] + x[1] * w[1];
-}
-#endif
-
-/* Adds eight products to each of four outputs, whose weights are `step` apart. */
-static inline void kws_add_dots8(int32_t *sum, const int16_t *x, const int16_t *w, size_t step)
-{
-#if defined(__ARM_FEATURE_MVE) && __ARM_FEATURE_MVE & 1
-    const int16x8_t inputs = vld1q_s16(x);
-    sum[0] = vmladavaq_s16(sum[0], inputs, vld1q_s16(w));
-    sum[1] = vmladavaq_s16(sum[1], inputs, vld1q_s16(w + step));
-    sum[2] = vmladavaq_s16(sum[2], inputs, vld1q_s16(w + 2 * step));
-    sum[3] = vmladavaq_s16(sum[3], inputs, vld1q_s16(w + 3 * step));
-#else
-    sum[0] = kws_add_dot2(sum[0], x, w);
-    sum[1] = kws_add_dot2(sum[1], x, w + step);
-    sum[2] = kws_add_dot2(sum[2], x, w + 2 * step);
-    sum[3] = kws_add_dot2(sum[3], x, w + 3 * step);
-    sum[0] = kws_add_dot2(sum[0], x + 2, w + 2);
-    sum[1] = kws_add_dot2(sum[1], x + 2, w + step + 2);
-    sum[2] = kws_add_dot2(sum[2], x + 2, w + 2 * step + 2);
-    sum[3] = kws_add_dot2(sum[3], x + 2, w + 3 * step + 2);
-    sum[0] = kws_add_dot2(sum[0], x + 4, w + 4);
-    sum[1] = kws_add_dot2(sum[1], x + 4, w + step + 4);
-    sum[2] = kws_add_dot2(sum[2], x + 4, w + 2 * step + 4);
-    sum[3] = kws_add_dot2(sum[3], x + 4, w + 3 * step + 4);
-    sum[0] = kws_add_dot2(sum[0], x + 6, w + 6);
-    sum[1] = kws_add_dot2(sum[1], x + 6, w + step + 6);
-    sum[2] = kws_add_dot2(sum[2], x + 6, w + 2 * step + 6);
-    sum[3] = kws_add_dot2(sum[3], x + 6, w + 3 * step + 6);
-#endif
-}
-
-/* Sums of y are exact: whatever x is, no partial sum leaves int32, since lookupc pack chooses the units of scores and
-   rows by their bounds. */
-#if defined(__ARM_FEATURE_MVE) && __ARM_FEATURE_MVE & 1
-#define KWS_STRIP 16 /* columns of y that are summed together */
-
-typedef struct {
-    int32x4_t part[4];
-} kws_gather_sums;
-
-static inline void kws_gather_begin(const int32_t *bias, kws_gather_sums *sums)
-{
-    sums->part[0] = vld1q_s32(bias);
-    sums->part[1] = vld1q_s32(bias + 4);
-    sums->part[2] = vld1q_s32(bias + 8);
-    sums->part[3] = vld1q_s32(bias + 12);
-}
-
-static inline void kws_gather_add(int32_t factor, const int8_t *entry, kws_gather_sums *sums)
-{
-    sums->part[0] = vmlaq_n_s32(sums->part[0], vldrbq_s32(entry), factor);
-    sums->part[1] = vmlaq_n_s32(sums->part[1], vldrbq_s32(entry + 4), factor);
-    sums->part[2] = vmlaq_n_s32(sums->part[2], vldrbq_s32(entry + 8), factor);
-    sums->part[3] = vmlaq_n_s32(sums->part[3], vldrbq_s32(entry + 12), factor);
-}
-
-static inline void kws_gather_end(const kws_gather_sums *sums, unsigned shift, int32_t *y)
-{
-    vst1q_s32(y, vrshlq_s32(sums->part[0], vdupq_n_s32(-(int32_t) shift)));
-    vst1q_s32(y + 4, vrshlq_s32(sums->part[1], vdupq_n_s32(-(int32_t) shift)));
-    vst1q_s32(y + 8, vrshlq_s32(sums->part[2], vdupq_n_s32(-(int32_t) shift)));
-    vst1q_s32(y + 12, vrshlq_s32(sums->part[3], vdupq_n_s32(-(int32_t) shift)));
-}
-#else
-#define KWS_STRIP 4 /* columns of y that are summed together */
-
-typedef struct {
-    int32_t part[4];
-} kws_gather_sums;
-
-/* sums = bias */
-static inline void kws_gather_begin(const int32_t *bias, kws_gather_sums *sums)
-{
-    sums->part[0] = bias[0];
-    sums->part[1] = bias[1];
-    sums->part[2] = bias[2];
-    sums->part[3] = bias[3];
-}
-
-/* sums += factor entry */
-static inline void kws_gather_add(int32_t factor, const int8_t *entry, kws_gather_sums *sums)
-{
-    sums->part[0] += factor * entry[0];
-    sums->part[1] += factor * entry[1];
-    sums->part[2] += factor * entry[2];
-    sums->part[3] += factor * entry[3];
-}
-
-/* y = round(sums / 2^shift) */
-static inline void kws_gather_end(const kws_gather_sums *sums, unsigned shift, int32_t *y)
-{
-    y[0] = kws_shift_rounded(sums->part[0], shift);
-    y[1] = kws_shift_rounded(sums->part[1], shift);
-    y[2] = kws_shift_rounded(sums->part[2], shift);
-    y[3] = kws_shift_rounded(sums->part[3], shift);
 }
 #endif
 
@@ -166,14 +66,14 @@ static inline int32_t kws_hidden_integer(int32_t value)
 
 /* Offsets and strides. */
 #define KWS_ROW_PITCH 64 /* bytes from row to row of the tables */
-#define KWS_SHIFT_Z 0 /* place among the shifts */
-#define KWS_SHIFT_RESIDUAL 1 /* place among the shifts */
-#define KWS_SHIFT_SCORE 2 /* place among the shifts */
-#define KWS_SHIFT_Y 3 /* place among the shifts */
-#define KWS_SCRATCH_NORMALISED 0 /* bytes into scratch */
-#define KWS_SCRATCH_Z 128 /* bytes into scratch */
-#define KWS_SCRATCH_ROW 512 /* bytes into scratch */
-#define KWS_SCRATCH_SCORE 576 /* bytes into scratch */
+#define KWS_SHIFT_Z 0 /* place among shifts: of |z| */
+#define KWS_SHIFT_RESIDUAL 1 /* place among shifts: of the residual */
+#define KWS_SHIFT_SCORE 2 /* place among shifts: of scores */
+#define KWS_SHIFT_Y 3 /* place among shifts: of y */
+#define KWS_SCRATCH_NORMALISED 0 /* bytes into scratch: x after LayerNorm */
+#define KWS_SCRATCH_Z 128 /* bytes into scratch: outputs of the projection */
+#define KWS_SCRATCH_ROW 512 /* bytes into scratch: rows of the tables */
+#define KWS_SCRATCH_SCORE 576 /* bytes into scratch: scores of these */
 
 /* scalar: normalise, project, hash and gather one token; rows and scores; the whole layer. */
 void kws_normalise_i16__scalar(const int16_t *restrict x, int16_t *restrict normalised);

@@ -1,5 +1,9 @@
-//$ takes prologue, symbol, fraction, slots_text
+//$ takes prologue, symbol, fraction, slots_text, may_have
 //$ lines("", prologue)
+
+$(include("templates/lookup/integer/sums.c"))
+//$ -- Strips have 4 columns, or 16 where there are vectors.
+//$ local rest = shape.d_out % (may_have.vectors and 16 or 4) > 0
 //$ local slot = shape.neighbours == 1 and "table" or "slot"
 
 /* Gathers one token: y = bias + sum over the $(shape.neighbours == 1 and "tables" or "rows") of score times row, rounded to $(fraction) binary places.
@@ -11,9 +15,11 @@
 void $(symbol)(const $(names.weights) *weights, const uint32_t *restrict row, const int32_t *restrict score, int32_t *restrict y)
 {
     const unsigned shift = weights->shifts[$(names.macro("SHIFT_Y"))];
+//$ if rest then
     size_t column = 0;
+//$ end
 
-    for (; column + $(names.macro("STRIP")) <= $(shape.d_out); column += $(names.macro("STRIP"))) {
+    for ($(rest and "" or "size_t column = 0"); column + $(names.macro("STRIP")) <= $(shape.d_out); column += $(names.macro("STRIP"))) {
         $(model)_gather_sums sums;
         $(model)_gather_begin(weights->bias + column, &sums);
 //$ loop("        ", slot, 0, shape.slots, 1, function(i, slot)
@@ -21,8 +27,7 @@ $(i)$(model)_gather_add(score[$(slot)], weights->tables + row[$(slot)] * $(names
 //$ end)
         $(model)_gather_end(&sums, shift, y + column);
     }
-//$ -- Strips have 4 columns or 16.
-//$ if shape.d_out % 16 > 0 then
+//$ if rest then
 //$ if shape.d_out % 4 == 0 then
 #if $(shape.d_out) % $(names.macro("STRIP"))
 //$ end

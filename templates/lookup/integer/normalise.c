@@ -24,7 +24,7 @@ void $(symbol)(const int16_t *restrict x, int16_t *restrict normalised)
     while (any >> shift >= 0x4000u)
         ++shift;
 
-    /* sum of squares, in two words; eps */
+    /* sum of squares, in two words, and eps: $(normalise.eps) in its units$(normalise.least_shift > 0 and " at a shift of " .. normalise.least_shift or "") */
     uint32_t high = 0, low = $(normalise.least_shift > 0 and "shift - " .. normalise.least_shift or "shift") < 16 ? $(normalise.eps)u >> 2 * $(normalise.least_shift > 0 and "(shift - " .. normalise.least_shift .. ")" or "shift") : 0u;
     for (size_t i = 0; i < $(shape.d); ++i) {
         const int32_t centred = $(model)_shift_rounded($(shape.d) * x[i] - sum, shift);
@@ -46,10 +46,10 @@ void $(symbol)(const int16_t *restrict x, int16_t *restrict normalised)
     for (; low < 0x4000u; --places)
         low <<= 2;
 
-    /* 2^15 / sqrt(v / 2^14) */
+    /* root = 2^15 / sqrt(v), v = low / 2^14: from a line near it, 2^15 (1.1 - 0.165 v), by root (3 - v root^2) / 2 */
     uint32_t root = 36045u - (low * 21627u >> 16);
     for (int step = 0; step < 3; ++step)
-        root = root * (98304u - ((root * root >> 15) * low >> 14)) >> 16;
+        root = root * ((3u << 15) - ((root * root >> 15) * low >> 14)) >> 16;
 
     const int32_t gain = $(normalise.gain == 32768 and "(int32_t) root" or "(int32_t) (root * " .. normalise.gain .. "u >> 15)");
     for (size_t i = 0; i < $(shape.d); ++i)

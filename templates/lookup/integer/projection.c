@@ -1,10 +1,13 @@
-//$ takes prologue, helper, symbol, storage, bh4, blocks, passes, groups, z_rows, blocks_total, residual, normalise
+//$ takes prologue, helper, symbol, storage, bh4, blocks, passes, groups, z_rows, blocks_total, residual, normalise, eights
 //$ lines("", prologue)
+//$ if eights then
+
+$(include("templates/lookup/integer/dots.c"))
+//$ end
 //$ local function at(base, value, name) return value == 0 and base or base .. " + " .. names.macro(name) end
 //$ for _, block in ipairs(blocks) do
 
-/* $(plural(block.outputs, "output")) of a block of $(block.folds > 1 and block.folds .. " times " or "")$(plural(block.rows, "input")): sums, times multipliers / 2^16. Sums stay in int32, whatever x is:
-   lookupc pack chooses the units of weights by their bounds. */
+/* $(plural(block.outputs, "output")) of a block of $(block.folds > 1 and block.folds .. " times " or "")$(plural(block.rows, "input")): sums, times multipliers / 2^16. Sums stay in int32, whatever x is, since lookupc pack chooses the units of weights by their bounds. */
 static void $(helper)_$(block.name)(const int16_t *restrict x, const $(storage) *restrict w, const int16_t *restrict multiplier, int32_t *restrict y)
 {
 //$ for _, strip in ipairs(block.strips) do
@@ -24,7 +27,7 @@ $(i)int32_t sum[$(step)] = { 0 };
 $(i)for (size_t fold = 0; fold < $(block.folds); ++fold, w += $(block.rows)) {
 //$     inner, input = i .. "    ", " + fold * " .. block.fold_gap
 //$ end
-//$ local eights, pairs_end = step == 4 and block.rows - block.rows % 8 or 0, block.rows - block.rows % 2
+//$ local eights_end, pairs_end = step == 4 and block.rows - block.rows % 8 or 0, block.rows - block.rows % 2
 //$ local function place(base, i) return i == "0" and base or base .. " + " .. i end
 //$ -- The sums of inputs `from` to `to`, `width` at a time; `one` prints those of inputs from `k` on.
 //$ local function over(from, to, width, one, statements)
@@ -36,10 +39,10 @@ $(inner)for (size_t k = $(from); k < $(to); k += $(width))$(statements > 1 and "
 $(inner)}
 //$     end
 //$ end
-//$ over(0, eights, 8, function(i, k)
+//$ over(0, eights_end, 8, function(i, k)
 $(i)$(model)_add_dots8(sum, $(place("x" .. input, k)), $(place("w", k)), $(block.depth));
 //$ end, 1)
-//$ over(eights, pairs_end, 2, function(i, k)
+//$ over(eights_end, pairs_end, 2, function(i, k)
 //$     for s = 0, step - 1 do
 $(i)sum[$(s)] = $(model)_add_dot2(sum[$(s)], $(place("x" .. input, k)), $(place(s > 0 and "w + " .. s * block.depth or "w", k)));
 //$     end

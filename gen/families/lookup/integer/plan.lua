@@ -167,18 +167,18 @@ local function variant_of(p, set)
     local isa = words_of(set)
     local s = { isa = isa, constants = "SCRATCH_", tile = 1, chunk = 1, projection = projection, gathers = {} }
     local buffers = {}
-    local function add(name, bytes, storage)
-        local buffer = { name = name, bytes = bytes, storage = storage }
+    local function add(name, bytes, storage, doc)
+        local buffer = { name = name, bytes = bytes, storage = storage, doc = doc }
         buffers[#buffers + 1] = buffer
     end
-    if p.normalise then add("normalised", shape.d * 2, "int16_t") end
+    if p.normalise then add("normalised", shape.d * 2, "int16_t", "x after LayerNorm") end
     if shape.kind == "bh4" then
-        add("values", shape.padded * 2, "int16_t")
-        add("sums", shape.padded * 4, "int32_t")
+        add("values", shape.padded * 2, "int16_t", "outputs of a stage")
+        add("sums", shape.padded * 4, "int32_t", "outputs of a stage, not rounded yet")
     end
-    add("z", projection.rows.z * 4, "int32_t")
-    add("row", shape.slots * 4, "uint32_t")
-    add("score", shape.slots * 4, "int32_t")
+    add("z", projection.rows.z * 4, "int32_t", "outputs of the projection")
+    add("row", shape.slots * 4, "uint32_t", "rows of the tables")
+    add("score", shape.slots * 4, "int32_t", "scores of these")
     s.buffers = buffers
     s.scratch, s.scratch_bytes = scratch.places(buffers, 8)
     s.names = {
@@ -192,19 +192,22 @@ local function variant_of(p, set)
     return { isa = isa, stages = { s }, names = s.names, scratch_bytes = s.scratch_bytes }
 end
 
+local shifted = { z = "|z|", residual = "the residual", score = "scores", y = "y" }
+
 -- The offsets that kernels use by name.
 local function constants_of(p)
-    local list = { { name = "ROW_PITCH", value = p.pitch, doc = "bytes from row to row of the tables" } }
+    local list = {}
+    local function add(name, value, doc) list[#list + 1] = { name = name, value = value, doc = doc } end
+    add("ROW_PITCH", p.pitch, "bytes from row to row of the tables")
     for i, name in ipairs(projection_of.shifts) do
-        list[i + 1] = { name = "SHIFT_" .. name:upper(), value = i - 1, doc = "place among the shifts" }
+        add("SHIFT_" .. name:upper(), i - 1, "place among shifts: of " .. shifted[name])
     end
     if p.shape.kind == "bh4" then
-        list[#list + 1] = { name = "SHIFT_STAGES", value = #projection_of.shifts, doc = "of three stages a repeat" }
+        add("SHIFT_STAGES", #projection_of.shifts, "place among shifts: of stages, three a repeat")
     end
     local s = p.variants[1].stages[1]
     for _, buffer in ipairs(s.buffers) do
-        list[#list + 1] =
-            { name = s.constants .. buffer.name:upper(), value = s.scratch[buffer.name], doc = "bytes into scratch" }
+        add(s.constants .. buffer.name:upper(), s.scratch[buffer.name], "bytes into scratch: " .. buffer.doc)
     end
     return table.move(p.projection_plan.constants, 1, #p.projection_plan.constants, #list + 1, list)
 end

@@ -7,8 +7,18 @@ local prologue = require "gen.print.prologue"
 
 local integer_kernels = {}
 
--- Whether the functions are also written with NEON's instructions, which every AArch64 CPU has.
-local function neon(p) return not p.target or p.target.name:find "^aarch64" ~= nil end
+-- Which instructions beside portable C's the CPUs of plan `p` may have: the functions are written with these, too.
+-- Flags of the user choose another CPU of the target's kind.
+local function may_have(p)
+    local target, own = p.target, {}
+    local function kind(name) return not target or target.name:find("^" .. name) ~= nil end
+    local another = not target or target.more_flags ~= nil
+    own.mve = kind "cortex" and (another or target.isa == "mve")
+    own.dsp = kind "cortex" and (another or target.name ~= "cortex-m0plus")
+    own.neon = kind "aarch64"
+    own.vectors = own.mve or own.neon
+    return own
+end
 
 -- The templates of the model's own files, and what they read beside the plan.
 function integer_kernels.api(p)
@@ -18,7 +28,7 @@ function integer_kernels.api(p)
     values.functions = "templates/lookup/integer/functions.h"
     values.x_scale, values.y_scale = literal.float(p.unit), literal.float(2.0 ^ -p.fraction)
     values.fraction = p.fraction
-    values.storage, values.neon = p.projection.storage, neon(p)
+    values.storage, values.may_have = p.projection.storage, may_have(p)
     return values
 end
 
@@ -29,6 +39,14 @@ local function initialiser(list)
         lines[#lines + 1] = table.concat(list, ", ", first, math.min(first + 15, #list)) .. ","
     end
     return lines
+end
+
+-- Whether a block of `blocks` takes eight inputs at a time.
+local function has_eights(blocks)
+    for _, block in ipairs(blocks) do
+        if block.rows >= 8 and block.strips[1].together == 4 then return true end
+    end
+    return false
 end
 
 -- The kernel files of variant `v` of plan `p`: { {template, symbol, values} }.
@@ -48,6 +66,7 @@ function integer_kernels.files(p, v)
             initialiser = initialiser,
             in_scratch = buffers.in_scratch(p, stage),
             slots_text = buffers.slots(p.shape),
+            may_have = may_have(p),
         }
         for key, value in pairs(more or {}) do
             values[key] = value
@@ -63,6 +82,7 @@ function integer_kernels.files(p, v)
         blocks_total = p.shape.block > 0 and p.shape.padded // p.shape.block or 1,
         bh4 = p.shape.kind == "bh4",
         storage = p.projection.storage,
+        eights = has_eights(plan.blocks),
         tile = 1,
         lane_axis = "",
         values_type = "int32_t",
