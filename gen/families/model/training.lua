@@ -171,7 +171,6 @@ local function block_tape(segment, layer, c, tables)
                 local value = t.value(step.which .. "_normed", step.width)
                 local operation = norm_of(c, m.norm, views, step.width, number)
                 operation.op, operation.from, operation.to = "norm", now[step.from], value
-                operation.multiplies = shape.norm_widths[1] == shape.norm_widths[2]
                 operation.statistics = t.value(step.which .. "_statistics", 2)
                 t.add(operation)
                 now[step.to] = value
