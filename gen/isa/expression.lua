@@ -75,7 +75,7 @@ local function tightness(text)
             if name:find("^%.?%d[%d.]*[eE]$") or name:find("^0x[%x.]*p$") then
                 name = name .. (text:match("^[+-]%d+f?", at + #name) or "")
             end
-            after_operand, at = true, at + #name
+            after_operand, at = name ~= "sizeof", at + #name
         else
             local operator = text:sub(at, at + 1)
             if operator == "->" then

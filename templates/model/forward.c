@@ -62,7 +62,7 @@ static void $(helper)_embed(const $(names.weights) *weights, const int32_t *ids,
         const float factor = $(embedding.scale ~= 1 and float(embedding.scale) .. " * " or "")weights->embedding_scales[id];
 //$ end
 //$ if embedding.positions then
-        const float *place = weights->positions + (position + token) * $(embedding.width);
+        const float *place = weights->positions + $(times("(position + token)", embedding.width));
 //$ end
 //$ local added = {}
 //$ if embedding.positions then added[#added + 1] = "place" end
@@ -82,7 +82,7 @@ static void $(helper)_embed(const $(names.weights) *weights, const int32_t *ids,
 //$ for _, base in ipairs(added) do text = text .. " + " .. base .. "[i]" end
             x[i] = $(text);
 //$ else
-        const $(type.storage) *row = weights->embedding + id * $(embedding.width);
+        const $(type.storage) *row = weights->embedding + $(times("id", embedding.width));
 //$ local whole_vectors, rest = embedding.width // lanes * lanes, embedding.width % lanes
 //$ local function sum_of(value, load)
 //$     for _, base in ipairs(added) do value = isa.add(value, load(base)) end
@@ -166,7 +166,7 @@ static void $(helper)_pool(const float *restrict x, $(output.sums and "size_t ro
 static void $(helper)_pool(const float *restrict x, size_t tokens, float *restrict y)
 {
     const float one = $hidden(1.0f);
-    const float *token = x$(output.pool == "last" and " + (tokens - 1) * " .. output.width or "");
+    const float *token = x$(output.pool == "last" and " + " .. times("(tokens - 1)", output.width) or "");
 
 //$ if output.pool == "first" then
     (void) tokens;
@@ -239,8 +239,8 @@ static void $(helper)_output(const $(names.weights) *weights, $(output.norm and 
 //$ else
     const float one = $hidden(1.0f);
     for (size_t row = 0; row < rows; ++row) {
-        const float *from = $(source) + row * $(step);
-        float *to = y + row * $(width);
+        const float *from = $(source) + $(times("row", step));
+        float *to = y + $(times("row", width));
 //$ if output.unit then
 //$ if float_sums then
         float square = 0.0f, lost = 0.0f;
@@ -312,7 +312,7 @@ static void $(helper)_results($(takes_rows)size_t from, size_t end, float *y$(ta
 //$ end
         for (size_t own = row; own < next; ++own) {
             const float *mean = pooled + (own - row) * $(sums.pitch)$(sums.map and ", *mapped = mapped_means + (own - row) * " .. sums.map.pitch or "");
-            float *to = pooled + (own - row) * $(output.width);
+            float *to = pooled + $(times("(own - row)", output.width));
 //$ local value = sums.map and "mean[i] + mapped[i]" or "one * mean[i]"
 //$ if output.pool == "sqrt_n" then
 //$ value = "root * (" .. value .. ")"
@@ -328,10 +328,10 @@ static void $(helper)_results($(takes_rows)size_t from, size_t end, float *y$(ta
         $(helper)_output(weights, pooled, next - row, y + row * $(macro("D_OUT"))$(output_arguments));
 //$ elseif output.pool then
         for (size_t own = row; own < next; ++own)
-            $(helper)_pool(x + (offsets[own] - offsets[0]) * $(output.width), offsets[own + 1] - offsets[own], pooled + (own - row) * $(output.width));
+            $(helper)_pool(x + $(times("(offsets[own] - offsets[0])", output.width)), offsets[own + 1] - offsets[own], pooled + $(times("(own - row)", output.width)));
         $(helper)_output(weights, pooled, next - row, y + row * $(macro("D_OUT"))$(output_arguments));
 //$ else
-        $(helper)_output(weights, x + row * $(output.width), next - row, y + row * $(macro("D_OUT"))$(output_arguments));
+        $(helper)_output(weights, x + $(times("row", output.width)), next - row, y + row * $(macro("D_OUT"))$(output_arguments));
 //$ end
     }
 }
@@ -372,7 +372,7 @@ $(i)}
 //$ local rows = embedding.positions and (position == "0" and "row" or position .. " + row") .. ", " or ""
 $(i)for (size_t row = 0; row < $(count); row += $(macro("ROWS"))) {
 $(i)    const size_t some = $(count) - row < $(macro("ROWS")) ? $(count) - row : $(macro("ROWS"));
-$(i)    float *given = $(to) + row * $(embedding.input);
+$(i)    float *given = $(to) + $(times("row", embedding.input));
 
 //$ if has("embedded") then
 $(i)    $(helper)_embed(weights, $(ids) + row, $(rows)some, embedded);
@@ -424,7 +424,7 @@ void $(symbol)(const $(names.weights) *weights, unsigned char *state, const int3
         if (y && all)
             $(all_results)(weights, $(from), $(first_row)count, y + at * $(macro("D_OUT"))$(gives_memory("memory")));
         else if (y && at + count == tokens)
-            $(helper)_results(weights, $(from) + (count - 1) * $(output.width), 0, 1, y$(gives_memory("memory")));
+            $(helper)_results(weights, $(from) + $(times("(count - 1)", output.width)), 0, 1, y$(gives_memory("memory")));
     }
 }
 //$ else
@@ -451,7 +451,7 @@ void $(symbol)(const $(names.weights) *weights, const int32_t *ids, const size_t
         }
         for (size_t own = s; own < end; ++own) {
             const size_t count = offsets[own + 1] - offsets[own];
-            float *x = x_1 + (offsets[own] - offsets[s]) * $(embedding.input);
+            float *x = x_1 + $(times("(offsets[own] - offsets[s])", embedding.input));
 //$ embed("            ", "ids + offsets[own]", "0", "count", "x")
         }
 //$ local from = "x_1"

@@ -1,5 +1,6 @@
 -- No line of an emitted file is longer than 120 columns, no loop has one turn at most, and nothing is "1 rows", over a
--- few models, types and profiles.
+-- few models, types and profiles; nothing is multiplied by 1 where heads and rows have one element. A word in backticks
+-- of a function's comment stands in the function.
 local check = require "tests.support.check"
 local host = require "host"
 local json = require "json"
@@ -111,6 +112,11 @@ do
     counted[noun] = true
 end
 
+-- Of blocks and whole models: what is multiplied by 1.
+local function times_one(line)
+    return (line:find "[%w%])] %* 1%f[^%w.]" or line:find "%f[%w._]1 %* [%w(]") and "times 1" or nil
+end
+
 local function offence(line, numbers)
     local length = utf8.len(line)
     if length > columns then return length .. " columns" end
@@ -119,13 +125,13 @@ local function offence(line, numbers)
     if noun and counted[noun] then return "1 " .. noun end
 end
 
--- Adds the test of the bundle that these words emit.
-local function add(name, words)
+-- Adds the test of the bundle that these words emit: `wrong` as of offences, nil: all of the above.
+local function add(name, words, wrong)
     test["lines_of_" .. name] = function()
         local folder = program.folder()
         words[#words + 1], words[#words + 2] = "-o", folder
         program.works(words)
-        local list = offences(folder, offence)
+        local list = offences(folder, wrong or offence)
         if #list > 0 then
             error(#list .. " lines\n" .. table.concat(list, "\n", 1, math.min(#list, 5)), 0)
         end
@@ -218,6 +224,17 @@ for name, text in pairs {
         local types = { "--type", kind, "--cache", kind, "--activations", kind }
         add(name .. "_" .. kind, { "emit", path, table.unpack(types) })
     end
+end
+
+-- Heads, and rows of a whole model, of one element.
+for name, text in pairs {
+    heads_of_one_element = "heads = 4, kv_heads = 2, d = 4, attention = { context = 40, window = 2 }",
+    rows_of_one_element = 'heads = 1, d = 1, attention = { causal = false, context = 40 }, positions = 40, \z
+        embedding = {}, output = { pool = "last", unit = true }, checkpoint = "gpt2"',
+} do
+    local path = written(name, text .. ', layers = 1, vocab = 2, ffn = { kind = "mlp", f = 6, activation = "relu" }')
+    add(name, { "emit", path, "--isa", "scalar,avx2" }, times_one)
+    add(name .. "_i8", { "emit", path, "--type", "i8", "--cache", "i8", "--activations", "i8" }, times_one)
 end
 
 -- Firmware for this machine, whose compiler is there.

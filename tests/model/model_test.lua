@@ -267,6 +267,12 @@ function test.firmware_has_the_kernels_that_it_calls()
     end
 end
 
+-- `sample --unfused` takes whole models as it takes transformers.
+function test.what_eliminates_nothing_is_its_own_unfused_model()
+    local p = planned()
+    check.equal(p.unfused_samples, p.samples)
+end
+
 -- Flash holds rows of tables without the padding that a cache is served by.
 function test.firmware_has_no_padding_between_rows()
     local text = [[

@@ -134,7 +134,7 @@ end
 function test.wrong_templates_are_found()
     local forward = "templates/model/forward.c"
     local cases = {
-        { forward, "(position + token) * ", "(position + token + 1) * ", decoder, "relative error" },
+        { forward, '"(position + token)"', '"(position + token + 1)"', decoder, "relative error" },
         {
             forward,
             "double factor = 1.0 / (double) tokens",
@@ -144,8 +144,8 @@ function test.wrong_templates_are_found()
         },
         {
             forward,
-            "pool(x + (offsets[own] - offsets[0]) * $(output.width)",
-            "pool(x + offsets[own] * $(output.width)",
+            'pool(x + $(times("(offsets[own] - offsets[0])"',
+            'pool(x + $(times("offsets[own]"',
             encoder,
             "batch: ",
         },

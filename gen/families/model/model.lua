@@ -1,7 +1,6 @@
 -- The rules of model files, between keys that are valid alone, and what follows from them: widths, and the runs of
 -- equal blocks.
 local ffn_parts = require "gen.schema.ffn_parts"
-local eliminations = require "gen.families.model.blocks.eliminations"
 local keys = require "gen.families.model.keys"
 local lookup_model = require "gen.families.lookup.model"
 local misuse = require "gen.schema.misuse"
@@ -50,11 +49,7 @@ rules.not_whole = "whole models have q, k and v of their own"
 
 -- Why the projections in the word `eliminate` cannot be done without in model `m`, or nil.
 function rules.impossible(m, eliminate)
-    local known = {}
-    for _, word in ipairs(eliminations) do
-        known[word] = true
-    end
-    if not known[eliminate] then return keys.eliminate.words end
+    if not keys.eliminate.holds(eliminate) then return keys.eliminate.words end
     local first, q = eliminate:sub(1, 1), rules.q_width(m)
     if eliminate ~= "none" and q ~= m.d then
         return string.format(

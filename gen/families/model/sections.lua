@@ -68,21 +68,22 @@ local function whole(count) return { { from = 0, to = 0, dims = { { count = coun
 -- The functions below add a section for a tensor, or where `layers` is not nil for one of each of so many layers, and
 -- return what adds the piece of one: fill(view, layer).
 
--- `count` values in float32, filled up to `pitch`. optional: they may be missing; mean: of what `sample` draws, nil:
--- samples.lua says it.
-local function vectors(c, name, layers, count, pitch, doc, optional, mean)
+-- `count` values in float32. of: pitch, that they are filled up to, default count; optional: they may be missing; mean:
+-- of what `sample` draws, nil: samples.lua says it.
+local function vectors(c, name, layers, count, doc, of)
+    local pitch = of.pitch or count
     local section = c.f32(name, (layers or 1) * pitch, doc)
     return function(view, layer)
-        local draw = mean and { mean = mean, deviation = 0.1 }
-        c.piece(section, view, { elements = pitch, boxes = whole(count), optional = optional, draw = draw }, layer)
+        local draw = of.mean and { mean = of.mean, deviation = 0.1 }
+        c.piece(section, view, { elements = pitch, boxes = whole(count), optional = of.optional, draw = draw }, layer)
     end
 end
 
 -- Gains of norms, described as `doc`, and offsets.
 local function norms(c, name, layers, norm, width, doc, drawn)
-    local gains = vectors(c, name, layers, width, width, doc, nil, drawn and 1.0)
+    local gains = vectors(c, name, layers, width, doc, { mean = drawn and 1.0 })
     local offsets = norm.kind == "layernorm"
-        and vectors(c, name .. "_offset", layers, width, width, "its offsets", nil, drawn and 0.0)
+        and vectors(c, name .. "_offset", layers, width, "its offsets", { mean = drawn and 0.0 })
     return function(views, layer)
         gains(views.gain, layer)
         if offsets then offsets(views.offset, layer) end
@@ -125,7 +126,8 @@ function sections.add_blocks(c, m, shape, list_of_maps, parts, first)
         local weights = matrices(c, map.field, m.layers, map, map.letter, map.letter)
         local doc = "[%d][%d] biases of %s, zeros if it has none"
         doc = doc:format(m.layers, map.pitch, map.letter)
-        local biases = vectors(c, map.field .. "_bias", m.layers, map.outputs, map.pitch, doc, true)
+        local of = { pitch = map.pitch, optional = true }
+        local biases = vectors(c, map.field .. "_bias", m.layers, map.outputs, doc, of)
         for layer = 0, m.layers - 1 do
             local view = map.view(layer)
             weights(view.weight, layer)
@@ -146,7 +148,7 @@ function sections.add_blocks(c, m, shape, list_of_maps, parts, first)
     if shape.shaped then
         local doc, count = "[%d][%d] alpha, beta and gamma of heads", 3 * shape.heads
         doc = doc:format(m.layers, shape.heads)
-        local fill = vectors(c, "attention_shape", m.layers, count, count, doc)
+        local fill = vectors(c, "attention_shape", m.layers, count, doc, {})
         for layer = 0, m.layers - 1 do
             fill(checkpoint.attention_shape(m, first + layer), layer)
         end
@@ -195,7 +197,7 @@ end
 -- missing there.
 function sections.add_bias(c, map, name, view, optional)
     local doc = "biases of " .. map.name .. (not view and ": zeros" or optional and ", zeros if it has none" or "")
-    local fill = vectors(c, name, nil, map.outputs, map.pitch, doc, optional, 0.0)
+    local fill = vectors(c, name, nil, map.outputs, doc, { pitch = map.pitch, optional = optional, mean = 0.0 })
     if view then fill(view) end
     map.bias = name
 end

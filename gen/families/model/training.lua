@@ -61,6 +61,19 @@ local function placer()
     return c
 end
 
+-- Places constants, a section of each name, in a flat array: constants.add(name, elements, what fills it) -> at.
+local function constants_placer()
+    local constants, by_name = { list = {}, floats = 0 }, {}
+    function constants.add(name, elements, section)
+        if by_name[name] then return by_name[name].at end
+        section.name, section.at, section.elements = name, constants.floats, elements
+        constants.list[#constants.list + 1], by_name[name] = section, section
+        constants.floats = filled(constants.floats + elements)
+        return section.at
+    end
+    return constants
+end
+
 -- The tensor of a view of a checkpoint in the array of `c`.
 local function matrix(c, view, kind, init, layer)
     return c.place { name = view.tensor, shape = view.shape, kind = kind, init = init, layer = layer }
@@ -91,139 +104,166 @@ end
 -- Whether checkpoints of the model's kind have biases of the maps of blocks.
 local function biased(m) return m.checkpoint ~= "llama" end
 
--- The operation of the lookup FFN `step` of layer `number`, whose tensors go to the arrays of `c` and `tables`: ffn,
--- its plan; tensors by the fields of its kernels' parameters; z, code, score, slope: what it keeps of each token.
-local function lookup_of(t, m, step, number, now, c, tables)
-    local p = step.parts[1].plan
-    local own = p.training
+-- The array that the tensor `placed` of a lookup FFN goes to: `tables` if it has tables, which have rows, and a number,
+-- among those of all blocks.
+local function array_of(placed, tensor, c, tables)
+    if tensor.kind ~= "tables" then return c end
+    placed.pitch, placed.state_at, placed.first_table = tensor.pitch, tables.rows, tables.count
+    tables.rows, tables.count = tables.rows + tensor.rows, tables.count + tensor.shape[1]
+    return tables
+end
+
+-- What records the operations of a block: `tape`; now, values by the names of steps; places, its projections by their
+-- letters, as gen/families/model/first_weights.lua wants them; m, shape; layer, in its segment; number, of the model's
+-- layers; c, tables: arrays of its tensors.
+local function block_of(segment, layer, c, tables)
+    local m, shape, t = segment.plan.model, segment.plan.shape, tape.new()
+    t.first, t.sites = t.value("in", shape.input), 0
+    return {
+        tape = t,
+        now = { ["in"] = t.first },
+        places = {},
+        packed = {}, -- what packed tensors make, by their inputs
+        m = m,
+        shape = shape,
+        layer = layer,
+        number = segment.first_layer + layer,
+        c = c,
+        tables = tables,
+    }
+end
+
+local function drop(b, value)
+    b.tape.sites = b.tape.sites + 1
+    b.tape.add { op = "dropout", value = value, site = b.tape.sites }
+end
+
+-- A projection of a packed tensor is a part of what the tensor makes.
+local function packed_view(b, step, views)
+    local view, t, source = views.weight, b.tape, b.now[step.from]
+    if not b.packed[source] then
+        local map = map_of(b.c, views, "matrix", biased(b.m), share_of(b.m, "Q"), b.number, true)
+        b.packed[source] = { value = t.value("qkv", map.outputs), map = map }
+        t.add { op = "product", from = source, to = b.packed[source].value, map = map }
+    end
+    local of = b.packed[source]
+    b.places[step.map.letter] = { map = of.map, offset = view.offset, group = view.group, stride = view.stride }
+    local head_step = view.group < view.rows and view.stride or b.shape.width
+    return t.view(step.to, of.value, view.offset, view.rows, head_step)
+end
+
+-- What each step of blocks/steps.lua records in block `b`.
+local records = {}
+
+function records.norm(b, step)
+    local views = checkpoint.norm(b.m, b.number, step.which == "first" and 1 or 2, step.width)
+    local value = b.tape.value(step.which .. "_normed", step.width)
+    local operation = norm_of(b.c, b.m.norm, views, step.width, b.number)
+    operation.op, operation.from, operation.to = "norm", b.now[step.from], value
+    operation.statistics = b.tape.value(step.which .. "_statistics", 2)
+    b.tape.add(operation)
+    b.now[step.to] = value
+end
+
+function records.copy(b, step) b.now[step.to] = b.now[step.from] end
+
+function records.product(b, step)
+    local views, letter = step.map.view(b.layer), step.map.letter
+    if views.weight.group then
+        b.now[step.to] = packed_view(b, step, views)
+    else
+        local map = map_of(b.c, views, "matrix", biased(b.m), share_of(b.m, letter), b.number)
+        b.now[step.to] = b.tape.value(step.to == "out" and "made" or step.to, map.outputs)
+        b.tape.add { op = "product", from = b.now[step.from], to = b.now[step.to], map = map }
+        b.places[letter] = { map = map }
+    end
+    if letter == "P" or letter == "O" then drop(b, b.now[step.to]) end
+end
+
+function records.append(b, step)
+    b.k, b.v = b.now[step.k], b.now[step.v]
+end
+
+function records.attend(b, step)
+    local t, now = b.tape, b.now
+    now[step.to] = t.value("mixed", b.shape.q)
+    local parts = b.shape.shaped and checkpoint.attention_shape(b.m, b.number)
+    local init = { means = first_shape(b.m, b.number), deviation = 0 }
+    local scalars = parts and matrix(b.c, parts, "scalar", init, b.number)
+    t.add {
+        op = "attend",
+        shape = scalars and scalars.at or nil,
+        q = now[step.from],
+        k = b.k,
+        v = b.v,
+        to = now[step.to],
+        softmax = t.value("softmax", 2 * b.shape.heads),
+    }
+    if not b.has.P then drop(b, now[step.to]) end
+end
+
+function records.activate(b)
+    local value, now = b.tape.value("activated", b.shape.f), b.now
+    local activation = b.shape.activation
+    b.tape.add { op = "activate", gate = now.gate, hidden = now.hidden, to = value, activation = activation }
+    now.hidden = value
+end
+
+-- ffn: the plan of the lookup FFN; tensors by the fields of its kernels' parameters; z, code, score, slope: what it
+-- keeps of each token.
+function records.lookup(b, step)
+    local t, p = b.tape, step.parts[1].plan
+    local own, to = p.training, t.value("made", step.width)
     local function kept(name, floats)
         local value = t.value(name, floats)
         value.exact = true
         return value
     end
-    local operation = { op = "lookup", from = now[step.from], to = now[step.to], ffn = p, tensors = {} }
+    local operation = { op = "lookup", from = b.now[step.from], to = to, ffn = p, tensors = {} }
     operation.z = kept("z", own.z)
     operation.code = kept("code", (own.slots + 1) // 2)
     operation.score, operation.slope = kept("score", own.slots), kept("slope", own.slots)
     for _, tensor in ipairs(own.tensors) do
+        local beside = tensor.kind == "tables" and skips(b.m)
         local placed = {
-            name = block_lookup.prefix(m, number) .. tensor.name,
+            name = block_lookup.prefix(b.m, b.number) .. tensor.name,
             shape = tensor.shape,
             kind = tensor.kind,
             folded = tensor.folded,
-            projection = m.ffn.projection.kind,
-            layer = number,
-            init = {
-                means = { tensor.mean or 0 },
-                deviation = tensor.kind == "tables" and skips(m) and tables_beside_skip or tensor.deviation,
-            },
+            projection = b.m.ffn.projection.kind,
+            layer = b.number,
+            init = { means = { tensor.mean or 0 }, deviation = beside and tables_beside_skip or tensor.deviation },
         }
-        local of = c
-        if tensor.kind == "tables" then
-            of, placed.pitch, placed.state_at, placed.first_table = tables, tensor.pitch, tables.rows, tables.count
-            tables.rows, tables.count = tables.rows + tensor.rows, tables.count + tensor.shape[1]
-        end
-        operation.tensors[tensor.field] = of.place(placed)
+        operation.tensors[tensor.field] = array_of(placed, tensor, b.c, b.tables).place(placed)
     end
-    return operation
+    b.now[step.to] = to
+    t.add(operation)
+    drop(b, to)
 end
 
--- The operations of a block of `segment`, number `layer` in it, whose tensors go to the array of `c`; and its
--- projections by their letters, as gen/families/model/first_weights.lua wants them.
+function records.add(b, step)
+    local value = b.tape.value(step.to == "out" and "sum" or step.to, step.width)
+    b.tape.add { op = "add", a = b.now[step.a], b = b.now[step.b], to = value }
+    b.now[step.to] = value
+end
+
+function records.output(b, step) b.tape.last = b.now[step.from] end
+
+-- The operations of a block of `segment`, number `layer` in it, whose tensors go to the arrays `c` and `tables`; and
+-- its places.
 local function block_tape(segment, layer, c, tables)
-    local own = segment.plan
-    local m, shape, number = own.model, own.shape, segment.first_layer + layer
-    local t, by_letter = tape.new(), {}
+    local b, own = block_of(segment, layer, c, tables), segment.plan
+    b.has = {}
     for _, map in ipairs(own.maps) do
-        by_letter[map.letter] = map
+        b.has[map.letter] = map
     end
-    local first = t.value("in", shape.input)
-    local now = { ["in"] = first } -- values by the names of steps
-    local packed, places, sites, last = {}, {}, 0, nil
-
-    local function drop(value)
-        sites = sites + 1
-        t.add { op = "dropout", value = value, site = sites }
-    end
-    -- A projection of a packed tensor is a part of what the tensor makes.
-    local function packed_view(step, views)
-        local view = views.weight
-        local source = now[step.from]
-        if not packed[source] then
-            local map = map_of(c, views, "matrix", biased(m), share_of(m, "Q"), number, true)
-            packed[source] = { value = t.value("qkv", map.outputs), map = map }
-            t.add { op = "product", from = source, to = packed[source].value, map = map }
-        end
-        local head_step = view.group < view.rows and view.stride or shape.width
-        places[step.map.letter] =
-            { map = packed[source].map, offset = view.offset, group = view.group, stride = view.stride }
-        return t.view(step.to, packed[source].value, view.offset, view.rows, head_step)
-    end
-
-    local trained = setmetatable({ causal = true, ring = false, sums = false }, { __index = shape })
-    local before, after = steps_of.of(trained, by_letter, own.parts)
-    local k, v
-    for _, list in ipairs { before, after } do
+    local trained = setmetatable({ causal = true, ring = false, sums = false }, { __index = own.shape })
+    for _, list in ipairs { steps_of.of(trained, b.has, own.parts) } do
         for _, step in ipairs(list) do
-            if step.op == "norm" then
-                local which = step.which == "first" and 1 or 2
-                local views = checkpoint.norm(m, number, which, step.width)
-                local value = t.value(step.which .. "_normed", step.width)
-                local operation = norm_of(c, m.norm, views, step.width, number)
-                operation.op, operation.from, operation.to = "norm", now[step.from], value
-                operation.statistics = t.value(step.which .. "_statistics", 2)
-                t.add(operation)
-                now[step.to] = value
-            elseif step.op == "copy" then
-                now[step.to] = now[step.from]
-            elseif step.op == "product" then
-                local views = step.map.view(layer)
-                if views.weight.group then
-                    now[step.to] = packed_view(step, views)
-                else
-                    local map = map_of(c, views, "matrix", biased(m), share_of(m, step.map.letter), number)
-                    now[step.to] = t.value(step.to == "out" and "made" or step.to, map.outputs)
-                    t.add { op = "product", from = now[step.from], to = now[step.to], map = map }
-                    places[step.map.letter] = { map = map }
-                end
-                if step.map.letter == "P" or step.map.letter == "O" then drop(now[step.to]) end
-            elseif step.op == "append" then
-                k, v = now[step.k], now[step.v]
-            elseif step.op == "attend" then
-                now[step.to] = t.value("mixed", shape.q)
-                local parts = shape.shaped and checkpoint.attention_shape(m, number)
-                local init = { means = first_shape(m, number), deviation = 0 }
-                local scalars = parts and matrix(c, parts, "scalar", init, number)
-                t.add {
-                    op = "attend",
-                    shape = scalars and scalars.at or nil,
-                    q = now[step.from],
-                    k = k,
-                    v = v,
-                    to = now[step.to],
-                    softmax = t.value("softmax", 2 * shape.heads),
-                }
-                if not by_letter.P then drop(now[step.to]) end
-            elseif step.op == "activate" then
-                local value = t.value("activated", shape.f)
-                local activation = shape.activation
-                t.add { op = "activate", gate = now.gate, hidden = now.hidden, to = value, activation = activation }
-                now.hidden = value
-            elseif step.op == "lookup" then
-                now[step.to] = t.value("made", step.width)
-                t.add(lookup_of(t, m, step, number, now, c, tables))
-                drop(now[step.to])
-            elseif step.op == "add" then
-                local value = t.value(step.to == "out" and "sum" or step.to, step.width)
-                t.add { op = "add", a = now[step.a], b = now[step.b], to = value }
-                now[step.to] = value
-            elseif step.op == "output" then
-                last = now[step.from]
-            end
+            if records[step.op] then records[step.op](b, step) end
         end
     end
-    t.first, t.last, t.sites = first, last, sites
-    return t, places
+    return b.tape, b.places
 end
 
 -- The operations from ids to the first block.
@@ -481,60 +521,89 @@ local function described(t)
     }
 end
 
+-- The segment `segment`, number `i` of plan `p`, whose tensors go to the arrays `c` and `tables`. Adds to the first
+-- weights of training `t`, and to its prepared floats and tile.
+local function add_segment(p, t, i, c, tables, constants)
+    local segment = p.segments[i]
+    local m, shape, parts = segment.plan.model, segment.plan.shape, segment.plan.parts
+    local own = { word = segment.word, layers = m.layers, base = c.at, first_layer = segment.first_layer }
+    local tables_base = tables.at
+    for _, part in ipairs(parts) do
+        lookup_training.add(part.plan)
+    end
+    for layer = 0, own.layers - 1 do
+        if layer == 1 then
+            own.stride, own.tables_stride = c.at - own.base, tables.at - tables_base
+        end
+        local made, places = block_tape(segment, layer, c, tables)
+        first_weights.find_alike(t.first_weights, shape, places)
+        if #parts > 0 then
+            first_weights.give_back(t.first_weights, shape, places, passes_on(m))
+            if i == 1 and layer == 0 and p.model.norm and not p.embedding.map then
+                first_weights.look_back(t.first_weights, shape, places, t.embedding.words)
+            end
+        end
+        own.tape = own.tape or made
+    end
+    for _, step in ipairs(own.tape.forward) do
+        if step.op == "lookup" then
+            own.lookup, step.prepared_at = step, t.prepared
+            t.prepared = t.prepared + own.layers * filled(step.ffn.training.prepared)
+            t.tile = least_multiple(t.tile, step.ffn.training.tile)
+        end
+    end
+    own.stride = own.stride or c.at - own.base
+    own.attention = attention_of(segment, constants, p.names.model .. "_train_" .. segment.word)
+    t.segments[i] = own
+end
+
+-- Gives training `t` of plan `p` its places: values that are kept, in floats for each token; the arena of gradients,
+-- the streams between tapes; and the sites of dropout.
+local function lay_out_all(p, t)
+    local at, stream, arena = lay_out(t.embedding, 0), layout.pitch(p.widths.input), t.embedding.arena
+    local sites = 1
+    t.embedding.layers = 1
+    for _, own in ipairs(t.segments) do
+        lay_out(own.tape, at)
+        add_steps(own)
+        at, own.site, sites = at + own.layers * own.tape.region, sites, sites + own.layers * own.tape.sites
+        arena = math.max(arena, own.tape.arena)
+        stream = math.max(stream, layout.pitch(own.tape.last.width), own.tape.first.pitch)
+    end
+    t.kept = lay_out(t.output, at)
+    t.arena, t.stream = math.max(arena, t.output.arena), math.max(stream, t.output.last.pitch)
+end
+
+-- The training kernels of variant `v` of plan `p`.
+local function variant_of(p, t, v)
+    local function name(word) return names.variant(p.model.name, "train_" .. word, v.isa.name) end
+    local product, scratch = product_of(v.isa), { fixed = 0, each = 0 }
+    for _, own in ipairs(t.segments) do
+        local need = attention_scratch(own.attention, product)
+        scratch.fixed, scratch.each = math.max(scratch.fixed, need.fixed), math.max(scratch.each, need.each)
+    end
+    return {
+        product = product,
+        scratch = scratch,
+        names = {
+            step = name "step",
+            loss = name "loss",
+            workspace = name "workspace",
+            apply = t.table_rows > 0 and name "apply" or nil,
+        },
+    }
+end
+
 -- Gives whole plan `p` the field `training`, and its variants theirs. Raises one line if it cannot be trained.
 function training.add(p)
     if p.training then return end
     refuse_untrainable(p)
-    local c, tables = placer(), placer()
+    local c, tables, constants = placer(), placer(), constants_placer()
     tables.rows, tables.count = 0, 0
-    local prepared, tile = 0, 64
-    local constants = { list = {}, floats = 0 }
-    function constants.add(name, elements, more)
-        for _, section in ipairs(constants.list) do
-            if section.name == name then return section.at end
-        end
-        local section = { name = name, at = constants.floats, elements = elements }
-        for key, value in pairs(more) do
-            section[key] = value
-        end
-        constants.list[#constants.list + 1] = section
-        constants.floats = filled(constants.floats + elements)
-        return section.at
-    end
-    local t = { segments = {}, first_weights = {} }
+    local t = { segments = {}, first_weights = {}, prepared = 0, tile = 64 }
     t.embedding = embedding_tape(p, c, constants)
-    for i, segment in ipairs(p.segments) do
-        for _, part in ipairs(segment.plan.parts) do
-            lookup_training.add(part.plan)
-        end
-        local own =
-            { word = segment.word, layers = segment.plan.model.layers, base = c.at, first_layer = segment.first_layer }
-        local tables_base = tables.at
-        for layer = 0, own.layers - 1 do
-            local layer_at, tables_at = c.at, tables.at
-            local made, places = block_tape(segment, layer, c, tables)
-            first_weights.find_alike(t.first_weights, segment.plan.shape, places)
-            if #segment.plan.parts > 0 then
-                first_weights.give_back(t.first_weights, segment.plan.shape, places, passes_on(segment.plan.model))
-                if i == 1 and layer == 0 and p.model.norm and not p.embedding.map then
-                    first_weights.look_back(t.first_weights, segment.plan.shape, places, t.embedding.words)
-                end
-            end
-            if layer == 0 then own.tape = made end
-            if layer == 1 then
-                own.stride, own.tables_stride = layer_at - own.base, tables_at - tables_base
-            end
-        end
-        for _, step in ipairs(own.tape.forward) do
-            if step.op == "lookup" then
-                own.lookup, step.prepared_at = step, prepared
-                prepared = prepared + own.layers * filled(step.ffn.training.prepared)
-                tile = least_multiple(tile, step.ffn.training.tile)
-            end
-        end
-        own.stride = own.stride or c.at - own.base
-        own.attention = attention_of(segment, constants, p.names.model .. "_train_" .. segment.word)
-        t.segments[i] = own
+    for i = 1, #p.segments do
+        add_segment(p, t, i, c, tables, constants)
     end
     t.output, t.head = output_tape(p, c)
     t.output.ends = true
@@ -542,47 +611,12 @@ function training.add(p)
     for _, tensor in ipairs(tables.list) do
         tensor.at = c.at + tensor.at
     end
-    t.parameters = c.at + tables.at
-    t.table_rows, t.prepared, t.tile = tables.rows, prepared, tile
+    t.parameters, t.table_rows = c.at + tables.at, tables.rows
     t.tensors = table.move(tables.list, 1, #tables.list, #c.list + 1, c.list)
     t.constants, t.sections_of_constants = constants.floats, constants.list
-
-    -- Values that are kept, in floats for each token; the arena of gradients, and the streams between tapes.
-    local at, stream, arena = lay_out(t.embedding, 0), layout.pitch(p.widths.input), t.embedding.arena
-    t.embedding.layers = 1
-    for _, own in ipairs(t.segments) do
-        lay_out(own.tape, at)
-        add_steps(own)
-        at = at + own.layers * own.tape.region
-        arena, stream = math.max(arena, own.tape.arena), math.max(stream, layout.pitch(own.tape.last.width))
-        stream = math.max(stream, own.tape.first.pitch)
-    end
-    at = lay_out(t.output, at)
-    t.kept = at
-    t.arena, t.stream = math.max(arena, t.output.arena), math.max(stream, t.output.last.pitch)
-    local sites = 1
-    for _, own in ipairs(t.segments) do
-        own.site, sites = sites, sites + own.layers * own.tape.sites
-    end
-
-    t.scratch = { fixed = 0, each = 0, product = 0 }
+    lay_out_all(p, t)
     for _, v in ipairs(p.variants) do
-        local product = product_of(v.isa)
-        v.training = {
-            product = product,
-            names = {
-                step = names.variant(p.model.name, "train_step", v.isa.name),
-                loss = names.variant(p.model.name, "train_loss", v.isa.name),
-                workspace = names.variant(p.model.name, "train_workspace", v.isa.name),
-                apply = tables.rows > 0 and names.variant(p.model.name, "train_apply", v.isa.name) or nil,
-            },
-        }
-        v.training.scratch = { fixed = 0, each = 0 }
-        for _, own in ipairs(t.segments) do
-            local need = attention_scratch(own.attention, product)
-            v.training.scratch.fixed = math.max(v.training.scratch.fixed, need.fixed)
-            v.training.scratch.each = math.max(v.training.scratch.each, need.each)
-        end
+        v.training = variant_of(p, t, v)
     end
     t.turns = turns_of(t)
     t.described = described(t)

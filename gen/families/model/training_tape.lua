@@ -57,113 +57,123 @@ end
 -- The value that holds the floats of `value`.
 local function held(value) return value.of or value end
 
--- The backward pass of the operations of tape `c` from the gradient of value `last` to that of `first`: rows, the
--- operations on gradients of values; parameters, those that then add to gradients of parameters; gradients, a list of
--- { name, width }. The gradient of `last` is called "d_out", that of `first` "d_in".
-function tape.backward(c, first, last)
-    local rows, parameters, gradients = {}, {}, {}
-    -- The gradient of a value that has some: { name, owned: no other value's gradient is the same }.
+-- What records a backward pass to the gradient of value `first` from that of `last`: rows, parameters and gradients,
+-- and found, by value the gradient of one that has some: { name, owned: no other value's gradient is the same }.
+local function recorder(first, last)
     local found = { [last] = { name = "d_out", owned = false } }
+    local b = { rows = {}, parameters = {}, gradients = {}, found = found }
+    function b.add(operation) b.rows[#b.rows + 1] = operation end
+    function b.add_to_parameters(operation) b.parameters[#b.parameters + 1] = operation end
 
     local function made(value)
         local name = value == first and "d_in" or "d_" .. value.name
-        if value ~= first then gradients[#gradients + 1] = { name = name, width = value.width } end
+        if value ~= first then b.gradients[#b.gradients + 1] = { name = name, width = value.width } end
         return { name = name, owned = true }
     end
     -- Where more of the gradient of `value` goes: its name; what is to be added, of another one; whether it has some.
-    local function more_of(value)
+    function b.more_of(value)
         local before = found[value]
         if before and before.owned then return before.name, nil, true end
         found[value] = made(value)
         return found[value].name, before and before.name, false
     end
-    local function add(operation) rows[#rows + 1] = operation end
-    -- The gradient of `value` is also that of `of`.
-    local function share(value, name)
+    -- The gradient of `value` is also that of the name.
+    function b.share(value, name)
         if not found[value] then
             found[value] = { name = name, owned = false }
             return
         end
-        local to, plus, some = more_of(value)
-        add { op = "sum", a = some and to or plus, b = name, to = to }
+        local to, plus, some = b.more_of(value)
+        b.add { op = "sum", a = some and to or plus, b = name, to = to }
     end
-
     -- Where an operation writes the gradient of `value` that cannot add to another one, and what is to be done then.
-    local function written(value)
+    function b.written(value)
         if not found[value] then
             found[value] = made(value)
             return found[value].name, function() end
         end
         local name = "d_" .. value.name .. "_too"
-        gradients[#gradients + 1] = { name = name, width = value.width }
-        return name, function() share(value, name) end
+        b.gradients[#b.gradients + 1] = { name = name, width = value.width }
+        return name, function() b.share(value, name) end
     end
+    return b
+end
 
-    -- What the gradient of an operation's output gives those of its inputs.
-    local back = {}
-    function back.add(step, from)
-        share(step.a, from)
-        share(step.b, from)
-    end
-    function back.dropout(step, from)
-        local value = step.value
-        local to = from
-        if not found[value].owned then
-            found[value] = nil
-            to = more_of(value)
-        end
-        add { op = "dropout", from = from, to = to, site = step.site, width = value.width }
-    end
-    function back.product(step, from)
-        parameters[#parameters + 1] = { op = "product", from = from, x = step.from, map = step.map }
-        local to, plus, some = more_of(step.from)
-        if plus then add { op = "copy", from = plus, to = to, width = step.from.width } end
-        add { op = "product", from = from, to = to, map = step.map, add = some or plus ~= nil }
-    end
-    function back.norm(step, from)
-        parameters[#parameters + 1] = { op = "norm", from = from, step = step }
-        local to, plus, some = more_of(step.from)
-        add { op = "norm", from = from, to = to, plus = some and to or plus, step = step }
-    end
-    function back.attend(step, from)
-        local operation, after = { op = "attend", from = from, step = step, to = {} }, {}
-        for _, word in ipairs { "q", "k", "v" } do
-            local of = held(step[word])
-            if not operation.to[of] then
-                operation.to[of], after[#after + 1] = written(of)
-            end
-            operation["to_" .. word] = operation.to[of]
-        end
-        operation.to = nil
-        add(operation)
-        for _, run in ipairs(after) do
-            run()
-        end
-        if step.shape then parameters[#parameters + 1] = { op = "shape", step = step } end
-    end
-    function back.lookup(step, from)
-        parameters[#parameters + 1] = { op = "lookup", step = step }
-        local to, after = written(step.from)
-        add { op = "lookup", from = from, to = to, step = step }
-        after()
-    end
-    function back.activate(step, from)
-        local operation = { op = "activate", from = from, step = step, to_hidden = more_of(step.hidden) }
-        if step.gate then operation.to_gate = more_of(step.gate) end
-        add(operation)
-    end
-    function back.embed(step, from) parameters[#parameters + 1] = { op = "embed", from = from, step = step } end
+-- What the gradient `from` of the output of operation `step` gives those of its inputs, by its op.
+local back = {}
 
+function back.add(b, step, from)
+    b.share(step.a, from)
+    b.share(step.b, from)
+end
+
+function back.dropout(b, step, from)
+    local value, to = step.value, from
+    if not b.found[value].owned then
+        b.found[value] = nil
+        to = b.more_of(value)
+    end
+    b.add { op = "dropout", from = from, to = to, site = step.site, width = value.width }
+end
+
+function back.product(b, step, from)
+    b.add_to_parameters { op = "product", from = from, x = step.from, map = step.map }
+    local to, plus, some = b.more_of(step.from)
+    if plus then b.add { op = "copy", from = plus, to = to, width = step.from.width } end
+    b.add { op = "product", from = from, to = to, map = step.map, add = some or plus ~= nil }
+end
+
+function back.norm(b, step, from)
+    b.add_to_parameters { op = "norm", from = from, step = step }
+    local to, plus, some = b.more_of(step.from)
+    b.add { op = "norm", from = from, to = to, plus = some and to or plus, step = step }
+end
+
+function back.attend(b, step, from)
+    local operation, to, after = { op = "attend", from = from, step = step }, {}, {}
+    for _, word in ipairs { "q", "k", "v" } do
+        local of = held(step[word])
+        if not to[of] then
+            to[of], after[#after + 1] = b.written(of)
+        end
+        operation["to_" .. word] = to[of]
+    end
+    b.add(operation)
+    for _, run in ipairs(after) do
+        run()
+    end
+    if step.shape then b.add_to_parameters { op = "shape", step = step } end
+end
+
+function back.lookup(b, step, from)
+    b.add_to_parameters { op = "lookup", step = step }
+    local to, after = b.written(step.from)
+    b.add { op = "lookup", from = from, to = to, step = step }
+    after()
+end
+
+function back.activate(b, step, from)
+    local operation = { op = "activate", from = from, step = step, to_hidden = b.more_of(step.hidden) }
+    if step.gate then operation.to_gate = b.more_of(step.gate) end
+    b.add(operation)
+end
+
+function back.embed(b, step, from) b.add_to_parameters { op = "embed", from = from, step = step } end
+
+-- The backward pass of the operations of tape `c` from the gradient of value `last` to that of `first`, nil: of no
+-- value: rows, the operations on gradients of values; parameters, those that then add to gradients of parameters;
+-- gradients, a list of { name, width }. The gradient of `last` is called "d_out", that of `first` "d_in".
+function tape.backward(c, first, last)
+    local b = recorder(first, last)
     for i = #c.forward, 1, -1 do
         local step = c.forward[i]
         local value = held(step.op == "dropout" and step.value or step.to)
-        assert(found[value], "nothing depends on " .. value.name)
-        back[step.op](step, found[value].name)
+        assert(b.found[value], "nothing depends on " .. value.name)
+        back[step.op](b, step, b.found[value].name)
     end
-    if not first then return { rows = rows, parameters = parameters, gradients = gradients } end
-    local start = found[first]
-    if start.name ~= "d_in" then add { op = "copy", from = start.name, to = "d_in", width = first.width } end
-    return { rows = rows, parameters = parameters, gradients = gradients }
+    local start = first and b.found[first].name or "d_in"
+    if start ~= "d_in" then b.add { op = "copy", from = start, to = "d_in", width = first.width } end
+    return { rows = b.rows, parameters = b.parameters, gradients = b.gradients }
 end
 
 return tape

@@ -31,24 +31,13 @@ local function input(model, p, options, text)
     return ids, first, #text
 end
 
--- bytes: of the text, nil for ids; pieces: tokens that it is.
-local function result(p, options, nats, scored, tokens, windows, bytes, pieces)
-    local each = nats / scored
-    return {
-        tokens = tokens,
-        scored = scored,
-        windows = windows,
-        context = options.context,
-        stride = options.stride,
-        type = p.options.type,
-        tables = p.options.tables,
-        projection = p.options.projection,
-        nats_per_token = each,
-        perplexity = math.exp(each),
-        -- A stride may leave tokens out: those that count stand for all.
-        bits_per_byte = bytes and each / math.log(2) * pieces / bytes or nil,
-        bytes = bytes,
-    }
+-- Gives the result `r` what its scored tokens are together, `nats`; r.bytes: of the text, nil: it is not known yet, or
+-- ids; pieces: tokens that it is.
+local function rate(r, nats, pieces)
+    r.nats_per_token = nats / r.scored
+    r.perplexity = math.exp(r.nats_per_token)
+    -- A stride may leave tokens out: those that count stand for all.
+    r.bits_per_byte = r.bytes and r.nats_per_token / math.log(2) * pieces / r.bytes or nil
 end
 
 local function text_of(r)
@@ -101,26 +90,38 @@ local function measure(path, options, text)
     local ids, first, bytes = input(model, p, options, text)
     local named = options.text or options.ids
     if #ids < 2 or #ids <= first then error(named .. ": has no token with another one before it", 0) end
-    local context, stride = options.context, options.stride
-    local nats, scored, windows, done = 0.0, 0, 0, math.max(first, 1) -- ids up to `done` are predicted, or never are
+    local r = {
+        tokens = #ids,
+        scored = 0,
+        windows = 0,
+        context = options.context,
+        stride = options.stride,
+        type = p.options.type,
+        tables = p.options.tables,
+        projection = p.options.projection,
+    }
+    local nats, done = 0.0, math.max(first, 1) -- ids up to `done` are predicted, or never are
     local start, at = process.clock(), 0
     while done < #ids do
-        local last = math.min(at + context, #ids)
+        local last = math.min(at + r.context, #ids)
         local from = math.max(done, at + 1)
         local sum = surprisal(model, p, ids, at + 1, from, last)
         if sum ~= sum then
             error(string.format("%s: the logits of tokens %d to %d are no numbers", path, at + 1, last), 0)
         end
-        nats, scored, windows, done = nats + sum, scored + last - from, windows + 1, last
-        at = at + stride
-        local so_far = text_of(result(p, options, nats, scored, #ids, windows))
+        r.scored, r.windows = r.scored + last - from, r.windows + 1
+        nats, done, at = nats + sum, last, at + r.stride
+        rate(r, nats)
+        local so_far = text_of(r)
         local seconds = process.clock() - start
         host.status(string.format("%3.0f %%  %s, %.0f tokens/s", 100 * done / #ids, so_far, done / seconds))
         process.last_words("lookupc: interrupted, so far: " .. so_far .. "\n")
     end
     process.last_words ""
     host.status ""
-    return result(p, options, nats, scored, #ids, windows, bytes, #ids - first), text
+    r.bytes = bytes
+    rate(r, nats, #ids - first)
+    return r, text
 end
 
 function perplexity.run(path, options)

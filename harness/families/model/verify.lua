@@ -82,82 +82,95 @@ local function together_of(p, sample)
     return compare.moved_together(math.sqrt(squares / #sample.answers), layers, values)
 end
 
+-- What a sample of plan `p`, compiled into `library`, is judged by: shape, widths, looks_up, rounded; tolerance, of a
+-- row, and together, of all values, nil: it is not asked; watched: what sees lookup FFNs at work, false: nothing does;
+-- wrong: what is wrong with products alone, nil: nothing; why, of compare.moved_tolerance, nil: it is not needed.
+local function judged_by(p, library, sample)
+    local runs = rules.blocks_of(p)
+    local by = { tolerance = 0, widths = {}, shape = compare.shape_of(p), rounded = p.shape.rounded }
+    for i, own in ipairs(runs) do
+        by.tolerance, by.widths[i] = math.max(by.tolerance, reference.tolerance(own.shape)), own.shape.d
+        by.looks_up = by.looks_up or own.shape.lookup
+    end
+    by.watched = seen.wanted(runs) and seen.of(runs, library, sample.cc, sample.tokens)
+    if by.rounded then by.wrong = check_products(p, library, maps_of(p)) end
+    if by.rounded and not by.watched then
+        by.together = together_of(p, sample)
+        by.tolerance, by.activations_err =
+            compare.rounded_tolerance(by.tolerance, sample.answers, sample.unrounded, by.shape.d)
+    end
+    return by
+end
+
+-- What is found of results `y` of `way`, and of the notes of what was seen: { off, absolute, turned, all, tolerance,
+-- why, activations_err, looked, wrong }.
+local function found_of(p, sample, by, way, y, notes)
+    local absolute, turned, all
+    local function off(answers)
+        local relative
+        relative, absolute, turned, all = way.compare(y, answers, by.tolerance)
+        return relative
+    end
+    local found = { tolerance = by.tolerance, why = by.why, activations_err = by.activations_err }
+    if by.watched then
+        local function evaluate(activations, cache)
+            return sample.answer(activations, cache, { seen = by.watched, notes = notes }, way)
+        end
+        local narrow = p.options.cache ~= "f32"
+        found = compare.beside_seen(evaluate, off, by.tolerance, by.rounded, narrow, by.shape, by.widths)
+        found.looked, found.wrong = seen.compare(sample.jobs { seen = by.watched, notes = notes }, found.answers)
+        turned, all = nil, nil
+    else
+        found.off = off(way.answers or sample.answers)
+    end
+    found.absolute, found.turned, found.all = absolute, by.looks_up and turned or nil, all
+    return found
+end
+
+-- The result of a call of plan `p`, of which so much was `found`; fault: what is wrong, nil: nothing.
+local function result_of(p, sample, call, found, fault)
+    return {
+        isa = p.variants[1].isa.name,
+        call = call,
+        tokens = sample.tokens,
+        type = p.type.name,
+        cache = p.options.cache,
+        activations = p.options.activations,
+        activations_err = found.activations_err,
+        float32_err = found.why and found.why.float32,
+        cache_err = found.why and found.why.cache,
+        tables = p.options.tables,
+        projection = p.options.projection,
+        max_abs_err = found.absolute,
+        ties = found.turned,
+        looked = found.looked,
+        ok = fault == nil,
+        message = fault,
+    }
+end
+
 -- Compares plan `p`, for one instruction set and compiled into `library` for up to `threads` threads, with the
 -- reference for one sample: a list of results, one for each way to call it, and what compare.settled wants.
 local function check_sample(p, library, sample, threads)
-    local runs, shape = rules.blocks_of(p), compare.shape_of(p)
-    local tolerance, looks_up, widths = 0, false, {}
-    for i, own in ipairs(runs) do
-        tolerance, widths[i] = math.max(tolerance, reference.tolerance(own.shape)), own.shape.d
-        looks_up = looks_up or own.shape.lookup
-    end
-    local rounded, watched = p.shape.rounded, seen.wanted(runs) and seen.of(runs, library, sample.cc, sample.tokens)
-    local wrong, activations_err, together, why = nil, nil, nil, nil
-    if rounded then wrong = check_products(p, library, maps_of(p)) end
-    if rounded and not watched then
-        together = together_of(p, sample)
-        tolerance, activations_err = compare.rounded_tolerance(tolerance, sample.answers, sample.unrounded, shape.d)
-    end
-    -- What is found of results `y` of `way`: { off, absolute, turned, all, tolerance, why, activations_err, looked,
-    -- wrong }.
-    local function found_of(way, y, notes)
-        local absolute, turned, all
-        local function off(answers)
-            local relative
-            relative, absolute, turned, all = way.compare(y, answers, tolerance)
-            return relative
-        end
-        local found
-        if watched then
-            local function evaluate(activations, cache)
-                return sample.answer(activations, cache, { seen = watched, notes = notes }, way)
-            end
-            local narrow = p.options.cache ~= "f32"
-            found = compare.beside_seen(evaluate, off, tolerance, rounded, narrow, shape, widths)
-            found.looked, found.wrong = seen.compare(sample.jobs { seen = watched, notes = notes }, found.answers)
-            turned, all = nil, nil
-        else
-            found = { off = off(way.answers or sample.answers), tolerance = tolerance, why = why }
-            found.activations_err = activations_err
-        end
-        found.absolute, found.turned, found.all = absolute, looks_up and turned or nil, all
-        return found
-    end
-    local kernels = not p.embedding -- their errors are beside those from unfused weights
+    local by = judged_by(p, library, sample)
     local results, off_together, row_off
     local function check(way)
-        local y, notes = way.run(watched or nil)
-        local found = y and found_of(way, y, notes) or { activations_err = activations_err, wrong = notes }
-        local fault, only_together = y and wrong or found.wrong, nil
+        local y, notes = way.run(by.watched or nil)
+        local found = y and found_of(p, sample, by, way, y, notes)
+            or { activations_err = by.activations_err, wrong = notes }
+        local fault, only_together = y and by.wrong or found.wrong, nil
         row_off = row_off or y and not (found.off <= found.tolerance)
         if not fault then
-            fault, only_together = compare.fault(found, found.all, together)
+            fault, only_together = compare.fault(found, found.all, by.together)
         end
         off_together[#results + 1] = only_together
-        local result = {
-            isa = p.variants[1].isa.name,
-            call = way.name,
-            tokens = sample.tokens,
-            type = runs[1].shape.type.name,
-            cache = p.options.cache,
-            activations = p.options.activations,
-            activations_err = found.activations_err,
-            float32_err = found.why and found.why.float32,
-            cache_err = found.why and found.why.cache,
-            tables = p.options.tables,
-            projection = p.options.projection,
-            max_abs_err = found.absolute,
-            ties = found.turned,
-            looked = found.looked,
-            ok = fault == nil,
-            message = fault,
-        }
-        if kernels then
-            result.activations = rounded and p.activations.name or nil
-            result.kernel_rel_err = found.off
-            result.rel_err = y and way.unfused(y, tolerance) or nil
-        else
+        local result = result_of(p, sample, way.name, found, fault)
+        if p.embedding then
             result.rel_err = found.off
+        else -- errors of kernels are beside those from unfused weights
+            result.activations = by.rounded and p.activations.name or nil
+            result.kernel_rel_err = found.off
+            result.rel_err = y and way.unfused(y, by.tolerance) or nil
         end
         results[#results + 1] = result
     end
@@ -168,9 +181,9 @@ local function check_sample(p, library, sample, threads)
         end
     end
     check_ways()
-    if row_off and not rounded and not watched then
+    if row_off and not by.rounded and not by.watched then
         sample.moved = sample.moved or sample.move()
-        tolerance, why = compare.moved_tolerance(tolerance, sample.moved, sample.answers, shape)
+        by.tolerance, by.why = compare.moved_tolerance(by.tolerance, sample.moved, sample.answers, by.shape)
         check_ways()
     end
     return results, off_together

@@ -205,7 +205,7 @@ void $(symbol)($(listed(attention_parameters, "float *restrict sums, float *rest
 //$ if shape.causal then
     const size_t end = first + queries;
 //$ elseif shape.window then
-    const size_t last = first + queries + $(shape.window - 1), stop = last < end ? last : end;
+    const size_t last = $(sum("first + queries", shape.window - 1)), stop = last < end ? last : end;
 //$ end
 //$ if shape.window then
     const size_t begin = first + 1 > $(shape.window) ? first + 1 - $(shape.window) : 0;
@@ -229,7 +229,7 @@ void $(symbol)($(listed(attention_parameters, "float *restrict sums, float *rest
         /* Behind the last tile of a head comes the first one of the next head. These are integers: behind the last head there may be nothing. */
 //$ local next = in_ring(shape.ring and "(tile + " .. keys .. ")" or "tile + " .. keys)
         const size_t next = tile + $(keys) < $(stop) ? $(next) : $(sum(names.constant("CACHE_POSITIONS"), oldest == 0 and 0 or in_ring(oldest)));
-        const uintptr_t next_key = (uintptr_t) key + next * $(bytes == 1 and key_step or "(" .. key_step .. " * sizeof *key)");
+        const uintptr_t next_key = (uintptr_t) key + $(times("next", bytes == 1 and key_step or times(key_step, "sizeof *key")));
 //$ if #score_prefetch.bases > 1 then
         const uintptr_t next_value = (uintptr_t) value + next$(dots and " / " .. dots.rows or "") * ($(names.constant("VALUE_PITCH")) * sizeof *value);
 //$ end
@@ -243,7 +243,7 @@ void $(symbol)($(listed(attention_parameters, "float *restrict sums, float *rest
 //$ for _, rows in ipairs(attention.rows) do
         $(over_rows(rows))
 //$ local scale = cache_type.scaled and "key_scale + " .. place .. ", " or ""
-            $(helper)_scores_$(rows)(query + row * $(query_step), tile_key, $(scale)$(prefetch_arguments(score_prefetch, from))score + row * $(keys));
+            $(helper)_scores_$(rows)($(sum("query", times("row", query_step))), tile_key, $(scale)$(prefetch_arguments(score_prefetch, from))score + row * $(keys));
 //$ end
 
 //$ local sees_all = not shape.causal and not shape.window
@@ -266,18 +266,18 @@ void $(symbol)($(listed(attention_parameters, "float *restrict sums, float *rest
 //$ end
         }
         for (size_t r = 0; r < $(all_rows); ++r)
-//$ local scale, weight = cache_type.scaled and "value_scale + " .. place, dots and "weight + r * " .. weight_step
+//$ local scale, weight = cache_type.scaled and "value_scale + " .. place, dots and sum("weight", times("r", weight_step))
 //$ local given = listed("score + r * " .. keys, scale, weight, sum("total", times("r", lanes)), "largest + r, factor + r")
             $(integers and "unit[r] = " or "")$(softmax)_softmax($(given));
         row = 0;
 //$ for _, rows in ipairs(attention.rows) do
         $(over_rows(rows))
-//$ local weight, unit = (dots and "weight" or "score") .. " + row * " .. weight_step, integers and "unit + row, " or ""
+//$ local weight, unit = sum(dots and "weight" or "score", times("row", weight_step)), integers and "unit + row, " or ""
             $(helper)_sums_$(rows)($(weight), factor + row, $(unit)tile_value, count, $(prefetch_arguments(sum_blocks[1].prefetch, from))sums + row * $(names.constant("VALUE_PITCH")));
 //$ end
     }
     for (size_t r = 0; r < $(all_rows); ++r) {
-        const $(isa.vector) totals = $(isa.load_unaligned("total", lanes > 1 and "r * " .. lanes or "r"));
+        const $(isa.vector) totals = $(isa.load_unaligned("total", times("r", lanes)));
         const float share = 1.0f / $(sum_of_lanes("totals"));
         for (size_t i = 0; i < $(names.constant("VALUE_PITCH")); ++i)
             sums[r * $(names.constant("VALUE_PITCH")) + i] *= share;

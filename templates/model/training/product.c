@@ -163,7 +163,7 @@ static inline void $(helper)_tile(int a_across, size_t count, const float *restr
 //$ for i, name in ipairs { "across", "rows" } do
     $(i == 1 and "if (a_across) {" or "} else {")
 //$ for n, count in ipairs(product.tokens) do
-        $(n > 1 and "else " or "")$(n < #product.tokens and "if (count == " .. count .. ")" or "")
+        $(n == 1 and "" or n < #product.tokens and "else " or "else")$(n < #product.tokens and "if (count == " .. count .. ")" or "")
 //$ if count == 1 then
             $(helper)_rows_1(a, strip, depth, c, add);
 //$ else

@@ -182,13 +182,13 @@ local function blocks_values(p, v, values)
     -- The same from a tile's position on.
     values.cached_from = function(position)
         local words = p.shape.cache.words
-        local steps = {
-            keys = " * " .. p.shape.cache.key_step,
-            values = (words and " / " .. words.rows or "") .. " * " .. p.names.constant "VALUE_PITCH",
+        local at = {
+            keys = expression.times(position, p.shape.cache.key_step),
+            values = position .. (words and " / " .. words.rows or "") .. " * " .. p.names.constant "VALUE_PITCH",
         }
         local list = {}
         for i, part in ipairs(p.shape.cache.parts) do
-            list[i] = part.name .. " + " .. position .. (steps[part.name] or "")
+            list[i] = part.name .. " + " .. (at[part.name] or position)
         end
         return table.concat(list, ", ")
     end
