@@ -49,7 +49,7 @@ $(i)$(v.names.product)($(x), $(x_step), $(from(map.name, map.panel_step)), $(typ
 //$ end
 //$ if has("embedded") or not projected then
 
-/* The rows of the embedding for `tokens` ids from position `position` on, $(embedding.positions and "with their positions, " or "")x[tokens][$(embedding.width)]. */
+/* The rows of the embedding for `tokens` ids$(embedding.positions and " from position `position` on, with their positions" or ""), x[tokens][$(embedding.width)]. */
 static void $(helper)_embed(const $(names.weights) *weights, const int32_t *ids, $(embedding.positions and "size_t position, " or "")size_t tokens, float *x)
 {
 //$ if not type.scaled then

@@ -1,5 +1,7 @@
 -- No line of an emitted file is longer than 120 columns, no loop has one turn at most, and nothing is "1 rows", over a
--- few models, types and profiles; nothing is multiplied by 1 where heads and rows have one element.
+-- few models, types and profiles; nothing is multiplied by 1 where heads and rows have one element. A word in backticks
+-- of a function's comment stands in the function.
+local check = require "tests.support.check"
 local host = require "host"
 local json = require "json"
 local program = require "tests.support.program"
@@ -33,6 +35,48 @@ local function one_turn(line, numbers)
     return from and to and step and from + step >= to
 end
 
+-- The functions of a C file: { name, comment: what stands before it, or "", text: parameters and body, body }.
+local function functions(text)
+    local list, comment = {}, ""
+    for line, place in text:gmatch "([^\n]*)\n()" do
+        local name = line:find "^[%a_]" and not line:find "^typedef" and line:match "([%w_]+)%("
+        if name then
+            local parameters, body = text:match("^([^;{]-%))\n({.-\n})\n", place - #line - 1)
+            if body then
+                list[#list + 1] = { name = name, comment = comment, text = parameters .. body, body = body }
+            end
+            comment = ""
+        elseif line:find "^/%*" then
+            comment = text:match("^/%*.-%*/", place - #line - 1) or ""
+        elseif line == "" then
+            comment = ""
+        end
+    end
+    return list
+end
+
+-- What is wrong with the functions of a file: a word in backticks that a function's comment says, but neither it nor a shape
+-- there, or a norm that stands there twice.
+local function wrong_functions(text)
+    local list, bodies = {}, {}
+    for _, one in ipairs(functions(text)) do
+        local known = " " .. one.text
+        for shape in one.comment:gmatch "%b[]" do
+            known = known .. shape
+        end
+        for word in one.comment:gmatch "`([%a_][%w_]*)`" do
+            if not known:find("[^%w_]" .. word .. "%f[^%w_]") then
+                list[#list + 1] = one.name .. ": its comment says " .. word
+            end
+        end
+        if one.name:find "norm" then
+            if bodies[one.body] then list[#list + 1] = one.name .. " is " .. bodies[one.body] end
+            bodies[one.body] = one.name
+        end
+    end
+    return list
+end
+
 -- The lines of C of a bundle that `wrong` gives a message for; wrong(line, numbers) with the numbers that have names.
 local function offences(folder, wrong)
     local list, numbers, texts = {}, {}, {}
@@ -44,6 +88,9 @@ local function offences(folder, wrong)
         end
     end
     for _, file in ipairs(texts) do
+        for _, message in ipairs(wrong_functions(file.text)) do
+            list[#list + 1] = file.name .. ": " .. message
+        end
         local number = 0
         for line in file.text:gmatch "([^\n]*)\n" do
             number = number + 1
@@ -105,6 +152,15 @@ function test.loops_of_one_turn_are_seen()
     } do
         if (one_turn(line, numbers) or false) ~= expected then error(line, 0) end
     end
+end
+
+function test.comments_that_say_what_is_not_there_are_seen()
+    local function wrong(text) return table.concat(wrong_functions(text), "; ") end
+    local body = "{\n    f();\n    g();\n    f();\n    g();\n    f();\n    g();\n    return x;\n}\n"
+    local good = "/* Of `x`. */\nstatic int m_norm(int x)\n" .. body
+    check.equal(wrong(good), "")
+    check.equal(wrong((good:gsub("`x`", "`position`"))), "m_norm: its comment says position")
+    check.equal(wrong(good .. "\nstatic int m_norm_too(int x)\n" .. body), "m_norm_too is m_norm")
 end
 
 for _, name in ipairs { "tiny", "roberta_small", "roberta_base" } do

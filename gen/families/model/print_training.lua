@@ -19,6 +19,7 @@ local function scope(tape, of_part)
         gradients[gradient.name] = gradient
     end
     gradients.d_out, gradients.d_in = tape.last, tape.first
+    local of_layer = tape.layers and tape.of_layer(tape.place("layer", tape.stride)) or 0
     local function declare(type, name, ...)
         if not declared[name] then
             declared[name] = true
@@ -27,14 +28,15 @@ local function scope(tape, of_part)
         return name
     end
     local function pointer(base, name, of, own)
-        local place = times(of.at, "r->all")
+        local place = times(tape.place(base == "kept" and "value" or "gradient", of.at), "r->all")
         if own then return declare("float", name, base, place, times("r->first", of.pitch)) end
         return declare("float", (of_part and "all_" or "") .. name, base, place)
     end
     local function value(of, own)
         local held = of.of or of
-        declare("float", "kept", "r->memory", "r->kept_at", times(sum(tape.at, tape.of_layer(tape.region)), "r->all"))
-        return sum(pointer("kept", held.name, held, own), of.of and of.at or 0)
+        local at = sum(tape.place("kept", tape.at), tape.of_layer(tape.place("kept_layer", tape.region)))
+        declare("float", "kept", "r->memory", "r->kept_at", times(at, "r->all"))
+        return sum(pointer("kept", held.name, held, own), of.of and tape.place("view", of.at) or 0)
     end
     local function gradient(name, own)
         if name ~= "d_out" and name ~= "d_in" then
@@ -56,13 +58,14 @@ local function scope(tape, of_part)
     function c.gradient_pitch(name) return gradients[name].pitch end
     function c.gradient_rows(name) return c.gradient(name) .. ", " .. gradients[name].pitch end
     function c.gradient_at(name, of)
-        return sum(c.gradient(name), of and of.of and of.at or 0, times("at", gradients[name].pitch))
+        local view = of and of.of and tape.place("view", of.at) or 0
+        return sum(c.gradient(name), view, times("at", gradients[name].pitch))
     end
     function c.weights(place)
-        return sum(declare("const float", "weights", "r->t->parameters", tape.of_layer(tape.stride)), place)
+        return sum(declare("const float", "weights", "r->t->parameters", of_layer), tape.place("tensor", place))
     end
     function c.sums(place, ...)
-        return sum(declare("float", "gradients", "r->t->gradients", tape.of_layer(tape.stride)), place, ...)
+        return sum(declare("float", "gradients", "r->t->gradients", of_layer), tape.place("tensor", place), ...)
     end
     function c.site(number)
         local text = sum(number + tape.site, tape.of_layer(tape.sites))
@@ -71,24 +74,88 @@ local function scope(tape, of_part)
     return c
 end
 
--- Adds to tape `own` what templates read beside the plan: { word, doc, back_doc, layers: false or how many, stride,
--- site, attention, lookup }.
-local function with_scope(own, values)
+-- Names for the places of tape `own` of plan `p`, with the `values` that with_scope adds: groups of macros of the
+-- emitted code, { doc, list = { name, value, doc } }; and a function from what a place is of and its number to its name,
+-- or to the number where it has none, as 0.
+local function places_of_tape(p, own, values)
+    local groups, by_kind, tensors = {}, {}, {}
+    local function open(doc) groups[#groups + 1] = { doc = doc .. values.of, list = {} } end
+    local function add(kind, number, name, doc)
+        by_kind[kind] = by_kind[kind] or {}
+        if not number or number == 0 or by_kind[kind][number] then return end
+        local macro = p.names.macro("TRAIN_" .. values.word:upper() .. "_" .. name:upper())
+        by_kind[kind][number] = macro
+        table.insert(groups[#groups].list, { name = macro, value = number, doc = doc })
+    end
+    local function rows(kind, value)
+        add(kind, value.at, value.name .. "_at", "in rows of " .. value.pitch)
+    end
+    for _, tensor in ipairs(p.training.tensors) do
+        tensors[tensor.at] = tensors[tensor.at] or tensor
+    end
+    local function tensor(number, name)
+        local of = tensors[number]
+        if of then add("tensor", number, name .. "_at", of.name .. ", [" .. table.concat(of.shape, "][") .. "]") end
+    end
+    open "Where tensors lie among all parameters, in floats: "
+    for _, step in ipairs(own.forward) do
+        local to = step.to and step.to.name
+        if step.op == "norm" then
+            tensor(step.gain, to .. "_gain")
+            tensor(step.offset, to .. "_offset")
+        elseif step.op == "product" then
+            tensor(step.map.at, to .. "_weights")
+            tensor(step.map.bias, to .. "_bias")
+        elseif step.op == "attend" then
+            tensor(step.shape, "attention_shape")
+        elseif step.op == "embed" then
+            tensor(step.word, "words")
+            tensor(step.positions, "positions")
+            tensor(step.token_type, "token_type")
+        elseif step.op == "lookup" then
+            for _, field in ipairs { "projection", "projection_bias", "bias", "tables" } do
+                tensor(step.tensors[field].at, field)
+            end
+        end
+    end
+    if values.head then
+        tensor(values.head.at, "head_weights")
+        tensor(values.head.bias, "head_bias")
+    end
+    if values.layers then add("layer", values.stride, "layer", "from layer to layer") end
+    open "Where values that the way back needs lie in memory, in floats for each token of it: "
+    add("kept", own.at, "at", "before the first of them")
+    if values.layers then add("kept_layer", own.region, "kept_layer", "from layer to layer") end
+    for _, value in ipairs(own.values) do
+        rows("value", value)
+    end
+    for _, step in ipairs(own.forward) do
+        for _, view in ipairs(step.op == "attend" and { step.q, step.k, step.v } or {}) do
+            if view.of then add("view", view.at, view.name .. "_at", "in a row of " .. view.of.name) end
+        end
+    end
+    open "Where gradients of values lie there likewise: "
+    for _, gradient in ipairs(own.back.gradients) do
+        rows("gradient", gradient)
+    end
+    return groups, function(kind, number) return by_kind[kind] and by_kind[kind][number] or number end
+end
+
+-- Adds to tape `own` what templates read beside the plan: { word, of: what it computes, doc, back_doc, layers: false or how many,
+-- stride, site, attention, lookup }.
+local function with_scope(p, own, values)
     values.site = values.site or 0
     function values.of_layer(step) return values.layers and times("layer", step) or 0 end
     local tape = setmetatable(values, { __index = own })
+    values.places, values.place = places_of_tape(p, own, values)
     function values.scope(of_part) return scope(tape, of_part) end
     return tape
 end
 
--- The norms of the tapes that differ: { name, kind, width, eps, multiplies }; and a function from a norm to its name.
--- alike: those that multiply and those that divide are the same.
-local function norms_of(tapes, alike)
+-- The norms of the tapes that differ: { name, kind, width, eps }; and a function from a norm to its name.
+local function norms_of(tapes)
     local list, names = {}, {}
-    local function multiplies(step) return step.multiplies and not alike or false end
-    local function key(step)
-        return string.format("%s %d %.17g %s", step.kind, step.width, step.eps, multiplies(step))
-    end
+    local function key(step) return string.format("%s %d %.17g", step.kind, step.width, step.eps) end
     for _, tape in ipairs(tapes) do
         for _, step in ipairs(tape.forward) do
             if step.op == "norm" and not names[key(step)] then
@@ -97,13 +164,7 @@ local function norms_of(tapes, alike)
                     if other.name == name then name = name .. "_" .. #list + 1 end
                 end
                 names[key(step)] = name
-                list[#list + 1] = {
-                    name = name,
-                    kind = step.kind,
-                    width = step.width,
-                    eps = step.eps,
-                    multiplies = multiplies(step),
-                }
+                list[#list + 1] = { name = name, kind = step.kind, width = step.width, eps = step.eps }
             end
         end
     end
@@ -210,15 +271,16 @@ end
 local function tapes_of(p, v)
     local t = p.training
     local list = {
-        with_scope(t.embedding, {
+        with_scope(p, t.embedding, {
             word = "embedding",
             layers = false,
-            doc = "From ids to the input of the first block.",
-            back_doc = "Adds to the gradients of the embeddings.",
+            doc = "From ids to the input of the first block",
+            back_doc = "The gradients of values up to the embeddings",
+            of = "what stands before the blocks.",
         }),
     }
     for _, own in ipairs(t.segments) do
-        list[#list + 1] = with_scope(own.tape, {
+        list[#list + 1] = with_scope(p, own.tape, {
             word = own.word,
             layers = own.layers > 1 and own.layers,
             stride = own.stride,
@@ -228,15 +290,18 @@ local function tapes_of(p, v)
                 padded_width = blob.round_up(own.attention.width, v.training.product.strip),
             }, { __index = own.attention }),
             lookup = lookup_of(own, v, t.gradients),
-            doc = "A block.",
-            back_doc = "The gradient of its input from that of its output, and those of its weights.",
+            doc = "A block",
+            back_doc = "The gradient of a block's input from that of its output",
+            of = "blocks" .. (t.segments[2] and " (" .. own.word .. ")" or "") .. (own.layers > 1 and ", the first one." or "."),
         })
     end
-    list[#list + 1] = with_scope(t.output, {
+    list[#list + 1] = with_scope(p, t.output, {
         word = "output",
+        head = t.head,
         layers = false,
-        doc = "From the last block to what the head reads.",
-        back_doc = "The gradient of the last block's output.",
+        doc = "From the last block to what the head reads",
+        back_doc = "The gradient of the last block's output",
+        of = "what stands behind the blocks.",
     })
     return list
 end
@@ -276,7 +341,8 @@ end
 function print_training.files(p, v)
     local t, helper = p.training, p.names.model .. "_train"
     local product, scratch, tapes = v.training.product, v.training.scratch, tapes_of(p, v)
-    local norms, norm_name = norms_of(tapes, v.isa.lanes > 1)
+    local output = tapes[#tapes]
+    local norms, norm_name = norms_of(tapes)
     local places, looked = places_of(t)
     local fixed = math.max(product.floats, scratch.fixed, blob.round_up(looked.bytes // 4, 16))
     local embed = t.embedding.forward[1]
@@ -295,6 +361,7 @@ function print_training.files(p, v)
         head = t.head,
         embed = setmetatable({ width = embed.to.width, pitch = embed.to.pitch }, { __index = embed }),
         float = literal.float,
+        features_at = sum(output.place("kept", t.output.at), output.place("value", t.output.last.at)),
         training = {
             tile = t.tile,
             places = places,
@@ -302,7 +369,6 @@ function print_training.files(p, v)
             scratch = sum(fixed, times(scratch.each, "((length + 63) / 64 * 64)"), times(looked.each, "all")),
             turns = t.turns,
             stream = t.stream,
-            features_at = t.output.last.at and t.output.at + t.output.last.at,
         },
     }
     local files = { { template = "templates/model/training/step.c", symbol = v.training.names.step, values = values } }

@@ -5,8 +5,7 @@
 -- view of another value: { name, of, at, head_step }, element i of head h at `at` + h head_step + i of a row.
 --
 -- Forward operations:
---   norm      from, to, statistics (two floats a token), kind, eps, width, gain, offset; multiplies: by 1 / width, as
---             inference does in blocks whose norms have one width, instead of dividing
+--   norm      from, to, statistics (two floats a token), kind, eps, width, gain, offset
 --   product   from, to, map
 --   embed     to, and where its tensors are
 --   attend    q, k, v, to, softmax (largest score and 1 / total, for each head)

@@ -71,7 +71,7 @@ static void $(helper)_attend($(parameters))
 //$ local function query(row) return some and row and "(own * " .. group .. " + row)" or some and "own" or row and "row" or "" end
 //$ local function element(row)
 //$     local head = heads and row and "(head * " .. group .. " + row)" or heads and "head" or row and "row"
-//$     return head and " + " .. head .. " * " .. shape.width or ""
+//$     return head and " + " .. times(head, shape.width) or ""
 //$ end
     for (size_t token = 0; token < tokens; $(some and "token += " .. v.queries or "++token")) {
 //$ if some then
@@ -141,7 +141,7 @@ $(i)for (size_t row = 0; row < $(number); ++row) {
 //$ local of_token = not some and "token" or row and "(token + row / " .. group .. ")" or "(token + row)"
 //$ local of_group = row and (some and "row % " .. group or "row")
 //$ local head_of = heads and of_group and "(head * " .. group .. " + " .. of_group .. ")" or heads and "head" or of_group
-$(out)float *out = y + $(of_token) * y_step$(head_of and " + " .. head_of .. " * " .. shape.width or "");
+$(out)float *out = y + $(of_token) * y_step$(head_of and " + " .. times(head_of, shape.width) or "");
 //$ local sums_at = number ~= "1" and "row * " .. value_pitch or 0
 //$ over_row(out, shape.width, function(i, at, load, store)
 $(i)$(store("out", at, isa.mul(isa.broadcast("one"), load("sums", sum(sums_at, at)))));

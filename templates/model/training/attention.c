@@ -1,6 +1,9 @@
 //$ takes isa, lanes, helper, attention, float
 //$ local exp = once("templates/math/exp.c") .. "_exp"
+//$ local largest_lane, sum_of_lanes = across("max"), across("add")
 //$ local a = attention
+//$ local plain, turned = names.macro("TRAIN_PLAIN"), names.macro("TRAIN_ACROSS")
+//$ local set, add = names.macro("TRAIN_SET"), names.macro("TRAIN_ADD")
 //$ local w, strip = a.width, a.strip
 //$ if a.rope then
 //$ local first, second = "i", "i + " .. a.rope.half
@@ -24,9 +27,11 @@ static void $(a.helper)_rotate(const $(helper) *t, const float *restrict from, s
 //$ end
 }
 //$ end
+//$ local of_t, position, t = a.rope and "const " .. helper .. " *t", a.rope and "size_t position", a.rope and "t"
+//$ local function from(text) return a.rope and text end
 
-/* Heads of rows of `step` floats, from position `position` on, times `factor`$(a.rope and " and rotated" or ""), side by side. */
-static void $(a.helper)_heads($(a.rope and "const " .. helper .. " *t, " or "")const float *restrict from, size_t step, $(a.rope and "size_t position, " or "")size_t rows, float factor, float *restrict to)
+/* Heads of rows of `step` floats$(a.rope and ", from position `position` on" or ""), times `factor`$(a.rope and " and rotated" or ""), go side by side. */
+static void $(a.helper)_gather_heads($(listed(of_t, "const float *restrict from, size_t step", position, "size_t rows, float factor, float *restrict to")))
 {
     for (size_t row = 0; row < rows; ++row, from += step, to += $(w))
 //$ if a.rope then
@@ -36,8 +41,8 @@ static void $(a.helper)_heads($(a.rope and "const " .. helper .. " *t, " or "")c
 //$ end
 }
 
-/* The way back: gradients of heads in rows of `step` floats; add: to what they have already. */
-static void $(a.helper)_from_heads($(a.rope and "const " .. helper .. " *t, " or "")const float *restrict from, $(a.rope and "size_t position, " or "")size_t rows, float factor, float *restrict to, size_t step)
+/* The way back: gradients of heads$(a.rope and ", from position `position` on" or ""), times `factor`$(a.rope and " and rotated" or ""), go to rows of `step` floats. */
+static void $(a.helper)_scatter_heads($(listed(of_t, "const float *restrict from", position, "size_t rows, float factor, float *restrict to, size_t step")))
 {
     for (size_t row = 0; row < rows; ++row, from += $(w), to += step)
 //$ if a.rope then
@@ -46,39 +51,56 @@ static void $(a.helper)_from_heads($(a.rope and "const " .. helper .. " *t, " or
         $(helper)_scale(from, factor, to, $(w));
 //$ end
 }
+//$ if a.window then
 
 /* What the token at position `own` of `length` attends to: positions *begin … *end - 1. */
 static inline void $(a.helper)_seen(size_t own, size_t length, size_t *begin, size_t *end)
 {
-    *begin = $(a.window and "own + 1 > " .. a.window .. " ? own + 1 - " .. a.window .. " : 0" or "0");
+    *begin = own + 1 > $(a.window) ? own + 1 - $(a.window) : 0;
 //$ if a.causal then
     *end = own + 1 < length ? own + 1 : length;
-//$ elseif a.window then
-    *end = own + $(a.window) < length ? own + $(a.window) : length;
 //$ else
-    (void) own;
-    *end = length;
+    *end = own + $(a.window) < length ? own + $(a.window) : length;
 //$ end
-//$ if a.window then
     if (*begin >= *end) /* padding */
         *begin = *end - 1;
-//$ end
 }
+//$ elseif a.causal then
+
+/* How many positions the token at position `own` of `length` attends to. */
+static inline size_t $(a.helper)_seen(size_t own, size_t length)
+{
+    return own + 1 < length ? own + 1 : length;
+}
+//$ end
+//$ local looks = a.window or a.causal
+//$ -- Makes `end`, and with a window `begin`, what the token at position `own` attends to.
+//$ local function declare_seen(i, own, length)
+//$     if a.window then
+$(i)size_t begin, end;
+
+$(i)$(a.helper)_seen($(own), $(length), &begin, &end);
+//$     elseif a.causal then
+$(i)const size_t end = $(a.helper)_seen($(own), $(length));
+
+//$     end
+//$ end
+//$ local function end_of(length) return looks and "end" or length end
 
 /* exp(score - largest) for what each row sees, 0 for the rest of `columns`: what exp makes of that, times the row's share, would be a
-   denormal, which CPUs multiply a hundred times slower. Row 0 is position `first`. largest: that of a row, and 1 / the sum of the row, are
-   in `softmax`; make: they are found first. */
-static void $(a.helper)_weights(float *score, size_t step, size_t first, size_t rows, size_t columns, size_t length, int make, float *softmax, size_t softmax_step)
+   denormal, which CPUs multiply a hundred times slower.$(looks and " Row 0 is position `first`." or "") A row of `softmax` has the largest score of a row, and 1 / its sum;
+   `make`: they are found first. */
+static void $(a.helper)_softmax($(listed("float *score, size_t step", looks and "size_t first", "size_t rows, size_t columns, size_t length, int make, float *softmax, size_t softmax_step")))
 {
     const float none = $hidden(0.0f);
 
     for (size_t row = 0; row < rows; ++row, score += step, softmax += softmax_step) {
-        size_t begin, end;
-
-        $(a.helper)_seen(first + row, length, &begin, &end);
+//$ declare_seen("        ", "first + row", "length")
+//$ if a.window then
         for (size_t k = 0; k < begin; ++k)
             score[k] = -3e38f;
-        for (size_t k = end; k < columns; ++k)
+//$ end
+        for (size_t k = $(end_of("length")); k < columns; ++k)
             score[k] = -3e38f;
         if (make) {
             $(isa.vector) high = $(isa.load_unaligned("score", 0));
@@ -86,11 +108,7 @@ static void $(a.helper)_weights(float *score, size_t step, size_t first, size_t 
                 const $(isa.vector) other = $(isa.load_unaligned("score", "k"));
                 high = $(isa.max("high", "other"));
             }
-//$ local steps, result = isa.reduce("high", "max")
-//$ for _, one in ipairs(steps) do
-            const $(one.type) $(one.name) = $(one.value);
-//$ end
-            softmax[0] = $(result);
+            softmax[0] = $(largest_lane("high"));
         }
         const $(isa.vector) highest = $(isa.broadcast("softmax[0]"));
         $(isa.vector) totals = $(isa.zero());
@@ -100,16 +118,13 @@ static void $(a.helper)_weights(float *score, size_t step, size_t first, size_t 
             $(isa.store_unaligned("score", "k", "weight"));
             totals = $(isa.add("totals", "weight"));
         }
-        if (make) {
-//$ local steps, result = isa.reduce("totals", "add")
-//$ for _, one in ipairs(steps) do
-            const $(one.type) $(one.name) = $(one.value);
-//$ end
-            softmax[1] = 1.0f / $(result);
-        }
+        if (make)
+            softmax[1] = 1.0f / $(sum_of_lanes("totals"));
+//$ if a.window then
         for (size_t k = 0; k < begin; ++k)
             score[k] = none;
-        for (size_t k = end; k < columns; ++k)
+//$ end
+        for (size_t k = $(end_of("length")); k < columns; ++k)
             score[k] = none;
     }
 }
@@ -123,23 +138,17 @@ static void $(a.helper)_mix(const float *restrict v, size_t first, size_t rows, 
 
     for (size_t row = first; row < first + rows; ++row, y += $(a.y_step)) {
         const float *own = v + row * $(a.v_step);
-        size_t begin, end;
-
-        $(a.helper)_seen(row, length, &begin, &end);
-        for (; *summed < end; ++*summed)
+//$ declare_seen("        ", "row", "length")
+        for (; *summed < $(end_of("length")); ++*summed)
             $(helper)_accumulate(v + *summed * $(a.v_step), total, 0, $(w));
-        const float share = shape[2] / (float) end;
+        const float share = shape[2] / (float) $(end_of("length"));
         const $(isa.vector) shares = $(isa.broadcast("share"));
 //$ local function mixed(load)
 //$     return isa.sub(isa.add(isa.mul("alpha", load("own")), isa.mul("beta", load("y"))), isa.mul("shares", load("total")))
 //$ end
-//$ local whole, rest = w // lanes * lanes, w % lanes
-//$ loop("        ", "i", 0, whole, lanes, function(i, at)
-$(i)$(isa.store_unaligned("y", at, mixed(function(base) return isa.load_unaligned(base, at) end)));
+//$ over_row("        ", w, function(i, at, load, store)
+$(i)$(store("y", at, mixed(function(base) return load(base, at) end)));
 //$ end)
-//$ if rest > 0 then
-        $(isa.store_partial("y", whole, rest, mixed(function(base) return isa.load_partial(base, whole, rest) end)));
-//$ end
     }
 }
 
@@ -147,12 +156,10 @@ $(i)$(isa.store_unaligned("y", at, mixed(function(base) return isa.load_unaligne
 static void $(a.helper)_shape(float *weight, size_t step, size_t first, size_t rows, size_t length, const float *restrict shape)
 {
     for (size_t row = 0; row < rows; ++row, weight += step) {
-        size_t begin, end;
-
-        $(a.helper)_seen(first + row, length, &begin, &end);
-        const float level = shape[2] / (float) (end - begin);
-        for (size_t k = 0; k < end; ++k)
-            weight[k] = shape[1] * weight[k] - (k < begin ? 0.0f : level);
+//$ declare_seen("        ", "first + row", "length")
+        const float level = shape[2] / (float) $(a.window and "(end - begin)" or end_of("length"));
+        for (size_t k = 0; k < $(end_of("length")); ++k)
+            weight[k] = shape[1] * weight[k] - $(a.window and "(k < begin ? 0.0f : level)" or "level");
         if (first + row < length)
             weight[first + row] += shape[0];
     }
@@ -161,7 +168,7 @@ static void $(a.helper)_shape(float *weight, size_t step, size_t first, size_t r
 //$ end
 /* Attention of a sequence of `length` tokens, of which the first `own` count: rows of heads of q, k and v become those of y; softmax: the
    largest score and 1 / total of each head.$(a.shaped and " shape: alpha, beta and gamma of each head." or "") */
-static void $(a.helper)_attend($(a.rope and "const " .. helper .. " *t, " or "")const float *q, const float *k, const float *v, float *y, float *softmax, $(a.shaped and "const float *shape, " or "")size_t length, size_t own, float *scratch)
+static void $(a.helper)_attend($(listed(of_t, "const float *q, const float *k, const float *v, float *y, float *softmax", a.shaped and "const float *shape", "size_t length, size_t own, float *scratch")))
 {
     const size_t padded = (length + $(strip - 1)) / $(strip) * $(strip);
     const float one = $hidden(1.0f)$(a.shaped and ", none = $hidden(0.0f)" or "");
@@ -169,7 +176,7 @@ static void $(a.helper)_attend($(a.rope and "const " .. helper .. " *t, " or "")
     float *queries = value_strips + padded * $(a.padded_width), *scores = queries + $(a.rows * w), *packed = scores + $(a.rows) * padded;
 
 //$ loop("    ", "head", 0, a.kv_heads, 1, function(i, head)
-$(i)$(a.helper)_heads($(a.rope and "t, " or "")$(sum("k", times(head, a.k_head))), $(a.k_step), $(a.rope and "0, " or "")length, one, keys);
+$(i)$(a.helper)_gather_heads($(listed(t, sum("k", times(head, a.k_head)), a.k_step, from(0), "length, one, keys")));
 $(i)$(helper)_pack_across(keys, $(w), $(w), length, key_strips);
 $(i)$(helper)_pack($(sum("v", times(head, a.v_head))), $(a.v_step), length, $(w), value_strips);
 //$ loop(i, "number", 0, a.group, 1, function(i, number)
@@ -183,12 +190,14 @@ $(i)    total[i] = none;
 $(i)for (size_t first = 0; first < length; first += $(a.rows)) {
 $(i)    const size_t rows = length - first < $(a.rows) ? length - first : $(a.rows);
 $(i)    const size_t seen = $(a.causal and "first + rows" or "length"), columns = (seen + $(strip - 1)) / $(strip) * $(strip);
-$(i)    float *to = $(sum("y", times("first", a.y_step), times(number, w))), *totals = $(sum("softmax", times("first", a.softmax_step), times(number, 2)));
+$(i)    float *to = $(sum("y", times("first", a.y_step), times(number, w)));
+$(i)    float *totals = $(sum("softmax", times("first", a.softmax_step), times(number, 2)));
 
-$(i)    $(a.helper)_heads($(a.rope and "t, " or "")$(sum("q", times("first", a.q_step), times(number, a.q_head))), $(a.q_step), $(a.rope and "first, " or "")rows, $(float(a.scale)), queries);
-$(i)    $(helper)_times_strips(0, rows, columns, $(w), queries, $(w), key_strips, $(w), scores, padded, 0, packed);
-$(i)    $(a.helper)_weights(scores, padded, first, rows, columns, own, 1, totals, $(a.softmax_step));
-$(i)    $(helper)_times_strips(0, rows, $(w), seen, scores, padded, value_strips, length, to, $(a.y_step), 0, packed);
+//$ local query = sum("q", times("first", a.q_step), times(number, a.q_head))
+$(i)    $(a.helper)_gather_heads($(listed(t, query, a.q_step, from("first"), "rows", float(a.scale), "queries")));
+$(i)    $(helper)_times_strips($(plain), rows, columns, $(w), queries, $(w), key_strips, $(w), scores, padded, $(set), packed);
+$(i)    $(a.helper)_softmax(scores, padded, $(looks and "first, " or "")rows, columns, own, 1, totals, $(a.softmax_step));
+$(i)    $(helper)_times_strips($(plain), rows, $(w), seen, scores, padded, value_strips, length, to, $(a.y_step), $(set), packed);
 $(i)    for (size_t row = 0; row < rows; ++row)
 $(i)        $(helper)_scale(to + row * $(a.y_step), totals[row * $(a.softmax_step) + 1], to + row * $(a.y_step), $(w));
 //$ if a.shaped then
@@ -200,7 +209,7 @@ $(i)}
 }
 
 /* From weights and the gradients of weights those of scores, in place of the latter: p (d - sum of p d). */
-static void $(a.helper)_weights_back(float *restrict weight, float *restrict d, size_t step, size_t rows, size_t columns, const float *restrict softmax, size_t softmax_step$(a.shaped and ", float beta, float *restrict along" or ""))
+static void $(a.helper)_softmax_back(float *restrict weight, float *restrict d, size_t step, size_t rows, size_t columns, const float *restrict softmax, size_t softmax_step$(a.shaped and ", float beta, float *restrict along" or ""))
 {
     for (size_t row = 0; row < rows; ++row, weight += step, d += step, softmax += softmax_step) {
         const $(isa.vector) shares = $(isa.broadcast("softmax[1]"));
@@ -210,11 +219,7 @@ static void $(a.helper)_weights_back(float *restrict weight, float *restrict d, 
             $(isa.store_unaligned("weight", "k", "p"));
             sums = $(isa.fma("p", isa.load_unaligned("d", "k"), "sums"));
         }
-//$ local steps, result = isa.reduce("sums", "add")
-//$ for _, one in ipairs(steps) do
-        const $(one.type) $(one.name) = $(one.value);
-//$ end
-        const float sum = $(result);
+        const float sum = $(sum_of_lanes("sums"));
         const $(isa.vector) level = $(isa.broadcast("sum"));
 //$ if a.shaped then
         const $(isa.vector) factor = $(isa.broadcast("beta"));
@@ -229,17 +234,21 @@ static void $(a.helper)_weights_back(float *restrict weight, float *restrict d, 
 }
 
 /* The gradients of q, k and v from dy; the rest as above.$(a.shaped and " dshape: those of alpha, beta and gamma of each head, overwritten." or "") */
-static void $(a.helper)_attend_back($(a.rope and "const " .. helper .. " *t, " or "")const float *q, const float *k, const float *v, const float *dy, float *softmax, $(a.shaped and "const float *shape, float *dshape, " or "")float *dq, float *dk, float *dv, size_t length, size_t own, float *scratch)
+//$ local given, taken = "const float *q, const float *k, const float *v, const float *dy, float *softmax", "float *dq, float *dk, float *dv"
+static void $(a.helper)_attend_back($(listed(of_t, given, a.shaped and "const float *shape, float *dshape", taken, "size_t length, size_t own, float *scratch")))
 {
     const size_t padded = (length + $(strip - 1)) / $(strip) * $(strip);
     const float one = $hidden(1.0f);
     float *keys = scratch, *key_strips = keys + padded * $(w), *value_strips = key_strips + padded * $(w);
-    float *key_rows = value_strips + padded * $(w), *dkeys = key_rows + padded * $(a.padded_width), *dvalues = dkeys + padded * $(a.padded_width);
-    float *queries = dvalues + padded * $(a.padded_width), *dqueries = queries + $(a.rows * w), *query_strips = dqueries + $(a.rows * a.padded_width), *dy_strips = query_strips + $(a.rows * a.padded_width);
-    float *scores = dy_strips + $(a.rows * a.padded_width), *dscores = scores + $(a.rows) * padded + 16, *packed = dscores + $(a.rows) * padded;
+    float *key_rows = value_strips + padded * $(w);
+    float *dkeys = key_rows + padded * $(a.padded_width), *dvalues = dkeys + padded * $(a.padded_width);
+    float *queries = dvalues + padded * $(a.padded_width), *dqueries = queries + $(a.rows * w);
+    float *query_strips = dqueries + $(a.rows * a.padded_width), *dy_strips = query_strips + $(a.rows * a.padded_width);
+    float *scores = dy_strips + $(a.rows * a.padded_width), *dscores = scores + $(a.rows) * padded + 16;
+    float *packed = dscores + $(a.rows) * padded;
 
 //$ loop("    ", "head", 0, a.kv_heads, 1, function(i, head)
-$(i)$(a.helper)_heads($(a.rope and "t, " or "")$(sum("k", times(head, a.k_head))), $(a.k_step), $(a.rope and "0, " or "")length, one, keys);
+$(i)$(a.helper)_gather_heads($(listed(t, sum("k", times(head, a.k_head)), a.k_step, from(0), "length, one, keys")));
 $(i)$(helper)_pack_across(keys, $(w), $(w), length, key_strips);
 $(i)$(helper)_pack_across($(sum("v", times(head, a.v_head))), $(a.v_step), $(w), length, value_strips);
 $(i)$(helper)_pack(keys, $(w), length, $(w), key_rows);
@@ -256,35 +265,36 @@ $(i)    const size_t seen = $(a.causal and "first + rows" or "length"), columns 
 $(i)    const float *from = $(sum("dy", times("first", a.y_step), times(number, w)));
 $(i)    float *totals = $(sum("softmax", times("first", a.softmax_step), times(number, 2)));
 
-$(i)    $(a.helper)_heads($(a.rope and "t, " or "")$(sum("q", times("first", a.q_step), times(number, a.q_head))), $(a.q_step), $(a.rope and "first, " or "")rows, $(float(a.scale)), queries);
-$(i)    $(helper)_times_strips(0, rows, columns, $(w), queries, $(w), key_strips, $(w), scores, padded, 0, packed);
-$(i)    $(a.helper)_weights(scores, padded, first, rows, columns, own, 0, totals, $(a.softmax_step));
-$(i)    $(helper)_times_strips(0, rows, columns, $(w), from, $(a.y_step), value_strips, $(w), dscores, padded, 0, packed);
+//$ local query = sum("q", times("first", a.q_step), times(number, a.q_head))
+$(i)    $(a.helper)_gather_heads($(listed(t, query, a.q_step, from("first"), "rows", float(a.scale), "queries")));
+$(i)    $(helper)_times_strips($(plain), rows, columns, $(w), queries, $(w), key_strips, $(w), scores, padded, $(set), packed);
+$(i)    $(a.helper)_softmax(scores, padded, $(looks and "first, " or "")rows, columns, own, 0, totals, $(a.softmax_step));
+$(i)    $(helper)_times_strips($(plain), rows, columns, $(w), from, $(a.y_step), value_strips, $(w), dscores, padded, $(set), packed);
 //$ if a.shaped then
 $(i)    for (size_t row = 0; row < rows; ++row) {
-$(i)        size_t begin, end;
 $(i)        float sum = 0.0f;
 
-$(i)        $(a.helper)_seen(first + row, own, &begin, &end);
-$(i)        for (size_t i = begin; i < end; ++i)
+//$ declare_seen(i .. "        ", "first + row", "own")
+$(i)        for (size_t i = $(a.window and "begin" or 0); i < $(end_of("own")); ++i)
 $(i)            sum += dscores[row * padded + i];
-$(i)        level -= sum / (float) (end - begin);
+$(i)        level -= sum / (float) $(a.window and "(end - begin)" or end_of("own"));
 $(i)        if (first + row < own)
 $(i)            alone += dscores[row * padded + first + row];
 $(i)    }
-$(i)    $(a.helper)_weights_back(scores, dscores, padded, rows, columns, totals, $(a.softmax_step), shape[$(sum(times(number, 3), 1))], &along);
+$(i)    $(a.helper)_softmax_back(scores, dscores, padded, rows, columns, totals, $(a.softmax_step), shape[$(sum(times(number, 3), 1))], &along);
 //$ else
-$(i)    $(a.helper)_weights_back(scores, dscores, padded, rows, columns, totals, $(a.softmax_step));
+$(i)    $(a.helper)_softmax_back(scores, dscores, padded, rows, columns, totals, $(a.softmax_step));
 //$ end
-$(i)    $(helper)_times_strips(0, rows, $(w), seen, dscores, padded, key_rows, length, dqueries, $(w), 0, packed);
-$(i)    $(a.helper)_from_heads($(a.rope and "t, " or "")dqueries, $(a.rope and "first, " or "")rows, $(float(a.scale)), $(sum("dq", times("first", a.dq_step), times(number, a.q_head))), $(a.dq_step));
+$(i)    $(helper)_times_strips($(plain), rows, $(w), seen, dscores, padded, key_rows, length, dqueries, $(w), $(set), packed);
+//$ local to = sum("dq", times("first", a.dq_step), times(number, a.q_head))
+$(i)    $(a.helper)_scatter_heads($(listed(t, "dqueries", from("first"), "rows", float(a.scale), to, a.dq_step)));
 $(i)    $(helper)_pack(queries, $(w), rows, $(w), query_strips);
 $(i)    $(helper)_pack(from, $(a.y_step), rows, $(w), dy_strips);
-$(i)    $(helper)_times_strips(1, seen, $(w), rows, dscores, padded, query_strips, rows, dkeys, $(w), 1, packed);
+$(i)    $(helper)_times_strips($(turned), seen, $(w), rows, dscores, padded, query_strips, rows, dkeys, $(w), $(add), packed);
 //$ if a.shaped then
 $(i)    $(a.helper)_shape(scores, padded, first, rows, own, $(sum("shape", times(number, 3))));
 //$ end
-$(i)    $(helper)_times_strips(1, seen, $(w), rows, scores, padded, dy_strips, rows, dvalues, $(w), 1, packed);
+$(i)    $(helper)_times_strips($(turned), seen, $(w), rows, scores, padded, dy_strips, rows, dvalues, $(w), $(add), packed);
 $(i)}
 //$ if a.shaped then
 $(i)dshape[$(times(number, 3))] = alone;
@@ -292,7 +302,7 @@ $(i)dshape[$(sum(times(number, 3), 1))] = along;
 $(i)dshape[$(sum(times(number, 3), 2))] = level;
 //$ end
 //$ end, { from = times(head, a.group), to = times(sum(head, 1), a.group) })
-$(i)$(a.helper)_from_heads($(a.rope and "t, " or "")dkeys, $(a.rope and "0, " or "")length, one, $(sum("dk", times(head, a.k_head))), $(a.dk_step));
+$(i)$(a.helper)_scatter_heads($(listed(t, "dkeys", from(0), "length, one", sum("dk", times(head, a.k_head)), a.dk_step)));
 $(i)for (size_t row = 0; row < length; ++row)
 $(i)    $(helper)_scale(dvalues + row * $(w), one, $(sum("dv", times("row", a.dv_step), times(head, a.v_head))), $(w));
 //$ end)

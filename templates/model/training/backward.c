@@ -1,24 +1,50 @@
 //$ takes helper, tape, c, norm_name
 //$ local run, a = tape.layers and "r, layer" or "r", tape.attention
+//$ local plain, turned = names.macro("TRAIN_PLAIN"), names.macro("TRAIN_ACROSS")
+//$ local set, add = names.macro("TRAIN_SET"), names.macro("TRAIN_ADD")
 //$ for _, o in ipairs(tape.back.rows) do
 //$ local step = o.step
 //$ if o.op == "product" then
 //$ local map = o.map
-    $(helper)_multiply(r, 0, $(map.across and 1 or 0), r->count, $(map.inputs), $(map.outputs), $(c.gradient_rows(o.from)), $(c.weights(map.at)), $(map.step), $(c.gradient_rows(o.to)), $(o.add and 1 or 0));
+    $(helper)_multiply(r, $(plain), $(map.across and turned or plain), r->count, $(map.inputs), $(map.outputs), $(c.gradient_rows(o.from)), $(c.weights(map.at)), $(map.step), $(c.gradient_rows(o.to)), $(o.add and add or set));
 //$ elseif o.op == "norm" then
-    $(helper)_$(norm_name(step))_back($(c.gradient_rows(o.from)), $(c.rows(step.from)), $(c.weights(step.gain)), $(c.value(step.statistics)), $(o.plus and c.gradient(o.plus) or "NULL"), $(c.gradient_rows(o.to)), r->count);
+//$ local given = listed(
+//$     c.gradient_rows(o.from),
+//$     c.rows(step.from),
+//$     c.weights(step.gain),
+//$     c.value(step.statistics),
+//$     o.plus and c.gradient(o.plus) or "NULL",
+//$     c.gradient_rows(o.to),
+//$     "r->count"
+//$ )
+    $(helper)_$(norm_name(step))_back($(given));
 //$ elseif o.op == "attend" then
     for (size_t s = 0; s < r->count / r->length; ++s) {
-        const size_t at = s * r->length, own = r->t->lengths ? r->t->lengths[r->first / r->length + s] : r->length;
-//$ local shapes = step.shape and ", r->memory + r->shapes_at + (r->first / r->length + s) * " .. 3 * a.heads or ""
-        $(a.helper)_attend_back($(a.rope and "r->t, " or "")$(c.sequence(step.q)), $(c.sequence(step.k)), $(c.sequence(step.v)), $(c.gradient_at(o.from)), $(c.sequence(step.softmax)), $(step.shape and c.weights(step.shape) .. shapes .. ", " or "")$(c.gradient_at(o.to_q, step.q)), $(c.gradient_at(o.to_k, step.k)), $(c.gradient_at(o.to_v, step.v)), r->length, own, r->scratch);
+        const size_t at = s * r->length, own = $(helper)_length_of(r, s);
+//$ local given = listed(
+//$     a.rope and "r->t",
+//$     c.sequence(step.q),
+//$     c.sequence(step.k),
+//$     c.sequence(step.v),
+//$     c.gradient_at(o.from),
+//$     c.sequence(step.softmax),
+//$     step.shape and c.weights(step.shape),
+//$     step.shape and "r->memory + r->shapes_at + (r->first / r->length + s) * " .. 3 * a.heads,
+//$     c.gradient_at(o.to_q, step.q),
+//$     c.gradient_at(o.to_k, step.k),
+//$     c.gradient_at(o.to_v, step.v),
+//$     "r->length, own, r->scratch"
+//$ )
+        $(a.helper)_attend_back($(given));
     }
 //$ elseif o.op == "activate" and step.gate then
-    $(helper)_$(step.activation)_gate_back($(c.gradient(o.from)), $(c.value(step.gate)), $(c.value(step.hidden)), $(c.gradient(o.to_gate)), $(c.gradient(o.to_hidden)), $(c.pitch(step.hidden)), r->count);
+//$ local values, gradients = listed(c.value(step.gate), c.value(step.hidden)), listed(c.gradient(o.to_gate), c.gradient(o.to_hidden))
+    $(helper)_$(step.activation)_gate_back($(c.gradient(o.from)), $(values), $(gradients), $(c.pitch(step.hidden)), r->count);
 //$ elseif o.op == "activate" then
     $(helper)_$(step.activation)_activate_back($(c.gradient(o.from)), $(c.value(step.hidden)), $(c.gradient(o.to_hidden)), $(c.pitch(step.hidden)), r->count);
 //$ elseif o.op == "lookup" then
-    $(helper)_$(tape.word)_look_back($(run), $(c.all(step.from)), $(c.all_gradient(o.from)), $(c.all(step.z)), $(c.all(step.code)), $(c.all(step.score)), $(c.all(step.slope)), $(c.all_gradient(o.to)));
+//$ local x, kept = c.all(step.from), { c.all_gradient(o.from), c.all(step.z), c.all(step.code), c.all(step.score), c.all(step.slope) }
+    $(helper)_$(tape.word)_look_back($(listed(run, x, kept[1], kept[2], kept[3], kept[4], kept[5], c.all_gradient(o.to))));
 //$ elseif o.op == "sum" then
     $(helper)_add($(c.gradient(o.a)), $(c.gradient(o.b)), $(c.gradient_rows(o.to)), r->count);
 //$ elseif o.op == "copy" then

@@ -1,18 +1,20 @@
-//$ takes helper, embed, float
+//$ takes helper, embed, place, float
 //$ local e = embed
+//$ -- A row of a table of the embedding, `index` rows behind its first one.
+//$ local function row_of(base, table, index) return sum(base, place(table), times(index, e.width)) end
 //$ local added = {}
-//$ if e.positions then added[#added + 1] = "t->parameters[" .. sum(e.positions, times("position", e.width), "i") .. "]" end
+//$ if e.positions then added[#added + 1] = "t->parameters[" .. sum(place(e.positions), times("position", e.width), "i") .. "]" end
 //$ if e.sinusoids then added[#added + 1] = "t->constants[" .. sum(e.sinusoids, times("position", e.width), "i") .. "]" end
-//$ if e.token_type then added[#added + 1] = "t->parameters[" .. sum(e.token_type, "i") .. "]" end
+//$ if e.token_type then added[#added + 1] = "t->parameters[" .. sum(place(e.token_type), "i") .. "]" end
 
-/* The rows of the embedding for the part's own tokens. */
+/* y[r->count]: the embeddings of the part's own tokens, in rows of $(e.pitch). */
 static void $(helper)_embed(const $(helper)_run *r, float *restrict y)
 {
     const $(helper) *t = r->t;
     const float factor = $hidden($(float(e.scale)));
 
     for (size_t token = r->first; token < r->first + r->count; ++token, y += $(e.pitch)) {
-        const float *row = $(sum("t->parameters", e.word, times("(size_t) r->ids[token]", e.width)));
+        const float *row = $(row_of("t->parameters", e.word, "(size_t) r->ids[token]"));
 //$ if e.positions or e.sinusoids then
         const size_t position = token % r->length;
 //$ end
@@ -22,27 +24,26 @@ static void $(helper)_embed(const $(helper)_run *r, float *restrict y)
     }
 }
 
-/* Adds to the gradients of the embeddings, columns `column` … `end` - 1, from those of all rows. */
+/* Adds columns `column` … `end` - 1 of d, the gradients of the embeddings of all tokens in rows of $(e.pitch), to those of the tables. */
 static void $(helper)_embed_back(const $(helper)_run *r, const float *restrict d, size_t column, size_t end)
 {
     float *gradients = r->t->gradients;
-    const float factor = $(float(e.scale));
 
     for (size_t token = 0; token < r->sequences * r->length; ++token, d += $(e.pitch)) {
-        float *row = $(sum("gradients", e.word, times("(size_t) r->ids[token]", e.width)));
+        float *row = $(row_of("gradients", e.word, "(size_t) r->ids[token]"));
 //$ if e.positions then
-        float *place = $(sum("gradients", e.positions, times("token % r->length", e.width)));
+        float *place = $(row_of("gradients", e.positions, "token % r->length"));
 //$ end
 
         for (size_t i = column; i < end; ++i)
-            row[i] += factor * d[i];
+            row[i] += $(e.scale == 1 and "" or float(e.scale) .. " * ")d[i];
 //$ if e.positions then
         for (size_t i = column; i < end; ++i)
             place[i] += d[i];
 //$ end
 //$ if e.token_type then
         for (size_t i = column; i < end; ++i)
-            gradients[$(sum(e.token_type, "i"))] += d[i];
+            gradients[$(sum(place(e.token_type), "i"))] += d[i];
 //$ end
     }
 }

@@ -1,23 +1,36 @@
 //$ takes helper, tape, c, norm_name
 //$ local run, a = tape.layers and "r, layer" or "r", tape.attention
+//$ local plain, turned, set = names.macro("TRAIN_PLAIN"), names.macro("TRAIN_ACROSS"), names.macro("TRAIN_SET")
 //$ for _, step in ipairs(tape.forward) do
 //$ if step.op == "embed" then
     $(helper)_embed(r, $(c.value(step.to)));
 //$ elseif step.op == "norm" then
-    $(helper)_$(norm_name(step))($(c.rows(step.from)), $(c.weights(step.gain)), $(step.offset and c.weights(step.offset) .. ", " or "")$(c.rows(step.to)), $(c.value(step.statistics)), r->count);
+//$ local gain, offset = c.weights(step.gain), step.offset and c.weights(step.offset)
+    $(helper)_$(norm_name(step))($(listed(c.rows(step.from), gain, offset, c.rows(step.to), c.value(step.statistics), "r->count")));
 //$ elseif step.op == "product" then
 //$ local map = step.map
-    $(helper)_multiply(r, 0, $(map.across and 0 or 1), r->count, $(map.outputs), $(map.inputs), $(c.rows(step.from)), $(c.weights(map.at)), $(map.step), $(c.rows(step.to)), 0);
+    $(helper)_multiply(r, $(plain), $(map.across and plain or turned), r->count, $(map.outputs), $(map.inputs), $(c.rows(step.from)), $(c.weights(map.at)), $(map.step), $(c.rows(step.to)), $(set));
 //$ if map.bias then
     $(helper)_add_bias($(c.weights(map.bias)), $(c.rows(step.to)), $(map.outputs), r->count);
 //$ end
 //$ elseif step.op == "attend" then
     for (size_t s = 0; s < r->count / r->length; ++s) {
-        const size_t at = s * r->length, own = r->t->lengths ? r->t->lengths[r->first / r->length + s] : r->length;
-        $(a.helper)_attend($(a.rope and "r->t, " or "")$(c.sequence(step.q)), $(c.sequence(step.k)), $(c.sequence(step.v)), $(c.sequence(step.to)), $(c.sequence(step.softmax)), $(step.shape and c.weights(step.shape) .. ", " or "")r->length, own, r->scratch);
+        const size_t at = s * r->length, own = $(helper)_length_of(r, s);
+//$ local given = listed(
+//$     a.rope and "r->t",
+//$     c.sequence(step.q),
+//$     c.sequence(step.k),
+//$     c.sequence(step.v),
+//$     c.sequence(step.to),
+//$     c.sequence(step.softmax),
+//$     step.shape and c.weights(step.shape),
+//$     "r->length, own, r->scratch"
+//$ )
+        $(a.helper)_attend($(given));
     }
 //$ elseif step.op == "lookup" then
-    $(helper)_$(tape.word)_look_up($(run), $(c.all(step.from)), $(c.all(step.to)), $(c.all(step.z)), $(c.all(step.code)), $(c.all(step.score)));
+//$ local kept = listed(c.all(step.z), c.all(step.code), c.all(step.score))
+    $(helper)_$(tape.word)_look_up($(run), $(c.all(step.from)), $(c.all(step.to)), $(kept));
 //$ elseif step.op == "activate" and step.gate then
     $(helper)_$(step.activation)_gate($(c.value(step.gate)), $(c.value(step.hidden)), $(c.rows(step.to)), r->count);
 //$ elseif step.op == "activate" then

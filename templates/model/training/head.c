@@ -1,5 +1,8 @@
-//$ takes isa, lanes, helper, head, float
+//$ takes isa, lanes, helper, head, place, float
 //$ local h = head
+//$ local plain, turned = names.macro("TRAIN_PLAIN"), names.macro("TRAIN_ACROSS")
+//$ local set, add = names.macro("TRAIN_SET"), names.macro("TRAIN_ADD")
+//$ local largest_lane, sum_of_lanes = h.at and across("max"), h.at and across("add")
 
 #define $(names.macro("TRAIN_HEAD_ROWS")) $(h.rows) /* tokens whose logits are held together */
 //$ if h.at then
@@ -27,7 +30,8 @@ static double $(helper)_log(double v)
 //$ local exp = once("templates/math/exp.c") .. "_exp"
 //$ local tanh = h.soft_cap and once("templates/math/tanh.c") .. "_tanh"
 
-/* The cross-entropy of a row of logits, and in their place its gradient times `scale` if `back`.$(h.padded > h.vocab and " The " .. h.padded - h.vocab .. " floats behind the logits are overwritten." or "") */
+//$ local filled = h.padded > h.vocab and " The " .. h.padded - h.vocab .. " floats behind the logits are overwritten." or ""
+/* The cross-entropy of a row of logits, and in their place its gradient times `scale` if `back`.$(filled) */
 static float $(helper)_entropy(float *restrict logits, size_t target, float scale, int back)
 {
 //$ if h.padded > h.vocab then
@@ -52,12 +56,7 @@ $(i)logits[$(at)] = least;
 $(i)const $(isa.vector) other = $(isa.load_unaligned("logits", at));
 $(i)high = $(isa.max("high", "other"));
 //$ end)
-    float largest, total;
-    {
-//$ local steps, result = isa.reduce("high", "max")
-//$ declare_constants("        ", steps)
-        largest = $(result);
-    }
+    const float largest = $(largest_lane("high"));
     const $(isa.vector) highest = $(isa.broadcast("largest"));
     const float own = logits[target];
     $(isa.vector) sums = $(isa.zero());
@@ -66,11 +65,7 @@ $(i)const $(isa.vector) below = $(isa.sub(isa.load_unaligned("logits", at), "hig
 $(i)const $(isa.vector) weight = $(exp)(below);
 $(i)sums = $(isa.add("sums", "weight"));
 //$ end, { block = true })
-    {
-//$ local steps, result = isa.reduce("sums", "add")
-//$ declare_constants("        ", steps)
-        total = $(result);
-    }
+    const float total = $(sum_of_lanes("sums"));
     if (back) {
         const float share = scale / total;
         const $(isa.vector) shares = $(isa.broadcast("share"));
@@ -96,8 +91,8 @@ $(i)$(isa.store_unaligned("logits", at, isa.mul("weight", "shares")));
 }
 
 //$ end
-/* What the counted tokens cost, into r->losses, $(names.macro("TRAIN_HEAD_ROWS")) of them at a time; back: the gradients$(h.at and " of the head, and" or "") of the rows of
-   features in `d`. */
+/* What the counted tokens cost, a float each from r->losses_at on, $(names.macro("TRAIN_HEAD_ROWS")) of them at a time; back: the gradients$(h.at and " of the head, and" or "") of the rows of
+   features in `d`, [r->all][$(h.features_pitch)]. */
 static void $(helper)_head(const $(helper)_run *r, const float *features, int back, float *d)
 {
     const $(helper) *t = r->t;
@@ -122,9 +117,11 @@ static void $(helper)_head(const $(helper)_run *r, const float *features, int ba
             $(helper)_copy(features + counted[from + i] * $(h.features_pitch), x + i * $(h.features_pitch), $(h.features_pitch), 1);
 //$ local gradients = h.at and "dx" or "x"
 //$ if h.at then
-        $(helper)_multiply(r, 0, 1, end - row, $(h.vocab), $(h.features), x + row * $(h.features_pitch), $(h.features_pitch), $(sum("t->parameters", h.at)), $(h.features), logits + row * $(h.pitch), $(h.pitch), 0);
+//$ local weights, features = listed(sum("t->parameters", place(h.at)), h.features), listed("x + row * " .. h.features_pitch, h.features_pitch)
+//$ local rows = listed("logits + row * " .. h.pitch, h.pitch)
+        $(helper)_multiply(r, $(plain), $(turned), end - row, $(h.vocab), $(h.features), $(features), $(weights), $(rows), $(set));
 //$ if h.bias then
-        $(helper)_add_bias($(sum("t->parameters", h.bias)), logits + row * $(h.pitch), $(h.pitch), $(h.vocab), end - row);
+        $(helper)_add_bias($(sum("t->parameters", place(h.bias))), logits + row * $(h.pitch), $(h.pitch), $(h.vocab), end - row);
 //$ end
         for (size_t i = row; i < end; ++i)
             if (t->criterion)
@@ -138,7 +135,9 @@ static void $(helper)_head(const $(helper)_run *r, const float *features, int ba
         if (!back)
             continue;
 //$ if h.at then
-        $(helper)_multiply(r, 0, 0, end - row, $(h.features), $(h.vocab), logits + row * $(h.pitch), $(h.pitch), $(sum("t->parameters", h.at)), $(h.features), dx + row * $(h.features_pitch), $(h.features_pitch), 0);
+//$ local weights, to = listed(sum("t->parameters", place(h.at)), h.features), listed("dx + row * " .. h.features_pitch, h.features_pitch)
+//$ local rows = listed("logits + row * " .. h.pitch, h.pitch)
+        $(helper)_multiply(r, $(plain), $(plain), end - row, $(h.features), $(h.vocab), $(rows), $(weights), $(to), $(set));
 //$ end
         for (size_t i = row; i < end; ++i)
             for (size_t k = 0; k < $(h.features); ++k)
@@ -146,10 +145,12 @@ static void $(helper)_head(const $(helper)_run *r, const float *features, int ba
 //$ if h.at then
         $(helper)_wait(t);
         {
-            const size_t word = $(helper)_from(t, $(h.vocab), t->part), last = $(helper)_from(t, $(h.vocab), t->part + 1);
-            $(helper)_multiply(r, 1, 0, last - word, $(h.features), rows, logits + word, $(h.pitch), x, $(h.features_pitch), $(sum("t->gradients", h.at)) + word * $(h.features), $(h.features), 1);
+            const size_t word = $(helper)_part_begins(t, $(h.vocab), t->part);
+            const size_t last = $(helper)_part_begins(t, $(h.vocab), t->part + 1);
+//$ local to = sum("t->gradients", place(h.at), "word * " .. h.features)
+            $(helper)_multiply(r, $(turned), $(plain), last - word, $(h.features), rows, logits + word, $(h.pitch), x, $(h.features_pitch), $(to), $(h.features), $(add));
 //$ if h.bias then
-            $(helper)_column_sums(logits, $(h.pitch), $(sum("t->gradients", h.bias)), word, last, rows);
+            $(helper)_column_sums(logits, $(h.pitch), $(sum("t->gradients", place(h.bias))), word, last, rows);
 //$ end
         }
         $(helper)_wait(t);

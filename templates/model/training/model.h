@@ -16,25 +16,38 @@
 extern "C" {
 #endif
 
-/* What a token costs: of token number `token` of the call, [sequences][length], whose $(training.head.at and "logits" .. (training.head.soft_cap and ", before the soft cap," or "") or "output of the last block") `row` has. back: leaves the
-   gradient times `scale` in row. Every part calls it for tokens of its own. */
+//$ local logits = "logits" .. (training.head.soft_cap and ", before the soft cap," or "")
+/* What a token costs: of token number `token` of the call, [sequences][length], whose $(training.head.at and logits or "output of the last block") `row` has.
+   back: leaves the gradient times `scale` in row. Every part calls it for tokens of its own. */
 typedef float (*$(helper)_criterion)(void *context, size_t token, float *row, float scale, int back);
 
 /* What one part sees before the criterion is called: what the blocks and the norm behind them made of all tokens, in rows of $(training.head.features)
    floats, $(training.head.features_pitch) apart. Rows of padding mean nothing. */
 typedef void (*$(helper)_observer)(void *context, const float *features);
 
+//$ local parameters, gradients = names.macro("TRAIN_PARAMETERS"), names.macro("TRAIN_GRADIENTS")
+//$ local table_rows = names.macro("TRAIN_TABLE_ROWS")
 typedef struct $(helper) {
-    float *parameters;           /* [$(names.macro("TRAIN_PARAMETERS"))], 64-byte aligned */
-    float *gradients;            /* [$(names.macro("TRAIN_GRADIENTS"))]: added to */
-    float *table_state;          /* zeros at first; Adagrad: [$(names.macro("TRAIN_TABLE_ROWS"))] sums of mean squares of gradients; Adam:
-                                    [2 * ($(names.macro("TRAIN_PARAMETERS")) - $(names.macro("TRAIN_GRADIENTS")))], both moments of each row in turn */
-    uint32_t *row_uses;          /* [$(names.macro("TRAIN_TABLE_ROWS"))]: + 1 for every use of a row, or null */
-    const float *constants;      /* [$(names.macro("TRAIN_CONSTANTS"))]; null if there are none */
+    float *parameters;           /* [$(parameters)], 64-byte aligned */
+    float *gradients;            /* [$(gradients)]: added to */
+//$ if lookups[1] then
+    float *table_state;          /* zeros at first; Adagrad: [$(table_rows)] sums of mean squares of gradients; Adam:
+                                    [2 * ($(parameters) - $(gradients))], both moments of each row in turn */
+    uint32_t *row_uses;          /* [$(table_rows)]: + 1 for every use of a row, or null */
+//$ else
+    float *table_state;          /* of tables of LookupFFNs, which this model has not: not read */
+    uint32_t *row_uses;          /* likewise */
+//$ end
+    const float *constants;      /* [$(names.macro("TRAIN_CONSTANTS"))]$(training.constants > 0 and "" or "; may be null") */
     const uint32_t *lengths;     /* [sequences] tokens of each, at least 1; what follows is padding, whose targets are -1; null: all are full */
+//$ if lookups[1] then
     float table_rate, table_epsilon; /* of rows of tables, which move as the LookupFFN's rates say below */
     float beta1, beta2, correction1, correction2; /* of Adam; corrections 1 / (1 - beta^step) */
     int adam;                    /* 0: tables have row-wise Adagrad, else lazy Adam */
+//$ else
+    float table_rate, table_epsilon, beta1, beta2, correction1, correction2; /* of tables: not read */
+    int adam;                    /* likewise */
+//$ end
     float gradient_scale;        /* of the sum of cross-entropies, whose gradients are added */
     float dropout;               /* share; 0: none */
     uint64_t seed, step;         /* of dropout */
@@ -42,10 +55,15 @@ typedef struct $(helper) {
     size_t part, parts;          /* all `parts` threads make the same calls, each with its own part, from 0 on */
     void (*barrier)(void *);     /* at which they meet; not called if parts is 1 */
     void *context;               /* of the barrier */
+//$ if lookups[1] then
     uint32_t *rows;              /* null: a step updates tables; else it lists the rows that it would have changed: */
     uint32_t *row_counts;        /* [tables]: how many of each table of all layers */
-    float *row_gradients;        /* [$(names.macro("TRAIN_PARAMETERS")) - $(names.macro("TRAIN_GRADIENTS"))]: `rows` from the table's first row in table_state on are numbers among all
+    float *row_gradients;        /* [$(parameters) - $(gradients)]: `rows` from the table's first row in table_state on are numbers among all
                                     rows of the layer, ascending; their gradients begin where the table does behind the other tensors */
+//$ else
+    uint32_t *rows, *row_counts; /* of tables: not read */
+    float *row_gradients;        /* likewise */
+//$ end
     $(helper)_criterion criterion; $(training.head.at and "/* null: cross-entropy */" or "/* what a token's features cost; must not be null */")
     void *criterion_context;
     $(helper)_observer observe;  /* may be null */

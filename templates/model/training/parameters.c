@@ -1,44 +1,54 @@
 //$ takes helper, tape, c
 //$ -- Each part sums a share of the rows or columns of each gradient, over all tokens.
 //$ local all = "r->sequences * r->length"
-//$ local function open_share(count)
-    {
-        const size_t first = $(helper)_from(r->t, $(count), r->t->part);
-        const size_t end = $(helper)_from(r->t, $(count), r->t->part + 1);
+//$ local turned, plain, add = names.macro("TRAIN_ACROSS"), names.macro("TRAIN_PLAIN"), names.macro("TRAIN_ADD")
+//$ -- How many rows or columns parts share in `o`; nil: one part makes all.
+//$ local function shared(o)
+//$     if o.op == "product" then return o.map.across and o.map.inputs or o.map.outputs end
+//$     return o.op == "norm" and o.step.width or o.op == "embed" and o.step.to.width or nil
+//$ end
+//$ local declared, any = {}, false
+//$ local function declare_share(count)
+//$     if not count or declared[count] then return end
+//$     declared[count], any = true, true
+    const size_t first_$(count) = $(helper)_part_begins(r->t, $(count), r->t->part);
+    const size_t end_$(count) = $(helper)_part_begins(r->t, $(count), r->t->part + 1);
+//$ end
+//$ for _, o in ipairs(tape.back.parameters) do
+//$ declare_share(shared(o))
+//$ if o.op == "product" and o.map.bias then declare_share(o.map.outputs) end
+//$ end
+//$ if any then
+
 //$ end
 //$ for _, o in ipairs(tape.back.parameters) do
 //$ local step = o.step
+//$ local count = shared(o)
+//$ local first, last = "first_" .. (count or ""), "end_" .. (count or "")
 //$ if o.op == "product" then
 //$ local map, d, x = o.map, c.gradient(o.from), c.value(o.x)
 //$ local d_step, x_step = c.gradient_pitch(o.from), c.pitch(o.x)
-//$ local to = c.sums(map.at, times("first", map.step))
-//$ open_share(map.across and map.inputs or map.outputs)
-//$ if map.across then
-        $(helper)_multiply(r, 1, 0, end - first, $(map.outputs), $(all), $(x) + first, $(x_step), $(d), $(d_step), $(to), $(map.step), 1);
-//$ else
-        $(helper)_multiply(r, 1, 0, end - first, $(map.inputs), $(all), $(d) + first, $(d_step), $(x), $(x_step), $(to), $(map.step), 1);
-//$ end
-    }
+//$ local to = c.sums(map.at, times(first, map.step))
+//$ local of, by, columns = listed(d .. " + " .. first, d_step), listed(x, x_step), map.inputs
+//$ if map.across then of, by, columns = listed(x .. " + " .. first, x_step), listed(d, d_step), map.outputs end
+    $(helper)_multiply(r, $(turned), $(plain), $(last) - $(first), $(columns), $(all), $(of), $(by), $(to), $(map.step), $(add));
 //$ if map.bias then
-//$ open_share(map.outputs)
-        $(helper)_column_sums($(d), $(d_step), $(c.sums(map.bias)), first, end, $(all));
-    }
+    $(helper)_column_sums($(d), $(d_step), $(c.sums(map.bias)), first_$(map.outputs), end_$(map.outputs), $(all));
 //$ end
 //$ elseif o.op == "norm" then
-//$ open_share(step.width)
-        $(helper)_norm_sums($(c.gradient_rows(o.from)), $(c.rows(step.from)), $(c.value(step.statistics)), $(c.sums(step.gain)), $(step.offset and c.sums(step.offset) or "NULL"), first, end, $(all));
-    }
+//$ local gain, offset = c.sums(step.gain), step.offset and c.sums(step.offset) or "NULL"
+//$ local given = listed(c.gradient_rows(o.from), c.rows(step.from), c.value(step.statistics), gain, offset, first, last, all)
+    $(helper)_norm_sums($(given));
 //$ elseif o.op == "embed" then
-//$ open_share(step.to.width)
-        $(helper)_embed_back(r, $(c.gradient(o.from)), first, end);
-    }
+    $(helper)_embed_back(r, $(c.gradient(o.from)), $(first), $(last));
 //$ elseif o.op == "shape" then
 //$ local scalars = 3 * tape.attention.heads
     if (r->t->part == 0)
         $(helper)_column_sums(r->memory + r->shapes_at, $(scalars), $(c.sums(step.shape)), 0, $(scalars), r->sequences);
 //$ elseif o.op == "lookup" then
 //$ local at = step.tensors
+//$ local sums = listed(c.sums(at.projection.at), c.sums(at.projection_bias.at), c.sums(at.bias.at))
     if (r->t->part == 0)
-        $(helper)_$(tape.word)_look_sums(r, $(c.sums(at.projection.at)), $(c.sums(at.projection_bias.at)), $(c.sums(at.bias.at)));
+        $(helper)_$(tape.word)_look_sums(r, $(sums));
 //$ end
 //$ end

@@ -1,4 +1,6 @@
 //$ takes isa, lanes, helper, product
+//$ local plain, turned = names.macro("TRAIN_PLAIN"), names.macro("TRAIN_ACROSS")
+//$ local set, add = names.macro("TRAIN_SET"), names.macro("TRAIN_ADD")
 //$ local strip, vectors, step = product.strip, product.vectors, product.tokens[1]
 //$ local function accumulator(r, n) return "c" .. r .. "_" .. n end
 
@@ -11,12 +13,26 @@
 //$ for n, count in ipairs(product.tokens) do
 //$     choice = choice .. (n < #product.tokens and "rows >= " .. count .. " ? " .. count .. " : " or count)
 //$ end
-//$ for _, across in ipairs { false, true } do
-//$ for _, count in ipairs(product.tokens) do
-//$ local function element(r) return across and "a[" .. sum(times("k", count), r) .. "]" or "a[" .. sum(times(r, "a_step"), "k") .. "]" end
 
-/* $(count == 1 and "A row" or count .. " rows")$(across and " of A that lie side by side, [depth][" .. count .. "]," or "") and a strip. */
-static inline void $(helper)_$(across and "across" or "rows")_$(count)(const float *restrict a, $(across and "" or count > 1 and "size_t a_step, " or "")const float *restrict b, size_t depth, float *restrict c, $(count > 1 and "size_t c_step, " or "")int add)
+/* How a matrix lies in memory, [rows][columns] or [columns][rows], and what becomes of what a product is written to. */
+enum { $(plain), $(turned) };
+enum { $(set), $(add) };
+//$ for _, lies_across in ipairs { false, true } do
+//$ for _, count in ipairs(product.tokens) do
+//$ if count > 1 or not lies_across then
+//$ local function element(r)
+//$     return "a[" .. (lies_across and sum(times("k", count), r) or sum(times(r, "a_step"), "k")) .. "]"
+//$ end
+//$ local parameters = listed(
+//$     "const float *restrict a",
+//$     count > 1 and not lies_across and "size_t a_step",
+//$     "const float *restrict b, size_t depth, float *restrict c",
+//$     count > 1 and "size_t c_step",
+//$     "int add"
+//$ )
+
+/* $(plural(count, "row")) of A$(lies_across and ", which lie side by side, [depth][" .. count .. "]," or "") times a strip. */
+static inline void $(helper)_$(lies_across and "across" or "rows")_$(count)($(parameters))
 {
     const $(isa.vector) zero = $(isa.zero());
 //$ for r = 0, count - 1 do
@@ -43,6 +59,7 @@ static inline void $(helper)_$(across and "across" or "rows")_$(count)(const flo
 //$ end
 //$ end
 }
+//$ end
 //$ end
 //$ end
 
@@ -72,7 +89,7 @@ static void $(helper)_pack(const float *restrict b, size_t b_step, size_t depth,
 //$ if lanes > 1 then
 
 /* $(plural(lanes, "row")) of $(plural(lanes, "float")) become $(plural(lanes, "column")) of a strip. */
-static inline void $(helper)_turn(const float *restrict b, size_t b_step, float *restrict strip)
+static inline void $(helper)_transpose(const float *restrict b, size_t b_step, float *restrict strip)
 {
 //$ local inputs = {}
 //$ for lane = 0, lanes - 1 do
@@ -102,7 +119,7 @@ static void $(helper)_pack_across(const float *restrict b, size_t b_step, size_t
 
         for (size_t i = 0; i < side; $(advance("i", lanes)))
             for (size_t k = 0; k < whole; $(advance("k", lanes)))
-                $(helper)_turn(rows + i * b_step + k, b_step, strips + k * $(strip) + i);
+                $(helper)_transpose(rows + i * b_step + k, b_step, strips + k * $(strip) + i);
         for (size_t k = 0; k < depth; ++k)
             for (size_t i = k < whole ? side : 0; i < $(strip); ++i)
                 strips[k * $(strip) + i] = i < count ? one * rows[i * b_step + k] : none;
@@ -143,19 +160,22 @@ static inline size_t $(helper)_rows_of(size_t rows)
 /* The kernel for `count` rows. */
 static inline void $(helper)_tile(int a_across, size_t count, const float *restrict a, size_t a_step, const float *restrict strip, size_t depth, float *restrict c, size_t c_step, int add)
 {
-//$ for i, across in ipairs { true, false } do
-//$ local name = across and "across" or "rows"
+//$ for i, name in ipairs { "across", "rows" } do
     $(i == 1 and "if (a_across) {" or "} else {")
 //$ for n, count in ipairs(product.tokens) do
         $(n == 1 and "" or n < #product.tokens and "else " or "else")$(n < #product.tokens and "if (count == " .. count .. ")" or "")
-            $(helper)_$(name)_$(count)(a, $(across and "" or count > 1 and "a_step, " or "")strip, depth, c, $(count > 1 and "c_step, " or "")add);
+//$ if count == 1 then
+            $(helper)_rows_1(a, strip, depth, c, add);
+//$ else
+            $(helper)_$(name)_$(count)($(listed("a", i == 2 and "a_step", "strip, depth, c, c_step, add")));
+//$ end
 //$ end
 //$ end
     }
 }
 
-/* Copies rows of a few columns. */
-static void $(helper)_edge(size_t rows, size_t columns, const float *restrict from, size_t from_step, float *restrict to, size_t to_step)
+/* Copies rows of the last columns, which fill no strip. */
+static void $(helper)_copy_edge(size_t rows, size_t columns, const float *restrict from, size_t from_step, float *restrict to, size_t to_step)
 {
     const float one = $hidden(1.0f);
 
@@ -164,7 +184,8 @@ static void $(helper)_edge(size_t rows, size_t columns, const float *restrict fr
             to[row * to_step + i] = one * from[row * from_step + i];
 }
 
-/* C = A B or C += A B for B in strips of `packed_depth` rows, of which the first `depth` count: a[rows][a_step], or a[depth][a_step] if it lies across; packed: $(plural(product.packed_a, "float")), overwritten if it does. */
+/* C = A B or C += A B for B in strips of `packed_depth` rows, of which the first `depth` count: a[rows][a_step], or
+   a[depth][a_step] if it lies across; packed: $(plural(product.packed_a, "float")), overwritten if it does. */
 static void $(helper)_times_strips(int a_across, size_t rows, size_t columns, size_t depth, const float *restrict a, size_t a_step, const float *restrict strips, size_t packed_depth, float *restrict c, size_t c_step, int add, float *restrict packed)
 {
     for (size_t first = 0; first < rows; first += $(names.macro("TRAIN_ROWS"))) {
@@ -188,9 +209,9 @@ static void $(helper)_times_strips(int a_across, size_t rows, size_t columns, si
                 }
                 /* the last columns, by way of a whole strip */
                 if (add)
-                    $(helper)_edge(count, columns - j, to, c_step, edge, $(strip));
+                    $(helper)_copy_edge(count, columns - j, to, c_step, edge, $(strip));
                 $(helper)_tile(a_across, count, from, a_step, strip, depth, edge, $(strip), add);
-                $(helper)_edge(count, columns - j, edge, $(strip), to, c_step);
+                $(helper)_copy_edge(count, columns - j, edge, $(strip), to, c_step);
             }
         }
     }

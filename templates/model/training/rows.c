@@ -1,34 +1,26 @@
 //$ takes isa, lanes, helper, norms, activations, float, uses
 //$ local function whole_of(count) return lanes == 1 and count or count .. " / " .. lanes .. " * " .. lanes end
-//$ -- A loop over the elements of a row: `body(indent, load, store, at)` prints what is done with a vector of them, where
+//$ local sum_of_lanes = norms[1] and across("add")
+//$ -- A loop over the elements of a row: `body(indent, load, store)` prints what is done with a vector of them, where
 //$ -- load(base) and store(base, value) are its own.
-//$ local function over_row(i, width, body)
-//$     local whole, rest = width // lanes * lanes, width % lanes
-//$     loop(i, "i", 0, whole, lanes, function(i, at)
-//$         body(i, function(base) return isa.load_unaligned(base, at) end, function(base, value) return isa.store_unaligned(base, at, value) end)
+//$ local function over_elements(i, width, body)
+//$     over_row(i, width, function(i, at, load, store)
+//$         body(i, function(base) return load(base, at) end, function(base, value) return store(base, at, value) end)
 //$     end, { block = true })
-//$     if rest > 0 then
-$(i){
-//$         body(i .. "    ", function(base) return isa.load_partial(base, whole, rest) end, function(base, value) return isa.store_partial(base, whole, rest, value) end)
-$(i)}
-//$     end
-//$ end
-//$ -- A float `name`: the sum of the lanes of `vector`.
-//$ local function total(i, vector, name)
-$(i)float $(name);
-$(i){
-//$     local steps, result = isa.reduce(vector, "add")
-//$ declare_constants(i .. "    ", steps)
-$(i)    $(name) = $(result);
-$(i)}
 //$ end
 //$ for _, norm in ipairs(norms) do
 //$ local layernorm, d = norm.kind == "layernorm", norm.width
 //$ local one_over_d = float(1 / d)
-//$ local share = norm.multiplies and "* " .. ("%.17g"):format(1 / d) or "/ " .. d .. ".0"
+//$ local share = ("%.17g"):format(1 / d)
+//$ local what = layernorm and "(x - mean) / sqrt(variance + eps) gain + offset" or "x / sqrt(mean square + eps) gain"
+//$ local parameters = listed(
+//$     "const float *restrict x, size_t x_step, const float *restrict gain",
+//$     layernorm and "const float *restrict offset",
+//$     "float *restrict y, size_t y_step, float *restrict statistics, size_t rows"
+//$ )
 
-/* $(layernorm and "(x - mean) / sqrt(variance + eps) gain + offset" or "x / sqrt(mean square + eps) gain") of rows of $(d); statistics: $(layernorm and "mean and " or "0 and ")factor of each. */
-static void $(helper)_$(norm.name)(const float *restrict x, size_t x_step, const float *restrict gain, $(layernorm and "const float *restrict offset, " or "")float *restrict y, size_t y_step, float *restrict statistics, size_t rows)
+/* y = $(what), of rows of $(d); statistics: $(layernorm and "mean" or "0") and 1 / sqrt(…) of each. */
+static void $(helper)_$(norm.name)($(parameters))
 {
     for (size_t row = 0; row < rows; ++row, x += x_step, y += y_step, statistics += 2) {
 //$ if lanes == 1 then
@@ -37,35 +29,33 @@ static void $(helper)_$(norm.name)(const float *restrict x, size_t x_step, const
         double mean = 0.0;
         for (size_t i = 0; i < $(d); ++i)
             mean += (double) x[i];
-        mean = mean $(share);
+        mean *= $(share);
         for (size_t i = 0; i < $(d); ++i)
             square += ((double) x[i] - mean) * ((double) x[i] - mean);
 //$ else
         for (size_t i = 0; i < $(d); ++i)
             square += (double) x[i] * (double) x[i];
 //$ end
-        const float variance = (float) (square $(share)) + $(float(norm.eps));
+        const float variance = (float) (square * $(share)) + $(float(norm.eps));
 //$ else
 //$ if layernorm then
         $(isa.vector) sums = $(isa.zero());
-//$ over_row("        ", d, function(i, load)
+//$ over_elements("        ", d, function(i, load)
 $(i)sums = $(isa.add("sums", load("x")));
 //$ end)
-//$ total("        ", "sums", "sum")
-        const float mean = sum * $(one_over_d);
+        const float mean = $(sum_of_lanes("sums")) * $(one_over_d);
         const $(isa.vector) means = $(isa.broadcast("mean"));
         /* their differences, whose missing lanes are read as zeros */
-//$ over_row("        ", d, function(i, load, store)
+//$ over_elements("        ", d, function(i, load, store)
 $(i)$(store("y", isa.sub(load("x"), "means")));
 //$ end)
 //$ end
         $(isa.vector) squares = $(isa.zero());
-//$ over_row("        ", d, function(i, load)
+//$ over_elements("        ", d, function(i, load)
 $(i)const $(isa.vector) v = $(load(layernorm and "y" or "x"));
 $(i)squares = $(isa.fma("v", "v", "squares"));
 //$ end)
-//$ total("        ", "squares", "square")
-        const float variance = square * $(one_over_d) + $(float(norm.eps));
+        const float variance = $(sum_of_lanes("squares")) * $(one_over_d) + $(float(norm.eps));
 //$ end
 //$ local factor = first_lane("        ", "factor", isa.reciprocal_root(isa.broadcast("variance")))
         statistics[0] = $(layernorm and (lanes == 1 and "(float) mean" or "mean") or "0.0f");
@@ -79,7 +69,7 @@ $(i)squares = $(isa.fma("v", "v", "squares"));
 //$ end
 //$ else
         const $(isa.vector) factors = $(isa.broadcast(factor));
-//$ over_row("        ", d, function(i, load, store)
+//$ over_elements("        ", d, function(i, load, store)
 //$ local normal = isa.mul(load(layernorm and "y" or "x"), "factors")
 $(i)const $(isa.vector) gains = $(load("gain")), normal = $(normal);
 $(i)$(store("y", layernorm and isa.fma("normal", "gains", load("offset")) or isa.mul("normal", "gains")));
@@ -98,7 +88,7 @@ static void $(helper)_$(norm.name)_back(const float *restrict dy, size_t dy_step
         const $(isa.vector) factors = $(isa.broadcast("statistics[1]"));
         $(isa.vector) $(layernorm and "sums = " .. isa.zero() .. ", " or "")along = $(isa.zero());
 //$ local function normal(load) return isa.mul(layernorm and isa.sub(load("x"), "means") or load("x"), "factors") end
-//$ over_row("        ", d, function(i, load)
+//$ over_elements("        ", d, function(i, load)
 $(i)const $(isa.vector) g = $(isa.mul(load("dy"), load("gain")));
 $(i)const $(isa.vector) normal = $(normal(load));
 //$ if layernorm then
@@ -107,14 +97,14 @@ $(i)sums = $(isa.add("sums", "g"));
 $(i)along = $(isa.fma("g", "normal", "along"));
 //$ end)
 //$ if layernorm then
-//$ total("        ", "sums", "sum")
+        const float sum = $(sum_of_lanes("sums"));
         const $(isa.vector) level = $(isa.broadcast("sum * " .. one_over_d));
 //$ end
-//$ total("        ", "along", "product")
+        const float product = $(sum_of_lanes("along"));
         const $(isa.vector) slope = $(isa.broadcast("product * " .. one_over_d));
         if (plus) {
 //$ for n = 1, 2 do
-//$ over_row("            ", d, function(i, load, store)
+//$ over_elements("            ", d, function(i, load, store)
 $(i)const $(isa.vector) g = $(isa.mul(load("dy"), load("gain")));
 $(i)const $(isa.vector) normal = $(normal(load));
 //$ if layernorm then

@@ -1,7 +1,19 @@
-//$ takes helper, v, training, tapes
+//$ takes helper, v, training, tapes, features_at
 //$ once("templates/math/exp.c")
+//$ for _, tape in ipairs(tapes) do
+//$ for _, group in ipairs(tape.places) do
+//$ if group.list[1] then
 
-/* A pass, and what of it a part does. */
+/* $(group.doc) */
+//$ end
+//$ for _, place in ipairs(group.list) do
+#define $(place.name) $(place.value) /* $(place.doc) */
+//$ end
+//$ end
+//$ end
+
+/* A pass, and what of it a part does: the tokens of some of the sequences. Rows of values and of gradients lie in
+   `memory` behind each other, a row for each token, [all][pitch] from the place of the first one on. */
 typedef struct $(helper)_run {
     const $(helper) *t;
     const int32_t *ids, *targets; /* [sequences][length] */
@@ -11,7 +23,7 @@ typedef struct $(helper)_run {
     size_t targets_counted;
     int drops;              /* whether there is dropout */
     float *memory, *scratch;
-    /* places in memory */
+    /* where in memory, in floats: what is kept from the forward pass, gradients of values, and so on */
 //$ for _, place in ipairs(training.places) do
     size_t $(place.name)_at;
 //$ end
@@ -26,19 +38,27 @@ static void $(helper)_wait(const $(helper) *t)
 }
 
 /* Where the share of part `part` in `count` rows or columns begins: at multiples of 16, so that vectors hold the same ones whatever the parts. */
-static size_t $(helper)_from(const $(helper) *t, size_t count, size_t part)
+static size_t $(helper)_part_begins(const $(helper) *t, size_t count, size_t part)
 {
     return part == t->parts ? count : count * part / t->parts / 16 * 16;
 }
 $(include("templates/model/training/product.c"))
+//$ local function tensors_of(tape) return function(at) return tape.place("tensor", at) end end
 
-/* C = A B, or C += A B; a part has products of its own. */
-static void $(helper)_multiply(const $(helper)_run *r, int a_across, int b_across, size_t rows, size_t columns, size_t depth, const float *a, size_t a_step, const float *b, size_t b_step, float *c, size_t c_step, int add)
+/* C = A B, or C += A B, as $(helper)_product does it, in the part's own scratch. */
+//$ local matrices = "const float *a, size_t a_step, const float *b, size_t b_step, float *c, size_t c_step"
+static void $(helper)_multiply(const $(helper)_run *r, int a_across, int b_across, size_t rows, size_t columns, size_t depth, $(matrices), int add)
 {
     if (rows > 0)
         $(helper)_product(a_across, b_across, rows, columns, depth, a, a_step, b, b_step, c, c_step, add, r->scratch);
 }
 $(include("templates/model/training/rows.c"))
+
+/* Tokens of sequence number `s` of the part. */
+static inline size_t $(helper)_length_of(const $(helper)_run *r, size_t s)
+{
+    return r->t->lengths ? r->t->lengths[r->first / r->length + s] : r->length;
+}
 //$ for _, tape in ipairs(tapes) do
 //$ if tape.attention then
 $(include("templates/model/training/attention.c", { attention = tape.attention }))
@@ -46,8 +66,8 @@ $(include("templates/model/training/attention.c", { attention = tape.attention }
 //$ end
 //$ if training.looks_up then
 
-/* The part's share of all tokens, in whole tiles. */
-static void $(helper)_share(const $(helper)_run *r, size_t tile, size_t *first, size_t *count)
+/* The part's share of all tokens, in whole tiles: `count` of them from token number `first` on. */
+static void $(helper)_part_of_tiles(const $(helper)_run *r, size_t tile, size_t *first, size_t *count)
 {
     const size_t tokens = r->sequences * r->length, tiles = (tokens + tile - 1) / tile;
     const size_t end = tiles * (r->t->part + 1) / r->t->parts * tile;
@@ -58,11 +78,11 @@ static void $(helper)_share(const $(helper)_run *r, size_t tile, size_t *first, 
 //$ end
 //$ for _, tape in ipairs(tapes) do
 //$ if tape.lookup then
-$(include("templates/model/training/lookup.c", { word = tape.word, layers = tape.layers, lookup = tape.lookup }))
+$(include("templates/model/training/lookup.c", { word = tape.word, layers = tape.layers, lookup = tape.lookup, place = tensors_of(tape) }))
 //$ end
 //$ end
-$(include("templates/model/training/embedding.c"))
-$(include("templates/model/training/head.c"))
+$(include("templates/model/training/embedding.c", { place = tensors_of(tapes[1]) }))
+$(include("templates/model/training/head.c", { place = tensors_of(tapes[#tapes]) }))
 //$ local function pointers(c)
 //$ for _, one in ipairs(c.pointers) do
     $(one.type) *$(one.name) = $(one.at);
@@ -75,7 +95,7 @@ $(include("templates/model/training/head.c"))
 //$ local c = tape.scope(true)
 //$ local body = include("templates/model/training/forward.c", { tape = tape, c = c })
 
-/* $(tape.doc) */
+/* $(tape.doc), of the part's tokens: reads and writes rows of values in r->memory. */
 static void $(helper)_forward_$(tape.word)(const $(helper)_run *r$(layer))
 {
 //$ pointers(c)
@@ -87,8 +107,9 @@ $(body)
 //$ local c = tape.scope(true)
 //$ local body = include("templates/model/training/backward.c", { tape = tape, c = c })
 
-/* $(tape.back_doc) */
-static void $(helper)_rows_$(tape.word)(const $(helper)_run *r$(layer), const float *d_out$(d_in))
+/* $(tape.back_doc), of the part's tokens. d_out$(tape.first and ", d_in" or "")  [r->all] rows of the gradients of
+   $(tape.first and "the output and of the input" or "the output") */
+static void $(helper)_back_rows_$(tape.word)(const $(helper)_run *r$(layer), const float *d_out$(d_in))
 {
 //$ pointers(c)
 
@@ -99,8 +120,8 @@ $(body)
 //$ if tape.back.parameters[1] then
 //$ local body = include("templates/model/training/parameters.c", { tape = tape, c = c })
 
-/* Adds to the gradients of its weights: a part to its own. */
-static void $(helper)_sums_$(tape.word)(const $(helper)_run *r$(layer)$(c.takes_output and ", const float *d_out" or ""))
+/* Adds up the gradients of the weights over all tokens, in r->t->gradients; each part has rows or columns of its own. */
+static void $(helper)_weight_gradients_$(tape.word)(const $(helper)_run *r$(layer)$(c.takes_output and ", const float *d_out" or ""))
 {
 //$ pointers(c)
 
@@ -108,21 +129,22 @@ $(body)
 }
 //$ end
 
+/* Backward through $(tape.word == "embedding" and "what stands before the blocks" or tape.word == "output" and "what stands behind the blocks" or "a block"): first rows of all tokens, then the weights, which need what all parts made. */
 static void $(helper)_back_$(tape.word)(const $(helper)_run *r$(layer), const float *d_out$(d_in))
 {
 //$ if tape.back.rows[1] then
-    $(helper)_rows_$(tape.word)(r$(of_layer), d_out$(of_d_in));
+    $(helper)_back_rows_$(tape.word)(r$(of_layer), d_out$(of_d_in));
 //$ end
     $(helper)_wait(r->t);
 //$ if tape.back.parameters[1] then
-    $(helper)_sums_$(tape.word)(r$(of_layer)$(c.takes_output and ", d_out" or ""));
+    $(helper)_weight_gradients_$(tape.word)(r$(of_layer)$(c.takes_output and ", d_out" or ""));
     $(helper)_wait(r->t);
 //$ end
 }
 //$ end
 
-/* Places in memory, in floats; returns how many floats it takes. */
-static size_t $(helper)_place($(helper)_run *r, size_t sequences, size_t length, size_t parts)
+/* Gives all that a pass needs a place in memory; returns how many floats that is. */
+static size_t $(helper)_lay_out($(helper)_run *r, size_t sequences, size_t length, size_t parts)
 {
     const size_t tokens = sequences * length, all = (tokens + $(training.tile - 1)) / $(training.tile) * $(training.tile);
     size_t at = 0;
@@ -143,7 +165,7 @@ size_t $(v.training.names.workspace)(size_t sequences, size_t length, size_t par
 {
     $(helper)_run r;
 
-    return $(helper)_place(&r, sequences, length, parts) * sizeof(float);
+    return $(helper)_lay_out(&r, sequences, length, parts) * sizeof(float);
 }
 
 /* The sum of the cross-entropies of the counted targets; back: and the gradients. */
@@ -153,7 +175,7 @@ static double $(helper)_pass(const $(helper) *t, const int32_t *ids, const int32
     const size_t before = sequences * t->part / t->parts, behind = sequences * (t->part + 1) / t->parts;
     double sum = 0.0;
 
-    $(helper)_place(r, sequences, length, t->parts);
+    $(helper)_lay_out(r, sequences, length, t->parts);
     r->t = t;
     r->ids = ids;
     r->targets = targets;
@@ -186,7 +208,7 @@ static double $(helper)_pass(const $(helper) *t, const int32_t *ids, const int32
     $(helper)_forward_$(tape.word)(r);
 //$ end
 //$ end
-    $(helper)_head(r, $(sum("memory", "r->kept_at", times(training.features_at, "r->all"))), back, memory + r->streams_at);
+    $(helper)_head(r, $(sum("memory", "r->kept_at", times(features_at, "r->all"))), back, memory + r->streams_at);
     for (size_t i = 0; i < r->targets_counted; ++i)
         sum += (double) memory[r->losses_at + i];
     if (back) {
