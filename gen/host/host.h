@@ -18,8 +18,8 @@ const char *host_push_module(lua_State *L, const char *name);
 /* Pushes nil and the message: how a function that Lua calls says that it failed. Returns 2, the number of its results. */
 int host_fail(lua_State *L, const char *message);
 
-/* Makes the metatable `name` of objects with these methods, which `end` closes: at the end of a block that one is <close> in, or by the
-   garbage collector, so that it may be called twice. */
+/* Makes the metatable `name` of objects with these methods. `end` closes one, maybe twice: at the end of a block that it is <close> in, and
+   when it is collected. */
 void host_class(lua_State *L, const char *name, lua_CFunction end, const luaL_Reg *methods);
 
 /* Shows how far a long command is, in place of the last status, if standard error is a terminal; "" removes it. Returns whether it is one.

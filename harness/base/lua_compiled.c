@@ -12,8 +12,9 @@
    compiled.memory(bytes[, place[, alignment]]) -> memory. Without a place all zero; else between forbidden pages, all bytes 0xFF: "end",
    "start" or "unaligned" as in guard.h. It is freed at the end of a block that it is <close> in.
 
-   memory:write(string[, at]), memory:read([bytes[, at]]) -> string, memory:holds(string) -> whether it begins with that,
-   memory:read_only(): a write kills the process, memory:intact() -> whether nobody wrote around it, memory:free().
+   memory:write(string[, at]), memory:copy(address): as many bytes as it has, from there; memory:read([bytes[, at]]) -> string,
+   memory:holds(string) -> whether it begins with that, memory:read_only(): a write kills the process, memory:intact() -> whether nobody
+   wrote around it, memory:free().
 
    compiled.bytes(address, count) -> string, compiled.pack(list) -> string of int32, compiled.unpack(string) -> list.
 
@@ -230,6 +231,13 @@ static int memory_write(lua_State *L)
     return 0;
 }
 
+static int memory_copy(lua_State *L)
+{
+    const memory *of = luaL_checkudata(L, 1, MEMORY);
+    memcpy(of->data, (const void *)luaL_checkinteger(L, 2), of->bytes); /* NOLINT(performance-no-int-to-ptr) */
+    return 0;
+}
+
 static int memory_read(lua_State *L)
 {
     const memory *of = luaL_checkudata(L, 1, MEMORY);
@@ -304,8 +312,8 @@ int luaopen_compiled(lua_State *L)
                                          {"pack", pack},  {"unpack", unpack},      {NULL, NULL}};
     static const luaL_Reg of_models[] = {{"call", model_call}, {"status", model_status}, {"together", model_together}, {NULL, NULL}};
     static const luaL_Reg of_memory[] = {
-        {"write", memory_write}, {"read", memory_read}, {"holds", memory_holds}, {"read_only", memory_read_only}, {"intact", memory_intact},
-        {"free", memory_free},   {NULL, NULL}};
+        {"write", memory_write},         {"copy", memory_copy},     {"read", memory_read}, {"holds", memory_holds},
+        {"read_only", memory_read_only}, {"intact", memory_intact}, {"free", memory_free}, {NULL, NULL}};
     host_class(L, MODEL, model_close, of_models);
     host_class(L, MEMORY, memory_free, of_memory);
     luaL_newlib(L, functions);

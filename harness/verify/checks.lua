@@ -322,7 +322,6 @@ end
 
 local function check_bind(c)
     local v, bytes, tried, accepted = c.v, c.facts.blob_bytes, 0, nil
-    local function blob(size) return compiled.bytes(c.facts.blob, size) end
     local room, whole = compiled.memory(v.weights_struct_bytes), c.blob
     local function try(from, size, to, form, ...)
         local what = form:format(...)
@@ -332,15 +331,18 @@ local function check_bind(c)
     try(nil, bytes, room, "a null pointer")
     try(whole, bytes, nil, "a null pointer for its struct")
     for _, size in ipairs { 0, 1, 4, header_bytes - 1, header_bytes, header_bytes + 1, 2 * header_bytes } do
-        if size < bytes then try({ text = blob(size) }, size, room, "the first %d bytes of the blob", size) end
+        local short = { text = compiled.bytes(c.facts.blob, math.min(size, bytes)) }
+        if size < bytes then try(short, size, room, "the first %d bytes of the blob", size) end
     end
     try(whole, bytes // 2, room, "half of the blob")
     try(whole, bytes - header_bytes, room, "the blob without its last 64 bytes")
     try(whole, bytes - 1, room, "the blob without its last byte")
     try(whole, bytes + header_bytes, room, "a blob 64 bytes longer than it is")
-    try({ text = blob(bytes), place = "unaligned" }, bytes, room, "a blob 4 bytes off its alignment")
     local memory <close> = compiled.memory(bytes)
-    memory:write(blob(bytes))
+    local off <close> = compiled.memory(bytes, "unaligned")
+    memory:copy(c.facts.blob)
+    off:copy(c.facts.blob)
+    try(off, bytes, room, "a blob 4 bytes off its alignment")
     for i, drawn in ipairs(random_numbers(c.facts.seed, header_bytes + payload_flips, 8 * (bytes - header_bytes))) do
         local bit, at = drawn % 8, i <= header_bytes and i - 1 or header_bytes + drawn // 8
         local byte = memory:read(1, at)

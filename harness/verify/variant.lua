@@ -33,7 +33,7 @@ function variant:bind(quick)
     local v, blob, bytes = self.v, self.facts.blob, self.facts.blob_bytes
     if not quick then
         self.blob = compiled.memory(bytes, "end")
-        self.blob:write(compiled.bytes(blob, bytes))
+        self.blob:copy(blob)
         self.blob:read_only()
     end
     self.weights = compiled.memory(v.weights_struct_bytes, "end")
