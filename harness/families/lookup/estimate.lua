@@ -102,11 +102,10 @@ function estimate.stack_bytes(shape, isa, s, regime, integer_sums)
     )
 end
 
--- Cycles in which a token gathers whole rows, `vectors` vectors of sums at a time.
---   group     tables of a pass    prefetches, into_l2   whether it prefetches rows, and into L2
-local function whole_rows(p, isa, caches, vectors, group, prefetches, into_l2, integer_sums)
-    local shape, lanes = p.shape, lanes_of(isa)
-    local width = vectors * lanes
+-- Cycles in which a token gathers whole rows, as the choices of `s` for `calls` say, "whole" or "few".
+local function whole_rows(p, isa, s, calls, caches, integer_sums)
+    local shape, lanes, group, prefetch = p.shape, lanes_of(isa), s[calls .. ".group"], s[calls .. ".prefetch"]
+    local width, prefetches = s[calls .. ".accumulators"] * lanes, prefetch > 0
     local strips = up(shape.d_out, width)
     local cycles = shape.slots * strips * row(shape, up(math.min(width, shape.d_out), lanes), 1, integer_sums)
     cycles = cycles + up(shape.h, group) * 2 * shape.d_out * 4 / l1_rate
@@ -115,7 +114,8 @@ local function whole_rows(p, isa, caches, vectors, group, prefetches, into_l2, i
     local from = rate(p.table_bytes, caches)
     local lines = up(math.min(width, shape.d_out) * shape.tables.bytes, 64)
     local followed = group <= 16 and 1 or 0.75 -- rows that a core sees go on
-    local hidden = (from >= l2_rate or into_l2) and 1 or not prefetches and 0.4 or lines > 2 and 0.75 or followed
+    local in_time = from >= l2_rate or prefetch == 3
+    local hidden = in_time and 1 or not prefetches and 0.4 or lines > 2 and 0.75 or followed
     cycles = cycles + shape.slots * shape.d_out * shape.tables.bytes / from / hidden
     return cycles + (prefetches and shape.slots * strips * (1 + lines) / 2 or 0)
 end
@@ -166,17 +166,7 @@ local function many(p, isa, s, caches, batch, integer_sums)
 
     local function gathered(tokens)
         if tokens > s["whole.tokens"] then return slices(p, isa, s, caches, tokens, integer_sums) end
-        local prefetch = s["whole.prefetch"]
-        return whole_rows(
-            p,
-            isa,
-            caches,
-            s["whole.accumulators"],
-            s["whole.group"],
-            prefetch > 0,
-            prefetch == 3,
-            integer_sums
-        )
+        return whole_rows(p, isa, s, "whole", caches, integer_sums)
     end
     local rest = batch % chunk
     cycles = cycles + (rest > 0 and rest / batch * gathered(rest) or 0)
@@ -189,9 +179,7 @@ local function few(p, isa, s, caches, batch, integer_sums)
     local vectors = math.max(1, product.few_vectors(isa) * isa.lanes // lanes)
     local cycles = products(p.mflop.projection * 1e6, isa, tokens, vectors)
     cycles = math.max(cycles, p.projection_bytes / tokens / rate(p.projection_bytes, caches))
-    local prefetch = s["few.prefetch"]
-    return cycles
-        + whole_rows(p, isa, caches, s["few.accumulators"], s["few.group"], prefetch > 0, prefetch == 3, integer_sums)
+    return cycles + whole_rows(p, isa, s, "few", caches, integer_sums)
 end
 
 -- Cycles of a token in calls of `batch` tokens, by the kernels of `regime` ("few" or "many") of the plan `p` with
