@@ -1092,7 +1092,7 @@ void roberta_small_bh4_f32__avx512_few_v4_n4(const roberta_small_weights *weight
 /* From templates/lookup/shared/sign_hash.c. */
 
 /* The last 8 columns, from column on, of 16 rows become rows of the panel. */
-static inline void roberta_small_few_transpose_last(const float *const *row, size_t column, float *restrict panel)
+static inline void roberta_small_transpose_last(const float *const *row, size_t column, float *restrict panel)
 {
     const __m512 row0 = _mm512_maskz_loadu_ps(0x00ff, row[0] + column);
     const __m512 row1 = _mm512_maskz_loadu_ps(0x00ff, row[1] + column);
@@ -1256,7 +1256,7 @@ void roberta_small_sign_hash_gelu_f32__avx512_few(const float *restrict z, uint1
     for (size_t table = 0; table < 128; table += 16) {
         for (size_t i = 0; i < 16; ++i)
             row[i] = z + (table + i) * 8;
-        roberta_small_few_transpose_last(row, 0, bits);
+        roberta_small_transpose_last(row, 0, bits);
         roberta_small_few_hash_best(bits, code + table, score + table);
     }
 }

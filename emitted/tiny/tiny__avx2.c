@@ -792,7 +792,7 @@ void tiny_bh4_f32__avx2_few_v4_n2(const tiny_weights *weights, const float *rest
 /* From templates/lookup/shared/sign_hash.c. */
 
 /* The last 6 columns, from column on, of 8 rows become rows of the panel. */
-static inline void tiny_few_transpose_last(const float *const *row, size_t column, float *restrict panel)
+static inline void tiny_transpose_last(const float *const *row, size_t column, float *restrict panel)
 {
     const __m256 row0 = _mm256_maskload_ps(row[0] + column, _mm256_setr_epi32(-1, -1, -1, -1, -1, -1, 0, 0));
     const __m256 row1 = _mm256_maskload_ps(row[1] + column, _mm256_setr_epi32(-1, -1, -1, -1, -1, -1, 0, 0));
@@ -907,7 +907,7 @@ void tiny_sign_hash_gelu_f32__avx2_few(const float *restrict z, uint16_t *restri
 
     for (size_t i = 0; i < 8; ++i)
         row[i] = z + i * 6;
-    tiny_few_transpose_last(row, 0, bits);
+    tiny_transpose_last(row, 0, bits);
     tiny_few_hash_best(bits, code, score);
 }
 

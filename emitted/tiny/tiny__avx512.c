@@ -857,7 +857,7 @@ void tiny_bh4_f32__avx512_few_v4_n4(const tiny_weights *weights, const float *re
 /* From templates/lookup/shared/sign_hash.c. */
 
 /* The last 6 columns, from column on, of 16 rows become rows of the panel. */
-static inline void tiny_few_transpose_last(const float *const *row, size_t column, float *restrict panel)
+static inline void tiny_transpose_last(const float *const *row, size_t column, float *restrict panel)
 {
     const __m512 row0 = _mm512_maskz_loadu_ps(0x003f, row[0] + column);
     const __m512 row1 = _mm512_maskz_loadu_ps(0x003f, row[1] + column);
@@ -1000,7 +1000,7 @@ void tiny_sign_hash_gelu_f32__avx512_few(const float *restrict z, uint16_t *rest
         float last_score[16];
         for (size_t i = 0; i < 16; ++i)
             row[i] = z + (i < 8 ? i : 7) * 6;
-        tiny_few_transpose_last(row, 0, bits);
+        tiny_transpose_last(row, 0, bits);
         tiny_few_hash_best(bits, last_code, last_score);
         for (size_t i = 0; i < 8; ++i) {
             code[i] = last_code[i];

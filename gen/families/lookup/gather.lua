@@ -147,9 +147,9 @@ function gather.streams(shape, isa, choices)
     return group >= shape.h or sums_wait(shape, columns, group)
 end
 
--- Appends to `list` the buffers of gather `g` with tokens in the lanes.
-local function add_buffers(shape, g, list)
-    local integers = g.integers
+-- The buffers of gather `g` with tokens in the lanes.
+local function buffers_of(shape, g)
+    local list, integers = {}, g.integers
     local function add(name, bytes) list[#list + 1] = { name = name, bytes = bytes } end
     if integers then
         -- Scores as integers and their units, what sums of a tile of columns begin with, and those that wait between
@@ -163,6 +163,7 @@ local function add_buffers(shape, g, list)
         add("sums", g.room * g.columns * 4)
     end
     if g.pack then add("slice", g.pack.bytes) end
+    return list
 end
 
 -- The gather of stage `s` by the choices whose keys begin with `prefix`: "few", or of tokens in the lanes "gather", of
@@ -179,8 +180,8 @@ end
 --   packs_from        tokens: a tile alone meets too few rows of a slice; to copy only those that it meets takes 1.2 to
 --                     4 times as long as none
 --   calls             in their order (gen/families/lookup/gather_calls.lua)
---   scratch, scratch_bytes, constants    places of the stage's buffers and its own, their end, and what begins the
---                     names of these places
+--   scratch, scratch_bytes, constants    places of its buffers behind the stage's, their end, and what begins the names
+--                     of these places
 -- Rows in four bits are one more type of `integers`: two rows to a byte change what a step loads and unpacks, nothing
 -- else here.
 function gather.plan(m, shape, s, choices, prefix, shared)
@@ -207,9 +208,7 @@ function gather.plan(m, shape, s, choices, prefix, shared)
     g.pack = pack > 0 and gather.pack(shape, g.columns, g.group, pack)
     g.integers = integer_sums.plan(shape, s, g)
 
-    local buffers = scratch.buffers(shape, s)
-    if lanes then add_buffers(shape, g, buffers) end
-    g.scratch, g.scratch_bytes = scratch.places(buffers)
+    g.scratch, g.scratch_bytes = scratch.places(lanes and buffers_of(shape, g) or {}, s.scratch_bytes)
     g.constants = isa.name:upper() .. (g.name == "many" and "" or "_" .. g.name:upper()) .. "_SCRATCH_"
     local ending = not lanes and s.name
         or "t" .. s.tile .. "_g" .. g.group .. (whole and "_whole" or "_c" .. g.columns)

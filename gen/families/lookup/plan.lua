@@ -88,22 +88,23 @@ local function constants_of(p)
     add("ROW_PITCH", p.pitch, "elements from row to row of the tables")
     add("TABLE_PITCH", p.shape.rows * p.pitch, "elements from table to table")
     if p.openmp and not p.target then add("THREAD_SCRATCH_BYTES", p.scratch_bytes, "of one thread") end
-    local function add_scratch(gather, of)
+    local function add_scratch(user, of)
         local buffers = {}
-        for name, at in pairs(gather.scratch) do
+        for name, at in pairs(user.scratch) do
             if at > 0 then buffers[#buffers + 1] = name end
         end
-        table.sort(buffers, function(a, b) return gather.scratch[a] < gather.scratch[b] end)
+        table.sort(buffers, function(a, b) return user.scratch[a] < user.scratch[b] end)
         for _, name in ipairs(buffers) do
-            add(gather.constants .. name:upper(), gather.scratch[name], "bytes into scratch" .. of)
+            add(user.constants .. name:upper(), user.scratch[name], "bytes into scratch" .. of)
         end
     end
     for _, v in ipairs(p.variants) do
         for n, s in ipairs(v.stages) do
-            add_scratch(s.gathers[1], n > 1 and ", few tokens" or "")
+            add_scratch(s, n > 1 and ", few tokens" or "")
+            for i, gather in ipairs(s.gathers) do
+                add_scratch(gather, i > 1 and ", whole rows" or "")
+            end
         end
-        local whole = v.stages[1].gathers[2]
-        if whole then add_scratch(whole, ", whole rows") end
     end
     return list
 end
@@ -120,9 +121,6 @@ local function check_alone(m, shape, isa)
     end
 end
 
--- Buffers of the gather, which a plan that takes another's codes may have elsewhere.
-local of_gather = { words = true, score_units = true, zeros = true, sums = true, slice = true }
-
 -- Makes `kernels` use the codes and scores that those of another plan make: they have the same choices and places in
 -- scratch.
 local function take_codes(kernels, others)
@@ -130,7 +128,7 @@ local function take_codes(kernels, others)
         kernels.names[kernel] = others.names[kernel]
     end
     for place, at in pairs(others.scratch) do
-        assert(kernels.scratch[place] == at or of_gather[place], place)
+        assert(kernels.scratch[place] == at, place)
     end
 end
 

@@ -2,7 +2,6 @@
 local buffers = require "gen.families.lookup.print_buffers"
 local common = require "gen.families.lookup.print_common"
 local cost = require "gen.plan.cost"
-local ffn = require "gen.families.lookup.print_ffn"
 local gather = require "gen.families.lookup.print_gather"
 local hash = require "gen.families.lookup.print_hash"
 local prologue = require "gen.print.prologue"
@@ -75,6 +74,23 @@ function kernels.api(p)
     }
 end
 
+-- Adds to `values` what the template of the driver of `stage` reads: buffers in scratch, and the arguments of the
+-- projection and of the hash that prefetches rows; `few`: the stage for fewer tokens, false: none.
+local function add_ffn(p, stage, values, few)
+    local lanes = stage.layout == "lanes"
+    local normalises, list = lanes or p.model.norm ~= nil, {}
+    if normalises then list[1] = { name = "x", storage = "float" } end
+    values.projection_arguments = "weights, " .. (lanes and "x_tiles" or normalises and "normalised" or "x")
+    for _, buffer in ipairs(buffers.of_projection(stage)) do
+        list[#list + 1] = buffer
+        values.projection_arguments = values.projection_arguments .. ", " .. buffer.name
+    end
+    values.buffers, values.tables, values.few = list, p.tables, few
+    local prefetch = values.prefetch_first
+    values.prefetch_parameter = prefetch and ", const " .. p.names.weights .. " *prefetch" or ""
+    values.prefetch_argument = prefetch and ", token == 0 ? prefetch : NULL" or ""
+end
+
 -- The kernel files of variant `v` of plan `p`: { {template, symbol, values} }.
 function kernels.files(p, v)
     local files = {}
@@ -101,8 +117,7 @@ function kernels.files(p, v)
             add("shared/gather.c", of.names.gather, gather, of)
         end
         add("shared/ffn.c", number == 1 and v.names.ffn or stage.names.ffn, function(_, _, values)
-            ffn(p, stage, values)
-            values.few = lanes and v.stages[number + 1] or false
+            add_ffn(p, stage, values, v.stages[number + 1] or false)
         end)
     end
     return files

@@ -27,7 +27,7 @@ function block_products.rows(p, v, products, values)
     local per_word, integers = type.word.rows, type.word.integers
     values.blocks = distinct_blocks(products, function(block, of)
         block.strips = { product.strips(of, isa.lanes, v.vectors_alone) } -- by the number of tokens
-        block.strips[v.tokens] = product.strips(of, isa.lanes, v.vectors)
+        block.strips[v.pass] = product.strips(of, isa.lanes, v.vectors)
         block.k_pairs, block.last_rows = of.rows // per_word, {}
         for row = block.k_pairs * per_word, of.rows - 1 do
             table.insert(block.last_rows, tostring(row))
@@ -50,7 +50,7 @@ function block_products.rows(p, v, products, values)
         block.counted = counted[block.name]
     end
     values.blocks_argument = function(of) return counted[of.name] and ", " .. of.count or "" end
-    values.token_counts = v.tokens > 1 and { v.tokens, 1 } or { 1 }
+    values.token_counts = v.pass > 1 and { v.pass, 1 } or { 1 }
     -- The variable that counts words of an output, and the inputs that a word is for, each after `before`.
     values.counter = integers and values.counter or per_word > 1 and "k_pair" or "k"
     -- The places, from `before` on, of the inputs of word number `k`.

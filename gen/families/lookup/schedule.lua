@@ -30,11 +30,6 @@ local function fitting(isa, candidates, vectors)
     return list
 end
 
--- The fewest tables of a group: whole words of scores.
-local function least_group(shape, words)
-    return words and math.min(shape.h, integer_sums.step(words, shape)) or 1
-end
-
 -- The choices that every gather has. Their keys begin with `prefix`: "gather", of slices of the tables; "whole", of
 -- whole rows; "few". `of`, `over`: words for it and its tokens.
 
@@ -43,8 +38,9 @@ local function group(prefix, over)
         key = prefix .. ".group",
         doc = "tables gathered in one pass over " .. over,
         values = function(shape, isa, s)
-            local words = integer_sums.words(shape, isa)
-            local least, most = prefix == "few" and 1 or least_group(shape, words), math.min(shape.h, 64)
+            local words, least, most = integer_sums.words(shape, isa), 1, math.min(shape.h, 64)
+            -- Whole words of scores.
+            if words and prefix ~= "few" then least = math.min(shape.h, integer_sums.step(words, shape)) end
             if prefix == "gather" then return powers_and(least, most, most) end
             if prefix == "whole" and not words and s["whole.tokens"] == 0 then return { least } end
             -- All, of rows of integers those whose scores can have one unit, are summed in one go.

@@ -8,11 +8,11 @@ local scratch = {}
 -- Bytes after which addresses fall into the same set of L1 again: 64 sets of 64 bytes, on x86 and most of Arm.
 local sets_bytes = 4096
 
--- Places of the buffers in `list`, each aligned to `align` bytes (blob.align, if absent), and their end. A buffer that
--- is read `beside` another one lies half of `sets_bytes` off it: so the same elements of both fall into other sets of
--- L1.
-function scratch.places(list, align)
-    local places, at = {}, 0
+-- Places of the buffers in `list`, from byte `first` on, each aligned to `align` bytes (blob.align, if absent), and
+-- their end. A buffer that is read `beside` another one lies half of `sets_bytes` off it: so the same elements of both
+-- fall into other sets of L1.
+function scratch.places(list, first, align)
+    local places, at = {}, first
     for _, buffer in ipairs(list) do
         local beside = places[buffer.beside]
         if beside then at = at + (sets_bytes // 2 - (at - beside)) % sets_bytes end

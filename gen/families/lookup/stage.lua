@@ -11,7 +11,7 @@
 --   x_step           floats from token to token of the projection's input
 --   projection, hash, gathers    the steps: gen/families/lookup/{bh4,dense,neighbours,gather}.lua. The first gather
 --                    takes chunks of any number of tokens, the others those of up to `up_to`
---   work             buffers of the projection; scratch: places of all
+--   work, scratch    buffers of the projection; places of all buffers but those of gathers
 --   split            how threads share a call: whole tiles of `tile` tokens, each thread `min` at least; nil: not
 --   names            of the kernels
 local bh4 = require "gen.families.lookup.bh4"
@@ -71,7 +71,7 @@ end
 -- A token is a row, a tile of its own: outputs, features and tables lie in the lanes.
 function layouts.rows(m, shape, isa, choices, up_to)
     isa = schedule.few_isa(shape, isa)
-    local vectors, tokens, chunk = product.few_vectors(isa), choices["few.tokens"], math.min(rows_chunk, up_to)
+    local vectors, pass, chunk = product.few_vectors(isa), choices["few.tokens"], math.min(rows_chunk, up_to)
     -- Sums of several tokens fill the registers; those of a token alone would wait for each other. Words are unpacked
     -- one at a time and leave room for twice as many sums, beside the inputs of a word, the word and what is in it.
     local rows = shape.projection.word.rows
@@ -81,17 +81,16 @@ function layouts.rows(m, shape, isa, choices, up_to)
         tile = 1,
         chunk = chunk,
         projected = chunk,
-        pass = tokens,
+        pass = pass,
         vectors = vectors,
         vectors_alone = rows > 1 and 2 * vectors + rows + 2 <= isa.registers and 2 * vectors or vectors,
-        tokens = tokens,
         x_step = m.norm == nil and shape.x_step or shape.d,
         projection = stage.projection(shape, choices["butterfly.radix"], isa.lanes),
         hash = neighbours.plan(shape, isa.lanes, isa.lanes > 1),
         gather_choices = { "few" },
         load = "normalise_f32",
-        endings = { load = "few", projection = "few_v" .. vectors .. "_n" .. tokens, hash = "few" },
-        range = tokens,
+        endings = { load = "few", projection = "few_v" .. vectors .. "_n" .. pass, hash = "few" },
+        range = pass,
     }
 end
 
@@ -120,12 +119,13 @@ function stage.plan(m, shape, isa, choices, layout, up_to, shared)
         s.names[kernel] = names.variant(m.name, text, isa.name, s.endings[kernel] or s.name)
     end
     (shape.kind == "bh4" and bh4_steps or dense).add(s, shape)
-    s.gathers, s.scratch_bytes = {}, 0
+    s.scratch, s.scratch_bytes = scratch.places(scratch.buffers(shape, s), 0)
+    local gathers, last = {}, 0
     for i, prefix in ipairs(s.gather_choices) do
-        s.gathers[i] = gather.plan(m, shape, s, choices, prefix, shared)
-        s.scratch_bytes = math.max(s.scratch_bytes, s.gathers[i].scratch_bytes)
+        gathers[i] = gather.plan(m, shape, s, choices, prefix, shared)
+        last = math.max(last, gathers[i].scratch_bytes)
     end
-    s.scratch, s.constants = s.gathers[1].scratch, s.gathers[1].constants
+    s.gathers, s.constants, s.scratch_bytes = gathers, gathers[1].constants, last
     return s
 end
 

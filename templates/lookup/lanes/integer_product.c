@@ -1,4 +1,4 @@
-//$ takes isa, helper, tile, vectors, projection, micro, folded, called_blocks, panel, unroll, counted, weight, accumulators, barriers
+//$ takes isa, helper, tile, vectors, projection, micro, folded, called_blocks, unroll, counted, weight, accumulators, barriers
 //$ takes counter, dot, dot_two, integers, integers_text
 //$ local starts, lines_name = integers.starts, counter .. "s"
 //$ for _, outputs in ipairs(micro) do
@@ -107,43 +107,5 @@ $(i)$(isa.store("y", at, add and isa.fma(value, "unit" .. n, isa.load("y", at)) 
 }
 //$ end
 //$ for _, block in ipairs(called_blocks) do
-
-/* One block of all tiles: $(plural(block.outputs, "output")) of $(block.folds > 1 and block.folds .. " times " or "")$(plural(block.rows, "input")). Steps are words or floats from tile to tile.
-//$ if starts then
-   units  [tiles][$(plural(integers.blocks, "fold"))][unit, inverse][$(tile)]; starts  [tiles][$(plural(integers.blocks, "fold"))][$(tile)] */
-//$ else
-   units  [tiles][x, outputs of a stage][unit, inverse][$(tile)], from those of the inputs on */
-//$ end
-static void $(helper)_$(block.name)(const $(projection.word.storage) *restrict x, size_t x_step, const $(projection.word.storage) *restrict w,
-    const float *restrict scales, const float *restrict units, $(starts and "const " .. projection.word.storage .. " *restrict starts, " or "")float *restrict y, size_t y_step, size_t tiles)
-{
-//$ local units = "units + tile * " .. integers.units_pitch .. (starts and ", starts + tile * " .. integers.blocks * tile or "")
-//$ local k_of = tostring(block.lines)
-//$ if folded then k_of = k_of .. ", " .. block.folds .. ", " .. block.fold_gap end
-//$ local function panel_of(i, parts, width, words, first)
-$(i)for (size_t tile = 0; tile < tiles; ++tile)$(#parts > 1 and " {" or "")
-//$     for _, part in ipairs(parts) do
-$(i)    $(helper)_outputs_$(part.outputs)(x + tile * x_step, $(k_of), $(sum("w", part.at)), $(width), $(sum("scales", part.at)), $(units),
-$(i)        $(sum("y + tile * y_step", part.at * tile)));
-//$     end
-//$     if #parts > 1 then
-$(i)}
-//$     end
-//$ end
-//$ if block.full_panels > 1 then
-    for (size_t panel = 0; panel < $(block.full_panels); ++panel, w += $(block.panel_words), scales += $(panel), y += $(panel * tile)) {
-//$     panel_of("        ", block.full, panel)
-    }
-//$ elseif block.full_panels == 1 then
-//$     panel_of("    ", block.full, panel)
-//$     if #block.tail > 0 then
-    w += $(block.panel_words);
-    scales += $(panel);
-    y += $(panel * tile);
-//$     end
-//$ end
-//$ if #block.tail > 0 then
-//$     panel_of("    ", block.tail, block.tail_outputs)
-//$ end
-}
+$(include("templates/lookup/lanes/panels.c", { block = block }))
 //$ end

@@ -1,8 +1,6 @@
-//$ takes isa, prologue, symbol, helper, tile, vectors, norm, eps, one_over_d, x_rows
+//$ takes isa, prologue, symbol, tile, vectors, norm, eps, one_over_d, x_rows
 //$ lines("", prologue)
-//$ if isa.lanes > 1 then
-$(include("templates/lookup/shared/transpose.c"))
-//$ end
+//$ local transpose = isa.lanes > 1 and once("templates/lookup/shared/transpose.c") .. "_transpose"
 
 /* Loads one tile: token by token in memory becomes feature by feature, $(tile) tokens side by side.
 //$ if norm then
@@ -35,13 +33,13 @@ $(i)    loaded[$(sum(times(column, tile), "token"))] = row[token][$(column)];
 //$ loop("    ", "token", 0, tile, isa.lanes, function(i, token)
 //$     local row = sum("row", token)
 //$     if full == isa.lanes then
-$(i)$(helper)_transpose($(row), 0, $(sum("loaded", token)));
+$(i)$(transpose)($(row), 0, $(sum("loaded", token)));
 //$     elseif full > 0 then
 $(i)for (size_t column = 0; column < $(full); $(advance("column", isa.lanes)))
-$(i)    $(helper)_transpose($(row), column, $(sum("loaded + column * " .. tile, token)));
+$(i)    $(transpose)($(row), column, $(sum("loaded + column * " .. tile, token)));
 //$     end
 //$     if full < shape.d then
-$(i)$(helper)_transpose_last($(row), $(full), $(sum("loaded", full * tile, token)));
+$(i)$(transpose)_last($(row), $(full), $(sum("loaded", full * tile, token)));
 //$     end
 //$ end)
 //$ end

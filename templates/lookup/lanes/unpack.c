@@ -1,4 +1,4 @@
-//$ takes isa, lanes, helper, tile, projection, blocks, panel, folded, unpacks
+//$ takes isa, lanes, helper, projection, blocks, unpacks
 //$ local rows, storage = projection.word.rows, projection.word.storage
 //$ for _, unpack in ipairs(unpacks) do
 //$ local width = unpack.width
@@ -30,39 +30,5 @@ static void $(helper)_unpack_$(width)(const $(storage) *restrict words, size_t k
 }
 //$ end
 //$ for _, block in ipairs(blocks) do
-//$ local inputs = block.rows
-//$ if block.folds > 1 then inputs = block.folds .. " times " .. block.rows end
-
-/* One block of all tiles: $(plural(block.outputs, "output")) of $(plural(inputs, "input")). The weights of a panel are unpacked once. Steps are floats
-   from tile to tile. */
-static void $(helper)_$(block.name)(const float *restrict x, size_t x_step, const $(storage) *restrict w,
-    float *restrict unpacked, float *restrict y, size_t y_step, size_t tiles)
-{
-//$ local arguments = block.rows
-//$ if folded then arguments = block.rows .. ", " .. block.folds .. ", " .. block.fold_gap end
-//$ local function panel_of(i, parts, width)
-$(i)$(helper)_unpack_$(width)(w, $(block.depth), unpacked);
-$(i)for (size_t tile = 0; tile < tiles; ++tile)$(#parts > 1 and " {" or "")
-//$     for _, part in ipairs(parts) do
-$(i)    $(helper)_outputs_$(part.outputs)(x + tile * x_step, $(arguments), $(sum("unpacked", part.at)), $(width), $(sum("y + tile * y_step", part.at * tile)));
-//$     end
-//$     if #parts > 1 then
-$(i)}
-//$     end
-//$ end
-//$ if block.full_panels > 1 then
-    for (size_t panel = 0; panel < $(block.full_panels); ++panel, w += $(block.panel_words), y += $(panel * tile)) {
-//$     panel_of("        ", block.full, panel)
-    }
-//$ elseif block.full_panels == 1 then
-//$     panel_of("    ", block.full, panel)
-//$     if #block.tail > 0 then
-    w += $(block.panel_words);
-    y += $(panel * tile);
-//$     end
-//$ end
-//$ if #block.tail > 0 then
-//$     panel_of("    ", block.tail, block.tail_outputs)
-//$ end
-}
+$(include("templates/lookup/lanes/panels.c", { block = block }))
 //$ end

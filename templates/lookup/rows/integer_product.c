@@ -130,37 +130,5 @@ $(i)$(vector.partial and isa.store_partial("y", at, vector.floats, value) or isa
 //$ end
 }
 //$ end
-
-/* $(block.counted and "Blocks side by side" or "One block") for all tokens; steps are words or floats from token to token. */
-static void $(helper)_$(block.name)(const $(projection.word.storage) *restrict x, size_t x_step, const $(projection.word.storage) *restrict w,
-    const float *restrict scales, const float *restrict units, $(starts and "const " .. projection.word.storage .. " *restrict starts, " or "")float *restrict y, size_t y_step, size_t tokens$(block.counted and ", size_t blocks" or ""))
-{
-//$ local i = block.counted and "        " or "    "
-//$ if block.counted then
-//$ local advances = block.x_stride > 0 and ", x += " .. block.x_stride .. (starts and ", ++units, ++starts" or "") or ""
-//$ local steps = "++block" .. advances .. ", w += " .. block.block_words .. ", scales += " .. block.outputs .. ", y += " .. block.outputs
-//$ if #token_counts > 1 then
-    if (tokens == 1) { /* without loops over tokens inside */
-        for (size_t block = 0; block < blocks; $(steps))
-            $(helper)_$(block.name)_by_1(x, w, scales, units, $(starts and "starts, " or "")y);
-        return;
-    }
-//$ end
-    for (size_t block = 0; block < blocks; $(steps)) {
-//$ end
-$(i)size_t token = 0;
-//$ local units = starts and "units + token * " .. integers.blocks .. ", starts + token * " .. integers.blocks or "units + token"
-//$ for _, together in ipairs(token_counts) do
-//$ if together > 1 then
-$(i)for (; token + $(together) <= tokens; token += $(together))
-$(i)    $(helper)_$(block.name)_by_$(together)(x + token * x_step, x_step, w, scales, $(units), y + token * y_step, y_step);
-//$ else
-$(i)for (; token < tokens; ++token)
-$(i)    $(helper)_$(block.name)_by_1(x + token * x_step, w, scales, $(units), y + token * y_step);
-//$ end
-//$ end
-//$ if block.counted then
-    }
-//$ end
-}
+$(include("templates/lookup/rows/blocks.c", { block = block }))
 //$ end

@@ -83,35 +83,5 @@ $(i)$(vector.partial and isa.store_partial("y", at, vector.floats, name) or isa.
 //$ end
 }
 //$ end
-
-/* $(block.counted and "Blocks side by side" or "One block") for all tokens; steps are floats from token to token. */
-static void $(helper)_$(block.name)(const float *restrict x, size_t x_step, const $(projection.word.storage) *restrict w,
-    float *restrict y, size_t y_step, size_t tokens$(block.counted and ", size_t blocks" or ""))
-{
-//$ local i = block.counted and "        " or "    "
-//$ if block.counted then
-//$ local steps = "++block" .. (block.x_stride > 0 and ", x += " .. block.x_stride or "") .. ", w += " .. block.block_words .. ", y += " .. block.outputs
-//$ if #token_counts > 1 then
-    if (tokens == 1) { /* without loops over tokens inside */
-        for (size_t block = 0; block < blocks; $(steps))
-            $(helper)_$(block.name)_by_1(x, w, y);
-        return;
-    }
-//$ end
-    for (size_t block = 0; block < blocks; $(steps)) {
-//$ end
-$(i)size_t token = 0;
-//$ for _, together in ipairs(token_counts) do
-//$ if together > 1 then
-$(i)for (; token + $(together) <= tokens; token += $(together))
-$(i)    $(helper)_$(block.name)_by_$(together)(x + token * x_step, x_step, w, y + token * y_step, y_step);
-//$ else
-$(i)for (; token < tokens; ++token)
-$(i)    $(helper)_$(block.name)_by_1(x + token * x_step, w, y + token * y_step);
-//$ end
-//$ end
-//$ if block.counted then
-    }
-//$ end
-}
+$(include("templates/lookup/rows/blocks.c", { block = block }))
 //$ end

@@ -4,10 +4,7 @@
 //$ local by_tile, project = kernels.layout == "lanes", kernels.names.project
 //$ local before = prefetch_first and "static void " .. helper .. "_codes" or "void " .. project
 //$ if makes_codes then
-//$ if tables.scaled then
-
-$(include("templates/lookup/shared/scale_scores.c"))
-//$ end
+//$ local scale = tables.scaled and once("templates/lookup/shared/scale_scores.c") .. "_scale_scores"
 
 //$ local up_to = kernels.chunk == 1 and "a token" or "up to " .. kernels.chunk .. " tokens"
 /* $(weighted and "Codes and scores" or "Codes")$(tables.scaled and ", the scales of the tables' rows in them," or "") of $(up_to)$(by_tile and ", " .. kernels.pass .. " at a time" or lanes > 1 and ", features and tables in the lanes" or "").
@@ -49,7 +46,7 @@ $(before)(const $(names.weights) *weights, const float *x, size_t tokens,
 //$     local at = "(first + tile * " .. tile .. ") * " .. shape.slots
             $(kernels.names.hash)(z + tile * $(kernels.projection.rows.z * tile), code + $(at)$(score.share and ",\n                score + " .. at or "")$(vertices_argument));
 //$     if tables.scaled then
-        $(helper)_scale_scores(weights->table_scales, code + first * $(shape.slots), score + first * $(shape.slots), tiles);
+        $(scale)(weights->table_scales, code + first * $(shape.slots), score + first * $(shape.slots), tiles);
 //$     end
     }
 //$ else
@@ -61,7 +58,7 @@ $(before)(const $(names.weights) *weights, const float *x, size_t tokens,
     for (size_t token = 0; token < tokens; ++token)
         $(kernels.names.hash)(z + token * $(kernels.projection.rows.z), code + token * $(shape.slots)$(score.share and ", score + token * " .. shape.slots or "")$(vertices_argument)$(prefetch_argument));
 //$     if tables.scaled then
-    $(helper)_scale_scores(weights->table_scales, code, score, tokens);
+    $(scale)(weights->table_scales, code, score, tokens);
 //$     end
 //$ end
 }

@@ -1,4 +1,5 @@
 //$ takes helper, score, tile, slots_text, table_of
+
 /* $(score.share and "Multiplies each score by" or "Makes each score") the scale of its row: the tables hold rows in units of their scale.
    scale  [$(shape.h)][$(shape.rows)]
    code   [$(tile == 1 and "tokens" or "tiles")]$(slots_text)$(tile == 1 and "" or "[" .. tile .. "]"); score likewise. None may overlap. */

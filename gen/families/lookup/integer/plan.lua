@@ -180,7 +180,7 @@ local function variant_of(p, set)
     add("row", shape.slots * 4, "uint32_t", "rows of the tables")
     add("score", shape.slots * 4, "int32_t", "scores of these")
     s.buffers = buffers
-    s.scratch, s.scratch_bytes = scratch.places(buffers, 8)
+    s.scratch, s.scratch_bytes = scratch.places(buffers, 0, 8)
     s.names = {
         normalise = names.variant(m.name, "normalise_i16", isa.name),
         projection = names.variant(m.name, shape.kind .. "_" .. shape.projection.name, isa.name),
