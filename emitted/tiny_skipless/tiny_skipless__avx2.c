@@ -461,6 +461,14 @@ static inline void tiny_skipless_attention_sums_1(const float *restrict weight, 
     tiny_skipless_attention_sums_1_by_2(weight, factor, value, count, next_key + 1024, next_value + 1024, sums);
 }
 
+/* The sum of all lanes. */
+static inline float tiny_skipless_sum_of_lanes(__m256 v)
+{
+    const __m128 four = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
+}
+
 /* exp(v) for v <= 0, relative error below 2^-23; below -87 the result is exp(-87). NaN stays NaN.
    v = n ln 2 + f with |f| <= ln 2 / 2, then a polynomial for exp(f), scaled by 2^n. */
 static inline __m256 tiny_skipless_exp(__m256 v)
@@ -482,6 +490,14 @@ static inline __m256 tiny_skipless_exp(__m256 v)
     return _mm256_mul_ps(p, _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(shifted), 23)));
 }
 
+/* The largest lane. */
+static inline float tiny_skipless_largest_lane(__m256 v)
+{
+    const __m128 four = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_max_ss(two, _mm_shuffle_ps(two, two, 1)));
+}
+
 /* One row of an online softmax: the scores of a tile become weights relative to the largest score so far, and are added
    to the totals, one for each lane. A tile with a larger score is rare: only then the sums of earlier tiles have to
    shrink, by `factor`. */
@@ -499,9 +515,7 @@ static inline void tiny_skipless_softmax(float *restrict score, float *restrict 
     *factor = 1.0f;
     const __m256 above = _mm256_cmp_ps(highest, max, _CMP_LT_OQ);
     if (_mm256_movemask_ps(above) != 0) {
-        const __m128 four = _mm_max_ps(_mm256_castps256_ps128(max), _mm256_extractf128_ps(max, 1));
-        const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
-        const float now = _mm_cvtss_f32(_mm_max_ss(two, _mm_shuffle_ps(two, two, 1)));
+        const float now = tiny_skipless_largest_lane(max);
         float shrink[8];
         _mm256_storeu_ps(shrink, tiny_skipless_exp(_mm256_set1_ps(*largest - now)));
         highest = _mm256_set1_ps(now);
@@ -524,7 +538,8 @@ static inline void tiny_skipless_softmax(float *restrict score, float *restrict 
 /* Attention of one group of heads: rows of queries against the keys and values of one head, tile by tile: no more than
    a tile of scores is held.
    query    [queries][2][16], scaled, rotated
-   key      [tiles][16][32]; value [positions][16]
+   key      [tiles][16][32]
+   value    [positions][16]
    first    position of the first query; each attends to positions up to its own
    sums     [queries][2][16]: the results
    score    [queries][2][32], total [queries][2][8], both overwritten
@@ -548,8 +563,8 @@ void tiny_skipless_attention_f32__avx2(const float *restrict query, const float 
         /* Behind the last tile of a head comes the first one of the next head. These are integers: behind the last head
            there may be nothing. */
         const size_t next = tile + 32 < end ? tile + 32 : TINY_SKIPLESS_CACHE_POSITIONS;
-        const uintptr_t next_key = (uintptr_t) key + next * (16 * sizeof *key),
-            next_value = (uintptr_t) value + next * (TINY_SKIPLESS_VALUE_PITCH * sizeof *value);
+        const uintptr_t next_key = (uintptr_t) key + next * (16 * sizeof *key);
+        const uintptr_t next_value = (uintptr_t) value + next * (TINY_SKIPLESS_VALUE_PITCH * sizeof *value);
         const float *tile_key = key + tile * 16, *tile_value = value + tile * TINY_SKIPLESS_VALUE_PITCH;
         const size_t count = end - tile < 32 ? end - tile : 32;
         size_t row = 0;
@@ -567,7 +582,7 @@ void tiny_skipless_attention_f32__avx2(const float *restrict query, const float 
         /* what a query does not see */
         for (size_t r = 0; r < rows; ++r) {
             const size_t own = first + r / 2;
-            const size_t seen = own + 1 - tile < 32 ? own + 1 - tile : own < tile ? 0 : 32;
+            const size_t seen = own < tile ? 0 : own - tile < 32 ? own - tile + 1 : 32;
             for (size_t k = seen; k < 32; ++k)
                 score[r * 32 + k] = -3e38f;
         }
@@ -589,9 +604,7 @@ void tiny_skipless_attention_f32__avx2(const float *restrict query, const float 
     }
     for (size_t r = 0; r < rows; ++r) {
         const __m256 totals = _mm256_loadu_ps(total + r * 8);
-        const __m128 four = _mm_add_ps(_mm256_castps256_ps128(totals), _mm256_extractf128_ps(totals, 1));
-        const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
-        const float share = 1.0f / _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
+        const float share = 1.0f / tiny_skipless_sum_of_lanes(totals);
         for (size_t i = 0; i < TINY_SKIPLESS_VALUE_PITCH; ++i)
             sums[r * TINY_SKIPLESS_VALUE_PITCH + i] *= share;
     }
@@ -729,39 +742,41 @@ void tiny_skipless_blocks__avx2(const tiny_skipless_weights *weights, unsigned c
             const size_t count = tokens - at < TINY_SKIPLESS_CHUNK ? tokens - at : TINY_SKIPLESS_CHUNK;
             const float *in = x + at * TINY_SKIPLESS_D;
 
-            for (size_t token = 0; token < count; ++token)
+            for (size_t token = 0; token < count; ++token) {
                 for (size_t i = 0; i < TINY_SKIPLESS_D; i += 8)
-                    _mm256_storeu_ps(rows + token * TINY_SKIPLESS_ROWS_PITCH + i,
+                    _mm256_storeu_ps(rows + token * TINY_SKIPLESS_D_PITCH + i,
                         _mm256_mul_ps(_mm256_set1_ps(one), _mm256_loadu_ps(in + token * TINY_SKIPLESS_D + i)));
+            }
             /* K: 64 inputs, 32 outputs */
-            tiny_skipless_product_f32__avx2(rows, TINY_SKIPLESS_ROWS_PITCH, weights->k + layer * TINY_SKIPLESS_K_LAYER,
+            tiny_skipless_product_f32__avx2(rows, TINY_SKIPLESS_D_PITCH, weights->k + layer * TINY_SKIPLESS_K_LAYER,
                 weights->k_bias + layer * TINY_SKIPLESS_K_BIAS_LAYER, k, TINY_SKIPLESS_K_PITCH, TINY_SKIPLESS_K_INPUTS,
                 TINY_SKIPLESS_K_PANELS, count);
             /* V: 64 inputs, 32 outputs */
-            tiny_skipless_product_f32__avx2(rows, TINY_SKIPLESS_ROWS_PITCH, weights->v + layer * TINY_SKIPLESS_V_LAYER,
+            tiny_skipless_product_f32__avx2(rows, TINY_SKIPLESS_D_PITCH, weights->v + layer * TINY_SKIPLESS_V_LAYER,
                 weights->v_bias + layer * TINY_SKIPLESS_V_BIAS_LAYER, v, TINY_SKIPLESS_V_PITCH, TINY_SKIPLESS_V_INPUTS,
                 TINY_SKIPLESS_V_PANELS, count);
             tiny_skipless_blocks_append(weights, k, TINY_SKIPLESS_K_PITCH, v, TINY_SKIPLESS_V_PITCH, keys, values,
                 first + at, count);
-            tiny_skipless_blocks_attend(weights, rows, TINY_SKIPLESS_ROWS_PITCH, keys, values, first + at, count, mixed,
-                TINY_SKIPLESS_MIXED_PITCH, buffers + chunk * TINY_SKIPLESS_TOKEN_FLOATS);
+            tiny_skipless_blocks_attend(weights, rows, TINY_SKIPLESS_D_PITCH, keys, values, first + at, count, mixed,
+                TINY_SKIPLESS_D_PITCH, buffers + chunk * TINY_SKIPLESS_TOKEN_FLOATS);
             /* G: 64 inputs, 160 outputs */
-            tiny_skipless_product_f32__avx2(mixed, TINY_SKIPLESS_MIXED_PITCH,
-                weights->g + layer * TINY_SKIPLESS_G_LAYER, weights->g_bias + layer * TINY_SKIPLESS_G_BIAS_LAYER, gate,
-                TINY_SKIPLESS_GATE_PITCH, TINY_SKIPLESS_G_INPUTS, TINY_SKIPLESS_G_PANELS, count);
+            tiny_skipless_product_f32__avx2(mixed, TINY_SKIPLESS_D_PITCH, weights->g + layer * TINY_SKIPLESS_G_LAYER,
+                weights->g_bias + layer * TINY_SKIPLESS_G_BIAS_LAYER, gate, TINY_SKIPLESS_GATE_PITCH,
+                TINY_SKIPLESS_G_INPUTS, TINY_SKIPLESS_G_PANELS, count);
             /* M: 64 inputs, 160 outputs */
-            tiny_skipless_product_f32__avx2(mixed, TINY_SKIPLESS_MIXED_PITCH,
-                weights->m + layer * TINY_SKIPLESS_M_LAYER, weights->m_bias + layer * TINY_SKIPLESS_M_BIAS_LAYER,
-                hidden, TINY_SKIPLESS_HIDDEN_PITCH, TINY_SKIPLESS_M_INPUTS, TINY_SKIPLESS_M_PANELS, count);
+            tiny_skipless_product_f32__avx2(mixed, TINY_SKIPLESS_D_PITCH, weights->m + layer * TINY_SKIPLESS_M_LAYER,
+                weights->m_bias + layer * TINY_SKIPLESS_M_BIAS_LAYER, hidden, TINY_SKIPLESS_HIDDEN_PITCH,
+                TINY_SKIPLESS_M_INPUTS, TINY_SKIPLESS_M_PANELS, count);
             tiny_skipless_blocks_activate(gate, hidden, count);
             /* O: 160 inputs, 64 outputs */
             tiny_skipless_product_f32__avx2(hidden, TINY_SKIPLESS_HIDDEN_PITCH,
                 weights->o + layer * TINY_SKIPLESS_O_LAYER, weights->o_bias + layer * TINY_SKIPLESS_O_BIAS_LAYER, out,
-                TINY_SKIPLESS_OUT_PITCH, TINY_SKIPLESS_O_INPUTS, TINY_SKIPLESS_O_PANELS, count);
-            for (size_t token = 0; token < count; ++token)
+                TINY_SKIPLESS_D_PITCH, TINY_SKIPLESS_O_INPUTS, TINY_SKIPLESS_O_PANELS, count);
+            for (size_t token = 0; token < count; ++token) {
                 for (size_t i = 0; i < TINY_SKIPLESS_D; i += 8)
                     _mm256_storeu_ps(y + (at + token) * TINY_SKIPLESS_D + i,
-                        _mm256_mul_ps(_mm256_set1_ps(one), _mm256_loadu_ps(out + token * TINY_SKIPLESS_OUT_PITCH + i)));
+                        _mm256_mul_ps(_mm256_set1_ps(one), _mm256_loadu_ps(out + token * TINY_SKIPLESS_D_PITCH + i)));
+            }
         }
     }
 }

@@ -567,6 +567,12 @@ static inline void tiny_skipless_attention_sums_1(const float *restrict weight, 
     tiny_skipless_attention_sums_1_by_1(weight, factor, value, count, next_key + 1024, next_value + 1024, sums);
 }
 
+/* The sum of all lanes. */
+static inline float tiny_skipless_sum_of_lanes(__m512 v)
+{
+    return _mm512_reduce_add_ps(v);
+}
+
 /* exp(v) for v <= 0, relative error below 2^-23; below -87 the result is exp(-87). NaN stays NaN.
    v = n ln 2 + f with |f| <= ln 2 / 2, then a polynomial for exp(f), scaled by 2^n. */
 static inline __m512 tiny_skipless_exp(__m512 v)
@@ -588,6 +594,12 @@ static inline __m512 tiny_skipless_exp(__m512 v)
     return _mm512_mul_ps(p, _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(shifted), 23)));
 }
 
+/* The largest lane. */
+static inline float tiny_skipless_largest_lane(__m512 v)
+{
+    return _mm512_reduce_max_ps(v);
+}
+
 /* One row of an online softmax: the scores of a tile become weights relative to the largest score so far, and are added
    to the totals, one for each lane. A tile with a larger score is rare: only then the sums of earlier tiles have to
    shrink, by `factor`. */
@@ -602,7 +614,7 @@ static inline void tiny_skipless_softmax(float *restrict score, float *restrict 
     *factor = 1.0f;
     const __mmask16 above = _mm512_cmp_ps_mask(highest, max, _CMP_LT_OQ);
     if (above != 0) {
-        const float now = _mm512_reduce_max_ps(max);
+        const float now = tiny_skipless_largest_lane(max);
         float shrink[16];
         _mm512_storeu_ps(shrink, tiny_skipless_exp(_mm512_set1_ps(*largest - now)));
         highest = _mm512_set1_ps(now);
@@ -625,7 +637,8 @@ static inline void tiny_skipless_softmax(float *restrict score, float *restrict 
 /* Attention of one group of heads: rows of queries against the keys and values of one head, tile by tile: no more than
    a tile of scores is held.
    query    [queries][2][16], scaled, rotated
-   key      [tiles][16][32]; value [positions][16]
+   key      [tiles][16][32]
+   value    [positions][16]
    first    position of the first query; each attends to positions up to its own
    sums     [queries][2][16]: the results
    score    [queries][2][32], total [queries][2][16], both overwritten
@@ -649,8 +662,8 @@ void tiny_skipless_attention_f32__avx512(const float *restrict query, const floa
         /* Behind the last tile of a head comes the first one of the next head. These are integers: behind the last head
            there may be nothing. */
         const size_t next = tile + 32 < end ? tile + 32 : TINY_SKIPLESS_CACHE_POSITIONS;
-        const uintptr_t next_key = (uintptr_t) key + next * (16 * sizeof *key),
-            next_value = (uintptr_t) value + next * (TINY_SKIPLESS_VALUE_PITCH * sizeof *value);
+        const uintptr_t next_key = (uintptr_t) key + next * (16 * sizeof *key);
+        const uintptr_t next_value = (uintptr_t) value + next * (TINY_SKIPLESS_VALUE_PITCH * sizeof *value);
         const float *tile_key = key + tile * 16, *tile_value = value + tile * TINY_SKIPLESS_VALUE_PITCH;
         const size_t count = end - tile < 32 ? end - tile : 32;
         size_t row = 0;
@@ -668,7 +681,7 @@ void tiny_skipless_attention_f32__avx512(const float *restrict query, const floa
         /* what a query does not see */
         for (size_t r = 0; r < rows; ++r) {
             const size_t own = first + r / 2;
-            const size_t seen = own + 1 - tile < 32 ? own + 1 - tile : own < tile ? 0 : 32;
+            const size_t seen = own < tile ? 0 : own - tile < 32 ? own - tile + 1 : 32;
             for (size_t k = seen; k < 32; ++k)
                 score[r * 32 + k] = -3e38f;
         }
@@ -690,7 +703,7 @@ void tiny_skipless_attention_f32__avx512(const float *restrict query, const floa
     }
     for (size_t r = 0; r < rows; ++r) {
         const __m512 totals = _mm512_loadu_ps(total + r * 16);
-        const float share = 1.0f / _mm512_reduce_add_ps(totals);
+        const float share = 1.0f / tiny_skipless_sum_of_lanes(totals);
         for (size_t i = 0; i < TINY_SKIPLESS_VALUE_PITCH; ++i)
             sums[r * TINY_SKIPLESS_VALUE_PITCH + i] *= share;
     }
@@ -824,39 +837,41 @@ void tiny_skipless_blocks__avx512(const tiny_skipless_weights *weights, unsigned
             const size_t count = tokens - at < TINY_SKIPLESS_CHUNK ? tokens - at : TINY_SKIPLESS_CHUNK;
             const float *in = x + at * TINY_SKIPLESS_D;
 
-            for (size_t token = 0; token < count; ++token)
+            for (size_t token = 0; token < count; ++token) {
                 for (size_t i = 0; i < TINY_SKIPLESS_D; i += 16)
-                    _mm512_storeu_ps(rows + token * TINY_SKIPLESS_ROWS_PITCH + i,
+                    _mm512_storeu_ps(rows + token * TINY_SKIPLESS_D_PITCH + i,
                         _mm512_mul_ps(_mm512_set1_ps(one), _mm512_loadu_ps(in + token * TINY_SKIPLESS_D + i)));
+            }
             /* K: 64 inputs, 32 outputs */
-            tiny_skipless_product_f32__avx512(rows, TINY_SKIPLESS_ROWS_PITCH,
-                weights->k + layer * TINY_SKIPLESS_K_LAYER, weights->k_bias + layer * TINY_SKIPLESS_K_BIAS_LAYER, k,
-                TINY_SKIPLESS_K_PITCH, TINY_SKIPLESS_K_INPUTS, TINY_SKIPLESS_K_PANELS, count);
+            tiny_skipless_product_f32__avx512(rows, TINY_SKIPLESS_D_PITCH, weights->k + layer * TINY_SKIPLESS_K_LAYER,
+                weights->k_bias + layer * TINY_SKIPLESS_K_BIAS_LAYER, k, TINY_SKIPLESS_K_PITCH, TINY_SKIPLESS_K_INPUTS,
+                TINY_SKIPLESS_K_PANELS, count);
             /* V: 64 inputs, 32 outputs */
-            tiny_skipless_product_f32__avx512(rows, TINY_SKIPLESS_ROWS_PITCH,
-                weights->v + layer * TINY_SKIPLESS_V_LAYER, weights->v_bias + layer * TINY_SKIPLESS_V_BIAS_LAYER, v,
-                TINY_SKIPLESS_V_PITCH, TINY_SKIPLESS_V_INPUTS, TINY_SKIPLESS_V_PANELS, count);
+            tiny_skipless_product_f32__avx512(rows, TINY_SKIPLESS_D_PITCH, weights->v + layer * TINY_SKIPLESS_V_LAYER,
+                weights->v_bias + layer * TINY_SKIPLESS_V_BIAS_LAYER, v, TINY_SKIPLESS_V_PITCH, TINY_SKIPLESS_V_INPUTS,
+                TINY_SKIPLESS_V_PANELS, count);
             tiny_skipless_blocks_append(weights, k, TINY_SKIPLESS_K_PITCH, v, TINY_SKIPLESS_V_PITCH, keys, values,
                 first + at, count);
-            tiny_skipless_blocks_attend(weights, rows, TINY_SKIPLESS_ROWS_PITCH, keys, values, first + at, count, mixed,
-                TINY_SKIPLESS_MIXED_PITCH, buffers + chunk * TINY_SKIPLESS_TOKEN_FLOATS);
+            tiny_skipless_blocks_attend(weights, rows, TINY_SKIPLESS_D_PITCH, keys, values, first + at, count, mixed,
+                TINY_SKIPLESS_D_PITCH, buffers + chunk * TINY_SKIPLESS_TOKEN_FLOATS);
             /* G: 64 inputs, 160 outputs */
-            tiny_skipless_product_f32__avx512(mixed, TINY_SKIPLESS_MIXED_PITCH,
-                weights->g + layer * TINY_SKIPLESS_G_LAYER, weights->g_bias + layer * TINY_SKIPLESS_G_BIAS_LAYER, gate,
-                TINY_SKIPLESS_GATE_PITCH, TINY_SKIPLESS_G_INPUTS, TINY_SKIPLESS_G_PANELS, count);
+            tiny_skipless_product_f32__avx512(mixed, TINY_SKIPLESS_D_PITCH, weights->g + layer * TINY_SKIPLESS_G_LAYER,
+                weights->g_bias + layer * TINY_SKIPLESS_G_BIAS_LAYER, gate, TINY_SKIPLESS_GATE_PITCH,
+                TINY_SKIPLESS_G_INPUTS, TINY_SKIPLESS_G_PANELS, count);
             /* M: 64 inputs, 160 outputs */
-            tiny_skipless_product_f32__avx512(mixed, TINY_SKIPLESS_MIXED_PITCH,
-                weights->m + layer * TINY_SKIPLESS_M_LAYER, weights->m_bias + layer * TINY_SKIPLESS_M_BIAS_LAYER,
-                hidden, TINY_SKIPLESS_HIDDEN_PITCH, TINY_SKIPLESS_M_INPUTS, TINY_SKIPLESS_M_PANELS, count);
+            tiny_skipless_product_f32__avx512(mixed, TINY_SKIPLESS_D_PITCH, weights->m + layer * TINY_SKIPLESS_M_LAYER,
+                weights->m_bias + layer * TINY_SKIPLESS_M_BIAS_LAYER, hidden, TINY_SKIPLESS_HIDDEN_PITCH,
+                TINY_SKIPLESS_M_INPUTS, TINY_SKIPLESS_M_PANELS, count);
             tiny_skipless_blocks_activate(gate, hidden, count);
             /* O: 160 inputs, 64 outputs */
             tiny_skipless_product_f32__avx512(hidden, TINY_SKIPLESS_HIDDEN_PITCH,
                 weights->o + layer * TINY_SKIPLESS_O_LAYER, weights->o_bias + layer * TINY_SKIPLESS_O_BIAS_LAYER, out,
-                TINY_SKIPLESS_OUT_PITCH, TINY_SKIPLESS_O_INPUTS, TINY_SKIPLESS_O_PANELS, count);
-            for (size_t token = 0; token < count; ++token)
+                TINY_SKIPLESS_D_PITCH, TINY_SKIPLESS_O_INPUTS, TINY_SKIPLESS_O_PANELS, count);
+            for (size_t token = 0; token < count; ++token) {
                 for (size_t i = 0; i < TINY_SKIPLESS_D; i += 16)
                     _mm512_storeu_ps(y + (at + token) * TINY_SKIPLESS_D + i,
-                        _mm512_mul_ps(_mm512_set1_ps(one), _mm512_loadu_ps(out + token * TINY_SKIPLESS_OUT_PITCH + i)));
+                        _mm512_mul_ps(_mm512_set1_ps(one), _mm512_loadu_ps(out + token * TINY_SKIPLESS_D_PITCH + i)));
+            }
         }
     }
 }

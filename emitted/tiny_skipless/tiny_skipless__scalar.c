@@ -564,7 +564,8 @@ static inline void tiny_skipless_softmax(float *restrict score, float *restrict 
 /* Attention of one group of heads: rows of queries against the keys and values of one head, tile by tile: no more than
    a tile of scores is held.
    query    [queries][2][16], scaled, rotated
-   key      [tiles][16][32]; value [positions][16]
+   key      [tiles][16][32]
+   value    [positions][16]
    first    position of the first query; each attends to positions up to its own
    sums     [queries][2][16]: the results
    score    [queries][2][32], total [queries][2][1], both overwritten
@@ -599,7 +600,7 @@ void tiny_skipless_attention_f32__scalar(const float *restrict query, const floa
         /* what a query does not see */
         for (size_t r = 0; r < rows; ++r) {
             const size_t own = first + r / 2;
-            const size_t seen = own + 1 - tile < 32 ? own + 1 - tile : own < tile ? 0 : 32;
+            const size_t seen = own < tile ? 0 : own - tile < 32 ? own - tile + 1 : 32;
             for (size_t k = seen; k < 32; ++k)
                 score[r * 32 + k] = -3e38f;
         }
@@ -753,37 +754,39 @@ void tiny_skipless_blocks__scalar(const tiny_skipless_weights *weights, unsigned
             const size_t count = tokens - at < TINY_SKIPLESS_CHUNK ? tokens - at : TINY_SKIPLESS_CHUNK;
             const float *in = x + at * TINY_SKIPLESS_D;
 
-            for (size_t token = 0; token < count; ++token)
+            for (size_t token = 0; token < count; ++token) {
                 for (size_t i = 0; i < TINY_SKIPLESS_D; ++i)
-                    rows[token * TINY_SKIPLESS_ROWS_PITCH + i] = one * in[token * TINY_SKIPLESS_D + i];
+                    rows[token * TINY_SKIPLESS_D_PITCH + i] = one * in[token * TINY_SKIPLESS_D + i];
+            }
             /* K: 64 inputs, 32 outputs */
-            tiny_skipless_product_f32__scalar(rows, TINY_SKIPLESS_ROWS_PITCH,
-                weights->k + layer * TINY_SKIPLESS_K_LAYER, weights->k_bias + layer * TINY_SKIPLESS_K_BIAS_LAYER, k,
-                TINY_SKIPLESS_K_PITCH, TINY_SKIPLESS_K_INPUTS, TINY_SKIPLESS_K_PANELS, count);
+            tiny_skipless_product_f32__scalar(rows, TINY_SKIPLESS_D_PITCH, weights->k + layer * TINY_SKIPLESS_K_LAYER,
+                weights->k_bias + layer * TINY_SKIPLESS_K_BIAS_LAYER, k, TINY_SKIPLESS_K_PITCH, TINY_SKIPLESS_K_INPUTS,
+                TINY_SKIPLESS_K_PANELS, count);
             /* V: 64 inputs, 32 outputs */
-            tiny_skipless_product_f32__scalar(rows, TINY_SKIPLESS_ROWS_PITCH,
-                weights->v + layer * TINY_SKIPLESS_V_LAYER, weights->v_bias + layer * TINY_SKIPLESS_V_BIAS_LAYER, v,
-                TINY_SKIPLESS_V_PITCH, TINY_SKIPLESS_V_INPUTS, TINY_SKIPLESS_V_PANELS, count);
+            tiny_skipless_product_f32__scalar(rows, TINY_SKIPLESS_D_PITCH, weights->v + layer * TINY_SKIPLESS_V_LAYER,
+                weights->v_bias + layer * TINY_SKIPLESS_V_BIAS_LAYER, v, TINY_SKIPLESS_V_PITCH, TINY_SKIPLESS_V_INPUTS,
+                TINY_SKIPLESS_V_PANELS, count);
             tiny_skipless_blocks_append(weights, k, TINY_SKIPLESS_K_PITCH, v, TINY_SKIPLESS_V_PITCH, keys, values,
                 first + at, count);
-            tiny_skipless_blocks_attend(weights, rows, TINY_SKIPLESS_ROWS_PITCH, keys, values, first + at, count, mixed,
-                TINY_SKIPLESS_MIXED_PITCH, buffers + chunk * TINY_SKIPLESS_TOKEN_FLOATS);
+            tiny_skipless_blocks_attend(weights, rows, TINY_SKIPLESS_D_PITCH, keys, values, first + at, count, mixed,
+                TINY_SKIPLESS_D_PITCH, buffers + chunk * TINY_SKIPLESS_TOKEN_FLOATS);
             /* G: 64 inputs, 160 outputs */
-            tiny_skipless_product_f32__scalar(mixed, TINY_SKIPLESS_MIXED_PITCH,
-                weights->g + layer * TINY_SKIPLESS_G_LAYER, weights->g_bias + layer * TINY_SKIPLESS_G_BIAS_LAYER, gate,
-                TINY_SKIPLESS_GATE_PITCH, TINY_SKIPLESS_G_INPUTS, TINY_SKIPLESS_G_PANELS, count);
+            tiny_skipless_product_f32__scalar(mixed, TINY_SKIPLESS_D_PITCH, weights->g + layer * TINY_SKIPLESS_G_LAYER,
+                weights->g_bias + layer * TINY_SKIPLESS_G_BIAS_LAYER, gate, TINY_SKIPLESS_GATE_PITCH,
+                TINY_SKIPLESS_G_INPUTS, TINY_SKIPLESS_G_PANELS, count);
             /* M: 64 inputs, 160 outputs */
-            tiny_skipless_product_f32__scalar(mixed, TINY_SKIPLESS_MIXED_PITCH,
-                weights->m + layer * TINY_SKIPLESS_M_LAYER, weights->m_bias + layer * TINY_SKIPLESS_M_BIAS_LAYER,
-                hidden, TINY_SKIPLESS_HIDDEN_PITCH, TINY_SKIPLESS_M_INPUTS, TINY_SKIPLESS_M_PANELS, count);
+            tiny_skipless_product_f32__scalar(mixed, TINY_SKIPLESS_D_PITCH, weights->m + layer * TINY_SKIPLESS_M_LAYER,
+                weights->m_bias + layer * TINY_SKIPLESS_M_BIAS_LAYER, hidden, TINY_SKIPLESS_HIDDEN_PITCH,
+                TINY_SKIPLESS_M_INPUTS, TINY_SKIPLESS_M_PANELS, count);
             tiny_skipless_blocks_activate(gate, hidden, count);
             /* O: 160 inputs, 64 outputs */
             tiny_skipless_product_f32__scalar(hidden, TINY_SKIPLESS_HIDDEN_PITCH,
                 weights->o + layer * TINY_SKIPLESS_O_LAYER, weights->o_bias + layer * TINY_SKIPLESS_O_BIAS_LAYER, out,
-                TINY_SKIPLESS_OUT_PITCH, TINY_SKIPLESS_O_INPUTS, TINY_SKIPLESS_O_PANELS, count);
-            for (size_t token = 0; token < count; ++token)
+                TINY_SKIPLESS_D_PITCH, TINY_SKIPLESS_O_INPUTS, TINY_SKIPLESS_O_PANELS, count);
+            for (size_t token = 0; token < count; ++token) {
                 for (size_t i = 0; i < TINY_SKIPLESS_D; ++i)
-                    y[(at + token) * TINY_SKIPLESS_D + i] = one * out[token * TINY_SKIPLESS_OUT_PITCH + i];
+                    y[(at + token) * TINY_SKIPLESS_D + i] = one * out[token * TINY_SKIPLESS_D_PITCH + i];
+            }
         }
     }
 }
