@@ -39,6 +39,9 @@ function setting.batches(text)
     return list
 end
 
+-- Tokens a call that are timed of blocks unless others are asked for: one, and many, `most` at most.
+function setting.one_and_many(most) return most > 1 and "1," .. math.min(512, most) or "1" end
+
 -- Bytes of the caches. What CPUID does not tell is taken to be of a common size; without L3, memory comes after L2.
 function setting.caches_of(facts)
     local l2 = facts.l2 or 1 << 20

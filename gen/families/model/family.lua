@@ -54,14 +54,10 @@ end
 function family.isa_types(options, m) return types.of_sets(types.of(options, m)) end
 
 local function record(own)
-    own.options = table.move(
-        { "type", "cache", "activations", "tables", "projection", "decode", "schedule", "for", "tuned", "unfused" },
-        1,
-        10,
-        #own.options + 1,
-        own.options
-    )
-    own.options[#own.options + 1] = "blocks-in-out"
+    local both = "type cache activations tables projection decode schedule for tuned unfused blocks-in-out"
+    for word in both:gmatch "%S+" do
+        table.insert(own.options, word)
+    end
     return setmetatable(own, { __index = family })
 end
 

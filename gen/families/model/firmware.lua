@@ -1,6 +1,7 @@
 -- What firmware of a whole model is; gen/families/list.lua says what its fields mean.
 local dtype = require "gen.plan.dtype"
 local isa_list = require "gen.isa.list"
+local weight_count = require "gen.families.model.weight_count"
 local words = require "gen.isa.words"
 
 local firmware = { noun = "whole model", word = "MODEL", templates = "templates/model/firmware/" }
@@ -85,25 +86,15 @@ function firmware.ram(p)
     return rows, in_use
 end
 
--- Multiplications of a token by the maps of the list { map, times }, and the bytes of weights that they read.
+-- Multiplications of a token by maps, projections, and the rows that it takes of tables.
 local function products_of(p)
     local words = 0
-    local function add(map, times)
-        if map then words = words + map.inputs * map.outputs * times end
+    for _, map in ipairs(p.own_maps) do
+        words = words + map.inputs * map.outputs
     end
-    add(p.embedding.map, 1)
     for _, segment in ipairs(p.segments) do
-        local own, layers = segment.plan, segment.plan.shape.layers
-        for _, map in ipairs(own.maps) do
-            add(map, layers)
-        end
-        for _, part in ipairs(own.parts) do
-            words = words
-                + part.count * (part.plan.projection_bytes // 4 + part.plan.shape.slots * part.plan.shape.d_out)
-        end
+        words = words + weight_count.met(segment.plan, 1, 1, 1)
     end
-    add(p.output.dense, 1)
-    add(p.output.head, 1)
     return words
 end
 

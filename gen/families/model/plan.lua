@@ -121,7 +121,8 @@ local function sums_of(segment)
     return { pitch = sums.pitch, hidden = sums.hidden, map = map }
 end
 
--- Gives plan `p` the facts of its tokenizer, with sections behind place c.at of the blob. options: of the plan.
+-- Gives plan `p` the facts of its tokenizer, whose sections `c` collects, and `ends`: ids that end a text, of a
+-- tokenizer's file. options: of the plan.
 local function add_tokenizer(p, options, c)
     local m, contents = p.model
     p.facts, contents, p.ends = tokenizer.facts(m, options.facts)
@@ -215,6 +216,10 @@ local function whole(m, isas, types, options)
     p.segments, c.at, products = segments_of(p, isas, types, options, c.at)
     p.output = stages.output(m, widths, p.embedding, c)
     p.output.sums = sums_of(p.segments[#p.segments])
+    p.own_maps = {} -- before and behind the blocks
+    for _, map in ipairs { p.embedding.map or false, p.output.dense or false, p.output.head or false } do
+        p.own_maps[#p.own_maps + 1] = map or nil
+    end
     if m.tokenizer then add_tokenizer(p, options, c) end
     add_sections(p, c)
     for i = 1, #isas do

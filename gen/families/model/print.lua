@@ -99,9 +99,8 @@ end
 function print.api(p)
     local runs, inlines, barred = {}, false, false
     for i, segment in ipairs(p.segments) do
-        local has_inlines, has_barriers
-        runs[i], has_inlines, has_barriers = print_run.prototypes(segment.plan)
-        inlines, barred = inlines or has_inlines, barred or has_barriers
+        local has_inlines, has_barriers = print_run.helpers(segment.plan)
+        runs[i], inlines, barred = print_run.prototypes(segment.plan), inlines or has_inlines, barred or has_barriers
     end
     local values = p.embedding and { parts_of_blocks = runs } or runs[1]
     values.inlines, values.register_barriers = inlines, barred

@@ -92,13 +92,23 @@ local function map_of(c, views, kind, biased, share, layer, all)
     return map
 end
 
-local function norm_of(c, norm, views, width, layer)
-    local placed = { kind = norm.kind, eps = norm.eps, width = width }
-    placed.gain = matrix(c, views.gain, "norm", { means = { 1 }, deviation = 0 }, layer).at
+-- Adds to tape `t` the norm of value `from`; names_of: its value and its statistics. Returns the value, and the
+-- operation.
+local function add_norm(t, c, from, names_of, norm, views, layer)
+    local to = t.value(names_of[1], from.width)
+    local operation = { op = "norm", from = from, to = to, kind = norm.kind, eps = norm.eps, width = from.width }
+    operation.gain = matrix(c, views.gain, "norm", { means = { 1 }, deviation = 0 }, layer).at
     if norm.kind == "layernorm" then
-        placed.offset = matrix(c, views.offset, "norm", { means = { 0 }, deviation = 0 }, layer).at
+        operation.offset = matrix(c, views.offset, "norm", { means = { 0 }, deviation = 0 }, layer).at
     end
-    return placed
+    operation.statistics = t.value(names_of[2], 2)
+    t.add(operation)
+    return to, operation
+end
+
+-- Adds to tape `t` the product of value `from` with `map`, called `name`; returns its value.
+local function add_product(t, from, name, map)
+    return t.add { op = "product", from = from, to = t.value(name, map.outputs), map = map }
 end
 
 -- Whether checkpoints of the model's kind have biases of the maps of blocks.
@@ -143,8 +153,7 @@ local function packed_view(b, step, views)
     local view, t, source = views.weight, b.tape, b.now[step.from]
     if not b.packed[source] then
         local map = map_of(b.c, views, "matrix", biased(b.m), share_of(b.m, "Q"), b.number, true)
-        b.packed[source] = { value = t.value("qkv", map.outputs), map = map }
-        t.add { op = "product", from = source, to = b.packed[source].value, map = map }
+        b.packed[source] = { value = add_product(t, source, "qkv", map), map = map }
     end
     local of = b.packed[source]
     b.places[step.map.letter] = { map = of.map, offset = view.offset, group = view.group, stride = view.stride }
@@ -157,12 +166,8 @@ local records = {}
 
 function records.norm(b, step)
     local views = checkpoint.norm(b.m, b.number, step.which == "first" and 1 or 2, step.width)
-    local value = b.tape.value(step.which .. "_normed", step.width)
-    local operation = norm_of(b.c, b.m.norm, views, step.width, b.number)
-    operation.op, operation.from, operation.to = "norm", b.now[step.from], value
-    operation.statistics = b.tape.value(step.which .. "_statistics", 2)
-    b.tape.add(operation)
-    b.now[step.to] = value
+    local names_of = { step.which .. "_normed", step.which .. "_statistics" }
+    b.now[step.to] = add_norm(b.tape, b.c, b.now[step.from], names_of, b.m.norm, views, b.number)
 end
 
 function records.copy(b, step) b.now[step.to] = b.now[step.from] end
@@ -173,8 +178,7 @@ function records.product(b, step)
         b.now[step.to] = packed_view(b, step, views)
     else
         local map = map_of(b.c, views, "matrix", biased(b.m), share_of(b.m, letter), b.number)
-        b.now[step.to] = b.tape.value(step.to == "out" and "made" or step.to, map.outputs)
-        b.tape.add { op = "product", from = b.now[step.from], to = b.now[step.to], map = map }
+        b.now[step.to] = add_product(b.tape, b.now[step.from], step.to == "out" and "made" or step.to, map)
         b.places[letter] = { map = map }
     end
     if letter == "P" or letter == "O" then drop(b, b.now[step.to]) end
@@ -291,18 +295,12 @@ local function embedding_tape(p, c, constants)
     end
     t.add(operation)
     if e.norm then
-        local normed = t.value("embedding_normed", e.width)
-        local norm = norm_of(c, e.norm, views.norm, e.width)
-        norm.op, norm.from, norm.to, norm.statistics = "norm", value, normed, t.value("embedding_statistics", 2)
-        t.add(norm)
-        value = normed
+        value = add_norm(t, c, value, { "embedding_normed", "embedding_statistics" }, e.norm, views.norm)
     end
     t.add { op = "dropout", value = value, site = 0 }
     if e.map then
         local map = map_of(c, views.map, "matrix", true, share_of(m))
-        local mapped = t.value("mapped", map.outputs)
-        t.add { op = "product", from = value, to = mapped, map = map }
-        value = mapped
+        value = add_product(t, value, "mapped", map)
     end
     t.last, t.sites = value, 1
     return t
@@ -316,26 +314,19 @@ local function output_tape(p, c)
     local t = tape.new()
     local value = t.value("in", p.widths.last)
     t.first = value
-    local function normed(norm, of, word)
-        local to = t.value(word, value.width)
-        local operation = norm_of(c, norm, of, value.width)
-        operation.op, operation.from, operation.to, operation.statistics =
-            "norm", value, to, t.value(word .. "_statistics", 2)
-        t.add(operation)
-        value = to
+    local function add_normed(norm, of, word)
+        value = add_norm(t, c, value, { word, word .. "_statistics" }, norm, of)
     end
-    if o.norm then normed(o.norm, views.norm, "normed") end
+    if o.norm then add_normed(o.norm, views.norm, "normed") end
     if o.dense and m.output.head then
         local map = map_of(c, views.dense, "matrix", true, share_of(m))
-        local dense = t.value("dense", map.outputs)
-        t.add { op = "product", from = value, to = dense, map = map }
-        value = dense
+        value = add_product(t, value, "dense", map)
         if o.dense.activation then
             local activated = t.value("activated", map.outputs)
             t.add { op = "activate", hidden = value, to = activated, activation = o.dense.activation }
             value = activated
         end
-        if o.dense.norm then normed(o.dense.norm, views.dense_norm, "dense_normed") end
+        if o.dense.norm then add_normed(o.dense.norm, views.dense_norm, "dense_normed") end
     end
     t.last, t.sites = value, 0
     local head = {

@@ -80,4 +80,20 @@ function weight_count.of(m)
     return c
 end
 
+-- Weights that a token meets in all layers of the blocks of plan `p`, at these costs: of linear maps and projections,
+-- and of the rows that it takes of tables.
+function weight_count.met(p, map_cost, projection_cost, row_cost)
+    local sum = 0
+    for _, map in ipairs(p.maps) do
+        sum = sum + p.shape.layers * map.inputs * map.outputs * map_cost
+    end
+    for _, part in ipairs(p.parts) do
+        local own = part.plan
+        sum = sum
+            + part.count
+                * (own.projection_bytes // 4 * projection_cost + own.shape.slots * own.shape.d_out * row_cost)
+    end
+    return sum
+end
+
 return weight_count

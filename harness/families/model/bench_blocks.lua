@@ -15,6 +15,7 @@ local rules = require "gen.families.model.model"
 local setting = require "harness.measure.setting"
 local statistics = require "harness.base.statistics"
 local timed = require "harness.families.model.timed"
+local weight_count = require "gen.families.model.weight_count"
 
 local bench = { title = ": the time of a transformer's block" }
 
@@ -41,26 +42,11 @@ local function product_name(row, tokens) return "products/" .. rivals.name(row) 
 -- Bytes of keys and values that calls up to position `last` read in all layers.
 local function cache_read(p, last) return p.shape.cache.position_bytes * math.min(last, p.shape.window or last) end
 
--- Weights that a token meets in all layers: of linear maps and projections, and of the rows that it takes of tables.
-local function met(p, map_cost, projection_cost, row_cost)
-    local sum = 0
-    for _, map in ipairs(p.maps) do
-        sum = sum + p.shape.layers * map.inputs * map.outputs * map_cost
-    end
-    for _, part in ipairs(p.parts) do
-        local own = part.plan
-        sum = sum
-            + part.count
-                * (own.projection_bytes // 4 * projection_cost + own.shape.slots * own.shape.d_out * row_cost)
-    end
-    return sum
-end
+local function weights_met(p) return weight_count.met(p, 1, 1, 1) end
 
-local function weights_met(p) return met(p, 1, 1, 1) end
-
--- Operations of a token with them, all layers.
+-- Operations of a token with the weights that it meets, all layers.
 local function operations(p)
-    local sum = met(p, 2, 0, 2)
+    local sum = weight_count.met(p, 2, 0, 2)
     for _, part in ipairs(p.parts) do
         sum = sum + part.count * part.plan.mflop.projection * 1e6
     end
@@ -250,7 +236,7 @@ local function add_results(run, b, samples, context, options)
         local names = { "fused/" .. tokens, "unfused/" .. tokens, "products/" .. tokens }
         r.products_us_per_token = each "products"
         if r.products_us_per_token then
-            r.products_gflops = met(p, 2, 0, 0) / s.layers * 1e-3 / r.products_us_per_token
+            r.products_gflops = weight_count.met(p, 2, 0, 0) / s.layers * 1e-3 / r.products_us_per_token
             r.rivals = rivals.beside(b.rows, r.products_us_per_token, function(row)
                 local name = product_name(row, tokens)
                 local of_call = time(samples, name, options.callers)
@@ -436,10 +422,7 @@ function bench.notes(run)
 end
 
 -- Tokens a call that are timed unless others are asked for.
-function bench.batches(m, options)
-    local left = m.attention.context - (options.position or 0)
-    return left > 1 and "1," .. math.min(512, left) or "1"
-end
+function bench.batches(m, options) return setting.one_and_many(m.attention.context - (options.position or 0)) end
 
 function bench.start(path, m, options)
     options.position = options.position or 0

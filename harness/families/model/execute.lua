@@ -75,14 +75,19 @@ local function check_decode(path, causal, options, what)
     end
 end
 
+-- Compiles plan `p`, and packs the checkpoint of the options for it: the library, and the blob.
+function execute.made(p, options)
+    local directory = process.temporary_directory()
+    local blob = directory .. "/weights.bin"
+    packing.pack(p, packing.files(options, blob))
+    return compile.library({ p }, directory, options.cc, options.cflags), blob
+end
+
 -- Blocks of plan `p` on the rows of the file `path`: the result, and what was seen with the field `watched`(library)
 -- of the job, nil: nothing. `one_by_one`: token by token.
 function execute.blocks(p, path, options, one_by_one, watched)
-    local directory = process.temporary_directory()
-    local count, blob = input.check(path, p.shape.input), directory .. "/weights.bin"
-    packing.pack(p, packing.files(options, blob))
-    local compiled = compile.library({ p }, directory, options.cc, options.cflags)
-    local ways = blocks.ways(p, count)
+    local ways = blocks.ways(p, input.check(path, p.shape.input))
+    local compiled, blob = execute.made(p, options)
     local job = blocks.job(p, compiled, blob, one_by_one and ways[1] or ways[2] or ways[1])
     job.seen = watched and watched(compiled)
     local y, notes = calls(job, rows.doubles(assert(npy.read(path, p.shape.input))))

@@ -1,5 +1,4 @@
 -- What the lookup FFNs of a model read in float32, of rows, text or ids: what pack --calibrate calibrates for.
-local compile = require "harness.base.compile"
 local execute = require "harness.families.model.execute"
 local host = require "host"
 local ids_file = require "harness.families.model.ids"
@@ -7,7 +6,6 @@ local input = require "harness.verify.input"
 local library = require "harness.whole.library"
 local opened = require "harness.families.model.opened"
 local npy = require "npy"
-local packing = require "gen.families.packing"
 local process = require "process"
 local rules = require "gen.families.model.model"
 local seen = require "harness.families.model.seen"
@@ -158,12 +156,10 @@ end
 
 -- Adds what a whole model reads for the sequences that the options name.
 function lookup_inputs:add_whole(p, path, options, own)
-    local directory, runs = process.temporary_directory(), rules.blocks_of(p)
     local sequences = sequences_of(path, p, options.calibrate and p.facts and library.of(p, own), options)
-    local compiled, blob = compile.library({ p }, directory, own.cc, own.cflags), directory .. "/weights.bin"
-    packing.pack(p, packing.files(own, blob))
+    local compiled, blob = execute.made(p, own)
     local job = library.job(p, compiled, blob, 1)
-    job.seen = seen.of(runs, compiled, own.cc, p.context)
+    job.seen = seen.of(rules.blocks_of(p), compiled, own.cc, p.context)
     for i, ids in ipairs(sequences) do
         host.status(string.format("calibrating: %d of %d sequences", i, #sequences))
         local call = { what = p.causal and "prefill" or "encode", sequences = { ids } }

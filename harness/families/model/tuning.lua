@@ -9,6 +9,7 @@ local misuse = require "gen.schema.misuse"
 local parts = require "harness.families.model.parts"
 local process = require "process"
 local rules = require "gen.families.model.model"
+local setting = require "harness.measure.setting"
 local timed = require "harness.families.model.timed"
 local transformer = require("gen.families.model.family").blocks
 local verify = require "harness.families.model.verify"
@@ -23,7 +24,7 @@ local tuning = {
 -- Weights that are given are those of the whole model.
 function tuning.sample(m, p, caches, options) return options.weights and m or parts.sample(m, p, caches) end
 
-function tuning.batches(m) return m.attention.context > 1 and "1," .. math.min(512, m.attention.context) or "1" end
+function tuning.batches(m) return setting.one_and_many(m.attention.context) end
 
 function tuning.check_batches(m, batches)
     local attention, largest = m.attention, math.max(table.unpack(batches))
@@ -131,8 +132,7 @@ local function most_tokens(m)
 end
 
 function whole.batches(m)
-    if m.attention.causal then return tuning.batches(m) end
-    return most_tokens(m) > 1 and "1," .. math.min(512, most_tokens(m)) or "1"
+    return m.attention.causal and tuning.batches(m) or setting.one_and_many(most_tokens(m))
 end
 
 function whole.check_batches(m, batches)

@@ -58,10 +58,7 @@ end
 
 -- The linear maps of plan `p`.
 local function maps_of(p)
-    local maps, ends = {}, p.embedding and { p.embedding.map or false, p.output.dense or false, p.output.head or false }
-    for _, map in ipairs(ends or {}) do
-        if map then maps[#maps + 1] = map end
-    end
+    local maps = table.move(p.own_maps or {}, 1, #(p.own_maps or {}), 1, {})
     for _, own in ipairs(rules.blocks_of(p)) do
         table.move(own.maps, 1, #own.maps, #maps + 1, maps)
     end

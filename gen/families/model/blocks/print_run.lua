@@ -33,12 +33,10 @@ local function tokens_parameters(p)
     return p.shape.sequences and "const size_t *offsets, size_t sequences" or "size_t first, size_t tokens"
 end
 
--- What prototypes of plan `p` read; behind it whether kernels have inline functions, and register barriers.
+-- What prototypes of plan `p` read.
 function print_run.prototypes(p)
-    local parts, inlines, barred, unshared = {}, false, false, false
+    local parts, dense = {}, false
     for i, part in ipairs(p.parts) do
-        inlines = inlines or kernels.inlines(part.plan)
-        barred = barred or kernels.register_barriers(part.plan)
         parts[i] = {
             names = part.plan.names,
             shape = part.plan.shape,
@@ -52,21 +50,31 @@ function print_run.prototypes(p)
         }
     end
     for _, v in ipairs(p.variants) do
-        unshared = unshared or not v.shares_product
-        barred = barred or p.shape.rounded ~= nil and v.isa.register_barrier ~= nil
+        dense = dense or #p.maps > 0 and not v.shares_product
     end
     return {
         names = p.names,
         shape = p.shape,
         parts = parts,
         variants = p.variants,
-        dense = #p.maps > 0 and unshared,
+        dense = dense,
         attention_parameters = attention_parameters(p),
         constants = p.constants,
         tokens_parameters = tokens_parameters(p),
-    },
-        inlines,
-        barred
+    }
+end
+
+-- Whether kernels of plan `p` have inline functions, and whether they have register barriers.
+function print_run.helpers(p)
+    local inlines, barriers_too = false, false
+    for _, part in ipairs(p.parts) do
+        inlines = inlines or kernels.inlines(part.plan)
+        barriers_too = barriers_too or kernels.register_barriers(part.plan)
+    end
+    for _, v in ipairs(p.variants) do
+        barriers_too = barriers_too or p.shape.rounded ~= nil and v.isa.register_barrier ~= nil
+    end
+    return inlines, barriers_too
 end
 
 -- What loads a vector of elements of `type`: load(base, at).
