@@ -837,11 +837,10 @@ void tiny_skipless_blocks__avx512(const tiny_skipless_weights *weights, unsigned
             const size_t count = tokens - at < TINY_SKIPLESS_CHUNK ? tokens - at : TINY_SKIPLESS_CHUNK;
             const float *in = x + at * TINY_SKIPLESS_D;
 
-            for (size_t token = 0; token < count; ++token) {
+            for (size_t token = 0; token < count; ++token)
                 for (size_t i = 0; i < TINY_SKIPLESS_D; i += 16)
                     _mm512_storeu_ps(rows + token * TINY_SKIPLESS_D_PITCH + i,
                         _mm512_mul_ps(_mm512_set1_ps(one), _mm512_loadu_ps(in + token * TINY_SKIPLESS_D + i)));
-            }
             /* K: 64 inputs, 32 outputs */
             tiny_skipless_product_f32__avx512(rows, TINY_SKIPLESS_D_PITCH, weights->k + layer * TINY_SKIPLESS_K_LAYER,
                 weights->k_bias + layer * TINY_SKIPLESS_K_BIAS_LAYER, k, TINY_SKIPLESS_K_PITCH, TINY_SKIPLESS_K_INPUTS,
@@ -867,11 +866,10 @@ void tiny_skipless_blocks__avx512(const tiny_skipless_weights *weights, unsigned
             tiny_skipless_product_f32__avx512(hidden, TINY_SKIPLESS_HIDDEN_PITCH,
                 weights->o + layer * TINY_SKIPLESS_O_LAYER, weights->o_bias + layer * TINY_SKIPLESS_O_BIAS_LAYER, out,
                 TINY_SKIPLESS_D_PITCH, TINY_SKIPLESS_O_INPUTS, TINY_SKIPLESS_O_PANELS, count);
-            for (size_t token = 0; token < count; ++token) {
+            for (size_t token = 0; token < count; ++token)
                 for (size_t i = 0; i < TINY_SKIPLESS_D; i += 16)
                     _mm512_storeu_ps(y + (at + token) * TINY_SKIPLESS_D + i,
                         _mm512_mul_ps(_mm512_set1_ps(one), _mm512_loadu_ps(out + token * TINY_SKIPLESS_D_PITCH + i)));
-            }
         }
     }
 }

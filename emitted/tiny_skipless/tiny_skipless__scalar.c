@@ -754,10 +754,9 @@ void tiny_skipless_blocks__scalar(const tiny_skipless_weights *weights, unsigned
             const size_t count = tokens - at < TINY_SKIPLESS_CHUNK ? tokens - at : TINY_SKIPLESS_CHUNK;
             const float *in = x + at * TINY_SKIPLESS_D;
 
-            for (size_t token = 0; token < count; ++token) {
+            for (size_t token = 0; token < count; ++token)
                 for (size_t i = 0; i < TINY_SKIPLESS_D; ++i)
                     rows[token * TINY_SKIPLESS_D_PITCH + i] = one * in[token * TINY_SKIPLESS_D + i];
-            }
             /* K: 64 inputs, 32 outputs */
             tiny_skipless_product_f32__scalar(rows, TINY_SKIPLESS_D_PITCH, weights->k + layer * TINY_SKIPLESS_K_LAYER,
                 weights->k_bias + layer * TINY_SKIPLESS_K_BIAS_LAYER, k, TINY_SKIPLESS_K_PITCH, TINY_SKIPLESS_K_INPUTS,
@@ -783,10 +782,9 @@ void tiny_skipless_blocks__scalar(const tiny_skipless_weights *weights, unsigned
             tiny_skipless_product_f32__scalar(hidden, TINY_SKIPLESS_HIDDEN_PITCH,
                 weights->o + layer * TINY_SKIPLESS_O_LAYER, weights->o_bias + layer * TINY_SKIPLESS_O_BIAS_LAYER, out,
                 TINY_SKIPLESS_D_PITCH, TINY_SKIPLESS_O_INPUTS, TINY_SKIPLESS_O_PANELS, count);
-            for (size_t token = 0; token < count; ++token) {
+            for (size_t token = 0; token < count; ++token)
                 for (size_t i = 0; i < TINY_SKIPLESS_D; ++i)
                     y[(at + token) * TINY_SKIPLESS_D + i] = one * out[token * TINY_SKIPLESS_D_PITCH + i];
-            }
         }
     }
 }
