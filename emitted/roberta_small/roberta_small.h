@@ -89,7 +89,7 @@ typedef struct roberta_small_weights {
     const float *projection; /* [262144] packed projection weights */
     const float *projection_bias; /* [1024] bias of z, LayerNorm's offset folded in */
     const float *residual; /* [512] (1 - decay) times LayerNorm's gain */
-    const float *tables; /* [17301504] [128][256][528] tables, rows of 512 */
+    const float *tables; /* [128][256][528] tables, rows of 512 */
     const float *bias; /* [512] bias of y */
     int isa; /* the instruction set chosen for this CPU: 0 scalar, 1 avx2, 2 avx512 */
 } roberta_small_weights;
@@ -129,7 +129,7 @@ ROBERTA_SMALL_API const roberta_small_description *roberta_small_sizes(void);
 /* What a status means: static text, never null, for any number. */
 ROBERTA_SMALL_API const char *roberta_small_error(int status);
 
-/* Denormal numbers, below 1.2e-38, in x or in weights make a call up to 140 times slower on some CPUs. 1 makes the
+/* Denormal numbers, below 1.2e-38, in what a call reads make it up to 140 times slower on some CPUs. 1 makes the
    calling thread take them for zeros, in results as well. Returns the state before, which a call with it brings back.
    For x86 and AArch64; elsewhere it does nothing and returns 0. */
 ROBERTA_SMALL_API int roberta_small_flush_denormals(int state);

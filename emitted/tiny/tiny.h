@@ -87,7 +87,7 @@ typedef struct tiny_weights {
     const float *projection; /* [4096] packed projection weights */
     const float *projection_bias; /* [48] bias of z, LayerNorm's offset folded in */
     const float *residual; /* [64] (1 - decay) times LayerNorm's gain */
-    const float *tables; /* [40960] [8][64][80] tables, rows of 64 */
+    const float *tables; /* [8][64][80] tables, rows of 64 */
     const float *bias; /* [64] bias of y */
     int isa; /* the instruction set chosen for this CPU: 0 scalar, 1 avx2, 2 avx512 */
 } tiny_weights;
@@ -127,7 +127,7 @@ TINY_API const tiny_description *tiny_sizes(void);
 /* What a status means: static text, never null, for any number. */
 TINY_API const char *tiny_error(int status);
 
-/* Denormal numbers, below 1.2e-38, in x or in weights make a call up to 140 times slower on some CPUs. 1 makes the
+/* Denormal numbers, below 1.2e-38, in what a call reads make it up to 140 times slower on some CPUs. 1 makes the
    calling thread take them for zeros, in results as well. Returns the state before, which a call with it brings back.
    For x86 and AArch64; elsewhere it does nothing and returns 0. */
 TINY_API int tiny_flush_denormals(int state);

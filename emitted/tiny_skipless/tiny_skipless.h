@@ -82,17 +82,17 @@ extern "C" {
 /* Where the parts of a blob lie; filled by tiny_skipless_bind, valid as long as the blob is. */
 typedef struct tiny_skipless_weights {
     const float *k; /* [4096] K, [2][1][64 inputs][32 outputs] */
-    const float *k_bias; /* [64] [2][32] biases of K, zeros if it has none */
+    const float *k_bias; /* [2][32] biases of K, zeros if it has none */
     const float *v; /* [4096] V, [2][1][64 inputs][32 outputs] */
-    const float *v_bias; /* [64] [2][32] biases of V, zeros if it has none */
+    const float *v_bias; /* [2][32] biases of V, zeros if it has none */
     const float *g; /* [20480] G, [2][5][64 inputs][32 outputs] */
-    const float *g_bias; /* [320] [2][160] biases of G, zeros if it has none */
+    const float *g_bias; /* [2][160] biases of G, zeros if it has none */
     const float *m; /* [20480] M, [2][5][64 inputs][32 outputs] */
-    const float *m_bias; /* [320] [2][160] biases of M, zeros if it has none */
+    const float *m_bias; /* [2][160] biases of M, zeros if it has none */
     const float *o; /* [20480] O, [2][2][160 inputs][32 outputs] */
-    const float *o_bias; /* [128] [2][64] biases of O, zeros if it has none */
-    const float *cosines; /* [2048] [256 positions][8] cosines of the rotary angles */
-    const float *sines; /* [2048] [256 positions][8] sines of the rotary angles */
+    const float *o_bias; /* [2][64] biases of O, zeros if it has none */
+    const float *cosines; /* [256 positions][8] cosines of the rotary angles */
+    const float *sines; /* [256 positions][8] sines of the rotary angles */
     int isa; /* the instruction set chosen for this CPU: 0 scalar, 1 avx2, 2 avx512 */
 } tiny_skipless_weights;
 
@@ -131,7 +131,7 @@ TINY_SKIPLESS_API const tiny_skipless_description *tiny_skipless_sizes(void);
 /* What a status means: static text, never null, for any number. */
 TINY_SKIPLESS_API const char *tiny_skipless_error(int status);
 
-/* Denormal numbers, below 1.2e-38, in x or in weights make a call up to 140 times slower on some CPUs. 1 makes the
+/* Denormal numbers, below 1.2e-38, in what a call reads make it up to 140 times slower on some CPUs. 1 makes the
    calling thread take them for zeros, in results as well. Returns the state before, which a call with it brings back.
    For x86 and AArch64; elsewhere it does nothing and returns 0. */
 TINY_SKIPLESS_API int tiny_skipless_flush_denormals(int state);

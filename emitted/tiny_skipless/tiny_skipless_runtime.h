@@ -49,7 +49,7 @@ static inline float tiny_skipless_power_of_two(float n)
 #pragma GCC visibility push(hidden)
 #endif
 
-/* Offsets and strides. */
+/* Widths: of tokens, and of linear maps. */
 #define TINY_SKIPLESS_K_INPUTS 64 /* inputs of K */
 #define TINY_SKIPLESS_K_PANELS 1 /* its panels of 32 outputs */
 #define TINY_SKIPLESS_V_INPUTS 64 /* inputs of V */
@@ -60,6 +60,8 @@ static inline float tiny_skipless_power_of_two(float n)
 #define TINY_SKIPLESS_M_PANELS 5 /* its panels of 32 outputs */
 #define TINY_SKIPLESS_O_INPUTS 160 /* inputs of O */
 #define TINY_SKIPLESS_O_PANELS 2 /* its panels of 32 outputs */
+
+/* Elements from layer to layer. */
 #define TINY_SKIPLESS_K_LAYER 2048 /* weights of K of a layer */
 #define TINY_SKIPLESS_K_BIAS_LAYER 32 /* its biases of a layer */
 #define TINY_SKIPLESS_V_LAYER 2048 /* weights of V of a layer */
@@ -71,6 +73,8 @@ static inline float tiny_skipless_power_of_two(float n)
 #define TINY_SKIPLESS_O_LAYER 10240 /* weights of O of a layer */
 #define TINY_SKIPLESS_O_BIAS_LAYER 64 /* its biases of a layer */
 #define TINY_SKIPLESS_CACHE_LAYER_BYTES 65536 /* of the cache */
+
+/* The cache. */
 #define TINY_SKIPLESS_KEYS_HEAD 4096 /* elements of a head in the cache */
 #define TINY_SKIPLESS_VALUES_AT 32768 /* bytes into a layer's cache */
 #define TINY_SKIPLESS_VALUES_HEAD 4096 /* elements of a head in the cache */
@@ -79,25 +83,27 @@ static inline float tiny_skipless_power_of_two(float n)
 #define TINY_SKIPLESS_KEY_TILE 512 /* elements of these keys */
 #define TINY_SKIPLESS_VALUE_PITCH 16 /* elements of a value, filled up */
 #define TINY_SKIPLESS_ROPE_PAIRS 8 /* pairs of elements of a head that are rotated */
-#define TINY_SKIPLESS_ROWS_PITCH 80 /* floats from token to token of rows */
-#define TINY_SKIPLESS_ROWS_AT 0 /* floats before it in scratch, for each token of a chunk */
+
+/* Rows of tokens, in scratch: buffers behind each other, with a row for each token of a chunk. */
+#define TINY_SKIPLESS_D_PITCH 80 /* floats from token to token of buffers with rows of D */
+#define TINY_SKIPLESS_ROWS_AT 0 /* floats before it, for each token */
 #define TINY_SKIPLESS_K_PITCH 48 /* floats from token to token of k */
-#define TINY_SKIPLESS_K_AT 80 /* floats before it in scratch, for each token of a chunk */
+#define TINY_SKIPLESS_K_AT 80 /* floats before it, for each token */
 #define TINY_SKIPLESS_V_PITCH 48 /* floats from token to token of v */
-#define TINY_SKIPLESS_V_AT 128 /* floats before it in scratch, for each token of a chunk */
-#define TINY_SKIPLESS_MIXED_PITCH 80 /* floats from token to token of mixed */
-#define TINY_SKIPLESS_MIXED_AT 176 /* floats before it in scratch, for each token of a chunk */
+#define TINY_SKIPLESS_V_AT 128 /* floats before it, for each token */
+#define TINY_SKIPLESS_MIXED_AT 176 /* floats before it, for each token */
 #define TINY_SKIPLESS_GATE_PITCH 176 /* floats from token to token of gate */
-#define TINY_SKIPLESS_GATE_AT 256 /* floats before it in scratch, for each token of a chunk */
+#define TINY_SKIPLESS_GATE_AT 256 /* floats before it, for each token */
 #define TINY_SKIPLESS_HIDDEN_PITCH 176 /* floats from token to token of hidden */
-#define TINY_SKIPLESS_HIDDEN_AT 432 /* floats before it in scratch, for each token of a chunk */
-#define TINY_SKIPLESS_OUT_PITCH 80 /* floats from token to token of out */
-#define TINY_SKIPLESS_OUT_AT 608 /* floats before it in scratch, for each token of a chunk */
-#define TINY_SKIPLESS_TOKEN_FLOATS 688 /* floats of all of these, for each token of a chunk */
-#define TINY_SKIPLESS_QUERIES_AT 0 /* floats before attention's queries, for each token that attends */
-#define TINY_SKIPLESS_SUMS_AT 32 /* floats before attention's sums, for each token that attends */
-#define TINY_SKIPLESS_SCORES_AT 64 /* floats before attention's scores, for each token that attends */
-#define TINY_SKIPLESS_TOTALS_AT 128 /* floats before attention's totals, for each token that attends */
+#define TINY_SKIPLESS_HIDDEN_AT 432 /* floats before it, for each token */
+#define TINY_SKIPLESS_OUT_AT 608 /* floats before it, for each token */
+#define TINY_SKIPLESS_TOKEN_FLOATS 688 /* of all of these */
+
+/* What attention works in, behind them, for each token that attends. */
+#define TINY_SKIPLESS_QUERIES_AT 0 /* floats before its queries */
+#define TINY_SKIPLESS_SUMS_AT 32 /* floats before its sums */
+#define TINY_SKIPLESS_SCORES_AT 64 /* floats before its scores */
+#define TINY_SKIPLESS_TOTALS_AT 128 /* floats before its totals */
 
 /* scalar: a dense product of some tokens, attention of a group of heads, all blocks. */
 void tiny_skipless_product_f32__scalar(const float *restrict x, size_t x_step, const float *restrict w,

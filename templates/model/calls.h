@@ -23,7 +23,8 @@ $(api)int $(names.prefill_all)(const $(names.weights) *weights, void *state, con
 /* Appends one id; $(names.macro("STEP_SCRATCH_BYTES")) of scratch are enough. */
 $(api)int $(names.step)(const $(names.weights) *weights, void *state, int32_t id, float *logits, void *scratch);
 //$ else
-/* $(pooled and "The vector" or "The vectors") of a sequence.
+//$ local what = whole.output.head and (whole.model.output.classes and "The scores" or "The logits")
+/* $(what or pooled and "The vector" or "The vectors") of a sequence.
    weights  filled by $(names.bind)
    ids      [n]; n is at most $(names.macro("CONTEXT"))$(pooled and ", at least 1" or "")
    y        $(pooled and "" or "[n]")[$(names.macro("D_OUT"))], any float alignment
@@ -32,10 +33,11 @@ $(api)int $(names.step)(const $(names.weights) *weights, void *state, int32_t id
    the ids is none. */
 $(api)int $(names.encode)(const $(names.weights) *weights, const int32_t *ids, size_t n, float *y, void *scratch);
 
+//$ local rows = pooled and "" or ", a row by each id: those before offsets[0] are not written"
 /* The same for several sequences: sequence s has the ids number offsets[s] … offsets[s + 1] - 1.
    ids      [offsets[sequences]]; those before offsets[0] are not read
    offsets  [sequences + 1], not falling; the first is mostly 0
-   y        $(pooled and "[sequences]" or "[offsets[sequences]]")[$(names.macro("D_OUT"))]$(pooled and "" or ", a row by each id: those before offsets[0] are not written") */
+   y        $(pooled and "[sequences]" or "[offsets[sequences]]")[$(names.macro("D_OUT"))]$(rows) */
 $(api)int $(names.encode_batch)(const $(names.weights) *weights, const int32_t *ids, const size_t *offsets, size_t sequences, float *y, void *scratch);
 //$ end
 //$ if facts then

@@ -3,7 +3,7 @@
 /* Where the weights of $(part.shape.layers == 1 and "a block" or part.shape.layers .. " blocks") lie. */
 typedef struct $(part.names.weights) {
 //$ for _, section in ipairs(whole.segments[i].plan.sections) do
-    const $(section.storage) *$(section.name); /* [$(section.count)] $(section.doc) */
+    const $(section.storage) *$(section.name); /* $(section.doc:find("^%[") and "" or "[" .. section.count .. "] ")$(section.doc) */
 //$ end
 } $(part.names.weights);
 
@@ -11,7 +11,7 @@ typedef struct $(part.names.weights) {
 /* Where the parts of a blob lie; filled by $(names.bind), valid as long as the blob is. */
 typedef struct $(names.weights) {
 //$ for _, section in ipairs(own_sections) do
-    const $(section.storage) *$(section.name); /* [$(section.count)] $(section.doc) */
+    const $(section.storage) *$(section.name); /* $(section.doc:find("^%[") and "" or "[" .. section.count .. "] ")$(section.doc) */
 //$ end
 //$ for i, part in ipairs(parts_of_blocks) do
     $(part.names.weights) $(whole.segments[i].word);

@@ -252,6 +252,13 @@ function test.text_is_clean()
     end
 end
 
+function test.banners_say_the_choices_of_lookup_ffns_in_blocks()
+    local folder = program.folder()
+    program.works { "emit", "gen/models/lookup_skipless.lua", "--isa", "scalar", "-o", folder }
+    local banner = contents(folder)["lookup_skipless__scalar.c"]:match("^/%*.-%*/"):gsub("%s+", " ")
+    check.matches(banner, "Kernels for scalar: few%.vectors=.*%. The LookupFFN lookup: .*gather%.columns=")
+end
+
 -- Kernels of one file share their helpers: exp stands once, and no two functions have one name.
 function test.a_helper_stands_once_a_file()
     local folder = program.folder()

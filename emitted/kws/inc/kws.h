@@ -73,8 +73,8 @@ typedef struct kws_weights {
     const int16_t *multipliers; /* [96] 2^16 times the unit of each of those rows in units of its stage's sums */
     const uint8_t *shifts; /* [4] of |z|, residual, score and y */
     const int32_t *projection_bias; /* [96] bias of z in units of z, LayerNorm's offset folded in */
-    const uint16_t *table_scales; /* [1024] [16][64] units of the tables' rows in the largest one's */
-    const int8_t *tables; /* [65536] [16][64][64] tables, rows of 64 */
+    const uint16_t *table_scales; /* [16][64] units of the tables' rows in the largest one's */
+    const int8_t *tables; /* [16][64][64] tables, rows of 64 */
     const int32_t *bias; /* [64] bias of y in units of its sums */
 } kws_weights;
 

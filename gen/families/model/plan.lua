@@ -173,6 +173,23 @@ local function variant_of(p, products, i)
     }
 end
 
+-- Adds to the choices that the banner of each variant's kernels says those of the lookup FFNs in the blocks.
+local function add_lookup_choices(p)
+    for i, v in ipairs(p.variants) do
+        local text_of_all, seen = v.choices_text, {}
+        for _, segment in ipairs(p.segments) do
+            for _, part in ipairs(segment.plan.parts) do
+                local text = part.plan.variants[i].choices_text
+                if not seen[text] then
+                    text_of_all = text_of_all .. ". The LookupFFN " .. part.word .. ": " .. text
+                end
+                seen[text] = true
+            end
+        end
+        v.choices_text = text_of_all
+    end
+end
+
 -- The plan of a model with what stands around its blocks.
 local function whole(m, isas, types, options)
     local public, widths, target = names.public(m.name), rules.widths(m), options.target
@@ -243,6 +260,7 @@ function plan.build(m, isas, options)
     check(m, options)
     local types = types_of.of(options, m)
     local p = (m.embedding and whole or blocks_alone)(m, sets_of(m, isas, types), types, options)
+    add_lookup_choices(p)
     p.family = m.embedding and "whole" or "transformer"
     p.tensors = sections.tensors(p.pieces)
     -- as the manifest records them

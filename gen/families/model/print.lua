@@ -12,7 +12,8 @@ local print = {}
 -- Bytes into scratch as constants: where the buffers of calls lie, and those of a step, where a step has others.
 local function constants_of(p)
     local list = {}
-    local function add(name, value, doc) list[#list + 1] = { name = name, value = value, doc = doc } end
+    local title = "How much goes through a stage together."
+    local function add(name, value, doc) list[#list + 1] = { name = name, value = value, doc = doc, title = title } end
     for _, segment in ipairs(p.segments) do
         if segment.cache_at then
             add(segment.word:upper() .. "_STATE_AT", segment.cache_at, "bytes into the state: keys and values")
@@ -35,8 +36,9 @@ local function constants_of(p)
         add("RESULTS_PART", p.results_part, "of these, that are worth a thread")
         add("THREAD_SCRATCH_BYTES", p.scratch_bytes, "of one thread")
     end
+    title = "Where buffers lie in scratch, in bytes."
     for _, buffer in ipairs(p.memory.buffers) do
-        add(buffer.name:upper() .. "_AT", buffer.at, "bytes into scratch: " .. buffer.doc)
+        add(buffer.name:upper() .. "_AT", buffer.at, buffer.doc)
     end
     for _, buffer in ipairs(p.step_memory and p.step_memory.buffers or {}) do
         if buffer.at ~= p.memory.by_name[buffer.name].at then

@@ -83,7 +83,7 @@ end
 local function norms(c, name, layers, norm, width, doc, drawn)
     local gains = vectors(c, name, layers, width, doc, { mean = drawn and 1.0 })
     local offsets = norm.kind == "layernorm"
-        and vectors(c, name .. "_offset", layers, width, "its offsets", { mean = drawn and 0.0 })
+        and vectors(c, name .. "_offset", layers, width, (doc:gsub("gains", "offsets")), { mean = drawn and 0.0 })
     return function(views, layer)
         gains(views.gain, layer)
         if offsets then offsets(views.offset, layer) end

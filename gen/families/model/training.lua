@@ -92,8 +92,7 @@ local function map_of(c, views, kind, biased, share, layer, all)
     return map
 end
 
--- Adds to tape `t` the norm of value `from`; names_of: its value and its statistics. Returns the value, and the
--- operation.
+-- Adds to tape `t` the norm of value `from`; names_of: its value and its statistics. Returns the value.
 local function add_norm(t, c, from, names_of, norm, views, layer)
     local to = t.value(names_of[1], from.width)
     local operation = { op = "norm", from = from, to = to, kind = norm.kind, eps = norm.eps, width = from.width }
@@ -103,7 +102,7 @@ local function add_norm(t, c, from, names_of, norm, views, layer)
     end
     operation.statistics = t.value(names_of[2], 2)
     t.add(operation)
-    return to, operation
+    return to
 end
 
 -- Adds to tape `t` the product of value `from` with `map`, called `name`; returns its value.
@@ -167,9 +166,7 @@ local records = {}
 function records.norm(b, step)
     local views = checkpoint.norm(b.m, b.number, step.which == "first" and 1 or 2, step.width)
     local names_of = { step.which .. "_normed", step.which .. "_statistics" }
-    local value, operation = add_norm(b.tape, b.c, b.now[step.from], names_of, b.m.norm, views, b.number)
-    b.now[step.to] = value
-    operation.multiplies = b.shape.norm_widths[1] == b.shape.norm_widths[2]
+    b.now[step.to] = add_norm(b.tape, b.c, b.now[step.from], names_of, b.m.norm, views, b.number)
 end
 
 function records.copy(b, step) b.now[step.to] = b.now[step.from] end

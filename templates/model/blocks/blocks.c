@@ -1,5 +1,5 @@
 //$ takes prologue, isa, v, lanes, symbol, helper, before, after, reads_input, activates, activation, eps,
-//$ takes rounded_rows, copies, tokens_parameters, threads, sums
+//$ takes rounded_rows, copies, tokens_parameters, threads, sums, pitches
 //$ local macro = names.constant
 //$ local layers = shape.layers > 1
 //$ -- Where layer `layer` has its part of `base`.
@@ -32,9 +32,9 @@
 //$ if activates then
 
 //$ if shape.gated then
-/* hidden = activation(gate) hidden, [tokens] rows of $(macro("HIDDEN_PITCH")). */
+/* hidden = activation(gate) hidden, [tokens] rows of $(macro(pitches.hidden)). */
 //$ else
-/* hidden = activation(hidden), [tokens] rows of $(macro("HIDDEN_PITCH")). */
+/* hidden = activation(hidden), [tokens] rows of $(macro(pitches.hidden)). */
 //$ end
 static void $(helper)_activate($(shape.gated and "const float *restrict gate, " or "")float *restrict hidden, size_t tokens)
 {
@@ -51,9 +51,9 @@ $(i)$(isa.store_unaligned("hidden", at, activated .. "(x)"));
 //$ end
 //$ end)
 //$ if shape.gated then
-        gate += $(macro("HIDDEN_PITCH"));
+        gate += $(macro(pitches.hidden));
 //$ end
-        hidden += $(macro("HIDDEN_PITCH"));
+        hidden += $(macro(pitches.hidden));
     }
 }
 //$ end
@@ -86,7 +86,7 @@ $(include("templates/model/blocks/sum_rows.c", hidden))
 //$ end
 //$ local function step_of(name)
 //$     if name == "in" then return shape.delivered and "in_step" or d_in end
-//$     return macro(name:upper() .. "_PITCH")
+//$     return macro(pitches[name])
 //$ end
 //$ local function one(step, i)
 //$     lines("", { include("templates/model/blocks/step.c", {
@@ -120,7 +120,7 @@ $(include("templates/model/blocks/sum_rows.c", hidden))
 //$ local of_call = v.buffers.of_call
 //$ local function declare_of_call(i, used)
 //$     if of_call and (not used or used[of_call.name]) then
-$(i)float *$(of_call.name) = (float *) scratch + $(macro("OF_CALL_AT")) + at * $(macro(of_call.name:upper() .. "_PITCH"));
+$(i)float *$(of_call.name) = (float *) scratch + $(macro("OF_CALL_AT")) + at * $(step_of(of_call.name));
 //$     end
 //$ end
 //$ -- The parts of the cache of a layer, from `base` on.

@@ -14,7 +14,7 @@
 //$             local function load_from(from, offset) return load(from, sum("token * " .. step_of(from), offset or 0, k)) end
 $(i)$(store(to, sum(to_at, k), value(load_from)));
 //$         end, { to = name })
-//$     end, { to = "count" })
+//$     end, { to = "count", braces = width % isa.lanes > 0 })
 //$ end
 //$ -- Without the factor of 1 compilers would call memcpy.
 //$ local function copied(value) return isa.mul(isa.broadcast("one"), value) end

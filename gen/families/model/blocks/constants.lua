@@ -3,11 +3,29 @@ local layout = require "gen.families.model.blocks.layout"
 
 local constants = {}
 
--- The offsets and strides that kernels use by name: { name, value, doc }. All instruction sets share them.
+-- What C calls the distance of the rows of a buffer: rows of a token's width share one.
+local function pitch_name(buffer, d_pitch)
+    return (buffer.pitch == d_pitch and (buffer.storage or "float") == "float" and "D" or buffer.name:upper()) .. "_PITCH"
+end
+
+-- The offsets and strides that kernels use by name: { name, value, doc, title: of those that follow each other }; and
+-- the names of pitches by those of buffers. All instruction sets share them.
 function constants.of(p)
-    local list, shape, buffers = {}, p.shape, p.variants[1].buffers
-    local prefix = p.names.prefix
-    local function add(name, value, doc) list[#list + 1] = { name = prefix .. name, value = value, doc = doc } end
+    local list, pitches, shape, buffers = {}, {}, p.shape, p.variants[1].buffers
+    local d_pitch = layout.pitch(shape.d)
+    local prefix, title = p.names.prefix, nil
+    local run = prefix ~= "" and " of " .. prefix:sub(1, -2):lower() or ""
+    local function open(what, more) title = what .. run .. (more or "") .. "." end
+    local function add(name, value, doc)
+        list[#list + 1] = { name = prefix .. name, value = value, doc = doc, title = title }
+    end
+    local function add_pitch(buffer, what)
+        local name = pitch_name(buffer, d_pitch)
+        local of = name == "D_PITCH" and "buffers with rows of D" or buffer.name
+        if not pitches[name] then add(name, buffer.pitch, what .. " from token to token of " .. of) end
+        pitches[name], pitches[buffer.name] = true, name
+    end
+    open("Widths", ": of tokens, and of linear maps")
     if prefix ~= "" then
         add("D", shape.d, "width of a token")
         if shape.input ~= shape.d then add("D_IN", shape.input, "width of a token's input") end
@@ -16,6 +34,7 @@ function constants.of(p)
         add(map.letter .. "_INPUTS", map.inputs, "inputs of " .. map.letter)
         add(map.letter .. "_PANELS", map.panels, "its panels of " .. layout.panel .. " outputs")
     end
+    open("Elements from layer to layer")
     if shape.layers > 1 then
         for _, map in ipairs(p.maps) do
             local words = shape.rounded and map.words // shape.rounded.rows or map.words
@@ -37,6 +56,7 @@ function constants.of(p)
         if shape.shaped then add("ATTENTION_SHAPE_LAYER", 3 * shape.heads, "floats of attention_shape of a layer") end
         if not shape.sequences then add("CACHE_LAYER_BYTES", shape.cache.layer_bytes, "of the cache") end
     end
+    open("The cache")
     for _, part in ipairs(shape.cache.parts) do
         local name = part.name:upper()
         if part.at > 0 then add(name .. "_AT", part.at, "bytes into a layer's cache") end
@@ -51,6 +71,7 @@ function constants.of(p)
         if p.sums.hidden then add("SUMS_HIDDEN_AT", p.sums.hidden, "where those of hidden values begin") end
     end
     if shape.rope then add("ROPE_PAIRS", shape.rope.half, "pairs of elements of a head that are rotated") end
+    open("Rows of tokens", ", in scratch: buffers behind each other, with a row for each token of a chunk")
     if shape.given then
         add("IN_K", shape.q, "where k lies in the input of a block")
         add("IN_V", shape.q + shape.e, "and v")
@@ -61,17 +82,17 @@ function constants.of(p)
     for _, buffer in ipairs(buffers.tokens) do
         local name = buffer.name:upper()
         local what = buffer.storage == "float" and "floats" or "words"
-        add(name .. "_PITCH", buffer.pitch, what .. " from token to token of " .. buffer.name)
-        add(name .. "_AT", buffer.at, "floats before it in scratch, for each token of a chunk")
+        add_pitch(buffer, what)
+        add(name .. "_AT", buffer.at, "floats before it, for each token")
     end
     local kept = buffers.of_call
-    if kept then add(kept.name:upper() .. "_PITCH", kept.pitch, "floats from token to token of " .. kept.name) end
-    add("TOKEN_FLOATS", buffers.token_floats, "floats of all of these, for each token of a chunk")
+    if kept then add_pitch(kept, "floats") end
+    add("TOKEN_FLOATS", buffers.token_floats, "of all of these")
+    open("What attention", " works in, behind them, for each token that attends")
     for _, buffer in ipairs(buffers.queries) do
-        local doc = "floats before attention's " .. buffer.name .. ", for each token that attends"
-        add(buffer.name:upper() .. "_AT", buffer.at, doc)
+        add(buffer.name:upper() .. "_AT", buffer.at, "floats before its " .. buffer.name)
     end
-    return list
+    return list, pitches
 end
 
 return constants

@@ -174,6 +174,7 @@ local function blocks_values(p, v, values)
     end
     values.lookup_of = function(part) return part.plan.variants[v.number].names.ffn end
     values.kernels_of = function(part) return p.threads and phases.kernels(part, v) end
+    values.pitches = p.pitches
     values.tokens_parameters, values.threads = tokens_parameters(p), p.threads
     values.before, values.after, values.reads_input, values.activates = p.before, p.after, p.reads_input, p.activates
     values.copies, values.float_sums, values.sums = p.copies, p.float_sums, p.sums or false

@@ -149,7 +149,7 @@ function run.build(m, isas, types, options)
     for i, isa in ipairs(isas) do
         add_variant(p, isa, choices[i], options.shared_product)
     end
-    p.constants = constants.of(p)
+    p.constants, p.pitches = constants.of(p)
     return p
 end
 
