@@ -753,39 +753,37 @@ void tiny_skipless_blocks__scalar(const tiny_skipless_weights *weights, unsigned
             const size_t count = tokens - at < TINY_SKIPLESS_CHUNK ? tokens - at : TINY_SKIPLESS_CHUNK;
             const float *in = x + at * TINY_SKIPLESS_D;
 
-            for (size_t token = 0; token < count; ++token) {
+            for (size_t token = 0; token < count; ++token)
                 for (size_t i = 0; i < TINY_SKIPLESS_D; ++i)
-                    rows[token * TINY_SKIPLESS_ROWS_PITCH + i] = one * in[token * TINY_SKIPLESS_D + i];
-            }
+                    rows[token * TINY_SKIPLESS_D_PITCH + i] = one * in[token * TINY_SKIPLESS_D + i];
             /* K: 64 inputs, 32 outputs */
-            tiny_skipless_product_f32__scalar(rows, TINY_SKIPLESS_ROWS_PITCH,
-                weights->k + layer * TINY_SKIPLESS_K_LAYER, weights->k_bias + layer * TINY_SKIPLESS_K_BIAS_LAYER, k,
-                TINY_SKIPLESS_K_PITCH, TINY_SKIPLESS_K_INPUTS, TINY_SKIPLESS_K_PANELS, count);
+            tiny_skipless_product_f32__scalar(rows, TINY_SKIPLESS_D_PITCH, weights->k + layer * TINY_SKIPLESS_K_LAYER,
+                weights->k_bias + layer * TINY_SKIPLESS_K_BIAS_LAYER, k, TINY_SKIPLESS_K_PITCH, TINY_SKIPLESS_K_INPUTS,
+                TINY_SKIPLESS_K_PANELS, count);
             /* V: 64 inputs, 32 outputs */
-            tiny_skipless_product_f32__scalar(rows, TINY_SKIPLESS_ROWS_PITCH,
-                weights->v + layer * TINY_SKIPLESS_V_LAYER, weights->v_bias + layer * TINY_SKIPLESS_V_BIAS_LAYER, v,
-                TINY_SKIPLESS_V_PITCH, TINY_SKIPLESS_V_INPUTS, TINY_SKIPLESS_V_PANELS, count);
+            tiny_skipless_product_f32__scalar(rows, TINY_SKIPLESS_D_PITCH, weights->v + layer * TINY_SKIPLESS_V_LAYER,
+                weights->v_bias + layer * TINY_SKIPLESS_V_BIAS_LAYER, v, TINY_SKIPLESS_V_PITCH, TINY_SKIPLESS_V_INPUTS,
+                TINY_SKIPLESS_V_PANELS, count);
             tiny_skipless_blocks_append(weights, k, TINY_SKIPLESS_K_PITCH, v, TINY_SKIPLESS_V_PITCH, keys, values,
                 first + at, count);
-            tiny_skipless_blocks_attend(weights, rows, TINY_SKIPLESS_ROWS_PITCH, keys, values, first + at, count, mixed,
-                TINY_SKIPLESS_MIXED_PITCH, buffers + chunk * TINY_SKIPLESS_TOKEN_FLOATS);
+            tiny_skipless_blocks_attend(weights, rows, TINY_SKIPLESS_D_PITCH, keys, values, first + at, count, mixed,
+                TINY_SKIPLESS_D_PITCH, buffers + chunk * TINY_SKIPLESS_TOKEN_FLOATS);
             /* G: 64 inputs, 160 outputs */
-            tiny_skipless_product_f32__scalar(mixed, TINY_SKIPLESS_MIXED_PITCH,
-                weights->g + layer * TINY_SKIPLESS_G_LAYER, weights->g_bias + layer * TINY_SKIPLESS_G_BIAS_LAYER, gate,
-                TINY_SKIPLESS_GATE_PITCH, TINY_SKIPLESS_G_INPUTS, TINY_SKIPLESS_G_PANELS, count);
+            tiny_skipless_product_f32__scalar(mixed, TINY_SKIPLESS_D_PITCH, weights->g + layer * TINY_SKIPLESS_G_LAYER,
+                weights->g_bias + layer * TINY_SKIPLESS_G_BIAS_LAYER, gate, TINY_SKIPLESS_GATE_PITCH,
+                TINY_SKIPLESS_G_INPUTS, TINY_SKIPLESS_G_PANELS, count);
             /* M: 64 inputs, 160 outputs */
-            tiny_skipless_product_f32__scalar(mixed, TINY_SKIPLESS_MIXED_PITCH,
-                weights->m + layer * TINY_SKIPLESS_M_LAYER, weights->m_bias + layer * TINY_SKIPLESS_M_BIAS_LAYER,
-                hidden, TINY_SKIPLESS_HIDDEN_PITCH, TINY_SKIPLESS_M_INPUTS, TINY_SKIPLESS_M_PANELS, count);
+            tiny_skipless_product_f32__scalar(mixed, TINY_SKIPLESS_D_PITCH, weights->m + layer * TINY_SKIPLESS_M_LAYER,
+                weights->m_bias + layer * TINY_SKIPLESS_M_BIAS_LAYER, hidden, TINY_SKIPLESS_HIDDEN_PITCH,
+                TINY_SKIPLESS_M_INPUTS, TINY_SKIPLESS_M_PANELS, count);
             tiny_skipless_blocks_activate(gate, hidden, count);
             /* O: 160 inputs, 64 outputs */
             tiny_skipless_product_f32__scalar(hidden, TINY_SKIPLESS_HIDDEN_PITCH,
                 weights->o + layer * TINY_SKIPLESS_O_LAYER, weights->o_bias + layer * TINY_SKIPLESS_O_BIAS_LAYER, out,
-                TINY_SKIPLESS_OUT_PITCH, TINY_SKIPLESS_O_INPUTS, TINY_SKIPLESS_O_PANELS, count);
-            for (size_t token = 0; token < count; ++token) {
+                TINY_SKIPLESS_D_PITCH, TINY_SKIPLESS_O_INPUTS, TINY_SKIPLESS_O_PANELS, count);
+            for (size_t token = 0; token < count; ++token)
                 for (size_t i = 0; i < TINY_SKIPLESS_D; ++i)
-                    y[(at + token) * TINY_SKIPLESS_D + i] = one * out[token * TINY_SKIPLESS_OUT_PITCH + i];
-            }
+                    y[(at + token) * TINY_SKIPLESS_D + i] = one * out[token * TINY_SKIPLESS_D_PITCH + i];
         }
     }
 }

@@ -107,5 +107,5 @@ $(i)$(isa.store("y", at, add and isa.fma(value, "unit" .. n, isa.load("y", at)) 
 }
 //$ end
 //$ for _, block in ipairs(called_blocks) do
-$(include("templates/lookup/lanes/panels.c", { block = block }))
+$(include("templates/lookup/lanes/panels.c", { of = block }))
 //$ end

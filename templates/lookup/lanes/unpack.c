@@ -30,5 +30,5 @@ static void $(helper)_unpack_$(width)(const $(storage) *restrict words, size_t k
 }
 //$ end
 //$ for _, block in ipairs(blocks) do
-$(include("templates/lookup/lanes/panels.c", { block = block }))
+$(include("templates/lookup/lanes/panels.c", { of = block }))
 //$ end

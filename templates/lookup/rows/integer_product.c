@@ -130,5 +130,5 @@ $(i)$(vector.partial and isa.store_partial("y", at, vector.floats, value) or isa
 //$ end
 }
 //$ end
-$(include("templates/lookup/rows/blocks.c", { block = block }))
+$(include("templates/lookup/rows/blocks.c", { of = block }))
 //$ end

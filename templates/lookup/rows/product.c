@@ -83,5 +83,5 @@ $(i)$(vector.partial and isa.store_partial("y", at, vector.floats, name) or isa.
 //$ end
 }
 //$ end
-$(include("templates/lookup/rows/blocks.c", { block = block }))
+$(include("templates/lookup/rows/blocks.c", { of = block }))
 //$ end
