@@ -10,6 +10,8 @@ local schema = require "gen.schema.schema"
 
 local machine_file = {}
 
+local largest_machine = 1 << 16
+
 local number = {
     words = "must be an integer from 0, or math.huge",
     holds = function(v) return v == math.huge or math.type(v) == "integer" and v >= 0 end,
@@ -48,7 +50,7 @@ end
 
 -- The CPU of the file `path`, and the comment on top of it; raises one line.
 function machine_file.load(path)
-    local text, copy = assert(host.read(path, 1 << 16)), process.temporary_directory() .. "/cpu.lua"
+    local text, copy = assert(host.read(path, largest_machine)), process.temporary_directory() .. "/cpu.lua"
     assert(host.write_file(copy, (text:gsub("math%.huge", "1e999")))) -- the sandbox has no math
     local given, message = sandbox.load(copy)
     if not given then error(path .. message:sub(#copy + 1), 0) end
