@@ -1,4 +1,4 @@
-//$ takes helper, tape, c, norm_name
+//$ takes helper, tape, c
 //$ local run, a = tape.layers and "r, layer" or "r", tape.attention
 //$ for _, o in ipairs(tape.back.rows) do
 //$ local step = o.step
@@ -6,7 +6,7 @@
 //$ local map = o.map
     $(helper)_multiply(r, 0, $(map.across and 1 or 0), r->count, $(map.inputs), $(map.outputs), $(c.gradient_rows(o.from)), $(c.weights(map.at)), $(map.step), $(c.gradient_rows(o.to)), $(o.add and 1 or 0));
 //$ elseif o.op == "norm" then
-    $(helper)_$(norm_name(step))_back($(c.gradient_rows(o.from)), $(c.rows(step.from)), $(c.weights(step.gain)), $(c.value(step.statistics)), $(o.plus and c.gradient(o.plus) or "NULL"), $(c.gradient_rows(o.to)), r->count);
+    $(helper)_$(step.kind)_$(step.width)_back($(c.gradient_rows(o.from)), $(c.rows(step.from)), $(c.weights(step.gain)), $(c.value(step.statistics)), $(o.plus and c.gradient(o.plus) or "NULL"), $(c.gradient_rows(o.to)), r->count);
 //$ elseif o.op == "attend" then
     for (size_t s = 0; s < r->count / r->length; ++s) {
         const size_t at = s * r->length, own = r->t->lengths ? r->t->lengths[r->first / r->length + s] : r->length;
