@@ -293,6 +293,28 @@ function test.firmware_has_instructions_of_its_target_only()
     end
 end
 
+-- Where tiles of few and of many tokens are as wide, or norms differ in eps only, they have one function.
+function test.functions_of_the_same_text_stand_once_a_file()
+    local cases = {
+        { "gen/models/roberta_base.lua", "--for", "zen4" },
+        { "gen/models/gpt_nano_sort.lua", "--training", "--isa", "scalar,avx2" },
+    }
+    for _, words in ipairs(cases) do
+        local folder, found = program.folder(), 0
+        program.works { "emit", words[1], "-o", folder, table.unpack(words, 2) }
+        for name, text in pairs(contents(folder)) do
+            local seen = {}
+            for helper, body in text:gmatch "\nstatic [^\n;(]-([%w_]+)(%b()\n%b{})\n" do
+                if helper:find "_transpose" or helper:find "_scale_scores$" or helper:find "_back$" then
+                    if seen[body] then error(name .. ": " .. helper .. " is " .. seen[body] .. " once more", 0) end
+                    seen[body], found = helper, found + 1
+                end
+            end
+        end
+        check.equal(found > 0, true)
+    end
+end
+
 function test.the_manifest_records_every_file()
     local p = tiny_plan()
     local manifest = json.decode(contents(emitted())["MANIFEST.json"])

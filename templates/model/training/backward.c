@@ -1,4 +1,4 @@
-//$ takes helper, tape, c, norm_name
+//$ takes helper, tape, c
 //$ local run, a = tape.layers and "r, layer" or "r", tape.attention
 //$ local plain, turned = names.macro("TRAIN_PLAIN"), names.macro("TRAIN_ACROSS")
 //$ local set, add = names.macro("TRAIN_SET"), names.macro("TRAIN_ADD")
@@ -17,7 +17,7 @@
 //$     c.gradient_rows(o.to),
 //$     "r->count"
 //$ )
-    $(helper)_$(norm_name(step))_back($(given));
+    $(helper)_$(step.kind)_$(step.width)_back($(given));
 //$ elseif o.op == "attend" then
     for (size_t s = 0; s < r->count / r->length; ++s) {
         const size_t at = s * r->length, own = $(helper)_length_of(r, s);
