@@ -274,6 +274,7 @@ function test.a_helper_stands_once_a_file()
             check.matches(before, "memcpy") -- why the compiler must not know the constant, if it has no room beside
         end
         local kernels = name:find "__[%w_]+%.c$" and 1 or 0
+        check.equal({ name, kernels > 0 and text:match "madd_epi16%(_mm256_and_si256" or nil }, { name }) -- dot_i8
         check.equal({ name, select(2, text:gsub("\nstatic inline [^\n(]-_exp%(", "")) }, { name, kernels })
     end
 end
