@@ -92,8 +92,7 @@ local function map_of(c, views, kind, biased, share, layer, all)
     return map
 end
 
--- Adds to tape `t` the norm of value `from`; names_of: its value and its statistics. Returns the value, and the
--- operation.
+-- Adds to tape `t` the norm of value `from`; names_of: its value and its statistics. Returns the value.
 local function add_norm(t, c, from, names_of, norm, views, layer)
     local to = t.value(names_of[1], from.width)
     local operation = { op = "norm", from = from, to = to, kind = norm.kind, eps = norm.eps, width = from.width }
@@ -103,7 +102,7 @@ local function add_norm(t, c, from, names_of, norm, views, layer)
     end
     operation.statistics = t.value(names_of[2], 2)
     t.add(operation)
-    return to, operation
+    return to
 end
 
 -- Adds to tape `t` the product of value `from` with `map`, called `name`; returns its value.

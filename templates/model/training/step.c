@@ -129,7 +129,8 @@ $(body)
 }
 //$ end
 
-/* Backward through $(tape.word == "embedding" and "what stands before the blocks" or tape.word == "output" and "what stands behind the blocks" or "a block"): first rows of all tokens, then the weights, which need what all parts made. */
+//$ local through = ({ embedding = "what stands before the blocks", output = "what stands behind the blocks" })[tape.word]
+/* Backward through $(through or "a block"): first rows of all tokens, then the weights, which need what all parts made. */
 static void $(helper)_back_$(tape.word)(const $(helper)_run *r$(layer), const float *d_out$(d_in))
 {
 //$ if tape.back.rows[1] then
