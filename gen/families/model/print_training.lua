@@ -75,8 +75,8 @@ local function scope(tape, of_part)
 end
 
 -- Names for the places of tape `own` of plan `p`, with the `values` that with_scope adds: groups of macros of the
--- emitted code, { doc, list = { name, value, doc } }; and a function from what a place is of and its number to its name,
--- or to the number where it has none, as 0.
+-- emitted code, { doc, list = { name, value, doc } }; and a function from what a place is of and its number to its
+-- name, or to the number where it has none, as 0.
 local function places_of_tape(p, own, values)
     local groups, by_kind, tensors = {}, {}, {}
     local function open(doc) groups[#groups + 1] = { doc = doc .. values.of, list = {} } end
@@ -141,8 +141,8 @@ local function places_of_tape(p, own, values)
     return groups, function(kind, number) return by_kind[kind] and by_kind[kind][number] or number end
 end
 
--- Adds to tape `own` what templates read beside the plan: { word, of: what it computes, doc, back_doc, layers: false or how many,
--- stride, site, attention, lookup }.
+-- Adds to tape `own` what templates read beside the plan: { word, of: what it computes, doc, back_doc, layers: false or
+-- how many, stride, site, attention, lookup }.
 local function with_scope(p, own, values)
     values.site = values.site or 0
     function values.of_layer(step) return values.layers and times("layer", step) or 0 end
@@ -292,7 +292,7 @@ local function tapes_of(p, v)
             lookup = lookup_of(own, v, t.gradients),
             doc = "A block",
             back_doc = "The gradient of a block's input from that of its output",
-            of = "blocks" .. (t.segments[2] and " (" .. own.word .. ")" or "") .. (own.layers > 1 and ", the first one." or "."),
+            of = (t.segments[2] and own.word or "blocks") .. (own.layers > 1 and ", the first one." or "."),
         })
     end
     list[#list + 1] = with_scope(p, t.output, {
