@@ -122,7 +122,11 @@ local function places_of_tape(p, own, values)
         tensor(values.head.at, "head_weights")
         tensor(values.head.bias, "head_bias")
     end
-    if values.layers then add("layer", values.stride, "layer", "from layer to layer") end
+    if values.layers then
+        add("layer", values.stride, "layer", "from layer to layer")
+        local tables = values.lookup and values.lookup.tables_stride
+        add("tables_layer", tables, "tables_layer", "from the tables of a layer to those of the next")
+    end
     open "Where values that the way back needs lie in memory, in floats for each token of it: "
     add("kept", own.at, "at", "before the first of them")
     if values.layers then add("kept_layer", own.region, "kept_layer", "from layer to layer") end
