@@ -25,7 +25,7 @@ function blocks.job(p, library, blob_path, way)
         input = p.shape.input,
         context = p.shape.context,
         cache_bytes = p.cache_bytes,
-        scratch_bytes = way.scratch_bytes,
+        scratch_bytes = way.scratch_bytes or p.scratch_bytes,
         weights_struct_bytes = p.weights_struct_bytes,
         start = way.start,
         calls = way.calls,
@@ -56,32 +56,22 @@ end
 function blocks.ways(p, count, lengths)
     if lengths then
         return {
-            { name = "batch", calls = { count }, lengths = lengths, scratch_bytes = p.scratch_bytes },
-            { name = "single", calls = with_tokens(lengths), lengths = lengths, scratch_bytes = p.scratch_bytes },
+            { name = "batch", calls = { count }, lengths = lengths },
+            { name = "single", calls = with_tokens(lengths), lengths = lengths },
         }
     end
-    if not p.shape.causal then return { { name = "encode", calls = { count }, scratch_bytes = p.scratch_bytes } } end
-    local ones = {}
+    if not p.shape.causal then return { { name = "encode", calls = { count } } } end
+    local ones, parts = {}, { 2, 1, math.max(1, count // 2), count }
     for i = 1, count do
         ones[i] = 1
     end
-    local parts = { 2, 1, math.max(1, count // 2), count }
-    local ways = {
-        { name = "decode", calls = ones, scratch_bytes = p.decode_scratch_bytes },
-        { name = "prefill", calls = { count }, scratch_bytes = p.scratch_bytes },
-        { name = "parts", calls = parts, scratch_bytes = p.scratch_bytes },
-    }
     local far = far_of(p, count)
-    if far then
-        ways[4] = {
-            name = "far",
-            calls = parts,
-            scratch_bytes = p.scratch_bytes,
-            start = far.start,
-            skip = far.skip,
-        }
-    end
-    return ways
+    return {
+        { name = "decode", calls = ones, scratch_bytes = p.decode_scratch_bytes },
+        { name = "prefill", calls = { count } },
+        { name = "parts", calls = parts },
+        far and { name = "far", calls = parts, start = far.start, skip = far.skip },
+    }
 end
 
 -- The inputs of the first block, of so many values a token, for token numbers out of a checkpoint.

@@ -71,8 +71,8 @@ local function decoder_ways(ids)
     return ways
 end
 
--- The ways to call plan `p` for a sample, as blocks.lua has them: job, as library.job makes it.
-local function decoder_ways_of(p, job, sample)
+-- The ways to call decoder `p` for a sample, as blocks.lua has them: calls, instead of run.
+local function decoder_ways_of(p, sample)
     local width, decided = 8 * p.widths.out, nil
     local ways = decoder_ways(sample.lists[1])
     for _, way in ipairs(ways) do
@@ -84,10 +84,6 @@ local function decoder_ways_of(p, job, sample)
                 wanted[i] = y:sub(row.first * width + 1, (row.first + row.count) * width)
             end
             return table.concat(found), table.concat(wanted)
-        end
-        function way.run(job_seen)
-            job.seen = job_seen
-            return whole.run(job, way.calls)
         end
         function way.compare(results, answers, most)
             local answer = answers[1]
@@ -107,14 +103,11 @@ local function decoder_ways_of(p, job, sample)
     return ways
 end
 
-local function encoder_ways_of(p, job, sample)
+-- The same for an encoder.
+local function encoder_ways_of(p, sample)
     local lists, width, ways = sample.lists, 8 * p.widths.out, {}
     local function add(name, calls, rows_of_list)
-        local way = { name = name }
-        function way.run(job_seen)
-            job.seen = job_seen
-            return whole.run(job, calls)
-        end
+        local way = { name = name, calls = calls }
         function way.compare(results, answers, most)
             local relative, absolute, turned, squares = 0, 0, 0, 0.0
             for i, answer in ipairs(answers) do
@@ -170,7 +163,14 @@ function samples.prepare(p, directory, options)
     function sample.jobs(taken) return reference.blocks(reference.jobs(p, files), taken) end
     function sample.ways(own, path_of_library, threads)
         local job = library.job(own, path_of_library, sample.blob, threads)
-        return (own.causal and decoder_ways_of or encoder_ways_of)(own, job, sample)
+        local ways = (own.causal and decoder_ways_of or encoder_ways_of)(own, sample)
+        for _, way in ipairs(ways) do
+            function way.run(job_seen)
+                job.seen = job_seen
+                return whole.run(job, way.calls)
+            end
+        end
+        return ways
     end
     return sample
 end

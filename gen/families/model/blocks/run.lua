@@ -16,14 +16,6 @@ local variant = require "gen.families.model.blocks.variant"
 
 local run = {}
 
--- Whether one of `steps` does `op`, on the buffer in its field `key` if that is given.
-local function has_step(steps, op, key)
-    for _, step in ipairs(steps) do
-        if step.op == op and (not key or step[key]) then return true end
-    end
-    return false
-end
-
 -- The sums over tokens that `steps` end with: { hidden: where those of hidden values begin, nil: there are none,
 -- activates: whether these are activated as they are summed, map: which they are still to go through, pitch }; nil:
 -- they end with rows.
@@ -37,31 +29,6 @@ local function sums_of(shape, steps, has)
         map = of_hidden and has.O,
         pitch = shape.sums.pitch,
     }
-end
-
--- Whether one of `steps` reads the block's input.
-local function reads_input(steps)
-    for _, step in ipairs(steps) do
-        if step.from == "in" or step.a == "in" or step.b == "in" then return true end
-    end
-    return false
-end
-
--- The inputs of the steps in the lists that round some, each number once; where keys and values are words, also the
--- width of a head.
-local function rounded_inputs(shape, lists)
-    local list, seen = {}, {}
-    if shape.cache.words then
-        list[1], seen[shape.width] = shape.width, true
-    end
-    for _, steps in ipairs(lists) do
-        for _, step in ipairs(steps) do
-            if step.rounded and not seen[step.inputs] then
-                list[#list + 1], seen[step.inputs] = step.inputs, true
-            end
-        end
-    end
-    return list
 end
 
 -- Raises one line for types that blocks of `shape` with the linear maps `maps` cannot have.
@@ -88,14 +55,28 @@ local function add_sections(p, at, first_layer)
     p.weights_struct_bytes = 8 * #c.list + 8
 end
 
--- What templates ask of the steps of plan `p` together; has: its linear maps by letter.
+-- What templates ask of the steps of plan `p` together. rounded_inputs: of steps that round some, each number once;
+-- where keys and values are words, also the width of a head. has: linear maps by letter.
 local function add_facts(p, has)
-    local before, after = p.before, p.after
-    p.sums = sums_of(p.shape, after, has)
-    p.reads_input = reads_input(after)
-    p.activates = has_step(after, "activate")
-    p.copies = has_step(before, "copy") or has_step(after, "copy") or has_step(after, "output", "from")
-    p.rounded_inputs = rounded_inputs(p.shape, { before, after })
+    local list, seen = {}, {}
+    local function add_rounded(inputs)
+        if not seen[inputs] then
+            list[#list + 1], seen[inputs] = inputs, true
+        end
+    end
+    if p.shape.cache.words then add_rounded(p.shape.width) end
+    p.sums, p.rounded_inputs = sums_of(p.shape, p.after, has), list
+    p.copies, p.activates, p.reads_input = false, false, false
+    for _, steps in ipairs { p.before, p.after } do
+        for _, step in ipairs(steps) do
+            p.copies = p.copies or step.op == "copy" or step.op == "output" and step.from ~= nil
+            p.activates = p.activates or step.op == "activate"
+            if step.rounded then add_rounded(step.inputs) end
+        end
+    end
+    for _, step in ipairs(p.after) do
+        p.reads_input = p.reads_input or step.from == "in" or step.a == "in" or step.b == "in"
+    end
 end
 
 -- The kernels of plan `p` for `isa`, the next one.
