@@ -310,17 +310,18 @@ local function tapes_of(p, v)
     return list
 end
 
--- The arrays of a pass in the caller's memory, one behind the other: { name, floats as C }; and what lookup FFNs need
--- of a part's scratch: { bytes, floats for each token }.
+-- The arrays of a pass in the caller's memory, one behind the other: { name, doc, floats as C }; and what lookup FFNs
+-- need of a part's scratch: { bytes, floats for each token }.
 local function places_of(t)
     local h, shapes = t.head, 0
+    local head = h.rows * (h.at and 2 * h.features_pitch + h.pitch or h.features_pitch)
     local list = {
-        { name = "kept", floats = times(t.kept, "all") },
-        { name = "arena", floats = times(t.arena, "all") },
-        { name = "streams", floats = times(2 * t.stream, "all") },
-        { name = "losses", floats = "all" },
-        { name = "counted", floats = "all" },
-        { name = "head", floats = h.rows * (h.at and 2 * h.features_pitch + h.pitch or h.features_pitch) },
+        { name = "kept", doc = "values that the way back needs", floats = times(t.kept, "all") },
+        { name = "arena", doc = "gradients of values of one block", floats = times(t.arena, "all") },
+        { name = "streams", doc = "gradients between blocks, two in turn", floats = times(2 * t.stream, "all") },
+        { name = "losses", doc = "of the counted targets", floats = "all" },
+        { name = "counted", doc = "the numbers of their tokens, integers", floats = "all" },
+        { name = "head", doc = "features and logits of some of them", floats = head },
     }
     local sums, looked = 0, { bytes = 0, each = 0 }
     for _, own in ipairs(t.segments) do
@@ -333,11 +334,12 @@ local function places_of(t)
         end
     end
     if shapes > 0 then
-        list[#list + 1] = { name = "shapes", floats = "(" .. shapes .. " * sequences + 15) / 16 * 16" }
+        local floats = "(" .. shapes .. " * sequences + 15) / 16 * 16"
+        list[#list + 1] = { name = "shapes", doc = "gradients of alpha, beta and gamma", floats = floats }
     end
     if sums > 0 then
-        list[#list + 1] = { name = "prepared", floats = t.prepared }
-        list[#list + 1] = { name = "sums", floats = times(sums, "parts") }
+        list[#list + 1] = { name = "prepared", doc = "projections of LookupFFNs, packed", floats = t.prepared }
+        list[#list + 1] = { name = "sums", doc = "their gradients, of each part", floats = times(sums, "parts") }
     end
     return list, looked
 end

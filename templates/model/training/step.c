@@ -23,11 +23,11 @@ typedef struct $(helper)_run {
     size_t targets_counted;
     int drops;              /* whether there is dropout */
     float *memory, *scratch;
-    /* where in memory, in floats: what is kept from the forward pass, gradients of values, and so on */
+    /* where in memory, in floats: */
 //$ for _, place in ipairs(training.places) do
-    size_t $(place.name)_at;
+    size_t $(place.name)_at; /* $(place.doc) */
 //$ end
-    size_t scratch_at, scratch_floats;
+    size_t scratch_at, scratch_floats; /* of each part */
 } $(helper)_run;
 
 /* All parts of a step meet here. */
