@@ -5,7 +5,8 @@ local constants = {}
 
 -- What C calls the distance of the rows of a buffer: rows of a token's width share one.
 local function pitch_name(buffer, d_pitch)
-    return (buffer.pitch == d_pitch and (buffer.storage or "float") == "float" and "D" or buffer.name:upper()) .. "_PITCH"
+    local shares = buffer.pitch == d_pitch and (buffer.storage or "float") == "float"
+    return (shares and "D" or buffer.name:upper()) .. "_PITCH"
 end
 
 -- The offsets and strides that kernels use by name: { name, value, doc, title: of those that follow each other }; and
