@@ -16,11 +16,8 @@ local function add_layers(p, add)
         local words = shape.rounded and map.words // shape.rounded.rows or map.words
         local what = shape.rounded and "words of weights of " or "weights of "
         add(map.letter .. "_LAYER", words, what .. map.letter .. " of a layer")
-        add(
-            map.letter .. "_BIAS_LAYER",
-            map.pitch,
-            "its biases of a layer" .. (shape.type.scaled and ", and scales" or "")
-        )
+        local scales = shape.type.scaled and ", and scales" or ""
+        add(map.letter .. "_BIAS_LAYER", map.pitch, "its biases of a layer" .. scales)
     end
     for _, part in ipairs(p.parts) do
         for _, section in ipairs(part.sections) do
