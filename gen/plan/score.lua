@@ -4,10 +4,11 @@
 -- With z the bits of a table and S the signs that a row's number stands for, p = exp<z, S> / product of (exp z + exp
 -- -z) is the row's share of the softmax over all rows.
 --
---   share           whether p is a factor: kernels multiply 1 + exp(-2 |z|) over the bits. Without it scores are 1 and
---                   kernels have none: each of the rows that a table gives counts once
---   along           whether <z, S> is a factor beside p: kernels add |z| over the bits, and take 2 |z| off for each bit
---                   in which a row is not the best one
+--   share           whether p is a factor: kernels multiply 1 + exp(-2 |z|) over the bits
+--   along           whether <z, S> is a factor: kernels add |z| over the bits, and take 2 |z| off for each bit in which
+--                   a row is not the best one
+--   scored          whether there is a factor, which follows from these two. Without one scores are 1 and kernels have
+--                   none: each of the rows that a table gives counts once
 --   name            in model files, in names of emitted kernels, and in the table of harness/reference/lookup.c, whose
 --                   error bounds follow from the same factors
 --   doc             for help
@@ -44,6 +45,7 @@ score.list = {
 score.names, score.docs = {}, {}
 local by_name = {}
 for i, row in ipairs(score.list) do
+    row.scored = row.share or row.along
     score.names[i], score.docs[i], by_name[row.name] = row.name, row.doc, row
 end
 

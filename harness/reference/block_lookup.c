@@ -81,7 +81,7 @@ double reference_looked_score(const reference_model *model, const reference_weig
 {
     const size_t code = reference_looked_code(model, looked, slot);
     if (!weights->row_scale) /* rows that count alike have no scores */
-        return reference_scores[model->score].share ? (double)looked->score[slot] : 1.0;
+        return reference_is_scored(model) ? (double)looked->score[slot] : 1.0;
     const double factor = weights->row_scale(weights->row_source, slot / model->neighbours, code);
     return factor > 0.0 ? (double)looked->score[slot] / factor : 0.0;
 }

@@ -238,6 +238,11 @@ double reference_along(const reference_model *model, const double *z, size_t cod
     return sum;
 }
 
+bool reference_is_scored(const reference_model *model)
+{
+    return reference_scores[model->score].share || reference_scores[model->score].along;
+}
+
 double reference_score_share(const reference_model *model, const double *z, size_t code)
 {
     return reference_scores[model->score].share ? reference_share(model, z, code) : 1.0;

@@ -90,6 +90,9 @@ bool reference_vertices(const reference_model *model, const double *z, size_t *c
 double reference_share(const reference_model *model, const double *z, size_t code);
 double reference_along(const reference_model *model, const double *z, size_t code);
 
+/* Whether scores have a factor: else they are 1. */
+bool reference_is_scored(const reference_model *model);
+
 /* The score of a vertex, without model->scale, its factor of the softmax (1: none), and the largest magnitude that its other factor has
    for any vertex (1: none).  z [tau] */
 double reference_score(const reference_model *model, const double *z, size_t code);

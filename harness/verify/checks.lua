@@ -260,7 +260,7 @@ local function poison(c, victim, value)
             wrong = "a NaN gives a bit"
         end
     end
-    for o = victim * row + 1, is_nan and c.facts.share and (victim + 1) * row or 0, 4 do
+    for o = victim * row + 1, is_nan and c.facts.scored and (victim + 1) * row or 0, 4 do
         local value_of_y = ("f"):unpack(y, o)
         if value_of_y == value_of_y then wrong = "y of a token with a NaN is not all NaN" end
     end

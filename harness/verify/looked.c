@@ -102,7 +102,7 @@ bool looked_compare(const reference_block_lookup *lookup, const reference_looked
     bool *seen = calloc((size_t)1 << model->tau, sizeof *seen);
     *result = (looked_result){0};
     float *score = malloc((slots + 1) * sizeof *score);
-    const bool is_weighted = reference_scores[model->score].share || weights->row_scale;
+    const bool is_weighted = reference_is_scored(model) || weights->row_scale;
     bool ok = sample_of(&own, model, weights, looked, count) && sample_of(&exact, model, &unrounded, looked, count);
     ok = ok && code && seen && score;
     for (size_t token = 0; ok && token < count; ++token) {

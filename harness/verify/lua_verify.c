@@ -8,7 +8,7 @@
     } -> what all variants of the model with these weights are compared with | nil, message
 
    reference:extend(tokens) -> true | nil, message: so many random tokens are computed; they are made once, for all processes to come
-   reference:facts() -> { share, weighted (whether scores have the softmax's share; whether rows have factors at all), multiplications (of a
+   reference:facts() -> { scored, weighted (whether scores have a factor of their own; whether rows have one at all), multiplications (of a
    token's), moved_share (see sample.h), seed, blob (its address), blob_bytes }
    reference:sample(kind, tokens) -> the first so many tokens: "random"; "exact", these by the checkpoint's own weights; or "special", all
 
@@ -129,14 +129,14 @@ static int facts(lua_State *L)
 {
     const verify_reference *r = luaL_checkudata(L, 1, REFERENCE);
     const reference_model *model = &r->model;
-    const bool share = reference_scores[model->score].share;
+    const bool scored = reference_is_scored(model);
     lua_createtable(L, 0, 7);
     field_set_size(L, "seed", r->seed);
     field_set_size(L, "multiplications", reference_projection_count(model) + model->h * model->neighbours * model->d_out);
     field_set_size(L, "blob", (uintptr_t)r->blob.data);
     field_set_size(L, "blob_bytes", r->blob.bytes);
-    field_set_flag(L, "share", share);
-    field_set_flag(L, "weighted", share || r->weights.row_scale);
+    field_set_flag(L, "scored", scored);
+    field_set_flag(L, "weighted", scored || r->weights.row_scale);
     field_set_number(L, "moved_share", sample_moved_share(&r->weights));
     return 1;
 }

@@ -103,15 +103,20 @@ function state:step(id) return rows_of(self.of, "step", { { id } }, self.memory)
 function state:position() return self.of.own:call(self.of.job.position, self.memory) end
 
 -- A call between forbidden pages: the code that the function returns, whether it wrote beyond its memory, and rows.
-local function called(own, job, what, a) return guarded(own, job[what], own, arguments[what](a)) end
+-- `words`: for guarded.lua, behind its name.
+local function called(own, job, what, a, words)
+    return guarded(own, job[what] .. (words or ""), own, arguments[what](a))
+end
 
 local function ids_of(list) return { text = compiled.pack(list), alignment = 4 } end
 
--- Whether the call refuses ids that are none, and more tokens than the context holds, and leaves all as it is.
+-- Whether the call refuses ids that are none, and more tokens than the context holds, and leaves all as it is. One that
+-- goes on instead reads and writes behind the memory of `a`, so that it may crash.
 local function refuses(own, job, what, a)
     local before = a.state and a.state.memory:read()
     local function refused(wanted, changes)
-        local status, fault, y = called(own, job, what, setmetatable(changes, { __index = a }))
+        local words = ", which does not refuse " .. (wanted == id_refused and "a wrong id" or "too many tokens")
+        local status, fault, y = called(own, job, what, setmetatable(changes, { __index = a }), words)
         return status == wanted and not fault and y == ("\xff"):rep(#y) and (not before or a.state.memory:holds(before))
     end
     for i, wrong in ipairs(wrong_ids) do

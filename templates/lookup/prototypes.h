@@ -11,7 +11,7 @@ $(load)
 //$ end
 void $(kernels.names.projection)(const $(names.weights) *weights, const float *restrict x,
     $(projection_parameters(kernels)), size_t $(kernels.layout == "rows" and "tokens" or "tiles"));
-void $(kernels.names.hash)(const float *restrict z, uint16_t *restrict code$(shape.score.share and ", float *restrict score" or "")$(kernels.hash.bytes > 0 and ", void *restrict vertices" or "")$(kernels.gathers[1].prefetch_first and ", const " .. names.weights .. " *prefetch" or ""));
+void $(kernels.names.hash)(const float *restrict z, uint16_t *restrict code$(shape.score.scored and ", float *restrict score" or "")$(kernels.hash.bytes > 0 and ", void *restrict vertices" or "")$(kernels.gathers[1].prefetch_first and ", const " .. names.weights .. " *prefetch" or ""));
 //$ end
 //$ for _, gather in ipairs(kernels.gathers) do
 //$     gather_prototype(gather.names.gather, "")

@@ -987,4 +987,23 @@ function test.a_bundle_for_two_architectures_leaves_out_what_is_for_the_other()
     check.equal({ good, tostring(message) }, { false, "--isa: avx2: a bundle for x86 and AArch64 needs scalar" })
 end
 
+-- Scores with a sum and no softmax, which no row has: C without warnings, from every hash and for training.
+function test.what_is_printed_of_scores_follows_from_their_factors()
+    local both, one = "share = true,\n        along = true", "share = false,\n        along = true"
+    local tree = program.changed_tree("gen/plan/score.lua", both, one)
+    local folder = new_folder()
+    for _, neighbours in ipairs { 1, 2, 3, 8 } do
+        local text = "return { name = 'm', d = 8, h = 3, tau = 3, score = 'gelu', projection = { kind = 'dense' }, \z
+            neighbours = " .. neighbours .. " }"
+        local path, to = program.model(program.folder(), "sum", text), folder .. neighbours
+        program.works { "--tree", tree, "emit", path, "--isa", "scalar", "--training", "-o", to }
+        for _, file in ipairs { "m__scalar.c", "m_train__scalar.c" } do
+            assert(not assert(host.read(to .. "/" .. file)):find "_exp%(", file)
+            local words = { "gcc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-O1", "-c", to .. "/" .. file }
+            local result = process.run(table.move({ "-o", "/dev/null" }, 1, 2, #words + 1, words))
+            check.equal({ file, result.status, result.output }, { file, 0, "" })
+        end
+    end
+end
+
 return test

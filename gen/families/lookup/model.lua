@@ -123,7 +123,7 @@ function lookup_model.check(context, m, chain)
     if m.neighbours > 1 << m.tau then
         refuse({ "neighbours" }, m.neighbours, string.format("must be at most 2^tau = %d", 1 << m.tau))
     end
-    if m.neighbours > 1 and m.neighbours == 1 << m.tau and not score.get(m.score).share then
+    if m.neighbours > 1 and m.neighbours == 1 << m.tau and not score.get(m.score).scored then
         refuse(
             { "neighbours" },
             m.neighbours,

@@ -36,14 +36,14 @@ function neighbours.plan(shape, lanes, spread)
     end
     local function add_list(name) add(name, plan.count * lanes * 4) end
     if all then
-        add_list "share"
+        if shape.score.share then add_list "share" end
         if shape.score.along then add_list "along" end
     elseif plan.lists then
         add_list "cost"
         add_list "flips"
     end
     if spread then
-        if shape.score.share then add("score", shape.neighbours * lanes * 4) end
+        if shape.score.scored then add("score", shape.neighbours * lanes * 4) end
         add("code", shape.neighbours * lanes * 2)
     end
     return plan

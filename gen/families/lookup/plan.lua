@@ -31,7 +31,7 @@ function plan.shape(m, tables, projection)
         kind = m.projection.kind,
         neighbours = m.neighbours,
         score = score.get(m.score),
-        weighted = score.get(m.score).share or tables.scaled,
+        weighted = score.get(m.score).scored or tables.scaled,
         slots = m.h * m.neighbours, -- slots: rows that a token takes
         x_step = m.d,
         y_step = m.d_out,

@@ -297,7 +297,7 @@ end
 local function check(p)
     local m = p.model
     if m.norm then validated.refuse(m, { "norm" }, nil, "a LookupFFN is trained without a norm of its own") end
-    if not p.shape.score.share then
+    if not p.shape.score.scored then
         validated.refuse(m, { "score" }, m.score, "cannot be trained: it gives z no gradient")
     end
     if p.exact then misuse "--arithmetic: integer: must be float with --training" end

@@ -19,22 +19,23 @@ static inline uint32_t $(model)_score_between(const uint16_t *entry, uint32_t pa
 }
 
 //$ end
-//$ local two, share = shape.neighbours == 2, shape.score.share
-//$ local scored = share and (two and "places < 32u ? scaled >> places : 0u" or "scaled >> ((log2 >> 15) + score_shift)")
+//$ local two, share, scored = shape.neighbours == 2, shape.score.share, shape.score.scored
+//$ local shifted = share and (two and "places < 32u ? scaled >> places : 0u" or "scaled >> ((log2 >> 15) + score_shift)")
+//$     or scored and "scaled >> score_shift"
 //$     or "32768u * weights->table_scales[code] >> score_shift"
-/* $(share and "Sign hash and score" or "Sign hash and the unit of the row") of one token (LookupFFN, section "Put it together"), table by table.
+/* $(scored and "Sign hash and score" or "Sign hash and the unit of the row") of one token (LookupFFN, section "Put it together"), table by table.
    weights  bound weights
    z        [$(plural(shape.h, "table"))][$(plural(shape.tau, "bit"))]
    row      $(slots_text)  row of all tables: $(shape.rows) k + code; bit j is z > 0, the first bit the most significant
 //$ if two then
             The second code differs from the first in the bit of the least |z|, in the first one of several.
 //$ end
-//$ if share then
+//$ if scored then
    score    $(slots_text)  in units of y's sums, the unit of the table's row in it
 //$ if two then
-   score = $(shape.score.top_m), the product by its logarithm, where cost is 0 and that |z|.
+   score = $(shape.score.top_m)$(share and ", the product by its logarithm" or ""), where cost is 0 and that |z|.
 //$ else
-   score = $(shape.score.best), the product by its logarithm.
+   score = $(shape.score.best)$(share and ", the product by its logarithm" or "").
 //$ end
 //$ else
    score    $(slots_text)  the unit of the table's row, in units of y's sums
@@ -42,21 +43,21 @@ static inline uint32_t $(model)_score_between(const uint16_t *entry, uint32_t pa
    None may overlap. Cannot fail. */
 void $(symbol)(const $(names.weights) *weights, const int32_t *restrict z, uint32_t *restrict row, int32_t *restrict score)
 {
-    const unsigned $(share and "z_shift = weights->shifts[" .. names.macro("SHIFT_Z") .. "], " or "")score_shift = weights->shifts[$(names.macro("SHIFT_SCORE"))];
+    const unsigned $(scored and "z_shift = weights->shifts[" .. names.macro("SHIFT_Z") .. "], " or "")score_shift = weights->shifts[$(names.macro("SHIFT_SCORE"))];
 
 //$ loop("    ", "table", 0, shape.h, 1, function(i, table)
 $(i)uint32_t code = $(table)$(shape.score.along and ", sum = 0" or "")$(share and ", log2 = 0" or "")$(two and ", least = UINT32_MAX, flip = 0" or "");
 //$ loop(i, "bit", 0, shape.tau, 1, function(i, bit)
-//$ if share or two then
+//$ if scored or two then
 $(i)const int32_t value = z[$(bit)];
 //$ end
 //$ if two then
 $(i)const uint32_t size = (uint32_t) (value < 0 ? -value : value);
 //$ end
-//$ if share then
+//$ if scored then
 $(i)uint32_t magnitude = $(two and "size" or "(uint32_t) (value < 0 ? -value : value)") >> z_shift; /* $(score.fraction) binary places */
 //$ end
-$(i)code = 2 * code + ($((share or two) and "value" or "z[" .. bit .. "]") > 0 ? 1u : 0u);
+$(i)code = 2 * code + ($((scored or two) and "value" or "z[" .. bit .. "]") > 0 ? 1u : 0u);
 //$ if two then
 $(i)flip = size < least ? 1u : 2 * flip;
 $(i)least = size < least ? size : least;
@@ -71,7 +72,7 @@ $(i)if (magnitude < $(score.log2_limit)u)
 $(i)    log2 += $(model)_score_between($(model)_score_log2 + (magnitude >> $(score.log2_step)), magnitude & $((1 << score.log2_step) - 1)u, $(score.log2_step));
 //$ end
 //$ end)
-//$ if two and share then
+//$ if two and scored then
 $(i)least >>= z_shift;
 $(i)if (least > 65535u)
 $(i)    least = 65535u;
@@ -80,19 +81,21 @@ $(i)    least = 65535u;
 //$ if share then
 $(i)const uint32_t part = log2 & 0x7fffu;
 $(i)const uint32_t share = $(model)_score_between($(model)_score_power + (part >> $(score.power_step)), part & $((1 << score.power_step) - 1)u, $(score.power_step));
+//$ end
+//$ if scored then
 $(i)const uint32_t scale = weights->table_scales[code];
 //$ if shape.score.along then
-$(i)const uint32_t product = share * $(score.sum_shift > 0 and "(sum >> " .. score.sum_shift .. ")" or "sum");
+$(i)const uint32_t product = $(share and "share" or "32768u") * $(score.sum_shift > 0 and "(sum >> " .. score.sum_shift .. ")" or "sum");
 $(i)const uint32_t scaled = (product >> 16) * scale + ((product & 0xffffu) * scale >> 16);
 //$ else
 $(i)const uint32_t scaled = share * scale;
 //$ end
-//$ if two then
+//$ if two and share then
 $(i)const uint32_t places = (log2 >> 15) + score_shift;
 //$ end
 //$ end
 $(i)row[$(slot)] = code;
-$(i)score[$(slot)] = (int32_t) ($(scored));
+$(i)score[$(slot)] = (int32_t) ($(shifted));
 //$ if two then
 $(i)code ^= flip; /* on to the second row */
 //$     if shape.score.along then

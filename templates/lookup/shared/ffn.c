@@ -44,7 +44,7 @@ $(before)(const $(names.weights) *weights, const float *x, size_t tokens,
         $(kernels.names.projection)($(projection_arguments), tiles);
         for (size_t tile = 0; tile < tiles; ++tile)
 //$     local at = "(first + tile * " .. tile .. ") * " .. shape.slots
-            $(kernels.names.hash)(z + tile * $(kernels.projection.rows.z * tile), code + $(at)$(score.share and ",\n                score + " .. at or "")$(vertices_argument));
+            $(kernels.names.hash)(z + tile * $(kernels.projection.rows.z * tile), code + $(at)$(score.scored and ",\n                score + " .. at or "")$(vertices_argument));
 //$     if tables.scaled then
         $(scale)(weights->table_scales, code + first * $(shape.slots), score + first * $(shape.slots), tiles);
 //$     end
@@ -56,7 +56,7 @@ $(before)(const $(names.weights) *weights, const float *x, size_t tokens,
 //$     end
     $(kernels.names.projection)($(projection_arguments), tokens);
     for (size_t token = 0; token < tokens; ++token)
-        $(kernels.names.hash)(z + token * $(kernels.projection.rows.z), code + token * $(shape.slots)$(score.share and ", score + token * " .. shape.slots or "")$(vertices_argument)$(prefetch_argument));
+        $(kernels.names.hash)(z + token * $(kernels.projection.rows.z), code + token * $(shape.slots)$(score.scored and ", score + token * " .. shape.slots or "")$(vertices_argument)$(prefetch_argument));
 //$     if tables.scaled then
     $(scale)(weights->table_scales, code, score, tokens);
 //$     end

@@ -1,6 +1,8 @@
 //$ takes isa, score, step
+//$ -- 2 |z| is an argument of exp, and what a row that is not the best one loses.
+//$ local needs_minus_two = score.share or score.along and shape.neighbours > 1
 //$ local exp = score.share and once("templates/math/exp.c") .. "_exp"
-//$ if score.share then
+//$ if needs_minus_two then
     const $(isa.vector) minus_two = $(isa.broadcast("-2.0f"));
 //$ end
     $(isa.index) row = $(isa.index_zero());
@@ -13,7 +15,7 @@
 //$ for bit = 0, shape.tau - 1 do
 
     const $(isa.vector) z$(bit) = $(isa.load("z", bit * step));
-//$ if score.share then
+//$ if score.scored then
     const $(isa.vector) magnitude$(bit) = $(isa.abs("z" .. bit));
 //$ end
     row = $(isa.index_or_if_positive("row", "z" .. bit, tostring(1 << (shape.tau - 1 - bit))));

@@ -38,12 +38,12 @@ static inline void $(helper)_replace_vertex($(list.floats) *cost, $(list.integer
 }
 
 //$ end
-/* $(score.share and "Codes and scores" or "Codes") of the $(shape.neighbours) best vertices, the best first, of $(group_text),
-   $(vertex_text).$(score.share and "" or " */")
-//$ if score.share then
+/* $(score.scored and "Codes and scores" or "Codes") of the $(shape.neighbours) best vertices, the best first, of $(group_text),
+   $(vertex_text).$(score.scored and "" or " */")
+//$ if score.scored then
    score = $(score.top_m). */
 //$ end
-static inline void $(helper)_hash_top_m(const float *z, uint16_t *code$(score.share and ", float *score" or ""), void *vertices)
+static inline void $(helper)_hash_top_m(const float *z, uint16_t *code$(score.scored and ", float *score" or ""), void *vertices)
 {
     $(list.floats) *cost = ($(list.floats) *) vertices;
     $(list.integers) *flips = ($(list.integers) *) (void *) ($(sum("(unsigned char *) vertices", hash.at.flips)));
@@ -87,14 +87,16 @@ $(include("templates/lookup/shared/hash_bits.c"))
 //$ end
     for (size_t n = 0; n < $(shape.neighbours); ++n) {
         const $(isa.index) vertex = $(isa.index_xor("row", list.get_index("flips", "n")));
-//$ if score.share then
+//$ if score.scored then
         const $(isa.vector) loss = $(isa.mul("minus_two", list.get("cost", "n")));
+//$ end
+//$ if score.share then
         const $(isa.vector) share = $(isa.mul(exp .. "(loss)", "best"));
 //$ end
         $(isa.index_store("code", "n * " .. step, "vertex"));
 //$ if score.along then
         const $(isa.vector) along = $(isa.add("sum", "loss"));
-        $(isa.store_unaligned("score", "n * " .. step, isa.mul("share", "along")));
+        $(isa.store_unaligned("score", "n * " .. step, score.share and isa.mul("share", "along") or "along"));
 //$ elseif score.share then
         $(isa.store_unaligned("score", "n * " .. step, "share"));
 //$ end

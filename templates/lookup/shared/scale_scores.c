@@ -1,6 +1,6 @@
 //$ takes helper, score, tile, slots_text, table_of
 
-/* $(score.share and "Multiplies each score by" or "Makes each score") the scale of its row: the tables hold rows in units of their scale.
+/* $(score.scored and "Multiplies each score by" or "Makes each score") the scale of its row: the tables hold rows in units of their scale.
    scale  [$(shape.h)][$(shape.rows)]
    code   [$(tile == 1 and "tokens" or "tiles")]$(slots_text)$(tile == 1 and "" or "[" .. tile .. "]"); score likewise. None may overlap. */
 static inline void $(helper)_scale_scores(const float *restrict scale, const uint16_t *restrict code, float *restrict score, size_t $(tile == 1 and "tokens" or "tiles"))
@@ -11,14 +11,14 @@ static inline void $(helper)_scale_scores(const float *restrict scale, const uin
 //$ if tile == 1 then
     for (size_t token = 0; token < tokens; ++token, code += $(shape.slots), score += $(shape.slots))
 //$ loop("        ", slot, 0, shape.slots, 1, function(i, slot)
-$(i)score[$(slot)] $(score.share and "*=" or "=") scale[$(scale_at(slot, "code[" .. slot .. "]"))];
+$(i)score[$(slot)] $(score.scored and "*=" or "=") scale[$(scale_at(slot, "code[" .. slot .. "]"))];
 //$ end)
 //$ else
 //$ local advances = ", code += " .. tile .. ", score += " .. tile
     for (size_t tile = 0; tile < tiles; ++tile$(shape.slots == 1 and advances or ""))
 //$ loop("        ", slot, 0, shape.slots, 1, function(i, slot)
 $(i)for (size_t token = 0; token < $(tile); ++token)
-$(i)    score[token] $(score.share and "*=" or "=") scale[$(scale_at(slot, "code[token]"))];
+$(i)    score[token] $(score.scored and "*=" or "=") scale[$(scale_at(slot, "code[token]"))];
 //$ end, { also = advances, braces = false })
 //$ end
 }

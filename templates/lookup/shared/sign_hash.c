@@ -8,16 +8,16 @@
 //$ end
 $(include(hash.template))
 
-/* $(score.share and "Sign hash and score" or "Sign hash") of one $(by_tile and "tile of " .. tile .. " tokens" or "token") (LookupFFN, section "Put it together")$(by_tile and "" or lanes > 1 and ", " .. lanes .. " tables side by side" or ", table by table").
+/* $(score.scored and "Sign hash and score" or "Sign hash") of one $(by_tile and "tile of " .. tile .. " tokens" or "token") (LookupFFN, section "Put it together")$(by_tile and "" or lanes > 1 and ", " .. lanes .. " tables side by side" or ", table by table").
    z      [$(plural(shape.h, "table"))][$(plural(shape.tau, "bit"))]$(lane_axis)
 //$ if shape.neighbours == 1 then
    code   [$(shape.h)]$(lane_axis)  row of each table: bit j is z > 0, the first bit the most significant
-//$ if score.share then
+//$ if score.scored then
    score  [$(shape.h)]$(lane_axis)
 //$ end
 //$ else
    code   [$(shape.h)][$(shape.neighbours)]$(lane_axis)  $(rows_text)
-//$ if score.share then
+//$ if score.scored then
    score  [$(shape.h)][$(shape.neighbours)]$(lane_axis)
 //$ end
 //$ if hash.bytes > 0 then
@@ -28,18 +28,18 @@ $(include(hash.template))
    prefetch  weights whose rows to prefetch as soon as their codes are known, or NULL
 //$ end
    $(by_tile and "z is aligned to a vector. " or "")None may overlap. Cannot fail. 0 and NaN count as bit 0. */
-void $(symbol)(const float *restrict z, uint16_t *restrict code$(score.share and ", float *restrict score" or "")$(vertices_parameter)$(prefetch_parameter))
+void $(symbol)(const float *restrict z, uint16_t *restrict code$(score.scored and ", float *restrict score" or "")$(vertices_parameter)$(prefetch_parameter))
 {
 //$ if by_tile then
 //$ local slots = shape.neighbours * tile
 //$ loop("    ", "table", 0, shape.h, 1, function(i)
 //$ loop(i, "token", 0, tile, lanes, function(i, token)
-$(i)$(helper)_$(hash.name)($(sum("z", token)), $(sum("code", token))$(score.share and ", " .. sum("score", token) or "")$(vertices_argument));
+$(i)$(helper)_$(hash.name)($(sum("z", token)), $(sum("code", token))$(score.scored and ", " .. sum("score", token) or "")$(vertices_argument));
 //$ end)
-//$ end, { braces = false, also = ", z += " .. shape.tau * tile .. ", code += " .. slots .. (score.share and ", score += " .. slots or "") })
+//$ end, { braces = false, also = ", z += " .. shape.tau * tile .. ", code += " .. slots .. (score.scored and ", score += " .. slots or "") })
 //$ elseif lanes == 1 then
 //$ loop("    ", "table", 0, shape.h, 1, function(i, table)
-$(i)$(helper)_$(hash.name)($(sum("z", times(table, shape.tau))), $(sum("code", times(table, shape.neighbours)))$(score.share and ", " .. sum("score", times(table, shape.neighbours)) or "")$(vertices_argument));
+$(i)$(helper)_$(hash.name)($(sum("z", times(table, shape.tau))), $(sum("code", times(table, shape.neighbours)))$(score.scored and ", " .. sum("score", times(table, shape.neighbours)) or "")$(vertices_argument));
 //$ end)
 //$ else
     const float *row[$(lanes)];
@@ -69,7 +69,7 @@ $(i)        $(isa.prefetch_l2("prefetch->tables", sum("number * " .. constant("R
 $(i)    }
 //$ end
 //$ if hash.spread then
-//$ if score.share then
+//$ if score.scored then
     float *lane_score = (float *) (void *) ((unsigned char *) vertices + $(hash.at.score));
 //$ end
     uint16_t *lane_code = (uint16_t *) (void *) ((unsigned char *) vertices + $(hash.at.code));
@@ -79,14 +79,14 @@ $(i)    }
         for (size_t i = 0; i < $(lanes); ++i)
             row[i] = z + (table + (i < tables ? i : tables - 1)) * $(shape.tau);
 //$ transposed("        ")
-        $(helper)_$(hash.name)(bits, lane_code$(score.share and ", lane_score" or "")$(hash.lists and ", vertices" or ""));
+        $(helper)_$(hash.name)(bits, lane_code$(score.scored and ", lane_score" or "")$(hash.lists and ", vertices" or ""));
 //$ if prefetch_first then
         const uint16_t *found = code;
 //$ end
         for (size_t i = 0; i < tables; ++i)
-            for (size_t n = 0; n < $(shape.neighbours); ++n)$(score.share and " {" or "")
+            for (size_t n = 0; n < $(shape.neighbours); ++n)$(score.scored and " {" or "")
                 *code++ = lane_code[n * $(lanes) + i];
-//$ if score.share then
+//$ if score.scored then
                 *score++ = lane_score[n * $(lanes) + i];
             }
 //$ end
@@ -99,13 +99,13 @@ $(i)    }
 $(i)for (size_t i = 0; i < $(lanes); ++i)
 $(i)    row[i] = z + $(times(sum(table, "i"), shape.tau));
 //$ transposed(i)
-$(i)$(helper)_$(hash.name)(bits, $(sum("code", table))$(score.share and ", " .. sum("score", table) or ""));
+$(i)$(helper)_$(hash.name)(bits, $(sum("code", table))$(score.scored and ", " .. sum("score", table) or ""));
 //$ if prefetch_first then prefetch_found(i, sum(table, "i"), lanes, "code[" .. sum(table, "i") .. "]") end
 //$ end)
 //$ if rest > 0 then
     { /* the last $(rest == 1 and "table, in all lanes" or rest .. " tables; the other lanes repeat the last one") */
         uint16_t last_code[$(lanes)];
-//$ if score.share then
+//$ if score.scored then
         float last_score[$(lanes)];
 //$ end
         for (size_t i = 0; i < $(lanes); ++i)
@@ -115,10 +115,10 @@ $(i)$(helper)_$(hash.name)(bits, $(sum("code", table))$(score.share and ", " .. 
             row[i] = $(sum("z", whole * shape.tau)) + (i < $(rest) ? i : $(rest - 1)) * $(shape.tau);
 //$ end
 //$ transposed("        ")
-        $(helper)_$(hash.name)(bits, last_code$(score.share and ", last_score" or ""));
+        $(helper)_$(hash.name)(bits, last_code$(score.scored and ", last_score" or ""));
 //$ loop("        ", "i", 0, rest, 1, function(i, lane)
 $(i)code[$(sum(lane, whole))] = last_code[$(lane)];
-//$ if score.share then
+//$ if score.scored then
 $(i)score[$(sum(lane, whole))] = last_score[$(lane)];
 //$ end
 //$ end)

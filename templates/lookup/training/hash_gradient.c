@@ -1,11 +1,14 @@
 //$ takes isa, helper, score, from, to, inverse_h
-//$ local exp = once("templates/math/exp.c") .. "_exp"
+//$ local exp = score.share and once("templates/math/exp.c") .. "_exp"
 //$ local m = shape.neighbours
 //$ local last = shape.tau - 1
+//$ local product = score.share and score.along
 
-/* Gradients of $(isa.lanes > 1 and isa.lanes .. " groups" or "a group") of $(plural(shape.tau, "bit")) from the slopes of their scores. With a = |z|, e = exp(-2a), share = e / (1 + e):
-//$ if score.along then
+/* Gradients of $(isa.lanes > 1 and isa.lanes .. " groups" or "a group") of $(plural(shape.tau, "bit")) from the slopes of their scores. With a = |z|$(score.share and ", e = exp(-2a), share = e / (1 + e)" or ""):
+//$ if product then
    score = p exp(-2 cost) (sum of a - 2 cost); its logarithm's first factor grows by 2 share with each a, less 2 where the bit is flipped.
+//$ elseif score.along then
+   score = sum of a - 2 cost, which grows by 1 with each a, less 2 where the bit is flipped.
 //$ else
    score = p exp(-2 cost), which grows by its 2 share with each a, less by its 2 where the bit is flipped.
 //$ end
@@ -14,11 +17,17 @@
 static inline void $(helper)_hash_gradient(const float *restrict z, $(m > 1 and "const uint16_t *restrict code, " or "")const float *restrict slope, float *restrict dz)
 {
     const $(isa.vector) none = $(isa.zero());
+//$ if score.share then
     const $(isa.vector) one = $(isa.broadcast("1.0f"));
     const $(isa.vector) two = $(isa.broadcast("2.0f"));
+//$ end
+//$ if score.share or m > 1 then
     const $(isa.vector) minus_two = $(isa.broadcast("-2.0f"));
+//$ end
+//$ if score.share then
     $(isa.vector) product = one;
-//$ if score.along then
+//$ end
+//$ if product then
     $(isa.vector) sum = none;
 //$ end
 //$ if m > 1 then
@@ -27,11 +36,13 @@ static inline void $(helper)_hash_gradient(const float *restrict z, $(m > 1 and 
 //$ for bit = 0, last do
 
     const $(isa.vector) z$(bit) = $(isa.load("z", bit * from));
+//$ if score.share then
     const $(isa.vector) magnitude$(bit) = $(isa.abs("z" .. bit));
     const $(isa.vector) other$(bit) = $(exp)($(isa.mul("minus_two", "magnitude" .. bit)));
     const $(isa.vector) share$(bit) = $(isa.div(isa.mul("two", "other" .. bit), isa.add("one", "other" .. bit)));
     product = $(isa.fma("product", "other" .. bit, "product"));
-//$ if score.along then
+//$ end
+//$ if product then
     sum = $(isa.add("sum", "magnitude" .. bit));
 //$ end
 //$ if m > 1 then
@@ -39,15 +50,19 @@ static inline void $(helper)_hash_gradient(const float *restrict z, $(m > 1 and 
 //$ end
 //$ end
 
-    const $(isa.vector) best = $(isa.div(inverse_h and isa.broadcast(inverse_h) or "one", "product"));
+//$ local best = inverse_h and isa.broadcast(inverse_h)
+//$ if score.share then
+    const $(isa.vector) best = $(isa.div(best or "one", "product"));
+//$     best = "best"
+//$ end
 //$ if m == 1 then
-    const $(isa.vector) weights = $(isa.mul(isa.load("slope", 0), "best"));
-//$     if score.along then
+    const $(isa.vector) weights = $(best and isa.mul(isa.load("slope", 0), best) or isa.load("slope", 0));
+//$     if product then
     const $(isa.vector) total = $(isa.mul("weights", "sum"));
 //$     end
 //$ else
     $(isa.vector) weights = none;
-//$     if score.along then
+//$     if product then
     $(isa.vector) total = none;
 //$     end
 //$     for bit = 0, last do
@@ -56,15 +71,23 @@ static inline void $(helper)_hash_gradient(const float *restrict z, $(m > 1 and 
     for (size_t n = 0; n < $(m); ++n) {
         const $(isa.index) code_n = $(isa.index_load("code", "n * " .. from));
         const $(isa.index) flips = $(isa.index_xor("row", "code_n"));
+//$     if score.share then
         $(isa.vector) cost = none;
+//$     end
 //$     for bit = 0, last do
         const $(isa.mask) flipped$(bit) = $(isa.index_has("flips", 1 << last - bit));
+//$         if score.share then
         cost = $(isa.add("cost", isa.select("flipped" .. bit, "magnitude" .. bit, "none")));
+//$         end
 //$     end
+//$     if score.share then
         const $(isa.vector) loss = $(isa.mul("minus_two", "cost"));
-        const $(isa.vector) weight = $(isa.mul(isa.mul(exp .. "(loss)", "best"), isa.load("slope", "n * " .. from)));
+//$     end
+//$     local slope = isa.load("slope", "n * " .. from)
+//$     local by = score.share and isa.mul(exp .. "(loss)", best) or best
+        const $(isa.vector) weight = $(by and isa.mul(by, slope) or slope);
         weights = $(isa.add("weights", "weight"));
-//$     if score.along then
+//$     if product then
         const $(isa.vector) along = $(isa.mul("weight", isa.add("sum", "loss")));
         total = $(isa.add("total", "along"));
         const $(isa.vector) less = $(isa.mul("minus_two", isa.add("weight", "along")));
@@ -78,7 +101,8 @@ static inline void $(helper)_hash_gradient(const float *restrict z, $(m > 1 and 
 //$ end
 //$ for bit = 0, last do
 //$     local gain
-//$     if score.along then gain = isa.fma("share" .. bit, "total", m > 1 and isa.add("weights", "change" .. bit) or "weights")
+//$     if product then gain = isa.fma("share" .. bit, "total", m > 1 and isa.add("weights", "change" .. bit) or "weights")
+//$     elseif score.along then gain = m > 1 and isa.add("weights", "change" .. bit) or "weights"
 //$     elseif m > 1 then gain = isa.fma("share" .. bit, "weights", "change" .. bit)
 //$     else gain = isa.mul("share" .. bit, "weights") end
     const $(isa.vector) gain$(bit) = $(gain);
