@@ -6,5 +6,5 @@
 
 /* $(title or "Offsets and strides.") */
 //$ end
-#define $(names.macro(constant.name)) $(constant.value) /* $(constant.doc) */
+#define $(names.macro(constant.name)) $(constant.value)$(constant.doc and " /* " .. constant.doc .. " */" or "")
 //$ end

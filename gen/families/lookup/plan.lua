@@ -80,29 +80,33 @@ local function variant_of(m, shape, isa, choices, alone, shared)
     return v
 end
 
--- The offsets and strides that kernels use by name: { name, value, doc }. Those of a regime follow its `constants`.
+-- The offsets and strides that kernels use by name: { name, value, doc, title: of those that follow each other }. Those
+-- of a stage follow its `constants`.
 local function constants_of(p)
     local list = {}
     local prefix = p.names.prefix
-    local function add(name, value, doc) list[#list + 1] = { name = prefix .. name, value = value, doc = doc } end
+    local function add(name, value, doc, title)
+        list[#list + 1] = { name = prefix .. name, value = value, doc = doc, title = title }
+    end
     add("ROW_PITCH", p.pitch, "elements from row to row of the tables")
     add("TABLE_PITCH", p.shape.rows * p.pitch, "elements from table to table")
     if p.openmp and not p.target then add("THREAD_SCRATCH_BYTES", p.scratch_bytes, "of one thread") end
-    local function add_scratch(user, of)
+    local function add_scratch(v, user, of)
         local buffers = {}
         for name, at in pairs(user.scratch) do
             if at > 0 then buffers[#buffers + 1] = name end
         end
         table.sort(buffers, function(a, b) return user.scratch[a] < user.scratch[b] end)
         for _, name in ipairs(buffers) do
-            add(user.constants .. name:upper(), user.scratch[name], "bytes into scratch" .. of)
+            local title = string.format("Bytes into scratch, where buffers of %s begin%s.", v.isa.name, of)
+            add(user.constants .. name:upper(), user.scratch[name], nil, title)
         end
     end
     for _, v in ipairs(p.variants) do
         for n, s in ipairs(v.stages) do
-            add_scratch(s, n > 1 and ", few tokens" or "")
+            add_scratch(v, s, n > 1 and ", for few tokens" or "")
             for i, gather in ipairs(s.gathers) do
-                add_scratch(gather, i > 1 and ", whole rows" or "")
+                add_scratch(v, gather, i > 1 and ", for whole rows" or "")
             end
         end
     end
