@@ -2,7 +2,8 @@
 #ifndef ROBERTA_SMALL_RUNTIME_H_INCLUDED
 #define ROBERTA_SMALL_RUNTIME_H_INCLUDED
 
-/* What the sources of roberta_small share and no caller needs: include roberta_small.h instead. C only. */
+/* What the sources of roberta_small share and no caller needs: include roberta_small.h instead. C only. Functions with
+   the name of an instruction set are for its files. */
 
 #include <limits.h>
 #include <stddef.h>

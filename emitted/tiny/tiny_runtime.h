@@ -2,7 +2,8 @@
 #ifndef TINY_RUNTIME_H_INCLUDED
 #define TINY_RUNTIME_H_INCLUDED
 
-/* What the sources of tiny share and no caller needs: include tiny.h instead. C only. */
+/* What the sources of tiny share and no caller needs: include tiny.h instead. C only. Functions with the name of an
+   instruction set are for its files. */
 
 #include <limits.h>
 #include <stddef.h>

@@ -5,6 +5,7 @@ local out, root, form = arg[1], arg[2], arg[3]
 local names = table.move(arg, 4, #arg, 1, {})
 table.sort(names)
 
+package.path = root .. "/?.lua"
 local template = dofile(root .. "/gen/print/template.lua")
 
 local function bytecode(name, text)

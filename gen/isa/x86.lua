@@ -112,7 +112,8 @@ static inline INDEX $NAME(VECTOR v)
     end
 end
 
--- Adds to `set`, whose vectors have `bits`, products of bytes that are summed in pairs as 16-bit integers, and helpers.
+-- Adds to `set`, whose vectors have `bits`, packed bytes and products of them, summed in pairs as 16-bit integers, and
+-- helpers.
 local function add_pairs_of_bytes(set, bits)
     local name = set.name
     -- MADD multiplies pairs, bytes after they were widened; with i7 it adds up two MADDUBS, which multiply quads.
@@ -124,12 +125,24 @@ local function add_pairs_of_bytes(set, bits)
             guard = set.guard,
             text = text:gsub("%u%u+", {
                 INDEX = set.index,
+                VECTOR = set.vector,
                 NAME = name,
                 PREFIX = bits == 128 and "_mm" or "_mm" .. bits,
                 BITS = bits,
             }),
         })
     end
+    add("_dot_i8", [[
+/* sum + the products of four unsigned bytes of each word of a and signed ones of b: even and odd ones by themselves,
+   widened to 16 bits, as MADDUBS would saturate sums of two. */
+static inline INDEX $NAME_dot_i8(INDEX sum, INDEX a, INDEX b)
+{
+    return PREFIX_add_epi32(sum,
+        PREFIX_add_epi32(
+            PREFIX_madd_epi16(PREFIX_and_siBITS(a, PREFIX_set1_epi16(0xff)),
+                PREFIX_srai_epi16(PREFIX_slli_epi16(b, 8), 8)),
+            PREFIX_madd_epi16(PREFIX_srli_epi16(a, 8), PREFIX_srai_epi16(b, 8))));
+}]])
     add("_dot_i7", [[
 /* sum + the products of four unsigned bytes of each word of a and signed ones of b: two together fit into 16 bits. */
 static inline INDEX $NAME_dot_i7(INDEX sum, INDEX a, INDEX b)
@@ -150,6 +163,19 @@ static inline INDEX $NAME_dot_s8(INDEX sum, INDEX a, INDEX b)
     const INDEX signs = PREFIX_sign_epi8(PREFIX_xor_siBITS(a, PREFIX_set1_epi8((char) 0x80)), b);
     return $NAME_dot_i7(sum, PREFIX_abs_epi8(b), signs);
 }]])
+    add("_pack_i8", [[
+/* Four vectors of floats as 8-bit integers, the nearest: a word has one of each, that of a in the lowest bits. */
+static inline INDEX $NAME_pack_i8(VECTOR a, VECTOR b, VECTOR c, VECTOR d)
+{
+    return PREFIX_or_siBITS(
+        PREFIX_or_siBITS(PREFIX_and_siBITS(PREFIX_cvtps_epi32(a), PREFIX_set1_epi32(0xff)),
+            PREFIX_and_siBITS(PREFIX_slli_epi32(PREFIX_cvtps_epi32(b), 8), PREFIX_set1_epi32(0xff00))),
+        PREFIX_or_siBITS(
+            PREFIX_and_siBITS(PREFIX_slli_epi32(PREFIX_cvtps_epi32(c), 16), PREFIX_set1_epi32(0xff0000)),
+            PREFIX_slli_epi32(PREFIX_cvtps_epi32(d), 24)));
+}]])
+    function set.pack_i8(a, b, c, d) return expression.call("$" .. name .. "_pack_i8", a, b, c, d) end
+    function set.dot_i8(sum, a, b) return expression.call("$" .. name .. "_dot_i8", sum, a, b) end
     function set.dot_i7(sum, a, b) return expression.call("$" .. name .. "_dot_i7", sum, a, b) end
     function set.dot_two_i7(sum, a, b, c, d) return expression.call("$" .. name .. "_dot_two_i7", sum, a, b, c, d) end
     function set.dot_s8(sum, a, b) return expression.call("$" .. name .. "_dot_s8", sum, a, b) end
@@ -210,26 +236,6 @@ return function(bits)
                 call("and_si" .. bits, call("cvtps_epi32", a), call("set1_epi32", "0xffff")),
                 call("slli_epi32", call("cvtps_epi32", b), "16")
             )
-        end,
-        pack_i8 = function(a, b, c, d)
-            local function byte(v, place)
-                local whole = call("cvtps_epi32", v)
-                local moved = place > 0 and call("slli_epi32", whole, tostring(8 * place)) or whole
-                local mask = string.format("0x%x", 0xff << 8 * place)
-                return place < 3 and call("and_si" .. bits, moved, call("set1_epi32", mask)) or moved
-            end
-            local function either(v, w) return call("or_si" .. bits, v, w) end
-            return either(either(byte(a, 0), byte(b, 1)), either(byte(c, 2), byte(d, 3)))
-        end,
-        -- Even and odd bytes by themselves, widened to 16 bits: MADDUBS would saturate sums of two products.
-        dot_i8 = function(sum, a, b)
-            local function dot(a_part, b_part) return call("madd_epi16", a_part, b_part) end
-            local even = dot(
-                call("and_si" .. bits, a, call("set1_epi16", "0xff")),
-                call("srai_epi16", call("slli_epi16", b, "8"), "8")
-            )
-            local odd = dot(call("srli_epi16", a, "8"), call("srai_epi16", b, "8"))
-            return call("add_epi32", sum, call("add_epi32", even, odd))
         end,
         max_magnitude = function(magnitudes, v)
             return call(

@@ -10,6 +10,8 @@
 -- It then sees these names only; one that the caller does not give, or that the template never mentions, is an error.
 -- `//$ takes` alone: nothing.
 
+local printers = require "gen.print.printers"
+
 local template = {}
 
 -- The address of a table or a function differs from run to run.
@@ -179,126 +181,9 @@ function template.render(compiled, values, more)
         end
         return value
     end
-    -- Renders a list of lines at the indentation of the call: `//$ lines("    ", list)`.
-    environment.lines = function(indent, list)
-        for _, line in ipairs(list) do
-            out[#out + 1] = line == "" and "\n" or indent .. line .. "\n"
-        end
-    end
-    -- Renders another template unless an earlier one of this file has, of the same text; returns what its names begin
-    -- with.
-    environment.once = function(path, given)
-        local text, prefix = values.share(path, given)
-        out[#out + 1] = text
-        return prefix
-    end
-    -- Renders the declarations of constants, a list of { type, name, value }.
-    environment.declare_constants = function(indent, list)
-        for _, one in ipairs(list) do
-            out[#out + 1] = string.format("%sconst %s %s = %s;\n", indent, one.type, one.name, one.value)
-        end
-    end
-    -- Renders the declaration of `name`, the first lane of `vector`, all of it in portable C; returns what C calls it.
-    environment.first_lane = function(indent, name, vector)
-        local isa = values.isa
-        if isa.lanes == 1 then
-            out[#out + 1] = string.format("%sconst float %s = %s;\n", indent, name, vector)
-            return name
-        end
-        out[#out + 1] = string.format("%sfloat %s[%d];\n", indent, name, isa.lanes)
-        out[#out + 1] = indent .. isa.store_unaligned(name, 0, vector) .. ";\n"
-        return name .. "[0]"
-    end
-    -- Renders the declaration of float `name`, whose value is `result` after the constants `steps`.
-    environment.float_after = function(indent, name, steps, result)
-        if #steps == 0 then
-            out[#out + 1] = string.format("%sconst float %s = %s;\n", indent, name, result)
-            return
-        end
-        out[#out + 1] = string.format("%sfloat %s;\n%s{\n", indent, name, indent)
-        environment.declare_constants(indent .. "    ", steps)
-        out[#out + 1] = string.format("%s    %s = %s;\n%s}\n", indent, name, result, indent)
-    end
-    -- Renders a block of statements, which `body(indent)` prints; braces only where there are several.
-    environment.block = function(indent, body)
-        local head = #out + 1
-        out[head] = indent .. "{\n"
-        body(indent .. "    ")
-        local _, lines = table.concat(out, "", head):gsub("\n", "")
-        if lines == 2 then
-            out[head] = ""
-            out[#out] = out[#out]:gsub("^    ", "")
-        else
-            out[#out + 1] = indent .. "}\n"
-        end
-    end
-    -- Renders a loop over `variable` from `from` up to `to`, or what it does once: `body(indent, at)` prints a turn,
-    -- where `at` is the variable or its only value; `to` is nil if only C knows it. Fields of `options`:
-    --   from, to  how C writes the bounds, if not as numbers
-    --   type      of the variable, otherwise size_t
-    --   also      what a turn of many ends with, such as ", z += 8"
-    --   block     whether a single turn stands in braces, because of the names that it declares
-    --   braces    false for a body of several lines that is one statement
-    environment.loop = function(indent, variable, from, to, step, body, options)
-        options = options or {}
-        if to and from >= to then return end
-        if to and from + step >= to then
-            if not options.block then return body(indent, options.from or from) end
-            return environment.block(indent, function(inner) body(inner, options.from or from) end)
-        end
-        local next = (step == 1 and "++" .. variable or variable .. " += " .. step) .. (options.also or "")
-        local head = #out + 1
-        out[head] = ""
-        body(indent .. "    ", variable)
-        local _, lines = table.concat(out, "", head):gsub("\n", "")
-        local braces = lines > 1 and options.braces ~= false
-        out[head] = string.format(
-            "%sfor (%s %s = %s; %s < %s; %s)%s\n",
-            indent,
-            options.type or "size_t",
-            variable,
-            options.from or from,
-            variable,
-            options.to or to,
-            next,
-            braces and " {" or ""
-        )
-        if braces then out[#out + 1] = indent .. "}\n" end
-    end
-    -- Renders a loop over the `count` elements of a row by vectors, and what is done with the last ones, which fill no
-    -- vector: `body(indent, at, load, store)` prints a turn, where load(base, at) and store(base, at, value) are as the
-    -- instruction set says them. `options` as for `loop`; their `to` stands if nothing is left.
-    environment.over_row = function(indent, count, body, options)
-        local isa = values.isa
-        local whole, rest = count // isa.lanes * isa.lanes, count % isa.lanes
-        local given = { block = options and options.block, to = rest == 0 and options and options.to or nil }
-        environment.loop(indent, "i", 0, whole, isa.lanes, function(inner, at)
-            body(inner, at, isa.load_unaligned, isa.store_unaligned)
-        end, given)
-        if rest == 0 then return end
-        local function load_rest(base, at) return isa.load_partial(base, at, rest) end
-        local function store_rest(base, at, value) return isa.store_partial(base, at, rest, value) end
-        if not given.block then return body(indent, whole, load_rest, store_rest) end
-        environment.block(indent, function(inner) body(inner, whole, load_rest, store_rest) end)
-    end
-    -- Renders a function that joins the lanes of a vector by `word`, "add" or "max", where there are several and the
-    -- file has none yet; returns a function from a vector to the C expression.
-    environment.across = function(word)
-        local isa = values.isa
-        if isa.lanes == 1 then
-            return function(vector) return select(2, isa.reduce(vector, word)) end
-        end
-        local name = environment.once("templates/math/across.c", { word = word })
-            .. (word == "add" and "_sum_of_lanes(" or "_largest_lane(")
-        return function(vector) return name .. vector .. ")" end
-    end
-    -- The arguments, or parameters, that are not false as C lists them.
-    environment.listed = function(...)
-        local list = {}
-        for i = 1, select("#", ...) do
-            list[#list + 1] = (select(i, ...)) or nil
-        end
-        return table.concat(list, ", ")
+    local text = { out = out, values = values }
+    for name, print in pairs(printers) do
+        environment[name] = function(...) return print(text, ...) end
     end
     compiled.run(environment)
     return table.concat(out)

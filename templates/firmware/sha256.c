@@ -10,24 +10,23 @@ static void $(model)_sha256_block(uint32_t state[8], const unsigned char block[6
     static const uint32_t k[64] = {
 //$ lines("        ", firmware.sha256_constant_lines)
     };
-    const uint32_t zero = (uint32_t) $hidden_integer(0);
+    const uint32_t zero = (uint32_t) $hidden_integer(0); /* else the loop that copies state is a call of memcpy */
     uint32_t w[16], s[8];
-    unsigned i;
 
-    for (i = 0; i < 16; ++i)
+    for (unsigned i = 0; i < 16; ++i)
         w[i] = ((uint32_t) block[4 * i] << 24) | ((uint32_t) block[4 * i + 1] << 16) | ((uint32_t) block[4 * i + 2] << 8) | block[4 * i + 3];
-    for (i = 0; i < 8; ++i)
+    for (unsigned i = 0; i < 8; ++i)
         s[i] = state[i] + zero;
-    for (i = 0; i < 64; ++i) {
+    for (unsigned i = 0; i < 64; ++i) {
         if (i >= 16) {
             const uint32_t a = w[(i + 1) % 16], b = w[(i + 14) % 16];
-            w[i % 16] += ($(model)_rotated(a, 7) ^ $(model)_rotated(a, 18) ^ (a >> 3)) + w[(i + 9) % 16] +
-                ($(model)_rotated(b, 17) ^ $(model)_rotated(b, 19) ^ (b >> 10));
+            w[i % 16] += ($(model)_rotated(a, 7) ^ $(model)_rotated(a, 18) ^ (a >> 3)) + w[(i + 9) % 16]
+                + ($(model)_rotated(b, 17) ^ $(model)_rotated(b, 19) ^ (b >> 10));
         }
-        const uint32_t t1 = s[7] + ($(model)_rotated(s[4], 6) ^ $(model)_rotated(s[4], 11) ^ $(model)_rotated(s[4], 25)) +
-            ((s[4] & s[5]) ^ (~s[4] & s[6])) + k[i] + w[i % 16];
-        const uint32_t t2 = ($(model)_rotated(s[0], 2) ^ $(model)_rotated(s[0], 13) ^ $(model)_rotated(s[0], 22)) +
-            ((s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]));
+        const uint32_t t1 = s[7] + ($(model)_rotated(s[4], 6) ^ $(model)_rotated(s[4], 11) ^ $(model)_rotated(s[4], 25))
+                + ((s[4] & s[5]) ^ (~s[4] & s[6])) + k[i] + w[i % 16];
+        const uint32_t t2 = ($(model)_rotated(s[0], 2) ^ $(model)_rotated(s[0], 13) ^ $(model)_rotated(s[0], 22))
+                + ((s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]));
         s[7] = s[6];
         s[6] = s[5];
         s[5] = s[4];
@@ -37,7 +36,7 @@ static void $(model)_sha256_block(uint32_t state[8], const unsigned char block[6
         s[1] = s[0];
         s[0] = t1 + t2;
     }
-    for (i = 0; i < 8; ++i)
+    for (unsigned i = 0; i < 8; ++i)
         state[i] += s[i];
 }
 
@@ -56,13 +55,13 @@ static int $(model)_is_whole(const unsigned char *const part[$(#firmware.parts)]
     uint32_t state[8];
     unsigned char block[64];
     uint32_t differing = 0;
-    size_t i, left = 0;
-    unsigned k;
+    size_t left = 0;
 
-    for (k = 0; k < 8; ++k)
+    for (unsigned k = 0; k < 8; ++k)
         state[k] = start[k] + zero;
-    for (k = 0; k < $(#firmware.parts); ++k) {
-        for (i = 0; i + 64 <= part_bytes[k]; i += 64)
+    for (unsigned k = 0; k < $(#firmware.parts); ++k) {
+        size_t i = 0;
+        for (; i + 64 <= part_bytes[k]; i += 64)
             $(model)_sha256_block(state, part[k] + i);
         for (left = 0; i < part_bytes[k]; ++i, ++left)
             block[left] = (unsigned char) (part[k][i] + zero);
@@ -76,10 +75,10 @@ static int $(model)_is_whole(const unsigned char *const part[$(#firmware.parts)]
     }
     for (; left < 56; ++left)
         block[left] = (unsigned char) (zero * left);
-    for (i = 0; i < 8; ++i)
+    for (size_t i = 0; i < 8; ++i)
         block[56 + i] = (unsigned char) ((bits[i / 4] + zero) >> (24 - 8 * (i % 4)));
     $(model)_sha256_block(state, block);
-    for (k = 0; k < 8; ++k)
+    for (unsigned k = 0; k < 8; ++k)
         differing |= state[k] ^ expected[k];
     return differing == 0;
 }

@@ -9,7 +9,12 @@
 /* $(row), row by row of $(width)$(factors and "." or "; y may be x.") eps is $(eps).
 //$ if sums == "floats" then
    No double, which such a CPU computes in software: the sums of
-   $(layernorm and "differences from a rounded mean and of their squares are off by 2^-23 of their magnitudes, and the former gives what rounding left out of the mean." or "squares are off by 2^-23.") */
+//$ if layernorm then
+   differences from a rounded mean and of their squares are off by 2^-23 of their magnitudes, and the former gives
+   what rounding left out of the mean. */
+//$ else
+   squares are off by 2^-23. */
+//$ end
 //$ elseif sums == "lanes" then
    Each lane adds up elements of its own, in float32$(layernorm and "; differences from a rounded mean give what rounding left out of it." or ".") */
 //$ else

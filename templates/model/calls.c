@@ -34,7 +34,10 @@ static int $(model)_has_wrong(const int32_t *ids, size_t n)
     return 0;
 }
 
-//$ local parameters = whole.causal and "unsigned char *state, const int32_t *ids, size_t first, size_t tokens, float *y, int all" or "const int32_t *ids, const size_t *offsets, size_t sequences, float *y"
+//$ local parameters = "const int32_t *ids, const size_t *offsets, size_t sequences, float *y"
+//$ if whole.causal then
+//$ parameters = "unsigned char *state, const int32_t *ids, size_t first, size_t tokens, float *y, int all"
+//$ end
 //$ local arguments = whole.causal and "state, ids, first, tokens, y, all" or "ids, offsets, sequences, y"
 static void $(model)_forward(const $(names.weights) *weights, $(parameters), void *scratch)
 {

@@ -44,8 +44,11 @@ $(i)$(rounds[map.inputs])_rounded_$(map.inputs)($(x), $(x_step), $(to), $(step),
 //$ end
 //$ -- A call of the product kernel for panels from number `first` on of a map, of inputs as `round` leaves them.
 //$ local function product(i, map, first, panels, x, x_step, y, y_step, rows, unpacked)
-//$ local function from(name, step) return "weights->" .. name .. (first > 0 and " + " .. first * step or "") end
-$(i)$(v.names.product)($(x), $(x_step), $(from(map.name, map.panel_step)), $(type.scaled and from(map.name .. "_scales", panel) .. ", " or "")$(from(map.bias, panel)), $(y), $(y_step), $(map.inputs), $(panels), $(rows)$(v.product.unpacks and ", " .. unpacked or ""));
+//$ local function from(name, step) return sum("weights->" .. name, first > 0 and first * step or 0) end
+//$ local scales = type.scaled and from(map.name .. "_scales", panel)
+//$ local weights = listed(from(map.name, map.panel_step), scales, from(map.bias, panel))
+//$ local given = listed(x, x_step, weights, y, y_step, map.inputs, panels, rows, v.product.unpacks and unpacked)
+$(i)$(v.names.product)($(given));
 //$ end
 //$ if has("embedded") or not projected then
 
@@ -72,7 +75,8 @@ static void $(helper)_embed(const $(names.weights) *weights, const int32_t *ids,
 //$ local at = "i * " .. panel
 //$ if rounded then
 //$     at = "i / " .. rounded.rows .. " * " .. panel * rounded.rows .. " + i % " .. rounded.rows
-        const $(rounded.integers and "uint8_t" or type.storage) *row = (const $(rounded.integers and "uint8_t" or type.storage) *) (weights->embedding + id / $(panel) * $(embedding.table.panel_step) + id % $(panel));
+//$ local storage = rounded.integers and "uint8_t" or type.storage
+        const $(storage) *row = (const $(storage) *) (weights->embedding + id / $(panel) * $(embedding.table.panel_step) + id % $(panel));
 //$ else
         const $(type.storage) *row = weights->embedding + id / $(panel) * $(embedding.width * panel) + id % $(panel);
 //$ end
@@ -183,7 +187,8 @@ static void $(helper)_pool(const float *restrict x, size_t tokens, float *restri
 //$ end
 //$ local source, step, width = "x", output.width, output.width
 
-/* From rows of the last block$(output.pool and ", pooled," or "") to results: x[rows][$(output.width)] is $(output.norm and not output.pool and "normalised in place" or "read"), y[rows][$(output.out)] written. */
+/* From rows of the last block$(output.pool and ", pooled," or "") to results: x[rows][$(output.width)] is
+   $(output.norm and not output.pool and "normalised in place" or "read"), y[rows][$(output.out)] written. */
 static void $(helper)_output(const $(names.weights) *weights, $(output.norm and not output.pool and "" or "const ")float *x, size_t rows, float *y$(takes))
 {
 //$ local uses_weights = output.norm and not output.pool or output.dense or output.head
@@ -284,7 +289,9 @@ $(i)float *$(name == "weights" and "unpacked" or name) = (float *) (void *) ($(p
 //$ local takes_memory = (memory and ", unsigned char *memory" or "") .. (asks_alone and ", int alone" or "")
 //$ local function gives_memory(of) return (memory and ", " .. of or "") .. (asks_alone and ", alone" or "") end
 
-/* Results of rows number `from` to `end`, $(macro("RESULTS")) at a time: $(output.sums and "x has the sums of sequences 0 …" or output.pool and "x has the tokens of sequences 0 …" or "x[rows][" .. output.width .. "]"), y[rows][$(output.out)]. */
+//$ local of_x = output.sums and "sums" or output.pool and "tokens"
+//$ of_x = of_x and "x has the " .. of_x .. " of sequences 0 …" or "x[rows][" .. output.width .. "]"
+/* Results of rows number `from` to `end`, $(macro("RESULTS")) at a time: $(of_x), y[rows][$(output.out)]. */
 static void $(helper)_results($(takes_rows)size_t from, size_t end, float *y$(takes_memory))
 {
 //$ buffers("    ", { "pooled", "mapped_means", "means_weights", "means_rounded", "features", "rest", "weights", "rounded" })

@@ -3,8 +3,17 @@
 //$ local by_position = projected.parts[1].positions
 //$ local normed = projected.norm ~= nil
 
-/* What the first block's maps make of `tokens` ids$(by_position and " from position `position` on" or "")$(normed and ", whose rows a norm multiplies by `factors`" or ""): x[tokens][$(embedding.input)]. */
-static void $(helper)_project(const $(names.weights) *weights, const int32_t *ids, $(by_position and "size_t position, " or "")size_t tokens, $(normed and "const float *restrict factors, " or "")float *restrict x)
+//$ local parameters = listed(
+//$     "const " .. names.weights .. " *weights, const int32_t *ids",
+//$     by_position and "size_t position",
+//$     "size_t tokens",
+//$     normed and "const float *restrict factors",
+//$     "float *restrict x"
+//$ )
+//$ local from = by_position and " from position `position` on" or ""
+//$ local norm = normed and ". A norm multiplies the rows of ids by `factors`" or ""
+/* What the first block's maps make of `tokens` ids$(from): x[tokens][$(embedding.input)]$(norm). */
+static void $(helper)_project($(parameters))
 {
     for (size_t token = 0; token < tokens; ++token, x += $(embedding.input)) {
         const size_t id = (size_t) ids[token];
@@ -26,14 +35,17 @@ $(i)$(isa.prefetch_l1(row, at));
         const $(isa.vector) factor = $(isa.broadcast("factors[token]"));
 //$ end
 //$ for _, part in ipairs(projected.parts) do
-//$ local name, whole, rest = part.name, part.width // lanes * lanes, part.width % lanes
+//$ local name, rest = part.name, part.width % lanes
+//$ local whole = part.width - rest
 //$ local unit, words, places = name .. "_unit", name .. "_words", name .. "_places"
         const $(type.storage) *$(words) = weights->words_$(name) + id * $(part.width);
 //$ if part.positions then
         const float *$(places) = weights->positions_$(name) + (position + token) * $(part.width);
 //$ end
 //$ if type.scaled or embedding.scale ~= 1 then
-        const $(isa.vector) $(unit) = $(isa.broadcast((embedding.scale ~= 1 and float(embedding.scale) or "") .. (embedding.scale ~= 1 and type.scaled and " * " or "") .. (type.scaled and "weights->words_" .. name .. "_scales[id]" or "")));
+//$ local scale = embedding.scale ~= 1 and float(embedding.scale)
+//$ local of_row = type.scaled and "weights->words_" .. name .. "_scales[id]"
+        const $(isa.vector) $(unit) = $(isa.broadcast(scale and of_row and scale .. " * " .. of_row or scale or of_row));
 //$ end
 //$ local function value(row, load, at)
 //$     local scaled = type.scaled or embedding.scale ~= 1

@@ -274,6 +274,7 @@ function test.a_helper_stands_once_a_file()
             check.matches(before, "memcpy") -- why the compiler must not know the constant, if it has no room beside
         end
         local kernels = name:find "__[%w_]+%.c$" and 1 or 0
+        check.equal({ name, kernels > 0 and text:match "madd_epi16%(_mm256_and_si256" or nil }, { name }) -- dot_i8
         check.equal({ name, select(2, text:gsub("\nstatic inline [^\n(]-_exp%(", "")) }, { name, kernels })
     end
 end
@@ -290,6 +291,28 @@ function test.firmware_has_instructions_of_its_target_only()
     local numbers = host.read "emitted/kws/test/kws_selftest.c"
     for line, next in numbers:gmatch "\n( +[-%d][-%d, ]+)%f[\n]()" do
         if numbers:find("^\n +[-%d]", next) then check.equal({ line, #line > 105 and #line <= 120 }, { line, true }) end
+    end
+end
+
+-- Where tiles of few and of many tokens are as wide, or norms differ in eps only, they have one function.
+function test.functions_of_the_same_text_stand_once_a_file()
+    local cases = {
+        { "gen/models/roberta_base.lua", "--for", "zen4" },
+        { "gen/models/gpt_nano_sort.lua", "--training", "--isa", "scalar,avx2" },
+    }
+    for _, words in ipairs(cases) do
+        local folder, found = program.folder(), 0
+        program.works { "emit", words[1], "-o", folder, table.unpack(words, 2) }
+        for name, text in pairs(contents(folder)) do
+            local seen = {}
+            for helper, body in text:gmatch "\nstatic [^\n;(]-([%w_]+)(%b()\n%b{})\n" do
+                if helper:find "_transpose" or helper:find "_scale_scores$" or helper:find "_back$" then
+                    if seen[body] then error(name .. ": " .. helper .. " is " .. seen[body] .. " once more", 0) end
+                    seen[body], found = helper, found + 1
+                end
+            end
+        end
+        check.equal(found > 0, true)
     end
 end
 

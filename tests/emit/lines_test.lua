@@ -55,8 +55,8 @@ local function functions(text)
     return list
 end
 
--- What is wrong with the functions of a file: a word in backticks that a function's comment says, but neither it nor a shape
--- there, or a norm that stands there twice.
+-- What is wrong with the functions of a file: a word in backticks that a function's comment says, but neither it nor a
+-- shape there, or a norm that stands there twice.
 local function wrong_functions(text)
     local list, bodies = {}, {}
     for _, one in ipairs(functions(text)) do

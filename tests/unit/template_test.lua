@@ -121,7 +121,8 @@ function test.a_loop_takes_names_of_its_bounds_and_more()
 end
 
 function test.a_row_ends_with_what_fills_no_vector()
-    local text = "//$ over_row('', count, function(i, at, load, store)\n$(i)$(store('y', at, load('x', at)));\n//$ end)\n"
+    local body = "function(i, at, load, store)\n$(i)$(store('y', at, load('x', at)));\n//$ end"
+    local text = "//$ over_row('', count, " .. body .. ")\n"
     local function word(name)
         return function(...) return name .. "(" .. table.concat({ ... }, ", ") .. ")" end
     end

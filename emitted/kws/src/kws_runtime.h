@@ -2,7 +2,8 @@
 #ifndef KWS_RUNTIME_H_INCLUDED
 #define KWS_RUNTIME_H_INCLUDED
 
-/* What the sources of kws share and no caller needs: include kws.h instead. C only. */
+/* What the sources of kws share and no caller needs: include kws.h instead. C only. Functions with the name of an
+   instruction set are for its files. */
 
 #include <limits.h>
 #include <stddef.h>

@@ -180,7 +180,6 @@ function print_training.files(p, v)
         x_pitch = t.x_pitch,
         turn_helper = helper .. "_turn",
         used = steps.used,
-        transposes = { t.isa.lanes },
         residual_factor = shape.kind == "bh4" and literal.float(1 - shape.decay) or "",
     }
     block_products.lanes(p, tiles, products, values)

@@ -15,7 +15,7 @@ local same = require "gen.schema.same"
 local samples = require "gen.families.model.samples"
 local sections = require "gen.families.model.sections"
 local shape_of = require "gen.families.model.blocks.shape"
-local stages = require "gen.families.model.stages"
+local ends = require "gen.families.model.ends"
 local tokenizer = require "gen.families.tokenizer.plan"
 local tokenizer_plan = require "gen.tokenizer.plan"
 local types_of = require "gen.families.model.types"
@@ -212,9 +212,9 @@ local function whole(m, isas, types, options)
     }
     local c = sections.collector(blob.header_bytes, p.type, p.rounded)
     local first, products = rules.segments(m)[1]
-    p.embedding = stages.embedding(m, widths, first, shape_of.widths(first), c)
+    p.embedding = ends.embedding(m, widths, first, shape_of.widths(first), c)
     p.segments, c.at, products = segments_of(p, isas, types, options, c.at)
-    p.output = stages.output(m, widths, p.embedding, c)
+    p.output = ends.output(m, widths, p.embedding, c)
     p.output.sums = sums_of(p.segments[#p.segments])
     p.own_maps = {} -- before and behind the blocks
     for _, map in ipairs { p.embedding.map or false, p.output.dense or false, p.output.head or false } do

@@ -75,8 +75,8 @@ local function scope(tape, of_part)
 end
 
 -- Names for the places of tape `own` of plan `p`, with the `values` that with_scope adds: groups of macros of the
--- emitted code, { doc, list = { name, value, doc } }; and a function from what a place is of and its number to its name,
--- or to the number where it has none, as 0.
+-- emitted code, { doc, list = { name, value, doc } }; and a function from what a place is of and its number to its
+-- name, or to the number where it has none, as 0.
 local function places_of_tape(p, own, values)
     local groups, by_kind, tensors = {}, {}, {}
     local function open(doc) groups[#groups + 1] = { doc = doc .. values.of, list = {} } end
@@ -122,7 +122,11 @@ local function places_of_tape(p, own, values)
         tensor(values.head.at, "head_weights")
         tensor(values.head.bias, "head_bias")
     end
-    if values.layers then add("layer", values.stride, "layer", "from layer to layer") end
+    if values.layers then
+        add("layer", values.stride, "layer", "from layer to layer")
+        local tables = values.lookup and values.lookup.tables_stride
+        add("tables_layer", tables, "tables_layer", "from the tables of a layer to those of the next")
+    end
     open "Where values that the way back needs lie in memory, in floats for each token of it: "
     add("kept", own.at, "at", "before the first of them")
     if values.layers then add("kept_layer", own.region, "kept_layer", "from layer to layer") end
@@ -141,8 +145,8 @@ local function places_of_tape(p, own, values)
     return groups, function(kind, number) return by_kind[kind] and by_kind[kind][number] or number end
 end
 
--- Adds to tape `own` what templates read beside the plan: { word, of: what it computes, doc, back_doc, layers: false or how many,
--- stride, site, attention, lookup }.
+-- Adds to tape `own` what templates read beside the plan: { word, of: what it computes, doc, back_doc, layers: false or
+-- how many, stride, site, attention, lookup }.
 local function with_scope(p, own, values)
     values.site = values.site or 0
     function values.of_layer(step) return values.layers and times("layer", step) or 0 end
@@ -292,7 +296,7 @@ local function tapes_of(p, v)
             lookup = lookup_of(own, v, t.gradients),
             doc = "A block",
             back_doc = "The gradient of a block's input from that of its output",
-            of = "blocks" .. (t.segments[2] and " (" .. own.word .. ")" or "") .. (own.layers > 1 and ", the first one." or "."),
+            of = (t.segments[2] and own.word or "blocks") .. (own.layers > 1 and ", the first one." or "."),
         })
     end
     list[#list + 1] = with_scope(p, t.output, {
@@ -306,17 +310,18 @@ local function tapes_of(p, v)
     return list
 end
 
--- The arrays of a pass in the caller's memory, one behind the other: { name, floats as C }; and what lookup FFNs need
--- of a part's scratch: { bytes, floats for each token }.
+-- The arrays of a pass in the caller's memory, one behind the other: { name, doc, floats as C }; and what lookup FFNs
+-- need of a part's scratch: { bytes, floats for each token }.
 local function places_of(t)
     local h, shapes = t.head, 0
+    local head = h.rows * (h.at and 2 * h.features_pitch + h.pitch or h.features_pitch)
     local list = {
-        { name = "kept", floats = times(t.kept, "all") },
-        { name = "arena", floats = times(t.arena, "all") },
-        { name = "streams", floats = times(2 * t.stream, "all") },
-        { name = "losses", floats = "all" },
-        { name = "counted", floats = "all" },
-        { name = "head", floats = h.rows * (h.at and 2 * h.features_pitch + h.pitch or h.features_pitch) },
+        { name = "kept", doc = "values that the way back needs", floats = times(t.kept, "all") },
+        { name = "arena", doc = "gradients of values of one block", floats = times(t.arena, "all") },
+        { name = "streams", doc = "gradients between blocks, two in turn", floats = times(2 * t.stream, "all") },
+        { name = "losses", doc = "of the counted targets", floats = "all" },
+        { name = "counted", doc = "the numbers of their tokens, integers", floats = "all" },
+        { name = "head", doc = "features and logits of some of them", floats = head },
     }
     local sums, looked = 0, { bytes = 0, each = 0 }
     for _, own in ipairs(t.segments) do
@@ -329,11 +334,12 @@ local function places_of(t)
         end
     end
     if shapes > 0 then
-        list[#list + 1] = { name = "shapes", floats = "(" .. shapes .. " * sequences + 15) / 16 * 16" }
+        local floats = "(" .. shapes .. " * sequences + 15) / 16 * 16"
+        list[#list + 1] = { name = "shapes", doc = "gradients of alpha, beta and gamma", floats = floats }
     end
     if sums > 0 then
-        list[#list + 1] = { name = "prepared", floats = t.prepared }
-        list[#list + 1] = { name = "sums", floats = times(sums, "parts") }
+        list[#list + 1] = { name = "prepared", doc = "projections of LookupFFNs, packed", floats = t.prepared }
+        list[#list + 1] = { name = "sums", doc = "their gradients, of each part", floats = times(sums, "parts") }
     end
     return list, looked
 end

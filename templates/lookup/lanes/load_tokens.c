@@ -1,6 +1,9 @@
-//$ takes isa, prologue, symbol, tile, vectors, norm, eps, one_over_d, x_rows
+//$ takes isa, prologue, symbol, tile, vectors, norm, eps, one_over_d, x_rows, transposes
 //$ lines("", prologue)
-//$ local transpose = isa.lanes > 1 and once("templates/lookup/shared/transpose.c") .. "_transpose"
+//$ local transpose = {}
+//$ for _, n in ipairs(isa.lanes > 1 and transposes or {}) do
+//$     transpose[n] = once("templates/lookup/shared/transpose.c", { columns = n }) .. (n == isa.lanes and "_transpose" or "_transpose_last")
+//$ end
 
 /* Loads one tile: token by token in memory becomes feature by feature, $(tile) tokens side by side.
 //$ if norm then
@@ -33,13 +36,13 @@ $(i)    loaded[$(sum(times(column, tile), "token"))] = row[token][$(column)];
 //$ loop("    ", "token", 0, tile, isa.lanes, function(i, token)
 //$     local row = sum("row", token)
 //$     if full == isa.lanes then
-$(i)$(transpose)($(row), 0, $(sum("loaded", token)));
+$(i)$(transpose[isa.lanes])($(row), 0, $(sum("loaded", token)));
 //$     elseif full > 0 then
 $(i)for (size_t column = 0; column < $(full); $(advance("column", isa.lanes)))
-$(i)    $(transpose)($(row), column, $(sum("loaded + column * " .. tile, token)));
+$(i)    $(transpose[isa.lanes])($(row), column, $(sum("loaded + column * " .. tile, token)));
 //$     end
 //$     if full < shape.d then
-$(i)$(transpose)_last($(row), $(full), $(sum("loaded", full * tile, token)));
+$(i)$(transpose[shape.d % isa.lanes])($(row), $(full), $(sum("loaded", full * tile, token)));
 //$     end
 //$ end)
 //$ end

@@ -1,8 +1,11 @@
 //$ takes isa, prologue, symbol, helper, kernels, score, hash, lanes, tile, tables, constant, rows_text, vertices_parameter, vertices_argument
-//$ takes prefetch_parameter, prefetch_first, aligned_floats, bits_floats, line_elements
+//$ takes prefetch_parameter, prefetch_first, aligned_floats, bits_floats, line_elements, transposes
 //$ local by_tile, lane_axis = kernels.layout == "lanes", kernels.layout == "lanes" and "[" .. tile .. "]" or ""
 //$ lines("", prologue)
-//$ local transpose = lanes > 1 and not by_tile and once("templates/lookup/shared/transpose.c") .. "_transpose"
+//$ local transpose = {}
+//$ for _, n in ipairs(lanes > 1 and not by_tile and transposes or {}) do
+//$     transpose[n] = once("templates/lookup/shared/transpose.c", { columns = n }) .. (n == lanes and "_transpose" or "_transpose_last")
+//$ end
 $(include(hash.template))
 
 /* $(score.scored and "Sign hash and score" or "Sign hash") of one $(by_tile and "tile of " .. tile .. " tokens" or "token") (LookupFFN, section "Put it together")$(by_tile and "" or lanes > 1 and ", " .. lanes .. " tables side by side" or ", table by table").
@@ -48,7 +51,7 @@ $(i)$(helper)_$(hash.name)($(sum("z", times(table, shape.tau))), $(sum("code", t
 //$ end
 //$ local function transposed(i)
 //$ for column = 0, shape.tau - 1, lanes do
-$(i)$(transpose)$(shape.tau - column >= lanes and "" or "_last")(row, $(column), $(sum("bits", column * lanes)));
+$(i)$(transpose[shape.tau - column < lanes and shape.tau - column or lanes])(row, $(column), $(sum("bits", column * lanes)));
 //$ end
 //$ end
 //$ -- Prefetches the beginnings of rows just found, and their scales: they come while the next tables are hashed. Not a function: gcc

@@ -1,5 +1,4 @@
-//$ takes isa, lanes, helper, transposes, step, used
-//$ for _, columns in ipairs(transposes) do
+//$ takes isa, lanes, helper, columns, step, used
 //$ local all = columns == isa.lanes
 
 //$ if all then
@@ -24,4 +23,3 @@ static inline void $(helper)_transpose_last(const float *const *row, size_t colu
     $(isa.store("panel", column * step, out[column + 1]));
 //$     end
 }
-//$ end

@@ -1,7 +1,7 @@
 //$ takes isa, helper, tile, x_pitch, turn_helper, outer_tiles, outer_blocks
 //$ local lanes = isa.lanes
 //$ if lanes > 1 then
-$(include("templates/lookup/shared/transpose.c", { helper = turn_helper, step = x_pitch }))
+$(include("templates/lookup/shared/transpose.c", { helper = turn_helper, columns = lanes, step = x_pitch }))
 //$ end
 
 /* $(tile) tokens in the lanes become tokens one after the other.

@@ -51,7 +51,8 @@ $(i)$(isa.store_unaligned("total", k, isa.add(isa.load_unaligned("total", k), va
 //$     "float *restrict y, size_t y_step, float *scratch"
 //$ )
 
-/* Attention of some tokens$(needs_first and " from position `first` on" or "")$(some and ", " .. v.queries .. " at a time" or ", one at a time"): q and y are rows of $(plural(shape.heads, "head")) of $(shape.width). */
+//$ local from, at_once = needs_first and " from position `first` on" or "", some and v.queries or "one"
+/* Attention of some tokens$(from), $(at_once) at a time: q and y are rows of $(plural(shape.heads, "head")) of $(shape.width). */
 static void $(helper)_attend($(parameters))
 {
 //$ if some then

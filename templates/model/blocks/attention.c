@@ -37,7 +37,12 @@ $(within)$(isa[attention.prefetch_word](stream.base, sum(before .. times(counter
 $(i)}
 //$     end
 //$ end
-//$ local unit_parameter, unit_argument = integers and "const float *restrict unit, " or "", integers and "unit, " or ""
+//$ local unit_argument = integers and "unit, " or ""
+//$ local weights_and_values = listed(
+//$     "const " .. row_storage .. " *restrict weight, const float *restrict factor",
+//$     integers and "const float *restrict unit",
+//$     "const " .. storage .. " *restrict value, size_t count"
+//$ )
 //$ local function rows_text(rows) return rows == 1 and "a row" or rows .. " rows" end
 //$ -- A loop over rows, `count` at a time.
 //$ local all_rows = shape.group == 1 and "queries" or "rows"
@@ -48,7 +53,8 @@ $(i)}
 //$ for _, rows in ipairs(attention.rows) do
 
 /* Scores of $(rows_text(rows)) of queries and the $(keys) keys of a tile$(#score_prefetch.bases > 0 and "; prefetches what is read next" or ""). */
-static inline void $(helper)_scores_$(rows)(const $(row_storage) *restrict query, const $(storage) *restrict key, $(cache_type.scaled and "const float *restrict scale, " or "")$(prefetch_parameters(score_prefetch))float *restrict score)
+//$ local scale = cache_type.scaled and "const float *restrict scale, " or ""
+static inline void $(helper)_scores_$(rows)(const $(row_storage) *restrict query, const $(storage) *restrict key, $(scale)$(prefetch_parameters(score_prefetch))float *restrict score)
 {
 //$ if integers then
 //$ for r = 0, rows - 1 do
@@ -96,8 +102,9 @@ $(i)$(isa.store_unaligned("score", from(r * keys + n * lanes), cache_type.scaled
 }
 //$ for _, block in ipairs(sum_blocks) do
 
-/* Adds the first `count` values of a tile, weighted, to the sums of $(rows_text(rows)), $(plural(block.elements, "element")) of each, after these are multiplied by `factor`.$(integers and " Weights are in units of `unit`." or "") */
-static inline void $(helper)_sums_$(rows)_by_$(block.vectors)(const $(row_storage) *restrict weight, const float *restrict factor, $(unit_parameter)const $(storage) *restrict value, size_t count, $(prefetch_parameters(block.prefetch))float *restrict sums)
+/* Adds the first `count` values of a tile, weighted, to the sums of $(rows_text(rows)), $(plural(block.elements, "element")) of each,
+   after these are multiplied by `factor`.$(integers and " Weights are in units of `unit`." or "") */
+static inline void $(helper)_sums_$(rows)_by_$(block.vectors)($(weights_and_values), $(prefetch_parameters(block.prefetch))float *restrict sums)
 {
 //$ for r = 0, rows - 1 do
 //$ if not integers then
@@ -146,7 +153,7 @@ static inline void $(helper)_sums_$(rows)_by_$(block.vectors)(const $(row_storag
 //$ end
 
 /* All elements of $(rows_text(rows)). */
-static inline void $(helper)_sums_$(rows)(const $(row_storage) *restrict weight, const float *restrict factor, $(unit_parameter)const $(storage) *restrict value, size_t count, $(prefetch_parameters(sum_blocks[1].prefetch))float *restrict sums)
+static inline void $(helper)_sums_$(rows)($(weights_and_values), $(prefetch_parameters(sum_blocks[1].prefetch))float *restrict sums)
 {
 //$ for _, block in ipairs(sum_blocks) do
 //$ if block.count > 1 then

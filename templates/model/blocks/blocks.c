@@ -1,5 +1,5 @@
 //$ takes prologue, isa, v, lanes, symbol, helper, before, after, reads_input, activates, activation, eps,
-//$ takes rounded_rows, copies, tokens_parameters, threads, sums, pitches
+//$ takes rounded_rows, copies, tokens_parameters, threads, sums, pitches, normed
 //$ local macro = names.constant
 //$ local layers = shape.layers > 1
 //$ -- Where layer `layer` has its part of `base`.
@@ -64,7 +64,7 @@ $(include("templates/model/blocks/append.c", { rounds = rounds }))
 $(include("templates/model/blocks/attend.c", { rounds = rounds }))
 //$ -- The functions that norm rows, by the width of these.
 //$ local norms = {}
-//$ for _, width in ipairs(shape.norm_widths or {}) do
+//$ for _, width in ipairs(normed) do
 //$     local name = shape.norm.kind .. "_" .. width
 //$     norms[width] = norms[width] or once("templates/math/norm.c", {
 //$         name = name,

@@ -187,7 +187,10 @@ $(i)for (size_t panel = 0; panel < panels; ++panel)
 //$ end
 //$ for _, count in ipairs(product.tokens) do
                 $(count == 1 and "for (; token < tokens; ++token)" or "for (; token + " .. count .. " <= tokens; token += " .. count .. ")")
-                    $(helper)_of_$(count)(x + token * x_step + k, $(count > 1 and "x_step, " or "")$(product.unpacks and "unpacked" or "strip"), depth, y + token * y_step + output, $(count > 1 and "y_step, " or "")k == 0, zero);
+//$ local x_step, y_step = count > 1 and "x_step", count > 1 and "y_step"
+//$ local strip = product.unpacks and "unpacked" or "strip"
+//$ local given = listed("x + token * x_step + k", x_step, strip, "depth", "y + token * y_step + output", y_step, "k == 0, zero")
+                    $(helper)_of_$(count)($(given));
 //$ end
             }
         }

@@ -4,13 +4,20 @@
 //$ local integers = dots and dots.integers
 
 /* One row of an online softmax: the scores of a tile become weights relative to the largest score so far, and are added to
-   the totals, one for each lane. A tile with a larger score is rare: only then the sums of earlier tiles have to shrink, by `factor`.$(cache_type.scaled and " Weights are for values in units of `scale`." or "")$(dots and "" or " */")
+   the totals, one for each lane. A tile with a larger score is rare: only then the sums of earlier tiles have to shrink,
+   by `factor`.$(cache_type.scaled and " Weights are for values in units of `scale`." or "")$(dots and "" or " */")
 //$ if integers then
    They become integers up to $(dots.levels), $(dots.rows) to a word, in units of the one that it returns. */
 //$ elseif dots then
    They become words of $(dots.rows) in bf16. */
 //$ end
-static inline $(integers and "float" or "void") $(helper)_softmax(float *restrict score, $(cache_type.scaled and "const float *restrict scale, " or "")$(dots and dots.storage .. " *restrict weights, " or "")float *restrict total, float *restrict largest, float *restrict factor)
+//$ local parameters = listed(
+//$     "float *restrict score",
+//$     cache_type.scaled and "const float *restrict scale",
+//$     dots and dots.storage .. " *restrict weights",
+//$     "float *restrict total, float *restrict largest, float *restrict factor"
+//$ )
+static inline $(integers and "float" or "void") $(helper)_softmax($(parameters))
 {
     $(isa.vector) max = $(isa.load_unaligned("score", 0));
     $(isa.vector) highest = $(isa.broadcast("*largest"));

@@ -168,7 +168,8 @@ static void $(a.helper)_shape(float *weight, size_t step, size_t first, size_t r
 //$ end
 /* Attention of a sequence of `length` tokens, of which the first `own` count: rows of heads of q, k and v become those of y; softmax: the
    largest score and 1 / total of each head.$(a.shaped and " shape: alpha, beta and gamma of each head." or "") */
-static void $(a.helper)_attend($(listed(of_t, "const float *q, const float *k, const float *v, float *y, float *softmax", a.shaped and "const float *shape", "size_t length, size_t own, float *scratch")))
+//$ local given, shape_given = "const float *q, const float *k, const float *v, float *y, float *softmax", a.shaped and "const float *shape"
+static void $(a.helper)_attend($(listed(of_t, given, shape_given, "size_t length, size_t own, float *scratch")))
 {
     const size_t padded = (length + $(strip - 1)) / $(strip) * $(strip);
     const float one = $hidden(1.0f)$(a.shaped and ", none = $hidden(0.0f)" or "");
@@ -209,7 +210,8 @@ $(i)}
 }
 
 /* From weights and the gradients of weights those of scores, in place of the latter: p (d - sum of p d). */
-static void $(a.helper)_softmax_back(float *restrict weight, float *restrict d, size_t step, size_t rows, size_t columns, const float *restrict softmax, size_t softmax_step$(a.shaped and ", float beta, float *restrict along" or ""))
+//$ local more = a.shaped and ", float beta, float *restrict along" or ""
+static void $(a.helper)_softmax_back(float *restrict weight, float *restrict d, size_t step, size_t rows, size_t columns, const float *restrict softmax, size_t softmax_step$(more))
 {
     for (size_t row = 0; row < rows; ++row, weight += step, d += step, softmax += softmax_step) {
         const $(isa.vector) shares = $(isa.broadcast("softmax[1]"));

@@ -1,4 +1,4 @@
-//$ takes helper, tape, c, norm_name
+//$ takes helper, tape, c
 //$ local run, a = tape.layers and "r, layer" or "r", tape.attention
 //$ local plain, turned = names.macro("TRAIN_PLAIN"), names.macro("TRAIN_ACROSS")
 //$ local set, add = names.macro("TRAIN_SET"), names.macro("TRAIN_ADD")
@@ -6,7 +6,9 @@
 //$ local step = o.step
 //$ if o.op == "product" then
 //$ local map = o.map
-    $(helper)_multiply(r, $(plain), $(map.across and turned or plain), r->count, $(map.inputs), $(map.outputs), $(c.gradient_rows(o.from)), $(c.weights(map.at)), $(map.step), $(c.gradient_rows(o.to)), $(o.add and add or set));
+//$ local sizes, weights = listed("r->count", map.inputs, map.outputs), listed(c.weights(map.at), map.step)
+//$ local matrices = listed(c.gradient_rows(o.from), weights, c.gradient_rows(o.to))
+    $(helper)_multiply(r, $(plain), $(map.across and turned or plain), $(sizes), $(matrices), $(o.add and add or set));
 //$ elseif o.op == "norm" then
 //$ local given = listed(
 //$     c.gradient_rows(o.from),
@@ -17,7 +19,7 @@
 //$     c.gradient_rows(o.to),
 //$     "r->count"
 //$ )
-    $(helper)_$(norm_name(step))_back($(given));
+    $(helper)_$(step.kind)_$(step.width)_back($(given));
 //$ elseif o.op == "attend" then
     for (size_t s = 0; s < r->count / r->length; ++s) {
         const size_t at = s * r->length, own = $(helper)_length_of(r, s);
@@ -43,8 +45,9 @@
 //$ elseif o.op == "activate" then
     $(helper)_$(step.activation)_activate_back($(c.gradient(o.from)), $(c.value(step.hidden)), $(c.gradient(o.to_hidden)), $(c.pitch(step.hidden)), r->count);
 //$ elseif o.op == "lookup" then
-//$ local x, kept = c.all(step.from), { c.all_gradient(o.from), c.all(step.z), c.all(step.code), c.all(step.score), c.all(step.slope) }
-    $(helper)_$(tape.word)_look_back($(listed(run, x, kept[1], kept[2], kept[3], kept[4], kept[5], c.all_gradient(o.to))));
+//$ local x, d = c.all(step.from), c.all_gradient(o.from)
+//$ local kept = listed(c.all(step.z), c.all(step.code), c.all(step.score), c.all(step.slope))
+    $(helper)_$(tape.word)_look_back($(listed(run, x, d, kept, c.all_gradient(o.to))));
 //$ elseif o.op == "sum" then
     $(helper)_add($(c.gradient(o.a)), $(c.gradient(o.b)), $(c.gradient_rows(o.to)), r->count);
 //$ elseif o.op == "copy" then

@@ -1,11 +1,11 @@
 //$ takes helper, embed, place, float
 //$ local e = embed
 //$ -- A row of a table of the embedding, `index` rows behind its first one.
-//$ local function row_of(base, table, index) return sum(base, place(table), times(index, e.width)) end
+//$ local function row_of(base, table, index) return sum(base, place("tensor", table), times(index, e.width)) end
 //$ local added = {}
-//$ if e.positions then added[#added + 1] = "t->parameters[" .. sum(place(e.positions), times("position", e.width), "i") .. "]" end
+//$ if e.positions then added[#added + 1] = "t->parameters[" .. sum(place("tensor", e.positions), times("position", e.width), "i") .. "]" end
 //$ if e.sinusoids then added[#added + 1] = "t->constants[" .. sum(e.sinusoids, times("position", e.width), "i") .. "]" end
-//$ if e.token_type then added[#added + 1] = "t->parameters[" .. sum(place(e.token_type), "i") .. "]" end
+//$ if e.token_type then added[#added + 1] = "t->parameters[" .. sum(place("tensor", e.token_type), "i") .. "]" end
 
 /* y[r->count]: the embeddings of the part's own tokens, in rows of $(e.pitch). */
 static void $(helper)_embed(const $(helper)_run *r, float *restrict y)
@@ -43,7 +43,7 @@ static void $(helper)_embed_back(const $(helper)_run *r, const float *restrict d
 //$ end
 //$ if e.token_type then
         for (size_t i = column; i < end; ++i)
-            gradients[$(sum(place(e.token_type), "i"))] += d[i];
+            gradients[$(sum(place("tensor", e.token_type), "i"))] += d[i];
 //$ end
     }
 }

@@ -117,11 +117,11 @@ static void $(helper)_head(const $(helper)_run *r, const float *features, int ba
             $(helper)_copy(features + counted[from + i] * $(h.features_pitch), x + i * $(h.features_pitch), $(h.features_pitch), 1);
 //$ local gradients = h.at and "dx" or "x"
 //$ if h.at then
-//$ local weights, features = listed(sum("t->parameters", place(h.at)), h.features), listed("x + row * " .. h.features_pitch, h.features_pitch)
+//$ local weights, features = listed(sum("t->parameters", place("tensor", h.at)), h.features), listed("x + row * " .. h.features_pitch, h.features_pitch)
 //$ local rows = listed("logits + row * " .. h.pitch, h.pitch)
         $(helper)_multiply(r, $(plain), $(turned), end - row, $(h.vocab), $(h.features), $(features), $(weights), $(rows), $(set));
 //$ if h.bias then
-        $(helper)_add_bias($(sum("t->parameters", place(h.bias))), logits + row * $(h.pitch), $(h.pitch), $(h.vocab), end - row);
+        $(helper)_add_bias($(sum("t->parameters", place("tensor", h.bias))), logits + row * $(h.pitch), $(h.pitch), $(h.vocab), end - row);
 //$ end
         for (size_t i = row; i < end; ++i)
             if (t->criterion)
@@ -135,7 +135,7 @@ static void $(helper)_head(const $(helper)_run *r, const float *features, int ba
         if (!back)
             continue;
 //$ if h.at then
-//$ local weights, to = listed(sum("t->parameters", place(h.at)), h.features), listed("dx + row * " .. h.features_pitch, h.features_pitch)
+//$ local weights, to = listed(sum("t->parameters", place("tensor", h.at)), h.features), listed("dx + row * " .. h.features_pitch, h.features_pitch)
 //$ local rows = listed("logits + row * " .. h.pitch, h.pitch)
         $(helper)_multiply(r, $(plain), $(plain), end - row, $(h.features), $(h.vocab), $(rows), $(weights), $(to), $(set));
 //$ end
@@ -147,10 +147,10 @@ static void $(helper)_head(const $(helper)_run *r, const float *features, int ba
         {
             const size_t word = $(helper)_part_begins(t, $(h.vocab), t->part);
             const size_t last = $(helper)_part_begins(t, $(h.vocab), t->part + 1);
-//$ local to = sum("t->gradients", place(h.at), "word * " .. h.features)
+//$ local to = sum("t->gradients", place("tensor", h.at), "word * " .. h.features)
             $(helper)_multiply(r, $(turned), $(plain), last - word, $(h.features), rows, logits + word, $(h.pitch), x, $(h.features_pitch), $(to), $(h.features), $(add));
 //$ if h.bias then
-            $(helper)_column_sums(logits, $(h.pitch), $(sum("t->gradients", place(h.bias))), word, last, rows);
+            $(helper)_column_sums(logits, $(h.pitch), $(sum("t->gradients", place("tensor", h.bias))), word, last, rows);
 //$ end
         }
         $(helper)_wait(t);

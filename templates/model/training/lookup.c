@@ -3,24 +3,25 @@
 //$ local run, own = "const " .. helper .. "_run *r" .. (layers and ", size_t layer" or ""), layers and "r, layer" or "r"
 //$ local function of_layer(base, step) return sum(base, layers and times("layer", step) or 0) end
 //$ local tables = l.tensors.tables
+//$ local layer_step, tables_step = place("layer", l.stride), place("tables_layer", l.tables_stride)
 //$ -- Of table `k` of a layer: its first row among all, how many of its rows are listed, and their gradients.
 //$ local row_of_table = sum(of_layer(tables.state_at, l.rows), times("k", l.table_rows))
 //$ local count_of_table = "t->row_counts[" .. sum(of_layer(tables.first_table, l.h), "k") .. "]"
 //$ local table_floats = times("k", l.table_rows * l.pitch)
-//$ local gradients_of_table = sum("t->row_gradients", of_layer(l.listed_at, l.tables_stride), table_floats)
+//$ local gradients_of_table = sum("t->row_gradients", of_layer(l.listed_at, tables_step), table_floats)
 //$ local prepared = sum("r->memory + r->prepared_at", of_layer(l.prepared_at, l.prepared))
 
 /* The parameters of the lookup FFN$(layers and " of a layer" or ""). */
 static $(l.names.parameters) $(helper)_$(word)_ffn($(run))
 {
-    const float *parameters = $(of_layer("r->t->parameters", l.stride));
+    const float *parameters = $(of_layer("r->t->parameters", layer_step));
     $(l.names.parameters) ffn;
 
-    ffn.projection = $(sum("parameters", place(l.tensors.projection.at)));
-    ffn.projection_bias = $(sum("parameters", place(l.tensors.projection_bias.at)));
-    ffn.bias = $(sum("parameters", place(l.tensors.bias.at)));
-    ffn.tables = $(sum("r->t->parameters", of_layer(place(tables.at), l.tables_stride)));
-    ffn.state = r->t->table_state + (r->t->adam ? $(times(2, of_layer(l.listed_at, l.tables_stride))) : $(of_layer(tables.state_at, l.rows)));
+    ffn.projection = $(sum("parameters", place("tensor", l.tensors.projection.at)));
+    ffn.projection_bias = $(sum("parameters", place("tensor", l.tensors.projection_bias.at)));
+    ffn.bias = $(sum("parameters", place("tensor", l.tensors.bias.at)));
+    ffn.tables = $(sum("r->t->parameters", of_layer(place("tensor", tables.at), tables_step)));
+    ffn.state = r->t->table_state + (r->t->adam ? $(times(2, of_layer(l.listed_at, tables_step))) : $(of_layer(tables.state_at, l.rows)));
     ffn.prepared = $(prepared);
     return ffn;
 }

@@ -73,7 +73,7 @@ typedef struct $(helper) {
 /* $(v.isa.name): bytes of the workspace of a call, 64-byte aligned, which all parts share. */
 $(api)size_t $(v.training.names.workspace)(size_t sequences, size_t length, size_t parts);
 
-/* Adds the gradients of the sum of the cross-entropies (nats) of the targets, times gradient_scale, and updates tables; returns that sum, the same to
+/* Adds the gradients of the sum of the cross-entropies (nats) of the targets, times gradient_scale$(lookups[1] and ", and updates tables" or ""); returns that sum, the same to
    every part, and the same bytes for any number of parts.
    ids, targets  [sequences][length], ids below $(names.macro("VOCAB")); a target of -1 does not count
    length        at most $(names.macro("CONTEXT")) */

@@ -89,7 +89,7 @@ static void $(helper)_pack(const float *restrict b, size_t b_step, size_t depth,
 //$ if lanes > 1 then
 
 /* $(plural(lanes, "row")) of $(plural(lanes, "float")) become $(plural(lanes, "column")) of a strip. */
-static inline void $(helper)_transpose(const float *restrict b, size_t b_step, float *restrict strip)
+static inline void $(helper)_transpose_into_strip(const float *restrict b, size_t b_step, float *restrict strip)
 {
 //$ local inputs = {}
 //$ for lane = 0, lanes - 1 do
@@ -119,7 +119,7 @@ static void $(helper)_pack_across(const float *restrict b, size_t b_step, size_t
 
         for (size_t i = 0; i < side; $(advance("i", lanes)))
             for (size_t k = 0; k < whole; $(advance("k", lanes)))
-                $(helper)_transpose(rows + i * b_step + k, b_step, strips + k * $(strip) + i);
+                $(helper)_transpose_into_strip(rows + i * b_step + k, b_step, strips + k * $(strip) + i);
         for (size_t k = 0; k < depth; ++k)
             for (size_t i = k < whole ? side : 0; i < $(strip); ++i)
                 strips[k * $(strip) + i] = i < count ? one * rows[i * b_step + k] : none;

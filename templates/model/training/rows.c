@@ -77,6 +77,7 @@ $(i)$(store("y", layernorm and isa.fma("normal", "gains", load("offset")) or isa
 //$ end
     }
 }
+//$ if norm.name == norm.kind .. "_" .. d then -- of those that differ in eps the first
 
 /* The gradient of x from that of y, dx; `plus` is added to it where there is one, and may be dx. */
 static void $(helper)_$(norm.name)_back(const float *restrict dy, size_t dy_step, const float *restrict x, size_t x_step, const float *restrict gain, const float *restrict statistics, const float *plus, float *dx, size_t dx_step, size_t rows)
@@ -122,6 +123,7 @@ $(i)$(store("dx", n == 1 and isa.fma("rest", "factors", load("plus")) or isa.mul
         }
     }
 }
+//$ end
 //$ end
 
 /* y = factor x, `width` floats; x may be y. */

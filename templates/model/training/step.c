@@ -23,11 +23,11 @@ typedef struct $(helper)_run {
     size_t targets_counted;
     int drops;              /* whether there is dropout */
     float *memory, *scratch;
-    /* where in memory, in floats: what is kept from the forward pass, gradients of values, and so on */
+    /* where in memory, in floats: */
 //$ for _, place in ipairs(training.places) do
-    size_t $(place.name)_at;
+    size_t $(place.name)_at; /* $(place.doc) */
 //$ end
-    size_t scratch_at, scratch_floats;
+    size_t scratch_at, scratch_floats; /* of each part */
 } $(helper)_run;
 
 /* All parts of a step meet here. */
@@ -43,7 +43,6 @@ static size_t $(helper)_part_begins(const $(helper) *t, size_t count, size_t par
     return part == t->parts ? count : count * part / t->parts / 16 * 16;
 }
 $(include("templates/model/training/product.c"))
-//$ local function tensors_of(tape) return function(at) return tape.place("tensor", at) end end
 
 /* C = A B, or C += A B, as $(helper)_product does it, in the part's own scratch. */
 //$ local matrices = "const float *a, size_t a_step, const float *b, size_t b_step, float *c, size_t c_step"
@@ -78,11 +77,11 @@ static void $(helper)_part_of_tiles(const $(helper)_run *r, size_t tile, size_t 
 //$ end
 //$ for _, tape in ipairs(tapes) do
 //$ if tape.lookup then
-$(include("templates/model/training/lookup.c", { word = tape.word, layers = tape.layers, lookup = tape.lookup, place = tensors_of(tape) }))
+$(include("templates/model/training/lookup.c", { word = tape.word, layers = tape.layers, lookup = tape.lookup, place = tape.place }))
 //$ end
 //$ end
-$(include("templates/model/training/embedding.c", { place = tensors_of(tapes[1]) }))
-$(include("templates/model/training/head.c", { place = tensors_of(tapes[#tapes]) }))
+$(include("templates/model/training/embedding.c", { place = tapes[1].place }))
+$(include("templates/model/training/head.c", { place = tapes[#tapes].place }))
 //$ local function pointers(c)
 //$ for _, one in ipairs(c.pointers) do
     $(one.type) *$(one.name) = $(one.at);
@@ -107,8 +106,12 @@ $(body)
 //$ local c = tape.scope(true)
 //$ local body = include("templates/model/training/backward.c", { tape = tape, c = c })
 
-/* $(tape.back_doc), of the part's tokens. d_out$(tape.first and ", d_in" or "")  [r->all] rows of the gradients of
-   $(tape.first and "the output and of the input" or "the output") */
+/* $(tape.back_doc), of the part's tokens.
+   d_out  [r->all][$(c.gradient_pitch("d_out"))], of all tokens, that of its output
+//$ if tape.first then
+   d_in   [r->all][$(c.gradient_pitch("d_in"))], that of its input
+//$ end
+   */
 static void $(helper)_back_rows_$(tape.word)(const $(helper)_run *r$(layer), const float *d_out$(d_in))
 {
 //$ pointers(c)
@@ -129,7 +132,8 @@ $(body)
 }
 //$ end
 
-/* Backward through $(tape.word == "embedding" and "what stands before the blocks" or tape.word == "output" and "what stands behind the blocks" or "a block"): first rows of all tokens, then the weights, which need what all parts made. */
+//$ local through = ({ embedding = "what stands before the blocks", output = "what stands behind the blocks" })[tape.word]
+/* Backward through $(through or "a block"): first rows of all tokens, then the weights, which need what all parts made. */
 static void $(helper)_back_$(tape.word)(const $(helper)_run *r$(layer), const float *d_out$(d_in))
 {
 //$ if tape.back.rows[1] then

@@ -5,7 +5,29 @@ local constants = {}
 
 -- What C calls the distance of the rows of a buffer: rows of a token's width share one.
 local function pitch_name(buffer, d_pitch)
-    return (buffer.pitch == d_pitch and (buffer.storage or "float") == "float" and "D" or buffer.name:upper()) .. "_PITCH"
+    local shares = buffer.pitch == d_pitch and (buffer.storage or "float") == "float"
+    return (shares and "D" or buffer.name:upper()) .. "_PITCH"
+end
+
+-- What lies between the layers of a run, by add(name, value, doc).
+local function add_layers(p, add)
+    local shape = p.shape
+    for _, map in ipairs(p.maps) do
+        local words = shape.rounded and map.words // shape.rounded.rows or map.words
+        local what = shape.rounded and "words of weights of " or "weights of "
+        add(map.letter .. "_LAYER", words, what .. map.letter .. " of a layer")
+        local scales = shape.type.scaled and ", and scales" or ""
+        add(map.letter .. "_BIAS_LAYER", map.pitch, "its biases of a layer" .. scales)
+    end
+    for _, part in ipairs(p.parts) do
+        for _, section in ipairs(part.sections) do
+            if section.own and section.layers > 1 then
+                add(section.name:upper() .. "_LAYER", section.step, "elements of a layer")
+            end
+        end
+    end
+    if shape.shaped then add("ATTENTION_SHAPE_LAYER", 3 * shape.heads, "floats of attention_shape of a layer") end
+    if not shape.sequences then add("CACHE_LAYER_BYTES", shape.cache.layer_bytes, "of the cache") end
 end
 
 -- The offsets and strides that kernels use by name: { name, value, doc, title: of those that follow each other }; and
@@ -35,27 +57,7 @@ function constants.of(p)
         add(map.letter .. "_PANELS", map.panels, "its panels of " .. layout.panel .. " outputs")
     end
     open("Elements from layer to layer")
-    if shape.layers > 1 then
-        for _, map in ipairs(p.maps) do
-            local words = shape.rounded and map.words // shape.rounded.rows or map.words
-            local what = shape.rounded and "words of weights of " or "weights of "
-            add(map.letter .. "_LAYER", words, what .. map.letter .. " of a layer")
-            add(
-                map.letter .. "_BIAS_LAYER",
-                map.pitch,
-                "its biases of a layer" .. (shape.type.scaled and ", and scales" or "")
-            )
-        end
-        for _, part in ipairs(p.parts) do
-            for _, section in ipairs(part.sections) do
-                if section.own and section.layers > 1 then
-                    add(section.name:upper() .. "_LAYER", section.step, "elements of a layer")
-                end
-            end
-        end
-        if shape.shaped then add("ATTENTION_SHAPE_LAYER", 3 * shape.heads, "floats of attention_shape of a layer") end
-        if not shape.sequences then add("CACHE_LAYER_BYTES", shape.cache.layer_bytes, "of the cache") end
-    end
+    if shape.layers > 1 then add_layers(p, add) end
     open("The cache")
     for _, part in ipairs(shape.cache.parts) do
         local name = part.name:upper()

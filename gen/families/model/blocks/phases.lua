@@ -62,8 +62,10 @@ function phases.of(shape, before, after, unpacks, by_count)
         queries_too = queries_too or step.of_call
     end
     local keys = queries_too and "Queries, and keys and values" or "Keys and values"
-    add(shape.ring and "make_keys" or "fill_cache", keys .. " of a block" .. (shape.ring and "" or ", these into the cache"), before)
-    if not shape.ring then
+    if shape.ring then
+        add("make_keys", keys .. " of a block", before)
+    else
+        add("fill_cache", keys .. " of a block, these into the cache", before)
         add("attend_and_ffn", "Attention of a block and what follows it", after)
         return list
     end

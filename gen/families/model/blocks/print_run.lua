@@ -180,6 +180,12 @@ local function blocks_values(p, v, values)
     values.copies, values.float_sums, values.sums = p.copies, p.float_sums, p.sums or false
     values.activation, values.scale = p.shape.activation or false, literal.float(p.shape.scale)
     values.eps = p.shape.norm and literal.float(p.shape.norm.eps) or ""
+    values.normed = {} -- the widths of the rows that steps norm
+    for _, list in ipairs { p.before, p.after } do
+        for _, step in ipairs(list) do
+            if step.op == "norm" then table.insert(values.normed, step.width or p.shape.d) end
+        end
+    end
     -- The parts of a layer's cache, each as `form` prints its type and name.
     values.cached = function(form)
         local list = {}

@@ -5,12 +5,12 @@ local projected = require "gen.families.model.projected"
 local sections = require "gen.families.model.sections"
 local validated = require "gen.schema.validated"
 
-local stages = {}
+local ends = {}
 
 -- From ids to the input of the first block, of `widths.input` values; adds its sections to `c`. Returns what kernels
 -- need: width of a row, strided: where elements of a row lie apart, positions, token_type, norm, map, projected (see
 -- projected.lua). block: the first one as a model, of `shape`.
-function stages.embedding(m, widths, block, shape, c)
+function ends.embedding(m, widths, block, shape, c)
     local e, names = m.embedding, checkpoint.embeddings(m, widths.embedding, widths.input)
     c.group = "embedding"
     local made = {
@@ -62,7 +62,7 @@ function stages.embedding(m, widths, block, shape, c)
 end
 
 -- From the last block's output to the results; adds its sections to `c`.
-function stages.output(m, widths, embedding, c)
+function ends.output(m, widths, embedding, c)
     local o, names = m.output or {}, checkpoint.output(m, widths.last)
     c.group = "output"
     local made = { width = widths.last, out = widths.out, pool = o.pool, unit = o.unit, norm = o.norm }
@@ -84,4 +84,4 @@ function stages.output(m, widths, embedding, c)
     return made
 end
 
-return stages
+return ends
