@@ -211,6 +211,24 @@ function isa.runs(set, has)
     return true
 end
 
+-- Whether a CPU that has the instruction sets of these names has `set`: one of them, or one that asks an x86 CPU for no
+-- bits but theirs.
+function isa.follows(set, names)
+    if contains(names, set.name) then return true end
+    if set.architecture ~= "x86" then return false end
+    local has = {}
+    for _, name in ipairs(names) do
+        local other = isa.get(name)
+        for key, bits in pairs(other.architecture == "x86" and other.cpu or {}) do
+            has[key] = (has[key] or 0) | bits
+        end
+    end
+    for key, bits in pairs(set.cpu) do
+        if (has[key] or 0) & bits ~= bits then return false end
+    end
+    return true
+end
+
 -- The names of what the types of weights need of such a CPU beside its instruction sets, and it has.
 function isa.features(has)
     local list = {}

@@ -4,7 +4,8 @@
 --
 --   cpus           as CPUID or MIDR_EL1 name them: { vendor, family, first model, last model }
 --   architecture   of gen/isa/list.lua
---   isa            the instruction sets that some of these CPUs have
+--   isa            the instruction sets that some of these CPUs have; older ones of x86, whose bits theirs include,
+--                  may be missing
 --   l2_bytes       L2 cache of a core; 0: the nominal one of each instruction set
 --
 -- Kernels for many tokens, and slices of tables that they copy:
@@ -34,7 +35,6 @@
 --   attention_prefetch, attention_converted   what attention prefetches of a cache that it reads as it is, and of one
 --                  that it converts; values of attention.prefetch
 local host = require "host"
-local misuse = require "gen.schema.misuse"
 local one_of = require "gen.schema.one_of"
 
 local machines = { nominal = "generic" }
@@ -61,20 +61,6 @@ end
 function machines.get(name)
     one_of.check("--for", name, machines.names)
     return (require("gen.machines." .. name))
-end
-
--- Raises one line if the CPU of that name is not one for the instruction sets `sets`. Those that somebody has `asked`
--- for it must have, all; a list that nobody asked for may go beyond it, on CPUs of its kind.
-function machines.check(name, sets, asked)
-    local cpu = machines.get(name)
-    for _, set in ipairs(cpu.isa and sets or {}) do
-        local has = table.concat(cpu.isa, ", ")
-        if asked and not one_of.contains(cpu.isa, set.name) then
-            misuse(string.format("--isa: %s: is not of --for %s, which has %s", set.name, name, has))
-        elseif set.architecture and set.architecture ~= cpu.architecture then
-            misuse(string.format("--for: %s: does not run %s: needs --isa, of %s", name, set.name, has))
-        end
-    end
 end
 
 -- How far the CPU with these numbers is from the nearest one of the file `cpu`, 0: it is one of them; nil: the file has

@@ -38,6 +38,20 @@ local function machine_choices(build, wanted, isas, name)
     return choices
 end
 
+-- Raises one line if the CPU of that name is not one for the instruction sets `sets`. Those that somebody has `asked`
+-- for it must have, all; a list that nobody asked for may go beyond it, on CPUs of its kind.
+local function check_cpu(name, sets, asked)
+    local cpu = machines.get(name)
+    for _, set in ipairs(cpu.isa and sets or {}) do
+        local has = table.concat(cpu.isa, ", ")
+        if asked and not isa.follows(set, cpu.isa) then
+            misuse(string.format("--isa: %s: is not of --for %s, which has %s", set.name, name, has))
+        elseif set.architecture and set.architecture ~= cpu.architecture then
+            misuse(string.format("--for: %s: does not run %s: needs --isa, of %s", name, set.name, has))
+        end
+    end
+end
+
 -- The plan of the model file `path` for the instruction sets `isas`, those of options.isa if absent. Raises one line
 -- for options that do not fit the model; says on standard error what a tuned file leaves open. `options.firmware`: a
 -- row of gen/plan/target.lua. `cpu_note(data, context)`, optional: what to say of the CPU that a tuned file is for.
@@ -52,7 +66,7 @@ function request.plan(path, isas, options, cpu_note)
     if options["for"] and options.tuned then
         misuse("--for: " .. options["for"] .. ": cannot be given beside --tuned")
     end
-    if options["for"] then machines.check(options["for"], isas, options.isa) end
+    if options["for"] then check_cpu(options["for"], isas, options.isa) end
     if not options.tuned then
         local wanted = options.schedule and space.for_all(isas, family.space.parse(options.schedule))
         return build(options["for"] and machine_choices(build, wanted, isas, options["for"]) or wanted)

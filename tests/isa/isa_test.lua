@@ -1023,6 +1023,17 @@ for _, name in ipairs(isa.all) do
     end
 end
 
+-- An older set of x86 needs no entry in the files of CPUs that list a newer one.
+function test.a_CPU_has_the_sets_whose_bits_its_own_include()
+    local cpus = { "scalar", "sse4", "avx2" }
+    local ssse3 = { name = "ssse3", architecture = "x86", cpu = { leaf1_ecx = 1 << 9, leaf7_ebx = 0, xcr0 = 0 } }
+    check.equal(isa.follows(ssse3, cpus), true)
+    check.equal(isa.follows(ssse3, { "scalar", "neon" }), false)
+    check.equal(isa.follows(isa.get "avx2", cpus), true)
+    check.equal(isa.follows(isa.get "avx_vnni", cpus), false)
+    check.equal(isa.follows(isa.get "sve", { "scalar", "neon" }), false)
+end
+
 -- Every function of an instruction set is a word of the contract.
 function test.every_word_is_in_the_contract()
     local known = {}
