@@ -66,40 +66,52 @@ static inline float roberta_small_power_of_two(float n)
 #define ROBERTA_SMALL_ROW_PITCH 528 /* elements from row to row of the tables */
 #define ROBERTA_SMALL_TABLE_PITCH 135168 /* elements from table to table */
 #define ROBERTA_SMALL_THREAD_SCRATCH_BYTES 5376000 /* of one thread */
-#define ROBERTA_SMALL_SCALAR_SCRATCH_SCORE 1048576 /* bytes into scratch */
-#define ROBERTA_SMALL_SCALAR_SCRATCH_X 3145728 /* bytes into scratch */
-#define ROBERTA_SMALL_SCALAR_SCRATCH_A 3211264 /* bytes into scratch */
-#define ROBERTA_SMALL_SCALAR_SCRATCH_B 3276800 /* bytes into scratch */
-#define ROBERTA_SMALL_SCALAR_SCRATCH_Z 3344384 /* bytes into scratch */
-#define ROBERTA_SMALL_SCALAR_FEW_SCRATCH_SCORE 8192 /* bytes into scratch, few tokens */
-#define ROBERTA_SMALL_SCALAR_FEW_SCRATCH_X 24576 /* bytes into scratch, few tokens */
-#define ROBERTA_SMALL_SCALAR_FEW_SCRATCH_A 90112 /* bytes into scratch, few tokens */
-#define ROBERTA_SMALL_SCALAR_FEW_SCRATCH_B 155648 /* bytes into scratch, few tokens */
-#define ROBERTA_SMALL_SCALAR_FEW_SCRATCH_Z 223232 /* bytes into scratch, few tokens */
-#define ROBERTA_SMALL_AVX2_SCRATCH_SCORE 1048576 /* bytes into scratch */
-#define ROBERTA_SMALL_AVX2_SCRATCH_X 3145728 /* bytes into scratch */
-#define ROBERTA_SMALL_AVX2_SCRATCH_A 3276800 /* bytes into scratch */
-#define ROBERTA_SMALL_AVX2_SCRATCH_B 3407872 /* bytes into scratch */
-#define ROBERTA_SMALL_AVX2_SCRATCH_Z 3540992 /* bytes into scratch */
-#define ROBERTA_SMALL_AVX2_SCRATCH_SUMS 3803136 /* bytes into scratch */
-#define ROBERTA_SMALL_AVX2_SCRATCH_SLICE 4851712 /* bytes into scratch */
-#define ROBERTA_SMALL_AVX2_FEW_SCRATCH_SCORE 8192 /* bytes into scratch, few tokens */
-#define ROBERTA_SMALL_AVX2_FEW_SCRATCH_X 24576 /* bytes into scratch, few tokens */
-#define ROBERTA_SMALL_AVX2_FEW_SCRATCH_A 90112 /* bytes into scratch, few tokens */
-#define ROBERTA_SMALL_AVX2_FEW_SCRATCH_B 155648 /* bytes into scratch, few tokens */
-#define ROBERTA_SMALL_AVX2_FEW_SCRATCH_Z 223232 /* bytes into scratch, few tokens */
-#define ROBERTA_SMALL_AVX512_SCRATCH_SCORE 1048576 /* bytes into scratch */
-#define ROBERTA_SMALL_AVX512_SCRATCH_X 3145728 /* bytes into scratch */
-#define ROBERTA_SMALL_AVX512_SCRATCH_A 3276800 /* bytes into scratch */
-#define ROBERTA_SMALL_AVX512_SCRATCH_B 3407872 /* bytes into scratch */
-#define ROBERTA_SMALL_AVX512_SCRATCH_Z 3540992 /* bytes into scratch */
-#define ROBERTA_SMALL_AVX512_SCRATCH_SUMS 3803136 /* bytes into scratch */
-#define ROBERTA_SMALL_AVX512_SCRATCH_SLICE 4851712 /* bytes into scratch */
-#define ROBERTA_SMALL_AVX512_FEW_SCRATCH_SCORE 8192 /* bytes into scratch, few tokens */
-#define ROBERTA_SMALL_AVX512_FEW_SCRATCH_X 24576 /* bytes into scratch, few tokens */
-#define ROBERTA_SMALL_AVX512_FEW_SCRATCH_A 90112 /* bytes into scratch, few tokens */
-#define ROBERTA_SMALL_AVX512_FEW_SCRATCH_B 155648 /* bytes into scratch, few tokens */
-#define ROBERTA_SMALL_AVX512_FEW_SCRATCH_Z 223232 /* bytes into scratch, few tokens */
+
+/* Bytes into scratch, where buffers of scalar begin. */
+#define ROBERTA_SMALL_SCALAR_SCRATCH_SCORE 1048576
+#define ROBERTA_SMALL_SCALAR_SCRATCH_X 3145728
+#define ROBERTA_SMALL_SCALAR_SCRATCH_A 3211264
+#define ROBERTA_SMALL_SCALAR_SCRATCH_B 3276800
+#define ROBERTA_SMALL_SCALAR_SCRATCH_Z 3344384
+
+/* Bytes into scratch, where buffers of scalar begin, for few tokens. */
+#define ROBERTA_SMALL_SCALAR_FEW_SCRATCH_SCORE 8192
+#define ROBERTA_SMALL_SCALAR_FEW_SCRATCH_X 24576
+#define ROBERTA_SMALL_SCALAR_FEW_SCRATCH_A 90112
+#define ROBERTA_SMALL_SCALAR_FEW_SCRATCH_B 155648
+#define ROBERTA_SMALL_SCALAR_FEW_SCRATCH_Z 223232
+
+/* Bytes into scratch, where buffers of avx2 begin. */
+#define ROBERTA_SMALL_AVX2_SCRATCH_SCORE 1048576
+#define ROBERTA_SMALL_AVX2_SCRATCH_X 3145728
+#define ROBERTA_SMALL_AVX2_SCRATCH_A 3276800
+#define ROBERTA_SMALL_AVX2_SCRATCH_B 3407872
+#define ROBERTA_SMALL_AVX2_SCRATCH_Z 3540992
+#define ROBERTA_SMALL_AVX2_SCRATCH_SUMS 3803136
+#define ROBERTA_SMALL_AVX2_SCRATCH_SLICE 4851712
+
+/* Bytes into scratch, where buffers of avx2 begin, for few tokens. */
+#define ROBERTA_SMALL_AVX2_FEW_SCRATCH_SCORE 8192
+#define ROBERTA_SMALL_AVX2_FEW_SCRATCH_X 24576
+#define ROBERTA_SMALL_AVX2_FEW_SCRATCH_A 90112
+#define ROBERTA_SMALL_AVX2_FEW_SCRATCH_B 155648
+#define ROBERTA_SMALL_AVX2_FEW_SCRATCH_Z 223232
+
+/* Bytes into scratch, where buffers of avx512 begin. */
+#define ROBERTA_SMALL_AVX512_SCRATCH_SCORE 1048576
+#define ROBERTA_SMALL_AVX512_SCRATCH_X 3145728
+#define ROBERTA_SMALL_AVX512_SCRATCH_A 3276800
+#define ROBERTA_SMALL_AVX512_SCRATCH_B 3407872
+#define ROBERTA_SMALL_AVX512_SCRATCH_Z 3540992
+#define ROBERTA_SMALL_AVX512_SCRATCH_SUMS 3803136
+#define ROBERTA_SMALL_AVX512_SCRATCH_SLICE 4851712
+
+/* Bytes into scratch, where buffers of avx512 begin, for few tokens. */
+#define ROBERTA_SMALL_AVX512_FEW_SCRATCH_SCORE 8192
+#define ROBERTA_SMALL_AVX512_FEW_SCRATCH_X 24576
+#define ROBERTA_SMALL_AVX512_FEW_SCRATCH_A 90112
+#define ROBERTA_SMALL_AVX512_FEW_SCRATCH_B 155648
+#define ROBERTA_SMALL_AVX512_FEW_SCRATCH_Z 223232
 
 /* scalar, many tokens: load one tile of 8 tokens, project up to 4 tiles, hash one, gather; all codes and scores; the
    whole layer. */

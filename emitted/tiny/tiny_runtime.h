@@ -66,36 +66,48 @@ static inline float tiny_power_of_two(float n)
 #define TINY_ROW_PITCH 80 /* elements from row to row of the tables */
 #define TINY_TABLE_PITCH 5120 /* elements from table to table */
 #define TINY_THREAD_SCRATCH_BYTES 550912 /* of one thread */
-#define TINY_SCALAR_SCRATCH_SCORE 1024 /* bytes into scratch */
-#define TINY_SCALAR_SCRATCH_X 3072 /* bytes into scratch */
-#define TINY_SCALAR_SCRATCH_A 19456 /* bytes into scratch */
-#define TINY_SCALAR_SCRATCH_B 35840 /* bytes into scratch */
-#define TINY_SCALAR_SCRATCH_Z 54272 /* bytes into scratch */
-#define TINY_SCALAR_FEW_SCRATCH_SCORE 64 /* bytes into scratch, few tokens */
-#define TINY_SCALAR_FEW_SCRATCH_X 192 /* bytes into scratch, few tokens */
-#define TINY_SCALAR_FEW_SCRATCH_A 1216 /* bytes into scratch, few tokens */
-#define TINY_SCALAR_FEW_SCRATCH_B 2240 /* bytes into scratch, few tokens */
-#define TINY_SCALAR_FEW_SCRATCH_Z 6336 /* bytes into scratch, few tokens */
-#define TINY_AVX2_SCRATCH_SCORE 2048 /* bytes into scratch */
-#define TINY_AVX2_SCRATCH_X 6144 /* bytes into scratch */
-#define TINY_AVX2_SCRATCH_A 38912 /* bytes into scratch */
-#define TINY_AVX2_SCRATCH_B 71680 /* bytes into scratch */
-#define TINY_AVX2_SCRATCH_Z 106496 /* bytes into scratch */
-#define TINY_AVX2_FEW_SCRATCH_SCORE 128 /* bytes into scratch, few tokens */
-#define TINY_AVX2_FEW_SCRATCH_X 384 /* bytes into scratch, few tokens */
-#define TINY_AVX2_FEW_SCRATCH_A 2432 /* bytes into scratch, few tokens */
-#define TINY_AVX2_FEW_SCRATCH_B 4480 /* bytes into scratch, few tokens */
-#define TINY_AVX2_FEW_SCRATCH_Z 6528 /* bytes into scratch, few tokens */
-#define TINY_AVX512_SCRATCH_SCORE 8192 /* bytes into scratch */
-#define TINY_AVX512_SCRATCH_X 24576 /* bytes into scratch */
-#define TINY_AVX512_SCRATCH_A 155648 /* bytes into scratch */
-#define TINY_AVX512_SCRATCH_B 286720 /* bytes into scratch */
-#define TINY_AVX512_SCRATCH_Z 419840 /* bytes into scratch */
-#define TINY_AVX512_FEW_SCRATCH_SCORE 512 /* bytes into scratch, few tokens */
-#define TINY_AVX512_FEW_SCRATCH_X 1536 /* bytes into scratch, few tokens */
-#define TINY_AVX512_FEW_SCRATCH_A 9728 /* bytes into scratch, few tokens */
-#define TINY_AVX512_FEW_SCRATCH_B 17920 /* bytes into scratch, few tokens */
-#define TINY_AVX512_FEW_SCRATCH_Z 28160 /* bytes into scratch, few tokens */
+
+/* Bytes into scratch, where buffers of scalar begin. */
+#define TINY_SCALAR_SCRATCH_SCORE 1024
+#define TINY_SCALAR_SCRATCH_X 3072
+#define TINY_SCALAR_SCRATCH_A 19456
+#define TINY_SCALAR_SCRATCH_B 35840
+#define TINY_SCALAR_SCRATCH_Z 54272
+
+/* Bytes into scratch, where buffers of scalar begin, for few tokens. */
+#define TINY_SCALAR_FEW_SCRATCH_SCORE 64
+#define TINY_SCALAR_FEW_SCRATCH_X 192
+#define TINY_SCALAR_FEW_SCRATCH_A 1216
+#define TINY_SCALAR_FEW_SCRATCH_B 2240
+#define TINY_SCALAR_FEW_SCRATCH_Z 6336
+
+/* Bytes into scratch, where buffers of avx2 begin. */
+#define TINY_AVX2_SCRATCH_SCORE 2048
+#define TINY_AVX2_SCRATCH_X 6144
+#define TINY_AVX2_SCRATCH_A 38912
+#define TINY_AVX2_SCRATCH_B 71680
+#define TINY_AVX2_SCRATCH_Z 106496
+
+/* Bytes into scratch, where buffers of avx2 begin, for few tokens. */
+#define TINY_AVX2_FEW_SCRATCH_SCORE 128
+#define TINY_AVX2_FEW_SCRATCH_X 384
+#define TINY_AVX2_FEW_SCRATCH_A 2432
+#define TINY_AVX2_FEW_SCRATCH_B 4480
+#define TINY_AVX2_FEW_SCRATCH_Z 6528
+
+/* Bytes into scratch, where buffers of avx512 begin. */
+#define TINY_AVX512_SCRATCH_SCORE 8192
+#define TINY_AVX512_SCRATCH_X 24576
+#define TINY_AVX512_SCRATCH_A 155648
+#define TINY_AVX512_SCRATCH_B 286720
+#define TINY_AVX512_SCRATCH_Z 419840
+
+/* Bytes into scratch, where buffers of avx512 begin, for few tokens. */
+#define TINY_AVX512_FEW_SCRATCH_SCORE 512
+#define TINY_AVX512_FEW_SCRATCH_X 1536
+#define TINY_AVX512_FEW_SCRATCH_A 9728
+#define TINY_AVX512_FEW_SCRATCH_B 17920
+#define TINY_AVX512_FEW_SCRATCH_Z 28160
 
 /* scalar, many tokens: load one tile of 8 tokens, project up to 8 tiles, hash one, gather; all codes and scores; the
    whole layer. */
