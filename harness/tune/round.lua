@@ -117,13 +117,19 @@ local function note_load(t, samples, count)
     if statistics.contended(own.cpu, own.wall) then t.contended = (t.contended or 0) + 1 end
 end
 
--- The records of rounds among `known`, by the round, then by place, batch and condition.
+-- The records of rounds among `known`, by the round: a list of times that it was measured, each with its seconds, which
+-- tell them apart, and records by place, batch and condition. An interruption may have left a part of one.
 local function logged_rounds(known)
-    local logged = {}
+    local logged, by_seconds = {}, {}
     for _, r in ipairs(known) do
         if r.status == "ok" and r.round then
-            logged[r.round] = logged[r.round] or {}
-            logged[r.round][string.format("%d/%d/%s_%s", r.place, r.batch, r.codes, r.tables)] = r
+            local id = string.format("%s %.17g", r.round, r.seconds or 0)
+            if not by_seconds[id] then
+                by_seconds[id] = { seconds = r.seconds, places = {} }
+                logged[r.round] = logged[r.round] or {}
+                table.insert(logged[r.round], by_seconds[id])
+            end
+            by_seconds[id].places[string.format("%d/%d/%s_%s", r.place, r.batch, r.codes, r.tables)] = r
         end
     end
     return logged
@@ -143,7 +149,7 @@ function round.measurer(t, field, default)
         local job = round.job(t, runners, t.batches, #t.tuning.conditions, repetitions, seed)
         local samples = measure.run(job, { left = t.left() })
         if not samples then return nil end
-        local result, seconds = {}, math.max(t.now() - start, 1e-3)
+        local result, seconds = {}, math.max(t.now() - start, 1e-9)
         for i, name in ipairs(names) do
             local one = candidate_of(field, default, name)
             result[name] = means(t, keep_times(t, samples, i, one, h, repetitions, seconds), repetitions)
@@ -152,20 +158,27 @@ function round.measurer(t, field, default)
         return result
     end
 
-    local function known(h)
-        local places, result, seconds, whole = logged[id_of(t, h)] or {}, {}, nil, true
+    -- What the records in `places` say of the round, nil: they are not whole.
+    local function told(h, places)
+        local result, whole = {}, true
         for i, name in ipairs(h.names) do
             local text = candidate_of(field, default, name).text
             local lists = for_all(t, h.repetitions, function(batch, condition, count)
                 local r = places[string.format("%d/%d/%s_%s", i, batch, condition.codes, condition.tables)]
                 whole = whole and r ~= nil and r.candidate == text and #r.samples_us == count
-                seconds = r and r.seconds or seconds
                 return r and r.samples_us
             end)
             if not whole then return nil end
             result[name] = means(t, lists, h.repetitions)
         end
-        return result, seconds
+        return result
+    end
+
+    local function known(h)
+        for _, one in ipairs(logged[id_of(t, h)] or {}) do
+            local result = told(h, one.places)
+            if result then return result, one.seconds end
+        end
     end
 
     return {
