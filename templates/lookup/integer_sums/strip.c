@@ -11,9 +11,9 @@
 //$ local alone = #starts == 1
 //$ local sums, line_sums = alone and "&sums" or "sums", function(n) return alone and "&sums" or "&sums[" .. n - 1 .. "]" end
 //$ if alone then
-$(i)$(helper)_sums sums = $(starts[1]);
+$(i)$(token.adder)_sums sums = $(starts[1]);
 //$ else
-$(i)$(helper)_sums sums[$(#starts)] = { $(commas(starts)) };
+$(i)$(token.adder)_sums sums[$(#starts)] = { $(commas(starts)) };
 //$ end
 //$ if not run then
 $(i)for (size_t k = 0; k < tables; k += $(step))

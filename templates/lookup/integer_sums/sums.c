@@ -1,8 +1,7 @@
-//$ takes gather, isa, tile, helper, row_pitch, line_elements, sums_of_integers, pitch_parameter, pitch_argument, rows_on, used, barriers, commas
-//$ -- The sums of a line of columns as integers: what rows are added to, four at a time, and what becomes y.
+//$ takes gather, isa, tile, helper, adder, row_pitch, line_elements, sums_of_integers, pitch_parameter, pitch_argument, rows_on, used
+//$ -- The sums of a line of columns as integers: what they begin with, rows of tables added to them, and what becomes y.
 //$ local words, word, inline, plan = isa.integer_sums, isa.index, names.macro("INLINE"), gather.integers
 //$ local m, step = shape.neighbours, plan.step
-//$ local first, second = words.halves[1], words.halves[2]
 //$ local function each_sum(before, after)
 //$     local list = {}
 //$     for k, name in ipairs(words.sums) do list[k] = before .. name .. after end
@@ -10,28 +9,15 @@
 //$ end
 //$ local function sums_at(n) return each_sum("sums->", "[" .. n .. "]") end
 
-//$ if #words.sums == 2 then
-/* Sums of $(plural(words.columns, "column")) of a token, 256 high + low: the columns in the order in which interleaved rows leave them.
-   They are exact: a byte of a score (0 … 255) times an element of a row (-128 … 127) is below 2^15, four such products are added to
-   a 32-bit sum without saturation, and at most $(plan.max_rows) $(m == 1 and "tables" or "rows") share a unit: $(words.levels) * 128 * $(plan.max_rows) < 2^31.
-//$ else
-/* Sums of $(plural(words.columns, "column")) of a token: the columns in the order in which interleaved rows leave them. They are exact: at most
-   $(plan.max_rows) $(m == 1 and "tables" or "rows") share a unit, and $(words.levels) (a score) * 128 (an element of a row) * $(plan.max_rows) < 2^31.
-//$ end
-   Only $(helper)_finish_y rounds. */
-typedef struct {
-    $(word) $(commas(each_sum("", "[4]")));
-} $(helper)_sums;
-
 //$ if sums_of_integers then
 /* The sums that wait in from[$(words.columns)]. */
-$(inline) $(helper)_sums $(helper)_load_sums(const int32_t *from)
+$(inline) $(adder)_sums $(helper)_load_sums(const int32_t *from)
 //$ else
 /* The sums of no rows. */
-$(inline) $(helper)_sums $(helper)_zero_sums(void)
+$(inline) $(adder)_sums $(helper)_zero_sums(void)
 //$ end
 {
-    $(helper)_sums sums;
+    $(adder)_sums sums;
 //$ for k, name in ipairs(words.sums) do
 //$     for n = 0, 3 do
     sums.$(name)[$(n)] = $(sums_of_integers and k == #words.sums and isa.load_words("from", n * isa.lanes) or isa.index_zero());
@@ -42,7 +28,7 @@ $(inline) $(helper)_sums $(helper)_zero_sums(void)
 //$ if plan.waits then
 
 /* Leaves sums in to[$(words.columns)], where they wait for more rows. */
-$(inline) void $(helper)_store_sums(const $(helper)_sums *sums, int32_t *to)
+$(inline) void $(helper)_store_sums(const $(adder)_sums *sums, int32_t *to)
 {
 //$     for n = 0, 3 do
     $(isa.store_words("to", n * isa.lanes, words.total(sums_at(n))));
@@ -51,39 +37,8 @@ $(inline) void $(helper)_store_sums(const $(helper)_sums *sums, int32_t *to)
 //$ end
 //$ for _, part in ipairs(plan.lines) do
 
-//$     if #words.sums == 2 then
-/* Adds $(plural(part.columns, "column")) of four rows times their scores, whose upper bytes are in `high` and lower ones in `low`. */
-//$     else
-/* Adds $(plural(part.columns, "column")) of four rows times their scores: those of row0 and row2 are in `even`, the others in `odd`. */
-//$     end
-$(inline) void $(helper)_add_four_rows$(part.suffix)($(helper)_sums *sums,
-    const int8_t *row0, const int8_t *row1, const int8_t *row2, const int8_t *row3, uint32_t $(first), uint32_t $(second))
-{
-    const $(word) scores_$(first) = $(words.broadcast(first));
-    const $(word) scores_$(second) = $(words.broadcast(second));
-//$     for r = 0, 3 do
-    const $(word) line$(r) = $(part.columns == words.columns and words.load("row" .. r, 0) or words.load_partial("row" .. r, 0, part.columns));
-//$     end
-//$     local steps, quads = words.interleave { "line0", "line1", "line2", "line3" }
-//$     for _, step in ipairs(steps) do
-    const $(word) $(step.name) = $(step.value);
-//$     end
-//$     for n, quad in ipairs(quads) do
-    const $(word) quad$(n - 1) = $(quad);
-//$     end
-//$     local all = {}
-//$     for n = 0, #quads - 1 do
-//$         local sums = sums_at(n)
-//$         for k, value in ipairs(words.add(sums, { "scores_" .. first, "scores_" .. second }, "quad" .. n)) do
-    $(sums[k]) = $(value);
-//$             all[#all + 1] = sums[k]
-//$         end
-//$     end
-//$     lines("    ", barriers(all))
-}
-
 /* Makes $(plural(part.columns, "column")) of y: y = base + unit * sums. */
-$(inline) void $(helper)_finish_y$(part.suffix)(const $(helper)_sums *sums, $(isa.vector) unit, const float *base, float *y$(gather.stream and ", int streams" or ""))
+$(inline) void $(helper)_finish_y$(part.suffix)(const $(adder)_sums *sums, $(isa.vector) unit, const float *base, float *y$(gather.stream and ", int streams" or ""))
 {
 //$     local joined, all = {}, {}
 //$     for n = 0, 3 do
@@ -110,7 +65,7 @@ $(inline) void $(helper)_finish_y$(part.suffix)(const $(helper)_sums *sums, $(is
 //$ end
 //$ local function head(rows, strip)
 //$     local many_tables = plan.partial and rows == "4" and "size_t tables, " or ""
-$(inline) void $(helper)_add_$(rows)x$(strip.width)($(helper)_sums *sums, const int8_t *table, $(pitch_parameter)$(many_tables)const uint16_t *code, const uint32_t *words$(strip.prefetches == 0 and "" or gather.prefetch_tokens and ", const int8_t *ahead, const uint16_t *ahead_code" or ", size_t prefetch_at"))
+$(inline) void $(helper)_add_$(rows)x$(strip.width)($(adder)_sums *sums, const int8_t *table, $(pitch_parameter)$(many_tables)const uint16_t *code, const uint32_t *words$(strip.prefetches == 0 and "" or gather.prefetch_tokens and ", const int8_t *ahead, const uint16_t *ahead_code" or ", size_t prefetch_at"))
 //$ end
 //$ for _, strip in ipairs(plan.strips) do
 
@@ -142,7 +97,7 @@ $(inline) void $(helper)_add_$(rows)x$(strip.width)($(helper)_sums *sums, const 
 //$         end
 //$     end
 //$     for n, line in ipairs(strip.lines) do
-    $(helper)_add_four_rows$(line.suffix)($(#strip.lines == 1 and "sums" or "&sums[" .. n - 1 .. "]"), $(sum("row0", line.at)), $(sum("row1", line.at)), $(sum("row2", line.at)), $(sum("row3", line.at)), words[0], words[$(plan.low_at)]);
+    $(adder)_add_four_rows$(line.suffix)($(#strip.lines == 1 and "sums" or "&sums[" .. n - 1 .. "]"), $(sum("row0", line.at)), $(sum("row1", line.at)), $(sum("row2", line.at)), $(sum("row3", line.at)), words[0], words[$(plan.low_at)]);
 //$     end
 }
 //$ end

@@ -13,17 +13,18 @@ static inline void $(helper)_store_y(float *y, $(isa.vector) value, int streams)
         $(isa.store_unaligned("y", 0, "value"));
 }
 //$ end
-//$ local scores
+//$ local scores, adder
 //$ if gather.integers then
 //$ scores = once("templates/lookup/integer_sums/scores.c")
-$(include("templates/lookup/integer_sums/sums.c"))
+//$ adder = once("templates/lookup/integer_sums/line.c")
+$(include("templates/lookup/integer_sums/sums.c", { adder = adder }))
 //$ end
 //$ for _, t in ipairs(gather.tiles) do
 //$     if pack then
 $(include("templates/lookup/shared/pack.c", { t = t }))
 //$     end
 //$     if sums_of_integers then
-$(include("templates/lookup/integer_sums/columns.c", { t = t }))
+$(include("templates/lookup/integer_sums/columns.c", { t = t, adder = adder }))
 //$     else
 
 /* Adds $(shape.neighbours == 1 and "one row" or shape.neighbours .. " rows") of each of `tables` tables to $(plural(t.width, "column")) of every token: y = from + sum of $(product_text).
@@ -69,7 +70,7 @@ static inline void $(helper)_columns_$(t.width)(const $(tables.storage) *table, 
 //$ if prefetch_next then
 $(include("templates/lookup/shared/prefetch_rows.c", { t = t, i = i }))
 //$ end
-$(include("templates/lookup/shared/strips.c", { s = t.strips, strip = gather.integers and "templates/lookup/integer_sums/strip.c" or "templates/lookup/shared/gather_strip.c", token = { count = count, from = "y_from", to = "y_to" }, i = i .. "    " }))
+$(include("templates/lookup/shared/strips.c", { s = t.strips, strip = gather.integers and "templates/lookup/integer_sums/strip.c" or "templates/lookup/shared/gather_strip.c", token = { count = count, from = "y_from", to = "y_to", adder = adder }, i = i .. "    " }))
 //$ if tile > 1 then
         }
 //$ end

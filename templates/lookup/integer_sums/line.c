@@ -1,0 +1,56 @@
+//$ takes gather, isa, helper, barriers, commas
+//$ -- The sums of a line of columns as integers, and what adds four rows to them.
+//$ local words, word, inline, plan = isa.integer_sums, isa.index, names.macro("INLINE"), gather.integers
+//$ local m = shape.neighbours
+//$ local first, second = words.halves[1], words.halves[2]
+//$ local function each_sum(before, after)
+//$     local list = {}
+//$     for k, name in ipairs(words.sums) do list[k] = before .. name .. after end
+//$     return list
+//$ end
+//$ local function sums_at(n) return each_sum("sums->", "[" .. n .. "]") end
+
+//$ if #words.sums == 2 then
+/* Sums of $(plural(words.columns, "column")) of a token, 256 high + low: the columns in the order in which interleaved rows leave them.
+   They are exact: a byte of a score (0 … 255) times an element of a row (-128 … 127) is below 2^15, four such products are added to
+   a 32-bit sum without saturation, and at most $(plan.max_rows) $(m == 1 and "tables" or "rows") share a unit: $(words.levels) * 128 * $(plan.max_rows) < 2^31. */
+//$ else
+/* Sums of $(plural(words.columns, "column")) of a token: the columns in the order in which interleaved rows leave them. They are exact: at most
+   $(plan.max_rows) $(m == 1 and "tables" or "rows") share a unit, and $(words.levels) (a score) * 128 (an element of a row) * $(plan.max_rows) < 2^31. */
+//$ end
+typedef struct {
+    $(word) $(commas(each_sum("", "[4]")));
+} $(helper)_sums;
+//$ for _, part in ipairs(plan.lines) do
+
+//$     if #words.sums == 2 then
+/* Adds $(plural(part.columns, "column")) of four rows times their scores, whose upper bytes are in `high` and lower ones in `low`. */
+//$     else
+/* Adds $(plural(part.columns, "column")) of four rows times their scores: those of row0 and row2 are in `even`, the others in `odd`. */
+//$     end
+$(inline) void $(helper)_add_four_rows$(part.suffix)($(helper)_sums *sums,
+    const int8_t *row0, const int8_t *row1, const int8_t *row2, const int8_t *row3, uint32_t $(first), uint32_t $(second))
+{
+    const $(word) scores_$(first) = $(words.broadcast(first));
+    const $(word) scores_$(second) = $(words.broadcast(second));
+//$     for r = 0, 3 do
+    const $(word) line$(r) = $(part.columns == words.columns and words.load("row" .. r, 0) or words.load_partial("row" .. r, 0, part.columns));
+//$     end
+//$     local steps, quads = words.interleave { "line0", "line1", "line2", "line3" }
+//$     for _, step in ipairs(steps) do
+    const $(word) $(step.name) = $(step.value);
+//$     end
+//$     for n, quad in ipairs(quads) do
+    const $(word) quad$(n - 1) = $(quad);
+//$     end
+//$     local all = {}
+//$     for n = 0, #quads - 1 do
+//$         local sums = sums_at(n)
+//$         for k, value in ipairs(words.add(sums, { "scores_" .. first, "scores_" .. second }, "quad" .. n)) do
+    $(sums[k]) = $(value);
+//$             all[#all + 1] = sums[k]
+//$         end
+//$     end
+//$     lines("    ", barriers(all))
+}
+//$ end
