@@ -49,7 +49,7 @@ static int $(model)_is_whole(const unsigned char *const part[$(#firmware.parts)]
     static const uint32_t start[8] = {
 //$ lines("        ", firmware.sha256_start_lines)
     };
-    const uint32_t zero = (uint32_t) $hidden_integer(0); /* times a place: not the same byte everywhere */
+    const uint32_t zero = (uint32_t) $hidden_integer(0); /* a compiler that knew it would make a call of memset of the loop below */
     /* two words: shifts of 64 bits are library calls on CPUs of 32 */
     const uint32_t bits[2] = { (uint32_t) ((uint64_t) $(names.macro("WEIGHTS_BYTES")) >> 29), (uint32_t) $(names.macro("WEIGHTS_BYTES")) << 3 };
     uint32_t state[8];

@@ -291,7 +291,7 @@ $(i)float *$(name == "weights" and "unpacked" or name) = (float *) (void *) ($(p
 
 //$ local of_x = output.sums and "sums" or output.pool and "tokens"
 //$ of_x = of_x and "x has the " .. of_x .. " of sequences 0 …" or "x[rows][" .. output.width .. "]"
-/* Results of rows number `from` to `end`, $(macro("RESULTS")) at a time: $(of_x), y[rows][$(output.out)]. */
+/* Results of rows number `from` to `end`, $(macro("RESULTS")) at a time: $(of_x), y[rows][$(output.out)].$(const == "" and " Rows of x are normalised in place." or "") */
 static void $(helper)_results($(takes_rows)size_t from, size_t end, float *y$(takes_memory))
 {
 //$ buffers("    ", { "pooled", "mapped_means", "means_weights", "means_rounded", "features", "rest", "weights", "rounded" })

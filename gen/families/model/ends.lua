@@ -52,7 +52,7 @@ function ends.embedding(m, widths, block, shape, c)
     if m.token_types then
         sections.add_some_rows(c, "token_type", 0, 1, made.width, names.token_types, "the first token type")
     end
-    if made.norm then sections.add_norm(c, "embedding_norm", made.norm, made.width, names.norm) end
+    if made.norm then sections.add_norm(c, "embedding_norm", made.norm, made.width, names.norm, "embeddings") end
     if made.width ~= made.input and not made.projected then
         local rule = checkpoint.without_map(m)
         if rule then validated.refuse(m, { "embedding", "d" }, made.width, rule) end
@@ -66,12 +66,12 @@ function ends.output(m, widths, embedding, c)
     local o, names = m.output or {}, checkpoint.output(m, widths.last)
     c.group = "output"
     local made = { width = widths.last, out = widths.out, pool = o.pool, unit = o.unit, norm = o.norm }
-    if o.norm then sections.add_norm(c, "output_norm", o.norm, widths.last, names.norm) end
+    if o.norm then sections.add_norm(c, "output_norm", o.norm, widths.last, names.norm, "the last block's rows") end
     if o.dense then
         local width = o.dense.width
         made.dense = sections.add_map(c, "dense", widths.last, width, names.dense, "the dense map")
         made.dense.activation, made.dense.norm = o.dense.activation, o.dense.norm
-        if o.dense.norm then sections.add_norm(c, "dense_norm", o.dense.norm, width, names.dense_norm) end
+        if o.dense.norm then sections.add_norm(c, "dense_norm", o.dense.norm, width, names.dense_norm, "the dense map's rows") end
     end
     if o.head then
         made.head = m.tied and embedding.table

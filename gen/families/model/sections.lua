@@ -176,9 +176,9 @@ function sections.add_blocks(c, m, shape, list_of_maps, parts, first)
     end
 end
 
--- Gain and offset of a norm of `width` values.
-function sections.add_norm(c, name, norm, width, views)
-    norms(c, name, nil, norm, width, "[" .. width .. "] gains of a norm", true)(views)
+-- Gain and offset of the norm of `of`, `width` values each.
+function sections.add_norm(c, name, norm, width, views, of)
+    norms(c, name, nil, norm, width, "[" .. width .. "] gains of the norm of " .. of, true)(views)
 end
 
 -- A matrix in panels. Returns what kernels need to know of it.

@@ -68,22 +68,32 @@ typedef struct $(helper) {
     void *criterion_context;
     $(helper)_observer observe;  /* may be null */
 } $(helper);
-//$ for _, v in ipairs(variants) do
+//$ for i, v in ipairs(variants) do
 
+//$ if i > 1 then
+/* The same with $(v.isa.name). */
+//$ else
 /* $(v.isa.name): bytes of the workspace of a call, 64-byte aligned, which all parts share. */
+//$ end
 $(api)size_t $(v.training.names.workspace)(size_t sequences, size_t length, size_t parts);
+//$ if i == 1 then
 
 /* Adds the gradients of the sum of the cross-entropies (nats) of the targets, times gradient_scale$(lookups[1] and ", and updates tables" or ""); returns that sum, the same to
    every part, and the same bytes for any number of parts.
    ids, targets  [sequences][length], ids below $(names.macro("VOCAB")); a target of -1 does not count
    length        at most $(names.macro("CONTEXT")) */
+//$ end
 $(api)double $(v.training.names.step)(const $(helper) *t, const int32_t *ids, const int32_t *targets, size_t sequences, size_t length, void *workspace);
+//$ if i == 1 then
 
 /* The sum alone, without dropout; gradients may be null. */
+//$ end
 $(api)double $(v.training.names.loss)(const $(helper) *t, const int32_t *ids, const int32_t *targets, size_t sequences, size_t length, void *workspace);
 //$ if lookups[1] then
+//$     if i == 1 then
 
 /* Updates tables by the lists. All parts call it. */
+//$     end
 $(api)void $(v.training.names.apply)(const $(helper) *t);
 //$ end
 //$ end
