@@ -46,7 +46,7 @@ function extras.add(p, files, wanted, bound, text)
             input = p.input or family.input,
             output = p.output or family.output,
             facts = p.facts or false,
-            whole = p,
+            plan = p,
         }
         files[#files + 1] = { name = p.names.cpp_header, text = text(p, "templates/cpp/model.hpp", values) }
     end

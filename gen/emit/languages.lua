@@ -77,7 +77,7 @@ function languages.values(p)
         y_rust = rust_types[output] or "",
         facts = p.facts or false,
         error_room = error_room or false,
-        whole = p,
+        plan = p,
     }
 end
 

@@ -1,5 +1,5 @@
-//$ takes whole, facts
-//$ if whole.causal then
+//$ takes plan, facts
+//$ if plan.causal then
 /* A sequence of ids with its keys and values. A copy goes on where it is. */
 class sequence {
 public:
@@ -18,8 +18,8 @@ public:
     explicit model(const weights &bound) : weights_(bound), scratch_($(names.macro("SCRATCH_BYTES"))) {}
     explicit model(const std::string &path) : model(weights(path)) {}
 
-//$ if whole.causal then
-    /* Appends ids, at least one; returns the logits [$(whole.widths.out)] of the last one. */
+//$ if plan.causal then
+    /* Appends ids, at least one; returns the logits [$(plan.widths.out)] of the last one. */
     std::vector<float> prefill(sequence &to, const std::vector<std::int32_t> &ids)
     {
         require(!ids.empty(), "ids must be at least one");
@@ -27,14 +27,14 @@ public:
         check($(names.prefill)(weights_.get(), to.state_.data(), ids.data(), ids.size(), logits.data(), scratch_.data()));
         return logits;
     }
-    /* Appends ids; returns the logits [ids][$(whole.widths.out)] of all of them. */
+    /* Appends ids; returns the logits [ids][$(plan.widths.out)] of all of them. */
     std::vector<float> prefill_all(sequence &to, const std::vector<std::int32_t> &ids)
     {
         std::vector<float> logits(ids.size() * $(names.macro("D_OUT")));
         check($(names.prefill_all)(weights_.get(), to.state_.data(), ids.data(), ids.size(), logits.data(), scratch_.data()));
         return logits;
     }
-    /* Appends an id; returns its logits [$(whole.widths.out)]. */
+    /* Appends an id; returns its logits [$(plan.widths.out)]. */
     std::vector<float> step(sequence &to, std::int32_t id)
     {
         std::vector<float> logits($(names.macro("D_OUT")));
@@ -42,8 +42,8 @@ public:
         return logits;
     }
 //$ else
-//$ local pooled = whole.output.pool
-    /* The $(pooled and "vector [" or "vectors [ids][")$(whole.widths.out)] of a sequence of ids. */
+//$ local pooled = plan.output.pool
+    /* The $(pooled and "vector [" or "vectors [ids][")$(plan.widths.out)] of a sequence of ids. */
     std::vector<float> encode(const std::vector<std::int32_t> &ids)
     {
         std::vector<float> y($(pooled and "" or "ids.size() * ")$(names.macro("D_OUT")));

@@ -1,4 +1,4 @@
-//$ takes whole, context, facts, threads
+//$ takes plan, context, facts, threads
 //$ if threads then
 #ifdef $(names.macro("OPENMP"))
 /* Parts that `tokens` tokens are shared in: each chunk whole ones of `part` tokens, the last of them up to twice as many. */
@@ -35,17 +35,17 @@ static int $(model)_has_wrong(const int32_t *ids, size_t n)
 }
 
 //$ local parameters = "const int32_t *ids, const size_t *offsets, size_t sequences, float *y"
-//$ if whole.causal then
+//$ if plan.causal then
 //$ parameters = "unsigned char *state, const int32_t *ids, size_t first, size_t tokens, float *y, int all"
 //$ end
-//$ local arguments = whole.causal and "state, ids, first, tokens, y, all" or "ids, offsets, sequences, y"
+//$ local arguments = plan.causal and "state, ids, first, tokens, y, all" or "ids, offsets, sequences, y"
 static void $(model)_forward(const $(names.weights) *weights, $(parameters), void *scratch)
 {
 //$ local function call(v) return v.names.forward .. "(weights, " .. arguments .. ", scratch)" end
 $(include("templates/bundle/by_isa.c", { call = call }))
 }
 
-//$ if whole.causal then
+//$ if plan.causal then
 void $(names.start)(void *state)
 {
     *(uint32_t *) state = 0;
@@ -97,7 +97,7 @@ int $(names.encode)(const $(names.weights) *weights, const int32_t *ids, size_t 
 int $(names.encode_batch)(const $(names.weights) *weights, const int32_t *ids, const size_t *offsets, size_t sequences, float *y, void *scratch)
 {
     for (size_t s = 0; s < sequences; ++s)
-        if (offsets[s + 1] < offsets[s] || offsets[s + 1] - offsets[s] > $(context)$(whole.output.pool and " || offsets[s + 1] == offsets[s]" or ""))
+        if (offsets[s + 1] < offsets[s] || offsets[s + 1] - offsets[s] > $(context)$(plan.output.pool and " || offsets[s + 1] == offsets[s]" or ""))
             return $(names.macro("ERROR_POSITION"));
     if ($(model)_has_wrong(ids + offsets[0], offsets[sequences] - offsets[0]))
         return $(names.macro("ERROR_ID"));

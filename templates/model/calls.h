@@ -1,6 +1,6 @@
-//$ takes whole, facts
-//$ local pooled = whole.output.pool
-//$ if whole.causal then
+//$ takes plan, facts
+//$ local pooled = plan.output.pool
+//$ if plan.causal then
 /* Makes `state` an empty sequence: $(names.macro("STATE_BYTES")) bytes, $(names.macro("ALIGN"))-byte aligned, which need not be cleared before. A state is flat:
    a copy of its bytes is another sequence, which goes on where this one is. */
 $(api)void $(names.start)(void *state);
@@ -23,7 +23,7 @@ $(api)int $(names.prefill_all)(const $(names.weights) *weights, void *state, con
 /* Appends one id; $(names.macro("STEP_SCRATCH_BYTES")) of scratch are enough. */
 $(api)int $(names.step)(const $(names.weights) *weights, void *state, int32_t id, float *logits, void *scratch);
 //$ else
-//$ local what = whole.output.head and (whole.model.output.classes and "The scores" or "The logits")
+//$ local what = plan.output.head and (plan.model.output.classes and "The scores" or "The logits")
 /* $(what or pooled and "The vector" or "The vectors") of a sequence.
    weights  filled by $(names.bind)
    ids      [n]; n is at most $(names.macro("CONTEXT"))$(pooled and ", at least 1" or "")

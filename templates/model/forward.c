@@ -1,4 +1,4 @@
-//$ takes prologue, isa, v, lanes, symbol, helper, type, panel, whole, embedding, output, segments, load_weights, load_some_weights,
+//$ takes prologue, isa, v, lanes, symbol, helper, type, panel, plan, embedding, output, segments, load_weights, load_some_weights,
 //$ takes rounded, rounded_rows, rounded_step, element, float, place, has, depends, run_of, tile, float_sums, threads, sums_tokens
 //$ local macro = names.macro
 //$ local projected = embedding.projected
@@ -401,9 +401,9 @@ $(i)$(helper)_embed(weights, $(ids), $(at)$(count), $(to));
 //$ if embedding.norm then norm(i, embedding.norm, "embedding_norm", to, embedding.width, to, embedding.width, count, embedding.width) end
 //$ end
 //$ end
-//$ if whole.causal then
+//$ if plan.causal then
 
-/* $(plural(whole.layers, "block")) and what stands before and behind them for `tokens` ids of one sequence, from position `first` on, $(whole.tokens) at a time;
+/* $(plural(plan.layers, "block")) and what stands before and behind them for `tokens` ids of one sequence, from position `first` on, $(plan.tokens) at a time;
    y: the results of all, or of the last one, or null. */
 void $(symbol)(const $(names.weights) *weights, unsigned char *state, const int32_t *ids, size_t first, size_t tokens, float *y, int all, void *scratch)
 {
@@ -412,7 +412,7 @@ void $(symbol)(const $(names.weights) *weights, unsigned char *state, const int3
     const int alone = tokens == 1;
 //$ end
 //$ buffers("    ", { "embedded", "factors", "mapped", "map_weights", "map_rounded" })
-//$ for _, buffer in ipairs(whole.memory.buffers) do
+//$ for _, buffer in ipairs(plan.memory.buffers) do
 //$ if buffer.name:find "^x_" then buffers("    ", { buffer.name }) end
 //$ end
 //$ if copies_rows then
@@ -436,12 +436,12 @@ void $(symbol)(const $(names.weights) *weights, unsigned char *state, const int3
 }
 //$ else
 
-/* $(plural(whole.layers, "block")) and what stands before and behind them for some sequences; see $(names.encode_batch) in $(names.header). */
+/* $(plural(plan.layers, "block")) and what stands before and behind them for some sequences; see $(names.encode_batch) in $(names.header). */
 void $(symbol)(const $(names.weights) *weights, const int32_t *ids, const size_t *offsets, size_t sequences, float *y, void *scratch)
 {
     unsigned char *memory = (unsigned char *) scratch;
 //$ buffers("    ", { "embedded", "factors", "mapped", "map_weights", "map_rounded" })
-//$ for _, buffer in ipairs(whole.memory.buffers) do
+//$ for _, buffer in ipairs(plan.memory.buffers) do
 //$ if buffer.name:find "^x_" or buffer.name == "sums" then buffers("    ", { buffer.name }) end
 //$ end
 //$ if copies_rows then

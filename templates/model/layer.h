@@ -1,4 +1,4 @@
-//$ takes whole
-//$ local pooled = whole.output.pool
-//$ local what = whole.output.head and (whole.model.output.classes and "scores" or "logits") or pooled and "a vector" or "vectors"
-/* $(model): a whole $(whole.causal and "decoder" or "encoder") with its shapes compiled in, from ids to $(what).
+//$ takes plan
+//$ local pooled = plan.output.pool
+//$ local what = plan.output.head and (plan.model.output.classes and "scores" or "logits") or pooled and "a vector" or "vectors"
+/* $(model): a whole $(plan.causal and "decoder" or "encoder") with its shapes compiled in, from ids to $(what).

@@ -1,24 +1,24 @@
-//$ takes promise, whole, packed_bytes, facts
-//$ local shared = whole.causal and { names.prefill, names.prefill_all } or { names.encode, names.encode_batch }
+//$ takes promise, plan, packed_bytes, facts
+//$ local shared = plan.causal and { names.prefill, names.prefill_all } or { names.encode, names.encode_batch }
 #ifndef $(names.macro("H_INCLUDED"))
 #define $(names.macro("H_INCLUDED"))
 
 $(include("templates/model/layer.h"))
 
    $(promise)
-   All are reentrant for different $(whole.causal and "states and " or "")scratch. Where all that includes this header is compiled with -fopenmp -D$(names.macro("OPENMP"))=N, $(shared[1]) and $(shared[2]) share their work among up to N threads, with the same results, bit for bit.
+   All are reentrant for different $(plan.causal and "states and " or "")scratch. Where all that includes this header is compiled with -fopenmp -D$(names.macro("OPENMP"))=N, $(shared[1]) and $(shared[2]) share their work among up to N threads, with the same results, bit for bit.
 
-   Read the weights file into `blob`, or map it: mmap aligns, too. Each thread needs a scratch of its own$(whole.causal and ", each sequence a state" or "").
+   Read the weights file into `blob`, or map it: mmap aligns, too. Each thread needs a scratch of its own$(plan.causal and ", each sequence a state" or "").
 
      static _Alignas($(names.macro("ALIGN"))) unsigned char blob[$(names.macro("WEIGHTS_BYTES"))];
-//$ if whole.causal then
+//$ if plan.causal then
      static _Alignas($(names.macro("ALIGN"))) unsigned char state[$(names.macro("STATE_BYTES"))];
 //$ end
      static _Alignas($(names.macro("ALIGN"))) unsigned char scratch[$(names.macro("SCRATCH_BYTES"))];
      $(names.weights) weights;
 
      int status = $(names.bind)(blob, sizeof blob, &weights);
-//$ if whole.causal then
+//$ if plan.causal then
      $(names.start)(state);
      if (status == $(names.macro("OK")))
          status = $(names.prefill)(&weights, state, ids, n, logits, scratch);
@@ -37,7 +37,7 @@ $(include("templates/model/layer.h"))
 $(include("templates/model/shape.h"))
 #define $(names.macro("WEIGHTS_BYTES")) $(packed_bytes)u /* of a blob */
 $(include("templates/bundle/openmp.h", { shared = shared, works_in = "a call works in" }))
-//$ if whole.causal or facts then
+//$ if plan.causal or facts then
 $(include("templates/model/sizes.h"))
 //$ end
 

@@ -1,5 +1,5 @@
-//$ takes whole, state_bytes, step_scratch_bytes, facts
-//$ if whole.causal then
+//$ takes plan, state_bytes, step_scratch_bytes, facts
+//$ if plan.causal then
 #define $(names.macro("STATE_BYTES")) $(state_bytes)u /* of a sequence: its position, keys and values */
 #define $(names.macro("STEP_SCRATCH_BYTES")) $(step_scratch_bytes)u /* that $(names.step) works in */
 //$ end

@@ -1,8 +1,8 @@
-//$ takes parts_of_blocks, own_sections, whole, isa_list
+//$ takes parts_of_blocks, own_sections, plan, isa_list
 //$ for i, part in ipairs(parts_of_blocks) do
 /* Where the weights of $(part.shape.layers == 1 and "a block" or part.shape.layers .. " blocks") lie. */
 typedef struct $(part.names.weights) {
-//$ for _, section in ipairs(whole.segments[i].plan.sections) do
+//$ for _, section in ipairs(plan.segments[i].plan.sections) do
     const $(section.storage) *$(section.name); /* $(section.doc:find("^%[") and "" or "[" .. section.count .. "] ")$(section.doc) */
 //$ end
 } $(part.names.weights);
@@ -14,7 +14,7 @@ typedef struct $(names.weights) {
     const $(section.storage) *$(section.name); /* $(section.doc:find("^%[") and "" or "[" .. section.count .. "] ")$(section.doc) */
 //$ end
 //$ for i, part in ipairs(parts_of_blocks) do
-    $(part.names.weights) $(whole.segments[i].word);
+    $(part.names.weights) $(plan.segments[i].word);
 //$ end
 //$ if isa_list then
     int isa; /* the instruction set chosen for this CPU: $(isa_list) */

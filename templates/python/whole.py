@@ -1,4 +1,4 @@
-//$ takes whole, facts
+//$ takes plan, facts
 
 
 def _ids(ids):
@@ -19,7 +19,7 @@ $(include("templates/python/tokenizer_functions.py"))
 //$ end
 
 
-//$ if whole.causal then
+//$ if plan.causal then
 _start = _function("start", None, _pointer)
 _position = _function("position", _size, _pointer)
 _prefill = _function("prefill", _int, _pointer, _pointer, _pointer, _size, _pointer, _pointer)
@@ -74,19 +74,19 @@ class Sequence:
         return logits
 
     def prefill(self, ids):
-        """Appends ids, at least one; returns the logits ($(whole.widths.out),), float32, of the last one."""
+        """Appends ids, at least one; returns the logits ($(plan.widths.out),), float32, of the last one."""
         ids = _ids(ids)
         if ids.size == 0:
             raise ValueError("$(model): ids must be at least one")
         return self._append(_prefill, ids, numpy.empty(sizes.d_out, numpy.float32))
 
     def prefill_all(self, ids):
-        """Appends n ids; returns the logits (n, $(whole.widths.out)), float32, of all of them."""
+        """Appends n ids; returns the logits (n, $(plan.widths.out)), float32, of all of them."""
         ids = _ids(ids)
         return self._append(_prefill_all, ids, numpy.empty((len(ids), sizes.d_out), numpy.float32))
 
     def step(self, id):
-        """Appends an id; returns its logits ($(whole.widths.out),), float32."""
+        """Appends an id; returns its logits ($(plan.widths.out),), float32."""
         id, logits = int(_ids([id])[0]), numpy.empty(sizes.d_out, numpy.float32)
         model = self._model
         with self._lock:
@@ -94,8 +94,8 @@ class Sequence:
             _check(_step(model._weights, self._state.ctypes.data, id, logits.ctypes.data, scratch))
         return logits
 //$ else
-//$ local pooled = whole.output.pool
-//$ local result = pooled and "vector (" .. whole.widths.out .. ",)" or "vectors (n, " .. whole.widths.out .. ")"
+//$ local pooled = plan.output.pool
+//$ local result = pooled and "vector (" .. plan.widths.out .. ",)" or "vectors (n, " .. plan.widths.out .. ")"
 _encode_batch = _function("encode_batch", _int, _pointer, _pointer, _pointer, _size, _pointer, _pointer)
 
 
@@ -108,9 +108,9 @@ class Model(_Bound):
 
     def encode_batch(self, sequences):
 //$ if pooled then
-        """Vectors (sequences, $(whole.widths.out)), float32, one of each sequence of ids, which all have at least one."""
+        """Vectors (sequences, $(plan.widths.out)), float32, one of each sequence of ids, which all have at least one."""
 //$ else
-        """A list of vectors (n, $(whole.widths.out)), float32, one for each sequence of n ids."""
+        """A list of vectors (n, $(plan.widths.out)), float32, one for each sequence of n ids."""
 //$ end
         sequences = [_ids(ids) for ids in sequences]
         offsets = numpy.cumsum([0] + [len(ids) for ids in sequences], dtype=numpy.uintp)

@@ -74,7 +74,7 @@ local function add_whole(p, values)
     for key, value in pairs(p.facts and tokenizer_print.values(p.facts, p.float_sums) or {}) do
         values[key] = value
     end
-    values.facts, values.whole, values.own_sections = p.facts or false, p, p.own_sections
+    values.facts, values.plan, values.own_sections = p.facts or false, p, p.own_sections
     values.openmp, values.threads, values.max_threads = p.threads and true, p.threads, cost.max_threads
     values.header, values.source, values.prototypes =
         "templates/model/model.h", "templates/model/model.c", "templates/model/prototypes.h"
@@ -137,7 +137,7 @@ local function forward_values(p, v, values)
     values.rounded_step = function(map) return layout.rounded_pitch(map.inputs, p.rounded) end
     print_run.rounding_values(isa, p.rounded, inputs, values)
     values.float_sums, values.threads = p.float_sums, p.threads
-    values.whole, values.embedding, values.output, values.segments = p, p.embedding, p.output, p.segments
+    values.plan, values.embedding, values.output, values.segments = p, p.embedding, p.output, p.segments
     values.float = literal.float
     -- Where a buffer lies: `alone` is the condition of a token alone.
     values.place = function(name)

@@ -1,14 +1,14 @@
-//$ takes whole
-   Bind once: it checks every bit of the weights. Each thread needs a scratch of its own$(whole.causal and ", each sequence a state" or "").
+//$ takes plan
+   Bind once: it checks every bit of the weights. Each thread needs a scratch of its own$(plan.causal and ", each sequence a state" or "").
 
-//$ if whole.causal then
+//$ if plan.causal then
      static unsigned char state[$(names.macro("STATE_BYTES"))] __attribute__((aligned($(names.macro("ALIGN")))));
 //$ end
      static unsigned char scratch[$(names.macro("SCRATCH_BYTES"))] __attribute__((aligned($(names.macro("ALIGN")))));
      static $(names.weights) weights;
 
      int status = $(names.bind_linked)(&weights);
-//$ if whole.causal then
+//$ if plan.causal then
      $(names.start)(state);
      if (status == $(names.macro("OK")))
          status = $(names.prefill)(&weights, state, ids, n, logits, scratch);
