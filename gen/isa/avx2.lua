@@ -1,9 +1,9 @@
 -- AVX2 with FMA: 8 lanes, 16 registers.
 
 local expression = require "gen.isa.expression"
-local gather = require "gen.isa.avx2_gather"
+local gather = require "gen.isa.parts.avx2_gather"
 
-local avx2, tools = require "gen.isa.x86"(256)
+local avx2, tools = require "gen.isa.parts.x86"(256)
 local at, cast, call = expression.sum, expression.cast, tools.call
 local load_bytes, store_bytes = tools.load_bytes, tools.store_bytes
 

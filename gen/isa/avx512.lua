@@ -1,9 +1,9 @@
 -- AVX-512 (F, BW, DQ, VL): 16 lanes, 32 registers, mask registers.
 
 local expression = require "gen.isa.expression"
-local interleave = require "gen.isa.x86_quads"
+local interleave = require "gen.isa.parts.x86_quads"
 
-local avx512, tools = require "gen.isa.x86"(512)
+local avx512, tools = require "gen.isa.parts.x86"(512)
 local at, call, load_bytes, store_bytes = expression.sum, tools.call, tools.load_bytes, tools.store_bytes
 
 avx512.name, avx512.lanes, avx512.registers = "avx512", 16, 32

@@ -3,7 +3,7 @@
 -- Words multiply bytes without a sign by bytes with one. Each helper moves one operand by 128, and makes up for it by a
 -- sum of the other one, which is that of many calls: compilers keep it.
 
-return require "gen.isa.neon_bytes" {
+return require "gen.isa.parts.neon_bytes" {
     name = "dotprod",
     macro = "__ARM_FEATURE_DOTPROD",
     field = { name = "isar0", register = "id_aa64isar0_el1", shift = 44 },

@@ -1,6 +1,6 @@
 -- NEON with I8MM, products of unsigned and signed bytes: Neoverse V1, N2 and later.
 
-return require "gen.isa.neon_bytes" {
+return require "gen.isa.parts.neon_bytes" {
     name = "i8mm",
     macro = "__ARM_FEATURE_MATMUL_INT8",
     field = { name = "isar1", register = "id_aa64isar1_el1", shift = 52 },

@@ -31,7 +31,7 @@
 --   integer_sums                words of an integer gather (gen/isa/avx512.lua), if the tables' type has one: rows of
 --                            tables at a time, columns of a step, vectors that their sums take
 -- and the words of gen/isa/words.lua.
-local add_loads = require "gen.isa.element_loads"
+local add_loads = require "gen.isa.parts.element_loads"
 local one_of = require "gen.schema.one_of"
 
 local isa = {}

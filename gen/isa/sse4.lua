@@ -2,7 +2,7 @@
 
 local expression = require "gen.isa.expression"
 
-local sse4, tools = require "gen.isa.x86"(128)
+local sse4, tools = require "gen.isa.parts.x86"(128)
 local at, cast, call = expression.sum, expression.cast, tools.call
 
 sse4.name, sse4.lanes, sse4.registers = "sse4", 4, 16

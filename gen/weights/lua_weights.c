@@ -6,7 +6,7 @@
 #include "gen/weights/calibrate.h"
 #include "gen/weights/lua_sample.h"
 #include "gen/weights/packing.h"
-#include "gen/weights/rounded.h"
+#include "gen/weights/round_checkpoint.h"
 
 #include <lauxlib.h>
 #include <stdlib.h>

@@ -11,7 +11,7 @@ local plan = later "gen.families.lookup.plan"
 
 local compile = {}
 
--- Functions that others may replace: that is how verify sees lookup FFNs at work (harness/verify/seen.h).
+-- Functions that others may replace: that is how verify sees lookup FFNs at work (harness/verify/interposed.h).
 local base_flags =
     { "-std=c99", "-fPIC", "-fsemantic-interposition", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror" }
 

@@ -2,7 +2,7 @@
 -- of each token, its logits or the states behind its last block.
 local checkpoint = require "gen.schema.checkpoint_names"
 local compile = require "harness.base.compile"
-local constants = require "gen.families.model.training_constants"
+local constants = require "gen.families.model.training.constants"
 local distil = require "distil"
 local emit = require "gen.emit.emit"
 local fitting = require "harness.convert.fitting"

@@ -9,7 +9,7 @@
    the forward pass reads it as it is) } }
    }. Methods:
 
-     initialise([boxes])       random weights, then those of boxes of the parameters (gen/families/model/first_weights.lua);
+     initialise([boxes])       random weights, then those of boxes of the parameters (gen/families/model/training/first_weights.lua);
                                everything else as before the first step
      step(n, rate, table_rate) -> cross-entropy a token in nats, length of the gradient; step n = 1, 2, ...
      windows()                 -> windows of the text, and of the text for validation

@@ -1,6 +1,6 @@
 -- The command train: a whole model from text, with the training code that lookupc emits for it.
 local compile = require "harness.base.compile"
-local constants = require "gen.families.model.training_constants"
+local constants = require "gen.families.model.training.constants"
 local corpus = require "harness.train.corpus"
 local emit = require "gen.emit.emit"
 local figures = require "gen.plan.figures"

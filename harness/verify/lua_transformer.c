@@ -1,7 +1,7 @@
 /* Lua module `transformer`: the reference of blocks of a transformer, and what is noted of them at work. Values of tokens are strings of
    doubles, [tokens][d].
 
-   transformer.watch, watch_behind, seen: see seen.h
+   transformer.watch, watch_behind, seen: see interposed.h
 
    transformer.reference(job, x) -> y, ties, looked | nil, message: job = { weights, type, activations, cache, attention, tables, projection
    (of lookup FFNs), d, input, heads, kv_heads, width, f, scale, causal, window, start, half, theta, interleaved, gated, parallel, skip,
@@ -13,7 +13,7 @@
    them; ties = { { layer, token, table } } as in reference_block_lookup.h
 
    transformer.looked(job) -> { { codes, flips, flips_explained, scores, scores_explained, wrong = message or nil }, … } | nil, message: how
-   these codes and scores of each lookup FFN of the job compare with the reference's for the same inputs; see looked.h
+   these codes and scores of each lookup FFN of the job compare with the reference's for the same inputs; see compare_lookups.h
 
    transformer.random_numbers(seed, count, below) -> list
 
@@ -23,9 +23,9 @@
 #include "harness/base/modules.h"
 #include "harness/reference/fields.h"
 #include "harness/reference/transformer.h"
-#include "harness/verify/looked.h"
+#include "harness/verify/compare_lookups.h"
 #include "harness/verify/reference_weights.h"
-#include "harness/verify/seen.h"
+#include "harness/verify/interposed.h"
 
 #include "gen/host/fields.h"
 #include "gen/host/files.h"

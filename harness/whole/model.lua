@@ -12,7 +12,7 @@
 --     one:ids(text) -> ids | nil, message; one:text_of(id) -> text | nil
 --   model.run(job, calls) -> { rows, … }, seen | nil, message: calls = { { what = the name of a function, sequences =
 --   { ids, … } }, … }. Every call is made with wrong ids and with too many, too, which it must refuse. seen: what
---   lookup FFNs were given and looked up, if the job asks for it (harness/verify/seen.h).
+--   lookup FFNs were given and looked up, if the job asks for it (harness/verify/interposed.h).
 local compiled = require "compiled"
 local guarded = require "harness.base.guarded"
 local isolated = require "harness.base.isolated"

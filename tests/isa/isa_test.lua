@@ -1,6 +1,6 @@
 -- Every word of every instruction set does what the portable one does: a C program for each set, written with the words
 -- themselves, runs here or in the set's emulator.
-local add_loads = require "gen.isa.element_loads"
+local add_loads = require "gen.isa.parts.element_loads"
 local check = require "tests.support.check"
 local compilers = require "harness.base.compilers"
 local cpu = require "harness.base.cpu"

@@ -1,7 +1,7 @@
 -- What the templates of projections print: block products, butterflies, and the rounding of inputs to integers.
 local block_products = require "gen.families.lookup.print_block_products"
 local buffers = require "gen.families.lookup.print_buffers"
-local byte_products = require "gen.isa.byte_products"
+local byte_products = require "gen.isa.parts.byte_products"
 local expression = require "gen.isa.expression"
 local literal = require "gen.print.literal"
 local product = require "gen.families.lookup.product"

@@ -71,7 +71,8 @@ function ends.output(m, widths, embedding, c)
         local width = o.dense.width
         made.dense = sections.add_map(c, "dense", widths.last, width, names.dense, "the dense map")
         made.dense.activation, made.dense.norm = o.dense.activation, o.dense.norm
-        if o.dense.norm then sections.add_norm(c, "dense_norm", o.dense.norm, width, names.dense_norm, "the dense map's rows") end
+        local norm, of = o.dense.norm, "the dense map's rows"
+        if norm then sections.add_norm(c, "dense_norm", norm, width, names.dense_norm, of) end
     end
     if o.head then
         made.head = m.tied and embedding.table

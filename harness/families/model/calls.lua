@@ -5,7 +5,7 @@
 -- positions (that the cache holds for encode_batch, in tiles of 32), start (of the first token; if it is not 0, the
 -- cache is cleared before), cache_bytes, scratch_bytes, weights_struct_bytes, calls = { tokens of every call },
 -- lengths = { tokens of every sequence, for encode_batch }, seen = what is to be seen of lookup FFNs, nil: nothing };
--- seen: a string of what they were given and looked up (harness/verify/seen.h).
+-- seen: a string of what they were given and looked up (harness/verify/interposed.h).
 local compiled = require "compiled"
 local guarded = require "harness.base.guarded"
 local isolated = require "harness.base.isolated"

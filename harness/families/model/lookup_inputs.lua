@@ -105,7 +105,7 @@ local function inputs_of(blocks)
 end
 
 -- Adds what a run has noted: `notes`, the string of calls.lua or model.lua for the job `job` of seen.lua, whose notes
--- begin with a pointer to the weights of their layer (harness/verify/seen.c). Raises one line.
+-- begin with a pointer to the weights of their layer (harness/verify/interposed.c). Raises one line.
 function lookup_inputs:add(job, notes)
     local bytes = (8 + 4 * (job.d + job.slots) + 2 * job.slots + 7) // 8 * 8
     local of, order = {}, {}

@@ -1,7 +1,7 @@
 -- Lookup FFNs of compiled blocks seen at work: what they are given and look up while public functions run, and how that
--- compares with the reference (harness/verify/seen.h). For models where products round their inputs: an input half-way
--- between two numbers may become either, and then so may many codes. The reference takes those of the kernels instead,
--- once they have been found right for the inputs that kernels were given.
+-- compares with the reference (harness/verify/interposed.h). For models where products round their inputs: an input
+-- half-way between two numbers may become either, and then so may many codes. The reference takes those of the kernels
+-- instead, once they have been found right for the inputs that kernels were given.
 local compilers = require "harness.base.compilers"
 local host = require "host"
 local runner = require "transformer"
@@ -17,7 +17,7 @@ function seen.wanted(blocks)
     return false
 end
 
--- The functions of lookup FFNs that do the work, as harness/verify/seen.h wants them.
+-- The functions of lookup FFNs that do the work, as harness/verify/interposed.h wants them.
 local function functions_of(blocks)
     local list, known = {}, {}
     local function add(shape, name, tile)

@@ -1,7 +1,7 @@
 -- What the templates of a run of blocks print: from the plan's numbers to the names, lists and words that a template
 -- loops over.
 local barriers = require "gen.print.barriers"
-local byte_products = require "gen.isa.byte_products"
+local byte_products = require "gen.isa.parts.byte_products"
 local kernels = require "gen.families.lookup.print"
 local layout = require "gen.families.model.blocks.layout"
 local expression = require "gen.isa.expression"

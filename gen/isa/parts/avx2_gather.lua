@@ -1,7 +1,7 @@
 -- Sums rows of i8 as integers on vectors of 256 bits, by products of 16-bit integers: scores have 15 bits.
 
 local expression = require "gen.isa.expression"
-local interleave = require "gen.isa.x86_quads"
+local interleave = require "gen.isa.parts.x86_quads"
 
 local at = expression.sum
 local function call(name, ...) return expression.call("_mm256_" .. name, ...) end

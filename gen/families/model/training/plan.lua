@@ -3,14 +3,14 @@
 local blob = require "gen.plan.blob"
 local block_lookup = require "gen.families.model.blocks.block_lookup"
 local checkpoint = require "gen.schema.checkpoint_names"
-local first_weights = require "gen.families.model.first_weights"
+local first_weights = require "gen.families.model.training.first_weights"
 local json = require "json"
 local layout = require "gen.families.model.blocks.layout"
 local lookup_training = require "gen.families.lookup.training"
 local misuse = require "gen.schema.misuse"
 local names = require "gen.schema.names"
 local steps_of = require "gen.families.model.blocks.steps"
-local tape = require "gen.families.model.training_tape"
+local tape = require "gen.families.model.training.tape"
 local validated = require "gen.schema.validated"
 
 local training = {}
@@ -123,8 +123,8 @@ local function array_of(placed, tensor, c, tables)
 end
 
 -- What records the operations of a block: `tape`; now, values by the names of steps; places, its projections by their
--- letters, as gen/families/model/first_weights.lua wants them; m, shape; layer, in its segment; number, of the model's
--- layers; c, tables: arrays of its tensors.
+-- letters, as first_weights.lua here wants them; m, shape; layer, in its segment; number, of the model's layers; c,
+-- tables: arrays of its tensors.
 local function block_of(segment, layer, c, tables)
     local m, shape, t = segment.plan.model, segment.plan.shape, tape.new()
     t.first, t.sites = t.value("in", shape.input), 0

@@ -1,5 +1,5 @@
 /* Compares the lookups of kernels with the reference's. */
-#include "harness/verify/looked.h"
+#include "harness/verify/compare_lookups.h"
 
 #include "harness/verify/hash_tally.h"
 

@@ -1,5 +1,5 @@
 /* Writes a checkpoint again with its matrices and tables in 8-bit integers. */
-#include "gen/weights/rounded.h"
+#include "gen/weights/round_checkpoint.h"
 
 #include "gen/host/files.h"
 #include "gen/weights/quantise.h"

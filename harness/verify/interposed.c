@@ -1,5 +1,5 @@
 /* Functions that stand before FFNs and gathers of an emitted library, and what they note. */
-#include "harness/verify/seen.h"
+#include "harness/verify/interposed.h"
 
 #include "gen/host/fields.h"
 #include "gen/host/files.h"
