@@ -70,7 +70,8 @@ static int kws_is_whole(const unsigned char *const part[3], const size_t part_by
         0x6a09e667u, 0xbb67ae85u, 0x3c6ef372u, 0xa54ff53au, 0x510e527fu, 0x9b05688cu, 0x1f83d9abu,
         0x5be0cd19u,
     };
-    const uint32_t zero = (uint32_t) kws_hidden_integer(0); /* times a place: not the same byte everywhere */
+    /* a compiler that knew it would make a call of memset of the loop below */
+    const uint32_t zero = (uint32_t) kws_hidden_integer(0);
     /* two words: shifts of 64 bits are library calls on CPUs of 32 */
     const uint32_t bits[2] = { (uint32_t) ((uint64_t) KWS_WEIGHTS_BYTES >> 29), (uint32_t) KWS_WEIGHTS_BYTES << 3 };
     uint32_t state[8];
