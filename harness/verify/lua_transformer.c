@@ -24,8 +24,8 @@
 #include "harness/reference/fields.h"
 #include "harness/reference/transformer.h"
 #include "harness/verify/compare_lookups.h"
-#include "harness/verify/reference_weights.h"
 #include "harness/verify/interposed.h"
+#include "harness/verify/reference_weights.h"
 
 #include "gen/host/fields.h"
 #include "gen/host/files.h"
