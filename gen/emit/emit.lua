@@ -86,8 +86,10 @@ local function sharing(values, file)
         local text = values.include(path, own)
         file.depth = file.depth - 1
         local names, free = {}, true
-        for name in text:gmatch "\nstatic [^\n(]-([%w_]+)%(" do
-            names[#names + 1], free = name, free and not file.taken[name]
+        for kind, name in text:gmatch "\n([%w_]+) [^\n(]-([%w_]+)%(" do
+            if kind == "static" or kind:find "_INLINE$" then
+                names[#names + 1], free = name, free and not file.taken[name]
+            end
         end
         return text .. "\n", names, free
     end
