@@ -14,6 +14,14 @@ local function add_integers(gather, values)
     values.rows_on = function(table, rows) return sum(table, times(rows, values.row_pitch)) end
     values.commas = function(list) return table.concat(list, ", ") end
     values.used = steps.used
+    -- What C calls the sums of a column, each between `before` and `after`.
+    values.each_sum = function(before, after)
+        local list = {}
+        for k, name in ipairs(values.isa.integer_sums.sums) do
+            list[k] = before .. name .. after
+        end
+        return list
+    end
     values.run_name = function(run, t) return values.helper .. "_" .. run.name .. "x" .. t.width end
 end
 

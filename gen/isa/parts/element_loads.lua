@@ -14,7 +14,7 @@ static inline VECTOR $NAME(const STORAGE *from, unsigned n)
 
 -- Adds to the instruction set `set` the words load_<type> and load_partial_<type> that it lacks, and their helpers.
 return function(set)
-    set.helpers = table.move(set.helpers or {}, 1, #(set.helpers or {}), 1, {})
+    set.helpers = { table.unpack(set.helpers or {}) }
     for _, type in ipairs(set.lanes > 1 and dtype.loaded_names or {}) do
         local all, some = "load_" .. type, "load_partial_" .. type
         if not (set[all] and set[some]) then

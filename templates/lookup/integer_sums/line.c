@@ -1,14 +1,8 @@
-//$ takes gather, isa, helper, barriers, commas
+//$ takes gather, isa, helper, barriers, commas, each_sum
 //$ -- The sums of a line of columns as integers, and what adds four rows to them.
 //$ local words, word, inline, plan = isa.integer_sums, isa.index, names.macro("INLINE"), gather.integers
 //$ local m = shape.neighbours
 //$ local first, second = words.halves[1], words.halves[2]
-//$ local function each_sum(before, after)
-//$     local list = {}
-//$     for k, name in ipairs(words.sums) do list[k] = before .. name .. after end
-//$     return list
-//$ end
-//$ local function sums_at(n) return each_sum("sums->", "[" .. n .. "]") end
 
 //$ if #words.sums == 2 then
 /* Sums of $(plural(words.columns, "column")) of a token, 256 high + low: the columns in the order in which interleaved rows leave them.
@@ -45,7 +39,7 @@ $(inline) void $(helper)_add_four_rows$(part.suffix)($(helper)_sums *sums,
 //$     end
 //$     local all = {}
 //$     for n = 0, #quads - 1 do
-//$         local sums = sums_at(n)
+//$         local sums = each_sum("sums->", "[" .. n .. "]")
 //$         for k, value in ipairs(words.add(sums, { "scores_" .. first, "scores_" .. second }, "quad" .. n)) do
     $(sums[k]) = $(value);
 //$             all[#all + 1] = sums[k]

@@ -1,13 +1,7 @@
-//$ takes gather, isa, tile, helper, adder, row_pitch, line_elements, sums_of_integers, pitch_parameter, pitch_argument, rows_on, used
+//$ takes gather, isa, tile, helper, adder, row_pitch, line_elements, sums_of_integers, pitch_parameter, pitch_argument, rows_on, used, each_sum
 //$ -- The sums of a line of columns as integers: what they begin with, rows of tables added to them, and what becomes y.
 //$ local words, word, inline, plan = isa.integer_sums, isa.index, names.macro("INLINE"), gather.integers
 //$ local m, step = shape.neighbours, plan.step
-//$ local function each_sum(before, after)
-//$     local list = {}
-//$     for k, name in ipairs(words.sums) do list[k] = before .. name .. after end
-//$     return list
-//$ end
-//$ local function sums_at(n) return each_sum("sums->", "[" .. n .. "]") end
 
 //$ if sums_of_integers then
 /* The sums that wait in from[$(words.columns)]. */
@@ -31,7 +25,7 @@ $(inline) $(adder)_sums $(helper)_zero_sums(void)
 $(inline) void $(helper)_store_sums(const $(adder)_sums *sums, int32_t *to)
 {
 //$     for n = 0, 3 do
-    $(isa.store_words("to", n * isa.lanes, words.total(sums_at(n))));
+    $(isa.store_words("to", n * isa.lanes, words.total(each_sum("sums->", "[" .. n .. "]"))));
 //$     end
 }
 //$ end
@@ -43,7 +37,7 @@ $(inline) void $(helper)_finish_y$(part.suffix)(const $(adder)_sums *sums, $(isa
 //$     local joined, all = {}, {}
 //$     for n = 0, 3 do
 //$         joined[n + 1] = "sum" .. n
-//$         all[n + 1] = { name = "sum" .. n, value = isa.float_of(words.total(sums_at(n))) }
+//$         all[n + 1] = { name = "sum" .. n, value = isa.float_of(words.total(each_sum("sums->", "[" .. n .. "]"))) }
 //$     end
 //$     local steps, ordered = words.order(joined)
 //$     for _, step in ipairs(steps) do
