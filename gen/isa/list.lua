@@ -12,9 +12,9 @@
 --   condition                the preprocessor condition under which it is compiled beside portable C, nil: that of the
 --                            architecture
 --   cpu                      what a CPU of it must have to run it, nil: nothing. x86: bits of CPUID (leaf1_ecx,
---                            leaf7_ebx, leaf7_ecx, leaf7_1_eax) and XGETBV (xcr0) that must be set. aarch64: fields of
---                            four bits of its ID registers, a list of { register, shift }, that must not be 0;
---                            vector_bytes of SVE's vectors, at least
+--                            leaf7_ebx, leaf7_ecx, leaf7_edx, leaf7_1_eax) and XGETBV (xcr0) that must be set. aarch64:
+--                            fields of four bits of its ID registers, a list of { register, shift }, that must not be
+--                            0; vector_bytes of SVE's vectors, at least
 --   emulator                 the command that runs a program of it on another CPU, nil: there is none
 --   other_emulators          such commands for CPUs with longer vectors, nil: none
 --   target                   the row of gen/plan/target.lua that compiles and runs programs of it, nil: "generic"
@@ -27,7 +27,8 @@
 --                            leaf1_ecx, leaf7_ecx, feature: its name, integer_sums }
 --   products_at_once         by name of a type of integers that a projection may have: products that multiplications
 --                            make in the time of one of floats, nil: as many as a word has
---   serves                   of a set with use = "types": the types, or products of such, that it is for
+--   serves                   of a set with use = "types": the types, or products of such, that it is for, or the words
+--                            of tiles that multiply them
 --   integer_sums                words of an integer gather (gen/isa/avx512.lua), if the tables' type has one: rows of
 --                            tables at a time, columns of a step, vectors that their sums take
 -- and the words of gen/isa/words.lua.
@@ -70,6 +71,8 @@ isa.list = {
     { name = "avx_vnni", use = "types" },
     { name = "avx512", use = "bundle" },
     { name = "avx512_bf16", use = "types" },
+    { name = "amx_int8", use = "types" },
+    { name = "amx_bf16", use = "types" },
     { name = "neon", use = "here" },
     { name = "dotprod", use = "here" },
     { name = "sve", use = "here" },
@@ -122,6 +125,7 @@ local function with_bits(cpu, needs)
         leaf1_ecx = cpu.leaf1_ecx | (needs.leaf1_ecx or 0),
         leaf7_ebx = cpu.leaf7_ebx,
         leaf7_ecx = needs.leaf7_ecx or cpu.leaf7_ecx,
+        leaf7_edx = cpu.leaf7_edx,
         leaf7_1_eax = cpu.leaf7_1_eax,
         xcr0 = cpu.xcr0,
     }
@@ -167,7 +171,7 @@ end
 -- Whether the instruction set `set` is for one of the types in the list.
 local function serves(set, types)
     for _, type in ipairs(types) do
-        if contains(set.serves, known_as(type)) then return true end
+        if contains(set.serves, known_as(type)) or contains(set.serves, type.tiles) then return true end
     end
     return false
 end
@@ -206,7 +210,7 @@ function isa.runs(set, has)
         return (has.vector_bytes or 0) >= (cpu.vector_bytes or 0)
     end
     for key, bits in pairs(cpu) do
-        if has[key] & bits ~= bits then return false end
+        if (has[key] or 0) & bits ~= bits then return false end
     end
     return true
 end
