@@ -1,4 +1,5 @@
 -- bench takes --weights, --threads and --html for every family, and several models in one call.
+local changed = require "tests.support.changed"
 local check = require "tests.support.check"
 local effort = require "tests.effort"
 local host = require "host"
@@ -43,8 +44,7 @@ local families = {
 
 local function bench(path, own, ...)
     local words = { "bench", path, "--isa", "scalar", "--repetitions", "1", "--cflags", "-O1" }
-    table.move(own, 1, #own, #words + 1, words)
-    return table.move({ ... }, 1, select("#", ...), #words + 1, words)
+    return program.with(program.with(words, table.unpack(own)), ...)
 end
 
 function test.weights_threads_and_a_page_of_every_family()
@@ -96,19 +96,12 @@ function test.several_models()
     program.refuses(1, "none.lua: No such file", bench(tiny, { "none.lua" }))
 end
 
-local function with(own, changes)
-    for key, value in pairs(changes or {}) do
-        own[key] = value
-    end
-    return own
-end
-
 -- A result as bench prints it, and what holds it, with these changes.
 local function kept(changes, of_host, more)
     local facts = { cpu = "a|b", date = "2026-11-27", compiler = "gcc 12", flags = "-O2" }
     local result = { model = "m", isa = "avx2", batch = 8, us_per_token = 2.5, counts = true }
     result.projection_dtype, result.table_dtype = "i8", "i8"
-    return with({ host = with(facts, of_host), results = { with(result, changes) } }, more)
+    return changed({ host = changed(facts, of_host), results = { changed(result, changes) } }, more)
 end
 
 local function write_kept(name, value)
