@@ -11,7 +11,6 @@ local works = program.works
 local test = {}
 
 local folder = program.folder()
-local root = assert(process.run({ "pwd" })).output:gsub("\n$", "")
 local small = program.model(
     folder,
     "small",
@@ -501,7 +500,7 @@ function test.inputs_and_outputs_are_looked_at_first()
     local long = npy("{'descr': '<f4', 'fortran_order': False, 'shape': (999, 64)}\n", ("\0"):rep(4 * 999 * 64))
     assert(host.write_file(folder .. "/narrow.npy", narrow))
     assert(host.write_file(folder .. "/long.npy", long))
-    local block = root .. "/gen/models/tiny_skipless.lua"
+    local block = program.root .. "/gen/models/tiny_skipless.lua"
     works { "sample", block, "-o", folder .. "/block.safetensors" }
     local function first(fragment, model, weights, input, output, ...)
         local words = { "run", model, "--weights", folder .. weights, "--input", input, "--output", output, ... }
@@ -590,7 +589,7 @@ local config = [[
 
 -- A symbolic link to nothing is refused by every command, before the work where that takes long, and stays as it was.
 function test.outputs_that_are_links_to_nothing()
-    local there, block = program.folder(), root .. "/gen/models/tiny_skipless.lua"
+    local there, block = program.folder(), program.root .. "/gen/models/tiny_skipless.lua"
     local link = there .. "/link"
     process.run { "ln", "-s", "none", link }
     works { "sample", block, "--unfused", "-o", folder .. "/block.safetensors" }
@@ -628,9 +627,9 @@ function test.temporary_folders_that_cannot_be_made()
         { "run", small, "--arithmetic", "integer", table.unpack(ready_input(2), 3) },
         { "verify", small, "--isa", "scalar" },
         { "verify", small, "--arithmetic", "integer" },
-        { "verify", root .. "/gen/models/tiny_skipless.lua", "--isa", "scalar" },
+        { "verify", program.root .. "/gen/models/tiny_skipless.lua", "--isa", "scalar" },
         { "bench", small, "--isa", "scalar" },
-        { "bench", root .. "/gen/models/tiny_skipless.lua", "--isa", "scalar" },
+        { "bench", program.root .. "/gen/models/tiny_skipless.lua", "--isa", "scalar" },
         { "tune", small, "--time", "1s" },
         { "tune", small, "--time", "1s", "--shard", "1/2", "--out", "shard.jsonl" },
     }

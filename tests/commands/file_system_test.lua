@@ -8,7 +8,6 @@ local program = require "tests.support.program"
 local works = program.works
 local test = {}
 
-local root = assert(process.run({ "pwd" })).output:gsub("\n$", "")
 local inputs = program.folder()
 local config = [[
 { "model_type": "gpt_neox", "hidden_size": 64, "num_attention_heads": 4, "num_hidden_layers": 2, "vocab_size": 100,
@@ -180,7 +179,7 @@ function test.killed_while_it_writes()
         lookupc sample "$ROOT/gen/models/tiny.lua" -o other
         ls -A]],
         there,
-        { ROOT = root }
+        { ROOT = program.root }
     )
     check.equal(output, "2\nolder\nwrote other\nother\nout\n")
 end
