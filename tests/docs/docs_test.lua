@@ -24,7 +24,6 @@ local function lines_of(command)
     return list
 end
 
-local root = lines_of("pwd")[1]
 local pages = lines_of "ls *.md docs/*.md"
 local text, all = {}, ""
 for _, path in ipairs(pages) do
@@ -73,7 +72,7 @@ local function checkout()
         done
         ln -s "$(dirname "$2")"/lookupc* "$1/build/"
     ]=]
-    local result = assert(process.run { "bash", "-ec", script, root, folder, check.lookupc })
+    local result = assert(process.run { "bash", "-ec", script, program.root, folder, check.lookupc })
     if result.status ~= 0 then error(result.output, 0) end
     program.cache(folder .. "/home")
     return folder

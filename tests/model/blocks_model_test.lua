@@ -1,5 +1,6 @@
 -- Transformers as model files: which are valid, what plan counts, what config.json becomes, and which commands refuse
 -- them.
+local changed = require "tests.support.changed"
 local check = require "tests.support.check"
 local dtype = require "gen.plan.dtype"
 local host = require "host"
@@ -309,17 +310,6 @@ local function imported(fields, ...)
     return model.load(path), assert(host.read(path))
 end
 
-local function with(base, changes)
-    local copy = {}
-    for key, value in pairs(base) do
-        copy[key] = value
-    end
-    for key, value in pairs(changes) do
-        copy[key] = value
-    end
-    return copy
-end
-
 local mistral = {
     model_type = "mistral",
     _name_or_path = "mistralai/Mistral-7B-v0.1",
@@ -462,8 +452,8 @@ function test.import()
     expected.name, expected.attention.context, expected.attention.window = "mistral_7b_v0_1", 32768, 4096
     check.equal(m, expected)
     check.matches(text, "^%-%- From the config%.json of a mistral, without skip connections and norms%.\nreturn {\n")
-    check.equal(imported(with(mistral, { head_dim = 128 })), (imported(mistral)))
-    check.equal(imported(with(mistral, { head_dim = 256 })).head_dim, 256)
+    check.equal(imported(changed(mistral, { head_dim = 128 })), (imported(mistral)))
+    check.equal(imported(changed(mistral, { head_dim = 256 })).head_dim, 256)
     m = imported(mistral)
     check.equal({ m.skip, m.norm }, { true, { kind = "rmsnorm", eps = 1e-5, place = "pre" } })
 
@@ -481,31 +471,31 @@ end
 
 function test.rope_parameters_in_their_new_place()
     local m = imported(
-        with(mistral, { rope_theta = json.null, rope_parameters = { rope_type = "default", rope_theta = 1e6 } })
+        changed(mistral, { rope_theta = json.null, rope_parameters = { rope_type = "default", rope_theta = 1e6 } })
     )
     check.equal(m.attention.rope, { theta = 1000000, share = 1, pairs = "half" })
-    m = imported(with(pythia, {
+    m = imported(changed(pythia, {
         rotary_pct = 1.0,
         rope_parameters = { rope_type = "default", rope_theta = 5e5, partial_rotary_factor = 0.5 },
     }))
     check.equal(m.attention.rope, { theta = 500000, share = 0.5, pairs = "half" })
-    m = imported(with(mistral, { rope_theta = json.null, rope_scaling = { type = "default", rope_theta = 1e6 } }))
+    m = imported(changed(mistral, { rope_theta = json.null, rope_scaling = { type = "default", rope_theta = 1e6 } }))
     check.equal(m.attention.rope, { theta = 1000000, share = 1, pairs = "half" })
-    imported(with(mistral, { rope_scaling = { rope_type = "default", factor = 1.0, rope_theta = json.null } }))
+    imported(changed(mistral, { rope_scaling = { rope_type = "default", factor = 1.0, rope_theta = json.null } }))
 end
 
 -- transformers rotates int(head * share) values.
 function test.a_share_of_a_head_is_cut_to_whole_values()
     local narrow = { hidden_size = 40, intermediate_size = 100, num_attention_heads = 4 }
-    check.equal(imported(with(pythia, narrow)).attention.rope.share, 0.2) -- 2 of 10
+    check.equal(imported(changed(pythia, narrow)).attention.rope.share, 0.2) -- 2 of 10
     narrow.hidden_size, narrow.rotary_pct = 200, 0.29
-    check.equal(imported(with(pythia, narrow)).attention.rope.share, 14 / 50) -- times 50 this is no integer
+    check.equal(imported(changed(pythia, narrow)).attention.rope.share, 14 / 50) -- times 50 this is no integer
     local llama = { hidden_size = 40, num_attention_heads = 4, num_key_value_heads = 4, partial_rotary_factor = 0.65 }
-    check.equal(imported(with(mistral, llama)).attention.rope.share, 0.6)
+    check.equal(imported(changed(mistral, llama)).attention.rope.share, 0.6)
 end
 
 function test.rope_of_a_share_of_a_llama()
-    check.equal(imported(with(mistral, { partial_rotary_factor = 0.5 })).attention.rope.share, 0.5)
+    check.equal(imported(changed(mistral, { partial_rotary_factor = 0.5 })).attention.rope.share, 0.5)
 end
 
 -- RoBERTa-base has 125M weights: embeddings of words count once, those of positions too.
@@ -522,71 +512,80 @@ function test.import_refuses()
         { "false", "must be an object" },
         { '"text"', "must be an object" },
         { "{", "1:1: " },
-        { with(mistral, { model_type = ("t"):rep(1000) }), "model_type = " .. ("t"):rep(60) .. ": must be one of" },
+        { changed(mistral, { model_type = ("t"):rep(1000) }), "model_type = " .. ("t"):rep(60) .. ": must be one of" },
         {
-            with(mistral, { model_type = "t5" }),
+            changed(mistral, { model_type = "t5" }),
             "model_type = t5: must be one of bert, gpt2, gpt_neox, llama, mistral, qwen2, roberta",
         },
-        { with(mistral, { hidden_size = json.null }), "hidden_size: is missing" },
-        { with(mistral, { hidden_size = "4096" }), "hidden_size = 4096: must be an integer" },
-        { with(mistral, { num_attention_heads = 33 }), "heads = 33: must divide d = 4096" },
-        { with(mistral, { num_key_value_heads = 5 }), "kv_heads = 5: must divide heads = 32" },
-        { with(mistral, { head_dim = -1 }), "head_dim = -1: must be an integer from 1 to 65536" },
-        { with(mistral, { hidden_act = "xielu" }), "hidden_act = xielu: must be one of gelu, " },
+        { changed(mistral, { hidden_size = json.null }), "hidden_size: is missing" },
+        { changed(mistral, { hidden_size = "4096" }), "hidden_size = 4096: must be an integer" },
+        { changed(mistral, { num_attention_heads = 33 }), "heads = 33: must divide d = 4096" },
+        { changed(mistral, { num_key_value_heads = 5 }), "kv_heads = 5: must divide heads = 32" },
+        { changed(mistral, { head_dim = -1 }), "head_dim = -1: must be an integer from 1 to 65536" },
+        { changed(mistral, { hidden_act = "xielu" }), "hidden_act = xielu: must be one of gelu, " },
         {
-            with(mistral, { rope_scaling = { rope_type = "yarn", factor = 4.0 } }),
+            changed(mistral, { rope_scaling = { rope_type = "yarn", factor = 4.0 } }),
             "rope_scaling = yarn: scaled rotary positions are not known here",
         },
         {
-            with(mistral, { rope_theta = 1e5, rope_scaling = { rope_type = "default", rope_theta = 1e6 } }),
+            changed(mistral, { rope_theta = 1e5, rope_scaling = { rope_type = "default", rope_theta = 1e6 } }),
             "rope_scaling.rope_theta = 1000000.0: must be 100000.0, as outside",
         },
         {
-            with(mistral, { rope_scaling = { type = "default", mrope_section = { 16, 24, 24 } } }),
+            changed(mistral, { rope_scaling = { type = "default", mrope_section = { 16, 24, 24 } } }),
             "rope_scaling.mrope_section: scaled rotary positions are not known here",
         },
-        { with(mistral, { rope_scaling = { factor = 2.0 } }), "rope_scaling.factor = 2.0: scaled rotary" },
-        { with(mistral, { rope_scaling = { type = 7 } }), "rope_scaling.type = 7: must be a string" },
+        { changed(mistral, { rope_scaling = { factor = 2.0 } }), "rope_scaling.factor = 2.0: scaled rotary" },
+        { changed(mistral, { rope_scaling = { type = 7 } }), "rope_scaling.type = 7: must be a string" },
         {
-            with(pythia, { hidden_size = 48, num_attention_heads = 4, rotary_pct = 0.3 }),
+            changed(pythia, { hidden_size = 48, num_attention_heads = 4, rotary_pct = 0.3 }),
             "rotary_pct = 0.3: rotates 3 of the 12 values of a head: must be an even number",
         },
         {
-            with(mistral, { rope_parameters = { rope_type = "llama3", rope_theta = 1e4 } }),
+            changed(mistral, { rope_parameters = { rope_type = "llama3", rope_theta = 1e4 } }),
             "rope_parameters = llama3: scaled rotary",
         },
-        { with(mistral, { partial_rotary_factor = "half" }), "partial_rotary_factor = half: must be a number" },
+        { changed(mistral, { partial_rotary_factor = "half" }), "partial_rotary_factor = half: must be a number" },
         {
-            with(mistral, { quantization_config = { quant_method = "fp8", weight_block_size = { 128, 128 } } }),
+            changed(mistral, { quantization_config = { quant_method = "fp8", weight_block_size = { 128, 128 } } }),
             "quantization_config: FP8 weights are not read; take the checkpoint",
         },
         {
-            with(mistral, { compression_config = { format = "float-quantized" } }),
+            changed(mistral, { compression_config = { format = "float-quantized" } }),
             "compression_config: FP8 weights are not read; take the checkpoint",
         },
         {
-            with(mistral, { quantization_config = { quant_method = "gptq" } }),
+            changed(mistral, { quantization_config = { quant_method = "gptq" } }),
             "quantization_config: quantised weights are not read",
         },
-        { with(mistral, { num_local_experts = 8 }), "num_local_experts = 8: a mixture of experts is not known here" },
         {
-            with(mistral, { model_type = "qwen2", use_sliding_window = true, max_window_layers = 28 }),
+            changed(mistral, { num_local_experts = 8 }),
+            "num_local_experts = 8: a mixture of experts is not known here",
+        },
+        {
+            changed(mistral, { model_type = "qwen2", use_sliding_window = true, max_window_layers = 28 }),
             "max_window_layers = 28: must be 0",
         },
         {
-            with(mistral, { layer_types = { "full_attention", "sliding_attention" } }),
+            changed(mistral, { layer_types = { "full_attention", "sliding_attention" } }),
             "layer_types: must be the same for all layers, has full_attention and sliding_attention",
         },
-        { with(mistral, { layer_types = { "chunked_attention" } }), "layer_types = chunked_attention: must be full_" },
-        { with(mistral, { model_type = "llama" }), "sliding_window = 4096: a llama has none" },
-        { with(mistral, { model_type = "llama", sliding_window = -3 }), "sliding_window = -3: a llama has none" },
-        { with(mistral, { sliding_window = 0 }), "sliding_window = 0: must be at least 1" },
-        { with(mistral, { num_hidden_layers = 0 }), "num_hidden_layers = 0: must be at least 1" },
-        { with(roberta, { pad_token_id = 600 }), "pad_token_id = 600: must leave positions" },
-        { with(mistral, { layer_types = { { "full_attention" } } }), "layer_types: must be a list of names" },
-        { with(mistral, { attn_logit_softcapping = 50.0 }), "attn_logit_softcapping = 50.0: scores with a soft cap" },
         {
-            with(roberta, { position_embedding_type = "relative_key" }),
+            changed(mistral, { layer_types = { "chunked_attention" } }),
+            "layer_types = chunked_attention: must be full_",
+        },
+        { changed(mistral, { model_type = "llama" }), "sliding_window = 4096: a llama has none" },
+        { changed(mistral, { model_type = "llama", sliding_window = -3 }), "sliding_window = -3: a llama has none" },
+        { changed(mistral, { sliding_window = 0 }), "sliding_window = 0: must be at least 1" },
+        { changed(mistral, { num_hidden_layers = 0 }), "num_hidden_layers = 0: must be at least 1" },
+        { changed(roberta, { pad_token_id = 600 }), "pad_token_id = 600: must leave positions" },
+        { changed(mistral, { layer_types = { { "full_attention" } } }), "layer_types: must be a list of names" },
+        {
+            changed(mistral, { attn_logit_softcapping = 50.0 }),
+            "attn_logit_softcapping = 50.0: scores with a soft cap",
+        },
+        {
+            changed(roberta, { position_embedding_type = "relative_key" }),
             "position_embedding_type = relative_key: must be",
         },
     } do

@@ -1,4 +1,5 @@
 -- Chosen records of shards and whole runs lead to one choice, in whatever order and how often they come.
+local changed = require "tests.support.changed"
 local check = require "tests.support.check"
 local choice = require "harness.tune.store_lookup"
 local host = require "host"
@@ -15,20 +16,13 @@ local test = {}
 local folder = program.folder()
 local batches = "1,64"
 
-local function with(base, changes)
-    for name, value in pairs(changes or {}) do
-        base[name] = value
-    end
-    return base
-end
-
 local function text(group, accumulators)
     return string.format("gather.group=%d,few.threshold=8,few.accumulators=%d", group, accumulators or 8)
 end
 
 -- A record that says what shard `shard` of the race for many tokens chose; its interval is 1 % wide.
 local function chosen(shard, candidate, ratio, changes)
-    return record.make(with({
+    return record.make(changed({
         key = records.key(),
         cc = "gcc",
         status = "chosen",
@@ -49,7 +43,7 @@ local function chosen(shard, candidate, ratio, changes)
 end
 
 local function entered(shard, field, changes)
-    return record.make(with({
+    return record.make(changed({
         key = records.key(),
         cc = "gcc",
         status = "entered",
@@ -208,7 +202,7 @@ function test.shards_that_measured_or_decided_nothing_are_named()
         {
             records.make { run = "run 2/3" },
             chosen("2/3", text(8), 1, { decided = "too noisy" }),
-            chosen("2/3", text(8), 1, with({ regime = "few" }, none)),
+            chosen("2/3", text(8), 1, changed({ regime = "few" }, none)),
         },
         { records.make { run = "run 3/3" }, chosen("3/3", text(2), 0.9) },
     } do
@@ -237,7 +231,7 @@ function test.hosts_that_choose_apart_are_told()
     local function apart(list) return summary.choices_apart(list) end
     local field = { text(8), text(4), text(2) }
     local function race(host_name, candidate, ratio, changes)
-        local both = with({ host = host_name, run = host_name }, changes)
+        local both = changed({ host = host_name, run = host_name }, changes)
         return chosen("1/2", candidate, ratio, both), entered("1/2", field, { host = host_name, run = host_name })
     end
     local a, a_field = race("h1", text(4), 0.8)
