@@ -1,5 +1,5 @@
 -- The commands that need no compiler, no clock and no CPU: plan, emit, check, sample, pack.
-local bundle = require "gen.request.folder"
+local bundle = require "gen.request.bundle"
 local emit = require "gen.emit.emit"
 local families = require "gen.families.list"
 local figures = require "gen.plan.figures"

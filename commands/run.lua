@@ -1,4 +1,4 @@
--- The commands that compile and run emitted C on this CPU: run, verify, bench, tokenize. The model's family does the work.
+-- The commands that compile and run emitted C on this CPU: run, verify, bench, tokenize; the family does the work.
 local bench_report = require "harness.report.bench_report"
 local compile = require "harness.base.compile"
 local expect = require "commands.expect"

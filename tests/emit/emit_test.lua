@@ -1,6 +1,6 @@
 -- Emission gives the same bytes everywhere, leaves unchanged files alone, and `check` sees every way a bundle can be
 -- wrong.
-local bundle = require "gen.request.folder"
+local bundle = require "gen.request.bundle"
 local check = require "tests.support.check"
 local dtype = require "gen.plan.dtype"
 local effort = require "tests.effort"

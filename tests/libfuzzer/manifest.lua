@@ -1,6 +1,6 @@
 -- The manifest of a bundle: `lookupc check` finds it fresh only if it is the one that was emitted, and `lookupc emit`
 -- over it removes nothing but files of an older bundle, and says one line of strangers.
-local bundle = require "gen.request.folder"
+local bundle = require "gen.request.bundle"
 local emit = require "gen.emit.emit"
 local families = require "gen.families.list"
 local host = require "host"
