@@ -4,10 +4,10 @@ local cost = require "gen.plan.cost"
 local emit = require "gen.emit.emit"
 local headers_ahead = require "harness.base.headers_ahead"
 local host = require "host"
-local later = require "gen.host.later"
+local lazy = require "gen.host.lazy"
 local library_cache = require "harness.base.library_cache"
 local misuse = require "gen.schema.misuse"
-local plan = later "gen.families.lookup.plan"
+local plan = lazy "gen.families.lookup.plan"
 
 local compile = {}
 

@@ -40,15 +40,15 @@
 --     vectors(p, files, seed)   inputs of the self-test and what the reference makes of them, as its template
 --                          wants them
 --     stand_ins(p)         as many numbers in their place, for measuring
-local later = require "gen.host.later"
+local lazy = require "gen.host.lazy"
 
 local families = {}
 
 local rows = {
-    lookup = later "harness.families.lookup.family",
-    transformer = later(function() return require("harness.families.model.family").transformer end),
-    tokenizer = later "harness.families.tokenizer.family",
-    whole = later(function() return require("harness.families.model.family").whole end),
+    lookup = lazy "harness.families.lookup.family",
+    transformer = lazy(function() return require("harness.families.model.family").transformer end),
+    tokenizer = lazy "harness.families.tokenizer.family",
+    whole = lazy(function() return require("harness.families.model.family").whole end),
 }
 
 -- The record of the family of that name.

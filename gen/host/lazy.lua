@@ -1,4 +1,4 @@
--- A module that is loaded when it is first used, where most runs of the program do not use it.
+-- Modules that are loaded when they are first used, where most runs of the program do not use them.
 
 -- Stands for the module of that name, or for the table that a function returns; both are read by field.
 return function(module)
