@@ -5,7 +5,7 @@ local families = require "gen.families.list"
 local figures = require "gen.plan.figures"
 local file_rules = require "commands.file_rules"
 local host = require "host"
-local inputs = require "gen.schema.inputs"
+local files_read = require "gen.host.files_read"
 local isa = require "gen.isa.list"
 local json = require "json"
 local languages = require "gen.emit.languages"
@@ -183,7 +183,7 @@ end
 local function write_depfile(options, made)
     if not options.depfile then return end
     if options["depfile-target"] then made = { options["depfile-target"] } end
-    file_rules.make(options.depfile, inputs.rule(made))
+    file_rules.make(options.depfile, files_read.rule(made))
 end
 
 -- Prints what the command has done, unless it shall not.
@@ -292,7 +292,7 @@ local function calibrations_of(p, path, options)
     if #list == 0 then
         misuse(string.format("--%s: %s: is for LookupFFNs with --projection i8 or i7", option, file))
     end
-    inputs.note(file)
+    files_read.note(file)
     if not options.weights then return list end
     local lookup_inputs = require("harness.families.list").get(p.family).lookup_inputs -- needs a compiler
     local paths = lookup_inputs and lookup_inputs(path, options) or { file }

@@ -1,14 +1,14 @@
 -- Rules about files that commands share.
 local host = require "host"
-local inputs = require "gen.schema.inputs"
+local files_read = require "gen.host.files_read"
 local misuse = require "gen.schema.misuse"
 
 local files = {}
 
 -- Raises one line if writing `path`, the value of `option`, would overwrite one of the files that the command reads:
--- `others` (nil: none), or one that it has noted. What it notes later is not written over either (inputs.keep).
+-- `others` (nil: none), or one that it has noted. What it notes later is not written over either (files_read.keep).
 function files.not_over(option, path, others)
-    for _, list in ipairs { others or {}, inputs.list() } do
+    for _, list in ipairs { others or {}, files_read.list() } do
         for _, input in pairs(list) do -- options that are absent leave holes
             if host.same_file(path, input) then
                 error(option .. ": " .. path .. ": is the input " .. input .. ": choose another file", 0)

@@ -2,7 +2,7 @@
 local blob = require "gen.plan.blob"
 local checkpoint = require "gen.schema.checkpoint_names"
 local families = require "gen.families.list"
-local inputs = require "gen.schema.inputs"
+local files_read = require "gen.host.files_read"
 local leftovers = require "gen.schema.leftovers"
 local weights = require "weights"
 
@@ -116,7 +116,7 @@ end
 -- What weights.pack is told to do for plan `p`, whose leftovers are none; raises one line.
 local function job_of(p, files)
     if families.get(p.family).without_weights then return blob.packing(p, files) end
-    inputs.note_checkpoint(files.weights)
+    files_read.note_checkpoint(files.weights)
     local found, message = weights.tensors(files.weights)
     if not found then error(message, 0) end
     local own, model_name, original = spelled(p, files, found)

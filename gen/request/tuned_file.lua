@@ -7,7 +7,7 @@ local dtype = require "gen.plan.dtype"
 local emit = require "gen.emit.emit"
 local families = require "gen.families.list"
 local host = require "host"
-local inputs = require "gen.schema.inputs"
+local files_read = require "gen.host.files_read"
 local isa = require "gen.isa.list"
 local lua_text = require "gen.schema.lua_text"
 local sandbox = require "sandbox"
@@ -89,7 +89,7 @@ end
 -- Reads and validates a tuned file; raises one line "path:line: field = value: rule". Returns the data and the context
 -- of the file.
 function tuned.load(path)
-    local given, source = sandbox.load(inputs.note(path))
+    local given, source = sandbox.load(files_read.note(path))
     if not given then error(source, 0) end
     duplicate_fields.refuse(source, path)
     return validate(given, source, path)

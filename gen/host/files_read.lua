@@ -3,17 +3,17 @@
 local host = require "host"
 local json = require "json"
 
-local inputs = {}
+local files_read = {}
 
 local largest_index = 1 << 28 -- bytes
 
 local list, seen, kept = {}, {}, false
 
 -- From now on, what is noted is not written over.
-function inputs.keep() kept = true end
+function files_read.keep() kept = true end
 
 -- Notes a file that has been read. Returns its path.
-function inputs.note(path)
+function files_read.note(path)
     if not seen[path] and path ~= "-" then
         list[#list + 1] = path
         if kept then host.note_input(path) end
@@ -24,7 +24,7 @@ end
 
 -- The files of a checkpoint: a file, an index and the files that it names, or those of a folder that are read
 -- (gen/weights/shards.c).
-function inputs.of_checkpoint(path)
+function files_read.of_checkpoint(path)
     if host.kind(path) == "directory" then
         local index = path .. "/model.safetensors.index.json"
         path = host.kind(index) and index or path .. "/model.safetensors"
@@ -40,20 +40,20 @@ function inputs.of_checkpoint(path)
 end
 
 -- Notes the files of a checkpoint.
-function inputs.note_checkpoint(path)
+function files_read.note_checkpoint(path)
     for _, file in ipairs(inputs.of_checkpoint(path)) do
         inputs.note(file)
     end
 end
 
 -- All files that have been noted, in that order.
-function inputs.list() return { table.unpack(list) } end
+function files_read.list() return { table.unpack(list) } end
 
 -- A path as make and Ninja read it in a rule.
 local function escaped(path) return (path:gsub("\\", "\\\\"):gsub("[ #]", "\\%0"):gsub("%$", "$$$$")) end
 
 -- The text of a dependency file: `targets` are made from all that has been noted.
-function inputs.rule(targets)
+function files_read.rule(targets)
     local words = {}
     for i, target in ipairs(targets) do
         words[i] = escaped(target)
@@ -65,4 +65,4 @@ function inputs.rule(targets)
     return table.concat(lines, " \\\n") .. "\n"
 end
 
-return inputs
+return files_read
