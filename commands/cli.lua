@@ -1,7 +1,7 @@
 -- The command line: reads it by the table of commands (commands/list.lua), and runs what it says.
 local completion = require "commands.completion"
-local host = require "host"
 local files_read = require "gen.host.files_read"
+local host = require "host"
 local man = require "commands.man"
 local model_file = require "gen.families.model_file"
 local one_of = require "gen.schema.one_of"

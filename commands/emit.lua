@@ -4,8 +4,8 @@ local emit = require "gen.emit.emit"
 local families = require "gen.families.list"
 local figures = require "gen.plan.figures"
 local file_rules = require "commands.file_rules"
-local host = require "host"
 local files_read = require "gen.host.files_read"
+local host = require "host"
 local isa = require "gen.isa.list"
 local json = require "json"
 local languages = require "gen.emit.languages"
@@ -217,14 +217,14 @@ function commands.emit(arguments, options)
         return 0
     end
     check_depfile_apart(options, paths)
-    local leftovers = bundle.leftovers(p, folder, files)
+    local stale = bundle.stale(p, folder, files)
     bundle.refuse_strangers(p, folder, files)
     local written = assert(host.write_directory(folder, contents, false, p.names.manifest))
     local lines = {}
     for i, file in ipairs(files) do
         lines[i] = string.format("%-5s %s/%s", written[file.name] == "written" and "EMIT" or "same", folder, file.name)
     end
-    for _, name in ipairs(leftovers) do
+    for _, name in ipairs(stale) do
         local path = folder .. "/" .. name
         local removed, message = host.remove(path)
         if not removed and host.kind(path) then error(message, 0) end -- else another emit has removed it

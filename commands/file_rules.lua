@@ -1,6 +1,6 @@
 -- Rules about files that commands share.
-local host = require "host"
 local files_read = require "gen.host.files_read"
+local host = require "host"
 local misuse = require "gen.schema.misuse"
 
 local files = {}

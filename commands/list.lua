@@ -1,8 +1,8 @@
 -- The commands of lookupc: one table says their arguments, options and help.
 local completion = require "commands.completion"
 local dtype = require "gen.plan.dtype"
-local examples = require "commands.examples"
 local eliminations = require "gen.families.model.blocks.eliminations"
+local examples = require "commands.examples"
 local integer_types = require "gen.families.lookup.integer.types"
 local isa = require "gen.isa.list"
 local lookup = require "gen.families.lookup.family"

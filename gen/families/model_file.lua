@@ -1,8 +1,8 @@
 -- From a model file to a validated model, or one line that says what is wrong.
 local duplicate_fields = require "gen.schema.duplicate_fields"
 local families = require "gen.families.list"
-local host = require "host"
 local files_read = require "gen.host.files_read"
+local host = require "host"
 local json = require "json"
 local sandbox = require "sandbox"
 local schema = require "gen.schema.schema"

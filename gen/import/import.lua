@@ -1,9 +1,9 @@
 -- What `lookupc import` makes of a folder or a file: a model file, and weights where they are in another format.
 local config_json = require "gen.import.config_json"
-local fuse = require "gen.families.model.blocks.fuse"
 local families = require "gen.families.list"
-local host = require "host"
 local files_read = require "gen.host.files_read"
+local fuse = require "gen.families.model.blocks.fuse"
+local host = require "host"
 local json = require "json"
 local mingpt_json = require "gen.import.mingpt_json"
 local model_file = require "gen.families.model_file"

@@ -1,7 +1,7 @@
 -- Reads how a sentence-transformers folder makes one vector of a sentence: modules.json and the settings that it names.
 local fields = require "gen.import.fields"
-local host = require "host"
 local files_read = require "gen.host.files_read"
+local host = require "host"
 local json = require "json"
 
 local pooling = {}

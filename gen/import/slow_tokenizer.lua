@@ -2,8 +2,8 @@
 -- model file that say it, from the folder's settings and the conventions of each class; and where settings contradict
 -- tokenizer.json.
 local fields = require "gen.import.fields"
-local host = require "host"
 local files_read = require "gen.host.files_read"
+local host = require "host"
 local json = require "json"
 
 local slow_tokenizer = {}

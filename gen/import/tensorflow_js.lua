@@ -1,7 +1,7 @@
 -- Reads the weights of a TensorFlow.js model: model.json lists tensors, whose bytes lie one behind the other in shards.
 local fields = require "gen.import.fields"
-local host = require "host"
 local files_read = require "gen.host.files_read"
+local host = require "host"
 
 local tensorflow_js = {}
 

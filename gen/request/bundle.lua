@@ -5,10 +5,10 @@ local extras = require "gen.emit.extras"
 local families = require "gen.families.list"
 local firmware = require "gen.emit.firmware"
 local host = require "host"
+local ignored = require "gen.schema.ignored"
 local isa = require "gen.isa.list"
 local json = require "json"
 local languages = require "gen.emit.languages"
-local leftovers = require "gen.schema.leftovers"
 local model_file = require "gen.families.model_file"
 local naming = require "gen.schema.names"
 local renamed = require "gen.request.renamed"
@@ -38,7 +38,7 @@ end
 
 -- The files of an earlier bundle of plan `p`'s model in `directory` that are none of `files` any more: recorded in its
 -- manifest and not edited since. Raises one line if the folder holds another model.
-function bundle.leftovers(p, directory, files)
+function bundle.stale(p, directory, files)
     local path = directory .. "/" .. p.names.manifest
     local manifest = manifest_at(path)
     if not manifest then return {} end
@@ -317,7 +317,7 @@ function bundle.check(directory, ignore)
             unknown[#unknown + 1] = name
         end
     end
-    for _, name in ipairs(leftovers.without(unknown, ignore)) do
+    for _, name in ipairs(ignored.without(unknown, ignore)) do
         add(name, "unknown")
     end
     return wrong

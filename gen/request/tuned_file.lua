@@ -2,12 +2,12 @@
 --
 -- It is data, read like a model file in the sandbox. Emission takes its choices and nothing else of it: the CPU and the
 -- compiler it was tuned on, and the digest of the templates, say how far its times can be trusted.
-local duplicate_fields = require "gen.schema.duplicate_fields"
 local dtype = require "gen.plan.dtype"
+local duplicate_fields = require "gen.schema.duplicate_fields"
 local emit = require "gen.emit.emit"
 local families = require "gen.families.list"
-local host = require "host"
 local files_read = require "gen.host.files_read"
+local host = require "host"
 local isa = require "gen.isa.list"
 local lua_text = require "gen.schema.lua_text"
 local sandbox = require "sandbox"

@@ -1,7 +1,7 @@
 -- From a file of a tokenizer to its record, whatever its format.
 local around = require "gen.tokenizer.around"
-local host = require "host"
 local files_read = require "gen.host.files_read"
+local host = require "host"
 local hugging_face = require "gen.tokenizer.hugging_face"
 local json = require "json"
 local lists = require "gen.tokenizer.word_lists"

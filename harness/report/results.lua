@@ -1,6 +1,6 @@
 -- Results that were kept: files of what bench --json prints, checked key by key.
-local host = require "host"
 local files_read = require "gen.host.files_read"
+local host = require "host"
 local json = require "json"
 local schema = require "gen.schema.schema"
 

@@ -4,7 +4,6 @@ local bundle = require "gen.request.bundle"
 local check = require "tests.support.check"
 local dtype = require "gen.plan.dtype"
 local effort = require "tests.effort"
-local sets = require "tests.support.sets"
 local emit = require "gen.emit.emit"
 local host = require "host"
 local isa = require "gen.isa.list"
@@ -14,6 +13,7 @@ local model = require "gen.families.model_file"
 local plan = require "gen.families.lookup.plan"
 local process = require "process"
 local program = require "tests.support.program"
+local sets = require "tests.support.sets"
 
 local names = table.concat(isa.names, ", ") -- as messages list them
 
