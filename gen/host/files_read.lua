@@ -41,8 +41,8 @@ end
 
 -- Notes the files of a checkpoint.
 function files_read.note_checkpoint(path)
-    for _, file in ipairs(inputs.of_checkpoint(path)) do
-        inputs.note(file)
+    for _, file in ipairs(files_read.of_checkpoint(path)) do
+        files_read.note(file)
     end
 end
 
