@@ -32,8 +32,8 @@ function ignored.without(names, ignore)
     return kept
 end
 
--- Raises one line for a pattern of the option --ignore, `ignore`, that matches none of the tensors `found`, by name, of the
--- checkpoint `path`: it is misspelt.
+-- Raises one line for a pattern of the option --ignore, `ignore`, that matches none of the tensors `found`, by name, of
+-- the checkpoint `path`: it is misspelt.
 function ignored.check(path, found, ignore)
     for _, row in ipairs(patterns_of(ignore)) do
         local matches = false

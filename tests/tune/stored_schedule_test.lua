@@ -1,6 +1,5 @@
 -- Chosen records of shards and whole runs lead to one choice, in whatever order and how often they come.
 local check = require "tests.support.check"
-local choice = require "harness.tune.store_lookup"
 local host = require "host"
 local json = require "json"
 local key = require "harness.tune.key"
@@ -9,6 +8,7 @@ local record = require "harness.tune.record"
 local records = require "tests.support.records"
 local schedule = require "gen.families.lookup.schedule"
 local store = require "harness.tune.store"
+local stored_schedule = require "harness.tune.stored_schedule"
 local summary = require "harness.tune.summary"
 
 local test = {}
@@ -67,7 +67,7 @@ end
 -- What was chosen for many tokens and what is missing, the same in 50 orders of the records and with all of them twice.
 local function chooses(list, wanted)
     local function found(of)
-        local got = choice.of(of, wanted or batches)
+        local got = stored_schedule.of(of, wanted or batches)
         return got
             and {
                 candidate = got.races.many and got.races.many.candidate,
@@ -186,7 +186,7 @@ function test.logs_of_shards_merge_into_one_answer()
         for _, list in ipairs(order) do
             opened:merge(list)
         end
-        local found, line = choice.look_up(opened, records.key(), batches)
+        local found, line = stored_schedule.look_up(opened, records.key(), batches)
         return { found.schedule, found.level, found.missing, line }
     end
     local all = { logs[1][2], logs[2][1], logs[1][1], logs[2][2], logs[1][2] }

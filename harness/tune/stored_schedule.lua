@@ -1,14 +1,15 @@
 -- Which schedule the records of one key say to take: that of a whole tuning, or the best of those of its shards.
+local one_of = require "gen.schema.one_of"
 local space = require "gen.plan.space"
 
-local choice = {}
+local stored_schedule = {}
 
 local tolerance = 0.01 -- ratios this close are equal: then the smaller object code counts, then the default
 
 -- What a race decided that says something; otherwise it has kept the default for want of knowledge.
-choice.sound = { "winner", "tie" }
+stored_schedule.sound = { "winner", "tie" }
 
-function choice.is_sound(r) return r.decided == choice.sound[1] or r.decided == choice.sound[2] end
+function stored_schedule.is_sound(r) return one_of.contains(stored_schedule.sound, r.decided) end
 
 -- The fastest of several choices against their defaults, whatever their order.
 local function best(list)
@@ -44,7 +45,7 @@ local function missing(list)
         if n then
             local set = sets[n] or { n = n, count = 0, decided = {}, why = {} }
             sets[n] = set
-            if r.status == "chosen" and choice.is_sound(r) then
+            if r.status == "chosen" and stored_schedule.is_sound(r) then
                 set.count = set.count + (set.decided[i] and 0 or 1)
                 set.decided[i] = true
             elseif r.status == "chosen" then
@@ -75,17 +76,17 @@ local function of_run(list, run)
     return own
 end
 
--- The choice of `records`, all of one key, for the `batches` such as "1,64", or nil: { schedule, races = { [regime] =
+-- The answer of `records`, all of one key, for the `batches` such as "1,64", or nil: { schedule, races = { [regime] =
 -- the record that chose it }, whole = the record of a whole tuning or nil, missing = { "many 2/4", "many 3/4, too
 -- noisy" } shards that have decided nothing }. Neither the order of the records nor their repetition matters.
-function choice.of(records, batches)
+function stored_schedule.of(records, batches)
     local raced, sound, whole = { many = {}, few = {} }, { many = {}, few = {} }, nil
     for _, r in ipairs(records) do
         if (r.status == "chosen" or r.status == "entered") and r.batches == batches then
             if raced[r.regime] then
                 table.insert(raced[r.regime], r)
-                if r.status == "chosen" and choice.is_sound(r) then table.insert(sound[r.regime], r) end
-            elseif r.status == "chosen" and choice.is_sound(r) then
+                if r.status == "chosen" and stored_schedule.is_sound(r) then table.insert(sound[r.regime], r) end
+            elseif r.status == "chosen" and stored_schedule.is_sound(r) then
                 local newer = not whole or r.time > whole.time or (r.time == whole.time and r.check > whole.check)
                 whole = newer and r or whole
             end
@@ -113,15 +114,15 @@ function choice.of(records, batches)
     return found
 end
 
--- The choice that the store has for key `wanted` and `batches`, at the nearest level, and a line that says which one it
+-- The answer that the store has for key `wanted` and `batches`, at the nearest level, and a line that says which one it
 -- was and why nearer records were refused: found, line. found is nil if there is none.
-function choice.look_up(store, wanted, batches)
-    local near = store:look_up(wanted, { status = "chosen", batches = batches, decided = choice.sound })
-    local found = choice.of(near.records, batches)
+function stored_schedule.look_up(store, wanted, batches)
+    local near = store:look_up(wanted, { status = "chosen", batches = batches, decided = stored_schedule.sound })
+    local found = stored_schedule.of(near.records, batches)
     if found then
         found.level, found.id = near.level, near.id
     end
     return found, store.say(near)
 end
 
-return choice
+return stored_schedule

@@ -2,7 +2,7 @@
 local confirm = require "harness.tune.confirm"
 local tuning = require "harness.tune.tuning"
 
-local set = {}
+local instruction_set = {}
 
 -- Seconds reserved for what follows the last set: the log goes into the store, files are written.
 local function reserve(run) return math.min(1, 0.05 * run.seconds) end
@@ -18,7 +18,7 @@ end
 -- it may take), added (those that do not count), units and all_units (tunings that are still to come, and all),
 -- measured (whether another set was). Returns { {session, tuned} } and, unless it is a shard, the result as
 -- harness/tune/confirm.lua gives it.
-function set.tune(run, sessions)
+function instruction_set.tune(run, sessions)
     local list, start = {}, run.measured and run.now() or run.start
     local function all_left() return run.start + run.added + run.seconds - reserve(run) - run.now() end
     local left = countdown(run, all_left() * #sessions / run.units)
@@ -47,4 +47,4 @@ function set.tune(run, sessions)
     return list, measured and confirm.measure(sessions, list, plan) or confirm.unconfirmed(sessions, list)
 end
 
-return set
+return instruction_set

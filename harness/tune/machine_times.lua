@@ -1,4 +1,4 @@
--- Times schedules at the shapes of harness/tune/numbers.lua, and keeps what it has measured.
+-- Times schedules at the shapes of harness/tune/machine_numbers.lua, and keeps what it has measured.
 local families = require "gen.families.list"
 local host = require "host"
 local key = require "harness.tune.key"
@@ -12,8 +12,8 @@ local session = require "harness.tune.session"
 local statistics = require "harness.base.statistics"
 local tuning = require "harness.tune.tuning"
 
-local shapes = {}
-shapes.__index = shapes
+local machine_times = {}
+machine_times.__index = machine_times
 
 -- Repetitions of a round, whole turns of the conditions; rounds at least, and at most, where the default differs from
 -- itself.
@@ -22,10 +22,10 @@ local resamples = 500
 
 -- options: shapes, cpu (the numbers of this CPU that a race begins with), cc, cflags, seed, left(), keep(record),
 -- records(id): those that are known of a key.
-function shapes.new(options) return setmetatable({ options = options, sessions = {} }, shapes) end
+function machine_times.new(options) return setmetatable({ options = options, sessions = {} }, machine_times) end
 
 -- The session of the shape of that name, with the best instruction set of this CPU.
-function shapes:session(name)
+function machine_times:session(name)
     local s, o = self.sessions[name], self.options
     if s then return s end
     local shape = o.shapes[name]
@@ -56,7 +56,7 @@ function shapes:session(name)
 end
 
 -- The schedule of the shape of that name with the numbers of `cpu`, as a text that leaves out what makes nothing.
-function shapes:schedule_of(name, cpu)
+function machine_times:schedule_of(name, cpu)
     local s = self:session(name)
     local isa = machines.with({ s.isa }, cpu)[1]
     local schedule = s.family.build(s.model, { isa }, s.options, {}).variants[1].schedule
@@ -108,7 +108,7 @@ local function ratios_of(rounds, names, base, seed)
 end
 
 -- See harness/tune/machine_race.lua.
-function shapes:measure(row, call)
+function machine_times:measure(row, call)
     local s, seed = self:session(call.shape), self.options.seed
     local t = setmetatable({ regime = "both", batches = { call.tokens } }, { __index = s })
     local field, names, of = {}, {}, {}
@@ -150,4 +150,4 @@ function shapes:measure(row, call)
     return result
 end
 
-return shapes
+return machine_times

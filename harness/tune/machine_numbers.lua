@@ -2,7 +2,7 @@
 -- which they decide anything.
 local dtype = require "gen.plan.dtype"
 
-local numbers = {}
+local machine_numbers = {}
 
 -- A LookupFFN of `d` values with `h` tables of 2^tau rows; options: its types.
 local function lookup(name, d, h, tau, options)
@@ -43,7 +43,7 @@ end
 local floats, integers = { tables = "f32", projection = "f32" }, { tables = "i8", projection = "f32" }
 
 -- Tables in L2, in L3 and in memory, few slots and many, short rows and long ones.
-numbers.shapes = {
+machine_numbers.shapes = {
     floats_l2 = lookup("floats_l2", 64, 16, 6, floats),
     floats_16m = lookup("floats_16m", 512, 32, 8, floats),
     floats_64m = lookup("floats_64m", 512, 128, 8, floats),
@@ -70,7 +70,7 @@ local calls_between = { 192, 384, 768, 1536 }
 -- One row a number, in the order in which they are measured. `values`: those that it may have; nil: it is a size of
 -- tables at which something begins or ends, and each of the shapes may be the last one of before. `beside`: values of
 -- others to be tried with each, where it means nothing without them.
-numbers.rows = {
+machine_numbers.rows = {
     { name = "tile_vectors", values = { 1, 2, 4 }, shapes = { "floats_l2", "floats_64m" }, tokens = { 512 } },
     { name = "rows_first", values = { 0, 1 }, shapes = { "projection_i8", "integers_l2" }, tokens = { 512 } },
     { name = "copies", values = { 0, 1, 2, 3 }, shapes = both, tokens = { 4096 } },
@@ -101,4 +101,4 @@ numbers.rows = {
     { name = "attention_converted", values = { 0, 1, 2, 3 }, shapes = { "attention_f16" }, tokens = { 1, 16 } },
 }
 
-return numbers
+return machine_numbers
