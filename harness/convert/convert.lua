@@ -1,12 +1,12 @@
 -- The command convert: lookup FFNs that stand in for those of a trained dense model. They are fitted layer by layer to
 -- what texts make of the layers before, which are converted already; then the model learns end to end.
 local checkpoint = require "gen.schema.checkpoint_names"
+local compiled_model = require "harness.calls.compiled_model"
 local end_to_end = require "harness.convert.end_to_end"
 local figures = require "gen.plan.figures"
 local fitting = require "harness.convert.fitting"
 local host = require "host"
 local layers = require "harness.convert.layers"
-local library = require "harness.whole.library"
 local machines = require "gen.machines.list"
 local metric = require "harness.convert.metric"
 local misuse = require "gen.schema.misuse"
@@ -132,7 +132,7 @@ end
 local function plan_of(c, m) return whole_family.build(m, c.sets, {}, nil) end
 
 local function open(c, p, path)
-    return library.of(p, { weights = path, cc = c.options.cc, cflags = c.options.cflags, threads = 1 })
+    return compiled_model.of(p, { weights = path, cc = c.options.cc, cflags = c.options.cflags, threads = 1 })
 end
 
 -- A file in a temporary folder with the weights of plan `p`, of which some are in `made`, nil: in c.made.

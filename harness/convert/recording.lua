@@ -1,9 +1,9 @@
 -- The blocks of a whole model one by one, a model cut off before the FFN of one of them, and what texts bring there.
 local block_lookup = require "gen.families.model.blocks.block_lookup"
-local library = require "harness.whole.library"
+local compiled_model = require "harness.calls.compiled_model"
 local model_file = require "gen.families.model_file"
-local same = require "gen.schema.same"
 local rules = require "gen.families.model.model"
+local same = require "gen.schema.same"
 local whole_plan = require "gen.families.model.plan"
 
 local recording = {}
@@ -138,7 +138,7 @@ end
 
 -- Compiles and binds plan `p` with the checkpoint `weights`.
 function recording.open(p, weights, options)
-    return library.of(p, { weights = weights, cc = options.cc, cflags = options.cflags, threads = 1 })
+    return compiled_model.of(p, { weights = weights, cc = options.cc, cflags = options.cflags, threads = 1 })
 end
 
 return recording

@@ -1,7 +1,7 @@
 -- The text that a conversion learns from, as batches of sequences of ids.
 local ids_file = require "harness.families.model.ids"
 local opened = require "harness.families.model.opened"
-local text_file = require "harness.whole.text"
+local text_file = require "harness.base.text_file"
 
 local texts = {}
 

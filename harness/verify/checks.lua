@@ -182,7 +182,7 @@ local function measure_error(c)
     number("code_flips", c.random:flips(exact))
 end
 
--- 0 tokens: nothing is read, nothing written; x and y are forbidden pages.
+-- 0 tokens: nothing is read, nothing written; x and y are guard pages.
 local function check_nothing(c)
     c:ffn(c.v.ffn, "")
     c:ffn(c.v.public_ffn, "")
@@ -398,7 +398,7 @@ local function run(job)
         check(c)
     end
     if not job.quick and not job.bind_known then check_bind(c) end
-    local calls = job.quick and "" or string.format("%d calls between forbidden pages", c.calls)
+    local calls = job.quick and "" or string.format("%d calls between guard pages", c.calls)
     result("stays in its buffers", not c.fault, "%s", c.fault or calls)
     if not job.quick then number("tokens", c.tokens) end
     return ""

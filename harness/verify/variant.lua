@@ -1,9 +1,9 @@
--- A compiled variant of a LookupFFN whose functions are called between forbidden pages, in this process.
+-- A compiled variant of a LookupFFN whose functions are called between guard pages, in this process.
 --
 --   variant.open(v, facts) -> c: v as compile.describe says it, facts of the reference (lua_verify.c); raises one line
 -- Its fields = { v, facts, slots (of a token), calls (until now), fault (the first write outside the buffers) }, and
 --   c:bind(quick) -> the code that bind returns, whether it wrote into its struct only. The blob is a copy that ends at
---   a forbidden page, or the reference's own.
+--   a guard page, or the reference's own.
 --   c:ffn(name, x, place, zeros) -> y; scratch is full of 0xFF, or of zeros
 --   c:ffn_in_place(name, x) -> y
 --   c:project(x, place) -> codes, scores of at most a chunk of tokens; scores are 1 where kernels write none
@@ -19,8 +19,8 @@ local variant = { places = { "end", "start", "unaligned" } }
 variant.__index = variant
 
 local words = {
-    ["end"] = "buffers end at a forbidden page",
-    start = "buffers start at a forbidden page",
+    ["end"] = "buffers end at a guard page",
+    start = "buffers start at a guard page",
     unaligned = "x and y aligned to 4 bytes",
 }
 

@@ -1,6 +1,6 @@
 -- How blocks alone are called on this CPU, and samples of weights and tokens on which verify compares them with the
 -- reference.
-local calls = require "harness.families.model.calls"
+local calls = require "harness.calls.blocks"
 local checkpoint = require "gen.schema.checkpoint_names"
 local compare = require "harness.families.model.compare"
 local fuse_weights = require "gen.families.model.blocks.fuse_weights"
@@ -11,7 +11,7 @@ local weights = require "weights"
 
 local blocks = {}
 
--- The job that harness/families/model/calls.lua wants, for calls as blocks.ways makes them.
+-- The job that harness/calls/blocks.lua wants, for calls as blocks.ways makes them.
 function blocks.job(p, library, blob_path, way)
     return {
         library = library,

@@ -1,11 +1,11 @@
 -- Compiles an emitted model and runs it on this CPU: on ids, or blocks alone on rows.
 local blocks = require "harness.families.model.blocks"
-local calls = require "harness.families.model.calls"
+local calls = require "harness.calls.blocks"
 local compile = require "harness.base.compile"
+local compiled_model = require "harness.calls.compiled_model"
 local families = require "gen.families.list"
 local ids = require "harness.families.model.ids"
 local input = require "harness.verify.input"
-local library = require "harness.whole.library"
 local machines = require "gen.machines.list"
 local misuse = require "gen.schema.misuse"
 local npy = require "npy"
@@ -117,7 +117,7 @@ function execute.run(path, options)
     if #list == 0 then error(options.ids .. ": has no ids", 0) end
     local pooled = p.model.output and p.model.output.pool
     options.check_expected(pooled and 1 or #list, p.widths.out)
-    local model = library.of(p, options, true)
+    local model = compiled_model.of(p, options, true)
     local y
     if not p.causal then
         y = assert(model:encode_batch { list })

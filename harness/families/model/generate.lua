@@ -8,7 +8,7 @@ local opened = require "harness.families.model.opened"
 local process = require "process"
 local rows = require "rows"
 local statistics = require "harness.base.statistics"
-local stream = require "harness.whole.stream"
+local text_stream = require "harness.families.model.text_stream"
 
 local generate = {}
 
@@ -68,7 +68,7 @@ end
 -- Prints ids or pieces of text as they come. `add(id)` returns whether somebody reads and whether the text has ended;
 -- `finish()` prints what is left.
 local function printer(model, options, as_ids)
-    local out, is_terminal, made = stream.new(options.stop), process.is_terminal(1), {}
+    local out, is_terminal, made = text_stream.new(options.stop), process.is_terminal(1), {}
     local reads = true
     local function print(text)
         made[#made + 1] = text

@@ -1,6 +1,6 @@
 -- A whole model as the commands for text want it: compiled, bound, and checked for what the command needs.
+local compiled_model = require "harness.calls.compiled_model"
 local execute = require "harness.families.model.execute"
-local library = require "harness.whole.library"
 
 local opened = {}
 
@@ -53,7 +53,7 @@ function opened.open(path, options, kind, takes)
     if takes == "text" and not p.facts then
         opened.refuse_text(path, p.model, kind == "next_token" and "; --ids takes ids" or "")
     end
-    return library.of(p, options), p
+    return compiled_model.of(p, options), p
 end
 
 -- Whether `ids` end with the list `last`.

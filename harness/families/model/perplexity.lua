@@ -8,7 +8,7 @@ local misuse = require "gen.schema.misuse"
 local opened = require "harness.families.model.opened"
 local process = require "process"
 local rows = require "rows"
-local text_file = require "harness.whole.text"
+local text_file = require "harness.base.text_file"
 
 local perplexity = {}
 

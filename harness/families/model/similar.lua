@@ -1,6 +1,6 @@
 -- The command similar: ranks lines by how similar they are to a text, or rates pairs of a file as people did.
-local correlation = require "harness.whole.correlation"
-local csv = require "harness.whole.csv"
+local correlation = require "harness.families.model.correlation"
+local csv = require "harness.families.model.csv"
 local figures = require "gen.plan.figures"
 local host = require "host"
 local json = require "json"
@@ -8,7 +8,7 @@ local loss = require "harness.families.model.loss"
 local misuse = require "gen.schema.misuse"
 local opened = require "harness.families.model.opened"
 local rows_of = require "rows"
-local text_file = require "harness.whole.text"
+local text_file = require "harness.base.text_file"
 local vectors = require "harness.families.model.vectors"
 
 local similar = {}

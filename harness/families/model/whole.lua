@@ -1,13 +1,13 @@
 -- Samples of weights and sequences on which verify compares whole models with the reference, and how they are called.
 local blocks = require "harness.families.model.blocks"
 local compare = require "harness.families.model.compare"
+local compiled_model = require "harness.calls.compiled_model"
 local floats = require "rows"
-local library = require "harness.whole.library"
 local packing = require "gen.families.packing"
 local reference = require "harness.families.model.reference"
 local runner = require "transformer"
 local weights = require "weights"
-local whole = require "harness.whole.model"
+local whole_model = require "harness.calls.whole_model"
 
 local samples = {}
 
@@ -162,12 +162,12 @@ function samples.prepare(p, directory, options)
     end
     function sample.jobs(taken) return reference.blocks(reference.jobs(p, files), taken) end
     function sample.ways(own, path_of_library, threads)
-        local job = library.job(own, path_of_library, sample.blob, threads)
+        local job = compiled_model.job(own, path_of_library, sample.blob, threads)
         local ways = (own.causal and decoder_ways_of or encoder_ways_of)(own, sample)
         for _, way in ipairs(ways) do
             function way.run(job_seen)
                 job.seen = job_seen
-                return whole.run(job, way.calls)
+                return whole_model.run(job, way.calls)
             end
         end
         return ways

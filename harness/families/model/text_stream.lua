@@ -1,5 +1,5 @@
 -- Text that is printed as it is made: whole characters at once, and nothing from a stop on.
-local stream = {}
+local text_stream = {}
 
 -- How many bytes of `text` are whole characters; what can no longer become one counts as it is.
 local function whole_bytes(text)
@@ -25,7 +25,7 @@ end
 -- A stream; stop, optional: a text that ends it. Methods:
 --   add(piece)   -> what can be printed now, and whether the stop has come; nothing may be added behind it
 --   rest()       -> what is still held back
-function stream.new(stop)
+function text_stream.new(stop)
     local held, s = "", {}
     function s.add(piece)
         held = held .. piece
@@ -49,4 +49,4 @@ function stream.new(stop)
     return s
 end
 
-return stream
+return text_stream

@@ -1,7 +1,7 @@
 -- Text that models learn from or are measured on: files of UTF-8, read whole.
 local host = require "host"
 
-local text = {}
+local text_file = {}
 
 local most_bytes = 1 << 32 -- of a file to train on
 
@@ -13,7 +13,7 @@ end
 
 -- The contents of the file `path`, which `option` names, of at most so many bytes; raises one line for a file that
 -- cannot be read, is empty or no UTF-8.
-function text.read(option, path, most)
+function text_file.read(option, path, most)
     local function refuse(rule) error(string.format("%s: %s: %s", option, path, rule), 0) end
     local bytes, message = host.read(path, most or most_bytes)
     if not bytes then error(option .. ": " .. message, 0) end
@@ -25,4 +25,4 @@ function text.read(option, path, most)
     return bytes
 end
 
-return text
+return text_file

@@ -1,19 +1,19 @@
 -- A whole model, emitted, compiled and bound: for the commands that run one, and for verify.
 --
---   library.of(p, options) -> model   of plan `p`, with the checkpoint options.weights; raises one line.
--- Methods of model and state: harness/whole/model.lua.
+--   compiled_model.of(p, options) -> model   of plan `p`, with the checkpoint options.weights; raises one line.
+-- Methods of model and state: harness/calls/whole_model.lua.
 -- What was compiled and packed once is kept (harness/base/library_cache.lua, blob_cache.lua).
 local blob_cache = require "harness.base.blob_cache"
 local compile = require "harness.base.compile"
 local host = require "host"
 local packing = require "gen.families.packing"
 local process = require "process"
-local whole_model = require "harness.whole.model"
+local whole_model = require "harness.calls.whole_model"
 
-local library = {}
+local compiled_model = {}
 
--- What harness/whole/model.lua wants of plan `p`, compiled into `path` for up to `threads` threads.
-function library.job(p, path, blob, threads)
+-- What harness/calls/whole_model.lua wants of plan `p`, compiled into `path` for up to `threads` threads.
+function compiled_model.job(p, path, blob, threads)
     local function shared(name) return threads > 1 and p.names.openmp(name) or name end
     local scratch = p.facts and p.facts.scratch or { factor = 0, more = 0 }
     return {
@@ -49,13 +49,13 @@ end
 
 -- Packs and compiles plan `p` for the checkpoint in options.weights and opens it in this process. Unless it
 -- `keeps_denormals`, its calls take denormal numbers for zeros: no text needs them, and on some CPUs they take long.
-function library.of(p, options, keeps_denormals)
+function compiled_model.of(p, options, keeps_denormals)
     local directory = process.temporary_directory()
     local threads = compile.threads_of(options)
     local path = compile.library({ p }, directory, options.cc, compile.threaded(p, options.cflags, threads))
     local function open()
         local blob, kept = blob_cache.packed(p, directory, packing.files(options))
-        local job = library.job(p, path, blob, threads)
+        local job = compiled_model.job(p, path, blob, threads)
         job.flush_denormals = not keeps_denormals and p.names.flush_denormals or nil
         local model, message = whole_model.open(job)
         return model, message, kept and blob
@@ -68,4 +68,4 @@ function library.of(p, options, keeps_denormals)
     return assert(model, message)
 end
 
-return library
+return compiled_model

@@ -1,25 +1,25 @@
--- Calls of an emitted whole model, alone in this process, or each between forbidden pages in a process of its own.
+-- Calls of an emitted whole model, alone in this process, or each between guard pages in a process of its own.
 --
 -- job = { library, blob, bind, encode, encode_batch, start, prefill, prefill_all, step, position (names of functions),
--- what harness/tokenizer/text.lua wants, if there is a tokenizer, causal, pooled, d_out, vocab, context,
+-- what harness/calls/tokenizer.lua wants, if there is a tokenizer, causal, pooled, d_out, vocab, context,
 -- weights_struct_bytes, state_bytes, scratch_bytes, step_scratch_bytes, flush_denormals (a function's name; nil: calls
 -- in this process leave denormal numbers as they are) }. Rows are strings of float32, ids lists of integers.
 --
---   model.open(job) -> one | nil, message
+--   whole_model.open(job) -> one | nil, message
 --     one:encode_batch { ids, … } -> rows | nil, message: one row a sequence, or one a token
 --     one:state() -> an empty state of a decoder
 --       state:prefill(ids), state:prefill_all(ids), state:step(id) -> rows | nil, message; state:position() -> tokens
 --     one:ids(text) -> ids | nil, message; one:text_of(id) -> text | nil
---   model.run(job, calls) -> { rows, … }, seen | nil, message: calls = { { what = the name of a function, sequences =
---   { ids, … } }, … }. Every call is made with wrong ids and with too many, too, which it must refuse. seen: what
---   lookup FFNs were given and looked up, if the job asks for it (harness/verify/interposed.h).
+--   whole_model.run(job, calls) -> { rows, … }, seen | nil, message: calls = { { what = the name of a function,
+--   sequences = { ids, … } }, … }. Every call is made with wrong ids and with too many, too, which it must refuse.
+--   seen: what lookup FFNs were given and looked up, if the job asks for it (harness/verify/interposed.h).
 local compiled = require "compiled"
 local guarded = require "harness.base.guarded"
 local isolated = require "harness.base.isolated"
-local text = require "harness.tokenizer.text"
+local tokenizer = require "harness.calls.tokenizer"
 local transformer = require "transformer"
 
-local model = {}
+local whole_model = {}
 
 local position_refused, id_refused = 9, 10 -- codes
 local wrong_ids = { -1, false, -1 << 31, (1 << 31) - 1 } -- false: the first behind those that there are
@@ -58,7 +58,7 @@ end
 local one, state = {}, {}
 one.__index, state.__index = one, state
 
-function model.open(job)
+function whole_model.open(job)
     local own, message = compiled.open(job)
     if not own then return nil, message end
     return setmetatable({ own = own, job = job, scratch = compiled.memory(job.scratch_bytes) }, one)
@@ -90,9 +90,9 @@ function one:state()
     return setmetatable({ of = self, memory = memory }, state)
 end
 
-function one:ids(from) return text.ids(self.own, self.job, from) end
+function one:ids(from) return tokenizer.ids(self.own, self.job, from) end
 
-function one:text_of(id) return text.text_of(self.own, self.job, id) end
+function one:text_of(id) return tokenizer.text_of(self.own, self.job, id) end
 
 function state:prefill(ids) return rows_of(self.of, "prefill", { ids }, self.memory) end
 
@@ -102,7 +102,7 @@ function state:step(id) return rows_of(self.of, "step", { { id } }, self.memory)
 
 function state:position() return self.of.own:call(self.of.job.position, self.memory) end
 
--- A call between forbidden pages: the code that the function returns, whether it wrote beyond its memory, and rows.
+-- A call between guard pages: the code that the function returns, whether it wrote beyond its memory, and rows.
 -- `words`: for guarded.lua, behind its name.
 local function called(own, job, what, a, words)
     return guarded(own, job[what] .. (words or ""), own, arguments[what](a))
@@ -170,7 +170,7 @@ local function run_calls(job, calls)
     return table.concat(parts), transformer.seen()
 end
 
-function model.run(job, calls)
+function whole_model.run(job, calls)
     local rows, seen = isolated(job.library, function() return run_calls(job, calls) end)
     if not rows then return nil, seen end
     local list, at = {}, 1
@@ -181,4 +181,4 @@ function model.run(job, calls)
     return list, seen
 end
 
-return model
+return whole_model

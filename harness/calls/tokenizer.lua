@@ -5,12 +5,12 @@
 -- scratch_refused (its codes) }.
 local compiled = require "compiled"
 
-local text = {}
+local tokenizer = {}
 
 local most_scratch = 64 << 20 -- at first
 
 -- The ids of the text as a string of int32 | nil, message
-function text.packed(model, job, from)
+function tokenizer.packed(model, job, from)
     local all = #from * job.scratch_factor + job.scratch_more
     local most, scratch_bytes = 3 * #from + job.around + 16, all < most_scratch and all or all // 8
     while true do
@@ -29,16 +29,16 @@ function text.packed(model, job, from)
 end
 
 -- Their list | nil, message
-function text.ids(model, job, from)
-    local ids, message = text.packed(model, job, from)
+function tokenizer.ids(model, job, from)
+    local ids, message = tokenizer.packed(model, job, from)
     return ids and compiled.unpack(ids), message
 end
 
 -- What the id adds to a text | nil
-function text.text_of(model, job, id)
+function tokenizer.text_of(model, job, id)
     local bytes <close> = compiled.memory(8)
     local piece = model:call(job.text_of, model, id, bytes)
     return piece ~= 0 and compiled.bytes(piece, string.unpack("=I8", bytes:read(8))) or nil
 end
 
-return text
+return tokenizer

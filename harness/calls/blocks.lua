@@ -1,4 +1,4 @@
--- Calls of emitted blocks between forbidden pages, in a process of their own.
+-- Calls of emitted blocks between guard pages, in a process of their own.
 --
 -- calls(job, x) -> y, seen | nil, message. Values of tokens are strings of doubles, [tokens][d]. job = { library, bind,
 -- decode, prefill, encode, encode_batch (names of functions, nil: there is none), blob, d, input (width of x), context,
