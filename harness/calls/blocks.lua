@@ -8,9 +8,9 @@
 -- seen: a string of what they were given and looked up (harness/verify/interposed.h).
 local compiled = require "compiled"
 local guarded = require "harness.base.guarded"
+local interposed = require "interposed"
 local isolated = require "harness.base.isolated"
 local rows = require "rows"
-local transformer = require "transformer"
 
 local position_refused = 9 -- a code
 local tile = 32 -- positions
@@ -51,9 +51,9 @@ end
 
 -- Runs the calls, each with memory of exactly its size, and returns y as a string of float32.
 local function run_calls(job, x)
-    transformer.watch(job.seen)
+    interposed.watch(job.seen)
     local own = assert(compiled.open(job))
-    transformer.watch_behind(own)
+    interposed.watch_behind(own)
     local cache = { name = "cache", memory = compiled.memory(job.cache_bytes, "end") }
     local scratch = { name = "scratch", memory = compiled.memory(job.scratch_bytes, "end") }
     if (job.start or 0) > 0 then cache.memory:write(("\0"):rep(job.cache_bytes)) end
@@ -81,7 +81,7 @@ local function run_calls(job, x)
         if fault then error(string.format("%s: a call at position %d %s", job.library, first, fault), 0) end
         parts[#parts + 1], first = y, first + count
     end
-    return table.concat(parts), transformer.seen()
+    return table.concat(parts), interposed.notes()
 end
 
 return function(job, x)

@@ -15,9 +15,9 @@
 --   seen: what lookup FFNs were given and looked up, if the job asks for it (harness/verify/interposed.h).
 local compiled = require "compiled"
 local guarded = require "harness.base.guarded"
+local interposed = require "interposed"
 local isolated = require "harness.base.isolated"
 local tokenizer = require "harness.calls.tokenizer"
-local transformer = require "transformer"
 
 local whole_model = {}
 
@@ -142,9 +142,9 @@ end
 -- Makes the calls, each with memory of exactly its size, and returns their rows together.
 local function run_calls(job, calls)
     local function fail(...) error(job.library .. ": " .. string.format(...), 0) end
-    transformer.watch(job.seen)
+    interposed.watch(job.seen)
     local own = assert(compiled.open(job))
-    transformer.watch_behind(own)
+    interposed.watch_behind(own)
     local function kept(bytes) return { name = "kept", memory = compiled.memory(bytes, "end") } end
     local memory, scratch = job.causal and kept(job.state_bytes), kept(job.scratch_bytes)
     local step_scratch = job.causal and kept(job.step_scratch_bytes)
@@ -167,7 +167,7 @@ local function run_calls(job, calls)
         if status ~= 0 then fail("%s returned %d", what, status) end
         if fault then fail("%s wrote beyond its memory", what) end
     end
-    return table.concat(parts), transformer.seen()
+    return table.concat(parts), interposed.notes()
 end
 
 function whole_model.run(job, calls)

@@ -1,12 +1,12 @@
 -- How blocks alone are called on this CPU, and samples of weights and tokens on which verify compares them with the
 -- reference.
+local block_reference = require "block_reference"
 local calls = require "harness.calls.blocks"
 local checkpoint = require "gen.schema.checkpoint_names"
 local compare = require "harness.families.model.compare"
 local fuse_weights = require "gen.families.model.blocks.fuse_weights"
 local packing = require "gen.families.packing"
 local reference = require "harness.families.model.reference"
-local runner = require "transformer"
 local weights = require "weights"
 
 local blocks = {}
@@ -148,7 +148,7 @@ local function sample_ways(p, library, sample, watched)
         local skip = way.skip or 0
         local function beside(y, same)
             local function from_there(values) return values:sub(skip * shape.d * 8 + 1) end
-            return runner.difference(from_there(y), from_there(same.y), shape.d)
+            return block_reference.difference(from_there(y), from_there(same.y), shape.d)
         end
         function way.run(job_seen)
             local job = blocks.job(p, library, sample.blob, way)
@@ -206,7 +206,7 @@ function blocks.prepare(p, directory, options, watched)
     if p.shape.sequences then
         lengths, count = lengths_of(p, count)
     end
-    local numbers = runner.random_numbers(options.seed, count, m.vocab)
+    local numbers = block_reference.random_numbers(options.seed, count, m.vocab)
     local in_out = options["blocks-in-out"]
     -- What fuse has left out is no longer there.
     local files = packing.files(options, directory .. "/weights.bin")

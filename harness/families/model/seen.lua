@@ -2,9 +2,9 @@
 -- compares with the reference (harness/verify/interposed.h). For models where products round their inputs: an input
 -- half-way between two numbers may become either, and then so may many codes. The reference takes those of the kernels
 -- instead, once they have been found right for the inputs that kernels were given.
+local block_reference = require "block_reference"
 local compilers = require "harness.base.compilers"
 local host = require "host"
-local runner = require "transformer"
 
 local seen = {}
 
@@ -86,7 +86,7 @@ end
 function seen.compare(jobs, answers)
     local sum, wrong = { codes = 0, flips = 0, flips_explained = 0, scores = 0, scores_explained = 0 }, nil
     for _, job in ipairs(jobs) do
-        for i, found in ipairs(assert(runner.looked(job))) do
+        for i, found in ipairs(assert(block_reference.looked(job))) do
             for _, key in ipairs { "codes", "flips", "flips_explained" } do
                 sum[key] = sum[key] + found[key]
             end
@@ -112,7 +112,7 @@ function seen.flips(jobs)
     local list = {}
     for _, job in ipairs(jobs) do
         local exact = setmetatable({ tables = "f32", projection = "f32" }, { __index = job })
-        for i, found in ipairs(job.lookup and assert(runner.looked(exact)) or {}) do
+        for i, found in ipairs(job.lookup and assert(block_reference.looked(exact)) or {}) do
             local layer = (job.first_layer or 0) + i - 1
             list[#list + 1] = { layer = layer, codes = found.codes, flips = found.flips }
         end

@@ -1,4 +1,5 @@
 -- Compares emitted models with the reference: on every instruction set of this CPU, by every function.
+local block_reference = require "block_reference"
 local blocks = require "harness.families.model.blocks"
 local budget = require "harness.verify.budget"
 local compare = require "harness.families.model.compare"
@@ -10,7 +11,6 @@ local reference = require "harness.families.model.reference"
 local request = require "gen.request.request"
 local rules = require "gen.families.model.model"
 local runnable = require "harness.base.runnable"
-local runner = require "transformer"
 local seen = require "harness.families.model.seen"
 local verified = require "harness.report.verified"
 local whole = require "harness.families.model.whole"
@@ -72,7 +72,7 @@ end
 local function together_of(p, sample)
     local squares, values, layers = 0.0, 0, p.embedding and 1 or 0 -- of embedding and output
     for i, answer in ipairs(sample.answers) do
-        local _, _, all = runner.difference(sample.unrounded[i].y, answer.y, compare.shape_of(p).d)
+        local _, _, all = block_reference.difference(sample.unrounded[i].y, answer.y, compare.shape_of(p).d)
         squares, values = squares + all ^ 2, values + #answer.y // 8
     end
     for _, own in ipairs(rules.blocks_of(p)) do

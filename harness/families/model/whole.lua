@@ -1,11 +1,11 @@
 -- Samples of weights and sequences on which verify compares whole models with the reference, and how they are called.
+local block_reference = require "block_reference"
 local blocks = require "harness.families.model.blocks"
 local compare = require "harness.families.model.compare"
 local compiled_model = require "harness.calls.compiled_model"
 local floats = require "rows"
 local packing = require "gen.families.packing"
 local reference = require "harness.families.model.reference"
-local runner = require "transformer"
 local weights = require "weights"
 local whole_model = require "harness.calls.whole_model"
 
@@ -91,12 +91,12 @@ local function decoder_ways_of(p, sample)
             if #wanted == #answer.y then
                 local same, turned = compare.decided_as(rows, answer, compare.shape_of(p), 0, most)
                 if way.name == "step" then decided = same end
-                local relative, absolute, all = runner.difference(rows, same.y, p.widths.out)
+                local relative, absolute, all = block_reference.difference(rows, same.y, p.widths.out)
                 return relative, absolute, turned, all
             end
             -- of some rows: beside the answer whose ties the way with all rows has decided
             _, wanted = rows_of(results, (way.name == "prefill" and decided or answer).y)
-            local relative, absolute = runner.difference(rows, wanted, p.widths.out)
+            local relative, absolute = block_reference.difference(rows, wanted, p.widths.out)
             return relative, absolute
         end
     end
@@ -113,7 +113,7 @@ local function encoder_ways_of(p, sample)
             for i, answer in ipairs(answers) do
                 local rows = rows_of_list(results, i)
                 local same, count = compare.decided_as(rows, answer, compare.shape_of(p), 0, most)
-                local one, two, all = runner.difference(rows, same.y, p.widths.out)
+                local one, two, all = block_reference.difference(rows, same.y, p.widths.out)
                 relative, absolute, turned = math.max(relative, one), math.max(absolute, two), turned + count
                 squares = squares + all ^ 2
                 if one ~= one then relative = one end
@@ -148,7 +148,7 @@ function samples.prepare(p, directory, options)
     local sample, total = { lists = {}, tokens = 0, blob = files.output, packed_from = path }, tokens_of(p)
     local lengths = p.causal and { math.min(p.context, total) } or lengths_of(p, total)
     for i, length in ipairs(lengths) do
-        sample.lists[i] = runner.random_numbers(options.seed + i - 1, length, p.model.vocab)
+        sample.lists[i] = block_reference.random_numbers(options.seed + i - 1, length, p.model.vocab)
         sample.tokens = sample.tokens + length
     end
     function sample.answer(activations, cache, taken)

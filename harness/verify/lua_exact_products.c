@@ -1,10 +1,9 @@
-/* The Lua module `products`: products of rounded inputs in int64.
+/* The Lua module `exact_products`: products of rounded inputs in int64.
 
-   products.inputs(type, inputs, panels, tokens, seed) -> x, w, words from token to token of x: random numbers, for three tokens the largest
-   and smallest only, as kernels take inputs of the type of that name. "i8", "i7": bytes. "bf16": whole numbers so small that sums of up to
-   250,000 products are exact in float32.
-   products.fault(type, inputs, panels, tokens, x, w, y, step) -> which element of y, whose tokens are so many floats apart, is not the
-   float nearest to the sum of all products, in one line; nil: none */
+   exact_products.inputs(type, inputs, panels, tokens, seed) -> x, w, words from token to token of x: random numbers, for three tokens the
+   largest and smallest only, as kernels take inputs of the type of that name. "i8", "i7": bytes. "bf16": whole numbers so small that sums
+   of up to 250,000 products are exact in float32. exact_products.fault(type, inputs, panels, tokens, x, w, y, step) -> which element of y,
+   whose tokens are so many floats apart, is not the float nearest to the sum of all products, in one line; nil: none */
 #include "harness/base/modules.h"
 
 #include "gen/weights/random.h"
@@ -146,7 +145,7 @@ static int fault(lua_State *L)
     return 0;
 }
 
-int luaopen_products(lua_State *L)
+int luaopen_exact_products(lua_State *L)
 {
     static const luaL_Reg functions[] = {{"inputs", inputs}, {"fault", fault}, {NULL, NULL}};
     luaL_newlib(L, functions);

@@ -1,6 +1,7 @@
-/* Lua module `verify`: what the reference has to say of a LookupFFN's tokens, and how a kernel's codes, scores and outputs compare with it.
+/* Lua module `lookup_reference`: what the reference has to say of a LookupFFN's tokens, and how a kernel's codes, scores and outputs
+   compare with it.
 
-   verify.reference{
+   lookup_reference.open{
         model = { d, d_out, h, tau, neighbours, projection = "bh4"|"dense", block, decay, score = "gelu"|…, scale = number,
                   norm_eps = number or nil },
         weights = path of safetensors, prefix = "", blocks_in_out = false, blob = path,
@@ -19,11 +20,11 @@
    s:compare(y, only_gather, tally), s:compare_hash(codes, scores, tally, right): what equals `right`, scores that were found right with the
    sample's codes, is right; nil: none were
 
-   verify.tally() -> zeros; its fields: those of hash_tally and sample_tally
-   verify.special_tokens, verify.special_name(token) -> text, verify.tolerance, verify.same_rounding
-   verify.tiles(text, size, slots, tile, padding) -> elements of so many bytes as kernels have them, [ceil(tokens / tile)][slots][tile]
-   verify.rows(text, size, slots, tile, tokens) -> the opposite
-   verify.distance(a, b) -> |a - b|, |b| */
+   lookup_reference.tally() -> zeros; its fields: those of hash_tally and sample_tally
+   lookup_reference.special_tokens, lookup_reference.special_name(token) -> text, lookup_reference.tolerance, lookup_reference.same_rounding
+   lookup_reference.tiles(text, size, slots, tile, padding) -> elements of so many bytes as kernels have them, [ceil(tokens /
+   tile)][slots][tile] lookup_reference.rows(text, size, slots, tile, tokens) -> the opposite lookup_reference.distance(a, b) -> |a - b|,
+   |b| */
 #include "harness/base/modules.h"
 #include "harness/reference/fields.h"
 #include "harness/verify/hash_tally.h"
@@ -39,11 +40,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char where[] = "verify: ";
+static const char where[] = "lookup_reference: ";
 
-#define REFERENCE "verify.reference"
-#define SAMPLE "verify.sample"
-#define TALLY "verify.tally"
+#define REFERENCE "lookup_reference.open"
+#define SAMPLE "lookup_reference.sample"
+#define TALLY "lookup_reference.tally"
 
 enum { ERROR_SIZE = 1024 };
 
@@ -86,7 +87,7 @@ static const void *tokens_at(lua_State *L, int index, size_t bytes, size_t *toke
     return text;
 }
 
-static int make_reference(lua_State *L)
+static int open_reference(lua_State *L)
 {
     lua_settop(L, 1);
     luaL_checktype(L, 1, LUA_TTABLE);
@@ -388,11 +389,11 @@ static int distance(lua_State *L)
     return 2;
 }
 
-int luaopen_verify(lua_State *L)
+int luaopen_lookup_reference(lua_State *L)
 {
     static const luaL_Reg functions[] = {
-        {"reference", make_reference}, {"tally", make_tally}, {"special_name", special_name}, {"tiles", tiles}, {"rows", rows},
-        {"distance", distance},        {NULL, NULL}};
+        {"open", open_reference}, {"tally", make_tally}, {"special_name", special_name}, {"tiles", tiles}, {"rows", rows},
+        {"distance", distance},   {NULL, NULL}};
     static const luaL_Reg of_references[] = {{"extend", extend}, {"facts", facts}, {"sample", make_sample}, {NULL, NULL}};
     static const luaL_Reg of_samples[] = {{"x", push_x},        {"y", push_y},    {"looked", looked},   {"taken", taken},
                                           {"is_near", is_near}, {"flips", flips}, {"compare", compare}, {"compare_hash", compare_hash},

@@ -1,23 +1,20 @@
-/* Lua module `transformer`: the reference of blocks of a transformer, and what is noted of them at work. Values of tokens are strings of
-   doubles, [tokens][d].
+/* Lua module `block_reference`: the reference of blocks of a transformer. Values of tokens are strings of doubles, [tokens][d].
 
-   transformer.watch, watch_behind, seen: see interposed.h
+   block_reference.answers(job, x) -> y, ties, looked | nil, message: job = { weights, type, activations, cache, attention, tables,
+   projection (of lookup FFNs), d, input, heads, kv_heads, width, f, scale, causal, window, start, half, theta, interleaved, gated,
+   parallel, skip, mean, post, eps, activation, layers = { { input (width of its x), delivered, means, q = { weight = view, bias = view },
+   …, first = { gain, offset }, lookup = { prefix, d_out } } }, lookup = model as in fields.h, margin, turned = ties, lengths = { tokens of
+   every sequence }, seen, notes = a string of seen, whose codes and scores are then taken, first_looked, first_token: how many lookup FFNs
+   and tokens there are before, off_from: the first token that counts in `off` }, looked = { off = the largest relative error of what they
+   were given, missing = tokens of which nothing is known, inputs = the reference's own, as x }, views as gen/schema/checkpoint_names.lua
+   makes them; ties = { { layer, token, table } } as in reference_block_lookup.h
 
-   transformer.reference(job, x) -> y, ties, looked | nil, message: job = { weights, type, activations, cache, attention, tables, projection
-   (of lookup FFNs), d, input, heads, kv_heads, width, f, scale, causal, window, start, half, theta, interleaved, gated, parallel, skip,
-   mean, post, eps, activation, layers = { { input (width of its x), delivered, means, q = { weight = view, bias = view }, …, first = {
-   gain, offset }, lookup = { prefix, d_out } } }, lookup = model as in fields.h, margin, turned = ties, lengths = { tokens of every
-   sequence }, seen, notes = a string of seen, whose codes and scores are then taken, first_looked, first_token: how many lookup FFNs and
-   tokens there are before, off_from: the first token that counts in `off` }, looked = { off = the largest relative error of what they were
-   given, missing = tokens of which nothing is known, inputs = the reference's own, as x }, views as gen/schema/checkpoint_names.lua makes
-   them; ties = { { layer, token, table } } as in reference_block_lookup.h
+   block_reference.looked(job) -> { { codes, flips, flips_explained, scores, scores_explained, wrong = message or nil }, … } | nil, message:
+   how these codes and scores of each lookup FFN of the job compare with the reference's for the same inputs; see compare_lookups.h
 
-   transformer.looked(job) -> { { codes, flips, flips_explained, scores, scores_explained, wrong = message or nil }, … } | nil, message: how
-   these codes and scores of each lookup FFN of the job compare with the reference's for the same inputs; see compare_lookups.h
+   block_reference.random_numbers(seed, count, below) -> list
 
-   transformer.random_numbers(seed, count, below) -> list
-
-   transformer.difference(a, b, d) -> largest relative error of a token of a, largest error of an element, relative error of all tokens
+   block_reference.difference(a, b, d) -> largest relative error of a token of a, largest error of an element, relative error of all tokens
    together. A token of b whose root of the sum of squares is below 2^-100 counts as one of 2^-100: activations near 0 end where float32
    does. */
 #include "harness/base/modules.h"
@@ -40,7 +37,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char where[] = "transformer: ";
+static const char where[] = "block_reference: ";
 
 enum { ERROR_SIZE = 4096 + 256 };
 
@@ -147,7 +144,7 @@ static reference_ties ties_at(lua_State *L)
     const size_t count = lua_istable(L, list) ? (size_t)luaL_len(L, list) : 0;
     size_t looked_count;
     lua_getfield(L, 1, "notes");
-    const reference_looked *looked = seen_notes(L, 1, lua_gettop(L), &looked_count);
+    const reference_looked *looked = interposed_notes(L, 1, lua_gettop(L), &looked_count);
     reference_tie *ties = lua_newuserdatauv(L, (count + 1) * sizeof *ties, 0);
     for (size_t i = 0; i < count; ++i) {
         lua_rawgeti(L, list, (lua_Integer)i + 1);
@@ -226,7 +223,7 @@ static bool run_layer(lua_State *L, blocks_job *job, const reference_transformer
     return ok;
 }
 
-static int reference(lua_State *L)
+static int answers(lua_State *L)
 {
     lua_settop(L, 2);
     char error[ERROR_SIZE];
@@ -336,11 +333,10 @@ static int difference(lua_State *L)
     return 3;
 }
 
-int luaopen_transformer(lua_State *L)
+int luaopen_block_reference(lua_State *L)
 {
-    const luaL_Reg functions[] = {
-        {"watch", seen_watch}, {"watch_behind", seen_watch_behind}, {"seen", seen_taken},       {"reference", reference},
-        {"looked", looked},    {"random_numbers", random_numbers},  {"difference", difference}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {
+        {"answers", answers}, {"looked", looked}, {"random_numbers", random_numbers}, {"difference", difference}, {NULL, NULL}};
     luaL_newlib(L, functions);
     return 1;
 }
