@@ -94,7 +94,7 @@ local activations_option = {
         .. "; default f32",
 }
 
--- Types, or the word for those of the weights (harness/measure/choices.lua).
+-- Types, or the word for those of the weights (harness/measure/combinations.lua).
 local function or_same(names) return table.move(names, 1, #names, 1, { [#names + 1] = "same" }) end
 
 local type_options = { tables_option, projection_option, type_option, cache_option, activations_option }

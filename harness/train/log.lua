@@ -1,5 +1,5 @@
 -- The log of a run: lines of JSON beside the weights. The first one says what runs, the others what came of steps.
-local dropped_lines = require "harness.base.dropped"
+local dropped_lines = require "harness.base.dropped_lines"
 local host = require "host"
 local json = require "json"
 

@@ -1,8 +1,8 @@
 -- The page of a training run: losses, rate, speed and tables over its tokens, from the records of its log.
 local chart = require "harness.report.chart"
 local figures = require "gen.plan.figures"
+local heatmap = require "harness.report.heatmap"
 local html = require "harness.report.html"
-local strips = require "harness.report.strips"
 local tables = require "harness.train.tables"
 
 local page = {}
@@ -107,7 +107,7 @@ local function every_table(title, rows, key, unit)
         end
         list[i] = { label = string.format("layer %d", row.layer), cells = cells }
     end
-    return strips.draw(title, list)
+    return heatmap.draw(title, list)
 end
 
 local function bits_of(row) return math.log(row.rows, 2) end

@@ -24,7 +24,7 @@ end
 local own_files = {
     ["commands/doctor.lua"] = { '"/proc/', "path" },
     ["harness/base/compile.lua"] = { "library" },
-    ["harness/base/headers_ahead.lua"] = { "from" },
+    ["harness/base/precompiled_headers.lua"] = { "from" },
     ["harness/base/library_cache.lua"] = { "path" },
     ["harness/firmware/build.lua"] = { "files.output" },
     ["harness/firmware/toolchain.lua"] = { "path", "%(path:gsub" },

@@ -2,8 +2,8 @@
 local bench = require "harness.families.lookup.bench"
 local budget = require "harness.verify.budget"
 local check = require "harness.families.lookup.check"
-local choices = require "harness.measure.choices"
 local columns = require "harness.report.columns"
+local combinations = require "harness.measure.combinations"
 local compile = require "harness.base.compile"
 local compiled = require "compiled"
 local family = require "gen.families.lookup.family"
@@ -23,9 +23,9 @@ local runnable = require "harness.base.runnable"
 local execute = {}
 
 -- By arithmetic: the instruction sets it is for, nil: all that there are; what bench says of the option --projection
--- (harness/measure/choices.lua); and the default types of projection and tables.
+-- (harness/measure/combinations.lua); and the default types of projection and tables.
 local arithmetics = {
-    float = { projection_type = choices.types "projection", projection = "f32", tables = "f32" },
+    float = { projection_type = combinations.types "projection", projection = "f32", tables = "f32" },
     integer = {
         isas = { "scalar" },
         projection_type = function(word) return integer_types.projection(word).name end,
@@ -166,10 +166,10 @@ function execute.bench(path, options)
     local kinds, builds, files = rivals.select(options.rivals or "same,f32"), {}, {}
     local rows = {
         { "projection", own.projection_type, own.projection },
-        { "tables", choices.types "tables", own.tables },
-        choices.tuned(options),
+        { "tables", combinations.types "tables", own.tables },
+        combinations.tuned(options),
     }
-    for i, choice in ipairs(choices.combined(options, rows)) do
+    for i, choice in ipairs(combinations.combined(options, rows)) do
         local types = choice.projection .. " " .. choice.tables
         builds[i] = verified_build(path, choice, threads, files[types])
         builds[i].number, files[types] = i, builds[i].files

@@ -1,12 +1,12 @@
 -- One line about the lines of a log that were dropped, whatever log it is.
 local figures = require "gen.plan.figures"
 
-local dropped = {}
+local dropped_lines = {}
 
 local most_places = 3
 
 -- The line about `list` { {line = number, reason} } of the log at `path`; nil if it is empty.
-function dropped.line(path, list)
+function dropped_lines.line(path, list)
     if #list == 0 then return nil end
     local places = {}
     for i = 1, math.min(most_places, #list) do
@@ -16,4 +16,4 @@ function dropped.line(path, list)
     return string.format("%s: dropped %s: %s%s", path, figures.plural(#list, "line"), table.concat(places, "; "), more)
 end
 
-return dropped
+return dropped_lines

@@ -2,7 +2,7 @@
 local dtype = require "gen.plan.dtype"
 local misuse = require "gen.schema.misuse"
 
-local choices = {}
+local combinations = {}
 
 -- The words of the list `text` of the option --`name`, as `checked(word)` says them; raises one line for one that comes
 -- twice.
@@ -18,12 +18,12 @@ local function words_of(name, text, checked)
 end
 
 -- A function for `words_of`: names of types that the option --`name` has, and `more`, a word of its own, if any.
-function choices.types(name, more)
+function combinations.types(name, more)
     return function(word) return word == more and word or dtype.get(word, name).name end
 end
 
 -- The row of --tuned for `combined`.
-function choices.tuned(options)
+function combinations.tuned(options)
     local function checked(word)
         if word ~= "" then return word end
         misuse(string.format('--tuned: "%s": must be files, separated by commas', options.tuned))
@@ -34,7 +34,7 @@ end
 -- Copies of `options` with one word each of the lists that they have for `rows`, in all combinations, the first row
 -- slowest. rows: { name, checked, default }, of an option, its words and the list that stands for an absent one (nil:
 -- it stays absent). Of tuned files `named` says the word; "default" stands for none.
-function choices.combined(options, rows)
+function combinations.combined(options, rows)
     local list = { {} }
     for _, row in ipairs(rows) do
         local name, text, longer = row[1], options[row[1]] or row[3], {}
@@ -62,15 +62,15 @@ local same = "same" -- as the weights
 -- Those of a transformer's blocks. The word "same" of --activations, --projection and --tables stands for the type of
 -- the weights. Inputs rounded to a type that needs other weights are left out; raises one line for a word of
 -- --activations of which nothing is left.
-function choices.of_blocks(options)
+function combinations.of_blocks(options)
     local rows = {}
     for i, name in ipairs(block_rows) do
         local more = name ~= "type" and name ~= "cache" and same or nil
-        rows[i] = { name, choices.types(name, more), name == "type" and "f32" or nil }
+        rows[i] = { name, combinations.types(name, more), name == "type" and "f32" or nil }
     end
-    rows[#rows + 1] = choices.tuned(options)
+    rows[#rows + 1] = combinations.tuned(options)
     local list, known, left_out, taken = {}, {}, {}, {}
-    for _, one in ipairs(choices.combined(options, rows)) do
+    for _, one in ipairs(combinations.combined(options, rows)) do
         local word, text = one.activations, {}
         for i, name in ipairs(block_rows) do
             if one[name] == same then one[name] = dtype.get(one.type, name).name end
@@ -90,4 +90,4 @@ function choices.of_blocks(options)
     return list
 end
 
-return choices
+return combinations

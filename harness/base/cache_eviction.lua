@@ -1,4 +1,4 @@
--- Room in the folder of a cache: files that were not used for longest make it.
+-- Eviction from the folder of a cache: files that were not used for longest make room.
 local host = require "host"
 local process = require "process"
 

@@ -1,14 +1,14 @@
--- Draws strips of cells as SVG, of which each stands for one value: darker for more, and red where something is wrong.
+-- Draws heatmaps of one row as SVG: each cell stands for a value, darker for more, and red where something is wrong.
 local chart = require "harness.report.chart"
 local html = require "harness.report.html"
 
-local strips = {}
+local heatmap = {}
 
 local size, gap, most = 9, 1.5, 32 -- a cell, between two, cells of a line
 local left, line_of_text = 2, 18
 
 -- title; list: { label, cells = { { share (0 to 1), wrong, title (a word when pointed at) } } }, one below the other.
-function strips.draw(title, list)
+function heatmap.draw(title, list)
     local out, y = {}, 0
     local function add(format, ...) out[#out + 1] = string.format(format, ...) end
     for _, strip in ipairs(list) do
@@ -38,4 +38,4 @@ function strips.draw(title, list)
     )
 end
 
-return strips
+return heatmap

@@ -1,12 +1,12 @@
 -- Lists of types that bench is given become the combinations that exist, each once.
 local check = require "tests.support.check"
-local choices = require "harness.measure.choices"
+local combinations = require "harness.measure.combinations"
 
 local test = {}
 
 local function blocks(options)
     local list = {}
-    for i, one in ipairs(choices.of_blocks(options)) do
+    for i, one in ipairs(combinations.of_blocks(options)) do
         local words = {}
         for k, key in ipairs { "type", "activations", "cache", "tables", "projection", "named" } do
             words[k] = one[key] or "-"
@@ -17,7 +17,7 @@ local function blocks(options)
 end
 
 local function refused(fragment, options)
-    local good, message = pcall(choices.of_blocks, options)
+    local good, message = pcall(combinations.of_blocks, options)
     check.equal(good, false)
     check.matches(tostring(message), fragment)
 end
@@ -64,7 +64,7 @@ function test.words_that_are_none()
 end
 
 function test.tuned_files()
-    local list = choices.of_blocks { tuned = "default,a.lua", seed = 7 }
+    local list = combinations.of_blocks { tuned = "default,a.lua", seed = 7 }
     check.equal({ list[1].tuned, list[1].named, list[2].tuned, list[2].named, list[1].seed, list[2].seed }, {
         false,
         "default",

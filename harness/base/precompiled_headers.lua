@@ -1,12 +1,12 @@
 -- Headers of intrinsics, compiled ahead of the sources that include them: alone they take most of the time of a small
 -- source. What gcc made is kept for other runs.
-local cache_room = require "harness.base.cache_room"
 local compilers = require "harness.base.compilers"
+local evict = require "harness.base.cache_eviction"
 local host = require "host"
 local library_cache = require "harness.base.library_cache"
 local process = require "process"
 
-local headers_ahead = {}
+local precompiled_headers = {}
 
 local most_bytes = 1 << 30 -- of all that is kept, 24 MB each
 local suffix = ".h.gch" -- which clang takes, too
@@ -38,7 +38,7 @@ end
 -- Keeps what is in the folder `from` under `key`. Returns its path, or nil if there is no room.
 local function keep(folder, key, from)
     local bytes = assert(host.read(from .. "/" .. key .. suffix))
-    cache_room(folder, suffix, #bytes, most_bytes)
+    evict(folder, suffix, #bytes, most_bytes)
     local files = { [key .. ".h"] = assert(host.read(from .. "/" .. key .. ".h")), [key .. suffix] = bytes }
     return host.write_directory(folder, files, true) and folder .. "/" .. key .. ".h"
 end
@@ -47,7 +47,7 @@ end
 -- options that include its headers, precompiled; none where that cannot be.
 --   o  cc, version: the first line of its --version; run(commands): what went wrong with each, or false; many: whether
 --      so much is compiled that headers pay which are not kept; known: a table that this fills, for later calls
-function headers_ahead.options(units, o)
+function precompiled_headers.options(units, o)
     local list, commands, made, folder, new = {}, {}, {}, kept_in(o), nil
     for i, unit in ipairs(units) do
         local key = (folder or o.many) and unit.isa and #unit.isa.includes > 0 and key_of(o, unit.flags, unit.isa)
@@ -80,7 +80,7 @@ end
 
 -- Runs `commands` of a compiler, each with its `options` that include headers. What fails runs once more without them:
 -- if that helps, the headers are damaged, and no longer kept. Returns what `run` does: what went wrong with each.
-function headers_ahead.compiled(commands, options, run)
+function precompiled_headers.compiled(commands, options, run)
     local with, again, of = {}, {}, {}
     for i, command in ipairs(commands) do
         with[i] = compilers.joined(command, options[i])
@@ -98,4 +98,4 @@ function headers_ahead.compiled(commands, options, run)
     return failures
 end
 
-return headers_ahead
+return precompiled_headers
