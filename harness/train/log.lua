@@ -20,7 +20,7 @@ local function has_numbers(value, names)
     return true
 end
 
--- Whether `row` is what harness/train/tables.lua says of a layer.
+-- Whether `row` is what harness/train/table_usage.lua says of a layer.
 local function is_of_tables(row)
     if type(row) ~= "table" or not has_numbers(row, of_tables) then return false end
     for _, name in ipairs(of_every_table) do

@@ -3,7 +3,7 @@ local chart = require "harness.report.chart"
 local figures = require "gen.plan.figures"
 local heatmap = require "harness.report.heatmap"
 local html = require "harness.report.html"
-local tables = require "harness.train.tables"
+local table_usage = require "harness.train.table_usage"
 
 local page = {}
 
@@ -102,7 +102,7 @@ local function every_table(title, rows, key, unit)
     for i, row in ipairs(rows) do
         local cells = {}
         for k, value in ipairs(row[key]) do
-            local wrong = tables.has_collapsed(row.entropies[k], row.rows)
+            local wrong = table_usage.has_collapsed(row.entropies[k], row.rows)
             cells[k] = { share = value / unit(row), wrong = wrong, title = words_of(row, k) }
         end
         list[i] = { label = string.format("layer %d", row.layer), cells = cells }

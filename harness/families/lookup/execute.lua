@@ -1,7 +1,6 @@
 -- Compiles LookupFFNs for this CPU and runs them: for the commands run, verify and bench.
 local bench = require "harness.families.lookup.bench"
 local budget = require "harness.verify.budget"
-local check = require "harness.families.lookup.check"
 local columns = require "harness.report.columns"
 local combinations = require "harness.measure.combinations"
 local compile = require "harness.base.compile"
@@ -19,6 +18,7 @@ local process = require "process"
 local request = require "gen.request.request"
 local rivals = require "harness.measure.rivals"
 local runnable = require "harness.base.runnable"
+local verify = require "harness.families.lookup.verify"
 
 local execute = {}
 
@@ -122,7 +122,7 @@ function execute.verify(path, options)
     local sets, skipped = runnable.sets(options.isa, family.isa_types(options), names)
     local b = build(path, sets, options, threads)
     local p = b.plan
-    local results, ok = check.variants(p, b.library, b.files, options.seed, threads, { budget = limits }), true
+    local results, ok = verify.variants(p, b.library, b.files, options.seed, threads, { budget = limits }), true
     for _, result in ipairs(results) do
         ok = ok and result.ok
     end
@@ -148,7 +148,7 @@ end
 local function verified_build(path, options, threads, files)
     local b = build(path, sets_of(options), options, threads, files)
     b.checked, b.tuned = {}, options.named
-    for _, result in ipairs(check.variants(b.plan, b.library, b.files, options.seed, threads)) do
+    for _, result in ipairs(verify.variants(b.plan, b.library, b.files, options.seed, threads)) do
         b.checked[result.isa .. "_" .. (result.regime or "all")] = result
         for _, row in ipairs(result.checks) do
             if not row.ok then

@@ -1,5 +1,4 @@
 -- Compiles an emitted model and runs it on this CPU: on ids, or blocks alone on rows.
-local blocks = require "harness.families.model.blocks"
 local calls = require "harness.calls.blocks"
 local compile = require "harness.base.compile"
 local compiled_model = require "harness.calls.compiled_model"
@@ -14,6 +13,7 @@ local process = require "process"
 local request = require "gen.request.request"
 local rows = require "rows"
 local runnable = require "harness.base.runnable"
+local verify_blocks = require "harness.families.model.verify_blocks"
 
 local execute = {}
 
@@ -86,9 +86,9 @@ end
 -- Blocks of plan `p` on the rows of the file `path`: the result, and what was seen with the field `watched`(library)
 -- of the job, nil: nothing. `one_by_one`: token by token.
 function execute.blocks(p, path, options, one_by_one, watched)
-    local ways = blocks.ways(p, input.check(path, p.shape.input))
+    local ways = verify_blocks.ways(p, input.check(path, p.shape.input))
     local compiled, blob = execute.made(p, options)
-    local job = blocks.job(p, compiled, blob, one_by_one and ways[1] or ways[2] or ways[1])
+    local job = verify_blocks.job(p, compiled, blob, one_by_one and ways[1] or ways[2] or ways[1])
     job.seen = watched and watched(compiled)
     local y, notes = calls(job, rows.doubles(assert(npy.read(path, p.shape.input))))
     return y or error(notes, 0), notes

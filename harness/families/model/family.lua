@@ -6,7 +6,7 @@ local execute = require "harness.families.model.execute"
 local firmware = require "harness.families.model.firmware"
 local lookup_inputs = require "harness.families.model.lookup_inputs"
 local generate = require "harness.families.model.generate"
-local opened = require "harness.families.model.opened"
+local text_model = require "harness.families.model.text_model"
 local perplexity = require "harness.families.model.perplexity"
 local similar = require "harness.families.model.similar"
 local request = require "gen.request.request"
@@ -16,7 +16,7 @@ local verify = require "harness.families.model.verify"
 
 local function tokenize(path, texts, options)
     local m = request.model(path, options)
-    if not m.tokenizer then opened.refuse_text(path, m, "") end
+    if not m.tokenizer then text_model.refuse_text(path, m, "") end
     return tokenizer.tokenize(path, texts, options)
 end
 

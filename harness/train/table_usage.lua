@@ -1,18 +1,18 @@
 -- What the uses of tables' rows say: how many rows each table uses, the entropy of its codes, and which ones collapse.
 local json = require "json"
 
-local tables = {}
+local table_usage = {}
 
 local collapsed = 0.5 -- of the bits of a code: below, most rows are for nothing
 local most_named = 8 -- tables in a line
 
 -- Whether a table of so many rows whose codes have `entropy` bits has collapsed.
-function tables.has_collapsed(entropy, rows) return entropy < collapsed * math.log(rows, 2) end
+function table_usage.has_collapsed(entropy, rows) return entropy < collapsed * math.log(rows, 2) end
 
 -- The uses of `tensors` (uses() of harness/train/lua_train.c), a row each: { layer, tables, rows (of a table), used
 -- (mean), least (used of one table), entropy (mean), lowest (entropy of one table), collapsed (how many tables), and of
 -- every table rows_used and entropies, to hundredths of a bit }.
-function tables.summary(tensors, uses)
+function table_usage.summary(tensors, uses)
     local list = {}
     for i, tensor in ipairs(tensors) do
         local each = uses[i]
@@ -24,7 +24,7 @@ function tables.summary(tensors, uses)
                 row.used, row.entropy = row.used + one[1] / #each, row.entropy + one[2] / #each
                 row.least, row.lowest = math.min(row.least, one[1]), math.min(row.lowest, one[2])
                 row.rows_used[k], row.entropies[k] = one[1], tonumber(string.format("%.2f", one[2]))
-                if tables.has_collapsed(row.entropies[k], row.rows) then row.collapsed = row.collapsed + 1 end
+                if table_usage.has_collapsed(row.entropies[k], row.rows) then row.collapsed = row.collapsed + 1 end
             end
             list[#list + 1] = row
         end
@@ -34,10 +34,10 @@ end
 
 -- The numbers from 0 of the tables in a row of the summary that have collapsed and have no more entropy than in the row
 -- of the same layer `before` it (nil: none): those that fill up are on their way.
-function tables.collapsing(row, before)
+function table_usage.collapsing(row, before)
     local list = {}
     for k, entropy in ipairs(row.entropies) do
-        if before and tables.has_collapsed(entropy, row.rows) and entropy <= before.entropies[k] then
+        if before and table_usage.has_collapsed(entropy, row.rows) and entropy <= before.entropies[k] then
             list[#list + 1] = k - 1
         end
     end
@@ -45,7 +45,7 @@ function tables.collapsing(row, before)
 end
 
 -- The warning for the tables of a row of the summary with these numbers, one or more.
-function tables.warning(row, numbers)
+function table_usage.warning(row, numbers)
     local lowest, least, names = math.huge, math.huge, {}
     for i, number in ipairs(numbers) do
         lowest = math.min(lowest, row.entropies[number + 1])
@@ -68,4 +68,4 @@ function tables.warning(row, numbers)
     )
 end
 
-return tables
+return table_usage

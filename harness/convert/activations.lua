@@ -6,10 +6,10 @@ local rules = require "gen.families.model.model"
 local same = require "gen.schema.same"
 local whole_plan = require "gen.families.model.plan"
 
-local recording = {}
+local activations = {}
 
 -- The transformers of one layer each that model `m` consists of.
-function recording.blocks(m)
+function activations.blocks(m)
     local list = {}
     for _, segment in ipairs(rules.segments(m)) do
         for i = 1, segment.layers do
@@ -35,11 +35,11 @@ local function copy(value)
 end
 
 -- The least LookupFFN there is, in place of one that is left out.
-recording.nothing =
+activations.nothing =
     { kind = "lookup", h = 1, tau = 1, projection = { kind = "dense" }, score = "gelu", neighbours = 1, scale = "none" }
 
 -- The entries of `layers` for a list of blocks, of which equal ones share one.
-function recording.entries(blocks)
+function activations.entries(blocks)
     local list = {}
     for _, block in ipairs(blocks) do
         local entry = { d = block.d, heads = block.heads, kv_heads = block.kv_heads, head_dim = block.head_dim }
@@ -57,9 +57,9 @@ end
 
 -- Model `m`, from the file `path`, with other blocks, which becomes a model of its own with the fields of `changes`.
 -- Fields that are false there are left out.
-function recording.with_blocks(m, blocks, changes, path)
+function activations.with_blocks(m, blocks, changes, path)
     local given, last = copy(m), blocks[#blocks]
-    given.layers = recording.entries(blocks)
+    given.layers = activations.entries(blocks)
     given.d, given.heads, given.kv_heads, given.ffn = last.d, last.heads, last.kv_heads, copy(last.ffn)
     given.head_dim, given.d_in = nil, nil
     for key, value in pairs(changes) do
@@ -83,11 +83,11 @@ end
 
 -- The plan of the first `count` of `blocks` of model `m`, from the file `path`: its results are what the FFN of the
 -- last one reads. That FFN is `recording.nothing`. tables: the type of those before, nil: f32.
-function recording.plan_until(m, blocks, count, sets, path, tables)
+function activations.plan_until(m, blocks, count, sets, path, tables)
     local own = table.move(blocks, 1, count, 1, {})
-    own[count] = setmetatable({ ffn = recording.nothing }, { __index = blocks[count] })
+    own[count] = setmetatable({ ffn = activations.nothing }, { __index = blocks[count] })
     local changes = { name = "convert_until_" .. count, output = false, tied = false, tokenizer = false }
-    local cut = recording.with_blocks(m, own, changes, path)
+    local cut = activations.with_blocks(m, own, changes, path)
     local last, number = #rules.segments(cut), 0
     return whole_plan.build(cut, sets, {
         tables = tables,
@@ -100,7 +100,7 @@ function recording.plan_until(m, blocks, count, sets, path, tables)
 end
 
 -- The tensors of plan `p` of a whole model: { {name, shape, optional} }, each once.
-function recording.tensors(p)
+function activations.tensors(p)
     local list, seen = {}, {}
     for _, piece in ipairs(p.pieces) do
         if piece.from and not seen[piece.from] then
@@ -112,7 +112,7 @@ function recording.tensors(p)
 end
 
 -- The tensors of the lookup FFN of `block`, layer `layer` (from 0) of model `m`: { name, shape, field of a fit }.
-function recording.ffn_tensors(m, block, layer)
+function activations.ffn_tensors(m, block, layer)
     local list, prefix = {}, block_lookup.prefix(m, layer)
     local fields = {
         ["hash.projection.weight"] = "projection",
@@ -127,7 +127,7 @@ function recording.ffn_tensors(m, block, layer)
 end
 
 -- The states of the sequences of ids in `batch`, bytes of float32: of model `opened` of plan `p`.
-function recording.states(p, opened, batch)
+function activations.states(p, opened, batch)
     if not p.causal then return assert(opened:encode_batch(batch)) end
     local parts = {}
     for i, ids in ipairs(batch) do
@@ -137,8 +137,8 @@ function recording.states(p, opened, batch)
 end
 
 -- Compiles and binds plan `p` with the checkpoint `weights`.
-function recording.open(p, weights, options)
+function activations.open(p, weights, options)
     return compiled_model.of(p, { weights = weights, cc = options.cc, cflags = options.cflags, threads = 1 })
 end
 
-return recording
+return activations

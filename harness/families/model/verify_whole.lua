@@ -1,21 +1,21 @@
 -- Samples of weights and sequences on which verify compares whole models with the reference, and how they are called.
 local block_reference = require "block_reference"
-local blocks = require "harness.families.model.blocks"
 local compare = require "harness.families.model.compare"
 local compiled_model = require "harness.calls.compiled_model"
 local floats = require "rows"
 local packing = require "gen.families.packing"
 local reference = require "harness.families.model.reference"
+local verify_blocks = require "harness.families.model.verify_blocks"
 local weights = require "weights"
 local whole_model = require "harness.calls.whole_model"
 
-local samples = {}
+local verify_whole = {}
 
 -- As many tokens as the reference computes in some seconds.
 local function tokens_of(p)
     local words = p.widths.out * p.widths.features
     for _, segment in ipairs(p.segments) do
-        words = words + blocks.words(segment.plan) * segment.plan.model.layers
+        words = words + verify_blocks.words(segment.plan) * segment.plan.model.layers
     end
     return math.max(4, math.min(2 * p.tokens + 5, 3000000000 // words))
 end
@@ -71,7 +71,7 @@ local function decoder_ways(ids)
     return ways
 end
 
--- The ways to call decoder `p` for a sample, as blocks.lua has them: calls, instead of run.
+-- The ways to call decoder `p` for a sample, as verify_blocks.lua has them: calls, instead of run.
 local function decoder_ways_of(p, sample)
     local width, decided = 8 * p.widths.out, nil
     local ways = decoder_ways(sample.lists[1])
@@ -136,7 +136,7 @@ local function encoder_ways_of(p, sample)
 end
 
 -- Weights for plan `p`, packed in `directory`, and sequences: what verify.prepare says, and { lists }.
-function samples.prepare(p, directory, options)
+function verify_whole.prepare(p, directory, options)
     local path = options.weights
     if not path then
         path = directory .. "/weights.safetensors"
@@ -175,4 +175,4 @@ function samples.prepare(p, directory, options)
     return sample
 end
 
-return samples
+return verify_whole

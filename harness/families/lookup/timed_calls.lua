@@ -2,7 +2,7 @@
 local blob = require "gen.plan.blob"
 local jobs = require "harness.measure.job"
 
-local timed = {}
+local timed_calls = {}
 
 local least_tokens = 4096 -- that calls walk through
 
@@ -85,7 +85,7 @@ end
 -- again at the largest batch), take_turns (each repetition has the next one of the conditions; else each has all) and
 -- alike (the calls of a batch and a condition are, and variants of the same blob share their weights), the calls of
 -- `variants`, tables of compile.describe with name, blob, least_batch and most_batch.
-function timed.add(job, variants)
+function timed_calls.add(job, variants)
     local largest, scratch = math.max(table.unpack(job.batches)), 0
     local tokens, of_blob, first = math.max(least_tokens, 2 * largest), {}, variants[1]
     for _, v in ipairs(variants) do
@@ -135,4 +135,4 @@ function timed.add(job, variants)
     return job
 end
 
-return timed
+return timed_calls

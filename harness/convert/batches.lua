@@ -1,9 +1,9 @@
 -- The text that a conversion learns from, as batches of sequences of ids.
 local ids_file = require "harness.families.model.ids"
-local opened = require "harness.families.model.opened"
 local text_file = require "harness.base.text_file"
+local text_model = require "harness.families.model.text_model"
 
-local texts = {}
+local batches = {}
 
 local most_text = 1 << 30
 local longest = 512 -- tokens of a decoder's window
@@ -56,7 +56,7 @@ local function of_lines(model, p, text, options, shuffle, most)
     end
     for _, line in ipairs(shuffle(lines)) do
         if total >= most then break end
-        local ids = opened.truncated(p, opened.ids(model, p, line.text, options.text .. ":" .. line.number))
+        local ids = text_model.truncated(p, text_model.ids(model, p, line.text, options.text .. ":" .. line.number))
         if #ids > 0 then
             list[#list + 1], total = ids, total + #ids
         end
@@ -77,12 +77,12 @@ end
 -- The text, or the ids, of the options for model `model` of plan `p`: { total, sequences, held: how many are held out,
 -- test, train: batches of at least `batch_tokens` tokens; even: those of `train` again, of sequences of about equal
 -- lengths }. Raises one line for too short a text.
-function texts.read(model, p, options, batch_tokens)
+function batches.read(model, p, options, batch_tokens)
     local shuffle, named = shuffler(options.seed), options.text or options.ids
     local list, total, most
     local text = options.text and text_file.read("--text", options.text, most_text)
     if p.causal then
-        local ids = text and opened.ids(model, p, text, options.text, true)
+        local ids = text and text_model.ids(model, p, text, options.text, true)
         list, total = of_windows(p, ids or ids_file.read(options.ids, p.model.vocab), shuffle)
     else
         most = math.max(options.tokens, options["end-to-end"]) / (1 - held_out)
@@ -105,4 +105,4 @@ function texts.read(model, p, options, batch_tokens)
     }
 end
 
-return texts
+return batches

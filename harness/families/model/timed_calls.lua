@@ -3,35 +3,35 @@ local compile = require "harness.base.compile"
 local host = require "host"
 local jobs = require "harness.measure.job"
 local json = require "json"
-local parts = require "harness.families.model.parts"
 local process = require "process"
+local timed_parts = require "harness.families.model.timed_parts"
 local verify = require "harness.families.model.verify"
 
-local timed = {}
+local timed_calls = {}
 
 local turns = 256 -- calls take turns in inputs: rows of tables that the same ones take would stay in the caches
 
 -- Compiles plan `p`, and those in `beside` with it, which are parts of it, and compares it with the reference; raises
 -- one line that begins with `failing` if a call is wrong. Returns the library, what verify.prepare says, and the
 -- largest relative error.
-function timed.verified(failing, p, options, beside)
+function timed_calls.verified(failing, p, options, beside)
     local directory = process.temporary_directory()
     host.status("verifying " .. p.model.name)
     local prepared = verify.prepare(p, directory, options)
-    local flags = compile.threaded(p, options.cflags, options.threads) .. (beside and " " .. parts.cflags or "")
+    local flags = compile.threaded(p, options.cflags, options.threads) .. (beside and " " .. timed_parts.cflags or "")
     local library = compile.library({ p, table.unpack(beside or {}) }, directory .. "/library", options.cc, flags)
     return library, prepared, verify.worst(failing, p, library, prepared, options.threads)
 end
 
 -- The plan `p` as an entry for `timed.add`, compiled into `library`.
-function timed.entry(p, name, library, blob)
+function timed_calls.entry(p, name, library, blob)
     local of = { library = library, blob = blob, bind = p.names.bind, weights_struct_bytes = p.weights_struct_bytes }
     return { library = jobs.library(name, of), plan = p }
 end
 
 -- Lists for `job`, with `threads` callers at a time: memory for the entries `entries`, d wide, for calls of up to
 -- `tokens` tokens, and the entries; cache_bytes: of each caller, whose cache is shared by all blocks.
-function timed.add(job, entries, d, tokens, cache_bytes)
+function timed_calls.add(job, entries, d, tokens, cache_bytes)
     local scratch = 0
     for _, entry in ipairs(entries) do
         scratch = math.max(scratch, entry.plan.scratch_bytes)
@@ -62,7 +62,7 @@ local function offsets_of(job, tokens, length)
 end
 
 -- A row of a call of an entry: by the function for many tokens, prefill, encode, or encode_batch.
-function timed.call(job, entry, name, tokens, position)
+function timed_calls.call(job, entry, name, tokens, position)
     local p, x = entry.plan, { memory = "x", place = 4 * job.d }
     local arguments = { "weights", "cache", x, "y", tokens, "scratch" }
     if p.shape.causal then
@@ -77,15 +77,15 @@ function timed.call(job, entry, name, tokens, position)
         places = turns,
         callers = job.threads,
         alike = job.alike and tokens .. "/" .. position or nil,
-        steps = { { library = own, ["function"] = parts.call(p), status = true, arguments = arguments } },
+        steps = { { library = own, ["function"] = timed_parts.call(p), status = true, arguments = arguments } },
     }
 end
 
 -- A row of reading `bytes` of the weights of an entry, or of the memory `memory`: what bounds a call.
-function timed.read(job, name, bytes, memory, entry)
+function timed_calls.read(job, name, bytes, memory, entry)
     local step = { ["function"] = "read", arguments = { memory, bytes } }
     step.library = entry and entry.library.name
     return { name = name, callers = job.threads, steps = { step } }
 end
 
-return timed
+return timed_calls

@@ -1,9 +1,9 @@
 -- How well a model stands in for another one on text that is held out: nats a token of a decoder, and how far its
 -- predictions are from the other's; or how far the results of an encoder are turned away.
-local recording = require "harness.convert.recording"
+local activations = require "harness.convert.activations"
 local rows = require "rows"
 
-local metric = {}
+local evaluation = {}
 
 -- Of a decoder of plan `p` on a batch: the sum of the surprisals, the sum of the divergences of its predictions from
 -- those of `teacher`, and how many tokens it predicts.
@@ -37,7 +37,7 @@ end
 
 -- The metric of the dense model `teacher` of plan `p` on the batches of `test`: a function of another model and its
 -- plan that returns a line for people, and the loss: nats a token, or 1 - mean cosine.
-function metric.new(p, teacher, test)
+function evaluation.new(p, teacher, test)
     local nats -- of the dense model
     local function of_decoder(plan, model)
         local sum, divergence, count = 0.0, 0.0, 0
@@ -58,8 +58,8 @@ function metric.new(p, teacher, test)
     return function(plan, model)
         local sum, count = 0.0, 0
         for i, batch in ipairs(test) do
-            wanted[i] = wanted[i] or recording.states(p, teacher, batch.ids)
-            local found = recording.states(plan, model, batch.ids)
+            wanted[i] = wanted[i] or activations.states(p, teacher, batch.ids)
+            local found = activations.states(plan, model, batch.ids)
             local more, tokens = cosines(found, wanted[i], p.widths.out)
             sum, count = sum + more, count + tokens
         end
@@ -68,4 +68,4 @@ function metric.new(p, teacher, test)
     end
 end
 
-return metric
+return evaluation

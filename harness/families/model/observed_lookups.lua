@@ -6,10 +6,10 @@ local block_reference = require "block_reference"
 local compilers = require "harness.base.compilers"
 local host = require "host"
 
-local seen = {}
+local observed_lookups = {}
 
 -- Whether the lookup FFNs of blocks, plans of transformers, are to be seen at work.
-function seen.wanted(blocks)
+function observed_lookups.wanted(blocks)
     for _, p in ipairs(blocks) do
         local looked = p.lookup_types
         if looked and (p.shape.rounded or looked.projection.word.integers) then return true end
@@ -66,7 +66,7 @@ end
 
 -- What jobs with functions of `library` have as the field `seen`, to see the lookup FFNs of `blocks`, plans for one
 -- instruction set, with `tokens` tokens together.
-function seen.of(blocks, library, cc, tokens)
+function observed_lookups.of(blocks, library, cc, tokens)
     local functions, path = functions_of(blocks), library .. ".stand_in"
     local own = { stand_in = path .. ".so", d = 1, slots = 1, room = 0, functions = functions }
     for _, row in ipairs(functions) do
@@ -83,7 +83,7 @@ end
 -- How the lookups in `notes` compare with the reference's: { codes, flips, flips_explained, scores, scores_explained },
 -- the worst of all blocks or their sum, and what is wrong with them in one line, nil: nothing. jobs: of the reference,
 -- one for each run of blocks, with `seen`, `notes` and `first_looked`; answers: what it says with these notes.
-function seen.compare(jobs, answers)
+function observed_lookups.compare(jobs, answers)
     local sum, wrong = { codes = 0, flips = 0, flips_explained = 0, scores = 0, scores_explained = 0 }, nil
     for _, job in ipairs(jobs) do
         for i, found in ipairs(assert(block_reference.looked(job))) do
@@ -108,7 +108,7 @@ end
 
 -- What the types of lookup FFNs that were seen at work cost in codes, of each layer: { layer, codes, flips }: codes
 -- that are not among the best of the checkpoint's own weights for the same inputs. jobs: as above.
-function seen.flips(jobs)
+function observed_lookups.flips(jobs)
     local list = {}
     for _, job in ipairs(jobs) do
         local exact = setmetatable({ tables = "f32", projection = "f32" }, { __index = job })
@@ -120,4 +120,4 @@ function seen.flips(jobs)
     return list
 end
 
-return seen
+return observed_lookups

@@ -6,7 +6,7 @@ local integer = require "harness.families.lookup.integer"
 local lookup_reference = require "lookup_reference"
 local packed = require "harness.families.lookup.packed"
 
-local check = {}
+local verify = {}
 
 -- The least and most tokens of calls that take the stage of that number.
 local function range_of(v, number)
@@ -37,7 +37,7 @@ end
 
 -- What kernels of plan `p` with the weights `files` are compared with: made once, kept in `files` and shared by all
 -- schedules of the model.
-function check.reference_of(p, files, seed)
+function verify.reference_of(p, files, seed)
     local known = files.reference
     if not known or known.seed ~= seed then
         known = {
@@ -65,7 +65,7 @@ end
 -- `left`, the most seconds for each; `quick`, to compare codes and outputs of a few tokens only; `at_once`, how many to
 -- check at the same time. Returns for each a list of results, each with `isa` and `regime`; the first one of all has
 -- the check of bind.
-function check.all(list, files, seed, threads, options)
+function verify.all(list, files, seed, threads, options)
     threads, options = threads or 1, options or {}
     local jobs, of, all = {}, {}, {}
     for i, made in ipairs(list) do
@@ -81,7 +81,7 @@ function check.all(list, files, seed, threads, options)
                     local taken = v == p.variants[#p.variants]
                     jobs[#jobs + 1] = {
                         variant = variant,
-                        reference = check.reference_of(p, files, seed),
+                        reference = verify.reference_of(p, files, seed),
                         counts = turning_points(v, number, threads),
                         least = least,
                         most = taken and most or 0,
@@ -108,15 +108,15 @@ function check.all(list, files, seed, threads, options)
 end
 
 -- The same for one library of plan `p`, of any arithmetic. Kernels of integers have one result, without a regime.
-function check.variants(p, library, files, seed, threads, options)
+function verify.variants(p, library, files, seed, threads, options)
     if p.exact then return { integer.check(p, library, files, seed, options and options.budget) } end
-    return check.all({ { plan = p, library = library } }, files, seed, threads, options)[1]
+    return verify.all({ { plan = p, library = library } }, files, seed, threads, options)[1]
 end
 
 -- Tokens of a self-test and what the reference makes of them: { {x, y} }. Rounding cannot change their codes.
-function check.vectors(p, files, seed)
+function verify.vectors(p, files, seed)
     if p.exact then return integer.vectors(p, files, seed) end
-    local reference, list, tried = check.reference_of(p, files, seed), {}, 100 * packed.vectors
+    local reference, list, tried = verify.reference_of(p, files, seed), {}, 100 * packed.vectors
     assert(reference:extend(tried))
     local sample = reference:sample "random"
     local x, y = sample:x(tried), sample:y(tried)
@@ -129,4 +129,4 @@ function check.vectors(p, files, seed)
     error("verify: rounding may change a code of nearly every token: no vectors for a self-test", 0)
 end
 
-return check
+return verify

@@ -2,7 +2,7 @@
 local compiled_model = require "harness.calls.compiled_model"
 local execute = require "harness.families.model.execute"
 
-local opened = {}
+local text_model = {}
 
 local function refuse(path, key, rule) error(string.format("%s: %s: %s", path, key, rule), 0) end
 
@@ -35,7 +35,7 @@ local kinds = {
 }
 
 -- Raises one line: the model `m` of the file `path` has no tokenizer. `more`: a further remark.
-function opened.refuse_text(path, m, more)
+function text_model.refuse_text(path, m, more)
     local how = 'such as tokenizer = { file = "tokenizer.json" } or --tokenizer FILE'
     if m.checkpoint == "use" then
         how = "and ./build.sh models makes build/models/sentence_encoder.lua with it; --tokenizer FILE names one"
@@ -45,13 +45,13 @@ end
 
 -- The model of the file `path` and its plan. `kind`: "vectors" or "next_token"; `takes`: "text" or "ids". Raises one
 -- line for a model of another kind, or without the tokenizer that text needs.
-function opened.open(path, options, kind, takes)
+function text_model.open(path, options, kind, takes)
     local p = execute.plan(path, options)
     for _, row in ipairs(kinds[kind]) do
         if not row.holds(p) then refuse(path, row.key, row.rule) end
     end
     if takes == "text" and not p.facts then
-        opened.refuse_text(path, p.model, kind == "next_token" and "; --ids takes ids" or "")
+        text_model.refuse_text(path, p.model, kind == "next_token" and "; --ids takes ids" or "")
     end
     return compiled_model.of(p, options), p
 end
@@ -65,7 +65,7 @@ local function ends_with(ids, last)
 end
 
 -- The ids of `text`, which `where` names in messages. `open_end`: without those that the tokenizer puts behind a text.
-function opened.ids(model, p, text, where, open_end)
+function text_model.ids(model, p, text, where, open_end)
     local ids, message = model:ids(text)
     if not ids then error(where .. ": " .. message, 0) end
     if open_end and ends_with(ids, p.facts.last) then
@@ -77,7 +77,7 @@ function opened.ids(model, p, text, where, open_end)
 end
 
 -- The first ids that the context holds, and those that the tokenizer puts behind every text.
-function opened.truncated(p, ids)
+function text_model.truncated(p, ids)
     if #ids <= p.context then return ids end
     local last = ends_with(ids, p.facts.last) and p.facts.last or {}
     local list = table.move(ids, 1, math.max(p.context - #last, 0), 1, {})
@@ -85,4 +85,4 @@ function opened.truncated(p, ids)
     return list
 end
 
-return opened
+return text_model

@@ -9,10 +9,10 @@ local packing = require "gen.families.packing"
 local reference = require "harness.families.model.reference"
 local weights = require "weights"
 
-local blocks = {}
+local verify_blocks = {}
 
--- The job that harness/calls/blocks.lua wants, for calls as blocks.ways makes them.
-function blocks.job(p, library, blob_path, way)
+-- The job that harness/calls/blocks.lua wants, for calls as verify_blocks.ways makes them.
+function verify_blocks.job(p, library, blob_path, way)
     return {
         library = library,
         bind = p.names.bind,
@@ -53,7 +53,7 @@ end
 -- How `count` tokens can be given: token by token, all at once, and in uneven parts; only at once where all attend to
 -- all, or, as sequences of `lengths`, also each in a call of its own. Where positions go on for ever also at the last
 -- ones.
-function blocks.ways(p, count, lengths)
+function verify_blocks.ways(p, count, lengths)
     if lengths then
         return {
             { name = "batch", calls = { count }, lengths = lengths },
@@ -75,7 +75,7 @@ function blocks.ways(p, count, lengths)
 end
 
 -- The weights that a token meets in a block of plan `p`: of linear maps, projections, and the rows that it takes.
-function blocks.words(p)
+function verify_blocks.words(p)
     local words = 0
     for _, map in ipairs(p.maps) do
         words = words + map.words
@@ -93,7 +93,7 @@ local function tokens_of(p)
     return math.min(
         most,
         p.model.positions or most,
-        math.max(4, math.min(wanted, 5000000000 // (blocks.words(p) * p.model.layers)))
+        math.max(4, math.min(wanted, 5000000000 // (verify_blocks.words(p) * p.model.layers)))
     )
 end
 
@@ -123,7 +123,7 @@ local function is_unfused(m, path)
 end
 
 -- Raises the line that `prepare` would raise for a checkpoint in options.weights with other tensors than it wants.
-function blocks.check_weights(p, options)
+function verify_blocks.check_weights(p, options)
     local m, path = p.model, options.weights
     local word = m.attention.eliminate
     if word ~= "none" and not p.own and is_unfused(m, path) then
@@ -143,7 +143,7 @@ local function sample_ways(p, library, sample, watched)
     local exact = shape.cache.type.plain
         and shape.type.plain
         and not (looked and not (looked.tables.plain and looked.projection.word.rows == 1))
-    local ways = blocks.ways(p, #sample.numbers, sample.lengths)
+    local ways = verify_blocks.ways(p, #sample.numbers, sample.lengths)
     for _, way in ipairs(ways) do
         local skip = way.skip or 0
         local function beside(y, same)
@@ -151,7 +151,7 @@ local function sample_ways(p, library, sample, watched)
             return block_reference.difference(from_there(y), from_there(same.y), shape.d)
         end
         function way.run(job_seen)
-            local job = blocks.job(p, library, sample.blob, way)
+            local job = verify_blocks.job(p, library, sample.blob, way)
             job.seen = job_seen
             return calls(job, sample.x)
         end
@@ -177,7 +177,7 @@ end
 -- }: `whole`, the answer end to end from the unfused weights, if there are any. Positions from that of `far_of` on have
 -- an answer of their own: keys are turned in another way there before they are rounded. A checkpoint in options.weights
 -- may be fused or not; an unfused one is fused here. watched: lookup FFNs are seen at work.
-function blocks.prepare(p, directory, options, watched)
+function verify_blocks.prepare(p, directory, options, watched)
     local m = p.model
     local word = m.attention.eliminate
     local without = word == "none" and "" or word
@@ -239,4 +239,4 @@ function blocks.prepare(p, directory, options, watched)
     return sample
 end
 
-return blocks
+return verify_blocks

@@ -1,10 +1,10 @@
 -- Vectors of a stream of texts: read on, tokenized and encoded a batch at a time, in their order.
 local figures = require "gen.plan.figures"
 local host = require "host"
-local opened = require "harness.families.model.opened"
 local process = require "process"
+local text_model = require "harness.families.model.text_model"
 
-local vectors = {}
+local text_vectors = {}
 
 local most_ids, most_texts = 4096, 1024 -- of a batch; more takes memory and no less time
 
@@ -21,7 +21,7 @@ end
 
 -- The ids of text `item`, or nil for one that has none and may be left out.
 local function ids_of(model, p, item, options)
-    local ids = opened.ids(model, p, item.text, item.where)
+    local ids = text_model.ids(model, p, item.text, item.where)
     if #ids > p.context then
         if not options.truncate then
             error(
@@ -34,7 +34,7 @@ local function ids_of(model, p, item, options)
                 0
             )
         end
-        ids = opened.truncated(p, ids)
+        ids = text_model.truncated(p, ids)
     end
     if #ids > 0 then return ids end
     if not options.leave_out then error(item.where .. ": has no tokens, so it has no vector", 0) end
@@ -44,7 +44,7 @@ end
 -- is row i of the string `rows`. take returns false to stop, as when nobody reads what it prints. `where` names the
 -- text in messages. options: truncate, cut what is longer than the context; leave_out, pass over texts without ids.
 -- Returns how many texts there were.
-function vectors.each(model, p, next_item, options, take)
+function text_vectors.each(model, p, next_item, options, take)
     local show, count, going = progress(), 0, true
     local items, lists, total = {}, {}, 0
     local function flush()
@@ -73,7 +73,7 @@ function vectors.each(model, p, next_item, options, take)
 end
 
 -- Items of a list of texts.
-function vectors.of_list(texts)
+function text_vectors.of_list(texts)
     local i = 0
     return function()
         i = i + 1
@@ -82,7 +82,7 @@ function vectors.of_list(texts)
 end
 
 -- Items of the lines of the file `path`, nil: of standard input.
-function vectors.of_lines(path)
+function text_vectors.of_lines(path)
     local reader, number = assert(require("lines").open(path)), 0
     return function()
         local line, message = reader:next()
@@ -95,4 +95,4 @@ function vectors.of_lines(path)
     end
 end
 
-return vectors
+return text_vectors

@@ -5,13 +5,13 @@ local rules = require "gen.families.model.model"
 local space = require "gen.plan.space"
 local validated = require "gen.schema.validated"
 
-local parts = {}
+local timed_parts = {}
 
 -- What compilers must not say of them: functions and buffers of other steps stay unused.
-parts.cflags = "-Wno-unused"
+timed_parts.cflags = "-Wno-unused"
 
 -- A copy of model `m` with `changes`, and of its attention with `attention`.
-function parts.changed(m, changes, attention)
+function timed_parts.changed(m, changes, attention)
     local copy = { attention = {} }
     for key, value in pairs(m) do
         if key ~= "attention" then copy[key] = value end
@@ -29,7 +29,7 @@ function parts.changed(m, changes, attention)
 end
 
 -- What the model of plan `p` computes blocks from, in bytes; angles are read in part only.
-function parts.weight_bytes(p)
+function timed_parts.weight_bytes(p)
     local bytes = p.packed_bytes
     for _, piece in ipairs(p.pieces) do
         if piece.angles then bytes = bytes - 4 * piece.elements end
@@ -38,8 +38,8 @@ function parts.weight_bytes(p)
 end
 
 -- The same for a token alone: all but the rows of tables that it does not take.
-function parts.bytes_met(p)
-    local bytes = parts.weight_bytes(p)
+function timed_parts.bytes_met(p)
+    local bytes = timed_parts.weight_bytes(p)
     for _, part in ipairs(p.parts) do
         local own = part.plan
         bytes = bytes
@@ -51,19 +51,19 @@ function parts.bytes_met(p)
 end
 
 -- As many layers of `bytes` each as it takes to leave nothing in the caches until they come again, at most `most`.
-function parts.layers_of(bytes, caches, most) return math.max(1, math.min(-(-4 * caches.l3 // bytes), most)) end
+function timed_parts.layers_of(bytes, caches, most) return math.max(1, math.min(-(-4 * caches.l3 // bytes), most)) end
 
 -- Model `m` of plan `p` with as many layers as timing needs and a small vocabulary.
-function parts.sample(m, p, caches)
-    return parts.changed(m, {
-        layers = parts.layers_of(parts.bytes_met(p) // m.layers, caches, m.layers),
+function timed_parts.sample(m, p, caches)
+    return timed_parts.changed(m, {
+        layers = timed_parts.layers_of(timed_parts.bytes_met(p) // m.layers, caches, m.layers),
         vocab = math.min(m.vocab, 256),
         tied = true,
     })
 end
 
 -- The function of plan `p` for many tokens.
-function parts.call(p)
+function timed_parts.call(p)
     if p.shape.causal then return p.names.prefill end
     return p.shape.sequences and p.names.encode_batch or p.names.encode
 end
@@ -87,9 +87,9 @@ end
 
 -- The blocks of plan `p` without attention, activation and lookup FFNs: products, and what moves values between them.
 -- Reads p's blob.
-function parts.products(p)
+function timed_parts.products(p)
     local function leave(maps, before, after) return maps, steps_left(before, true), steps_left(after, true) end
-    local m = parts.changed(p.model, { name = p.model.name .. "_products" })
+    local m = timed_parts.changed(p.model, { name = p.model.name .. "_products" })
     local options = rules.with_types(p.options, { schedule = p.options.schedule, part = leave })
     local part = plan.build(m, { p.variants[1].isa }, options)
     part.digest = p.digest
@@ -99,7 +99,7 @@ end
 -- A model with the attention of `m` and nothing else, in so many layers, d wide as its queries; types: { cache,
 -- activations, choices }, the names of types and choices of attention.
 local function alone(m, name, layers, isa, types, append, after)
-    local model = parts.changed(m, {
+    local model = timed_parts.changed(m, {
         name = m.name .. "_" .. name,
         d = rules.q_width(m),
         layers = layers,
@@ -129,7 +129,7 @@ end
 
 -- The attention of plan `p`, of model `m`, in so many layers, and another plan that only fills the same cache; both
 -- read the same blob. Queries, keys and values are all the blocks' input.
-function parts.attention(p, m, layers)
+function timed_parts.attention(p, m, layers)
     local isa, types = p.variants[1].isa, { cache = p.options.cache, activations = p.options.activations or "f32" }
     types.choices = of_attention(p.variants[1].schedule)
     local append = { { op = "append", k = "in", k_at = 0, v = "in", v_at = 0 } }
@@ -154,7 +154,7 @@ local function dense(ffn, d)
 end
 
 -- Model `m` with an MLP of f = 4 d and GELU instead of every LookupFFN; nil if it has none.
-function parts.twin(m)
+function timed_parts.twin(m)
     if not rules.looks_up(m) then return nil end
     local changes = { name = m.name .. "_dense", ffn = dense(m.ffn, m.d) }
     if type(m.layers) == "table" then
@@ -168,14 +168,14 @@ function parts.twin(m)
             changes.layers[i] = copy
         end
     end
-    local twin = parts.changed(m, changes)
+    local twin = timed_parts.changed(m, changes)
     twin.tokenizer = nil
     return validated.note_part(twin, m)
 end
 
 -- Model `m` without what stands behind its blocks, but for a pool, before which they may end earlier.
-function parts.body(m)
-    local body, pool = parts.changed(m, {}), m.output and m.output.pool
+function timed_parts.body(m)
+    local body, pool = timed_parts.changed(m, {}), m.output and m.output.pool
     body.output, body.tokenizer = pool and { pool = pool, norm = m.output.norm } or nil, nil
     return validated.note_part(body, m)
 end
@@ -223,7 +223,7 @@ local function without_blocks(maps, _, after, shape)
 end
 
 -- What is left out of the blocks, by name.
-parts.left_out = {
+timed_parts.left_out = {
     { name = "no_attention", part = without_attention },
     { name = "no_ffn", part = without_ffn },
     { name = "no_both", part = without_both },
@@ -231,7 +231,7 @@ parts.left_out = {
 }
 
 -- The plan of model `m` for one instruction set; part: what is left out of its blocks.
-function parts.plan(m, isa, wanted, options, part)
+function timed_parts.plan(m, isa, wanted, options, part)
     return plan.build(
         m,
         { isa },
@@ -241,7 +241,7 @@ end
 
 -- µs of each stage from those of the whole and of what is left without its parts, by name. They do not add up exactly:
 -- what is left out also leaves the caches to the others.
-function parts.stages(us)
+function timed_parts.stages(us)
     return {
         embedding = us.no_blocks,
         products = us.no_both - us.no_blocks,
@@ -251,4 +251,4 @@ function parts.stages(us)
     }
 end
 
-return parts
+return timed_parts
