@@ -17,7 +17,7 @@ local verify_blocks = require "harness.families.model.verify_blocks"
 
 local execute = {}
 
-execute.unsaid_of_blocks = {
+execute.not_in_checkpoints_of_blocks = {
     "norm.eps",
     "norm.place",
     "attention.rope.theta",
@@ -32,7 +32,7 @@ execute.unsaid_of_blocks = {
     "ffn.scale",
     "ffn.neighbours",
 }
-execute.unsaid = {
+execute.not_in_checkpoints = {
     "embedding.scale",
     "embedding.sinusoidal.order",
     "embedding.sinusoidal.steps",
@@ -45,7 +45,7 @@ execute.unsaid = {
     "output.dense.norm.eps",
     "output.unit",
     "output.head.soft_cap",
-    table.unpack(execute.unsaid_of_blocks),
+    table.unpack(execute.not_in_checkpoints_of_blocks),
 }
 
 -- One plan for the best instruction set that this CPU runs of those in options.isa.
