@@ -24,17 +24,17 @@ end
 local own_files = {
     ["commands/doctor.lua"] = { '"/proc/', "path" },
     ["harness/base/compile.lua"] = { "library" },
-    ["harness/base/headers_ahead.lua"] = { "from" },
+    ["harness/base/precompiled_headers.lua"] = { "from" },
     ["harness/base/library_cache.lua"] = { "path" },
     ["harness/firmware/build.lua"] = { "files.output" },
     ["harness/firmware/toolchain.lua"] = { "path", "%(path:gsub" },
     ["harness/measure/measure.lua"] = { "output_path" },
-    ["harness/train/tokenizer.cc"] = { "path" }, -- texts that harness/whole/text.lua has read before
+    ["harness/train/tokenizer.cc"] = { "path" }, -- texts that harness/base/text_file.lua has read before
     ["harness/train/tokenizer.lua"] = { "path" },
     ["harness/tune/build.lua"] = { "made.fresh", "self:mark" },
     ["harness/tune/key.lua"] = { '"/etc/', '"/proc/' },
     ["harness/web/build.lua"] = { "output", "blob" },
-    ["harness/whole/text.lua"] = { "path" }, -- with the limits of those that call it
+    ["harness/base/text_file.lua"] = { "path" }, -- with the limits of those that call it
 }
 
 local function is_own(path, arguments)

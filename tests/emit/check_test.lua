@@ -1,5 +1,5 @@
 -- `check` sees every way in which a bundle can be wrong.
-local bundle = require "gen.request.folder"
+local bundle = require "gen.request.bundle"
 local bundles = require "tests.support.bundles"
 local check = require "tests.support.check"
 local dtype = require "gen.plan.dtype"

@@ -1,5 +1,5 @@
 -- Emission into a folder that has files: its own are replaced, those of the user stay.
-local bundle = require "gen.request.folder"
+local bundle = require "gen.request.bundle"
 local bundles = require "tests.support.bundles"
 local check = require "tests.support.check"
 local emit = require "gen.emit.emit"

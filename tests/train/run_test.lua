@@ -4,12 +4,12 @@ local bigram = require "tests.train.bigram"
 local check = require "tests.support.check"
 local host = require "host"
 local json = require "json"
+local learning_rates = require "harness.train.learning_rates"
 local log = require "harness.train.log"
 local program = require "tests.support.program"
-local rates = require "harness.train.rates"
 local run = require "harness.train.run"
 local settings = require "harness.train.settings"
-local tables = require "harness.train.tables"
+local table_usage = require "harness.train.table_usage"
 local train = require "train"
 
 local test = {}
@@ -158,7 +158,8 @@ function test.tables_that_collapse_are_named()
     for k = 1, 9 do
         many.entropies[k], many.rows_used[k], numbers[k] = 0, 1, k - 1
     end
-    check.matches(tables.warning(many, numbers), "9 of 9 tables collapse %(0, 1, 2, 3, 4, 5, 6, 7 and 1 more%): codes")
+    local line = table_usage.warning(many, numbers)
+    check.matches(line, "9 of 9 tables collapse %(0, 1, 2, 3, 4, 5, 6, 7 and 1 more%): codes")
 end
 
 -- The second table gets one id only.
@@ -353,7 +354,7 @@ function test.weights_that_overflow_end_a_run()
     state:initialise()
     repeat
         first = first + 1
-        local factor = rates.at(first, wild.steps)
+        local factor = learning_rates.at(first, wild.steps)
         local loss, norm = state:step(first, wild.rate * factor, wild.table_rate * factor)
     until not (is_number(loss) and is_number(norm) and is_number(state:validate(16)) and first < wild.steps)
     local message, files = failed(job(), wild)

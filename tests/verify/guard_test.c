@@ -1,4 +1,4 @@
-/* Guarded memory notices a write beside it, and a forbidden page stops whoever touches it. */
+/* Guarded memory notices a write beside it, and a guard page stops whoever touches it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

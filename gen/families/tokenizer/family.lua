@@ -1,9 +1,9 @@
 -- The family of tokenizers; gen/families/list.lua says what its fields mean.
 local figures = require "gen.plan.figures"
-local later = require "gen.host.later"
+local lazy = require "gen.host.lazy"
 
-local plan = later "gen.families.tokenizer.plan"
-local print_tokenizer = later "gen.tokenizer.print"
+local plan = lazy "gen.families.tokenizer.plan"
+local print_tokenizer = lazy "gen.tokenizer.print"
 
 local family = {
     name = "tokenizer",
