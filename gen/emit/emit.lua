@@ -146,14 +146,8 @@ local function kernels_banner(p, v)
     return (banner("model " .. p.model.name):gsub(" %*/\n$", kernels))
 end
 
--- `text` with names filled in, and beside constants that compilers do not know why.
-local function named(p, text)
-    text = text:gsub("(\n *const ([^\n]*%$hidden[^\n]*);)\n", function(line, constant)
-        local call = constant:find "%(0" and "memset" or "memcpy"
-        return line .. " /* else its loop is a call of " .. call .. " */\n"
-    end)
-    return (text:gsub("%$(%l)", p.names.model .. "_%1"))
-end
+-- `text` with the names of helpers filled in: $name becomes <model>_name.
+local function named(p, text) return (text:gsub("%$(%l)", p.names.model .. "_%1")) end
 
 -- Text of a file of plan `p`: names filled in, comments filled, long lines broken.
 local function finish(p, text) return long_lines.broken(comments.filled(named(p, text))) end
