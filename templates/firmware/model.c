@@ -33,7 +33,9 @@ static int $(model)_bind_parts(const unsigned char *const part[$(#firmware.parts
         return $(names.macro("ERROR_BYTE_ORDER"));
     /* sections, at the offsets at which `lookupc pack` places them */
 //$ for _, section in ipairs(firmware.sections) do
-    weights->$(section.name) = (const $(section.storage) *) (const void *) $(section.at > 0 and "(part[" .. section.part .. "] + " .. section.at .. ")" or "part[" .. section.part .. "]");
+//$ local part = "part[" .. section.part .. "]"
+//$ local place = section.at > 0 and "(" .. part .. " + " .. section.at .. ")" or part
+    weights->$(section.name) = (const $(section.storage) *) (const void *) $(place);
 //$ end
     return $(names.macro("OK"));
 }
