@@ -153,6 +153,7 @@ static uint64_t $(model)_checksum(const unsigned char *bytes, size_t size)
     return state;
 }
 
+/* The little-endian number of `width` bytes, wherever it lies. */
 static uint64_t $(model)_read(const unsigned char *bytes, unsigned width)
 {
     uint64_t value = 0;
@@ -168,7 +169,8 @@ static uint64_t $(model)_read(const unsigned char *bytes, unsigned width)
 //$ end
 
 //$ if api ~= "" then
-/* By its plain name, for languages that look functions up; C calls it by the other one. */
+/* The header makes this name a macro, so that C calls the function with the guard in its name; other languages look up the
+   plain one. */
 #undef $(names.bind)
 $(api)int $(names.bind)(const void *blob, size_t bytes, $(names.weights) *weights);
 
@@ -183,7 +185,7 @@ int $(names.bind)(const void *blob, size_t bytes, $(names.weights) *weights)
 //$ lines("        ", digest_lines)
     };
     const unsigned char *header = (const unsigned char *) blob;
-    const uint16_t byte_order = 1;
+    const uint16_t byte_order = 1; /* its first byte is 1 on little-endian CPUs only */
 
     if (!blob || !weights)
         return $(names.macro("ERROR_NULL"));

@@ -1,10 +1,13 @@
 //$ takes firmware
+/* `word` rotated right, 0 < bits < 32. */
 static uint32_t $(model)_rotated(uint32_t word, unsigned bits)
 {
     return (word >> bits) | (word << (32 - bits));
 }
 
-/* One block of SHA-256, FIPS 180-4, section 6.2.2. */
+/* One block of SHA-256, FIPS 180-4, section 6.2.2.
+   w  the last 16 words of the message schedule, word t at t % 16
+   s  the working variables a to h */
 static void $(model)_sha256_block(uint32_t state[8], const unsigned char block[64])
 {
     static const uint32_t k[64] = {
@@ -68,6 +71,8 @@ static int $(model)_is_whole(const unsigned char *const part[$(#firmware.parts)]
         for (left = 0; i < part_bytes[k]; ++i, ++left)
             block[left] = (unsigned char) (part[k][i] + zero);
     }
+
+    /* padding: a bit that is 1, zeros, and in the last 8 bytes the number of bits, big-endian */
     block[left++] = 0x80;
     if (left > 56) {
         for (; left < 64; ++left)

@@ -46,7 +46,7 @@ static size_t $(model)_map(const uint32_t *trie, const uint32_t *at, const unsig
             size = length;
 //$ if hangul then
             if (hangul && character >= 0xac00u && character <= 0xd7a3u) {
-                const uint32_t syllable = character - 0xac00u;
+                const uint32_t syllable = character - 0xac00u; /* The Unicode Standard, section 3.12 */
                 text = letters;
                 size = $(model)_put_character(0x1100u + syllable / 588u, letters);
                 size += $(model)_put_character(0x1161u + syllable % 588u / 28u, letters + size);
