@@ -259,7 +259,7 @@ function test.every_hidden_constant_says_which_library_call_it_prevents()
     local count = 0
     for _, name in ipairs(host.resources("templates/")) do
         for line in assert(host.resource(name)):gmatch "[^\n]+" do
-            if line:find "%$hidden[%w_]*%(" then
+            if line:find "%$hidden[%w_]*%(" and not line:find "^//%$" then
                 count = count + 1
                 check.matches(line, "; /%* else [^*]* mem%l+ ?[^*]*%*/$")
             end
