@@ -56,7 +56,7 @@ $(i)$(v.names.product)($(given));
 static void $(helper)_embed(const $(names.weights) *weights, const int32_t *ids, $(embedding.positions and "size_t position, " or "")size_t tokens, float *x)
 {
 //$ if not type.scaled then
-    const float factor = $hidden($(float(embedding.scale)));
+    const float factor = $hidden($(float(embedding.scale))); /* else its loop is a call of memcpy */
 
 //$ end
     for (size_t token = 0; token < tokens; ++token, x += $(embedding.width)) {
@@ -128,7 +128,7 @@ static void $(helper)_pool(const float *restrict x, $(output.sums and "size_t ro
 //$ else
 //$ root = first_lane("    ", "root", isa.reciprocal_root(isa.broadcast("(float) tokens")))
 //$ end
-    const float zero = $hidden(0.0f);
+    const float zero = $hidden(0.0f); /* else its loop is a call of memset */
 
     for (size_t from = 0; from < $(pooled_width); from += $(panel)) {
         const size_t count = $(pooled_width) - from < $(panel) ? $(pooled_width) - from : $(panel);
@@ -151,7 +151,7 @@ static void $(helper)_pool(const float *restrict x, $(output.sums and "size_t ro
 //$ root = first_lane("    ", "root", isa.reciprocal_root(isa.broadcast("(float) tokens")))
     const double factor = (double) $(root);
 //$ end
-    const double zero = (double) $hidden(0.0f);
+    const double zero = (double) $hidden(0.0f); /* else its loop is a call of memset */
 
     for (size_t from = 0; from < $(pooled_width); from += $(panel)) {
         const size_t count = $(pooled_width) - from < $(panel) ? $(pooled_width) - from : $(panel);
@@ -169,7 +169,7 @@ static void $(helper)_pool(const float *restrict x, $(output.sums and "size_t ro
 /* The $(output.pool) of x[tokens][$(output.width)]. */
 static void $(helper)_pool(const float *restrict x, size_t tokens, float *restrict y)
 {
-    const float one = $hidden(1.0f);
+    const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
     const float *token = x$(output.pool == "last" and " + " .. times("(tokens - 1)", output.width) or "");
 
 //$ if output.pool == "first" then
@@ -219,7 +219,7 @@ static void $(helper)_output(const $(names.weights) *weights, $(output.norm and 
 //$ if panels > 0 then product("    ", head, 0, panels, source, step, "y", head.outputs, "rows", unpacked) end
 //$ if rest > 0 then
 //$ product("    ", head, panels, 1, source, step, "rest", panel, "rows", unpacked)
-    const float one = $hidden(1.0f);
+    const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
     for (size_t row = 0; row < rows; ++row)
         for (size_t i = 0; i < $(rest); ++i)
             y[$(sum(times("row", head.outputs), panels * panel, "i"))] = one * rest[row * $(panel) + i];
@@ -242,7 +242,7 @@ static void $(helper)_output(const $(names.weights) *weights, $(output.norm and 
     }
 //$ end
 //$ else
-    const float one = $hidden(1.0f);
+    const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
     for (size_t row = 0; row < rows; ++row) {
         const float *from = $(source) + $(times("row", step));
         float *to = y + $(times("row", width));
@@ -297,7 +297,7 @@ static void $(helper)_results($(takes_rows)size_t from, size_t end, float *y$(ta
 //$ buffers("    ", { "pooled", "mapped_means", "means_weights", "means_rounded", "features", "rest", "weights", "rounded" })
 //$ local sums = output.sums
 //$ if sums and not sums.map then
-    const float one = $hidden(1.0f);
+    const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
 //$ end
 //$ if memory then
 
@@ -416,7 +416,7 @@ void $(symbol)(const $(names.weights) *weights, unsigned char *state, const int3
 //$ if buffer.name:find "^x_" then buffers("    ", { buffer.name }) end
 //$ end
 //$ if copies_rows then
-    const float one = $hidden(1.0f);
+    const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
 //$ end
 
     for (size_t at = 0; at < tokens; at += $(macro("CHUNK"))) {
@@ -445,7 +445,7 @@ void $(symbol)(const $(names.weights) *weights, const int32_t *ids, const size_t
 //$ if buffer.name:find "^x_" or buffer.name == "sums" then buffers("    ", { buffer.name }) end
 //$ end
 //$ if copies_rows then
-    const float one = $hidden(1.0f);
+    const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
 //$ end
 
     for (size_t s = 0, end; s < sequences; s = end) {

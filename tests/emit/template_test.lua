@@ -254,6 +254,20 @@ function test.every_template_of_the_program_declares_what_it_takes()
     end
 end
 
+-- A constant that compilers must not know looks superfluous to readers.
+function test.every_hidden_constant_says_which_library_call_it_prevents()
+    local count = 0
+    for _, name in ipairs(host.resources("templates/")) do
+        for line in assert(host.resource(name)):gmatch "[^\n]+" do
+            if line:find "%$hidden[%w_]*%(" and not line:find "^//%$" then
+                count = count + 1
+                check.matches(line, "; /%* else [^*]* mem%l+ ?[^*]*%*/$")
+            end
+        end
+    end
+    check.equal(count > 20, true)
+end
+
 function test.every_template_of_the_program_compiles()
     local count = 0
     for _, name in ipairs(host.resources("templates/")) do

@@ -40,8 +40,8 @@ family.print = {
         local values = print_tokenizer.values(p.facts)
         values.header, values.source, values.prototypes =
             "templates/tokenizer/model.h", "templates/tokenizer/model.c", "templates/bundle/constants.h"
-        values.constants, values.openmp, values.register_barriers, values.statuses =
-            {}, false, false, print_tokenizer.statuses
+        values.constants, values.openmp, values.register_barriers = {}, false, false
+        values.statuses, values.returns_text = print_tokenizer.statuses, "the functions return"
         return values
     end,
     files = function() return {} end,

@@ -89,9 +89,13 @@ $(i)$(isa.store_unaligned("key", place(c), out[c + 1]));
 static void $(helper)_append($(parameters))
 {
 //$ if not words then
-    const float one = $hidden(1.0f)$(shape.cache.pitch > shape.width + 1 and ", zero = $hidden(0.0f)" or "");
+//$ if shape.cache.pitch > shape.width + 1 then
+    const float one = $hidden(1.0f), zero = $hidden(0.0f); /* else loops are calls of memcpy and memset */
+//$ else
+    const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
+//$ end
 //$ elseif shape.rope then
-    const float one = $hidden(1.0f);
+    const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
 //$ end
 //$ if turns then
     size_t turned = 0; /* tokens whose keys are there already */

@@ -207,7 +207,7 @@ void $(symbol)($(listed(attention_parameters, "float *restrict sums, float *rest
 //$ if shape.group > 1 then
     const size_t rows = queries * $(shape.group);
 //$ end
-    const float zero = $hidden(0.0f);
+    const float zero = $hidden(0.0f); /* else its loop is a call of memset */
     float largest[$(v.rows)], factor[$(v.rows)]$(integers and ", unit[" .. v.rows .. "]" or "");
 //$ if shape.causal then
     const size_t end = first + queries;

@@ -147,7 +147,7 @@ static inline void $(helper)_alone(const float *restrict x, const $(type.storage
 void $(symbol)(const float *restrict x, size_t x_step, const $(type.storage) *restrict w, $(type.scaled and "const float *restrict scale, " or "")const float *restrict bias,
     float *restrict y, size_t y_step, size_t inputs, size_t panels, size_t tokens$(product.unpacks and ", float *restrict unpacked" or ""))
 {
-    const $(isa.vector) zero = $(isa.broadcast("$hidden(0.0f)"));
+    const $(isa.vector) zero = $(isa.broadcast("$hidden(0.0f)")); /* else its loop is a call of memset */
 
 //$ -- Lines that call the kernels of a token alone; its rows are x and y.
 //$ local function alone(i, x, y)

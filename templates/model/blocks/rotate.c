@@ -25,7 +25,7 @@ static void $(helper)_angles(const $(names.weights) *weights, size_t position, f
 {
     const float *cosines = weights->cosines + position % 256 * $(pairs);
     const float *sines = weights->sines + position % 256 * $(pairs);
-    const float one = $hidden(1.0f);
+    const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
 
     for (size_t i = 0; i < $(pairs); ++i) {
         cosine[i] = one * cosines[i];

@@ -92,7 +92,7 @@ $(i)const size_t end = $(a.helper)_seen($(own), $(length));
    `make`: they are found first. */
 static void $(a.helper)_softmax($(listed("float *score, size_t step", looks and "size_t first", "size_t rows, size_t columns, size_t length, int make, float *softmax, size_t softmax_step")))
 {
-    const float none = $hidden(0.0f);
+    const float none = $hidden(0.0f); /* else its loop is a call of memset */
 
     for (size_t row = 0; row < rows; ++row, score += step, softmax += softmax_step) {
 //$ declare_seen("        ", "first + row", "length")
@@ -172,7 +172,11 @@ static void $(a.helper)_shape(float *weight, size_t step, size_t first, size_t r
 static void $(a.helper)_attend($(listed(of_t, given, shape_given, "size_t length, size_t own, float *scratch")))
 {
     const size_t padded = (length + $(strip - 1)) / $(strip) * $(strip);
-    const float one = $hidden(1.0f)$(a.shaped and ", none = $hidden(0.0f)" or "");
+//$ if a.shaped then
+    const float one = $hidden(1.0f), none = $hidden(0.0f); /* else loops are calls of memcpy and memset */
+//$ else
+    const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
+//$ end
     float *keys = scratch, *key_strips = keys + padded * $(w), *value_strips = key_strips + padded * $(w);
     float *queries = value_strips + padded * $(a.padded_width), *scores = queries + $(a.rows * w), *packed = scores + $(a.rows) * padded;
 
@@ -240,7 +244,7 @@ static void $(a.helper)_softmax_back(float *restrict weight, float *restrict d, 
 static void $(a.helper)_attend_back($(listed(of_t, given, a.shaped and "const float *shape, float *dshape", taken, "size_t length, size_t own, float *scratch")))
 {
     const size_t padded = (length + $(strip - 1)) / $(strip) * $(strip);
-    const float one = $hidden(1.0f);
+    const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
     float *keys = scratch, *key_strips = keys + padded * $(w), *value_strips = key_strips + padded * $(w);
     float *key_rows = value_strips + padded * $(w);
     float *dkeys = key_rows + padded * $(a.padded_width), *dvalues = dkeys + padded * $(a.padded_width);

@@ -11,7 +11,7 @@
 static void $(helper)_embed(const $(helper)_run *r, float *restrict y)
 {
     const $(helper) *t = r->t;
-    const float factor = $hidden($(float(e.scale)));
+    const float factor = $hidden($(float(e.scale))); /* else its loop is a call of memcpy */
 
     for (size_t token = r->first; token < r->first + r->count; ++token, y += $(e.pitch)) {
         const float *row = $(row_of("t->parameters", e.word, "(size_t) r->ids[token]"));

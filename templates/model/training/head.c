@@ -35,7 +35,7 @@ static double $(helper)_log(double v)
 static float $(helper)_entropy(float *restrict logits, size_t target, float scale, int back)
 {
 //$ if h.padded > h.vocab then
-    const float least = $hidden(-3e38f);
+    const float least = $hidden(-3e38f); /* else its loop is a call of memcpy */
 //$ end
 
 //$ if h.soft_cap then
@@ -99,7 +99,7 @@ static void $(helper)_head(const $(helper)_run *r, const float *features, int ba
     float *x = r->memory + r->head_at$(h.at and ", *dx = x + " .. h.rows * h.features_pitch .. ", *logits = dx + " .. h.rows * h.features_pitch or "");
     const uint32_t *counted = (const uint32_t *) (const void *) (r->memory + r->counted_at);
     float *losses = r->memory + r->losses_at;
-    const float one = $hidden(1.0f);
+    const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
 
     if (back)
         $(helper)_clear(d + r->first * $(h.features_pitch), $(h.features_pitch), r->count);

@@ -66,7 +66,7 @@ static inline void $(helper)_$(lies_across and "across" or "rows")_$(count)($(pa
 /* Copies b[depth][columns] in strips; columns that are missing are zeros. */
 static void $(helper)_pack(const float *restrict b, size_t b_step, size_t depth, size_t columns, float *restrict strips)
 {
-    const float one = $hidden(1.0f), none = $hidden(0.0f);
+    const float one = $hidden(1.0f), none = $hidden(0.0f); /* else loops are calls of memcpy and memset */
 
     for (size_t j = 0; j < columns; j += $(strip)) {
         const size_t count = columns - j < $(strip) ? columns - j : $(strip);
@@ -109,7 +109,7 @@ static inline void $(helper)_transpose_into_strip(const float *restrict b, size_
 /* Copies b[columns][depth], whose rows are the columns of B, in strips likewise. */
 static void $(helper)_pack_across(const float *restrict b, size_t b_step, size_t depth, size_t columns, float *restrict strips)
 {
-    const float one = $hidden(1.0f), none = $hidden(0.0f);
+    const float one = $hidden(1.0f), none = $hidden(0.0f); /* else loops are calls of memcpy and memset */
 
     for (size_t j = 0; j < columns; j += $(strip), strips += depth * $(strip)) {
         const size_t count = columns - j < $(strip) ? columns - j : $(strip);
@@ -135,7 +135,7 @@ static void $(helper)_pack_across(const float *restrict b, size_t b_step, size_t
 /* `count` columns of a[depth][] side by side. */
 static void $(helper)_pack_rows(const float *restrict a, size_t a_step, size_t depth, size_t count, float *restrict packed)
 {
-    const float one = $hidden(1.0f);
+    const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
 
 //$ if lanes > 1 and step < lanes then
     if (count == $(step)) {
@@ -177,7 +177,7 @@ static inline void $(helper)_tile(int a_across, size_t count, const float *restr
 /* Copies rows of the last columns, which fill no strip. */
 static void $(helper)_copy_edge(size_t rows, size_t columns, const float *restrict from, size_t from_step, float *restrict to, size_t to_step)
 {
-    const float one = $hidden(1.0f);
+    const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
 
     for (size_t row = 0; row < rows; ++row)
         for (size_t i = 0; i < columns; ++i)

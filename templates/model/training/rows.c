@@ -215,7 +215,7 @@ static void $(helper)_add(const float *a, const float *b, float *y, size_t step,
 /* y = x, rows of `step` floats. */
 static void $(helper)_copy(const float *restrict x, float *restrict y, size_t step, size_t rows)
 {
-    const float one = $hidden(1.0f);
+    const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
 
     for (size_t i = 0; i < rows * step; $(advance("i", lanes))) {
         const $(isa.vector) v = $(isa.mul(isa.load_unaligned("x", "i"), isa.broadcast("one")));
@@ -226,7 +226,7 @@ static void $(helper)_copy(const float *restrict x, float *restrict y, size_t st
 /* y = 0, rows of `step` floats. */
 static void $(helper)_clear(float *y, size_t step, size_t rows)
 {
-    const float none = $hidden(0.0f);
+    const float none = $hidden(0.0f); /* else its loop is a call of memset */
     const $(isa.vector) zero = $(isa.broadcast("none"));
 
     for (size_t i = 0; i < rows * step; $(advance("i", lanes)))
@@ -245,7 +245,7 @@ static inline uint32_t $(helper)_mixed(uint32_t x)
    the whole batch. The choice depends on seed, step, site, token and column alone. x may be y. */
 static void $(helper)_drop(const $(helper) *t, uint32_t site, uint64_t token, const float *x, float *y, size_t step, size_t rows)
 {
-    const float factor = 1.0f / (1.0f - t->dropout), none = $hidden(0.0f);
+    const float factor = 1.0f / (1.0f - t->dropout), none = $hidden(0.0f); /* else loops are calls of memcpy and memset */
     const uint32_t limit = (uint32_t) (t->dropout * 4294967040.0f);
     uint32_t key = $(helper)_mixed((uint32_t) t->seed) ^ (uint32_t) (t->seed >> 32);
 
