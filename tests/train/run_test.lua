@@ -62,7 +62,7 @@ local function warnings(...)
             uses[k] = { math.tointeger(2 ^ math.ceil(value)), value }
         end
         state.position.step = state.position.step + 1
-        state:warn(tables.summary({ { layer = 3, tables = 16 } }, { uses }))
+        state:warn(table_usage.summary({ { layer = 3, tables = 16 } }, { uses }))
     end
     host.note = before
     return said
@@ -76,7 +76,7 @@ local function undisturbed(j, s, steps, path)
     local state = assert(train.open(j))
     state:initialise()
     for step = 1, steps do
-        local factor = rates.at(step, s.steps)
+        local factor = learning_rates.at(step, s.steps)
         state:step(step, s.rate * factor, s.table_rate * factor)
         if step % s.evaluate == 0 and step < steps then state:uses() end
     end
