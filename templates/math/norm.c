@@ -25,7 +25,8 @@ static void $(helper)_$(name)(const float *x, size_t x_step, float *restrict y, 
 {
     for (size_t row = 0; row < rows; ++row, x += x_step, ++y) {
 //$ else
-static void $(helper)_$(name)(const float *x, size_t x_step, const float *restrict gain, $(layernorm and "const float *restrict offset, " or "")float *y, size_t y_step, size_t rows)
+static void $(helper)_$(name)(const float *x, size_t x_step, const float *restrict gain,
+    $(layernorm and "const float *restrict offset, " or "")float *y, size_t y_step, size_t rows)
 {
     for (size_t row = 0; row < rows; ++row, x += x_step, y += y_step) {
 //$ end

@@ -52,8 +52,11 @@ $(i)$(v.names.product)($(given));
 //$ end
 //$ if has("embedded") or not projected then
 
-/* The rows of the embedding for `tokens` ids$(embedding.positions and " from position `position` on, with their positions" or ""), x[tokens][$(embedding.width)]. */
-static void $(helper)_embed(const $(names.weights) *weights, const int32_t *ids, $(embedding.positions and "size_t position, " or "")size_t tokens, float *x)
+/* The rows of the embedding for `tokens`
+   ids$(embedding.positions and " from position `position` on, with their positions" or ""),
+   x[tokens][$(embedding.width)]. */
+static void $(helper)_embed(const $(names.weights) *weights, const int32_t *ids,
+    $(embedding.positions and "size_t position, " or "")size_t tokens, float *x)
 {
 //$ if not type.scaled then
     const float factor = $hidden($(float(embedding.scale)));
@@ -189,7 +192,8 @@ static void $(helper)_pool(const float *restrict x, size_t tokens, float *restri
 
 /* From rows of the last block$(output.pool and ", pooled," or "") to results: x[rows][$(output.width)] is
    $(output.norm and not output.pool and "normalised in place" or "read"), y[rows][$(output.out)] written. */
-static void $(helper)_output(const $(names.weights) *weights, $(output.norm and not output.pool and "" or "const ")float *x, size_t rows, float *y$(takes))
+static void $(helper)_output(const $(names.weights) *weights,
+    $(output.norm and not output.pool and "" or "const ")float *x, size_t rows, float *y$(takes))
 {
 //$ local uses_weights = output.norm and not output.pool or output.dense or output.head
 //$ if not uses_weights then
@@ -291,7 +295,8 @@ $(i)float *$(name == "weights" and "unpacked" or name) = (float *) (void *) ($(p
 
 //$ local of_x = output.sums and "sums" or output.pool and "tokens"
 //$ of_x = of_x and "x has the " .. of_x .. " of sequences 0 …" or "x[rows][" .. output.width .. "]"
-/* Results of rows number `from` to `end`, $(macro("RESULTS")) at a time: $(of_x), y[rows][$(output.out)].$(const == "" and " Rows of x are normalised in place." or "") */
+/* Results of rows number `from` to `end`, $(macro("RESULTS")) at a time: $(of_x),
+   y[rows][$(output.out)].$(const == "" and " Rows of x are normalised in place." or "") */
 static void $(helper)_results($(takes_rows)size_t from, size_t end, float *y$(takes_memory))
 {
 //$ buffers("    ", { "pooled", "mapped_means", "means_weights", "means_rounded", "features", "rest", "weights", "rounded" })
@@ -335,7 +340,8 @@ static void $(helper)_results($(takes_rows)size_t from, size_t end, float *y$(ta
         $(helper)_output(weights, pooled, next - row, y + row * $(macro("D_OUT"))$(output_arguments));
 //$ elseif output.pool then
         for (size_t own = row; own < next; ++own)
-            $(helper)_pool(x + $(times("(offsets[own] - offsets[0])", output.width)), offsets[own + 1] - offsets[own], pooled + $(times("(own - row)", output.width)));
+            $(helper)_pool(x + $(times("(offsets[own] - offsets[0])", output.width)), offsets[own + 1] - offsets[own],
+                pooled + $(times("(own - row)", output.width)));
         $(helper)_output(weights, pooled, next - row, y + row * $(macro("D_OUT"))$(output_arguments));
 //$ else
         $(helper)_output(weights, x + $(times("row", output.width)), next - row, y + row * $(macro("D_OUT"))$(output_arguments));
@@ -353,7 +359,8 @@ static void $(helper)_all_results($(takes_rows)size_t rows, float *y$(takes_memo
     const size_t ranges = $(threads.ranges)(rows, $(macro("RESULTS")), $(macro("RESULTS_PART")));
 #pragma omp parallel for num_threads((int) ranges) schedule(static, 1)
     for (size_t range = 0; range < ranges; ++range)
-        $(helper)_results($(gives_rows)$(range_at("range")), $(range_at("range + 1")), y$(gives_memory("memory + range * " .. macro("THREAD_SCRATCH_BYTES"))));
+        $(helper)_results($(gives_rows)$(range_at("range")), $(range_at("range + 1")),
+            y$(gives_memory("memory + range * " .. macro("THREAD_SCRATCH_BYTES"))));
 #else
     $(helper)_results($(gives_rows)0, rows, y$(gives_memory("memory")));
 #endif
@@ -367,7 +374,8 @@ static void $(helper)_all_results($(takes_rows)size_t rows, float *y$(takes_memo
 //$ if embedding.map then
 $(i)for (size_t row = 0; row < $(count); row += $(macro("ROWS"))) {
 $(i)    const size_t some = $(count) - row < $(macro("ROWS")) ? $(count) - row : $(macro("ROWS"));
-$(i)    $(helper)_embed(weights, $(ids) + row, $(embedding.positions and (position == "0" and "row" or position .. " + row") .. ", " or "")some, embedded);
+$(i)    $(helper)_embed(weights, $(ids) + row,
+$(i)        $(embedding.positions and (position == "0" and "row" or position .. " + row") .. ", " or "")some, embedded);
 //$ if embedding.norm then norm(i .. "    ", embedding.norm, "embedding_norm", "embedded", embedding.width, "embedded", embedding.width, "some", embedding.width) end
 //$ local inputs, inputs_step = round(i .. "    ", embedding.map, "embedded", embedding.width, "map_rounded", "some")
 //$ product(i .. "    ", embedding.map, 0, embedding.map.panels, inputs, inputs_step, "mapped", embedding.map.pitch, "some", has("map_weights") and "some > 1 ? map_weights : NULL" or "NULL")
@@ -403,9 +411,11 @@ $(i)$(helper)_embed(weights, $(ids), $(at)$(count), $(to));
 //$ end
 //$ if plan.causal then
 
-/* $(plural(plan.layers, "block")) and what stands before and behind them for `tokens` ids of one sequence, from position `first` on, $(plan.tokens) at a time;
+/* $(plural(plan.layers, "block")) and what stands before and behind them for `tokens` ids of one sequence, from
+   position `first` on, $(plan.tokens) at a time;
    y: the results of all, or of the last one, or null. */
-void $(symbol)(const $(names.weights) *weights, unsigned char *state, const int32_t *ids, size_t first, size_t tokens, float *y, int all, void *scratch)
+void $(symbol)(const $(names.weights) *weights, unsigned char *state, const int32_t *ids, size_t first, size_t tokens,
+    float *y, int all, void *scratch)
 {
     unsigned char *memory = (unsigned char *) scratch;
 //$ if depends then
@@ -425,7 +435,8 @@ void $(symbol)(const $(names.weights) *weights, unsigned char *state, const int3
 //$ embed("        ", "ids + at", "first + at", "count", "x_1")
 //$ local from = "x_1"
 //$ for _, segment in ipairs(segments) do
-        $(run_of(segment))(&weights->$(segment.word), state + $(macro(segment.word:upper() .. "_STATE_AT")), $(from), $(segment.to), first + at, count, $(place(segment.word .. "_scratch")));
+        $(run_of(segment))(&weights->$(segment.word), state + $(macro(segment.word:upper() .. "_STATE_AT")), $(from),
+            $(segment.to), first + at, count, $(place(segment.word .. "_scratch")));
 //$ from = segment.to
 //$ end
         if (y && all)
@@ -436,7 +447,8 @@ void $(symbol)(const $(names.weights) *weights, unsigned char *state, const int3
 }
 //$ else
 
-/* $(plural(plan.layers, "block")) and what stands before and behind them for some sequences; see $(names.encode_batch) in $(names.header). */
+/* $(plural(plan.layers, "block")) and what stands before and behind them for some sequences; see
+   $(names.encode_batch) in $(names.header). */
 void $(symbol)(const $(names.weights) *weights, const int32_t *ids, const size_t *offsets, size_t sequences, float *y, void *scratch)
 {
     unsigned char *memory = (unsigned char *) scratch;
@@ -463,7 +475,8 @@ void $(symbol)(const $(names.weights) *weights, const int32_t *ids, const size_t
         }
 //$ local from = "x_1"
 //$ for _, segment in ipairs(segments) do
-        $(run_of(segment))(&weights->$(segment.word), $(place(segment.word .. "_cache")), $(from), $(segment.to), offsets + s, end - s, $(place(segment.word .. "_scratch")));
+        $(run_of(segment))(&weights->$(segment.word), $(place(segment.word .. "_cache")), $(from), $(segment.to),
+            offsets + s, end - s, $(place(segment.word .. "_scratch")));
 //$ from = segment.to
 //$ end
 //$ if output.pool and output.norm then
@@ -472,7 +485,8 @@ void $(symbol)(const $(names.weights) *weights, const int32_t *ids, const size_t
 //$ if output.pool then
         $(all_results)(weights, $(from), offsets + s, $(first_row)end - s, y + s * $(macro("D_OUT"))$(gives_memory("memory")));
 //$ else
-        $(all_results)(weights, $(from), $(first_row)offsets[end] - offsets[s], y + offsets[s] * $(macro("D_OUT"))$(gives_memory("memory")));
+        $(all_results)(weights, $(from), $(first_row)offsets[end] - offsets[s],
+            y + offsets[s] * $(macro("D_OUT"))$(gives_memory("memory")));
 //$ end
     }
 }

@@ -52,9 +52,11 @@ $(i)}
 //$ end
 //$ for _, rows in ipairs(attention.rows) do
 
-/* Scores of $(rows_text(rows)) of queries and the $(keys) keys of a tile$(#score_prefetch.bases > 0 and "; prefetches what is read next" or ""). */
+/* Scores of $(rows_text(rows)) of queries and the $(keys) keys of a
+   tile$(#score_prefetch.bases > 0 and "; prefetches what is read next" or ""). */
 //$ local scale = cache_type.scaled and "const float *restrict scale, " or ""
-static inline void $(helper)_scores_$(rows)(const $(row_storage) *restrict query, const $(storage) *restrict key, $(scale)$(prefetch_parameters(score_prefetch))float *restrict score)
+static inline void $(helper)_scores_$(rows)(const $(row_storage) *restrict query, const $(storage) *restrict key,
+    $(scale)$(prefetch_parameters(score_prefetch))float *restrict score)
 {
 //$ if integers then
 //$ for r = 0, rows - 1 do
@@ -104,7 +106,8 @@ $(i)$(isa.store_unaligned("score", from(r * keys + n * lanes), cache_type.scaled
 
 /* Adds the first `count` values of a tile, weighted, to the sums of $(rows_text(rows)), $(plural(block.elements, "element")) of each,
    after these are multiplied by `factor`.$(integers and " Weights are in units of `unit`." or "") */
-static inline void $(helper)_sums_$(rows)_by_$(block.vectors)($(weights_and_values), $(prefetch_parameters(block.prefetch))float *restrict sums)
+static inline void $(helper)_sums_$(rows)_by_$(block.vectors)($(weights_and_values),
+    $(prefetch_parameters(block.prefetch))float *restrict sums)
 {
 //$ for r = 0, rows - 1 do
 //$ if not integers then
@@ -159,10 +162,12 @@ static inline void $(helper)_sums_$(rows)($(weights_and_values), $(prefetch_para
 //$ if block.count > 1 then
 //$ local function from(base) return sum(base.name, times("at", block.prefetch_step * bytes), (block.prefetch_from - block.at * block.prefetch_step) * bytes) end
     for (size_t at = $(block.at); at < $(block.at + block.count * block.elements); at += $(block.elements))
-        $(helper)_sums_$(rows)_by_$(block.vectors)(weight, factor, $(unit_argument)value + at, count, $(prefetch_arguments(block.prefetch, from))sums + at);
+        $(helper)_sums_$(rows)_by_$(block.vectors)(weight, factor, $(unit_argument)value + at, count,
+            $(prefetch_arguments(block.prefetch, from))sums + at);
 //$ else
 //$ local function from(base) return sum(base.name, block.prefetch_from * bytes) end
-    $(helper)_sums_$(rows)_by_$(block.vectors)(weight, factor, $(unit_argument)$(sum("value", block.at)), count, $(prefetch_arguments(block.prefetch, from))$(sum("sums", block.at)));
+    $(helper)_sums_$(rows)_by_$(block.vectors)(weight, factor, $(unit_argument)$(sum("value", block.at)), count,
+        $(prefetch_arguments(block.prefetch, from))$(sum("sums", block.at)));
 //$ end
 //$ end
 }
@@ -233,7 +238,8 @@ void $(symbol)($(listed(attention_parameters, "float *restrict sums, float *rest
         const size_t place = $(in_ring("tile"));
 //$ end
 //$ if #score_prefetch.bases > 0 then
-        /* Behind the last tile of a head comes the first one of the next head. These are integers: behind the last head there may be nothing. */
+        /* Behind the last tile of a head comes the first one of the next head. These are integers: behind the last
+           head there may be nothing. */
 //$ local next = in_ring(shape.ring and "(tile + " .. keys .. ")" or "tile + " .. keys)
         const size_t next = tile + $(keys) < $(stop) ? $(next) : $(sum(names.constant("CACHE_POSITIONS"), oldest == 0 and 0 or in_ring(oldest)));
         const uintptr_t next_key = (uintptr_t) key + $(times("next", bytes == 1 and key_step or times(key_step, "sizeof *key")));
@@ -250,7 +256,8 @@ void $(symbol)($(listed(attention_parameters, "float *restrict sums, float *rest
 //$ for _, rows in ipairs(attention.rows) do
         $(over_rows(rows))
 //$ local scale = cache_type.scaled and "key_scale + " .. place .. ", " or ""
-            $(helper)_scores_$(rows)($(sum("query", times("row", query_step))), tile_key, $(scale)$(prefetch_arguments(score_prefetch, from))score + row * $(keys));
+            $(helper)_scores_$(rows)($(sum("query", times("row", query_step))), tile_key,
+                $(scale)$(prefetch_arguments(score_prefetch, from))score + row * $(keys));
 //$ end
 
 //$ local sees_all = not shape.causal and not shape.window
@@ -280,7 +287,8 @@ void $(symbol)($(listed(attention_parameters, "float *restrict sums, float *rest
 //$ for _, rows in ipairs(attention.rows) do
         $(over_rows(rows))
 //$ local weight, unit = sum(dots and "weight" or "score", times("row", weight_step)), integers and "unit + row, " or ""
-            $(helper)_sums_$(rows)($(weight), factor + row, $(unit)tile_value, count, $(prefetch_arguments(sum_blocks[1].prefetch, from))sums + row * $(names.constant("VALUE_PITCH")));
+            $(helper)_sums_$(rows)($(weight), factor + row, $(unit)tile_value, count,
+                $(prefetch_arguments(sum_blocks[1].prefetch, from))sums + row * $(names.constant("VALUE_PITCH")));
 //$ end
     }
     for (size_t r = 0; r < $(all_rows); ++r) {

@@ -5,14 +5,17 @@
 //$ local in_place = shape.input == shape.d or shape.delivered
 //$ local both = shape.input == shape.d and "x and y are [tokens][" .. shape.d .. "]," or "x is [tokens][" .. shape.input .. "], y [tokens][" .. shape.d .. "];"
 
-/* $(model): the $(shape.layers) $(shape.parallel and "parallel" or "serial") blocks of a transformer ($(eliminated_text)"KV-weights are all you need for skipless
+/* $(model): the $(shape.layers) $(shape.parallel and "parallel" or "serial") blocks of a transformer
+   ($(eliminated_text)"KV-weights are all you need for skipless
    transformers", arXiv 2404.12362) with their shapes compiled in. From what makes a block's input, such as an embedding's row,
    to the output of the last block; embeddings and what follows the last block are the caller's.
 
    $(promise)
    All are reentrant for different caches and scratch.
 
-   Read the weights file into `blob`, or map it: mmap aligns, too. Each thread needs a scratch $(shape.sequences and "and a cache " or "")of its own$(shape.sequences and "" or ", each sequence a cache").$(shape.causal and " A scratch of " .. names.macro("DECODE_SCRATCH_BYTES") .. " bytes is enough where " .. names.decode .. " alone is called." or "")
+   Read the weights file into `blob`, or map it: mmap aligns, too. Each thread needs a scratch
+   $(shape.sequences and "and a cache " or "")of its
+   own$(shape.sequences and "" or ", each sequence a cache").$(shape.causal and " A scratch of " .. names.macro("DECODE_SCRATCH_BYTES") .. " bytes is enough where " .. names.decode .. " alone is called." or "")
 
      static _Alignas($(names.macro("ALIGN"))) unsigned char blob[$(names.macro("WEIGHTS_BYTES"))];
      static _Alignas($(names.macro("ALIGN"))) unsigned char cache[$(names.macro("CACHE_BYTES"))];
@@ -62,10 +65,12 @@
 $(include("templates/bundle/binding.h"))
 
 //$ if shape.causal then
-/* The blocks for one token, which attends to the tokens before it$(shape.window and ", the last " .. names.macro("WINDOW") .. " of them," or "") and itself.
+/* The blocks for one token, which attends to the tokens before
+   it$(shape.window and ", the last " .. names.macro("WINDOW") .. " of them," or "") and itself.
    weights   filled by $(names.bind)
    cache     $(names.macro("CACHE_BYTES")) bytes, $(names.macro("ALIGN"))-byte aligned: filled for $(shape.ring and "the positions that it attends to" or "positions 0 … position - 1") by earlier
-             calls; need not be cleared before the first one. $(shape.ring and "Positions go on beyond the ring; there is no way back." or "To go back, call again with an earlier position.")
+             calls; need not be cleared before the first
+             one. $(shape.ring and "Positions go on beyond the ring; there is no way back." or "To go back, call again with an earlier position.")
    x         [$(shape.input)] floats, any float alignment: the input of the first block$(shape.delivered and ", its q, k and v" or "")
    y         [$(shape.d)] floats: the output of the last block$(in_place and "; may be x" or ", elsewhere than x")
    position  of the token in its sequence, below $(names.macro("CONTEXT"))
@@ -73,12 +78,16 @@ $(include("templates/bundle/binding.h"))
    Returns $(names.macro("OK")), or $(names.macro("ERROR_POSITION")) and writes nothing. */
 $(api)int $(names.decode)(const $(names.weights) *weights, void *cache, const float *x, float *y, size_t position, void *scratch);
 
-/* The same for tokens first … first + tokens - 1 at once: $(both) $(in_place and "y may be x itself, otherwise no overlap" or "no overlap"); scratch has
+/* The same for tokens first … first + tokens - 1 at once: $(both)
+   $(in_place and "y may be x itself, otherwise no overlap" or "no overlap"); scratch has
    $(names.macro("SCRATCH_BYTES")). Any number of tokens$(shape.ring and ", also more than the ring holds" or "").
-   Returns $(names.macro("OK")), or $(names.macro("ERROR_POSITION")) and writes nothing if first + tokens is beyond $(names.macro("CONTEXT")). */
-$(api)int $(names.prefill)(const $(names.weights) *weights, void *cache, const float *x, float *y, size_t first, size_t tokens, void *scratch);
+   Returns $(names.macro("OK")), or $(names.macro("ERROR_POSITION")) and writes nothing if first + tokens is beyond
+   $(names.macro("CONTEXT")). */
+$(api)int $(names.prefill)(const $(names.weights) *weights, void *cache, const float *x, float *y, size_t first,
+    size_t tokens, void *scratch);
 //$ elseif shape.sequences then
-/* The blocks for several sequences, in each of which all tokens attend to each other$(shape.window and " that are nearer than " .. names.macro("WINDOW") or "").
+/* The blocks for several sequences, in each of which all tokens attend to each
+   other$(shape.window and " that are nearer than " .. names.macro("WINDOW") or "").
    weights    filled by $(names.bind)
    cache      $(names.macro("CACHE_BYTES")) bytes, $(names.macro("ALIGN"))-byte aligned: room for keys and values; contents do not matter
    x          [tokens][$(shape.input)] floats, any float alignment: the input of the first block$(shape.delivered and ", its q, k and v" or "")
@@ -87,9 +96,11 @@ $(api)int $(names.prefill)(const $(names.weights) *weights, void *cache, const f
    sequences  each of at most $(names.macro("CONTEXT")) tokens, together of $(names.macro("POSITIONS")) positions
    scratch    $(names.macro("SCRATCH_BYTES")) bytes, $(names.macro("ALIGN"))-byte aligned; contents do not matter
    Returns $(names.macro("OK")), or $(names.macro("ERROR_POSITION")) and writes nothing. */
-$(api)int $(names.encode_batch)(const $(names.weights) *weights, void *cache, const float *x, float *y, const size_t *offsets, size_t sequences, void *scratch);
+$(api)int $(names.encode_batch)(const $(names.weights) *weights, void *cache, const float *x, float *y,
+    const size_t *offsets, size_t sequences, void *scratch);
 //$ else
-/* The blocks for a sequence whose tokens all attend to each other$(shape.window and " that are nearer than " .. names.macro("WINDOW") or "").
+/* The blocks for a sequence whose tokens all attend to each
+   other$(shape.window and " that are nearer than " .. names.macro("WINDOW") or "").
    weights   filled by $(names.bind)
    cache     $(names.macro("CACHE_BYTES")) bytes, $(names.macro("ALIGN"))-byte aligned: room for keys and values; contents do not matter
    x         [tokens][$(shape.input)] floats, any float alignment: the input of the first block$(shape.delivered and ", its q, k and v" or "")

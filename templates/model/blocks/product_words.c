@@ -23,7 +23,8 @@ $(i)$(isa.store_unaligned("y", to, isa.add(name(t, n), bias)));
 //$ for _, tokens in ipairs(product.tokens) do
 //$ if tokens > 1 then
 
-/* $(product.strip > 1 and product.strip .. " outputs" or "An output") of $(tokens) tokens, a strip of a panel: sums of all inputs$(rounded.integers and " as integers" or ""), then y in one go. */
+/* $(product.strip > 1 and product.strip .. " outputs" or "An output") of $(tokens) tokens, a strip of a panel: sums
+   of all inputs$(rounded.integers and " as integers" or ""), then y in one go. */
 static inline void $(helper)_of_$(tokens)(const uint32_t *restrict x, size_t x_step, const uint32_t *restrict w,$(behind)
     const float *restrict bias, float *restrict y, size_t y_step, size_t words)
 {
@@ -96,7 +97,8 @@ static inline void $(helper)_of_$(tokens)(const uint32_t *restrict x, size_t x_s
 //$ for _, streams in ipairs(product.streams) do
 
 //$ if streams > 1 then
-/* $(plural(product.alone_outputs, "output")) of each of $(plural(streams, "panel")), `apart` words and `y_apart` outputs from each other, of one token. Weights are read once, from
+/* $(plural(product.alone_outputs, "output")) of each of $(plural(streams, "panel")), `apart` words and `y_apart`
+   outputs from each other, of one token. Weights are read once, from
    memory, which delivers several streams faster than one. */
 static inline void $(helper)_alone_$(streams)(const uint32_t *restrict x, const uint32_t *restrict w, size_t apart,$(behind)
     const float *restrict bias, float *restrict y, size_t y_apart, size_t words)
@@ -170,7 +172,8 @@ $(i)for (size_t at = 0; at < $(panel); at += $(product.alone_outputs))
 //$         from, place, i = from .. " + at", place .. " + at", i .. "    "
 //$     end
 //$     if streams > 1 then
-$(i)$(helper)_alone_$(streams)($(x), $(from), each * words * $(panel), $(scales(place))bias + $(place), $(sum(y, place)), each * $(panel), words);
+$(i)$(helper)_alone_$(streams)($(x), $(from), each * words * $(panel), $(scales(place))bias + $(place),
+$(i)    $(sum(y, place)), each * $(panel), words);
 //$     else
 $(i)$(helper)_alone($(x), $(from), $(scales(place))bias + $(place), $(sum(y, place)), words);
 //$     end
@@ -195,7 +198,9 @@ $(i)for (size_t panel = 0; panel < panels; ++panel)
 //$ for _, count in ipairs(product.tokens) do
 //$ if count > 1 then
         for (; token + $(count) <= tokens; token += $(count))
-            $(helper)_of_$(count)(x + token * x_step, x_step, strip, $(rounded.integers and "scale + output, " or "")bias + output, y + token * y_step + output, y_step, words);
+            $(helper)_of_$(count)(x + token * x_step, x_step, strip,
+                $(rounded.integers and "scale + output, " or "")bias + output, y + token * y_step + output, y_step,
+                words);
 //$ end
 //$ end
     }

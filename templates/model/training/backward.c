@@ -43,7 +43,8 @@
 //$ local values, gradients = listed(c.value(step.gate), c.value(step.hidden)), listed(c.gradient(o.to_gate), c.gradient(o.to_hidden))
     $(helper)_$(step.activation)_gate_back($(c.gradient(o.from)), $(values), $(gradients), $(c.pitch(step.hidden)), r->count);
 //$ elseif o.op == "activate" then
-    $(helper)_$(step.activation)_activate_back($(c.gradient(o.from)), $(c.value(step.hidden)), $(c.gradient(o.to_hidden)), $(c.pitch(step.hidden)), r->count);
+    $(helper)_$(step.activation)_activate_back($(c.gradient(o.from)), $(c.value(step.hidden)),
+        $(c.gradient(o.to_hidden)), $(c.pitch(step.hidden)), r->count);
 //$ elseif o.op == "lookup" then
 //$ local x, d = c.all(step.from), c.all_gradient(o.from)
 //$ local kept = listed(c.all(step.z), c.all(step.code), c.all(step.score), c.all(step.slope))
@@ -54,7 +55,8 @@
     $(helper)_copy($(c.gradient(o.from)), $(c.gradient_rows(o.to)), r->count);
 //$ elseif o.op == "dropout" then
     if (r->drops)
-        $(helper)_drop(r->t, $(c.site(o.site)), r->t->first_sequence * r->length + r->first, $(c.gradient(o.from)), $(c.gradient_rows(o.to)), r->count);
+        $(helper)_drop(r->t, $(c.site(o.site)), r->t->first_sequence * r->length + r->first, $(c.gradient(o.from)),
+            $(c.gradient_rows(o.to)), r->count);
 //$ if o.from ~= o.to then
     else
         $(helper)_copy($(c.gradient(o.from)), $(c.gradient_rows(o.to)), r->count);

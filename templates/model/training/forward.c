@@ -9,7 +9,8 @@
     $(helper)_$(norm_name(step))($(listed(c.rows(step.from), gain, offset, c.rows(step.to), c.value(step.statistics), "r->count")));
 //$ elseif step.op == "product" then
 //$ local map = step.map
-    $(helper)_multiply(r, $(plain), $(map.across and plain or turned), r->count, $(map.outputs), $(map.inputs), $(c.rows(step.from)), $(c.weights(map.at)), $(map.step), $(c.rows(step.to)), $(set));
+    $(helper)_multiply(r, $(plain), $(map.across and plain or turned), r->count, $(map.outputs), $(map.inputs),
+        $(c.rows(step.from)), $(c.weights(map.at)), $(map.step), $(c.rows(step.to)), $(set));
 //$ if map.bias then
     $(helper)_add_bias($(c.weights(map.bias)), $(c.rows(step.to)), $(map.outputs), r->count);
 //$ end
@@ -39,6 +40,7 @@
     $(helper)_add($(c.value(step.a)), $(c.value(step.b)), $(c.rows(step.to)), r->count);
 //$ elseif step.op == "dropout" then
     if (r->drops)
-        $(helper)_drop(r->t, $(c.site(step.site)), r->t->first_sequence * r->length + r->first, $(c.value(step.value)), $(c.rows(step.value)), r->count);
+        $(helper)_drop(r->t, $(c.site(step.site)), r->t->first_sequence * r->length + r->first, $(c.value(step.value)),
+            $(c.rows(step.value)), r->count);
 //$ end
 //$ end

@@ -91,7 +91,8 @@ $(i)$(isa.store_unaligned("logits", at, isa.mul("weight", "shares")));
 }
 
 //$ end
-/* What the counted tokens cost, a float each from r->losses_at on, $(names.macro("TRAIN_HEAD_ROWS")) of them at a time; back: the gradients$(h.at and " of the head, and" or "") of the rows of
+/* What the counted tokens cost, a float each from r->losses_at on, $(names.macro("TRAIN_HEAD_ROWS")) of them at a
+   time; back: the gradients$(h.at and " of the head, and" or "") of the rows of
    features in `d`, [r->all][$(h.features_pitch)]. */
 static void $(helper)_head(const $(helper)_run *r, const float *features, int back, float *d)
 {
@@ -127,7 +128,8 @@ static void $(helper)_head(const $(helper)_run *r, const float *features, int ba
             if (t->criterion)
                 losses[from + i] = t->criterion(t->criterion_context, counted[from + i], logits + i * $(h.pitch), t->gradient_scale, back);
             else
-                losses[from + i] = $(helper)_entropy(logits + i * $(h.pitch), (size_t) r->targets[counted[from + i]], t->gradient_scale, back);
+                losses[from + i] = $(helper)_entropy(logits + i * $(h.pitch), (size_t) r->targets[counted[from + i]],
+                    t->gradient_scale, back);
 //$ else
         for (size_t i = row; i < end; ++i)
             losses[from + i] = t->criterion(t->criterion_context, counted[from + i], x + i * $(h.features_pitch), t->gradient_scale, back);
@@ -148,7 +150,8 @@ static void $(helper)_head(const $(helper)_run *r, const float *features, int ba
             const size_t word = $(helper)_part_begins(t, $(h.vocab), t->part);
             const size_t last = $(helper)_part_begins(t, $(h.vocab), t->part + 1);
 //$ local to = sum("t->gradients", place("tensor", h.at), "word * " .. h.features)
-            $(helper)_multiply(r, $(turned), $(plain), last - word, $(h.features), rows, logits + word, $(h.pitch), x, $(h.features_pitch), $(to), $(h.features), $(add));
+            $(helper)_multiply(r, $(turned), $(plain), last - word, $(h.features), rows, logits + word, $(h.pitch), x,
+                $(h.features_pitch), $(to), $(h.features), $(add));
 //$ if h.bias then
             $(helper)_column_sums(logits, $(h.pitch), $(sum("t->gradients", place("tensor", h.bias))), word, last, rows);
 //$ end

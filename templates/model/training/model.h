@@ -17,11 +17,13 @@ extern "C" {
 #endif
 
 //$ local logits = "logits" .. (training.head.soft_cap and ", before the soft cap," or "")
-/* What a token costs: of token number `token` of the call, [sequences][length], whose $(training.head.at and logits or "output of the last block") `row` has.
+/* What a token costs: of token number `token` of the call, [sequences][length], whose
+   $(training.head.at and logits or "output of the last block") `row` has.
    back: leaves the gradient times `scale` in row. Every part calls it for tokens of its own. */
 typedef float (*$(helper)_criterion)(void *context, size_t token, float *row, float scale, int back);
 
-/* What one part sees before the criterion is called: what the blocks and the norm behind them made of all tokens, in rows of $(training.head.features)
+/* What one part sees before the criterion is called: what the blocks and the norm behind them made of all tokens, in
+   rows of $(training.head.features)
    floats, $(training.head.features_pitch) apart. Rows of padding mean nothing. */
 typedef void (*$(helper)_observer)(void *context, const float *features);
 
@@ -78,17 +80,20 @@ typedef struct $(helper) {
 $(api)size_t $(v.training.names.workspace)(size_t sequences, size_t length, size_t parts);
 //$ if i == 1 then
 
-/* Adds the gradients of the sum of the cross-entropies (nats) of the targets, times gradient_scale$(lookups[1] and ", and updates tables" or ""); returns that sum, the same to
+/* Adds the gradients of the sum of the cross-entropies (nats) of the targets, times
+   gradient_scale$(lookups[1] and ", and updates tables" or ""); returns that sum, the same to
    every part, and the same bytes for any number of parts.
    ids, targets  [sequences][length], ids below $(names.macro("VOCAB")); a target of -1 does not count
    length        at most $(names.macro("CONTEXT")) */
 //$ end
-$(api)double $(v.training.names.step)(const $(helper) *t, const int32_t *ids, const int32_t *targets, size_t sequences, size_t length, void *workspace);
+$(api)double $(v.training.names.step)(const $(helper) *t, const int32_t *ids, const int32_t *targets, size_t sequences,
+    size_t length, void *workspace);
 //$ if i == 1 then
 
 /* The sum alone, without dropout; gradients may be null. */
 //$ end
-$(api)double $(v.training.names.loss)(const $(helper) *t, const int32_t *ids, const int32_t *targets, size_t sequences, size_t length, void *workspace);
+$(api)double $(v.training.names.loss)(const $(helper) *t, const int32_t *ids, const int32_t *targets, size_t sequences,
+    size_t length, void *workspace);
 //$ if lookups[1] then
 //$     if i == 1 then
 

@@ -37,7 +37,8 @@ static void $(helper)_wait(const $(helper) *t)
         t->barrier(t->context);
 }
 
-/* Where the share of part `part` in `count` rows or columns begins: at multiples of 16, so that vectors hold the same ones whatever the parts. */
+/* Where the share of part `part` in `count` rows or columns begins: at multiples of 16, so that vectors hold the same
+   ones whatever the parts. */
 static size_t $(helper)_part_begins(const $(helper) *t, size_t count, size_t part)
 {
     return part == t->parts ? count : count * part / t->parts / 16 * 16;
@@ -46,7 +47,8 @@ $(include("templates/model/training/product.c"))
 
 /* C = A B, or C += A B, as $(helper)_product does it, in the part's own scratch. */
 //$ local matrices = "const float *a, size_t a_step, const float *b, size_t b_step, float *c, size_t c_step"
-static void $(helper)_multiply(const $(helper)_run *r, int a_across, int b_across, size_t rows, size_t columns, size_t depth, $(matrices), int add)
+static void $(helper)_multiply(const $(helper)_run *r, int a_across, int b_across, size_t rows, size_t columns,
+    size_t depth, $(matrices), int add)
 {
     if (rows > 0)
         $(helper)_product(a_across, b_across, rows, columns, depth, a, a_step, b, b_step, c, c_step, add, r->scratch);
@@ -173,7 +175,8 @@ size_t $(v.training.names.workspace)(size_t sequences, size_t length, size_t par
 }
 
 /* The sum of the cross-entropies of the counted targets; back: and the gradients. */
-static double $(helper)_pass(const $(helper) *t, const int32_t *ids, const int32_t *targets, size_t sequences, size_t length, float *memory, int back)
+static double $(helper)_pass(const $(helper) *t, const int32_t *ids, const int32_t *targets, size_t sequences,
+    size_t length, float *memory, int back)
 {
     $(helper)_run run, *r = &run;
     const size_t before = sequences * t->part / t->parts, behind = sequences * (t->part + 1) / t->parts;
@@ -235,12 +238,14 @@ static double $(helper)_pass(const $(helper) *t, const int32_t *ids, const int32
     return sum;
 }
 
-double $(v.training.names.step)(const $(helper) *t, const int32_t *ids, const int32_t *targets, size_t sequences, size_t length, void *workspace)
+double $(v.training.names.step)(const $(helper) *t, const int32_t *ids, const int32_t *targets, size_t sequences,
+    size_t length, void *workspace)
 {
     return $(helper)_pass(t, ids, targets, sequences, length, (float *) workspace, 1);
 }
 
-double $(v.training.names.loss)(const $(helper) *t, const int32_t *ids, const int32_t *targets, size_t sequences, size_t length, void *workspace)
+double $(v.training.names.loss)(const $(helper) *t, const int32_t *ids, const int32_t *targets, size_t sequences,
+    size_t length, void *workspace)
 {
     return $(helper)_pass(t, ids, targets, sequences, length, (float *) workspace, 0);
 }
