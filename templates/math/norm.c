@@ -16,7 +16,8 @@
    squares are off by 2^-23. */
 //$ end
 //$ elseif sums == "lanes" then
-   Each lane adds up elements of its own, in float32$(layernorm and "; differences from a rounded mean give what rounding left out of it." or ".") */
+   Each lane adds up elements of its own, in
+   float32$(layernorm and "; differences from a rounded mean give what rounding left out of it." or ".") */
 //$ else
    Sums are in float64. */
 //$ end

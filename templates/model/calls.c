@@ -98,7 +98,8 @@ int $(names.encode_batch)(const $(names.weights) *weights, const int32_t *ids, c
     float *y, void *scratch)
 {
     for (size_t s = 0; s < sequences; ++s)
-        if (offsets[s + 1] < offsets[s] || offsets[s + 1] - offsets[s] > $(context)$(plan.output.pool and " || offsets[s + 1] == offsets[s]" or ""))
+//$ local none = plan.output.pool and " || offsets[s + 1] == offsets[s]" or ""
+        if (offsets[s + 1] < offsets[s] || offsets[s + 1] - offsets[s] > $(context)$(none))
             return $(names.macro("ERROR_POSITION"));
     if ($(model)_has_wrong(ids + offsets[0], offsets[sequences] - offsets[0]))
         return $(names.macro("ERROR_ID"));

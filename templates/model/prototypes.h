@@ -16,7 +16,8 @@ size_t $(threads.range)(size_t tokens, size_t chunk, size_t part, size_t range, 
 void $(v.names.product)(const $(shape.rounded and shape.rounded.storage or "float") *restrict x, size_t x_step,
     const $(shape.rounded and shape.rounded.storage or type.storage) *restrict w,
     $(type.scaled and "const float *restrict scale, " or "")const float *restrict bias,
-    float *restrict y, size_t y_step, size_t inputs, size_t panels, size_t tokens$(v.product.unpacks and ", float *restrict unpacked" or ""));
+    float *restrict y, size_t y_step, size_t inputs, size_t panels,
+    size_t tokens$(v.product.unpacks and ", float *restrict unpacked" or ""));
 //$ if plan.causal then
 void $(v.names.forward)(const $(names.weights) *weights, unsigned char *state, const int32_t *ids, size_t first,
     size_t tokens, float *y, int all, void *scratch);

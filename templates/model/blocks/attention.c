@@ -82,7 +82,8 @@ $(i)    const $(own_type) k$(n) = $(load_own("key", sum("i * " .. keys .. (once 
 //$ for r = 0, rows - 1 do
 $(i)    const $(own_type) q$(r) = $(spread("query[" .. sum("i", r * query_step) .. "]"));
 //$ for n = 0, attention.score_vectors - 1 do
-$(i)    s$(r)_$(n) = $(dots and dots.sums.dot("s" .. r .. "_" .. n, "k" .. n, "q" .. r) or isa.fma("q" .. r, "k" .. n, "s" .. r .. "_" .. n));
+//$ local score, key, query = "s" .. r .. "_" .. n, "k" .. n, "q" .. r
+$(i)    $(score) = $(dots and dots.sums.dot(score, key, query) or isa.fma(query, key, score));
 //$ end
 //$ end
 $(i)}
@@ -114,7 +115,8 @@ static inline void $(helper)_sums_$(rows)_by_$(block.vectors)($(weights_and_valu
     const $(isa.vector) f$(r) = $(isa.broadcast("factor[" .. r .. "]"));
 //$ end
 //$ for n = 0, block.vectors - 1 do
-    $(sum_type) y$(r)_$(n) = $(integers and isa.index_zero() or isa.mul("f" .. r, isa.load_unaligned("sums", r * shape.cache.pitch + n * lanes)));
+//$ local before = isa.load_unaligned("sums", r * shape.cache.pitch + n * lanes)
+    $(sum_type) y$(r)_$(n) = $(integers and isa.index_zero() or isa.mul("f" .. r, before));
 //$ end
 //$ end
 //$ -- The products of position or word `k`, of words with their bits in `kept` only.
@@ -126,7 +128,8 @@ static inline void $(helper)_sums_$(rows)_by_$(block.vectors)($(weights_and_valu
 //$ for r = 0, rows - 1 do
         const $(own_type) w$(r) = $(spread("weight[" .. sum("k", r * weight_step) .. "]"));
 //$ for n = 0, block.vectors - 1 do
-        y$(r)_$(n) = $(dots and dots.sums.dot_weights("y" .. r .. "_" .. n, "w" .. r, "v" .. n) or isa.fma("w" .. r, "v" .. n, "y" .. r .. "_" .. n));
+//$ local y, weight, value = "y" .. r .. "_" .. n, "w" .. r, "v" .. n
+        $(y) = $(dots and dots.sums.dot_weights(y, weight, value) or isa.fma(weight, value, y));
 //$ end
 //$ end
 //$ end
@@ -149,7 +152,8 @@ static inline void $(helper)_sums_$(rows)_by_$(block.vectors)($(weights_and_valu
 //$ end
 //$ for n = 0, block.vectors - 1 do
 //$ local y, at = "y" .. r .. "_" .. n, r * shape.cache.pitch + n * lanes
-    $(isa.store_unaligned("sums", at, integers and isa.fma("u" .. r, isa.float_of(y), isa.mul("f" .. r, isa.load_unaligned("sums", at))) or y));
+//$ if integers then y = isa.fma("u" .. r, isa.float_of(y), isa.mul("f" .. r, isa.load_unaligned("sums", at))) end
+    $(isa.store_unaligned("sums", at, y));
 //$ end
 //$ end
 }
@@ -160,7 +164,8 @@ static inline void $(helper)_sums_$(rows)($(weights_and_values), $(prefetch_para
 {
 //$ for _, block in ipairs(sum_blocks) do
 //$ if block.count > 1 then
-//$ local function from(base) return sum(base.name, times("at", block.prefetch_step * bytes), (block.prefetch_from - block.at * block.prefetch_step) * bytes) end
+//$ local first = (block.prefetch_from - block.at * block.prefetch_step) * bytes
+//$ local function from(base) return sum(base.name, times("at", block.prefetch_step * bytes), first) end
     for (size_t at = $(block.at); at < $(block.at + block.count * block.elements); at += $(block.elements))
         $(helper)_sums_$(rows)_by_$(block.vectors)(weight, factor, $(unit_argument)value + at, count,
             $(prefetch_arguments(block.prefetch, from))sums + at);
@@ -194,7 +199,8 @@ static inline void $(helper)_sums_$(rows)($(weights_and_values), $(prefetch_para
    key_scale, value_scale  [positions]: their units
 //$ end
 //$ if shape.ring then
-   first    position of the first query; each attends to the last $(shape.window) positions up to its own, in a ring of $(shape.cache.positions)
+   first    position of the first query; each attends to the last $(shape.window) positions up to its own,
+            in a ring of $(shape.cache.positions)
 //$ elseif shape.causal then
    first    position of the first query; each attends to positions up to its own
 //$ elseif shape.window then
@@ -241,10 +247,12 @@ void $(symbol)($(listed(attention_parameters, "float *restrict sums, float *rest
         /* Behind the last tile of a head comes the first one of the next head. These are integers: behind the last
            head there may be nothing. */
 //$ local next = in_ring(shape.ring and "(tile + " .. keys .. ")" or "tile + " .. keys)
-        const size_t next = tile + $(keys) < $(stop) ? $(next) : $(sum(names.constant("CACHE_POSITIONS"), oldest == 0 and 0 or in_ring(oldest)));
+//$ local next_head = sum(names.constant("CACHE_POSITIONS"), oldest == 0 and 0 or in_ring(oldest))
+        const size_t next = tile + $(keys) < $(stop) ? $(next) : $(next_head);
         const uintptr_t next_key = (uintptr_t) key + $(times("next", bytes == 1 and key_step or times(key_step, "sizeof *key")));
 //$ if #score_prefetch.bases > 1 then
-        const uintptr_t next_value = (uintptr_t) value + next$(dots and " / " .. dots.rows or "") * ($(names.constant("VALUE_PITCH")) * sizeof *value);
+//$ local next_row = "next" .. (dots and " / " .. dots.rows or "")
+        const uintptr_t next_value = (uintptr_t) value + $(next_row) * ($(names.constant("VALUE_PITCH")) * sizeof *value);
 //$ end
 //$ end
         const $(storage) *tile_key = key + $(key_at(place)), *tile_value = value + $(value_at(place));

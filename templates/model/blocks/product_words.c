@@ -15,7 +15,8 @@
 //$ local function give(i, t, n, units, at, to)
 //$     local bias = isa.load_unaligned("bias", at)
 //$     if rounded.integers then
-$(i)$(isa.store_unaligned("y", to, isa.fma(isa.float_of(name(t, n)), isa.mul(isa.broadcast(units), isa.load_unaligned("scale", at)), bias)));
+//$ local unit = isa.mul(isa.broadcast(units), isa.load_unaligned("scale", at))
+$(i)$(isa.store_unaligned("y", to, isa.fma(isa.float_of(name(t, n)), unit, bias)));
 //$     else
 $(i)$(isa.store_unaligned("y", to, isa.add(name(t, n), bias)));
 //$     end
@@ -123,7 +124,8 @@ static inline void $(helper)_alone(const uint32_t *restrict x, const uint32_t *r
 //$ if product.prefetch then
 //$ for s = 0, streams - 1 do
 //$ for line = 0, product.step_bytes - 1, 64 do
-        $(isa.prefetch_l1(s == 0 and "(uintptr_t) weights" or "(uintptr_t) (weights + " .. times(s, "apart") .. ")", product.prefetch + line));
+//$ local stream = s == 0 and "(uintptr_t) weights" or "(uintptr_t) (weights + " .. times(s, "apart") .. ")"
+        $(isa.prefetch_l1(stream, product.prefetch + line));
 //$ end
 //$ end
 //$ end
@@ -145,9 +147,11 @@ static inline void $(helper)_alone(const uint32_t *restrict x, const uint32_t *r
 
 //$ if rounded.integers then
 /* A dense product for some tokens whose inputs are rounded: y = W x + bias. Sums of products are integers, and exact.
-   x      rows of words, x_step apart: inputs, $(word) to a word as signed bytes, the rest of the last one zeros; $(sums.started and "the word from which sums start" or "a word that is not read here"), and the
-          unit of the inputs as a float
-   w      [panels][words][$(plural(panel, "output"))], $(word) inputs to a word, unsigned bytes: $(rounded.offset) more than the weight in units of its row's scale
+   x      rows of words, x_step apart: inputs, $(word) to a word as signed bytes, the rest of the last one
+          zeros; $(sums.started and "the word from which sums start" or "a word that is not read here"), and the unit of
+          the inputs as a float
+   w      [panels][words][$(plural(panel, "output"))], $(word) inputs to a word, unsigned bytes: $(rounded.offset) more than
+          the weight in units of its row's scale
    scale  [panels * $(panel)] of the rows of W
 //$ else
 /* A dense product for some tokens whose inputs are rounded: y = W x + bias, sums in float32.

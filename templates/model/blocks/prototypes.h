@@ -11,7 +11,17 @@ typedef struct $(part.names.weights) {
 } $(part.names.weights);
 //$ end
 //$ -- Those of a LookupFFN's kernels, under the part's names.
-$(include("templates/lookup/prototypes.h", { names = part.names, shape = part.shape, variants = part.variants, constants = part.constants, openmp = part.openmp, makes_codes = part.makes_codes, norm = part.norm, projection_parameters = part.projection_parameters }))
+//$ local given = {
+//$     names = part.names,
+//$     shape = part.shape,
+//$     variants = part.variants,
+//$     constants = part.constants,
+//$     openmp = part.openmp,
+//$     makes_codes = part.makes_codes,
+//$     norm = part.norm,
+//$     projection_parameters = part.projection_parameters,
+//$ }
+$(include("templates/lookup/prototypes.h", given))
 //$ end
 //$ for _, v in ipairs(variants) do
 
