@@ -87,25 +87,7 @@ static void $(helper)_pack(const float *restrict b, size_t b_step, size_t depth,
         }
     }
 }
-//$ if lanes > 1 then
-
-/* $(plural(lanes, "row")) of $(plural(lanes, "float")) become $(plural(lanes, "column")) of a strip. */
-static inline void $(helper)_transpose_into_strip(const float *restrict b, size_t b_step, float *restrict strip)
-{
-//$ local inputs = {}
-//$ for lane = 0, lanes - 1 do
-//$ inputs[lane + 1] = "row" .. lane
-    const $(isa.vector) row$(lane) = $(isa.load_unaligned("b", times(lane, "b_step")));
-//$ end
-//$ local code, out = isa.transpose(inputs)
-//$ for _, one in ipairs(code) do
-    const $(isa.vector) $(one.name) = $(one.value);
-//$ end
-//$ for column = 0, lanes - 1 do
-    $(isa.store_unaligned("strip", column * strip, out[column + 1]));
-//$ end
-}
-//$ end
+//$ local transpose = lanes > 1 and once("templates/math/transpose.c", { step = strip }) .. "_transpose"
 
 /* Copies b[columns][depth], whose rows are the columns of B, in strips likewise. */
 static void $(helper)_pack_across(const float *restrict b, size_t b_step, size_t depth, size_t columns, float *restrict strips)
@@ -120,7 +102,7 @@ static void $(helper)_pack_across(const float *restrict b, size_t b_step, size_t
 
         for (size_t i = 0; i < side; $(advance("i", lanes)))
             for (size_t k = 0; k < whole; $(advance("k", lanes)))
-                $(helper)_transpose_into_strip(rows + i * b_step + k, b_step, strips + k * $(strip) + i);
+                $(transpose)(rows + i * b_step + k, b_step, strips + k * $(strip) + i);
         for (size_t k = 0; k < depth; ++k)
             for (size_t i = k < whole ? side : 0; i < $(strip); ++i)
                 strips[k * $(strip) + i] = i < count ? one * rows[i * b_step + k] : none;
