@@ -32,7 +32,8 @@ static void $(a.helper)_rotate(const $(helper) *t, const float *restrict from, s
 
 /* Heads of rows of `step` floats$(a.rope and ", from position `position` on" or ""), times
    `factor`$(a.rope and " and rotated" or ""), go side by side. */
-static void $(a.helper)_gather_heads($(listed(of_t, "const float *restrict from, size_t step", position, "size_t rows, float factor, float *restrict to")))
+//$ local given = listed(of_t, "const float *restrict from, size_t step", position, "size_t rows, float factor")
+static void $(a.helper)_gather_heads($(given), float *restrict to)
 {
     for (size_t row = 0; row < rows; ++row, from += step, to += $(w))
 //$ if a.rope then
@@ -44,7 +45,8 @@ static void $(a.helper)_gather_heads($(listed(of_t, "const float *restrict from,
 
 /* The way back: gradients of heads$(a.rope and ", from position `position` on" or ""), times
    `factor`$(a.rope and " and rotated" or ""), go to rows of `step` floats. */
-static void $(a.helper)_scatter_heads($(listed(of_t, "const float *restrict from", position, "size_t rows, float factor, float *restrict to, size_t step")))
+//$ local given = listed(of_t, "const float *restrict from", position, "size_t rows, float factor")
+static void $(a.helper)_scatter_heads($(given), float *restrict to, size_t step)
 {
     for (size_t row = 0; row < rows; ++row, from += $(w), to += step)
 //$ if a.rope then
@@ -93,7 +95,8 @@ $(i)const size_t end = $(a.helper)_seen($(own), $(length));
    denormal, which CPUs multiply a hundred times slower.$(looks and " Row 0 is position `first`." or "") A row of
    `softmax` has the largest score of a row, and 1 / its sum;
    `make`: they are found first. */
-static void $(a.helper)_softmax($(listed("float *score, size_t step", looks and "size_t first", "size_t rows, size_t columns, size_t length, int make, float *softmax, size_t softmax_step")))
+//$ local given = listed("float *score, size_t step", looks and "size_t first", "size_t rows, size_t columns, size_t length")
+static void $(a.helper)_softmax($(given), int make, float *softmax, size_t softmax_step)
 {
     const float none = $hidden(0.0f);
 
@@ -234,7 +237,8 @@ static void $(a.helper)_softmax_back(float *restrict weight, float *restrict d, 
 //$ end
         for (size_t k = 0; k < columns; $(advance("k", lanes))) {
             const $(isa.vector) rest = $(isa.sub(isa.load_unaligned("d", "k"), "level"));
-            const $(isa.vector) p = $(a.shaped and isa.mul(isa.load_unaligned("weight", "k"), "factor") or isa.load_unaligned("weight", "k"));
+//$ local p = isa.load_unaligned("weight", "k")
+            const $(isa.vector) p = $(a.shaped and isa.mul(p, "factor") or p);
             $(isa.store_unaligned("d", "k", isa.mul("p", "rest")));
         }
     }
@@ -242,8 +246,9 @@ static void $(a.helper)_softmax_back(float *restrict weight, float *restrict d, 
 
 /* The gradients of q, k and v from dy; the rest as
    above.$(a.shaped and " dshape: those of alpha, beta and gamma of each head, overwritten." or "") */
-//$ local given, taken = "const float *q, const float *k, const float *v, const float *dy, float *softmax", "float *dq, float *dk, float *dv"
-static void $(a.helper)_attend_back($(listed(of_t, given, a.shaped and "const float *shape, float *dshape", taken, "size_t length, size_t own, float *scratch")))
+//$ local given = "const float *q, const float *k, const float *v, const float *dy, float *softmax"
+//$ local shapes, taken = a.shaped and "const float *shape, float *dshape", "float *dq, float *dk, float *dv"
+static void $(a.helper)_attend_back($(listed(of_t, given, shapes, taken)), size_t length, size_t own, float *scratch)
 {
     const size_t padded = (length + $(strip - 1)) / $(strip) * $(strip);
     const float one = $hidden(1.0f);

@@ -41,7 +41,8 @@ typedef struct $(helper) {
     uint32_t *row_uses;          /* likewise */
 //$ end
     const float *constants;      /* [$(names.macro("TRAIN_CONSTANTS"))]$(training.constants > 0 and "" or "; may be null") */
-    const uint32_t *lengths;     /* [sequences] tokens of each, at least 1; what follows is padding, whose targets are -1; null: all are full */
+    const uint32_t *lengths;     /* [sequences] tokens of each, at least 1; what follows is padding, whose targets are -1;
+                                    null: all are full */
 //$ if lookups[1] then
     float table_rate, table_epsilon; /* of rows of tables, which move as the LookupFFN's rates say below */
     float beta1, beta2, correction1, correction2; /* of Adam; corrections 1 / (1 - beta^step) */
@@ -60,13 +61,15 @@ typedef struct $(helper) {
 //$ if lookups[1] then
     uint32_t *rows;              /* null: a step updates tables; else it lists the rows that it would have changed: */
     uint32_t *row_counts;        /* [tables]: how many of each table of all layers */
-    float *row_gradients;        /* [$(parameters) - $(gradients)]: `rows` from the table's first row in table_state on are numbers among all
+    float *row_gradients;        /* [$(parameters) - $(gradients)]: `rows` from the table's first row in table_state on are
+                                    numbers among all
                                     rows of the layer, ascending; their gradients begin where the table does behind the other tensors */
 //$ else
     uint32_t *rows, *row_counts; /* of tables: not read */
     float *row_gradients;        /* likewise */
 //$ end
-    $(helper)_criterion criterion; $(training.head.at and "/* null: cross-entropy */" or "/* what a token's features cost; must not be null */")
+//$ local criterion_doc = training.head.at and "null: cross-entropy" or "what a token's features cost; must not be null"
+    $(helper)_criterion criterion; /* $(criterion_doc) */
     void *criterion_context;
     $(helper)_observer observe;  /* may be null */
 } $(helper);

@@ -1,5 +1,16 @@
 //$ takes helper, v, training, tapes, features_at
 //$ once("templates/math/exp.c")
+
+/* What the arrays of a pass take, in floats. */
+//$ for _, one in ipairs(training.sizes) do
+#define $(one.name) $(one.value) /* $(one.doc) */
+//$ end
+
+/* How far rows of values and of their gradients are apart, in floats: at powers of two those of several tokens would
+   drive each other out of the cache. */
+//$ for _, one in ipairs(training.pitches) do
+#define $(one.name) $(one.value) /* $(one.doc) */
+//$ end
 //$ for _, tape in ipairs(tapes) do
 //$ for _, group in ipairs(tape.places) do
 //$ if group.list[1] then
@@ -129,7 +140,6 @@ $(body)
 static void $(helper)_weight_gradients_$(tape.word)(const $(helper)_run *r$(layer)$(c.takes_output and ", const float *d_out" or ""))
 {
 //$ pointers(c)
-
 $(body)
 }
 //$ end
@@ -222,7 +232,7 @@ static double $(helper)_pass(const $(helper) *t, const int32_t *ids, const int32
         float *streams[2];
 
         streams[0] = memory + r->streams_at;
-        streams[1] = streams[0] + $(training.stream) * r->all;
+        streams[1] = streams[0] + $(names.macro("TRAIN_STREAM_FLOATS")) * r->all;
 //$ for _, turn in ipairs(training.turns) do
 //$ if turn.layers > 1 then
 //$ local even, odd = "layer % 2", "(layer + 1) % 2"
