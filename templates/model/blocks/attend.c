@@ -6,7 +6,8 @@
 
 /* Shaped attention of a group of heads: from y, the values that a softmax mixes, to alpha v + beta y - gamma mean, row by row of y;
    mean is that of all values that a token attends to. value: of the head, from position 0 on; shape: alpha, beta and gamma of each head. */
-static void $(helper)_shape(const float *restrict value, const float *restrict shape, size_t first, size_t tokens, size_t end, float *restrict y)
+static void $(helper)_shape(const float *restrict value, const float *restrict shape, size_t first, size_t tokens,
+    size_t end, float *restrict y)
 {
     float total[$(value_pitch)];
     const float zero = $hidden(0.0f); /* else its loop is a call of memset */

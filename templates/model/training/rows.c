@@ -80,7 +80,9 @@ $(i)$(store("y", layernorm and isa.fma("normal", "gains", load("offset")) or isa
 //$ if norm.name == norm.kind .. "_" .. d then -- of those that differ in eps the first
 
 /* The gradient of x from that of y, dx; `plus` is added to it where there is one, and may be dx. */
-static void $(helper)_$(norm.name)_back(const float *restrict dy, size_t dy_step, const float *restrict x, size_t x_step, const float *restrict gain, const float *restrict statistics, const float *plus, float *dx, size_t dx_step, size_t rows)
+static void $(helper)_$(norm.name)_back(const float *restrict dy, size_t dy_step, const float *restrict x,
+    size_t x_step, const float *restrict gain, const float *restrict statistics, const float *plus, float *dx,
+    size_t dx_step, size_t rows)
 {
     for (size_t row = 0; row < rows; ++row, dy += dy_step, x += x_step, dx += dx_step, statistics += 2) {
 //$ if layernorm then
@@ -161,7 +163,9 @@ static inline void $(helper)_accumulate(const float *restrict x, float *restrict
 //$ if norms[1] then
 
 /* Adds to the gradients of columns `column` … `end` - 1 of a norm's gains, and of its offsets where it has some. */
-static void $(helper)_norm_sums(const float *restrict dy, size_t dy_step, const float *restrict x, size_t x_step, const float *restrict statistics, float *restrict gain, float *restrict offset, size_t column, size_t end, size_t rows)
+static void $(helper)_norm_sums(const float *restrict dy, size_t dy_step, const float *restrict x, size_t x_step,
+    const float *restrict statistics, float *restrict gain, float *restrict offset, size_t column, size_t end,
+    size_t rows)
 {
     for (size_t row = 0; row < rows; ++row, dy += dy_step, x += x_step, statistics += 2) {
         const float mean = statistics[0], factor = statistics[1];
@@ -283,10 +287,12 @@ static void $(activation.helper)_activate(const float *restrict x, float *restri
 
 //$ if gated then
 /* The gradients of gate and x from that of y. */
-static void $(activation.helper)_gate_back(const float *restrict dy, const float *restrict gate, const float *restrict x, float *restrict dgate, float *restrict dx, size_t step, size_t rows)
+static void $(activation.helper)_gate_back(const float *restrict dy, const float *restrict gate,
+    const float *restrict x, float *restrict dgate, float *restrict dx, size_t step, size_t rows)
 //$ else
 /* The gradient of x from that of y. */
-static void $(activation.helper)_activate_back(const float *restrict dy, const float *restrict x, float *restrict dx, size_t step, size_t rows)
+static void $(activation.helper)_activate_back(const float *restrict dy, const float *restrict x, float *restrict dx,
+    size_t step, size_t rows)
 //$ end
 {
     for (size_t i = 0; i < rows * step; $(advance("i", lanes))) {
