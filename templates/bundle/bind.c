@@ -9,8 +9,20 @@
 #if defined(__x86_64__) || defined(__i386__)
 #include <cpuid.h>
 
-/* Whether CPU and operating system offer the features: CPUID leaf 1 ECX, leaf 7 EBX$(x86.leaf7_ecx and " and ECX" or "")$(x86.leaf7_1_eax and ", its subleaf 1 EAX" or ""), and XGETBV's state bits. */
-static int $(model)_cpu_has(unsigned leaf1_ecx, unsigned leaf7_ebx, $(x86.leaf7_ecx and "unsigned leaf7_ecx, " or "")$(x86.leaf7_1_eax and "unsigned leaf7_1_eax, " or "")unsigned state)
+//$ local ecx, subleaf = x86.leaf7_ecx, x86.leaf7_1_eax
+/* Whether CPU and operating system offer the features: CPUID leaf 1 ECX, leaf 7 EBX$(ecx and " and ECX" or ""),
+//$ if subleaf then
+   its subleaf 1 EAX,
+//$ end
+   and XGETBV's state bits. */
+static int $(model)_cpu_has(unsigned leaf1_ecx, unsigned leaf7_ebx,
+//$ if ecx then
+    unsigned leaf7_ecx,
+//$ end
+//$ if subleaf then
+    unsigned leaf7_1_eax,
+//$ end
+    unsigned state)
 {
     unsigned a, b, c, d;
     if (!__get_cpuid(1, &a, &b, &c, &d) || (c & leaf1_ecx) != leaf1_ecx)
@@ -19,9 +31,9 @@ static int $(model)_cpu_has(unsigned leaf1_ecx, unsigned leaf7_ebx, $(x86.leaf7_
     if (state == 0) /* no more is needed, and the CPU may have neither leaf 7 nor XGETBV */
         return 1;
 //$ end
-    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (b & leaf7_ebx) != leaf7_ebx$(x86.leaf7_ecx and " || (c & leaf7_ecx) != leaf7_ecx" or ""))
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (b & leaf7_ebx) != leaf7_ebx$(ecx and " || (c & leaf7_ecx) != leaf7_ecx" or ""))
         return 0;
-//$ if x86.leaf7_1_eax then
+//$ if subleaf then
     /* a: the last subleaf */
     if (leaf7_1_eax != 0 && (a < 1 || !__get_cpuid_count(7, 1, &a, &b, &c, &d) || (a & leaf7_1_eax) != leaf7_1_eax))
         return 0;
@@ -36,7 +48,8 @@ static int $(model)_cpu_has(unsigned leaf1_ecx, unsigned leaf7_ebx, $(x86.leaf7_
 
 #if $(set.condition)
 /* Whether CPU and operating system offer $(set.name). Linux lets programs read the ID registers, since 4.11: it emulates the instruction
-   and shows what it supports itself. Elsewhere, and on Android, whose kernels may be older, the answer is $(#isas > 1 and "no" or "yes: there is no other choice"). */
+   and shows what it supports itself. Elsewhere, and on Android, whose kernels may be older, the answer is
+   $(#isas > 1 and "no" or "yes: there is no other choice"). */
 static int $(model)_has_$(set.name)(void)
 {
 #if defined(__linux__) && !defined(__ANDROID__)
@@ -75,7 +88,10 @@ static int $(model)_can_run(int isa)
 #if $(set.condition)
 //$ end
 //$ if set.x86 then
-    case $(set.number): return $(model)_cpu_has($(hex(set.cpu.leaf1_ecx, 8)), $(hex(set.cpu.leaf7_ebx, 8)), $(x86.leaf7_ecx and hex(set.cpu.leaf7_ecx or 0, 8) .. ", " or "")$(x86.leaf7_1_eax and hex(set.cpu.leaf7_1_eax or 0, 8) .. ", " or "")$(hex(set.cpu.xcr0, 2))); /* $(set.name) */
+//$ local cpu = set.cpu
+//$ local ecx, subleaf = x86.leaf7_ecx and hex(cpu.leaf7_ecx or 0, 8), x86.leaf7_1_eax and hex(cpu.leaf7_1_eax or 0, 8)
+//$ local features = listed(hex(cpu.leaf1_ecx, 8), hex(cpu.leaf7_ebx, 8), ecx, subleaf, hex(cpu.xcr0, 2))
+    case $(set.number): return $(model)_cpu_has($(features)); /* $(set.name) */
 //$ elseif set.has_own then
     case $(set.number): return $(model)_has_$(set.name)();
 //$ else
@@ -137,6 +153,7 @@ static uint64_t $(model)_checksum(const unsigned char *bytes, size_t size)
     return state;
 }
 
+/* The little-endian number of `width` bytes, wherever it lies. */
 static uint64_t $(model)_read(const unsigned char *bytes, unsigned width)
 {
     uint64_t value = 0;
@@ -152,7 +169,8 @@ static uint64_t $(model)_read(const unsigned char *bytes, unsigned width)
 //$ end
 
 //$ if api ~= "" then
-/* By its plain name, for languages that look functions up; C calls it by the other one. */
+/* The header makes this name a macro, so that C calls the function with the guard in its name; other languages look up the
+   plain one. */
 #undef $(names.bind)
 $(api)int $(names.bind)(const void *blob, size_t bytes, $(names.weights) *weights);
 
@@ -167,7 +185,7 @@ int $(names.bind)(const void *blob, size_t bytes, $(names.weights) *weights)
 //$ lines("        ", digest_lines)
     };
     const unsigned char *header = (const unsigned char *) blob;
-    const uint16_t byte_order = 1;
+    const uint16_t byte_order = 1; /* its first byte is 1 on little-endian CPUs only */
 
     if (!blob || !weights)
         return $(names.macro("ERROR_NULL"));
