@@ -1,4 +1,4 @@
-//$ takes gather, isa, tile, tables, t, adder, pack, row_pitch, pitch_parameter, prefetch_next, run_name, slots_text, lane_axis
+//$ takes gather, isa, tile, tables, t, prefix, pack, row_pitch, pitch_parameter, prefetch_next, run_name, slots_text, lane_axis
 //$ -- Functions that add rows to a tile of columns of every token: sums wait as integers, in the order in which the interleaved rows leave
 //$ -- them; with the last tables' rows they become y.
 //$ for _, run in ipairs(gather.integers.runs) do
@@ -69,7 +69,7 @@ $(include("templates/lookup/shared/prefetch_rows.c", { t = t, i = "        " }))
 //$     run = run,
 //$     from = "token_base",
 //$     to = run.last and "token_y" or "token_to",
-//$     adder = adder,
+//$     prefix = prefix,
 //$ }
 //$ local strip = "templates/lookup/integer_sums/strip.c"
 $(include("templates/lookup/shared/strips.c", { s = t.strips, strip = strip, token = token, i = "            " }))

@@ -1,9 +1,12 @@
 //$ takes gather, helper, at, width, prefetches, token, i, constant, pitch_argument, commas
-//$ -- One strip of a tile of columns of one token: the rows of every table, summed exactly as integers. Many tokens: `run` says of which.
+//$ -- One strip of a tile of columns of one token: the rows of every table, or of those of `token.run`, summed exactly as
+//$ -- integers.
 //$ local run, step, strip, starts = token.run, gather.integers.step, gather.integers.strip_of[width], {}
 //$ local m = shape.neighbours
-//$ for n, line in ipairs(strip.lines) do starts[n] = run
-//$     and helper .. "_load_sums(" .. sum("token_from", sum(at, line.at)) .. ")" or helper .. "_zero_sums()" end
+//$ for n, line in ipairs(strip.lines) do
+//$     local call = run and "_load_sums(" .. sum("token_from", sum(at, line.at)) .. ")" or "_zero_sums()"
+//$     starts[n] = token.prefix.keep .. call
+//$ end
 //$ local function following(k)
 //$     if strip.prefetches == 0 then return "" end
 //$     if not gather.prefetch_tokens then return ", " .. (prefetches and "prefetch_at - " .. at or 0) end
@@ -13,9 +16,9 @@
 //$ local alone = #starts == 1
 //$ local sums, line_sums = alone and "&sums" or "sums", function(n) return alone and "&sums" or "&sums[" .. n - 1 .. "]" end
 //$ if alone then
-$(i)$(token.adder)_sums sums = $(starts[1]);
+$(i)$(token.prefix.line)_sums sums = $(starts[1]);
 //$ else
-$(i)$(token.adder)_sums sums[$(#starts)] = { $(commas(starts)) };
+$(i)$(token.prefix.line)_sums sums[$(#starts)] = { $(commas(starts)) };
 //$ end
 //$ if not run then
 $(i)for (size_t k = 0; k < tables; k += $(step))
@@ -31,9 +34,9 @@ $(i)    $(pitch_argument)$(gather.integers.partial and run.tables .. ", " or "")
 //$ for n, line in ipairs(strip.lines) do
 //$     local place = sum(at, line.at)
 //$     if run and not run.last then
-$(i)$(helper)_store_sums($(line_sums(n)), $(sum(token.to, place)));
+$(i)$(token.prefix.keep)_store_sums($(line_sums(n)), $(sum(token.to, place)));
 //$     else
-$(i)$(helper)_finish_y$(line.suffix)($(line_sums(n)), unit, $(sum(token.from, place)),
+$(i)$(token.prefix.finish)_$(gather.stream and "stream" or "finish")_y$(line.suffix)($(line_sums(n)), unit, $(sum(token.from, place)),
 $(i)    $(sum(token.to, place))$(gather.stream and ", streams" or ""));
 //$     end
 //$ end

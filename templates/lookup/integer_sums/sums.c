@@ -1,69 +1,12 @@
-//$ takes gather, isa, tile, helper, adder, row_pitch, line_elements, sums_of_integers, pitch_parameter, pitch_argument,
-//$ takes rows_on, used, each_sum
-//$ -- The sums of a line of columns as integers: what they begin with, rows of tables added to them, and what becomes y.
-//$ local words, word, inline, plan = isa.integer_sums, isa.index, names.macro("INLINE"), gather.integers
+//$ takes gather, isa, tile, helper, prefix, row_pitch, line_elements, pitch_parameter, pitch_argument, rows_on
+//$ -- Functions that add the rows of a group of tables to the sums of a strip of columns.
+//$ local words, inline, plan = isa.integer_sums, names.macro("INLINE"), gather.integers
 //$ local m, step = shape.neighbours, plan.step
-
-//$ if sums_of_integers then
-/* The sums that wait in from[$(words.columns)]. */
-$(inline) $(adder)_sums $(helper)_load_sums(const int32_t *from)
-//$ else
-/* The sums of no rows. */
-$(inline) $(adder)_sums $(helper)_zero_sums(void)
-//$ end
-{
-    $(adder)_sums sums;
-//$ for k, name in ipairs(words.sums) do
-//$     for n = 0, 3 do
-    sums.$(name)[$(n)] = $(sums_of_integers and k == #words.sums and isa.load_words("from", n * isa.lanes) or isa.index_zero());
-//$     end
-//$ end
-    return sums;
-}
-//$ if plan.waits then
-
-/* Leaves sums in to[$(words.columns)], where they wait for more rows. */
-$(inline) void $(helper)_store_sums(const $(adder)_sums *sums, int32_t *to)
-{
-//$     for n = 0, 3 do
-    $(isa.store_words("to", n * isa.lanes, words.total(each_sum("sums->", "[" .. n .. "]"))));
-//$     end
-}
-//$ end
-//$ for _, part in ipairs(plan.lines) do
-
-/* Makes $(plural(part.columns, "column")) of y: y = base + unit * sums. */
-$(inline) void $(helper)_finish_y$(part.suffix)(const $(adder)_sums *sums, $(isa.vector) unit, const float *base,
-    float *y$(gather.stream and ", int streams" or ""))
-{
-//$     local joined, all = {}, {}
-//$     for n = 0, 3 do
-//$         joined[n + 1] = "sum" .. n
-//$         all[n + 1] = { name = "sum" .. n, value = isa.float_of(words.total(each_sum("sums->", "[" .. n .. "]"))) }
-//$     end
-//$     local steps, ordered = words.order(joined)
-//$     for _, step in ipairs(steps) do
-//$         all[#all + 1] = step
-//$     end
-//$     for _, step in ipairs(used(all, ordered, #part.vectors)) do
-    const $(isa.vector) $(step.name) = $(step.value);
-//$     end
-//$     for n, vector in ipairs(part.vectors) do
-//$         if gather.stream then
-    $(helper)_store_y($(sum("y", vector.at)), $(isa.fma("unit", ordered[n], isa.load_unaligned("base", vector.at))), streams);
-//$         elseif vector.floats == isa.lanes then
-    $(isa.store_unaligned("y", vector.at, isa.fma("unit", ordered[n], isa.load_unaligned("base", vector.at))));
-//$         else
-    $(isa.store_partial("y", vector.at, vector.floats, isa.fma("unit", ordered[n], isa.load_partial("base", vector.at, vector.floats))));
-//$         end
-//$     end
-}
-//$ end
 //$ local function head(rows, strip)
 //$     local many_tables = plan.partial and rows == "4" and "size_t tables, " or ""
 //$     local ahead = strip.prefetches > 0 and (gather.prefetch_tokens and ", const int8_t *ahead, const uint16_t *ahead_code"
 //$         or ", size_t prefetch_at") or ""
-$(inline) void $(helper)_add_$(rows)x$(strip.width)($(adder)_sums *sums, const int8_t *table,
+$(inline) void $(helper)_add_$(rows)x$(strip.width)($(prefix.line)_sums *sums, const int8_t *table,
     $(pitch_parameter)$(many_tables)const uint16_t *code, const uint32_t *words$(ahead))
 //$ end
 //$ for _, strip in ipairs(plan.strips) do
@@ -104,7 +47,7 @@ $(inline) void $(helper)_add_$(rows)x$(strip.width)($(adder)_sums *sums, const i
 //$         end
 //$     end
 //$     for n, line in ipairs(strip.lines) do
-    $(adder)_add_four_rows$(line.suffix)($(#strip.lines == 1 and "sums" or "&sums[" .. n - 1 .. "]"),
+    $(prefix.line)_add_four_rows$(line.suffix)($(#strip.lines == 1 and "sums" or "&sums[" .. n - 1 .. "]"),
         $(sum("row0", line.at)), $(sum("row1", line.at)), $(sum("row2", line.at)), $(sum("row3", line.at)), words[0],
         words[$(plan.low_at)]);
 //$     end

@@ -39,45 +39,43 @@ static void $(many)(const $(names.weights) *weights, const float *x, float *y, s
 #endif
 
 //$ end
+//$ local function stage(i, of)
+$(i)$(of.names.ffn)(weights, x, y, tokens, scratch);
+//$ end
+//$ local function split(i, of)
+$(i)$(names.split)($(of.names.ffn), $(of.split.tile), $(of.split.min), weights, x, y, tokens, scratch);
+//$ end
 //$ local function on_threads(i)
 //$     if gather.names.columns then
 $(i)$(many)(weights, x, y, tokens, scratch);
 //$     else
-$(i)$(names.split)($(kernels.names.ffn), $(kernels.split.tile), $(kernels.split.min), weights, x, y, tokens, scratch);
+//$         split(i, kernels)
 //$     end
 //$ end
-//$ if few then
-/* Any number of tokens: up to $(few.up_to) are few. */
-//$ else
-/* Any number of tokens. */
-//$ end
+//$ local i = few and "        " or "    "
+/* Any number of tokens$(few and ": up to " .. few.up_to .. " are few" or ""). */
 void $(symbol)(const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch)
 {
+//$ if few then
+    if (tokens <= $(few.up_to))
+//$     if few.split then
+#ifdef $(names.macro("OPENMP"))
+//$         split(i, few)
+#else
+//$         stage(i, few)
+#endif
+//$     else
+//$         stage(i, few)
+//$     end
+    else
+//$ end
 //$ if openmp then
 #ifdef $(names.macro("OPENMP"))
-//$ if few then
-    if (tokens <= $(few.up_to))
-//$ if few.split then
-        $(names.split)($(few.names.ffn), $(few.split.tile), $(few.split.min), weights, x, y, tokens, scratch);
-//$ else
-        $(few.names.ffn)(weights, x, y, tokens, scratch);
-//$ end
-    else
-//$     on_threads("        ")
-//$ else
-//$     on_threads("    ")
-//$ end
+//$     on_threads(i)
 #else
-//$ end
-//$ if few then
-    if (tokens <= $(few.up_to))
-        $(few.names.ffn)(weights, x, y, tokens, scratch);
-    else
-        $(kernels.names.ffn)(weights, x, y, tokens, scratch);
-//$ else
-    $(kernels.names.ffn)(weights, x, y, tokens, scratch);
-//$ end
-//$ if openmp then
+//$     stage(i, kernels)
 #endif
+//$ else
+//$     stage(i, kernels)
 //$ end
 }

@@ -3,29 +3,22 @@
 //$ takes weighted, product_text, sum_text, sums_of_integers, slots_text, lane_axis, y_rows
 //$ lines("", prologue)
 //$ for _, load in ipairs(loads) do load.name = once("templates/lookup/shared/load.c", { load = load }) .. load.ending end
-//$ if gather.stream then
-
-/* Stores a vector of y: past the caches if y is aligned, as the lines that it fills need not be read then. */
-static inline void $(helper)_store_y(float *y, $(isa.vector) value, int streams)
-{
-    if (streams)
-        $(isa.stream("y", "value"));
-    else
-        $(isa.store_unaligned("y", 0, "value"));
-}
-//$ end
-//$ local scores, adder
+//$ local store_y = gather.stream and once("templates/lookup/shared/store_y.c") .. "_store_y" or false
+//$ local prefix = {} -- of the names of functions for sums of integers
 //$ if gather.integers then
-//$ scores = once("templates/lookup/integer_sums/scores.c")
-//$ adder = once("templates/lookup/integer_sums/line.c")
-$(include("templates/lookup/integer_sums/sums.c", { adder = adder }))
+//$     prefix.scores = once("templates/lookup/integer_sums/scores.c")
+//$     prefix.line = once("templates/lookup/integer_sums/line.c")
+//$     local sums_type = prefix.line .. "_sums"
+//$     prefix.keep = once("templates/lookup/integer_sums/keep_sums.c", { sums_type = sums_type })
+//$     prefix.finish = once("templates/lookup/integer_sums/finish_y.c", { sums_type = sums_type, store_y = store_y })
+$(include("templates/lookup/integer_sums/sums.c", { prefix = prefix }))
 //$ end
 //$ for _, t in ipairs(gather.tiles) do
 //$     if pack then
 $(include("templates/lookup/shared/pack.c", { t = t }))
 //$     end
 //$     if sums_of_integers then
-$(include("templates/lookup/integer_sums/columns.c", { t = t, adder = adder }))
+$(include("templates/lookup/integer_sums/columns.c", { t = t, prefix = prefix }))
 //$     else
 
 /* Adds $(shape.neighbours == 1 and "one row" or shape.neighbours .. " rows") of each of `tables` tables to
@@ -54,7 +47,7 @@ static inline void $(helper)_columns_$(t.width)(const $(tables.storage) *table,
 //$     if gather.integers then
         uint32_t token_words[$(2 * gather.integers.low_at)];
 //$         local arguments = "(score + token * " .. shape.slots .. ", " .. count .. ", token_words)"
-        const $(isa.vector) unit = $(isa.broadcast(scores .. "_scores_to_integers" .. arguments));
+        const $(isa.vector) unit = $(isa.broadcast(prefix.scores .. "_scores_to_integers" .. arguments));
 //$     elseif weighted then
         const float *token_score = score + token * $(shape.slots);
 //$     end
@@ -79,7 +72,7 @@ static inline void $(helper)_columns_$(t.width)(const $(tables.storage) *table,
 $(include("templates/lookup/shared/prefetch_rows.c", { t = t, i = i }))
 //$ end
 //$ local strip = gather.integers and "templates/lookup/integer_sums/strip.c" or "templates/lookup/shared/gather_strip.c"
-//$ local token = { count = count, from = "y_from", to = "y_to", adder = adder }
+//$ local token = { count = count, from = "y_from", to = "y_to", prefix = prefix, store_y = store_y }
 $(include("templates/lookup/shared/strips.c", { s = t.strips, strip = strip, token = token, i = i .. "    " }))
 //$ if tile > 1 then
         }
@@ -153,7 +146,7 @@ void $(symbol)(const $(names.weights) *weights, const uint16_t *code, const floa
 //$     local several = #gather.integers.spans > 1
     for (size_t token = 0; token < tokens; token += $(tile))$(several and " {" or "")
 //$     for _, span in ipairs(gather.integers.spans) do
-        $(scores)_scores_to_integers($(sum("score + token * " .. shape.slots, span.table * shape.neighbours * tile)),
+        $(prefix.scores)_scores_to_integers($(sum("score + token * " .. shape.slots, span.table * shape.neighbours * tile)),
             $(span.tables * shape.neighbours),
             $(sum("words + token * " .. gather.integers.quads * 2, span.table // gather.integers.step * 2 * tile)),
             $(sum("score_units", span.unit_at)) + token);
