@@ -85,6 +85,7 @@ $(i)    least = 65535u;
 //$ end
 //$ loop(i, "n", 0, shape.neighbours, 1, function(i, slot)
 //$ if share then
+$(i)/* score = sum 2^-log2: the fraction of log2 by the table, its whole part by the shift */
 $(i)const uint32_t part = log2 & 0x7fffu;
 $(i)const uint32_t share = $(model)_score_between($(model)_score_power + (part >> $(score.power_step)),
 $(i)    part & $((1 << score.power_step) - 1)u, $(score.power_step));

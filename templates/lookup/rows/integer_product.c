@@ -1,4 +1,5 @@
-//$ takes isa, helper, projection, blocks, token_counts, load_words, zeros, chains, barriers, counter, dot, dot_two, integers, integers_text
+//$ takes isa, helper, projection, blocks, token_counts, load_words, zeros, chains, barriers, counter, dot, dot_two,
+//$ takes integers, integers_text, weights_text
 //$ -- The sums of `vectors` over word `k` of inputs, together with the next one if `pair`. Inputs that are blocks with
 //$ -- units of their own have `integers.blocks` a token.
 //$ local starts = integers.starts
@@ -44,6 +45,7 @@ $(i)$(to) = $(starts and dot(to, w, x) or dot(to, x, w));
    $(block.folds > 1 and block.folds .. " times " or "")$(plural(block.rows, "input")), outputs in the
    lanes. $(integers_text)
    x       [tokens] words of integers, in units of the $(starts and (block.folds > 1 and "fold's" or "block's") or "token's") unit
+   w       $(weights_text(block))
 //$ if starts then
    starts  what the sums begin with, beside the units: weights are $(projection.word.offset) too large
 //$ end
@@ -74,7 +76,10 @@ $(i)for (size_t fold = 0; fold < $(block.folds); ++fold) {
 //$ inner = i .. "    "
 //$ end
 //$ for t = 0, together - 1 do
-//$ lines(inner, zeros(t, #vectors, "sum", starts and isa.index_broadcast("starts[" .. unit_at(t, block) .. "]")))
+//$ if starts then
+$(inner)const $(isa.index) start$(t) = $(isa.index_broadcast("starts[" .. unit_at(t, block) .. "]"));
+//$ end
+//$ lines(inner, zeros(t, #vectors, "sum", starts and "start" .. t))
 //$ if chains > 1 then
 //$ lines(inner, zeros(t, #vectors, "next"))
 //$ end
