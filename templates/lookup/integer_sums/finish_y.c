@@ -25,7 +25,8 @@ $(inline) void $(helper)_$(store_y and "stream" or "finish")_y$(part.suffix)(con
 //$         elseif vector.floats == isa.lanes then
     $(isa.store_unaligned("y", vector.at, isa.fma("unit", ordered[n], isa.load_unaligned("base", vector.at))));
 //$         else
-    $(isa.store_partial("y", vector.at, vector.floats, isa.fma("unit", ordered[n], isa.load_partial("base", vector.at, vector.floats))));
+//$             local base = isa.load_partial("base", vector.at, vector.floats)
+    $(isa.store_partial("y", vector.at, vector.floats, isa.fma("unit", ordered[n], base)));
 //$         end
 //$     end
 }

@@ -11,9 +11,8 @@
    unit: $(words.levels) * 128 * $(plan.max_rows) < 2^31. */
 //$ else
 /* Sums of $(plural(words.columns, "column")) of a token: the columns in the order in which interleaved rows leave
-   them. They are exact: at most
-   $(plan.max_rows) $(m == 1 and "tables" or "rows") share a unit, and $(words.levels) (a score) * 128 (an element of a
-   row) * $(plan.max_rows) < 2^31. */
+   them. They are exact: at most $(plan.max_rows) $(m == 1 and "tables" or "rows") share a unit,
+   and $(words.levels) (a score) * 128 (an element of a row) * $(plan.max_rows) < 2^31. */
 //$ end
 typedef struct {
     $(word) $(commas(each_sum("", "[4]")));

@@ -5,14 +5,12 @@
 
 //$ if #words.sums == 2 then
 /* Scores as 16-bit integers: score = unit (256 $(first) + $(second)), the bytes of $(words.rows) $(rows) in one
-   word. No score is negative. The
-   rounding error of one is at most half a unit, 1/$(2 * words.levels) of the largest score. If all scores are 0, the
-   unit is 0 and the integers,
+   word. No score is negative. The rounding error of one is at most half a unit, 1/$(2 * words.levels) of the largest
+   score. If all scores are 0, the unit is 0 and the integers,
 //$ else
 /* Scores as 15-bit integers times a unit. Of $(words.rows) $(rows), the first and third in one word, `$(first)`, the
-others in `$(second)`. No score is
-   negative. The rounding error of one is at most half a unit, 1/$(2 * words.levels) of the largest score. If all are 0,
-   the unit is 0 and the integers,
+   others in `$(second)`. No score is negative. The rounding error of one is at most half a unit,
+   1/$(2 * words.levels) of the largest score. If all are 0, the unit is 0 and the integers,
 //$ end
    whatever they are, count for nothing. A NaN or an infinity makes the unit NaN.
 //$ if shape.neighbours > 1 and shape.score.along then

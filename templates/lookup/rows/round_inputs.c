@@ -89,8 +89,8 @@ $(i)total = $(dot_inputs("total", isa.index_broadcast("0x01010101u"), isa.load_w
 //$ local words = block // per_word
 
 /* The inputs of $(together) blocks of a token as 8-bit integers, four to a word: multiples of the block's unit,
-   1/$(levels) of its largest. A NaN or
-   an infinity makes the unit NaN; inputs that are all below 1e-34 count as zeros. Maxima and sums of the blocks are found side by side.
+   1/$(levels) of its largest. A NaN or an infinity makes the unit NaN; inputs that are all below 1e-34 count as
+   zeros. Maxima and sums of the blocks are found side by side.
    x         [$(together)][$(block)]
    units     [$(together)]
    integers  [$(together)][$(words)]
