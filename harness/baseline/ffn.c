@@ -2,19 +2,20 @@
 #include "harness/baseline/ffn.h"
 
 #include "gen/weights/random.h"
-#include "harness/base/blob_memory.h"
-#include "harness/base/memory.h"
+#include "harness/baseline/memory.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 
 bool baseline_weights_create(baseline_weights *weights, size_t d, size_t hidden, size_t d_out, uint64_t seed)
 {
     *weights = (baseline_weights){.d = d, .hidden = hidden, .d_out = d_out};
-    weights->w1 = memory_of_large_pages(hidden * d * sizeof(float));
-    weights->b1 = aligned_memory(hidden * sizeof(float));
-    weights->w2 = memory_of_large_pages(d_out * hidden * sizeof(float));
-    weights->b2 = aligned_memory(d_out * sizeof(float));
+    weights->w1 = baseline_memory(hidden * d * sizeof(float), true);
+    weights->b1 = baseline_memory(hidden * sizeof(float), false);
+    weights->w2 = baseline_memory(d_out * hidden * sizeof(float), true);
+    weights->b2 = baseline_memory(d_out * sizeof(float), false);
     if (!weights->w1 || !weights->b1 || !weights->w2 || !weights->b2) {
         baseline_weights_destroy(weights);
         return false;

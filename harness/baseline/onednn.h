@@ -24,7 +24,7 @@ bool onednn_made(const onednn_work *work, const char *type, size_t tokens, char 
 /* Memory of zeros. NULL, a noted failure, when there is none. */
 void *onednn_room(onednn_work *work, size_t bytes);
 
-/* Numbers that lie at `data`; DNNL_MEMORY_ALLOCATE: anywhere; NULL: they are pointed to later. */
+/* Numbers that lie at `data`; DNNL_MEMORY_ALLOCATE: in a room of their own; NULL: they are pointed to later. */
 dnnl_memory_t onednn_matrix(onednn_work *work, dnnl_data_type_t type, size_t rows, size_t columns, const void *data);
 const dnnl_memory_desc_t *onednn_layout(dnnl_memory_t memory);
 
@@ -61,7 +61,7 @@ onednn_primitive onednn_rounding(onednn_work *work, const onednn_product *of, co
    they are timed. */
 void onednn_pack(onednn_work *work, const onednn_product *of, const void *weights, onednn_primitive *to);
 
-/* What `first` writes lies at `data`, DNNL_MEMORY_ALLOCATE: anywhere, and is what `second` reads. */
+/* What `first` writes lies at `data`, DNNL_MEMORY_ALLOCATE: in a room of its own, and is what `second` reads. */
 void onednn_join(onednn_work *work, onednn_primitive *first, onednn_primitive *second, void *data);
 
 dnnl_memory_t onednn_argument(const onednn_primitive *of, int argument);
