@@ -50,6 +50,19 @@ double baseline_gelu(double v)
     return 0.5 * v * (1.0 + tanh(sqrt(2.0 / acos(-1.0)) * (v + 0.044715 * v * v * v)));
 }
 
+void baseline_add_name(char *names, size_t size, const char *name)
+{
+    const size_t used = strlen(names), length = strlen(name);
+    for (const char *at = strstr(names, name); at; at = strstr(at + length, name)) {
+        if (at[length] == '\0' || at[length] == ',') {
+            return;
+        }
+    }
+    if (used + length + sizeof(", ") <= size) {
+        snprintf(names + used, size - used, "%s%s", used > 0 ? ", " : "", name);
+    }
+}
+
 void baseline_weights_calibrate(baseline_weights *weights, const float *x, size_t tokens)
 {
     enum { RESULTS = 1 << 17 }; /* enough to see nearly the largest */

@@ -20,7 +20,7 @@ void onednn_note(onednn_work *work, dnnl_status_t status)
 
 onednn_work onednn_begin(size_t threads)
 {
-    onednn_work work = {NULL, dnnl_success};
+    onednn_work work = {NULL, dnnl_success, ""};
     omp_set_num_threads((int)threads);
     if (!cpu) {
         onednn_note(&work, dnnl_engine_create(&cpu, dnnl_cpu, 0));
@@ -113,6 +113,10 @@ onednn_primitive onednn_primitive_of(onednn_work *work, const void *operation, d
         onednn_note(work, dnnl_primitive_desc_create(&chosen, operation, attributes, cpu, NULL));
     }
     dnnl_primitive_attr_destroy(attributes);
+    const char *name = NULL;
+    if (chosen && dnnl_primitive_desc_query(chosen, dnnl_query_impl_info_str, 0, &name) == dnnl_success) {
+        baseline_add_name(work->implementation, sizeof(work->implementation), name);
+    }
     return bind(work, chosen);
 }
 
@@ -242,4 +246,10 @@ bool onednn_run(onednn_work *work, const onednn_primitive *of)
 bool onednn_has(dnnl_cpu_isa_t isa)
 {
     return ((unsigned)dnnl_get_effective_cpu_isa() & (unsigned)isa) == (unsigned)isa; /* bits, each of an extension */
+}
+
+const char *onednn_implementation(const void *made)
+{
+    const onednn_work *work = made;
+    return work->implementation;
 }

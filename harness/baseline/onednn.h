@@ -6,10 +6,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The stream that primitives run on, and the first failure: after it nothing more is made. */
+/* The stream that primitives run on, and the first failure: after it nothing more is made. What is made begins with its work. */
 typedef struct onednn_work {
     dnnl_stream_t stream;
     dnnl_status_t status;
+    char implementation[128]; /* oneDNN's names of what it chose for the products: "brgemm:avx512_core_amx_int8" */
 } onednn_work;
 
 /* All products of this process have `threads` threads. */
@@ -73,5 +74,8 @@ bool onednn_run(onednn_work *work, const onednn_primitive *of);
 
 /* Whether oneDNN uses that instruction set here. */
 bool onednn_has(dnnl_cpu_isa_t isa);
+
+/* The implementations of something made, which begins with its work. */
+const char *onednn_implementation(const void *made);
 
 #endif
