@@ -1,0 +1,37 @@
+/* The permission to use AMX, which Linux gives a process that asks for it. */
+#include "harness/base/amx.h"
+
+#include <stddef.h>
+
+#if defined(__x86_64__) && defined(__linux__)
+
+#include <cpuid.h>
+#include <errno.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { TILE = 1 << 24, REQUEST = 0x1023 /* ARCH_REQ_XCOMP_PERM */, TILE_DATA = 18 /* XFEATURE_XTILE_DATA */ };
+
+const char *amx_request(void)
+{
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(d & TILE)) /* programs that emulate a CPU may stop at an unknown call */
+        return "this CPU has none";
+    if (syscall(SYS_arch_prctl, REQUEST, TILE_DATA) == 0)
+        return NULL;
+    switch (errno) {
+    case EINVAL: return "this kernel does not know it: it needs Linux 5.16";
+    case EOPNOTSUPP: return "this kernel does not save its tiles";
+    case ENOSPC: return "refused: an alternate signal stack is too small for its tiles";
+    default: return "refused by the system";
+    }
+}
+
+#else
+
+const char *amx_request(void)
+{
+    return "this CPU has none";
+}
+
+#endif
