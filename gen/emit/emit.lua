@@ -160,7 +160,7 @@ local function named(p, text)
         local call = constant:find "%(0" and "memset" or "memcpy"
         return line .. " /* else its loop is a call of " .. call .. " */\n"
     end)
-    return (text:gsub("%$(%l)", p.names.model .. "_%1"))
+    return (text:gsub("%$(%l)", p.names.model .. "_%1"):gsub("%$(%u)", p.names.macro "%1"))
 end
 
 -- Text of a file of plan `p`: names filled in, comments filled, long lines broken.

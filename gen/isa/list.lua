@@ -26,7 +26,8 @@
 --                            leaf1_ecx, leaf7_ecx, feature: its name, integer_sums }
 --   products_at_once         by name of a type of integers that a projection may have: products that multiplications
 --                            make in the time of one of floats, nil: as many as a word has
---   serves                   of a set with use = "types": the types, or products of such, that it is for
+--   serves                   of a set with use = "types": the types, or products of such, that it is for, or the words
+--                            of tiles that multiply them
 --   integer_sums                words of an integer gather (gen/isa/avx512.lua), if the tables' type has one: rows of
 --                            tables at a time, columns of a step, vectors that their sums take
 -- and the words of gen/isa/words.lua.
@@ -77,6 +78,8 @@ isa.list = {
     { name = "avx_vnni", use = "types" },
     { name = "avx512", use = "bundle" },
     { name = "avx512_bf16", use = "types" },
+    { name = "amx_int8", use = "types" },
+    { name = "amx_bf16", use = "types" },
     { name = "neon", use = "here" },
     { name = "dotprod", use = "here" },
     { name = "sve", use = "here" },
@@ -173,7 +176,7 @@ end
 -- Whether the instruction set `set` is for one of the types in the list.
 local function serves(set, types)
     for _, type in ipairs(types) do
-        if contains(set.serves, known_as(type)) then return true end
+        if contains(set.serves, known_as(type)) or contains(set.serves, type.tiles) then return true end
     end
     return false
 end
@@ -212,7 +215,7 @@ function isa.runs(set, has)
         return (has.vector_bytes or 0) >= (cpu.vector_bytes or 0)
     end
     for key, bits in pairs(cpu) do
-        if has[key] & bits ~= bits then return false end
+        if (has[key] or 0) & bits ~= bits then return false end
     end
     return true
 end

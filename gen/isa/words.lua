@@ -8,6 +8,7 @@
 --               number    one integer, of C                 n, bit  an integer of Lua: a count of lanes, a single bit
 --               address   two arguments: base, offset; offset 0 is `base` itself
 --               base      one argument: where elements of a table begin
+--               tile      the number of one of eight tiles, 16 rows of 16 words (gen/isa/parts/tiles.lua)
 --               rows, kind  see the word
 --   gives     what its result is; "statement": nothing
 --   tier      the kernels that need it, see `tiers`; nil: an instruction set may lack it, and templates ask first
@@ -359,6 +360,36 @@ words.list = {
         gives = "statement",
         with = "stream",
         doc = "makes such stores precede later ones",
+    },
+    { name = "tile_configure", takes = "", gives = "statement", doc = "before the tiles of a call" },
+    { name = "tile_release", takes = "", gives = "statement", with = "tile_configure", doc = "behind them" },
+    { name = "tile_zero", takes = "tile", gives = "statement", with = "tile_configure", doc = "all bytes 0" },
+    {
+        name = "tile_load",
+        takes = "tile address number",
+        gives = "statement",
+        with = "tile_configure",
+        doc = "16 rows of 64 bytes, so many bytes apart",
+    },
+    {
+        name = "tile_store",
+        takes = "tile address number",
+        gives = "statement",
+        with = "tile_configure",
+        doc = "likewise",
+    },
+    {
+        name = "tile_dot_i8",
+        takes = "tile tile tile",
+        gives = "statement",
+        with = "tile_configure",
+        doc = "sums + a b as integers: words of four signed bytes of a, and of unsigned ones of b",
+    },
+    {
+        name = "tile_dot_bf16",
+        takes = "tile tile tile",
+        gives = "statement",
+        doc = "sums + a b as floats, words of two numbers in bf16",
     },
 }
 

@@ -20,7 +20,8 @@
 --                  then packed as the type `packed`, `rows` inputs of an output in a word of C type `storage`. With
 --                  `integers` both are whole numbers up to `levels`, weights as unsigned bytes that are `offset` more,
 --                  and products are sums of integers, of which `most_inputs` at most stay below 2^31.
---                  `weights`: their type; `tiers`: of the words that kernels need; `needs`: as above
+--                  `weights`: their type; `tiers`: of the words that kernels need; `tiles`: the word that multiplies
+--                  them by a matrix engine; `needs`: as above
 --   doc            one line for help
 -- Packing and the reference have one row a type of their own: gen/weights/quantise.c, harness/reference/type.c.
 -- Whatever an instruction set lacks it converts itself: one blob serves all of them.
@@ -43,6 +44,7 @@ local function bytes(name, packed, levels)
         offset = levels + 1,
         most_inputs = 130000 * 127 // levels,
         tiers = { "integer", "quads" },
+        tiles = "tile_dot_i8",
     }
 end
 
@@ -71,6 +73,7 @@ dtype.list = {
             rows = 2,
             storage = "uint32_t",
             tiers = { "bf16", "bf16_products" },
+            tiles = "tile_dot_bf16",
         },
         cache = { tolerance = 8e-3, words_only = true },
         doc = "the upper half of a float32",

@@ -12,6 +12,7 @@ local host = require "host"
 local isa = require "gen.isa.list"
 local process = require "process"
 local stand_ins = require "tests.support.stand_ins"
+local tiles = require "tests.isa.tiles"
 local targets = require "gen.plan.target"
 local words = require "gen.isa.words"
 
@@ -299,7 +300,7 @@ local function plain(program, word)
     return true
 end
 
-local special = {}
+local special = tiles(scalar)
 
 function special.zero(p, set)
     p:vectors(set.store_unaligned("got", "at", set.zero()))
@@ -879,6 +880,20 @@ local function composed(p, set)
     end
 end
 
+-- The functions and integer gathers of the instruction sets before the one of that name: they are tested there.
+local function tested_before(name)
+    local seen = {}
+    for _, other in ipairs(isa.all) do
+        if other == name then return seen end
+        for _, value in pairs(isa.get(other)) do
+            seen[value] = true
+        end
+        for _, needs in pairs(isa.get(other).type_needs or {}) do
+            seen[needs.integer_sums or needs] = true
+        end
+    end
+end
+
 -- What type of weights a word is for, if any.
 local function type_of(word) return word.name:match "_([bfi]%d*f?%d+)$" end
 
@@ -886,9 +901,9 @@ local function type_of(word) return word.name:match "_([bfi]%d*f?%d+)$" end
 local function program_of(set, without)
     seed = 1
     local p = setmetatable({ set = set, lines = {}, data = {}, arrays = {}, tested = {}, count = 0 }, Program)
-    local before = {}
+    local before, known = {}, tested_before(set.name)
     for _, word in ipairs(words.list) do
-        if set[word.name] and not without[type_of(word)] then
+        if set[word.name] and not known[set[word.name]] and not without[type_of(word)] then
             if special[word.name] then
                 p:begin(word.name)
                 before[#before + 1] = special[word.name](p, set)
@@ -909,7 +924,7 @@ local function program_of(set, without)
         special[name](p, bare)
         p:finish()
     end
-    if set.integer_sums then integer_sums(p, set) end
+    if set.integer_sums and not known[set.integer_sums] then integer_sums(p, set) end
     composed(p, set)
     local body = table.concat(p.lines, "\n")
     local text = {}
@@ -941,7 +956,7 @@ local function program_of(set, without)
     end
     text[#text + 1] =
         '    board_write(wrong_count ? "wrong\\n" : "all right\\n");\n    board_exit(wrong_count > 0);\n}\n'
-    return (table.concat(text, "\n"):gsub("%$(%l)", "t_%1"))
+    return (table.concat(text, "\n"):gsub("%$(%l)", "t_%1"):gsub("%$(%u)", "T_%1"))
 end
 
 -- Running it --

@@ -8,6 +8,8 @@ local headers = {
     avx_vnni = "tests/isa/stand_ins/avx_vnni.h",
     avx512 = "tests/isa/stand_ins/avx512.h",
     avx512_bf16 = "tests/isa/stand_ins/avx512.h",
+    amx_int8 = "tests/isa/stand_ins/amx.h",
+    amx_bf16 = "tests/isa/stand_ins/amx.h",
 }
 
 -- The header of functions in C for the instruction set `set`, nil: there is none, or this CPU runs the set, or not

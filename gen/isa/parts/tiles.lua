@@ -1,0 +1,137 @@
+-- The words of a matrix engine, AMX: eight tiles of 16 rows of 64 bytes, in registers that C has no names for.
+--
+-- Inline assembly, as compilers' own functions miss what it reads and writes: gcc 12 names 8 bytes of a configuration's
+-- 64, and no memory of a load. CPUs without a matrix engine run the same words in portable C where LOOKUPC_TILES_IN_C
+-- is defined, as the storage class of the arrays in their place, such as `static __thread`: products of bytes are the
+-- same to the bit, those in bf16 nearly, as the engine takes subnormal numbers for 0 and adds in another order.
+
+local expression = require "gen.isa.expression"
+
+local at, call = expression.sum, expression.call
+
+local tiles = {}
+
+local text = [[
+/* Tiles: eight arrays of 16 rows of 64 bytes, which a matrix engine multiplies. They are configured in each call and
+   released at its end; no function that is called in between may use them. */
+#if defined(LOOKUPC_TILES_IN_C)
+typedef union {
+    uint8_t bytes[16][64];
+    uint16_t halves[16][32];
+    uint32_t integers[16][16];
+    float floats[16][16];
+} $tile;
+
+LOOKUPC_TILES_IN_C $tile $tiles[8];
+
+static inline void $tile_configure(void) {}
+
+static inline void $tile_release(void) {}
+
+static inline void $tile_zero($tile *tile)
+{
+    for (size_t row = 0; row < 16; ++row)
+        for (size_t n = 0; n < 16; ++n)
+            tile->integers[row][n] = (uint32_t) $hidden_integer(0);
+}
+
+/* Rows of 64 bytes, `step` bytes apart, to `to` or from `from`. */
+static inline void $tile_copy(unsigned char *to, size_t to_step, const unsigned char *from, size_t from_step)
+{
+    for (size_t row = 0; row < 16; ++row)
+        for (size_t n = 0; n < 64; ++n)
+            to[row * to_step + n] = (unsigned char) $hidden_integer(from[row * from_step + n]);
+}
+
+/* sums += a b: rows of a times columns of b, four signed bytes of a word of a, and unsigned ones of b. */
+static inline void $tile_dot_i8($tile *sums, const $tile *a, const $tile *b)
+{
+    for (size_t row = 0; row < 16; ++row)
+        for (size_t n = 0; n < 16; ++n)
+            for (size_t k = 0; k < 64; ++k)
+                sums->integers[row][n] +=
+                    (uint32_t) ((int8_t) a->bytes[row][k] * (int32_t) b->bytes[k / 4][4 * n + k % 4]);
+}
+
+static inline float $tile_bf16(uint16_t half)
+{
+    union { uint32_t bits; float value; } whole;
+    whole.bits = (uint32_t) half << 16;
+    return whole.value;
+}
+
+/* The same of words of two numbers in bf16. */
+static inline void $tile_dot_bf16($tile *sums, const $tile *a, const $tile *b)
+{
+    for (size_t row = 0; row < 16; ++row)
+        for (size_t n = 0; n < 16; ++n)
+            for (size_t k = 0; k < 32; ++k)
+                sums->floats[row][n] += $tile_bf16(a->halves[row][k]) * $tile_bf16(b->halves[k / 2][2 * n + k % 2]);
+}
+
+#define $TILE_ZERO(tile) $tile_zero(&$tiles[tile])
+#define $TILE_LOAD(tile, from, step) \
+    $tile_copy($tiles[tile].bytes[0], 64, (const unsigned char *) (const void *) (from), step)
+#define $TILE_STORE(tile, to, step) $tile_copy((unsigned char *) (void *) (to), step, $tiles[tile].bytes[0], 64)
+#define $TILE_DOT_I8(sums, a, b) $tile_dot_i8(&$tiles[sums], &$tiles[a], &$tiles[b])
+#define $TILE_DOT_BF16(sums, a, b) $tile_dot_bf16(&$tiles[sums], &$tiles[a], &$tiles[b])
+#else
+static inline void $tile_configure(void)
+{
+    static const struct {
+        uint8_t palette, start_row, zeros[14];
+        uint16_t row_bytes[16];
+        uint8_t rows[16];
+    } all = { 1, 0, { 0 }, { 64, 64, 64, 64, 64, 64, 64, 64 }, { 16, 16, 16, 16, 16, 16, 16, 16 } };
+    __asm__ volatile("ldtilecfg %0" : : "m"(all) : "memory");
+}
+
+static inline void $tile_release(void)
+{
+    __asm__ volatile("tilerelease" : : : "memory");
+}
+
+#define $TILE_ZERO(tile) __asm__ volatile("tilezero %%tmm" #tile : : : "memory")
+/* Rows of 64 bytes, `step` bytes apart. */
+#define $TILE_LOAD(tile, from, step) \
+    __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #tile : : "r"(from), "r"((size_t) (step)) : "memory")
+#define $TILE_STORE(tile, to, step) \
+    __asm__ volatile("tilestored %%tmm" #tile ", (%0,%1,1)" : : "r"(to), "r"((size_t) (step)) : "memory")
+/* sums += a b: rows of a times columns of b, four signed bytes of a word of a, and unsigned ones of b. */
+#define $TILE_DOT_I8(sums, a, b) __asm__ volatile("tdpbsud %%tmm" #b ", %%tmm" #a ", %%tmm" #sums : : : "memory")
+/* The same of words of two numbers in bf16. */
+#define $TILE_DOT_BF16(sums, a, b) __asm__ volatile("tdpbf16ps %%tmm" #b ", %%tmm" #a ", %%tmm" #sums : : : "memory")
+#endif]]
+
+-- Adds to `set`, one of x86-64, what AMX needs of CPUs, compilers and programs, and the words of tiles: of bytes, and
+-- with `bf16` also of such.
+function tiles.add(set, bf16)
+    local extensions = bf16 and { "tile", "int8", "bf16" } or { "tile", "int8" }
+    local told = {}
+    set.flags = { table.unpack(set.flags) }
+    for i, extension in ipairs(extensions) do
+        set.flags[#set.flags + 1] = "-mamx-" .. extension
+        told[i] = "defined(__AMX_" .. extension:upper() .. "__)"
+    end
+    local guard = "(defined(LOOKUPC_TILES_IN_C) || " .. table.concat(told, " && ") .. ")"
+    set.guard, set.condition = set.guard .. " && " .. guard, "defined(__x86_64__)"
+    local cpu = { leaf7_edx = 1 << 24 | 1 << 25 | (bf16 and 1 << 22 or 0) }
+    for key, bits in pairs(set.cpu) do
+        cpu[key] = key == "xcr0" and bits | 1 << 17 | 1 << 18 or bits
+    end
+    set.cpu = cpu
+    set.helpers = { table.unpack(set.helpers) }
+    table.insert(set.helpers, { name = "tile_configure", guard = guard, text = text })
+
+    function set.tile_configure() return call "$tile_configure" end
+    function set.tile_release() return call "$tile_release" end
+    function set.tile_zero(tile) return call("$TILE_ZERO", tile) end
+    function set.tile_load(tile, base, offset, step) return call("$TILE_LOAD", tile, at(base, offset), step) end
+    function set.tile_store(tile, base, offset, step) return call("$TILE_STORE", tile, at(base, offset), step) end
+    function set.tile_dot_i8(sums, a, b) return call("$TILE_DOT_I8", sums, a, b) end
+    if bf16 then
+        function set.tile_dot_bf16(sums, a, b) return call("$TILE_DOT_BF16", sums, a, b) end
+    end
+end
+
+return tiles
