@@ -20,7 +20,8 @@ local template = require "gen.print.template"
 
 local emit = {}
 
--- What <model>_bind returns and, those with `amx`, <model>_request_amx, in the order of the checks; in firmware, which knows its weights, only some of them.
+-- What <model>_bind returns, in the order of the checks; in firmware, which knows its weights, only some of them. With
+-- `amx`: what <model>_request_amx returns.
 local statuses = {
     { name = "OK", code = 0, doc = "success", text = "no error", firmware = true },
     { name = "ERROR_NULL", code = 1, doc = "blob or weights is a null pointer", firmware = true },

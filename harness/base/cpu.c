@@ -226,9 +226,9 @@ static cpu_facts read_facts(void)
 
 #endif
 
-/* cpu.describe() -> { architecture, model, vendor, family, number, stepping, virtual, leaf1_ecx, leaf7_ebx, leaf7_ecx, leaf7_edx, leaf7_1_eax,
-   xcr0, amx_missing (why this process cannot use AMX, whose bits of leaf7_edx are 0 then; absent: it can), id_aa64pfr0_el1, id_aa64isar0_el1, id_aa64isar1_el1, id_aa64zfr0_el1, vector_bytes, l1d, l1i, l2, l3, l3_share in bytes (absent when
-   unknown) } */
+/* cpu.describe() -> { architecture, model, vendor, family, number, stepping, virtual, leaf1_ecx, leaf7_ebx, leaf7_ecx, leaf7_edx,
+   leaf7_1_eax, xcr0, amx_missing (why this process cannot use AMX, whose bits of leaf7_edx are 0 then; absent: it can), id_aa64pfr0_el1,
+   id_aa64isar0_el1, id_aa64isar1_el1, id_aa64zfr0_el1, vector_bytes, l1d, l1i, l2, l3, l3_share in bytes (absent when unknown) } */
 static int describe(lua_State *L)
 {
     const cpu_facts facts = read_facts();

@@ -450,6 +450,8 @@ for linux in made_up real; do
         "$work/matrix.gcc"/*.o -o "$work/request_amx"
     "$work/request_amx" "$work/tiny.bin" $linux || fail "AMX of bundle matrix, $linux Linux"
 done
+gcc -std=c99 -O0 -DTINY_NO_REQUEST_AMX -c "$work/matrix/tiny.c" -o "$work/matrix.gcc/tiny.o"
+if nm "$work/matrix.gcc/tiny.o" | grep request_amx; then fail "TINY_NO_REQUEST_AMX leaves the request in"; fi
 ok "AMX is taken where the system permits it, and a request says why not"
 
 # The real CPU: the same choice as the flags its system shows.

@@ -336,6 +336,17 @@ function test.the_manifest_records_every_file()
     check.equal(manifest.options.isa, sets.list)
 end
 
+-- Programs must ask the system for AMX: bundles that have it say so, and have a function for it.
+function test.bundles_with_amx_need_a_permission()
+    local list = isa.select "scalar,avx512,amx_int8,amx_bf16"
+    local files = emit.files(plan.build(model.load(tiny_model), list), { cpp = true })
+    check.equal(json.decode(files[#files].text).needs_permission, { "amx_int8", "amx_bf16" })
+    check.matches(files[1].text, "\nTINY_API int tiny_request_amx%(void%);\n")
+    for _, file in ipairs(emit.files(tiny_plan(), { cpp = true })) do
+        check.equal(file.text:find "amx" or file.text:find "AMX" or file.text:find "needs_permission", nil)
+    end
+end
+
 function test.unchanged_files_are_not_touched()
     local folder = emitted("scalar")
     local name = file_of(folder, "tiny__scalar")

@@ -9,7 +9,8 @@
 
 #include <stdint.h>
 
-extern unsigned fake_leaves, fake_leaf1_ecx, fake_leaf7_ebx, fake_leaf7_edx, fake_last_subleaf, fake_leaf7_1_eax, fake_xcr0, fake_xgetbv_calls;
+extern unsigned fake_leaves, fake_leaf1_ecx, fake_leaf7_ebx, fake_leaf7_edx, fake_last_subleaf, fake_leaf7_1_eax, fake_xcr0,
+    fake_xgetbv_calls;
 
 static inline int __get_cpuid_count(unsigned leaf, unsigned part, unsigned *a, unsigned *b, unsigned *c, unsigned *d)
 {
