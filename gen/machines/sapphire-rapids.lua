@@ -2,7 +2,7 @@
 return {
     cpus = { { "GenuineIntel", 6, 143, 143 }, { "GenuineIntel", 6, 207, 207 } },
     architecture = "x86",
-    isa = { "scalar", "sse4", "avx2", "avx_vnni", "avx512", "avx512_bf16" },
+    isa = { "scalar", "sse4", "avx2", "avx_vnni", "avx512", "avx512_bf16", "amx_int8", "amx_bf16" },
     l2_bytes = 2 << 20,
 
     tile_vectors = 4,

@@ -1091,11 +1091,12 @@ function test.a_bundle_has_what_its_types_call_for()
     check.equal(selected(nil), "scalar,avx2,avx512")
     check.equal(selected(nil, { dtype.get "bf16" }), "scalar,avx2,avx512")
     for _, type in ipairs { dtype.get "i8", dtype.get("i7", "projection"), dtype.get("i7", "activations").products } do
-        check.equal(selected(nil, { type }), "scalar,avx2,avx_vnni,avx512")
+        local tiles = type.tiles and ",amx_int8" or ""
+        check.equal(selected(nil, { type }), "scalar,avx2,avx_vnni,avx512" .. tiles)
         check.matches(isa.with_types(isa.get "avx512", { type }).guard, "__AVX512VNNI__")
     end
-    check.equal(selected(nil, pairs_of_bf16), "scalar,avx2,avx512,avx512_bf16")
-    check.equal(selected(nil, pairs_of_bf16, { "sse4" }), "sse4,avx512_bf16")
+    check.equal(selected(nil, pairs_of_bf16), "scalar,avx2,avx512,avx512_bf16,amx_bf16")
+    check.equal(selected(nil, pairs_of_bf16, { "sse4" }), "sse4,avx512_bf16,amx_bf16")
     check.equal(selected("avx2", pairs_of_bf16), "avx2")
     check.equal(selected "avx512_bf16", "avx512_bf16")
 end

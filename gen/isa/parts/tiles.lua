@@ -106,14 +106,12 @@ static inline void $tile_release(void)
 -- Adds to `set`, one of x86-64, what AMX needs of CPUs, compilers and programs, and the words of tiles: of bytes, and
 -- with `bf16` also of such.
 function tiles.add(set, bf16)
-    local extensions = bf16 and { "tile", "int8", "bf16" } or { "tile", "int8" }
-    local told = {}
     set.flags = { table.unpack(set.flags) }
-    for i, extension in ipairs(extensions) do
+    for _, extension in ipairs(bf16 and { "tile", "int8", "bf16" } or { "tile", "int8" }) do
         set.flags[#set.flags + 1] = "-mamx-" .. extension
-        told[i] = "defined(__AMX_" .. extension:upper() .. "__)"
     end
-    local guard = "(defined(LOOKUPC_TILES_IN_C) || " .. table.concat(told, " && ") .. ")"
+    local last = bf16 and "BF16" or "INT8" -- clang spelt it without a line before 15
+    local guard = ("(defined(__AMX_%s__) || defined(__AMX%s__) || defined(LOOKUPC_TILES_IN_C))"):format(last, last)
     set.guard, set.condition = set.guard .. " && " .. guard, "defined(__x86_64__)"
     local cpu = { leaf7_edx = 1 << 24 | 1 << 25 | (bf16 and 1 << 22 or 0) }
     for key, bits in pairs(set.cpu) do

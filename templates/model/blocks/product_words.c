@@ -11,14 +11,11 @@
 //$ end
 //$ local scale = rounded.integers and "const float *restrict scale, " or ""
 //$ local behind = rounded.integers and " const float *restrict scale," or ""
-//$ -- Lines that give the outputs of vector n of token t: y = sum unit scale + bias, or y = sum + bias.
-//$ local function give(i, t, n, units, at, to)
+//$ -- A vector of outputs of a token: sum unit scale + bias, or sum + bias.
+//$ local function outputs(sum, unit, at)
 //$     local bias = isa.load_unaligned("bias", at)
-//$     if rounded.integers then
-$(i)$(isa.store_unaligned("y", to, isa.fma(isa.float_of(name(t, n)), isa.mul(isa.broadcast(units), isa.load_unaligned("scale", at)), bias)));
-//$     else
-$(i)$(isa.store_unaligned("y", to, isa.add(name(t, n), bias)));
-//$     end
+//$     if not rounded.integers then return isa.add(sum, bias) end
+//$     return isa.fma(isa.float_of(sum), isa.mul(isa.broadcast(unit), isa.load_unaligned("scale", at)), bias)
 //$ end
 //$ for _, tokens in ipairs(product.tokens) do
 //$ if tokens > 1 then
@@ -87,7 +84,7 @@ static inline void $(helper)_of_$(tokens)(const uint32_t *restrict x, size_t x_s
 
 //$ for t = 0, tokens - 1 do
 //$ for n = 0, product.strip_vectors - 1 do
-//$ give("    ", t, n, "unit[" .. t .. "]", n * lanes, sum(times(t, "y_step"), n * lanes))
+    $(isa.store_unaligned("y", sum(times(t, "y_step"), n * lanes), outputs(name(t, n), "unit[" .. t .. "]", n * lanes)));
 //$ end
 //$ end
 }
@@ -135,10 +132,13 @@ static inline void $(helper)_alone(const uint32_t *restrict x, const uint32_t *r
 //$ for s = 0, streams - 1 do
 //$ for n = 0, product.alone_vectors - 1 do
 //$ local at = sum(times(s, "y_apart"), n * lanes)
-//$ give("    ", s, n, "unit", at, at)
+    $(isa.store_unaligned("y", at, outputs(name(s, n), "unit", at)));
 //$ end
 //$ end
 }
+//$ end
+//$ if product.tiles then
+$(include("templates/model/blocks/product_tiles.c", { dot = isa[product.tiles.word], scale = scale, outputs = outputs }))
 //$ end
 
 //$ if rounded.integers then
@@ -184,6 +184,12 @@ $(i)for (size_t panel = $(product.streams[1]) * each; panel < panels; ++panel)
 $(i)for (size_t panel = 0; panel < panels; ++panel)
 //$ end
 //$ call(i .. "    ", 1)
+//$ end
+//$ if product.tiles then
+    if (tokens >= $(product.tiles.from) && words % 16 == 0) {
+        $(helper)_by_tiles(x, x_step, w, $(rounded.integers and "scale, " or "")bias, y, y_step, words, panels, tokens);
+        return;
+    }
 //$ end
 //$ if product.tokens[1] > 1 then
     size_t token = 0;

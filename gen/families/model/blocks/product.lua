@@ -24,8 +24,8 @@ local function thirds(count)
     return list
 end
 
--- The kernels of products by the schedule's choices, of weights of `type`, with vectors of `lanes` outputs; rounded: as
--- shape.rounded, or nil; prefetches: whether `isa` can:
+-- The kernels of products by the schedule's choices, of weights of `type`, inputs rounded: as
+-- shape.rounded, or nil, for `isa`:
 --   several tokens  strip_vectors, strip: outputs at a time, in vectors and alone; tokens: how many at a time, falling;
 --                   depth: inputs that stay in cache; unpacks: weights of a strip are converted to floats before, once
 --                   for all tokens, unpacked_floats of them
@@ -34,7 +34,9 @@ end
 --                   weights to what is prefetched, or false, strip_bytes: those of a step
 --   one token       alone_vectors, alone_outputs: outputs at a time; unroll: inputs with sums of their own; streams:
 --                   panels side by side, falling; prefetch: bytes from the loads to what is prefetched, or false
-function product.plan(choices, lanes, type, rounded, one_by_one, prefetches)
+--   tiles           { word, from }: of a matrix engine, for calls of so many tokens, nil: it has none for such inputs
+function product.plan(choices, isa, type, rounded, one_by_one)
+    local lanes, tiles = isa.lanes, rounded and isa[rounded.tiles] and not one_by_one
     local p = {
         several = not one_by_one,
         strip_vectors = choices["product.vectors"],
@@ -44,8 +46,9 @@ function product.plan(choices, lanes, type, rounded, one_by_one, prefetches)
         alone_vectors = choices["few.vectors"],
         unroll = choices["few.unroll"],
         streams = choices["few.streams"] > 1 and { choices["few.streams"], 1 } or { 1 },
-        prefetch = prefetches and (choices["few.streams"] > 1 and 1024 or 4096) or false,
+        prefetch = isa.prefetch_l2 and (choices["few.streams"] > 1 and 1024 or 4096) or false,
         ahead = choices["product.prefetch"] > 0 and choices["product.prefetch"],
+        tiles = tiles and { word = rounded.tiles, from = 16 } or nil,
     }
     p.strip, p.alone_outputs = p.strip_vectors * lanes, p.alone_vectors * lanes
     p.unpacks = p.several and not type.plain and not rounded and p.tokens[1] > 1

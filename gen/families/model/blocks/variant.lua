@@ -73,7 +73,7 @@ function variant.of(p, isa, choices, number, shared_product)
         choices_text = schedule.used_text(choices),
         chunk = choices["chunk.tokens"],
         queries = choices["attention.tokens"],
-        product = product.plan(choices, isa.lanes, shape.type, shape.rounded, p.one_by_one, isa.prefetch_l2),
+        product = product.plan(choices, isa, shape.type, shape.rounded, p.one_by_one),
         attention = attention.plan(shape, choices, isa),
     }
     v.rows = v.queries * shape.group
