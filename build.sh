@@ -380,7 +380,7 @@ vendored() {
     done
     $lookupc sample gen/models/kws.lua --seed 1 -o build/kws.safetensors
     $lookupc emit gen/models/kws.lua --profile firmware --target cortex-m4f --arithmetic integer --weights build/kws.safetensors -o emitted/kws
-    build/lua_runner . "$PWD/$lookupc" --update tests/emit/emit_test.lua
+    build/lua_runner . "$PWD/$lookupc" --update tests/emit/same_bytes_test.lua
 }
 
 usage() {

@@ -1,17 +1,17 @@
 -- The commands that read transformers' checkpoints: fuse, import.
 local figures = require "gen.plan.figures"
 local file_rules = require "commands.file_rules"
+local files_read = require "gen.host.files_read"
 local fuse = require "gen.families.model.blocks.fuse"
 local fuse_weights = require "gen.families.model.blocks.fuse_weights"
 local host = require "host"
 local import = require "gen.import.import"
-local inputs = require "gen.schema.inputs"
 local misuse = require "gen.schema.misuse"
 local model_file = require "gen.families.model_file"
+local rules = require "gen.families.model.model"
 local safetensors_bytes = require "gen.import.safetensors_bytes"
 local validated = require "gen.schema.validated"
 local weights = require "weights"
-local rules = require "gen.families.model.model"
 
 local commands = {}
 
@@ -72,7 +72,7 @@ function commands.fuse(arguments, options)
 end
 
 function commands.quantise(arguments, options)
-    inputs.note_checkpoint(arguments[1])
+    files_read.note_checkpoint(arguments[1])
     file_rules.not_over("-o", options.o)
     file_rules.can_become("-o", options.o)
     local share, message = weights.quantise(arguments[1], options.o)

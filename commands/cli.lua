@@ -1,7 +1,7 @@
 -- The command line: reads it by the table of commands (commands/list.lua), and runs what it says.
 local completion = require "commands.completion"
+local files_read = require "gen.host.files_read"
 local host = require "host"
-local inputs = require "gen.schema.inputs"
 local man = require "commands.man"
 local model_file = require "gen.families.model_file"
 local one_of = require "gen.schema.one_of"
@@ -306,9 +306,9 @@ local function execute(given)
     end
     local arguments, options = parse(command, rest)
     if not arguments then return fail_usage(options) end
-    inputs.keep()
+    files_read.keep()
     for _, option in ipairs(checkpoints) do
-        if options[option] then inputs.note_checkpoint(options[option]) end
+        if options[option] then files_read.note_checkpoint(options[option]) end
     end
     local run = own[command.name] or require(command.from)[command.name:match "%S+$"]
     local status, missing = run(arguments, options)

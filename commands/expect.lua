@@ -31,9 +31,9 @@ local function value_of(m, name)
 end
 
 -- What the checkpoint cannot say, as the model file says it: "score = gelu, norm.eps = 1e-05".
-local function said(m, unsaid, options)
+local function said(m, not_in_checkpoints, options)
     local list = {}
-    for _, name in ipairs(unsaid) do
+    for _, name in ipairs(not_in_checkpoints) do
         local value = value_of(m, name)
         if value ~= nil and type(value) ~= "table" then
             list[#list + 1] = string.format(type(value) == "number" and "%s = %.9g" or "%s = %s", name, value)
@@ -47,7 +47,7 @@ local function said(m, unsaid, options)
 end
 
 -- Compares the file `path`, results of model `m`, with options.expect. Returns the exit status.
-function expect.compare(path, m, unsaid, tolerance, options)
+function expect.compare(path, m, not_in_checkpoints, tolerance, options)
     local d = assert(npy.compare(path, options.expect))
     host.print(
         string.format(
@@ -65,7 +65,7 @@ function expect.compare(path, m, unsaid, tolerance, options)
         )
     )
     if d.relative <= tolerance then return 0 end
-    local words = said(m, unsaid, options)
+    local words = said(m, not_in_checkpoints, options)
     host.note(
         string.format(
             "lookupc: --tolerance: %g: the relative error of row %d is %.2g%s",

@@ -1,14 +1,14 @@
 -- Rules about files that commands share.
+local files_read = require "gen.host.files_read"
 local host = require "host"
-local inputs = require "gen.schema.inputs"
 local misuse = require "gen.schema.misuse"
 
-local files = {}
+local file_rules = {}
 
 -- Raises one line if writing `path`, the value of `option`, would overwrite one of the files that the command reads:
--- `others` (nil: none), or one that it has noted. What it notes later is not written over either (inputs.keep).
-function files.not_over(option, path, others)
-    for _, list in ipairs { others or {}, inputs.list() } do
+-- `others` (nil: none), or one that it has noted. What it notes later is not written over either (files_read.keep).
+function file_rules.not_over(option, path, others)
+    for _, list in ipairs { others or {}, files_read.list() } do
         for _, input in pairs(list) do -- options that are absent leave holes
             if host.same_file(path, input) then
                 error(option .. ": " .. path .. ": is the input " .. input .. ": choose another file", 0)
@@ -43,20 +43,20 @@ local function one_file(a, b)
 end
 
 -- Raises one line if `path` cannot become a file, with the folders that it needs; changes nothing.
-function files.can_be_made(path)
+function file_rules.can_be_made(path)
     local folder, way = way_to(path)
     local made = #way > 1 and not path:find "/$" and not host.kind(folder .. "/" .. way[1])
     assert(host.check_output(made and folder .. "/" .. way[#way] or path))
 end
 
 -- Writes a file and makes the folders that it needs; raises one line.
-function files.make(path, bytes)
+function file_rules.make(path, bytes)
     local folder, name = path:match "^(.-)([^/]*)$"
     assert(host.write_directory(folder == "" and "." or folder, { [name] = bytes }))
 end
 
 -- Raises one line if `path`, the value of `option`, is one of the files that the command writes before it.
-function files.not_over_output(option, path, outputs)
+function file_rules.not_over_output(option, path, outputs)
     for _, output in ipairs(outputs) do
         if one_file(path, output) then
             error(option .. ": " .. path .. ": is the output " .. output .. ": choose another file", 0)
@@ -66,26 +66,26 @@ end
 
 -- Raises one line if the files that a command writes, { option, path } each, would overwrite one of those that it
 -- reads, `others` and noted ones, or each other.
-function files.all_apart(outputs, others)
+function file_rules.all_apart(outputs, others)
     local before = {}
     for _, output in ipairs(outputs) do
         local option, path = table.unpack(output)
-        files.not_over(option, path, others)
-        files.not_over_output(option, path, before)
+        file_rules.not_over(option, path, others)
+        file_rules.not_over_output(option, path, before)
         before[#before + 1] = path
     end
 end
 
 -- The same, and if one of them cannot be written now.
-function files.check_outputs(outputs, others)
-    files.all_apart(outputs, others)
+function file_rules.check_outputs(outputs, others)
+    file_rules.all_apart(outputs, others)
     for _, output in ipairs(outputs) do
         assert(host.check_output(output[2]))
     end
 end
 
 -- Raises one line if `path`, the value of `option`, cannot become a file: before the work whose result it shall hold.
-function files.can_become(option, path)
+function file_rules.can_become(option, path)
     local folder = path:match("^(.*/)[^/]*$") or "."
     if host.kind(folder) ~= "directory" then
         error(string.format('%s: "%s": there is no folder %s', option, path, folder), 0)
@@ -101,8 +101,8 @@ function files.can_become(option, path)
 end
 
 -- Raises one line if `path`, the value of `option`, cannot be part of what --json prints.
-function files.json_can_hold(option, path)
+function file_rules.json_can_hold(option, path)
     if not utf8.len(path) then misuse(string.format('%s: "%s": must be UTF-8 beside --json', option, path)) end
 end
 
-return files
+return file_rules

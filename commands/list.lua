@@ -1,8 +1,8 @@
 -- The commands of lookupc: one table says their arguments, options and help.
 local completion = require "commands.completion"
 local dtype = require "gen.plan.dtype"
-local examples = require "commands.examples"
 local eliminations = require "gen.families.model.blocks.eliminations"
+local examples = require "commands.examples"
 local integer_types = require "gen.families.lookup.integer.types"
 local isa = require "gen.isa.list"
 local lookup = require "gen.families.lookup.family"
@@ -94,7 +94,7 @@ local activations_option = {
         .. "; default f32",
 }
 
--- Types, or the word for those of the weights (harness/measure/choices.lua).
+-- Types, or the word for those of the weights (harness/measure/combinations.lua).
 local function or_same(names) return table.move(names, 1, #names, 1, { [#names + 1] = "same" }) end
 
 local type_options = { tables_option, projection_option, type_option, cache_option, activations_option }
@@ -215,7 +215,7 @@ local commands = {
     {
         name = "plan",
         arguments = { "MODEL.lua" },
-        from = "commands.generate",
+        from = "commands.emit",
         doc = "print shapes, MFLOP and bytes of a model",
         options = {
             json_option,
@@ -238,7 +238,7 @@ local commands = {
     {
         name = "schedules",
         arguments = { "MODEL.lua" },
-        from = "commands.generate",
+        from = "commands.emit",
         doc = "list every choice of a schedule with its legal values",
         options = {
             json_option,
@@ -252,7 +252,7 @@ local commands = {
     {
         name = "emit",
         arguments = { "MODEL.lua" },
-        from = "commands.generate",
+        from = "commands.emit",
         doc = "write the C sources of a model into a folder",
         options = {
             with(
@@ -319,7 +319,7 @@ local commands = {
     {
         name = "check",
         arguments = { "DIR" },
-        from = "commands.generate",
+        from = "commands.emit",
         doc = "exit 1 if a vendored bundle is stale, was edited or holds files that are not of it",
         options = {
             {
@@ -332,7 +332,7 @@ local commands = {
     {
         name = "sample",
         arguments = { "MODEL.lua" },
-        from = "commands.generate",
+        from = "commands.emit",
         doc = "write random weights under the checkpoint's tensor names",
         options = {
             seed_option,
@@ -345,7 +345,7 @@ local commands = {
     {
         name = "pack",
         arguments = { "MODEL.lua" },
-        from = "commands.generate",
+        from = "commands.emit",
         doc = "fold weights in float64 and lay them out for the kernels",
         options = {
             with(weights_option, { required = false }),
@@ -376,7 +376,7 @@ local commands = {
     {
         name = "run",
         arguments = { "MODEL.lua" },
-        from = "commands.execute",
+        from = "commands.run",
         doc = "apply a model to a .npy file, [tokens][d] float32, or a whole model to ids",
         options = {
             weights_option,
@@ -424,7 +424,7 @@ local commands = {
     {
         name = "verify",
         arguments = { "MODEL.lua" },
-        from = "commands.execute",
+        from = "commands.run",
         doc = "compare every emitted kernel with the float64 reference",
         options = {
             with(weights_option, { required = false, doc = "safetensors file; absent: random weights" }),
@@ -451,7 +451,7 @@ local commands = {
     {
         name = "bench",
         arguments = { "MODEL.lua..." },
-        from = "commands.execute",
+        from = "commands.run",
         doc = "time the emitted code of models, verified, against OpenBLAS and oneDNN or a dense twin",
         options = {
             { name = "batch", value = "LIST", doc = "tokens a call; default 1,8,64,512,4096, of a transformer 1,512" },
@@ -531,7 +531,7 @@ local commands = {
     {
         name = "tokenize",
         arguments = { "MODEL.lua", "[TEXT...]" },
-        from = "commands.execute",
+        from = "commands.run",
         doc = "print the ids of texts, or of the lines of standard input, a row each",
         options = { tokenizer_option, json_option, compiler_option, flags_option },
     },

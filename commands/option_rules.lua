@@ -2,7 +2,7 @@
 local misuse = require "gen.schema.misuse"
 local words = require "commands.words"
 
-local rules = {}
+local option_rules = {}
 
 -- The name in a word of a rule, such as quick or method=hash-w, and the value, nil: any.
 local function parts(word)
@@ -32,7 +32,7 @@ end
 
 -- Raises one line for options of `command` that contradict each other, or that would not be read. `options`: those that
 -- were typed, without defaults.
-function rules.check(command, options)
+function option_rules.check(command, options)
     local given = {}
     for _, option in ipairs(command.options) do
         if says(options, option.name) then given[#given + 1] = option end
@@ -52,7 +52,7 @@ function rules.check(command, options)
 end
 
 -- The rules of an option as help says them, or nothing.
-function rules.text(option)
+function option_rules.text(option)
     local list = {}
     for i, word in ipairs(option.not_beside or {}) do
         list[i] = typed(word)
@@ -61,4 +61,4 @@ function rules.text(option)
     return (option.needs and "; needs " .. typed(option.needs) or "") .. others
 end
 
-return rules
+return option_rules

@@ -3,9 +3,9 @@ local bench_page = require "harness.report.bench_page"
 local bench_report = require "harness.report.bench_report"
 local columns = require "harness.report.columns"
 local file_rules = require "commands.file_rules"
+local files_read = require "gen.host.files_read"
 local host = require "host"
 local html = require "harness.report.html"
-local inputs = require "gen.schema.inputs"
 local lookup = require "harness.families.lookup.bench"
 local results = require "harness.report.results"
 local transformer = require "harness.families.model.bench_blocks"
@@ -174,7 +174,7 @@ end
 local function method(path)
     local beside = path:gsub("[^/]*$", "") .. "method.md"
     if host.kind(beside) ~= "file" then return "# Results" end
-    return (assert(host.read(inputs.note(beside), largest)):gsub("\n+$", ""))
+    return (assert(host.read(files_read.note(beside), largest)):gsub("\n+$", ""))
 end
 
 function commands.report(arguments, options)

@@ -5,6 +5,7 @@ local compile = require "harness.base.compile"
 local file_rules = require "commands.file_rules"
 local harness = require "harness.families.list"
 local host = require "host"
+local instruction_set = require "harness.tune.instruction_set"
 local json = require "json"
 local key = require "harness.tune.key"
 local log = require "harness.tune.log"
@@ -17,10 +18,9 @@ local request = require "gen.request.request"
 local results = require "harness.tune.results"
 local runnable = require "harness.base.runnable"
 local session = require "harness.tune.session"
-local set = require "harness.tune.set"
 local setting = require "harness.measure.setting"
 local store = require "harness.tune.store"
-local store_lookup = require "harness.tune.store_lookup"
+local stored_schedule = require "harness.tune.stored_schedule"
 local tune_machine = require "commands.tune_machine"
 local tuning = require "harness.tune.tuning"
 
@@ -141,7 +141,7 @@ end
 local function finished(records, decided)
     for _, r in ipairs(records) do
         local ends = r.status == "chosen" and r.regime == "both"
-        if ends and (not decided or store_lookup.is_sound(r)) then return true end
+        if ends and (not decided or stored_schedule.is_sound(r)) then return true end
     end
     return false
 end
@@ -277,7 +277,7 @@ local function answer(s, any)
     if not host.kind(path) then return nil, "there is no store yet, " .. path end
     local opened <close>, problem = store.open(path)
     if problem then host.note("lookupc tune: " .. problem) end
-    local found, line = store_lookup.look_up(opened, s.key, s.batches_text)
+    local found, line = stored_schedule.look_up(opened, s.key, s.batches_text)
     if found and not any and (found.level ~= "exact" or #found.missing > 0) then found = nil end
     return found, line
 end
@@ -322,7 +322,7 @@ local function all_finished(sessions)
 end
 
 -- The result of one instruction set. `run` is what all of them share: path, o (settings), options, records (of the log
--- that goes on), files (packed weights, once there are any), and what harness/tune/set.lua wants.
+-- that goes on), files (packed weights, once there are any), and what harness/tune/instruction_set.lua wants.
 local function answer_set(run, sessions)
     local o, options, said = run.o, run.options, nil
     if #run.records == 0 and not options.again and o.shard.n == 1 and not options.exhaustive and not o.choices then
@@ -359,7 +359,7 @@ local function answer_set(run, sessions)
             run.files[name] = value
         end
     end
-    local list, result = set.tune(run, sessions)
+    local list, result = instruction_set.tune(run, sessions)
     run.measured = true
     process.last_words ""
     return result or results.of_shard(list)

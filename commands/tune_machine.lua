@@ -6,14 +6,14 @@ local isa = require "gen.isa.list"
 local json = require "json"
 local lua_text = require "gen.schema.lua_text"
 local machine_file = require "harness.tune.machine_file"
+local machine_numbers = require "harness.tune.machine_numbers"
 local machine_race = require "harness.tune.machine_race"
+local machine_times = require "harness.tune.machine_times"
 local machines = require "gen.machines.list"
 local measure = require "harness.measure.measure"
 local misuse = require "gen.schema.misuse"
-local numbers = require "harness.tune.numbers"
 local one_of = require "gen.schema.one_of"
 local process = require "process"
-local shapes = require "harness.tune.shapes"
 local store = require "harness.tune.store"
 
 local nothing_decided = 3 -- exit status
@@ -104,8 +104,8 @@ return function(options, seconds)
     local opened <close>, problem = store.open(store.path())
     if problem then host.note("lookupc tune: " .. problem) end
     process.last_words("\nlookupc tune: interrupted: the same command goes on, with what is in " .. opened.path .. "\n")
-    local races, timed = {}, shapes.new {
-        shapes = numbers.shapes,
+    local races, timed = {}, machine_times.new {
+        shapes = machine_numbers.shapes,
         cpu = own,
         cc = options.cc,
         cflags = options.cflags,
@@ -115,8 +115,8 @@ return function(options, seconds)
         records = function(id) return options.again and {} or opened:records(id) end,
     }
     local found, open = machine_race.run {
-        rows = numbers.rows,
-        shapes = numbers.shapes,
+        rows = machine_numbers.rows,
+        shapes = machine_numbers.shapes,
         cpu = own,
         schedule_of = function(...) return timed:schedule_of(...) end,
         measure = function(...) return timed:measure(...) end,

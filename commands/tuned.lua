@@ -10,7 +10,7 @@ local misuse = require "gen.schema.misuse"
 local process = require "process"
 local record = require "harness.tune.record"
 local store = require "harness.tune.store"
-local store_lookup = require "harness.tune.store_lookup"
+local stored_schedule = require "harness.tune.stored_schedule"
 local summary = require "harness.tune.summary"
 
 local commands = {}
@@ -285,7 +285,7 @@ local function undecided_of(records)
         if r.status == "ok" then timed[race_of(r)] = true end
     end
     for _, r in ipairs(records) do
-        if r.status == "chosen" and r.regime ~= "both" and not store_lookup.is_sound(r) then
+        if r.status == "chosen" and r.regime ~= "both" and not stored_schedule.is_sound(r) then
             list[#list + 1] = {
                 isa = r.key.isa,
                 regime = r.regime,

@@ -76,6 +76,7 @@ static uint64_t roberta_small_checksum(const unsigned char *bytes, size_t size)
     return state;
 }
 
+/* The little-endian number of `width` bytes, wherever it lies. */
 static uint64_t roberta_small_read(const unsigned char *bytes, unsigned width)
 {
     uint64_t value = 0;
@@ -91,7 +92,8 @@ static uint64_t roberta_small_read(const unsigned char *bytes, unsigned width)
 #define ROBERTA_SMALL_AT_TABLES 1054784u
 #define ROBERTA_SMALL_AT_BIAS 70260800u
 
-/* By its plain name, for languages that look functions up; C calls it by the other one. */
+/* The header makes this name a macro, so that C calls the function with the guard in its name; other languages look up
+   the plain one. */
 #undef roberta_small_bind
 ROBERTA_SMALL_API int roberta_small_bind(const void *blob, size_t bytes, roberta_small_weights *weights);
 
@@ -106,7 +108,7 @@ int roberta_small_bind(const void *blob, size_t bytes, roberta_small_weights *we
         0xa4, 0x20, 0xbf, 0x0b, 0x25, 0x6b, 0x5d, 0x5d,
     };
     const unsigned char *header = (const unsigned char *) blob;
-    const uint16_t byte_order = 1;
+    const uint16_t byte_order = 1; /* its first byte is 1 on little-endian CPUs only */
 
     if (!blob || !weights)
         return ROBERTA_SMALL_ERROR_NULL;

@@ -62,7 +62,8 @@
 #define ROBERTA_SMALL_API
 #endif
 
-/* As linkers know it: sources of other types, sizes or options do not link with this header. */
+/* The name that linkers see has a number of this model, its sizes, types and options: sources of others do not link
+   with this header. */
 #define roberta_small_bind roberta_small_bind_for_1774055933
 
 #ifdef __cplusplus

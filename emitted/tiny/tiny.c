@@ -76,6 +76,7 @@ static uint64_t tiny_checksum(const unsigned char *bytes, size_t size)
     return state;
 }
 
+/* The little-endian number of `width` bytes, wherever it lies. */
 static uint64_t tiny_read(const unsigned char *bytes, unsigned width)
 {
     uint64_t value = 0;
@@ -91,7 +92,8 @@ static uint64_t tiny_read(const unsigned char *bytes, unsigned width)
 #define TINY_AT_TABLES 16896u
 #define TINY_AT_BIAS 180736u
 
-/* By its plain name, for languages that look functions up; C calls it by the other one. */
+/* The header makes this name a macro, so that C calls the function with the guard in its name; other languages look up
+   the plain one. */
 #undef tiny_bind
 TINY_API int tiny_bind(const void *blob, size_t bytes, tiny_weights *weights);
 
@@ -106,7 +108,7 @@ int tiny_bind(const void *blob, size_t bytes, tiny_weights *weights)
         0x1e, 0x3d, 0x5b, 0x98, 0xc5, 0xba, 0x7b, 0x22,
     };
     const unsigned char *header = (const unsigned char *) blob;
-    const uint16_t byte_order = 1;
+    const uint16_t byte_order = 1; /* its first byte is 1 on little-endian CPUs only */
 
     if (!blob || !weights)
         return TINY_ERROR_NULL;

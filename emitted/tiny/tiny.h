@@ -60,7 +60,8 @@
 #define TINY_API
 #endif
 
-/* As linkers know it: sources of other types, sizes or options do not link with this header. */
+/* The name that linkers see has a number of this model, its sizes, types and options: sources of others do not link
+   with this header. */
 #define tiny_bind tiny_bind_for_1918975976
 
 #ifdef __cplusplus

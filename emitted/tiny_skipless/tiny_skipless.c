@@ -76,6 +76,7 @@ static uint64_t tiny_skipless_checksum(const unsigned char *bytes, size_t size)
     return state;
 }
 
+/* The little-endian number of `width` bytes, wherever it lies. */
 static uint64_t tiny_skipless_read(const unsigned char *bytes, unsigned width)
 {
     uint64_t value = 0;
@@ -98,7 +99,8 @@ static uint64_t tiny_skipless_read(const unsigned char *bytes, unsigned width)
 #define TINY_SKIPLESS_AT_COSINES 282176u
 #define TINY_SKIPLESS_AT_SINES 290368u
 
-/* By its plain name, for languages that look functions up; C calls it by the other one. */
+/* The header makes this name a macro, so that C calls the function with the guard in its name; other languages look up
+   the plain one. */
 #undef tiny_skipless_bind
 TINY_SKIPLESS_API int tiny_skipless_bind(const void *blob, size_t bytes, tiny_skipless_weights *weights);
 
@@ -113,7 +115,7 @@ int tiny_skipless_bind(const void *blob, size_t bytes, tiny_skipless_weights *we
         0x9d, 0xc9, 0x12, 0x73, 0x80, 0xd6, 0x4c, 0x97,
     };
     const unsigned char *header = (const unsigned char *) blob;
-    const uint16_t byte_order = 1;
+    const uint16_t byte_order = 1; /* its first byte is 1 on little-endian CPUs only */
 
     if (!blob || !weights)
         return TINY_SKIPLESS_ERROR_NULL;

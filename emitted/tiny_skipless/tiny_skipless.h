@@ -56,7 +56,8 @@
 #define TINY_SKIPLESS_API
 #endif
 
-/* As linkers know it: sources of other types, sizes or options do not link with this header. */
+/* The name that linkers see has a number of this model, its sizes, types and options: sources of others do not link
+   with this header. */
 #define tiny_skipless_bind tiny_skipless_bind_for_0423732413
 
 #ifdef __cplusplus

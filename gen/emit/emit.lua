@@ -2,10 +2,8 @@
 local blob = require "gen.plan.blob"
 local comments = require "gen.print.comments"
 local dispatch = require "gen.emit.dispatch"
-local expression = require "gen.isa.expression"
 local extras = require "gen.emit.extras"
 local families = require "gen.families.list"
-local figures = require "gen.plan.figures"
 local helpers = require "gen.isa.helpers"
 local host = require "host"
 local json = require "json"
@@ -14,9 +12,9 @@ local long_lines = require "gen.print.long_lines"
 local misuse = require "gen.schema.misuse"
 local prologue = require "gen.print.prologue"
 local promise = require "gen.emit.promise"
+local render = require "gen.emit.render"
 local single_file = require "gen.emit.single_file"
 local sizes = require "gen.families.sizes"
-local template = require "gen.print.template"
 
 local emit = {}
 
@@ -55,87 +53,6 @@ local statuses = {
     { name = "ERROR_AMX_REFUSED", code = 24, doc = "AMX was refused by the operating system", amx = true },
 }
 
-local compiled = {} -- templates by path
-
-local function render(path, values, more)
-    compiled[path] = compiled[path] or template.compile(assert(host.resource(path)), path, host.bytecode(path))
-    return template.render(compiled[path], values, more)
-end
-
--- Gives `values` the function that includes another template: its text, with the names in `more` beside those of
--- whoever includes it.
-local function including(values)
-    values.include = function(path, more)
-        local inner = values
-        if more then
-            inner = including(setmetatable({}, {
-                __index = function(_, name)
-                    local value = more[name]
-                    if value == nil then value = values[name] end
-                    return value
-                end,
-            }))
-        end
-        return (render(path, inner, more):gsub("\n$", ""))
-    end
-    return values
-end
-
--- Gives `values` the function that prints functions which several kernels of `file` call, where they are not printed
--- yet: { texts, taken: sets of texts and names; prefix: what names begin with; depth: of such functions in each other;
--- waiting: texts to be printed before the one at hand }. Where a name is taken, another function begins with the
--- kernel's helper.
-local function sharing(values, file)
-    local function rendered(path, more, helper)
-        local own = { helper = helper }
-        for key, value in pairs(more or {}) do
-            own[key] = value
-        end
-        file.depth = file.depth + 1
-        local text = values.include(path, own)
-        file.depth = file.depth - 1
-        local names, free = {}, true
-        for kind, name in text:gmatch "\n([%w_]+) [^\n(]-([%w_]+)%(" do
-            if kind == "static" or kind:find "_INLINE$" then
-                names[#names + 1], free = name, free and not file.taken[name]
-            end
-        end
-        return text .. "\n", names, free
-    end
-    function values.share(path, more)
-        local prefix = file.prefix
-        local text, names, free = rendered(path, more, prefix)
-        if not free and not file.texts[text] then
-            prefix = values.helper
-            text, names = rendered(path, more, prefix)
-        end
-        if not file.texts[text] then
-            file.texts[text], file.waiting = true, file.waiting .. text
-            for _, name in ipairs(names) do
-                file.taken[name] = true
-            end
-        end
-        local waiting = file.waiting
-        if file.depth > 0 then return "", prefix end -- what calls it comes behind it
-        file.waiting = ""
-        return waiting, prefix
-    end
-    return values
-end
-
-local function new_file(prefix) return { texts = {}, taken = {}, prefix = prefix, depth = 0, waiting = "" } end
-
--- Adds what every template may use: banner-free text helpers and the names of the model. `file`, optional: as `sharing`
--- takes it, for kernels.
-local function with_common(p, values, file)
-    values.model, values.names, values.shape = p.names.model, p.names, p.shape
-    values.tables, values.projection = p.tables, p.projection
-    values.api = p.target and "" or p.names.macro "API" .. " " -- firmware is linked as it is
-    values.sum, values.times, values.advance = expression.sum, expression.times, expression.advance
-    values.plural = figures.plural
-    return sharing(including(values), file or new_file(p.names.model))
-end
-
 -- A number for all that header and sources of plan `p` must agree in: model, sizes, types, instruction sets, choices.
 local function guard_of(p)
     local isas = {}
@@ -155,12 +72,8 @@ local function kernels_banner(p, v)
     return (banner("model " .. p.model.name):gsub(" %*/\n$", kernels))
 end
 
--- `text` with names filled in, and beside constants that compilers do not know why.
+-- `text` with the names of helpers filled in: $name becomes <model>_name, $NAME the macro <MODEL>_NAME.
 local function named(p, text)
-    text = text:gsub("(\n *const ([^\n]*%$hidden[^\n]*);)\n", function(line, constant)
-        local call = constant:find "%(0" and "memset" or "memcpy"
-        return line .. " /* else its loop is a call of " .. call .. " */\n"
-    end)
     return (text:gsub("%$(%l)", p.names.model .. "_%1"):gsub("%$(%u)", p.names.macro "%1"))
 end
 
@@ -211,7 +124,7 @@ local function values_of(p, isas, conditions, more)
         listed[i] = i - 1 .. " " .. set.name
     end
     dispatch.check(isas)
-    local values = with_common(p, families.get(p.family).print.api(p))
+    local values = render.with_common(p, families.get(p.family).print.api(p))
     local own = {
         isas = isas,
         choice = dispatch.plan(isas),
@@ -258,13 +171,13 @@ local function collector(p)
         c.files[#c.files + 1] = file
     end
     function c.rendered(path, values)
-        local text = render(path, values)
+        local text = render.text(path, values)
         c.texts[#c.texts + 1] = text
         return text
     end
-    -- Of a kernel of the file that `file` describes, as `sharing` takes it.
+    -- The text of a kernel and where it is from; `file`: what render.new_file made for its file.
     function c.kernel(kernel, file)
-        kernel.text = c.rendered(kernel.template, with_common(kernel.plan or p, kernel.values, file))
+        kernel.text = c.rendered(kernel.template, render.with_common(kernel.plan or p, kernel.values, file))
         return from(kernel)
     end
     return c
@@ -273,10 +186,10 @@ end
 -- Adds the files of the kernels of variant `v`; for a single file returns their texts instead, as single_file takes
 -- them.
 local function add_kernels(c, p, v, condition, form)
-    local section, file = {}, new_file(p.names.model)
+    local section, file = {}, render.new_file(p.names.model)
     for i, kernel in ipairs(families.get(p.family).print.files(p, v)) do
         if form == "apart" then
-            file = new_file(kernel.values.helper) -- lookupc compiles several such files as one
+            file = render.new_file(kernel.values.helper) -- lookupc compiles several such files as one
         else
             kernel.values.prologue = {}
         end
@@ -299,11 +212,12 @@ end
 -- Adds the files that train the weights of plan `p`; `api` as in its header.
 local function add_training(c, p, conditions, api)
     local training = families.get(p.family).training
-    local values = with_common(p, training.api(p))
+    local values = render.with_common(p, training.api(p))
     values.api = api
     c.add(p.names.train_header, finish_one(p, training.header, c.rendered(training.header, values)), { public = true })
     for n, v in ipairs(p.variants) do
-        local kernels, file = {}, new_file(p.names.model .. "_train") -- lookupc compiles it with the kernels as one
+        -- lookupc compiles this file with the kernels as one.
+        local kernels, file = {}, render.new_file(p.names.model .. "_train")
         for i, kernel in ipairs(training.files(p, v)) do
             kernels[i] = c.kernel(kernel, file)
         end
@@ -336,18 +250,19 @@ function emit.sources(p, more, form)
     values.helpers = helpers.lines(c.texts, form == "single" and {} or isas)
     local runtime = "templates/bundle/runtime.h"
     if form == "single" then
-        local source = named(p, render(values.source, values))
-        local text = single_file.text(named(p, render(runtime, values)), sections, source, { p.names.runtime })
+        local source = named(p, render.text(values.source, values))
+        local text = single_file.text(named(p, render.text(runtime, values)), sections, source, { p.names.runtime })
         c.files[2].text = finish(p, banner("model " .. p.model.name) .. text)
     else
-        table.insert(c.files, 2, { name = p.names.runtime, text = finish_one(p, runtime, render(runtime, values)) })
+        local text = finish_one(p, runtime, render.text(runtime, values))
+        table.insert(c.files, 2, { name = p.names.runtime, text = text })
     end
     return c.files
 end
 
 -- A text of the model that is no part of the sources: the template `path`, with a banner if it is C.
 function emit.text(p, path, values)
-    local text = render(path, with_common(p, values))
+    local text = render.text(path, render.with_common(p, values))
     return path:find("%.[chS]$") and finish_one(p, path, text) or text
 end
 

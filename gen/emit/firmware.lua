@@ -4,6 +4,7 @@
 -- Needs no compiler: what only a compiler knows comes in as `measured` (harness/firmware/build.lua), what only the
 -- reference knows as `vectors`.
 local blob = require "gen.plan.blob"
+local checksums = require "gen.emit.checksums"
 local emit = require "gen.emit.emit"
 local families = require "gen.families.list"
 local host = require "host"
@@ -41,46 +42,6 @@ local function number_lines(numbers)
         words[i] = math.type(number) == "integer" and tostring(number) or string.format("%af", literal.round32(number))
     end
     return wrapped(words, 112) -- where they are printed they are indented by 8
-end
-
--- ## Checks of the weights
-
-local crc_polynomial = 0xedb88320
-
--- What `bits` bits of a CRC-32 become.
-local function crc_table(bits)
-    local list = {}
-    for n = 0, (1 << bits) - 1 do
-        local crc = n
-        for _ = 1, bits do
-            crc = crc & 1 == 1 and crc >> 1 ~ crc_polynomial or crc >> 1
-        end
-        list[n + 1] = crc
-    end
-    return list
-end
-
-local function crc32(bytes)
-    local step, crc = crc_table(8), 0xffffffff
-    for i = 1, #bytes do
-        crc = crc >> 8 ~ step[((crc ~ bytes:byte(i)) & 255) + 1]
-    end
-    return ~crc & 0xffffffff
-end
-
--- The first 32 bits behind the point of roots of the first `count` primes: SHA-256's constants (FIPS 180-4, sections
--- 4.2.2 and 5.3.3).
-local function root_fractions(count, exponent)
-    local list, n = {}, 2
-    while #list < count do
-        local prime = true
-        for divisor = 2, math.tointeger(n ^ 0.5 // 1) do
-            prime = prime and n % divisor ~= 0
-        end
-        if prime then list[#list + 1] = math.tointeger(n ^ exponent % 1 * 2.0 ^ 32 // 1) end
-        n = n + 1
-    end
-    return list
 end
 
 -- ## Parts
@@ -135,7 +96,7 @@ end
 -- What the templates read as `firmware`. `weights` are the packed bytes.
 local function values_of(p, weights, measured, vectors)
     local sizes, family, parts, sections = firmware.sizes(p, measured), families.get(p.family), parts_of(p)
-    local counts, digest, slow, slow_bytes = {}, {}, {}, 0
+    local counts, slow, slow_bytes, checks = {}, {}, 0, checksums.of(weights)
     for i, part in ipairs(parts) do
         counts[i] = tostring(part.bytes)
         slow_bytes = slow_bytes + (part.slow and part.bytes or 0)
@@ -144,9 +105,6 @@ local function values_of(p, weights, measured, vectors)
         if section.slow then slow[#slow + 1] = section.name end
     end
     local tolerance = family.firmware.tolerance(p)
-    for word in host.sha256(weights):gmatch("%x%x%x%x%x%x%x%x") do
-        digest[#digest + 1] = tonumber(word, 16)
-    end
     return {
         family = family.firmware,
         about = family.firmware.about(p),
@@ -162,11 +120,11 @@ local function values_of(p, weights, measured, vectors)
         parts = parts,
         sections = sections,
         part_bytes = table.concat(counts, ", "),
-        crc_lines = hex_lines(crc_table(4)),
-        crc32 = literal.hex(crc32(weights), 8),
-        sha256_lines = hex_lines(digest),
-        sha256_constant_lines = hex_lines(root_fractions(64, 1 / 3)),
-        sha256_start_lines = hex_lines(root_fractions(8, 1 / 2)),
+        crc_lines = hex_lines(checks.crc_table),
+        crc32 = literal.hex(checks.crc, 8),
+        sha256_lines = hex_lines(checks.sha256),
+        sha256_constant_lines = hex_lines(checks.sha256_constants),
+        sha256_start_lines = hex_lines(checks.sha256_start),
         vectors = vectors,
         tolerance = string.format("%g", tolerance),
         -- How much each value of a row `y` of the self-test may differ.
@@ -302,6 +260,58 @@ function firmware.weights_in(name, bytes)
     return table.concat(list)
 end
 
+-- Adds the weights to `files`, as a C array or by an assembler file; `add(name, path)` renders a template.
+local function add_weights(files, p, weights, c_array, add)
+    local stem = "src/" .. p.model.name .. "_weights."
+    if c_array then return add(stem .. "c", "templates/firmware/weights.c") end
+    add(stem .. "S", "templates/firmware/weights.S")
+    files[#files + 1] = { name = stem .. "bin", text = weights }
+end
+
+-- Adds what people read, and the lines for a linker script, to `files`. `misra`: what a checker reports, true: its file
+-- is recorded; nil: none.
+local function add_papers(files, p, values, measured, misra)
+    local function paper(name, path)
+        local report = report_of(p, values, measured)
+        report.causal = p.causal or false
+        report.misra = misra
+        files[#files + 1] = { name = name, text = emit.text(p, path, report) }
+    end
+    paper("REPORT.txt", "templates/firmware/report.txt")
+    paper("README.md", "templates/firmware/readme.md")
+    if p.target.object == "elf" and values.slow_bytes > 0 then
+        paper(p.model.name .. ".ld", "templates/firmware/linker.ld")
+    end
+    if misra == true then
+        files[#files + 1] = { name = "MISRA.md" }
+    elseif misra then
+        paper("MISRA.md", "templates/firmware/misra.md")
+    end
+end
+
+-- Adds the files with which the build `systems` of gen/emit/wrap.lua take the sources in `files`.
+local function add_wrapped(files, p, values, systems)
+    local compiled = {}
+    for _, file in ipairs(files) do
+        if file.name:find("^src/.*%.[cS]$") then compiled[#compiled + 1] = file.name end
+    end
+    for _, file in ipairs(wrap.files(systems, p.model.name)) do
+        local text = emit.text(p, file.template, {
+            noun = values.family.noun,
+            word = values.family.word,
+            about = values.about,
+            sources = compiled,
+            version = host.version,
+            target = p.target.name,
+            flash_bytes = values.flash_bytes,
+            ram_bytes = values.ram_bytes,
+            stack_bytes = values.stack_bytes,
+            selftest_stack_bytes = values.selftest_stack_bytes,
+        })
+        files[#files + 1] = { name = file.name, text = text }
+    end
+end
+
 -- Every file of the bundle of plan `p`, the manifest last.
 --   weights   packed bytes
 --   measured  what harness/firmware/toolchain.lua measures
@@ -311,73 +321,30 @@ end
 --             records them, and have no text
 function firmware.files(p, weights, measured, vectors, options)
     local values, recorded = values_of(p, weights, measured, vectors), options.recorded or {}
-    local files = sources_of(p, values)
+    local files, c_array = sources_of(p, values), options.c_array or p.target.object ~= "elf"
     local function add(name, path)
         files[#files + 1] = { name = name, text = family_text(p, values, path, vectors) }
     end
-    local c_array = options.c_array or p.target.object ~= "elf"
-    if c_array then
-        add("src/" .. p.model.name .. "_weights.c", "templates/firmware/weights.c")
-    else
-        add("src/" .. p.model.name .. "_weights.S", "templates/firmware/weights.S")
-        files[#files + 1] = { name = "src/" .. p.model.name .. "_weights.bin", text = weights }
-    end
+    add_weights(files, p, weights, c_array, add)
     add_selftest(files, p, values, vectors)
     add("example_main.c", values.family.templates .. "example.c")
-    local function paper(name, path, more)
-        local report = report_of(p, values, measured)
-        report.causal = p.causal or false
-        report.misra = more
-        files[#files + 1] = { name = name, text = emit.text(p, path, report) }
-    end
-    paper("REPORT.txt", "templates/firmware/report.txt")
-    paper("README.md", "templates/firmware/readme.md")
-    if p.target.object == "elf" and values.slow_bytes > 0 then
-        paper(p.model.name .. ".ld", "templates/firmware/linker.ld")
-    end
-    if options.misra then
-        paper("MISRA.md", "templates/firmware/misra.md", options.misra)
-    elseif recorded["MISRA.md"] then
-        files[#files + 1] = { name = "MISRA.md" }
-    end
-    local compiled = {}
-    for _, file in ipairs(files) do
-        if file.name:find("^src/.*%.[cS]$") then compiled[#compiled + 1] = file.name end
-    end
-    for _, file in ipairs(wrap.files(options.wrap or {}, p.model.name)) do
-        files[#files + 1] = {
-            name = file.name,
-            text = emit.text(p, file.template, {
-                noun = values.family.noun,
-                word = values.family.word,
-                about = values.about,
-                sources = compiled,
-                version = host.version,
-                target = p.target.name,
-                flash_bytes = values.flash_bytes,
-                ram_bytes = values.ram_bytes,
-                stack_bytes = values.stack_bytes,
-                selftest_stack_bytes = values.selftest_stack_bytes,
-            }),
-        }
-    end
+    add_papers(files, p, values, measured, options.misra or recorded["MISRA.md"] and true)
+    add_wrapped(files, p, values, options.wrap or {})
     files[#files + 1] = { name = p.names.licence, text = assert(host.resource("LICENSE")) }
     for _, file in ipairs(files) do
         file.sha256 = recorded[file.name]
         file.text = not file.sha256 and file.text or nil
     end
-    files[#files + 1] = {
-        name = p.names.manifest,
-        text = emit.manifest(p, files, {
-            profile = "firmware",
-            target = p.target.name,
-            target_flags = p.target.more_flags and json.array(p.target.more_flags),
-            c_array = c_array or nil,
-            wrap = options.wrap,
-            weights_sha256 = host.sha256(weights),
-            measured = measured,
-        }),
-    }
+    local manifest = emit.manifest(p, files, {
+        profile = "firmware",
+        target = p.target.name,
+        target_flags = p.target.more_flags and json.array(p.target.more_flags),
+        c_array = c_array or nil,
+        wrap = options.wrap,
+        weights_sha256 = host.sha256(weights),
+        measured = measured,
+    })
+    files[#files + 1] = { name = p.names.manifest, text = manifest }
     return files
 end
 

@@ -1,8 +1,8 @@
 -- From a model file to a validated model, or one line that says what is wrong.
 local duplicate_fields = require "gen.schema.duplicate_fields"
 local families = require "gen.families.list"
+local files_read = require "gen.host.files_read"
 local host = require "host"
-local inputs = require "gen.schema.inputs"
 local json = require "json"
 local sandbox = require "sandbox"
 local schema = require "gen.schema.schema"
@@ -85,7 +85,7 @@ local largest_json = 1 << 20
 
 -- The object of a JSON file, and its text as one of Lua, in which schema.refuse finds the lines of keys.
 local function load_json(path)
-    local text = assert(host.read(inputs.note(path), largest_json))
+    local text = assert(host.read(files_read.note(path), largest_json))
     local given, message = json.decode(text)
     if message then error(path .. ":" .. message, 0) end
     if type(given) ~= "table" or given[1] ~= nil then error(path .. ": must be a JSON object", 0) end
@@ -110,11 +110,11 @@ function model_file.load(path)
         local given, source = load_json(path)
         return model_file.validate(given, source, path)
     end
-    local given, source, included = sandbox.load(inputs.note(path))
+    local given, source, included = sandbox.load(files_read.note(path))
     if not given then error(explained(source, path), 0) end
     duplicate_fields.refuse(source, path)
     for _, file in ipairs(included) do
-        inputs.note(file.path)
+        files_read.note(file.path)
         duplicate_fields.refuse(file.source, file.path)
     end
     return model_file.validate(given, source, path, included)

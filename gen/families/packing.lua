@@ -2,8 +2,9 @@
 local blob = require "gen.plan.blob"
 local checkpoint = require "gen.schema.checkpoint_names"
 local families = require "gen.families.list"
-local inputs = require "gen.schema.inputs"
-local leftovers = require "gen.schema.leftovers"
+local files_read = require "gen.host.files_read"
+local ignored = require "gen.schema.ignored"
+local unused_tensors = require "gen.schema.unused_tensors"
 local weights = require "weights"
 
 local packing = {}
@@ -69,7 +70,7 @@ end
 -- packer says so, unless what is left out explains that; so it does where some are FP8, whose scales would be left out.
 -- model_name(name): what the model calls a tensor;
 -- original(name): the name of what it may be a copy of.
-local function check_leftovers(p, files, found, model_name, original)
+local function check_unused(p, files, found, model_name, original)
     local read, missing, names, copies = {}, false, {}, {}
     for _, tensor in ipairs(p.tensors) do
         local name = files.prefix .. tensor.name
@@ -90,15 +91,15 @@ local function check_leftovers(p, files, found, model_name, original)
             names[#names + 1] = name
         end
     end
-    names, copies = leftovers.without(names, files.ignore), leftovers.without(copies, files.ignore)
+    names, copies = ignored.without(names, files.ignore), ignored.without(copies, files.ignore)
     local left_out, explained = families.get(p.family).left_out, false
     local function reason(m, name) return left_out(m, model_name(name)) end
     for _, name in ipairs(names) do
         explained = explained or select(2, reason(p.model, name)) ~= nil
     end
-    if not missing or explained then leftovers.refuse(files.weights, p.model, names, reason) end
+    if not missing or explained then unused_tensors.refuse(files.weights, p.model, names, reason) end
     if not missing then check_copies(files.weights, copies, original) end
-    leftovers.check_ignored(files.weights, found, files.ignore)
+    ignored.check(files.weights, found, files.ignore)
 end
 
 -- The calibrations of the list `given` for a plan with the pieces `own` in place of `pieces`.
@@ -113,14 +114,14 @@ local function respelled(given, pieces, own)
     return list
 end
 
--- What weights.pack is told to do for plan `p`, whose leftovers are none; raises one line.
+-- What weights.pack is told to do for plan `p`; raises one line, also for tensors that it does not use.
 local function job_of(p, files)
     if families.get(p.family).without_weights then return blob.packing(p, files) end
-    inputs.note_checkpoint(files.weights)
+    files_read.note_checkpoint(files.weights)
     local found, message = weights.tensors(files.weights)
     if not found then error(message, 0) end
     local own, model_name, original = spelled(p, files, found)
-    check_leftovers(own, files, found, model_name, original)
+    check_unused(own, files, found, model_name, original)
     local job = blob.packing(own, files)
     if job.calibrations and own.pieces then job.calibrations = respelled(job.calibrations, p.pieces, own.pieces) end
     return job

@@ -1,9 +1,9 @@
 -- What `lookupc import` makes of a folder or a file: a model file, and weights where they are in another format.
 local config_json = require "gen.import.config_json"
-local fuse = require "gen.families.model.blocks.fuse"
 local families = require "gen.families.list"
+local files_read = require "gen.host.files_read"
+local fuse = require "gen.families.model.blocks.fuse"
 local host = require "host"
-local inputs = require "gen.schema.inputs"
 local json = require "json"
 local mingpt_json = require "gen.import.mingpt_json"
 local model_file = require "gen.families.model_file"
@@ -36,9 +36,9 @@ end
 local function decoded(path, found)
     local text, message
     if found then
-        text, message = host.read_regular(inputs.note(path), largest_json)
+        text, message = host.read_regular(files_read.note(path), largest_json)
     else
-        text, message = host.read(inputs.note(path), largest_json)
+        text, message = host.read(files_read.note(path), largest_json)
     end
     if not text then error(message, 0) end
     local object, why = json.decode(text)
@@ -199,7 +199,7 @@ end
 function import.read(path, options)
     if host.kind(path) ~= "directory" then return import.file(path, options) end
     local folder = path:gsub("(.)/+$", "%1")
-    inputs.note_checkpoint(folder) -- it is not read, but what is written is beside it
+    files_read.note_checkpoint(folder) -- it is not read, but what is written is beside it
     return import.file(main_file(folder), setmetatable({ folder = folder }, { __index = options }))
 end
 

@@ -1,7 +1,7 @@
 -- Reads how a sentence-transformers folder makes one vector of a sentence: modules.json and the settings that it names.
 local fields = require "gen.import.fields"
+local files_read = require "gen.host.files_read"
 local host = require "host"
-local inputs = require "gen.schema.inputs"
 local json = require "json"
 
 local pooling = {}
@@ -16,7 +16,7 @@ local modes = {
 }
 
 local function decoded(path)
-    local text, message = host.read_regular(inputs.note(path), largest)
+    local text, message = host.read_regular(files_read.note(path), largest)
     if not text then error(message, 0) end
     local object, why = json.decode(text)
     if type(object) ~= "table" then error(path .. ": " .. (why or "must be an object or a list"), 0) end

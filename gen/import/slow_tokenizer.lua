@@ -2,8 +2,8 @@
 -- model file that say it, from the folder's settings and the conventions of each class; and where settings contradict
 -- tokenizer.json.
 local fields = require "gen.import.fields"
+local files_read = require "gen.host.files_read"
 local host = require "host"
-local inputs = require "gen.schema.inputs"
 local json = require "json"
 
 local slow_tokenizer = {}
@@ -72,7 +72,7 @@ local usual = {
 local function settings(folder, name)
     local path = folder .. "/" .. name
     if host.kind(path) ~= "file" then return {}, path end
-    local text, message = host.read_regular(inputs.note(path), largest)
+    local text, message = host.read_regular(files_read.note(path), largest)
     if not text then error(message, 0) end
     local object, why = json.decode(text)
     if type(object) ~= "table" then error(path .. ": " .. (why or "must be an object"), 0) end

@@ -1,7 +1,7 @@
 -- Reads the weights of a TensorFlow.js model: model.json lists tensors, whose bytes lie one behind the other in shards.
 local fields = require "gen.import.fields"
+local files_read = require "gen.host.files_read"
 local host = require "host"
-local inputs = require "gen.schema.inputs"
 
 local tensorflow_js = {}
 
@@ -20,7 +20,7 @@ local function shards_of(path, group, prefix)
         if type(name) ~= "string" or name == "" or name:find "[/\0]" or name == "." or name == ".." then
             fields.refuse(path, key, type(name) == "string" and name or nil, "must be the name of a file beside it")
         end
-        local bytes, message = host.read_regular(inputs.note(folder .. name), largest_shard)
+        local bytes, message = host.read_regular(files_read.note(folder .. name), largest_shard)
         if not bytes then error(message, 0) end
         parts[i] = bytes
     end

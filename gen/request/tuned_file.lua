@@ -2,18 +2,18 @@
 --
 -- It is data, read like a model file in the sandbox. Emission takes its choices and nothing else of it: the CPU and the
 -- compiler it was tuned on, and the digest of the templates, say how far its times can be trusted.
-local duplicate_fields = require "gen.schema.duplicate_fields"
 local dtype = require "gen.plan.dtype"
+local duplicate_fields = require "gen.schema.duplicate_fields"
 local emit = require "gen.emit.emit"
 local families = require "gen.families.list"
+local files_read = require "gen.host.files_read"
 local host = require "host"
-local inputs = require "gen.schema.inputs"
 local isa = require "gen.isa.list"
 local lua_text = require "gen.schema.lua_text"
 local sandbox = require "sandbox"
 local schema = require "gen.schema.schema"
 
-local tuned = {}
+local tuned_file = {}
 
 local function text(words, pattern)
     local function holds(v) return type(v) == "string" and #v <= 200 and v:find(pattern) ~= nil end
@@ -58,7 +58,7 @@ for i, name in ipairs(isa.names) do
     isa_keys[i] = { key = name, rule = schema.table("choices (see lookupc schedules)", choice_keys), optional = true }
 end
 
-tuned.keys = {
+tuned_file.keys = {
     {
         key = "lookupc",
         rule = schema.table(
@@ -81,15 +81,15 @@ tuned.keys = {
 -- also has the context of the file, for errors that only show with a model.
 local function validate(given, source, path)
     local context = { path = path, source = source }
-    local data = schema.validate(context, tuned.keys, given, {})
+    local data = schema.validate(context, tuned_file.keys, given, {})
     if next(data.schedules) == nil then schema.refuse(context, { "schedules" }, nil, "has no schedule") end
     return data, context
 end
 
 -- Reads and validates a tuned file; raises one line "path:line: field = value: rule". Returns the data and the context
 -- of the file.
-function tuned.load(path)
-    local given, source = sandbox.load(inputs.note(path))
+function tuned_file.load(path)
+    local given, source = sandbox.load(files_read.note(path))
     if not given then error(source, 0) end
     duplicate_fields.refuse(source, path)
     return validate(given, source, path)
@@ -126,7 +126,7 @@ end
 -- The choices of `data` (with its context) for plan `p`, by instruction set, as plan.build wants them, and a list of
 -- lines that a user should know. Raises one line if the file is for another model or holds what is illegal for this
 -- one.
-function tuned.choices(data, context, p)
+function tuned_file.choices(data, context, p)
     local function refuse(chain, value, rule) schema.refuse(context, chain, value, rule) end
     local family = families.get(p.family)
     check_made_for(data, p, refuse)
@@ -205,7 +205,7 @@ end
 
 -- The text of a tuned file that holds `data`. title: comment lines on top; notes[isa][choice]: see above, both
 -- optional. Reading the text gives `data` again; raises one line for data that no tuned file may hold.
-function tuned.text(data, title, notes)
+function tuned_file.text(data, title, notes)
     validate(data, "", "tuned file")
     local lines = {}
     local function add(form, ...) lines[#lines + 1] = string.format(form, ...) end
@@ -241,6 +241,6 @@ function tuned.text(data, title, notes)
 end
 
 -- What every tuned file that this lookupc writes says of it.
-function tuned.generator() return { version = host.version, templates = emit.digest() } end
+function tuned_file.generator() return { version = host.version, templates = emit.digest() } end
 
-return tuned
+return tuned_file

@@ -1,7 +1,7 @@
 -- From a file of a tokenizer to its record, whatever its format.
 local around = require "gen.tokenizer.around"
+local files_read = require "gen.host.files_read"
 local host = require "host"
-local inputs = require "gen.schema.inputs"
 local hugging_face = require "gen.tokenizer.hugging_face"
 local json = require "json"
 local lists = require "gen.tokenizer.word_lists"
@@ -13,7 +13,7 @@ local read = {}
 local most_bytes = 1 << 28
 
 local function contents(path)
-    local bytes, message = host.read_regular(inputs.note(path), most_bytes)
+    local bytes, message = host.read_regular(files_read.note(path), most_bytes)
     if not bytes then error(message, 0) end
     return bytes
 end

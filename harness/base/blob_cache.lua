@@ -4,7 +4,7 @@
 -- of modification and of change, which no program can set back. One that was changed just now is not trusted: the clock
 -- is too coarse to tell two changes apart.
 local blob = require "gen.plan.blob"
-local cache_room = require "harness.base.cache_room"
+local evict = require "harness.base.cache_eviction"
 local host = require "host"
 local library_cache = require "harness.base.library_cache"
 local packing = require "gen.families.packing"
@@ -100,7 +100,7 @@ function blob_cache.packed(p, directory, files)
         process.touch(path)
         return path, true
     end
-    cache_room(folder, ".bin", p.packed_bytes, most_bytes)
+    evict(folder, ".bin", p.packed_bytes, most_bytes)
     local kept = host.write_directory(folder, {}) and host.check_output(path) and pcall(pack, p, files, path)
     if not kept then return pack(p, files, temporary) end -- the folder is full, or this says what is wrong
     if digest(p, files) == key then return path, true end

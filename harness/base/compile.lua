@@ -2,12 +2,12 @@
 local compilers = require "harness.base.compilers"
 local cost = require "gen.plan.cost"
 local emit = require "gen.emit.emit"
-local headers_ahead = require "harness.base.headers_ahead"
 local host = require "host"
-local later = require "gen.host.later"
+local lazy = require "gen.host.lazy"
 local library_cache = require "harness.base.library_cache"
 local misuse = require "gen.schema.misuse"
-local plan = later "gen.families.lookup.plan"
+local precompiled_headers = require "harness.base.precompiled_headers"
+local plan = lazy "gen.families.lookup.plan"
 
 local compile = {}
 
@@ -148,7 +148,7 @@ local function ahead(units, cc, version, cflags)
     for i, unit in ipairs(units) do
         list[i] = { flags = compile.flags(unit, cflags), isa = unit.isa }
     end
-    return headers_ahead.options(list, { cc = cc, version = version, run = compilers.failures, known = headers })
+    return precompiled_headers.options(list, { cc = cc, version = version, run = compilers.failures, known = headers })
 end
 
 -- Emits `plans`, of models with different names, below `directory` and compiles them with `cc` and `cflags` into one
@@ -168,7 +168,7 @@ function compile.library(plans, directory, cc, cflags)
     assert(host.write_directory(directory, contents, true))
     local commands, link = compile.commands(units, directory, library, cc, cflags, same)
     local options = ahead(units, cc, version, cflags)
-    for _, failure in ipairs(headers_ahead.compiled(commands, options, compilers.failures)) do
+    for _, failure in ipairs(precompiled_headers.compiled(commands, options, compilers.failures)) do
         if failure then error(failure, 0) end
     end
     compilers.call(link)

@@ -1,4 +1,4 @@
-/* Memory with forbidden pages on both sides. */
+/* Memory with guard pages on both sides. */
 #include "harness/base/guard.h"
 
 #include "harness/base/memory.h"
@@ -11,14 +11,14 @@ static size_t page_size(void)
     return (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Memory that was freed: asking the system for pages, and its zeroing them, would take longer than most calls between forbidden pages. */
+/* Memory that was freed: asking the system for pages, and its zeroing them, would take longer than most calls between guard pages. */
 static struct {
     unsigned char *pages;
     size_t page_bytes;
 } spare[16];
 enum { SPARES = sizeof spare / sizeof *spare };
 
-/* Pages between forbidden ones, that can be read and written; NULL when there are not enough. */
+/* Pages between guard pages, that can be read and written; NULL when there are not enough. */
 static unsigned char *take_pages(size_t page_bytes)
 {
     for (size_t i = 0; i < SPARES; ++i) {

@@ -1,18 +1,18 @@
-/* Memory with forbidden pages on both sides, to catch whoever reads or writes beyond it. */
+/* Memory with guard pages on both sides, to catch whoever reads or writes beyond it. */
 #ifndef LOOKUPC_HARNESS_GUARD_H
 #define LOOKUPC_HARNESS_GUARD_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Where the memory lies: its last byte right before a forbidden page, as far as the alignment permits; its first byte right after one;
+/* Where the memory lies: its last byte right before a guard page, as far as the alignment permits; its first byte right after one;
    or the alignment plus 4 bytes after one, so that it is aligned for a float and no more. */
 typedef enum { GUARD_END, GUARD_START, GUARD_UNALIGNED } guard_place;
 
 typedef struct {
     unsigned char *data; /* [bytes] */
     size_t bytes;
-    unsigned char *pages; /* the pages between the forbidden ones */
+    unsigned char *pages; /* the pages between the guard pages */
     size_t page_bytes;
     bool read_only;
 } guarded;

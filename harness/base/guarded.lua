@@ -1,4 +1,4 @@
--- Calls of compiled functions with memory of exactly its size, between forbidden pages.
+-- Calls of compiled functions with memory of exactly its size, between guard pages.
 --
 --   guarded(own, name, ...) -> the int that the function returns, fault, results: of a model of the module `compiled`
 -- Arguments are those of own:status, or describe memory made for this call: { name, text = what it holds, not to

@@ -9,7 +9,7 @@
    model:together(name, times, wanted, { arguments }, ...) -> whether that many calls in a thread for each list always leave the string
    `wanted` in the third argument.
 
-   compiled.memory(bytes[, place[, alignment]]) -> memory. Without a place all zero; else between forbidden pages, all bytes 0xFF: "end",
+   compiled.memory(bytes[, place[, alignment]]) -> memory. Without a place all zero; else between guard pages, all bytes 0xFF: "end",
    "start" or "unaligned" as in guard.h. It is freed at the end of a block that it is <close> in.
 
    memory:write(string[, at]), memory:copy(address): as many bytes as it has, from there; memory:read([bytes[, at]]) -> string,

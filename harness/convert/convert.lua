@@ -1,23 +1,23 @@
 -- The command convert: lookup FFNs that stand in for those of a trained dense model. They are fitted layer by layer to
 -- what texts make of the layers before, which are converted already; then the model learns end to end.
 local checkpoint = require "gen.schema.checkpoint_names"
+local compiled_model = require "harness.calls.compiled_model"
 local end_to_end = require "harness.convert.end_to_end"
 local figures = require "gen.plan.figures"
 local fitting = require "harness.convert.fitting"
 local host = require "host"
 local layers = require "harness.convert.layers"
-local library = require "harness.whole.library"
 local machines = require "gen.machines.list"
-local metric = require "harness.convert.metric"
+local evaluation = require "harness.convert.evaluation"
 local misuse = require "gen.schema.misuse"
 local model_file = require "gen.families.model_file"
 local module = require "convert"
 local process = require "process"
-local recording = require "harness.convert.recording"
+local activations = require "harness.convert.activations"
 local runnable = require "harness.base.runnable"
 local same = require "gen.schema.same"
 local teacher_file = require "harness.convert.teacher"
-local texts = require "harness.convert.texts"
+local batches = require "harness.convert.batches"
 local validated = require "gen.schema.validated"
 local weights = require "weights"
 local whole_family = require("gen.families.model.family").whole
@@ -46,7 +46,7 @@ end
 
 -- Raises one line unless `target` is `dense` with other FFNs. Returns the numbers of the blocks that can be converted.
 local function check(target, dense)
-    local ours, theirs, list = recording.blocks(target), recording.blocks(dense), {}
+    local ours, theirs, list = activations.blocks(target), activations.blocks(dense), {}
     local function refuse(key, value, rule) validated.refuse(target, { key }, value, rule) end
     local function compare(key, own, other, where)
         if same(own, other) then return end
@@ -103,7 +103,7 @@ end
 -- checkpoint calls a tensor; c.found: those that it has; c.renamed: names there that differ.
 local function tensors_of(p, made, c)
     local list = {}
-    for _, tensor in ipairs(recording.tensors(p)) do
+    for _, tensor in ipairs(activations.tensors(p)) do
         local own = made[tensor.name]
         local from = c.spell(c.renamed[tensor.name] or tensor.name)
         if own then
@@ -132,7 +132,7 @@ end
 local function plan_of(c, m) return whole_family.build(m, c.sets, {}, nil) end
 
 local function open(c, p, path)
-    return library.of(p, { weights = path, cc = c.options.cc, cflags = c.options.cflags, threads = 1 })
+    return compiled_model.of(p, { weights = path, cc = c.options.cc, cflags = c.options.cflags, threads = 1 })
 end
 
 -- A file in a temporary folder with the weights of plan `p`, of which some are in `made`, nil: in c.made.
@@ -144,21 +144,21 @@ end
 
 -- Fits block number `i` behind the first ones of `blocks`, and prints how well. Its tensors go to c.made.
 local function fit_block(c, i, blocks)
-    local p = recording.plan_until(c.target, blocks, i, c.sets, c.target_path, c.tables)
-    local probed = setmetatable({ ffn = recording.nothing }, { __index = c.blocks[i] })
-    for _, tensor in ipairs(recording.ffn_tensors(c.target, probed, i - 1)) do
+    local p = activations.plan_until(c.target, blocks, i, c.sets, c.target_path, c.tables)
+    local probed = setmetatable({ ffn = activations.nothing }, { __index = c.blocks[i] })
+    for _, tensor in ipairs(activations.ffn_tensors(c.target, probed, i - 1)) do
         local count = 4
         for _, size in ipairs(tensor.shape) do
             count = count * size
         end
         c.made[tensor.name] = { shape = tensor.shape, bytes = ("\0"):rep(count) }
     end
-    local model = recording.open(p, written(c, p, "until_" .. i), c.options)
+    local model = activations.open(p, written(c, p, "until_" .. i), c.options)
     local dense = teacher_file.ffn(c.dense, c.dense_blocks[i], i - 1, c)
     -- Where some of its neurons stay, so does the bias of what they make.
     if c.blocks[i].ffn.dense then dense.output_bias = nil end
     local r, tensors = fitting.run(c, i - 1, c.blocks[i], dense, c.text, function(batch)
-        return recording.states(p, model, batch.ids)
+        return activations.states(p, model, batch.ids)
     end)
     if not (math.abs(r.unexplained) < math.huge) then
         error(string.format("%s: layer %d: its outputs leave the range of float32", c.options.from, i - 1), 0)
@@ -239,8 +239,8 @@ local function context(path, options)
         target = target,
         target_path = path,
         dense = dense,
-        blocks = recording.blocks(target),
-        dense_blocks = recording.blocks(dense),
+        blocks = activations.blocks(target),
+        dense_blocks = activations.blocks(dense),
         made = {},
         folder = process.temporary_directory(),
         most_loss = tonumber(options["most-loss"]) or most_loss,
@@ -290,8 +290,8 @@ function convert.run(path, options)
     local c, numbers = context(path, options)
     local auto, possible = options.layers == "auto", #numbers
     if not auto then numbers = layers.chosen(options.layers, numbers, path) end
-    c.text = texts.read(c.teacher, c.dense_plan, options, fitting.batch_tokens)
-    c.metric = metric.new(c.dense_plan, c.teacher, c.text.test)
+    c.text = batches.read(c.teacher, c.dense_plan, options, fitting.batch_tokens)
+    c.metric = evaluation.new(c.dense_plan, c.teacher, c.text.test)
     host.print(
         string.format(
             "%s tokens in %d sequences, %d of them held out",

@@ -1,5 +1,6 @@
 -- Distils the dense model into the converted one end to end: all of its blocks learn to make what the dense model makes
 -- of each token, its logits or the states behind its last block.
+local activations = require "harness.convert.activations"
 local checkpoint = require "gen.schema.checkpoint_names"
 local compile = require "harness.base.compile"
 local constants = require "gen.families.model.training.constants"
@@ -8,7 +9,6 @@ local emit = require "gen.emit.emit"
 local fitting = require "harness.convert.fitting"
 local host = require "host"
 local process = require "process"
-local recording = require "harness.convert.recording"
 local teacher_file = require "harness.convert.teacher"
 
 local end_to_end = {}
@@ -29,10 +29,10 @@ end
 -- The plan of the dense model `m` whose results are what the last block makes, behind its norm.
 local function plan_of_features(m, plan_of, path)
     local norm = m.output and m.output.norm
-    local blocks = recording.blocks(m)
+    local blocks = activations.blocks(m)
     local changes = { name = "convert_features", tied = false, tokenizer = false }
     changes.output = norm and { norm = norm } or false
-    return plan_of(recording.with_blocks(m, blocks, changes, path))
+    return plan_of(activations.with_blocks(m, blocks, changes, path))
 end
 
 -- Why model `m` cannot learn so, or nil.
@@ -121,14 +121,14 @@ function end_to_end.run(c, p, weights, text, plan_of, dense_file)
     local features, model = c.dense_plan, c.teacher
     if not by_logits then
         features = plan_of_features(c.dense, plan_of, c.options.dense)
-        model = recording.open(features, dense_file(features), c.options)
+        model = activations.open(features, dense_file(features), c.options)
     end
     local steps = math.max(1, c.options["end-to-end"] // fitting.batch_tokens)
     local first, last
     for step = 1, steps do
         local batch = text.even[(step - 1) % #text.even + 1]
         local share = fitting.rate_at(step, steps)
-        local rows = recording.states(features, model, batch.ids)
+        local rows = activations.states(features, model, batch.ids)
         last = assert(student:step(batch.ids, rows, step, share * rate, share * table_rate))
         if not (last < math.huge) then error("end to end: the loss of step " .. step .. " is no number", 0) end
         first = first or last

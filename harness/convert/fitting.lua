@@ -1,10 +1,10 @@
 -- Fits the lookup FFN of one block to a dense FFN, on what texts bring to it.
+local activations = require "harness.convert.activations"
 local ffn_parts = require "gen.schema.ffn_parts"
 local host = require "host"
 local kept_neurons = require "harness.convert.kept_neurons"
 local kernels = require "harness.convert.kernels"
 local process = require "process"
-local recording = require "harness.convert.recording"
 
 local fitting = {}
 
@@ -72,7 +72,7 @@ function fitting.run(c, layer, block, dense, text, states)
     end
     host.status ""
     local tensors = beside and kept_neurons.tensors(c.target, block, layer, dense, kept) or {}
-    for _, tensor in ipairs(recording.ffn_tensors(c.target, block, layer)) do
+    for _, tensor in ipairs(activations.ffn_tensors(c.target, block, layer)) do
         tensors[tensor.name] = { shape = tensor.shape, bytes = fit:field(tensor.field) }
     end
     local unexplained, used, entropy = fit:figures()

@@ -1,9 +1,9 @@
 -- Which FFNs of a model are converted: those of --layers, or as many as may be without losing too much.
-local misuse = require "gen.schema.misuse"
-local rules = require "gen.families.model.model"
+local activations = require "harness.convert.activations"
 local host = require "host"
+local misuse = require "gen.schema.misuse"
 local model_text = require "gen.import.model_text"
-local recording = require "harness.convert.recording"
+local rules = require "gen.families.model.model"
 
 local layers = {}
 
@@ -95,7 +95,7 @@ end
 
 -- The model of `target` with those blocks, from the file `path`.
 function layers.model(target, blocks, path)
-    return recording.with_blocks(target, blocks, { name = target.name }, path)
+    return activations.with_blocks(target, blocks, { name = target.name }, path)
 end
 
 return layers

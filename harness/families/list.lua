@@ -9,7 +9,7 @@
 --                          (harness/report/bench_report.lua), nil: the measuring process failed and has said why
 --   lookup_inputs(path, options)   what its LookupFFNs read in float32 of the inputs of pack --calibrate: paths of .npy
 --                          files; nil: the inputs themselves
---   unsaid                 keys of model files that a checkpoint can say nothing of and results depend on
+--   not_in_checkpoints     keys of model files that results depend on and a checkpoint does not have
 --   run_option             of run: what the model is applied to, "ids"; nil: "input"
 --   tokenize(path, texts, options)   the command, nil: such a model takes no text
 --   text                   the commands embed, similar, generate (path, texts, options) and perplexity (path, options)
@@ -40,15 +40,15 @@
 --     vectors(p, files, seed)   inputs of the self-test and what the reference makes of them, as its template
 --                          wants them
 --     stand_ins(p)         as many numbers in their place, for measuring
-local later = require "gen.host.later"
+local lazy = require "gen.host.lazy"
 
 local families = {}
 
 local rows = {
-    lookup = later "harness.families.lookup.family",
-    transformer = later(function() return require("harness.families.model.family").transformer end),
-    tokenizer = later "harness.families.tokenizer.family",
-    whole = later(function() return require("harness.families.model.family").whole end),
+    lookup = lazy "harness.families.lookup.family",
+    transformer = lazy(function() return require("harness.families.model.family").transformer end),
+    tokenizer = lazy "harness.families.tokenizer.family",
+    whole = lazy(function() return require("harness.families.model.family").whole end),
 }
 
 -- The record of the family of that name.

@@ -1,6 +1,6 @@
 -- Results that were kept: files of what bench --json prints, checked key by key.
+local files_read = require "gen.host.files_read"
 local host = require "host"
-local inputs = require "gen.schema.inputs"
 local json = require "json"
 local schema = require "gen.schema.schema"
 
@@ -171,7 +171,7 @@ end
 -- The objects of the file `path`, each with its `kind`: "lookup", "transformer" or "whole"; raises one line for what
 -- bench does not print.
 function results.read(path)
-    local given, message = json.decode(assert(host.read(inputs.note(path), largest)))
+    local given, message = json.decode(assert(host.read(files_read.note(path), largest)))
     if message then error(path .. ":" .. message, 0) end
     local all = {}
     if type(given) ~= "table" or next(given) == nil then error(path .. ": must be what bench --json prints", 0) end

@@ -61,8 +61,8 @@ end
 -- one beside unfused weights. activations_err: what rounding the inputs of products to the type `activations` makes of
 -- the reference. float32_err, cache_err: what rounding them to float32, and rounding the cache, make of it, where a
 -- result is far from the reference. looked: of lookup FFNs that were seen at work
--- (harness/families/model/seen.lua). costs: what budget.layers says (harness/verify/budget.lua), nil: there is no
--- budget. Returns the exit status.
+-- (harness/families/model/observed_lookups.lua). costs: what budget.layers says (harness/verify/budget.lua), nil: there
+-- is no budget. Returns the exit status.
 function verified.print(m, results, skipped, options, costs)
     local ok, fused = not costs or costs.ok, false
     for _, r in ipairs(results) do

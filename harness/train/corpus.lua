@@ -1,6 +1,6 @@
 -- Text as ids: files tokenised one behind the other, and the part of them that is kept for validation.
 local host = require "host"
-local text = require "harness.whole.text"
+local text_file = require "harness.base.text_file"
 
 local corpus = {}
 
@@ -48,7 +48,7 @@ function corpus.read(tokenizer, facts, ends, options)
         if list == valid then valid_bytes = valid_bytes + #bytes end
     end
     for i, path in ipairs(options.text) do
-        local bytes = text.read("--text", path)
+        local bytes = text_file.read("--text", path)
         local cut = #bytes
         if not options.valid and #options.text < documents then
             cut = line_end(bytes, math.max(1, math.floor((1 - held_out) * #bytes)))
@@ -58,7 +58,7 @@ function corpus.read(tokenizer, facts, ends, options)
         add(valid, bytes:sub(cut + 1), path)
     end
     for _, path in ipairs(options.valid or {}) do
-        add(valid, text.read("--valid", path), path)
+        add(valid, text_file.read("--valid", path), path)
     end
     host.status ""
     return { train = table.concat(train), valid = table.concat(valid), bytes = valid_bytes }

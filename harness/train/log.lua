@@ -1,5 +1,5 @@
 -- The log of a run: lines of JSON beside the weights. The first one says what runs, the others what came of steps.
-local dropped_lines = require "harness.base.dropped"
+local dropped_lines = require "harness.base.dropped_lines"
 local host = require "host"
 local json = require "json"
 
@@ -20,7 +20,7 @@ local function has_numbers(value, names)
     return true
 end
 
--- Whether `row` is what harness/train/tables.lua says of a layer.
+-- Whether `row` is what harness/train/table_usage.lua says of a layer.
 local function is_of_tables(row)
     if type(row) ~= "table" or not has_numbers(row, of_tables) then return false end
     for _, name in ipairs(of_every_table) do

@@ -1,9 +1,9 @@
 -- The page of a training run: losses, rate, speed and tables over its tokens, from the records of its log.
 local chart = require "harness.report.chart"
 local figures = require "gen.plan.figures"
+local heatmap = require "harness.report.heatmap"
 local html = require "harness.report.html"
-local strips = require "harness.report.strips"
-local tables = require "harness.train.tables"
+local table_usage = require "harness.train.table_usage"
 
 local page = {}
 
@@ -102,12 +102,12 @@ local function every_table(title, rows, key, unit)
     for i, row in ipairs(rows) do
         local cells = {}
         for k, value in ipairs(row[key]) do
-            local wrong = tables.has_collapsed(row.entropies[k], row.rows)
+            local wrong = table_usage.has_collapsed(row.entropies[k], row.rows)
             cells[k] = { share = value / unit(row), wrong = wrong, title = words_of(row, k) }
         end
         list[i] = { label = string.format("layer %d", row.layer), cells = cells }
     end
-    return strips.draw(title, list)
+    return heatmap.draw(title, list)
 end
 
 local function bits_of(row) return math.log(row.rows, 2) end

@@ -2,11 +2,11 @@
 local figures = require "gen.plan.figures"
 local host = require "host"
 local json = require "json"
+local learning_rates = require "harness.train.learning_rates"
 local log = require "harness.train.log"
 local page = require "harness.train.page"
 local process = require "process"
-local rates = require "harness.train.rates"
-local tables = require "harness.train.tables"
+local table_usage = require "harness.train.table_usage"
 local train = require "train"
 
 local run = {}
@@ -142,7 +142,7 @@ function run:warn(list)
     for i, row in ipairs(list) do
         local told = self.warned[i] or { count = 0 }
         local new = {}
-        for _, number in ipairs(tables.collapsing(row, self.before and self.before[i])) do
+        for _, number in ipairs(table_usage.collapsing(row, self.before and self.before[i])) do
             if not told[number] then new[#new + 1] = number end
         end
         if #new > 0 and #new >= told.count then
@@ -151,7 +151,7 @@ function run:warn(list)
                 told[number] = true
             end
             if self.own.rank == 0 then
-                host.note("lookupc: step " .. self.position.step .. ": " .. tables.warning(row, new))
+                host.note("lookupc: step " .. self.position.step .. ": " .. table_usage.warning(row, new))
             end
         end
         self.warned[i] = told
@@ -178,7 +178,7 @@ end
 
 -- What a validation says, of at most so many windows, as a part of a line of the log.
 function run:validate(most)
-    local entry = { tables = json.array(tables.summary(self.tensors, self.state:uses())) }
+    local entry = { tables = json.array(table_usage.summary(self.tensors, self.state:uses())) }
     if self.windows > 0 then
         entry.validation = self.state:validate(most)
         self:judge(entry.validation, "the loss of the validation")
@@ -240,7 +240,7 @@ local function kept(value) return tonumber(string.format("%.15g", value)) + 0.0 
 function run:go_on()
     local s, position = self.settings, self.position
     local step = position.step + 1
-    local factor, begun = rates.at(step, s.steps), process.clock()
+    local factor, begun = learning_rates.at(step, s.steps), process.clock()
     local nats, norm = self.state:step(step, s.rate * factor, s.table_rate * factor)
     self.busy = self.busy + process.clock() - begun
     if not finite(nats) then self:give_up(step, "the loss is no number") end

@@ -1,8 +1,8 @@
 -- What a run does, from the options of the command: everything that its results depend on, as data.
 local dtype = require "gen.plan.dtype"
+local learning_rates = require "harness.train.learning_rates"
 local misuse = require "gen.schema.misuse"
 local process = require "process"
-local rates = require "harness.train.rates"
 
 local settings = {}
 
@@ -59,8 +59,8 @@ function settings.of(options, most_context)
     local function positive(value) return value > 0 and value <= 100 end
     local function share(value) return value >= 0 and value < 1 end
     local adam = options["table-optimiser"] == "adam"
-    local rate = number(options, "rate", rates.base, "a number above 0, at most 100", positive)
-    local usual = adam and rates.tables.adam.factor * rate or rates.tables.adagrad.rate
+    local rate = number(options, "rate", learning_rates.base, "a number above 0, at most 100", positive)
+    local usual = adam and learning_rates.tables.adam.factor * rate or learning_rates.tables.adagrad.rate
     local s = {
         context = integer(options, "context", most_context, 2, most_context),
         batch = integer(options, "batch", 16, 1, 1 << 16),

@@ -2,7 +2,7 @@
 local host = require "host"
 local process = require "process"
 local read = require "gen.tokenizer.read"
-local text = require "harness.whole.text"
+local text_file = require "harness.base.text_file"
 
 local tokenizer = {}
 
@@ -40,7 +40,7 @@ function tokenizer.train(options)
     command[#command + 1] = path
     command[#command + 1] = tostring(process.id())
     for _, file in ipairs(options.text) do
-        text.read("--text", file)
+        text_file.read("--text", file)
         command[#command + 1] = file
     end
     host.status "training a tokenizer"

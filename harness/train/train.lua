@@ -5,17 +5,17 @@ local corpus = require "harness.train.corpus"
 local emit = require "gen.emit.emit"
 local figures = require "gen.plan.figures"
 local host = require "host"
+local learning_rates = require "harness.train.learning_rates"
 local misuse = require "gen.schema.misuse"
 local model_file = require "gen.families.model_file"
 local process = require "process"
-local rates = require "harness.train.rates"
 local request = require "gen.request.request"
 local run = require "harness.train.run"
 local runnable = require "harness.base.runnable"
 local settings = require "harness.train.settings"
-local train = require "train"
 local tokenizer = require "harness.families.tokenizer.family"
 local tokenizer_plan = require "gen.families.tokenizer.plan"
+local train = require "train"
 
 local training = {}
 
@@ -99,7 +99,7 @@ end
 local function tensors_of(p, s)
     local list = {}
     for i, tensor in ipairs(p.training.tensors) do
-        local how = rates.of(tensor.kind, tensor.projection, s.projection_rate)
+        local how = learning_rates.of(tensor.kind, tensor.projection, s.projection_rate)
         list[i] = {
             name = tensor.name,
             shape = tensor.shape,
@@ -144,12 +144,12 @@ local function job_of(p, s, own, texts, library)
         vocab = p.model.vocab,
         masked = s.masked or 0.0,
         dropout = s.dropout,
-        decay = rates.decay,
+        decay = learning_rates.decay,
         adam = s.table_optimiser == "adam",
         tensors = tensors_of(p, s),
         first_weights = p.training.first_weights,
     }
-    for key, value in pairs(rates.optimiser) do
+    for key, value in pairs(learning_rates.optimiser) do
         job[key] = value
     end
     return job

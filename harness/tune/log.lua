@@ -1,5 +1,5 @@
 -- The log of a run: one record a line, only ever appended to, and readable whatever has happened to it.
-local dropped_lines = require "harness.base.dropped"
+local dropped_lines = require "harness.base.dropped_lines"
 local host = require "host"
 local process = require "process"
 local record = require "harness.tune.record"

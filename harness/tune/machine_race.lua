@@ -99,7 +99,7 @@ local function best_of(candidates)
     return best
 end
 
--- Decides the `rows` of harness/tune/numbers.lua, with its `shapes`, from the numbers of `cpu` on:
+-- Decides the `rows` of harness/tune/machine_numbers.lua, with its `shapes`, from the numbers of `cpu` on:
 --   schedule_of(shape, cpu)   the text of its schedule
 --   measure(row, call)        the times of the schedules call.texts over that of call.base, by text, at call.tokens
 --                             tokens of call.shape; { why }: they say nothing; nil: the time is up

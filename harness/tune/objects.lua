@@ -7,8 +7,8 @@
 local compile = require "harness.base.compile"
 local compilers = require "harness.base.compilers"
 local emit = require "gen.emit.emit"
-local headers_ahead = require "harness.base.headers_ahead"
 local host = require "host"
+local precompiled_headers = require "harness.base.precompiled_headers"
 
 local objects = {}
 objects.__index = objects
@@ -70,7 +70,7 @@ function objects:ahead_of(file, timeout)
     local o = self.options
     local function run(commands) return compilers.failures(commands, timeout) end
     local ahead = { cc = o.cc, version = o.version, run = run, many = o.apart, known = self.ahead }
-    return headers_ahead.options({ file }, ahead)[1]
+    return precompiled_headers.options({ file }, ahead)[1]
 end
 
 -- The object files of `sources`, ordered: a list of { path, digest, argv (nil once it was compiled), ahead (options
@@ -109,7 +109,7 @@ function objects:compile(lists, clock)
     end
     local possible = #commands > 0 and not clock.late()
     local function run(some) return compilers.failures(some, clock.timeout()) end
-    for i, failure in ipairs(possible and headers_ahead.compiled(commands, options, run) or {}) do
+    for i, failure in ipairs(possible and precompiled_headers.compiled(commands, options, run) or {}) do
         of[i].failure = failure and "compile: " .. failure or nil
         if not failure then of[i].argv = nil end
     end

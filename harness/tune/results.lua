@@ -3,7 +3,7 @@ local figures = require "gen.plan.figures"
 local json = require "json"
 local machine = require "harness.base.machine"
 local record = require "harness.tune.record"
-local store_lookup = require "harness.tune.store_lookup"
+local stored_schedule = require "harness.tune.stored_schedule"
 local tuned_file = require "gen.request.tuned_file"
 local tuning = require "harness.tune.tuning"
 
@@ -14,8 +14,8 @@ local results = {}
 -- because no time was left to confirm it } and, if it was measured, what harness/tune/confirm.lua adds.
 
 -- The result that the store knows for one instruction set: that of the first compiler, or of another one that is
--- proven faster. ask(session, any) is a choice of harness/tune/store_lookup.lua or nil, and a line; nil and the line if
--- the store does not know all of it.
+-- proven faster. ask(session, any) is an answer of harness/tune/stored_schedule.lua or nil, and a line; nil and the
+-- line if the store does not know all of it.
 function results.from_store(sessions, ask, any)
     local best
     for _, s in ipairs(sessions) do
@@ -52,7 +52,7 @@ end
 -- The result that the log `path` of a finished run tells of: its choice, or the default if it has none.
 function results.from_log(sessions, path)
     local found = results.from_store(sessions, function(s)
-        local choice = store_lookup.of(s.known, s.batches_text)
+        local choice = stored_schedule.of(s.known, s.batches_text)
         if choice and not choice.whole then choice = nil end
         return choice, path
     end)
@@ -80,7 +80,7 @@ function results.undecided(found)
     if found.late then return "no time was left to confirm the choice" end
     local words = {}
     for i, r in ipairs(found.races) do
-        if store_lookup.is_sound(r) then return nil end
+        if stored_schedule.is_sound(r) then return nil end
         words[i] = string.format("%s tokens: %s", r.regime, r.decided)
     end
     if #words > 0 then return table.concat(words, ", ") end
@@ -99,7 +99,7 @@ end
 -- What race `r` says, in one line.
 function results.verdict(r)
     local text = r.decided .. ": the default is kept"
-    if store_lookup.is_sound(r) and not (r.low == 1 and r.high == 1) then
+    if stored_schedule.is_sound(r) and not (r.low == 1 and r.high == 1) then
         local form = "%s: %.3f of the default's time (%.3f … %.3f, %s)"
         text = form:format(r.decided, r.ratio, r.low, r.high, figures.plural(r.samples, "pair"))
     end
@@ -188,7 +188,7 @@ function results.summary(m, list, o)
     for i, found in ipairs(list) do
         local races, rows = {}, {}
         for j, r in ipairs(found.races) do
-            local sure = store_lookup.is_sound(r) and r or {}
+            local sure = stored_schedule.is_sound(r) and r or {}
             races[j] = {
                 regime = r.regime,
                 batches = batches_of(r),

@@ -3,7 +3,7 @@
 --
 --   checks.all(jobs, at_once) -> { result, ... }, so many variants at the same time; raises one line
 --
--- job = { variant = what compile.describe says, with ffn, the regime's own; reference, of the module `verify`; counts =
+-- job = { variant = what compile.describe says, with ffn, the regime's own; reference, of `lookup_reference`; counts =
 -- numbers of tokens at which any_ffn is compared with ffn; least, most = numbers of tokens at which the public function
 -- takes this variant, most 0: at none; patience = seconds for a call; timeout = for all of them, nil: without end; work
 -- = multiplications that are worth their time in one call, or in some that repeat it; bind_known = the same bind was
@@ -18,10 +18,10 @@
 -- and y of these tokens.
 local compiled = require "compiled"
 local guarded = require "harness.base.guarded"
+local lookup_reference = require "lookup_reference"
 local process = require "process"
-local random_numbers = require("transformer").random_numbers
+local random_numbers = require("block_reference").random_numbers
 local variant = require "harness.verify.variant"
-local verify = require "verify"
 
 local checks = {}
 
@@ -97,7 +97,7 @@ end
 
 -- Codes and scores for every batch size and place of the buffers.
 local function check_project(c)
-    local all = verify.tally()
+    local all = lookup_reference.tally()
     local random, right = take_codes(c, c.job.reference:sample("random", c.tokens), c.tokens, all)
     c.random = random
     local codes, within, flips = all.codes, all.within, all.flips
@@ -131,15 +131,15 @@ local function report(c, name, tally)
         result(name, false, form, tally.wrong, tally.compared, tally.first_wrong, tally.first_error)
     elseif tally.moved > c.facts.moved_share * tally.compared + 4.0 then
         local form = "%d of %d tokens off by more than %g of what rounding inputs explains, which is for those half-way"
-        result(name, false, form, tally.moved, tally.compared, verify.same_rounding)
+        result(name, false, form, tally.moved, tally.compared, lookup_reference.same_rounding)
     else
         local form = "%d tokens, worst relative error %.2g, %d over %g but within rounding"
-        result(name, true, form, tally.compared, tally.worst, tally.excused, verify.tolerance)
+        result(name, true, form, tally.compared, tally.worst, tally.excused, lookup_reference.tolerance)
     end
 end
 
 local function check_gather(c)
-    local tally = verify.tally()
+    local tally = lookup_reference.tally()
     for _, tokens in ipairs(batch_sizes(c, 1, math.min(most_tokens(c), c.v.chunk))) do
         local codes, scores = c.random:looked(tokens)
         for _, place in ipairs(variant.places) do
@@ -151,7 +151,7 @@ end
 
 -- Function `ffn_name` for every batch size from `least` to `most`, its buffers at `place`.
 local function check_sizes(c, name, ffn_name, least, most, place)
-    local tally = verify.tally()
+    local tally = lookup_reference.tally()
     for _, tokens in ipairs(batch_sizes(c, least, most)) do
         c.random:compare(c:ffn(ffn_name, c.random:x(tokens), place), false, tally)
     end
@@ -173,7 +173,7 @@ end
 -- What rounding the weights costs: codes and y against the reference with the checkpoint's own. Nothing is right or
 -- wrong here; the model's budget decides. Keeps x and y for the checks that follow.
 local function measure_error(c)
-    local exact, tally = c.job.reference:sample("exact", c.tokens), verify.tally()
+    local exact, tally = c.job.reference:sample("exact", c.tokens), lookup_reference.tally()
     c.x = c.random:x(c.tokens)
     c.y = c:ffn(c.v.ffn, c.x)
     exact:compare(c.y, false, tally)
@@ -182,7 +182,7 @@ local function measure_error(c)
     number("code_flips", c.random:flips(exact))
 end
 
--- 0 tokens: nothing is read, nothing written; x and y are forbidden pages.
+-- 0 tokens: nothing is read, nothing written; x and y are guard pages.
 local function check_nothing(c)
     c:ffn(c.v.ffn, "")
     c:ffn(c.v.public_ffn, "")
@@ -210,7 +210,7 @@ local function check_independent(c)
         local y, others = slice(c.y, v.d_out, token, 1), { slice(turned, v.d_out, tokens - 1 - token, 1) }
         if token % step == 0 then others[2] = c:ffn(v.ffn, slice(c.x, v.d, token, 1)) end
         for _, other in ipairs(others) do
-            local off, length = verify.distance(other, y)
+            local off, length = lookup_reference.distance(other, y)
             if other ~= y then differ = differ + 1 end
             if not (off <= 1e-6 * length) and not c.random:is_near(token) then
                 first, wrong = first or token, wrong + 1
@@ -227,9 +227,9 @@ local function check_independent(c)
 end
 
 local function check_special(c)
-    local name, tally = "ties and special inputs", verify.tally()
+    local name, tally = "ties and special inputs", lookup_reference.tally()
     local reference = c.job.reference:sample "special"
-    local tokens = verify.special_tokens
+    local tokens = lookup_reference.special_tokens
     local special = take_codes(c, reference, tokens, tally)
     special:compare(c:ffn(c.v.ffn, special:x(tokens)), false, tally)
     if tally.wrong_codes > 0 then
@@ -237,7 +237,7 @@ local function check_special(c)
     elseif tally.wrong_scores > 0 then
         result(name, false, "%d scores wrong, the first: %s", tally.wrong_scores, tally.first_score)
     elseif tally.wrong > 0 then
-        local which = verify.special_name(tally.first_wrong)
+        local which = lookup_reference.special_name(tally.first_wrong)
         result(name, false, "wrong for %s, relative error %.3g", which, tally.first_error)
     else
         result(name, true, "%d codes, %d within rounding differ", tally.codes, tally.flips)
@@ -359,7 +359,7 @@ end
 
 -- Codes, scores and outputs of all tokens together and of the first one alone.
 local function check_quickly(c)
-    local tally = verify.tally()
+    local tally = lookup_reference.tally()
     c.random = take_codes(c, c.job.reference:sample("random", c.tokens), c.tokens, tally)
     result("codes", tally.wrong_codes == 0, "%d wrong %s", tally.wrong_codes, tally.first_code)
     result("scores", tally.wrong_scores == 0, "%d wrong %s", tally.wrong_scores, tally.first_score)
@@ -398,7 +398,7 @@ local function run(job)
         check(c)
     end
     if not job.quick and not job.bind_known then check_bind(c) end
-    local calls = job.quick and "" or string.format("%d calls between forbidden pages", c.calls)
+    local calls = job.quick and "" or string.format("%d calls between guard pages", c.calls)
     result("stays in its buffers", not c.fault, "%s", c.fault or calls)
     if not job.quick then number("tokens", c.tokens) end
     return ""

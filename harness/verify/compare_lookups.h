@@ -1,6 +1,6 @@
 /* What kernels have looked up in the lookup FFN of a block, beside the reference's lookups for the very inputs that they were given. */
-#ifndef LOOKUPC_HARNESS_VERIFY_LOOKED_H
-#define LOOKUPC_HARNESS_VERIFY_LOOKED_H
+#ifndef LOOKUPC_HARNESS_VERIFY_COMPARE_LOOKUPS_H
+#define LOOKUPC_HARNESS_VERIFY_COMPARE_LOOKUPS_H
 
 #include "harness/reference/block_lookup.h"
 

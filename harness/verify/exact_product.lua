@@ -1,8 +1,8 @@
 -- Compares the emitted product of rounded inputs with one in int64: the kernel `symbol` of the library at the path, for
 -- `inputs` inputs of the type of that name and several numbers of outputs and tokens. Raises one line.
 local compiled = require "compiled"
+local exact_products = require "exact_products"
 local guarded = require "harness.base.guarded"
-local products = require "products"
 
 local panel = 32 -- outputs
 
@@ -12,7 +12,7 @@ return function(library, symbol, type, inputs)
         local panels = n % 2 == 0 and 1 or 5
         local outputs = panels * panel
         local step, scales = outputs + 5, { name = "scale", text = ("f"):pack(1):rep(outputs) }
-        local x, w, x_step = products.inputs(type, inputs, panels, tokens, inputs + n)
+        local x, w, x_step = exact_products.inputs(type, inputs, panels, tokens, inputs + n)
         local words = {
             { name = "x", text = x, alignment = 4 },
             x_step,
@@ -27,7 +27,7 @@ return function(library, symbol, type, inputs)
         if type ~= "bf16" then table.insert(words, 4, scales) end
         local _, around, y = guarded(own, symbol, table.unpack(words))
         if around then error(string.format("%s: %s wrote beyond its memory", library, symbol), 0) end
-        local fault = products.fault(type, inputs, panels, tokens, x, w, y, step)
+        local fault = exact_products.fault(type, inputs, panels, tokens, x, w, y, step)
         if fault then error(symbol .. ": " .. fault, 0) end
     end
 end

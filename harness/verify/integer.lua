@@ -1,4 +1,4 @@
--- Runs compiled integer kernels, and compares them with their reference (harness/verify/lua_integer.c).
+-- Runs compiled integer kernels, and compares them with their reference (harness/verify/lua_integer_reference.c).
 --
 -- A job = { library, bind, ffn, project, blob, d, d_out, slots, scratch_bytes, weights_struct_bytes, x_unit, y_unit },
 -- for the reference also what the module `integer_reference` wants.

@@ -4,6 +4,7 @@
 #include "gen/host/fields.h"
 #include "gen/host/files.h"
 #include "harness/base/lua_compiled.h"
+#include "harness/base/modules.h"
 
 #include <lauxlib.h>
 
@@ -12,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char where[] = "seen: ";
+static const char where[] = "interposed: ";
 
 enum { ERROR_SIZE = 4096 + 256 };
 
@@ -112,7 +113,7 @@ static struct seen *seen_at(lua_State *L)
     return s;
 }
 
-int seen_watch(lua_State *L)
+static int watch(lua_State *L)
 {
     char error[ERROR_SIZE];
     loaded_library stand_in;
@@ -131,7 +132,7 @@ int seen_watch(lua_State *L)
     return 0;
 }
 
-int seen_watch_behind(lua_State *L)
+static int watch_behind(lua_State *L)
 {
     char error[ERROR_SIZE];
     const loaded_library *own = compiled_library_at(L, 1);
@@ -143,7 +144,7 @@ int seen_watch_behind(lua_State *L)
     return 0;
 }
 
-int seen_taken(lua_State *L)
+static int taken_notes(lua_State *L)
 {
     if (!current || current->count > current->room)
         return 0;
@@ -164,7 +165,7 @@ static int compare_orders(const void *first, const void *second)
     return p != q ? (p < q ? -1 : 1) : (a->number > b->number) - (a->number < b->number);
 }
 
-const reference_looked *seen_notes(lua_State *L, int job, int index, size_t *count)
+const reference_looked *interposed_notes(lua_State *L, int job, int index, size_t *count)
 {
     *count = 0;
     size_t bytes;
@@ -194,4 +195,11 @@ const reference_looked *seen_notes(lua_State *L, int job, int index, size_t *cou
         };
     }
     return list;
+}
+
+int luaopen_interposed(lua_State *L)
+{
+    static const luaL_Reg functions[] = {{"watch", watch}, {"watch_behind", watch_behind}, {"notes", taken_notes}, {NULL, NULL}};
+    luaL_newlib(L, functions);
+    return 1;
 }

@@ -1,26 +1,27 @@
--- A compiled variant of a LookupFFN whose functions are called between forbidden pages, in this process.
+-- A compiled variant of a LookupFFN whose functions are called between guard pages, in this process.
 --
---   variant.open(v, facts) -> c: v as compile.describe says it, facts of the reference (lua_verify.c); raises one line
+--   variant.open(v, facts) -> c: v as compile.describe says it, facts of the module `lookup_reference`; raises one line
 -- Its fields = { v, facts, slots (of a token), calls (until now), fault (the first write outside the buffers) }, and
 --   c:bind(quick) -> the code that bind returns, whether it wrote into its struct only. The blob is a copy that ends at
---   a forbidden page, or the reference's own.
+--   a guard page, or the reference's own.
 --   c:ffn(name, x, place, zeros) -> y; scratch is full of 0xFF, or of zeros
 --   c:ffn_in_place(name, x) -> y
 --   c:project(x, place) -> codes, scores of at most a chunk of tokens; scores are 1 where kernels write none
 --   c:gather(codes, scores, place) -> y, likewise. Scores are NaN where there is no token, and where kernels read none;
 --   codes there: row 0.
--- Rows of x and y are strings of float32, codes and scores as in lua_verify.c; place: of buffers, "end" if absent.
+-- Rows of x and y are strings of float32, codes and scores as in `lookup_reference`; place: of buffers,
+-- "end" if absent.
 local compiled = require "compiled"
 local guarded = require "harness.base.guarded"
+local lookup_reference = require "lookup_reference"
 local process = require "process"
-local verify = require "verify"
 
 local variant = { places = { "end", "start", "unaligned" } }
 variant.__index = variant
 
 local words = {
-    ["end"] = "buffers end at a forbidden page",
-    start = "buffers start at a forbidden page",
+    ["end"] = "buffers end at a guard page",
+    start = "buffers start at a guard page",
     unaligned = "x and y aligned to 4 bytes",
 }
 
@@ -92,17 +93,17 @@ function variant:project(x, place)
     local from, scratch = floats("x", place, x), scratch_of(self, place)
     local codes, scores =
         call(self, v.project, words[place or "end"], tokens, from, tokens, code, score, scratch)
-    codes = verify.rows(codes, 2, slots, v.tile, tokens)
+    codes = lookup_reference.rows(codes, 2, slots, v.tile, tokens)
     if not self.facts.weighted then return codes, ("f"):pack(1):rep(tokens * slots) end
-    return codes, verify.rows(scores, 4, slots, v.tile, tokens)
+    return codes, lookup_reference.rows(scores, 4, slots, v.tile, tokens)
 end
 
 function variant:gather(codes, scores, place)
     local v, slots = self.v, self.slots
     local tokens = #codes // (2 * slots)
     if not self.facts.weighted then scores = ("\xff"):rep(#scores) end
-    local code = aligned("code", place, verify.tiles(codes, 2, slots, v.tile, 0))
-    local score = aligned("score", place, verify.tiles(scores, 4, slots, v.tile, 0xff))
+    local code = aligned("code", place, lookup_reference.tiles(codes, 2, slots, v.tile, 0))
+    local score = aligned("score", place, lookup_reference.tiles(scores, 4, slots, v.tile, 0xff))
     local y = floats("y", place, nil, 4 * tokens * v.d_out)
     return call(self, v.gather, words[place or "end"], tokens, code, score, y, tokens, scratch_of(self, place))
 end

@@ -17,5 +17,6 @@
 #define $(names.macro("API"))
 #endif
 
-/* As linkers know it: sources of other types, sizes or options do not link with this header. */
+/* The name that linkers see has a number of this model, its sizes, types and options: sources of others do not link with
+   this header. */
 #define $(names.bind) $(names.guarded(names.bind, guard))

@@ -7,7 +7,12 @@
 #if defined(__x86_64__) || defined(__i386__)
 #include <cpuid.h>
 
-/* Whether CPU and operating system offer the features: CPUID leaf 1 ECX, leaf 7 $(x86.leaf7)$(x86.leaf7_1_eax and ", its subleaf 1 EAX" or ""), and XGETBV's state bits. */
+//$ local subleaf = x86.leaf7_1_eax
+/* Whether CPU and operating system offer the features: CPUID leaf 1 ECX, leaf 7 $(x86.leaf7),
+//$ if subleaf then
+   its subleaf 1 EAX,
+//$ end
+   and XGETBV's state bits. */
 static int $(model)_cpu_has($(x86.parameters))
 {
     unsigned a, b, c, d;
@@ -17,9 +22,11 @@ static int $(model)_cpu_has($(x86.parameters))
     if (state == 0) /* no more is needed, and the CPU may have neither leaf 7 nor XGETBV */
         return 1;
 //$ end
-    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (b & leaf7_ebx) != leaf7_ebx$(x86.leaf7_ecx and " || (c & leaf7_ecx) != leaf7_ecx" or "")$(x86.leaf7_edx and " || (d & leaf7_edx) != leaf7_edx" or ""))
+//$ local ecx = x86.leaf7_ecx and " || (c & leaf7_ecx) != leaf7_ecx" or ""
+//$ local edx = x86.leaf7_edx and " || (d & leaf7_edx) != leaf7_edx" or ""
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (b & leaf7_ebx) != leaf7_ebx$(ecx)$(edx))
         return 0;
-//$ if x86.leaf7_1_eax then
+//$ if subleaf then
     /* a: the last subleaf */
     if (leaf7_1_eax != 0 && (a < 1 || !__get_cpuid_count(7, 1, &a, &b, &c, &d) || (a & leaf7_1_eax) != leaf7_1_eax))
         return 0;
@@ -38,7 +45,8 @@ $(include("templates/bundle/permission.c"))
 
 #if $(set.condition)
 /* Whether CPU and operating system offer $(set.name). Linux lets programs read the ID registers, since 4.11: it emulates the instruction
-   and shows what it supports itself. Elsewhere, and on Android, whose kernels may be older, the answer is $(#isas > 1 and "no" or "yes: there is no other choice"). */
+   and shows what it supports itself. Elsewhere, and on Android, whose kernels may be older, the answer is
+   $(#isas > 1 and "no" or "yes: there is no other choice"). */
 static int $(model)_has_$(set.name)(void)
 {
 #if defined(__linux__) && !defined(__ANDROID__)
@@ -77,7 +85,8 @@ static int $(model)_can_run(int isa)
 #if $(set.condition)
 //$ end
 //$ if set.x86 then
-    case $(set.number): return $(model)_cpu_has($(set.x86))$(set.permission and " && " .. model .. "_may_use_tiles()" or ""); /* $(set.name) */
+//$ local permitted = set.permission and " && " .. model .. "_may_use_tiles()" or ""
+    case $(set.number): return $(model)_cpu_has($(set.x86))$(permitted); /* $(set.name) */
 //$ elseif set.has_own then
     case $(set.number): return $(model)_has_$(set.name)();
 //$ else
@@ -139,6 +148,7 @@ static uint64_t $(model)_checksum(const unsigned char *bytes, size_t size)
     return state;
 }
 
+/* The little-endian number of `width` bytes, wherever it lies. */
 static uint64_t $(model)_read(const unsigned char *bytes, unsigned width)
 {
     uint64_t value = 0;
@@ -154,7 +164,8 @@ static uint64_t $(model)_read(const unsigned char *bytes, unsigned width)
 //$ end
 
 //$ if api ~= "" then
-/* By its plain name, for languages that look functions up; C calls it by the other one. */
+/* The header makes this name a macro, so that C calls the function with the guard in its name; other languages look up the
+   plain one. */
 #undef $(names.bind)
 $(api)int $(names.bind)(const void *blob, size_t bytes, $(names.weights) *weights);
 
@@ -169,7 +180,7 @@ int $(names.bind)(const void *blob, size_t bytes, $(names.weights) *weights)
 //$ lines("        ", digest_lines)
     };
     const unsigned char *header = (const unsigned char *) blob;
-    const uint16_t byte_order = 1;
+    const uint16_t byte_order = 1; /* its first byte is 1 on little-endian CPUs only */
 
     if (!blob || !weights)
         return $(names.macro("ERROR_NULL"));

@@ -7,7 +7,8 @@ $(include("templates/bundle/api.h"))
 extern "C" {
 #endif
 
-/* Declarations: cffi reads the part from here to "End of declarations"$(api ~= "" and ", without the word " .. names.macro("API") or ""). */
+//$ local without_api = api ~= "" and ", without the word " .. names.macro("API") or ""
+/* Declarations: cffi reads the part from here to "End of declarations"$(without_api). */
 
 $(include("templates/bundle/statuses.h"))
 

@@ -2,7 +2,8 @@
 #ifndef $(names.macro("RUNTIME_H_INCLUDED"))
 #define $(names.macro("RUNTIME_H_INCLUDED"))
 
-/* What the sources of $(model) share and no caller needs: include $(names.header) instead. C only. Functions with the name of an instruction set are for its files. */
+/* What the sources of $(model) share and no caller needs: include $(names.header) instead. C only. Functions
+   with the name of an instruction set are for its files. */
 
 #include <limits.h>
 #include <stddef.h>

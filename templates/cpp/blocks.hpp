@@ -26,7 +26,8 @@ private:
 class model {
 public:
     explicit model(const weights &bound)
-        : weights_(bound), scratch_($(names.macro("SCRATCH_BYTES")))$(shape.causal and "" or ", cache_(" .. names.macro("CACHE_BYTES") .. ")") {}
+//$ local cache = shape.causal and "" or ", cache_(" .. names.macro("CACHE_BYTES") .. ")"
+        : weights_(bound), scratch_($(names.macro("SCRATCH_BYTES")))$(cache) {}
     explicit model(const std::string &path) : model(weights(path)) {}
 
 //$ if shape.causal then

@@ -1,5 +1,6 @@
 //$ takes firmware
-/* Whether the parts have the CRC-32 of the weights: polynomial 0xedb88320, reflected, four bits at a time. */
+/* Whether the parts, one behind the other, have the CRC-32 of the weights (IEEE 802.3: polynomial 0xedb88320, reflected).
+   Four bits at a time: the table for eight would take 1024 bytes of flash instead of 64. */
 static int $(model)_is_whole(const unsigned char *const part[$(#firmware.parts)], const size_t part_bytes[$(#firmware.parts)])
 {
     static const uint32_t table[16] = {

@@ -16,11 +16,12 @@ $(include("templates/firmware/crc32.c"))
 
 #endif
 
-/* Checks and binds weights in parts. */
+/* Checks the parts of a blob and fills `weights`, as the header says of both functions below.
+   part  [$(#firmware.parts)], in their order in the blob, each $(names.macro("ALIGN"))-byte aligned: the linker may have placed them apart */
 static int $(model)_bind_parts(const unsigned char *const part[$(#firmware.parts)], $(names.weights) *weights)
 {
     static const size_t part_bytes[$(#firmware.parts)] = { $(firmware.part_bytes) };
-    const uint16_t byte_order = 1;
+    const uint16_t byte_order = 1; /* its first byte is 1 on little-endian CPUs only */
 
     if (!weights)
         return $(names.macro("ERROR_NULL"));
@@ -31,9 +32,12 @@ static int $(model)_bind_parts(const unsigned char *const part[$(#firmware.parts
         return $(names.macro("ERROR_CHECKSUM"));
     if (*(const unsigned char *) &byte_order != 1)
         return $(names.macro("ERROR_BYTE_ORDER"));
-    /* sections, at the offsets at which `lookupc pack` places them */
+
+    /* sections, in the part that has each, at the offsets at which `lookupc pack` places them */
 //$ for _, section in ipairs(firmware.sections) do
-    weights->$(section.name) = (const $(section.storage) *) (const void *) $(section.at > 0 and "(part[" .. section.part .. "] + " .. section.at .. ")" or "part[" .. section.part .. "]");
+//$ local part = "part[" .. section.part .. "]"
+//$ local place = section.at > 0 and "(" .. part .. " + " .. section.at .. ")" or part
+    weights->$(section.name) = (const $(section.storage) *) (const void *) $(place);
 //$ end
     return $(names.macro("OK"));
 }
@@ -41,6 +45,8 @@ static int $(model)_bind_parts(const unsigned char *const part[$(#firmware.parts
 int $(names.bind_linked)($(names.weights) *weights)
 {
     const unsigned char *part[$(#firmware.parts)];
+
+    /* assigned, not initialised: of a list compilers make a table, which they may copy by memcpy */
 //$ for i, part in ipairs(firmware.parts) do
     part[$(i - 1)] = $(part.symbol);
 //$ end
@@ -50,10 +56,12 @@ int $(names.bind_linked)($(names.weights) *weights)
 int $(names.bind)(const void *blob, size_t bytes, $(names.weights) *weights)
 {
     const unsigned char *part[$(#firmware.parts)];
+
     if (!blob)
         return $(names.macro("ERROR_NULL"));
     if (bytes != $(names.macro("WEIGHTS_BYTES")))
         return $(names.macro("ERROR_SIZE"));
+    /* here the parts are contiguous */
 //$ for i, part in ipairs(firmware.parts) do
     part[$(i - 1)] = (const unsigned char *) blob$(part.at > 0 and " + " .. part.at or "");
 //$ end

@@ -21,17 +21,24 @@ $(include(shape_text))
 #define $(names.macro("FLASH_BYTES")) $(firmware.flash_bytes)u /* code, constants and weights */
 #define $(names.macro("RAM_BYTES")) $(firmware.ram_bytes)u /* $(firmware.takes) and a $(names.weights); there is no static data */
 #define $(names.macro("STACK_BYTES")) $(firmware.stack_bytes)u /* that the deepest call takes below its caller */
-#define $(names.macro("SELFTEST_STACK_BYTES")) $(firmware.selftest_stack_bytes)u /* likewise $(names.selftest), which example_main.c calls */
+//$ local stack = names.macro("SELFTEST_STACK_BYTES")
+#define $(stack) $(firmware.selftest_stack_bytes)u /* likewise $(names.selftest), which example_main.c calls */
 #define $(names.macro("SCRATCH_BYTES")) $(scratch_bytes)u /* that a call works in */
 #define $(names.macro("WEIGHTS_BYTES")) $(packed_bytes)u /* of a blob */
 //$ if sizes_text then
 $(include(sizes_text))
 //$ end
 //$ if firmware.slow_bytes > 0 then
-#define $(names.macro("TABLE_BYTES")) $(firmware.slow_bytes)u /* of them in $(names.macro("TABLE_SECTION")): a token reads $(firmware.work.slow_bytes) bytes */
+//$ local tables, section = names.macro("TABLE_BYTES"), names.macro("TABLE_SECTION")
+#define $(tables) $(firmware.slow_bytes)u /* of them in $(section): a token reads $(firmware.work.slow_bytes) bytes */
 //$ end
 
-/* Where the linker puts the weights: define $(firmware.slow_bytes > 0 and "these" or "this") for all that is compiled$(firmware.slow_bytes > 0 and ", for example to have the " .. firmware.slow_names .. " in slower memory" or ""). */
+//$ if firmware.slow_bytes > 0 then
+/* Where the linker puts the weights: define these for all that is compiled, for example to have the $(firmware.slow_names) in slower
+   memory. */
+//$ else
+/* Where the linker puts the weights: define this for all that is compiled. */
+//$ end
 #ifndef $(names.macro("WEIGHTS_SECTION"))
 #define $(names.macro("WEIGHTS_SECTION")) ".rodata.$(model)_weights"
 #endif

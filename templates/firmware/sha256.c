@@ -1,10 +1,13 @@
 //$ takes firmware
+/* `word` rotated right, 0 < bits < 32. */
 static uint32_t $(model)_rotated(uint32_t word, unsigned bits)
 {
     return (word >> bits) | (word << (32 - bits));
 }
 
-/* One block of SHA-256, FIPS 180-4, section 6.2.2. */
+/* One block of SHA-256, FIPS 180-4, section 6.2.2.
+   w  the last 16 words of the message schedule, word t at t % 16
+   s  the working variables a to h */
 static void $(model)_sha256_block(uint32_t state[8], const unsigned char block[64])
 {
     static const uint32_t k[64] = {
@@ -14,7 +17,8 @@ static void $(model)_sha256_block(uint32_t state[8], const unsigned char block[6
     uint32_t w[16], s[8];
 
     for (unsigned i = 0; i < 16; ++i)
-        w[i] = ((uint32_t) block[4 * i] << 24) | ((uint32_t) block[4 * i + 1] << 16) | ((uint32_t) block[4 * i + 2] << 8) | block[4 * i + 3];
+        w[i] = ((uint32_t) block[4 * i] << 24) | ((uint32_t) block[4 * i + 1] << 16)
+            | ((uint32_t) block[4 * i + 2] << 8) | block[4 * i + 3];
     for (unsigned i = 0; i < 8; ++i)
         s[i] = state[i] + zero;
     for (unsigned i = 0; i < 64; ++i) {
@@ -49,9 +53,10 @@ static int $(model)_is_whole(const unsigned char *const part[$(#firmware.parts)]
     static const uint32_t start[8] = {
 //$ lines("        ", firmware.sha256_start_lines)
     };
-    const uint32_t zero = (uint32_t) $hidden_integer(0); /* a compiler that knew it would make a call of memset of the loop below */
+    const uint32_t zero = (uint32_t) $hidden_integer(0); /* else loops are calls of memcpy and memset */
     /* two words: shifts of 64 bits are library calls on CPUs of 32 */
-    const uint32_t bits[2] = { (uint32_t) ((uint64_t) $(names.macro("WEIGHTS_BYTES")) >> 29), (uint32_t) $(names.macro("WEIGHTS_BYTES")) << 3 };
+//$ local bytes = names.macro("WEIGHTS_BYTES")
+    const uint32_t bits[2] = { (uint32_t) ((uint64_t) $(bytes) >> 29), (uint32_t) $(bytes) << 3 };
     uint32_t state[8];
     unsigned char block[64];
     uint32_t differing = 0;
@@ -66,6 +71,8 @@ static int $(model)_is_whole(const unsigned char *const part[$(#firmware.parts)]
         for (left = 0; i < part_bytes[k]; ++i, ++left)
             block[left] = (unsigned char) (part[k][i] + zero);
     }
+
+    /* padding: a bit that is 1, zeros, and in the last 8 bytes the number of bits, big-endian */
     block[left++] = 0x80;
     if (left > 56) {
         for (; left < 64; ++left)

@@ -16,7 +16,8 @@
    squares are off by 2^-23. */
 //$ end
 //$ elseif sums == "lanes" then
-   Each lane adds up elements of its own, in float32$(layernorm and "; differences from a rounded mean give what rounding left out of it." or ".") */
+   Each lane adds up elements of its own, in
+   float32$(layernorm and "; differences from a rounded mean give what rounding left out of it." or ".") */
 //$ else
    Sums are in float64. */
 //$ end
@@ -25,7 +26,8 @@ static void $(helper)_$(name)(const float *x, size_t x_step, float *restrict y, 
 {
     for (size_t row = 0; row < rows; ++row, x += x_step, ++y) {
 //$ else
-static void $(helper)_$(name)(const float *x, size_t x_step, const float *restrict gain, $(layernorm and "const float *restrict offset, " or "")float *y, size_t y_step, size_t rows)
+static void $(helper)_$(name)(const float *x, size_t x_step, const float *restrict gain,
+    $(layernorm and "const float *restrict offset, " or "")float *y, size_t y_step, size_t rows)
 {
     for (size_t row = 0; row < rows; ++row, x += x_step, y += y_step) {
 //$ end

@@ -80,6 +80,8 @@ $(i)$(isa.store_unaligned("y", at, isa.mul("scaled", isa.load_unaligned("gain", 
 //$ end
 //$ end, { block = true })
 //$ loop("        ", "i", whole, width, 1, function(i, at)
-$(i)y[$(at)] = $(layernorm and "(x[" .. at .. "] - mean - shift) * " .. factor .. " * gain[" .. at .. "] + offset[" .. at .. "]" or "x[" .. at .. "] * " .. factor .. " * gain[" .. at .. "]");
+//$ local function element(name) return name .. "[" .. at .. "]" end
+//$ local normal = layernorm and "(" .. element "x" .. " - mean - shift)" or element "x"
+$(i)y[$(at)] = $(normal) * $(factor) * $(element "gain")$(layernorm and " + " .. element "offset" or "");
 //$ end)
 //$ end

@@ -94,10 +94,12 @@ int $(names.encode)(const $(names.weights) *weights, const int32_t *ids, size_t 
     return $(names.encode_batch)(weights, ids, offsets, 1, y, scratch);
 }
 
-int $(names.encode_batch)(const $(names.weights) *weights, const int32_t *ids, const size_t *offsets, size_t sequences, float *y, void *scratch)
+int $(names.encode_batch)(const $(names.weights) *weights, const int32_t *ids, const size_t *offsets, size_t sequences,
+    float *y, void *scratch)
 {
     for (size_t s = 0; s < sequences; ++s)
-        if (offsets[s + 1] < offsets[s] || offsets[s + 1] - offsets[s] > $(context)$(plan.output.pool and " || offsets[s + 1] == offsets[s]" or ""))
+//$ local none = plan.output.pool and " || offsets[s + 1] == offsets[s]" or ""
+        if (offsets[s + 1] < offsets[s] || offsets[s + 1] - offsets[s] > $(context)$(none))
             return $(names.macro("ERROR_POSITION"));
     if ($(model)_has_wrong(ids + offsets[0], offsets[sequences] - offsets[0]))
         return $(names.macro("ERROR_ID"));

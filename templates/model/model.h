@@ -6,9 +6,12 @@
 $(include("templates/model/layer.h"))
 
    $(promise)
-   All are reentrant for different $(plan.causal and "states and " or "")scratch. Where all that includes this header is compiled with -fopenmp -D$(names.macro("OPENMP"))=N, $(shared[1]) and $(shared[2]) share their work among up to N threads, with the same results, bit for bit.
+   All are reentrant for different $(plan.causal and "states and " or "")scratch. Where all that includes this header is
+   compiled with -fopenmp -D$(names.macro("OPENMP"))=N, $(shared[1]) and $(shared[2]) share their work among up to N
+   threads, with the same results, bit for bit.
 
-   Read the weights file into `blob`, or map it: mmap aligns, too. Each thread needs a scratch of its own$(plan.causal and ", each sequence a state" or "").
+   Read the weights file into `blob`, or map it: mmap aligns, too. Each thread needs a scratch of its
+   own$(plan.causal and ", each sequence a state" or "").
 
      static _Alignas($(names.macro("ALIGN"))) unsigned char blob[$(names.macro("WEIGHTS_BYTES"))];
 //$ if plan.causal then

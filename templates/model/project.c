@@ -66,7 +66,8 @@ $(i)$(isa.store_unaligned("x", sum(at, part.at), value("row", isa.load_unaligned
 //$ end, { block = true })
 //$ if rest > 0 then
         const $(isa.vector) $(name)_rest = $(load_some_weights(words, whole, rest));
-        $(isa.store_partial("x", part.at + whole, rest, value(name .. "_rest", function(base, at) return isa.load_partial(base, at, rest) end, whole)));
+//$ local function load_rest(base, at) return isa.load_partial(base, at, rest) end
+        $(isa.store_partial("x", part.at + whole, rest, value(name .. "_rest", load_rest, whole)));
 //$ end
 //$ end
     }

@@ -13,12 +13,17 @@ size_t $(threads.range)(size_t tokens, size_t chunk, size_t part, size_t range, 
 //$ for _, v in ipairs(variants) do
 
 /* $(v.isa.name): a dense product of some tokens; the forward pass. */
-void $(v.names.product)(const $(shape.rounded and shape.rounded.storage or "float") *restrict x, size_t x_step, const $(shape.rounded and shape.rounded.storage or type.storage) *restrict w, $(type.scaled and "const float *restrict scale, " or "")const float *restrict bias,
-    float *restrict y, size_t y_step, size_t inputs, size_t panels, size_t tokens$(v.product.unpacks and ", float *restrict unpacked" or ""));
+void $(v.names.product)(const $(shape.rounded and shape.rounded.storage or "float") *restrict x, size_t x_step,
+    const $(shape.rounded and shape.rounded.storage or type.storage) *restrict w,
+    $(type.scaled and "const float *restrict scale, " or "")const float *restrict bias,
+    float *restrict y, size_t y_step, size_t inputs, size_t panels,
+    size_t tokens$(v.product.unpacks and ", float *restrict unpacked" or ""));
 //$ if plan.causal then
-void $(v.names.forward)(const $(names.weights) *weights, unsigned char *state, const int32_t *ids, size_t first, size_t tokens, float *y, int all, void *scratch);
+void $(v.names.forward)(const $(names.weights) *weights, unsigned char *state, const int32_t *ids, size_t first,
+    size_t tokens, float *y, int all, void *scratch);
 //$ else
-void $(v.names.forward)(const $(names.weights) *weights, const int32_t *ids, const size_t *offsets, size_t sequences, float *y, void *scratch);
+void $(v.names.forward)(const $(names.weights) *weights, const int32_t *ids, const size_t *offsets, size_t sequences,
+    float *y, void *scratch);
 //$ end
 //$ end
 //$ for _, part in ipairs(parts_of_blocks) do

@@ -1,7 +1,11 @@
 //$ takes facts, splits, trie, name, inner
-/* Puts the ids of text[bytes]: of the pieces of $(trie) that are found in it, the longest first, and of the stretches between them. Returns 0
-   or a code. */
-static int $(model)_$(name)(const $(names.weights) *weights, const unsigned char *text, size_t bytes, $(splits.at_start and "int at_start, " or "")unsigned char *scratch, size_t scratch_bytes, $(model)_ids *ids)
+/* Puts the ids of text[bytes]: of the pieces of $(trie) that are found in it, the longest first, and of the stretches
+   between them. Returns 0 or a code. */
+static int $(model)_$(name)(const $(names.weights) *weights, const unsigned char *text, size_t bytes,
+//$ if splits.at_start then
+    int at_start,
+//$ end
+    unsigned char *scratch, size_t scratch_bytes, $(model)_ids *ids)
 {
     for (size_t done = 0, at = 0; done < bytes;) {
         size_t length = 0, end;
@@ -17,7 +21,11 @@ static int $(model)_$(name)(const $(names.weights) *weights, const unsigned char
             end = $(model)_before_spaces(weights, text, done, end);
 //$ end
         if (end > done) {
-            const int error = $(model)_$(inner)(weights, text + done, end - done, $(splits.at_start and "at_start && done == 0, " or "")scratch, scratch_bytes, ids);
+            const int error = $(model)_$(inner)(weights, text + done, end - done,
+//$ if splits.at_start then
+                at_start && done == 0,
+//$ end
+                scratch, scratch_bytes, ids);
             if (error)
                 return error;
         }
@@ -25,7 +33,8 @@ static int $(model)_$(name)(const $(names.weights) *weights, const unsigned char
         if (found != $(names.macro("NONE"))) {
             $(model)_put(weights->added_rows[2 * found], ids);
 //$ if facts.added_spaces then
-            while ((weights->added_rows[2 * found + 1] & 2u) && ($(model)_class(weights, text, at, bytes, &length) & $(names.macro("SPACE"))))
+            while ((weights->added_rows[2 * found + 1] & 2u)
+                && ($(model)_class(weights, text, at, bytes, &length) & $(names.macro("SPACE"))))
                 done = at = at + length;
 //$ end
         }

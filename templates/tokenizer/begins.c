@@ -1,4 +1,5 @@
 //$ takes
+/* Whether text[bytes] begins with with[size]. */
 static int $(model)_begins(const unsigned char *text, size_t bytes, const unsigned char *with, size_t size)
 {
     if (bytes < size)

@@ -7,6 +7,7 @@ typedef struct {
     size_t count, waiting;   /* waiting: entries of the heap */
 } $(model)_symbols;
 
+/* Adds an entry to the heap, a binary one: each entry is at most those at twice its place + 1 and + 2. */
 static void $(model)_push($(model)_symbols *s, uint64_t entry)
 {
     size_t at = s->waiting++;
@@ -17,6 +18,7 @@ static void $(model)_push($(model)_symbols *s, uint64_t entry)
     s->heap[at] = entry;
 }
 
+/* Removes the least entry of the heap, which is not empty. */
 static uint64_t $(model)_pop($(model)_symbols *s)
 {
     const uint64_t first = s->heap[0], entry = s->heap[--s->waiting];
@@ -48,7 +50,7 @@ static int $(model)_pieces(const $(names.weights) *weights, const unsigned char 
 {
     $(model)_symbols s;
     uint32_t at;
-    size_t most = 0;
+    size_t most = 0; /* symbols at most */
 //$ if facts.whole_words then
     size_t length = 0;
     const uint32_t whole = $(model)_longest(weights->pieces, 0, word, bytes, &length);
@@ -63,7 +65,7 @@ static int $(model)_pieces(const $(names.weights) *weights, const unsigned char 
     for (size_t i = 0; i < bytes; ++i)
         most += (word[i] & 0xc0u) != 0x80u;
 //$ end
-    if (ids->room_bytes / 36 < most)
+    if (ids->room_bytes / 36 < most) /* a symbol takes two entries of the heap and five words */
         return $(names.macro("ERROR_SCRATCH"));
     s.heap = (uint64_t *) (void *) ids->room;
     s.id = (uint32_t *) (void *) (s.heap + 2 * most);
@@ -110,7 +112,7 @@ static int $(model)_pieces(const $(names.weights) *weights, const unsigned char 
         uint32_t dead;
         at = (uint32_t) entry;
         if (s.rank[at] != entry >> 32)
-            continue;
+            continue; /* out of date: it is dead, or has another one behind it by now */
         dead = s.behind[at];
         s.id[at] = s.merged[at];
         s.rank[dead] = $(names.macro("NONE"));
@@ -123,7 +125,7 @@ static int $(model)_pieces(const $(names.weights) *weights, const unsigned char 
     }
 
     ids->after_unknown = 0;
-    for (at = 0; at != $(names.macro("NONE")); at = s.behind[at]) {
+    for (at = 0; at != $(names.macro("NONE")); at = s.behind[at])
 //$ if facts.unknown >= 0 and not facts.byte_fallback then
         if (s.id[at] == $(facts.unknown)u)
             $(model)_put_unknown(ids);
@@ -132,6 +134,5 @@ static int $(model)_pieces(const $(names.weights) *weights, const unsigned char 
 //$ else
         $(model)_put(s.id[at], ids);
 //$ end
-    }
     return 0;
 }

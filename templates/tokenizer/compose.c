@@ -3,6 +3,8 @@
 static uint32_t $(model)_composite(const $(names.weights) *weights, uint32_t first, uint32_t second)
 {
     const uint32_t *found;
+
+    /* syllables of Hangul (The Unicode Standard, section 3.12): consonant and vowel; these two and a last consonant */
     if (first - 0x1100u < 19u && second - 0x1161u < 21u)
         return 0xac00u + ((first - 0x1100u) * 21u + (second - 0x1161u)) * 28u;
     if (first - 0xac00u < 11172u && (first - 0xac00u) % 28u == 0 && second - 0x11a8u < 27u)

@@ -1,6 +1,6 @@
 //$ takes
-/* The value of the longest key that text[bytes] begins with, or $(names.macro("NONE")); its length in *length. Of a unit, bits 0 to 7 are the byte
-   that leads to it, 8 says that a value is below it, the others say where its children are. */
+/* The value of the longest key that text[bytes] begins with, or $(names.macro("NONE")); its length in *length.
+   Of a unit, bits 0 to 7 are the byte that leads to it, 8 says that a value is below it, the others say where its children are. */
 static uint32_t $(model)_charsmap_value(const uint32_t *units, size_t count, const unsigned char *text, size_t bytes, size_t *length)
 {
     uint32_t value = $(names.macro("NONE"));

@@ -1,13 +1,14 @@
 //$ takes facts
-/* Ids as they come, and working memory for a word. */
+/* Ids as they come, and working memory for the pieces of a word. */
 typedef struct {
     int32_t *list;
     size_t most, count;   /* room of the list; ids so far, which may be more */
     unsigned char *room;  /* [room_bytes], aligned to 8 */
     size_t room_bytes;
-    int after_unknown;
+    int after_unknown;    /* whether the last id was the one of what no piece stands for */
 } $(model)_ids;
 
+/* Adds an id; one for which there is no room only counts. */
 static void $(model)_put(uint32_t id, $(model)_ids *ids)
 {
     if (ids->count < ids->most)

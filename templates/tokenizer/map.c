@@ -1,12 +1,20 @@
 //$ takes broken, hangul, darts
 //$ if darts then
-/* Replaces the longest key at each place by its text, with the tables of a SentencePiece model: a double array of `count` units, whose values are places in
-   `texts`, [texts_size], where texts end with a zero byte. Nothing beyond either is read, whatever they hold. */
-static size_t $(model)_charsmap(const uint32_t *units, size_t count, const unsigned char *texts, size_t texts_size, const unsigned char *from, size_t bytes, unsigned char *to, size_t room)
+/* Replaces the longest key at each place by its text, with the tables of a SentencePiece model: a double array of `count`
+   units, whose values are places in `texts`, [texts_size], where texts end with a zero byte. Nothing beyond either is
+   read, whatever they hold. */
+static size_t $(model)_charsmap(const uint32_t *units, size_t count, const unsigned char *texts, size_t texts_size,
 //$ else
-/* Replaces the longest key of a trie at each place by its text$(hangul and ", and Hangul syllables by their letters if `hangul`" or "").$(broken ~= "keep" and " What is not UTF-8 becomes U+FFFD" or "")$(broken == "byte" and ", each byte" or "")$(broken ~= "keep" and "." or "") */
-static size_t $(model)_map(const uint32_t *trie, const uint32_t *at, const unsigned char *texts, $(hangul and "int hangul, " or "")const unsigned char *from, size_t bytes, unsigned char *to, size_t room)
+//$ local also = hangul and ", and Hangul syllables by their letters if `hangul`" or ""
+//$ local each = broken == "byte" and ", each byte." or "."
+//$ local replaced = broken ~= "keep" and " What is not UTF-8 becomes U+FFFD" .. each or ""
+/* Replaces the longest key of a trie at each place by its text$(also).$(replaced) */
+static size_t $(model)_map(const uint32_t *trie, const uint32_t *at, const unsigned char *texts,
+//$ if hangul then
+    int hangul,
 //$ end
+//$ end
+    const unsigned char *from, size_t bytes, unsigned char *to, size_t room)
 {
     static const unsigned char replacement[3] = { 0xefu, 0xbfu, 0xbdu };
     size_t out = 0;
@@ -38,7 +46,7 @@ static size_t $(model)_map(const uint32_t *trie, const uint32_t *at, const unsig
             size = length;
 //$ if hangul then
             if (hangul && character >= 0xac00u && character <= 0xd7a3u) {
-                const uint32_t syllable = character - 0xac00u;
+                const uint32_t syllable = character - 0xac00u; /* The Unicode Standard, section 3.12 */
                 text = letters;
                 size = $(model)_put_character(0x1100u + syllable / 588u, letters);
                 size += $(model)_put_character(0x1161u + syllable % 588u / 28u, letters + size);

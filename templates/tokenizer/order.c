@@ -10,7 +10,8 @@ static size_t $(model)_order(const $(names.weights) *weights, const unsigned cha
 
         /* the marks from here on; one character at least */
         do {
-            const unsigned order = $(model)_property(weights->orders_pages, weights->orders, $(model)_character(from + end, bytes - end, &length));
+            const unsigned order = $(model)_property(weights->orders_pages, weights->orders,
+                $(model)_character(from + end, bytes - end, &length));
             if (order == 0 && end > in)
                 break;
             sorted &= order >= last;
@@ -27,7 +28,8 @@ static size_t $(model)_order(const $(names.weights) *weights, const unsigned cha
         for (unsigned wanted = 0; out < end;) {
             unsigned next = 256;
             for (size_t k = in; k < end; k += length) {
-                const unsigned order = $(model)_property(weights->orders_pages, weights->orders, $(model)_character(from + k, end - k, &length));
+                const unsigned order = $(model)_property(weights->orders_pages, weights->orders,
+                    $(model)_character(from + k, end - k, &length));
                 if (order == wanted) {
                     $(model)_copy(from + k, length, to + out);
                     out += length;

@@ -1,5 +1,6 @@
 //$ takes
-/* The entry of a pair in a table of slots entries, a power of two, open to the next one: its two last words, or null. */
+/* What a hash table says of a pair: the two last words of its entry, or null. Entries are left, right and these two;
+   there are `slots` of them, a power of two, some free: where an entry's place was taken, it is in the next free one. */
 static const uint32_t *$(model)_pair(const uint32_t *table, uint32_t slots, uint32_t left, uint32_t right)
 {
     uint32_t at = left * 0x9e3779b1u + right * 0x85ebca77u;

@@ -5,7 +5,8 @@ static size_t $(model)_pass_$(i)(const $(names.weights) *weights, const unsigned
 {
     size_t out = 0, length;
     for (size_t in = 0; in < bytes; in += length) {
-        const unsigned class = $(model)_property(weights->classes_pages, weights->classes, $(model)_character(from + in, bytes - in, &length));
+        const unsigned class = $(model)_property(weights->classes_pages, weights->classes,
+            $(model)_character(from + in, bytes - in, &length));
         if (room - out < length + 2)
             return $(names.macro("FULL"));
 //$ if pass.drop > 0 then
@@ -33,8 +34,11 @@ static size_t $(model)_pass_$(i)(const $(names.weights) *weights, const unsigned
 }
 //$ elseif pass.kind == "spaces" then
 //$ local prefix = pass.prefix ~= "never"
-/* Pass $(i): what spaces become$(pass.collapse and ", each run one and none at the ends" or "")$(prefix and ", and what the text begins with" or ""). */
-static size_t $(model)_pass_$(i)(const $(names.weights) *weights, const unsigned char *from, size_t bytes, unsigned char *to, size_t room$(pass.prefix == "first" and ", int at_start" or ""))
+//$ local runs = pass.collapse and ", each run one and none at the ends" or ""
+//$ local at_start = pass.prefix == "first" and ", int at_start" or ""
+/* Pass $(i): what spaces become$(runs)$(prefix and ", and what the text begins with" or ""). */
+static size_t $(model)_pass_$(i)(const $(names.weights) *weights, const unsigned char *from, size_t bytes,
+    unsigned char *to, size_t room$(at_start))
 {
     static const unsigned char space[$(#pass.to)] = { $(bytes_of(pass.to)) };
     size_t in = 0, out = 0, length;
@@ -45,7 +49,8 @@ static size_t $(model)_pass_$(i)(const $(names.weights) *weights, const unsigned
 
     while (in < bytes) {
 //$ if pass.wide then
-        const int blank = ($(model)_property(weights->classes_pages, weights->classes, $(model)_character(from + in, bytes - in, &length)) & 4u) != 0;
+        const int blank = ($(model)_property(weights->classes_pages, weights->classes,
+            $(model)_character(from + in, bytes - in, &length)) & 4u) != 0;
 //$ else
         const int blank = from[in] == ' ';
         length = 1;
@@ -115,7 +120,8 @@ static size_t $(model)_pass_$(i)(const unsigned char *from, size_t bytes, unsign
     return out;
 }
 //$ elseif pass.kind == "strip" then
-/* Pass $(i): removes white space $(pass.left and "at the beginning" or "")$(pass.left and pass.right and " and " or "")$(pass.right and "at the end" or ""). */
+//$ local left, right = pass.left and "at the beginning", pass.right and "at the end"
+/* Pass $(i): removes white space $(left and right and left .. " and " .. right or left or right or ""). */
 static size_t $(model)_pass_$(i)(const $(names.weights) *weights, const unsigned char *from, size_t bytes, unsigned char *to, size_t room)
 {
     size_t first = bytes, last = 0, length;

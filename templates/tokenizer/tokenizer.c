@@ -4,20 +4,28 @@ $(include("templates/tokenizer/" .. part.file, part.values))
 
 //$ end
 /* Normalises text[bytes], which no added piece is in, splits it into words and puts their ids. Returns 0 or a code. */
-static int $(model)_stretch(const $(names.weights) *weights, const unsigned char *text, size_t bytes, $(splits.at_start and "int at_start, " or "")unsigned char *scratch, size_t scratch_bytes, $(model)_ids *ids)
+static int $(model)_stretch(const $(names.weights) *weights, const unsigned char *text, size_t bytes,
+//$ if splits.at_start then
+    int at_start,
+//$ end
+    unsigned char *scratch, size_t scratch_bytes, $(model)_ids *ids)
 {
 //$ if #facts.passes > 0 then
     const size_t half = scratch_bytes / 2;
-    unsigned char *to = $(#facts.passes % 2 == 1 and "scratch" or "scratch + half"), *other = $(#facts.passes % 2 == 1 and "scratch + half" or "scratch"), *swapped;
+//$ local odd = #facts.passes % 2 == 1
+    unsigned char *to = $(odd and "scratch" or "scratch + half"), *other = $(odd and "scratch + half" or "scratch"), *swapped;
     size_t used;
 
     /* from one half of scratch to the other; the last pass writes to the first half */
 //$ for i, pass in ipairs(facts.passes) do
 //$ local weights = (pass.kind == "runs" or pass.kind == "prepend") and "" or "weights, "
 //$ if pass.kind == "map" or pass.kind == "decompose" then
-    bytes = $(model)_map(weights->$(pass.table)_trie, weights->$(pass.table)_at, weights->$(pass.table)_text, $(splits.hangul and (pass.kind == "decompose" and "1, " or "0, ") or "")text, bytes, to, half);
+//$ local hangul = splits.hangul and (pass.kind == "decompose" and "1" or "0")
+    bytes = $(model)_map(weights->$(pass.table)_trie, weights->$(pass.table)_at, weights->$(pass.table)_text,
+        $(listed(hangul, "text", "bytes", "to", "half")));
 //$ elseif pass.kind == "charsmap" then
-    bytes = $(model)_charsmap(weights->$(pass.table)_units, $(splits.counts[pass.table .. "_units"])u, weights->$(pass.table)_text, $(splits.counts[pass.table .. "_text"])u, text, bytes, to, half);
+    bytes = $(model)_charsmap(weights->$(pass.table)_units, $(splits.counts[pass.table .. "_units"])u,
+        weights->$(pass.table)_text, $(splits.counts[pass.table .. "_text"])u, text, bytes, to, half);
 //$ elseif pass.kind == "order" or pass.kind == "compose" then
     bytes = $(model)_$(pass.kind)(weights, text, bytes, to, half);
 //$ else
@@ -75,7 +83,8 @@ static int $(model)_stretch(const $(names.weights) *weights, const unsigned char
 $(include("templates/tokenizer/added.c", level))
 
 //$ end
-ptrdiff_t $(names.tokenize)(const $(names.weights) *weights, const char *text, size_t bytes, int32_t *ids, size_t most, void *scratch, size_t scratch_bytes)
+ptrdiff_t $(names.tokenize)(const $(names.weights) *weights, const char *text, size_t bytes, int32_t *ids,
+    size_t most, void *scratch, size_t scratch_bytes)
 {
     const unsigned char *from = (const unsigned char *) text;
     $(model)_ids list;
@@ -94,7 +103,11 @@ ptrdiff_t $(names.tokenize)(const $(names.weights) *weights, const char *text, s
 //$ for _, id in ipairs(facts.first) do
     $(model)_put($(id)u, &list);
 //$ end
-    error = $(model)_$(splits.whole)(weights, from, bytes, $(splits.at_start and "1, " or "")(unsigned char *) scratch, scratch_bytes, &list);
+    error = $(model)_$(splits.whole)(weights, from, bytes,
+//$ if splits.at_start then
+        1,
+//$ end
+        (unsigned char *) scratch, scratch_bytes, &list);
     if (error)
         return -error;
 //$ for _, id in ipairs(facts.last) do

@@ -7,7 +7,8 @@ typedef struct {
 } $(model)_place;
 
 /* Splits word[bytes] into the pieces with the greatest sum of scores; of equal ones, the way whose last piece is the longest.
-   Characters that are no piece have the score of unknown ones.$(facts.real == "float" and " Sums are compared before they are rounded, as SentencePiece does." or "") */
+//$ local rounded = facts.real == "float" and " Sums are compared before they are rounded, as SentencePiece does." or ""
+   Characters that are no piece have the score of unknown ones.$(rounded) */
 static int $(model)_pieces(const $(names.weights) *weights, const unsigned char *word, size_t bytes, $(model)_ids *ids)
 {
     $(model)_place *place = ($(model)_place *) (void *) ids->room;

@@ -20,7 +20,8 @@ const about = {
     wasm: '$(names.wasm)',
     blob: '$(names.blob)',
     align: $(align),
-    bytes: { blob: $(packed_bytes), weights: $(struct_bytes), $(search and "" or "state: " .. state_bytes .. ", ")scratch: $(scratch_bytes) },
+//$ local state = search and "" or "state: " .. state_bytes .. ", "
+    bytes: { blob: $(packed_bytes), weights: $(struct_bytes), $(state)scratch: $(scratch_bytes) },
     context: $(context),
     $(search and "width: " .. shape.d_out or "vocab: " .. shape.vocab),
     around: $(web.around),

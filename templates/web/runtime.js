@@ -10,9 +10,17 @@
 //     tokenize              bytes that splitting a text takes: factor * its bytes + more; error_room: the code of too many ids
 //     ends                  ids that end what a decoder writes
 
-// The model, when it has arrived: { memory; at: the places of what stays there, by name; room(bytes): a place behind it, until again();
-// ids_of(text); call(what, …): a C function; check(what, …): the same, of one that returns a status }. fixed: bytes of what stays beside
-// about.bytes. `progress` is called with the share of the weights that has arrived; `base` is the URL of the folder.
+// The model, when it has arrived:
+//
+//     memory            of WebAssembly
+//     at                places in it of what stays there, by name
+//     room(bytes)       a place behind those, until again() gives all such places back
+//     ids_of(text)      the ids of a text
+//     call(what, …)     calls a C function
+//     check(what, …)    calls one that returns a status
+//
+// `fixed`: bytes of what stays in memory beside what about.bytes names. `progress` is called with the share of the weights that has
+// arrived; `base` is the URL of the folder.
 async function open(about, fixed, { progress = () => {}, base }) {
     const get = async (name) => {
         const answer = await fetch(new URL(name, base));

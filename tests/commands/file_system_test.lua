@@ -1,6 +1,7 @@
 -- Full and read-only disks, SIGKILL, closed pipes, two writers, odd names and other locales: commands say one line, or
 -- do what they do elsewhere.
 local check = require "tests.support.check"
+local gpt_neox = require "tests.support.gpt_neox"
 local host = require "host"
 local process = require "process"
 local program = require "tests.support.program"
@@ -8,15 +9,9 @@ local program = require "tests.support.program"
 local works = program.works
 local test = {}
 
-local root = assert(process.run({ "pwd" })).output:gsub("\n$", "")
 local inputs = program.folder()
-local config = [[
-{ "model_type": "gpt_neox", "hidden_size": 64, "num_attention_heads": 4, "num_hidden_layers": 2, "vocab_size": 100,
-  "intermediate_size": 256, "hidden_act": "gelu", "max_position_embeddings": 32, "rotary_pct": 0.25,
-  "rotary_emb_base": 10000, "layer_norm_eps": 1e-05, "use_parallel_residual": true }
-]]
 assert(host.write_directory(inputs, {
-    ["config.json"] = config,
+    ["config.json"] = gpt_neox,
     ["tiny.lua"] = assert(host.read "gen/models/tiny.lua"),
     ["block.lua"] = assert(host.read "gen/models/tiny_skipless.lua"),
 }))
@@ -180,7 +175,7 @@ function test.killed_while_it_writes()
         lookupc sample "$ROOT/gen/models/tiny.lua" -o other
         ls -A]],
         there,
-        { ROOT = root }
+        { ROOT = program.root }
     )
     check.equal(output, "2\nolder\nwrote other\nother\nout\n")
 end

@@ -1,5 +1,6 @@
 -- No command writes over a file that it reads, whatever leads it there: an index, a folder, a model file.
 local check = require "tests.support.check"
+local gpt_neox = require "tests.support.gpt_neox"
 local host = require "host"
 local json = require "json"
 local program = require "tests.support.program"
@@ -44,10 +45,7 @@ end
 local index = path_of "sharded/model.safetensors.index.json"
 assert(host.write_file(index, assert(json.encode { weight_map = map })))
 assert(host.write_directory(path_of "llama", {
-    ["config.json"] = [[
-{ "model_type": "gpt_neox", "hidden_size": 64, "num_attention_heads": 4, "num_hidden_layers": 2, "vocab_size": 100,
-  "intermediate_size": 256, "hidden_act": "gelu", "max_position_embeddings": 32, "rotary_pct": 0.25,
-  "rotary_emb_base": 10000, "layer_norm_eps": 1e-05, "use_parallel_residual": true }]],
+    ["config.json"] = gpt_neox,
     ["model.safetensors.index.json"] = '{ "weight_map": {} }',
 }))
 

@@ -24,7 +24,6 @@ local function lines_of(command)
     return list
 end
 
-local root = lines_of("pwd")[1]
 local pages = lines_of "ls *.md docs/*.md"
 local text, all = {}, ""
 for _, path in ipairs(pages) do
@@ -73,7 +72,7 @@ local function checkout()
         done
         ln -s "$(dirname "$2")"/lookupc* "$1/build/"
     ]=]
-    local result = assert(process.run { "bash", "-ec", script, root, folder, check.lookupc })
+    local result = assert(process.run { "bash", "-ec", script, program.root, folder, check.lookupc })
     if result.status ~= 0 then error(result.output, 0) end
     program.cache(folder .. "/home")
     return folder
@@ -295,15 +294,30 @@ function test.links_resolve()
     check.equal(table.concat(broken, "\n"), "")
 end
 
+-- `{a,b}` in a text as the texts that it stands for.
+local function expanded(written)
+    local before, list, after = written:match "^(.-){(.-)}(.*)$"
+    if not before then return { written } end
+    local texts = {}
+    for part in (list .. ","):gmatch "(.-)," do
+        texts = program.with(texts, table.unpack(expanded(before .. part .. after)))
+    end
+    return texts
+end
+
+local tops = {}
+for _, path in ipairs(lines_of "ls -d */") do
+    tops[path:sub(1, -2)] = path ~= "build/"
+end
+
 function test.paths_in_the_text_exist()
     local missing, count = {}, 0
     for _, path in ipairs(pages) do
         local names = {}
-        -- what was is in the changes, and patterns name no file
+        -- what was is in the changes; NAME stands for any name
         for name in (path == "CHANGELOG.md" and "" or text[path]):gmatch "`([%l_]+/[%w_./*{},-]*)`" do
-            local top = name:match "^[^/]+"
-            if ("gen harness templates commands tests emitted docs"):find(top, 1, true) and not name:find "%u%u" then
-                names[#names + 1] = name:gsub("{.*", "*")
+            if tops[name:match "^[^/]+"] then
+                names = program.with(names, table.unpack(expanded((name:gsub("%u[%u_]+", "*")))))
             end
         end
         count = count + #names
@@ -312,6 +326,61 @@ function test.paths_in_the_text_exist()
     end
     check.equal(count > 50, true)
     check.equal(table.concat(missing), "")
+end
+
+-- Of "`a` and `b` in `gen/c.lua`" and "`a` (`gen/c.lua`)": a and b stand in that file.
+function test.names_stand_in_the_files_that_the_text_says()
+    local missing, count = {}, 0
+    for _, path in ipairs(pages) do
+        for line in (path == "CHANGELOG.md" and "" or text[path]):gmatch "[^\n]+" do
+            for at, file in line:gmatch "()`([%l_]+/[%w_./]+%.%l+)`" do
+                local before = line:sub(1, at - 1)
+                local names = before:match "^(.*`) in $" or before:match "^(.*`) of $" or before:match "^(.*`) %($"
+                local code = names and not file:find "%u%u" and assert(host.read(file))
+                while code and names:find "`[%w_.]+`$" do
+                    local name = names:match "([%w_]+)`$"
+                    count = count + 1
+                    if not code:find("%f[%w_]" .. name .. "%f[^%w_]") then
+                        missing[#missing + 1] = path .. ": " .. name .. " in " .. file
+                    end
+                    names = names:gsub("`[%w_.]+`$", ""):gsub(",? and $", ""):gsub(", $", "")
+                end
+            end
+        end
+    end
+    check.equal(count > 20, true)
+    check.equal(table.concat(missing, "\n"), "")
+end
+
+-- Every name between backticks of the two pages that say where things stand is one of a file or stands in one.
+function test.names_of_code_exist()
+    local named, wanted = program.folder() .. "/names", {}
+    for _, path in ipairs { "docs/where.md", "docs/adding.md" } do
+        for written in text[path]:gmatch "`([^`\n]+)`" do
+            for _, code in ipairs(expanded(written)) do
+                for name in code:gmatch "%f[%w_]%l[%w_]*%f[^%w_*<]" do
+                    wanted[name] = path
+                end
+            end
+        end
+    end
+    local list = {}
+    for name in pairs(wanted) do
+        list[#list + 1] = name
+    end
+    check.equal(#list > 200, true)
+    assert(host.write_file(named, table.concat(list, "\n") .. "\n"))
+    local script = "find build.sh CMakeLists.txt cmake commands docs gen harness templates tests -type f -print \z
+        ! -name '*.md' -exec cat {} + | grep -aowFf " .. named .. " | sort -u"
+    for _, name in ipairs(lines_of(script)) do
+        wanted[name] = nil
+    end
+    local missing = {}
+    for name, path in pairs(wanted) do
+        missing[#missing + 1] = path .. ": " .. name
+    end
+    table.sort(missing)
+    check.equal(table.concat(missing, "\n"), "")
 end
 
 function test.readme_is_short()

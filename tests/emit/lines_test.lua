@@ -188,6 +188,29 @@ add(
 for _, name in ipairs { "roberta_small_whole", "sentence_encoder" } do
     add(name, { "emit", model(name) })
 end
+
+-- Of a model's training: pitches have names, and what the sums of gradients read is const.
+function test.training_names_pitches_and_reads_by_const_pointers()
+    local folder, pitches, bodies = program.folder(), {}, {}
+    program.works { "emit", model "gpt_nano_sort", "--training", "--isa", "scalar", "-o", folder }
+    local text = assert(host.read(folder .. "/gpt_nano_sort_train__scalar.c"))
+    for width, pitch in text:gmatch "#define GPT_NANO_SORT_TRAIN_PITCH_(%d+) (%d+)" do
+        pitches[pitch] = width
+    end
+    for pitch in text:gmatch "r%->first %* (%d+)" do
+        check.equal(pitches[pitch], nil)
+    end
+    for _, one in ipairs(functions(text)) do
+        bodies[one.name] = one.body
+    end
+    local sums, count = bodies.gpt_nano_sort_train_weight_gradients_blocks, 0
+    for line in sums:gmatch "[^\n]*float %*[%w_]+ = [^\n]*" do
+        count = count + 1
+        if not line:find "^    const" then check.equal(line:match "%*([%w_]+)", "gradients") end
+    end
+    check.equal(count > 10 and next(pitches) ~= nil, true)
+end
+
 add("gpt_nano_sort_training", { "emit", model "gpt_nano_sort", "--training" })
 
 -- Small and odd shapes, in which loops end before they begin.

@@ -6,6 +6,7 @@ local effort = require "tests.effort"
 local elf = require "harness.base.elf"
 local host = require "host"
 local json = require "json"
+local missing = require("tests.support.program").missing
 local process = require "process"
 local target_list = require "gen.plan.target"
 local warnings = require "tests.support.warnings"
@@ -92,15 +93,6 @@ local function has_source(case) return not case.source or host.read(data_folder 
 
 -- Every so many-th of the 729 inputs is sorted; all of them where that takes a second, without an emulator.
 local function sort_stride(target) return target.emulator and effort.firmware_sort_stride or 1 end
-
-local function has(program) return call({ "sh", "-c", 'command -v "$1" || true', "sh", program }):find("%S") ~= nil end
-
--- The program that `target` needs and this machine lacks, nil: none.
-local function missing(target)
-    for _, program in ipairs { target.compiler, target.emulator and target.emulator[1] } do
-        if not has(program) then return program end
-    end
-end
 
 -- The lines of a bundle's manifest: { flags, sources }, the flags of its target, paths of what is compiled.
 local function bundle(case, target, folder)
@@ -407,7 +399,7 @@ end
 
 for number, target in ipairs(only and { target_list.get(only) } or chosen_targets()) do
     test["the_self_test_passes_on_" .. target.name:gsub("-", "_")] = function()
-        local lacking = missing(target)
+        local lacking = missing(target.compiler, target.emulator and target.emulator[1])
         if lacking then
             lines[#lines + 1] = string.format(
                 "%-14s skipped: %s is missing (%s)",
@@ -488,7 +480,7 @@ function test.plan_says_what_the_bundle_takes_and_what_an_option_saves()
 end
 
 function test.every_source_of_kernels_refuses_an_int_of_16_bits()
-    if not has "clang-19" then return host.print "skipped: clang-19 is missing" end
+    if missing "clang-19" then return host.print "skipped: clang-19 is missing" end
     for _, b in ipairs(two_bundles(process.temporary_directory())) do
         for i, source in ipairs(b.sources) do
             if source:find "%.c$" and not source:find "_linked%.c$" then
@@ -502,9 +494,8 @@ function test.every_source_of_kernels_refuses_an_int_of_16_bits()
 end
 
 function test.binding_on_a_big_endian_cpu_says_so()
-    for _, program in ipairs { "clang-19", "lld-19", "qemu-mips-static" } do
-        if not has(program) then return host.print("skipped: " .. program .. " is missing") end
-    end
+    local lacking = missing("clang-19", "lld-19", "qemu-mips-static")
+    if lacking then return host.print("skipped: " .. lacking .. " is missing") end
     local folder = process.temporary_directory()
     local mips = { "clang-19", "--target=mips-linux-gnu", "-O1", "-ffreestanding", "-fno-pic", "-mno-abicalls", "-G0" }
     for _, b in ipairs(two_bundles(folder)) do

@@ -1,7 +1,7 @@
 -- Compares the compiled kernels of random plans with the reference, for each family that has one.
 local blob = require "gen.plan.blob"
 local fuzz = require "tests.fuzz.fuzz"
-local lookup = require "harness.families.lookup.check"
+local lookup = require "harness.families.lookup.verify"
 local verify = require "harness.families.model.verify"
 local weights = require "weights"
 

@@ -9,6 +9,7 @@ local host = require "host"
 local isa = require "gen.isa.list"
 local json = require "json"
 local plans = require "tests.fuzz.plans"
+local missing = require("tests.support.program").missing
 local process = require "process"
 local promise = require "gen.emit.promise"
 local target_list = require "gen.plan.target"
@@ -158,13 +159,6 @@ local function nm_of(target)
     return prefix and prefix .. "nm" or target.object == "wasm" and "llvm-nm" or "nm"
 end
 
--- The first of the programs that is not here, or nil.
-local function missing(programs)
-    for _, program in ipairs(programs) do
-        if assert(process.run { "sh", "-c", 'command -v "$0"', program }).status ~= 0 then return program end
-    end
-end
-
 -- A cross compiler may come without a C library, and so without a <stdint.h>. It gets one and is not told: with
 -- -ffreestanding it might not call what it would call for a user.
 local function header_flags(target, directory)
@@ -190,7 +184,7 @@ local firmware_kinds = {
 function test.firmware_has_no_warning_and_imports_nothing()
     local directory, failures, turn = process.temporary_directory(), {}, effort.seed
     for number, target in ipairs(some(target_list.list, turn)) do
-        local lacking = missing { target.compiler, nm_of(target) }
+        local lacking = missing(target.compiler, nm_of(target))
         if lacking then host.print("skipped: " .. target.name .. ": " .. lacking .. " is not here") end
         for number_of_kind, kind in ipairs(lacking and {} or some(firmware_kinds, turn)) do
             local folder = string.format("%s/%d_%d", directory, number, number_of_kind)

@@ -2,7 +2,7 @@
 local blob = require "gen.plan.blob"
 local compile = require "harness.base.compile"
 local cpu = require "harness.base.cpu"
-local check = require "harness.families.lookup.check"
+local verify = require "harness.families.lookup.verify"
 local effort = require "tests.effort"
 local dtype = require "gen.plan.dtype"
 local host = require "host"
@@ -175,7 +175,7 @@ local function verify_plans(plans, text, index, directory, cc, cflags)
     local library = compile.library(plans, directory .. "/source", cc, cflags)
     for i, p in ipairs(plans) do
         local options = { work = fuzz.work, bind_known = i > 1 }
-        for _, result in ipairs(check.variants(p, library, files, index, 1, options)) do
+        for _, result in ipairs(verify.variants(p, library, files, index, 1, options)) do
             verified = verified + 1
             for _, row in ipairs(result.checks) do
                 if not row.ok then

@@ -1,5 +1,5 @@
 /* What a program that tests the words of an instruction set shares with others: inputs, comparisons, and a report by board_write.
-   tests/isa/isa_test.lua writes the rest of it, with the inputs. */
+   tests/isa/words_test.lua writes the rest of it, with the inputs. */
 #include "tests/firmware/boards/board.h"
 
 #include <stddef.h>

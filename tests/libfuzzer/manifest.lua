@@ -1,6 +1,6 @@
 -- The manifest of a bundle: `lookupc check` finds it fresh only if it is the one that was emitted, and `lookupc emit`
 -- over it removes nothing but files of an older bundle, and says one line of strangers.
-local bundle = require "gen.request.folder"
+local bundle = require "gen.request.bundle"
 local emit = require "gen.emit.emit"
 local families = require "gen.families.list"
 local host = require "host"
@@ -24,7 +24,7 @@ return function(path)
     if wrong and (#wrong == 0) ~= (input == contents["MANIFEST.json"]) then
         error(#wrong == 0 and "a changed manifest is fresh" or "an emitted bundle is not fresh", 0)
     end
-    for _, name in ipairs(rules.try(folder, bundle.leftovers, plan, folder, files) or {}) do
+    for _, name in ipairs(rules.try(folder, bundle.stale, plan, folder, files) or {}) do
         error(name .. ": is taken for a file of an older bundle", 0)
     end
     rules.try(folder, bundle.refuse_strangers, plan, folder, files)

@@ -1,7 +1,7 @@
 -- What `train --resume` goes on from: where a run was, as a checkpoint or as the text in one; what is accepted can be
 -- continued by options with its own settings, and by no others.
 local host = require "host"
-local rates = require "harness.train.rates"
+local learning_rates = require "harness.train.learning_rates"
 local rules = require "tests.libfuzzer.rules"
 local run = require "harness.train.run"
 local settings = require "harness.train.settings"
@@ -12,7 +12,7 @@ local function use(path, position)
     if pcall(settings.check, path, { batch = {} }, position.settings) then
         error("other settings are taken for those of the run", 0)
     end
-    local factor = rates.at(position.step + 1, position.settings.steps)
+    local factor = learning_rates.at(position.step + 1, position.settings.steps)
     if not (factor >= 0 and factor <= 1) then error("the next step has no rate", 0) end
 end
 

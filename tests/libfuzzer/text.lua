@@ -1,5 +1,5 @@
 -- What the commands for whole models read beside text: rows of CSV, which are read back as they are written, and ids.
-local csv = require "harness.whole.csv"
+local csv = require "harness.families.model.csv"
 local host = require "host"
 local ids = require "harness.families.model.ids"
 local rules = require "tests.libfuzzer.rules"

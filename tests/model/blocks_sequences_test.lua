@@ -6,7 +6,7 @@ local reference = require "harness.families.model.reference"
 local verify = require "harness.families.model.verify"
 local model = require "gen.families.model_file"
 local program = require "tests.support.program"
-local runner = require "transformer"
+local block_reference = require "block_reference"
 local isa = require "gen.isa.list"
 local sets = require "tests.support.sets"
 local model_plan = require "gen.families.model.plan"
@@ -52,7 +52,7 @@ function test.calls_for_several_sequences()
     -- Tokens of a sequence do not depend on the others.
     local job = setmetatable({ lengths = false }, { __index = prepared.answers[1].job })
     local other = reference.answer_blocks(job, prepared.x)
-    assert(runner.difference(other.y, prepared.answers[1].y, p.shape.d) > 0.01)
+    assert(block_reference.difference(other.y, prepared.answers[1].y, p.shape.d) > 0.01)
 end
 
 function test.windows_and_integers()

@@ -27,7 +27,7 @@ local function verified(name, text, ...)
     if turn % effort.shapes_stride > 0 then return { results = {} } end
     local path = model(name, text)
     local words = { "verify", path, "--cflags", "-O0", "--json", "--isa", sets.in_turn() }
-    local found = json.decode(program.works(table.move({ ... }, 1, select("#", ...), #words + 1, words)))
+    local found = json.decode(program.works(program.with(words, ...)))
     check.equal(found.ok, true)
     assert(#found.results > 0)
     for _, result in ipairs(found.results) do

@@ -1,5 +1,6 @@
 -- pack --calibrate of whole models: each lookup FFN's projection is calibrated for what the float model gives it, as
 -- pack --calibrate of that LookupFFN alone does for the same rows.
+local activations = require "harness.convert.activations"
 local check = require "tests.support.check"
 local effort = require "tests.effort"
 local host = require "host"
@@ -7,7 +8,6 @@ local model_file = require "gen.families.model_file"
 local npy = require "npy"
 local program = require "tests.support.program"
 local request = require "gen.request.request"
-local recording = require "harness.convert.recording"
 local runnable = require "harness.base.runnable"
 
 local test = {}
@@ -48,10 +48,10 @@ end
 -- code of a model that ends there.
 local function inputs_of(path, weights, layer, sequences)
     local m = model_file.load(path)
-    local p = recording.plan_until(m, recording.blocks(m), layer + 1, { sets[#sets] }, path)
+    local p = activations.plan_until(m, activations.blocks(m), layer + 1, { sets[#sets] }, path)
     local filled = folder .. "/until.safetensors" -- the FFN that is cut off has tensors of its own
     local wanted = {}
-    for i, tensor in ipairs(recording.tensors(p)) do
+    for i, tensor in ipairs(activations.tensors(p)) do
         wanted[i] = tensor.name .. "=" .. table.concat(tensor.shape, ",")
     end
     program.python(
@@ -68,8 +68,8 @@ save(sys.argv[2], tensors)
         filled,
         table.unpack(wanted)
     )
-    local model = recording.open(p, filled, { cc = "gcc", cflags = "-O0" })
-    return recording.states(p, model, sequences)
+    local model = activations.open(p, filled, { cc = "gcc", cflags = "-O0" })
+    return activations.states(p, model, sequences)
 end
 
 -- Packs the whole model and each LookupFFN alone.

@@ -1,6 +1,6 @@
 -- Packed weights are kept, and packed again as soon as anything differs that they depend on.
-local cache_room = require "harness.base.cache_room"
 local check = require "tests.support.check"
+local evict = require "harness.base.cache_eviction"
 local host = require "host"
 local process = require "process"
 local program = require "tests.support.program"
@@ -78,11 +78,11 @@ function test.blobs_that_were_not_used_for_longest_are_removed()
         assert(process.run { "touch", "-d", "2020-01-0" .. i, folder .. "/" .. name })
     end
     assert(process.touch(folder .. "/a.bin"))
-    cache_room(folder, ".bin", 100, 400)
+    evict(folder, ".bin", 100, 400)
     check.equal(#host.list(folder), 4)
-    cache_room(folder, ".bin", 150, 400)
+    evict(folder, ".bin", 150, 400)
     check.equal(host.list(folder), { "a.bin", "c.bin", "other" })
-    cache_room(folder, ".bin", 400, 400)
+    evict(folder, ".bin", 400, 400)
     check.equal(host.list(folder), { "other" })
 end
 

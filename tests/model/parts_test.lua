@@ -1,15 +1,15 @@
 -- What the commands for text are made of: text that appears whole, CSV, correlations, and choices among logits.
 local check = require "tests.support.check"
-local correlation = require "harness.whole.correlation"
-local csv = require "harness.whole.csv"
+local correlation = require "harness.families.model.correlation"
+local csv = require "harness.families.model.csv"
 local rows = require "rows"
-local stream = require "harness.whole.stream"
+local text_stream = require "harness.families.model.text_stream"
 
 local test = {}
 
 -- What a stream gives out for each of `pieces`, the rest behind it, and after which piece the stop came.
 local function streamed(stop, pieces)
-    local s, list, stopped = stream.new(stop), {}, nil
+    local s, list, stopped = text_stream.new(stop), {}, nil
     for i, piece in ipairs(pieces) do
         local text, now = s.add(piece)
         list[i] = text

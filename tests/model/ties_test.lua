@@ -1,13 +1,13 @@
 -- The reference of blocks with lookup FFNs notes codes that rounding may decide either way; verify lets it decide those
 -- as kernels did, and no others.
-local runner = require "transformer"
+local block_reference = require "block_reference"
 local check = require "tests.support.check"
 local compare = require "harness.families.model.compare"
 local isa = require "gen.isa.list"
 local model = require "gen.families.model_file"
+local model_plan = require "gen.families.model.plan"
 local program = require "tests.support.program"
 local reference = require "harness.families.model.reference"
-local model_plan = require "gen.families.model.plan"
 local verify = require "harness.families.model.verify"
 
 local test = {}
@@ -39,7 +39,7 @@ local function turned(found, ...)
 end
 local function off(a, b, from, to)
     return (
-        runner.difference(
+        block_reference.difference(
             a.y:sub(8 * width * from + 1, 8 * width * to),
             b.y:sub(8 * width * from + 1, 8 * width * to),
             width

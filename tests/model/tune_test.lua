@@ -18,16 +18,11 @@ local model =
     "return { name = 'm', d = 64, heads = 4, kv_heads = 2, layers = 2, vocab = 300, attention = { eliminate = 'QP', \z
         rope = {}, context = 64 }, ffn = { kind = 'glu', f = 96, activation = 'silu' } }"
 
--- Words of a tuning in a folder of its own with a store and a cache of its own.
+-- Such a place with the model.
 local function new_place()
-    local folder = program.folder()
-    return {
-        folder = folder,
-        model = program.model(folder, "m", model),
-        log = folder .. "/tuned.jsonl",
-        tuned = folder .. "/tuned.lua",
-        env = { LOOKUPC_STORE = folder .. "/store.sqlite", XDG_CACHE_HOME = program.cache(folder) },
-    }
+    local place = program.tuning_place()
+    place.model = program.model(place.folder, "m", model)
+    return place
 end
 
 -- All candidates of portable C that compiles quickly.

@@ -49,9 +49,8 @@ local means = model(
 
 -- The calls that verify reports of a model, each on every one of the instruction sets.
 local function verified(path, ...)
-    local words = table.move({ ... }, 1, select("#", ...), 7, { "verify", path, "--cflags", "-O1", "--json", "--isa" })
-    table.insert(words, 7, sets.in_turn())
-    local found, calls = json.decode(program.works(words)), {}
+    local words = { "verify", path, "--cflags", "-O1", "--json", "--isa", sets.in_turn() }
+    local found, calls = json.decode(program.works(program.with(words, ...))), {}
     check.equal(found.ok, true)
     for i, result in ipairs(found.results) do
         assert(result.rel_err > 0 and result.rel_err <= 1e-3, result.call)

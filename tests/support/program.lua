@@ -4,7 +4,9 @@ local host = require "host"
 local library_cache = require "harness.base.library_cache"
 local process = require "process"
 
-local program = {}
+local program = {
+    root = assert(process.run({ "pwd" })).output:gsub("\n$", ""), -- the repository's folder
+}
 
 local folders = 0
 
@@ -24,6 +26,18 @@ function program.cache(folder)
     local made = shared and assert(process.run { "bash", "-c", script, "bash", shared, folder })
     if made and made.status ~= 0 then error(made.output, 0) end
     return folder
+end
+
+-- A folder of its own for a tuning, with a store and a cache of its own.
+function program.tuning_place()
+    local folder = program.folder()
+    return {
+        folder = folder,
+        log = folder .. "/tuned.jsonl",
+        tuned = folder .. "/tuned.lua",
+        store = folder .. "/store.sqlite",
+        env = { LOOKUPC_STORE = folder .. "/store.sqlite", XDG_CACHE_HOME = program.cache(folder) },
+    }
 end
 
 -- Runs lookupc with `words`; options: directory, env, limit (shell commands in front of it, such as ulimit).
@@ -184,6 +198,14 @@ print(page.text)
     )
 end
 
+-- The first of the programs of that name that this machine lacks, or nil.
+function program.missing(...)
+    for _, name in ipairs { ... } do
+        local found = assert(process.run({ "sh", "-c", 'command -v "$1"', "sh", name }, { timeout = 60 }))
+        if found.status ~= 0 then return name end
+    end
+end
+
 -- Whether the compiler `cc` makes programs with `flag`.
 function program.links(cc, flag)
     local result = process.run {
@@ -195,6 +217,11 @@ function program.links(cc, flag)
         process.temporary_directory() .. "/linked",
     }
     return result and result.status == 0
+end
+
+-- Those words and more.
+function program.with(words, ...)
+    return table.move({ ... }, 1, select("#", ...), #words + 1, { table.unpack(words) })
 end
 
 -- Writes `text` as the model file `folder`/`name`.lua and returns its path.

@@ -1,21 +1,11 @@
 -- Records for tests: a key and a measurement that are right, and others with a few fields changed.
+local changed = require "tests.support.changed"
 local record = require "harness.tune.record"
 
 local records = {}
 
-local function with(base, changes)
-    local copy = {}
-    for name, value in pairs(base) do
-        copy[name] = value
-    end
-    for name, value in pairs(changes or {}) do
-        copy[name] = value
-    end
-    return copy
-end
-
 function records.key(changes)
-    return with({
+    return changed({
         arch = "x86_64",
         cpu_vendor = "AuthenticAMD",
         cpu_family = 25,
@@ -41,7 +31,7 @@ function records.key(changes)
 end
 
 function records.fields(changes)
-    return with({
+    return changed({
         key = records.key(),
         candidate = "tile.vectors=2,gather.group=8",
         regime = "many",
@@ -79,7 +69,7 @@ end
 function records.many(count, changes)
     local list = {}
     for i = 1, count do
-        list[i] = records.make(with({
+        list[i] = records.make(changed({
             candidate = "tile.vectors=" .. i % 4 + 1 .. ",gather.group=" .. i,
             samples_us = { 5 + i / 7, 6 + i / 3 },
             time = 1700000000 + i,

@@ -3,13 +3,13 @@ local budget = require "harness.tune.budget"
 local check = require "tests.support.check"
 local families = require "gen.families.list"
 local harness = require "harness.families.list"
+local instruction_set = require "harness.tune.instruction_set"
 local isa = require "gen.isa.list"
 local measure = require "harness.measure.measure"
 local model_file = require "gen.families.model_file"
 local program = require "tests.support.program"
 local race = require "harness.tune.race"
 local records = require "tests.support.records"
-local set = require "harness.tune.set"
 
 local test = {}
 
@@ -190,7 +190,7 @@ local function simulated(o)
     function run.prepare(left)
         if not take(o.pack or 0, left) then error("packed too long", 0) end
     end
-    local good, list, result = pcall(set.tune, run, { s })
+    local good, list, result = pcall(instruction_set.tune, run, { s })
     measure.run = original
     if not good and list ~= "packed too long" then error(list, 0) end
     return good and result, clock, noted, logged

@@ -174,10 +174,10 @@ end
 function test.a_cpu_is_measured_goes_on_and_is_written()
     local folder, tree, facts = program.folder(), program.quiet_tree(), cpu.describe()
     local before = machines.get((machines.nearest(facts.vendor, facts.family, facts.number)))
-    local path, value = tree .. "/harness/tune/numbers.lua", before.tile_vectors == 1 and 2 or 1
+    local path, value = tree .. "/harness/tune/machine_numbers.lua", before.tile_vectors == 1 and 2 or 1
     local row = '{ name = "tile_vectors", values = { %d }, shapes = { "floats_l2" }, tokens = { 64 } }'
-    local rows = "numbers.rows = { " .. row:format(value) .. " }\nreturn numbers\n"
-    assert(host.write_file(path, (assert(host.read(path)):gsub("numbers%.rows = .*", rows))))
+    local rows = "machine_numbers.rows = { " .. row:format(value) .. " }\nreturn machine_numbers\n"
+    assert(host.write_file(path, (assert(host.read(path)):gsub("machine_numbers%.rows = .*", rows))))
     local out = folder .. "/cpu.lua"
     program.cache(folder)
     local killed = tune(tree, folder, { "-o", out }, { LOOKUPC_TEST_RECORDS = "12" })

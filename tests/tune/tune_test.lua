@@ -21,18 +21,6 @@ local tiny = "gen/models/tiny.lua"
 -- Where a tuning has the times that tests/support/measured.lua makes up.
 local quiet = program.quiet_tree()
 
--- A folder of its own for a tuning, with a store and a cache of its own, and what else a test wants.
-local function new_place()
-    local folder = program.folder()
-    return {
-        folder = folder,
-        log = folder .. "/tuned.jsonl",
-        tuned = folder .. "/tuned.lua",
-        store = folder .. "/store.sqlite",
-        env = { LOOKUPC_STORE = folder .. "/store.sqlite", XDG_CACHE_HOME = program.cache(folder) },
-    }
-end
-
 -- The words of such a tuning, of portable C that compiles quickly.
 local function words_in(tree, place, words)
     local list = { "--tree", tree, "tune", tiny, "-o", place.tuned, "--isa", "scalar", "--cflags", "-O0" }
@@ -93,7 +81,7 @@ local two = "count == 2"
 local function choice_of(text, name) return schedule.parse(text)[name] end
 
 function test.a_run_leaves_a_tuned_file_a_log_and_records()
-    local place = new_place()
+    local place = program.tuning_place()
     local output = measures(place, "--batch", "64", "--choices", "gather.accumulators")
     check.matches(output, "\n  tokens  default us  tuned us")
     check.matches(output, "\n +64 +%d+%.%d%d ")
@@ -122,7 +110,7 @@ end
 
 -- The same with times that are measured, which may decide nothing on a busy machine: then no tuned file is written.
 function test.a_measured_run_ends_with_a_tuned_file_or_with_its_own_status()
-    local place = new_place()
+    local place = program.tuning_place()
     local result = tune(place, "--time", "4s", "--batch", "64", "--choices", "gather.unroll", "--isa", "scalar")
     check.equal(result.status == 0 or result.status == 3, true)
     check.equal(host.kind(place.tuned) ~= nil, result.status == 0)
@@ -137,7 +125,7 @@ end
 -- What has begun ends in time, too: a compiler that hangs is not waited for. Without a measurement there is no log, and
 -- nothing says that there is one, or looks tuned.
 function test.a_run_without_time_ends_with_its_own_status_and_writes_nothing()
-    local place = new_place()
+    local place = program.tuning_place()
     local cc = place.folder .. "/cc"
     local script = '#!/bin/bash\n[[ $1 != --version ]] && exec sleep 1000\nexec gcc "$@"\n'
     assert(host.write_file(cc, script))
@@ -180,7 +168,7 @@ end
 
 -- Weights that take longer to pack than the run may take end it in time, with what would be enough.
 function test.a_run_ends_while_it_packs()
-    local place = new_place()
+    local place = program.tuning_place()
     program.refuses(
         1,
         "lookupc: --time: 2s: was up while the weights of mistral_7b_skipless were packed, which takes about ",
@@ -191,7 +179,7 @@ function test.a_run_ends_while_it_packs()
 end
 
 function test.a_finished_run_is_measured_again_only_with_again()
-    local place = new_place()
+    local place = program.tuning_place()
     local words = { "--batch", "1", "--choices", "few.group" }
     measures(place, table.unpack(words))
     local before = assert(host.read(place.log))
@@ -211,7 +199,7 @@ function test.a_finished_run_is_measured_again_only_with_again()
 end
 
 function test.a_finished_run_that_decided_nothing_is_measured_again()
-    local place = new_place()
+    local place = program.tuning_place()
     local words = { "--exhaustive", "--time", "100s", "--batch", "1", "--choices", "few.group", "--resume" }
     works_in(quiet, place, table.unpack(words))
     local known = log.read(place.log)
@@ -227,7 +215,7 @@ function test.a_finished_run_that_decided_nothing_is_measured_again()
 end
 
 function test.a_second_run_answers_from_the_store()
-    local place = new_place()
+    local place = program.tuning_place()
     measures(place, "--batch", "1", "--choices", "few.group")
     -- another decision than that of the first run
     local known = log.read(place.log)
@@ -255,7 +243,7 @@ function test.a_second_run_answers_from_the_store()
 end
 
 function test.a_wrong_candidate_is_rejected_and_never_timed()
-    local place = new_place()
+    local place = program.tuning_place()
     local tree = planted("", "$(" .. two .. ' and "-" or "")')
     local words = { "--batch", "4096", "--choices", "gather.unroll", "--for", "generic" }
     works_in(tree, place, "--exhaustive", "--time", "100s", table.unpack(words))
@@ -290,7 +278,7 @@ function test.a_wrong_candidate_is_rejected_and_never_timed()
 end
 
 function test.what_crashes_is_rejected()
-    local place = new_place()
+    local place = program.tuning_place()
     local tree = planted("//$ if " .. two .. " then\n$(i)__builtin_trap();\n//$ end\n", "")
     local words = { "--batch", "4096", "--choices", "gather.unroll" }
     works_in(tree, place, "--exhaustive", "--time", "100s", table.unpack(words))
@@ -302,7 +290,7 @@ function test.what_crashes_is_rejected()
 end
 
 function test.a_default_that_is_wrong_ends_the_tuning()
-    local place = new_place()
+    local place = program.tuning_place()
     local tree = planted("", "-")
     local result = tune_in(tree, place, { "--time", "100s", "--batch", "4096" })
     check.equal(result.status, 1)
@@ -319,7 +307,7 @@ local load = "1.18 1.15 1.63 1.35 1.49 1.15 1.28 1.02 1.07 1.12 1.06 1.18 1.00 1
 
 -- The default takes three times as long as the others.
 function test.a_busy_machine_does_not_lead_to_a_wrong_choice()
-    local place = new_place()
+    local place = program.tuning_place()
     local words = { "--exhaustive", "--time", "100s", "--batch", "4096", "--choices", "gather.unroll", "--json" }
     local result = tune_in(quiet, place, words, { LOOKUPC_TEST_LOAD = load, LOOKUPC_TEST_DEFAULT_US = "27" })
     local race = assert(json.decode(result.output)).sets[1].races[1]
@@ -329,7 +317,7 @@ end
 
 -- Killed after so many records, also between those of one round.
 function test.a_killed_run_goes_on_from_its_log()
-    local place = new_place()
+    local place = program.tuning_place()
     local words = { "--time", "100s", "--exhaustive", "--batch", "1,4096" }
     for _, word in ipairs { "--choices", "gather.accumulators,few.group", "--resume" } do
         words[#words + 1] = word
@@ -366,7 +354,7 @@ function test.a_killed_run_goes_on_from_its_log()
 end
 
 function test.a_log_of_an_unfinished_run_is_not_overwritten()
-    local place = new_place()
+    local place = program.tuning_place()
     local words = { "--batch", "1", "--choices", "few.group" }
     check.equal(tune_in(quiet, place, words, { LOOKUPC_TEST_RECORDS = "1" }).status, 137)
     words = words_in(quiet, place, words)
@@ -388,7 +376,7 @@ end
 
 -- A log whose records are of another model, instruction set or compiler is not that of this run, and stays as it is.
 function test.a_log_of_another_run_is_refused()
-    local place = new_place()
+    local place = program.tuning_place()
     local model = request.plan(tiny, isa.select "scalar", {}).digest
     local function key_with(changes)
         local what = { model = model, tables = "f32", projection = "f32", isa = "scalar", threads = 1, flags = "-O2" }
@@ -420,7 +408,7 @@ function test.a_log_of_another_run_is_refused()
 end
 
 function test.bad_options_are_one_line()
-    local place = new_place()
+    local place = program.tuning_place()
     local function fails(status, fragment, ...)
         program.refuses(status, fragment, { "tune", tiny, "-o", place.tuned, ... }, { env = place.env })
     end

@@ -5,12 +5,12 @@ local emit = require "gen.emit.emit"
 local host = require "host"
 local isa = require "gen.isa.list"
 local json = require "json"
+local machine = require "harness.base.machine"
 local model = require "gen.families.model_file"
 local plan = require "gen.families.lookup.plan"
 local program = require "tests.support.program"
-local machine = require "harness.base.machine"
 local schedule = require "gen.families.lookup.schedule"
-local tuned = require "gen.request.tuned_file"
+local tuned_file = require "gen.request.tuned_file"
 
 local test = {}
 
@@ -26,7 +26,7 @@ local here =
 local function data_of(changes)
     local p = plan.build(model.load(tiny), isa.select("scalar,avx2"))
     local data = {
-        lookupc = tuned.generator(),
+        lookupc = tuned_file.generator(),
         model = p.digest,
         tables = "f32",
         projection = "f32",
@@ -47,16 +47,16 @@ local function write(text) assert(host.write_file(path, text)) end
 
 -- The text of the good file with one pattern replaced.
 local function changed(from, to)
-    local text, count = tuned.text(data_of()):gsub(from, to, 1)
+    local text, count = tuned_file.text(data_of()):gsub(from, to, 1)
     if count ~= 1 then error("nothing matches " .. from, 2) end
     return text
 end
 
-local good = tuned.text(data_of())
+local good = tuned_file.text(data_of())
 
 function test.what_is_written_is_read_back()
     write(good)
-    check.equal((tuned.load(path)), data_of())
+    check.equal((tuned_file.load(path)), data_of())
     local other = data_of {
         lookupc = { version = 'a "b" \\ c', templates = ("0a"):rep(32) },
         tables = "i8",
@@ -81,15 +81,15 @@ function test.what_is_written_is_read_back()
     local without_types = data_of()
     without_types.tables, without_types.projection = nil, nil
     for _, data in ipairs { other, without_types } do
-        write(tuned.text(data, { "title\nof two lines" }))
-        check.equal((tuned.load(path)), data)
+        write(tuned_file.text(data, { "title\nof two lines" }))
+        check.equal((tuned_file.load(path)), data)
     end
 end
 
 function test.the_text_is_sorted_and_says_what_was_measured()
     local data = data_of()
     data.schedules.scalar = nil
-    local text = tuned.text(data, { "lookupc tune: tiny on a CPU" }, {
+    local text = tuned_file.text(data, { "lookupc tune: tiny on a CPU" }, {
         avx2 = {
             ["chunk.tokens"] = "default",
             ["gather.group"] = { ratio = 1.0712, low = 1.049, high = 1.094, samples = 40, batch = 4096 },
@@ -111,15 +111,15 @@ function test.the_text_is_sorted_and_says_what_was_measured()
     local sorted = table.move(keys, 1, #keys, 1, {})
     table.sort(sorted)
     check.equal(keys, sorted)
-    check.equal(tuned.text(data_of()), good)
+    check.equal(tuned_file.text(data_of()), good)
 end
 
 function test.what_no_file_may_hold_is_not_written()
-    check.fails_with('tuned file: tables = "f64": must be "f32" or "bf16"', tuned.text, data_of { tables = "f64" })
-    check.fails_with("tuned file: schedules: has no schedule", tuned.text, data_of { schedules = {} })
+    check.fails_with('tuned file: tables = "f64": must be "f32" or "bf16"', tuned_file.text, data_of { tables = "f64" })
+    check.fails_with("tuned file: schedules: has no schedule", tuned_file.text, data_of { schedules = {} })
     check.fails_with(
         'tuned file: compiler = "a\\nb": must be a line of text',
-        tuned.text,
+        tuned_file.text,
         data_of { compiler = "a\nb" }
     )
 end
@@ -264,7 +264,7 @@ function test.emission_takes_the_choices_and_is_reproducible()
     assert(
         host.write_file(
             elsewhere,
-            tuned.text(
+            tuned_file.text(
                 data_of { compiler = "clang", cpu = { cpu_name = "another CPU", isa_usable = "scalar" } },
                 { "other words" }
             )
@@ -313,7 +313,7 @@ end
 function test.other_templates_are_said_and_used()
     local data = data_of { lookupc = { version = "0.0.9", templates = ("0"):rep(64) } }
     data.schedules.avx2["gather.prefetch_next"], data.schedules.avx2["few.prefetch"] = nil, nil
-    write(tuned.text(data))
+    write(tuned_file.text(data))
     check.equal(
         notes { "plan", tiny, "--isa", "avx2", "--tuned", path },
         "lookupc: "
@@ -337,9 +337,9 @@ function test.an_instruction_set_without_a_schedule_is_said()
 end
 
 function test.another_cpu_is_said_by_commands_that_run()
-    write(tuned.text(data_of { cpu = facts }))
+    write(tuned_file.text(data_of { cpu = facts }))
     check.equal(notes { "verify", tiny, "--isa", "scalar", "--tuned", path }, "")
-    write(tuned.text(data_of { cpu = { cpu_name = "Some CPU 9000", isa_usable = "scalar" } }))
+    write(tuned_file.text(data_of { cpu = { cpu_name = "Some CPU 9000", isa_usable = "scalar" } }))
     check.equal(
         notes { "verify", tiny, "--isa", "scalar", "--tuned", path },
         "lookupc: "

@@ -27,8 +27,7 @@ local folders = {
     "harness/base",
     "harness/reference",
     "harness/verify",
-    "harness/tokenizer",
-    "harness/whole",
+    "harness/calls",
     "harness/baseline",
     "harness/measure",
     "harness/report",
@@ -71,7 +70,7 @@ end
 local function seen_by(path, text)
     local list = {}
     if path:find "%.lua$" then
-        for _, word in ipairs { "require", "later" } do
+        for _, word in ipairs { "require", "lazy" } do
             for name in text:gmatch(word .. "%s*%(?%s*[\"']([%w_.]+)[\"']") do
                 list[#list + 1] = (name:gsub("%.", "/"))
             end
@@ -164,7 +163,7 @@ function test.a_turned_arrow_is_found()
             ["harness/reference/lookup.c"] = '#include "gen/weights/fold.h"\n',
             ["harness/measure/dense.c"] = '#include "harness/baseline/ffn.h"\n',
             ["harness/report/html.lua"] = 'local tune = require("commands.tune")',
-            ["harness/report/chart.lua"] = "local run = later 'commands.tune'",
+            ["harness/report/chart.lua"] = "local run = lazy 'commands.tune'",
             ["gen/attic/old.lua"] = "",
         },
         {

@@ -1,7 +1,6 @@
 -- Every fault that is planted into kernels of a LookupFFN is found by the check that is for it.
 local blob = require "gen.plan.blob"
 local check = require "tests.support.check"
-local checks = require "harness.families.lookup.check"
 local compile = require "harness.base.compile"
 local host = require "host"
 local isa = require "gen.isa.list"
@@ -9,6 +8,7 @@ local model_file = require "gen.families.model_file"
 local plan = require "gen.families.lookup.plan"
 local process = require "process"
 local program = require "tests.support.program"
+local verify = require "harness.families.lookup.verify"
 local weights = require "weights"
 
 local test = {}
@@ -106,7 +106,7 @@ end
 
 -- The name of the first check that fails, nil: none does.
 local function failure_of(library, files)
-    for _, result in ipairs(checks.variants(p, library, files, 1, 1, { work = 1e7 })) do
+    for _, result in ipairs(verify.variants(p, library, files, 1, 1, { work = 1e7 })) do
         for _, row in ipairs(result.checks) do
             if not row.ok then return row.name end
         end

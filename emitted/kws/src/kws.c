@@ -8,12 +8,15 @@ extern const unsigned char kws_weights_3[256];
 
 #if KWS_CHECK == KWS_CHECK_SHA256
 
+/* `word` rotated right, 0 < bits < 32. */
 static uint32_t kws_rotated(uint32_t word, unsigned bits)
 {
     return (word >> bits) | (word << (32 - bits));
 }
 
-/* One block of SHA-256, FIPS 180-4, section 6.2.2. */
+/* One block of SHA-256, FIPS 180-4, section 6.2.2.
+   w  the last 16 words of the message schedule, word t at t % 16
+   s  the working variables a to h */
 static void kws_sha256_block(uint32_t state[8], const unsigned char block[64])
 {
     static const uint32_t k[64] = {
@@ -70,8 +73,7 @@ static int kws_is_whole(const unsigned char *const part[3], const size_t part_by
         0x6a09e667u, 0xbb67ae85u, 0x3c6ef372u, 0xa54ff53au, 0x510e527fu, 0x9b05688cu, 0x1f83d9abu,
         0x5be0cd19u,
     };
-    /* a compiler that knew it would make a call of memset of the loop below */
-    const uint32_t zero = (uint32_t) kws_hidden_integer(0);
+    const uint32_t zero = (uint32_t) kws_hidden_integer(0); /* else loops are calls of memcpy and memset */
     /* two words: shifts of 64 bits are library calls on CPUs of 32 */
     const uint32_t bits[2] = { (uint32_t) ((uint64_t) KWS_WEIGHTS_BYTES >> 29), (uint32_t) KWS_WEIGHTS_BYTES << 3 };
     uint32_t state[8];
@@ -88,6 +90,8 @@ static int kws_is_whole(const unsigned char *const part[3], const size_t part_by
         for (left = 0; i < part_bytes[k]; ++i, ++left)
             block[left] = (unsigned char) (part[k][i] + zero);
     }
+
+    /* padding: a bit that is 1, zeros, and in the last 8 bytes the number of bits, big-endian */
     block[left++] = 0x80;
     if (left > 56) {
         for (; left < 64; ++left)
@@ -107,7 +111,8 @@ static int kws_is_whole(const unsigned char *const part[3], const size_t part_by
 
 #else
 
-/* Whether the parts have the CRC-32 of the weights: polynomial 0xedb88320, reflected, four bits at a time. */
+/* Whether the parts, one behind the other, have the CRC-32 of the weights (IEEE 802.3: polynomial 0xedb88320,
+   reflected). Four bits at a time: the table for eight would take 1024 bytes of flash instead of 64. */
 static int kws_is_whole(const unsigned char *const part[3], const size_t part_bytes[3])
 {
     static const uint32_t table[16] = {
@@ -128,11 +133,12 @@ static int kws_is_whole(const unsigned char *const part[3], const size_t part_by
 
 #endif
 
-/* Checks and binds weights in parts. */
+/* Checks the parts of a blob and fills `weights`, as the header says of both functions below.
+   part  [3], in their order in the blob, each KWS_ALIGN-byte aligned: the linker may have placed them apart */
 static int kws_bind_parts(const unsigned char *const part[3], kws_weights *weights)
 {
     static const size_t part_bytes[3] = { 15040, 65536, 256 };
-    const uint16_t byte_order = 1;
+    const uint16_t byte_order = 1; /* its first byte is 1 on little-endian CPUs only */
 
     if (!weights)
         return KWS_ERROR_NULL;
@@ -143,7 +149,8 @@ static int kws_bind_parts(const unsigned char *const part[3], kws_weights *weigh
         return KWS_ERROR_CHECKSUM;
     if (*(const unsigned char *) &byte_order != 1)
         return KWS_ERROR_BYTE_ORDER;
-    /* sections, at the offsets at which `lookupc pack` places them */
+
+    /* sections, in the part that has each, at the offsets at which `lookupc pack` places them */
     weights->projection = (const int16_t *) (const void *) (part[0] + 64);
     weights->multipliers = (const int16_t *) (const void *) (part[0] + 12352);
     weights->shifts = (const uint8_t *) (const void *) (part[0] + 12544);
@@ -157,6 +164,8 @@ static int kws_bind_parts(const unsigned char *const part[3], kws_weights *weigh
 int kws_bind_linked(kws_weights *weights)
 {
     const unsigned char *part[3];
+
+    /* assigned, not initialised: of a list compilers make a table, which they may copy by memcpy */
     part[0] = kws_weights_1;
     part[1] = kws_tables_2;
     part[2] = kws_weights_3;
@@ -166,10 +175,12 @@ int kws_bind_linked(kws_weights *weights)
 int kws_bind(const void *blob, size_t bytes, kws_weights *weights)
 {
     const unsigned char *part[3];
+
     if (!blob)
         return KWS_ERROR_NULL;
     if (bytes != KWS_WEIGHTS_BYTES)
         return KWS_ERROR_SIZE;
+    /* here the parts are contiguous */
     part[0] = (const unsigned char *) blob;
     part[1] = (const unsigned char *) blob + 15040;
     part[2] = (const unsigned char *) blob + 80576;

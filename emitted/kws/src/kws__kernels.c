@@ -4,21 +4,22 @@
 
 /* From templates/lookup/integer/normalise.c. */
 
-/* LayerNorm of one token without gain and offset, which are folded into the projection:
+/* LayerNorm of one token without gain and offset, which are folded into the projection. c = d x - sum of x, which is d
+   (x - mean), is an integer, and with d = 64
 
-     (x - mean) / sqrt(variance + eps)
+     (x - mean) / sqrt(variance + eps) = sqrt(d) c / sqrt(s), s = sum of c^2 + d^3 eps
 
-   x           [64]
+   x           [64] in units of KWS_X_SCALE
    normalised  [64] with 12 binary places, must not overlap x. Cannot fail.
-   64 (x - mean) is an integer. Shifted right until it has 14 bits, it gives the sum of squares, v 2^(2 n) with 2^14 <=
-   v < 2^16, and Newton's iteration 1 / sqrt(v). */
+   c is shifted right until it has 14 bits, so that its square fits in a word. The quotient stays the same: sqrt(s)
+   shrinks as c does. */
 void kws_normalise_i16__scalar(const int16_t *restrict x, int16_t *restrict normalised)
 {
     int32_t sum = 0;
     for (size_t i = 0; i < 64; ++i)
         sum += x[i];
 
-    uint32_t any = 0; /* has the highest bit of all |64 (x - mean)| */
+    uint32_t any = 0; /* has the highest bit of all |c| */
     for (size_t i = 0; i < 64; ++i) {
         const int32_t centred = 64 * x[i] - sum;
         any |= (uint32_t) (centred ^ (centred >> 31));
@@ -39,7 +40,8 @@ void kws_normalise_i16__scalar(const int16_t *restrict x, int16_t *restrict norm
     if ((high | low) == 0)
         return; /* all x are equal: all results are 0 */
 
-    unsigned places = 7; /* 7 + n */
+    /* s = low 2^(2 n), 2^14 <= low < 2^16; results are c gain / 2^places, places = n + 7 */
+    unsigned places = 7;
     for (; high != 0; ++places) {
         low = low >> 2 | high << 30;
         high >>= 2;

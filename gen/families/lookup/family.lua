@@ -1,17 +1,17 @@
 -- The family of LookupFFNs; gen/families/list.lua says what its fields mean. The arithmetics, floating point and
 -- integers, have plans and kernels of their own.
 local dtype = require "gen.plan.dtype"
-local later = require "gen.host.later"
+local lazy = require "gen.host.lazy"
 local misuse = require "gen.schema.misuse"
 local model = require "gen.families.lookup.model"
 local one_of = require "gen.schema.one_of"
 
-local describe = later "gen.families.lookup.describe"
-local integer_plan = later "gen.families.lookup.integer.plan"
-local integer_print = later "gen.families.lookup.integer.print"
-local plan = later "gen.families.lookup.plan"
-local print_float = later "gen.families.lookup.print"
-local sections = later "gen.families.lookup.sections"
+local describe = lazy "gen.families.lookup.describe"
+local integer_plan = lazy "gen.families.lookup.integer.plan"
+local integer_print = lazy "gen.families.lookup.integer.print"
+local plan = lazy "gen.families.lookup.plan"
+local print_float = lazy "gen.families.lookup.print"
+local sections = lazy "gen.families.lookup.sections"
 
 local family = {
     name = "lookup",
@@ -31,11 +31,11 @@ local family = {
         "rivals",
     },
     types = { "tables", "projection" },
-    space = later "gen.families.lookup.schedule",
-    training = later "gen.families.lookup.print_training",
+    space = lazy "gen.families.lookup.schedule",
+    training = lazy "gen.families.lookup.print_training",
     wrapper = "ffn",
     left_out = model.left_out,
-    firmware = later "gen.families.lookup.firmware",
+    firmware = lazy "gen.families.lookup.firmware",
     print = {},
 }
 

@@ -2,26 +2,26 @@
 -- gen/families/list.lua says what the fields of their records mean.
 local checkpoint = require "gen.schema.checkpoint_names"
 local dtype = require "gen.plan.dtype"
-local later = require "gen.host.later"
+local lazy = require "gen.host.lazy"
 local machines = require "gen.machines.list"
 local misuse = require "gen.schema.misuse"
 local rules = require "gen.families.model.model"
 local tokenizer = require "gen.families.tokenizer.family"
 
-local block_lookup = later "gen.families.model.blocks.block_lookup"
-local describe = later "gen.families.model.describe"
-local firmware = later "gen.families.model.firmware"
-local plan = later "gen.families.model.plan"
-local print = later "gen.families.model.print"
-local print_training = later "gen.families.model.training.print"
-local training = later "gen.families.model.training.plan"
-local types = later "gen.families.model.types"
-local web = later "gen.families.model.web"
+local block_lookup = lazy "gen.families.model.blocks.block_lookup"
+local describe = lazy "gen.families.model.describe"
+local firmware = lazy "gen.families.model.firmware"
+local plan = lazy "gen.families.model.plan"
+local print = lazy "gen.families.model.print"
+local print_training = lazy "gen.families.model.training.print"
+local training = lazy "gen.families.model.training.plan"
+local types = lazy "gen.families.model.types"
+local web = lazy "gen.families.model.web"
 
 -- What both records have.
 local family = {
     types = rules.types,
-    space = later "gen.families.model.blocks.schedule",
+    space = lazy "gen.families.model.blocks.schedule",
     print = print,
     output = "float",
     left_out = checkpoint.left_out,

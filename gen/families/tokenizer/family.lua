@@ -1,9 +1,9 @@
 -- The family of tokenizers; gen/families/list.lua says what its fields mean.
 local figures = require "gen.plan.figures"
-local later = require "gen.host.later"
+local lazy = require "gen.host.lazy"
 
-local plan = later "gen.families.tokenizer.plan"
-local print_tokenizer = later "gen.tokenizer.print"
+local plan = lazy "gen.families.tokenizer.plan"
+local print_tokenizer = lazy "gen.tokenizer.print"
 
 local family = {
     name = "tokenizer",
@@ -40,8 +40,8 @@ family.print = {
         local values = print_tokenizer.values(p.facts)
         values.header, values.source, values.prototypes =
             "templates/tokenizer/model.h", "templates/tokenizer/model.c", "templates/bundle/constants.h"
-        values.constants, values.openmp, values.register_barriers, values.statuses =
-            {}, false, false, print_tokenizer.statuses
+        values.constants, values.openmp, values.register_barriers = {}, false, false
+        values.statuses, values.returns_text = print_tokenizer.statuses, "the functions return"
         return values
     end,
     files = function() return {} end,

@@ -1,20 +1,20 @@
 -- Times verified variants in the measuring process and reports them beside the best dense FFNs of the same run.
+local bench_page = require "harness.report.bench_page"
+local bench_report = require "harness.report.bench_report"
 local columns = require "harness.report.columns"
 local compile = require "harness.base.compile"
 local cost = require "gen.plan.cost"
 local cpu = require "harness.base.cpu"
-local json = require "json"
+local integer = require "harness.families.lookup.integer"
 local jobs = require "harness.measure.job"
+local json = require "json"
 local measure = require "harness.measure.measure"
 local plan = require "gen.families.lookup.plan"
-local bench_page = require "harness.report.bench_page"
-local bench_report = require "harness.report.bench_report"
-local integer = require "harness.families.lookup.integer"
 local rivals = require "harness.measure.rivals"
 local runnable = require "harness.base.runnable"
 local setting = require "harness.measure.setting"
 local statistics = require "harness.base.statistics"
-local timed = require "harness.families.lookup.timed"
+local timed_calls = require "harness.families.lookup.timed_calls"
 
 local bench = {}
 
@@ -313,7 +313,7 @@ local function job_of(builds, rows, facts, options)
             end
         end
     end
-    return timed.add(job, variants)
+    return timed_calls.add(job, variants)
 end
 
 -- Times the builds, one or more of one model, each verified, in one run. Returns the report, beside rivals of these

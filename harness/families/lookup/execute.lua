@@ -1,9 +1,8 @@
 -- Compiles LookupFFNs for this CPU and runs them: for the commands run, verify and bench.
 local bench = require "harness.families.lookup.bench"
 local budget = require "harness.verify.budget"
-local check = require "harness.families.lookup.check"
-local choices = require "harness.measure.choices"
 local columns = require "harness.report.columns"
+local combinations = require "harness.measure.combinations"
 local compile = require "harness.base.compile"
 local compiled = require "compiled"
 local family = require "gen.families.lookup.family"
@@ -19,13 +18,14 @@ local process = require "process"
 local request = require "gen.request.request"
 local rivals = require "harness.measure.rivals"
 local runnable = require "harness.base.runnable"
+local verify = require "harness.families.lookup.verify"
 
 local execute = {}
 
 -- By arithmetic: the instruction sets it is for, nil: all that there are; what bench says of the option --projection
--- (harness/measure/choices.lua); and the default types of projection and tables.
+-- (harness/measure/combinations.lua); and the default types of projection and tables.
 local arithmetics = {
-    float = { projection_type = choices.types "projection", projection = "f32", tables = "f32" },
+    float = { projection_type = combinations.types "projection", projection = "f32", tables = "f32" },
     integer = {
         isas = { "scalar" },
         projection_type = function(word) return integer_types.projection(word).name end,
@@ -122,7 +122,7 @@ function execute.verify(path, options)
     local sets, skipped = runnable.sets(options.isa, family.isa_types(options), names)
     local b = build(path, sets, options, threads)
     local p = b.plan
-    local results, ok = check.variants(p, b.library, b.files, options.seed, threads, { budget = limits }), true
+    local results, ok = verify.variants(p, b.library, b.files, options.seed, threads, { budget = limits }), true
     for _, result in ipairs(results) do
         ok = ok and result.ok
     end
@@ -148,7 +148,7 @@ end
 local function verified_build(path, options, threads, files)
     local b = build(path, sets_of(options), options, threads, files)
     b.checked, b.tuned = {}, options.named
-    for _, result in ipairs(check.variants(b.plan, b.library, b.files, options.seed, threads)) do
+    for _, result in ipairs(verify.variants(b.plan, b.library, b.files, options.seed, threads)) do
         b.checked[result.isa .. "_" .. (result.regime or "all")] = result
         for _, row in ipairs(result.checks) do
             if not row.ok then
@@ -166,10 +166,10 @@ function execute.bench(path, options)
     local kinds, builds, files = rivals.select(options.rivals or "same,f32"), {}, {}
     local rows = {
         { "projection", own.projection_type, own.projection },
-        { "tables", choices.types "tables", own.tables },
-        choices.tuned(options),
+        { "tables", combinations.types "tables", own.tables },
+        combinations.tuned(options),
     }
-    for i, choice in ipairs(choices.combined(options, rows)) do
+    for i, choice in ipairs(combinations.combined(options, rows)) do
         local types = choice.projection .. " " .. choice.tables
         builds[i] = verified_build(path, choice, threads, files[types])
         builds[i].number, files[types] = i, builds[i].files

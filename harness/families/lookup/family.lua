@@ -4,7 +4,15 @@ local execute = require "harness.families.lookup.execute"
 return {
     name = "lookup",
     run = execute.run,
-    unsaid = { "score", "projection.decay", "scale", "neighbours", "norm.eps", "integer.input", "integer.fraction" },
+    not_in_checkpoints = {
+        "score",
+        "projection.decay",
+        "scale",
+        "neighbours",
+        "norm.eps",
+        "integer.input",
+        "integer.fraction",
+    },
     verify = execute.verify,
     bench = execute.bench,
     bench_batches = function() return "1,8,64,512,4096" end,

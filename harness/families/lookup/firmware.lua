@@ -1,9 +1,9 @@
 -- What firmware of LookupFFNs needs of the reference, and what may be tried where it does not fit;
 -- harness/families/list.lua says what the fields mean.
-local check = require "harness.families.lookup.check"
 local packed = require "harness.families.lookup.packed"
+local verify = require "harness.families.lookup.verify"
 
-local firmware = { vectors = check.vectors, fewer = { text = "h = %d, trained anew" } }
+local firmware = { vectors = verify.vectors, fewer = { text = "h = %d, trained anew" } }
 
 local smaller_floats = {
     options = { { tables = "i8", projection = "f32" }, { tables = "i8", projection = "bf16" } },

@@ -1,5 +1,4 @@
 -- What tuning needs to know of LookupFFNs; harness/families/list.lua says what the fields mean.
-local check = require "harness.families.lookup.check"
 local compile = require "harness.base.compile"
 local integer_sums = require "gen.families.lookup.integer_sums"
 local jobs = require "harness.measure.job"
@@ -7,7 +6,8 @@ local packed = require "harness.families.lookup.packed"
 local plan = require "gen.families.lookup.plan"
 local process = require "process"
 local rivals = require "harness.measure.rivals"
-local timed = require "harness.families.lookup.timed"
+local timed_calls = require "harness.families.lookup.timed_calls"
+local verify = require "harness.families.lookup.verify"
 
 local tuning = {
     types_text = "tables in %s, projection in %s",
@@ -28,7 +28,7 @@ tuning.check_weights = packed.check
 -- The reference's answers are made now: they take longer than verifying a candidate.
 function tuning.prepare(p, directory, options)
     local files = packed.make(p, directory, options)
-    check.reference_of(p, files, options.seed)
+    verify.reference_of(p, files, options.seed)
     return files
 end
 
@@ -51,7 +51,7 @@ function tuning.failures(list, regime, o, options)
         quick = options.quick,
         at_once = process.cpu_count(),
     }
-    for i, results in ipairs(check.all(list, o.files, o.seed, o.threads, wanted)) do
+    for i, results in ipairs(verify.all(list, o.files, o.seed, o.threads, wanted)) do
         for _, result in ipairs(results) do
             for _, row in ipairs(result.checks) do
                 local failure = not row.ok and string.format("%s %s: %s", result.regime, row.name, row.detail)
@@ -97,7 +97,7 @@ function tuning.job(t, runners, batches, count, repetitions, order_seed, seconds
         variants[i] = describe(runner.made, runner.regime, t.threads)
         variants[i].name, variants[i].blob = "r" .. i, t.files.output
     end
-    return timed.add(job, variants)
+    return timed_calls.add(job, variants)
 end
 
 return tuning

@@ -13,7 +13,7 @@
 local bench_blocks = require "harness.families.model.bench_blocks"
 local bench_report = require "harness.report.bench_report"
 local bench_whole = require "harness.families.model.bench_whole"
-local choices = require "harness.measure.choices"
+local combinations = require "harness.measure.combinations"
 local compile = require "harness.base.compile"
 local cpu = require "harness.base.cpu"
 local execute = require "harness.families.model.execute"
@@ -32,7 +32,7 @@ function bench.run(path, options)
     local kind = m.embedding and bench_whole or bench_blocks
     local run = kind.start(path, m, options)
     local printed = run.printed
-    for _, own in ipairs(choices.of_blocks(options)) do
+    for _, own in ipairs(combinations.of_blocks(options)) do
         for _, isa in ipairs(execute.timed_sets(m, own)) do
             local made = kind.made(run, isa, own)
             local job = kind.job(run, made, own)

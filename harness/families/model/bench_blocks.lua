@@ -6,7 +6,6 @@ local cpu = require "harness.base.cpu"
 local json = require "json"
 local misuse = require "gen.schema.misuse"
 local packing = require "gen.families.packing"
-local parts = require "harness.families.model.parts"
 local plan = require "gen.families.model.plan"
 local process = require "process"
 local request = require "gen.request.request"
@@ -14,7 +13,8 @@ local rivals = require "harness.measure.rivals"
 local rules = require "gen.families.model.model"
 local setting = require "harness.measure.setting"
 local statistics = require "harness.base.statistics"
-local timed = require "harness.families.model.timed"
+local timed_calls = require "harness.families.model.timed_calls"
+local timed_parts = require "harness.families.model.timed_parts"
 local weight_count = require "gen.families.model.weight_count"
 
 local bench = { title = ": the time of a transformer's block" }
@@ -75,28 +75,28 @@ function bench.made(run, isa, options)
     end
     local failing = string.format("%s: the %s blocks fail verification", run.path, isa.name)
     local whole = build(m)
-    local one = options.weights and m or parts.sample(m, whole, run.caches) -- a checkpoint is of the whole model
+    local one = options.weights and m or timed_parts.sample(m, whole, run.caches) -- a checkpoint is of the whole model
     local p = build(one)
-    local products = parts.products(p)
-    local layers = math.max(one.layers, parts.layers_of(whole.cache_bytes // m.layers, run.caches, 64))
-    local attention, filling = parts.attention(p, one, layers)
+    local products = timed_parts.products(p)
+    local layers = math.max(one.layers, timed_parts.layers_of(whole.cache_bytes // m.layers, run.caches, 64))
+    local attention, filling = timed_parts.attention(p, one, layers)
     local made = { plan = p, attention = attention, filling = filling }
     local given = setmetatable({ large = true }, { __index = options })
-    local library, prepared, rel_err = timed.verified(failing, p, given, { products, attention, filling })
+    local library, prepared, rel_err = timed_calls.verified(failing, p, given, { products, attention, filling })
     local angles = process.temporary_directory() .. "/angles.bin"
     packing.pack(attention, { weights = prepared.packed_from, output = angles, prefix = "", ignore = "*" })
     made.rel_err = rel_err
     made.entries = {
-        fused = timed.entry(p, "fused", library, prepared.blob),
-        products = timed.entry(products, "products", library, prepared.blob),
-        attention = timed.entry(attention, "attention", library, angles),
-        filling = timed.entry(filling, "filling", library, angles),
+        fused = timed_calls.entry(p, "fused", library, prepared.blob),
+        products = timed_calls.entry(products, "products", library, prepared.blob),
+        attention = timed_calls.entry(attention, "attention", library, angles),
+        filling = timed_calls.entry(filling, "filling", library, angles),
     }
     if m.attention.eliminate ~= "none" then
-        made.unfused = build(parts.changed(one, { name = m.name .. "_unfused" }, { eliminate = "none" }))
+        made.unfused = build(timed_parts.changed(one, { name = m.name .. "_unfused" }, { eliminate = "none" }))
         local drawn = { seed = options.seed, large = true, cc = options.cc, cflags = options.cflags, threads = 1 }
-        library, prepared, made.unfused_rel_err = timed.verified(failing, made.unfused, drawn)
-        made.entries.unfused = timed.entry(made.unfused, "unfused", library, prepared.blob)
+        library, prepared, made.unfused_rel_err = timed_calls.verified(failing, made.unfused, drawn)
+        made.entries.unfused = timed_calls.entry(made.unfused, "unfused", library, prepared.blob)
     end
     return made
 end
@@ -141,10 +141,10 @@ function bench.job(run, b, options)
         entries[#entries + 1] = b.entries[name]
     end
     tokens = math.max(tokens, table.unpack(options.batches))
-    timed.add(job, entries, math.max(s.input, s.d, s.q), tokens, b.filling.cache_bytes)
-    job.setup[1] = timed.call(job, b.entries.filling, "filling", filled, 0)
+    timed_calls.add(job, entries, math.max(s.input, s.d, s.q), tokens, b.filling.cache_bytes)
+    job.setup[1] = timed_calls.call(job, b.entries.filling, "filling", filled, 0)
     local function call(name, entry, count, position)
-        table.insert(job.calls, timed.call(job, b.entries[entry], name, count, position))
+        table.insert(job.calls, timed_calls.call(job, b.entries[entry], name, count, position))
     end
     for _ = 1, s.layers do
         for _, map in ipairs(p.maps) do
@@ -179,11 +179,11 @@ function bench.job(run, b, options)
             })
         end
     end
-    local bytes = math.min(parts.weight_bytes(p), p.packed_bytes)
-    table.insert(job.calls, timed.read(job, "read/weights", bytes, "blob", b.entries.fused))
+    local bytes = math.min(timed_parts.weight_bytes(p), p.packed_bytes)
+    table.insert(job.calls, timed_calls.read(job, "read/weights", bytes, "blob", b.entries.fused))
     if b.with_attention then
         local read = cache_read(b.attention, p.model.attention.context)
-        table.insert(job.calls, timed.read(job, "read/cache", read, "cache"))
+        table.insert(job.calls, timed_calls.read(job, "read/cache", read, "cache"))
     end
     return job
 end
@@ -217,8 +217,10 @@ local function add_results(run, b, samples, context, options)
             position = options.position,
             layers = s.layers,
             us_per_token = us,
-            gbytes = (parts.bytes_met(p) + cache_read(p, options.position + tokens)) * 1e-3 / (us * tokens * s.layers),
-            read_gbytes = parts.weight_bytes(p) * 1e-3 / time(samples, "read/weights", options.callers),
+            gbytes = (timed_parts.bytes_met(p) + cache_read(p, options.position + tokens))
+                * 1e-3
+                / (us * tokens * s.layers),
+            read_gbytes = timed_parts.weight_bytes(p) * 1e-3 / time(samples, "read/weights", options.callers),
             gflops = (operations(p) / s.layers + attention_operations(s, tokens, options.position) / tokens)
                 * 1e-3
                 / us,

@@ -7,11 +7,11 @@ local host = require "host"
 local json = require "json"
 local misuse = require "gen.schema.misuse"
 local packing = require "gen.families.packing"
-local parts = require "harness.families.model.parts"
 local process = require "process"
 local runnable = require "harness.base.runnable"
 local statistics = require "harness.base.statistics"
-local timed = require "harness.families.model.timed"
+local timed_calls = require "harness.families.model.timed_calls"
+local timed_parts = require "harness.families.model.timed_parts"
 local whole_plan = require "gen.families.model.plan"
 
 local bench = { title = ": the time of a whole model" }
@@ -65,7 +65,7 @@ end
 -- The model of plan `p` as the job names it: what harness/measure/rows.h wants of a library, and how it is called.
 local function described(p, name, path, blob, threads)
     local function shared(of) return threads > 1 and p.names.openmp(of) or of end
-    local entry = timed.entry(p, name, path, blob)
+    local entry = timed_calls.entry(p, name, path, blob)
     entry.encode_batch, entry.prefill = shared(p.names.encode_batch), shared(p.names.prefill)
     entry.scratch_bytes = p.scratch_bytes * threads
     return entry
@@ -77,23 +77,23 @@ local function reads_less(p, of) return #p.tensors < #of.tensors end
 -- A model and what is left of it without its parts, compiled: entries of the job by name.
 local function add_model(entries, path, p, prefix, isa, options)
     local failing = string.format("%s: %s fails verification", path, p.model.name)
-    local library, prepared, rel_err = timed.verified(failing, p, options)
+    local library, prepared, rel_err = timed_calls.verified(failing, p, options)
     entries[#entries + 1] = described(p, prefix .. "whole", library, prepared.blob, options.threads)
     local directory = process.temporary_directory()
-    local body = parts.plan(parts.body(p.model), isa, p.options.schedule, options)
+    local body = timed_parts.plan(timed_parts.body(p.model), isa, p.options.schedule, options)
     local body_blob = directory .. "/body.bin"
     local files = packing.files(options, body_blob)
     files.weights, files.ignore = prepared.packed_from, reads_less(body, p) and "*" or nil
     packing.pack(body, files)
     local function add(part_plan, name)
-        local flags = compile.threaded(part_plan, options.cflags .. " " .. parts.cflags, options.threads)
+        local flags = compile.threaded(part_plan, options.cflags .. " " .. timed_parts.cflags, options.threads)
         local own = compile.library({ part_plan }, directory .. "/" .. name, options.cc, flags)
         entries[#entries + 1] = described(part_plan, prefix .. name, own, body_blob, options.threads)
     end
     host.status("compiling parts of " .. p.model.name)
     add(body, "body")
-    for _, row in ipairs(parts.left_out) do
-        add(parts.plan(body.model, isa, p.options.schedule, options, row.part), row.name)
+    for _, row in ipairs(timed_parts.left_out) do
+        add(timed_parts.plan(body.model, isa, p.options.schedule, options, row.part), row.name)
     end
     return rel_err
 end
@@ -189,7 +189,7 @@ end
 -- of the CPU.
 local function times_of(samples, prefix, i, clock)
     local us = {}
-    for _, row in ipairs { { name = "whole" }, { name = "body" }, table.unpack(parts.left_out) } do
+    for _, row in ipairs { { name = "whole" }, { name = "body" }, table.unpack(timed_parts.left_out) } do
         us[row.name] = statistics.of(samples, call_name(prefix .. row.name, i), clock)
     end
     return us, statistics.of(samples, call_name(prefix .. "whole", i), "share")
@@ -213,7 +213,7 @@ function bench.add(run, made, samples, _, options)
             us_per_sequence = us.whole / of.sequences,
             us_per_token = us.whole / tokens,
             body_us_per_sequence = us.body / of.sequences,
-            stages = parts.stages(us),
+            stages = timed_parts.stages(us),
             cpu_over_wall = share,
             threads = threads,
             counts = counts(share),
@@ -323,7 +323,7 @@ function bench.start(path, m, options)
 end
 
 function bench.made(run, isa, options)
-    local p, entries, twin = runnable.plan(run.path, { isa }, options), {}, parts.twin(run.model)
+    local p, entries, twin = runnable.plan(run.path, { isa }, options), {}, timed_parts.twin(run.model)
     local calls = calls_of(p, lengths_of(options.lengths, context_of(p)))
     local errors = { own = add_model(entries, run.path, p, "", isa, options) }
     if twin then
@@ -331,7 +331,7 @@ function bench.made(run, isa, options)
         local random = setmetatable({ weights = false, ignore = false, tables = false, projection = false }, {
             __index = function(_, key) return options[key] end,
         })
-        local dense = parts.plan(twin, isa, nil, random)
+        local dense = timed_parts.plan(twin, isa, nil, random)
         errors.dense = add_model(entries, run.path, dense, "dense_", isa, random)
     end
     return { plan = p, calls = calls, entries = entries, errors = errors }

@@ -1,5 +1,5 @@
 -- How far results of compiled models may be from what the reference answers: ties, rounding, and what both explain.
-local runner = require "transformer"
+local block_reference = require "block_reference"
 
 local compare = {}
 
@@ -16,7 +16,7 @@ local most_trials = 32 -- runs of the reference that look for them
 local function token_off(y, found, d, from, most, worst)
     local token, largest = nil, most
     for at = 8 * d * from + 1, #y, 8 * d do
-        local off = runner.difference(y:sub(at, at + 8 * d - 1), found.y:sub(at, at + 8 * d - 1), d)
+        local off = block_reference.difference(y:sub(at, at + 8 * d - 1), found.y:sub(at, at + 8 * d - 1), d)
         if not (off <= largest) then
             token, largest = (at - 1) // (8 * d), off
             if not worst then break end
@@ -60,9 +60,9 @@ end
 local function apart(a, b, d, d_ffn)
     local largest = 0
     for i, answer in ipairs(a) do
-        largest = math.max(largest, (runner.difference(answer.y, b[i].y, d)))
+        largest = math.max(largest, (block_reference.difference(answer.y, b[i].y, d)))
         for k, inputs in ipairs(answer.inputs or {}) do
-            largest = math.max(largest, (runner.difference(inputs, b[i].inputs[k], d_ffn[k])))
+            largest = math.max(largest, (block_reference.difference(inputs, b[i].inputs[k], d_ffn[k])))
         end
     end
     return largest

@@ -1,11 +1,11 @@
 -- The command embed: vectors of texts, into a .npy file or as numbers.
 local figures = require "gen.plan.figures"
+local floats = require "rows"
 local host = require "host"
 local json = require "json"
 local npy = require "npy"
-local opened = require "harness.families.model.opened"
-local vectors = require "harness.families.model.vectors"
-local floats = require "rows"
+local text_model = require "harness.families.model.text_model"
+local text_vectors = require "harness.families.model.text_vectors"
 
 local embed = {}
 
@@ -36,11 +36,11 @@ end
 
 -- Embeds `texts`, or, where there are none, the lines of standard input.
 function embed.run(path, texts, options)
-    local model, p = opened.open(path, options, "vectors", "text")
-    local next_item = #texts > 0 and vectors.of_list(texts) or vectors.of_lines()
+    local model, p = text_model.open(path, options, "vectors", "text")
+    local next_item = #texts > 0 and text_vectors.of_list(texts) or text_vectors.of_lines()
     local columns = p.widths.out
     if not options.o then
-        vectors.each(model, p, next_item, options, function(item, rows, i, ids)
+        text_vectors.each(model, p, next_item, options, function(item, rows, i, ids)
             local list = numbers(rows, i, columns)
             if options.json then return print_json(item, list, ids) end
             return print_numbers(list)
@@ -49,7 +49,7 @@ function embed.run(path, texts, options)
     end
     local writer = assert(npy.create(options.o, columns))
     local count = 0
-    local good, message = pcall(vectors.each, model, p, next_item, options, function(_, rows, i)
+    local good, message = pcall(text_vectors.each, model, p, next_item, options, function(_, rows, i)
         if i == 1 then assert(writer:append(rows)) end -- all of a batch
         count = count + 1
     end)

@@ -1,11 +1,10 @@
 -- Compiles an emitted model and runs it on this CPU: on ids, or blocks alone on rows.
-local blocks = require "harness.families.model.blocks"
-local calls = require "harness.families.model.calls"
+local calls = require "harness.calls.blocks"
 local compile = require "harness.base.compile"
+local compiled_model = require "harness.calls.compiled_model"
 local families = require "gen.families.list"
 local ids = require "harness.families.model.ids"
 local input = require "harness.verify.input"
-local library = require "harness.whole.library"
 local machines = require "gen.machines.list"
 local misuse = require "gen.schema.misuse"
 local npy = require "npy"
@@ -14,10 +13,11 @@ local process = require "process"
 local request = require "gen.request.request"
 local rows = require "rows"
 local runnable = require "harness.base.runnable"
+local verify_blocks = require "harness.families.model.verify_blocks"
 
 local execute = {}
 
-execute.unsaid_of_blocks = {
+execute.not_in_checkpoints_of_blocks = {
     "norm.eps",
     "norm.place",
     "attention.rope.theta",
@@ -32,7 +32,7 @@ execute.unsaid_of_blocks = {
     "ffn.scale",
     "ffn.neighbours",
 }
-execute.unsaid = {
+execute.not_in_checkpoints = {
     "embedding.scale",
     "embedding.sinusoidal.order",
     "embedding.sinusoidal.steps",
@@ -45,7 +45,7 @@ execute.unsaid = {
     "output.dense.norm.eps",
     "output.unit",
     "output.head.soft_cap",
-    table.unpack(execute.unsaid_of_blocks),
+    table.unpack(execute.not_in_checkpoints_of_blocks),
 }
 
 -- One plan for the best instruction set that this CPU runs of those in options.isa.
@@ -86,9 +86,9 @@ end
 -- Blocks of plan `p` on the rows of the file `path`: the result, and what was seen with the field `watched`(library)
 -- of the job, nil: nothing. `one_by_one`: token by token.
 function execute.blocks(p, path, options, one_by_one, watched)
-    local ways = blocks.ways(p, input.check(path, p.shape.input))
+    local ways = verify_blocks.ways(p, input.check(path, p.shape.input))
     local compiled, blob = execute.made(p, options)
-    local job = blocks.job(p, compiled, blob, one_by_one and ways[1] or ways[2] or ways[1])
+    local job = verify_blocks.job(p, compiled, blob, one_by_one and ways[1] or ways[2] or ways[1])
     job.seen = watched and watched(compiled)
     local y, notes = calls(job, rows.doubles(assert(npy.read(path, p.shape.input))))
     return y or error(notes, 0), notes
@@ -117,7 +117,7 @@ function execute.run(path, options)
     if #list == 0 then error(options.ids .. ": has no ids", 0) end
     local pooled = p.model.output and p.model.output.pool
     options.check_expected(pooled and 1 or #list, p.widths.out)
-    local model = library.of(p, options, true)
+    local model = compiled_model.of(p, options, true)
     local y
     if not p.causal then
         y = assert(model:encode_batch { list })

@@ -6,7 +6,7 @@ local execute = require "harness.families.model.execute"
 local firmware = require "harness.families.model.firmware"
 local lookup_inputs = require "harness.families.model.lookup_inputs"
 local generate = require "harness.families.model.generate"
-local opened = require "harness.families.model.opened"
+local text_model = require "harness.families.model.text_model"
 local perplexity = require "harness.families.model.perplexity"
 local similar = require "harness.families.model.similar"
 local request = require "gen.request.request"
@@ -16,7 +16,7 @@ local verify = require "harness.families.model.verify"
 
 local function tokenize(path, texts, options)
     local m = request.model(path, options)
-    if not m.tokenizer then opened.refuse_text(path, m, "") end
+    if not m.tokenizer then text_model.refuse_text(path, m, "") end
     return tokenizer.tokenize(path, texts, options)
 end
 
@@ -26,7 +26,7 @@ return {
         bench = bench.run,
         bench_batches = bench.batches,
         run = execute.run_blocks,
-        unsaid = execute.unsaid_of_blocks,
+        not_in_checkpoints = execute.not_in_checkpoints_of_blocks,
         lookup_inputs = lookup_inputs,
         verify = verify.run,
         tuning = tuning.blocks,
@@ -37,7 +37,7 @@ return {
         bench_batches = bench.batches,
         tokenize = tokenize,
         run = execute.run,
-        unsaid = execute.unsaid,
+        not_in_checkpoints = execute.not_in_checkpoints,
         run_option = "ids",
         lookup_inputs = lookup_inputs,
         text = { embed = embed.run, similar = similar.run, generate = generate.run, perplexity = perplexity.run },

@@ -1,6 +1,6 @@
 -- What firmware of whole models needs of the reference: recorded sequences, and what it makes of them.
+local block_reference = require "block_reference"
 local reference = require "harness.families.model.reference"
-local runner = require "transformer"
 
 local firmware = {}
 
@@ -23,7 +23,7 @@ local trials = 32 -- sequences that are drawn to find one without ties
 local function sequence_of(p, jobs, seed, n)
     local best, its_ids
     for trial = 1, trials do
-        local ids = runner.random_numbers(seed + 1000 * trial, n, p.model.vocab)
+        local ids = block_reference.random_numbers(seed + 1000 * trial, n, p.model.vocab)
         local answer = reference.answer(jobs, ids)
         if not best or #answer.ties < #best.ties then
             best, its_ids = answer, ids

@@ -4,11 +4,11 @@ local host = require "host"
 local ids_file = require "harness.families.model.ids"
 local json = require "json"
 local misuse = require "gen.schema.misuse"
-local opened = require "harness.families.model.opened"
 local process = require "process"
 local rows = require "rows"
 local statistics = require "harness.base.statistics"
-local stream = require "harness.whole.stream"
+local text_model = require "harness.families.model.text_model"
+local text_stream = require "harness.families.model.text_stream"
 
 local generate = {}
 
@@ -68,7 +68,7 @@ end
 -- Prints ids or pieces of text as they come. `add(id)` returns whether somebody reads and whether the text has ended;
 -- `finish()` prints what is left.
 local function printer(model, options, as_ids)
-    local out, is_terminal, made = stream.new(options.stop), process.is_terminal(1), {}
+    local out, is_terminal, made = text_stream.new(options.stop), process.is_terminal(1), {}
     local reads = true
     local function print(text)
         made[#made + 1] = text
@@ -105,13 +105,13 @@ function generate.run(path, texts, options)
     if options.ids and texts[1] then misuse("--ids: " .. options.ids .. ": stands for the prompt: leave it out") end
     if not options.ids and not texts[1] then error("the prompt is missing: a text, or --ids", 0) end
     if options.stop == "" then misuse("--stop: is empty") end
-    local model, p = opened.open(path, options, "next_token", options.ids and "ids" or "text")
+    local model, p = text_model.open(path, options, "next_token", options.ids and "ids" or "text")
     local as_ids = not p.facts
     if as_ids and options.stop then
         misuse("--stop: " .. options.stop .. ": needs a tokenizer; --stop-ids takes ids")
     end
     local prompt = options.ids and ids_of("ids", options.ids, p.model.vocab)
-        or opened.ids(model, p, texts[1], "the prompt", true)
+        or text_model.ids(model, p, texts[1], "the prompt", true)
     if #prompt == 0 then error("the prompt has no tokens", 0) end
     if #prompt > p.context then
         error(string.format("the prompt has %d tokens: must be at most attention.context = %d", #prompt, p.context), 0)

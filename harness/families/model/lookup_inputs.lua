@@ -1,17 +1,17 @@
 -- What the lookup FFNs of a model read in float32, of rows, text or ids: what pack --calibrate calibrates for.
+local compiled_model = require "harness.calls.compiled_model"
 local execute = require "harness.families.model.execute"
 local host = require "host"
 local ids_file = require "harness.families.model.ids"
 local input = require "harness.verify.input"
-local library = require "harness.whole.library"
-local opened = require "harness.families.model.opened"
 local npy = require "npy"
+local observed_lookups = require "harness.families.model.observed_lookups"
 local process = require "process"
 local rules = require "gen.families.model.model"
-local seen = require "harness.families.model.seen"
-local text_file = require "harness.whole.text"
+local text_file = require "harness.base.text_file"
+local text_model = require "harness.families.model.text_model"
 local weights = require "weights"
-local whole = require "harness.whole.model"
+local whole_model = require "harness.calls.whole_model"
 
 local lookup_inputs = {}
 lookup_inputs.__index = lookup_inputs
@@ -35,7 +35,7 @@ local function lines_of(model, p, text, path)
     for line in text:gmatch "[^\n]*" do
         number = number + 1
         if line:find "%S" then
-            list[#list + 1] = opened.truncated(p, opened.ids(model, p, line, path .. ":" .. number))
+            list[#list + 1] = text_model.truncated(p, text_model.ids(model, p, line, path .. ":" .. number))
         end
     end
     return list
@@ -68,7 +68,7 @@ local function sequences_of(path, p, model, options)
             error(path .. ": tokenizer: is missing: --calibrate takes text; --calibrate-ids takes ids", 0)
         end
         local text = text_file.read("--calibrate", file, most_text_bytes)
-        list = p.causal and windows_of(opened.ids(model, p, text, file, true), length)
+        list = p.causal and windows_of(text_model.ids(model, p, text, file, true), length)
             or lines_of(model, p, text, file)
     end
     if #list == 0 then error(file .. ": has no tokens", 0) end
@@ -104,8 +104,8 @@ local function inputs_of(blocks)
     return self
 end
 
--- Adds what a run has noted: `notes`, the string of calls.lua or model.lua for the job `job` of seen.lua, whose notes
--- begin with a pointer to the weights of their layer (harness/verify/interposed.c). Raises one line.
+-- Adds what a run has noted: `notes`, the string of harness/calls for the job `job` of observed_lookups.lua,
+-- whose notes begin with a pointer to the weights of their layer (harness/verify/interposed.c). Raises one line.
 function lookup_inputs:add(job, notes)
     local bytes = (8 + 4 * (job.d + job.slots) + 2 * job.slots + 7) // 8 * 8
     local of, order = {}, {}
@@ -147,7 +147,7 @@ function lookup_inputs:add_blocks(p, options, own)
     local count, job_seen = input.check(options.calibrate, p.shape.input), nil
     execute.check_context(p, options.calibrate, count, "tokens")
     local function watched(compiled)
-        job_seen = seen.of({ p }, compiled, own.cc, count)
+        job_seen = observed_lookups.of({ p }, compiled, own.cc, count)
         return job_seen
     end
     local _, notes = execute.blocks(p, options.calibrate, own, false, watched)
@@ -156,14 +156,14 @@ end
 
 -- Adds what a whole model reads for the sequences that the options name.
 function lookup_inputs:add_whole(p, path, options, own)
-    local sequences = sequences_of(path, p, options.calibrate and p.facts and library.of(p, own), options)
+    local sequences = sequences_of(path, p, options.calibrate and p.facts and compiled_model.of(p, own), options)
     local compiled, blob = execute.made(p, own)
-    local job = library.job(p, compiled, blob, 1)
-    job.seen = seen.of(rules.blocks_of(p), compiled, own.cc, p.context)
+    local job = compiled_model.job(p, compiled, blob, 1)
+    job.seen = observed_lookups.of(rules.blocks_of(p), compiled, own.cc, p.context)
     for i, ids in ipairs(sequences) do
         host.status(string.format("calibrating: %d of %d sequences", i, #sequences))
         local call = { what = p.causal and "prefill" or "encode", sequences = { ids } }
-        local rows, notes = whole.run(job, p.causal and { { what = "start" }, call } or { call })
+        local rows, notes = whole_model.run(job, p.causal and { { what = "start" }, call } or { call })
         if not rows then error(notes, 0) end
         self:add(job.seen, notes)
     end

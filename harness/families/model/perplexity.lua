@@ -5,10 +5,10 @@ local ids_file = require "harness.families.model.ids"
 local json = require "json"
 local loss = require "harness.families.model.loss"
 local misuse = require "gen.schema.misuse"
-local opened = require "harness.families.model.opened"
 local process = require "process"
 local rows = require "rows"
-local text_file = require "harness.whole.text"
+local text_file = require "harness.base.text_file"
+local text_model = require "harness.families.model.text_model"
 
 local perplexity = {}
 
@@ -24,7 +24,7 @@ end
 -- The ids to be predicted, how many of them stand before the text, and the text's bytes, nil for ids.
 local function input(model, p, options, text)
     if not text then return ids_file.read(options.ids, p.model.vocab), 0 end
-    local ids, first = opened.ids(model, p, text, options.text, true), #p.facts.first
+    local ids, first = text_model.ids(model, p, text, options.text, true), #p.facts.first
     for i, id in ipairs(p.facts.first) do
         if ids[i] ~= id then first = 0 end
     end
@@ -84,7 +84,7 @@ end
 
 -- What the model of the options makes of `text`, nil for ids.
 local function measure(path, options, text)
-    local model, p = opened.open(path, options, "next_token", options.ids and "ids" or "text")
+    local model, p = text_model.open(path, options, "next_token", options.ids and "ids" or "text")
     check_window(p, options)
     text = text or text_in(options)
     local ids, first, bytes = input(model, p, options, text)

@@ -1,10 +1,10 @@
 -- What the reference answers: blocks, and around them whole models, in float64, from the tensors of a checkpoint.
 local block_lookup = require "gen.families.model.blocks.block_lookup"
+local block_reference = require "block_reference"
 local checkpoint = require "gen.schema.checkpoint_names"
 local outer = require "whole_reference"
 local packed = require "harness.families.lookup.packed"
 local rules = require "gen.families.model.model"
-local runner = require "transformer"
 local weights = require "weights"
 
 local reference = {}
@@ -39,10 +39,10 @@ function reference.tensors(path)
     return found or error(message, 0)
 end
 
--- What runner.reference wants: the maps of every layer but those in `without`; types: the names of those of weights,
--- cache, activations, and attention (of queries and the softmax's weights); of tables, default type, and projections of
--- lookup FFNs, default f32; and blocks_in_out, whether the checkpoint's BH4 blocks are stored [in][out]. Layer 0 is
--- number `first` in the checkpoint, 0 if absent.
+-- What block_reference.answers wants: the maps of every layer but those in `without`; types: the names of those of
+-- weights, cache, activations, and attention (of queries and the softmax's weights); of tables, default type, and
+-- projections of lookup FFNs, default f32; and blocks_in_out, whether the checkpoint's BH4 blocks are stored [in][out].
+-- Layer 0 is number `first` in the checkpoint, 0 if absent.
 function reference.blocks_job(p, path, types, without, first)
     local m, s, layers = p.model, p.shape, {}
     local delivered = s.delivered and without ~= "" or s.projected
@@ -136,10 +136,10 @@ function reference.types(p, shape, blocks_in_out, activations, cache)
     }
 end
 
--- What runner.reference answers for the job and x: { job, x, y, ties, looked, inputs, again }: again(turned) answers
--- where those ties go the other way.
+-- What block_reference.answers gives for the job and x: { job, x, y, ties, looked, inputs, again }: again(turned) gives
+-- it where those ties go the other way.
 function reference.answer_blocks(job, x)
-    local y, ties, looked = runner.reference(job, x)
+    local y, ties, looked = block_reference.answers(job, x)
     if not y then error(ties, 0) end
     local function again(turned)
         return reference.answer_blocks(setmetatable({ turned = turned }, { __index = job }), x)

@@ -1,15 +1,15 @@
 -- The command similar: ranks lines by how similar they are to a text, or rates pairs of a file as people did.
-local correlation = require "harness.whole.correlation"
-local csv = require "harness.whole.csv"
+local correlation = require "harness.families.model.correlation"
+local csv = require "harness.families.model.csv"
 local figures = require "gen.plan.figures"
 local host = require "host"
 local json = require "json"
 local loss = require "harness.families.model.loss"
 local misuse = require "gen.schema.misuse"
-local opened = require "harness.families.model.opened"
 local rows_of = require "rows"
-local text_file = require "harness.whole.text"
-local vectors = require "harness.families.model.vectors"
+local text_file = require "harness.base.text_file"
+local text_model = require "harness.families.model.text_model"
+local text_vectors = require "harness.families.model.text_vectors"
 
 local similar = {}
 
@@ -42,12 +42,12 @@ end
 function similar.rank(path, text, options)
     local similarity = similarities[options.similarity]
     if options.top == 0 then misuse("--top: 0: must be an integer from 1 on") end
-    local next_line = vectors.of_lines(options.lines)
-    local model, p = opened.open(path, options, "vectors", "text")
+    local next_line = text_vectors.of_lines(options.lines)
+    local model, p = text_model.open(path, options, "vectors", "text")
     local columns, query, list = p.widths.out, nil, {}
-    vectors.each(model, p, vectors.of_list { text }, options, function(_, rows) query = rows end)
+    text_vectors.each(model, p, text_vectors.of_list { text }, options, function(_, rows) query = rows end)
     local lines = { truncate = options.truncate, leave_out = true }
-    vectors.each(
+    text_vectors.each(
         model,
         p,
         function()
@@ -103,7 +103,7 @@ end
 -- and Spearman's.
 local function correlations(path, list, options)
     local similarity = similarities[options.similarity]
-    local model, p = opened.open(path, options, "vectors", "text")
+    local model, p = text_model.open(path, options, "vectors", "text")
     local columns, at, first = p.widths.out, 0, nil
     local found, wanted = {}, {}
     local function next_text()
@@ -111,7 +111,7 @@ local function correlations(path, list, options)
         local pair = list[(at + 1) // 2]
         return pair and { text = pair[2 - at % 2], where = options.score .. ":" .. pair.line, pair = pair }
     end
-    vectors.each(model, p, next_text, options, function(item, rows, i)
+    text_vectors.each(model, p, next_text, options, function(item, rows, i)
         local vector = row(rows, i, columns)
         if not first then
             first = vector

@@ -1,19 +1,19 @@
 -- What tuning asks of blocks, and of whole models: their schedule is that of their blocks, which are timed as a
 -- transformer of the run of equal blocks with most weights. harness/families/list.lua says what the fields mean.
 local blob = require "gen.plan.blob"
-local blocks = require "harness.families.model.blocks"
 local dtype = require "gen.plan.dtype"
 local jobs = require "harness.measure.job"
 local layout = require "gen.families.model.blocks.layout"
 local memory = require "gen.families.model.memory"
 local misuse = require "gen.schema.misuse"
-local parts = require "harness.families.model.parts"
 local process = require "process"
 local rules = require "gen.families.model.model"
 local setting = require "harness.measure.setting"
-local timed = require "harness.families.model.timed"
+local timed_calls = require "harness.families.model.timed_calls"
+local timed_parts = require "harness.families.model.timed_parts"
 local transformer = require("gen.families.model.family").blocks
 local verify = require "harness.families.model.verify"
+local verify_blocks = require "harness.families.model.verify_blocks"
 
 local tuning = {
     types_text = "weights in %s, cache in %s",
@@ -23,7 +23,7 @@ local tuning = {
 }
 
 -- Weights that are given are those of the whole model.
-function tuning.sample(m, p, caches, options) return options.weights and m or parts.sample(m, p, caches) end
+function tuning.sample(m, p, caches, options) return options.weights and m or timed_parts.sample(m, p, caches) end
 
 function tuning.batches(m) return setting.one_and_many(m.attention.context) end
 
@@ -42,7 +42,7 @@ end
 
 function tuning.integer_sums() return false end
 
-tuning.check_weights = blocks.check_weights
+tuning.check_weights = verify_blocks.check_weights
 
 function tuning.prepare(p, directory, options)
     local prepared = verify.prepare(p, directory, setmetatable({ large = true }, { __index = options }))
@@ -84,16 +84,16 @@ function tuning.job(t, runners, batches, count, repetitions, order_seed, seconds
     }
     local entries = {}
     for i, runner in ipairs(runners) do
-        entries[i] = timed.entry(runner.made.plan, "r" .. i, runner.made.library, t.files.output)
+        entries[i] = timed_calls.entry(runner.made.plan, "r" .. i, runner.made.library, t.files.output)
     end
     local largest = math.max(table.unpack(batches))
-    timed.add(job, entries, math.max(p.shape.input, p.shape.d), largest, p.cache_bytes)
+    timed_calls.add(job, entries, math.max(p.shape.input, p.shape.d), largest, p.cache_bytes)
     for i, entry in ipairs(entries) do
         for _, batch in ipairs(batches) do
             for c = 1, count do
                 local condition = tuning.conditions[c]
                 local name = string.format("ffn/r%d/%d/%s_%s", i, batch, condition.codes, condition.tables)
-                table.insert(job.calls, timed.call(job, entry, name, batch, t.position or 0))
+                table.insert(job.calls, timed_calls.call(job, entry, name, batch, t.position or 0))
             end
         end
     end

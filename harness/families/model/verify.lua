@@ -1,19 +1,19 @@
 -- Compares emitted models with the reference: on every instruction set of this CPU, by every function.
-local blocks = require "harness.families.model.blocks"
+local block_reference = require "block_reference"
 local budget = require "harness.verify.budget"
 local compare = require "harness.families.model.compare"
 local compile = require "harness.base.compile"
 local exact_product = require "harness.verify.exact_product"
 local isolated = require "harness.base.isolated"
+local observed_lookups = require "harness.families.model.observed_lookups"
 local process = require "process"
 local reference = require "harness.families.model.reference"
 local request = require "gen.request.request"
 local rules = require "gen.families.model.model"
 local runnable = require "harness.base.runnable"
-local runner = require "transformer"
-local seen = require "harness.families.model.seen"
 local verified = require "harness.report.verified"
-local whole = require "harness.families.model.whole"
+local verify_blocks = require "harness.families.model.verify_blocks"
+local verify_whole = require "harness.families.model.verify_whole"
 
 local verify = {}
 
@@ -22,11 +22,11 @@ local verify = {}
 -- rounded to their type, `unrounded` likewise without rounding inputs, where products round them. Where lookup FFNs are
 -- seen at work, these wait for that. answer(activations, cache, taken, way): lists of answers with other types than the
 -- plan's, and `taken` in their jobs; move() for compare.moved_tolerance; jobs(taken), of the runs of blocks; ways(p,
--- library, threads): how it is called (blocks.lua). other() prepares another sample: other inputs, and weights, if
+-- library, threads): how it is called. other() prepares another sample: other inputs, and weights, if
 -- those are random.
 function verify.prepare(p, directory, options)
-    local watched = seen.wanted(rules.blocks_of(p))
-    local sample = (p.embedding and whole or blocks).prepare(p, directory, options, watched)
+    local watched = observed_lookups.wanted(rules.blocks_of(p))
+    local sample = (p.embedding and verify_whole or verify_blocks).prepare(p, directory, options, watched)
     sample.cc = (options.cc or "gcc"):match "[^,]+"
     sample.answers = not watched and sample.answer()
     sample.unrounded = not watched and p.shape.rounded and sample.answer "f32"
@@ -72,7 +72,7 @@ end
 local function together_of(p, sample)
     local squares, values, layers = 0.0, 0, p.embedding and 1 or 0 -- of embedding and output
     for i, answer in ipairs(sample.answers) do
-        local _, _, all = runner.difference(sample.unrounded[i].y, answer.y, compare.shape_of(p).d)
+        local _, _, all = block_reference.difference(sample.unrounded[i].y, answer.y, compare.shape_of(p).d)
         squares, values = squares + all ^ 2, values + #answer.y // 8
     end
     for _, own in ipairs(rules.blocks_of(p)) do
@@ -91,7 +91,7 @@ local function judged_by(p, library, sample)
         by.tolerance, by.widths[i] = math.max(by.tolerance, reference.tolerance(own.shape)), own.shape.d
         by.looks_up = by.looks_up or own.shape.lookup
     end
-    by.watched = seen.wanted(runs) and seen.of(runs, library, sample.cc, sample.tokens)
+    by.watched = observed_lookups.wanted(runs) and observed_lookups.of(runs, library, sample.cc, sample.tokens)
     if by.rounded then by.wrong = check_products(p, library, maps_of(p)) end
     if by.rounded and not by.watched then
         by.together = together_of(p, sample)
@@ -117,7 +117,8 @@ local function found_of(p, sample, by, way, y, notes)
         end
         local narrow = p.options.cache ~= "f32"
         found = compare.beside_seen(evaluate, off, by.tolerance, by.rounded, narrow, by.shape, by.widths)
-        found.looked, found.wrong = seen.compare(sample.jobs { seen = by.watched, notes = notes }, found.answers)
+        local jobs = sample.jobs { seen = by.watched, notes = notes }
+        found.looked, found.wrong = observed_lookups.compare(jobs, found.answers)
         turned, all = nil, nil
     else
         found.off = off(way.answers or sample.answers)
@@ -196,16 +197,16 @@ end
 
 local best_ways = { batch = 3, prefill = 2, encode = 1 } -- to see all layers at work
 
--- Which codes flip in each layer of plan `p`, compiled into `library`, by its types: as seen.flips says it.
+-- Which codes flip in each layer of plan `p`, compiled into `library`, by its types: as observed_lookups.flips says it.
 local function flips_of(p, library, sample, threads)
     local best
     for _, way in ipairs(sample.ways(p, library, threads)) do
         if (best_ways[way.name] or 0) > (best and best_ways[best.name] or 0) then best = way end
     end
-    local watched = seen.of(rules.blocks_of(p), library, sample.cc, sample.tokens)
+    local watched = observed_lookups.of(rules.blocks_of(p), library, sample.cc, sample.tokens)
     local y, notes = best.run(watched)
     if not y then error(notes, 0) end
-    return seen.flips(sample.jobs { seen = watched, notes = notes, first_token = 0 })
+    return observed_lookups.flips(sample.jobs { seen = watched, notes = notes, first_token = 0 })
 end
 
 -- Compares every one of the plans, each for one instruction set, with the reference. Returns a list of results, and

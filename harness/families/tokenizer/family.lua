@@ -1,4 +1,5 @@
 -- The family of tokenizers in the harness; harness/families/list.lua says what its fields mean.
+local calls = require "harness.calls.tokenizer"
 local compile = require "harness.base.compile"
 local compiled = require "compiled"
 local host = require "host"
@@ -6,7 +7,6 @@ local packing = require "gen.families.packing"
 local plan = require "gen.families.tokenizer.plan"
 local process = require "process"
 local request = require "gen.request.request"
-local text = require "harness.tokenizer.text"
 
 local family = { name = "tokenizer" }
 
@@ -22,11 +22,11 @@ function family.bench_batches() return "1" end
 local tokenizer = {}
 tokenizer.__index = tokenizer
 
-function tokenizer:ids(from) return text.ids(self.model, self.job, from) end
-function tokenizer:packed(from) return text.packed(self.model, self.job, from) end
-function tokenizer:text_of(id) return text.text_of(self.model, self.job, id) end
+function tokenizer:ids(from) return calls.ids(self.model, self.job, from) end
+function tokenizer:packed(from) return calls.packed(self.model, self.job, from) end
+function tokenizer:text_of(id) return calls.text_of(self.model, self.job, id) end
 
--- The compiled tokenizer of plan `p`: methods as in harness/tokenizer/text.lua. Messages begin with `path`.
+-- The compiled tokenizer of plan `p`: methods as in harness/calls/tokenizer.lua. Messages begin with `path`.
 function family.opened(p, path, options)
     local directory = process.temporary_directory()
     local packed = directory .. "/blob"

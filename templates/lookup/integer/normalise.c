@@ -1,21 +1,22 @@
 //$ takes prologue, symbol, normalise
 //$ lines("", prologue)
 
-/* LayerNorm of one token without gain and offset, which are folded into the projection:
+/* LayerNorm of one token without gain and offset, which are folded into the projection. c = d x - sum of x, which is
+   d (x - mean), is an integer, and with d = $(shape.d)
 
-     (x - mean) / sqrt(variance + eps)
+     (x - mean) / sqrt(variance + eps) = sqrt(d) c / sqrt(s), s = sum of c^2 + d^3 eps
 
-   x           [$(shape.d)]
+   x           [$(shape.d)] in units of $(names.macro("X_SCALE"))
    normalised  [$(shape.d)] with $(normalise.fraction) binary places, must not overlap x. Cannot fail.
-   $(shape.d) (x - mean) is an integer. Shifted right until it has 14 bits, it gives the sum of squares,
-   v 2^(2 n) with 2^14 <= v < 2^16, and Newton's iteration 1 / sqrt(v). */
+   c is shifted right until it has 14 bits, so that its square fits in a word. The quotient stays the same: sqrt(s)
+   shrinks as c does. */
 void $(symbol)(const int16_t *restrict x, int16_t *restrict normalised)
 {
     int32_t sum = 0;
     for (size_t i = 0; i < $(shape.d); ++i)
         sum += x[i];
 
-    uint32_t any = 0; /* has the highest bit of all |$(shape.d) (x - mean)| */
+    uint32_t any = 0; /* has the highest bit of all |c| */
     for (size_t i = 0; i < $(shape.d); ++i) {
         const int32_t centred = $(shape.d) * x[i] - sum;
         any |= (uint32_t) (centred ^ (centred >> 31));
@@ -36,7 +37,8 @@ void $(symbol)(const int16_t *restrict x, int16_t *restrict normalised)
     if ((high | low) == 0)
         return; /* all x are equal: all results are 0 */
 
-    unsigned places = $(normalise.shift); /* $(normalise.shift) + n */
+    /* s = low 2^(2 n), 2^14 <= low < 2^16; results are c gain / 2^places, places = n + $(normalise.shift) */
+    unsigned places = $(normalise.shift);
     for (; high != 0; ++places) {
         low = low >> 2 | high << 30;
         high >>= 2;

@@ -19,7 +19,7 @@
    words  [$(first), $(second)][$(low_at)], zero behind the last $(rows == "tables" and "table" or "row") */
 static inline float $(helper)_scores_to_integers(const float *score, size_t $(rows), uint32_t *words)
 {
-    const float one = $hidden(1.0f);
+    const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
     float padded[$(low_at * words.rows)];
     $(isa.vector) max = $(isa.zero()), all = $(isa.zero());
     for (size_t k = 0; k < $(low_at * words.rows); ++k)

@@ -22,7 +22,7 @@ void $(symbol)(const float *restrict x, size_t tokens, float *restrict loaded)
         row[token] = x + (token < tokens ? token : tokens - 1) * $(shape.x_step);
 
 //$ if tile == 1 then
-    const float one = $hidden(1.0f);
+    const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
 //$ loop("    ", "column", 0, shape.d, 1, function(i, column)
 $(i)loaded[$(column)] = one * row[0][$(column)];
 //$ end)

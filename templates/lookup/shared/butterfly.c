@@ -90,7 +90,8 @@ static void $(helper)_$(pass.name)($(values_type) *$(more ~= "" and "restrict " 
 //$ local any_copies = false
 //$ for _, segment in ipairs(pass.segments) do any_copies = any_copies or copies(segment) end
 //$ if any_copies then
-    const $(isa.vector) one = $(isa.broadcast(values_type == "float" and "$hidden(1.0f)" or "$hidden_integer(1)"));
+//$ local one = values_type == "float" and "$hidden(1.0f)" or "$hidden_integer(1)"
+    const $(isa.vector) one = $(isa.broadcast(one)); /* else its loop is a call of memcpy */
 //$ end
 //$ if pass.measures then
 //$     for n = 0, vectors - 1 do

@@ -135,7 +135,7 @@ void $(symbol)(const $(names.weights) *weights, const uint16_t *code, const floa
 //$ end
 //$ if sums_of_integers then
 
-    const int32_t zero = $hidden_integer(0);
+    const int32_t zero = $hidden_integer(0); /* else its loop is a call of memset */
     for (size_t i = 0; i < $(gather.integers.tile_pitch); ++i)
         zeros[i] = zero;
 //$     local several = #gather.integers.spans > 1

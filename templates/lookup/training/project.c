@@ -64,7 +64,7 @@ $(i:sub(5))}
 /* The first `tokens` tokens of a tile, [$(shape.d)][$(tile)], to rows of their own. */
 static void $(helper)_store_dx(const float *restrict tile, size_t tokens, float *restrict turned, float *restrict dx)
 {
-    const float one = $hidden(1.0f);
+    const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
     $(helper)_turn(tile, $(shape.d), turned);
     for (size_t token = 0; token < tokens; ++token)
         for (size_t i = 0; i < $(shape.d); ++i)
@@ -77,7 +77,7 @@ void $(t.names.project)(const $(training.names.parameters) *parameters, const fl
 {
     const float *weights = parameters->prepared;
 //$ if shape.kind == "bh4" then
-    const float zero = $hidden(0.0f);
+    const float zero = $hidden(0.0f); /* else its loop is a call of memset */
 //$ end
 //$ for _, buffer in ipairs(t.buffers) do
     float *$(buffer.name == "x" and "x_tile" or buffer.name == "dx" and "dx_tile" or buffer.name) = $(sum("(float *) scratch", buffer.at)); /* [$(buffer.rows)][$(tile)] */
@@ -142,7 +142,7 @@ void $(t.names.finish)(const float *sums, size_t parts, float *d_projection, flo
 {
 //$ if shape.kind == "bh4" then
     float *columns = (float *) scratch;
-    const float one = $hidden(1.0f);
+    const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
 //$ else
     (void) scratch;
 //$ end

@@ -14,7 +14,7 @@ static inline size_t $(helper)_place(size_t table, size_t token)
    token  likewise, the tokens; both [$(m > 1 and m .. " * " or "")tokens] */
 static void $(helper)_bucket(const uint16_t *code, size_t table, size_t tokens, uint32_t *begin, uint32_t *place, uint32_t *token)
 {
-    const uint32_t none = (uint32_t) $hidden_integer(0);
+    const uint32_t none = (uint32_t) $hidden_integer(0); /* else its loop is a call of memset */
     for (size_t row = 0; row <= $(shape.rows); ++row)
         begin[row] = none;
     for (size_t t = 0; t < tokens; ++t) {

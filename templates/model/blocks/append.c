@@ -49,27 +49,13 @@ $(i)$(isa.store_i8("to", k, "units"));
 //$ local turns = lanes > 1 and plain and not shape.rope and shape.width >= lanes
 //$ if turns then
 //$ local whole = shape.width // lanes * lanes
+//$ local transpose = once("templates/math/transpose.c", { step = tile_positions }) .. "_transpose"
 
-/* One head of the keys of $(lanes) tokens, `k_step` apart, to positions of a tile that follow each other: rows become columns. */
+/* One head of the keys of $(lanes) tokens, `k_step` apart, to positions of a tile that follow each other. */
 static void $(helper)_transpose_keys(const float *restrict k, size_t k_step, float *restrict key)
 {
-//$ loop("    ", "i", 0, whole, lanes, function(i, k)
-//$ local rows = {}
-//$ for r = 0, lanes - 1 do
-//$ rows[r + 1] = "row" .. r
-$(i)const $(isa.vector) row$(r) = $(isa.load_unaligned("k", r == 0 and k or sum(times("k_step", r), k)));
-//$ end
-//$ local code, out = isa.transpose(rows)
-//$ for _, step in ipairs(code) do
-$(i)const $(isa.vector) $(step.name) = $(step.value);
-//$ end
-//$ -- Where column `c` goes.
-//$ local function place(c)
-//$     return times(sum(k == "i" and k or 0, c), tile_positions)
-//$ end
-//$ for c = 0, lanes - 1 do
-$(i)$(isa.store_unaligned("key", place(c), out[c + 1]));
-//$ end
+//$ loop("    ", "i", 0, whole, lanes, function(i, at)
+$(i)$(transpose)($(sum("k", at)), k_step, $(sum("key", times(at, tile_positions))));
 //$ end)
 //$ if whole < shape.width then
     for (size_t i = $(whole); i < $(shape.width); ++i)
@@ -89,9 +75,13 @@ $(i)$(isa.store_unaligned("key", place(c), out[c + 1]));
 static void $(helper)_append($(parameters))
 {
 //$ if not words then
-    const float one = $hidden(1.0f)$(shape.cache.pitch > shape.width + 1 and ", zero = $hidden(0.0f)" or "");
+//$ if shape.cache.pitch > shape.width + 1 then
+    const float one = $hidden(1.0f), zero = $hidden(0.0f); /* else loops are calls of memcpy and memset */
+//$ else
+    const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
+//$ end
 //$ elseif shape.rope then
-    const float one = $hidden(1.0f);
+    const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
 //$ end
 //$ if turns then
     size_t turned = 0; /* tokens whose keys are there already */

@@ -6,10 +6,11 @@
 
 /* Shaped attention of a group of heads: from y, the values that a softmax mixes, to alpha v + beta y - gamma mean, row by row of y;
    mean is that of all values that a token attends to. value: of the head, from position 0 on; shape: alpha, beta and gamma of each head. */
-static void $(helper)_shape(const float *restrict value, const float *restrict shape, size_t first, size_t tokens, size_t end, float *restrict y)
+static void $(helper)_shape(const float *restrict value, const float *restrict shape, size_t first, size_t tokens,
+    size_t end, float *restrict y)
 {
     float total[$(value_pitch)];
-    const float zero = $hidden(0.0f);
+    const float zero = $hidden(0.0f); /* else its loop is a call of memset */
     size_t seen = 0;
 
     for (size_t i = 0; i < $(value_pitch); ++i)
@@ -58,7 +59,7 @@ static void $(helper)_attend($(parameters))
 //$ if some then
     const size_t batch = tokens < $(v.queries) ? tokens : $(v.queries);
 //$ end
-    const float one = $hidden(1.0f);
+    const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
 //$ for _, item in ipairs(v.buffers.queries) do
 //$ local buffer = "scratch + " .. (some and "batch * " or "") .. names.constant(item.name:upper() .. "_AT")
     $(item.storage) *$(item.name) = $(item.storage == "float" and buffer or "(" .. item.storage .. " *) (void *) (" .. buffer .. ")");

@@ -52,9 +52,11 @@ $(i)}
 //$ end
 //$ for _, rows in ipairs(attention.rows) do
 
-/* Scores of $(rows_text(rows)) of queries and the $(keys) keys of a tile$(#score_prefetch.bases > 0 and "; prefetches what is read next" or ""). */
+/* Scores of $(rows_text(rows)) of queries and the $(keys) keys of a
+   tile$(#score_prefetch.bases > 0 and "; prefetches what is read next" or ""). */
 //$ local scale = cache_type.scaled and "const float *restrict scale, " or ""
-static inline void $(helper)_scores_$(rows)(const $(row_storage) *restrict query, const $(storage) *restrict key, $(scale)$(prefetch_parameters(score_prefetch))float *restrict score)
+static inline void $(helper)_scores_$(rows)(const $(row_storage) *restrict query, const $(storage) *restrict key,
+    $(scale)$(prefetch_parameters(score_prefetch))float *restrict score)
 {
 //$ if integers then
 //$ for r = 0, rows - 1 do
@@ -80,7 +82,8 @@ $(i)    const $(own_type) k$(n) = $(load_own("key", sum("i * " .. keys .. (once 
 //$ for r = 0, rows - 1 do
 $(i)    const $(own_type) q$(r) = $(spread("query[" .. sum("i", r * query_step) .. "]"));
 //$ for n = 0, attention.score_vectors - 1 do
-$(i)    s$(r)_$(n) = $(dots and dots.sums.dot("s" .. r .. "_" .. n, "k" .. n, "q" .. r) or isa.fma("q" .. r, "k" .. n, "s" .. r .. "_" .. n));
+//$ local score, key, query = "s" .. r .. "_" .. n, "k" .. n, "q" .. r
+$(i)    $(score) = $(dots and dots.sums.dot(score, key, query) or isa.fma(query, key, score));
 //$ end
 //$ end
 $(i)}
@@ -104,14 +107,16 @@ $(i)$(isa.store_unaligned("score", from(r * keys + n * lanes), cache_type.scaled
 
 /* Adds the first `count` values of a tile, weighted, to the sums of $(rows_text(rows)), $(plural(block.elements, "element")) of each,
    after these are multiplied by `factor`.$(integers and " Weights are in units of `unit`." or "") */
-static inline void $(helper)_sums_$(rows)_by_$(block.vectors)($(weights_and_values), $(prefetch_parameters(block.prefetch))float *restrict sums)
+static inline void $(helper)_sums_$(rows)_by_$(block.vectors)($(weights_and_values),
+    $(prefetch_parameters(block.prefetch))float *restrict sums)
 {
 //$ for r = 0, rows - 1 do
 //$ if not integers then
     const $(isa.vector) f$(r) = $(isa.broadcast("factor[" .. r .. "]"));
 //$ end
 //$ for n = 0, block.vectors - 1 do
-    $(sum_type) y$(r)_$(n) = $(integers and isa.index_zero() or isa.mul("f" .. r, isa.load_unaligned("sums", r * shape.cache.pitch + n * lanes)));
+//$ local before = isa.load_unaligned("sums", r * shape.cache.pitch + n * lanes)
+    $(sum_type) y$(r)_$(n) = $(integers and isa.index_zero() or isa.mul("f" .. r, before));
 //$ end
 //$ end
 //$ -- The products of position or word `k`, of words with their bits in `kept` only.
@@ -123,7 +128,8 @@ static inline void $(helper)_sums_$(rows)_by_$(block.vectors)($(weights_and_valu
 //$ for r = 0, rows - 1 do
         const $(own_type) w$(r) = $(spread("weight[" .. sum("k", r * weight_step) .. "]"));
 //$ for n = 0, block.vectors - 1 do
-        y$(r)_$(n) = $(dots and dots.sums.dot_weights("y" .. r .. "_" .. n, "w" .. r, "v" .. n) or isa.fma("w" .. r, "v" .. n, "y" .. r .. "_" .. n));
+//$ local y, weight, value = "y" .. r .. "_" .. n, "w" .. r, "v" .. n
+        $(y) = $(dots and dots.sums.dot_weights(y, weight, value) or isa.fma(weight, value, y));
 //$ end
 //$ end
 //$ end
@@ -146,7 +152,8 @@ static inline void $(helper)_sums_$(rows)_by_$(block.vectors)($(weights_and_valu
 //$ end
 //$ for n = 0, block.vectors - 1 do
 //$ local y, at = "y" .. r .. "_" .. n, r * shape.cache.pitch + n * lanes
-    $(isa.store_unaligned("sums", at, integers and isa.fma("u" .. r, isa.float_of(y), isa.mul("f" .. r, isa.load_unaligned("sums", at))) or y));
+//$ if integers then y = isa.fma("u" .. r, isa.float_of(y), isa.mul("f" .. r, isa.load_unaligned("sums", at))) end
+    $(isa.store_unaligned("sums", at, y));
 //$ end
 //$ end
 }
@@ -157,12 +164,15 @@ static inline void $(helper)_sums_$(rows)($(weights_and_values), $(prefetch_para
 {
 //$ for _, block in ipairs(sum_blocks) do
 //$ if block.count > 1 then
-//$ local function from(base) return sum(base.name, times("at", block.prefetch_step * bytes), (block.prefetch_from - block.at * block.prefetch_step) * bytes) end
+//$ local first = (block.prefetch_from - block.at * block.prefetch_step) * bytes
+//$ local function from(base) return sum(base.name, times("at", block.prefetch_step * bytes), first) end
     for (size_t at = $(block.at); at < $(block.at + block.count * block.elements); at += $(block.elements))
-        $(helper)_sums_$(rows)_by_$(block.vectors)(weight, factor, $(unit_argument)value + at, count, $(prefetch_arguments(block.prefetch, from))sums + at);
+        $(helper)_sums_$(rows)_by_$(block.vectors)(weight, factor, $(unit_argument)value + at, count,
+            $(prefetch_arguments(block.prefetch, from))sums + at);
 //$ else
 //$ local function from(base) return sum(base.name, block.prefetch_from * bytes) end
-    $(helper)_sums_$(rows)_by_$(block.vectors)(weight, factor, $(unit_argument)$(sum("value", block.at)), count, $(prefetch_arguments(block.prefetch, from))$(sum("sums", block.at)));
+    $(helper)_sums_$(rows)_by_$(block.vectors)(weight, factor, $(unit_argument)$(sum("value", block.at)), count,
+        $(prefetch_arguments(block.prefetch, from))$(sum("sums", block.at)));
 //$ end
 //$ end
 }
@@ -189,7 +199,8 @@ static inline void $(helper)_sums_$(rows)($(weights_and_values), $(prefetch_para
    key_scale, value_scale  [positions]: their units
 //$ end
 //$ if shape.ring then
-   first    position of the first query; each attends to the last $(shape.window) positions up to its own, in a ring of $(shape.cache.positions)
+   first    position of the first query; each attends to the last $(shape.window) positions up to its own,
+            in a ring of $(shape.cache.positions)
 //$ elseif shape.causal then
    first    position of the first query; each attends to positions up to its own
 //$ elseif shape.window then
@@ -207,7 +218,7 @@ void $(symbol)($(listed(attention_parameters, "float *restrict sums, float *rest
 //$ if shape.group > 1 then
     const size_t rows = queries * $(shape.group);
 //$ end
-    const float zero = $hidden(0.0f);
+    const float zero = $hidden(0.0f); /* else its loop is a call of memset */
     float largest[$(v.rows)], factor[$(v.rows)]$(integers and ", unit[" .. v.rows .. "]" or "");
 //$ if shape.causal then
     const size_t end = first + queries;
@@ -233,12 +244,15 @@ void $(symbol)($(listed(attention_parameters, "float *restrict sums, float *rest
         const size_t place = $(in_ring("tile"));
 //$ end
 //$ if #score_prefetch.bases > 0 then
-        /* Behind the last tile of a head comes the first one of the next head. These are integers: behind the last head there may be nothing. */
+        /* Behind the last tile of a head comes the first one of the next head. These are integers: behind the last
+           head there may be nothing. */
 //$ local next = in_ring(shape.ring and "(tile + " .. keys .. ")" or "tile + " .. keys)
-        const size_t next = tile + $(keys) < $(stop) ? $(next) : $(sum(names.constant("CACHE_POSITIONS"), oldest == 0 and 0 or in_ring(oldest)));
+//$ local next_head = sum(names.constant("CACHE_POSITIONS"), oldest == 0 and 0 or in_ring(oldest))
+        const size_t next = tile + $(keys) < $(stop) ? $(next) : $(next_head);
         const uintptr_t next_key = (uintptr_t) key + $(times("next", bytes == 1 and key_step or times(key_step, "sizeof *key")));
 //$ if #score_prefetch.bases > 1 then
-        const uintptr_t next_value = (uintptr_t) value + next$(dots and " / " .. dots.rows or "") * ($(names.constant("VALUE_PITCH")) * sizeof *value);
+//$ local next_row = "next" .. (dots and " / " .. dots.rows or "")
+        const uintptr_t next_value = (uintptr_t) value + $(next_row) * ($(names.constant("VALUE_PITCH")) * sizeof *value);
 //$ end
 //$ end
         const $(storage) *tile_key = key + $(key_at(place)), *tile_value = value + $(value_at(place));
@@ -250,7 +264,8 @@ void $(symbol)($(listed(attention_parameters, "float *restrict sums, float *rest
 //$ for _, rows in ipairs(attention.rows) do
         $(over_rows(rows))
 //$ local scale = cache_type.scaled and "key_scale + " .. place .. ", " or ""
-            $(helper)_scores_$(rows)($(sum("query", times("row", query_step))), tile_key, $(scale)$(prefetch_arguments(score_prefetch, from))score + row * $(keys));
+            $(helper)_scores_$(rows)($(sum("query", times("row", query_step))), tile_key,
+                $(scale)$(prefetch_arguments(score_prefetch, from))score + row * $(keys));
 //$ end
 
 //$ local sees_all = not shape.causal and not shape.window
@@ -280,7 +295,8 @@ void $(symbol)($(listed(attention_parameters, "float *restrict sums, float *rest
 //$ for _, rows in ipairs(attention.rows) do
         $(over_rows(rows))
 //$ local weight, unit = sum(dots and "weight" or "score", times("row", weight_step)), integers and "unit + row, " or ""
-            $(helper)_sums_$(rows)($(weight), factor + row, $(unit)tile_value, count, $(prefetch_arguments(sum_blocks[1].prefetch, from))sums + row * $(names.constant("VALUE_PITCH")));
+            $(helper)_sums_$(rows)($(weight), factor + row, $(unit)tile_value, count,
+                $(prefetch_arguments(sum_blocks[1].prefetch, from))sums + row * $(names.constant("VALUE_PITCH")));
 //$ end
     }
     for (size_t r = 0; r < $(all_rows); ++r) {

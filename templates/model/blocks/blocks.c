@@ -153,7 +153,7 @@ static void $(helper)_$(phase.word)($(parameters))
 //$ if needs.memory then declare_buffers(needs.buffers) end
 //$ if needs.cache then parts_of_cache("    ", "cache") end
 //$ if needs.one then
-    const float one = $hidden(1.0f);
+    const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
 //$ end
 //$ local i = shape.sequences and "        " or "    "
 //$ if shape.sequences then
@@ -195,7 +195,7 @@ void $(symbol)(const $(names.weights) *weights, unsigned char *cache, const floa
 //$ end
     const size_t chunk = tokens < $(macro("CHUNK")) ? tokens : $(macro("CHUNK"));
 //$ if copies and not threads then
-    const float one = $hidden(1.0f);
+    const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
 //$ end
 //$ local own_cache = layers and not shape.sequences
 //$ local function cache_of_layer(i)

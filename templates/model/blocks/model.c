@@ -22,7 +22,8 @@ int $(names.prefill)(const $(names.weights) *weights, void *cache, const float *
     return $(names.macro("OK"));
 }
 //$ elseif shape.sequences then
-int $(names.encode_batch)(const $(names.weights) *weights, void *cache, const float *x, float *y, const size_t *offsets, size_t sequences, void *scratch)
+int $(names.encode_batch)(const $(names.weights) *weights, void *cache, const float *x, float *y, const size_t *offsets,
+    size_t sequences, void *scratch)
 {
     size_t positions = 0;
 

@@ -3,16 +3,24 @@
 #define $(names.macro("H_INCLUDED"))
 //$ -- Where y is wider than x, or narrower, it cannot be x.
 //$ local in_place = shape.input == shape.d or shape.delivered
-//$ local both = shape.input == shape.d and "x and y are [tokens][" .. shape.d .. "]," or "x is [tokens][" .. shape.input .. "], y [tokens][" .. shape.d .. "];"
+//$ local both = shape.input == shape.d and "x and y are [tokens][" .. shape.d .. "],"
+//$     or "x is [tokens][" .. shape.input .. "], y [tokens][" .. shape.d .. "];"
+//$ local of_decode = shape.causal and " A scratch of " .. names.macro("DECODE_SCRATCH_BYTES") .. " bytes is enough where "
+//$     .. names.decode .. " alone is called." or ""
+//$ local with_qkv = shape.delivered and ", its q, k and v" or ""
+//$ local overlap = in_place and "may be x itself, otherwise no overlap" or "no overlap with x"
 
-/* $(model): the $(shape.layers) $(shape.parallel and "parallel" or "serial") blocks of a transformer ($(eliminated_text)"KV-weights are all you need for skipless
+/* $(model): the $(shape.layers) $(shape.parallel and "parallel" or "serial") blocks of a transformer
+   ($(eliminated_text)"KV-weights are all you need for skipless
    transformers", arXiv 2404.12362) with their shapes compiled in. From what makes a block's input, such as an embedding's row,
    to the output of the last block; embeddings and what follows the last block are the caller's.
 
    $(promise)
    All are reentrant for different caches and scratch.
 
-   Read the weights file into `blob`, or map it: mmap aligns, too. Each thread needs a scratch $(shape.sequences and "and a cache " or "")of its own$(shape.sequences and "" or ", each sequence a cache").$(shape.causal and " A scratch of " .. names.macro("DECODE_SCRATCH_BYTES") .. " bytes is enough where " .. names.decode .. " alone is called." or "")
+   Read the weights file into `blob`, or map it: mmap aligns, too. Each thread needs a scratch
+   $(shape.sequences and "and a cache " or "")of its
+   own$(shape.sequences and "" or ", each sequence a cache").$(of_decode)
 
      static _Alignas($(names.macro("ALIGN"))) unsigned char blob[$(names.macro("WEIGHTS_BYTES"))];
      static _Alignas($(names.macro("ALIGN"))) unsigned char cache[$(names.macro("CACHE_BYTES"))];
@@ -46,7 +54,8 @@
 #define $(names.macro("POSITIONS")) $(shape.cache.positions) /* of the sequences of a call, each filled up to a multiple of $(tile) */
 //$ end
 //$ if shape.ring then
-#define $(names.macro("WINDOW")) $(shape.window) /* the last positions that a token attends to: the cache is a ring of $(shape.cache.positions) */
+//$ local doc = "the last positions that a token attends to: the cache is a ring of " .. shape.cache.positions
+#define $(names.macro("WINDOW")) $(shape.window) /* $(doc) */
 //$ elseif shape.window then
 #define $(names.macro("WINDOW")) $(shape.window) /* a token attends to positions nearer than this, before and behind it */
 //$ end
@@ -62,38 +71,49 @@
 $(include("templates/bundle/binding.h"))
 
 //$ if shape.causal then
-/* The blocks for one token, which attends to the tokens before it$(shape.window and ", the last " .. names.macro("WINDOW") .. " of them," or "") and itself.
+//$ local going_back = shape.ring and "Positions go on beyond the ring; there is no way back."
+//$     or "To go back, call again with an earlier position."
+/* The blocks for one token, which attends to the tokens before
+   it$(shape.window and ", the last " .. names.macro("WINDOW") .. " of them," or "") and itself.
    weights   filled by $(names.bind)
-   cache     $(names.macro("CACHE_BYTES")) bytes, $(names.macro("ALIGN"))-byte aligned: filled for $(shape.ring and "the positions that it attends to" or "positions 0 … position - 1") by earlier
-             calls; need not be cleared before the first one. $(shape.ring and "Positions go on beyond the ring; there is no way back." or "To go back, call again with an earlier position.")
-   x         [$(shape.input)] floats, any float alignment: the input of the first block$(shape.delivered and ", its q, k and v" or "")
+   cache     $(names.macro("CACHE_BYTES")) bytes, $(names.macro("ALIGN"))-byte aligned: filled for
+             $(shape.ring and "the positions that it attends to" or "positions 0 … position - 1") by earlier calls;
+             need not be cleared before the first one.
+             $(going_back)
+   x         [$(shape.input)] floats, any float alignment: the input of the first block$(with_qkv)
    y         [$(shape.d)] floats: the output of the last block$(in_place and "; may be x" or ", elsewhere than x")
    position  of the token in its sequence, below $(names.macro("CONTEXT"))
    scratch   $(names.macro("DECODE_SCRATCH_BYTES")) bytes, $(names.macro("ALIGN"))-byte aligned; contents do not matter
    Returns $(names.macro("OK")), or $(names.macro("ERROR_POSITION")) and writes nothing. */
 $(api)int $(names.decode)(const $(names.weights) *weights, void *cache, const float *x, float *y, size_t position, void *scratch);
 
-/* The same for tokens first … first + tokens - 1 at once: $(both) $(in_place and "y may be x itself, otherwise no overlap" or "no overlap"); scratch has
+/* The same for tokens first … first + tokens - 1 at once: $(both)
+   $(in_place and "y may be x itself, otherwise no overlap" or "no overlap"); scratch has
    $(names.macro("SCRATCH_BYTES")). Any number of tokens$(shape.ring and ", also more than the ring holds" or "").
-   Returns $(names.macro("OK")), or $(names.macro("ERROR_POSITION")) and writes nothing if first + tokens is beyond $(names.macro("CONTEXT")). */
-$(api)int $(names.prefill)(const $(names.weights) *weights, void *cache, const float *x, float *y, size_t first, size_t tokens, void *scratch);
+   Returns $(names.macro("OK")), or $(names.macro("ERROR_POSITION")) and writes nothing if first + tokens is beyond
+   $(names.macro("CONTEXT")). */
+$(api)int $(names.prefill)(const $(names.weights) *weights, void *cache, const float *x, float *y, size_t first,
+    size_t tokens, void *scratch);
 //$ elseif shape.sequences then
-/* The blocks for several sequences, in each of which all tokens attend to each other$(shape.window and " that are nearer than " .. names.macro("WINDOW") or "").
+/* The blocks for several sequences, in each of which all tokens attend to each
+   other$(shape.window and " that are nearer than " .. names.macro("WINDOW") or "").
    weights    filled by $(names.bind)
    cache      $(names.macro("CACHE_BYTES")) bytes, $(names.macro("ALIGN"))-byte aligned: room for keys and values; contents do not matter
-   x          [tokens][$(shape.input)] floats, any float alignment: the input of the first block$(shape.delivered and ", its q, k and v" or "")
-   y          [tokens][$(shape.d)] floats: the output of the last block; $(in_place and "may be x itself, otherwise no overlap" or "no overlap with x")
+   x          [tokens][$(shape.input)] floats, any float alignment: the input of the first block$(with_qkv)
+   y          [tokens][$(shape.d)] floats: the output of the last block; $(overlap)
    offsets    [sequences + 1]: sequence s is tokens offsets[s] - offsets[0] … offsets[s + 1] - offsets[0] - 1 of x and y
    sequences  each of at most $(names.macro("CONTEXT")) tokens, together of $(names.macro("POSITIONS")) positions
    scratch    $(names.macro("SCRATCH_BYTES")) bytes, $(names.macro("ALIGN"))-byte aligned; contents do not matter
    Returns $(names.macro("OK")), or $(names.macro("ERROR_POSITION")) and writes nothing. */
-$(api)int $(names.encode_batch)(const $(names.weights) *weights, void *cache, const float *x, float *y, const size_t *offsets, size_t sequences, void *scratch);
+$(api)int $(names.encode_batch)(const $(names.weights) *weights, void *cache, const float *x, float *y,
+    const size_t *offsets, size_t sequences, void *scratch);
 //$ else
-/* The blocks for a sequence whose tokens all attend to each other$(shape.window and " that are nearer than " .. names.macro("WINDOW") or "").
+/* The blocks for a sequence whose tokens all attend to each
+   other$(shape.window and " that are nearer than " .. names.macro("WINDOW") or "").
    weights   filled by $(names.bind)
    cache     $(names.macro("CACHE_BYTES")) bytes, $(names.macro("ALIGN"))-byte aligned: room for keys and values; contents do not matter
-   x         [tokens][$(shape.input)] floats, any float alignment: the input of the first block$(shape.delivered and ", its q, k and v" or "")
-   y         [tokens][$(shape.d)] floats: the output of the last block; $(in_place and "may be x itself, otherwise no overlap" or "no overlap with x")
+   x         [tokens][$(shape.input)] floats, any float alignment: the input of the first block$(with_qkv)
+   y         [tokens][$(shape.d)] floats: the output of the last block; $(overlap)
    tokens    at most $(names.macro("CONTEXT")); of a padded sequence give those that count
    scratch   $(names.macro("SCRATCH_BYTES")) bytes, $(names.macro("ALIGN"))-byte aligned; contents do not matter
    Returns $(names.macro("OK")), or $(names.macro("ERROR_POSITION")) and writes nothing. */

@@ -28,8 +28,11 @@ static inline void $(helper)_unpack(const $(type.storage) *restrict w, size_t in
 //$ end
 //$ for _, tokens in ipairs(product.several and product.tokens or {}) do
 
-/* $(product.strip > 1 and product.strip .. " outputs" or "An output") of $(tokens > 1 and tokens .. " tokens" or "a token"), a strip of a panel: y += W x, or y = W x for the first inputs. */
-static inline void $(helper)_of_$(tokens)(const float *restrict x, $(tokens > 1 and "size_t x_step, " or "")const $(product.unpacks and "float" or type.storage) *restrict w, size_t inputs,
+/* $(product.strip > 1 and product.strip .. " outputs" or "An output") of
+   $(tokens > 1 and tokens .. " tokens" or "a token"), a strip of a panel: y += W x, or y = W x for the first inputs. */
+static inline void $(helper)_of_$(tokens)(const float *restrict x,
+    $(tokens > 1 and "size_t x_step, " or "")const $(product.unpacks and "float" or type.storage) *restrict w,
+    size_t inputs,
     float *restrict y, $(tokens > 1 and "size_t y_step, " or "")int first, $(isa.vector) zero)
 {
 //$ for t = 0, tokens - 1 do
@@ -67,12 +70,15 @@ $(i)$(partial(s, u, n)) = $(isa.fma("x" .. u, "w" .. s .. "_" .. n, partial(s, u
 //$ end
 
 //$ if streams > 1 then
-/* $(plural(product.alone_outputs, "output")) of each of $(plural(streams, "panel")), `apart` weights and `y_apart` outputs from each other, of one token: y = W x. Weights are read once,
+/* $(plural(product.alone_outputs, "output")) of each of $(plural(streams, "panel")), `apart` weights and `y_apart`
+   outputs from each other, of one token: y = W x. Weights are read once,
    from memory, which delivers several streams faster than one. */
-static inline void $(helper)_alone_$(streams)(const float *restrict x, const $(type.storage) *restrict w, size_t apart, size_t inputs, float *restrict y, size_t y_apart, $(isa.vector) zero)
+static inline void $(helper)_alone_$(streams)(const float *restrict x, const $(type.storage) *restrict w, size_t apart,
+    size_t inputs, float *restrict y, size_t y_apart, $(isa.vector) zero)
 //$ else
 /* $(plural(product.alone_outputs, "output")) of one token: y = W x. */
-static inline void $(helper)_alone(const float *restrict x, const $(type.storage) *restrict w, size_t inputs, float *restrict y, $(isa.vector) zero)
+static inline void $(helper)_alone(const float *restrict x, const $(type.storage) *restrict w, size_t inputs,
+    float *restrict y, $(isa.vector) zero)
 //$ end
 {
 //$ for s = 0, streams - 1 do
@@ -144,10 +150,11 @@ static inline void $(helper)_alone(const float *restrict x, const $(type.storage
    unpacked  $(plural(product.unpacked_floats, "float")) for several tokens, overwritten
 //$ end
    Nothing may overlap; any float alignment. Cannot fail. */
-void $(symbol)(const float *restrict x, size_t x_step, const $(type.storage) *restrict w, $(type.scaled and "const float *restrict scale, " or "")const float *restrict bias,
+void $(symbol)(const float *restrict x, size_t x_step, const $(type.storage) *restrict w,
+    $(type.scaled and "const float *restrict scale, " or "")const float *restrict bias,
     float *restrict y, size_t y_step, size_t inputs, size_t panels, size_t tokens$(product.unpacks and ", float *restrict unpacked" or ""))
 {
-    const $(isa.vector) zero = $(isa.broadcast("$hidden(0.0f)"));
+    const $(isa.vector) zero = $(isa.broadcast("$hidden(0.0f)")); /* else its loop is a call of memset */
 
 //$ -- Lines that call the kernels of a token alone; its rows are x and y.
 //$ local function alone(i, x, y)

@@ -20,7 +20,8 @@
 //$ for _, tokens in ipairs(product.tokens) do
 //$ if tokens > 1 then
 
-/* $(product.strip > 1 and product.strip .. " outputs" or "An output") of $(tokens) tokens, a strip of a panel: sums of all inputs$(rounded.integers and " as integers" or ""), then y in one go. */
+/* $(product.strip > 1 and product.strip .. " outputs" or "An output") of $(tokens) tokens, a strip of a panel: sums
+   of all inputs$(rounded.integers and " as integers" or ""), then y in one go. */
 static inline void $(helper)_of_$(tokens)(const uint32_t *restrict x, size_t x_step, const uint32_t *restrict w,$(behind)
     const float *restrict bias, float *restrict y, size_t y_step, size_t words)
 {
@@ -93,7 +94,8 @@ static inline void $(helper)_of_$(tokens)(const uint32_t *restrict x, size_t x_s
 //$ for _, streams in ipairs(product.streams) do
 
 //$ if streams > 1 then
-/* $(plural(product.alone_outputs, "output")) of each of $(plural(streams, "panel")), `apart` words and `y_apart` outputs from each other, of one token. Weights are read once, from
+/* $(plural(product.alone_outputs, "output")) of each of $(plural(streams, "panel")), `apart` words and `y_apart`
+   outputs from each other, of one token. Weights are read once, from
    memory, which delivers several streams faster than one. */
 static inline void $(helper)_alone_$(streams)(const uint32_t *restrict x, const uint32_t *restrict w, size_t apart,$(behind)
     const float *restrict bias, float *restrict y, size_t y_apart, size_t words)
@@ -118,7 +120,8 @@ static inline void $(helper)_alone(const uint32_t *restrict x, const uint32_t *r
 //$ if product.prefetch then
 //$ for s = 0, streams - 1 do
 //$ for line = 0, product.step_bytes - 1, 64 do
-        $(isa.prefetch_l1(s == 0 and "(uintptr_t) weights" or "(uintptr_t) (weights + " .. times(s, "apart") .. ")", product.prefetch + line));
+//$ local stream = s == 0 and "(uintptr_t) weights" or "(uintptr_t) (weights + " .. times(s, "apart") .. ")"
+        $(isa.prefetch_l1(stream, product.prefetch + line));
 //$ end
 //$ end
 //$ end
@@ -143,9 +146,11 @@ $(include("templates/model/blocks/product_tiles.c", { dot = isa[product.tiles.wo
 
 //$ if rounded.integers then
 /* A dense product for some tokens whose inputs are rounded: y = W x + bias. Sums of products are integers, and exact.
-   x      rows of words, x_step apart: inputs, $(word) to a word as signed bytes, the rest of the last one zeros; $(sums.started and "the word from which sums start" or "a word that is not read here"), and the
-          unit of the inputs as a float
-   w      [panels][words][$(plural(panel, "output"))], $(word) inputs to a word, unsigned bytes: $(rounded.offset) more than the weight in units of its row's scale
+   x      rows of words, x_step apart: inputs, $(word) to a word as signed bytes, the rest of the last one
+          zeros; $(sums.started and "the word from which sums start" or "a word that is not read here"), and the unit of
+          the inputs as a float
+   w      [panels][words][$(plural(panel, "output"))], $(word) inputs to a word, unsigned bytes: $(rounded.offset) more than
+          the weight in units of its row's scale
    scale  [panels * $(panel)] of the rows of W
 //$ else
 /* A dense product for some tokens whose inputs are rounded: y = W x + bias, sums in float32.
@@ -170,7 +175,8 @@ $(i)for (size_t at = 0; at < $(panel); at += $(product.alone_outputs))
 //$         from, place, i = from .. " + at", place .. " + at", i .. "    "
 //$     end
 //$     if streams > 1 then
-$(i)$(helper)_alone_$(streams)($(x), $(from), each * words * $(panel), $(scales(place))bias + $(place), $(sum(y, place)), each * $(panel), words);
+$(i)$(helper)_alone_$(streams)($(x), $(from), each * words * $(panel), $(scales(place))bias + $(place),
+$(i)    $(sum(y, place)), each * $(panel), words);
 //$     else
 $(i)$(helper)_alone($(x), $(from), $(scales(place))bias + $(place), $(sum(y, place)), words);
 //$     end
@@ -201,7 +207,9 @@ $(i)for (size_t panel = 0; panel < panels; ++panel)
 //$ for _, count in ipairs(product.tokens) do
 //$ if count > 1 then
         for (; token + $(count) <= tokens; token += $(count))
-            $(helper)_of_$(count)(x + token * x_step, x_step, strip, $(rounded.integers and "scale + output, " or "")bias + output, y + token * y_step + output, y_step, words);
+            $(helper)_of_$(count)(x + token * x_step, x_step, strip,
+                $(rounded.integers and "scale + output, " or "")bias + output, y + token * y_step + output, y_step,
+                words);
 //$ end
 //$ end
     }

@@ -11,15 +11,29 @@ typedef struct $(part.names.weights) {
 } $(part.names.weights);
 //$ end
 //$ -- Those of a LookupFFN's kernels, under the part's names.
-$(include("templates/lookup/prototypes.h", { names = part.names, shape = part.shape, variants = part.variants, constants = part.constants, openmp = part.openmp, makes_codes = part.makes_codes, norm = part.norm, projection_parameters = part.projection_parameters }))
+//$ local given = {
+//$     names = part.names,
+//$     shape = part.shape,
+//$     variants = part.variants,
+//$     constants = part.constants,
+//$     openmp = part.openmp,
+//$     makes_codes = part.makes_codes,
+//$     norm = part.norm,
+//$     projection_parameters = part.projection_parameters,
+//$ }
+$(include("templates/lookup/prototypes.h", given))
 //$ end
 //$ for _, v in ipairs(variants) do
 
 /* $(v.isa.name): $(dense and "a dense product of some tokens, " or "")attention of a group of heads, all blocks. */
 //$ if dense then
-void $(v.names.product)(const $(shape.rounded and shape.rounded.storage or "float") *restrict x, size_t x_step, const $(shape.rounded and shape.rounded.storage or shape.type.storage) *restrict w, $(shape.type.scaled and "const float *restrict scale, " or "")const float *restrict bias,
+void $(v.names.product)(const $(shape.rounded and shape.rounded.storage or "float") *restrict x, size_t x_step,
+    const $(shape.rounded and shape.rounded.storage or shape.type.storage) *restrict w,
+    $(shape.type.scaled and "const float *restrict scale, " or "")const float *restrict bias,
     float *restrict y, size_t y_step, size_t inputs, size_t panels, size_t tokens$(v.unpacked_at and ", float *restrict unpacked" or ""));
 //$ end
-void $(v.names.attention)($(attention_parameters), float *restrict sums, float *restrict score, $(shape.cache.words and shape.cache.storage .. " *restrict weight, " or "")float *restrict total);
-void $(v.names.blocks)(const $(names.weights) *weights, unsigned char *cache, const float *x, float *y, $(tokens_parameters), void *scratch);
+void $(v.names.attention)($(attention_parameters), float *restrict sums, float *restrict score,
+    $(shape.cache.words and shape.cache.storage .. " *restrict weight, " or "")float *restrict total);
+void $(v.names.blocks)(const $(names.weights) *weights, unsigned char *cache, const float *x, float *y,
+    $(tokens_parameters), void *scratch);
 //$ end

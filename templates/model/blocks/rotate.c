@@ -5,8 +5,10 @@
 //$ if shape.rope.interleaved then a, b = "2 * i", "2 * i + 1" end
 
 /* One head of a query or key, its $(rotated == shape.width and "" or "first " .. rotated .. " ")elements
-   $(shape.rope.interleaved and "2i and 2i + 1" or "i and i + " .. shape.rope.half) rotated by the angles of its position, times `factor`. */
-static void $(helper)_rotate(const float *restrict from, const float *restrict cosine, const float *restrict sine, float factor, float *restrict to)
+   $(shape.rope.interleaved and "2i and 2i + 1" or "i and i + " .. shape.rope.half) rotated by the angles of its
+   position, times `factor`. */
+static void $(helper)_rotate(const float *restrict from, const float *restrict cosine, const float *restrict sine,
+    float factor, float *restrict to)
 {
     for (size_t i = 0; i < $(pairs); ++i) {
         const float a = factor * from[$(a)], b = factor * from[$(b)];
@@ -25,7 +27,7 @@ static void $(helper)_angles(const $(names.weights) *weights, size_t position, f
 {
     const float *cosines = weights->cosines + position % 256 * $(pairs);
     const float *sines = weights->sines + position % 256 * $(pairs);
-    const float one = $hidden(1.0f);
+    const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
 
     for (size_t i = 0; i < $(pairs); ++i) {
         cosine[i] = one * cosines[i];

@@ -4,7 +4,8 @@
 //$ rounding.rounded_alone = { inputs }
 $(include("templates/lookup/rows/round_inputs.c", rounding))
 
-/* The $(plural(inputs, "input")) of each token as a product takes them, rows of words `step` apart: $(plural(words, "word")) of four inputs, what its sums start from, and
+/* The $(plural(inputs, "input")) of each token as a product takes them, rows of words `step`
+   apart: $(plural(words, "word")) of four inputs, what its sums start from, and
    the unit of the inputs, a float. */
 static void $(helper)_rounded_$(inputs)(const float *restrict x, size_t x_step, uint32_t *words, size_t step, size_t tokens)
 {
@@ -26,7 +27,8 @@ static void $(helper)_rounded_$(inputs)(const float *restrict x, size_t x_step, 
 $(i)$(isa.store_bf16("words", at == "i" and "i / 2" or at // 2, some(at, n), some(sum(at, lanes), n - lanes)));
 //$ end
 
-/* The $(plural(inputs, "input")) of each token as a product takes them, rows of words `step` apart: $(plural(words, "word")) of two inputs in bf16. */
+/* The $(plural(inputs, "input")) of each token as a product takes them, rows of words `step`
+   apart: $(plural(words, "word")) of two inputs in bf16. */
 static void $(helper)_rounded_$(inputs)(const float *restrict x, size_t x_step, uint32_t *words, size_t step, size_t tokens)
 {
     for (size_t token = 0; token < tokens; ++token, x += x_step, words += step) {

@@ -49,7 +49,8 @@ $(i)const $(isa.vector) below = $(isa.sub(isa.load_unaligned("score", k), "highe
 //$ if integers then
 $(i)const $(isa.vector) weight = $(exp)(below);
 $(i)/* What a query does not see may have no scale. One that is not a number spoils the total. */
-$(i)const $(isa.vector) scaled = $(isa.select(isa.less(isa.broadcast("1e-30f"), "weight"), isa.mul("weight", isa.load_unaligned("scale", k)), isa.zero()));
+//$ local counts, product = isa.less(isa.broadcast("1e-30f"), "weight"), isa.mul("weight", isa.load_unaligned("scale", k))
+$(i)const $(isa.vector) scaled = $(isa.select(counts, product, isa.zero()));
 $(i)$(isa.store_unaligned("score", k, "scaled"));
 $(i)most = $(isa.max("most", "scaled"));
 $(i)totals = $(isa.add("totals", isa.fma(isa.zero(), "scaled", "weight")));

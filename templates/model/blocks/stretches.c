@@ -35,7 +35,8 @@ static int $(helper)_next_stretch(const size_t *offsets, size_t at, size_t count
         s->tokens = offsets[s->sequence + 1] - offsets[s->sequence];
         if (offsets[s->sequence + 1] > number)
             break;
-        s->base += (s->tokens + $(names.constant("TILE_POSITIONS")) - 1) / $(names.constant("TILE_POSITIONS")) * $(names.constant("TILE_POSITIONS"));
+//$ local tile = names.constant("TILE_POSITIONS")
+        s->base += (s->tokens + $(tile) - 1) / $(tile) * $(tile);
     }
     s->first = number - offsets[s->sequence];
     s->token = token;

@@ -7,7 +7,8 @@ extern "C" {
 #endif
 
 //$ if causal then
-/* Gives the model $(#firmware.vectors) recorded sequences, by $(names.prefill) and by $(names.step), and compares logits with what its definition gives in double precision.
+/* Gives the model $(#firmware.vectors) recorded sequences, by $(names.prefill) and by $(names.step), and compares
+   logits with what its definition gives in double precision.
    state    $(names.macro("STATE_BYTES")) bytes, $(names.macro("ALIGN"))-byte aligned; overwritten
 //$ else
 /* Gives the model $(#firmware.vectors) recorded sequences and compares results with what its definition gives in double precision.

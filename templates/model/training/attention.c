@@ -30,8 +30,10 @@ static void $(a.helper)_rotate(const $(helper) *t, const float *restrict from, s
 //$ local of_t, position, t = a.rope and "const " .. helper .. " *t", a.rope and "size_t position", a.rope and "t"
 //$ local function from(text) return a.rope and text end
 
-/* Heads of rows of `step` floats$(a.rope and ", from position `position` on" or ""), times `factor`$(a.rope and " and rotated" or ""), go side by side. */
-static void $(a.helper)_gather_heads($(listed(of_t, "const float *restrict from, size_t step", position, "size_t rows, float factor, float *restrict to")))
+/* Heads of rows of `step` floats$(a.rope and ", from position `position` on" or ""), times
+   `factor`$(a.rope and " and rotated" or ""), go side by side. */
+//$ local given = listed(of_t, "const float *restrict from, size_t step", position, "size_t rows, float factor")
+static void $(a.helper)_gather_heads($(given), float *restrict to)
 {
     for (size_t row = 0; row < rows; ++row, from += step, to += $(w))
 //$ if a.rope then
@@ -41,8 +43,10 @@ static void $(a.helper)_gather_heads($(listed(of_t, "const float *restrict from,
 //$ end
 }
 
-/* The way back: gradients of heads$(a.rope and ", from position `position` on" or ""), times `factor`$(a.rope and " and rotated" or ""), go to rows of `step` floats. */
-static void $(a.helper)_scatter_heads($(listed(of_t, "const float *restrict from", position, "size_t rows, float factor, float *restrict to, size_t step")))
+/* The way back: gradients of heads$(a.rope and ", from position `position` on" or ""), times
+   `factor`$(a.rope and " and rotated" or ""), go to rows of `step` floats. */
+//$ local given = listed(of_t, "const float *restrict from", position, "size_t rows, float factor")
+static void $(a.helper)_scatter_heads($(given), float *restrict to, size_t step)
 {
     for (size_t row = 0; row < rows; ++row, from += $(w), to += step)
 //$ if a.rope then
@@ -88,11 +92,13 @@ $(i)const size_t end = $(a.helper)_seen($(own), $(length));
 //$ local function end_of(length) return looks and "end" or length end
 
 /* exp(score - largest) for what each row sees, 0 for the rest of `columns`: what exp makes of that, times the row's share, would be a
-   denormal, which CPUs multiply a hundred times slower.$(looks and " Row 0 is position `first`." or "") A row of `softmax` has the largest score of a row, and 1 / its sum;
+   denormal, which CPUs multiply a hundred times slower.$(looks and " Row 0 is position `first`." or "") A row of
+   `softmax` has the largest score of a row, and 1 / its sum;
    `make`: they are found first. */
-static void $(a.helper)_softmax($(listed("float *score, size_t step", looks and "size_t first", "size_t rows, size_t columns, size_t length, int make, float *softmax, size_t softmax_step")))
+//$ local given = listed("float *score, size_t step", looks and "size_t first", "size_t rows, size_t columns, size_t length")
+static void $(a.helper)_softmax($(given), int make, float *softmax, size_t softmax_step)
 {
-    const float none = $hidden(0.0f);
+    const float none = $hidden(0.0f); /* else its loop is a call of memset */
 
     for (size_t row = 0; row < rows; ++row, score += step, softmax += softmax_step) {
 //$ declare_seen("        ", "first + row", "length")
@@ -132,7 +138,8 @@ static void $(a.helper)_softmax($(listed("float *score, size_t step", looks and 
 //$ if a.shaped then
 /* Shaped attention: from y, the values that a softmax mixes, to alpha v + beta y - gamma mean, row by row and as inference does it. total:
    the sum of the rows of v before *summed, which goes on. */
-static void $(a.helper)_mix(const float *restrict v, size_t first, size_t rows, size_t length, const float *restrict shape, float *restrict total, size_t *summed, float *restrict y)
+static void $(a.helper)_mix(const float *restrict v, size_t first, size_t rows, size_t length,
+    const float *restrict shape, float *restrict total, size_t *summed, float *restrict y)
 {
     const $(isa.vector) alpha = $(isa.broadcast("shape[0]")), beta = $(isa.broadcast("shape[1]"));
 
@@ -172,7 +179,11 @@ static void $(a.helper)_shape(float *weight, size_t step, size_t first, size_t r
 static void $(a.helper)_attend($(listed(of_t, given, shape_given, "size_t length, size_t own, float *scratch")))
 {
     const size_t padded = (length + $(strip - 1)) / $(strip) * $(strip);
-    const float one = $hidden(1.0f)$(a.shaped and ", none = $hidden(0.0f)" or "");
+//$ if a.shaped then
+    const float one = $hidden(1.0f), none = $hidden(0.0f); /* else loops are calls of memcpy and memset */
+//$ else
+    const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
+//$ end
     float *keys = scratch, *key_strips = keys + padded * $(w), *value_strips = key_strips + padded * $(w);
     float *queries = value_strips + padded * $(a.padded_width), *scores = queries + $(a.rows * w), *packed = scores + $(a.rows) * padded;
 
@@ -211,7 +222,8 @@ $(i)}
 
 /* From weights and the gradients of weights those of scores, in place of the latter: p (d - sum of p d). */
 //$ local more = a.shaped and ", float beta, float *restrict along" or ""
-static void $(a.helper)_softmax_back(float *restrict weight, float *restrict d, size_t step, size_t rows, size_t columns, const float *restrict softmax, size_t softmax_step$(more))
+static void $(a.helper)_softmax_back(float *restrict weight, float *restrict d, size_t step, size_t rows,
+    size_t columns, const float *restrict softmax, size_t softmax_step$(more))
 {
     for (size_t row = 0; row < rows; ++row, weight += step, d += step, softmax += softmax_step) {
         const $(isa.vector) shares = $(isa.broadcast("softmax[1]"));
@@ -229,18 +241,21 @@ static void $(a.helper)_softmax_back(float *restrict weight, float *restrict d, 
 //$ end
         for (size_t k = 0; k < columns; $(advance("k", lanes))) {
             const $(isa.vector) rest = $(isa.sub(isa.load_unaligned("d", "k"), "level"));
-            const $(isa.vector) p = $(a.shaped and isa.mul(isa.load_unaligned("weight", "k"), "factor") or isa.load_unaligned("weight", "k"));
+//$ local p = isa.load_unaligned("weight", "k")
+            const $(isa.vector) p = $(a.shaped and isa.mul(p, "factor") or p);
             $(isa.store_unaligned("d", "k", isa.mul("p", "rest")));
         }
     }
 }
 
-/* The gradients of q, k and v from dy; the rest as above.$(a.shaped and " dshape: those of alpha, beta and gamma of each head, overwritten." or "") */
-//$ local given, taken = "const float *q, const float *k, const float *v, const float *dy, float *softmax", "float *dq, float *dk, float *dv"
-static void $(a.helper)_attend_back($(listed(of_t, given, a.shaped and "const float *shape, float *dshape", taken, "size_t length, size_t own, float *scratch")))
+/* The gradients of q, k and v from dy; the rest as
+   above.$(a.shaped and " dshape: those of alpha, beta and gamma of each head, overwritten." or "") */
+//$ local given = "const float *q, const float *k, const float *v, const float *dy, float *softmax"
+//$ local shapes, taken = a.shaped and "const float *shape, float *dshape", "float *dq, float *dk, float *dv"
+static void $(a.helper)_attend_back($(listed(of_t, given, shapes, taken)), size_t length, size_t own, float *scratch)
 {
     const size_t padded = (length + $(strip - 1)) / $(strip) * $(strip);
-    const float one = $hidden(1.0f);
+    const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
     float *keys = scratch, *key_strips = keys + padded * $(w), *value_strips = key_strips + padded * $(w);
     float *key_rows = value_strips + padded * $(w);
     float *dkeys = key_rows + padded * $(a.padded_width), *dvalues = dkeys + padded * $(a.padded_width);
@@ -283,7 +298,8 @@ $(i)        level -= sum / (float) $(a.window and "(end - begin)" or end_of("own
 $(i)        if (first + row < own)
 $(i)            alone += dscores[row * padded + first + row];
 $(i)    }
-$(i)    $(a.helper)_softmax_back(scores, dscores, padded, rows, columns, totals, $(a.softmax_step), shape[$(sum(times(number, 3), 1))], &along);
+$(i)    $(a.helper)_softmax_back(scores, dscores, padded, rows, columns, totals, $(a.softmax_step),
+$(i)        shape[$(sum(times(number, 3), 1))], &along);
 //$ else
 $(i)    $(a.helper)_softmax_back(scores, dscores, padded, rows, columns, totals, $(a.softmax_step));
 //$ end

@@ -7,7 +7,7 @@
 //$ if o.op == "product" then
 //$ local map = o.map
 //$ local sizes, weights = listed("r->count", map.inputs, map.outputs), listed(c.weights(map.at), map.step)
-//$ local matrices = listed(c.gradient_rows(o.from), weights, c.gradient_rows(o.to))
+//$ local matrices = listed(c.gradient_rows(o.from), weights, c.to.gradient_rows(o.to))
     $(helper)_multiply(r, $(plain), $(map.across and turned or plain), $(sizes), $(matrices), $(o.add and add or set));
 //$ elseif o.op == "norm" then
 //$ local given = listed(
@@ -16,7 +16,7 @@
 //$     c.weights(step.gain),
 //$     c.value(step.statistics),
 //$     o.plus and c.gradient(o.plus) or "NULL",
-//$     c.gradient_rows(o.to),
+//$     c.to.gradient_rows(o.to),
 //$     "r->count"
 //$ )
     $(helper)_$(step.kind)_$(step.width)_back($(given));
@@ -29,35 +29,37 @@
 //$     c.sequence(step.k),
 //$     c.sequence(step.v),
 //$     c.gradient_at(o.from),
-//$     c.sequence(step.softmax),
+//$     c.to.sequence(step.softmax),
 //$     step.shape and c.weights(step.shape),
 //$     step.shape and "r->memory + r->shapes_at + (r->first / r->length + s) * " .. 3 * a.heads,
-//$     c.gradient_at(o.to_q, step.q),
-//$     c.gradient_at(o.to_k, step.k),
-//$     c.gradient_at(o.to_v, step.v),
+//$     c.to.gradient_at(o.to_q, step.q),
+//$     c.to.gradient_at(o.to_k, step.k),
+//$     c.to.gradient_at(o.to_v, step.v),
 //$     "r->length, own, r->scratch"
 //$ )
         $(a.helper)_attend_back($(given));
     }
 //$ elseif o.op == "activate" and step.gate then
-//$ local values, gradients = listed(c.value(step.gate), c.value(step.hidden)), listed(c.gradient(o.to_gate), c.gradient(o.to_hidden))
+//$ local values, gradients = listed(c.value(step.gate), c.value(step.hidden)), listed(c.to.gradient(o.to_gate), c.to.gradient(o.to_hidden))
     $(helper)_$(step.activation)_gate_back($(c.gradient(o.from)), $(values), $(gradients), $(c.pitch(step.hidden)), r->count);
 //$ elseif o.op == "activate" then
-    $(helper)_$(step.activation)_activate_back($(c.gradient(o.from)), $(c.value(step.hidden)), $(c.gradient(o.to_hidden)), $(c.pitch(step.hidden)), r->count);
+    $(helper)_$(step.activation)_activate_back($(c.gradient(o.from)), $(c.value(step.hidden)),
+        $(c.to.gradient(o.to_hidden)), $(c.pitch(step.hidden)), r->count);
 //$ elseif o.op == "lookup" then
 //$ local x, d = c.all(step.from), c.all_gradient(o.from)
-//$ local kept = listed(c.all(step.z), c.all(step.code), c.all(step.score), c.all(step.slope))
-    $(helper)_$(tape.word)_look_back($(listed(run, x, d, kept, c.all_gradient(o.to))));
+//$ local kept = listed(c.all(step.z), c.all(step.code), c.all(step.score), c.to.all(step.slope))
+    $(helper)_$(tape.word)_look_back($(listed(run, x, d, kept, c.to.all_gradient(o.to))));
 //$ elseif o.op == "sum" then
-    $(helper)_add($(c.gradient(o.a)), $(c.gradient(o.b)), $(c.gradient_rows(o.to)), r->count);
+    $(helper)_add($(c.gradient(o.a)), $(c.gradient(o.b)), $(c.to.gradient_rows(o.to)), r->count);
 //$ elseif o.op == "copy" then
-    $(helper)_copy($(c.gradient(o.from)), $(c.gradient_rows(o.to)), r->count);
+    $(helper)_copy($(c.gradient(o.from)), $(c.to.gradient_rows(o.to)), r->count);
 //$ elseif o.op == "dropout" then
     if (r->drops)
-        $(helper)_drop(r->t, $(c.site(o.site)), r->t->first_sequence * r->length + r->first, $(c.gradient(o.from)), $(c.gradient_rows(o.to)), r->count);
+        $(helper)_drop(r->t, $(c.site(o.site)), r->t->first_sequence * r->length + r->first, $(c.gradient(o.from)),
+            $(c.to.gradient_rows(o.to)), r->count);
 //$ if o.from ~= o.to then
     else
-        $(helper)_copy($(c.gradient(o.from)), $(c.gradient_rows(o.to)), r->count);
+        $(helper)_copy($(c.gradient(o.from)), $(c.to.gradient_rows(o.to)), r->count);
 //$ end
 //$ end
 //$ end

@@ -3,15 +3,16 @@
 //$ -- A row of a table of the embedding, `index` rows behind its first one.
 //$ local function row_of(base, table, index) return sum(base, place("tensor", table), times(index, e.width)) end
 //$ local added = {}
-//$ if e.positions then added[#added + 1] = "t->parameters[" .. sum(place("tensor", e.positions), times("position", e.width), "i") .. "]" end
-//$ if e.sinusoids then added[#added + 1] = "t->constants[" .. sum(e.sinusoids, times("position", e.width), "i") .. "]" end
+//$ local of_position = times("position", e.width)
+//$ if e.positions then added[1] = "t->parameters[" .. sum(place("tensor", e.positions), of_position, "i") .. "]" end
+//$ if e.sinusoids then added[#added + 1] = "t->constants[" .. sum(e.sinusoids, of_position, "i") .. "]" end
 //$ if e.token_type then added[#added + 1] = "t->parameters[" .. sum(place("tensor", e.token_type), "i") .. "]" end
 
 /* y[r->count]: the embeddings of the part's own tokens, in rows of $(e.pitch). */
 static void $(helper)_embed(const $(helper)_run *r, float *restrict y)
 {
     const $(helper) *t = r->t;
-    const float factor = $hidden($(float(e.scale)));
+    const float factor = $hidden($(float(e.scale))); /* else its loop is a call of memcpy */
 
     for (size_t token = r->first; token < r->first + r->count; ++token, y += $(e.pitch)) {
         const float *row = $(row_of("t->parameters", e.word, "(size_t) r->ids[token]"));

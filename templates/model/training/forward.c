@@ -3,15 +3,16 @@
 //$ local plain, turned, set = names.macro("TRAIN_PLAIN"), names.macro("TRAIN_ACROSS"), names.macro("TRAIN_SET")
 //$ for _, step in ipairs(tape.forward) do
 //$ if step.op == "embed" then
-    $(helper)_embed(r, $(c.value(step.to)));
+    $(helper)_embed(r, $(c.to.value(step.to)));
 //$ elseif step.op == "norm" then
 //$ local gain, offset = c.weights(step.gain), step.offset and c.weights(step.offset)
-    $(helper)_$(norm_name(step))($(listed(c.rows(step.from), gain, offset, c.rows(step.to), c.value(step.statistics), "r->count")));
+    $(helper)_$(norm_name(step))($(listed(c.rows(step.from), gain, offset, c.to.rows(step.to), c.to.value(step.statistics), "r->count")));
 //$ elseif step.op == "product" then
 //$ local map = step.map
-    $(helper)_multiply(r, $(plain), $(map.across and plain or turned), r->count, $(map.outputs), $(map.inputs), $(c.rows(step.from)), $(c.weights(map.at)), $(map.step), $(c.rows(step.to)), $(set));
+    $(helper)_multiply(r, $(plain), $(map.across and plain or turned), r->count, $(map.outputs), $(map.inputs),
+        $(c.rows(step.from)), $(c.weights(map.at)), $(map.step), $(c.to.rows(step.to)), $(set));
 //$ if map.bias then
-    $(helper)_add_bias($(c.weights(map.bias)), $(c.rows(step.to)), $(map.outputs), r->count);
+    $(helper)_add_bias($(c.weights(map.bias)), $(c.to.rows(step.to)), $(map.outputs), r->count);
 //$ end
 //$ elseif step.op == "attend" then
     for (size_t s = 0; s < r->count / r->length; ++s) {
@@ -21,24 +22,25 @@
 //$     c.sequence(step.q),
 //$     c.sequence(step.k),
 //$     c.sequence(step.v),
-//$     c.sequence(step.to),
-//$     c.sequence(step.softmax),
+//$     c.to.sequence(step.to),
+//$     c.to.sequence(step.softmax),
 //$     step.shape and c.weights(step.shape),
 //$     "r->length, own, r->scratch"
 //$ )
         $(a.helper)_attend($(given));
     }
 //$ elseif step.op == "lookup" then
-//$ local kept = listed(c.all(step.z), c.all(step.code), c.all(step.score))
-    $(helper)_$(tape.word)_look_up($(run), $(c.all(step.from)), $(c.all(step.to)), $(kept));
+//$ local kept = listed(c.to.all(step.z), c.to.all(step.code), c.to.all(step.score))
+    $(helper)_$(tape.word)_look_up($(run), $(c.all(step.from)), $(c.to.all(step.to)), $(kept));
 //$ elseif step.op == "activate" and step.gate then
-    $(helper)_$(step.activation)_gate($(c.value(step.gate)), $(c.value(step.hidden)), $(c.rows(step.to)), r->count);
+    $(helper)_$(step.activation)_gate($(c.value(step.gate)), $(c.value(step.hidden)), $(c.to.rows(step.to)), r->count);
 //$ elseif step.op == "activate" then
-    $(helper)_$(step.activation)_activate($(c.value(step.hidden)), $(c.rows(step.to)), r->count);
+    $(helper)_$(step.activation)_activate($(c.value(step.hidden)), $(c.to.rows(step.to)), r->count);
 //$ elseif step.op == "add" then
-    $(helper)_add($(c.value(step.a)), $(c.value(step.b)), $(c.rows(step.to)), r->count);
+    $(helper)_add($(c.value(step.a)), $(c.value(step.b)), $(c.to.rows(step.to)), r->count);
 //$ elseif step.op == "dropout" then
     if (r->drops)
-        $(helper)_drop(r->t, $(c.site(step.site)), r->t->first_sequence * r->length + r->first, $(c.value(step.value)), $(c.rows(step.value)), r->count);
+        $(helper)_drop(r->t, $(c.site(step.site)), r->t->first_sequence * r->length + r->first, $(c.value(step.value)),
+            $(c.to.rows(step.value)), r->count);
 //$ end
 //$ end

@@ -2,9 +2,10 @@
 //$ local h = head
 //$ local plain, turned = names.macro("TRAIN_PLAIN"), names.macro("TRAIN_ACROSS")
 //$ local set, add = names.macro("TRAIN_SET"), names.macro("TRAIN_ADD")
+//$ local head_rows = names.macro("TRAIN_HEAD_ROWS")
 //$ local largest_lane, sum_of_lanes = h.at and across("max"), h.at and across("add")
 
-#define $(names.macro("TRAIN_HEAD_ROWS")) $(h.rows) /* tokens whose logits are held together */
+#define $(head_rows) $(h.rows) /* tokens whose logits are held together */
 //$ if h.at then
 
 /* The natural logarithm of v >= 1, within 2^-50: that of v / 2^n near 1 from the series of its area hyperbolic tangent. */
@@ -35,7 +36,7 @@ static double $(helper)_log(double v)
 static float $(helper)_entropy(float *restrict logits, size_t target, float scale, int back)
 {
 //$ if h.padded > h.vocab then
-    const float least = $hidden(-3e38f);
+    const float least = $hidden(-3e38f); /* else its loop is a call of memcpy */
 //$ end
 
 //$ if h.soft_cap then
@@ -91,15 +92,17 @@ $(i)$(isa.store_unaligned("logits", at, isa.mul("weight", "shares")));
 }
 
 //$ end
-/* What the counted tokens cost, a float each from r->losses_at on, $(names.macro("TRAIN_HEAD_ROWS")) of them at a time; back: the gradients$(h.at and " of the head, and" or "") of the rows of
+/* What the counted tokens cost, a float each from r->losses_at on, $(head_rows) of them at a
+   time; back: the gradients$(h.at and " of the head, and" or "") of the rows of
    features in `d`, [r->all][$(h.features_pitch)]. */
 static void $(helper)_head(const $(helper)_run *r, const float *features, int back, float *d)
 {
     const $(helper) *t = r->t;
-    float *x = r->memory + r->head_at$(h.at and ", *dx = x + " .. h.rows * h.features_pitch .. ", *logits = dx + " .. h.rows * h.features_pitch or "");
+//$ local rows_of_features = times(head_rows, h.features_pitch)
+    float *x = r->memory + r->head_at$(h.at and ", *dx = x + " .. rows_of_features .. ", *logits = dx + " .. rows_of_features or "");
     const uint32_t *counted = (const uint32_t *) (const void *) (r->memory + r->counted_at);
     float *losses = r->memory + r->losses_at;
-    const float one = $hidden(1.0f);
+    const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
 
     if (back)
         $(helper)_clear(d + r->first * $(h.features_pitch), $(h.features_pitch), r->count);
@@ -109,15 +112,16 @@ static void $(helper)_head(const $(helper)_run *r, const float *features, int ba
             t->observe(t->criterion_context, features);
         $(helper)_wait(t);
     }
-    for (size_t from = 0; from < r->targets_counted; from += $(names.macro("TRAIN_HEAD_ROWS"))) {
-        const size_t rows = r->targets_counted - from < $(names.macro("TRAIN_HEAD_ROWS")) ? r->targets_counted - from : $(names.macro("TRAIN_HEAD_ROWS"));
+    for (size_t from = 0; from < r->targets_counted; from += $(head_rows)) {
+        const size_t rows = r->targets_counted - from < $(head_rows) ? r->targets_counted - from : $(head_rows);
         const size_t row = rows * t->part / t->parts, end = rows * (t->part + 1) / t->parts;
 
         for (size_t i = row; i < end; ++i)
             $(helper)_copy(features + counted[from + i] * $(h.features_pitch), x + i * $(h.features_pitch), $(h.features_pitch), 1);
 //$ local gradients = h.at and "dx" or "x"
 //$ if h.at then
-//$ local weights, features = listed(sum("t->parameters", place("tensor", h.at)), h.features), listed("x + row * " .. h.features_pitch, h.features_pitch)
+//$ local weights = listed(sum("t->parameters", place("tensor", h.at)), h.features)
+//$ local features = listed("x + row * " .. h.features_pitch, h.features_pitch)
 //$ local rows = listed("logits + row * " .. h.pitch, h.pitch)
         $(helper)_multiply(r, $(plain), $(turned), end - row, $(h.vocab), $(h.features), $(features), $(weights), $(rows), $(set));
 //$ if h.bias then
@@ -127,7 +131,8 @@ static void $(helper)_head(const $(helper)_run *r, const float *features, int ba
             if (t->criterion)
                 losses[from + i] = t->criterion(t->criterion_context, counted[from + i], logits + i * $(h.pitch), t->gradient_scale, back);
             else
-                losses[from + i] = $(helper)_entropy(logits + i * $(h.pitch), (size_t) r->targets[counted[from + i]], t->gradient_scale, back);
+                losses[from + i] = $(helper)_entropy(logits + i * $(h.pitch), (size_t) r->targets[counted[from + i]],
+                    t->gradient_scale, back);
 //$ else
         for (size_t i = row; i < end; ++i)
             losses[from + i] = t->criterion(t->criterion_context, counted[from + i], x + i * $(h.features_pitch), t->gradient_scale, back);
@@ -135,7 +140,8 @@ static void $(helper)_head(const $(helper)_run *r, const float *features, int ba
         if (!back)
             continue;
 //$ if h.at then
-//$ local weights, to = listed(sum("t->parameters", place("tensor", h.at)), h.features), listed("dx + row * " .. h.features_pitch, h.features_pitch)
+//$ local weights = listed(sum("t->parameters", place("tensor", h.at)), h.features)
+//$ local to = listed("dx + row * " .. h.features_pitch, h.features_pitch)
 //$ local rows = listed("logits + row * " .. h.pitch, h.pitch)
         $(helper)_multiply(r, $(plain), $(plain), end - row, $(h.features), $(h.vocab), $(rows), $(weights), $(to), $(set));
 //$ end
@@ -148,7 +154,8 @@ static void $(helper)_head(const $(helper)_run *r, const float *features, int ba
             const size_t word = $(helper)_part_begins(t, $(h.vocab), t->part);
             const size_t last = $(helper)_part_begins(t, $(h.vocab), t->part + 1);
 //$ local to = sum("t->gradients", place("tensor", h.at), "word * " .. h.features)
-            $(helper)_multiply(r, $(turned), $(plain), last - word, $(h.features), rows, logits + word, $(h.pitch), x, $(h.features_pitch), $(to), $(h.features), $(add));
+            $(helper)_multiply(r, $(turned), $(plain), last - word, $(h.features), rows, logits + word, $(h.pitch), x,
+                $(h.features_pitch), $(to), $(h.features), $(add));
 //$ if h.bias then
             $(helper)_column_sums(logits, $(h.pitch), $(sum("t->gradients", place("tensor", h.bias))), word, last, rows);
 //$ end

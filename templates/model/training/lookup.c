@@ -49,7 +49,8 @@ static void $(helper)_$(word)_prepare($(run))
     $(l.kernels.prepare)(&ffn, $(prepared), r->scratch);
 }
 
-/* The lookup FFN of the part's share of all tokens, in whole tiles: y from x, and what the way back needs of each token, z, codes and scores. */
+/* The lookup FFN of the part's share of all tokens, in whole tiles: y from x, and what the way back needs of each
+   token, z, codes and scores. */
 static void $(helper)_$(word)_look_up($(run), const float *x, float *y, float *z, float *code, float *score)
 {
     const $(l.names.parameters) ffn = $(helper)_$(word)_ffn($(own));
@@ -82,7 +83,8 @@ static void $(helper)_$(word)_look_back($(run), $(given), float *slope, float *d
         for (size_t k = table; k < end; ++k) {
             uint32_t *rows = t->rows + $(row_of_table);
             float *gradients = $(gradients_of_table);
-            $(count_of_table) = (uint32_t) $(l.kernels.list_rows)(&ffn, dy, tokens, codes, score, slope, uses, k, k + 1, rows, gradients, r->scratch);
+            $(count_of_table) = (uint32_t) $(l.kernels.list_rows)(&ffn, dy, tokens, codes, score, slope, uses, k, k + 1,
+                rows, gradients, r->scratch);
         }
     } else if (table < end) {
         const $(l.names.rates) rates = $(helper)_$(word)_rates(t);

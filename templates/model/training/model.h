@@ -17,11 +17,13 @@ extern "C" {
 #endif
 
 //$ local logits = "logits" .. (training.head.soft_cap and ", before the soft cap," or "")
-/* What a token costs: of token number `token` of the call, [sequences][length], whose $(training.head.at and logits or "output of the last block") `row` has.
+/* What a token costs: of token number `token` of the call, [sequences][length], whose
+   $(training.head.at and logits or "output of the last block") `row` has.
    back: leaves the gradient times `scale` in row. Every part calls it for tokens of its own. */
 typedef float (*$(helper)_criterion)(void *context, size_t token, float *row, float scale, int back);
 
-/* What one part sees before the criterion is called: what the blocks and the norm behind them made of all tokens, in rows of $(training.head.features)
+/* What one part sees before the criterion is called: what the blocks and the norm behind them made of all tokens, in
+   rows of $(training.head.features)
    floats, $(training.head.features_pitch) apart. Rows of padding mean nothing. */
 typedef void (*$(helper)_observer)(void *context, const float *features);
 
@@ -39,7 +41,8 @@ typedef struct $(helper) {
     uint32_t *row_uses;          /* likewise */
 //$ end
     const float *constants;      /* [$(names.macro("TRAIN_CONSTANTS"))]$(training.constants > 0 and "" or "; may be null") */
-    const uint32_t *lengths;     /* [sequences] tokens of each, at least 1; what follows is padding, whose targets are -1; null: all are full */
+    const uint32_t *lengths;     /* [sequences] tokens of each, at least 1; what follows is padding, whose targets are -1;
+                                    null: all are full */
 //$ if lookups[1] then
     float table_rate, table_epsilon; /* of rows of tables, which move as the LookupFFN's rates say below */
     float beta1, beta2, correction1, correction2; /* of Adam; corrections 1 / (1 - beta^step) */
@@ -58,13 +61,15 @@ typedef struct $(helper) {
 //$ if lookups[1] then
     uint32_t *rows;              /* null: a step updates tables; else it lists the rows that it would have changed: */
     uint32_t *row_counts;        /* [tables]: how many of each table of all layers */
-    float *row_gradients;        /* [$(parameters) - $(gradients)]: `rows` from the table's first row in table_state on are numbers among all
+    float *row_gradients;        /* [$(parameters) - $(gradients)]: `rows` from the table's first row in table_state on are
+                                    numbers among all
                                     rows of the layer, ascending; their gradients begin where the table does behind the other tensors */
 //$ else
     uint32_t *rows, *row_counts; /* of tables: not read */
     float *row_gradients;        /* likewise */
 //$ end
-    $(helper)_criterion criterion; $(training.head.at and "/* null: cross-entropy */" or "/* what a token's features cost; must not be null */")
+//$ local criterion_doc = training.head.at and "null: cross-entropy" or "what a token's features cost; must not be null"
+    $(helper)_criterion criterion; /* $(criterion_doc) */
     void *criterion_context;
     $(helper)_observer observe;  /* may be null */
 } $(helper);
@@ -78,17 +83,20 @@ typedef struct $(helper) {
 $(api)size_t $(v.training.names.workspace)(size_t sequences, size_t length, size_t parts);
 //$ if i == 1 then
 
-/* Adds the gradients of the sum of the cross-entropies (nats) of the targets, times gradient_scale$(lookups[1] and ", and updates tables" or ""); returns that sum, the same to
+/* Adds the gradients of the sum of the cross-entropies (nats) of the targets, times
+   gradient_scale$(lookups[1] and ", and updates tables" or ""); returns that sum, the same to
    every part, and the same bytes for any number of parts.
    ids, targets  [sequences][length], ids below $(names.macro("VOCAB")); a target of -1 does not count
    length        at most $(names.macro("CONTEXT")) */
 //$ end
-$(api)double $(v.training.names.step)(const $(helper) *t, const int32_t *ids, const int32_t *targets, size_t sequences, size_t length, void *workspace);
+$(api)double $(v.training.names.step)(const $(helper) *t, const int32_t *ids, const int32_t *targets, size_t sequences,
+    size_t length, void *workspace);
 //$ if i == 1 then
 
 /* The sum alone, without dropout; gradients may be null. */
 //$ end
-$(api)double $(v.training.names.loss)(const $(helper) *t, const int32_t *ids, const int32_t *targets, size_t sequences, size_t length, void *workspace);
+$(api)double $(v.training.names.loss)(const $(helper) *t, const int32_t *ids, const int32_t *targets, size_t sequences,
+    size_t length, void *workspace);
 //$ if lookups[1] then
 //$     if i == 1 then
 

@@ -7,10 +7,10 @@
 //$     if o.op == "product" then return o.map.across and o.map.inputs or o.map.outputs end
 //$     return o.op == "norm" and o.step.width or o.op == "embed" and o.step.to.width or nil
 //$ end
-//$ local declared, any = {}, false
+//$ local declared = {}
 //$ local function declare_share(count)
 //$     if not count or declared[count] then return end
-//$     declared[count], any = true, true
+//$     declared[count] = true
     const size_t first_$(count) = $(helper)_part_begins(r->t, $(count), r->t->part);
     const size_t end_$(count) = $(helper)_part_begins(r->t, $(count), r->t->part + 1);
 //$ end
@@ -18,9 +18,7 @@
 //$ declare_share(shared(o))
 //$ if o.op == "product" and o.map.bias then declare_share(o.map.outputs) end
 //$ end
-//$ if any then
 
-//$ end
 //$ for _, o in ipairs(tape.back.parameters) do
 //$ local step = o.step
 //$ local count = shared(o)

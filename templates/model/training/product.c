@@ -4,7 +4,8 @@
 //$ local strip, vectors, step = product.strip, product.vectors, product.tokens[1]
 //$ local function accumulator(r, n) return "c" .. r .. "_" .. n end
 
-/* Dense products C = A B, C += A B. B is copied in strips of $(plural(strip, "column")) that lie side by side, [strip][depth][$(strip)]; up to $(plural(step, "row"))
+/* Dense products C = A B, C += A B. B is copied in strips of $(plural(strip, "column")) that lie side by side,
+   [strip][depth][$(strip)]; up to $(plural(step, "row"))
    and a strip are summed in registers. Every element is summed in the order of the depth, wherever it stands. */
 #define $(names.macro("TRAIN_DEPTH")) $(product.depth) /* of a part of a product: a strip of B stays in cache */
 #define $(names.macro("TRAIN_COLUMNS")) $(product.columns) /* of B that are copied together */
@@ -66,7 +67,7 @@ static inline void $(helper)_$(lies_across and "across" or "rows")_$(count)($(pa
 /* Copies b[depth][columns] in strips; columns that are missing are zeros. */
 static void $(helper)_pack(const float *restrict b, size_t b_step, size_t depth, size_t columns, float *restrict strips)
 {
-    const float one = $hidden(1.0f), none = $hidden(0.0f);
+    const float one = $hidden(1.0f), none = $hidden(0.0f); /* else loops are calls of memcpy and memset */
 
     for (size_t j = 0; j < columns; j += $(strip)) {
         const size_t count = columns - j < $(strip) ? columns - j : $(strip);
@@ -86,30 +87,12 @@ static void $(helper)_pack(const float *restrict b, size_t b_step, size_t depth,
         }
     }
 }
-//$ if lanes > 1 then
-
-/* $(plural(lanes, "row")) of $(plural(lanes, "float")) become $(plural(lanes, "column")) of a strip. */
-static inline void $(helper)_transpose_into_strip(const float *restrict b, size_t b_step, float *restrict strip)
-{
-//$ local inputs = {}
-//$ for lane = 0, lanes - 1 do
-//$ inputs[lane + 1] = "row" .. lane
-    const $(isa.vector) row$(lane) = $(isa.load_unaligned("b", times(lane, "b_step")));
-//$ end
-//$ local code, out = isa.transpose(inputs)
-//$ for _, one in ipairs(code) do
-    const $(isa.vector) $(one.name) = $(one.value);
-//$ end
-//$ for column = 0, lanes - 1 do
-    $(isa.store_unaligned("strip", column * strip, out[column + 1]));
-//$ end
-}
-//$ end
+//$ local transpose = lanes > 1 and once("templates/math/transpose.c", { step = strip }) .. "_transpose"
 
 /* Copies b[columns][depth], whose rows are the columns of B, in strips likewise. */
 static void $(helper)_pack_across(const float *restrict b, size_t b_step, size_t depth, size_t columns, float *restrict strips)
 {
-    const float one = $hidden(1.0f), none = $hidden(0.0f);
+    const float one = $hidden(1.0f), none = $hidden(0.0f); /* else loops are calls of memcpy and memset */
 
     for (size_t j = 0; j < columns; j += $(strip), strips += depth * $(strip)) {
         const size_t count = columns - j < $(strip) ? columns - j : $(strip);
@@ -119,7 +102,7 @@ static void $(helper)_pack_across(const float *restrict b, size_t b_step, size_t
 
         for (size_t i = 0; i < side; $(advance("i", lanes)))
             for (size_t k = 0; k < whole; $(advance("k", lanes)))
-                $(helper)_transpose_into_strip(rows + i * b_step + k, b_step, strips + k * $(strip) + i);
+                $(transpose)(rows + i * b_step + k, b_step, strips + k * $(strip) + i);
         for (size_t k = 0; k < depth; ++k)
             for (size_t i = k < whole ? side : 0; i < $(strip); ++i)
                 strips[k * $(strip) + i] = i < count ? one * rows[i * b_step + k] : none;
@@ -135,7 +118,7 @@ static void $(helper)_pack_across(const float *restrict b, size_t b_step, size_t
 /* `count` columns of a[depth][] side by side. */
 static void $(helper)_pack_rows(const float *restrict a, size_t a_step, size_t depth, size_t count, float *restrict packed)
 {
-    const float one = $hidden(1.0f);
+    const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
 
 //$ if lanes > 1 and step < lanes then
     if (count == $(step)) {
@@ -158,7 +141,8 @@ static inline size_t $(helper)_rows_of(size_t rows)
 }
 
 /* The kernel for `count` rows. */
-static inline void $(helper)_tile(int a_across, size_t count, const float *restrict a, size_t a_step, const float *restrict strip, size_t depth, float *restrict c, size_t c_step, int add)
+static inline void $(helper)_tile(int a_across, size_t count, const float *restrict a, size_t a_step,
+    const float *restrict strip, size_t depth, float *restrict c, size_t c_step, int add)
 {
 //$ for i, name in ipairs { "across", "rows" } do
     $(i == 1 and "if (a_across) {" or "} else {")
@@ -175,9 +159,10 @@ static inline void $(helper)_tile(int a_across, size_t count, const float *restr
 }
 
 /* Copies rows of the last columns, which fill no strip. */
-static void $(helper)_copy_edge(size_t rows, size_t columns, const float *restrict from, size_t from_step, float *restrict to, size_t to_step)
+static void $(helper)_copy_edge(size_t rows, size_t columns, const float *restrict from, size_t from_step,
+    float *restrict to, size_t to_step)
 {
-    const float one = $hidden(1.0f);
+    const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
 
     for (size_t row = 0; row < rows; ++row)
         for (size_t i = 0; i < columns; ++i)
@@ -186,7 +171,9 @@ static void $(helper)_copy_edge(size_t rows, size_t columns, const float *restri
 
 /* C = A B or C += A B for B in strips of `packed_depth` rows, of which the first `depth` count: a[rows][a_step], or
    a[depth][a_step] if it lies across; packed: $(plural(product.packed_a, "float")), overwritten if it does. */
-static void $(helper)_times_strips(int a_across, size_t rows, size_t columns, size_t depth, const float *restrict a, size_t a_step, const float *restrict strips, size_t packed_depth, float *restrict c, size_t c_step, int add, float *restrict packed)
+static void $(helper)_times_strips(int a_across, size_t rows, size_t columns, size_t depth, const float *restrict a,
+    size_t a_step, const float *restrict strips, size_t packed_depth, float *restrict c, size_t c_step, int add,
+    float *restrict packed)
 {
     for (size_t first = 0; first < rows; first += $(names.macro("TRAIN_ROWS"))) {
         const size_t end = rows - first < $(names.macro("TRAIN_ROWS")) ? rows : first + $(names.macro("TRAIN_ROWS"));
@@ -219,7 +206,9 @@ static void $(helper)_times_strips(int a_across, size_t rows, size_t columns, si
 
 /* C = A B, or C += A B: a[rows][a_step], or a[depth][a_step] if it lies across; b[depth][b_step], or b[columns][b_step] if it does;
    scratch: $(plural(product.floats, "float")). */
-static void $(helper)_product(int a_across, int b_across, size_t rows, size_t columns, size_t depth, const float *restrict a, size_t a_step, const float *restrict b, size_t b_step, float *restrict c, size_t c_step, int add, float *restrict scratch)
+static void $(helper)_product(int a_across, int b_across, size_t rows, size_t columns, size_t depth,
+    const float *restrict a, size_t a_step, const float *restrict b, size_t b_step, float *restrict c, size_t c_step,
+    int add, float *restrict scratch)
 {
     for (size_t j = 0; j < columns; j += $(names.macro("TRAIN_COLUMNS"))) {
         const size_t width = columns - j < $(names.macro("TRAIN_COLUMNS")) ? columns - j : $(names.macro("TRAIN_COLUMNS"));
@@ -229,7 +218,8 @@ static void $(helper)_product(int a_across, int b_across, size_t rows, size_t co
                 $(helper)_pack_across(b + j * b_step + k, b_step, part, width, scratch);
             else
                 $(helper)_pack(b + k * b_step + j, b_step, part, width, scratch);
-            $(helper)_times_strips(a_across, rows, width, part, a_across ? a + k * a_step : a + k, a_step, scratch, part, c + j, c_step, add || k > 0, scratch + $(product.packed_b));
+            $(helper)_times_strips(a_across, rows, width, part, a_across ? a + k * a_step : a + k, a_step, scratch,
+                part, c + j, c_step, add || k > 0, scratch + $(product.packed_b));
         }
     }
 }

@@ -80,7 +80,9 @@ $(i)$(store("y", layernorm and isa.fma("normal", "gains", load("offset")) or isa
 //$ if norm.name == norm.kind .. "_" .. d then -- of those that differ in eps the first
 
 /* The gradient of x from that of y, dx; `plus` is added to it where there is one, and may be dx. */
-static void $(helper)_$(norm.name)_back(const float *restrict dy, size_t dy_step, const float *restrict x, size_t x_step, const float *restrict gain, const float *restrict statistics, const float *plus, float *dx, size_t dx_step, size_t rows)
+static void $(helper)_$(norm.name)_back(const float *restrict dy, size_t dy_step, const float *restrict x,
+    size_t x_step, const float *restrict gain, const float *restrict statistics, const float *plus, float *dx,
+    size_t dx_step, size_t rows)
 {
     for (size_t row = 0; row < rows; ++row, dy += dy_step, x += x_step, dx += dx_step, statistics += 2) {
 //$ if layernorm then
@@ -161,7 +163,9 @@ static inline void $(helper)_accumulate(const float *restrict x, float *restrict
 //$ if norms[1] then
 
 /* Adds to the gradients of columns `column` … `end` - 1 of a norm's gains, and of its offsets where it has some. */
-static void $(helper)_norm_sums(const float *restrict dy, size_t dy_step, const float *restrict x, size_t x_step, const float *restrict statistics, float *restrict gain, float *restrict offset, size_t column, size_t end, size_t rows)
+static void $(helper)_norm_sums(const float *restrict dy, size_t dy_step, const float *restrict x, size_t x_step,
+    const float *restrict statistics, float *restrict gain, float *restrict offset, size_t column, size_t end,
+    size_t rows)
 {
     for (size_t row = 0; row < rows; ++row, dy += dy_step, x += x_step, statistics += 2) {
         const float mean = statistics[0], factor = statistics[1];
@@ -215,7 +219,7 @@ static void $(helper)_add(const float *a, const float *b, float *y, size_t step,
 /* y = x, rows of `step` floats. */
 static void $(helper)_copy(const float *restrict x, float *restrict y, size_t step, size_t rows)
 {
-    const float one = $hidden(1.0f);
+    const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
 
     for (size_t i = 0; i < rows * step; $(advance("i", lanes))) {
         const $(isa.vector) v = $(isa.mul(isa.load_unaligned("x", "i"), isa.broadcast("one")));
@@ -226,7 +230,7 @@ static void $(helper)_copy(const float *restrict x, float *restrict y, size_t st
 /* y = 0, rows of `step` floats. */
 static void $(helper)_clear(float *y, size_t step, size_t rows)
 {
-    const float none = $hidden(0.0f);
+    const float none = $hidden(0.0f); /* else its loop is a call of memset */
     const $(isa.vector) zero = $(isa.broadcast("none"));
 
     for (size_t i = 0; i < rows * step; $(advance("i", lanes)))
@@ -245,7 +249,7 @@ static inline uint32_t $(helper)_mixed(uint32_t x)
    the whole batch. The choice depends on seed, step, site, token and column alone. x may be y. */
 static void $(helper)_drop(const $(helper) *t, uint32_t site, uint64_t token, const float *x, float *y, size_t step, size_t rows)
 {
-    const float factor = 1.0f / (1.0f - t->dropout), none = $hidden(0.0f);
+    const float factor = 1.0f / (1.0f - t->dropout), none = $hidden(0.0f); /* else loops are calls of memcpy and memset */
     const uint32_t limit = (uint32_t) (t->dropout * 4294967040.0f);
     uint32_t key = $(helper)_mixed((uint32_t) t->seed) ^ (uint32_t) (t->seed >> 32);
 
@@ -283,10 +287,12 @@ static void $(activation.helper)_activate(const float *restrict x, float *restri
 
 //$ if gated then
 /* The gradients of gate and x from that of y. */
-static void $(activation.helper)_gate_back(const float *restrict dy, const float *restrict gate, const float *restrict x, float *restrict dgate, float *restrict dx, size_t step, size_t rows)
+static void $(activation.helper)_gate_back(const float *restrict dy, const float *restrict gate,
+    const float *restrict x, float *restrict dgate, float *restrict dx, size_t step, size_t rows)
 //$ else
 /* The gradient of x from that of y. */
-static void $(activation.helper)_activate_back(const float *restrict dy, const float *restrict x, float *restrict dx, size_t step, size_t rows)
+static void $(activation.helper)_activate_back(const float *restrict dy, const float *restrict x, float *restrict dx,
+    size_t step, size_t rows)
 //$ end
 {
     for (size_t i = 0; i < rows * step; $(advance("i", lanes))) {

@@ -1,5 +1,16 @@
 //$ takes helper, v, training, tapes, features_at
 //$ once("templates/math/exp.c")
+
+/* What the arrays of a pass take, in floats. */
+//$ for _, one in ipairs(training.sizes) do
+#define $(one.name) $(one.value) /* $(one.doc) */
+//$ end
+
+/* How far rows of values and of their gradients are apart, in floats: at powers of two those of several tokens would
+   drive each other out of the cache. */
+//$ for _, one in ipairs(training.pitches) do
+#define $(one.name) $(one.value) /* $(one.doc) */
+//$ end
 //$ for _, tape in ipairs(tapes) do
 //$ for _, group in ipairs(tape.places) do
 //$ if group.list[1] then
@@ -37,7 +48,8 @@ static void $(helper)_wait(const $(helper) *t)
         t->barrier(t->context);
 }
 
-/* Where the share of part `part` in `count` rows or columns begins: at multiples of 16, so that vectors hold the same ones whatever the parts. */
+/* Where the share of part `part` in `count` rows or columns begins: at multiples of 16, so that vectors hold the same
+   ones whatever the parts. */
 static size_t $(helper)_part_begins(const $(helper) *t, size_t count, size_t part)
 {
     return part == t->parts ? count : count * part / t->parts / 16 * 16;
@@ -46,7 +58,8 @@ $(include("templates/model/training/product.c"))
 
 /* C = A B, or C += A B, as $(helper)_product does it, in the part's own scratch. */
 //$ local matrices = "const float *a, size_t a_step, const float *b, size_t b_step, float *c, size_t c_step"
-static void $(helper)_multiply(const $(helper)_run *r, int a_across, int b_across, size_t rows, size_t columns, size_t depth, $(matrices), int add)
+static void $(helper)_multiply(const $(helper)_run *r, int a_across, int b_across, size_t rows, size_t columns,
+    size_t depth, $(matrices), int add)
 {
     if (rows > 0)
         $(helper)_product(a_across, b_across, rows, columns, depth, a, a_step, b, b_step, c, c_step, add, r->scratch);
@@ -127,7 +140,6 @@ $(body)
 static void $(helper)_weight_gradients_$(tape.word)(const $(helper)_run *r$(layer)$(c.takes_output and ", const float *d_out" or ""))
 {
 //$ pointers(c)
-
 $(body)
 }
 //$ end
@@ -173,7 +185,8 @@ size_t $(v.training.names.workspace)(size_t sequences, size_t length, size_t par
 }
 
 /* The sum of the cross-entropies of the counted targets; back: and the gradients. */
-static double $(helper)_pass(const $(helper) *t, const int32_t *ids, const int32_t *targets, size_t sequences, size_t length, float *memory, int back)
+static double $(helper)_pass(const $(helper) *t, const int32_t *ids, const int32_t *targets, size_t sequences,
+    size_t length, float *memory, int back)
 {
     $(helper)_run run, *r = &run;
     const size_t before = sequences * t->part / t->parts, behind = sequences * (t->part + 1) / t->parts;
@@ -219,7 +232,7 @@ static double $(helper)_pass(const $(helper) *t, const int32_t *ids, const int32
         float *streams[2];
 
         streams[0] = memory + r->streams_at;
-        streams[1] = streams[0] + $(training.stream) * r->all;
+        streams[1] = streams[0] + $(names.macro("TRAIN_STREAM_FLOATS")) * r->all;
 //$ for _, turn in ipairs(training.turns) do
 //$ if turn.layers > 1 then
 //$ local even, odd = "layer % 2", "(layer + 1) % 2"
@@ -235,12 +248,14 @@ static double $(helper)_pass(const $(helper) *t, const int32_t *ids, const int32
     return sum;
 }
 
-double $(v.training.names.step)(const $(helper) *t, const int32_t *ids, const int32_t *targets, size_t sequences, size_t length, void *workspace)
+double $(v.training.names.step)(const $(helper) *t, const int32_t *ids, const int32_t *targets, size_t sequences,
+    size_t length, void *workspace)
 {
     return $(helper)_pass(t, ids, targets, sequences, length, (float *) workspace, 1);
 }
 
-double $(v.training.names.loss)(const $(helper) *t, const int32_t *ids, const int32_t *targets, size_t sequences, size_t length, void *workspace)
+double $(v.training.names.loss)(const $(helper) *t, const int32_t *ids, const int32_t *targets, size_t sequences,
+    size_t length, void *workspace)
 {
     return $(helper)_pass(t, ids, targets, sequences, length, (float *) workspace, 0);
 }

@@ -10,10 +10,11 @@
 local checkpoint = require "gen.schema.checkpoint_names"
 local ffn_parts = require "gen.schema.ffn_parts"
 local fusable = require "gen.schema.fusable"
-local leftovers = require "gen.schema.leftovers"
+local ignored = require "gen.schema.ignored"
 local lookup_model = require "gen.families.lookup.model"
 local misuse = require "gen.schema.misuse"
 local rules = require "gen.families.model.model"
+local unused_tensors = require "gen.schema.unused_tensors"
 local validated = require "gen.schema.validated"
 
 local fuse = {}
@@ -323,8 +324,8 @@ local function check_unused(b, m, found, options, spell)
         end
     end
     local function reason(of, name) return checkpoint.left_out(of, known[name]) end
-    leftovers.refuse(options.weights, m, leftovers.without(names, options.ignore), reason)
-    leftovers.check_ignored(options.weights, all, options.ignore)
+    unused_tensors.refuse(options.weights, m, ignored.without(names, options.ignore), reason)
+    ignored.check(options.weights, all, options.ignore)
 end
 
 -- The steps, the tensors they write in their order, and their work in floating-point operations, for model `m` without

@@ -403,28 +403,6 @@ local function attention_of(segment, constants, helper)
     return a
 end
 
--- Adds to the attention of segment `own` how many floats apart its rows lie, and heads of q, k and v.
-local function add_steps(own)
-    local a, pitches = own.attention, { d_in = own.tape.first.pitch }
-    local function pitch(value) return (value.of or value).pitch end
-    for _, gradient in ipairs(own.tape.back.gradients) do
-        pitches[gradient.name] = gradient.pitch
-    end
-    for _, step in ipairs(own.tape.forward) do
-        if step.op == "attend" then
-            for _, word in ipairs { "q", "k", "v" } do
-                a[word .. "_step"], a[word .. "_head"] = pitch(step[word]), step[word].head_step or a.width
-            end
-            a.y_step, a.softmax_step = step.to.pitch, step.softmax.pitch
-        end
-    end
-    for _, operation in ipairs(own.tape.back.rows) do
-        for _, word in ipairs(operation.op == "attend" and { "q", "k", "v" } or {}) do
-            a["d" .. word .. "_step"] = pitches[operation["to_" .. word]]
-        end
-    end
-end
-
 -- The backward pass in its order: { word, layers, from: number of the buffer of two that has the gradient of its
 -- output }; that of its input goes to the other one. The last has no input.
 local function turns_of(t)
@@ -555,7 +533,6 @@ local function lay_out_all(p, t)
     t.embedding.layers = 1
     for _, own in ipairs(t.segments) do
         lay_out(own.tape, at)
-        add_steps(own)
         at, own.site, sites = at + own.layers * own.tape.region, sites, sites + own.layers * own.tape.sites
         arena = math.max(arena, own.tape.arena)
         stream = math.max(stream, layout.pitch(own.tape.last.width), own.tape.first.pitch)

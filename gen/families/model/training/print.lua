@@ -2,76 +2,37 @@
 local blob = require "gen.plan.blob"
 local expression = require "gen.isa.expression"
 local lookup_print = require "gen.families.lookup.print_training"
+local layout = require "gen.families.model.blocks.layout"
 local literal = require "gen.print.literal"
+local scope = require "gen.families.model.training.scope"
 
 local print_training = {}
 
 local sum, times = expression.sum, expression.times
 
--- What a C function that runs operations of `tape` calls values, gradients and weights: by pointers, which the list
--- `pointers` has in the order of their first use. of_part: the function is for the rows of a part; those of all parts
--- are c.all and c.all_gradient. takes_output: whether it reads the gradient of the tape's last value.
---   rows, gradient_rows    where they are, and how many floats apart
---   sequence, gradient_at  where those of the sequence that begins at row `at` are
-local function scope(tape, of_part)
-    local c, declared, gradients = { pointers = {}, takes_output = false }, {}, {}
-    for _, gradient in ipairs(tape.back.gradients) do
-        gradients[gradient.name] = gradient
+-- How many floats apart the rows of values are, by width: a list of macros { name, value, doc } in the order of width,
+-- and a function from a value or gradient, { width, pitch }, to the macro, or to the number where rows are not filled.
+local function pitches_of(p, tapes, head)
+    local list, found = {}, {}
+    local function is_filled(of) return of.pitch == layout.pitch(of.width) end
+    local function name_of(of) return p.names.macro("TRAIN_PITCH_" .. of.width) end
+    local function add(of)
+        if found[of.width] or not is_filled(of) then return end
+        found[of.width] = true
+        list[#list + 1] = { name = name_of(of), value = of.pitch, width = of.width, doc = "of rows of " .. of.width }
     end
-    gradients.d_out, gradients.d_in = tape.last, tape.first
-    local of_layer = tape.layers and tape.of_layer(tape.place("layer", tape.stride)) or 0
-    local function declare(type, name, ...)
-        if not declared[name] then
-            declared[name] = true
-            c.pointers[#c.pointers + 1] = { type = type, name = name, at = sum(...) }
+    for _, own in ipairs(tapes) do
+        for _, value in ipairs(own.values) do
+            add(value)
         end
-        return name
-    end
-    local function pointer(base, name, of, own)
-        local place = times(tape.place(base == "kept" and "value" or "gradient", of.at), "r->all")
-        if own then return declare("float", name, base, place, times("r->first", of.pitch)) end
-        return declare("float", (of_part and "all_" or "") .. name, base, place)
-    end
-    local function value(of, own)
-        local held = of.of or of
-        local at = sum(tape.place("kept", tape.at), tape.of_layer(tape.place("kept_layer", tape.region)))
-        declare("float", "kept", "r->memory", "r->kept_at", times(at, "r->all"))
-        return sum(pointer("kept", held.name, held, own), of.of and tape.place("view", of.at) or 0)
-    end
-    local function gradient(name, own)
-        if name ~= "d_out" and name ~= "d_in" then
-            return pointer("r->memory + r->arena_at", name, gradients[name], own)
-        elseif not own then
-            c.takes_output = c.takes_output or name == "d_out"
-            return name
+        for _, gradient in ipairs(own.back.gradients) do
+            add(gradient)
         end
-        local type = name == "d_out" and "const float" or "float"
-        return declare(type, "own_" .. name, name, times("r->first", gradients[name].pitch))
     end
-    function c.value(of) return value(of, of_part) end
-    function c.all(of) return value(of, false) end
-    function c.pitch(of) return (of.of or of).pitch end
-    function c.rows(of) return c.value(of) .. ", " .. c.pitch(of) end
-    function c.sequence(of) return sum(c.value(of), times("at", c.pitch(of))) end
-    function c.gradient(name) return gradient(name, of_part) end
-    function c.all_gradient(name) return gradient(name, false) end
-    function c.gradient_pitch(name) return gradients[name].pitch end
-    function c.gradient_rows(name) return c.gradient(name) .. ", " .. gradients[name].pitch end
-    function c.gradient_at(name, of)
-        local view = of and of.of and tape.place("view", of.at) or 0
-        return sum(c.gradient(name), view, times("at", gradients[name].pitch))
-    end
-    function c.weights(place)
-        return sum(declare("const float", "weights", "r->t->parameters", of_layer), tape.place("tensor", place))
-    end
-    function c.sums(place, ...)
-        return sum(declare("float", "gradients", "r->t->gradients", of_layer), tape.place("tensor", place), ...)
-    end
-    function c.site(number)
-        local text = sum(number + tape.site, tape.of_layer(tape.sites))
-        return math.type(text) and text or expression.cast("uint32_t", text)
-    end
-    return c
+    add(head.row)
+    if head.logits then add(head.logits) end
+    table.sort(list, function(a, b) return a.width < b.width end)
+    return list, function(of) return is_filled(of) and name_of(of) or of.pitch end
 end
 
 -- Names for the places of tape `own` of plan `p`, with the `values` that with_scope adds: groups of macros of the
@@ -88,7 +49,7 @@ local function places_of_tape(p, own, values)
         table.insert(groups[#groups].list, { name = macro, value = number, doc = doc })
     end
     local function rows(kind, value)
-        add(kind, value.at, value.name .. "_at", "in rows of " .. value.pitch)
+        add(kind, value.at, value.name .. "_at", "in rows of " .. value.width)
     end
     for _, tensor in ipairs(p.training.tensors) do
         tensors[tensor.at] = tensors[tensor.at] or tensor
@@ -145,9 +106,33 @@ local function places_of_tape(p, own, values)
     return groups, function(kind, number) return by_kind[kind] and by_kind[kind][number] or number end
 end
 
+-- What the attention of segment `own` takes beside the plan: how many floats apart its rows lie, and heads of q, k, v.
+local function attention_of(own, strip, pitch)
+    local a = { strip = strip, padded_width = blob.round_up(own.attention.width, strip) }
+    local gradients = { d_in = own.tape.first }
+    for _, gradient in ipairs(own.tape.back.gradients) do
+        gradients[gradient.name] = gradient
+    end
+    local words = { "q", "k", "v" }
+    for _, step in ipairs(own.tape.forward) do
+        for _, word in ipairs(step.op == "attend" and words or {}) do
+            local value = step[word]
+            a[word .. "_step"], a[word .. "_head"] = pitch(value.of or value), value.head_step or own.attention.width
+            a.y_step, a.softmax_step = pitch(step.to), pitch(step.softmax)
+        end
+    end
+    for _, operation in ipairs(own.tape.back.rows) do
+        for _, word in ipairs(operation.op == "attend" and words or {}) do
+            a["d" .. word .. "_step"] = pitch(gradients[operation["to_" .. word]])
+        end
+    end
+    return setmetatable(a, { __index = own.attention })
+end
+
 -- Adds to tape `own` what templates read beside the plan: { word, of: what it computes, doc, back_doc, layers: false or
 -- how many, stride, site, attention, lookup }.
-local function with_scope(p, own, values)
+local function with_scope(p, own, pitch, values)
+    values.pitch = pitch
     values.site = values.site or 0
     function values.of_layer(step) return values.layers and times("layer", step) or 0 end
     local tape = setmetatable(values, { __index = own })
@@ -225,7 +210,7 @@ function print_training.api(p)
 end
 
 -- What the kernels of a LookupFFN in the blocks `own` are called with.
-local function lookup_of(own, v, gradients)
+local function lookup_of(own, v, gradients, pitch)
     local step = own.lookup
     if not step then return end
     local ffn = step.ffn
@@ -246,8 +231,8 @@ local function lookup_of(own, v, gradients)
         slots = trained.slots,
         z = trained.z,
         sums = trained.sums.floats,
-        x_step = step.from.pitch,
-        y_step = step.to.pitch,
+        x_step = pitch(step.from),
+        y_step = pitch(step.to),
         pitch = step.tensors.tables.pitch,
         listed_at = step.tensors.tables.at - gradients,
     }
@@ -271,11 +256,11 @@ local function uses_of(tapes, head)
     return uses
 end
 
--- The tapes as templates read them, in the order of a forward pass.
-local function tapes_of(p, v)
+-- The tapes as templates read them, in the order of a forward pass; pitch: of pitches_of.
+local function tapes_of(p, v, pitch)
     local t = p.training
     local list = {
-        with_scope(p, t.embedding, {
+        with_scope(p, t.embedding, pitch, {
             word = "embedding",
             layers = false,
             doc = "From ids to the input of the first block",
@@ -284,22 +269,19 @@ local function tapes_of(p, v)
         }),
     }
     for _, own in ipairs(t.segments) do
-        list[#list + 1] = with_scope(p, own.tape, {
+        list[#list + 1] = with_scope(p, own.tape, pitch, {
             word = own.word,
             layers = own.layers > 1 and own.layers,
             stride = own.stride,
             site = own.site,
-            attention = setmetatable({
-                strip = v.training.product.strip,
-                padded_width = blob.round_up(own.attention.width, v.training.product.strip),
-            }, { __index = own.attention }),
-            lookup = lookup_of(own, v, t.gradients),
+            attention = attention_of(own, v.training.product.strip, pitch),
+            lookup = lookup_of(own, v, t.gradients, pitch),
             doc = "A block",
             back_doc = "The gradient of a block's input from that of its output",
             of = (t.segments[2] and own.word or "blocks") .. (own.layers > 1 and ", the first one." or "."),
         })
     end
-    list[#list + 1] = with_scope(p, t.output, {
+    list[#list + 1] = with_scope(p, t.output, pitch, {
         word = "output",
         head = t.head,
         layers = false,
@@ -310,19 +292,25 @@ local function tapes_of(p, v)
     return list
 end
 
--- The arrays of a pass in the caller's memory, one behind the other: { name, doc, floats as C }; and what lookup FFNs
--- need of a part's scratch: { bytes, floats for each token }.
-local function places_of(t)
+-- The arrays of a pass in the caller's memory, one behind the other: { name, doc, floats as C }; their sizes as macros:
+-- { name, value, doc }; and what lookup FFNs need of a part's scratch: { bytes, floats for each token }.
+local function places_of(p)
+    local t, list, sizes = p.training, {}, {}
     local h, shapes = t.head, 0
+    local function add_size(word, floats, doc)
+        local name = p.names.macro("TRAIN_" .. word .. "_FLOATS")
+        sizes[#sizes + 1] = { name = name, value = floats, doc = doc }
+        return name
+    end
+    local function add(name, doc, floats) list[#list + 1] = { name = name, doc = doc, floats = floats } end
+    add("kept", "values that the way back needs", times(add_size("KEPT", t.kept, "of each token"), "all"))
+    add("arena", "gradients of values of one block", times(add_size("ARENA", t.arena, "of each token"), "all"))
+    local stream = add_size("STREAM", t.stream, "of each token")
+    add("streams", "gradients between blocks, two in turn", times(2, stream, "all"))
+    add("losses", "of the counted targets", "all")
+    add("counted", "the numbers of their tokens, integers", "all")
     local head = h.rows * (h.at and 2 * h.features_pitch + h.pitch or h.features_pitch)
-    local list = {
-        { name = "kept", doc = "values that the way back needs", floats = times(t.kept, "all") },
-        { name = "arena", doc = "gradients of values of one block", floats = times(t.arena, "all") },
-        { name = "streams", doc = "gradients between blocks, two in turn", floats = times(2 * t.stream, "all") },
-        { name = "losses", doc = "of the counted targets", floats = "all" },
-        { name = "counted", doc = "the numbers of their tokens, integers", floats = "all" },
-        { name = "head", doc = "features and logits of some of them", floats = head },
-    }
+    add("head", "features and logits of some of them", add_size("HEAD", head, "of all parts"))
     local sums, looked = 0, { bytes = 0, each = 0 }
     for _, own in ipairs(t.segments) do
         if own.attention.shaped then shapes = math.max(shapes, 3 * own.attention.heads) end
@@ -334,23 +322,35 @@ local function places_of(t)
         end
     end
     if shapes > 0 then
-        local floats = "(" .. shapes .. " * sequences + 15) / 16 * 16"
-        list[#list + 1] = { name = "shapes", doc = "gradients of alpha, beta and gamma", floats = floats }
+        add("shapes", "gradients of alpha, beta and gamma", "(" .. shapes .. " * sequences + 15) / 16 * 16")
     end
     if sums > 0 then
-        list[#list + 1] = { name = "prepared", doc = "projections of LookupFFNs, packed", floats = t.prepared }
-        list[#list + 1] = { name = "sums", doc = "their gradients, of each part", floats = times(sums, "parts") }
+        add("prepared", "projections of LookupFFNs, packed", add_size("PREPARED", t.prepared, "of all layers"))
+        add("sums", "their gradients, of each part", times(add_size("SUMS", sums, "of each part"), "parts"))
     end
-    return list, looked
+    return list, sizes, looked
 end
 
 function print_training.files(p, v)
     local t, helper = p.training, p.names.model .. "_train"
-    local product, scratch, tapes = v.training.product, v.training.scratch, tapes_of(p, v)
+    local product, scratch, macro = v.training.product, v.training.scratch, p.names.macro
+    local own, head = { t.embedding, t.output }, {
+        row = { width = t.head.features, pitch = t.head.features_pitch },
+        logits = t.head.at and { width = t.head.vocab, pitch = t.head.pitch },
+    }
+    for _, segment in ipairs(t.segments) do
+        own[#own + 1] = segment.tape
+    end
+    local pitches, pitch = pitches_of(p, own, head)
+    local tapes = tapes_of(p, v, pitch)
     local output = tapes[#tapes]
     local norms, norm_name = norms_of(tapes)
-    local places, looked = places_of(t)
+    local steps = { features_pitch = pitch(head.row), pitch = head.logits and pitch(head.logits) }
+    local places, sizes, looked = places_of(p)
     local fixed = math.max(product.floats, scratch.fixed, blob.round_up(looked.bytes // 4, 16))
+    local scratch_floats, scratch_each = macro "TRAIN_SCRATCH_FLOATS", macro "TRAIN_SCRATCH_EACH"
+    sizes[#sizes + 1] = { name = scratch_floats, value = fixed, doc = "of each part" }
+    sizes[#sizes + 1] = { name = scratch_each, value = scratch.each, doc = "more for each token of a sequence" }
     local embed = t.embedding.forward[1]
     local values = {
         isa = v.isa,
@@ -364,17 +364,22 @@ function print_training.files(p, v)
         activations = activations_of(tapes, helper),
         uses = uses_of(tapes, t.head),
         tapes = tapes,
-        head = t.head,
-        embed = setmetatable({ width = embed.to.width, pitch = embed.to.pitch }, { __index = embed }),
+        head = setmetatable(steps, { __index = t.head }),
+        embed = setmetatable({ width = embed.to.width, pitch = pitch(embed.to) }, { __index = embed }),
         float = literal.float,
         features_at = sum(output.place("kept", t.output.at), output.place("value", t.output.last.at)),
         training = {
             tile = t.tile,
             places = places,
             looks_up = looked.bytes > 0,
-            scratch = sum(fixed, times(scratch.each, "((length + 63) / 64 * 64)"), times(looked.each, "all")),
+            scratch = sum(
+                scratch_floats,
+                times(scratch_each, "((length + 63) / 64 * 64)"),
+                times(looked.each, "all")
+            ),
             turns = t.turns,
-            stream = t.stream,
+            pitches = pitches,
+            sizes = sizes,
         },
     }
     local files = { { template = "templates/model/training/step.c", symbol = v.training.names.step, values = values } }

@@ -1,0 +1,38 @@
+-- Tensors of a checkpoint that a model does not use: they are refused, since without them it would compute something
+-- else.
+local unused_tensors = {}
+
+local most_named = 8
+local most_reasons = 3
+local longest_name = 200
+
+-- Raises one line for the tensors `names` of the checkpoint `path`, if there are any. reason(m, name): why model `m`
+-- leaves that tensor out, or what would help; nil: nobody knows.
+function unused_tensors.refuse(path, m, names, reason)
+    if not names[1] then return end
+    local shown, reasons, known = {}, {}, {}
+    for i, name in ipairs(names) do
+        if i <= most_named then shown[i] = name:sub(1, longest_name) end
+        local text = reason(m, name)
+        if text and not known[text] and #reasons < most_reasons then
+            reasons[#reasons + 1], known[text] = text, true
+        end
+    end
+    local more = #names > most_named and string.format(" and %d more", #names - most_named) or ""
+    error(
+        string.format(
+            "%s: tensor%s %s%s: %s no part of model %s%s; --ignore PATTERNS leaves %s out",
+            path,
+            names[2] and "s" or "",
+            table.concat(shown, ", "),
+            more,
+            names[2] and "are" or "is",
+            m.name,
+            reasons[1] and ": " .. table.concat(reasons, "; ") or "",
+            names[2] and "them" or "it"
+        ),
+        0
+    )
+end
+
+return unused_tensors

@@ -1,0 +1,57 @@
+//$ takes isa, lanes, helper, type, panel, embedding, load_weights, load_some_weights, rounded, element, float
+
+/* The rows of the embedding for `tokens`
+   ids$(embedding.positions and " from position `position` on, with their positions" or ""),
+   x[tokens][$(embedding.width)]. */
+static void $(helper)_embed(const $(names.weights) *weights, const int32_t *ids,
+    $(embedding.positions and "size_t position, " or "")size_t tokens, float *x)
+{
+//$ if not type.scaled then
+    const float factor = $hidden($(float(embedding.scale))); /* else its loop is a call of memcpy */
+
+//$ end
+    for (size_t token = 0; token < tokens; ++token, x += $(embedding.width)) {
+        const size_t id = (size_t) ids[token];
+//$ if type.scaled then
+        const float factor = $(embedding.scale ~= 1 and float(embedding.scale) .. " * " or "")weights->embedding_scales[id];
+//$ end
+//$ if embedding.positions then
+        const float *place = weights->positions + $(times("(position + token)", embedding.width));
+//$ end
+//$ local added = {}
+//$ if embedding.positions then added[#added + 1] = "place" end
+//$ if embedding.token_type then added[#added + 1] = "weights->token_type" end
+//$ if embedding.strided then
+        /* a column of a panel: the head reads $(plural(panel, "row")) side by side */
+//$ local at = "i * " .. panel
+//$ if rounded then
+//$     at = "i / " .. rounded.rows .. " * " .. panel * rounded.rows .. " + i % " .. rounded.rows
+//$ local storage = rounded.integers and "uint8_t" or type.storage
+        const $(storage) *row = (const $(storage) *) (weights->embedding + id / $(panel) * $(embedding.table.panel_step) + id % $(panel));
+//$ else
+        const $(type.storage) *row = weights->embedding + id / $(panel) * $(embedding.width * panel) + id % $(panel);
+//$ end
+
+        for (size_t i = 0; i < $(embedding.width); ++i)
+//$ local text = "factor * " .. element("row", at)
+//$ for _, base in ipairs(added) do text = text .. " + " .. base .. "[i]" end
+            x[i] = $(text);
+//$ else
+        const $(type.storage) *row = weights->embedding + $(times("id", embedding.width));
+//$ local whole_vectors, rest = embedding.width // lanes * lanes, embedding.width % lanes
+//$ local function sum_of(value, load)
+//$     for _, base in ipairs(added) do value = isa.add(value, load(base)) end
+//$     return value
+//$ end
+//$ loop("        ", "i", 0, whole_vectors, lanes, function(i, at)
+$(i)const $(isa.vector) values = $(isa.mul(load_weights("row", at), isa.broadcast("factor")));
+$(i)$(isa.store_unaligned("x", at, sum_of("values", function(base) return isa.load_unaligned(base, at) end)));
+//$ end, { block = rest > 0 })
+//$ if rest > 0 then
+        const $(isa.vector) values = $(isa.mul(load_some_weights("row", whole_vectors, rest), isa.broadcast("factor")));
+//$ local function load_rest(base) return isa.load_partial(base, whole_vectors, rest) end
+        $(isa.store_partial("x", whole_vectors, rest, sum_of("values", load_rest)));
+//$ end
+//$ end
+    }
+}

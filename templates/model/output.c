@@ -1,0 +1,98 @@
+//$ takes isa, lanes, helper, panel, output, has, float, float_sums, calls
+//$ local takes = ""
+//$ for _, name in ipairs(calls.output_buffers) do
+//$     takes = takes .. (name == "rounded" and ", uint32_t *" or ", float *") .. calls.buffer_name(name)
+//$ end
+//$ local source, step, width = "x", output.width, output.width
+
+/* From rows of the last block$(output.pool and ", pooled," or "") to results: x[rows][$(output.width)] is
+   $(output.norm and not output.pool and "normalised in place" or "read"), y[rows][$(output.out)] written. */
+static void $(helper)_output(const $(names.weights) *weights,
+    $(output.norm and not output.pool and "" or "const ")float *x, size_t rows, float *y$(takes))
+{
+//$ local uses_weights = output.norm and not output.pool or output.dense or output.head
+//$ if not uses_weights then
+    (void) weights;
+//$ end
+//$ if output.norm and not output.pool then
+    $(calls.norm(output.norm, "output_norm", "x", output.width, "x", output.width, "rows", output.width))
+//$ end
+//$ local unpacked = has("weights") and "rows > 1 ? unpacked : NULL" or "NULL"
+//$ if output.dense then
+//$ local dense = output.dense
+//$ lines("    ", calls.round(dense, "x", output.width, "rounded", "rows"))
+//$ local inputs, inputs_step = calls.inputs(dense, "x", output.width, "rounded")
+    $(calls.product(dense, 0, dense.panels, inputs, inputs_step, "features", dense.pitch, "rows", unpacked))
+//$ if dense.activation then
+    for (size_t i = 0; i < rows * $(dense.pitch); $(advance("i", lanes))) {
+        const $(isa.vector) value = $(isa.load_unaligned("features", "i"));
+        $(isa.store_unaligned("features", "i", calls.activation .. "(value)"));
+    }
+//$ end
+//$ if dense.norm then
+    $(calls.norm(dense.norm, "dense_norm", "features", dense.pitch, "features", dense.pitch, "rows", dense.outputs))
+//$ end
+//$ source, step, width = "features", dense.pitch, dense.outputs
+//$ end
+//$ if output.head then
+//$ local head = output.head
+//$ local panels, rest = head.outputs // panel, head.outputs % panel
+//$ lines("    ", calls.round(head, source, step, "rounded", "rows"))
+//$ source, step = calls.inputs(head, source, step, "rounded")
+//$ if panels > 0 then
+    $(calls.product(head, 0, panels, source, step, "y", head.outputs, "rows", unpacked))
+//$ end
+//$ if rest > 0 then
+    $(calls.product(head, panels, 1, source, step, "rest", panel, "rows", unpacked))
+    const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
+    for (size_t row = 0; row < rows; ++row)
+        for (size_t i = 0; i < $(rest); ++i)
+            y[$(sum(times("row", head.outputs), panels * panel, "i"))] = one * rest[row * $(panel) + i];
+//$ end
+//$ if output.soft_cap then
+//$ local whole_vectors, some = head.outputs // lanes * lanes, head.outputs % lanes
+//$ local function capped(value)
+//$     local share = isa.mul(value, isa.broadcast(float(1 / output.soft_cap)))
+//$     return isa.mul(calls.tanh .. "(" .. share .. ")", isa.broadcast(float(output.soft_cap)))
+//$ end
+    for (size_t row = 0; row < rows; ++row) {
+        float *logits = y + row * $(head.outputs);
+//$ if whole_vectors > 0 then
+        for (size_t i = 0; i < $(whole_vectors); $(advance("i", lanes))) {
+            const $(isa.vector) logit = $(isa.load_unaligned("logits", "i"));
+            $(isa.store_unaligned("logits", "i", capped("logit")));
+        }
+//$ end
+//$ if some > 0 then
+        const $(isa.vector) logit = $(isa.load_partial("logits", whole_vectors, some));
+        $(isa.store_partial("logits", whole_vectors, some, capped("logit")));
+//$ end
+    }
+//$ end
+//$ else
+    const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
+    for (size_t row = 0; row < rows; ++row) {
+        const float *from = $(source) + $(times("row", step));
+        float *to = y + $(times("row", width));
+//$ if output.unit then
+//$ if float_sums then
+        float square = 0.0f, lost = 0.0f;
+        for (size_t i = 0; i < $(width); ++i)
+            square = $(calls.add)(square, from[i] * from[i], &lost);
+//$ else
+        double square = 0.0;
+        for (size_t i = 0; i < $(width); ++i)
+            square += (double) from[i] * (double) from[i];
+//$ end
+        /* what is shorter than that has no direction */
+        const float length = square > $(float_sums and "1e-30f ? square" or "1e-30 ? (float) square") : 1.0f;
+//$ local factor = first_lane("        ", "factor", isa.mul(isa.broadcast("one"), isa.reciprocal_root(isa.broadcast("length"))))
+        for (size_t i = 0; i < $(width); ++i)
+            to[i] = $(factor) * from[i];
+//$ else
+        for (size_t i = 0; i < $(width); ++i)
+            to[i] = one * from[i];
+//$ end
+    }
+//$ end
+}

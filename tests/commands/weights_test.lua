@@ -1,0 +1,194 @@
+-- Checkpoints that sample writes, quantise rounds and pack reads.
+local check = require "tests.support.check"
+local host = require "host"
+local odd_ffn = require "tests.support.odd_ffn"
+local process = require "process"
+local program = require "tests.support.program"
+
+local works, refuses = program.works, program.refuses
+local test = {}
+
+local folder = program.folder()
+local tiny = "gen/models/tiny.lua"
+local odd, weights, packed = odd_ffn.model, odd_ffn.weights, odd_ffn.packed
+local plain = packed(weights)
+
+function test.sample_depends_on_the_seed_alone()
+    local function sample(...)
+        local path = folder .. "/sample.safetensors"
+        works { "sample", odd, "-o", path, ... }
+        return assert(host.read(path))
+    end
+    local one = sample("--seed", "1")
+    check.equal(sample("--seed", "1") == one, true)
+    check.equal(sample("--seed=1") == one, true)
+    check.equal(sample() == one, true)
+    check.equal(sample("--seed", "2") ~= one, true)
+    check.equal(#sample("--seed", "4294967295"), #one)
+    check.equal(
+        program.python(
+            [[
+for name, (dtype, values) in load(sys.argv[1]).items():
+    print(name, dtype, values.shape, "varied" if values.std() > 0 and np.isfinite(values).all() else "WRONG")
+]],
+            weights
+        ),
+        [[
+hash.projection.weight F32 (2, 4, 4, 8, 8) varied
+hash.projection.bias F32 (35,) varied
+tables F32 (7, 32, 19) varied
+bias F32 (19,) varied
+LayerNorm.weight F32 (27,) varied
+LayerNorm.bias F32 (27,) varied
+]]
+    )
+end
+
+function test.pack_is_deterministic_and_hears_every_tensor()
+    check.equal(packed(weights) == plain, true)
+    local names = "hash.projection.weight hash.projection.bias tables bias LayerNorm.weight LayerNorm.bias"
+    program.python(
+        [=[
+for name in sys.argv[3].split():
+    tensors = load(sys.argv[1])
+    tensors[name][1].flat[0] += 0.5
+    save(sys.argv[2] + "/changed_" + name, tensors)
+]=],
+        weights,
+        folder,
+        names
+    )
+    for name in names:gmatch "%S+" do
+        if packed(folder .. "/changed_" .. name) == plain then error(name .. " changes nothing") end
+    end
+end
+
+function test.pack_leaves_a_blob_alone_that_did_not_change()
+    local folder = program.folder()
+    local weights, blob = folder .. "/w.safetensors", folder .. "/tiny.bin"
+    local function packed(...) return works({ "pack", tiny, "--weights", weights, "-o", blob, ... }):match "^%S+ +" end
+    local function identity() return process.run({ "stat", "-c", "%i %y", blob }).output end
+    works { "sample", tiny, "-o", weights }
+    check.equal(packed(), "wrote ")
+    local before = identity()
+    check.equal(packed(), "same  ")
+    check.equal(identity(), before)
+    check.equal(packed("--tables", "i8"), "wrote ")
+    check.equal(identity() ~= before, true)
+end
+
+-- Rows in units of their largest magnitude / 127, by NumPy; what is rounded already stays as it is.
+function test.quantise_rounds_rows()
+    local small, again = folder .. "/small.safetensors", folder .. "/again.safetensors"
+    check.matches(works { "quantise", weights, "-o", small }, "^wrote .*, relative error 0%.00%d+\n$")
+    check.equal(
+        program.python(
+            [=[
+given, rounded = load(sys.argv[1]), load(sys.argv[2])
+for name, (dtype, values) in given.items():
+    found, own = rounded[name]
+    if values.ndim < 2:
+        assert found == "F32" and (own == values).all(), name
+        continue
+    scale = np.abs(values).max(-1).astype(np.float64) / 127
+    kept, scales = rounded[name + "_scale"]
+    assert found == "I8" and kept == "F32" and (scales == scale.astype(np.float32)).all(), name
+    assert (own == np.rint(values.astype(np.float64) / scales[..., None].astype(np.float64))).all(), name
+print(len(given), len(rounded))
+]=],
+            weights,
+            small
+        ),
+        "6 8\n"
+    )
+    works { "quantise", small, "-o", again }
+    check.equal(host.read(again) == host.read(small), true)
+    check.equal(packed(small, "--tables", "i8") == plain, false)
+    works { "verify", odd, "--weights", small, "--tables", "i8", "--isa", "scalar" }
+    refuses(1, "-o: " .. small .. ": is the input", { "quantise", small, "-o", small })
+    refuses(1, folder .. "/absent: No such file", { "quantise", folder .. "/absent", "-o", again })
+end
+
+function test.prefix()
+    local path = folder .. "/prefixed.safetensors"
+    local prefix = "roberta.encoder.layer.3.FFN."
+    works { "sample", odd, "--seed", "5", "-o", path, "--prefix", prefix }
+    check.equal(packed(path, "--prefix", prefix) == plain, true)
+    local never = folder .. "/never"
+    refuses(
+        1,
+        "tensor hash.projection.weight is missing; give --prefix " .. prefix .. "\n",
+        { "pack", odd, "--weights", path, "-o", never }
+    )
+    refuses(
+        1,
+        "tensor roberta.encoder.layer.4.FFN.hash.projection.weight is missing; give --prefix " .. prefix .. "\n",
+        { "pack", odd, "--weights", path, "-o", folder .. "/never", "--prefix", "roberta.encoder.layer.4.FFN." }
+    )
+    -- Two layers in one file: each is found by its own prefix.
+    program.python(
+        [[
+one, two = load(sys.argv[1]), load(sys.argv[2])
+save(sys.argv[3], {**{"a." + name: (dtype, values * 2) for name, (dtype, values) in two.items()}, **one})
+]],
+        path,
+        weights,
+        folder .. "/layers.safetensors"
+    )
+    check.equal(packed(folder .. "/layers.safetensors", "--prefix", prefix) == plain, true)
+    check.equal(packed(folder .. "/layers.safetensors", "--prefix", "a.") ~= plain, true)
+end
+
+function test.blocks_stored_input_by_output()
+    local path = folder .. "/transposed.safetensors"
+    program.python(
+        [[
+tensors = load(sys.argv[1])
+dtype, values = tensors["hash.projection.weight"]
+tensors["hash.projection.weight"] = dtype, values.swapaxes(3, 4)
+save(sys.argv[2], tensors)
+]],
+        weights,
+        path
+    )
+    check.equal(packed(path, "--blocks-in-out") == plain, true)
+    check.equal(packed(path) ~= plain, true)
+    works { "verify", odd, "--weights", path, "--blocks-in-out", "--isa", "scalar" }
+end
+
+-- Other widths hold the same numbers: values rounded to the narrow type pack as their float32 equals do.
+function test.widths_of_checkpoints()
+    local other, same = folder .. "/other.safetensors", folder .. "/same.safetensors"
+    for _, dtype in ipairs { "F16", "BF16", "F64", "mixed" } do
+        program.python(
+            [[
+source, other, same, wanted = sys.argv[1:]
+def convert(values, dtype):
+    if dtype == "BF16":
+        bits = (values.astype("<f4").view("<u4") + 0x8000) >> 16
+        return bits.astype("<u2"), (bits.astype("<u4") << 16).view("<f4")
+    narrow = values.astype(widths(dtype))
+    return narrow, narrow.astype("<f4")
+a, b = {}, {}
+for number, (name, (_, values)) in enumerate(load(source).items()):
+    dtype = ["F16", "BF16", "F64", "F32"][number % 4] if wanted == "mixed" else wanted
+    narrow, wide = convert(values, dtype)
+    a[name], b[name] = (dtype, narrow), ("F32", wide)
+if wanted == "mixed":
+    a["position_ids"] = "I64", np.arange(5)
+save(other, a, {"format": "pt"})
+save(same, b)
+]],
+            weights,
+            other,
+            same,
+            dtype
+        )
+        local narrow, wide = packed(other), packed(same)
+        if narrow ~= wide then error(dtype .. " packs differently") end
+        check.equal(wide == plain, dtype == "F64")
+        works { "verify", odd, "--weights", other, "--isa", "scalar" }
+    end
+end
+
+return test

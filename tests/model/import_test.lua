@@ -1,0 +1,223 @@
+-- What config.json of a transformer becomes as a model file, and what of it is refused.
+local changed = require "tests.support.changed"
+local check = require "tests.support.check"
+local host = require "host"
+local json = require "json"
+local model = require "gen.families.model_file"
+local program = require "tests.support.program"
+
+local works, refuses = program.works, program.refuses
+local test = {}
+local folder = program.folder()
+
+-- The model of a config.json out of `fields`, and its text.
+local function imported(fields, ...)
+    local config, path = folder .. "/config.json", folder .. "/imported.lua"
+    assert(host.write_file(config, assert(json.encode(fields))))
+    works { "import", config, "-o", path, ... }
+    return model.load(path), assert(host.read(path))
+end
+
+local mistral = {
+    model_type = "mistral",
+    _name_or_path = "mistralai/Mistral-7B-v0.1",
+    hidden_size = 4096,
+    num_attention_heads = 32,
+    num_key_value_heads = 8,
+    num_hidden_layers = 32,
+    vocab_size = 32000,
+    intermediate_size = 14336,
+    hidden_act = "silu",
+    max_position_embeddings = 32768,
+    sliding_window = 4096,
+    rope_theta = 10000.0,
+    rms_norm_eps = 1e-05,
+    tie_word_embeddings = false,
+}
+
+local pythia = {
+    model_type = "gpt_neox",
+    hidden_size = 4096,
+    num_attention_heads = 32,
+    num_hidden_layers = 32,
+    vocab_size = 50432,
+    intermediate_size = 16384,
+    hidden_act = "gelu",
+    max_position_embeddings = 2048,
+    rotary_pct = 0.25,
+    rotary_emb_base = 10000,
+    layer_norm_eps = 1e-05,
+    use_parallel_residual = true,
+}
+
+local roberta = {
+    model_type = "roberta",
+    hidden_size = 768,
+    num_attention_heads = 12,
+    num_hidden_layers = 12,
+    vocab_size = 50265,
+    intermediate_size = 3072,
+    hidden_act = "gelu",
+    max_position_embeddings = 514,
+    type_vocab_size = 1,
+    pad_token_id = 1,
+    layer_norm_eps = 1e-05,
+}
+
+function test.import()
+    local m, text = imported(mistral, "--skipless", "--eliminate", "QP")
+    local expected = model.load "gen/models/mistral_7b_skipless.lua"
+    expected.name, expected.attention.context, expected.attention.window = "mistral_7b_v0_1", 32768, 4096
+    check.equal(m, expected)
+    check.matches(text, "^%-%- From the config%.json of a mistral, without skip connections and norms%.\nreturn {\n")
+    check.equal(imported(changed(mistral, { head_dim = 128 })), (imported(mistral)))
+    check.equal(imported(changed(mistral, { head_dim = 256 })).head_dim, 256)
+    m = imported(mistral)
+    check.equal({ m.skip, m.norm }, { true, { kind = "rmsnorm", eps = 1e-5, place = "pre" } })
+
+    m = imported(pythia, "--name", "pythia", "--skipless")
+    check.equal(
+        { m.name, m.checkpoint, m.parallel, m.ffn.kind, m.attention.rope },
+        { "pythia", "gpt_neox", true, "mlp", { theta = 10000, share = 0.25, pairs = "half" } }
+    )
+    m = imported(roberta)
+    check.equal(
+        { m.name, m.positions, m.token_types, m.tied, m.norm.place, m.attention },
+        { "roberta", 514, 1, true, "post", { eliminate = "none", context = 512, causal = false } }
+    )
+end
+
+function test.rope_parameters_in_their_new_place()
+    local m = imported(
+        changed(mistral, { rope_theta = json.null, rope_parameters = { rope_type = "default", rope_theta = 1e6 } })
+    )
+    check.equal(m.attention.rope, { theta = 1000000, share = 1, pairs = "half" })
+    m = imported(changed(pythia, {
+        rotary_pct = 1.0,
+        rope_parameters = { rope_type = "default", rope_theta = 5e5, partial_rotary_factor = 0.5 },
+    }))
+    check.equal(m.attention.rope, { theta = 500000, share = 0.5, pairs = "half" })
+    m = imported(changed(mistral, { rope_theta = json.null, rope_scaling = { type = "default", rope_theta = 1e6 } }))
+    check.equal(m.attention.rope, { theta = 1000000, share = 1, pairs = "half" })
+    imported(changed(mistral, { rope_scaling = { rope_type = "default", factor = 1.0, rope_theta = json.null } }))
+end
+
+-- transformers rotates int(head * share) values.
+function test.a_share_of_a_head_is_cut_to_whole_values()
+    local narrow = { hidden_size = 40, intermediate_size = 100, num_attention_heads = 4 }
+    check.equal(imported(changed(pythia, narrow)).attention.rope.share, 0.2) -- 2 of 10
+    narrow.hidden_size, narrow.rotary_pct = 200, 0.29
+    check.equal(imported(changed(pythia, narrow)).attention.rope.share, 14 / 50) -- times 50 this is no integer
+    local llama = { hidden_size = 40, num_attention_heads = 4, num_key_value_heads = 4, partial_rotary_factor = 0.65 }
+    check.equal(imported(changed(mistral, llama)).attention.rope.share, 0.6)
+end
+
+function test.rope_of_a_share_of_a_llama()
+    check.equal(imported(changed(mistral, { partial_rotary_factor = 0.5 })).attention.rope.share, 0.5)
+end
+
+-- RoBERTa-base has 125M weights: embeddings of words count once, those of positions too.
+function test.weights_of_roberta()
+    imported(roberta)
+    local found = json.decode(works { "plan", folder .. "/imported.lua", "--json" }).weights
+    check.equal(found.embeddings, (50265 + 514 + 1) * 768)
+    check.equal(found.total, (50265 + 514 + 1) * 768 + 12 * (4 * 768 * 768 + 2 * 768 * 3072))
+end
+
+function test.import_refuses()
+    local config, o = folder .. "/bad.json", folder .. "/never.lua"
+    for _, case in ipairs {
+        { "false", "must be an object" },
+        { '"text"', "must be an object" },
+        { "{", "1:1: " },
+        { changed(mistral, { model_type = ("t"):rep(1000) }), "model_type = " .. ("t"):rep(60) .. ": must be one of" },
+        {
+            changed(mistral, { model_type = "t5" }),
+            "model_type = t5: must be one of bert, gpt2, gpt_neox, llama, mistral, qwen2, roberta",
+        },
+        { changed(mistral, { hidden_size = json.null }), "hidden_size: is missing" },
+        { changed(mistral, { hidden_size = "4096" }), "hidden_size = 4096: must be an integer" },
+        { changed(mistral, { num_attention_heads = 33 }), "heads = 33: must divide d = 4096" },
+        { changed(mistral, { num_key_value_heads = 5 }), "kv_heads = 5: must divide heads = 32" },
+        { changed(mistral, { head_dim = -1 }), "head_dim = -1: must be an integer from 1 to 65536" },
+        { changed(mistral, { hidden_act = "xielu" }), "hidden_act = xielu: must be one of gelu, " },
+        {
+            changed(mistral, { rope_scaling = { rope_type = "yarn", factor = 4.0 } }),
+            "rope_scaling = yarn: scaled rotary positions are not known here",
+        },
+        {
+            changed(mistral, { rope_theta = 1e5, rope_scaling = { rope_type = "default", rope_theta = 1e6 } }),
+            "rope_scaling.rope_theta = 1000000.0: must be 100000.0, as outside",
+        },
+        {
+            changed(mistral, { rope_scaling = { type = "default", mrope_section = { 16, 24, 24 } } }),
+            "rope_scaling.mrope_section: scaled rotary positions are not known here",
+        },
+        { changed(mistral, { rope_scaling = { factor = 2.0 } }), "rope_scaling.factor = 2.0: scaled rotary" },
+        { changed(mistral, { rope_scaling = { type = 7 } }), "rope_scaling.type = 7: must be a string" },
+        {
+            changed(pythia, { hidden_size = 48, num_attention_heads = 4, rotary_pct = 0.3 }),
+            "rotary_pct = 0.3: rotates 3 of the 12 values of a head: must be an even number",
+        },
+        {
+            changed(mistral, { rope_parameters = { rope_type = "llama3", rope_theta = 1e4 } }),
+            "rope_parameters = llama3: scaled rotary",
+        },
+        { changed(mistral, { partial_rotary_factor = "half" }), "partial_rotary_factor = half: must be a number" },
+        {
+            changed(mistral, { quantization_config = { quant_method = "fp8", weight_block_size = { 128, 128 } } }),
+            "quantization_config: FP8 weights are not read; take the checkpoint",
+        },
+        {
+            changed(mistral, { compression_config = { format = "float-quantized" } }),
+            "compression_config: FP8 weights are not read; take the checkpoint",
+        },
+        {
+            changed(mistral, { quantization_config = { quant_method = "gptq" } }),
+            "quantization_config: quantised weights are not read",
+        },
+        {
+            changed(mistral, { num_local_experts = 8 }),
+            "num_local_experts = 8: a mixture of experts is not known here",
+        },
+        {
+            changed(mistral, { model_type = "qwen2", use_sliding_window = true, max_window_layers = 28 }),
+            "max_window_layers = 28: must be 0",
+        },
+        {
+            changed(mistral, { layer_types = { "full_attention", "sliding_attention" } }),
+            "layer_types: must be the same for all layers, has full_attention and sliding_attention",
+        },
+        {
+            changed(mistral, { layer_types = { "chunked_attention" } }),
+            "layer_types = chunked_attention: must be full_",
+        },
+        { changed(mistral, { model_type = "llama" }), "sliding_window = 4096: a llama has none" },
+        { changed(mistral, { model_type = "llama", sliding_window = -3 }), "sliding_window = -3: a llama has none" },
+        { changed(mistral, { sliding_window = 0 }), "sliding_window = 0: must be at least 1" },
+        { changed(mistral, { num_hidden_layers = 0 }), "num_hidden_layers = 0: must be at least 1" },
+        { changed(roberta, { pad_token_id = 600 }), "pad_token_id = 600: must leave positions" },
+        { changed(mistral, { layer_types = { { "full_attention" } } }), "layer_types: must be a list of names" },
+        {
+            changed(mistral, { attn_logit_softcapping = 50.0 }),
+            "attn_logit_softcapping = 50.0: scores with a soft cap",
+        },
+        {
+            changed(roberta, { position_embedding_type = "relative_key" }),
+            "position_embedding_type = relative_key: must be",
+        },
+    } do
+        assert(host.write_file(config, type(case[1]) == "string" and case[1] or assert(json.encode(case[1]))))
+        refuses(1, config .. ": " .. case[2], { "import", config, "-o", o })
+    end
+    -- What fuse would refuse.
+    assert(host.write_file(config, assert(json.encode(pythia))))
+    refuses(
+        2,
+        "--eliminate: QP: the P of a parallel block adds to the FFN's output and cannot be merged exactly",
+        { "import", config, "-o", o, "--skipless", "--eliminate", "QP" }
+    )
+    check.equal(host.kind(o), nil)
+end
+
+return test
