@@ -790,8 +790,8 @@ void roberta_small_ffn__avx512_many(const roberta_small_weights *weights, const 
 static void roberta_small_many_shared(const roberta_small_weights *weights, const float *x, float *y, size_t tokens,
     void *scratch)
 {
-    const size_t worthwhile = tokens / 64,
-        ranges = worthwhile < ROBERTA_SMALL_OPENMP ? worthwhile : ROBERTA_SMALL_OPENMP;
+    const size_t worthwhile = tokens / 64;
+    const size_t ranges = worthwhile < ROBERTA_SMALL_OPENMP ? worthwhile : ROBERTA_SMALL_OPENMP;
     uint16_t *code = (uint16_t *) scratch;
     float *score = (float *) (void *) ((unsigned char *) scratch + ROBERTA_SMALL_AVX512_SCRATCH_SCORE);
 
@@ -821,15 +821,16 @@ static void roberta_small_many_shared(const roberta_small_weights *weights, cons
 void roberta_small_ffn__avx512(const roberta_small_weights *weights, const float *x, float *y, size_t tokens,
     void *scratch)
 {
-#ifdef ROBERTA_SMALL_OPENMP
     if (tokens <= 512)
+#ifdef ROBERTA_SMALL_OPENMP
         roberta_small_split(roberta_small_ffn__avx512_few, 4, 12, weights, x, y, tokens, scratch);
+#else
+        roberta_small_ffn__avx512_few(weights, x, y, tokens, scratch);
+#endif
     else
+#ifdef ROBERTA_SMALL_OPENMP
         roberta_small_many_shared(weights, x, y, tokens, scratch);
 #else
-    if (tokens <= 512)
-        roberta_small_ffn__avx512_few(weights, x, y, tokens, scratch);
-    else
         roberta_small_ffn__avx512_many(weights, x, y, tokens, scratch);
 #endif
 }
@@ -864,27 +865,28 @@ void roberta_small_normalise_f32__avx512_few(const float *restrict x, float *res
     }
 
     _mm512_storeu_ps(lane, squares);
-    float variance = 1e-05f;
+    float variance_and_eps = 1e-05f;
     for (size_t i = 0; i < 16; ++i)
-        variance += lane[i] * 0.001953125f;
+        variance_and_eps += lane[i] * 0.001953125f;
+    const __m512 padded = _mm512_set1_ps(variance_and_eps);
     _mm512_storeu_ps(lane, rests);
     float rest = 0.0f;
     for (size_t i = 0; i < 16; ++i)
         rest += lane[i];
     const __m512 shift = _mm512_set1_ps(rest * 0.001953125f);
-    const __m512 padded = _mm512_set1_ps(variance);
     const __m512 gain = _mm512_div_ps(_mm512_set1_ps(1.0f), _mm512_sqrt_ps(padded));
 
     for (size_t i = 0; i < 512; i += 16) {
         const __m512 centred = _mm512_sub_ps(_mm512_loadu_ps(x + i), mean);
-        const __m512 first_exact = _mm512_sub_ps(centred, shift);
-        _mm512_storeu_ps(normalised + i, _mm512_mul_ps(first_exact, gain));
+        const __m512 exact = _mm512_sub_ps(centred, shift);
+        _mm512_storeu_ps(normalised + i, _mm512_mul_ps(exact, gain));
     }
 }
 
 /* From templates/lookup/shared/bh4.c. */
 
-/* One block for 4 tokens: 64 outputs of 64 inputs, outputs in the lanes. */
+/* One block for 4 tokens: 64 outputs of 64 inputs, outputs in the lanes.
+   w  4 panels [64 inputs][16 outputs] */
 static inline void roberta_small_few_block_64x64_by_4(const float *restrict x, size_t x_step, const float *restrict w,
     float *restrict y, size_t y_step)
 {
@@ -940,7 +942,8 @@ static inline void roberta_small_few_block_64x64_by_4(const float *restrict x, s
     _mm512_storeu_ps(y + 3 * y_step + 48, y3_3);
 }
 
-/* One block for a token: 64 outputs of 64 inputs, outputs in the lanes. */
+/* One block for a token: 64 outputs of 64 inputs, outputs in the lanes.
+   w  4 panels [64 inputs][16 outputs] */
 static inline void roberta_small_few_block_64x64_by_1(const float *restrict x, const float *restrict w,
     float *restrict y)
 {

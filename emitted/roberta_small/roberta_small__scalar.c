@@ -611,15 +611,16 @@ void roberta_small_ffn__scalar_many(const roberta_small_weights *weights, const 
 void roberta_small_ffn__scalar(const roberta_small_weights *weights, const float *x, float *y, size_t tokens,
     void *scratch)
 {
-#ifdef ROBERTA_SMALL_OPENMP
     if (tokens <= 512)
+#ifdef ROBERTA_SMALL_OPENMP
         roberta_small_split(roberta_small_ffn__scalar_few, 1, 12, weights, x, y, tokens, scratch);
+#else
+        roberta_small_ffn__scalar_few(weights, x, y, tokens, scratch);
+#endif
     else
+#ifdef ROBERTA_SMALL_OPENMP
         roberta_small_split(roberta_small_ffn__scalar_many, 8, 16, weights, x, y, tokens, scratch);
 #else
-    if (tokens <= 512)
-        roberta_small_ffn__scalar_few(weights, x, y, tokens, scratch);
-    else
         roberta_small_ffn__scalar_many(weights, x, y, tokens, scratch);
 #endif
 }
@@ -637,8 +638,7 @@ void roberta_small_normalise_f32__scalar_few(const float *restrict x, float *res
     float sums = 0.0f;
     for (size_t i = 0; i < 512; ++i)
         sums = sums + x[i];
-    const float sum = sums;
-    const float mean = sum * 0.001953125f;
+    const float mean = sums * 0.001953125f;
 
     float squares = 0.0f;
     float rests = 0.0f; /* what rounding left out of the mean */
@@ -648,22 +648,21 @@ void roberta_small_normalise_f32__scalar_few(const float *restrict x, float *res
         rests = rests + centred;
     }
 
-    const float variance = 1e-05f + squares * 0.001953125f;
-    const float rest = rests;
-    const float shift = rest * 0.001953125f;
-    const float padded = variance;
+    const float padded = 1e-05f + squares * 0.001953125f;
+    const float shift = rests * 0.001953125f;
     const float gain = roberta_small_reciprocal_root(padded);
 
     for (size_t i = 0; i < 512; ++i) {
         const float centred = x[i] - mean;
-        const float first_exact = centred - shift;
-        normalised[i] = first_exact * gain;
+        const float exact = centred - shift;
+        normalised[i] = exact * gain;
     }
 }
 
 /* From templates/lookup/shared/bh4.c. */
 
-/* One block for a token: 64 outputs of 64 inputs, outputs in the lanes. */
+/* One block for a token: 64 outputs of 64 inputs, outputs in the lanes.
+   w  4 panels [64 inputs][16 outputs] */
 static inline void roberta_small_few_block_64x64_by_1(const float *restrict x, const float *restrict w,
     float *restrict y)
 {

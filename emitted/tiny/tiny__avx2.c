@@ -571,15 +571,12 @@ void tiny_ffn__avx2_many(const tiny_weights *weights, const float *x, float *y, 
 /* Any number of tokens: up to 8 are few. */
 void tiny_ffn__avx2(const tiny_weights *weights, const float *x, float *y, size_t tokens, void *scratch)
 {
-#ifdef TINY_OPENMP
     if (tokens <= 8)
         tiny_ffn__avx2_few(weights, x, y, tokens, scratch);
     else
+#ifdef TINY_OPENMP
         tiny_split(tiny_ffn__avx2_many, 16, 832, weights, x, y, tokens, scratch);
 #else
-    if (tokens <= 8)
-        tiny_ffn__avx2_few(weights, x, y, tokens, scratch);
-    else
         tiny_ffn__avx2_many(weights, x, y, tokens, scratch);
 #endif
 }
@@ -614,27 +611,28 @@ void tiny_normalise_f32__avx2_few(const float *restrict x, float *restrict norma
     }
 
     _mm256_storeu_ps(lane, squares);
-    float variance = 1e-05f;
+    float variance_and_eps = 1e-05f;
     for (size_t i = 0; i < 8; ++i)
-        variance += lane[i] * 0.015625f;
+        variance_and_eps += lane[i] * 0.015625f;
+    const __m256 padded = _mm256_set1_ps(variance_and_eps);
     _mm256_storeu_ps(lane, rests);
     float rest = 0.0f;
     for (size_t i = 0; i < 8; ++i)
         rest += lane[i];
     const __m256 shift = _mm256_set1_ps(rest * 0.015625f);
-    const __m256 padded = _mm256_set1_ps(variance);
     const __m256 gain = _mm256_div_ps(_mm256_set1_ps(1.0f), _mm256_sqrt_ps(padded));
 
     for (size_t i = 0; i < 64; i += 8) {
         const __m256 centred = _mm256_sub_ps(_mm256_loadu_ps(x + i), mean);
-        const __m256 first_exact = _mm256_sub_ps(centred, shift);
-        _mm256_storeu_ps(normalised + i, _mm256_mul_ps(first_exact, gain));
+        const __m256 exact = _mm256_sub_ps(centred, shift);
+        _mm256_storeu_ps(normalised + i, _mm256_mul_ps(exact, gain));
     }
 }
 
 /* From templates/lookup/shared/bh4.c. */
 
-/* One block for 2 tokens: 16 outputs of 16 inputs, outputs in the lanes. */
+/* One block for 2 tokens: 16 outputs of 16 inputs, outputs in the lanes.
+   w  [16 inputs][16 outputs] */
 static inline void tiny_few_block_16x16_by_2(const float *restrict x, size_t x_step, const float *restrict w,
     float *restrict y, size_t y_step)
 {
@@ -656,7 +654,8 @@ static inline void tiny_few_block_16x16_by_2(const float *restrict x, size_t x_s
     _mm256_storeu_ps(y + y_step + 8, y1_1);
 }
 
-/* One block for a token: 16 outputs of 16 inputs, outputs in the lanes. */
+/* One block for a token: 16 outputs of 16 inputs, outputs in the lanes.
+   w  [16 inputs][16 outputs] */
 static inline void tiny_few_block_16x16_by_1(const float *restrict x, const float *restrict w, float *restrict y)
 {
     __m256 y0_0 = _mm256_setzero_ps(), y0_1 = _mm256_setzero_ps();

@@ -640,15 +640,12 @@ void tiny_ffn__avx512_many(const tiny_weights *weights, const float *x, float *y
 /* Any number of tokens: up to 32 are few. */
 void tiny_ffn__avx512(const tiny_weights *weights, const float *x, float *y, size_t tokens, void *scratch)
 {
-#ifdef TINY_OPENMP
     if (tokens <= 32)
         tiny_ffn__avx512_few(weights, x, y, tokens, scratch);
     else
+#ifdef TINY_OPENMP
         tiny_split(tiny_ffn__avx512_many, 64, 832, weights, x, y, tokens, scratch);
 #else
-    if (tokens <= 32)
-        tiny_ffn__avx512_few(weights, x, y, tokens, scratch);
-    else
         tiny_ffn__avx512_many(weights, x, y, tokens, scratch);
 #endif
 }
@@ -683,27 +680,28 @@ void tiny_normalise_f32__avx512_few(const float *restrict x, float *restrict nor
     }
 
     _mm512_storeu_ps(lane, squares);
-    float variance = 1e-05f;
+    float variance_and_eps = 1e-05f;
     for (size_t i = 0; i < 16; ++i)
-        variance += lane[i] * 0.015625f;
+        variance_and_eps += lane[i] * 0.015625f;
+    const __m512 padded = _mm512_set1_ps(variance_and_eps);
     _mm512_storeu_ps(lane, rests);
     float rest = 0.0f;
     for (size_t i = 0; i < 16; ++i)
         rest += lane[i];
     const __m512 shift = _mm512_set1_ps(rest * 0.015625f);
-    const __m512 padded = _mm512_set1_ps(variance);
     const __m512 gain = _mm512_div_ps(_mm512_set1_ps(1.0f), _mm512_sqrt_ps(padded));
 
     for (size_t i = 0; i < 64; i += 16) {
         const __m512 centred = _mm512_sub_ps(_mm512_loadu_ps(x + i), mean);
-        const __m512 first_exact = _mm512_sub_ps(centred, shift);
-        _mm512_storeu_ps(normalised + i, _mm512_mul_ps(first_exact, gain));
+        const __m512 exact = _mm512_sub_ps(centred, shift);
+        _mm512_storeu_ps(normalised + i, _mm512_mul_ps(exact, gain));
     }
 }
 
 /* From templates/lookup/shared/bh4.c. */
 
-/* One block for 4 tokens: 16 outputs of 16 inputs, outputs in the lanes. */
+/* One block for 4 tokens: 16 outputs of 16 inputs, outputs in the lanes.
+   w  [16 inputs][16 outputs] */
 static inline void tiny_few_block_16x16_by_4(const float *restrict x, size_t x_step, const float *restrict w,
     float *restrict y, size_t y_step)
 {
@@ -728,7 +726,8 @@ static inline void tiny_few_block_16x16_by_4(const float *restrict x, size_t x_s
     _mm512_storeu_ps(y + 3 * y_step, y3_0);
 }
 
-/* One block for a token: 16 outputs of 16 inputs, outputs in the lanes. */
+/* One block for a token: 16 outputs of 16 inputs, outputs in the lanes.
+   w  [16 inputs][16 outputs] */
 static inline void tiny_few_block_16x16_by_1(const float *restrict x, const float *restrict w, float *restrict y)
 {
     __m512 y0_0 = _mm512_setzero_ps();

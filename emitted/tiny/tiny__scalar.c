@@ -539,15 +539,12 @@ void tiny_ffn__scalar_many(const tiny_weights *weights, const float *x, float *y
 /* Any number of tokens: up to 4 are few. */
 void tiny_ffn__scalar(const tiny_weights *weights, const float *x, float *y, size_t tokens, void *scratch)
 {
-#ifdef TINY_OPENMP
     if (tokens <= 4)
         tiny_ffn__scalar_few(weights, x, y, tokens, scratch);
     else
+#ifdef TINY_OPENMP
         tiny_split(tiny_ffn__scalar_many, 8, 824, weights, x, y, tokens, scratch);
 #else
-    if (tokens <= 4)
-        tiny_ffn__scalar_few(weights, x, y, tokens, scratch);
-    else
         tiny_ffn__scalar_many(weights, x, y, tokens, scratch);
 #endif
 }
@@ -565,8 +562,7 @@ void tiny_normalise_f32__scalar_few(const float *restrict x, float *restrict nor
     float sums = 0.0f;
     for (size_t i = 0; i < 64; ++i)
         sums = sums + x[i];
-    const float sum = sums;
-    const float mean = sum * 0.015625f;
+    const float mean = sums * 0.015625f;
 
     float squares = 0.0f;
     float rests = 0.0f; /* what rounding left out of the mean */
@@ -576,22 +572,21 @@ void tiny_normalise_f32__scalar_few(const float *restrict x, float *restrict nor
         rests = rests + centred;
     }
 
-    const float variance = 1e-05f + squares * 0.015625f;
-    const float rest = rests;
-    const float shift = rest * 0.015625f;
-    const float padded = variance;
+    const float padded = 1e-05f + squares * 0.015625f;
+    const float shift = rests * 0.015625f;
     const float gain = tiny_reciprocal_root(padded);
 
     for (size_t i = 0; i < 64; ++i) {
         const float centred = x[i] - mean;
-        const float first_exact = centred - shift;
-        normalised[i] = first_exact * gain;
+        const float exact = centred - shift;
+        normalised[i] = exact * gain;
     }
 }
 
 /* From templates/lookup/shared/bh4.c. */
 
-/* One block for a token: 16 outputs of 16 inputs, outputs in the lanes. */
+/* One block for a token: 16 outputs of 16 inputs, outputs in the lanes.
+   w  [16 inputs][16 outputs] */
 static inline void tiny_few_block_16x16_by_1(const float *restrict x, const float *restrict w, float *restrict y)
 {
     float y0_0 = 0.0f, y0_1 = 0.0f, y0_2 = 0.0f, y0_3 = 0.0f;

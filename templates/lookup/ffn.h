@@ -5,7 +5,9 @@
    weights  filled by $(names.bind)
    x        [tokens][$(shape.d)] floats, any float alignment
    y        [tokens][$(shape.d_out)] floats, any float alignment, best 64 bytes; $(alias_text)
-   scratch  $(names.macro("SCRATCH_BYTES")) bytes, $(scratch_bytes_one and "of which a call of one token needs " .. names.macro("SCRATCH_BYTES_ONE") .. ", " or "")$(names.macro("ALIGN"))-byte aligned, overlapping nothing; contents do not matter
+//$ local of_one = scratch_bytes_one and "of which a call of one token needs " .. names.macro("SCRATCH_BYTES_ONE") .. ", "
+   scratch  $(names.macro("SCRATCH_BYTES")) bytes, $(of_one or "")$(names.macro("ALIGN"))-byte aligned, overlapping
+            nothing; contents do not matter
 //$ if norm then
    The squares of x - mean must not overflow float: keep |x| below 1e18.
 //$ end

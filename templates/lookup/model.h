@@ -6,12 +6,14 @@ $(include("templates/lookup/layer.h"))
 
    $(promise)
 //$ if openmp then
-   All are reentrant. Where all that includes this header is compiled with -fopenmp -D$(names.macro("OPENMP"))=N, $(names.ffn) shares large calls among up to N threads, with the same results, bit for bit.
+   All are reentrant. Where all that includes this header is compiled with -fopenmp -D$(names.macro("OPENMP"))=N,
+   $(names.ffn) shares large calls among up to N threads, with the same results, bit for bit.
 //$ else
    None uses floating point. All are reentrant.
 //$ end
 
-   Read the weights file into `blob`, or map it: mmap aligns, too. Each thread needs a scratch of its own$(scratch_bytes_one and ", of " .. names.macro("SCRATCH_BYTES_ONE") .. " bytes where all its calls are of one token" or "").
+//$ local one = scratch_bytes_one and ", of " .. names.macro("SCRATCH_BYTES_ONE") .. " bytes where all its calls are of one token"
+   Read the weights file into `blob`, or map it: mmap aligns, too. Each thread needs a scratch of its own$(one or "").
 
      static _Alignas($(names.macro("ALIGN"))) unsigned char blob[$(names.macro("WEIGHTS_BYTES"))];
      static _Alignas($(names.macro("ALIGN"))) unsigned char scratch[$(names.macro("SCRATCH_BYTES"))];

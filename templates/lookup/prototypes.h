@@ -6,12 +6,15 @@ void $(name)(const $(names.weights) *weights, const uint16_t *code, const float 
 //$ end
 //$ local function prototypes(kernels, load)
 //$ if makes_codes then
+//$ local hash_parameters = shape.score.scored and ", float *restrict score" or ""
+//$ if kernels.hash.bytes > 0 then hash_parameters = hash_parameters .. ", void *restrict vertices" end
+//$ if kernels.gathers[1].prefetch_first then hash_parameters = hash_parameters .. ", const " .. names.weights .. " *prefetch" end
 //$ if load then
 $(load)
 //$ end
 void $(kernels.names.projection)(const $(names.weights) *weights, const float *restrict x,
     $(projection_parameters(kernels)), size_t $(kernels.layout == "rows" and "tokens" or "tiles"));
-void $(kernels.names.hash)(const float *restrict z, uint16_t *restrict code$(shape.score.scored and ", float *restrict score" or "")$(kernels.hash.bytes > 0 and ", void *restrict vertices" or "")$(kernels.gathers[1].prefetch_first and ", const " .. names.weights .. " *prefetch" or ""));
+void $(kernels.names.hash)(const float *restrict z, uint16_t *restrict code$(hash_parameters));
 //$ end
 //$ for _, gather in ipairs(kernels.gathers) do
 //$     gather_prototype(gather.names.gather, "")
@@ -24,15 +27,20 @@ void $(kernels.names.project)(const $(names.weights) *weights, const float *x, s
 //$ end
 void $(kernels.names.ffn)(const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch);
 //$ end
+//$ local all, gathered = "gather; all codes and scores; the whole layer", "gather, and the whole layer"
 //$ for _, v in ipairs(variants) do
 //$ for _, kernels in ipairs(v.stages) do
 //$ if kernels.layout == "lanes" then
+//$ local tiles = kernels.tiles == 1 and "it" or "up to " .. kernels.tiles .. " tiles"
+//$ local steps = "load one tile of " .. kernels.tile .. " tokens, project " .. tiles .. ", hash one, "
 
-/* $(v.isa.name), many tokens$(v.isa.lanes > 1 and " in the lanes" or ""): $(makes_codes and "load one tile of " .. kernels.tile .. " tokens, project " .. (kernels.tiles == 1 and "it" or "up to " .. kernels.tiles .. " tiles") .. ", hash one, gather; all codes and scores; the whole layer" or "gather, and the whole layer"). */
+/* $(v.isa.name), many tokens$(v.isa.lanes > 1 and " in the lanes" or ""): $(makes_codes and steps .. all or gathered). */
 //$ prototypes(kernels, "void " .. kernels.names.load .. "(const float *restrict x, size_t tokens, float *restrict loaded);")
 //$ else
+//$ local tokens = kernels.chunk == 1 and "one" or "up to " .. kernels.chunk
+//$ local steps = (norm and "normalise one, " or "") .. "project " .. tokens .. ", hash one, "
 
-/* $(v.isa.name), few tokens$(v.isa.lanes > 1 and ", features in the lanes" or ""): $(makes_codes and (norm and "normalise one, " or "") .. "project " .. (kernels.chunk == 1 and "one" or "up to " .. kernels.chunk) .. ", hash one, gather; all codes and scores; the whole layer" or "gather, and the whole layer"). */
+/* $(v.isa.name), few tokens$(v.isa.lanes > 1 and ", features in the lanes" or ""): $(makes_codes and steps .. all or gathered). */
 //$ prototypes(kernels, norm and "void " .. kernels.names.load .. "(const float *restrict x, float *restrict normalised);")
 //$ end
 //$ end

@@ -67,19 +67,22 @@ function test.a_helper_stands_once_a_file()
     end
 end
 
--- Where tiles of few and of many tokens are as wide, or norms differ in eps only, they have one function.
+-- Where tiles of few and of many tokens are as wide, norms differ in eps only, or gathers sum as many columns as
+-- integers, they have one function.
 function test.functions_of_the_same_text_stand_once_a_file()
     local cases = {
         { "gen/models/roberta_base.lua", "--for", "zen4" },
         { "gen/models/gpt_nano_sort.lua", "--training", "--isa", "scalar,avx2" },
+        { "gen/models/roberta_small.lua", "--tables", "i8", "--isa", "avx2" },
     }
     for _, words in ipairs(cases) do
         local folder, found = program.folder(), 0
         program.works { "emit", words[1], "-o", folder, table.unpack(words, 2) }
         for name, text in pairs(contents(folder)) do
             local seen = {}
-            for helper, body in text:gmatch "\nstatic [^\n;(]-([%w_]+)(%b()\n%b{})\n" do
-                if helper:find "_transpose" or helper:find "_scale_scores$" or helper:find "_back$" then
+            for kind, helper, body in text:gmatch "\n([%w_]+) [^\n;(]-([%w_]+)(%b()\n%b{})\n" do
+                local shared = helper:find "_transpose" or helper:find "_scale_scores$" or helper:find "_back$"
+                if shared or kind:find "_INLINE$" and (helper:find "_y$" or helper:find "_sums$") then
                     if seen[body] then error(name .. ": " .. helper .. " is " .. seen[body] .. " once more", 0) end
                     seen[body], found = helper, found + 1
                 end
@@ -87,6 +90,32 @@ function test.functions_of_the_same_text_stand_once_a_file()
         end
         check.equal(found > 0, true)
     end
+end
+
+-- Offsets of buffers of gathers without a projection of their own, or of inputs that nothing normalises, are not.
+function test.kernels_use_every_offset_that_has_a_name()
+    for _, name in ipairs { "lookup_skipless", "roberta_small" } do
+        local folder, all, found = program.folder(), {}, 0
+        program.works { "emit", "gen/models/" .. name .. ".lua", "-o", folder, "--isa", "scalar" }
+        for _, text in pairs(contents(folder)) do
+            all[#all + 1] = text
+        end
+        local text = table.concat(all, "\n")
+        for constant in text:gmatch "#define ([%u%d_]*SCALAR_[%u_]*SCRATCH_[%u_]+) " do
+            local _, uses = text:gsub("%f[%w_]" .. constant .. "%f[^%w_]", "")
+            check.equal({ constant, uses > 1 }, { constant, true })
+            found = found + 1
+        end
+        check.equal(found > 0, true)
+    end
+end
+
+-- With OpenMP or without, a call of few tokens is told from others once.
+function test.the_limit_of_few_tokens_stands_once()
+    local folder = program.folder()
+    program.works { "emit", "gen/models/tiny.lua", "-o", folder, "--isa", "avx2" }
+    local _, limits = host.read(folder .. "/tiny__avx2.c"):gsub("if %(tokens <= ", "")
+    check.equal(limits, 1)
 end
 
 -- Firmware for a CPU with DSP instructions and no vectors; its kernels alone have their functions.

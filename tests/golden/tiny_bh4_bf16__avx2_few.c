@@ -7,7 +7,8 @@
 
 #include <immintrin.h>
 
-/* One block for 2 tokens: 16 outputs of 16 inputs, outputs in the lanes. A word of w holds the weights of 2 inputs. */
+/* One block for 2 tokens: 16 outputs of 16 inputs, outputs in the lanes. A word holds the weights of 2 inputs.
+   w  [8 words][16 outputs] */
 static inline void tiny_few_block_16x16_by_2(const float *restrict x, size_t x_step, const uint32_t *restrict w,
     float *restrict y, size_t y_step)
 {
@@ -41,7 +42,8 @@ static inline void tiny_few_block_16x16_by_2(const float *restrict x, size_t x_s
     _mm256_storeu_ps(y + y_step + 8, y1_1);
 }
 
-/* One block for a token: 16 outputs of 16 inputs, outputs in the lanes. A word of w holds the weights of 2 inputs. */
+/* One block for a token: 16 outputs of 16 inputs, outputs in the lanes. A word holds the weights of 2 inputs.
+   w  [8 words][16 outputs] */
 static inline void tiny_few_block_16x16_by_1(const float *restrict x, const uint32_t *restrict w, float *restrict y)
 {
     __m256 y0_0 = _mm256_setzero_ps(), y0_1 = _mm256_setzero_ps();

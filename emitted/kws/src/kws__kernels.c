@@ -164,7 +164,8 @@ static inline uint32_t kws_score_between(const uint16_t *entry, uint32_t part, u
 void kws_sign_hash_gelu_i32__scalar(const kws_weights *weights, const int32_t *restrict z, uint32_t *restrict row,
     int32_t *restrict score)
 {
-    const unsigned z_shift = weights->shifts[KWS_SHIFT_Z], score_shift = weights->shifts[KWS_SHIFT_SCORE];
+    const unsigned z_shift = weights->shifts[KWS_SHIFT_Z];
+    const unsigned score_shift = weights->shifts[KWS_SHIFT_SCORE];
 
     for (uint32_t table = 0; table < 16; ++table, z += 6) {
         uint32_t code = table, sum = 0, log2 = 0;
@@ -178,6 +179,7 @@ void kws_sign_hash_gelu_i32__scalar(const kws_weights *weights, const int32_t *r
             if (magnitude < 32768u)
                 log2 += kws_score_between(kws_score_log2 + (magnitude >> 7), magnitude & 127u, 7);
         }
+        /* score = sum 2^-log2: the fraction of log2 by the table, its whole part by the shift */
         const uint32_t part = log2 & 0x7fffu;
         const uint32_t share = kws_score_between(kws_score_power + (part >> 10), part & 1023u, 10);
         const uint32_t scale = weights->table_scales[code];

@@ -80,6 +80,13 @@ local function variant_of(m, shape, isa, choices, alone, shared)
     return v
 end
 
+-- Whether a stage's kernels use its buffer `name`: without a projection of their own they read codes and scores only,
+-- and tokens in rows that are not normalised are read where they are.
+local function uses_buffer(p, s, name)
+    if name == "x" and s.layout == "rows" and not p.model.norm then return false end
+    return p.makes_codes or name == "code" or name == "score"
+end
+
 -- The offsets and strides that kernels use by name: { name, value, doc, title: of those that follow each other }. Those
 -- of a stage follow its `constants`.
 local function constants_of(p)
@@ -91,10 +98,10 @@ local function constants_of(p)
     add("ROW_PITCH", p.pitch, "elements from row to row of the tables")
     add("TABLE_PITCH", p.shape.rows * p.pitch, "elements from table to table")
     if p.openmp and not p.target then add("THREAD_SCRATCH_BYTES", p.scratch_bytes, "of one thread") end
-    local function add_scratch(v, user, of)
+    local function add_scratch(v, user, of, used)
         local buffers = {}
         for name, at in pairs(user.scratch) do
-            if at > 0 then buffers[#buffers + 1] = name end
+            if at > 0 and used(name) then buffers[#buffers + 1] = name end
         end
         table.sort(buffers, function(a, b) return user.scratch[a] < user.scratch[b] end)
         for _, name in ipairs(buffers) do
@@ -104,9 +111,9 @@ local function constants_of(p)
     end
     for _, v in ipairs(p.variants) do
         for n, s in ipairs(v.stages) do
-            add_scratch(v, s, n > 1 and ", for few tokens" or "")
+            add_scratch(v, s, n > 1 and ", for few tokens" or "", function(name) return uses_buffer(p, s, name) end)
             for i, gather in ipairs(s.gathers) do
-                add_scratch(v, gather, i > 1 and ", for whole rows" or "")
+                add_scratch(v, gather, i > 1 and ", for whole rows" or "", function() return true end)
             end
         end
     end

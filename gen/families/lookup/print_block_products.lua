@@ -1,6 +1,7 @@
 -- What the block products print: the distinct blocks of a projection, strip by strip for tokens in rows, codelet by
 -- codelet for tokens in the lanes.
 local expression = require "gen.isa.expression"
+local figures = require "gen.plan.figures"
 local product = require "gen.families.lookup.product"
 
 local block_products = {}
@@ -72,6 +73,16 @@ function block_products.rows(p, v, products, values)
     values.load_weights = function(vector, k) return load(isa.load_unaligned, isa.load_partial, vector, k) end
     values.load_words = function(vector, k, later)
         return load(isa.load_words, isa.load_words_partial, vector, k, later)
+    end
+    -- How the weights of a block lie, in words.
+    values.weights_text = function(block)
+        local lines = figures.plural(product.lines(block.rows, per_word), per_word > 1 and "word" or "input")
+        if block.folds > 1 then lines = block.folds .. " * " .. lines end
+        local whole, rest = block.outputs // product.panel, block.outputs % product.panel
+        local width = whole > 0 and product.panel or rest
+        local text = string.format("[%s][%s]", lines, figures.plural(width, "output"))
+        if whole > 1 or whole == 1 and rest > 0 then text = figures.plural(whole, "panel") .. " " .. text end
+        return whole > 0 and rest > 0 and text .. ", then one of " .. figures.plural(rest, "output") or text
     end
     values.unpack = per_word > 1 and isa["unpack_" .. type.name] or false
     -- Declarations of a token's accumulators, four a line: of floats, or of integers with names that begin with `name`;

@@ -89,6 +89,14 @@ local function sum_text(shape)
     return "of " .. (m > 1 and m .. " rows" or "one row") .. " of " .. (tables or "each of " .. shape.h .. " tables")
 end
 
+-- What waits in scratch during a gather, in words; empty: nothing.
+local function waits_text(gather, integers)
+    local list = { integers and "scores as integers" or nil }
+    if gather.scratch.sums then list[#list + 1] = "sums of a tile of columns" end
+    if gather.pack then list[#list + 1] = "a slice of the tables" end
+    return (table.concat(list, ", "):gsub(", ([^,]*)$", " and %1"))
+end
+
 -- Adds to `values` what the template of the gather `gather` of stage `v` reads beside what kernels have in common.
 return function(p, v, values, gather)
     local shape, m = p.shape, p.shape.neighbours
@@ -98,6 +106,7 @@ return function(p, v, values, gather)
     values.sum_text, values.product_text = sum_text(shape), shape.weighted and "score times row" or "rows"
     values.tables, values.pack, values.prefetch_next = p.tables, gather.pack, gather.prefetch_next
     values.sums_of_integers = gather.integers ~= nil and gather.integers.spans ~= nil
+    values.waits_text = waits_text(gather, values.sums_of_integers)
     values.loads, values.unroll = {}, gather.unroll
     values.rest_rows = gather.unroll > 1 and (full % gather.unroll > 0 or last % gather.unroll > 0)
     local function factor(k) return k:find(" ") and "(" .. k .. ")" or k end

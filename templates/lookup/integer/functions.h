@@ -65,7 +65,9 @@ typedef uint32_t __attribute__((may_alias, aligned(1))) $(model)_i8_quad;
 /* sum + x[0] w[0] + … + x[3] w[3]: weights 0 and 2, then 1 and 3, in halves of a word. */
 static inline int32_t $(model)_add_dot4(int32_t sum, const int16_t *x, const int8_t *w)
 {
-    const uint32_t low = *(const $(model)_i8_quad *) (const void *) x, high = *(const $(model)_i8_quad *) (const void *) (x + 2), all = *(const $(model)_i8_quad *) (const void *) w;
+    const uint32_t low = *(const $(model)_i8_quad *) (const void *) x;
+    const uint32_t high = *(const $(model)_i8_quad *) (const void *) (x + 2);
+    const uint32_t all = *(const $(model)_i8_quad *) (const void *) w;
     const uint32_t even = (low & 0xffffu) | high << 16, odd = low >> 16 | (high & 0xffff0000u);
     return __smlad((int32_t) odd, __sxtb16((int32_t) (all >> 8 | all << 24)), __smlad((int32_t) even, __sxtb16((int32_t) all), sum));
 }

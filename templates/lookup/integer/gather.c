@@ -6,7 +6,8 @@ $(include("templates/lookup/integer/sums.c"))
 //$ local rest = shape.d_out % (may_have.vectors and 16 or 4) > 0
 //$ local slot = shape.neighbours == 1 and "table" or "slot"
 
-/* Gathers one token: y = bias + sum over the $(shape.neighbours == 1 and "tables" or "rows") of score times row, rounded to $(fraction) binary places.
+/* Gathers one token: y = bias + sum over the $(shape.neighbours == 1 and "tables" or "rows") of score times row,
+   rounded to $(fraction) binary places.
    weights  bound weights
    row      $(slots_text), each below $(shape.h * shape.rows)
    score    $(slots_text)

@@ -23,7 +23,8 @@ static inline uint32_t $(model)_score_between(const uint16_t *entry, uint32_t pa
 //$ local shifted = share and (two and "places < 32u ? scaled >> places : 0u" or "scaled >> ((log2 >> 15) + score_shift)")
 //$     or scored and "scaled >> score_shift"
 //$     or "32768u * weights->table_scales[code] >> score_shift"
-/* $(scored and "Sign hash and score" or "Sign hash and the unit of the row") of one token (LookupFFN, section "Put it together"), table by table.
+/* $(scored and "Sign hash and score" or "Sign hash and the unit of the row") of one token (LookupFFN, section "Put it
+   together"), table by table.
    weights  bound weights
    z        [$(plural(shape.h, "table"))][$(plural(shape.tau, "bit"))]
    row      $(slots_text)  row of all tables: $(shape.rows) k + code; bit j is z > 0, the first bit the most significant
@@ -43,10 +44,14 @@ static inline uint32_t $(model)_score_between(const uint16_t *entry, uint32_t pa
    None may overlap. Cannot fail. */
 void $(symbol)(const $(names.weights) *weights, const int32_t *restrict z, uint32_t *restrict row, int32_t *restrict score)
 {
-    const unsigned $(scored and "z_shift = weights->shifts[" .. names.macro("SHIFT_Z") .. "], " or "")score_shift = weights->shifts[$(names.macro("SHIFT_SCORE"))];
+//$ if scored then
+    const unsigned z_shift = weights->shifts[$(names.macro("SHIFT_Z"))];
+//$ end
+    const unsigned score_shift = weights->shifts[$(names.macro("SHIFT_SCORE"))];
 
 //$ loop("    ", "table", 0, shape.h, 1, function(i, table)
-$(i)uint32_t code = $(table)$(shape.score.along and ", sum = 0" or "")$(share and ", log2 = 0" or "")$(two and ", least = UINT32_MAX, flip = 0" or "");
+//$ local sums = (shape.score.along and ", sum = 0" or "") .. (share and ", log2 = 0" or "")
+$(i)uint32_t code = $(table)$(sums)$(two and ", least = UINT32_MAX, flip = 0" or "");
 //$ loop(i, "bit", 0, shape.tau, 1, function(i, bit)
 //$ if scored or two then
 $(i)const int32_t value = z[$(bit)];
@@ -69,7 +74,8 @@ $(i)sum += magnitude;
 //$ end
 //$ if share then
 $(i)if (magnitude < $(score.log2_limit)u)
-$(i)    log2 += $(model)_score_between($(model)_score_log2 + (magnitude >> $(score.log2_step)), magnitude & $((1 << score.log2_step) - 1)u, $(score.log2_step));
+$(i)    log2 += $(model)_score_between($(model)_score_log2 + (magnitude >> $(score.log2_step)),
+$(i)        magnitude & $((1 << score.log2_step) - 1)u, $(score.log2_step));
 //$ end
 //$ end)
 //$ if two and scored then
@@ -79,8 +85,10 @@ $(i)    least = 65535u;
 //$ end
 //$ loop(i, "n", 0, shape.neighbours, 1, function(i, slot)
 //$ if share then
+$(i)/* score = sum 2^-log2: the fraction of log2 by the table, its whole part by the shift */
 $(i)const uint32_t part = log2 & 0x7fffu;
-$(i)const uint32_t share = $(model)_score_between($(model)_score_power + (part >> $(score.power_step)), part & $((1 << score.power_step) - 1)u, $(score.power_step));
+$(i)const uint32_t share = $(model)_score_between($(model)_score_power + (part >> $(score.power_step)),
+$(i)    part & $((1 << score.power_step) - 1)u, $(score.power_step));
 //$ end
 //$ if scored then
 $(i)const uint32_t scale = weights->table_scales[code];

@@ -25,8 +25,11 @@ void $(symbol)(const int16_t *restrict x, int16_t *restrict normalised)
     while (any >> shift >= 0x4000u)
         ++shift;
 
-    /* sum of squares, in two words, and eps: $(normalise.eps) in its units$(normalise.least_shift > 0 and " at a shift of " .. normalise.least_shift or "") */
-    uint32_t high = 0, low = $(normalise.least_shift > 0 and "shift - " .. normalise.least_shift or "shift") < 16 ? $(normalise.eps)u >> 2 * $(normalise.least_shift > 0 and "(shift - " .. normalise.least_shift .. ")" or "shift") : 0u;
+//$ local least = normalise.least_shift
+    /* sum of squares, in two words, and eps: $(normalise.eps) in its units$(least > 0 and " at a shift of " .. least or "") */
+//$ local down = least > 0 and "shift - " .. least or "shift"
+//$ local twice = "2 * " .. (least > 0 and "(" .. down .. ")" or down)
+    uint32_t high = 0, low = $(down) < 16 ? $(normalise.eps)u >> $(twice) : 0u;
     for (size_t i = 0; i < $(shape.d); ++i) {
         const int32_t centred = $(model)_shift_rounded($(shape.d) * x[i] - sum, shift);
         const uint32_t square = (uint32_t) (centred * centred);

@@ -7,8 +7,11 @@ $(include("templates/lookup/integer/dots.c"))
 //$ local function at(base, value, name) return value == 0 and base or base .. " + " .. names.macro(name) end
 //$ for _, block in ipairs(blocks) do
 
-/* $(plural(block.outputs, "output")) of a block of $(block.folds > 1 and block.folds .. " times " or "")$(plural(block.rows, "input")): sums, times multipliers / 2^16. Sums stay in int32, whatever x is, since lookupc pack chooses the units of weights by their bounds. */
-static void $(helper)_$(block.name)(const int16_t *restrict x, const $(storage) *restrict w, const int16_t *restrict multiplier, int32_t *restrict y)
+/* $(plural(block.outputs, "output")) of a block of
+   $(block.folds > 1 and block.folds .. " times " or "")$(plural(block.rows, "input")): sums, times multipliers /
+   2^16. Sums stay in int32, whatever x is, since lookupc pack chooses the units of weights by their bounds. */
+static void $(helper)_$(block.name)(const int16_t *restrict x, const $(storage) *restrict w,
+    const int16_t *restrict multiplier, int32_t *restrict y)
 {
 //$ for _, strip in ipairs(block.strips) do
 //$ -- A loop over the strips, or what it does once.
@@ -89,14 +92,17 @@ static void $(helper)_narrow(const int32_t *restrict sums, unsigned shift, int16
 
 //$ if bh4 then
 /* BH4 projection of one token (LookupFFN, section "Efficient projection: BH4"):
-   z = $(residual and "decay H W4 H W3 H W2 H W1 x + (1 - decay) x" or "H W4 H W3 H W2 H W1 x") + bias, H the Hadamard matrix of $(plural(shape.padded, "row")), each W $(plural(blocks_total, "block")) of $(shape.block).
+   z = $(residual and "decay H W4 H W3 H W2 H W1 x + (1 - decay) x" or "H W4 H W3 H W2 H W1 x") + bias, H the Hadamard
+   matrix of $(plural(shape.padded, "row")), each W $(plural(blocks_total, "block")) of $(shape.block).
    Folded into the weights: the Hadamard matrix inside a block, decay$(normalise and ", LayerNorm's gain" or "").
    weights  bound weights
    x        [$(shape.d)]
    values   [$(shape.padded)] between stages, overwritten; sums likewise
-   z        [$(z_rows)]$(z_rows > shape.bits and ", the first " .. (shape.bits == 1 and "is" or shape.bits .. " are") .. " the result" or "")
+//$ local behind = z_rows > shape.bits and ", the first " .. (shape.bits == 1 and "is" or shape.bits .. " are") .. " the result"
+   z        [$(z_rows)]$(behind or "")
    None may overlap. Cannot fail. */
-void $(symbol)(const $(names.weights) *weights, const int16_t *restrict x, int16_t *restrict values, int32_t *restrict sums, int32_t *restrict z)
+void $(symbol)(const $(names.weights) *weights, const int16_t *restrict x, int16_t *restrict values,
+    int32_t *restrict sums, int32_t *restrict z)
 //$ else
 /* Dense projection of one token: z = W x + bias.
    weights  bound weights
@@ -118,7 +124,9 @@ void $(symbol)(const $(names.weights) *weights, const int16_t *restrict x, int32
 //$ if group.count > 1 then
 //$     i = "        "
 //$     target_z = "y"
-    for (size_t repeat = $(group.first); repeat < $(group.first + group.count); ++repeat, w += $(names.macro(group.name .. "_WEIGHTS")), multipliers += $(names.macro(group.name .. "_MULTIPLIERS")), shifts += 3) {
+    for (size_t repeat = $(group.first); repeat < $(group.first + group.count); ++repeat,
+        w += $(names.macro(group.name .. "_WEIGHTS")), multipliers += $(names.macro(group.name .. "_MULTIPLIERS")),
+        shifts += 3) {
         int32_t *y = z + repeat * $(shape.padded);
 
 //$ elseif bh4 and shape.repeats > 1 then
@@ -133,9 +141,14 @@ $(i)/* stage $(stage.number): $(stage.text) */
 //$ for _, p in ipairs(stage.products) do
 //$ if p.count > 1 then
 $(i)for (size_t block = 0; block < $(p.count); ++block)
-$(i)    $(helper)_$(p.name)($(source) + block * $(p.x_stride), $(at("w", p.offset, p.constant .. "_WEIGHTS")) + block * $(p.outputs == 1 and p.block_words or "(" .. p.outputs .. " * " .. p.block_words // p.outputs .. ")"), $(at("multipliers", p.multiplier_at, p.constant .. "_MULTIPLIERS")) + block * $(p.outputs), $(target) + block * $(p.outputs));
+//$ local words = p.outputs == 1 and p.block_words or "(" .. p.outputs .. " * " .. p.block_words // p.outputs .. ")"
+$(i)    $(helper)_$(p.name)($(source) + block * $(p.x_stride),
+$(i)        $(at("w", p.offset, p.constant .. "_WEIGHTS")) + block * $(words),
+$(i)        $(at("multipliers", p.multiplier_at, p.constant .. "_MULTIPLIERS")) + block * $(p.outputs),
+$(i)        $(target) + block * $(p.outputs));
 //$ else
-$(i)$(helper)_$(p.name)($(sum(source, p.first_block * p.x_stride)), $(at("w", p.offset, p.constant .. "_WEIGHTS")), $(at("multipliers", p.multiplier_at, p.constant .. "_MULTIPLIERS")), $(sum(target, p.target_at)));
+$(i)$(helper)_$(p.name)($(sum(source, p.first_block * p.x_stride)), $(at("w", p.offset, p.constant .. "_WEIGHTS")),
+$(i)    $(at("multipliers", p.multiplier_at, p.constant .. "_MULTIPLIERS")), $(sum(target, p.target_at)));
 //$ end
 //$ end
 //$ for _, pass in ipairs(stage.passes) do

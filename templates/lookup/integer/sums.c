@@ -1,5 +1,6 @@
 //$ takes may_have
-/* Sums of y are exact: whatever x is, no partial sum leaves int32, since lookupc pack chooses the units of scores and rows by their bounds. */
+/* Sums of y are exact: whatever x is, no partial sum leaves int32, since lookupc pack chooses the units of scores and
+   rows by their bounds. */
 //$ local branches = 0
 //$ -- Begins the functions for where `condition` is true, for the last branch without one: `columns` of y, in four sums.
 //$ local function branch(condition, columns, type)

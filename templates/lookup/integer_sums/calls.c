@@ -19,7 +19,8 @@ $(i)for (size_t k = $(loop.first); k < $(loop.last); k += $(loop.step))
 //$         local to = "sums"
 //$         if call.to == "y" then
 //$             local y = columns .. (gather.stream and ", streams" or "")
-//$             to = sum("score_units", call.unit_at) .. ", " .. (call.base == "y" and columns .. ", " .. shape.y_step or bias .. ", 0") .. ", " .. y
+//$             to = sum("score_units", call.unit_at) .. ", "
+//$                 .. (call.base == "y" and columns .. ", " .. shape.y_step or bias .. ", 0") .. ", " .. y
 //$         end
 $(i)$(run_name(call.run, t))($(slice),$(pack and " " .. (packs and pack.pitch or constant("ROW_PITCH")) .. "," or "")
 $(i)    $(at("code", call.code_step)), $(at("words", call.words_step)),

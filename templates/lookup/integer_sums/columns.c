@@ -1,9 +1,11 @@
-//$ takes gather, isa, tile, tables, t, adder, pack, row_pitch, pitch_parameter, prefetch_next, run_name, slots_text, lane_axis
+//$ takes gather, isa, tile, tables, t, prefix, pack, row_pitch, pitch_parameter, prefetch_next, run_name, slots_text, lane_axis
 //$ -- Functions that add rows to a tile of columns of every token: sums wait as integers, in the order in which the interleaved rows leave
 //$ -- them; with the last tables' rows they become y.
 //$ for _, run in ipairs(gather.integers.runs) do
 
-/* Adds $(shape.neighbours == 1 and "one row" or shape.neighbours .. " rows") of $(run.tables == 1 and "a table" or "each of " .. run.tables .. " tables") to $(plural(t.width, "column")) of every token: $(run.last and "y = base + unit * (from + sum of score times row)" or "to = from + sum of score times row").
+/* Adds $(shape.neighbours == 1 and "one row" or shape.neighbours .. " rows") of
+   $(run.tables == 1 and "a table" or "each of " .. run.tables .. " tables") to $(plural(t.width, "column")) of every
+   token: $(run.last and "y = base + unit * (from + sum of score times row)" or "to = from + sum of score times row").
    table   [$(run.tables)][$(shape.rows)][$(row_pitch)], from the first of the columns on
    code    [tiles]$(slots_text)$(lane_axis), from the first of the tables on
    words   [tiles][$(gather.integers.quads)][2]$(lane_axis), likewise: scores as integers
@@ -18,8 +20,13 @@
 //$ if prefetch_next then
    next_table  [$(gather.group)][$(shape.rows)][$(row_pitch)], the columns that are read after these: tokens prefetch their rows in turn */
 //$ end
+//$ local results = "int32_t *to"
+//$ if run.last then
+//$     results = "const float *units, const float *base, size_t base_step, float *y" .. (gather.stream and ", int streams" or "")
+//$ end
 $(pack and names.macro("INLINE") or "static") void $(run_name(run, t))(const $(tables.storage) *table,
-    $(pitch_parameter)const uint16_t *code, const uint32_t *words, const int32_t *from, size_t from_step, $(run.last and "const float *units, const float *base, size_t base_step, float *y" .. (gather.stream and ", int streams" or "") or "int32_t *to"), size_t tokens$(prefetch_next and ", const " .. tables.storage .. " *next_table" or ""))
+    $(pitch_parameter)const uint16_t *code, const uint32_t *words, const int32_t *from, size_t from_step,
+    $(results), size_t tokens$(prefetch_next and ", const " .. tables.storage .. " *next_table" or ""))
 {
     for (size_t first = 0; first < tokens; first += $(tile)) {
         const size_t end = tokens - first < $(tile) ? tokens - first : $(tile);
@@ -48,7 +55,8 @@ $(pack and names.macro("INLINE") or "static") void $(run_name(run, t))(const $(t
 //$     end
 //$ end
 //$ if gather.prefetch_tokens then
-            const uint16_t *next_code = token + 1 < end ? token_code + 1 : first + $(tile) < tokens ? code + (first + $(tile)) * $(shape.slots) : token_code;
+//$ local next_tile = "first + " .. tile .. " < tokens ? code + (first + " .. tile .. ") * " .. shape.slots .. " : token_code"
+            const uint16_t *next_code = token + 1 < end ? token_code + 1 : $(next_tile);
 //$ end
 //$ if run.last then
             const $(isa.vector) unit = $(isa.broadcast("units[first + token]"));
@@ -56,7 +64,15 @@ $(pack and names.macro("INLINE") or "static") void $(run_name(run, t))(const $(t
 //$ if prefetch_next then
 $(include("templates/lookup/shared/prefetch_rows.c", { t = t, i = "        " }))
 //$ end
-$(include("templates/lookup/shared/strips.c", { s = t.strips, strip = "templates/lookup/integer_sums/strip.c", token = { count = run.tables * shape.neighbours, run = run, from = "token_base", to = run.last and "token_y" or "token_to", adder = adder }, i = "            " }))
+//$ local token = {
+//$     count = run.tables * shape.neighbours,
+//$     run = run,
+//$     from = "token_base",
+//$     to = run.last and "token_y" or "token_to",
+//$     prefix = prefix,
+//$ }
+//$ local strip = "templates/lookup/integer_sums/strip.c"
+$(include("templates/lookup/shared/strips.c", { s = t.strips, strip = strip, token = token, i = "            " }))
         }
     }
 }

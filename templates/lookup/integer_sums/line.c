@@ -7,10 +7,12 @@
 //$ if #words.sums == 2 then
 /* Sums of $(plural(words.columns, "column")) of a token, 256 high + low: the columns in the order in which interleaved rows leave them.
    They are exact: a byte of a score (0 … 255) times an element of a row (-128 … 127) is below 2^15, four such products are added to
-   a 32-bit sum without saturation, and at most $(plan.max_rows) $(m == 1 and "tables" or "rows") share a unit: $(words.levels) * 128 * $(plan.max_rows) < 2^31. */
+   a 32-bit sum without saturation, and at most $(plan.max_rows) $(m == 1 and "tables" or "rows") share a
+   unit: $(words.levels) * 128 * $(plan.max_rows) < 2^31. */
 //$ else
-/* Sums of $(plural(words.columns, "column")) of a token: the columns in the order in which interleaved rows leave them. They are exact: at most
-   $(plan.max_rows) $(m == 1 and "tables" or "rows") share a unit, and $(words.levels) (a score) * 128 (an element of a row) * $(plan.max_rows) < 2^31. */
+/* Sums of $(plural(words.columns, "column")) of a token: the columns in the order in which interleaved rows leave
+   them. They are exact: at most $(plan.max_rows) $(m == 1 and "tables" or "rows") share a unit,
+   and $(words.levels) (a score) * 128 (an element of a row) * $(plan.max_rows) < 2^31. */
 //$ end
 typedef struct {
     $(word) $(commas(each_sum("", "[4]")));
@@ -28,7 +30,8 @@ $(inline) void $(helper)_add_four_rows$(part.suffix)($(helper)_sums *sums,
     const $(word) scores_$(first) = $(words.broadcast(first));
     const $(word) scores_$(second) = $(words.broadcast(second));
 //$     for r = 0, 3 do
-    const $(word) line$(r) = $(part.columns == words.columns and words.load("row" .. r, 0) or words.load_partial("row" .. r, 0, part.columns));
+//$ local row, whole = "row" .. r, part.columns == words.columns
+    const $(word) line$(r) = $(whole and words.load(row, 0) or words.load_partial(row, 0, part.columns));
 //$     end
 //$     local steps, quads = words.interleave { "line0", "line1", "line2", "line3" }
 //$     for _, step in ipairs(steps) do

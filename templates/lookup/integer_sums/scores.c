@@ -4,11 +4,13 @@
 //$ local levels, first, second = words.levels .. ".0f", words.halves[1], words.halves[2]
 
 //$ if #words.sums == 2 then
-/* Scores as 16-bit integers: score = unit (256 $(first) + $(second)), the bytes of $(words.rows) $(rows) in one word. No score is negative. The
-   rounding error of one is at most half a unit, 1/$(2 * words.levels) of the largest score. If all scores are 0, the unit is 0 and the integers,
+/* Scores as 16-bit integers: score = unit (256 $(first) + $(second)), the bytes of $(words.rows) $(rows) in one
+   word. No score is negative. The rounding error of one is at most half a unit, 1/$(2 * words.levels) of the largest
+   score. If all scores are 0, the unit is 0 and the integers,
 //$ else
-/* Scores as 15-bit integers times a unit. Of $(words.rows) $(rows), the first and third in one word, `$(first)`, the others in `$(second)`. No score is
-   negative. The rounding error of one is at most half a unit, 1/$(2 * words.levels) of the largest score. If all are 0, the unit is 0 and the integers,
+/* Scores as 15-bit integers times a unit. Of $(words.rows) $(rows), the first and third in one word, `$(first)`, the
+   others in `$(second)`. No score is negative. The rounding error of one is at most half a unit,
+   1/$(2 * words.levels) of the largest score. If all are 0, the unit is 0 and the integers,
 //$ end
    whatever they are, count for nothing. A NaN or an infinity makes the unit NaN.
 //$ if shape.neighbours > 1 and shape.score.along then
@@ -56,10 +58,14 @@ static inline void $(helper)_scores_to_integers(const float *score, size_t $(row
 //$     local q = {}
 //$     for r = 0, words.rows - 1 do
 //$         q[r + 1] = "q" .. r
-//$         local value = words.round(isa.mul("inverse", isa.load_unaligned("score + " .. (r == 0 and "k" or "(" .. sum("k", r) .. ")") .. " * " .. tile, "token")))
-            const $(isa.index) q$(r) = $(r > 0 and partial and sum("k", r) .. " < " .. rows .. " ? " .. value .. " : " .. isa.index_zero() or value);
+//$         local value = words.round(isa.mul("inverse",
+//$             isa.load_unaligned("score + " .. (r == 0 and "k" or "(" .. sum("k", r) .. ")") .. " * " .. tile,
+//$             "token")))
+//$         if r > 0 and partial then value = sum("k", r) .. " < " .. rows .. " ? " .. value .. " : " .. isa.index_zero() end
+            const $(isa.index) q$(r) = $(value);
 //$     end
-//$     for _, half in ipairs { { name = first, parts = words.first_half(q), at = "" }, { name = second, parts = words.second_half(q), at = " + " .. tile } } do
+//$     for _, half in ipairs { { name = first, parts = words.first_half(q), at = "" },
+//$         { name = second, parts = words.second_half(q), at = " + " .. tile } } do
 //$         local part = {}
 //$         for r, value in ipairs(half.parts) do
 //$             part[r] = half.name .. r - 1

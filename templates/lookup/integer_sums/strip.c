@@ -1,33 +1,42 @@
 //$ takes gather, helper, at, width, prefetches, token, i, constant, pitch_argument, commas
-//$ -- One strip of a tile of columns of one token: the rows of every table, summed exactly as integers. Many tokens: `run` says of which.
+//$ -- One strip of a tile of columns of one token: the rows of every table, or of those of `token.run`, summed exactly as
+//$ -- integers.
 //$ local run, step, strip, starts = token.run, gather.integers.step, gather.integers.strip_of[width], {}
 //$ local m = shape.neighbours
-//$ for n, line in ipairs(strip.lines) do starts[n] = run and helper .. "_load_sums(" .. sum("token_from", sum(at, line.at)) .. ")" or helper .. "_zero_sums()" end
+//$ for n, line in ipairs(strip.lines) do
+//$     local call = run and "_load_sums(" .. sum("token_from", sum(at, line.at)) .. ")" or "_zero_sums()"
+//$     starts[n] = token.prefix.keep .. call
+//$ end
 //$ local function following(k)
 //$     if strip.prefetches == 0 then return "" end
 //$     if not gather.prefetch_tokens then return ", " .. (prefetches and "prefetch_at - " .. at or 0) end
-//$     return ", " .. sum("table", prefetches.at, k and times("k", constant("TABLE_PITCH")) or 0) .. ", " .. sum(prefetches.code, k and times("k", m) or 0)
+//$     return ", " .. sum("table", prefetches.at, k and times("k", constant("TABLE_PITCH")) or 0) .. ", "
+//$         .. sum(prefetches.code, k and times("k", m) or 0)
 //$ end
 //$ local alone = #starts == 1
 //$ local sums, line_sums = alone and "&sums" or "sums", function(n) return alone and "&sums" or "&sums[" .. n - 1 .. "]" end
 //$ if alone then
-$(i)$(token.adder)_sums sums = $(starts[1]);
+$(i)$(token.prefix.line)_sums sums = $(starts[1]);
 //$ else
-$(i)$(token.adder)_sums sums[$(#starts)] = { $(commas(starts)) };
+$(i)$(token.prefix.line)_sums sums[$(#starts)] = { $(commas(starts)) };
 //$ end
 //$ if not run then
 $(i)for (size_t k = 0; k < tables; k += $(step))
-$(i)    $(helper)_add_4x$(width)($(sums), $(sum("table", at, times("k", constant("TABLE_PITCH")))), $(gather.integers.partial and "tables - k, " or "")$(sum("token_code", times("k", m))), token_words + k / $(step)$(following(true)));
+$(i)    $(helper)_add_4x$(width)($(sums), $(sum("table", at, times("k", constant("TABLE_PITCH")))),
+$(i)        $(gather.integers.partial and "tables - k, " or "")$(sum("token_code", times("k", m))),
+$(i)        token_words + k / $(step)$(following(true)));
 //$ elseif run.tables > step then
 $(i)$(helper)_add_$(run.tables * m)x$(width)($(sums), $(sum("table", at)), $(pitch_argument)token_code, token_words$(following()));
 //$ else
-$(i)$(helper)_add_4x$(width)($(sums), $(sum("table", at)), $(pitch_argument)$(gather.integers.partial and run.tables .. ", " or "")token_code, token_words$(following()));
+$(i)$(helper)_add_4x$(width)($(sums), $(sum("table", at)),
+$(i)    $(pitch_argument)$(gather.integers.partial and run.tables .. ", " or "")token_code, token_words$(following()));
 //$ end
 //$ for n, line in ipairs(strip.lines) do
 //$     local place = sum(at, line.at)
 //$     if run and not run.last then
-$(i)$(helper)_store_sums($(line_sums(n)), $(sum(token.to, place)));
+$(i)$(token.prefix.keep)_store_sums($(line_sums(n)), $(sum(token.to, place)));
 //$     else
-$(i)$(helper)_finish_y$(line.suffix)($(line_sums(n)), unit, $(sum(token.from, place)), $(sum(token.to, place))$(gather.stream and ", streams" or ""));
+$(i)$(token.prefix.finish)_$(gather.stream and "stream" or "finish")_y$(line.suffix)($(line_sums(n)), unit, $(sum(token.from, place)),
+$(i)    $(sum(token.to, place))$(gather.stream and ", streams" or ""));
 //$     end
 //$ end

@@ -1,73 +1,27 @@
-//$ takes gather, isa, tile, helper, adder, row_pitch, line_elements, sums_of_integers, pitch_parameter, pitch_argument, rows_on, used, each_sum
-//$ -- The sums of a line of columns as integers: what they begin with, rows of tables added to them, and what becomes y.
-//$ local words, word, inline, plan = isa.integer_sums, isa.index, names.macro("INLINE"), gather.integers
+//$ takes gather, isa, tile, helper, prefix, row_pitch, line_elements, pitch_parameter, pitch_argument, rows_on
+//$ -- Functions that add the rows of a group of tables to the sums of a strip of columns.
+//$ local words, inline, plan = isa.integer_sums, names.macro("INLINE"), gather.integers
 //$ local m, step = shape.neighbours, plan.step
-
-//$ if sums_of_integers then
-/* The sums that wait in from[$(words.columns)]. */
-$(inline) $(adder)_sums $(helper)_load_sums(const int32_t *from)
-//$ else
-/* The sums of no rows. */
-$(inline) $(adder)_sums $(helper)_zero_sums(void)
-//$ end
-{
-    $(adder)_sums sums;
-//$ for k, name in ipairs(words.sums) do
-//$     for n = 0, 3 do
-    sums.$(name)[$(n)] = $(sums_of_integers and k == #words.sums and isa.load_words("from", n * isa.lanes) or isa.index_zero());
-//$     end
-//$ end
-    return sums;
-}
-//$ if plan.waits then
-
-/* Leaves sums in to[$(words.columns)], where they wait for more rows. */
-$(inline) void $(helper)_store_sums(const $(adder)_sums *sums, int32_t *to)
-{
-//$     for n = 0, 3 do
-    $(isa.store_words("to", n * isa.lanes, words.total(each_sum("sums->", "[" .. n .. "]"))));
-//$     end
-}
-//$ end
-//$ for _, part in ipairs(plan.lines) do
-
-/* Makes $(plural(part.columns, "column")) of y: y = base + unit * sums. */
-$(inline) void $(helper)_finish_y$(part.suffix)(const $(adder)_sums *sums, $(isa.vector) unit, const float *base, float *y$(gather.stream and ", int streams" or ""))
-{
-//$     local joined, all = {}, {}
-//$     for n = 0, 3 do
-//$         joined[n + 1] = "sum" .. n
-//$         all[n + 1] = { name = "sum" .. n, value = isa.float_of(words.total(each_sum("sums->", "[" .. n .. "]"))) }
-//$     end
-//$     local steps, ordered = words.order(joined)
-//$     for _, step in ipairs(steps) do
-//$         all[#all + 1] = step
-//$     end
-//$     for _, step in ipairs(used(all, ordered, #part.vectors)) do
-    const $(isa.vector) $(step.name) = $(step.value);
-//$     end
-//$     for n, vector in ipairs(part.vectors) do
-//$         if gather.stream then
-    $(helper)_store_y($(sum("y", vector.at)), $(isa.fma("unit", ordered[n], isa.load_unaligned("base", vector.at))), streams);
-//$         elseif vector.floats == isa.lanes then
-    $(isa.store_unaligned("y", vector.at, isa.fma("unit", ordered[n], isa.load_unaligned("base", vector.at))));
-//$         else
-    $(isa.store_partial("y", vector.at, vector.floats, isa.fma("unit", ordered[n], isa.load_partial("base", vector.at, vector.floats))));
-//$         end
-//$     end
-}
-//$ end
 //$ local function head(rows, strip)
 //$     local many_tables = plan.partial and rows == "4" and "size_t tables, " or ""
-$(inline) void $(helper)_add_$(rows)x$(strip.width)($(adder)_sums *sums, const int8_t *table, $(pitch_parameter)$(many_tables)const uint16_t *code, const uint32_t *words$(strip.prefetches == 0 and "" or gather.prefetch_tokens and ", const int8_t *ahead, const uint16_t *ahead_code" or ", size_t prefetch_at"))
+//$     local ahead = strip.prefetches > 0 and (gather.prefetch_tokens and ", const int8_t *ahead, const uint16_t *ahead_code"
+//$         or ", size_t prefetch_at") or ""
+$(inline) void $(helper)_add_$(rows)x$(strip.width)($(prefix.line)_sums *sums, const int8_t *table,
+    $(pitch_parameter)$(many_tables)const uint16_t *code, const uint32_t *words$(ahead))
 //$ end
 //$ for _, strip in ipairs(plan.strips) do
+//$     local prefetches, tokens_ahead = strip.prefetches > 0, strip.prefetches > 0 and gather.prefetch_tokens
+//$     local before = prefetches and not tokens_ahead and ", `prefetch_at` elements before what is prefetched" or ""
+//$     local bytes = "the scores of the " .. (m == 1 and "tables" or "rows")
+//$     if #words.sums == 2 then bytes = "the upper and the lower bytes of the tables' scores" end
 
-/* Adds $(m == 1 and "one row" or m .. " rows") of each of $(plan.partial and "up to " or "")$(step == 4 and "four" or step) tables to $(plural(strip.width, "column")) of a token.
-   table  [$(plan.partial and "tables" or step)][$(shape.rows)][$(row_pitch)]$(strip.prefetches > 0 and not gather.prefetch_tokens and ", `prefetch_at` elements before what is prefetched" or "")
+/* Adds $(m == 1 and "one row" or m .. " rows") of each of
+   $(plan.partial and "up to " or "")$(step == 4 and "four" or step) tables to $(plural(strip.width, "column")) of a
+   token.
+   table  [$(plan.partial and "tables" or step)][$(shape.rows)][$(row_pitch)]$(before)
    code   of a token, those of the tables $(tile == 1 and "side by side" or tile .. " apart")
-   words  [0] and [$(plan.low_at)]: $(#words.sums == 2 and "the upper and the lower bytes of the tables' scores" or "the scores of the " .. (m == 1 and "tables" or "rows"))$(strip.prefetches > 0 and gather.prefetch_tokens and "" or " */")
-//$     if strip.prefetches > 0 and gather.prefetch_tokens then
+   words  [0] and [$(plan.low_at)]: $(bytes)$(tokens_ahead and "" or " */")
+//$     if tokens_ahead then
    ahead  the same tables, from the first column on that is prefetched, of the rows in ahead_code */
 //$     end
 //$     head("4", strip)
@@ -79,19 +33,23 @@ $(inline) void $(helper)_add_$(rows)x$(strip.width)($(adder)_sums *sums, const i
 //$         local row, number = row_of("table", "code", r), r // m -- of the table
     const int8_t *row$(r) = $(number > 0 and plan.partial and "tables > " .. number .. " ? " .. row .. " : row0" or row);
 //$     end
-//$     if strip.prefetches > 0 and gather.prefetch_tokens then
+//$     if tokens_ahead then
 //$         for r = 0, 3 do
 //$             local row, number = row_of("ahead", "ahead_code", r), r // m
     const int8_t *ahead$(r) = $(number > 0 and plan.partial and "tables > " .. number .. " ? " .. row .. " : ahead0" or row);
 //$         end
 //$     end
-//$     for r = 0, strip.prefetches > 0 and 3 or -1 do
+//$     for r = 0, prefetches and 3 or -1 do
 //$         for element = 0, strip.prefetches - 1, line_elements do
-    $(isa[gather.prefetch_strip]((gather.prefetch_tokens and "ahead" or "row") .. r, gather.prefetch_tokens and element or sum("prefetch_at", element)));
+//$             local row, place = "row" .. r, sum("prefetch_at", element)
+//$             if tokens_ahead then row, place = "ahead" .. r, element end
+    $(isa[gather.prefetch_strip](row, place));
 //$         end
 //$     end
 //$     for n, line in ipairs(strip.lines) do
-    $(adder)_add_four_rows$(line.suffix)($(#strip.lines == 1 and "sums" or "&sums[" .. n - 1 .. "]"), $(sum("row0", line.at)), $(sum("row1", line.at)), $(sum("row2", line.at)), $(sum("row3", line.at)), words[0], words[$(plan.low_at)]);
+    $(prefix.line)_add_four_rows$(line.suffix)($(#strip.lines == 1 and "sums" or "&sums[" .. n - 1 .. "]"),
+        $(sum("row0", line.at)), $(sum("row1", line.at)), $(sum("row2", line.at)), $(sum("row3", line.at)), words[0],
+        words[$(plan.low_at)]);
 //$     end
 }
 //$ end
@@ -105,8 +63,12 @@ $(inline) void $(helper)_add_$(rows)x$(strip.width)($(adder)_sums *sums, const i
 //$         local function table_at(table) return rows_on(table, times(sum(k or 0, from), shape.rows)) end
 //$         local function code_at(code) return sum(code, times(k or 0, m * tile), from * m * tile) end
 //$         local words_at = sum("words", times(k or 0, 2 * tile // step), from // step * 2 * tile)
-//$         local following = strip.prefetches == 0 and "" or gather.prefetch_tokens and ", " .. table_at("ahead") .. ", " .. code_at("ahead_code") or ", prefetch_at"
-$(i)$(helper)_add_4x$(strip.width)(sums, $(table_at("table")), $(pitch_argument)$(plan.partial and (n - from < step and n - from or step) .. ", " or "")$(code_at("code")), $(words_at)$(following));
+//$         local following = strip.prefetches == 0 and ""
+//$             or gather.prefetch_tokens and ", " .. table_at("ahead") .. ", " .. code_at("ahead_code")
+//$             or ", prefetch_at"
+$(i)$(helper)_add_4x$(strip.width)(sums, $(table_at("table")),
+$(i)    $(pitch_argument)$(plan.partial and (n - from < step and n - from or step) .. ", " or "")$(code_at("code")),
+$(i)    $(words_at)$(following));
 //$     end
 //$     local whole = n - n % group.together
 //$     if whole <= group.together then whole = 0 end

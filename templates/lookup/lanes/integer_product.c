@@ -1,6 +1,7 @@
 //$ takes isa, helper, tile, vectors, projection, micro, folded, called_blocks, unroll, counted, weight, accumulators, barriers
 //$ takes counter, dot, dot_two, integers, integers_text
 //$ local starts, lines_name = integers.starts, counter .. "s"
+//$ local starts_parameter = starts and "const " .. projection.word.storage .. " *restrict starts, " or ""
 //$ for _, outputs in ipairs(micro) do
 
 /* $(plural(outputs, "output")) of one tile, held in registers over all inputs: y = W x. $(integers_text)
@@ -20,8 +21,10 @@
    units   [$(tile)] of the tokens' inputs
 //$ end
    y       [$(outputs)][$(tile)] */
-static inline void $(helper)_outputs_$(outputs)(const $(projection.word.storage) *restrict x, size_t $(lines_name),$(folded and " size_t folds, size_t fold_scales," or "")
-    const $(projection.word.storage) *restrict w, size_t width, const float *restrict scales, const float *restrict units, $(starts and "const " .. projection.word.storage .. " *restrict starts, " or "")float *restrict y)
+static inline void $(helper)_outputs_$(outputs)(const $(projection.word.storage) *restrict x,
+    size_t $(lines_name),$(folded and " size_t folds, size_t fold_scales," or "")
+    const $(projection.word.storage) *restrict w, size_t width, const float *restrict scales,
+    const float *restrict units, $(starts_parameter)float *restrict y)
 {
 //$ local function load_units(i)
 //$     for n = 0, vectors - 1 do

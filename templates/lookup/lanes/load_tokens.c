@@ -2,7 +2,8 @@
 //$ lines("", prologue)
 //$ local transpose = {}
 //$ for _, n in ipairs(isa.lanes > 1 and transposes or {}) do
-//$     transpose[n] = once("templates/lookup/shared/transpose.c", { columns = n }) .. (n == isa.lanes and "_transpose" or "_transpose_last")
+//$     transpose[n] = once("templates/lookup/shared/transpose.c", { columns = n })
+//$         .. (n == isa.lanes and "_transpose" or "_transpose_last")
 //$ end
 
 /* Loads one tile: token by token in memory becomes feature by feature, $(tile) tokens side by side.

@@ -2,19 +2,28 @@
 //$ -- The function that multiplies a block for all tiles, one panel of weights after the other: integers, or words that are unpacked first.
 //$ local word, starts = projection.word.storage, integers and integers.starts
 //$ local sizes = (integers and of.lines or of.rows) .. (folded and ", " .. of.folds .. ", " .. of.fold_gap or "")
-//$ local units = integers and ", units + tile * " .. integers.units_pitch .. (starts and ", starts + tile * " .. integers.blocks * tile or "")
+//$ local units = integers
+//$     and ", units + tile * " .. integers.units_pitch
+//$     .. (starts and ", starts + tile * " .. integers.blocks * tile or "")
 //$ local inputs = integers and plural(of.rows, "input") or plural(of.folds > 1 and of.folds .. " times " .. of.rows or of.rows, "input")
+//$ if integers and of.folds > 1 then inputs = of.folds .. " times " .. inputs end
+//$ local factors = integers and "const float *restrict scales, const float *restrict units, " or "float *restrict unpacked, "
+//$ if starts then factors = factors .. "const " .. word .. " *restrict starts, " end
 
-/* One block of all tiles: $(plural(of.outputs, "output")) of $(integers and of.folds > 1 and of.folds .. " times " or "")$(inputs). $(integers and "Steps are words or floats from tile to tile." or "The weights of a panel are unpacked once. Steps are floats")
 //$ if not integers then
-   from tile to tile. */
-//$ elseif starts then
-   units  [tiles][$(plural(integers.blocks, "fold"))][unit, inverse][$(tile)]; starts  [tiles][$(plural(integers.blocks, "fold"))][$(tile)] */
+/* One block of all tiles: $(plural(of.outputs, "output")) of $(inputs). The weights of a panel are unpacked once. Steps
+   are floats from tile to tile. */
 //$ else
+/* One block of all tiles: $(plural(of.outputs, "output")) of $(inputs). Steps are words or floats from tile to tile.
+//$ end
+//$ if starts then
+//$     local folds = plural(integers.blocks, "fold")
+   units  [tiles][$(folds)][unit, inverse][$(tile)]; starts  [tiles][$(folds)][$(tile)] */
+//$ elseif integers then
    units  [tiles][x, outputs of a stage][unit, inverse][$(tile)], from those of the inputs on */
 //$ end
 static void $(helper)_$(of.name)(const $(integers and word or "float") *restrict x, size_t x_step, const $(word) *restrict w,
-    $(integers and "const float *restrict scales, const float *restrict units, " or "float *restrict unpacked, ")$(starts and "const " .. word .. " *restrict starts, " or "")float *restrict y, size_t y_step, size_t tiles)
+    $(factors)float *restrict y, size_t y_step, size_t tiles)
 {
 //$ local function panel_of(i, parts, width)
 //$     if not integers then
@@ -23,14 +32,16 @@ $(i)$(helper)_unpack_$(width)(w, $(of.depth), unpacked);
 $(i)for (size_t tile = 0; tile < tiles; ++tile)$(#parts > 1 and " {" or "")
 //$     for _, part in ipairs(parts) do
 //$         local factors = integers and ", " .. sum("scales", part.at) .. units .. ",\n" .. i .. "        " or ", "
-$(i)    $(helper)_outputs_$(part.outputs)(x + tile * x_step, $(sizes), $(sum(integers and "w" or "unpacked", part.at)), $(width)$(factors)$(sum("y + tile * y_step", part.at * tile)));
+$(i)    $(helper)_outputs_$(part.outputs)(x + tile * x_step, $(sizes), $(sum(integers and "w" or "unpacked", part.at)),
+$(i)        $(width)$(factors)$(sum("y + tile * y_step", part.at * tile)));
 //$     end
 //$     if #parts > 1 then
 $(i)}
 //$     end
 //$ end
 //$ if of.full_panels > 1 then
-    for (size_t panel = 0; panel < $(of.full_panels); ++panel, w += $(of.panel_words)$(integers and ", scales += " .. panel or ""), y += $(panel * tile)) {
+    for (size_t panel = 0; panel < $(of.full_panels); ++panel,
+        w += $(of.panel_words)$(integers and ", scales += " .. panel or ""), y += $(panel * tile)) {
 //$     panel_of("        ", of.full, panel)
     }
 //$ elseif of.full_panels == 1 then

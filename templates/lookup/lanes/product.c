@@ -67,7 +67,8 @@ $(include("templates/lookup/lanes/unpack.c"))
 //$ for _, block in ipairs(blocks) do
 
 //$ if block.folds > 1 then
-/* One block of all tiles: $(plural(block.outputs, "output")) of $(block.folds) times $(plural(block.rows, "input")). Steps are floats from tile to tile. */
+/* One block of all tiles: $(plural(block.outputs, "output")) of $(block.folds) times
+   $(plural(block.rows, "input")). Steps are floats from tile to tile. */
 //$ else
 /* One block of all tiles: $(plural(block.outputs, "output")) of $(plural(block.rows, "input")). Steps are floats from tile to tile. */
 //$ end

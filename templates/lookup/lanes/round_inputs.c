@@ -5,7 +5,8 @@
 //$ local width = lanes == 1 and 1 or vectors
 //$ local function at(n) return n * lanes end
 
-/* The unit of $(lanes == 1 and "a token's" or "some tokens'") $(8 * 4 // per_word)-bit integers, 1/$(word.levels) of the largest input, and its inverse.
+/* The unit of $(lanes == 1 and "a token's" or "some tokens'") $(8 * 4 // per_word)-bit integers, 1/$(word.levels) of
+   the largest input, and its inverse.
    `finite` is 0, or NaN if an input is NaN or infinite: so is the unit then. Inputs that are all below 1e-34 count as zeros.
    units  [unit, inverse][$(tile)] */
 static inline void $(helper)_set_units($(isa.vector) max, $(isa.vector) finite, float *units)
@@ -77,7 +78,8 @@ static void $(helper)_units_of_maxima(const uint32_t *restrict maxima, float *re
 //$ local words = (rows + per_word - 1) // per_word
 
 //$ if starts then
-/* $(plural(rows, "input")) of a block of a tile as 8-bit integers, four to a word: multiples of a token's unit$(rows_first and "" or ", which it finds").
+/* $(plural(rows, "input")) of a block of a tile as 8-bit integers, four to a word: multiples of a
+   token's unit$(rows_first and "" or ", which it finds").
 //$ else
 /* $(plural(rows, "input")) of a tile as 16-bit integers, two to a word: multiples of a token's unit.
 //$ end
@@ -86,7 +88,8 @@ static void $(helper)_units_of_maxima(const uint32_t *restrict maxima, float *re
 //$ if starts then
    integers  [$(words)][$(tile)]
    starts    [$(tile)] -$(word.offset) times the sum of the integers: weights are $(word.offset) too large */
-static void $(helper)_round_$(rows)(const float *restrict x, $(rows_first and "const " or "")float *restrict units, $(word.storage) *restrict integers, $(word.storage) *restrict starts)
+static void $(helper)_round_$(rows)(const float *restrict x, $(rows_first and "const " or "")float *restrict units,
+    $(word.storage) *restrict integers, $(word.storage) *restrict starts)
 {
 //$     if not rows_first then
     $(helper)_units_$(rows)(x, units);
@@ -98,7 +101,8 @@ static void $(helper)_round_$(rows)(const float *restrict x, const float *restri
 //$ end
 //$ local i = "    "
 //$ if width * lanes < tile then
-    for (size_t lane = 0; lane < $(tile); $(lanes == 1 and "++lane" or "lane += " .. lanes), ++x, ++units, ++integers$(starts and ", ++starts" or "")) {
+    for (size_t lane = 0; lane < $(tile); $(lanes == 1 and "++lane" or "lane += " .. lanes), ++x, ++units,
+        ++integers$(starts and ", ++starts" or "")) {
 //$     i = "        "
 //$ end
 //$ for n = 0, width - 1 do
@@ -139,7 +143,8 @@ $(i)$(isa.store_words("integers", to, packed));
 //$     if starts then
 $(i){
 //$     end
-//$     add_word(starts and i .. "    " or i, whole * tile, rest, whole // per_word * tile, per_word == 2 and { "last" } or { "first", "second", "third" })
+//$     add_word(starts and i .. "    " or i, whole * tile, rest, whole // per_word * tile, per_word == 2 and { "last" }
+//$         or { "first", "second", "third" })
 //$     if starts then
 $(i)}
 //$     end

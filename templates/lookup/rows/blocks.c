@@ -3,11 +3,16 @@
 //$ local word, starts = projection.word.storage, integers and integers.starts
 //$ local name = helper .. "_" .. of.name
 //$ local factors = starts and "scales, units, starts, " or integers and "scales, units, " or ""
-//$ local factors_at = starts and "scales, units + token * " .. integers.blocks .. ", starts + token * " .. integers.blocks .. ", " or integers and "scales, units + token, " or ""
+//$ local parameters = integers and "const float *restrict scales, const float *restrict units, " or ""
+//$ if starts then parameters = parameters .. "const " .. word .. " *restrict starts, " end
+//$ local factors_at = starts
+//$     and "scales, units + token * " .. integers.blocks .. ", starts + token * " .. integers.blocks .. ", "
+//$     or integers and "scales, units + token, " or ""
 
-/* $(of.counted and "Blocks side by side" or "One block") for all tokens; steps are $(integers and "words or " or "")floats from token to token. */
+/* $(of.counted and "Blocks side by side" or "One block") for all tokens; steps are
+   $(integers and "words or " or "")floats from token to token. */
 static void $(name)(const $(integers and word or "float") *restrict x, size_t x_step, const $(word) *restrict w,
-    $(integers and "const float *restrict scales, const float *restrict units, " or "")$(starts and "const " .. word .. " *restrict starts, " or "")float *restrict y, size_t y_step, size_t tokens$(of.counted and ", size_t blocks" or ""))
+    $(parameters)float *restrict y, size_t y_step, size_t tokens$(of.counted and ", size_t blocks" or ""))
 {
 //$ local i = of.counted and "        " or "    "
 //$ if of.counted then

@@ -1,7 +1,9 @@
-//$ takes isa, helper, projection, blocks, token_counts, load_words, zeros, chains, barriers, counter, dot, dot_two, integers, integers_text
-//$ -- The sums of `vectors` over word `k` of inputs, together with the next one if `pair`. Inputs that are blocks with units of their own have
-//$ -- `integers.blocks` a token.
+//$ takes isa, helper, projection, blocks, token_counts, load_words, zeros, chains, barriers, counter, dot, dot_two,
+//$ takes integers, integers_text, weights_text
+//$ -- The sums of `vectors` over word `k` of inputs, together with the next one if `pair`. Inputs that are blocks with
+//$ -- units of their own have `integers.blocks` a token.
 //$ local starts = integers.starts
+//$ local starts_parameter = starts and "const " .. projection.word.storage .. " *restrict starts, " or ""
 //$ local function add_word(i, vectors, tokens, k, x_k, name, pair)
 //$     local before = name == "sum" and "" or name .. "_"
 //$     for t = 0, tokens - 1 do
@@ -39,14 +41,19 @@ $(i)$(to) = $(starts and dot(to, w, x) or dot(to, x, w));
 //$ for _, block in ipairs(blocks) do
 //$ for _, together in ipairs(token_counts) do
 
-/* One block for $(together > 1 and together .. " tokens" or "a token"): $(plural(block.outputs, "output")) of $(block.folds > 1 and block.folds .. " times " or "")$(plural(block.rows, "input")), outputs in the lanes. $(integers_text)
+/* One block for $(together > 1 and together .. " tokens" or "a token"): $(plural(block.outputs, "output")) of
+   $(block.folds > 1 and block.folds .. " times " or "")$(plural(block.rows, "input")), outputs in the
+   lanes. $(integers_text)
    x       [tokens] words of integers, in units of the $(starts and (block.folds > 1 and "fold's" or "block's") or "token's") unit
+   w       $(weights_text(block))
 //$ if starts then
    starts  what the sums begin with, beside the units: weights are $(projection.word.offset) too large
 //$ end
    scales  of the outputs' weights$(block.folds > 1 and ", " .. block.fold_gap .. " from those of one fold to the next" or "") */
-static inline void $(helper)_$(block.name)_by_$(together)(const $(projection.word.storage) *restrict x, $(together > 1 and "size_t x_step, " or "")const $(projection.word.storage) *restrict w,
-    const float *restrict scales, const float *restrict units, $(starts and "const " .. projection.word.storage .. " *restrict starts, " or "")float *restrict y$(together > 1 and ", size_t y_step" or ""))
+static inline void $(helper)_$(block.name)_by_$(together)(const $(projection.word.storage) *restrict x,
+    $(together > 1 and "size_t x_step, " or "")const $(projection.word.storage) *restrict w,
+    const float *restrict scales, const float *restrict units,
+    $(starts_parameter)float *restrict y$(together > 1 and ", size_t y_step" or ""))
 {
 //$ local strips = block.strips[together]
 //$ for _, strip in ipairs(strips) do
@@ -69,7 +76,10 @@ $(i)for (size_t fold = 0; fold < $(block.folds); ++fold) {
 //$ inner = i .. "    "
 //$ end
 //$ for t = 0, together - 1 do
-//$ lines(inner, zeros(t, #vectors, "sum", starts and isa.index_broadcast("starts[" .. unit_at(t, block) .. "]")))
+//$ if starts then
+$(inner)const $(isa.index) start$(t) = $(isa.index_broadcast("starts[" .. unit_at(t, block) .. "]"));
+//$ end
+//$ lines(inner, zeros(t, #vectors, "sum", starts and "start" .. t))
 //$ if chains > 1 then
 //$ lines(inner, zeros(t, #vectors, "next"))
 //$ end

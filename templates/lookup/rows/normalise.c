@@ -11,17 +11,15 @@ void $(symbol)(const float *restrict x, float *restrict normalised)
 {
 //$ local whole = shape.d - shape.d % lanes
 //$ local rest = shape.d % lanes
-//$ -- A float: `start` plus the lanes of a vector in turn, each times `factor`, a text.
+//$ -- What C calls a float: `start` plus the lanes of a vector in turn, each times `factor`, a text.
 //$ local function total(name, start, vector, factor)
-//$ if lanes == 1 then
-    const float $(name) = $(start == "0.0f" and vector or start .. " + " .. vector .. factor);
-//$ else
+//$ if lanes == 1 then return start == "0.0f" and vector or start .. " + " .. vector .. factor end
     $(isa.store_unaligned("lane", 0, vector));
     float $(name) = $(start);
 //$ loop("    ", "i", 0, lanes, 1, function(i, at)
 $(i)$(name) += lane[$(at)]$(factor);
 //$ end)
-//$ end
+//$ return name
 //$ end
 //$ if lanes > 1 then
     float lane[$(lanes)];
@@ -38,8 +36,8 @@ $(i)sums = $(isa.add("sums", isa.load_unaligned("x", at)));
 //$ else
     const $(isa.vector) sums = $(isa.load_partial("x", 0, rest));
 //$ end
-//$ total("sum", "0.0f", "sums", "")
-    const $(isa.vector) mean = $(isa.broadcast("sum * " .. one_over_d));
+//$ local sum = total("sum", "0.0f", "sums", "")
+    const $(isa.vector) mean = $(isa.broadcast(sum .. " * " .. one_over_d));
 
     $(isa.vector) squares = $(isa.zero());
     $(isa.vector) rests = $(isa.zero()); /* what rounding left out of the mean */
@@ -56,21 +54,21 @@ $(i)rests = $(isa.add("rests", centred));
     rests = $(isa.add("rests", "last"));
 //$ end
 
-//$ total("variance", eps, "squares", " * " .. one_over_d)
-//$ total("rest", "0.0f", "rests", "")
-    const $(isa.vector) shift = $(isa.broadcast("rest * " .. one_over_d));
-    const $(isa.vector) padded = $(isa.broadcast("variance"));
+//$ local variance = total("variance_and_eps", eps, "squares", " * " .. one_over_d)
+    const $(isa.vector) padded = $(isa.broadcast(variance));
+//$ local left = total("rest", "0.0f", "rests", "")
+    const $(isa.vector) shift = $(isa.broadcast(left .. " * " .. one_over_d));
     const $(isa.vector) gain = $(isa.reciprocal_root("padded"));
 
 //$ loop("    ", "i", 0, whole, lanes, function(i, at)
 //$ if centred == "centred" then
 $(i)const $(isa.vector) centred = $(isa.sub(isa.load_unaligned("x", at), "mean"));
 //$ end
-$(i)const $(isa.vector) first_exact = $(isa.sub(centred, "shift"));
-$(i)$(isa.store_unaligned("normalised", at, isa.mul("first_exact", "gain")));
+$(i)const $(isa.vector) exact = $(isa.sub(centred, "shift"));
+$(i)$(isa.store_unaligned("normalised", at, isa.mul("exact", "gain")));
 //$ end)
 //$ if rest > 0 then
-    const $(isa.vector) exact = $(isa.sub("last", "shift"));
-    $(isa.store_partial("normalised", whole, rest, isa.mul("exact", "gain")));
+    const $(isa.vector) last_exact = $(isa.sub("last", "shift"));
+    $(isa.store_partial("normalised", whole, rest, isa.mul("last_exact", "gain")));
 //$ end
 }

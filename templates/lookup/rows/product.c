@@ -1,4 +1,5 @@
-//$ takes isa, helper, projection, blocks, token_counts, counter, x_inputs, load_weights, load_words, unpack, zeros, barriers
+//$ takes isa, helper, projection, blocks, token_counts, counter, x_inputs, load_weights, load_words, unpack, zeros,
+//$ takes barriers, weights_text
 //$ local function x_at(t, row) return "x[" .. (t == 0 and row or sum(t == 1 and "x_step" or t .. " * x_step", row)) .. "]" end
 //$ -- Adds the products of one input.
 //$ local function add_input(i, vectors, tokens, k, x_k)
@@ -38,8 +39,12 @@ $(i)y$(t)_$(n - 1) = $(isa.fma("x" .. t .. "_" .. part, "w" .. n - 1 .. "_" .. p
 //$ for _, block in ipairs(blocks) do
 //$ for _, together in ipairs(token_counts) do
 
-/* One block for $(together > 1 and together .. " tokens" or "a token"): $(plural(block.outputs, "output")) of $(block.folds > 1 and block.folds .. " times " or "")$(plural(block.rows, "input")), outputs in the lanes.$(unpack and " A word of w holds the weights of " .. projection.word.rows .. " inputs." or "") */
-static inline void $(helper)_$(block.name)_by_$(together)(const float *restrict x, $(together > 1 and "size_t x_step, " or "")const $(projection.word.storage) *restrict w,
+/* One block for $(together > 1 and together .. " tokens" or "a token"): $(plural(block.outputs, "output")) of
+   $(block.folds > 1 and block.folds .. " times " or "")$(plural(block.rows, "input")), outputs in the
+   lanes.$(unpack and " A word holds the weights of " .. projection.word.rows .. " inputs." or "")
+   w  $(weights_text(block)) */
+static inline void $(helper)_$(block.name)_by_$(together)(const float *restrict x,
+    $(together > 1 and "size_t x_step, " or "")const $(projection.word.storage) *restrict w,
     float *restrict y$(together > 1 and ", size_t y_step" or ""))
 {
 //$ local strips = block.strips[together]

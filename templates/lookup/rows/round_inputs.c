@@ -24,14 +24,17 @@ $(i)finite = $(isa.fma(isa.zero(), v, "finite"));
 //$ end
 
 //$ if starts then
-/* The $(plural(rows, "input")) of a token's block as 8-bit integers, four to a word: multiples of the unit that it returns, 1/$(levels) of the largest. A NaN
-   or an infinity makes the unit NaN; inputs that are all below 1e-34 count as zeros.
+/* The $(plural(rows, "input")) of a token's block as 8-bit integers, four to a word: multiples of the unit that it
+   returns, 1/$(levels) of the largest. A NaN or an infinity makes the unit NaN; inputs that are all below 1e-34 count
+   as zeros.
    start  -$(word.offset) times the sum of the integers: weights are $(word.offset) too large */
 //$ else
-/* The $(plural(rows, "input")) of a token as 16-bit integers, two to a word: multiples of the unit that it returns, 1/$(levels) of the largest. A NaN or an
-   infinity makes the unit NaN; inputs that are all below 1e-34 count as zeros. */
+/* The $(plural(rows, "input")) of a token as 16-bit integers, two to a word: multiples of the unit that it returns,
+   1/$(levels) of the largest. A NaN or an infinity makes the unit NaN; inputs that are all below 1e-34 count as
+   zeros. */
 //$ end
-static inline float $(helper)_round_$(starts and "block_" or "")$(rows)(const float *restrict x, $(word.storage) *restrict integers$(starts and ", " .. word.storage .. " *restrict start" or ""))
+static inline float $(helper)_round_$(starts and "block_" or "")$(rows)(const float *restrict x,
+    $(word.storage) *restrict integers$(starts and ", " .. word.storage .. " *restrict start" or ""))
 {
 //$ if isa.max_magnitude then
     $(isa.index) max = $(isa.index_zero()); /* as integers, of which NaN and infinity are the largest */
@@ -85,8 +88,9 @@ $(i)total = $(dot_inputs("total", isa.index_broadcast("0x01010101u"), isa.load_w
 //$ for _, together in ipairs(together_counts) do
 //$ local words = block // per_word
 
-/* The inputs of $(together) blocks of a token as 8-bit integers, four to a word: multiples of the block's unit, 1/$(levels) of its largest. A NaN or
-   an infinity makes the unit NaN; inputs that are all below 1e-34 count as zeros. Maxima and sums of the blocks are found side by side.
+/* The inputs of $(together) blocks of a token as 8-bit integers, four to a word: multiples of the block's unit,
+   1/$(levels) of its largest. A NaN or an infinity makes the unit NaN; inputs that are all below 1e-34 count as
+   zeros. Maxima and sums of the blocks are found side by side.
    x         [$(together)][$(block)]
    units     [$(together)]
    integers  [$(together)][$(words)]
@@ -111,10 +115,12 @@ static void $(helper)_round_$(together)_blocks_$(block)(const float *restrict x,
     const $(isa.index) $(step.name) = $(step.value);
 //$ end
     const $(isa.vector) largest = $(largest);
-    const $(isa.vector) some = $(isa.select(isa.less(isa.broadcast("1e-34f"), "largest"), isa.div(isa.broadcast(levels .. ".0f"), "largest"), isa.zero()));
+//$ local inverses = isa.div(isa.broadcast(levels .. ".0f"), "largest")
+    const $(isa.vector) some = $(isa.select(isa.less(isa.broadcast("1e-34f"), "largest"), inverses, isa.zero()));
     float scales[$(lanes)];
     $(isa.store_unaligned("scales", 0, "some"));
-    $(isa.store_partial("units", 0, together, isa.fma("largest", isa.broadcast("1.0f / " .. levels .. ".0f"), isa.mul("largest", isa.zero()))));
+//$ local level = isa.broadcast("1.0f / " .. levels .. ".0f")
+    $(isa.store_partial("units", 0, together, isa.fma("largest", level, isa.mul("largest", isa.zero()))));
 
     for (size_t block = 0; block < $(together); ++block) {
         const $(isa.vector) inverse = $(isa.broadcast("scales[block]"));
@@ -145,21 +151,24 @@ $(i)$(store_inputs("integers", sum("block * " .. words, at == "i" and "i / " .. 
 //$ local rest, words = rows % block, (block + per_word - 1) // per_word
 
 /* The $(plural(rows, "input")) of a token$(rows > block and ", block by block: units and starts of each" or ""). */
-static void $(helper)_round_$(rows)(const float *restrict x, float *restrict units, $(word.storage) *restrict integers, $(word.storage) *restrict starts)
+static void $(helper)_round_$(rows)(const float *restrict x, float *restrict units, $(word.storage) *restrict integers,
+    $(word.storage) *restrict starts)
 {
 //$ for _, run in ipairs(round_runs(rows)) do
 //$ local together = run.together
 //$ loop("    ", "block", run.first, run.first + run.count, together, function(i, at)
 //$ local function from(step) return at == "block" and "block * " .. step or at * step end
 //$ if together > 1 then
-$(i)$(helper)_round_$(together)_blocks_$(block)($(sum("x", from(block))), $(sum("units", at)), $(sum("integers", from(words))), $(sum("starts", at)));
+$(i)$(helper)_round_$(together)_blocks_$(block)($(sum("x", from(block))), $(sum("units", at)),
+$(i)    $(sum("integers", from(words))), $(sum("starts", at)));
 //$ else
 $(i)units[$(at)] = $(helper)_round_block_$(block)($(sum("x", from(block))), $(sum("integers", from(words))), $(sum("starts", at)));
 //$ end
 //$ end)
 //$ end
 //$ if rest > 0 then
-    units[$(rows // block)] = $(helper)_round_block_$(rest)($(sum("x", rows - rest)), $(sum("integers", rows // block * words)), $(sum("starts", rows // block)));
+    units[$(rows // block)] = $(helper)_round_block_$(rest)($(sum("x", rows - rest)),
+        $(sum("integers", rows // block * words)), $(sum("starts", rows // block)));
 //$ end
 }
 //$ end

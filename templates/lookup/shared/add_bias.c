@@ -3,9 +3,14 @@
 //$ local by_tile, vector = kernels.layout == "lanes", bypass and residual == "vector"
 //$ local formula = bypass and "z[row] += residual x[row] + bias[row]" or "z[row] += bias[row]"
 //$ local function load(name) return isa.load_unaligned(name, "row") end
+//$ local name, what, inputs = "bias", by_tile and "Adds bias to rows of a tile: " or "", ""
+//$ if bypass then
+//$     name, what = "residual", "The share of the input that bypasses the projection, and the bias: "
+//$     inputs = "const float *restrict x, " .. (vector and "const float *restrict residual, " or "")
+//$ end
 
-/* $(bypass and "The share of the input that bypasses the projection, and the bias: " or by_tile and "Adds bias to rows of a tile: " or "")$(formula). */
-static void $(helper)_add_$(bypass and "residual" or "bias")(float *restrict z, $(bypass and "const float *restrict x," .. (vector and "\n    const float *restrict residual, " or " ") or "")const float *restrict bias, size_t rows)
+/* $(what)$(formula). */
+static void $(helper)_add_$(name)(float *restrict z, $(inputs)const float *restrict bias, size_t rows)
 {
 //$ if by_tile then
     for (size_t row = 0; row < rows; ++row, z += $(tile)$(bypass and ", x += " .. tile or "")) {

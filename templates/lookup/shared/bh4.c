@@ -1,6 +1,7 @@
 //$ takes prologue, helper, symbol, kernels, tile, projection, parts, groups, passes, residual, adds_residual, adds_bias
 //$ takes integers, measure, round, unpacked, blocks_argument, pass_arguments, projection_parameters
-//$ takes rows_first, find_units, block_of, panel, folded, up_to, gain_text, projection_rows, x_text, lane_axis, x_alignment, z_rows, blocks_total
+//$ takes rows_first, find_units, block_of, panel, folded, up_to, gain_text, projection_rows, x_text, lane_axis,
+//$ takes x_alignment, z_rows, blocks_total
 //$ -- What the kernel works on, one after the other.
 //$ local item = kernels.layout == "rows" and "token" or "tile"
 //$ lines("", prologue)
@@ -19,7 +20,8 @@ $(include("templates/lookup/shared/add_bias.c", { bypass = true }))
 //$ end
 
 /* BH4 projection of $(up_to) (LookupFFN, section "Efficient projection: BH4"):
-   z = $(residual and "decay H W4 H W3 H W2 H W1 x + (1 - decay) x" or "H W4 H W3 H W2 H W1 x") + bias, H the Hadamard matrix of $(plural(shape.padded, "row")), each W $(plural(blocks_total, "block")) of $(shape.block).
+   z = $(residual and "decay H W4 H W3 H W2 H W1 x + (1 - decay) x" or "H W4 H W3 H W2 H W1 x") + bias, H the Hadamard
+   matrix of $(plural(shape.padded, "row")), each W $(plural(blocks_total, "block")) of $(shape.block).
    Folded into the weights: the Hadamard matrix inside a block, decay$(gain_text).
    weights  bound weights
    x        [$(item)s]$(projection_rows)$(lane_axis)$(x_text)
@@ -46,7 +48,8 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
 //$ local i = "    "
 //$ if group.count > 1 then
 //$     i = "        "
-    for (size_t repeat = $(group.first); repeat < $(group.first + group.count); ++repeat, w += $(group.words)$(integers and ", scales += " .. 4 * shape.padded or "")) {
+    for (size_t repeat = $(group.first); repeat < $(group.first + group.count); ++repeat,
+        w += $(group.words)$(integers and ", scales += " .. 4 * shape.padded or "")) {
         float *y = z + repeat * $(shape.padded * tile);
 
 //$ elseif shape.repeats > 1 then
@@ -93,8 +96,10 @@ $(i)for (size_t block = 0; block < $(p.count); ++block)$(#block.full > 1 and " {
 //$ i = i .. "    "
 //$ end
 //$ for _, part in ipairs(block.full) do
-$(i)$(helper)_outputs_$(part.outputs)($(rounded(p, "integers", "integers")), $(block.lines)$(folded and ", " .. p.folds .. ", " .. p.fold_gap or ""),
-$(i)    $(of_block(p, "w", p.offset + part.at, p.block_words)) + row * $(block.depth), $(panel), $(of_block(p, "scales", p.scale_at + part.at, p.outputs)) + row,
+$(i)$(helper)_outputs_$(part.outputs)($(rounded(p, "integers", "integers")),
+$(i)    $(block.lines)$(folded and ", " .. p.folds .. ", " .. p.fold_gap or ""),
+$(i)    $(of_block(p, "w", p.offset + part.at, p.block_words)) + row * $(block.depth), $(panel),
+$(i)    $(of_block(p, "scales", p.scale_at + part.at, p.outputs)) + row,
 $(i)    $(rounded(p, "units", "units")), $(rounded(p, "starts", "starts")),
 $(i)    $(of_block(p, target, p.y_at + part.at * kernels.tile, p.y_block)) + row * $(kernels.tile) + tile * $(stage.y_step));
 //$ end
@@ -126,7 +131,8 @@ $(i)for (size_t block = 0; block < $(p.count); ++block)$(rounded and " {" or "")
 //$ end
 //$ if integers then
 //$     local place = measure and stage.units_at or not rounded and integers.starts and p.first_block or 0
-//$     before = sum("scales", p.scale_at) .. (looped and " + block * " .. p.outputs or "") .. ", " .. sum("units", place) .. ", " .. (integers.starts and sum("starts", place) .. ", " or "")
+//$     before = sum("scales", p.scale_at) .. (looped and " + block * " .. p.outputs or "") .. ", "
+//$         .. sum("units", place) .. ", " .. (integers.starts and sum("starts", place) .. ", " or "")
 //$     if rounded then
 $(i)for (size_t $(item) = 0; $(item) < $(item)s; ++$(item))$(rows_first and p.folds == 1 and " {" or "")
 //$         local i, fold_step = i .. "    ", p.folds > 1 and p.fold_step or nil

@@ -5,7 +5,9 @@
 //$ -- What a pass takes beside its rows, and what it gives to the function of one vector.
 //$ local more, vector_arguments, vector_parameters = "", "", ""
 //$ if rows then
-//$     more = (rows > 0 and "const " .. values_type .. " *restrict x, " or "") .. (rows > 0 and vector and "const " .. values_type .. " *restrict residual, " or "") .. "const " .. values_type .. " *restrict bias"
+//$     more = (rows > 0 and "const " .. values_type .. " *restrict x, " or "")
+//$         .. (rows > 0 and vector and "const " .. values_type .. " *restrict residual, " or "") .. "const "
+//$         .. values_type .. " *restrict bias"
 //$     vector_arguments = (rows > 0 and ", x" or "") .. (rows > 0 and vector and ", residual" or "") .. ", bias"
 //$     vector_parameters = more .. ", size_t row"
 //$ elseif pass.measures then
@@ -37,7 +39,8 @@ $(i)const $(isa.vector) $(node.name) = $(isa[node.op](node.left, node.right));
 //$         if rows then
 //$             result = isa.add(result, isa.broadcast("bias[" .. sum(row, first) .. "]"))
 //$             if first + segment.from < rows then
-//$                 result = isa.fma(isa.broadcast(vector and "residual[" .. sum(row, first) .. "]" or residual), isa.load("x", sum(at, first * tile)), result)
+//$                 result = isa.fma(isa.broadcast(vector and "residual[" .. sum(row, first) .. "]" or residual),
+//$                     isa.load("x", sum(at, first * tile)), result)
 //$             end
 //$         end
 $(i)$(isa.store("v", sum(at, first * tile), result));
@@ -47,7 +50,8 @@ $(i)$(isa.store("v", sum(at, first * tile), result));
 //$     for _, segment in ipairs(pass.segments) do
 
 /* One vector of the tokens, from element i of each wire's rows on. */
-$(names.macro("INLINE")) void $(helper)_$(pass.name)_vector$(segment.suffix)($(values_type) *restrict v, size_t i$(vector_parameters == "" and "" or ", " .. vector_parameters)$(copies(segment) and ", " .. isa.vector .. " one" or ""))
+$(names.macro("INLINE")) void $(helper)_$(pass.name)_vector$(segment.suffix)($(values_type) *restrict v,
+    size_t i$(vector_parameters == "" and "" or ", " .. vector_parameters)$(copies(segment) and ", " .. isa.vector .. " one" or ""))
 {
 //$         transform("    ", segment, "i", "row")
 //$         if pass.measures then
@@ -55,7 +59,10 @@ $(names.macro("INLINE")) void $(helper)_$(pass.name)_vector$(segment.suffix)($(v
 //$             for k, result in ipairs(segment.network.results) do magnitudes[k] = isa.abs(result) end
 //$             while #magnitudes > 1 do -- as a tree, so that few of them wait for each other
 //$                 local pairs_of = {}
-//$                 for k = 1, #magnitudes, 2 do pairs_of[#pairs_of + 1] = magnitudes[k + 1] and isa.max(magnitudes[k], magnitudes[k + 1]) or magnitudes[k] end
+//$                 for k = 1, #magnitudes, 2 do
+//$                     local a, b = magnitudes[k], magnitudes[k + 1]
+//$                     pairs_of[#pairs_of + 1] = b and isa.max(a, b) or a
+//$                 end
 //$                 magnitudes = pairs_of
 //$             end
     *max = $(isa.max("*max", magnitudes[1]));
@@ -68,8 +75,10 @@ $(names.macro("INLINE")) void $(helper)_$(pass.name)_vector$(segment.suffix)($(v
 }
 //$     end
 //$ end
+//$ local rows_text = plural(pass.stride, "row") .. (pass.panel and ", " .. pass.panel .. " of each from `row` on" or "")
+//$ local times_text = pass.groups > 1 and ", " .. pass.groups .. " times" or ""
 
-/* Hadamard transform over $(pass.radix) wires of $(plural(pass.stride, "row"))$(pass.panel and ", " .. pass.panel .. " of each from `row` on" or ""), in place$(pass.groups > 1 and ", " .. pass.groups .. " times" or "").
+/* Hadamard transform over $(pass.radix) wires of $(rows_text), in place$(times_text).
 //$ if pass.live < pass.radix * pass.stride then
    Rows from $(pass.live) on are zero: they are not read.
 //$ end
@@ -80,9 +89,11 @@ $(names.macro("INLINE")) void $(helper)_$(pass.name)_vector$(segment.suffix)($(v
    Then each token's units: the first output has every wire in it, and is not finite if one is not.
    units  [unit, inverse]$(lane_axis)
 //$ elseif pass.maxima then
-   maxima  [$(pass.radix)]$(lane_axis) the largest magnitude of a wire's rows up to these, as bits: those of NaN and infinity are the largest
+   maxima  [$(pass.radix)]$(lane_axis) the largest magnitude of a wire's rows up to these, as bits: those of NaN and
+           infinity are the largest
 //$ elseif rows then
-   Then $(rows > 0 and "the share of the input that bypasses the projection, and the bias: v[row] += residual x[row] + bias[row]" or "the bias: v[row] += bias[row]").
+   Then $(rows > 0 and "the share of the input that bypasses the projection, and the bias" or "the bias"): v[row] +=
+   $(rows > 0 and "residual x[row] + " or "")bias[row].
 //$ end
    v  [$(pass.groups * pass.radix * pass.stride)]$(lane_axis) */
 static void $(helper)_$(pass.name)($(values_type) *$(more ~= "" and "restrict " or "")v$(more ~= "" and ", " .. more or ""))
@@ -145,7 +156,8 @@ $(i)$(isa.store_words("maxima", sum(lane or 0, wire * tile), "max[" .. wire .. "
 //$ elseif pass.panel then
 //$     panel_rows("    ", function(i, segment)
 //$         for n = 0, vectors - 1 do
-$(i)$(helper)_$(pass.name)_vector$(segment.suffix)(v, $(sum("at * " .. tile, n * lanes))$(vector_arguments)$(rows and ", at" or "")$(copies(segment) and ", one" or ""));
+$(i)$(helper)_$(pass.name)_vector$(segment.suffix)(v,
+$(i)    $(sum("at * " .. tile, n * lanes))$(vector_arguments)$(rows and ", at" or "")$(copies(segment) and ", one" or ""));
 //$         end
 //$     end)
 //$ end
@@ -164,9 +176,11 @@ $(i)}
 //$                 return
 //$             end
 //$             for n = 0, vectors - 1 do
-$(i)$(helper)_$(pass.name)_vector$(segment.suffix)(v, $(sum(floats_of(row), n * lanes))$(pass.measures and ", &max" .. n .. ", &finite" .. n or vector_arguments .. ", " .. row)$(copies(segment) and ", one" or ""));
+//$                 local more = pass.measures and ", &max" .. n .. ", &finite" .. n or vector_arguments .. ", " .. row
+$(i)$(helper)_$(pass.name)_vector$(segment.suffix)(v,
+$(i)    $(sum(floats_of(row), n * lanes))$(more)$(copies(segment) and ", one" or ""));
 //$             end
-//$         end, { from = row_of(from), to = row_of(to), braces = lanes > 1 })
+//$         end, { from = row_of(from), to = row_of(to), braces = lanes > 1 and vectors > 1 })
 //$     end
 //$ end
 //$ if group then

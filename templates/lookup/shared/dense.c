@@ -36,12 +36,16 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
 //$ end
 //$ for _, p in ipairs(products) do
 //$ local y_step, before = kernels.projection.y_step, unpacked and "unpacked, " or ""
-//$ if integers then before = sum("weights->projection_scales", p.scale_at) .. (p.count > 1 and not blocks_argument and " + block * " .. p.outputs or "") .. ", units, " .. (integers.starts and "starts, " or "") end
+//$ if integers then before = sum("weights->projection_scales", p.scale_at)
+//$     .. (p.count > 1 and not blocks_argument and " + block * " .. p.outputs or "") .. ", units, "
+//$     .. (integers.starts and "starts, " or "") end
 //$ if p.count > 1 and not blocks_argument then
     for (size_t block = 0; block < $(p.count); ++block)
-        $(helper)_$(p.name)($(source), $(from_step), $(sum("w", p.at)) + block * $(p.block_words), $(before)z + block * $(p.y_block), $(y_step), $(item)s);
+        $(helper)_$(p.name)($(source), $(from_step), $(sum("w", p.at)) + block * $(p.block_words),
+            $(before)z + block * $(p.y_block), $(y_step), $(item)s);
 //$ else
-    $(helper)_$(p.name)($(source), $(from_step), $(sum("w", p.at)), $(before)$(sum("z", p.y_at)), $(y_step), $(item)s$(blocks_argument and blocks_argument(p) or ""));
+    $(helper)_$(p.name)($(source), $(from_step), $(sum("w", p.at)), $(before)$(sum("z", p.y_at)), $(y_step),
+        $(item)s$(blocks_argument and blocks_argument(p) or ""));
 //$ end
 //$ end
     for (size_t $(item) = 0; $(item) < $(item)s; ++$(item))

@@ -7,7 +7,8 @@
 //$ local scale = tables.scaled and once("templates/lookup/shared/scale_scores.c") .. "_scale_scores"
 
 //$ local up_to = kernels.chunk == 1 and "a token" or "up to " .. kernels.chunk .. " tokens"
-/* $(weighted and "Codes and scores" or "Codes")$(tables.scaled and ", the scales of the tables' rows in them," or "") of $(up_to)$(by_tile and ", " .. kernels.pass .. " at a time" or lanes > 1 and ", features and tables in the lanes" or "").
+/* $(weighted and "Codes and scores" or "Codes")$(tables.scaled and ", the scales of the tables' rows in them," or "")
+   of $(up_to)$(by_tile and ", " .. kernels.pass .. " at a time" or lanes > 1 and ", features and tables in the lanes" or "").
    weights  bound weights
    x        [tokens]$(x_rows), any alignment
 //$ if by_tile then
@@ -18,12 +19,16 @@
 //$ if not weighted then
    score    not written: rows count alike
 //$ end
-   scratch  one thread's, 64-byte aligned; none may overlap. Cannot fail.$(prefetch_first and "\n   prefetch  weights whose rows to prefetch, those of the first token, or NULL" or "") */
+   scratch  one thread's, 64-byte aligned; none may overlap. Cannot fail.$(prefetch_first and "" or " */")
+//$ if prefetch_first then
+   prefetch  weights whose rows to prefetch, those of the first token, or NULL */
+//$ end
 $(before)(const $(names.weights) *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch$(prefetch_parameter))
 {
 //$ for _, buffer in ipairs(buffers) do
-    $(buffer.storage) *$(buffer.name ~= "x" and buffer.name or by_tile and "x_tiles" or "normalised") = $(in_scratch(buffer.name, buffer.storage));
+//$ local name = buffer.name ~= "x" and buffer.name or by_tile and "x_tiles" or "normalised"
+    $(buffer.storage) *$(name) = $(in_scratch(buffer.name, buffer.storage));
 //$ end
 //$ if not weighted then
     (void) score;
@@ -44,7 +49,8 @@ $(before)(const $(names.weights) *weights, const float *x, size_t tokens,
         $(kernels.names.projection)($(projection_arguments), tiles);
         for (size_t tile = 0; tile < tiles; ++tile)
 //$     local at = "(first + tile * " .. tile .. ") * " .. shape.slots
-            $(kernels.names.hash)(z + tile * $(kernels.projection.rows.z * tile), code + $(at)$(score.scored and ",\n                score + " .. at or "")$(vertices_argument));
+            $(kernels.names.hash)(z + tile * $(kernels.projection.rows.z * tile),
+                code + $(at)$(score.scored and ",\n                score + " .. at or "")$(vertices_argument));
 //$     if tables.scaled then
         $(scale)(weights->table_scales, code + first * $(shape.slots), score + first * $(shape.slots), tiles);
 //$     end
@@ -56,7 +62,9 @@ $(before)(const $(names.weights) *weights, const float *x, size_t tokens,
 //$     end
     $(kernels.names.projection)($(projection_arguments), tokens);
     for (size_t token = 0; token < tokens; ++token)
-        $(kernels.names.hash)(z + token * $(kernels.projection.rows.z), code + token * $(shape.slots)$(score.scored and ", score + token * " .. shape.slots or "")$(vertices_argument)$(prefetch_argument));
+//$     local score_at = score.scored and ", score + token * " .. shape.slots or ""
+        $(kernels.names.hash)(z + token * $(kernels.projection.rows.z),
+            code + token * $(shape.slots)$(score_at)$(vertices_argument)$(prefetch_argument));
 //$     if tables.scaled then
     $(scale)(weights->table_scales, code, score, tokens);
 //$     end
@@ -88,7 +96,8 @@ void $(kernels.names.ffn)(const $(names.weights) *weights, const float *x, float
 
     for (size_t first = 0; first < tokens; first += $(kernels.chunk)) {
         const size_t left = tokens - first < $(kernels.chunk) ? tokens - first : $(kernels.chunk);
-        $(prefetch_first and helper .. "_codes" or project)(weights, x + first * $(shape.x_step), left, code, $(weighted and "score" or "NULL"), scratch$(prefetch_first and ", weights" or ""));
+        $(prefetch_first and helper .. "_codes" or project)(weights, x + first * $(shape.x_step), left, code,
+            $(weighted and "score" or "NULL"), scratch$(prefetch_first and ", weights" or ""));
 //$ local function gathered(i, gather)
 $(i)$(gather.names.gather)(weights, code, $(weighted and "score" or "NULL"), y + first * $(shape.y_step), left, scratch);
 //$ end

@@ -1,42 +1,41 @@
-//$ takes in_scratch, constant, table_at, next_at, prologue, helper, symbol, gather, isa, tile, tables, loads, pack, prefetch_next, row_pitch, count
+//$ takes in_scratch, constant, table_at, next_at, prologue, helper, symbol, gather, isa, tile, tables, loads, pack,
+//$ takes prefetch_next, row_pitch, count, waits_text
 //$ takes weighted, product_text, sum_text, sums_of_integers, slots_text, lane_axis, y_rows
 //$ lines("", prologue)
 //$ for _, load in ipairs(loads) do load.name = once("templates/lookup/shared/load.c", { load = load }) .. load.ending end
-//$ if gather.stream then
-
-/* Stores a vector of y: past the caches if y is aligned, as the lines that it fills need not be read then. */
-static inline void $(helper)_store_y(float *y, $(isa.vector) value, int streams)
-{
-    if (streams)
-        $(isa.stream("y", "value"));
-    else
-        $(isa.store_unaligned("y", 0, "value"));
-}
-//$ end
-//$ local scores, adder
+//$ local store_y = gather.stream and once("templates/lookup/shared/store_y.c") .. "_store_y" or false
+//$ local prefix = {} -- of the names of functions for sums of integers
 //$ if gather.integers then
-//$ scores = once("templates/lookup/integer_sums/scores.c")
-//$ adder = once("templates/lookup/integer_sums/line.c")
-$(include("templates/lookup/integer_sums/sums.c", { adder = adder }))
+//$     prefix.scores = once("templates/lookup/integer_sums/scores.c")
+//$     prefix.line = once("templates/lookup/integer_sums/line.c")
+//$     local sums_type = prefix.line .. "_sums"
+//$     prefix.keep = once("templates/lookup/integer_sums/keep_sums.c", { sums_type = sums_type })
+//$     prefix.finish = once("templates/lookup/integer_sums/finish_y.c", { sums_type = sums_type, store_y = store_y })
+$(include("templates/lookup/integer_sums/sums.c", { prefix = prefix }))
 //$ end
 //$ for _, t in ipairs(gather.tiles) do
 //$     if pack then
 $(include("templates/lookup/shared/pack.c", { t = t }))
 //$     end
 //$     if sums_of_integers then
-$(include("templates/lookup/integer_sums/columns.c", { t = t, adder = adder }))
+$(include("templates/lookup/integer_sums/columns.c", { t = t, prefix = prefix }))
 //$     else
 
-/* Adds $(shape.neighbours == 1 and "one row" or shape.neighbours .. " rows") of each of `tables` tables to $(plural(t.width, "column")) of every token: y = from + sum of $(product_text).
+/* Adds $(shape.neighbours == 1 and "one row" or shape.neighbours .. " rows") of each of `tables` tables to
+   $(plural(t.width, "column")) of every token: y = from + sum of $(product_text).
    table   [tables][$(shape.rows)][$(row_pitch)], from the first of the columns on
-   code    [$(tile == 1 and "tokens" or "tiles")]$(slots_text)$(lane_axis), from the first of the tables on$(weighted and "; score likewise" or "")
+   code    [$(tile == 1 and "tokens" or "tiles")]$(slots_text)$(lane_axis), from the first of the
+           tables on$(weighted and "; score likewise" or "")
    from    what to add to: y itself, or one row for all tokens (from_step 0); steps are floats from token to token
    y       the columns of every token$(gather.stream and ", whole lines of them if it `streams`" or "")$(prefetch_next and "" or " */")
 //$ if prefetch_next then
    next_table  [$(gather.group)][$(shape.rows)][$(row_pitch)], the columns that are read after these: tokens prefetch their rows in turn */
 //$ end
-static inline void $(helper)_columns_$(t.width)(const $(tables.storage) *table, $(pack and "size_t row_step, " or "")size_t tables, const uint16_t *code$(weighted and ", const float *score" or ""),
-    const float *from, size_t from_step, float *y, size_t y_step, $(gather.stream and "int streams, " or "")size_t tokens$(prefetch_next and ", const " .. tables.storage .. " *next_table" or ""))
+static inline void $(helper)_columns_$(t.width)(const $(tables.storage) *table,
+    $(pack and "size_t row_step, " or "")size_t tables,
+    const uint16_t *code$(weighted and ", const float *score" or ""),
+    const float *from, size_t from_step, float *y, size_t y_step,
+    $(gather.stream and "int streams, " or "")size_t tokens$(prefetch_next and ", const " .. tables.storage .. " *next_table" or ""))
 {
 //$ local i = tile == 1 and "    " or "        "
 //$ if tile == 1 then
@@ -47,7 +46,8 @@ static inline void $(helper)_columns_$(t.width)(const $(tables.storage) *table, 
 //$     end
 //$     if gather.integers then
         uint32_t token_words[$(2 * gather.integers.low_at)];
-        const $(isa.vector) unit = $(isa.broadcast(scores .. "_scores_to_integers(score + token * " .. shape.slots .. ", " .. count .. ", token_words)"));
+//$         local arguments = "(score + token * " .. shape.slots .. ", " .. count .. ", token_words)"
+        const $(isa.vector) unit = $(isa.broadcast(prefix.scores .. "_scores_to_integers" .. arguments));
 //$     elseif weighted then
         const float *token_score = score + token * $(shape.slots);
 //$     end
@@ -62,7 +62,8 @@ static inline void $(helper)_columns_$(t.width)(const $(tables.storage) *table, 
             const float *token_score = score + first * $(shape.slots) + token;
 //$     end
 //$     if gather.prefetch_tokens then
-            const uint16_t *next_code = token + 1 < end ? token_code + 1 : first + $(tile) < tokens ? code + (first + $(tile)) * $(shape.slots) : token_code;
+//$ local next_tile = "first + " .. tile .. " < tokens ? code + (first + " .. tile .. ") * " .. shape.slots .. " : token_code"
+            const uint16_t *next_code = token + 1 < end ? token_code + 1 : $(next_tile);
 //$     end
             const float *y_from = from + (first + token) * from_step;
             float *y_to = y + (first + token) * y_step;
@@ -70,7 +71,9 @@ static inline void $(helper)_columns_$(t.width)(const $(tables.storage) *table, 
 //$ if prefetch_next then
 $(include("templates/lookup/shared/prefetch_rows.c", { t = t, i = i }))
 //$ end
-$(include("templates/lookup/shared/strips.c", { s = t.strips, strip = gather.integers and "templates/lookup/integer_sums/strip.c" or "templates/lookup/shared/gather_strip.c", token = { count = count, from = "y_from", to = "y_to", adder = adder }, i = i .. "    " }))
+//$ local strip = gather.integers and "templates/lookup/integer_sums/strip.c" or "templates/lookup/shared/gather_strip.c"
+//$ local token = { count = count, from = "y_from", to = "y_to", prefix = prefix, store_y = store_y }
+$(include("templates/lookup/shared/strips.c", { s = t.strips, strip = strip, token = token, i = i .. "    " }))
 //$ if tile > 1 then
         }
 //$ end
@@ -84,17 +87,19 @@ $(include("templates/lookup/shared/strips.c", { s = t.strips, strip = gather.int
    Rows are in units of their scale, which the score has as a factor.
 //$ end
 //$ if gather.group < shape.h then
-   Tables are taken $(gather.group) at a time, for all tokens: $((tile == 1 or gather.name == "whole") and "their rows are read side by side, a strip of each after the other" or "tokens share the rows that are in cache").
+//$     local side_by_side = tile == 1 or gather.name == "whole"
+//$     local why = side_by_side and "their rows are read side by side, a strip of each after the other"
+//$         or "tokens share the rows that are in cache"
+   Tables are taken $(gather.group) at a time, for all tokens: $(why).
 //$ end
    weights  bound weights
    code     $(tile == 1 and "[tokens]" or "[tiles of " .. tile .. " tokens]")$(slots_text)$(lane_axis), each below $(shape.rows)
    score    $(weighted and "the same shape" or "not read: rows count alike")
    y        [tokens]$(y_rows), any alignment, must not overlap $(weighted and "code, score or weights" or "code or weights")
 //$ local sums = gather.scratch.sums
-//$ if sums_of_integers then
-   scratch  $(names.macro("SCRATCH_BYTES")) bytes, 64-byte aligned, of which code $(weighted and "and score " or "")may be a part: scores as integers$(sums and pack and ", sums of a tile of columns and a slice of the tables" or sums and " and sums of a tile of columns" or pack and " and a slice of the tables" or "") wait there
-//$ elseif sums or pack then
-   scratch  $(names.macro("SCRATCH_BYTES")) bytes, 64-byte aligned, of which code $(weighted and "and score " or "")may be a part: $(sums and "sums of a tile of columns" or "")$(sums and pack and " and " or "")$(pack and "a slice of the tables" or "") wait there
+//$ if waits_text ~= "" then
+   scratch  $(names.macro("SCRATCH_BYTES")) bytes, 64-byte aligned, of which code $(weighted and "and score " or "")may be a
+            part: $(waits_text) wait there
 //$ else
    scratch  not used
 //$ end
@@ -141,7 +146,10 @@ void $(symbol)(const $(names.weights) *weights, const uint16_t *code, const floa
 //$     local several = #gather.integers.spans > 1
     for (size_t token = 0; token < tokens; token += $(tile))$(several and " {" or "")
 //$     for _, span in ipairs(gather.integers.spans) do
-        $(scores)_scores_to_integers($(sum("score + token * " .. shape.slots, span.table * shape.neighbours * tile)), $(span.tables * shape.neighbours), $(sum("words + token * " .. gather.integers.quads * 2, span.table // gather.integers.step * 2 * tile)), $(sum("score_units", span.unit_at)) + token);
+        $(prefix.scores)_scores_to_integers($(sum("score + token * " .. shape.slots, span.table * shape.neighbours * tile)),
+            $(span.tables * shape.neighbours),
+            $(sum("words + token * " .. gather.integers.quads * 2, span.table // gather.integers.step * 2 * tile)),
+            $(sum("score_units", span.unit_at)) + token);
 //$     end
 //$     if several then
     }
@@ -156,11 +164,13 @@ void $(symbol)(const $(names.weights) *weights, const uint16_t *code, const floa
 //$ local after = sum("weights->tables", following and following.from or 0)
 //$ if t.count > 1 then
 //$     local from, to = 0, t.count * t.width
-//$     if parts then from, to = "first * " .. t.width, (t.count < parts and "(end < " .. t.count .. " ? end : " .. t.count .. ")" or "end") .. " * " .. t.width end
+//$     if parts then from, to = "first * " .. t.width,
+//$         (t.count < parts and "(end < " .. t.count .. " ? end : " .. t.count .. ")" or "end") .. " * " .. t.width end
     for (size_t column = $(from); column < $(to); column += $(t.width)) {
         const $(tables.storage) *table = weights->tables + column;
 //$     i, table, bias, columns = "        ", "table", "weights->bias + column", "y + column"
-//$     after = following and sum(table, t.width) or "column + " .. t.width .. " < " .. shape.d_out .. " ? " .. sum(table, t.width) .. " : weights->tables"
+//$     after = following and sum(table, t.width)
+//$         or "column + " .. t.width .. " < " .. shape.d_out .. " ? " .. sum(table, t.width) .. " : weights->tables"
 //$ elseif parts then
     if ($(number == 1 and "first == 0" or "end == " .. parts)) {
 //$     i = "        "
@@ -180,10 +190,13 @@ $(i)for (size_t k = $(loop.first); k < $(loop.last); k += $(loop.step))
 //$     local at_table, next = table_at(table, call), next_at(table, call, after)
 //$     local streams = gather.stream and (call.to == "sums" and sums and ", 0" or ", streams") or ""
 //$     if pack then
-$(i)$(helper)_columns_$(t.width)(packs ? $(helper)_pack_$(t.width)($(at_table), $(call.tables), slice) : $(at_table), row_step, $(call.tables),
-$(i)    $(at("code", call.code_step))$(weighted and ", " .. at("score", call.code_step) or ""), $(places[call.from]), $(places[call.to])$(streams), tokens$(prefetch_next and ", " .. next or ""));
+$(i)$(helper)_columns_$(t.width)(packs ? $(helper)_pack_$(t.width)($(at_table), $(call.tables), slice) : $(at_table),
+$(i)    row_step, $(call.tables),
+$(i)    $(at("code", call.code_step))$(weighted and ", " .. at("score", call.code_step) or ""),
+$(i)    $(places[call.from]), $(places[call.to])$(streams), tokens$(prefetch_next and ", " .. next or ""));
 //$     else
-$(i)$(helper)_columns_$(t.width)($(at_table), $(call.tables), $(at("code", call.code_step))$(weighted and ", " .. at("score", call.code_step) or ""),
+$(i)$(helper)_columns_$(t.width)($(at_table), $(call.tables),
+$(i)    $(at("code", call.code_step))$(weighted and ", " .. at("score", call.code_step) or ""),
 $(i)    $(places[call.from]), $(places[call.to])$(streams), tokens$(prefetch_next and ", " .. next or ""));
 //$     end
 //$ end

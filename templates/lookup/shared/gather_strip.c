@@ -1,4 +1,5 @@
-//$ takes gather, isa, helper, tables, weighted, at, width, prefetches, token, i, unroll, rest_rows, line_elements, load_row, load_row_partial, row_of, slot
+//$ takes gather, isa, tables, weighted, at, width, prefetches, token, i, unroll, rest_rows, line_elements,
+//$ takes load_row, load_row_partial, row_of, slot
 //$ -- One strip of a tile of columns of one token: one row of every table, times its score if rows are weighted.
 //$ local vectors, partial = width // isa.lanes, width % isa.lanes
 //$ local function added(number, row, to) return weighted and isa.fma("s" .. number, row, to) or isa.add(to, row) end
@@ -45,7 +46,7 @@ $(i)}
 //$ end
 //$ for n = 0, vectors - 1 do
 //$     if gather.stream then
-$(i)$(helper)_store_y($(sum(token.to, sum(at, n * isa.lanes))), sum$(n), streams);
+$(i)$(token.store_y)($(sum(token.to, sum(at, n * isa.lanes))), sum$(n), streams);
 //$     else
 $(i)$(isa.store_unaligned(token.to, sum(at, n * isa.lanes), "sum" .. n));
 //$     end

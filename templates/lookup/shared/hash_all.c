@@ -59,7 +59,8 @@ static inline void $(helper)_hash_all(const float *z, uint16_t *code, float *sco
 //$ end
         $(isa.index_store("code", "n * " .. step, "vertex"));
 //$ if score.along then
-        $(isa.store_unaligned("score", "n * " .. step, score.share and isa.mul("weight", list.get("along", "n")) or list.get("along", "n")));
+//$     local along = list.get("along", "n")
+        $(isa.store_unaligned("score", "n * " .. step, score.share and isa.mul("weight", along) or along));
 //$ else
         $(isa.store_unaligned("score", "n * " .. step, "weight"));
 //$ end

@@ -27,7 +27,8 @@ static inline void $(helper)_merge_vertices($(list.floats) *cost, $(list.integer
 
 //$ if hash.grown < shape.tau then
 /* Another vertex in place of one of the list where it is cheaper. */
-static inline void $(helper)_replace_vertex($(list.floats) *cost, $(list.integers) *flips, $(isa.vector) other_cost, $(isa.index) other_flips)
+static inline void $(helper)_replace_vertex($(list.floats) *cost, $(list.integers) *flips, $(isa.vector) other_cost,
+    $(isa.index) other_flips)
 {
     const $(isa.vector) own_cost = $(isa.sizeless and list.get("cost", 0) or "*cost");
     const $(isa.index) own_flips = $(isa.sizeless and list.get_index("flips", 0) or "*flips");

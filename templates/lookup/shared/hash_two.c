@@ -27,7 +27,8 @@ $(include("templates/lookup/shared/hash_bits.c"))
     const $(isa.index) second = $(isa.index_xor("row", "flip"));
     $(isa.index_store("code", tostring(step), "second"));
 //$ if score.scored then
-//$     local function product(share, along) return score.share and score.along and isa.mul(share, along) or score.along and along or share end
+//$     local function product(share, along)
+//$         return score.share and score.along and isa.mul(share, along) or score.along and along or share end
 
 //$     if score.share then
     const $(isa.vector) one = $(isa.broadcast("1.0f"));

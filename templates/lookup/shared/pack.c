@@ -1,7 +1,8 @@
 //$ takes isa, helper, tables, constant, pack, t, line_elements
 //$ -- Copies a slice of the tables.
 
-/* Copies $(plural(t.width, "column")) of every row side by side: a slice that was spread over many pages then lies on few, and stays in cache. Returns it.
+/* Copies $(plural(t.width, "column")) of every row side by side: a slice that was spread over many pages then lies on
+   few, and stays in cache. Returns it.
    table  [tables][$(shape.rows)][$(constant("ROW_PITCH"))], from the first of the columns on
    slice  [tables][$(shape.rows)][$(pack.pitch)]$(t.width % line_elements > 0 and ", whole lines of it are written" or "") */
 static inline const $(tables.storage) *$(helper)_pack_$(t.width)(const $(tables.storage) *table, size_t tables, $(tables.storage) *slice)

@@ -3,7 +3,8 @@
 /* $(score.scored and "Multiplies each score by" or "Makes each score") the scale of its row: the tables hold rows in units of their scale.
    scale  [$(shape.h)][$(shape.rows)]
    code   [$(tile == 1 and "tokens" or "tiles")]$(slots_text)$(tile == 1 and "" or "[" .. tile .. "]"); score likewise. None may overlap. */
-static inline void $(helper)_scale_scores(const float *restrict scale, const uint16_t *restrict code, float *restrict score, size_t $(tile == 1 and "tokens" or "tiles"))
+static inline void $(helper)_scale_scores(const float *restrict scale, const uint16_t *restrict code,
+    float *restrict score, size_t $(tile == 1 and "tokens" or "tiles"))
 {
 //$ local slot = shape.neighbours == 1 and "table" or "slot"
 //$ -- Where the scale of the row `code` of a slot's table lies.

@@ -1,4 +1,5 @@
-//$ takes isa, prologue, symbol, helper, kernels, score, hash, lanes, tile, tables, constant, rows_text, vertices_parameter, vertices_argument
+//$ takes isa, prologue, symbol, helper, kernels, score, hash, lanes, tile, tables, constant, rows_text,
+//$ takes vertices_parameter, vertices_argument
 //$ takes prefetch_parameter, prefetch_first, aligned_floats, bits_floats, line_elements, transposes
 //$ local by_tile, lane_axis = kernels.layout == "lanes", kernels.layout == "lanes" and "[" .. tile .. "]" or ""
 //$ lines("", prologue)
@@ -7,8 +8,10 @@
 //$     transpose[n] = once("templates/lookup/shared/transpose.c", { columns = n }) .. (n == lanes and "_transpose" or "_transpose_last")
 //$ end
 $(include(hash.template))
+//$ local of = by_tile and "tile of " .. tile .. " tokens" or "token"
+//$ local how = by_tile and "" or lanes > 1 and ", " .. lanes .. " tables side by side" or ", table by table"
 
-/* $(score.scored and "Sign hash and score" or "Sign hash") of one $(by_tile and "tile of " .. tile .. " tokens" or "token") (LookupFFN, section "Put it together")$(by_tile and "" or lanes > 1 and ", " .. lanes .. " tables side by side" or ", table by table").
+/* $(score.scored and "Sign hash and score" or "Sign hash") of one $(of) (LookupFFN, section "Put it together")$(how).
    z      [$(plural(shape.h, "table"))][$(plural(shape.tau, "bit"))]$(lane_axis)
 //$ if shape.neighbours == 1 then
    code   [$(shape.h)]$(lane_axis)  row of each table: bit j is z > 0, the first bit the most significant
@@ -28,19 +31,25 @@ $(include(hash.template))
    prefetch  weights whose rows to prefetch as soon as their codes are known, or NULL
 //$ end
    $(by_tile and "z is aligned to a vector. " or "")None may overlap. Cannot fail. 0 and NaN count as bit 0. */
-void $(symbol)(const float *restrict z, uint16_t *restrict code$(score.scored and ", float *restrict score" or "")$(vertices_parameter)$(prefetch_parameter))
+void $(symbol)(const float *restrict z,
+    uint16_t *restrict code$(score.scored and ", float *restrict score" or "")$(vertices_parameter)$(prefetch_parameter))
 {
 //$ if by_tile then
 //$ local slots = shape.neighbours * tile
 //$ loop("    ", "table", 0, shape.h, 1, function(i)
 //$ loop(i, "token", 0, tile, lanes, function(i, token)
-$(i)$(helper)_$(hash.name)($(sum("z", token)), $(sum("code", token))$(score.scored and ", " .. sum("score", token) or "")$(vertices_argument));
-//$ end)
-//$ end, { braces = false, also = ", z += " .. shape.tau * tile .. ", code += " .. slots .. (score.scored and ", score += " .. slots or "") })
+$(i)$(helper)_$(hash.name)($(sum("z", token)),
+$(i)    $(sum("code", token))$(score.scored and ", " .. sum("score", token) or "")$(vertices_argument));
+//$ end, { braces = false })
+//$ end, { braces = false,
+//$     also = ", z += " .. shape.tau * tile .. ", code += " .. slots
+//$     .. (score.scored and ", score += " .. slots or "") })
 //$ elseif lanes == 1 then
 //$ loop("    ", "table", 0, shape.h, 1, function(i, table)
-$(i)$(helper)_$(hash.name)($(sum("z", times(table, shape.tau))), $(sum("code", times(table, shape.neighbours)))$(score.scored and ", " .. sum("score", times(table, shape.neighbours)) or "")$(vertices_argument));
-//$ end)
+//$ local at = times(table, shape.neighbours)
+$(i)$(helper)_$(hash.name)($(sum("z", times(table, shape.tau))),
+$(i)    $(sum("code", at))$(score.scored and ", " .. sum("score", at) or "")$(vertices_argument));
+//$ end, { braces = false })
 //$ else
     const float *row[$(lanes)];
 //$ if aligned_floats then

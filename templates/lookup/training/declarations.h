@@ -1,12 +1,14 @@
 //$ takes training, variants
-/* Training of $(shape.kind == "bh4" and "a LookupFFN with BH4, blocks of " .. shape.block or "a LookupFFN with a dense projection"): sizes in floats unless they say bytes. */
+//$ local layer = shape.kind == "bh4" and "LookupFFN with BH4, blocks of " .. shape.block or "LookupFFN with a dense projection"
+/* Training of a $(layer): sizes in floats unless they say bytes. */
 #define $(names.constant("TRAIN_TILE")) $(training.tile)u /* tokens: ranges of tokens begin at multiples of it */
 #define $(names.constant("TRAIN_SLOTS")) $(training.slots)u /* rows that a token takes */
 #define $(names.constant("TRAIN_Z")) $(training.z)u /* of a token's z */
 #define $(names.constant("TRAIN_PREPARED")) $(training.prepared)u /* of packed weights */
 #define $(names.constant("TRAIN_SUMS")) $(training.sums.floats)u /* of the gradients that one thread sums */
 #define $(names.constant("TRAIN_ROW")) $(training.pitch)u /* from row to row of the tables */
-#define $(names.constant("TRAIN_SCRATCH_BYTES"))(tokens) ($(training.scratch_bytes)u + $(8 * shape.neighbours)u * (size_t) (tokens)) /* of one thread */
+//$ local scratch = names.constant("TRAIN_SCRATCH_BYTES") .. "(tokens)"
+#define $(scratch) ($(training.scratch_bytes)u + $(8 * shape.neighbours)u * (size_t) (tokens)) /* of one thread */
 
 /* The parameters of one layer, laid out as in a checkpoint but for the pitch of the tables. */
 typedef struct $(training.names.parameters) {
@@ -14,7 +16,9 @@ typedef struct $(training.names.parameters) {
     const float *projection_bias; /* [$(shape.bits)] */
     const float *bias; /* [$(shape.d_out)] */
     float *tables; /* [$(shape.h)][$(shape.rows)][$(training.pitch)], rows of $(shape.d_out), 64-byte aligned */
-    float *state; /* row-wise Adagrad: [$(shape.h)][$(shape.rows)] sums of mean squares; lazy Adam: [$(shape.h)][$(shape.rows)][2][$(training.pitch)] moments; zeros at first */
+    /* row-wise Adagrad: [$(shape.h)][$(shape.rows)] sums of mean squares; lazy Adam:
+       [$(shape.h)][$(shape.rows)][2][$(training.pitch)] moments; zeros at first */
+    float *state;
     const float *prepared; /* packed weights, 64-byte aligned, which the kernel `prepare` writes */
 } $(training.names.parameters);
 
@@ -36,7 +40,8 @@ typedef struct $(training.names.rates) {
 $(api)void $(t.names.prepare)(const $(training.names.parameters) *parameters, float *prepared, void *scratch);
 $(api)void $(t.names.forward)(const $(training.names.parameters) *parameters, const float *x, float *y, size_t tokens,
     float *z, uint16_t *code, float *score, void *scratch);
-$(api)void $(t.names.rows)(const $(training.names.parameters) *parameters, const $(training.names.rates) *rates, const float *dy, size_t tokens,
+$(api)void $(t.names.rows)(const $(training.names.parameters) *parameters, const $(training.names.rates) *rates,
+    const float *dy, size_t tokens,
     const uint16_t *code, const float *score, float *slope, uint32_t *uses, size_t first_table, size_t end_table, void *scratch);
 $(api)size_t $(t.names.list_rows)(const $(training.names.parameters) *parameters, const float *dy, size_t tokens,
     const uint16_t *code, const float *score, float *slope, uint32_t *uses, size_t first_table, size_t end_table,

@@ -37,13 +37,15 @@ void $(symbol)(const $(training.names.parameters) *parameters, const float *x, f
             }
             $(kernels.names.projection)($(projection_arguments), tiles);
             for (size_t tile = 0; tile < tiles; ++tile)
-                $(kernels.names.hash)(z_here + tile * $(kernels.projection.rows.z * tile), code + (first + at + tile * $(tile)) * $(shape.slots),
+                $(kernels.names.hash)(z_here + tile * $(kernels.projection.rows.z * tile),
+                    code + (first + at + tile * $(tile)) * $(shape.slots),
                     score + (first + at + tile * $(tile)) * $(shape.slots)$(vertices_argument));
 //$ if inverse_h then
             for (size_t i = (first + at) * $(shape.slots); i < (first + at + tiles * $(tile)) * $(shape.slots); ++i)
                 score[i] *= $(inverse_h);
 //$ end
         }
-        $(kernels.gathers[1].names.gather)(&weights, code + first * $(shape.slots), score + first * $(shape.slots), y + first * $(shape.y_step), left, scratch);
+        $(kernels.gathers[1].names.gather)(&weights, code + first * $(shape.slots), score + first * $(shape.slots),
+            y + first * $(shape.y_step), left, scratch);
     }
 }

@@ -4,7 +4,8 @@
 //$ local last = shape.tau - 1
 //$ local product = score.share and score.along
 
-/* Gradients of $(isa.lanes > 1 and isa.lanes .. " groups" or "a group") of $(plural(shape.tau, "bit")) from the slopes of their scores. With a = |z|$(score.share and ", e = exp(-2a), share = e / (1 + e)" or ""):
+/* Gradients of $(isa.lanes > 1 and isa.lanes .. " groups" or "a group") of $(plural(shape.tau, "bit")) from the slopes
+   of their scores. With a = |z|$(score.share and ", e = exp(-2a), share = e / (1 + e)" or ""):
 //$ if product then
    score = p exp(-2 cost) (sum of a - 2 cost); its logarithm's first factor grows by 2 share with each a, less 2 where the bit is flipped.
 //$ elseif score.along then
@@ -14,7 +15,8 @@
 //$ end
    z      bit j is z[j * $(from)] and on, dz likewise with $(to)
    slope  vertex n is slope[n * $(from)] and on, code likewise */
-static inline void $(helper)_hash_gradient(const float *restrict z, $(m > 1 and "const uint16_t *restrict code, " or "")const float *restrict slope, float *restrict dz)
+static inline void $(helper)_hash_gradient(const float *restrict z,
+    $(m > 1 and "const uint16_t *restrict code, " or "")const float *restrict slope, float *restrict dz)
 {
     const $(isa.vector) none = $(isa.zero());
 //$ if score.share then

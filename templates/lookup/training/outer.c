@@ -26,11 +26,16 @@ $(i)$(turn_helper)_transpose(row, $(token), $(sum("turned", times(token, x_pitch
 }
 //$ for _, t in ipairs(outer_tiles) do
 //$ local function load(base, at, n) return n == lanes and isa.load_unaligned(base, at) or isa.load_partial(base, at, n) end
-//$ local function each(f) for n = 0, t.vectors - 1 do f(n, n * lanes, lanes) end if t.partial > 0 then f(t.vectors, t.vectors * lanes, t.partial) end end
+//$ local function each(f)
+//$     for n = 0, t.vectors - 1 do f(n, n * lanes, lanes) end
+//$     if t.partial > 0 then f(t.vectors, t.vectors * lanes, t.partial) end
+//$ end
 
-/* Adds to $(t.outputs) by $(t.floats) sums$(t.outputs > 1 and ", `pitch` floats from output to output" or ""): sums[o][i] += sum over the tokens of dy[o] x[i].
+//$ local apart = t.outputs > 1 and ", `pitch` floats from output to output" or ""
+/* Adds to $(t.outputs) by $(t.floats) sums$(apart): sums[o][i] += sum over the tokens of dy[o] x[i].
    dy  [$(t.outputs)][$(tile)], turned [$(tile)][$(x_pitch)] */
-static inline void $(helper)_sum_$(t.name)(const float *restrict dy, const float *restrict turned, float *restrict sums$(t.outputs > 1 and ", size_t pitch" or ""))
+static inline void $(helper)_sum_$(t.name)(const float *restrict dy, const float *restrict turned,
+    float *restrict sums$(t.outputs > 1 and ", size_t pitch" or ""))
 {
 //$ for o = 0, t.outputs - 1 do
 //$ each(function(n, at, floats)
@@ -51,21 +56,24 @@ static inline void $(helper)_sum_$(t.name)(const float *restrict dy, const float
 //$ for o = 0, t.outputs - 1 do
 //$ each(function(n, at, floats)
 //$ local place = sum(times(o, "pitch"), at)
-    $(floats == lanes and isa.store_unaligned("sums", place, "sum" .. o .. "_" .. n) or isa.store_partial("sums", place, floats, "sum" .. o .. "_" .. n));
+//$ local value = "sum" .. o .. "_" .. n
+    $(floats == lanes and isa.store_unaligned("sums", place, value) or isa.store_partial("sums", place, floats, value));
 //$ end)
 //$ end
 }
 //$ end
 //$ for _, block in ipairs(outer_blocks) do
 
-/* Gradients of a block of $(plural(block.outputs, "output")) and $(plural(block.inputs, "input")), $(plural(block.pitch, "float")) from output to output. */
+/* Gradients of a block of $(plural(block.outputs, "output")) and $(plural(block.inputs, "input")),
+   $(plural(block.pitch, "float")) from output to output. */
 static void $(helper)_$(block.name)(const float *restrict dy, const float *restrict turned, float *restrict sums)
 {
 //$ for _, down in ipairs(block.down) do
 //$ loop("    ", "o", down.at, down.at + down.count * down.step, down.step, function(i, o)
 //$ for _, across in ipairs(block.across) do
 //$ loop(i, "x", across.at, across.at + across.count * across.step, across.step, function(i, x)
-$(i)$(helper)_sum_$(down.step)x$(across.name)($(sum("dy", times(o, tile))), $(sum("turned", x)), $(sum("sums", times(o, block.pitch), x))$(down.step > 1 and ", " .. block.pitch or ""));
+//$ local rows, sums = sum("dy", times(o, tile)), sum("sums", times(o, block.pitch), x)
+$(i)$(helper)_sum_$(down.step)x$(across.name)($(rows), $(sum("turned", x)), $(sums)$(down.step > 1 and ", " .. block.pitch or ""));
 //$ end)
 //$ end
 //$ end)

@@ -40,7 +40,8 @@ void $(symbol)(const $(training.names.parameters) *parameters, float *prepared, 
     float *folded = (float *) scratch;
     double *columns = (double *) (void *) ((unsigned char *) scratch + $(4 * training.projection_floats));
     for (size_t block = 0; block < $(shape.repeats * 4 * (shape.padded // shape.block)); ++block)
-        $(helper)_fold_block(parameters->projection + block * $(shape.block * shape.block), block / $(shape.padded // shape.block) % 4 == 3 ? $(training.decay) : 1.0,
+        $(helper)_fold_block(parameters->projection + block * $(shape.block * shape.block),
+            block / $(shape.padded // shape.block) % 4 == 3 ? $(training.decay) : 1.0,
             folded + block * $(shape.block * shape.block), columns);
 //$ else
     const float *folded = parameters->projection;

@@ -36,7 +36,10 @@ static void $(helper)_sum_dy(const float *restrict dy, size_t tokens, float *res
 {
 //$ for _, strip in ipairs(bias_strips) do
 //$ local function load(base, at, n) return n == lanes and isa.load_unaligned(base, at) or isa.load_partial(base, at, n) end
-//$ local function each(i, at, f) for n = 0, strip.vectors - 1 do f(n, sum(at, n * lanes), lanes) end if strip.partial > 0 then f(strip.vectors, sum(at, strip.vectors * lanes), strip.partial) end end
+//$ local function each(i, at, f)
+//$     for n = 0, strip.vectors - 1 do f(n, sum(at, n * lanes), lanes) end
+//$     if strip.partial > 0 then f(strip.vectors, sum(at, strip.vectors * lanes), strip.partial) end
+//$ end
 //$ loop("    ", "column", strip.at, strip.at + strip.count * strip.step, strip.step, function(i, column)
 //$ if strip.count == 1 then
 $(i){
@@ -80,7 +83,8 @@ void $(t.names.project)(const $(training.names.parameters) *parameters, const fl
     const float zero = $hidden(0.0f); /* else its loop is a call of memset */
 //$ end
 //$ for _, buffer in ipairs(t.buffers) do
-    float *$(buffer.name == "x" and "x_tile" or buffer.name == "dx" and "dx_tile" or buffer.name) = $(sum("(float *) scratch", buffer.at)); /* [$(buffer.rows)][$(tile)] */
+//$ local name = (buffer.name == "x" or buffer.name == "dx") and buffer.name .. "_tile" or buffer.name
+    float *$(name) = $(sum("(float *) scratch", buffer.at)); /* [$(buffer.rows)][$(tile)] */
 //$ end
 //$ if m == 1 then
     (void) code;
@@ -95,8 +99,10 @@ void $(t.names.project)(const $(training.names.parameters) *parameters, const fl
 //$ loop("        ", "table", 0, shape.h, 1, function(i, table)
 //$ loop(i, "token", 0, tile, lanes, function(i, token)
 //$ local function at(base, pitch) return sum(base, times(table, pitch), token) end
-$(i)$(helper)_hash_gradient($(at("z_tile", shape.tau * code_tile)), $(m > 1 and at("code + place", m * code_tile) .. ", " or "")$(at("slope + place", m * code_tile)), $(at("dz", shape.tau * tile)));
-//$ end)
+$(i)$(helper)_hash_gradient($(at("z_tile", shape.tau * code_tile)),
+$(i)    $(m > 1 and at("code + place", m * code_tile) .. ", " or "")$(at("slope + place", m * code_tile)),
+$(i)    $(at("dz", shape.tau * tile)));
+//$ end, { braces = false })
 //$ end, { braces = false })
         $(helper)_sum_rows(dz, sums + $(training.sums.projection_bias), $(shape.bits));
 //$ if shape.kind == "bh4" then
@@ -149,7 +155,8 @@ void $(t.names.finish)(const float *sums, size_t parts, float *d_projection, flo
     for (size_t part = 0; part < parts; ++part, sums += $(training.sums.floats)) {
 //$ if shape.kind == "bh4" then
         for (size_t block = 0; block < $(shape.repeats * 4 * (shape.padded // shape.block)); ++block)
-            $(helper)_unfold_block(sums + block * $(shape.block * shape.block), block / $(shape.padded // shape.block) % 4 == 3 ? $(training.decay_float) * one : one,
+            $(helper)_unfold_block(sums + block * $(shape.block * shape.block),
+                block / $(shape.padded // shape.block) % 4 == 3 ? $(training.decay_float) * one : one,
                 d_projection + block * $(shape.block * shape.block), columns);
 //$ else
         for (size_t i = 0; i < $(training.projection_floats); ++i)

@@ -45,12 +45,16 @@ static void $(helper)_bucket(const uint16_t *code, size_t table, size_t tokens, 
     }
 }
 //$ for _, kind in ipairs(strip_kinds) do
-//$ local function each(f) for n = 0, kind.vectors - 1 do f(n, n * lanes, lanes) end if kind.partial > 0 then f(kind.vectors, kind.vectors * lanes, kind.partial) end end
+//$ local function each(f)
+//$     for n = 0, kind.vectors - 1 do f(n, n * lanes, lanes) end
+//$     if kind.partial > 0 then f(kind.vectors, kind.vectors * lanes, kind.partial) end
+//$ end
 //$ local function load(base, at, n) return n == lanes and isa.load_unaligned(base, at) or isa.load_partial(base, at, n) end
 //$ local chains = kind.chains
 
 /* $(plural(kind.floats, "column")) of a bucket of `count` tokens: gradient = sum of score times dy; slope of a score += <dy, row>. */
-static void $(helper)_strip_$(kind.name)(const float *restrict row, const float *restrict dy, const uint32_t *restrict place, const uint32_t *restrict token,
+static void $(helper)_strip_$(kind.name)(const float *restrict row, const float *restrict dy,
+    const uint32_t *restrict place, const uint32_t *restrict token,
     size_t count, const float *restrict score, float *restrict slope, float *restrict gradient)
 {
 //$ each(function(n)
@@ -76,7 +80,8 @@ static void $(helper)_strip_$(kind.name)(const float *restrict row, const float 
         slope[place[entry]] += $(result);
     }
 //$ each(function(n, at, floats)
-    $(floats == lanes and isa.store_unaligned("gradient", at, "gradient" .. n) or isa.store_partial("gradient", at, floats, "gradient" .. n));
+//$ local value = "gradient" .. n
+    $(floats == lanes and isa.store_unaligned("gradient", at, value) or isa.store_partial("gradient", at, floats, value));
 //$ end)
 }
 //$ end
@@ -89,8 +94,9 @@ static void $(helper)_row_gradient(const float *row, const float *dy, const uint
         slope[place[entry]] = 0.0f;
 //$ for _, strip in ipairs(t.strips) do
 //$ loop("    ", "column", strip.at, strip.at + strip.count * strip.step, strip.step, function(i, column)
-$(i)$(helper)_strip_$(strip.name)($(sum("row", column)), $(sum("dy", column)), place, token, count, score, slope, $(sum("gradient", column)));
-//$ end)
+$(i)$(helper)_strip_$(strip.name)($(sum("row", column)), $(sum("dy", column)), place, token, count, score, slope,
+$(i)    $(sum("gradient", column)));
+//$ end, { braces = false })
 //$ end
 }
 //$ local full = shape.d_out - shape.d_out % lanes
@@ -106,10 +112,13 @@ $(indent)}
 //$     end
 //$ end
 //$ local function load(base, at, n) return n == lanes and isa.load_unaligned(base, at) or isa.load_partial(base, at, n) end
-//$ local function store(base, at, n, value) return n == lanes and isa.store_unaligned(base, at, value) or isa.store_partial(base, at, n, value) end
+//$ local function store(base, at, n, value)
+//$     return n == lanes and isa.store_unaligned(base, at, value) or isa.store_partial(base, at, n, value)
+//$ end
 
 /* Moves a row against its gradient: see $(training.names.rates). */
-static void $(helper)_move_row(const $(training.names.rates) *rates, float *restrict row, float *restrict state, const float *restrict gradient)
+static void $(helper)_move_row(const $(training.names.rates) *rates, float *restrict row, float *restrict state,
+    const float *restrict gradient)
 {
     const $(isa.vector) epsilon = $(isa.broadcast("rates->epsilon"));
     if (rates->adam) {
@@ -220,6 +229,7 @@ void $(t.names.apply_rows)(const $(training.names.parameters) *parameters, const
     const uint32_t *row, const float *gradient, size_t count)
 {
     for (size_t n = 0; n < count; ++n)
-        $(helper)_move_row(rates, parameters->tables + (size_t) row[n] * $(pitch), parameters->state + (size_t) row[n] * (rates->adam ? $(2 * pitch) : 1),
+        $(helper)_move_row(rates, parameters->tables + (size_t) row[n] * $(pitch),
+            parameters->state + (size_t) row[n] * (rates->adam ? $(2 * pitch) : 1),
             gradient + n * $(pitch));
 }

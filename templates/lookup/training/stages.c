@@ -4,8 +4,9 @@
 //$ local function multiply(i, q, weights, x, x_row, y, y_row, y_stride)
 //$ loop(i, "block", 0, q.count, 1, function(i, block)
 //$ local function rows(base, row, stride) return sum(base, row * tile, times(block, stride * tile)) end
-$(i)$(helper)_$(q.name)($(rows(x, x_row, q.x_stride)), 0, $(sum(weights, q.offset, times(block, q.block_words))), $(rows(y, y_row, y_stride)), 0, 1);
-//$ end)
+$(i)$(helper)_$(q.name)($(rows(x, x_row, q.x_stride)), 0, $(sum(weights, q.offset, times(block, q.block_words))),
+$(i)    $(rows(y, y_row, y_stride)), 0, 1);
+//$ end, { braces = false })
 //$ end
 //$ if shape.kind == "dense" then
         $(helper)_turn(x_tile, $(shape.d), turned);
@@ -16,8 +17,9 @@ $(i)$(helper)_$(q.name)($(rows(x, x_row, q.x_stride)), 0, $(sum(weights, q.offse
 //$ for _, group in ipairs(t.back.groups) do
 //$ if group.residual_rows > 0 then
 //$ loop("        ", "repeat", 0, group.count, 1, function(i, number)
-$(i)$(helper)_add_rows(dx_tile, $(sum("dz", group.first * repeat_floats, times(number, repeat_floats))), $(residual_factor), $(group.residual_rows));
-//$ end)
+$(i)$(helper)_add_rows(dx_tile, $(sum("dz", group.first * repeat_floats, times(number, repeat_floats))),
+$(i)    $(residual_factor), $(group.residual_rows));
+//$ end, { braces = false })
 //$ end
 //$ end
 //$ -- Of each repeat its first three stages again, then all four from the last one.
@@ -51,8 +53,9 @@ $(i)$(helper)_$(pass.name)($(from));
 $(i)$(helper)_turn($(inputs[stage]), $(own.rows), turned);
 //$ for _, o in ipairs(own.outer) do
 //$ loop(i, "block", 0, o.count, 1, function(i, block)
-$(i)$(helper)_$(o.name)($(sum(from, o.y_row * tile, times(block, o.y_stride * tile))), $(sum("turned", o.x_row, times(block, o.x_stride))), $(sum("gradient", o.at, times(block, o.block))));
-//$ end)
+$(i)$(helper)_$(o.name)($(sum(from, o.y_row * tile, times(block, o.y_stride * tile))),
+$(i)    $(sum("turned", o.x_row, times(block, o.x_stride))), $(sum("gradient", o.at, times(block, o.block))));
+//$ end, { braces = false })
 //$ end
 //$ for _, q in ipairs(own.products) do multiply(i, q, "backward", from, q.x_row, to, q.y_row, q.y_stride) end
 //$ from = to
