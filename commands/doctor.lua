@@ -114,6 +114,8 @@ local function facts_here()
             machine = machine.name(),
             isa = json.array(facts.isa),
             features = json.array(isa.features(facts)),
+            amx = not facts.amx_missing,
+            amx_missing = facts.amx_missing, -- why
             l1d = facts.l1d,
             l2 = facts.l2,
             l3_share = facts.l3_share,
@@ -136,6 +138,7 @@ local function print_facts(facts)
     line("CPU", "%s, %s, %d threads", of_cpu.name, of_cpu.architecture, of_cpu.threads)
     local sets, features = table.concat(of_cpu.isa, ", "), table.concat(of_cpu.features, ", ")
     line("instruction sets", "%s", sets .. (features ~= "" and "; for some types " .. features or ""))
+    line("AMX", "%s", of_cpu.amx and "yes" or "no: " .. of_cpu.amx_missing)
     line("defaults", "--for %s", of_cpu.machine)
     for _, row in ipairs { { "l1d", "L1 data cache" }, { "l2", "L2 cache" }, { "l3_share", "L3 cache, share" } } do
         line(row[2], "%s", of_cpu[row[1]] and of_cpu[row[1]] > 0 and figures.bytes(of_cpu[row[1]]) or "unknown")

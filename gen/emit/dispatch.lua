@@ -1,6 +1,7 @@
 -- Which kernels of a bundle are for which CPUs: what bind asks a CPU for, and where code of other architectures is left
 -- out.
 local isa_list = require "gen.isa.list"
+local literal = require "gen.print.literal"
 local misuse = require "gen.schema.misuse"
 
 local dispatch = {}
@@ -30,32 +31,71 @@ function dispatch.condition(set)
     return set.condition or architecture and architecture.condition
 end
 
+-- The names of the instruction sets of `variants` that need the system's permission: a bundle that has some has the
+-- function that asks for it.
+function dispatch.permitted(variants)
+    local list = {}
+    for _, v in ipairs(variants) do
+        if isa_list.needs_permission(v.isa) then list[#list + 1] = v.isa.name end
+    end
+    return list
+end
+
+-- What to ask x86 CPUs for the instruction sets `isas`: { a list of isa_list.registers, and by its name whether one is
+-- asked; parameters: of the function that asks; leaf7: what it asks of that leaf; bare: whether of CPUs without leaf 7
+-- and XGETBV, too }; false: nothing.
+local function x86_of(isas)
+    local x86, parameters, leaf7 = { bare = false }, {}, {}
+    for _, register in ipairs(isa_list.registers) do
+        x86[register] = false
+        for _, set in ipairs(isas) do
+            if set.architecture == "x86" and set.cpu[register] then x86[register] = true end
+        end
+        if x86[register] then
+            x86[#x86 + 1] = register
+            parameters[#parameters + 1] = "unsigned " .. (register == "xcr0" and "state" or register)
+            leaf7[#leaf7 + 1] = register:match "^leaf7_(e.x)"
+        end
+    end
+    for _, set in ipairs(isas) do
+        x86.bare = x86.bare or set.architecture == "x86" and set.cpu.xcr0 == 0
+    end
+    x86.parameters = table.concat(parameters, ", ")
+    x86.leaf7 = table.concat(leaf7, ", "):upper():gsub(", (%a+)$", " and %1")
+    return x86[1] and x86
+end
+
+-- What the function asks for `set`: its arguments.
+local function arguments_of(x86, set)
+    local list = {}
+    for i, register in ipairs(x86) do
+        list[i] = literal.hex(set.cpu[register] or 0, register == "xcr0" and 2 or 8)
+    end
+    return table.concat(list, ", ")
+end
+
 -- What bind needs to know of `isas`:
---   list       { number, name, cpu, x86, has_own, condition, opens, closes }: has_own, what a function of its own asks;
+--   list       { number, name, cpu, x86, has_own, permission, condition, opens, closes }: x86, what an x86 CPU is asked
+--              for it; has_own, what a function of its own asks; permission, whether it needs the system's;
 --              opens, closes: whether it is the first or the last one in a row of its architecture
+--   permitted  those of the list that need the system's permission
 --   names_text, name_bytes   the names as C strings, and the bytes of the longest one
---   x86        whether to ask CPUID: { leaf7_ecx, leaf7_1_eax, bare }, whether for leaf 7's ECX and its subleaf 1, and
---              of CPUs without leaf 7 and XGETBV; false
+--   x86        what x86_of says
 function dispatch.plan(isas)
-    local plan, quoted = { list = {}, name_bytes = 0, x86 = false }, {}
+    local plan, quoted = { list = {}, permitted = {}, name_bytes = 0, x86 = x86_of(isas) }, {}
     for i, set in ipairs(isas) do
-        local x86 = set.architecture == "x86"
         plan.list[i] = {
             number = i - 1,
             name = set.name,
             cpu = set.cpu or false,
-            x86 = x86,
+            x86 = set.architecture == "x86" and arguments_of(plan.x86, set),
             has_own = set.architecture == "aarch64" and set.cpu ~= nil,
+            permission = isa_list.needs_permission(set),
             condition = dispatch.condition(set) or false,
         }
+        if plan.list[i].permission then plan.permitted[#plan.permitted + 1] = plan.list[i] end
         quoted[i] = '"' .. set.name .. '"'
         plan.name_bytes = math.max(plan.name_bytes, #set.name + 1)
-        if x86 then
-            plan.x86 = plan.x86 or { leaf7_ecx = false, leaf7_1_eax = false, bare = false }
-            plan.x86.leaf7_1_eax = plan.x86.leaf7_1_eax or set.cpu.leaf7_1_eax ~= nil
-            plan.x86.leaf7_ecx = plan.x86.leaf7_ecx or set.cpu.leaf7_ecx ~= nil
-            plan.x86.bare = plan.x86.bare or set.cpu.xcr0 == 0
-        end
     end
     for i, row in ipairs(plan.list) do
         local before, behind = plan.list[i - 1], plan.list[i + 1]

@@ -18,7 +18,8 @@ local sizes = require "gen.families.sizes"
 
 local emit = {}
 
--- What <model>_bind returns, in the order of the checks; in firmware, which knows its weights, only some of them.
+-- What <model>_bind returns, in the order of the checks; in firmware, which knows its weights, only some of them. With
+-- `amx`: what <model>_request_amx returns.
 local statuses = {
     { name = "OK", code = 0, doc = "success", text = "no error", firmware = true },
     { name = "ERROR_NULL", code = 1, doc = "blob or weights is a null pointer", firmware = true },
@@ -42,6 +43,14 @@ local statuses = {
     { name = "ERROR_BYTE_ORDER", code = 21, doc = "this CPU is big-endian, the blob little-endian", firmware = true },
     { name = "ERROR_CPU", code = 8, doc = "this CPU or operating system cannot run these kernels" },
     { name = "ERROR_ISA", code = 20, doc = "the requested instruction set is not in this bundle", choice = true },
+    { name = "ERROR_AMX", code = 22, doc = "this CPU or operating system has no AMX", amx = true },
+    {
+        name = "ERROR_AMX_STACK",
+        code = 23,
+        doc = "AMX was refused: an alternate signal stack is too small for its tiles",
+        amx = true,
+    },
+    { name = "ERROR_AMX_REFUSED", code = 24, doc = "AMX was refused by the operating system", amx = true },
 }
 
 -- A number for all that header and sources of plan `p` must agree in: model, sizes, types, instruction sets, choices.
@@ -96,13 +105,13 @@ function emit.flushes(p) return #p.variants > 0 and not p.exact and not p.target
 -- What emit.sources takes as `more` for a library whose functions, also kernels, are found by their names.
 emit.open = { api = "" }
 
--- The statuses that the functions of plan `p` return, for `sets` instruction sets, those of its family last.
-local function statuses_of(p, sets, own)
+-- The statuses that the functions of plan `p` return, for `sets` instruction sets, those of its family last; `amx`:
+-- whether one of these functions asks for AMX.
+local function statuses_of(p, sets, amx, own)
     local returned = {}
     for _, status in ipairs(statuses) do
-        if (status.firmware or not p.target) and (sets > 1 or not status.choice) then
-            returned[#returned + 1] = status
-        end
+        local met = (status.firmware or not p.target) and (sets > 1 or not status.choice) and (amx or not status.amx)
+        if met then returned[#returned + 1] = status end
     end
     return table.move(own, 1, #own, #returned + 1, returned)
 end
@@ -110,9 +119,9 @@ end
 -- The values of header and source of plan `p` for the instruction sets `isas`, each compiled under one of `conditions`;
 -- `more`, optional, are values beside the plan's.
 local function values_of(p, isas, conditions, more)
-    local isa_list = {}
+    local listed = {}
     for i, set in ipairs(isas) do
-        isa_list[i] = i - 1 .. " " .. set.name
+        listed[i] = i - 1 .. " " .. set.name
     end
     dispatch.check(isas)
     local values = render.with_common(p, families.get(p.family).print.api(p))
@@ -121,7 +130,7 @@ local function values_of(p, isas, conditions, more)
         choice = dispatch.plan(isas),
         conditions = conditions,
         -- Firmware is for one instruction set, and short of memory.
-        isa_list = not p.target and #isas > 0 and table.concat(isa_list, ", "),
+        isa_list = not p.target and #isas > 0 and table.concat(listed, ", "),
         variants = p.variants,
         promise = promise.text(p.target, not p.exact),
         sections = p.sections,
@@ -136,7 +145,6 @@ local function values_of(p, isas, conditions, more)
         digest_lines = literal.byte_lines(p.digest:sub(1, 32)),
         functions = values.functions or false,
         inlines = values.inlines or false,
-        returns_text = values.returns_text or p.names.bind .. " returns",
         struct_of_weights = values.struct_of_weights or "templates/bundle/weights.h",
         pack_options = p.pack_options or "",
     }
@@ -145,7 +153,13 @@ local function values_of(p, isas, conditions, more)
             values[key] = value
         end
     end
-    values.statuses = statuses_of(p, #isas, values.statuses)
+    -- lookupc itself runs libraries of one instruction set where it knows that it can, and asks for itself.
+    local apart = values.api ~= ""
+    values.asks = #isas > 1 or apart and #isas > 0 and isas[1].cpu ~= nil
+    values.requests_amx = apart and #dispatch.permitted(p.variants) > 0
+    values.returns_text = values.returns_text
+        or p.names.bind .. (values.requests_amx and " and " .. p.names.request_amx .. " return" or " returns")
+    values.statuses = statuses_of(p, #isas, values.requests_amx, values.statuses)
     return values
 end
 
@@ -304,6 +318,7 @@ function emit.manifest(p, files, more)
     for key, value in pairs(p.options) do
         options[key] = value
     end
+    local permitted = dispatch.permitted(p.variants)
     local manifest = {
         generator = "lookupc",
         version = host.version,
@@ -311,6 +326,7 @@ function emit.manifest(p, files, more)
         model_digest = p.digest,
         renamed = p.renamed, -- from this name
         options = options,
+        needs_permission = permitted[1] and json.array(permitted) or nil, -- the system's: instruction sets
         files = json.array(list),
         trained = p.training and p.training.described or nil,
     }

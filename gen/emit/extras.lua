@@ -46,6 +46,7 @@ function extras.add(p, files, wanted, bound, text)
             input = p.input or family.input,
             output = p.output or family.output,
             facts = p.facts or false,
+            requests_amx = #dispatch.permitted(p.variants) > 0,
             plan = p,
         }
         files[#files + 1] = { name = p.names.cpp_header, text = text(p, "templates/cpp/model.hpp", values) }

@@ -1,4 +1,5 @@
 -- Packages of a model for other languages: one row a language, its files around the bundle's single C file.
+local dispatch = require "gen.emit.dispatch"
 local emit = require "gen.emit.emit"
 local families = require "gen.families.list"
 local host = require "host"
@@ -67,6 +68,7 @@ function languages.values(p)
         sizes = sizes.of(p),
         wrapper = family.wrapper,
         flushes = emit.flushes(p),
+        requests_amx = #dispatch.permitted(p.variants) > 0,
         pack = pack_command(p, family),
         version = host.version,
         input = input,

@@ -3,7 +3,6 @@
 local expression = require "gen.isa.expression"
 local figures = require "gen.plan.figures"
 local host = require "host"
-local literal = require "gen.print.literal"
 local template = require "gen.print.template"
 
 local render = {}
@@ -89,7 +88,7 @@ function render.with_common(p, values, file)
     values.tables, values.projection = p.tables, p.projection
     values.api = p.target and "" or p.names.macro "API" .. " " -- firmware is linked as it is
     values.sum, values.times, values.advance = expression.sum, expression.times, expression.advance
-    values.hex, values.plural = literal.hex, figures.plural
+    values.plural = figures.plural
     return sharing(including(values), file or render.new_file(p.names.model))
 end
 

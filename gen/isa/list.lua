@@ -11,10 +11,9 @@
 --   architecture             of `isa.architectures`, nil: any
 --   condition                the preprocessor condition under which it is compiled beside portable C, nil: that of the
 --                            architecture
---   cpu                      what a CPU of it must have to run it, nil: nothing. x86: bits of CPUID (leaf1_ecx,
---                            leaf7_ebx, leaf7_ecx, leaf7_edx, leaf7_1_eax) and XGETBV (xcr0) that must be set. aarch64:
---                            fields of four bits of its ID registers, a list of { register, shift }, that must not be
---                            0; vector_bytes of SVE's vectors, at least
+--   cpu                      what a CPU of it must have to run it, nil: nothing. x86: bits of `isa.registers` that must
+--                            be set. aarch64: fields of four bits of its ID registers, a list of { register, shift },
+--                            that must not be 0; vector_bytes of SVE's vectors, at least
 --   emulator                 the command that runs a program of it on another CPU, nil: there is none
 --   other_emulators          such commands for CPUs with longer vectors, nil: none
 --   target                   the row of gen/plan/target.lua that compiles and runs programs of it, nil: "generic"
@@ -57,6 +56,14 @@ isa.architectures = {
         make = "aarch64% arm64%",
     },
 }
+
+-- What an x86 CPU says of itself: registers that leaves of CPUID fill, and XGETBV's. A set names leaf1_ecx, leaf7_ebx
+-- and xcr0, and the others where it needs them.
+isa.registers = { "leaf1_ecx", "leaf7_ebx", "leaf7_ecx", "leaf7_edx", "leaf7_1_eax", "xcr0" }
+
+-- The state of xcr0 that Linux saves only for processes that have asked for it: the tiles of AMX. A set that needs it
+-- needs the system's permission.
+local permitted = 1 << 18
 
 -- One row an instruction set; `use` is who gets it without asking:
 --   bundle    every bundle, and the commands that run here
@@ -121,14 +128,12 @@ end
 
 -- What CPUs of x86 must have for `set`, and for `needs`.
 local function with_bits(cpu, needs)
-    return {
-        leaf1_ecx = cpu.leaf1_ecx | (needs.leaf1_ecx or 0),
-        leaf7_ebx = cpu.leaf7_ebx,
-        leaf7_ecx = needs.leaf7_ecx or cpu.leaf7_ecx,
-        leaf7_edx = cpu.leaf7_edx,
-        leaf7_1_eax = cpu.leaf7_1_eax,
-        xcr0 = cpu.xcr0,
-    }
+    local both = {}
+    for _, register in ipairs(isa.registers) do
+        local bits, more = cpu[register], needs[register]
+        both[register] = bits and more and bits | more or bits or more
+    end
+    return both
 end
 
 -- What instruction sets know weights of a type, or such products, by.
@@ -213,6 +218,11 @@ function isa.runs(set, has)
         if (has[key] or 0) & bits ~= bits then return false end
     end
     return true
+end
+
+-- Whether a program may run the instruction set `set` only after it asked the system.
+function isa.needs_permission(set)
+    return set.architecture == "x86" and set.cpu ~= nil and set.cpu.xcr0 & permitted ~= 0
 end
 
 -- Whether a CPU that has the instruction sets of these names has `set`: one of them, or one that asks an x86 CPU for no

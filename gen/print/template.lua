@@ -32,7 +32,6 @@ template.common = {
     times = true,
     advance = true,
     plural = true,
-    hex = true,
     include = true,
     lines = true,
     loop = true,

@@ -107,6 +107,7 @@ function names.public(model)
         sizes = model .. "_sizes",
         error = model .. "_error",
         flush_denormals = model .. "_flush_denormals",
+        request_amx = model .. "_request_amx",
         selftest = model .. "_selftest",
         ffn = model .. "_ffn",
         decode = model .. "_decode",

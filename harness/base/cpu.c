@@ -1,5 +1,6 @@
 /* Lua module `cpu`: what this processor and its operating system say of themselves. */
 #include "gen/host/fields.h"
+#include "harness/base/amx.h"
 #include "harness/base/modules.h"
 
 #include <lauxlib.h>
@@ -16,12 +17,14 @@ typedef struct {
     char model[64], vendor[13];
     int family, number, stepping;                                  /* the vendor's numbers of this model */
     bool virtual;                                                  /* a hypervisor says that it is there */
-    unsigned leaf1_ecx, leaf7_ebx, leaf7_ecx;                      /* CPUID: what it can run */
+    unsigned leaf1_ecx, leaf7_ebx, leaf7_ecx, leaf7_edx;           /* CPUID: what it can run */
     unsigned leaf7_1_eax, xcr0;                                    /* likewise; XGETBV: what the operating system saves */
     uint64_t id_aa64pfr0, id_aa64isar0, id_aa64isar1, id_aa64zfr0; /* ID registers of AArch64, likewise */
     unsigned vector_bytes;                                         /* of SVE, 0: none */
     int64_t l1d, l1i, l2, l3, l3_share;                            /* bytes, 0 when unknown; l3_share: L3 over the cores that share it */
 } cpu_facts;
+
+static const unsigned AMX = 1u << 22 | 1u << 24 | 1u << 25; /* of leaf7_edx: bf16, tiles, int8 */
 
 #if defined(__x86_64__)
 #define ARCHITECTURE "x86_64"
@@ -134,6 +137,7 @@ static cpu_facts read_facts(void)
     facts.leaf1_ecx = cpuid(1, 0).ecx;
     facts.leaf7_ebx = extended.ebx;
     facts.leaf7_ecx = extended.ecx;
+    facts.leaf7_edx = extended.edx;
     facts.leaf7_1_eax = extended.eax >= 1 ? cpuid(7, 1).eax : 0; /* EAX: the last subleaf */
     facts.xcr0 = saved_states();
     read_identity(&facts);
@@ -222,17 +226,20 @@ static cpu_facts read_facts(void)
 
 #endif
 
-/* cpu.describe() -> { architecture, model, vendor, family, number, stepping, virtual, leaf1_ecx, leaf7_ebx, leaf7_ecx, leaf7_1_eax, xcr0,
-   id_aa64pfr0_el1, id_aa64isar0_el1, id_aa64isar1_el1, id_aa64zfr0_el1, vector_bytes, l1d, l1i, l2, l3, l3_share in bytes (absent when
-   unknown) } */
+/* cpu.describe() -> { architecture, model, vendor, family, number, stepping, virtual, leaf1_ecx, leaf7_ebx, leaf7_ecx, leaf7_edx,
+   leaf7_1_eax, xcr0, amx_missing (why this process cannot use AMX, whose bits of leaf7_edx are 0 then; absent: it can), id_aa64pfr0_el1,
+   id_aa64isar0_el1, id_aa64isar1_el1, id_aa64zfr0_el1, vector_bytes, l1d, l1i, l2, l3, l3_share in bytes (absent when unknown) } */
 static int describe(lua_State *L)
 {
     const cpu_facts facts = read_facts();
+    const char *const amx_missing = amx_request();
     lua_newtable(L);
     field_set_text(L, "model", facts.model[0] ? facts.model : "unknown");
     field_set_text(L, "architecture", ARCHITECTURE);
     field_set_text(L, "vendor", facts.vendor[0] ? facts.vendor : "unknown");
     field_set_flag(L, "virtual", facts.virtual);
+    if (amx_missing)
+        field_set_text(L, "amx_missing", amx_missing);
     const struct {
         const char *name;
         lua_Integer number;
@@ -242,6 +249,7 @@ static int describe(lua_State *L)
                    {"leaf1_ecx", facts.leaf1_ecx},
                    {"leaf7_ebx", facts.leaf7_ebx},
                    {"leaf7_ecx", facts.leaf7_ecx},
+                   {"leaf7_edx", amx_missing ? facts.leaf7_edx & ~AMX : facts.leaf7_edx},
                    {"leaf7_1_eax", facts.leaf7_1_eax},
                    {"xcr0", facts.xcr0},
                    {"id_aa64pfr0_el1", (lua_Integer)facts.id_aa64pfr0},

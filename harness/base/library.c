@@ -1,11 +1,14 @@
 /* Shared libraries of compiled models: loaded, their functions found by name, their weights bound to a blob. */
 #include "harness/base/library.h"
 
+#include "harness/base/amx.h"
+
 #include <dlfcn.h>
 #include <string.h>
 
 bool library_open(loaded_library *l, const char *path, int how, char *error, size_t error_size)
 {
+    amx_request(); /* its kernels may use AMX */
     const int stays = how & LIBRARY_STAYS ? RTLD_NODELETE : 0, shown = how & LIBRARY_SHOWN ? RTLD_GLOBAL : RTLD_LOCAL;
     *l = (loaded_library){path, dlopen(path, RTLD_NOW | shown | stays)};
     if (l->handle)

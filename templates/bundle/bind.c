@@ -1,7 +1,5 @@
-//$ takes guard, flushes, isas, choice, digest_lines, header_bytes, format, sections
+//$ takes guard, flushes, isas, asks, requests_amx, choice, digest_lines, header_bytes, format, sections
 #include "$(names.runtime)"
-//$ -- lookupc itself runs libraries of one instruction set where it knows that it can.
-//$ local asks = #isas > 1 or api ~= "" and isas[1] and isas[1].cpu
 //$ if asks then
 //$ local x86 = choice.x86
 //$ if x86 then
@@ -9,20 +7,13 @@
 #if defined(__x86_64__) || defined(__i386__)
 #include <cpuid.h>
 
-//$ local ecx, subleaf = x86.leaf7_ecx, x86.leaf7_1_eax
-/* Whether CPU and operating system offer the features: CPUID leaf 1 ECX, leaf 7 EBX$(ecx and " and ECX" or ""),
+//$ local subleaf = x86.leaf7_1_eax
+/* Whether CPU and operating system offer the features: CPUID leaf 1 ECX, leaf 7 $(x86.leaf7),
 //$ if subleaf then
    its subleaf 1 EAX,
 //$ end
    and XGETBV's state bits. */
-static int $(model)_cpu_has(unsigned leaf1_ecx, unsigned leaf7_ebx,
-//$ if ecx then
-    unsigned leaf7_ecx,
-//$ end
-//$ if subleaf then
-    unsigned leaf7_1_eax,
-//$ end
-    unsigned state)
+static int $(model)_cpu_has($(x86.parameters))
 {
     unsigned a, b, c, d;
     if (!__get_cpuid(1, &a, &b, &c, &d) || (c & leaf1_ecx) != leaf1_ecx)
@@ -31,7 +22,9 @@ static int $(model)_cpu_has(unsigned leaf1_ecx, unsigned leaf7_ebx,
     if (state == 0) /* no more is needed, and the CPU may have neither leaf 7 nor XGETBV */
         return 1;
 //$ end
-    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (b & leaf7_ebx) != leaf7_ebx$(ecx and " || (c & leaf7_ecx) != leaf7_ecx" or ""))
+//$ local ecx = x86.leaf7_ecx and " || (c & leaf7_ecx) != leaf7_ecx" or ""
+//$ local edx = x86.leaf7_edx and " || (d & leaf7_edx) != leaf7_edx" or ""
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (b & leaf7_ebx) != leaf7_ebx$(ecx)$(edx))
         return 0;
 //$ if subleaf then
     /* a: the last subleaf */
@@ -42,6 +35,10 @@ static int $(model)_cpu_has(unsigned leaf1_ecx, unsigned leaf7_ebx,
     return (a & state) == state;
 }
 #endif
+//$ if choice.permitted[1] then
+
+$(include("templates/bundle/permission.c"))
+//$ end
 //$ end
 //$ for _, set in ipairs(choice.list) do
 //$ if set.has_own then
@@ -88,10 +85,8 @@ static int $(model)_can_run(int isa)
 #if $(set.condition)
 //$ end
 //$ if set.x86 then
-//$ local cpu = set.cpu
-//$ local ecx, subleaf = x86.leaf7_ecx and hex(cpu.leaf7_ecx or 0, 8), x86.leaf7_1_eax and hex(cpu.leaf7_1_eax or 0, 8)
-//$ local features = listed(hex(cpu.leaf1_ecx, 8), hex(cpu.leaf7_ebx, 8), ecx, subleaf, hex(cpu.xcr0, 2))
-    case $(set.number): return $(model)_cpu_has($(features)); /* $(set.name) */
+//$ local permitted = set.permission and " && " .. model .. "_may_use_tiles()" or ""
+    case $(set.number): return $(model)_cpu_has($(set.x86))$(permitted); /* $(set.name) */
 //$ elseif set.has_own then
     case $(set.number): return $(model)_has_$(set.name)();
 //$ else
@@ -241,6 +236,10 @@ int $(names.guarded(names.bind, guard))(const void *blob, size_t bytes, $(names.
 //$ end
 
 $(include("templates/bundle/sizes.c"))
+//$ if requests_amx then
+
+$(include("templates/bundle/request_amx.c"))
+//$ end
 //$ if flushes then
 
 $(include("templates/bundle/flush.c"))

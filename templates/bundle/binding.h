@@ -1,4 +1,4 @@
-//$ takes struct_of_weights, flushes
+//$ takes struct_of_weights, flushes, requests_amx
 //$ if api ~= "" then
 $(include("templates/bundle/api.h"))
 
@@ -17,6 +17,10 @@ $(include(struct_of_weights))
 $(include("templates/bundle/bind.h"))
 
 $(include("templates/bundle/sizes.h"))
+//$ if requests_amx then
+
+$(include("templates/bundle/request_amx.h"))
+//$ end
 //$ if flushes then
 
 $(include("templates/bundle/flush.h"))

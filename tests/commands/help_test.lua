@@ -79,10 +79,12 @@ function test.version() check.equal(works { "--version" }, "lookupc " .. host.ve
 function test.doctor_says_what_is_there_and_what_is_missing()
     local facts = json.decode(works { "doctor", "--json" })
     check.equal(facts.cpu.isa[1], "scalar")
+    check.equal(facts.cpu.amx, facts.cpu.amx_missing == nil)
     local bin = program.folder()
     local text = works({ "doctor" }, { env = { PATH = bin .. ":" .. bin } })
     check.matches(text, "\ngcc +is missing: ")
     check.matches(text, "\n  apt install gcc clang ")
+    check.matches(text, "\nAMX +%S")
     for _, name in ipairs { "CPU", "instruction sets", "L2 cache", "pages of 2 MiB", "lookupc%-measure", "OpenBLAS" } do
         check.matches(text, "\n" .. name .. " +%S")
     end

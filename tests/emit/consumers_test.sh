@@ -439,6 +439,21 @@ for name in tiny vector avx2; do
     number=$((number + 1))
 done
 
+# AMX, which the system must permit: a made-up Linux takes the place of the instruction `syscall`, and of the C library's for lookupc.
+bundle matrix gen/models/tiny.lua --isa scalar,avx2,avx512,amx_int8
+compile matrix matrix.gcc gcc -std=c99 -O0 "${warnings[@]}"
+for linux in made_up real; do
+    faked=() syscall=syscall
+    [[ $linux == real ]] || faked=('-Dvolatile(...)=FAKE_CALL') syscall=fake_syscall
+    gcc -std=c99 -O0 -I"$consumers/fake_cpu" '-D__asm__(...)=FAKE_XGETBV' "${faked[@]}" -c "$work/matrix/tiny.c" -o "$work/matrix.gcc/tiny.o"
+    gcc "${host[@]}" -I. -I"$consumers/fake_cpu" -I"$work/matrix" -Dsyscall=$syscall "$consumers/request_amx.c" harness/base/amx.c \
+        "$work/matrix.gcc"/*.o -o "$work/request_amx"
+    "$work/request_amx" "$work/tiny.bin" $linux || fail "AMX of bundle matrix, $linux Linux"
+done
+gcc -std=c99 -O0 -DTINY_NO_REQUEST_AMX -c "$work/matrix/tiny.c" -o "$work/matrix.gcc/tiny.o"
+if nm "$work/matrix.gcc/tiny.o" | grep request_amx; then fail "TINY_NO_REQUEST_AMX leaves the request in"; fi
+ok "AMX is taken where the system permits it, and a request says why not"
+
 # The real CPU: the same choice as the flags its system shows.
 best=0
 if can avx512; then best=2; elif can avx2; then best=1; fi

@@ -163,6 +163,7 @@ function test.public_names()
         sizes = "tiny_1_sizes",
         error = "tiny_1_error",
         flush_denormals = "tiny_1_flush_denormals",
+        request_amx = "tiny_1_request_amx",
         script = "tiny_1.js",
         wasm = "tiny_1.wasm",
         blob = "tiny_1.bin",

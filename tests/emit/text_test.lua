@@ -157,6 +157,18 @@ function test.every_bundle_says_which_instruction_set_it_chose()
 end
 
 -- Sections of one file that define a structure without a tag each are told apart by its name alone.
+-- Programs must ask the system for AMX: bundles that have it say so, and have a function for it.
+function test.bundles_with_amx_need_a_permission()
+    local list = isa.select "scalar,avx512,amx_int8,amx_bf16"
+    local files = emit.files(plan.build(model.load(tiny_model), list), { cpp = true })
+    check.equal(json.decode(files[#files].text).needs_permission, { "amx_int8", "amx_bf16" })
+    check.matches(files[1].text, "\nTINY_API int tiny_request_amx%(void%);\n")
+    for _, file in ipairs(emit.files(bundles.tiny_plan(), { cpp = true })) do
+        local text = file.text:lower()
+        check.equal(text:find "amx" or text:find "needs_permission", nil)
+    end
+end
+
 function test.one_file_keeps_the_keywords_of_C()
     local p = plan.build(model.load(tiny_model), isa.select "avx_vnni,avx512", nil, "i8")
     for _, file in ipairs(emit.files(p, { single_file = true })) do

@@ -183,6 +183,27 @@ else
     echo "skipped: languages: rustc is missing: build.rs does not run"
 fi
 
+# With AMX, which a program must request: granted, or an error that says why not.
+for form in "-o $work/amx/cpp --cpp" "--python $work/amx/python" "--rust $work/amx/rust"; do
+    read -ra words <<<"$form"
+    quietly "$lookupc" emit gen/models/tiny.lua --isa scalar,amx_int8 "${words[@]}"
+done
+quietly gcc -O0 -shared -fPIC -DTINY_SHARED "$work/amx/python/src/tiny.c" -o "$work/amx/python/tiny/_tiny.so"
+quietly env PYTHONPATH="$work/amx/python" /usr/bin/python3 -B - <<'END'
+import tiny
+try:
+    tiny.request_amx()
+except tiny.Error as error:
+    assert 22 <= error.code <= 24 and "AMX" in str(error), error
+END
+printf '#include "tiny.hpp"\nint main() { try { lookupc::tiny::request_amx(); } catch (const lookupc::tiny::error &) {} }\n' >"$work/amx/main.cc"
+quietly g++ -std=c++11 -Wall -Wextra -Werror -fsyntax-only -I"$work/amx/cpp" "$work/amx/main.cc"
+if type -P rustc >"$work/log"; then
+    printf '#[path = "rust/src/lib.rs"] mod tiny;\npub fn request() -> Result<(), tiny::Error> { tiny::request_amx() }\n' >"$work/amx/lib.rs"
+    quietly rustc --edition 2018 --crate-type rlib --emit=metadata -o "$work/amx/lib.rmeta" "$work/amx/lib.rs"
+fi
+ok "C++, Python and Rust can request AMX"
+
 full || exit 0
 
 # What lookupc run gives, as a program shall print it.

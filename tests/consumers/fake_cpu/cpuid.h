@@ -1,5 +1,5 @@
 /* Stands in for the compiler's <cpuid.h>: the CPU and operating system that dispatch.c describes. `__asm__`, with which
-   the emitted code asks for XGETBV, is made FAKE_XGETBV on the command line. */
+   the emitted code asks for XGETBV, is made FAKE_XGETBV on the command line, and `volatile`, with which it calls Linux, FAKE_CALL. */
 #ifndef FAKE_CPUID_H
 #define FAKE_CPUID_H
 
@@ -7,12 +7,15 @@
 #error "C only"
 #endif
 
-extern unsigned fake_leaves, fake_leaf1_ecx, fake_leaf7_ebx, fake_last_subleaf, fake_leaf7_1_eax, fake_xcr0, fake_xgetbv_calls;
+#include <stdint.h>
+
+extern unsigned fake_leaves, fake_leaf1_ecx, fake_leaf7_ebx, fake_leaf7_edx, fake_last_subleaf, fake_leaf7_1_eax, fake_xcr0,
+    fake_xgetbv_calls;
 
 static inline int __get_cpuid_count(unsigned leaf, unsigned part, unsigned *a, unsigned *b, unsigned *c, unsigned *d)
 {
     *a = leaf != 7 ? 0 : part == 0 ? fake_last_subleaf : fake_leaf7_1_eax;
-    *d = part;
+    *d = leaf == 7 && part == 0 ? fake_leaf7_edx : part;
     *b = leaf == 7 ? fake_leaf7_ebx : 0;
     *c = leaf == 1 ? fake_leaf1_ecx : 0;
     return leaf <= fake_leaves;
@@ -24,5 +27,8 @@ static inline int __get_cpuid(unsigned leaf, unsigned *a, unsigned *b, unsigned 
 }
 
 #define FAKE_XGETBV (a = fake_xcr0, d = 0, ++fake_xgetbv_calls)
+
+int64_t fake_arch_prctl(int64_t option, uintptr_t argument);
+#define FAKE_CALL ("" : "=a"(result) : "0"(fake_arch_prctl(option, argument)))
 
 #endif
