@@ -125,4 +125,35 @@ function test.planted_faults_are_found()
     end
 end
 
+function test.a_projection_multiplied_out_has_a_reference_of_its_own()
+    local m = assert(model_file.validate({
+        name = "out",
+        d = 24, -- two repeats of 32 outputs
+        h = 6,
+        tau = 7,
+        projection = { kind = "bh4", block = 8 },
+        score = "gelu",
+        norm = { kind = "layernorm" },
+    }, "", "out"))
+    local wanted = { scalar = { ["project.dense"] = 1, ["few.threshold"] = 4 } }
+    local own = plan.build(m, isa.select "scalar", wanted, "f32", "i8", { multiply_out = true })
+    local files = { weights = folder .. "/out.safetensors", prefix = "", output = folder .. "/out.bin" }
+    assert(weights.sample(files.weights, "", own.tensors, 1))
+    assert(weights.pack(blob.packing(own, files)))
+    local library = compile.library({ own }, folder .. "/out", "gcc", "-O1")
+    local function failures()
+        local names = {}
+        for i, result in ipairs(verify.variants(own, library, files, 1, 1, { work = 1e7 })) do
+            names[i] = "none"
+            for _, row in ipairs(result.checks) do
+                if not row.ok and names[i] == "none" then names[i] = row.name end
+            end
+        end
+        return names
+    end
+    check.equal(failures(), { "none", "none" })
+    files.multiplied_out = files.reference -- BH4's, which rounds the inputs of four products
+    check.equal(failures(), { "ffn", "none" })
+end
+
 return test

@@ -39,6 +39,7 @@ end
 
 local function project(shape, isa, facts, s, choose)
     choose("butterfly.radix", isa.registers // 2)
+    choose("project.dense", 0)
     choose("project.rows_first", isa.registers >= 32 and facts.cpu.rows_first or 0)
     -- With 32 registers 4 vectors by 4 outputs load 8 words for 16 products, 2 by 8 load 10. A stage's integers and 16
     -- rows of all blocks share L1 with fewer tokens.
