@@ -254,6 +254,19 @@ function test.a_projection_multiplied_out_is_in_the_blob_that_asks_for_it()
     check.fails_with("--schedule: project.dense = 0: avx2: must be one of 1", built, 0, true)
 end
 
+function test.a_matrix_engine_takes_projections_multiplied_out_by_default()
+    local function taken(d, projection, name)
+        local given = { name = "m", d = d, h = 8, tau = 8, projection = { kind = "bh4", block = 16 }, score = "gelu" }
+        local m = model.validate(given, "", "m")
+        local p = plan.build(m, isa.select(name), nil, "i8", projection, { multiply_out = true })
+        local many = p.variants[1].stages[1]
+        return many.shape.kind .. (many.projection.tiled and " by tiles" or "")
+    end
+    check.equal({ taken(512, "i8", "amx_int8"), taken(2048, "i7", "amx_bf16") }, { "dense by tiles", "dense by tiles" })
+    check.equal({ taken(512, "i8", "avx512"), taken(512, "i16", "amx_int8") }, { "bh4", "bh4" })
+    check.equal({ taken(500, "i8", "amx_int8"), taken(4096, "i8", "amx_int8") }, { "bh4", "bh4" })
+end
+
 function test.the_blob_does_not_depend_on_the_instruction_sets()
     for _, name in ipairs { "tiny", "roberta_small", "roberta_base" } do
         local m = model.load("gen/models/" .. name .. ".lua")

@@ -95,7 +95,9 @@ end
 
 function family.isa_types(options)
     if is_integer(options) then return {} end
-    return { dtype.get(options.tables), dtype.get(options.projection, "projection") }
+    local tables, projection = dtype.get(options.tables), dtype.get(options.projection, "projection")
+    local bytes = options["multiply-out"] and projection.word.offset
+    return { tables, projection, bytes and { name = "dense " .. projection.name, tiles = "tile_dot_i8" } or nil }
 end
 
 function family.sizes(p)

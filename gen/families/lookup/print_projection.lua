@@ -201,6 +201,7 @@ return function(p, v, values)
     else
         products = projection.products
         values.products, values.block_rows, values.groups = products, { shape.d }, projection.groups
+        values.tiled = projection.tiled or false
         values.multiplied, values.z_rows = shape.of ~= nil, projection.rows.z
         values.weights_of = shape.of and "dense_projection" or "projection"
         values.rounded_rows, values.measured_rows = values.block_rows, values.block_rows

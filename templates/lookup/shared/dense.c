@@ -1,5 +1,5 @@
 //$ takes prologue, helper, symbol, kernels, projection, parts, products, integers, measure, round, unpacked, blocks_argument
-//$ takes weights_of, multiplied, adds_residual, adds_bias
+//$ takes weights_of, multiplied, tiled, adds_residual, adds_bias
 //$ takes projection_parameters, up_to, gain_text, projection_rows, x_text, lane_axis, x_alignment
 //$ -- What the kernel works on, one after the other.
 //$ local item = kernels.layout == "rows" and "token" or "tile"
@@ -8,6 +8,9 @@
 $(include(parts.round))
 //$ end
 $(include(parts.product))
+//$ if tiled then
+$(include("templates/lookup/lanes/tile_product.c", { of = tiled, panel = tiled.outputs }))
+//$ end
 //$ if adds_bias then
 $(include("templates/lookup/shared/add_bias.c", { bypass = false }))
 //$ end
@@ -53,6 +56,13 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
 //$ else
     $(helper)_$(p.name)($(source), $(from_step), $(sum("w", p.at)), $(before)$(sum("z", p.y_at)), $(y_step), $(item)s$(blocks_argument and blocks_argument(p) or ""));
 //$ end
+//$ end
+//$ if tiled then
+    for (size_t tile = 0; tile < tiles; ++tile)
+        for (size_t at = 0; at < $(tiled.lines * kernels.tile); at += $(16 * kernels.tile))
+            for (size_t token = 0; token < $(kernels.tile); token += 16)
+                $(helper)_turn(integers + tile * $(integers.pitch) + at + token);
+    $(helper)_by_tiles(integers, $(sum("w", tiled.at)), weights->$(weights_of)_scales, units, starts, $(sum("z", tiled.y_at)), $(kernels.projection.y_step), tiles);
 //$ end
 //$ if adds_residual then
 
