@@ -34,7 +34,8 @@ bool verify_reference_open(verify_reference *reference, const reference_model *m
     r->tables = (reference_tables){.model = &r->model, .exact = checkpoint_weights(r->file), .type = sources->tables};
     r->weights = reference_tables_rounded(&r->tables);
     r->exact_weights = *checkpoint_weights(r->file);
-    if ((sources->multiplied_out && !multiply_out(r)) || !row_cache_open(&r->rows, &r->model, &r->weights) || !row_cache_open(&r->exact_rows, &r->model, &r->exact_weights) ||
+    if ((sources->multiplied_out && !multiply_out(r)) || !row_cache_open(&r->rows, &r->model, &r->weights) ||
+        !row_cache_open(&r->exact_rows, &r->model, &r->exact_weights) ||
         !reference_round_projection(&r->model, sources->projection, &r->weights, &r->projection))
         return files_error(error, error_size, "verify: not enough memory");
     r->random = (sample){.model = &r->model, .weights = &r->weights, .share = SAMPLE_RANDOM_SHARE};

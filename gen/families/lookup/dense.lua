@@ -59,7 +59,9 @@ function dense.add(v, shape)
     for _, p in ipairs(projection.products) do
         p.y_at, p.y_block = p.first_output * v.tile, p.outputs * v.tile
     end
-    if v.layout == "lanes" and dense.by_tiles(shape, v.isa) then projection.tiled = table.remove(projection.products, 1) end
+    if v.layout == "lanes" and dense.by_tiles(shape, v.isa) then
+        projection.tiled = table.remove(projection.products, 1)
+    end
     projection.groups, projection.adds_residual, projection.adds_bias = {}, false, true
     if not (shape.of and shape.decay < 1) then return end
     projection.adds_residual, projection.adds_bias = true, false
