@@ -97,7 +97,7 @@ local function results_of(builds, job, rows, kinds, samples, context)
             speedup = dense and dense.speedup or nil,
             rivals = beside,
             gflops = p.mflop.folded * 1e3 * batch / ffn,
-            project_gflops = p.mflop.projection * 1e3 * batch / project,
+            project_gflops = work.projection_flops * 1e-3 * batch / project,
             limit_us = limit_us,
             limit_share = limit_us * batch / ffn,
             random_rows_gbytes = limits.random_rows_gbytes,
