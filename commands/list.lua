@@ -71,6 +71,10 @@ local projection_option = {
         .. table.concat(integer_types.projection_names, ", ")
         .. "; default i16",
 }
+local multiply_option = {
+    name = "multiply-out",
+    doc = "the blob has a BH4 projection as one dense matrix, too, for calls of many tokens (see project.dense)",
+}
 local type_option = {
     name = "type",
     value = "TYPE",
@@ -97,7 +101,8 @@ local activations_option = {
 -- Types, or the word for those of the weights (harness/measure/combinations.lua).
 local function or_same(names) return table.move(names, 1, #names, 1, { [#names + 1] = "same" }) end
 
-local type_options = { tables_option, projection_option, type_option, cache_option, activations_option }
+local type_options =
+    { tables_option, projection_option, multiply_option, type_option, cache_option, activations_option }
 local threads_option = {
     name = "threads",
     value = "N",
@@ -366,6 +371,7 @@ local commands = {
             arithmetic_option,
             tables_option,
             projection_option,
+            multiply_option,
             type_option,
             activations_option,
             with(compiler_option, { doc = "compiles the float model that --calibrate runs" }),
@@ -482,6 +488,7 @@ local commands = {
                     .. table.concat(dtype.projection_names, ",")
                     .. "; default f32, with integer arithmetic i16; same: of blocks those of --type",
             }),
+            multiply_option,
             with(type_option, {
                 value = "LIST",
                 doc = "types of a transformer's weights, of " .. table.concat(dtype.names, ",") .. "; default f32",

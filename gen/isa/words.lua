@@ -361,7 +361,12 @@ words.list = {
         with = "stream",
         doc = "makes such stores precede later ones",
     },
-    { name = "tile_configure", takes = "", gives = "statement", doc = "before the tiles of a call" },
+    {
+        name = "tile_configure",
+        takes = "number",
+        gives = "statement",
+        doc = "before the tiles of a call: 5 has so many words in a row, 7 so many rows; nil: 16",
+    },
     { name = "tile_release", takes = "", gives = "statement", with = "tile_configure", doc = "behind them" },
     { name = "tile_zero", takes = "tile", gives = "statement", with = "tile_configure", doc = "all bytes 0" },
     {
@@ -384,6 +389,13 @@ words.list = {
         gives = "statement",
         with = "tile_configure",
         doc = "sums + a b as integers: words of four signed bytes of a, and of unsigned ones of b",
+    },
+    {
+        name = "tile_dot_u8",
+        takes = "tile tile tile",
+        gives = "statement",
+        with = "tile_configure",
+        doc = "likewise, of unsigned bytes of a, and of signed ones of b",
     },
     {
         name = "tile_dot_bf16",

@@ -127,6 +127,7 @@ local option_rules = {
     isa = is_of("table", "must be a list of instruction sets"),
     facts = is_of("table", "must be an object"),
     schedule = is_of("table", "must be an object"),
+    ["multiply-out"] = is_of("boolean", "must be true or false"),
 }
 for _, family in ipairs(families.rows) do
     for _, name in ipairs(family.options) do

@@ -1,6 +1,8 @@
 /* Exact folding in float64; see fold.h. */
 #include "gen/weights/fold.h"
 
+#include "gen/weights/matmul.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,6 +77,39 @@ int fold_add_projection(const fold_projection *shape, const double *weights, con
         }
         for (size_t i = 0; i < N && repeat * N + i < shape->bits; ++i)
             z[repeat * N + i] += shape->decay * y[i] + (i < shape->d ? (1 - shape->decay) * x[i] : 0);
+    }
+    free(y);
+    return 0;
+}
+
+/* y[rows][N] <- a stage of each row: H blockdiag(weights) y.  product: as large, overwritten */
+static void run_stage(const fold_projection *shape, const double *weights, size_t rows, double *y, double *product)
+{
+    const size_t N = shape->padded, b = shape->block;
+    memset(product, 0, rows * N * sizeof *product);
+    for (size_t first = 0; first < N; first += b)
+        matmul_add(1.0, (matmul_sizes){rows, b, b}, (matmul_matrix){y + first, N, 1}, (matmul_matrix){weights + first * b, 1, b},
+                   product + first, N);
+    for (size_t row = 0; row < rows; ++row)
+        hadamard(product + row * N, N, 1);
+    memcpy(y, product, rows * N * sizeof *y);
+}
+
+int fold_multiply_out(const fold_projection *shape, const double *weights, double *r)
+{
+    const size_t N = shape->padded, d = shape->d;
+    double *y = malloc(2 * d * N * sizeof *y);
+    if (!y)
+        return -1;
+    for (size_t repeat = 0; repeat < shape->repeats; ++repeat) {
+        memset(y, 0, d * N * sizeof *y);
+        for (size_t i = 0; i < d; ++i) /* unit vectors */
+            y[i * N + i] = shape->decay;
+        for (size_t stage = 0; stage < 4; ++stage, weights += N * shape->block)
+            run_stage(shape, weights, d, y, y + d * N);
+        for (size_t o = repeat * N; o < (repeat + 1) * N && o < shape->bits; ++o)
+            for (size_t i = 0; i < d; ++i)
+                r[o * d + i] = y[i * N + o % N];
     }
     free(y);
     return 0;

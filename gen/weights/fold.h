@@ -30,4 +30,8 @@ typedef struct {
    Returns 0, or -1 without memory. */
 int fold_add_projection(const fold_projection *shape, const double *weights, const double *x, double *z);
 
+/* r[bits][d] <- the matrix of a BH4 projection, decay with it, without the share of x that bypasses it; weights as above. Returns 0, or -1
+   without memory. */
+int fold_multiply_out(const fold_projection *shape, const double *weights, double *r);
+
 #endif

@@ -39,13 +39,18 @@ static bool read_vector(packing *p, const char *name)
     return p->vector != NULL;
 }
 
+/* The projection that the fields of a step describe. */
+static fold_projection projection_at(lua_State *L, int step)
+{
+    return (fold_projection){field_size(L, step, where, "d"),       field_size(L, step, where, "bits"),
+                             field_size(L, step, where, "block"),   field_size(L, step, where, "padded"),
+                             field_size(L, step, where, "repeats"), field_number(L, step, where, "decay")};
+}
+
 /* data[count] += the projection of the vector p->vector: used for LayerNorm's offset. */
 static bool add_projection(packing *p, int step, double *data)
 {
-    lua_State *L = p->L;
-    const fold_projection shape = {field_size(L, step, where, "d"),       field_size(L, step, where, "bits"),
-                                   field_size(L, step, where, "block"),   field_size(L, step, where, "padded"),
-                                   field_size(L, step, where, "repeats"), field_number(L, step, where, "decay")};
+    const fold_projection shape = projection_at(p->L, step);
     size_t count;
     free(p->raw);
     p->raw = load_tensor(p, "hash.projection.weight", &count);
@@ -58,8 +63,24 @@ static bool add_projection(packing *p, int step, double *data)
     return files_error(p->error, sizeof p->error, "%s: not enough memory", p->path);
 }
 
-/* Runs the steps in the field `steps` of the section over data[count]. */
-static bool run_steps(packing *p, int section, double *data, size_t count)
+/* p->data[*count] <- the matrix of the BH4 projection that it holds. */
+static bool multiply_out(packing *p, int step, size_t *count)
+{
+    const fold_projection shape = projection_at(p->L, step);
+    luaL_argcheck(p->L, *count == 4 * shape.repeats * shape.padded * shape.block, 1, "multiply_out");
+    double *made = malloc(shape.bits * shape.d * sizeof *made);
+    if (!made || fold_multiply_out(&shape, p->data, made) != 0) {
+        free(made);
+        return files_error(p->error, sizeof p->error, "%s: not enough memory", p->path);
+    }
+    free(p->data);
+    p->data = made;
+    *count = shape.bits * shape.d;
+    return true;
+}
+
+/* Runs the steps in the field `steps` of the section over p->data[*elements]. */
+static bool run_steps(packing *p, int section, size_t *elements)
 {
     lua_State *L = p->L;
     lua_getfield(L, section, "steps");
@@ -68,6 +89,8 @@ static bool run_steps(packing *p, int section, double *data, size_t count)
     for (lua_Integer i = 1; ok && lua_rawgeti(L, steps, i) == LUA_TTABLE; ++i) {
         const int step = lua_gettop(L);
         const char *name = field_text(L, step, where, "step", NULL);
+        double *const data = p->data;
+        const size_t count = *elements;
         fold_dim dims[FOLD_MAX_DIMS];
         if (strcmp(name, "hadamard") == 0) {
             fold_hadamard(data, count, field_size(L, step, where, "size"));
@@ -85,6 +108,8 @@ static bool run_steps(packing *p, int section, double *data, size_t count)
                 fold_scale(data + at, dims, rank, 0, p->vector + field_size(L, step, where, "by_at"));
         } else if (strcmp(name, "add_projection_of") == 0) {
             ok = read_vector(p, field_text(L, step, where, "tensor", NULL)) && add_projection(p, step, data);
+        } else if (strcmp(name, "multiply_out") == 0) {
+            ok = multiply_out(p, step, elements);
         } else {
             luaL_error(L, "unknown packing step %s", name);
         }
@@ -206,7 +231,7 @@ static bool read_slice(packing *p, int section, size_t slices, size_t slice, siz
     const size_t block = field_size(L, section, where, "blocks");
     if (block && p->blocks_in_out)
         fold_transpose_blocks(p->data, *count, block);
-    return run_steps(p, section, p->data, *count);
+    return run_steps(p, section, count);
 }
 
 /* A section that a tensor fills, or a part of one. */

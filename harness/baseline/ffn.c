@@ -2,19 +2,20 @@
 #include "harness/baseline/ffn.h"
 
 #include "gen/weights/random.h"
-#include "harness/base/blob_memory.h"
-#include "harness/base/memory.h"
+#include "harness/baseline/memory.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 
 bool baseline_weights_create(baseline_weights *weights, size_t d, size_t hidden, size_t d_out, uint64_t seed)
 {
     *weights = (baseline_weights){.d = d, .hidden = hidden, .d_out = d_out};
-    weights->w1 = memory_of_large_pages(hidden * d * sizeof(float));
-    weights->b1 = aligned_memory(hidden * sizeof(float));
-    weights->w2 = memory_of_large_pages(d_out * hidden * sizeof(float));
-    weights->b2 = aligned_memory(d_out * sizeof(float));
+    weights->w1 = baseline_memory(hidden * d * sizeof(float), true);
+    weights->b1 = baseline_memory(hidden * sizeof(float), false);
+    weights->w2 = baseline_memory(d_out * hidden * sizeof(float), true);
+    weights->b2 = baseline_memory(d_out * sizeof(float), false);
     if (!weights->w1 || !weights->b1 || !weights->w2 || !weights->b2) {
         baseline_weights_destroy(weights);
         return false;
@@ -47,6 +48,19 @@ void baseline_weights_destroy(baseline_weights *weights)
 double baseline_gelu(double v)
 {
     return 0.5 * v * (1.0 + tanh(sqrt(2.0 / acos(-1.0)) * (v + 0.044715 * v * v * v)));
+}
+
+void baseline_add_name(char *names, size_t size, const char *name)
+{
+    const size_t used = strlen(names), length = strlen(name);
+    for (const char *at = strstr(names, name); at; at = strstr(at + length, name)) {
+        if (at[length] == '\0' || at[length] == ',') {
+            return;
+        }
+    }
+    if (used + length + sizeof(", ") <= size) {
+        snprintf(names + used, size - used, "%s%s", used > 0 ? ", " : "", name);
+    }
 }
 
 void baseline_weights_calibrate(baseline_weights *weights, const float *x, size_t tokens)

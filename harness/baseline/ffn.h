@@ -27,6 +27,8 @@ typedef struct baseline_library {
     bool (*run)(void *ffn, const float *x, float *y);
     /* What the library chose for this CPU, such as "SkylakeX"; at most size - 1 characters. */
     void (*describe)(char *text, size_t size);
+    /* The library's names of the code that runs what it made, here or as a product (products.h). */
+    const char *(*implementation)(const void *made);
     /* i8: the integer that stands for the largest weight of an output; else NULL. */
     int (*largest_weight)(void);
 } baseline_library;
@@ -44,6 +46,9 @@ void baseline_weights_destroy(baseline_weights *weights);
 void baseline_weights_calibrate(baseline_weights *weights, const float *x, size_t tokens);
 
 double baseline_gelu(double v);
+
+/* Adds a name to those in `names`, separated by ", ", unless it is there already, or there is no room. */
+void baseline_add_name(char *names, size_t size, const char *name);
 
 /* How far y of one token is from a plain double loop over the unrounded weights. */
 typedef struct baseline_error {

@@ -65,10 +65,21 @@ static void describe(char *text, size_t size)
 
 static void describe_bf16(char *text, size_t size)
 {
-    snprintf(text, size, "%s", onednn_has(dnnl_cpu_isa_avx512_core_bf16) ? "native" : "emulated");
+    const char *how = onednn_has(dnnl_cpu_isa_avx512_core_amx) ? "amx" : onednn_has(dnnl_cpu_isa_avx512_core_bf16) ? "native" : "emulated";
+    snprintf(text, size, "%s", how);
 }
 
-const baseline_library baseline_onednn = {
-    .name = "onednn", .type = "f32", .description = "onednn_version", .create = create_f32, .run = run, .describe = describe};
-const baseline_library baseline_onednn_bf16 = {
-    .name = "onednn", .type = "bf16", .description = "onednn_bf16", .create = create_bf16, .run = run, .describe = describe_bf16};
+const baseline_library baseline_onednn = {.name = "onednn",
+                                          .type = "f32",
+                                          .description = "onednn_version",
+                                          .create = create_f32,
+                                          .run = run,
+                                          .describe = describe,
+                                          .implementation = onednn_implementation};
+const baseline_library baseline_onednn_bf16 = {.name = "onednn",
+                                               .type = "bf16",
+                                               .description = "onednn_bf16",
+                                               .create = create_bf16,
+                                               .run = run,
+                                               .describe = describe_bf16,
+                                               .implementation = onednn_implementation};

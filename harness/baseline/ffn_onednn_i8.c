@@ -131,7 +131,8 @@ static bool run(void *self, const float *x, float *y)
 
 static void describe(char *text, size_t size)
 {
-    snprintf(text, size, "%s", largest_weight() == 127 ? "vnni" : "7-bit weights");
+    const char *how = onednn_has(dnnl_cpu_isa_avx512_core_amx) ? "amx" : largest_weight() == 127 ? "vnni" : "7-bit weights";
+    snprintf(text, size, "%s", how);
 }
 
 const baseline_library baseline_onednn_i8 = {.name = "onednn",
@@ -140,4 +141,5 @@ const baseline_library baseline_onednn_i8 = {.name = "onednn",
                                              .create = create,
                                              .run = run,
                                              .describe = describe,
+                                             .implementation = onednn_implementation,
                                              .largest_weight = largest_weight};

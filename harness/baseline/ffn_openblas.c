@@ -50,5 +50,16 @@ static void describe(char *text, size_t size)
     snprintf(text, size, "%s", openblas_get_corename());
 }
 
-const baseline_library baseline_openblas = {
-    .name = "openblas", .type = "f32", .description = "openblas_corename", .create = create, .run = run, .describe = describe};
+static const char *implementation(const void *made)
+{
+    (void)made;
+    return openblas_get_corename();
+}
+
+const baseline_library baseline_openblas = {.name = "openblas",
+                                            .type = "f32",
+                                            .description = "openblas_corename",
+                                            .create = create,
+                                            .run = run,
+                                            .describe = describe,
+                                            .implementation = implementation};

@@ -1,8 +1,8 @@
 /* oneDNN in C: primitives with everything that they take. */
 #include "harness/baseline/onednn.h"
 
-#include "harness/base/blob_memory.h"
-#include "harness/base/memory.h"
+#include "harness/baseline/ffn.h"
+#include "harness/baseline/memory.h"
 
 #include <dnnl_debug.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ void onednn_note(onednn_work *work, dnnl_status_t status)
 
 onednn_work onednn_begin(size_t threads)
 {
-    onednn_work work = {NULL, dnnl_success};
+    onednn_work work = {NULL, dnnl_success, ""};
     omp_set_num_threads((int)threads);
     if (!cpu) {
         onednn_note(&work, dnnl_engine_create(&cpu, dnnl_cpu, 0));
@@ -46,7 +46,7 @@ static void *noted(onednn_work *work, void *memory)
 
 void *onednn_room(onednn_work *work, size_t bytes)
 {
-    return noted(work, aligned_memory(bytes));
+    return noted(work, baseline_memory(bytes, false));
 }
 
 static dnnl_memory_desc_t describe(onednn_work *work, dnnl_data_type_t type, dnnl_format_tag_t tag, size_t rows, size_t columns)
@@ -60,6 +60,7 @@ static dnnl_memory_desc_t describe(onednn_work *work, dnnl_data_type_t type, dnn
 static dnnl_memory_t memory_of(onednn_work *work, const dnnl_memory_desc_t *of, const void *data)
 {
     dnnl_memory_t memory = NULL;
+    data = data == DNNL_MEMORY_ALLOCATE ? onednn_room(work, dnnl_memory_desc_get_size(of)) : data;
     onednn_note(work, dnnl_memory_create(&memory, of, cpu, (void *)data));
     return memory;
 }
@@ -112,6 +113,10 @@ onednn_primitive onednn_primitive_of(onednn_work *work, const void *operation, d
         onednn_note(work, dnnl_primitive_desc_create(&chosen, operation, attributes, cpu, NULL));
     }
     dnnl_primitive_attr_destroy(attributes);
+    const char *name = NULL;
+    if (chosen && dnnl_primitive_desc_query(chosen, dnnl_query_impl_info_str, 0, &name) == dnnl_success) {
+        baseline_add_name(work->implementation, sizeof(work->implementation), name);
+    }
     return bind(work, chosen);
 }
 
@@ -187,7 +192,7 @@ void onednn_pack(onednn_work *work, const onednn_product *of, const void *weight
         return;
     }
     const dnnl_memory_desc_t *wanted = onednn_layout(onednn_argument(to, DNNL_ARG_WEIGHTS));
-    void *room = noted(work, memory_of_large_pages(dnnl_memory_desc_get_size(wanted)));
+    void *room = noted(work, baseline_memory(dnnl_memory_desc_get_size(wanted), true));
     const dnnl_memory_t packed = memory_of(work, wanted, room);
     const dnnl_data_type_t plain = onednn_type_of_x(of->type) == dnnl_u8 ? dnnl_s8 : dnnl_f32;
     const onednn_primitive packing = reorder(work, onednn_matrix(work, plain, of->outputs, of->inputs, weights), packed);
@@ -241,4 +246,10 @@ bool onednn_run(onednn_work *work, const onednn_primitive *of)
 bool onednn_has(dnnl_cpu_isa_t isa)
 {
     return ((unsigned)dnnl_get_effective_cpu_isa() & (unsigned)isa) == (unsigned)isa; /* bits, each of an extension */
+}
+
+const char *onednn_implementation(const void *made)
+{
+    const onednn_work *work = made;
+    return work->implementation;
 }

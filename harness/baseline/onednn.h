@@ -6,10 +6,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The stream that primitives run on, and the first failure: after it nothing more is made. */
+/* The stream that primitives run on, and the first failure: after it nothing more is made. What is made begins with its work. */
 typedef struct onednn_work {
     dnnl_stream_t stream;
     dnnl_status_t status;
+    char implementation[128]; /* oneDNN's names of what it chose for the products: "brgemm:avx512_core_amx_int8" */
 } onednn_work;
 
 /* All products of this process have `threads` threads. */
@@ -24,7 +25,7 @@ bool onednn_made(const onednn_work *work, const char *type, size_t tokens, char 
 /* Memory of zeros. NULL, a noted failure, when there is none. */
 void *onednn_room(onednn_work *work, size_t bytes);
 
-/* Numbers that lie at `data`; DNNL_MEMORY_ALLOCATE: anywhere; NULL: they are pointed to later. */
+/* Numbers that lie at `data`; DNNL_MEMORY_ALLOCATE: in a room of their own; NULL: they are pointed to later. */
 dnnl_memory_t onednn_matrix(onednn_work *work, dnnl_data_type_t type, size_t rows, size_t columns, const void *data);
 const dnnl_memory_desc_t *onednn_layout(dnnl_memory_t memory);
 
@@ -61,7 +62,7 @@ onednn_primitive onednn_rounding(onednn_work *work, const onednn_product *of, co
    they are timed. */
 void onednn_pack(onednn_work *work, const onednn_product *of, const void *weights, onednn_primitive *to);
 
-/* What `first` writes lies at `data`, DNNL_MEMORY_ALLOCATE: anywhere, and is what `second` reads. */
+/* What `first` writes lies at `data`, DNNL_MEMORY_ALLOCATE: in a room of its own, and is what `second` reads. */
 void onednn_join(onednn_work *work, onednn_primitive *first, onednn_primitive *second, void *data);
 
 dnnl_memory_t onednn_argument(const onednn_primitive *of, int argument);
@@ -73,5 +74,8 @@ bool onednn_run(onednn_work *work, const onednn_primitive *of);
 
 /* Whether oneDNN uses that instruction set here. */
 bool onednn_has(dnnl_cpu_isa_t isa);
+
+/* The implementations of something made, which begins with its work. */
+const char *onednn_implementation(const void *made);
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef LOOKUPC_BASELINE_OPENBLAS_H
 #define LOOKUPC_BASELINE_OPENBLAS_H
 
-#include "harness/base/memory.h"
+#include "harness/baseline/memory.h"
 
 #include <cblas.h>
 #include <stdbool.h>
@@ -12,7 +12,7 @@
 /* Memory for what is made, or NULL with a line in error. */
 static inline void *openblas_room(size_t bytes, char *error, size_t error_size)
 {
-    void *memory = aligned_memory(bytes);
+    void *memory = baseline_memory(bytes, false);
     if (!memory) {
         snprintf(error, error_size, "openblas: out of memory");
     }

@@ -22,7 +22,7 @@ typedef struct baseline_attention {
 /* One library. What it makes reads its inputs where they lie; weights it may copy into a layout and a type of its own. All that is made
    lives until the process ends. Failures come with one line in error; it is empty where the library has no such product for this CPU. */
 typedef struct baseline_product_library {
-    const baseline_library *dense; /* the same one's dense FFN in float32: name, description */
+    const baseline_library *dense; /* the same one's dense FFN in float32: name, description, implementation */
     /* A product of x [tokens][inputs], numbers from 0 to 1. type: f32, bf16, i8 (both factors are integers of 8 bits) */
     void *(*product)(const baseline_matrix *matrix, const char *type, size_t tokens, const float *x, char *error, size_t error_size);
     bool (*multiply)(void *product, float *y); /* y [tokens][outputs] */

@@ -68,6 +68,7 @@ static bool add_dense(const dense_call *of, timing *to)
     }
     snprintf(name, 64, "dense/%s/%zu", of->name, of->batch);
     timing_note_number(to, name, check_dense(made));
+    timing_note_implementation(to, name, of->library->implementation(made->ffn));
     timing_add(to, (timed_call){.name = name, .run = run_dense, .self = made, .callers = 1, .threads = to->threads, .turns = 1});
     return true;
 }

@@ -3,6 +3,7 @@
    baselines.h and timing.h. OUT.json is complete when the exit status is 0; its times are of one call of a whole batch. Of what runs on
    several threads wall time counts, and CPU time is that of all threads together; else CPU time counts. OpenBLAS reads OPENBLAS_CORETYPE
    when it is loaded: the parent sets it. */
+#include "harness/base/amx.h"
 #include "harness/base/parent.h"
 #include "harness/measure/baselines.h"
 #include "harness/measure/rows.h"
@@ -19,6 +20,7 @@ int main(int argc, char **argv)
         return 2;
     }
     end_with_parent((pid_t)atoi(argv[3])); /* nobody else wants the result, and others wait for this machine */
+    amx_request();                         /* before a library or compiled code looks what it may use */
     const job_object job = job_read(argv[1]);
     FILE *out = fopen(argv[2], "w");
     if (!out) {

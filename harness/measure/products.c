@@ -106,7 +106,9 @@ static void *checked_product(const products *of, const baseline_matrix *matrix, 
    that overflows: those are left out. */
 static void add_product_call(const products *of, const job_object *row, timing *to)
 {
-    library_call *call = make_call(to, find_library(row)->multiply, of->count);
+    const baseline_product_library *library = find_library(row);
+    library_call *call = make_call(to, library->multiply, of->count);
+    char implementation[128] = "";
     double worst = 0.0;
     for (size_t i = 0; i < to->threads * of->count; ++i) {
         char error[512];
@@ -121,8 +123,10 @@ static void add_product_call(const products *of, const job_object *row, timing *
         if (!call->made[i]) {
             return;
         }
+        baseline_add_name(implementation, sizeof(implementation), library->dense->implementation(call->made[i]));
     }
     timing_note_number(to, job_text(row, "name"), worst);
+    timing_note_implementation(to, job_text(row, "name"), implementation);
     add_made(to, row, call);
 }
 
@@ -175,6 +179,7 @@ static void add_attention_call(const baseline_attention *of, const buffers *memo
                      tolerance);
         }
     }
+    timing_note_implementation(to, job_text(row, "name"), library->dense->implementation(call->made[0]));
     add_made(to, row, call);
 }
 

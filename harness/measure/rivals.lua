@@ -19,9 +19,20 @@ local function bytes_of(type) return dtype.get(type).bytes end
 -- How the measuring process calls a row.
 function rivals.name(row) return row.library .. "/" .. row.type end
 
+-- What a library ran as the call `name`, in its own words, as the measuring process noted it.
+function rivals.implementation(context, name) return context["implementation/" .. name] end
+
+-- How people call what a library `name` ran, "onednn amx_int8" for its "brgemm:avx512_core_amx_int8"; nil: no library.
+function rivals.through(name, implementation)
+    if not name or not implementation then return name end
+    local engine = implementation:gsub("brgemm:", ""):gsub("x64:", ""):gsub(":jit", "")
+    return name .. " " .. engine:gsub("avx512_core_amx", "amx"):gsub("avx512_core", "avx512")
+end
+
 -- How people call `rival`, nil: there is none, or nobody noted which.
 function rivals.words(rival)
-    return rival and rival.library and rival.type and rival.library .. " " .. rival.type or nil
+    return rival and rival.library and rival.type
+        and rivals.through(rival.library .. " " .. rival.type, rival.implementation)
 end
 
 function rivals.names(rows)
@@ -74,18 +85,19 @@ function rivals.fastest(samples, rows, batch, clock)
 end
 
 -- Those of `rows` that were timed, beside our own `us` a token; found(row): its µs a token, nil: some have no such
--- products for this CPU, and its error.
-function rivals.beside(rows, us, found)
+-- products for this CPU, and its name for the measuring process, whose `context` has its error.
+function rivals.beside(rows, us, context, found)
     local list = json.array {}
     for _, row in ipairs(rows) do
-        local time, rel_err = found(row)
+        local time, name = found(row)
         if time then
             list[#list + 1] = {
                 library = row.library,
                 type = row.type,
                 us_per_token = time,
                 speedup = time / us,
-                rel_err = assert(tonumber(rel_err)),
+                rel_err = assert(tonumber(context[name])),
+                implementation = rivals.implementation(context, name),
             }
         end
     end

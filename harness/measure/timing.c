@@ -33,6 +33,13 @@ void timing_note_number(timing *to, const char *key, double value)
     timing_note(to, key, text);
 }
 
+void timing_note_implementation(timing *to, const char *name, const char *value)
+{
+    char key[128];
+    snprintf(key, sizeof(key), "implementation/%s", name);
+    timing_note(to, key, value);
+}
+
 static void add_limits(timing *to)
 {
     const job_object object = job_inner(to->job, "sizes");

@@ -43,6 +43,9 @@ void timing_add(timing *to, timed_call call);
 void timing_note(timing *to, const char *key, const char *value);
 void timing_note_number(timing *to, const char *key, double value);
 
+/* Of the call `name`: what runs it in its library. */
+void timing_note_implementation(timing *to, const char *name, const char *value);
+
 /* "measuring 12/245 ffn/avx512/4096", in place, on a terminal only. */
 void timing_show(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -193,7 +193,8 @@ static void project_bh4(const error_bounds *bounds, const double *normalised, co
     }
 }
 
-static void project_dense(const error_bounds *bounds, const double *x, const double *normalised, double input, double *bound)
+static void project_dense(const error_bounds *bounds, const double *x, const double *normalised, const double *error, double input,
+                          double *bound)
 {
     const reference_model *model = bounds->model;
     const reference_weights *weights = bounds->weights;
@@ -207,7 +208,9 @@ static void project_dense(const error_bounds *bounds, const double *x, const dou
             squares += product * product;
             gain += square(weight * (model->norm ? weights->norm_weight[i] : 1.0));
         }
-        bound[j] = input * gain + terms * (squares + square(fabs(weights->bias[j]) + bounds->folded_bias[j]));
+        const double passed = model->rest * fabs(reference_passed(model, normalised, j));
+        bound[j] = input * gain + terms * (squares + square(fabs(weights->bias[j]) + passed + bounds->folded_bias[j])) +
+                   square(model->rest) * reference_passed(model, error, j);
         if (model->norm)
             bound[j] += shift * bounds->row_gain[j] + terms * square(fabs(sum) + bounds->folded_bias[j]);
     }
@@ -227,7 +230,7 @@ bool error_bounds_project(const error_bounds *bounds, const double *x, double *b
     if (model->projection == REFERENCE_BH4)
         project_bh4(bounds, normalised, error, input, error + model->d, bound);
     else
-        project_dense(bounds, x, normalised, input, bound);
+        project_dense(bounds, x, normalised, error, input, bound);
     for (size_t j = 0; j < model->h * model->tau; ++j)
         bound[j] = ERROR_BOUNDS_FACTOR * ERROR_BOUNDS_UNIT * sqrt(bound[j]);
     free(work);

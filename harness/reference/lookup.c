@@ -132,6 +132,12 @@ static void project_bh4(const reference_model *model, const reference_weights *w
     }
 }
 
+double reference_passed(const reference_model *model, const double *x, size_t j)
+{
+    const size_t i = j % reference_padded(model);
+    return i < model->d ? x[i] : 0.0;
+}
+
 /* y [d]: overwritten */
 static void project_dense(const reference_model *model, const reference_weights *weights, const double *x, double *y, double *z)
 {
@@ -140,7 +146,7 @@ static void project_dense(const reference_model *model, const reference_weights 
         double sum = 0.0;
         for (size_t i = 0; i < model->d; ++i)
             sum += weights->projection[j * model->d + i] * y[i];
-        z[j] = sum + weights->bias[j];
+        z[j] = sum + weights->bias[j] + model->rest * reference_passed(model, x, j);
     }
 }
 

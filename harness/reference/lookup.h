@@ -30,6 +30,7 @@ typedef struct {
     reference_projection projection;
     size_t block; /* BH4: the block size b, a power of two, at most N */
     double decay; /* BH4: share of the projection in z */
+    double rest;  /* dense: share of the input in z, once for each N of z; 0 unless it is BH4 multiplied out */
     reference_score_kind score;
     double scale; /* factor of the sum over the tables: 1 or 1/h */
     bool norm;    /* LayerNorm before the projection */
@@ -75,6 +76,9 @@ void reference_bh4_step(const reference_model *model, const double *blocks, doub
 
 /* The hashed vector from the projection's input.  normalised [d], z [h tau]. Fails only when memory is short. */
 bool reference_project(const reference_model *model, const reference_weights *weights, const double *normalised, double *z);
+
+/* The input of which a share is added to z[j]; 0: none is.  x [d] */
+double reference_passed(const reference_model *model, const double *x, size_t j);
 
 /* The best vertex of one table from its group of z.  z [tau]. A bit is z > 0: zero and NaN give 0. */
 size_t reference_code(const reference_model *model, const double *z);

@@ -106,3 +106,20 @@ bool reference_round_projection(const reference_model *model, reference_type typ
     weights->unit_of_block = reference_type_unit_of_block(type);
     return done;
 }
+
+bool reference_multiply_out(const reference_model *model, const reference_weights *weights, double *r)
+{
+    const size_t padded = reference_padded(model), count = model->h * model->tau, step_size = padded * model->block;
+    double *y = malloc(2 * padded * sizeof *y);
+    for (size_t i = 0; y && i < model->d; ++i)
+        for (size_t repeat = 0; repeat < reference_repeats(model); ++repeat) {
+            memset(y, 0, padded * sizeof *y);
+            y[i] = 1.0;
+            for (size_t step = 0; step < 4; ++step)
+                reference_bh4_step(model, weights->projection + (repeat * 4 + step) * step_size, y, y + padded);
+            for (size_t o = 0, j = repeat * padded; o < padded && j < count; ++o, ++j)
+                r[j * model->d + i] = model->decay * y[o];
+        }
+    free(y);
+    return y != NULL;
+}

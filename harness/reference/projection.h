@@ -18,4 +18,7 @@
    False when memory is short. */
 bool reference_round_projection(const reference_model *model, reference_type type, reference_weights *weights, double **memory);
 
+/* r[h tau][d] <- a BH4 projection of these weights multiplied out: all of it but the share of the input. False when memory is short. */
+bool reference_multiply_out(const reference_model *model, const reference_weights *weights, double *r);
+
 #endif

@@ -198,7 +198,12 @@ local columns = {
         function(r) return string.format("%.2f", r.dense_us_per_token) end,
         of = "speedup",
     },
-    { "through", function(r) return r.dense_library end, text = true, of = "speedup" },
+    {
+        "through",
+        function(r) return rivals.through(r.dense_library, r.dense_implementation) end,
+        text = true,
+        of = "speedup",
+    },
     { "relative error", function(r) return string.format("%.1e", r.rel_err) end },
     {
         "that of the same type",

@@ -35,7 +35,7 @@ end
 local function part(name, keys) return { key = name, rule = schema.table(name, keys), optional = true } end
 local function list_of(name, keys) return { key = name, rule = list, optional = true, each = keys } end
 
-local rival = rows("", "us_per_token speedup rel_err", "library type")
+local rival = rows("", "us_per_token speedup rel_err", "library type implementation")
 local function beside(more)
     for _, row in ipairs { part("same_type_rival", rival), list_of("rivals", rival) } do
         more[#more + 1] = row
@@ -79,7 +79,8 @@ local kinds = {
             "batch! threads code_flips",
             "us_per_token! same_type_speedup dense_us_per_token dense_rel_err speedup gflops project_gflops limit_us \z
                 limit_share random_rows_gbytes gather_gbytes again_ratio cpu_over_wall rel_err max_abs_err",
-            "model! isa! regime schedule table_dtype! projection_dtype! arithmetic tuned same_type dense_library",
+            "model! isa! regime schedule table_dtype! projection_dtype! arithmetic tuned same_type dense_library \z
+                dense_implementation",
             beside {
                 part("stages", rows("", "project! gather!", "")),
                 part("flop_per_byte", rows("", "project! gather!", "")),
@@ -91,7 +92,7 @@ local kinds = {
 local attention = rows(
     "tokens! position layers threads",
     "us_per_token! gbytes read_gbytes read_share gflops baseline_us_per_token speedup cpu_over_wall",
-    "model! isa! type! baseline_library",
+    "model! isa! type! baseline_library baseline_implementation",
     { { key = "counts", rule = schema.boolean } }
 )
 

@@ -11,6 +11,18 @@ static bool extend(sample *s, float *x, size_t tokens, char *error, size_t error
            files_error(error, error_size, "verify: not enough memory, or a table with a value that is not finite");
 }
 
+/* Makes the weights of a BH4 projection one dense matrix, and the model that of a dense projection. */
+static bool multiply_out(verify_reference *r)
+{
+    r->multiplied = malloc(r->model.h * r->model.tau * r->model.d * sizeof *r->multiplied);
+    if (!r->multiplied || !reference_multiply_out(&r->model, &r->exact_weights, r->multiplied))
+        return false;
+    r->model.projection = REFERENCE_DENSE;
+    r->model.rest = 1.0 - r->model.decay;
+    r->weights.projection = r->exact_weights.projection = r->multiplied;
+    return true;
+}
+
 bool verify_reference_open(verify_reference *reference, const reference_model *model, uint64_t seed, const verify_sources *sources,
                            char *error, size_t error_size)
 {
@@ -22,7 +34,8 @@ bool verify_reference_open(verify_reference *reference, const reference_model *m
     r->tables = (reference_tables){.model = &r->model, .exact = checkpoint_weights(r->file), .type = sources->tables};
     r->weights = reference_tables_rounded(&r->tables);
     r->exact_weights = *checkpoint_weights(r->file);
-    if (!row_cache_open(&r->rows, &r->model, &r->weights) || !row_cache_open(&r->exact_rows, &r->model, &r->exact_weights) ||
+    if ((sources->multiplied_out && !multiply_out(r)) || !row_cache_open(&r->rows, &r->model, &r->weights) ||
+        !row_cache_open(&r->exact_rows, &r->model, &r->exact_weights) ||
         !reference_round_projection(&r->model, sources->projection, &r->weights, &r->projection))
         return files_error(error, error_size, "verify: not enough memory");
     r->random = (sample){.model = &r->model, .weights = &r->weights, .share = SAMPLE_RANDOM_SHARE};
@@ -66,6 +79,7 @@ void verify_reference_close(verify_reference *reference)
     row_cache_close(&reference->rows);
     row_cache_close(&reference->exact_rows);
     free(reference->projection);
+    free(reference->multiplied);
     files_unmap(&reference->blob);
     checkpoint_close(reference->file);
     *reference = (verify_reference){.seed = 0};

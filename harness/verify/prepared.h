@@ -18,6 +18,7 @@ typedef struct {
     reference_tables tables;
     reference_weights weights, exact_weights; /* as the blob holds them; as the checkpoint does */
     row_cache rows, exact_rows;
+    double *multiplied;     /* memory of a projection multiplied out */
     double *projection;     /* memory of `weights` */
     sample random, special; /* by those weights */
     sample exact;           /* the random tokens by the checkpoint's own; without tokens where these are the same */
@@ -27,6 +28,7 @@ typedef struct {
 typedef struct {
     const char *blob, *weights, *prefix; /* the prefix must outlive the reference */
     bool blocks_in_out;
+    bool multiplied_out; /* of a model with BH4: its projection as one dense matrix */
     reference_type tables, projection;
 } verify_sources;
 

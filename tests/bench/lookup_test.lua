@@ -73,6 +73,8 @@ function test.bench_beside_rivals_of_the_same_type()
         local best, known = nil, {}
         for _, rival in ipairs(r.rivals) do
             known[#known + 1] = rival.library .. " " .. rival.type
+            local core = rival.library == "openblas" and found.host.openblas
+            check.equal(rival.implementation, core or rival.implementation:match "^[%w_:, ]+$")
             check.near(rival.speedup, rival.us_per_token / r.us_per_token, 1e-6 * rival.speedup)
             local least, most = table.unpack(errors[rival.type])
             check.equal({ rival.type, rival.rel_err >= least, rival.rel_err <= most }, { rival.type, true, true })
@@ -81,6 +83,7 @@ function test.bench_beside_rivals_of_the_same_type()
         end
         check.equal(r.same_type, r.table_dtype)
         check.equal(r.same_type_rival, best)
+        check.equal(r.dense_implementation, r.rivals[r.dense_library == "openblas" and 1 or 2].implementation)
         check.equal(r.same_type_speedup, best.speedup)
         check.equal(r.speedup >= r.same_type_speedup, true)
         local bf16 = found.host.onednn_bf16 == "none" and {} or { "onednn bf16" }

@@ -73,6 +73,22 @@ function test.what_a_cpu_lacks_is_said()
         rivals.note({ onednn_bf16 = "emulated", onednn_i8 = "vnni" }, results),
         "^bf16: [^\n]* emulates them.$"
     )
+    check.equal(rivals.note({ onednn_bf16 = "amx", onednn_i8 = "amx" }, results), nil)
+end
+
+function test.names_of_implementations_are_short()
+    for implementation, words in pairs {
+        ["brgemm:avx512_core_amx_int8"] = "onednn i8 amx_int8",
+        ["brgemm:avx512_core_amx_bf16, brgemm:avx512_core_bf16"] = "onednn i8 amx_bf16, avx512_bf16",
+        ["brgemm:avx512_core"] = "onednn i8 avx512",
+        ["x64:gemm_s8u8s32:jit"] = "onednn i8 gemm_s8u8s32",
+        SkylakeX = "onednn i8 SkylakeX",
+    } do
+        check.equal(rivals.words { library = "onednn", type = "i8", implementation = implementation }, words)
+    end
+    check.equal(rivals.words { library = "onednn", type = "i8" }, "onednn i8")
+    check.equal(rivals.through "openblas", "openblas")
+    check.equal({ rivals.words(nil), rivals.words { us_per_token = 3 }, rivals.through() }, {})
 end
 
 return test

@@ -101,6 +101,20 @@ return { name = "encoder", d = 8, heads = 2, layers = 1, vocab = 9, checkpoint =
     assert(host.write_file(ids, "0 1"))
     program.python("np.save(sys.argv[1], np.zeros((2, 8), np.float32))", x)
     for line, given in pairs {
+        ["--multiply-out: is for projection.kind = bh4: dense_projection has dense"] = {
+            "plan",
+            dense,
+            "--multiply-out",
+        },
+        ["--multiply-out: is for calls of many tokens, and those of firmware are of one"] = {
+            "plan",
+            "gen/models/tiny.lua",
+            "--profile",
+            "firmware",
+            "--target",
+            "cortex-m4f",
+            "--multiply-out",
+        },
         ["--blocks-in-out: is for projection.kind = bh4: dense_projection has dense"] = {
             "verify",
             dense,

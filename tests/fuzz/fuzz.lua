@@ -60,6 +60,7 @@ function fuzz.model(index, name)
     end
     local tables, projection =
         dtype.names[random(1, #dtype.names)], dtype.projection_names[random(1, #dtype.projection_names)]
+    m.same_codes = index % 4 == 0 or nil
     if random(0, 2) == 0 then
         local rows = 1 << m.tau
         m.neighbours = math.min(rows, ({ 2, 3, 4, 7, 21, math.min(rows, 256) })[random(1, 6)])
@@ -142,7 +143,9 @@ end
 local function plans_of(index, defaults, sets, schedules)
     local given, tables, projection = fuzz.model(index)
     local function build(isas, wanted)
-        return plan.build(model.validate(given, "", given.name), isas, wanted, tables, projection)
+        local m = model.validate(given, "", given.name)
+        local part = m.projection.kind == "bh4" and index % 2 == 0 and { multiply_out = true } or nil
+        return plan.build(m, isas, wanted, tables, projection, part)
     end
     local for_machine = machines.names[index % #machines.names + 1]
     local random, plans = fuzz.generator(index * 104729 + 5), { build(machines.sets(defaults, for_machine)) }

@@ -35,26 +35,26 @@ function words.tile_configure(p, set)
     p:add("    %s;", set.tile_release())
 end
 
--- Rows of b are 17 words apart.
-function words.tile_dot_i8(p, set)
-    local sums, signed, unsigned = p:input("words", 1), p:input("i8 words", 1), p:input("u8 words", 2)
-    p:add "    uint32_t a[256], b[272];"
-    p:add(
-        "    for (unsigned i = 0; i < 272; ++i)\n        a[i %% 256] = %s[i %% 256], b[i] = %s[i %% 256];",
-        signed,
-        unsigned
-    )
-    p:add("    uint32_t sums[256];\n    for (unsigned i = 0; i < 256; ++i)\n        sums[i] = %s[i];", sums)
-    add(
-        p,
-        "tile_dot_i8",
-        product(set, "tile_dot_i8", "sums"),
-        ([[
-        union { uint32_t bits; } sum = { sums[16 * row + n] };
-        for (unsigned k = 0; k < 16; ++k)
-            sum.bits = %s;]]):format(scalar.dot_i8("sum.bits", "b[17 * k + n]", "a[16 * row + k]"))
-    )
+-- The word for bytes, those of a signed or those of b; rows of b are 17 words apart.
+local function bytes(name, a_domain, b_domain, swaps)
+    return function(p, set)
+        local sums, a, b = p:input("words", 1), p:input(a_domain, 1), p:input(b_domain, 2)
+        p:add "    uint32_t sums[256], a[256], b[272];"
+        p:add "    for (unsigned i = 0; i < 272; ++i)"
+        p:add("        a[i %% 256] = %s[i %% 256], b[i] = %s[i %% 256], sums[i %% 256] = %s[i %% 256];", a, b, sums)
+        local unsigned, signed = "b[17 * k + n]", "a[16 * row + k]"
+        if swaps then
+            unsigned, signed = signed, unsigned
+        end
+        local lines = [[
+            union { uint32_t bits; } sum = { sums[16 * row + n] };
+            for (unsigned k = 0; k < 16; ++k)
+                sum.bits = %s;]]
+        add(p, name, product(set, name, "sums"), lines:format(scalar.dot_i8("sum.bits", unsigned, signed)))
+    end
 end
+words.tile_dot_i8 = bytes("tile_dot_i8", "i8 words", "u8 words")
+words.tile_dot_u8 = bytes("tile_dot_u8", "u8 words", "i8 words", true)
 
 -- Whole numbers whose sums are exact in any order.
 function words.tile_dot_bf16(p, set)

@@ -184,6 +184,7 @@ function test.blocks_for_machines()
         local same, f32
         for _, rival in ipairs(r.rivals) do
             positive(rival, "us_per_token speedup rel_err")
+            check.matches(rival.implementation, "^[%w_:, ]+$")
             check.near(rival.speedup, rival.us_per_token / r.products_us_per_token, 1e-6 * rival.speedup)
             check.equal({ rival.type, rival.rel_err < (rival.type == "f32" and 1e-5 or 5e-2) }, { rival.type, true })
             local function faster(than) return not than or rival.us_per_token < than.us_per_token end
@@ -203,7 +204,7 @@ function test.blocks_for_machines()
             r,
             "us_per_token gbytes read_gbytes read_share gflops baseline_us_per_token speedup layers cpu_over_wall"
         )
-        check.equal(type(r.counts), "boolean")
+        check.equal({ type(r.counts), type(r.baseline_implementation) }, { "boolean", "string" })
         check.near(r.speedup, r.baseline_us_per_token / r.us_per_token, 1e-6 * r.speedup)
     end
     check.equal(attention, { "1 39", "7 0", "1 39", "7 0" }) -- of each type of the cache
@@ -215,7 +216,7 @@ function test.blocks_for_people()
     check.matches(text, "\nscalar  bf16         1 +[%d.]+ +[%d.]+ +[%d.]+ +1%.364 +[%d.]+ +%d+ %% ")
     check.matches(text, "\nscalar  bf16        40 +[%d.]+ +[%d.]+ +[%d.]+ +1%.364 +%- +%- ")
     check.matches(text, "\nits products alone\nisa     weights tokens ")
-    check.matches(text, "\nscalar  bf16         1 +[%d.]+ +[%d.]+ +[%d.]+ %l+ %l+%d+ +[%d.]+ +%d.%de.%d+ ")
+    check.matches(text, "\nscalar  bf16         1 +[%d.]+ +[%d.]+ +[%d.]+ %l+ %l+%d+ [%w_]+ +[%d.]+ +%d.%de.%d+ ")
     check.matches(text, "\nattention alone\nisa     cache ")
     check.matches(text, "\nscalar  f32          1       39 ")
     check.matches(text, "\nscalar  f32         40        0 ")

@@ -1,57 +1,74 @@
--- Products of blocks on a matrix engine are those on vectors: bytes to the bit, as sums of integers are, and bf16 where
--- sums are exact. The tiles are arrays in C.
+-- Blocks on a matrix engine compute what they do on vectors: bytes to the bit, as sums of integers are, and bf16 where
+-- sums are exact, or nearly. The tiles are arrays in C.
 local compilers = require "harness.base.compilers"
+local isa = require "gen.isa.list"
+local model = require "gen.families.model_file"
+local model_plan = require "gen.families.model.plan"
 local process = require "process"
 local program = require "tests.support.program"
+local stand_ins = require "tests.support.stand_ins"
 
 local test = {}
 local folder = program.folder()
 
--- The header in place of AVX-512 and tiles, which any CPU with AVX2 runs; see tests/support/stand_ins.lua.
-local flags = { "-mavx2", "-mfma", "-mf16c", "-include", "tests/isa/stand_ins/amx.h", "-D__asm__(...)=", "-Wno-psabi" }
+local text = [[return { name = "tiles", d = 64, heads = 1, layers = 1, vocab = 8,
+    attention = { eliminate = "QP", context = 160 }, ffn = { kind = "mlp", f = 64, activation = "relu" } }]]
 
-local function compare(type, vectors, tiles, defined)
-    local path = program.model(
-        folder,
-        "tiles_" .. type,
-        [[return { name = "tiles", d = 32, heads = 1, layers = 1, vocab = 8,
-        attention = { eliminate = "QP", context = 32 }, ffn = { kind = "mlp", f = 64, activation = "relu" } }]]
-    )
-    local bundle = folder .. "/" .. type
-    program.works {
-        "emit",
-        path,
-        "--type",
-        type,
-        "--activations",
-        type,
-        "--isa",
-        vectors .. "," .. tiles,
-        "-o",
-        bundle,
-    }
-    local symbol = "tiles_product_" .. type .. "_by_" .. type .. "__"
+local sets = { i8 = { "avx512", "amx_int8" }, bf16 = { "avx512_bf16", "amx_bf16" } }
+
+-- The object files of blocks whose weights, inputs and cache have such a type, of both instruction sets, and numbers of
+-- their plan.
+local function blocks(type)
+    local path = program.model(folder, "tiles_" .. type, text)
+    local bundle, list = folder .. "/" .. type, table.concat(sets[type], ",")
+    program.works { "emit", path, "--type", type, "--activations", type, "--isa", list, "-o", bundle }
+    local objects = {}
+    for i, set in ipairs(sets[type]) do
+        objects[i] = bundle .. "/" .. set .. ".o"
+        compilers.call(
+            compilers.joined(
+                { "gcc", "-std=gnu11", "-O0", "-Wno-psabi", "-D__asm__(...)=" },
+                stand_ins.flags "tests/isa/stand_ins/amx.h",
+                { "-c", bundle .. "/tiles__" .. set .. ".c", "-o", objects[i] }
+            )
+        )
+    end
+    local p = model_plan.build(model.load(path), isa.select(list), { type = type, activations = type })
+    local run = p.segments[1].plan
+    local cache, of_attention = run.shape.cache, run.variants[2].attention
+    return objects,
+        {
+            PER_WORD = cache.per_word,
+            QUERY_STEP = of_attention.query_step,
+            WEIGHT_STEP = of_attention.weight_step,
+            KEY_STEP = cache.key_step,
+            PITCH = cache.pitch,
+        }
+end
+
+-- Runs the C program `source`, which compares functions of both instruction sets; their symbols begin with `symbol`.
+local function compare(type, source, symbol, objects, numbers)
+    local words, path = { "gcc", "-std=gnu11", "-O0", source }, folder .. "/compare"
+    for name, number in pairs(numbers) do
+        words[#words + 1] = "-D" .. name .. "=" .. number
+    end
+    if type == "i8" then words[#words + 1] = "-DSCALED" end
+    words[#words + 1] = "-DBY_VECTORS=" .. symbol .. "__" .. sets[type][1]
+    words[#words + 1] = "-DBY_TILES=" .. symbol .. "__" .. sets[type][2]
     -- Whole blocks call functions of other files: they stay undefined, and nothing here calls them.
-    compilers.call(compilers.joined({ "gcc", "-std=gnu11", "-O0", "-I" .. bundle, "-DPRODUCT=" .. symbol .. vectors }, {
-        "-DBY_TILES=" .. symbol .. tiles,
-    }, defined, flags, {
-        "tests/model/tiles.c",
-        bundle .. "/tiles__" .. vectors .. ".c",
-        bundle .. "/tiles__" .. tiles .. ".c",
-        "-Wl,--unresolved-symbols=ignore-all",
-        "-o",
-        bundle .. "/compare",
-    }))
-    local result = assert(process.run({ bundle .. "/compare" }, { timeout = 120 }))
-    if result.status ~= 0 then error(result.output, 0) end
+    local rest = { "-Wl,--unresolved-symbols=ignore-all", "-lm", "-o", path }
+    compilers.call(compilers.joined(words, objects, rest))
+    local result = assert(process.run({ path }, { timeout = 120 }))
+    if result.status ~= 0 then error(source .. ": " .. result.output, 0) end
 end
 
-function test.products_of_bytes_are_the_same_to_the_bit()
-    compare("i8", "avx512", "amx_int8", { "-DSCALED", "-DINPUTS_OF_A_WORD=4" })
-end
-
-function test.products_in_bf16_are_the_same_where_sums_are_exact()
-    compare("bf16", "avx512_bf16", "amx_bf16", { "-DINPUTS_OF_A_WORD=2" })
+for type in pairs(sets) do
+    test["blocks_in_" .. type .. "_are_the_same_by_tiles"] = function()
+        local objects, numbers = blocks(type)
+        local product = "tiles_product_" .. type .. "_by_" .. type
+        compare(type, "tests/model/product_tiles.c", product, objects, numbers)
+        compare(type, "tests/model/attention_tiles.c", "tiles_attention_" .. type, objects, numbers)
+    end
 end
 
 return test

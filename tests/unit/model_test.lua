@@ -265,7 +265,8 @@ end
 
 function test.unknown_keys_far_from_all_get_the_list()
     local list =
-        "unknown key; the keys are name, d, d_out, h, tau, projection, score, scale, norm, neighbours, integer, budget"
+        "unknown key; the keys are name, d, d_out, h, tau, projection, score, scale, norm, neighbours, integer, \z
+        same_codes, budget"
     refuses(with(bh4, { activation = "relu" }), 'activation = "relu": ' .. list)
     refuses(with(bh4, { 5 }), "1 = 5: " .. list)
     refuses(with(bh4, { [""] = 5 }), '[""] = 5: unknown key; did you mean "d"?')
@@ -281,7 +282,7 @@ function test.the_first_of_several_errors_is_always_the_same()
         refuses(
             with(bh4, { aaaaaaa = 1, bbbbbbb = 2, tau = 99 }),
             "aaaaaaa = 1: unknown key; the keys are name, d, d_out, h, tau, projection, score, scale, norm, \z
-                neighbours, integer, budget"
+                neighbours, integer, same_codes, budget"
         )
     end
 end
@@ -411,14 +412,14 @@ function test.lines_of_unknown_and_missing_keys()
     refuses_source(
         source("block = 16", ""),
         ":6: block = 16: unknown key; the keys are name, d, d_out, h, tau, projection, score, scale, norm, \z
-            neighbours, integer, budget"
+            neighbours, integer, same_codes, budget"
     )
     refuses_source(source("", ", tau = 6"), ":4: projection.tau = 6: unknown key; the keys are kind, block, decay")
     refuses_source(source("norm = {}", ""), ':6: norm.kind: required key is missing; it must be "layernorm"')
     refuses_source(
         source("norm = {\n}, kind = 1", ""),
         ":7: kind = 1: unknown key; the keys are name, d, d_out, h, tau, projection, score, scale, norm, neighbours, \z
-            integer, budget"
+            integer, same_codes, budget"
     )
     refuses_source("return {\n name = 'm' }", ": d: required key is missing; it must be an integer from 1 to 65536")
 end

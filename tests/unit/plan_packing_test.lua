@@ -1,6 +1,7 @@
 -- The blob that a plan describes holds every element of the tensors once, whatever the instruction sets.
 local check = require "tests.support.check"
 local dtype = require "gen.plan.dtype"
+local isa = require "gen.isa.list"
 local lookup_plans = require "tests.support.lookup_plans"
 local model = require "gen.families.model_file"
 local plan = require "gen.families.lookup.plan"
@@ -232,6 +233,39 @@ function test.scales_of_rows()
             check.equal({ scales, filled }, {})
         end
     end)
+end
+
+function test.a_projection_multiplied_out_is_in_the_blob_that_asks_for_it()
+    local m = model.load "gen/models/roberta_base.lua"
+    local function built(wanted, multiply_out)
+        local own = { avx2 = wanted and { ["project.dense"] = wanted } }
+        return plan.build(m, isa.select "avx2", own, nil, "i8", multiply_out and { multiply_out = true } or nil)
+    end
+    local plain, both, chosen = built(nil), built(nil, true), built(1, true)
+    check.equal({ plain.multiplied, both.multiplied.bytes }, { nil, 170 * 9 * 768 })
+    check.equal({ #both.sections - #plain.sections, both.digest == plain.digest }, { 2, false })
+    check.equal({ chosen.digest, chosen.sections }, { both.digest, both.sections })
+    local function kinds(p) return { p.variants[1].stages[1].shape.kind, p.variants[1].stages[2].shape.kind } end
+    check.equal({ kinds(plain), kinds(both) }, { { "bh4", "bh4" }, { "bh4", "bh4" } })
+    check.equal(kinds(chosen), { "dense", "bh4" })
+    check.fails_with("--schedule: project.dense = 1: avx2: must be one of 0", built, 1)
+    m.same_codes = true
+    check.equal({ kinds(built(nil)), kinds(built(nil, true)) }, { { "bh4", "bh4" }, { "dense", "dense" } })
+    check.equal(built(nil, true).digest, both.digest)
+    check.fails_with("--schedule: project.dense = 0: avx2: must be one of 1", built, 0, true)
+end
+
+function test.a_matrix_engine_takes_projections_multiplied_out_by_default()
+    local function taken(d, projection, name)
+        local given = { name = "m", d = d, h = 8, tau = 8, projection = { kind = "bh4", block = 16 }, score = "gelu" }
+        local m = model.validate(given, "", "m")
+        local p = plan.build(m, isa.select(name), nil, "i8", projection, { multiply_out = true })
+        local many = p.variants[1].stages[1]
+        return many.shape.kind .. (many.projection.tiled and " by tiles" or "")
+    end
+    check.equal({ taken(512, "i8", "amx_int8"), taken(2048, "i7", "amx_bf16") }, { "dense by tiles", "dense by tiles" })
+    check.equal({ taken(512, "i8", "avx512"), taken(512, "i16", "amx_int8") }, { "bh4", "bh4" })
+    check.equal({ taken(500, "i8", "amx_int8"), taken(4096, "i8", "amx_int8") }, { "bh4", "bh4" })
 end
 
 function test.the_blob_does_not_depend_on_the_instruction_sets()

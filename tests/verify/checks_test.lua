@@ -2,12 +2,14 @@
 local blob = require "gen.plan.blob"
 local check = require "tests.support.check"
 local compile = require "harness.base.compile"
+local compilers = require "harness.base.compilers"
 local host = require "host"
 local isa = require "gen.isa.list"
 local model_file = require "gen.families.model_file"
 local plan = require "gen.families.lookup.plan"
 local process = require "process"
 local program = require "tests.support.program"
+local stand_ins = require "tests.support.stand_ins"
 local verify = require "harness.families.lookup.verify"
 local weights = require "weights"
 
@@ -122,6 +124,81 @@ function test.planted_faults_are_found()
         assert(host.write_file(folder .. "/fault", tostring(i)))
         local fault = faults[i] or { planted = true }
         check.equal({ i, fault.planted, failure_of(library, files) }, { i, true, fault[1] })
+    end
+end
+
+function test.a_projection_multiplied_out_has_a_reference_of_its_own()
+    local m = assert(model_file.validate({
+        name = "out",
+        d = 24, -- two repeats of 32 outputs
+        h = 6,
+        tau = 7,
+        projection = { kind = "bh4", block = 8 },
+        score = "gelu",
+        norm = { kind = "layernorm" },
+    }, "", "out"))
+    local wanted = { scalar = { ["project.dense"] = 1, ["few.threshold"] = 4 } }
+    local own = plan.build(m, isa.select "scalar", wanted, "f32", "i8", { multiply_out = true })
+    local files = { weights = folder .. "/out.safetensors", prefix = "", output = folder .. "/out.bin" }
+    assert(weights.sample(files.weights, "", own.tensors, 1))
+    assert(weights.pack(blob.packing(own, files)))
+    local library = compile.library({ own }, folder .. "/out", "gcc", "-O1")
+    local function failures()
+        local names = {}
+        for i, result in ipairs(verify.variants(own, library, files, 1, 1, { work = 1e7 })) do
+            names[i] = "none"
+            for _, row in ipairs(result.checks) do
+                if not row.ok and names[i] == "none" then names[i] = row.name end
+            end
+        end
+        return names
+    end
+    check.equal(failures(), { "none", "none" })
+    files.multiplied_out = files.reference -- BH4's, which rounds the inputs of four products
+    check.equal(failures(), { "ffn", "none" })
+end
+
+-- Panels of 16 outputs by two, an odd number of them, and outputs left; tokens by 16 and by 32. Tiles are arrays in C.
+function test.a_matrix_engine_projects_as_vectors_do()
+    local set = isa.get "amx_int8"
+    local header = stand_ins.header(set)
+    if not header then return host.print "skipped: amx_int8 runs here, or AVX2 does not" end
+    set.cpu = isa.get("avx2").cpu
+    for _, needs in pairs(set.type_needs) do
+        needs.leaf1_ecx, needs.leaf7_ecx = nil, nil
+    end
+    local list = {}
+    for i, bits in ipairs { 32, 55 } do
+        local m = assert(model_file.validate({
+            name = "tiles_" .. i,
+            d = 128,
+            h = bits // (i + 3),
+            tau = i + 3,
+            projection = { kind = "bh4", block = 16 },
+            score = "gelu",
+        }, "", "tiles"))
+        local wanted = { amx_int8 = { ["project.dense"] = 1, ["tile.vectors"] = i, ["few.threshold"] = 4 } }
+        list[i] = plan.build(m, { set }, wanted, "f32", "i8", { multiply_out = true })
+        check.equal(list[i].variants[1].stages[1].projection.tiled.count, bits // 16)
+    end
+    local contents, units = compile.sources(list)
+    for _, unit in ipairs(units) do
+        if unit.isa then unit.flags = compilers.joined(stand_ins.flags(header), { "-D__asm__(...)=", "-Wno-psabi" }) end
+    end
+    assert(host.write_directory(folder .. "/tiles", contents, true))
+    local library = folder .. "/tiles/all.so"
+    local commands, link = compile.commands(units, folder .. "/tiles", library, "gcc", "-O0")
+    check.equal(compilers.failures(commands), { false, false })
+    compilers.call(link)
+    for i, own in ipairs(list) do
+        local files = { weights = folder .. "/tiles.safetensors", prefix = "", output = folder .. "/tiles.bin" }
+        assert(weights.sample(files.weights, "", own.tensors, i))
+        assert(weights.pack(blob.packing(own, files)))
+        for _, result in ipairs(verify.variants(own, library, files, 1, 1, { work = 1e6 })) do
+            for _, row in ipairs(result.checks) do
+                if not row.ok then error(result.regime .. ": " .. row.name .. ": " .. row.detail, 0) end
+            end
+        end
     end
 end
 

@@ -2,6 +2,7 @@
 #include "gen/weights/random.h"
 #include "harness/base/memory.h"
 #include "harness/baseline/ffn.h"
+#include "harness/baseline/memory.h"
 
 /* cmocka.h needs the first four */
 #include <setjmp.h>
@@ -12,6 +13,8 @@
 #include <cmocka.h>
 #include <math.h>
 #include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 static const baseline_library *const libraries[] = {&baseline_openblas, &baseline_onednn, &baseline_onednn_bf16, &baseline_onednn_i8};
 
@@ -225,12 +228,27 @@ static void bytes_are_nearest(void **state)
     free(x);
 }
 
+/* Pages that nobody wrote are all the same one, which a library reads faster than memory. */
+static void memory_is_written(void **state)
+{
+    (void)state;
+    enum { PAGES = 5000 };
+    static unsigned char there[PAGES];
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = (PAGES - 1) * page + 1;
+    unsigned char *memory = baseline_memory(bytes, true);
+    assert_non_null(memory);
+    assert_int_equal(mincore(memory, bytes, there), 0);
+    for (size_t i = 0; i < PAGES; ++i)
+        assert_int_equal(there[i] & 1, 1);
+    munmap(memory, bytes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_are_right),        cmocka_unit_test(errors_are_those_of_the_type),
         cmocka_unit_test(mistakes_are_noticed), cmocka_unit_test(no_number_is_wrong),
-        cmocka_unit_test(bytes_are_nearest),
+        cmocka_unit_test(bytes_are_nearest),    cmocka_unit_test(memory_is_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

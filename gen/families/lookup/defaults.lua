@@ -1,4 +1,5 @@
 -- The default schedule of a LookupFFN, from the sizes of a model and the numbers of a CPU (gen/machines/list.lua).
+local dense = require "gen.families.lookup.dense"
 local gather = require "gen.families.lookup.gather"
 local integer_sums = require "gen.families.lookup.integer_sums"
 local machines = require "gen.machines.list"
@@ -39,11 +40,13 @@ end
 
 local function project(shape, isa, facts, s, choose)
     choose("butterfly.radix", isa.registers // 2)
+    -- Beyond 2048 inputs BH4 has so much fewer operations that a matrix engine does not make up for it.
+    local by_tiles = choose("project.dense", dense.by_tiles(shape, isa) and shape.d <= 2048 and 1 or 0) == 1
     choose("project.rows_first", isa.registers >= 32 and facts.cpu.rows_first or 0)
     -- With 32 registers 4 vectors by 4 outputs load 8 words for 16 products, 2 by 8 load 10. A stage's integers and 16
-    -- rows of all blocks share L1 with fewer tokens.
+    -- rows of all blocks share L1 with fewer tokens. A matrix engine has 32 tokens at a time.
     local code_bytes = 6 * shape.slots * isa.lanes -- codes and scores of a vector of tokens
-    local narrow = isa.registers < 32 or 4 * code_bytes > max_code_bytes or s["project.rows_first"] == 1
+    local narrow = isa.registers < 32 or by_tiles or 4 * code_bytes > max_code_bytes or s["project.rows_first"] == 1
     local vectors = choose("tile.vectors", isa.lanes == 1 and 8 or math.min(facts.cpu.tile_vectors, narrow and 2 or 4))
     choose("product.outputs", isa.lanes == 1 and 4 or product.panel) -- compilers make vectors of 8 tokens' floats
     -- Two buffers of the projection in half of L2. 64 tokens share weights enough: no more where inputs and outputs
@@ -108,7 +111,7 @@ local function threshold_of(shape, isa, few, facts, s)
     local tile = s["tile.vectors"] * few.lanes
     if few.lanes < isa.lanes and (facts.words or s["whole.tokens"] > 0) then return few.lanes end
     if facts.in_cache then return tile // 2 end
-    if s["whole.tokens"] > 0 then return tile * 3 // 4 end
+    if s["whole.tokens"] > 0 then return s["project.dense"] == 1 and tile // 2 or tile * 3 // 4 end
     return math.min(512, facts.meets > 0 and facts.meets or all) // shape.neighbours
 end
 

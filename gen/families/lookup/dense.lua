@@ -1,4 +1,5 @@
 -- Plans the dense projection z = x Wᵀ + bias, W [h*tau][d]: one block product whose blocks all read the whole input.
+-- That of BH4 multiplied out adds a share of the input to z, once a repeat.
 local product = require "gen.families.lookup.product"
 
 local dense = {}
@@ -41,14 +42,44 @@ function dense.plan(shape)
     return plan
 end
 
+-- Whether a matrix engine of `isa` multiplies the whole panels of many tokens: tiles of bytes have 64 inputs, and there
+-- are two panels at a time.
+function dense.by_tiles(shape, isa)
+    local fits = shape.d % 64 == 0 and shape.bits >= 2 * product.panel
+    return isa.tile_dot_i8 ~= nil and shape.projection.word.offset ~= nil and fits
+end
+
 -- Adds to the products of the projection of `v` the offset of their first block's outputs, `y_at`, and floats from
--- block to block, `y_block`; to the projection x_step and y_step, floats from tile to tile.
+-- block to block, `y_block`; to the projection x_step and y_step, floats from tile to tile, and where a share of the
+-- input is added `groups` of repeats, as those of BH4; `tiled` is the product that a matrix engine makes, which is none
+-- of `products` then.
 function dense.add(v, shape)
     local projection = v.projection
     projection.x_step, projection.y_step = v.x_step * v.tile, shape.bits * v.tile
     for _, p in ipairs(projection.products) do
         p.y_at, p.y_block = p.first_output * v.tile, p.outputs * v.tile
     end
+    if v.layout == "lanes" and dense.by_tiles(shape, v.isa) then
+        projection.tiled = table.remove(projection.products, 1)
+    end
+    projection.groups, projection.adds_residual, projection.adds_bias = {}, false, true
+    if not (shape.of and shape.decay < 1) then return end
+    projection.adds_residual, projection.adds_bias = true, false
+    local period = shape.of.padded
+    local function add(first, count, need)
+        if count == 0 or need == 0 then return end
+        local row0, residual_rows = first * period, math.min(shape.d, need)
+        table.insert(projection.groups, {
+            count = count,
+            need = need,
+            row0 = row0,
+            z_at = row0 * v.tile,
+            residual_rows = residual_rows,
+        })
+        projection.adds_bias = projection.adds_bias or need > residual_rows
+    end
+    add(0, shape.bits // period, period)
+    add(shape.bits // period, 1, shape.bits % period)
 end
 
 return dense

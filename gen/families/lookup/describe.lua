@@ -30,6 +30,9 @@ function describe.lines(_, make, options)
             )
         or "dense"
     add("projection", string.format("%s, %s of %s", projection, figures.bytes(p.projection_bytes), p.projection.name))
+    if p.multiplied then
+        add("multiplied out", string.format("%s of %s", figures.bytes(p.multiplied.bytes), p.projection.name))
+    end
     add(
         "MFLOP per token",
         string.format(
@@ -54,9 +57,10 @@ end
 
 function describe.packed_text(p, errors)
     return string.format(
-        "projection in %s, relative error %.2g, tables in %s, relative error %.2g",
+        "projection in %s, relative error %.2g%s, tables in %s, relative error %.2g",
         p.projection.name,
         errors.projection,
+        p.multiplied and string.format(", multiplied out %.2g", errors.dense_projection) or "",
         p.tables.name,
         errors.tables
     )
@@ -96,6 +100,7 @@ function describe.summary(_, make)
         dense_mflop_per_token = p.mflop.dense,
         projection = s.projection.name,
         projection_bytes = p.projection_bytes,
+        multiplied_out_bytes = p.multiplied and p.multiplied.bytes,
         tables = s.tables.name,
         table_bytes = p.table_bytes,
         packed_bytes = p.packed_bytes,

@@ -21,6 +21,7 @@ local family = {
         "arithmetic",
         "tables",
         "projection",
+        "multiply-out",
         "prefix",
         "blocks-in-out",
         "schedule",
@@ -43,7 +44,8 @@ local arithmetics = { "float", "integer" }
 family.arithmetics = arithmetics
 
 -- Kernels of integers have one schedule, no OpenMP build and nothing beside which they are timed.
-local not_beside_integers = { schedule = true, ["for"] = true, tuned = true, threads = true, rivals = true }
+local not_beside_integers =
+    { schedule = true, ["for"] = true, tuned = true, threads = true, rivals = true, ["multiply-out"] = true }
 
 local function is_integer(options)
     one_of.check("--arithmetic", options.arithmetic or "float", arithmetics)
@@ -82,13 +84,20 @@ function family.build(m, isas, options, wanted)
                 .. "give --arithmetic integer"
         )
     end
-    local part = options.firmware and { target = options.firmware } or nil
+    if options.firmware and options["multiply-out"] then
+        misuse "--multiply-out: is for calls of many tokens, and those of firmware are of one"
+    end
+    local part = options.firmware and { target = options.firmware }
+        or options["multiply-out"] and { multiply_out = true }
+        or nil
     return plan.build(m, isas, wanted, options.tables, options.projection, part)
 end
 
 function family.isa_types(options)
     if is_integer(options) then return {} end
-    return { dtype.get(options.tables), dtype.get(options.projection, "projection") }
+    local tables, projection = dtype.get(options.tables), dtype.get(options.projection, "projection")
+    local bytes = options["multiply-out"] and projection.word.offset
+    return { tables, projection, bytes and { name = "dense " .. projection.name, tiles = "tile_dot_i8" } or nil }
 end
 
 function family.sizes(p)

@@ -85,6 +85,12 @@ lookup_model.keys = {
         doc = "formats of x and y in integer arithmetic",
     },
     {
+        key = "same_codes",
+        rule = schema.boolean,
+        optional = true,
+        doc = "--multiply-out is for calls of any number of tokens, so that a token's codes do not depend on it",
+    },
+    {
         key = "budget",
         rule = schema.number("must be a number above 0, at most 1", function(v) return v > 0 and v <= 1 end),
         optional = true,
@@ -153,8 +159,10 @@ end
 
 -- Raises one line for options of a command that mean nothing for model `m`.
 function lookup_model.check_options(m, options)
-    if options["blocks-in-out"] and m.projection.kind ~= "bh4" then
-        misuse("--blocks-in-out: is for projection.kind = bh4: " .. m.name .. " has " .. m.projection.kind)
+    for _, name in ipairs { "blocks-in-out", "multiply-out" } do
+        if options[name] and m.projection.kind ~= "bh4" then
+            misuse(string.format("--%s: is for projection.kind = bh4: %s has %s", name, m.name, m.projection.kind))
+        end
     end
 end
 

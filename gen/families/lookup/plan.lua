@@ -30,6 +30,7 @@ function plan.shape(m, tables, projection)
         bits = m.h * m.tau,
         kind = m.projection.kind,
         neighbours = m.neighbours,
+        same_codes = m.same_codes,
         score = score.get(m.score),
         weighted = score.get(m.score).scored or tables.scaled,
         slots = m.h * m.neighbours, -- slots: rows that a token takes
@@ -45,6 +46,17 @@ function plan.shape(m, tables, projection)
         shape.block, shape.padded, shape.repeats = 0, m.d, 1
     end
     return shape
+end
+
+-- The BH4 projection of `shape` as one dense matrix, which leaves out the share of the input that bypasses it; of:
+-- `shape`.
+local function multiplied_out(shape)
+    local dense = { of = shape }
+    for key, value in pairs(shape) do
+        dense[key] = value
+    end
+    dense.kind, dense.block, dense.padded, dense.repeats = "dense", 0, shape.d, 1
+    return dense
 end
 
 -- Millions of operations a token, where the folded projection takes `flops`.
@@ -151,12 +163,14 @@ end
 --   codes_of        a plan with the same projection, whose kernels make the codes (optional)
 --   one_by_one      calls are for one token: there are no kernels for many where those for few are possible (optional)
 --   unpadded        rows of tables lie close together, as those of firmware do (optional)
--- or { target = a row of gen/plan/target.lua }: the firmware of a model.
+-- or { target = a row of gen/plan/target.lua }: the firmware of a model; or { multiply_out = true }: the blob of a
+-- model with BH4 has its projection as one dense matrix, too, which a schedule may choose for many tokens.
 -- `isas` then have what they need for tables of that type, if they want it.
 function plan.build(m, isas, wanted, tables, projection_type, part)
     local shape = plan.shape(m, dtype.get(tables), dtype.get(projection_type, "projection"))
     local target = part and part.target
-    if target then part = nil end
+    if part and part.multiply_out then shape.multiplied = multiplied_out(shape) end
+    if target or shape.multiplied then part = nil end
     if part then
         shape.x_step, shape.y_step = part.x_step, part.y_step
     else
@@ -179,7 +193,8 @@ function plan.build(m, isas, wanted, tables, projection_type, part)
     end
     local layout = gather.layout(shape, target ~= nil or part and part.unpadded)
     local projection = stage.projection(shape, 2, 1)
-    local sections, packed_bytes = lookup_sections.of(m, shape, projection, layout)
+    local multiplied = shape.multiplied and stage.projection(shape.multiplied)
+    local sections, packed_bytes = lookup_sections.of(m, shape, projection, layout, multiplied)
 
     local p = {
         family = "lookup",
@@ -195,6 +210,8 @@ function plan.build(m, isas, wanted, tables, projection_type, part)
         packed_bytes = packed_bytes,
         table_bytes = shape.h * shape.rows * shape.d_out * shape.tables.bytes,
         projection_bytes = projection.words * 4,
+        -- of the projection multiplied out, nil: it is not
+        multiplied = multiplied and { bytes = multiplied.words * 4, flops = multiplied.flops },
         variants = {},
         scratch_bytes = 0,
         scratch_bytes_one = 0, -- that a call of one token works in
@@ -207,7 +224,12 @@ function plan.build(m, isas, wanted, tables, projection_type, part)
         target = target,
         dense_hidden = cost.dense_hidden(shape),
         -- as the manifest records them
-        options = { schedule = wanted or {}, tables = shape.tables.name, projection = shape.projection.name },
+        options = {
+            schedule = wanted or {},
+            tables = shape.tables.name,
+            projection = shape.projection.name,
+            ["multiply-out"] = shape.multiplied and true,
+        },
     }
     p.digest = lookup_sections.digest(m, sections, nil, { panel = product.panel, pitch = layout.pitch })
     for i, isa in ipairs(isas) do
@@ -254,12 +276,13 @@ end
 
 -- What variant `v` does for a call of `tokens` tokens, as gen/plan/cost.lua wants it.
 function plan.work(p, v, tokens)
-    local word, at_once = p.projection.word, v.isa.products_at_once or {}
+    local word, at_once, s = p.projection.word, v.isa.products_at_once or {}, plan.taken(v, tokens)
+    local multiplied = s.shape.of and p.multiplied
     return {
-        projection_flops = p.mflop.projection * 1e6,
+        projection_flops = multiplied and multiplied.flops or p.mflop.projection * 1e6,
         products_at_once = word.integers and (at_once[p.projection.name] or word.rows) or nil,
-        projection_bytes = p.projection_bytes,
-        pass = plan.taken(v, tokens).pass,
+        projection_bytes = multiplied and multiplied.bytes or p.projection_bytes,
+        pass = s.pass,
         row_bytes = p.table_bytes // p.shape.rows * p.shape.neighbours,
         table_bytes = p.table_bytes,
         tokens = tokens,

@@ -22,7 +22,7 @@ end
 function kernels.inlines(p)
     for _, v in ipairs(p.variants) do
         local first, gather = v.stages[1], v.stages[1].gathers[1]
-        local butterflies = first.layout == "lanes" and v.isa.lanes > 1 and p.shape.kind == "bh4" and p.makes_codes
+        local butterflies = first.layout == "lanes" and v.isa.lanes > 1 and first.shape.kind == "bh4" and p.makes_codes
         if butterflies or gather and gather.integers then return true end
     end
     return false
@@ -110,7 +110,7 @@ function kernels.files(p, v)
             elseif p.model.norm then
                 add("rows/normalise.c", stage.names.load)
             end
-            add("shared/" .. p.shape.kind .. ".c", stage.names.projection, projection)
+            add("shared/" .. stage.shape.kind .. ".c", stage.names.projection, projection)
             add("shared/sign_hash.c", stage.names.hash, hash)
         end
         for _, of in ipairs(stage.gathers) do

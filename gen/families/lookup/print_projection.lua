@@ -31,7 +31,7 @@ local words_text = {
 local function add_rounding(p, v, values)
     local few, word = v.layout == "rows", p.projection.word
     local at_item = few and " + token * " or " + tile * "
-    local blocks, block = v.work[2].blocks, p.shape.kind == "bh4" and p.shape.block or p.shape.d
+    local blocks, block = v.work[2].blocks, v.shape.kind == "bh4" and v.shape.block or v.shape.d
     values.integers = {
         pitch = v.work[1].pitch * v.tile,
         starts = word.offset ~= nil,
@@ -130,7 +130,7 @@ local function rows_of(products)
 end
 
 local function add_bh4(p, v, values)
-    local shape, projection, products = p.shape, v.projection, {}
+    local shape, projection, products = v.shape, v.projection, {}
     for _, group in ipairs(projection.groups) do
         for _, stage in ipairs(group.stages) do
             table.move(stage.products, 1, #stage.products, #products + 1, products)
@@ -157,9 +157,6 @@ local function add_bh4(p, v, values)
         end
     end
     values.passes, values.groups = projection.passes, projection.groups
-    -- The factor of the share of the input that bypasses the projection.
-    values.residual = p.residual and (p.model.norm and "vector" or literal.float(1 - shape.decay)) or false
-    values.adds_residual, values.adds_bias = projection.adds_residual, projection.adds_bias
     -- What the pass of a group takes beside its rows.
     values.pass_arguments = function(pass, group)
         if pass.measures then return ", " .. values.units_at(1) end
@@ -182,7 +179,8 @@ end
 
 -- Adds to `values` what the template of the projection of stage `v` reads beside what kernels have in common.
 return function(p, v, values)
-    local few, norm, shape, integers = v.layout == "rows", p.model.norm, p.shape, p.projection.word.integers
+    local few, norm, shape, integers = v.layout == "rows", p.model.norm, v.shape, p.projection.word.integers
+    local projection = v.projection
     values.parts = parts_of(v.layout, integers)
     values.projection_parameters = buffers.projection_parameters(v)
     values.projection_rows = buffers.rows(shape.d, v.x_step)
@@ -191,15 +189,21 @@ return function(p, v, values)
     values.up_to = few and "a few tokens"
         or string.format(v.tiles == 1 and "%d tile of %d tokens" or "up to %d tiles of %d tokens", v.tiles, v.tile)
     values.integers, values.measure, values.round, values.find_units = false, false, false, false
-    values.rows_first, values.residual = v.rows_first or false, false
+    values.rows_first = v.rows_first or false
+    -- The factor of the share of the input that bypasses the projection.
+    values.residual = p.residual and (norm and "vector" or literal.float(1 - shape.decay)) or false
+    values.adds_residual, values.adds_bias = projection.adds_residual, projection.adds_bias
     values.round_runs, values.together_counts, values.rounded_alone = false, {}, false
     if integers then add_rounding(p, v, values) end
     local products
     if shape.kind == "bh4" then
         products = add_bh4(p, v, values)
     else
-        products = v.projection.products
-        values.products, values.block_rows = products, { shape.d }
+        products = projection.products
+        values.products, values.block_rows, values.groups = products, { shape.d }, projection.groups
+        values.tiled = projection.tiled or false
+        values.multiplied, values.z_rows = shape.of ~= nil, projection.rows.z
+        values.weights_of = shape.of and "dense_projection" or "projection"
         values.rounded_rows, values.measured_rows = values.block_rows, values.block_rows
     end
     if v.layout == "rows" and p.projection.word.offset then add_round_runs(p, v, values) end

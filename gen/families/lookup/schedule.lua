@@ -96,7 +96,8 @@ end
 -- must fill vectors. Where they do not fill those of `isa`, it is the widest narrower set whose vectors they fill,
 -- under the name of `isa`; nil: there is none. Tables in f16 and e4m3 take instructions that `isa` need not name.
 local function few_isa(shape, isa)
-    if shape.kind == "dense" or shape.block % isa.lanes == 0 or shape.block == shape.padded then return isa end
+    local dense = shape.kind == "dense" or shape.multiplied and shape.same_codes
+    if dense or shape.block % isa.lanes == 0 or shape.block == shape.padded then return isa end
     if not isa.narrower or shape.tables.name == "f16" or shape.tables.name == "e4m3" then return nil end
     local narrow = {}
     for key, value in pairs(isa_list.with_types(isa_list.get(isa.narrower), { shape.tables, shape.projection })) do
@@ -118,11 +119,18 @@ local choices = {
         values = function(_, isa) return powers(2, isa.registers // 2) end,
     },
     {
+        key = "project.dense",
+        doc = "how many tokens are projected where the blob has BH4 multiplied out (--multiply-out), too; 0: by BH4; \z
+            1: by the dense matrix, of a model with same_codes few tokens, too",
+        values = function(shape) return not shape.multiplied and { 0 } or shape.same_codes and { 1 } or { 0, 1 } end,
+    },
+    {
         key = "project.rows_first",
         doc = "what a stage of a projection in i8 does first; 0: all rows of a block; 1: 16 rows of all blocks, and \z
             their butterflies, while they are in L1",
         values = function(shape, isa, s)
-            return rows_first_possible(shape, isa, s["butterfly.radix"]) and { 0, 1 } or { 0 }
+            local possible = s["project.dense"] == 0 and rows_first_possible(shape, isa, s["butterfly.radix"])
+            return possible and { 0, 1 } or { 0 }
         end,
     },
     {

@@ -10,8 +10,20 @@ local sections = {}
 function sections.projection_steps(m, shape)
     local steps = {}
     if shape.kind == "dense" then
-        if m.norm then
+        local of = shape.of
+        if of then
             steps[1] = {
+                step = "multiply_out",
+                d = of.d,
+                bits = of.bits,
+                block = of.block,
+                padded = of.padded,
+                repeats = of.repeats,
+                decay = of.decay,
+            }
+        end
+        if m.norm then
+            steps[#steps + 1] = {
                 step = "scale_by",
                 tensor = "LayerNorm.weight",
                 at = 0,
@@ -98,33 +110,39 @@ end
 -- One piece, as it is in the tensor.
 local function whole(count) return { { from = 0, to = 0, dims = { { count = count, from = 1, to = 1 } } } } end
 
-local function add_projection(add, m, shape, projection)
-    local word = shape.projection.word
+-- The weights of a projection of `shape`, packed as `projection` says, in sections whose names begin with `name`, and
+-- with what the section of the words has beside.
+local function add_words(add, m, shape, projection, name, doc)
+    local word, bh4 = shape.projection.word, shape.of or shape
     if shape.projection.scaled then
         local rows, outputs = shape.bits, "[" .. shape.bits .. "]"
         if shape.kind == "bh4" then
             rows = 4 * shape.repeats * shape.padded
             outputs = "[" .. shape.repeats .. "][4][" .. shape.padded .. "]"
         end
-        add { name = "projection_scales", elements = rows, doc = outputs .. " scales of the outputs' weights" }
+        add { name = name .. "_scales", elements = rows, doc = outputs .. " scales of the outputs' weights" }
     end
     add {
-        name = "projection",
+        name = name,
         row = sections.projection_row(shape),
         dtype = shape.projection,
         elements = projection.words * word.rows,
         storage = word.storage,
         count = projection.words,
         from = "hash.projection.weight",
-        shape = sections.projection_shape(shape),
-        blocks = shape.kind == "bh4" and shape.block or nil,
+        shape = sections.projection_shape(bh4),
+        blocks = bh4.kind == "bh4" and bh4.block or nil,
         steps = sections.projection_steps(m, shape),
         boxes = projection.boxes,
         raised = word.offset,
-        doc = "packed projection weights"
+        doc = doc
             .. (word.rows > 1 and ", " .. word.rows .. " in " .. shape.projection.name .. " to a word" or "")
             .. (word.offset and ", each " .. word.offset .. " larger" or ""),
     }
+end
+
+local function add_projection(add, m, shape, projection, multiplied)
+    add_words(add, m, shape, projection, "projection", "packed projection weights")
     add {
         name = "projection_bias",
         elements = shape.bits,
@@ -144,6 +162,9 @@ local function add_projection(add, m, shape, projection)
             boxes = whole(shape.d),
             doc = "(1 - decay) times LayerNorm's gain",
         }
+    end
+    if multiplied then
+        add_words(add, m, shape.multiplied, multiplied, "dense_projection", "the same weights multiplied out")
     end
 end
 
@@ -189,7 +210,8 @@ end
 --   scaled type, and byte offset of the section that takes their scales; a section without `from` is filled by another
 --   one; raised: added to the elements of a scaled type; slow: a token reads few of its rows, so that firmware may have
 --   it in slower memory
-function sections.of(m, shape, projection, tables)
+-- multiplied: the projection that BH4 is multiplied out to, nil: it is not
+function sections.of(m, shape, projection, tables, multiplied)
     local list = {}
     local function add(section)
         section.dtype = section.dtype or dtype.get "f32"
@@ -198,7 +220,7 @@ function sections.of(m, shape, projection, tables)
         section.steps, section.boxes = section.steps or {}, section.boxes or {}
         list[#list + 1] = section
     end
-    add_projection(add, m, shape, projection)
+    add_projection(add, m, shape, projection, multiplied)
     add_tables(add, m, shape, tables)
     local bytes = blob.place(list)
     for i, section in ipairs(list) do
@@ -258,14 +280,14 @@ function sections.tensors(m, shape)
 end
 
 -- The digest of all that decides a blob's bytes but the weights; its first half stands in the blob's header. A budget
--- rules out, it changes nothing; `formats`: of integers, in the place of the model's, nil: there are none. `own`: what
--- else decides, by name.
+-- rules out, it changes nothing, as does what kernels do for how many tokens; `formats`: of integers, in the place of
+-- the model's, nil: there are none. `own`: what else decides, by name.
 function sections.digest(m, list, formats, own)
     local model, described = {}, {}
     for key, value in pairs(m) do
         model[key] = value
     end
-    model.budget, model.integer = nil, formats
+    model.budget, model.same_codes, model.integer = nil, nil, formats
     for i, section in ipairs(list) do
         described[i] = { section.name, section.type, section.elements, section.at }
     end

@@ -3,6 +3,7 @@
 -- Every stage has
 --   name, up_to      "many" or "few", as names of kernels end; the tokens of a call that it takes
 --   layout           how its kernels hold tokens, a row of `layouts`
+--   shape            sizes, of a BH4 projection that it has multiplied out those of the dense one
 --   isa              the instruction set, or a narrower one under its name
 --   tile             tokens that lie side by side in codes, scores and z
 --   chunk            tokens whose codes and scores wait in scratch before they are gathered
@@ -38,8 +39,7 @@ function stage.projection(shape, radix, align)
 end
 
 -- How the kernels of a stage hold tokens: each row gives what a stage has of its own, for an instruction set and
--- choices, and `endings` of names. A matrix engine is one more row: AMX multiplies tiles of 16 tokens by 64 bytes, so
--- that a tile has 16 tokens, its own product and rounding in templates/lookup/, and the hash and gather of `lanes`.
+-- choices, and `endings` of names. A matrix engine needs none: it multiplies what `lanes` has rounded.
 local layouts = {}
 
 -- Tokens lie in the lanes, feature after feature.
@@ -103,8 +103,9 @@ end
 
 -- The stage of `layout` of model `m` for calls of up to `up_to` tokens; `shared`: threads may share a call.
 function stage.plan(m, shape, isa, choices, layout, up_to, shared)
+    if choices["project.dense"] == 1 and (layout == "lanes" or shape.same_codes) then shape = shape.multiplied end
     local s = layouts[layout](m, shape, isa, choices, up_to)
-    s.layout, s.up_to = layout, up_to
+    s.layout, s.up_to, s.shape = layout, up_to, shape
     s.split = split_of(shape, s.projection, s.range, up_to)
     s.work = scratch.work(shape, s)
     local kernels = {

@@ -12,8 +12,9 @@ local at, call = expression.sum, expression.call
 local tiles = {}
 
 local text = [[
-/* Tiles: eight arrays of 16 rows of 64 bytes, which a matrix engine multiplies. They are configured in each call and
-   released at its end; no function that is called in between may use them. */
+/* Tiles: eight arrays of 16 rows of 64 bytes, which a matrix engine multiplies, but 5 and 7, of products of fewer words:
+   16 rows of `words` words, and `words` rows. They are configured in each call and released at its end; no function that
+   is called in between may use them. */
 #if defined(LOOKUPC_TILES_IN_C)
 typedef union {
     uint8_t bytes[16][64];
@@ -23,8 +24,12 @@ typedef union {
 } $tile;
 
 LOOKUPC_TILES_IN_C $tile $tiles[8];
+LOOKUPC_TILES_IN_C size_t $tile_words;
 
-static inline void $tile_configure(void) {}
+static inline void $tile_configure(unsigned words)
+{
+    $tile_words = words;
+}
 
 static inline void $tile_release(void) {}
 
@@ -35,12 +40,20 @@ static inline void $tile_zero($tile *tile)
             tile->integers[row][n] = (uint32_t) $hidden_integer(0);
 }
 
-/* Rows of 64 bytes, `step` bytes apart, to `to` or from `from`. */
-static inline void $tile_copy(unsigned char *to, size_t to_step, const unsigned char *from, size_t from_step)
+static inline void $tile_load(int tile, const unsigned char *from, size_t step)
+{
+    const size_t rows = tile == 7 ? $tile_words : 16, bytes = tile == 5 ? 4 * $tile_words : 64;
+    $tile_zero(&$tiles[tile]);
+    for (size_t row = 0; row < rows; ++row)
+        for (size_t n = 0; n < bytes; ++n)
+            $tiles[tile].bytes[row][n] = (unsigned char) $hidden_integer(from[row * step + n]);
+}
+
+static inline void $tile_store(int tile, unsigned char *to, size_t step)
 {
     for (size_t row = 0; row < 16; ++row)
         for (size_t n = 0; n < 64; ++n)
-            to[row * to_step + n] = (unsigned char) $hidden_integer(from[row * from_step + n]);
+            to[row * step + n] = (unsigned char) $hidden_integer($tiles[tile].bytes[row][n]);
 }
 
 /* sums += a b: rows of a times columns of b, four signed bytes of a word of a, and unsigned ones of b. */
@@ -51,6 +64,16 @@ static inline void $tile_dot_i8($tile *sums, const $tile *a, const $tile *b)
             for (size_t k = 0; k < 64; ++k)
                 sums->integers[row][n] +=
                     (uint32_t) ((int8_t) a->bytes[row][k] * (int32_t) b->bytes[k / 4][4 * n + k % 4]);
+}
+
+/* The same of unsigned bytes of a, and signed ones of b. */
+static inline void $tile_dot_u8($tile *sums, const $tile *a, const $tile *b)
+{
+    for (size_t row = 0; row < 16; ++row)
+        for (size_t n = 0; n < 16; ++n)
+            for (size_t k = 0; k < 64; ++k)
+                sums->integers[row][n] +=
+                    (uint32_t) (a->bytes[row][k] * (int32_t) (int8_t) b->bytes[k / 4][4 * n + k % 4]);
 }
 
 static inline float $tile_bf16(uint16_t half)
@@ -70,19 +93,20 @@ static inline void $tile_dot_bf16($tile *sums, const $tile *a, const $tile *b)
 }
 
 #define $TILE_ZERO(tile) $tile_zero(&$tiles[tile])
-#define $TILE_LOAD(tile, from, step) \
-    $tile_copy($tiles[tile].bytes[0], 64, (const unsigned char *) (const void *) (from), step)
-#define $TILE_STORE(tile, to, step) $tile_copy((unsigned char *) (void *) (to), step, $tiles[tile].bytes[0], 64)
+#define $TILE_LOAD(tile, from, step) $tile_load(tile, (const unsigned char *) (const void *) (from), step)
+#define $TILE_STORE(tile, to, step) $tile_store(tile, (unsigned char *) (void *) (to), step)
 #define $TILE_DOT_I8(sums, a, b) $tile_dot_i8(&$tiles[sums], &$tiles[a], &$tiles[b])
+#define $TILE_DOT_U8(sums, a, b) $tile_dot_u8(&$tiles[sums], &$tiles[a], &$tiles[b])
 #define $TILE_DOT_BF16(sums, a, b) $tile_dot_bf16(&$tiles[sums], &$tiles[a], &$tiles[b])
 #else
-static inline void $tile_configure(void)
+static inline void $tile_configure(unsigned words)
 {
-    static const struct {
+    const struct {
         uint8_t palette, start_row, zeros[14];
         uint16_t row_bytes[16];
         uint8_t rows[16];
-    } all = { 1, 0, { 0 }, { 64, 64, 64, 64, 64, 64, 64, 64 }, { 16, 16, 16, 16, 16, 16, 16, 16 } };
+    } all = { 1, 0, { 0 }, { 64, 64, 64, 64, 64, (uint16_t) (4 * words), 64, 64 },
+        { 16, 16, 16, 16, 16, 16, 16, (uint8_t) words } };
     __asm__ volatile("ldtilecfg %0" : : "m"(all) : "memory");
 }
 
@@ -99,7 +123,8 @@ static inline void $tile_release(void)
     __asm__ volatile("tilestored %%tmm" #tile ", (%0,%1,1)" : : "r"(to), "r"((size_t) (step)) : "memory")
 /* sums += a b: rows of a times columns of b, four signed bytes of a word of a, and unsigned ones of b. */
 #define $TILE_DOT_I8(sums, a, b) __asm__ volatile("tdpbsud %%tmm" #b ", %%tmm" #a ", %%tmm" #sums : : : "memory")
-/* The same of words of two numbers in bf16. */
+/* The same of unsigned bytes of a, and signed ones of b; of words of two numbers in bf16. */
+#define $TILE_DOT_U8(sums, a, b) __asm__ volatile("tdpbusd %%tmm" #b ", %%tmm" #a ", %%tmm" #sums : : : "memory")
 #define $TILE_DOT_BF16(sums, a, b) __asm__ volatile("tdpbf16ps %%tmm" #b ", %%tmm" #a ", %%tmm" #sums : : : "memory")
 #endif]]
 
@@ -121,12 +146,13 @@ function tiles.add(set, bf16)
     set.helpers = { table.unpack(set.helpers) }
     table.insert(set.helpers, { name = "tile_configure", guard = guard, text = text })
 
-    function set.tile_configure() return call "$tile_configure" end
+    function set.tile_configure(words) return call("$tile_configure", words or 16) end
     function set.tile_release() return call "$tile_release" end
     function set.tile_zero(tile) return call("$TILE_ZERO", tile) end
     function set.tile_load(tile, base, offset, step) return call("$TILE_LOAD", tile, at(base, offset), step) end
     function set.tile_store(tile, base, offset, step) return call("$TILE_STORE", tile, at(base, offset), step) end
     function set.tile_dot_i8(sums, a, b) return call("$TILE_DOT_I8", sums, a, b) end
+    function set.tile_dot_u8(sums, a, b) return call("$TILE_DOT_U8", sums, a, b) end
     if bf16 then
         function set.tile_dot_bf16(sums, a, b) return call("$TILE_DOT_BF16", sums, a, b) end
     end

@@ -63,10 +63,10 @@ local function results_of(builds, job, rows, kinds, samples, context)
         local work, sharing = plan.work(p, v, batch), plan.threads(stage, batch, job.threads)
         local limit_us = cost.limit(work, limits, caches) / sharing
         local share = time("ffn/" .. name .. "/uniform_warm", "share") / sharing
-        local beside = rivals.beside(rows, ffn / batch, function(row)
+        local beside = rivals.beside(rows, ffn / batch, context, function(row)
             local call = "dense/" .. rivals.name(row) .. "/" .. batch
             local dense_us = time(call, clock)
-            return dense_us and dense_us / batch, context[call]
+            return dense_us and dense_us / batch, call
         end)
         local same_type = kinds.same and rivals.same_type(p.projection, p.tables)
         local same = same_type and rivals.fastest_of(beside, same_type)
@@ -92,11 +92,12 @@ local function results_of(builds, job, rows, kinds, samples, context)
             same_type_speedup = same and same.speedup or nil,
             dense_us_per_token = dense and dense.us_per_token or nil,
             dense_library = dense and dense.library or nil,
+            dense_implementation = dense and dense.implementation or nil,
             dense_rel_err = dense and dense.rel_err or nil,
             speedup = dense and dense.speedup or nil,
             rivals = beside,
             gflops = p.mflop.folded * 1e3 * batch / ffn,
-            project_gflops = p.mflop.projection * 1e3 * batch / project,
+            project_gflops = work.projection_flops * 1e-3 * batch / project,
             limit_us = limit_us,
             limit_share = limit_us * batch / ffn,
             random_rows_gbytes = limits.random_rows_gbytes,
@@ -145,7 +146,7 @@ local table_columns = columns.of {
     { "through", -12, function(r) return rivals.words(r.same_type_rival) end },
     { "x same type", 11, "same_type_speedup", "%.2f" },
     { "f32", 7, "dense_us_per_token", "%.2f" },
-    { "through", -8, "dense_library" },
+    { "through", -8, function(r) return rivals.through(r.dense_library, r.dense_implementation) end },
     { "x f32", 6, "speedup", "%.2f" },
     { "error", 7, "rel_err", "%.1e" },
     { "same type's", 11, "same_type_rival.rel_err", "%.1e" },

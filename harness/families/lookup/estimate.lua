@@ -157,11 +157,12 @@ local function many(p, isa, s, caches, batch, integer_sums)
     local shape, lanes = p.shape, lanes_of(isa)
     local tile = s["tile.vectors"] * isa.lanes
     local pass, chunk = s["project.tiles"] * tile, s["chunk.tokens"]
-    local stages = shape.kind == "bh4" and 4 * shape.repeats or 1
-    local blocks = shape.kind == "bh4" and shape.padded // shape.block or 1
+    local bh4 = shape.kind == "bh4" and s["project.dense"] == 0
+    local stages, blocks = bh4 and 4 * shape.repeats or 1, bh4 and shape.padded // shape.block or 1
+    local of = not bh4 and p.multiplied or { flops = p.mflop.projection * 1e6, bytes = p.projection_bytes }
 
-    local cycles = products(p.mflop.projection * 1e6, isa, math.max(1, tile // lanes), s["product.outputs"])
-    cycles = cycles + p.projection_bytes / pass / rate(p.projection_bytes, caches)
+    local cycles = products(of.flops, isa, math.max(1, tile // lanes), s["product.outputs"])
+    cycles = cycles + of.bytes / pass / rate(of.bytes, caches)
     cycles = cycles + stages * 2 * shape.padded * 4 / rate(estimate.tile_bytes(shape, isa, s), caches)
     local passes = up(log2(blocks), log2(s["butterfly.radix"]))
     cycles = cycles + stages * shape.padded / lanes * (passes * 1.5 + log2(blocks) / 2)

@@ -35,10 +35,11 @@ local function turning_points(v, number, threads)
     return list
 end
 
--- What kernels of plan `p` with the weights `files` are compared with: made once, kept in `files` and shared by all
--- schedules of the model.
-function verify.reference_of(p, files, seed)
-    local known = files.reference
+-- What kernels of plan `p` with the weights `files` are compared with, those that have the projection multiplied out
+-- with a reference of their own: made once, kept in `files` and shared by all schedules of the model.
+function verify.reference_of(p, files, seed, multiplied_out)
+    local key = multiplied_out and "multiplied_out" or "reference"
+    local known = files[key]
     if not known or known.seed ~= seed then
         known = {
             seed = seed,
@@ -48,12 +49,13 @@ function verify.reference_of(p, files, seed)
                 prefix = files.prefix,
                 blocks_in_out = files.blocks_in_out or false,
                 blob = files.output,
+                multiplied_out = multiplied_out,
                 tables = p.tables.name,
                 projection = p.projection.name,
                 seed = seed,
             }),
         }
-        files.reference = known
+        files[key] = known
     end
     return known.answers
 end
@@ -81,7 +83,7 @@ function verify.all(list, files, seed, threads, options)
                     local taken = v == p.variants[#p.variants]
                     jobs[#jobs + 1] = {
                         variant = variant,
-                        reference = verify.reference_of(p, files, seed),
+                        reference = verify.reference_of(p, files, seed, stage.shape.of ~= nil),
                         counts = turning_points(v, number, threads),
                         least = least,
                         most = taken and most or 0,

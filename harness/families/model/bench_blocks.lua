@@ -239,10 +239,10 @@ local function add_results(run, b, samples, context, options)
         r.products_us_per_token = each "products"
         if r.products_us_per_token then
             r.products_gflops = weight_count.met(p, 2, 0, 0) / s.layers * 1e-3 / r.products_us_per_token
-            r.rivals = rivals.beside(b.rows, r.products_us_per_token, function(row)
+            r.rivals = rivals.beside(b.rows, r.products_us_per_token, context, function(row)
                 local name = product_name(row, tokens)
                 local of_call = time(samples, name, options.callers)
-                return of_call and of_call / s.layers / tokens, context[name]
+                return of_call and of_call / s.layers / tokens, name
             end)
             r.same_type = kinds.same and same_type(p) or nil
             r.same_type_rival = r.same_type and rivals.fastest_of(r.rivals, r.same_type)
@@ -258,7 +258,7 @@ local function add_results(run, b, samples, context, options)
 end
 
 -- The same for attention alone.
-local function add_attention(run, b, samples, options)
+local function add_attention(run, b, samples, context, options)
     local p, s = b.attention, b.attention.shape
     for _, of in ipairs(attention_calls(p.model, options)) do
         local function each(name)
@@ -284,9 +284,11 @@ local function add_attention(run, b, samples, options)
         r.counts = statistics.counts(r.cpu_over_wall)
         r.read_share = r.gbytes / r.read_gbytes
         for _, library in ipairs(libraries) do
-            local baseline = each("attention/" .. library)
+            local call = "attention/" .. library
+            local baseline = each(call)
             if not r.baseline_us_per_token or baseline < r.baseline_us_per_token then
                 r.baseline_us_per_token, r.baseline_library = baseline, library
+                r.baseline_implementation = rivals.implementation(context, call .. "/" .. of.tokens)
             end
         end
         r.speedup = r.baseline_us_per_token / us
@@ -297,7 +299,7 @@ end
 function bench.add(run, b, samples, context, options)
     run.printed.limits = run.printed.limits or setting.core_limits(context)
     add_results(run, b, samples, context, options)
-    if b.with_attention then add_attention(run, b, samples, options) end
+    if b.with_attention then add_attention(run, b, samples, context, options) end
 end
 
 local function alone(r) return r.tokens == 1 end
@@ -353,7 +355,7 @@ local attention_columns = columns.of {
     { "of read", 7, "read_share", "%", only = alone },
     { "GFLOP/s", 7, "gflops", "%.1f" },
     { "baseline's", 10, "baseline_us_per_token", "%.2f" },
-    { "through", -8, "baseline_library" },
+    { "through", -8, function(r) return rivals.through(r.baseline_library, r.baseline_implementation) end },
     { "x faster", 8, "speedup", "%.2f" },
 }
 

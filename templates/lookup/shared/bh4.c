@@ -183,31 +183,6 @@ $(i)}
 //$ end
 //$ if adds_residual or adds_bias then
 
-    /* residual and bias */
-    for (size_t $(item) = 0; $(item) < $(item)s; ++$(item)) {
-//$ for _, group in ipairs(groups) do
-//$ if not group.finished then
-//$ local i, z_at = "        ", sum("z", group.z_at) .. " + " .. item .. " * " .. z_rows * tile
-//$ local bias_at = sum("weights->projection_bias", group.row0)
-//$ if group.count > 1 then
-//$     i = "            "
-//$     z_at = z_at .. " + repeat * " .. shape.padded * tile
-//$     bias_at = bias_at .. " + repeat * " .. shape.padded
-        for (size_t repeat = 0; repeat < $(group.count); ++repeat) {
-//$ end
-//$ local first = group.residual_rows
-//$ if residual then
-//$     local vector = residual == "vector" and "weights->residual, " or ""
-$(i)$(helper)_add_residual($(z_at), x + $(item) * $(group.stages[1].x_step), $(vector)$(bias_at), $(first));
-//$ end
-//$ if group.need > first then
-$(i)$(helper)_add_bias($(sum(z_at, first * tile)), $(sum(bias_at, first)), $(group.need - first));
-//$ end
-//$ if group.count > 1 then
-        }
-//$ end
-//$ end
-//$ end
-    }
+$(include("templates/lookup/shared/bypass.c", { x_step = groups[1].stages[1].x_step, period = shape.padded }))
 //$ end
 }

@@ -1,4 +1,5 @@
 //$ takes prologue, helper, symbol, kernels, projection, parts, products, integers, measure, round, unpacked, blocks_argument
+//$ takes weights_of, multiplied, tiled, adds_residual, adds_bias
 //$ takes projection_parameters, up_to, gain_text, projection_rows, x_text, lane_axis, x_alignment
 //$ -- What the kernel works on, one after the other.
 //$ local item = kernels.layout == "rows" and "token" or "tile"
@@ -7,9 +8,21 @@
 $(include(parts.round))
 //$ end
 $(include(parts.product))
+//$ if tiled then
+$(include("templates/lookup/lanes/tile_product.c", { of = tiled, panel = tiled.outputs }))
+//$ end
+//$ if adds_bias then
 $(include("templates/lookup/shared/add_bias.c", { bypass = false }))
+//$ end
+//$ if adds_residual then
+$(include("templates/lookup/shared/add_bias.c", { bypass = true }))
+//$ end
 
+//$ if multiplied then
+/* BH4 projection of $(up_to), multiplied out: z = x Wᵀ$(adds_residual and " + (1 - decay) x" or "") + bias, W [$(shape.bits)][$(shape.d)].
+//$ else
 /* Dense projection of $(up_to): z = x Wᵀ + bias, W [$(shape.bits)][$(shape.d)].
+//$ end
    weights  bound weights$(gain_text)
    x        [$(item)s]$(projection_rows)$(lane_axis)$(x_text)
    z        [$(item)s][$(shape.bits)]$(lane_axis)
@@ -20,7 +33,7 @@ $(include("templates/lookup/shared/add_bias.c", { bypass = false }))
 void $(symbol)(const $(names.weights) *weights, const float *restrict x,
     $(projection_parameters), size_t $(item)s)
 {
-    const $(projection.word.storage) *w = weights->projection;
+    const $(projection.word.storage) *w = weights->$(weights_of);
 
 //$ local source, from_step = "x", kernels.projection.x_step
 //$ if integers then
@@ -36,7 +49,7 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
 //$ end
 //$ for _, p in ipairs(products) do
 //$ local y_step, before = kernels.projection.y_step, unpacked and "unpacked, " or ""
-//$ if integers then before = sum("weights->projection_scales", p.scale_at)
+//$ if integers then before = sum("weights->" .. weights_of .. "_scales", p.scale_at)
 //$     .. (p.count > 1 and not blocks_argument and " + block * " .. p.outputs or "") .. ", units, "
 //$     .. (integers.starts and "starts, " or "") end
 //$ if p.count > 1 and not blocks_argument then
@@ -48,6 +61,19 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
         $(item)s$(blocks_argument and blocks_argument(p) or ""));
 //$ end
 //$ end
+//$ if tiled then
+    for (size_t tile = 0; tile < tiles; ++tile)
+        for (size_t at = 0; at < $(tiled.lines * kernels.tile); at += $(16 * kernels.tile))
+            for (size_t token = 0; token < $(kernels.tile); token += 16)
+                $(helper)_turn(integers + tile * $(integers.pitch) + at + token);
+    $(helper)_by_tiles(integers, $(sum("w", tiled.at)), weights->$(weights_of)_scales, units, starts,
+        $(sum("z", tiled.y_at)), $(kernels.projection.y_step), tiles);
+//$ end
+//$ if adds_residual then
+
+$(include("templates/lookup/shared/bypass.c", { x_step = kernels.projection.x_step, period = kernels.shape.of.padded }))
+//$ else
     for (size_t $(item) = 0; $(item) < $(item)s; ++$(item))
         $(helper)_add_bias(z + $(item) * $(kernels.projection.y_step), weights->projection_bias, $(shape.bits));
+//$ end
 }

@@ -177,6 +177,11 @@ static inline void $(helper)_sums_$(rows)($(weights_and_values), $(prefetch_para
 //$ end
 }
 //$ end
+//$ if attention.tiles then
+//$ local given = { integers = integers, storage = storage, query_step = query_step, key_step = key_step }
+//$ given.weight_step, given.scale = weight_step, cache_type.scaled and "const float *restrict scale, " or ""
+$(include("templates/model/blocks/attention_tiles.c", given))
+//$ end
 //$ local sum_of_lanes = across("add")
 //$ local softmax = once("templates/model/blocks/softmax.c")
 //$ local queries = "[queries]" .. (shape.group > 1 and "[" .. shape.group .. "]" or "")
@@ -236,6 +241,10 @@ void $(symbol)($(listed(attention_parameters, "float *restrict sums, float *rest
         total[i] = zero;
     for (size_t i = 0; i < $(all_rows) * $(names.constant("VALUE_PITCH")); ++i)
         sums[i] = zero;
+//$ if attention.tiles then
+    if ($(all_rows) >= 16)
+        $(isa.tile_configure(attention.tiles.words));
+//$ end
 //$ local oldest = shape.window and "begin / " .. keys .. " * " .. keys or 0
     for (size_t tile = $(oldest); tile < $(stop); tile += $(keys)) {
 //$ local place = shape.ring and "place" or "tile"
@@ -261,6 +270,11 @@ void $(symbol)($(listed(attention_parameters, "float *restrict sums, float *rest
 
 //$ local function own(name) return name:find("^next") and name or "(uintptr_t) " .. name end
 //$ local function from(base) return "row ? " .. own(base.other) .. " : " .. own(base.first) end
+//$ if attention.tiles then
+//$ local query, scale = "query + row * " .. query_step, cache_type.scaled and "key_scale + " .. place
+        for (; row + 16 <= $(all_rows) && count == $(keys); row += 16)
+            $(helper)_scores_by_tiles($(listed(query, "tile_key", scale, "score + row * " .. keys)));
+//$ end
 //$ for _, rows in ipairs(attention.rows) do
         $(over_rows(rows))
 //$ local scale = cache_type.scaled and "key_scale + " .. place .. ", " or ""
@@ -292,6 +306,11 @@ void $(symbol)($(listed(attention_parameters, "float *restrict sums, float *rest
 //$ local given = listed("score + r * " .. keys, scale, weight, sum("total", times("r", lanes)), "largest + r, factor + r")
             $(integers and "unit[r] = " or "")$(softmax)_softmax($(given));
         row = 0;
+//$ if attention.tiles then
+//$ local weight, to = "weight + row * " .. weight_step, "sums + row * " .. names.constant("VALUE_PITCH")
+        for (; row + 16 <= $(all_rows) && count == $(keys); row += 16)
+            $(helper)_sums_by_tiles($(listed(weight, "factor + row", integers and "unit + row", "tile_value", to)));
+//$ end
 //$ for _, rows in ipairs(attention.rows) do
         $(over_rows(rows))
 //$ local weight, unit = sum(dots and "weight" or "score", times("row", weight_step)), integers and "unit + row, " or ""
@@ -299,6 +318,10 @@ void $(symbol)($(listed(attention_parameters, "float *restrict sums, float *rest
                 $(prefetch_arguments(sum_blocks[1].prefetch, from))sums + row * $(names.constant("VALUE_PITCH")));
 //$ end
     }
+//$ if attention.tiles then
+    if ($(all_rows) >= 16)
+        $(isa.tile_release());
+//$ end
     for (size_t r = 0; r < $(all_rows); ++r) {
         const $(isa.vector) totals = $(isa.load_unaligned("total", times("r", lanes)));
         const float share = 1.0f / $(sum_of_lanes("totals"));

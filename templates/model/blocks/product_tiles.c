@@ -9,7 +9,8 @@ typedef struct {
 } $(helper)_block;
 
 /* A token's sums become its outputs: row `row` of `sums`, which has 32 of them. */
-static inline void $(helper)_finish(const $(helper)_block *block, const $(sums.type) *sums, size_t row, size_t x_step, size_t y_step, size_t words)
+static inline void $(helper)_finish(const $(helper)_block *block, const $(sums.type) *sums, size_t row, size_t x_step,
+    size_t y_step, size_t words)
 {
 //$ if rounded.integers then
     const uint32_t *x = block->x[row / 16] + row % 16 * x_step;

@@ -159,6 +159,8 @@ end
 --   score_prefetch and a block's prefetch   as above; score_prefetch_step: elements further on with each position of a
 --                   strip, prefetch_step: with each element of a block, from prefetch_from on
 --   prefetch_word   the instruction set's word for it
+--   tiles           16 rows at a time on a matrix engine, nil: not: the words that multiply queries by keys and
+--                   softmax weights by values, and how many words of such weights a row has
 function attention.plan(shape, choices, isa)
     local lanes, rows = isa.lanes, attention.rows(shape, choices)
     local score_vectors = attention.score_vectors(isa, rows)
@@ -172,6 +174,14 @@ function attention.plan(shape, choices, isa)
         sum_blocks = {},
         prefetch_word = "prefetch_l1",
     }
+    local words = shape.cache.words
+    if words and isa[words.tiles] and choices["attention.tokens"] * shape.group >= 16 and shape.cache.key_step % 16 == 0 then
+        a.tiles = {
+            scores = words.tiles,
+            sums = words.integers and "tile_dot_u8" or words.tiles,
+            words = a.weight_step,
+        }
+    end
     local whole, max, at = shape.cache.pitch // lanes, choices["attention.sums"], 0
     for _, block in ipairs { { max, whole // max }, { whole % max, 1 } } do
         local vectors, count = table.unpack(block)

@@ -1,4 +1,4 @@
-/* Products by tiles give the numbers of those by vectors, at every count of tokens up to three blocks: `PRODUCT` and
+/* Products by tiles give the numbers of those by vectors, at every count of tokens up to three blocks: `BY_VECTORS` and
    `BY_TILES` are functions of one emitted bundle; with SCALED the inputs are bytes, else words of two whole numbers in
    bf16, whose sums are exact in any order. */
 #include <stdint.h>
@@ -16,7 +16,7 @@
 enum { TOKENS = 100, WORDS = 96, PANELS = 3, X_STEP = WORDS + 16, Y_STEP = 32 * PANELS + 5 };
 
 typedef void product(const uint32_t *, size_t, const uint32_t *, SCALE const float *, float *, size_t, size_t, size_t, size_t);
-product PRODUCT, BY_TILES;
+product BY_VECTORS, BY_TILES;
 
 static uint32_t x[TOKENS * X_STEP], w[PANELS * WORDS * 32];
 static float scale[32 * PANELS], bias[32 * PANELS], by_vectors[TOKENS * Y_STEP], by_tiles[TOKENS * Y_STEP];
@@ -60,8 +60,8 @@ static int compare(size_t words, size_t tokens)
     }
     memset(by_vectors, 0, sizeof by_vectors);
     memset(by_tiles, 0, sizeof by_tiles);
-    const size_t inputs = words * INPUTS_OF_A_WORD;
-    PRODUCT(x, X_STEP, w, GIVEN bias, by_vectors, Y_STEP, inputs, PANELS, tokens);
+    const size_t inputs = words * PER_WORD;
+    BY_VECTORS(x, X_STEP, w, GIVEN bias, by_vectors, Y_STEP, inputs, PANELS, tokens);
     BY_TILES(x, X_STEP, w, GIVEN bias, by_tiles, Y_STEP, inputs, PANELS, tokens);
     if (memcmp(by_vectors, by_tiles, sizeof by_tiles) == 0)
         return 0;

@@ -1,0 +1,106 @@
+//$ takes isa, helper, tile, integers, of, panel
+//$ -- A dense product on a matrix engine: 16 or 32 tokens times 32 outputs at a time, while sums of those before become outputs.
+//$ local groups = tile % 32 == 0 and 2 or 1
+//$ local parts = 2 * groups
+//$ local steps = of.lines // 16
+//$ -- Lines that transpose the vectors row0 … row15 and store them by store(number, name).
+//$ local function transposed(store)
+//$     local rows = {}
+//$     for row = 0, 15 do rows[row + 1] = "row" .. row end
+//$     local code, out = isa.transpose(rows)
+//$     for _, step in ipairs(code) do
+    const $(isa.vector) $(step.name) = $(step.value);
+//$     end
+//$     for number, name in ipairs(out) do
+    $(store(number - 1, name));
+//$     end
+//$ end
+
+/* 16 words of 16 tokens become 16 rows of a token's words, in place; rows of words lie $(tile) apart. */
+static void $(helper)_turn(uint32_t *words)
+{
+    float *rows = (float *) (void *) words;
+//$ for row = 0, 15 do
+    const $(isa.vector) row$(row) = $(isa.load("rows", row * tile));
+//$ end
+//$ transposed(function(number, name) return isa.store("rows", number * tile, name) end)
+}
+
+/* What becomes of the sums of a tile, [16 tokens][16 outputs]. */
+typedef struct {
+    const uint32_t *starts;
+    const float *units, *scales;
+    float *y;
+} $(helper)_part;
+
+/* Sums become outputs, [16 outputs][$(tile)]. */
+static void $(helper)_finish(const $(helper)_part *part, const uint32_t *sums)
+{
+    const $(isa.vector) scale = $(isa.load_unaligned("part->scales", 0));
+//$ for row = 0, 15 do
+//$     local whole = isa.float_of(isa.index_add(isa.load_words("sums", row * 16), isa.index_broadcast("part->starts[" .. row .. "]")))
+    const $(isa.vector) row$(row) = $(isa.mul(isa.mul(whole, "scale"), isa.broadcast("part->units[" .. row .. "]")));
+//$ end
+    float *y = part->y;
+//$ transposed(function(number, name) return isa.store("y", number * tile, name) end)
+}
+
+/* $(of.count) panels of $(panel) outputs of all tiles, by two. Rounded inputs have been turned: 16 tokens by 16 words are a tile of the engine.
+   The last panels are computed again where their number is odd.
+   integers  [tiles][$(of.lines)][$(tile)]; units  [tiles][unit, inverse][$(tile)]; starts  [tiles][$(tile)]
+   w         [panels][$(of.lines)][$(panel)]
+   y         [tiles][outputs][$(tile)], y_step from tile to tile */
+static void $(helper)_by_tiles(const uint32_t *restrict integers, const uint32_t *restrict w, const float *restrict scales,
+    const float *restrict units, const uint32_t *restrict starts, float *restrict y, size_t y_step, size_t tiles)
+{
+    $(isa.index) sums[2][$(parts * 16 + 3)]; /* stores of the one do not meet loads of the other at the same place in a page */
+    $(helper)_part part[2][$(parts)];
+    size_t finished = $(parts), now = 0;
+
+    $(isa.tile_configure());
+    for (size_t panel = 0; panel < $(of.count); panel += 2) {
+        const size_t first = panel + 2 > $(of.count) ? $(of.count - 2) : panel;
+        const uint32_t *left = w + first * $(of.block_words), *right = left + $(of.block_words);
+        for (size_t tile = 0; tile < tiles; ++tile)
+//$ local i = "            "
+//$ if tile == 16 * groups then
+        {
+            const size_t token = 0;
+//$ else
+            for (size_t token = 0; token < $(tile); token += $(16 * groups)) {
+//$     i = i .. "    "
+//$ end
+$(i)const uint32_t *x = integers + tile * $(integers.pitch) + token;
+//$ for n = 0, parts - 1 do
+//$ local at = sum("token", n // 2 * 16)
+$(i)part[now][$(n)].starts = starts + tile * $(tile) + $(at);
+$(i)part[now][$(n)].units = units + tile * $(integers.units_pitch) + $(at);
+$(i)part[now][$(n)].scales = $(sum("scales + first * " .. panel, n % 2 * panel));
+$(i)part[now][$(n)].y = y + tile * y_step + first * $(panel * tile) + $(sum(n % 2 * panel * tile, at));
+//$ end
+//$ for n = 0, parts - 1 do
+$(i)$(isa.tile_zero(n));
+//$ end
+$(i)for (size_t k = 0; k < $(of.lines); k += 16) {
+//$ for group = 0, groups - 1 do
+$(i)    $(isa.tile_load(4 + group, "x", sum("k * " .. tile, group * 16), 4 * tile));
+//$ end
+$(i)    $(isa.tile_load(6, "left", "k * " .. panel, 4 * panel));
+$(i)    $(isa.tile_load(7, "right", "k * " .. panel, 4 * panel));
+//$ for n = 0, parts - 1 do
+$(i)    $(isa.tile_dot_i8(n, 4 + n // 2, 6 + n % 2));
+//$ end
+$(i)    for (size_t n = 0; n < $((parts + steps - 1) // steps) && finished < $(parts); ++n, ++finished)
+$(i)        $(helper)_finish(&part[1 - now][finished], (const uint32_t *) (const void *) (sums[1 - now] + 16 * finished));
+$(i)}
+//$ for n = 0, parts - 1 do
+$(i)$(isa.tile_store(n, "sums[now]", n * 16, 64));
+//$ end
+$(i)finished = 0;
+$(i)now = 1 - now;
+$(i:sub(5))}
+    }
+    $(isa.tile_release());
+    for (; finished < $(parts); ++finished)
+        $(helper)_finish(&part[1 - now][finished], (const uint32_t *) (const void *) (sums[1 - now] + 16 * finished));
+}

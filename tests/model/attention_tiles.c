@@ -1,0 +1,87 @@
+/* Attention by tiles gives what attention by vectors gives: to the bit where keys, values and weights are integers
+   (SCALED), nearly in bf16. `BY_VECTORS` and `BY_TILES` are functions of one emitted bundle, of one causal head. */
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { POSITIONS = 160, QUERIES = 16, KEYS = 32, WORDS_OF_VALUES = POSITIONS / PER_WORD };
+
+#ifdef SCALED
+#define UNITS , const float *
+#define KEY key, key_unit
+#define VALUE value, value_unit
+#else
+#define UNITS
+#define KEY key
+#define VALUE value
+#endif
+typedef void attention(const uint32_t *, const uint32_t *UNITS, const uint32_t *UNITS, size_t, size_t, float *, float *, uint32_t *, float *);
+attention BY_VECTORS, BY_TILES;
+
+static uint32_t query[QUERIES * QUERY_STEP], key[POSITIONS * KEY_STEP], value[WORDS_OF_VALUES * PITCH], weight[QUERIES * WEIGHT_STEP];
+static float score[QUERIES * KEYS], total[QUERIES * 16], by_vectors[QUERIES * PITCH], by_tiles[QUERIES * PITCH];
+static float key_unit[POSITIONS], value_unit[POSITIONS];
+
+/* Bytes, or two numbers of bf16 below 1. */
+static uint32_t word(void)
+{
+    uint32_t all = 0;
+    for (int k = 0; k < PER_WORD; ++k) {
+#ifdef SCALED
+        all |= (uint32_t) (rand() % 255 + 1) << 8 * k;
+#else
+        const float number = (float) (rand() % 2001 - 1000) / 1000.0f;
+        uint32_t bits;
+        memcpy(&bits, &number, 4);
+        all |= bits >> 16 << 16 * k;
+#endif
+    }
+    return all;
+}
+
+/* Words of queries, what sums start from, and the unit. */
+static void make_query(uint32_t *row)
+{
+    uint32_t start = 0;
+    const float unit = 0.001f;
+    for (int k = 0; k < KEY_STEP; ++k) {
+        row[k] = word();
+        for (int byte = 0; byte < 32; byte += 8)
+            start -= 128u * (uint32_t) (int8_t) (uint8_t) (row[k] >> byte);
+    }
+    row[KEY_STEP] = start;
+    memcpy(row + KEY_STEP + 1, &unit, 4);
+}
+
+int main(void)
+{
+#ifdef SCALED
+    const float tolerance = 0.0f;
+#else
+    const float tolerance = 1e-5f;
+#endif
+    for (size_t k = 0; k < sizeof key / sizeof *key; ++k)
+        key[k] = word();
+    for (size_t k = 0; k < sizeof value / sizeof *value; ++k)
+        value[k] = word();
+    for (int k = 0; k < POSITIONS; ++k)
+        key_unit[k] = 0.01f + 0.0001f * (float) k, value_unit[k] = 0.02f - 0.0001f * (float) k;
+    for (size_t k = 0; k < QUERIES; ++k)
+        make_query(query + k * QUERY_STEP);
+    (void) key_unit, (void) value_unit;
+    for (size_t first = 0; first + QUERIES <= POSITIONS; first += 9)
+        for (size_t queries = QUERIES - 1; queries <= QUERIES; ++queries) {
+            BY_VECTORS(query, KEY, VALUE, first, queries, by_vectors, score, weight, total);
+            BY_TILES(query, KEY, VALUE, first, queries, by_tiles, score, weight, total);
+            for (size_t i = 0; i < queries * PITCH; ++i) {
+                const float apart = fabsf(by_vectors[i] - by_tiles[i]);
+                if (apart <= tolerance)
+                    continue;
+                printf("%zu queries from %zu on: element %zu: %g instead of %g\n", queries, first, i, by_tiles[i], by_vectors[i]);
+                return 1;
+            }
+        }
+    return 0;
+}
