@@ -61,22 +61,20 @@ static void $(helper)_by_tiles(const uint32_t *restrict integers, const uint32_t
     for (size_t panel = 0; panel < $(of.count); panel += 2) {
         const size_t first = panel + 2 > $(of.count) ? $(of.count - 2) : panel;
         const uint32_t *left = w + first * $(of.block_words), *right = left + $(of.block_words);
-        for (size_t tile = 0; tile < tiles; ++tile)
-//$ local i = "            "
-//$ if tile == 16 * groups then
-        {
-            const size_t token = 0;
-//$ else
+//$ local i, whole = "            ", tile == 16 * groups
+        for (size_t tile = 0; tile < tiles; ++tile)$(whole and " {" or "")
+//$ if not whole then
             for (size_t token = 0; token < $(tile); token += $(16 * groups)) {
 //$     i = i .. "    "
 //$ end
-$(i)const uint32_t *x = integers + tile * $(integers.pitch) + token;
+//$ local function of_token(base, at) return sum(whole and base or base .. " + token", at) end
+$(i)const uint32_t *x = $(of_token("integers + tile * " .. integers.pitch, 0));
 //$ for n = 0, parts - 1 do
-//$ local at = sum("token", n // 2 * 16)
-$(i)part[now][$(n)].starts = starts + tile * $(tile) + $(at);
-$(i)part[now][$(n)].units = units + tile * $(integers.units_pitch) + $(at);
-$(i)part[now][$(n)].scales = $(sum("scales + first * " .. panel, n % 2 * panel));
-$(i)part[now][$(n)].y = y + tile * y_step + first * $(panel * tile) + $(sum(n % 2 * panel * tile, at));
+//$ local token, output = n // 2 * 16, n % 2 * panel
+$(i)part[now][$(n)].starts = $(of_token("starts + tile * " .. tile, token));
+$(i)part[now][$(n)].units = $(of_token("units + tile * " .. integers.units_pitch, token));
+$(i)part[now][$(n)].scales = $(sum("scales + first * " .. panel, output));
+$(i)part[now][$(n)].y = $(of_token("y + tile * y_step + first * " .. panel * tile, output * tile + token));
 //$ end
 //$ for n = 0, parts - 1 do
 $(i)$(isa.tile_zero(n));
