@@ -17,7 +17,8 @@ enum { POSITIONS = 160, QUERIES = 16, KEYS = 32, WORDS_OF_VALUES = POSITIONS / P
 #define KEY key
 #define VALUE value
 #endif
-typedef void attention(const uint32_t *, const uint32_t *UNITS, const uint32_t *UNITS, size_t, size_t, float *, float *, uint32_t *, float *);
+typedef void attention(const uint32_t *, const uint32_t *UNITS, const uint32_t *UNITS, size_t, size_t, float *, float *, uint32_t *,
+                       float *);
 attention BY_VECTORS, BY_TILES;
 
 static uint32_t query[QUERIES * QUERY_STEP], key[POSITIONS * KEY_STEP], value[WORDS_OF_VALUES * PITCH], weight[QUERIES * WEIGHT_STEP];
@@ -30,9 +31,9 @@ static uint32_t word(void)
     uint32_t all = 0;
     for (int k = 0; k < PER_WORD; ++k) {
 #ifdef SCALED
-        all |= (uint32_t) (rand() % 255 + 1) << 8 * k;
+        all |= (uint32_t)(rand() % 255 + 1) << 8 * k;
 #else
-        const float number = (float) (rand() % 2001 - 1000) / 1000.0f;
+        const float number = (float)(rand() % 2001 - 1000) / 1000.0f;
         uint32_t bits;
         memcpy(&bits, &number, 4);
         all |= bits >> 16 << 16 * k;
@@ -49,7 +50,7 @@ static void make_query(uint32_t *row)
     for (int k = 0; k < KEY_STEP; ++k) {
         row[k] = word();
         for (int byte = 0; byte < 32; byte += 8)
-            start -= 128u * (uint32_t) (int8_t) (uint8_t) (row[k] >> byte);
+            start -= 128u * (uint32_t)(int8_t)(uint8_t)(row[k] >> byte);
     }
     row[KEY_STEP] = start;
     memcpy(row + KEY_STEP + 1, &unit, 4);
@@ -67,10 +68,10 @@ int main(void)
     for (size_t k = 0; k < sizeof value / sizeof *value; ++k)
         value[k] = word();
     for (int k = 0; k < POSITIONS; ++k)
-        key_unit[k] = 0.01f + 0.0001f * (float) k, value_unit[k] = 0.02f - 0.0001f * (float) k;
+        key_unit[k] = 0.01f + 0.0001f * (float)k, value_unit[k] = 0.02f - 0.0001f * (float)k;
     for (size_t k = 0; k < QUERIES; ++k)
         make_query(query + k * QUERY_STEP);
-    (void) key_unit, (void) value_unit;
+    (void)key_unit, (void)value_unit;
     for (size_t first = 0; first + QUERIES <= POSITIONS; first += 9)
         for (size_t queries = QUERIES - 1; queries <= QUERIES; ++queries) {
             BY_VECTORS(query, KEY, VALUE, first, queries, by_vectors, score, weight, total);

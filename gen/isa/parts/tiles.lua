@@ -12,9 +12,9 @@ local at, call = expression.sum, expression.call
 local tiles = {}
 
 local text = [[
-/* Tiles: eight arrays of 16 rows of 64 bytes, which a matrix engine multiplies, but 5 and 7, of products of fewer words:
-   16 rows of `words` words, and `words` rows. They are configured in each call and released at its end; no function that
-   is called in between may use them. */
+/* Tiles: eight arrays of 16 rows of 64 bytes, which a matrix engine multiplies, but 5 and 7, of products of fewer
+   words: 16 rows of `words` words, and `words` rows. They are configured in each call and released at its end; no
+   function that is called in between may use them. */
 #if defined(LOOKUPC_TILES_IN_C)
 typedef union {
     uint8_t bytes[16][64];

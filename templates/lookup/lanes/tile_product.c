@@ -45,7 +45,8 @@ static void $(helper)_finish(const $(helper)_part *part, const uint32_t *sums)
 //$ transposed(function(number, name) return isa.store("y", number * tile, name) end)
 }
 
-/* $(of.count) panels of $(panel) outputs of all tiles, by two. Rounded inputs have been turned: 16 tokens by 16 words are a tile of the engine.
+/* $(of.count) panels of $(panel) outputs of all tiles, by two. Rounded inputs have been turned: 16 tokens by
+   16 words are a tile of the engine.
    The last panels are computed again where their number is odd.
    integers  [tiles][$(of.lines)][$(tile)]; units  [tiles][unit, inverse][$(tile)]; starts  [tiles][$(tile)]
    w         [panels][$(of.lines)][$(panel)]

@@ -19,7 +19,8 @@ $(include("templates/lookup/shared/add_bias.c", { bypass = true }))
 //$ end
 
 //$ if multiplied then
-/* BH4 projection of $(up_to), multiplied out: z = x Wᵀ$(adds_residual and " + (1 - decay) x" or "") + bias, W [$(shape.bits)][$(shape.d)].
+/* BH4 projection of $(up_to), multiplied out: z = x Wᵀ$(adds_residual and " + (1 - decay) x" or "") + bias,
+   W [$(shape.bits)][$(shape.d)].
 //$ else
 /* Dense projection of $(up_to): z = x Wᵀ + bias, W [$(shape.bits)][$(shape.d)].
 //$ end
