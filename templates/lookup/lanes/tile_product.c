@@ -47,7 +47,9 @@ static void $(helper)_finish(const $(helper)_part *part, const uint32_t *sums)
 
 /* $(of.count) panels of $(panel) outputs of all tiles, by two. Rounded inputs have been turned: 16 tokens by
    16 words are a tile of the engine.
-   The last panels are computed again where their number is odd.
+//$ if of.count % 2 == 1 then
+   The one before the last is computed twice.
+//$ end
    integers  [tiles][$(of.lines)][$(tile)]; units  [tiles][unit, inverse][$(tile)]; starts  [tiles][$(tile)]
    w         [panels][$(of.lines)][$(panel)]
    y         [tiles][outputs][$(tile)], y_step from tile to tile */
@@ -60,8 +62,11 @@ static void $(helper)_by_tiles(const uint32_t *restrict integers, const uint32_t
 
     $(isa.tile_configure());
     for (size_t panel = 0; panel < $(of.count); panel += 2) {
+//$ local first = of.count % 2 == 1 and "first" or "panel"
+//$ if first == "first" then
         const size_t first = panel + 2 > $(of.count) ? $(of.count - 2) : panel;
-        const uint32_t *left = w + first * $(of.block_words), *right = left + $(of.block_words);
+//$ end
+        const uint32_t *left = w + $(first) * $(of.block_words), *right = left + $(of.block_words);
 //$ local i, whole = "            ", tile == 16 * groups
         for (size_t tile = 0; tile < tiles; ++tile)$(whole and " {" or "")
 //$ if not whole then
@@ -74,8 +79,8 @@ $(i)const uint32_t *x = $(of_token("integers + tile * " .. integers.pitch, 0));
 //$ local token, output = n // 2 * 16, n % 2 * panel
 $(i)part[now][$(n)].starts = $(of_token("starts + tile * " .. tile, token));
 $(i)part[now][$(n)].units = $(of_token("units + tile * " .. integers.units_pitch, token));
-$(i)part[now][$(n)].scales = $(sum("scales + first * " .. panel, output));
-$(i)part[now][$(n)].y = $(of_token("y + tile * y_step + first * " .. panel * tile, output * tile + token));
+$(i)part[now][$(n)].scales = $(sum("scales + " .. first .. " * " .. panel, output));
+$(i)part[now][$(n)].y = $(of_token("y + tile * y_step + " .. first .. " * " .. panel * tile, output * tile + token));
 //$ end
 //$ for n = 0, parts - 1 do
 $(i)$(isa.tile_zero(n));
