@@ -104,8 +104,9 @@ local function whole(shape, isa, few, facts, s, choose)
 end
 
 -- Calls of up to so many tokens are few. Tables in cache: as soon as half a tile is filled, tokens in the lanes win.
--- Where whole rows are gathered, too, only the projection decides: three quarters of a tile pay for all of it. Else
--- only a call of a few hundred tokens uses a group of tables often enough to make up for leaving rows in pieces.
+-- Where whole rows are gathered, too, only the projection decides: three quarters of a tile pay for all of it, half of
+-- one where it is multiplied out. Else only a call of a few hundred tokens uses a group of tables often enough to make
+-- up for leaving rows in pieces.
 local function threshold_of(shape, isa, few, facts, s)
     if not few then return 0 end
     local tile = s["tile.vectors"] * few.lanes

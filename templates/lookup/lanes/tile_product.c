@@ -1,7 +1,7 @@
-//$ takes isa, helper, tile, integers, of, panel
+//$ takes isa, helper, tile, integers, of, kernels
 //$ -- A dense product on a matrix engine: 16 or 32 tokens times 32 outputs at a time, while sums of those before become outputs.
 //$ local groups = tile % 32 == 0 and 2 or 1
-//$ local parts = 2 * groups
+//$ local parts, panel = 2 * groups, 16
 //$ local steps = of.lines // 16
 //$ -- Lines that transpose the vectors row0 … row15 and store them by store(number, name).
 //$ local function transposed(store)
@@ -45,39 +45,45 @@ static void $(helper)_finish(const $(helper)_part *part, const uint32_t *sums)
 //$ transposed(function(number, name) return isa.store("y", number * tile, name) end)
 }
 
-/* $(of.count) panels of $(panel) outputs of all tiles, by two. Rounded inputs have been turned: 16 tokens by
+/* $(of.panels) panels of $(panel) outputs of all tiles, by two.$(of.width < panel and " Of the last one " .. of.width .. " count: what lies behind its words fills it." or "") Rounded inputs have been turned: 16 tokens by
    16 words are a tile of the engine.
-   The last panels are computed again where their number is odd.
+//$ if of.panels % 2 == 1 then
+   The one before the last is computed twice.
+//$ end
    integers  [tiles][$(of.lines)][$(tile)]; units  [tiles][unit, inverse][$(tile)]; starts  [tiles][$(tile)]
-   w         [panels][$(of.lines)][$(panel)]
-   y         [tiles][outputs][$(tile)], y_step from tile to tile */
+   w         [panels][$(of.lines)][$(panel)]$(of.width < panel and ", the last one [" .. of.lines .. "][" .. of.width .. "]" or "")
+   y         [tiles][$(of.panels * panel)][$(tile)] */
 static void $(helper)_by_tiles(const uint32_t *restrict integers, const uint32_t *restrict w, const float *restrict scales,
-    const float *restrict units, const uint32_t *restrict starts, float *restrict y, size_t y_step, size_t tiles)
+    const float *restrict units, const uint32_t *restrict starts, float *restrict y, size_t tiles)
 {
     $(isa.index) sums[2][$(parts * 16 + 3)]; /* stores of the one do not meet loads of the other at the same place in a page */
     $(helper)_part part[2][$(parts)];
     size_t finished = $(parts), now = 0;
 
     $(isa.tile_configure());
-    for (size_t panel = 0; panel < $(of.count); panel += 2) {
-        const size_t first = panel + 2 > $(of.count) ? $(of.count - 2) : panel;
-        const uint32_t *left = w + first * $(of.block_words), *right = left + $(of.block_words);
-        for (size_t tile = 0; tile < tiles; ++tile)
-//$ local i = "            "
-//$ if tile == 16 * groups then
-        {
-            const size_t token = 0;
-//$ else
+    for (size_t panel = 0; panel < $(of.panels); panel += 2) {
+//$ local first, width = of.panels % 2 == 1 and "first" or "panel", of.width < panel and "width" or panel
+//$ if first == "first" then
+        const size_t first = panel + 2 > $(of.panels) ? $(of.panels - 2) : panel;
+//$ end
+//$ if width == "width" then
+        const size_t width = $(first) == $(of.panels - 2) ? $(of.width) : $(panel); /* of the second one */
+//$ end
+        const uint32_t *left = w + $(first) * $(of.panel_words), *right = left + $(of.panel_words);
+//$ local i, whole = "            ", tile == 16 * groups
+        for (size_t tile = 0; tile < tiles; ++tile)$(whole and " {" or "")
+//$ if not whole then
             for (size_t token = 0; token < $(tile); token += $(16 * groups)) {
 //$     i = i .. "    "
 //$ end
-$(i)const uint32_t *x = integers + tile * $(integers.pitch) + token;
+//$ local function of_token(base, at) return sum(whole and base or base .. " + token", at) end
+$(i)const uint32_t *x = $(of_token("integers + tile * " .. integers.pitch, 0));
 //$ for n = 0, parts - 1 do
-//$ local at = sum("token", n // 2 * 16)
-$(i)part[now][$(n)].starts = starts + tile * $(tile) + $(at);
-$(i)part[now][$(n)].units = units + tile * $(integers.units_pitch) + $(at);
-$(i)part[now][$(n)].scales = $(sum("scales + first * " .. panel, n % 2 * panel));
-$(i)part[now][$(n)].y = y + tile * y_step + first * $(panel * tile) + $(sum(n % 2 * panel * tile, at));
+//$ local token, output = n // 2 * 16, n % 2 * panel
+$(i)part[now][$(n)].starts = $(of_token("starts + tile * " .. tile, token));
+$(i)part[now][$(n)].units = $(of_token("units + tile * " .. integers.units_pitch, token));
+$(i)part[now][$(n)].scales = $(sum("scales + " .. first .. " * " .. panel, output));
+$(i)part[now][$(n)].y = $(of_token("y + tile * " .. kernels.projection.y_step .. " + " .. first .. " * " .. panel * tile, output * tile + token));
 //$ end
 //$ for n = 0, parts - 1 do
 $(i)$(isa.tile_zero(n));
@@ -87,7 +93,7 @@ $(i)for (size_t k = 0; k < $(of.lines); k += 16) {
 $(i)    $(isa.tile_load(4 + group, "x", sum("k * " .. tile, group * 16), 4 * tile));
 //$ end
 $(i)    $(isa.tile_load(6, "left", "k * " .. panel, 4 * panel));
-$(i)    $(isa.tile_load(7, "right", "k * " .. panel, 4 * panel));
+$(i)    $(isa.tile_load(7, "right", "k * " .. width, width == panel and 4 * panel or "4 * width"));
 //$ for n = 0, parts - 1 do
 $(i)    $(isa.tile_dot_i8(n, 4 + n // 2, 6 + n % 2));
 //$ end
