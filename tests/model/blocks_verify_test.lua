@@ -434,6 +434,9 @@ function test.wrong_templates_are_found()
             "bf16",
         },
     }
+    for _, case in ipairs(cases) do
+        program.changed("templates/model/blocks/" .. case[1], case[2], case[3])
+    end
     for _, case in ipairs(effort.turns(cases, effort.wrong_stride)) do
         local template, from, to, message, own, type, cache = table.unpack(case)
         local tree = program.changed_tree("templates/model/blocks/" .. template, from, to)

@@ -272,7 +272,7 @@ void $(symbol)($(listed(attention_parameters, "float *restrict sums, float *rest
 //$ local function from(base) return "row ? " .. own(base.other) .. " : " .. own(base.first) end
 //$ if attention.tiles then
 //$ local query, scale = "query + row * " .. query_step, cache_type.scaled and "key_scale + " .. place
-        for (; row + 16 <= $(all_rows) && count == $(keys); row += 16)
+        for (; row + 16 <= $(all_rows); row += 16)
             $(helper)_scores_by_tiles($(listed(query, "tile_key", scale, "score + row * " .. keys)));
 //$ end
 //$ for _, rows in ipairs(attention.rows) do
@@ -308,7 +308,8 @@ void $(symbol)($(listed(attention_parameters, "float *restrict sums, float *rest
         row = 0;
 //$ if attention.tiles then
 //$ local weight, to = "weight + row * " .. weight_step, "sums + row * " .. names.constant("VALUE_PITCH")
-        for (; row + 16 <= $(all_rows) && count == $(keys); row += 16)
+//$ -- Weights of positions that nobody sees are 0; values may never have been written, and 0 times NaN is NaN.
+        for (; row + 16 <= $(all_rows)$(integers and "" or " && count == " .. keys); row += 16)
             $(helper)_sums_by_tiles($(listed(weight, "factor + row", integers and "unit + row", "tile_value", to)));
 //$ end
 //$ for _, rows in ipairs(attention.rows) do

@@ -98,6 +98,8 @@ function phases.part(v, maps, parts)
         if kernels then threshold = math.min(threshold or kernels.threshold, kernels.threshold) end
         many[#many + 1] = (kernels or not own[2]) and own[1].tile or own[2].pass
     end
+    -- Tiles add in another order than vectors, which take calls of less than 16 tokens.
+    if v.product.tiles then many[#many + 1] = v.product.tiles.from end
     local least = cost.tokens_worth_a_thread(flops / 1e6)
     local part = { many = cost.part(v.chunk, least, many), few = threshold and cost.part(v.chunk, least, few) }
     if part.few == part.many then part.few = nil end
