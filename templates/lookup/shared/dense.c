@@ -62,12 +62,19 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
         $(item)s$(blocks_argument and blocks_argument(p) or ""));
 //$ end
 //$ end
-//$ if tiled then
+//$ if tiled and integers then
     for (size_t tile = 0; tile < tiles; ++tile)
         for (size_t at = 0; at < $(tiled.lines * kernels.tile); at += $(16 * kernels.tile))
             for (size_t token = 0; token < $(kernels.tile); token += 16)
                 $(helper)_turn(integers + tile * $(integers.pitch) + at + token);
     $(helper)_by_tiles(integers, w, weights->$(weights_of)_scales, units, starts, z, tiles);
+//$ elseif tiled then
+    for (size_t tile = 0; tile < tiles; ++tile)
+        for (size_t k = 0; k < $(tiled.lines); k += 16)
+            for (size_t token = 0; token < $(kernels.tile); token += 16)
+                $(helper)_turn(x + tile * $(kernels.projection.x_step) + k * $(2 * kernels.tile) + token,
+                    halves + (tile * $(kernels.tile) + token) * $(tiled.lines) + k);
+    $(helper)_by_tiles(halves, w, z, tiles);
 //$ end
 //$ if adds_residual then
 
