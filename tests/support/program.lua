@@ -104,8 +104,8 @@ function program.quiet_tree()
     return tree
 end
 
--- The text of a template in which `from` is `to`, wherever it stands there. Raises one line where it does not: tests that
--- take faults in turn look for all of them every time.
+-- The text of a template in which `from` is `to`, wherever it stands there. Raises one line where it does not: tests
+-- that take faults in turn look for all of them every time.
 function program.changed(template, from, to)
     local text = assert(host.read(template))
     local changed = text:gsub(from:gsub("%p", "%%%0"), (to:gsub("%%", "%%%%")))

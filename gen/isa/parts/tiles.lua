@@ -39,13 +39,6 @@ static inline $tile_arrays *$tiles(void)
     return &arrays;
 }
 
-static inline void $tile_configure(unsigned words)
-{
-    $tiles()->words = words;
-}
-
-static inline void $tile_release(void) {}
-
 /* Volatile: compilers would make library calls of these loops. */
 static inline void $tile_zero(int tile)
 {
@@ -105,8 +98,26 @@ static inline void $tile_dot(char kind, int sums, int a, int b)
 #define $TILE_DOT_U8(sums, a, b) $tile_dot('b', sums, a, b)
 #define $TILE_DOT_BF16(sums, a, b) $tile_dot('f', sums, a, b)
 #else
+#define $TILE_ZERO(tile) __asm__ volatile("tilezero %%tmm" #tile : : : "memory")
+/* Rows of 64 bytes, `step` bytes apart. */
+#define $TILE_LOAD(tile, from, step) \
+    __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #tile : : "r"(from), "r"((size_t) (step)) : "memory")
+#define $TILE_STORE(tile, to, step) \
+    __asm__ volatile("tilestored %%tmm" #tile ", (%0,%1,1)" : : "r"(to), "r"((size_t) (step)) : "memory")
+/* sums += a b: rows of a times columns of b, words of four bytes, those of a or of b signed, or of two numbers in
+   bf16. */
+#define $TILE_DOT(word, sums, a, b) \
+    __asm__ volatile(word " %%tmm" #b ", %%tmm" #a ", %%tmm" #sums : : : "memory")
+#define $TILE_DOT_I8(sums, a, b) $TILE_DOT("tdpbsud", sums, a, b)
+#define $TILE_DOT_U8(sums, a, b) $TILE_DOT("tdpbusd", sums, a, b)
+#define $TILE_DOT_BF16(sums, a, b) $TILE_DOT("tdpbf16ps", sums, a, b)
+#endif
+
 static inline void $tile_configure(unsigned words)
 {
+#if defined($TILES)
+    $tiles()->words = words;
+#else
     const struct {
         uint8_t palette, start_row, zeros[14];
         uint16_t row_bytes[16];
@@ -114,31 +125,21 @@ static inline void $tile_configure(unsigned words)
     } all = { 1, 0, { 0 }, { 64, 64, 64, 64, 64, (uint16_t) (4 * words), 64, 64 },
         { 16, 16, 16, 16, 16, 16, 16, (uint8_t) words } };
     __asm__ volatile("ldtilecfg %0" : : "m"(all) : "memory");
+#endif
 }
 
 static inline void $tile_release(void)
 {
+#if !defined($TILES)
     __asm__ volatile("tilerelease" : : : "memory");
-}
-
-#define $TILE_ZERO(tile) __asm__ volatile("tilezero %%tmm" #tile : : : "memory")
-/* Rows of 64 bytes, `step` bytes apart. */
-#define $TILE_LOAD(tile, from, step) \
-    __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #tile : : "r"(from), "r"((size_t) (step)) : "memory")
-#define $TILE_STORE(tile, to, step) \
-    __asm__ volatile("tilestored %%tmm" #tile ", (%0,%1,1)" : : "r"(to), "r"((size_t) (step)) : "memory")
-/* sums += a b: rows of a times columns of b, four signed bytes of a word of a, and unsigned ones of b. */
-#define $TILE_DOT_I8(sums, a, b) __asm__ volatile("tdpbsud %%tmm" #b ", %%tmm" #a ", %%tmm" #sums : : : "memory")
-/* The same of unsigned bytes of a, and signed ones of b; of words of two numbers in bf16. */
-#define $TILE_DOT_U8(sums, a, b) __asm__ volatile("tdpbusd %%tmm" #b ", %%tmm" #a ", %%tmm" #sums : : : "memory")
-#define $TILE_DOT_BF16(sums, a, b) __asm__ volatile("tdpbf16ps %%tmm" #b ", %%tmm" #a ", %%tmm" #sums : : : "memory")
-#endif]]
+#endif
+}]]
 
 -- Adds to `set`, one of x86-64, what AMX needs of CPUs, compilers and programs, and the words of tiles: of bytes, and
 -- with `bf16` also of such.
 function tiles.add(set, bf16)
     set.flags = { table.unpack(set.flags) }
-    for _, extension in ipairs(bf16 and { "tile", "int8", "bf16" } or { "tile", "int8" }) do
+    for _, extension in ipairs(bf16 and { "int8", "bf16" } or { "int8" }) do -- with what both need, -mamx-tile
         set.flags[#set.flags + 1] = "-mamx-" .. extension
     end
     local last = bf16 and "BF16" or "INT8" -- clang spelt it without a line before 15
