@@ -66,13 +66,27 @@ local unknown_fields = {
     { "scale_attn_by_inverse_layer_idx", "scores that are scaled by the layer's number are not known here" },
 }
 
--- What an object of unscaled rotary positions may have.
+-- What an object of rotary positions may have, and more where a kind scales them.
 local rope_fields = {
     rope_type = true,
     type = true,
     rope_theta = true,
     partial_rotary_factor = true,
     original_max_position_embeddings = true, -- says nothing without a scale
+}
+local scaling_fields = {
+    default = {},
+    linear = { factor = true },
+    llama3 = { factor = true, low_freq_factor = true, high_freq_factor = true },
+    yarn = {
+        factor = true,
+        attention_factor = true,
+        beta_fast = true,
+        beta_slow = true,
+        truncate = true,
+        mscale = true,
+        mscale_all_dim = true,
+    },
 }
 
 -- Whether an object says that weights are FP8: by its method, or by its format, as compressed-tensors does.
@@ -130,20 +144,70 @@ local function window_of(r, kind, m)
     return first == 0 and math.min(window, m.attention.context) or nil
 end
 
--- Reads the object `place` of rotary positions; a field that it may not have is refused.
+-- Reads the object `place` of rotary positions, and what kind they are; a field that it may not have is refused.
 local function rope_object(r, place)
     local object = r.table(place, {})
     local function inner(key, kind, otherwise) return r.typed(object, place .. ".", key, kind, otherwise) end
     local kind = inner("rope_type", "string", inner("type", "string", "default"))
-    if kind ~= "default" then r.refuse(place, kind, "scaled rotary positions are not known here") end
+    if kind == "dynamic" then
+        r.refuse(place, kind, "frequencies that change with the length of the text are not known here")
+    elseif not scaling_fields[kind] then
+        r.refuse(place, kind, "must be one of " .. table.concat(sorted(scaling_fields), ", "))
+    end
     for _, key in ipairs(sorted(object)) do
         local value = object[key]
         local neutral = value == json.null or key == "factor" and value == 1
-        if not (rope_fields[key] or neutral) then
-            r.refuse(place .. "." .. key, value, "scaled rotary positions are not known here")
+        if not (rope_fields[key] or scaling_fields[kind][key] or neutral) then
+            r.refuse(place .. "." .. key, value, "is not known of rotary positions of the kind " .. kind)
         end
     end
-    return inner
+    return inner, kind
+end
+
+-- The scaling of model `m` of a kind whose object has the fields inner(key, type, otherwise).
+local scaling = {}
+
+function scaling.linear(inner) return { kind = "linear", factor = inner("factor", "number") } end
+
+function scaling.llama3(inner)
+    return {
+        kind = "llama3",
+        factor = inner("factor", "number"),
+        original = inner("original_max_position_embeddings", "integer"),
+        slow = inner("low_freq_factor", "number"),
+        fast = inner("high_freq_factor", "number"),
+    }
+end
+
+function scaling.yarn(inner, m)
+    local s = {
+        kind = "yarn",
+        factor = inner("factor", "number"),
+        original = inner("original_max_position_embeddings", "integer", m.attention.context),
+        slow = inner("beta_slow", "number", 1),
+        fast = inner("beta_fast", "number", 32),
+        truncate = inner("truncate", "boolean", true),
+        attention_factor = inner("attention_factor", "number", false) or nil,
+    }
+    local own, all = inner("mscale", "number", 0), inner("mscale_all_dim", "number", 0)
+    if not s.attention_factor and own ~= 0 and all ~= 0 then
+        local grown = 0.1 * math.log(math.max(s.factor, 1))
+        s.attention_factor = (grown * own + 1) / (grown * all + 1)
+    end
+    return s
+end
+
+-- Of the rotary positions of model `m`; nil: they are not scaled.
+local function rope_scaling(r, m)
+    local found
+    for _, place in ipairs { "rope_parameters", "rope_scaling" } do
+        local inner, kind = rope_object(r, place)
+        if kind ~= "default" then
+            if found then r.refuse(place, kind, "must be absent beside rope_parameters = " .. found.kind) end
+            found = scaling[kind](inner, m)
+        end
+    end
+    return found
 end
 
 -- A number of the rope: `new` in rope_parameters or in rope_scaling, or `old` outside.
@@ -225,6 +289,7 @@ function add.llama(m, r, kind)
     m.attention.rope = {
         theta = rope(r, "rope_theta", "rope_theta", 10000),
         share = rope_share(r, m, "partial_rotary_factor", 1),
+        scaling = rope_scaling(r, m),
     }
     m.norm = { kind = "rmsnorm", eps = r.number("rms_norm_eps", 1e-6) }
 end
@@ -235,6 +300,7 @@ function add.gpt_neox(m, r)
     m.attention.rope = {
         theta = rope(r, "rope_theta", "rotary_emb_base", 10000),
         share = rope_share(r, m, "rotary_pct", 0.25),
+        scaling = rope_scaling(r, m),
     }
     m.norm = { kind = "layernorm", eps = r.number("layer_norm_eps", 1e-5) }
 end

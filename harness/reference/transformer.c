@@ -132,15 +132,48 @@ reference_activation *reference_activation_named(const char *name)
     return NULL;
 }
 
-/* RoPE of one head at a position: pair i is turned by position * theta^(-i / half). */
+static double clamped(double x)
+{
+    return fmin(fmax(x, 0.0), 1.0);
+}
+
+/* The pair, by its number, that turns so many times within the original context: theta^(-pair / half) original = 2 pi turns. */
+static double pair_that_turns(const reference_transformer *model, double turns)
+{
+    return (double)model->half * log(model->scaling.original / (2.0 * acos(-1.0) * turns)) / log(model->theta);
+}
+
+/* By how much of the way from 1 / factor to 1 frequency i, `f` radians a position, is scaled. */
+static double kept_share(const reference_transformer *model, size_t i, double f)
+{
+    const reference_rope_scaling *s = &model->scaling;
+    if (s->kind == REFERENCE_ROPE_LINEAR)
+        return 0.0;
+    if (s->kind == REFERENCE_ROPE_LLAMA3) {
+        const double wavelength = 2.0 * acos(-1.0) / f;
+        if (wavelength < s->original / s->fast)
+            return 1.0;
+        return wavelength > s->original / s->slow ? 0.0 : (s->original / wavelength - s->slow) / (s->fast - s->slow);
+    }
+    double low = pair_that_turns(model, s->fast), high = pair_that_turns(model, s->slow);
+    low = fmax(s->truncate ? floor(low) : low, 0.0);
+    high = fmin(s->truncate ? ceil(high) : high, 2.0 * (double)model->half - 1.0);
+    return 1.0 - clamped(((double)i - low) / (low == high ? 0.001 : high - low));
+}
+
+/* RoPE of one head at a position: pair i is turned by position * theta^(-i / half), or that scaled. */
 static void turn(const reference_transformer *model, double *head, size_t position)
 {
+    const reference_rope_scaling *scaling = &model->scaling;
     for (size_t i = 0; i < model->half; ++i) {
-        const double angle = (double)position * pow(model->theta, -(double)i / (double)model->half);
+        double f = pow(model->theta, -(double)i / (double)model->half);
+        if (scaling->kind != REFERENCE_ROPE_PLAIN)
+            f *= 1.0 / scaling->factor + kept_share(model, i, f) * (1.0 - 1.0 / scaling->factor);
+        const double angle = (double)position * f, factor = scaling->kind == REFERENCE_ROPE_YARN ? scaling->attention_factor : 1.0;
         double *a = head + (model->interleaved ? 2 * i : i), *b = model->interleaved ? a + 1 : a + model->half;
         const double x = *a, y = *b;
-        *a = x * cos(angle) - y * sin(angle);
-        *b = x * sin(angle) + y * cos(angle);
+        *a = factor * (x * cos(angle) - y * sin(angle));
+        *b = factor * (x * sin(angle) + y * cos(angle));
     }
 }
 

@@ -44,6 +44,15 @@ double reference_norm_root(bool with_mean, double eps, const double *row, size_t
 /* x[tokens][width] <- every row normalised by itself; with_mean: LayerNorm, not RMSNorm. */
 void reference_normalise(const reference_block_norm *norm, bool with_mean, double eps, double *x, size_t width, size_t tokens);
 
+/* How the frequencies of rotary positions are scaled for a context that is `factor` times the original one. */
+typedef struct {
+    enum { REFERENCE_ROPE_PLAIN, REFERENCE_ROPE_LINEAR, REFERENCE_ROPE_LLAMA3, REFERENCE_ROPE_YARN } kind;
+    double factor, original;
+    double slow, fast;       /* turns within the original context: fewer are slowed down, more are not */
+    double attention_factor; /* of cosines and sines, yarn only */
+    bool truncate;           /* yarn: the pairs that turn slow and fast are whole numbers */
+} reference_rope_scaling;
+
 typedef struct {
     size_t d, heads, kv_heads;
     size_t f;     /* hidden values of the dense FFN, which may stand beside a lookup FFN; 0: there is none */
@@ -56,6 +65,7 @@ typedef struct {
     size_t start; /* position of the first token, of each sequence */
     size_t half;  /* pairs of a head that are turned, 0: none */
     double theta;
+    reference_rope_scaling scaling;
     bool interleaved;
     bool gated, parallel, skip, mean, post; /* mean: LayerNorm, not RMSNorm; post: norms behind their skip connections */
     double eps;

@@ -1,7 +1,8 @@
 /* Lua module `block_reference`: the reference of blocks of a transformer. Values of tokens are strings of doubles, [tokens][d].
 
    block_reference.answers(job, x) -> y, ties, looked | nil, message: job = { weights, type, activations, cache, attention, tables,
-   projection (of lookup FFNs), d, input, heads, kv_heads, width, f, scale, causal, window, start, half, theta, interleaved, gated,
+   projection (of lookup FFNs), d, input, heads, kv_heads, width, f, scale, causal, window, start, half, theta,
+   scaling (as in model files, nothing left out; nil: none), interleaved, gated,
    parallel, skip, mean, post, eps, activation, layers = { { input (width of its x), delivered, means, q = { weight = view, bias = view },
    …, first = { gain, offset }, lookup = { prefix, d_out } } }, lookup = model as in fields.h, margin, turned = ties, lengths = { tokens of
    every sequence }, seen, notes = a string of seen, whose codes and scores are then taken, first_looked, first_token: how many lookup FFNs
@@ -65,6 +66,27 @@ static size_t *numbers_at(lua_State *L, int index, const char *name, size_t *cou
     return numbers;
 }
 
+static reference_rope_scaling scaling_at(lua_State *L, int job)
+{
+    static const char *const kinds[] = {"plain", "linear", "llama3", "yarn", NULL};
+    reference_rope_scaling scaling = {0};
+    lua_getfield(L, job, "scaling");
+    if (lua_istable(L, -1)) {
+        const int at = lua_gettop(L);
+        lua_getfield(L, at, "kind");
+        scaling.kind = luaL_checkoption(L, -1, NULL, kinds);
+        scaling.factor = field_number(L, at, where, "factor");
+        scaling.original = field_number(L, at, where, "original");
+        scaling.slow = field_number(L, at, where, "slow");
+        scaling.fast = field_number(L, at, where, "fast");
+        scaling.attention_factor = field_number(L, at, where, "attention_factor");
+        scaling.truncate = field_flag(L, at, "truncate");
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+    return scaling;
+}
+
 static reference_transformer model_at(lua_State *L, int job)
 {
     const char *activation = field_text(L, job, where, "activation", NULL);
@@ -80,6 +102,7 @@ static reference_transformer model_at(lua_State *L, int job)
         .start = field_size(L, job, where, "start"),
         .half = field_size(L, job, where, "half"),
         .theta = field_number(L, job, where, "theta"),
+        .scaling = scaling_at(L, job),
         .interleaved = field_flag(L, job, "interleaved"),
         .gated = field_flag(L, job, "gated"),
         .parallel = field_flag(L, job, "parallel"),

@@ -102,6 +102,18 @@ function test.rules()
             "t.attention.eliminate = 'none' t.head_dim = 5",
             "attention.rope: rotates share = 1 of heads of head_dim = 5: must be an even number of elements",
         },
+        {
+            "t.attention.rope.scaling = { kind = 'llama3', factor = 8, original = 64, slow = 4, fast = 4 }",
+            "attention.rope.scaling.fast = 4: must be above slow = 4",
+        },
+        {
+            "t.attention.rope = { theta = 1, scaling = { kind = 'yarn', factor = 8, original = 64, fast = 32 } }",
+            'attention.rope.theta = 1: must be above 1 for scaling.kind = "yarn"',
+        },
+        {
+            "t.attention.rope.scaling = { kind = 'linear', factor = 8, original = 64 }",
+            'attention.rope.scaling.original = 64: only for kind = "llama3" or "yarn"',
+        },
         { "t.attention.rope.tetha = 1", 'attention.rope.tetha = 1: unknown key; did you mean "theta"?' },
         { "t.ffn.activation = 'tanh'", 'ffn.activation = "tanh": must be "gelu" or' },
         { "t.ffn.h = 8", 'ffn.h = 8: only for kind = "lookup"' },

@@ -85,7 +85,7 @@ class Maker:
         q, k, v = self.projections(prefix, x, heads, kv_heads, width, a.get("eliminate", "none").replace("none", ""))
         if "rope" in a:
             rope = a["rope"]
-            how = (rope.get("theta", 1e4), rope.get("share", 1), rope.get("pairs") == "interleaved")
+            how = (rope.get("theta", 1e4), rope.get("share", 1), rope.get("pairs") == "interleaved", rope.get("scaling"))
             q, k = rotated(q, heads, *how), rotated(k, kv_heads, *how)
         parts = self.c.get(prefix + "attention_shape", heads, 3, mean=0.8, deviation=0.2) if a.get("shaped") else None
         return attend(q, k, v, heads, kv_heads, a.get("causal", True), parts, a.get("window"), a.get("scale"))

@@ -24,6 +24,42 @@ end
 
 local function positive(last) return schema.integer(1, last) end
 local eps_rule = schema.number("must be a number from 1e-12 to 1", function(v) return v >= 1e-12 and v <= 1 end)
+local function number_from(first, last)
+    local words = string.format("must be a number from %g to %g", first, last)
+    return schema.number(words, function(v) return v >= first and v <= last end)
+end
+local by_turns = { "llama3", "yarn" }
+local scaling_keys = {
+    {
+        key = "kind",
+        rule = schema.choice("linear", "llama3", "yarn"),
+        doc = "what is slowed down: all pairs, or those that turn seldom, by frequency or by number",
+    },
+    { key = "factor", rule = number_from(1, 1e6), doc = "how much: the ratio of new and original context" },
+    { key = "original", rule = positive(1 << 24), only = by_turns, doc = "context of the training before" },
+    {
+        key = "slow",
+        rule = number_from(1e-3, 1e6),
+        only = by_turns,
+        default = 1,
+        doc = "turns within the original context up to which a pair is slowed down",
+    },
+    { key = "fast", rule = number_from(1e-3, 1e6), only = by_turns, doc = "turns from which on it is not" },
+    {
+        key = "truncate",
+        rule = schema.boolean,
+        only = "yarn",
+        default = true,
+        doc = "the numbers of the pairs that turn so often are rounded, outwards",
+    },
+    {
+        key = "attention_factor",
+        rule = number_from(1e-3, 1e3),
+        only = "yarn",
+        optional = true,
+        doc = "factor of cosines and sines; absent: 0.1 ln(factor) + 1",
+    },
+}
 local rope_keys = {
     {
         key = "theta",
@@ -43,6 +79,12 @@ local rope_keys = {
         default = "half",
         doc = "what is rotated together: i and i + half of that part, or 2i and 2i + 1",
     },
+    {
+        key = "scaling",
+        rule = schema.table("kind, factor, and what the kind takes", scaling_keys),
+        optional = true,
+        doc = "frequencies for contexts longer than that of training",
+    },
 }
 local attention_keys = {
     {
@@ -56,7 +98,7 @@ local attention_keys = {
     { key = "causal", rule = schema.boolean, default = true, doc = "a token attends to no later ones" },
     {
         key = "rope",
-        rule = schema.table("theta, share, pairs", rope_keys),
+        rule = schema.table("theta, share, pairs, scaling", rope_keys),
         optional = true,
         doc = "rotary positions of q and k",
     },

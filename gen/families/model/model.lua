@@ -128,6 +128,14 @@ local function check_blocks(context, m, place)
                 )
             )
         end
+        local scaling = attention.rope.scaling
+        if scaling and scaling.fast and scaling.fast <= scaling.slow then
+            local rule = string.format("must be above slow = %g", scaling.slow)
+            refuse({ "attention", "rope", "scaling", "fast" }, scaling.fast, rule)
+        end
+        if scaling and scaling.kind == "yarn" and attention.rope.theta == 1 then
+            refuse({ "attention", "rope", "theta" }, 1, 'must be above 1 for scaling.kind = "yarn"')
+        end
     end
     -- As with other keys: what holds without it makes no other model.
     if attention.shaped == false then attention.shaped = nil end

@@ -167,8 +167,8 @@ function sections.add_blocks(c, m, shape, list_of_maps, parts, first)
                     elements = count,
                     at = section.at + (i - 1) * count * 4,
                     angles = word,
-                    theta = shape.rope.theta,
-                    half = half,
+                    frequencies = shape.rope.frequencies,
+                    factor = i == 1 and shape.rope.factor or 1, -- angles of bytes add up, factors would multiply
                     step = step,
                 }
             end

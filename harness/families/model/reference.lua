@@ -39,6 +39,20 @@ function reference.tensors(path)
     return found or error(message, 0)
 end
 
+-- The scaling of rotary positions `s`, nothing left out; nil: there is none.
+local function scaling_of(s)
+    return s
+        and {
+            kind = s.kind,
+            factor = s.factor,
+            original = s.original or 1,
+            slow = s.slow or 1,
+            fast = s.fast or 1,
+            truncate = s.truncate,
+            attention_factor = s.attention_factor or 1 + math.log(s.factor) / 10,
+        }
+end
+
 -- What block_reference.answers wants: the maps of every layer but those in `without`; types: the names of those of
 -- weights, cache, activations, and attention (of queries and the softmax's weights); of tables, default type, and
 -- projections of lookup FFNs, default f32; and blocks_in_out, whether the checkpoint's BH4 blocks are stored [in][out].
@@ -107,6 +121,7 @@ function reference.blocks_job(p, path, types, without, first)
         window = m.attention.window,
         half = rope and math.floor(rope.share * width / 2 + 0.5),
         theta = rope and rope.theta or 0,
+        scaling = scaling_of(rope and rope.scaling),
         interleaved = rope and rope.pairs == "interleaved",
         gated = s.gated,
         parallel = m.parallel,

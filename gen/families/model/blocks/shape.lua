@@ -3,6 +3,7 @@ local blob = require "gen.plan.blob"
 local dtype = require "gen.plan.dtype"
 local ffn_parts = require "gen.schema.ffn_parts"
 local layout = require "gen.families.model.blocks.layout"
+local rope_angles = require "gen.families.model.blocks.rope"
 local rules = require "gen.families.model.model"
 
 local shape = {}
@@ -112,7 +113,8 @@ function shape.of(m, types, sequences)
     local rope = m.attention.rope
     if rope then
         s.rotated = rules.rotated(m)
-        s.rope = { theta = rope.theta, half = s.rotated // 2, interleaved = rope.pairs == "interleaved" }
+        s.rope = { half = s.rotated // 2, interleaved = rope.pairs == "interleaved" }
+        s.rope.frequencies, s.rope.factor = rope_angles.frequencies(rope, s.rope.half)
     end
     s.cache = cache_of(s, types.cache)
     if s.ring then

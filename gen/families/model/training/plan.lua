@@ -388,14 +388,13 @@ local function attention_of(segment, constants, helper)
         shaped = shape.shaped,
     }
     if shape.rope then
-        local rope = m.attention.rope
         local half = shape.rope.half
         a.rope = { half = half, interleaved = shape.rope.interleaved }
         for _, word in ipairs { "cosines", "sines" } do
             a.rope[word] = constants.add(word .. half, m.attention.context * half, {
                 angles = word,
-                theta = rope.theta,
-                half = half,
+                frequencies = shape.rope.frequencies,
+                factor = shape.rope.factor,
                 step = 1,
             })
         end
