@@ -7,11 +7,19 @@ local config_json = {}
 
 -- One row a model_type: the family of tensor names, and what differs. window: of attention, where the type has one:
 -- always, or only if use_sliding_window says so; default: of sliding_window; first: of max_window_layers, the number of
--- layers without one.
+-- layers without one. qk_norm: heads of q and k are normed; head_dim: its default.
 local types = {
     llama = { checkpoint = "llama", norm = "rmsnorm", ffn = "glu" },
     mistral = { checkpoint = "llama", norm = "rmsnorm", ffn = "glu", window = { always = true, default = 4096 } },
     qwen2 = { checkpoint = "llama", norm = "rmsnorm", ffn = "glu", window = { default = 4096, first = 28 } },
+    qwen3 = {
+        checkpoint = "llama",
+        norm = "rmsnorm",
+        ffn = "glu",
+        window = { default = 4096, first = 28 },
+        qk_norm = true,
+        head_dim = 128,
+    },
     gpt_neox = { checkpoint = "gpt_neox", norm = "layernorm", ffn = "mlp" },
     roberta = { checkpoint = "roberta", norm = "layernorm", ffn = "mlp", encoder = true },
     bert = { checkpoint = "bert", norm = "layernorm", ffn = "mlp", encoder = true },
@@ -274,7 +282,7 @@ local function common(r, kind)
     if not m.ffn.activation then
         r.refuse(key, activation, "must be one of " .. table.concat(sorted(activations), ", "))
     end
-    local width = r.integer("head_dim", 0)
+    local width = r.integer("head_dim", kind.head_dim or 0)
     if width ~= 0 and width * m.heads ~= m.d then m.head_dim = width end
     return m
 end
@@ -292,6 +300,7 @@ function add.llama(m, r, kind)
         scaling = rope_scaling(r, m),
     }
     m.norm = { kind = "rmsnorm", eps = r.number("rms_norm_eps", 1e-6) }
+    m.attention.qk_norm = kind.qk_norm and { eps = m.norm.eps }
 end
 
 function add.gpt_neox(m, r)

@@ -321,6 +321,8 @@ static double *attention(const reference_transformer *model, const reference_blo
     double *v = given ? part_of(x, in, all + e, e, tokens, error, size) : mapped(model, &block->v, x, in, tokens, error, size);
     double *mixed = malloc((tokens * all + 1) * sizeof *mixed), *y = NULL;
     if (q && k && v && mixed) {
+        reference_normalise(&block->q_norm, false, model->head_eps, q, width, tokens * model->heads);
+        reference_normalise(&block->k_norm, false, model->head_eps, k, width, tokens * model->kv_heads);
         for (size_t t = 0; t < tokens; ++t) {
             size_t first;
             sequence_of(model, t, tokens, &first);

@@ -68,7 +68,7 @@ typedef struct {
     reference_rope_scaling scaling;
     bool interleaved;
     bool gated, parallel, skip, mean, post; /* mean: LayerNorm, not RMSNorm; post: norms behind their skip connections */
-    double eps;
+    double eps, head_eps; /* of the norms of heads of q and k */
     reference_activation *activation;
     reference_type type;        /* that W is rounded to */
     reference_type activations; /* that the inputs of maps are rounded to, those of a token together */
@@ -84,6 +84,7 @@ typedef struct {
     reference_map s;                      /* of the skip connection around attention; none where the input is d wide */
     const reference_block_lookup *lookup; /* NULL: the FFN is g, m and o alone */
     reference_block_norm first, second;
+    reference_block_norm q_norm, k_norm; /* of heads, [width], without a mean */
     bool means;          /* only means over all tokens are asked for: the FFN's last map is given the mean of its inputs */
     const double *shape; /* [heads][3]: alpha, beta, gamma of shaped attention; NULL: plain */
 } reference_block;

@@ -103,6 +103,10 @@ function test.rules()
             "attention.rope: rotates share = 1 of heads of head_dim = 5: must be an even number of elements",
         },
         {
+            "t.attention.qk_norm = {}",
+            'attention.eliminate = "QP": needs attention without qk_norm',
+        },
+        {
             "t.attention.rope.scaling = { kind = 'llama3', factor = 8, original = 64, slow = 4, fast = 4 }",
             "attention.rope.scaling.fast = 4: must be above slow = 4",
         },
@@ -298,6 +302,10 @@ function test.blocks_that_cannot_be_emitted()
         {
             lookup .. " t.attention.eliminate = 'QKV' t.skip = true",
             'attention.eliminate = "QKV": tables that deliver q, k and v leave nothing to norms and skip connections',
+        },
+        {
+            "t.checkpoint, t.attention = 'gpt2', { context = 8, qk_norm = { eps = 1e-6 } }",
+            "attention.qk_norm: gpt2 checkpoints have no such norms",
         },
         { "t.checkpoint = 'gpt2' t.ffn.kind = 'glu'", 'ffn.kind = "glu": gpt2 checkpoints have no such FFN' },
         {

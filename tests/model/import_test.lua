@@ -125,6 +125,11 @@ function test.scaled_rotary_positions()
     check.equal(string.format("%.9f", found), "1.155721990") -- (0.1 ln 40 + 1) / (0.05 ln 40 + 1)
 end
 
+function test.heads_of_qwen3()
+    local m = imported(changed(mistral, { model_type = "qwen3", rms_norm_eps = 1e-6, hidden_size = 2560 }))
+    check.equal({ m.head_dim, m.attention.qk_norm, m.attention.window }, { 128, { eps = 1e-6 }, nil })
+end
+
 -- transformers rotates int(head * share) values.
 function test.a_share_of_a_head_is_cut_to_whole_values()
     local narrow = { hidden_size = 40, intermediate_size = 100, num_attention_heads = 4 }
@@ -156,7 +161,7 @@ function test.import_refuses()
         { changed(mistral, { model_type = ("t"):rep(1000) }), "model_type = " .. ("t"):rep(60) .. ": must be one of" },
         {
             changed(mistral, { model_type = "t5" }),
-            "model_type = t5: must be one of bert, gpt2, gpt_neox, llama, mistral, qwen2, roberta",
+            "model_type = t5: must be one of bert, gpt2, gpt_neox, llama, mistral, qwen2, qwen3, roberta",
         },
         { changed(mistral, { hidden_size = json.null }), "hidden_size: is missing" },
         { changed(mistral, { hidden_size = "4096" }), "hidden_size = 4096: must be an integer" },

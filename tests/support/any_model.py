@@ -54,6 +54,10 @@ class Maker:
     def norm(self, name, x, norm):
         return self.c.norm(name, x, norm.get("eps", 1e-5), mean=norm["kind"] == "layernorm")
 
+    def head_norm(self, name, x, width, eps):
+        """RMSNorm of each head, with one gain for all of them."""
+        return self.c.norm(name, x.reshape(-1, width), eps, mean=False).reshape(x.shape)
+
     def projections(self, prefix, x, heads, kv_heads, width, gone):
         """q, k and v of x."""
         if gone or self.family not in ("gpt_neox", "mingpt", "gpt2"):
@@ -83,6 +87,8 @@ class Maker:
         """Attention, without P."""
         a = self.m["attention"]
         q, k, v = self.projections(prefix, x, heads, kv_heads, width, a.get("eliminate", "none").replace("none", ""))
+        if "qk_norm" in a:
+            q, k = (self.head_norm(prefix + f"self_attn.{word}_norm", x, width, a["qk_norm"].get("eps", 1e-6)) for word, x in (("q", q), ("k", k)))
         if "rope" in a:
             rope = a["rope"]
             how = (rope.get("theta", 1e4), rope.get("share", 1), rope.get("pairs") == "interleaved", rope.get("scaling"))

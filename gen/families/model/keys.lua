@@ -86,6 +86,9 @@ local rope_keys = {
         doc = "frequencies for contexts longer than that of training",
     },
 }
+local qk_norm_keys = {
+    { key = "eps", rule = eps_rule, default = 1e-6, doc = "added to the mean square" },
+}
 local attention_keys = {
     {
         key = "eliminate",
@@ -101,6 +104,12 @@ local attention_keys = {
         rule = schema.table("theta, share, pairs, scaling", rope_keys),
         optional = true,
         doc = "rotary positions of q and k",
+    },
+    {
+        key = "qk_norm",
+        rule = schema.table("eps", qk_norm_keys),
+        optional = true,
+        doc = "RMSNorm of every head of q and k, before they are rotated",
     },
     {
         key = "scale",
@@ -189,7 +198,7 @@ keys.blocks = {
     },
     {
         key = "attention",
-        rule = schema.table("eliminate, context, window, causal, rope, scale, shaped", attention_keys),
+        rule = schema.table("eliminate, context, window, causal, rope, qk_norm, scale, shaped", attention_keys),
         doc = "makes it a transformer",
     },
     {

@@ -72,6 +72,8 @@ function rules.impossible(m, eliminate)
             m.d,
             rules.kv_width(m)
         )
+    elseif m.attention.qk_norm and eliminate ~= "none" and first ~= "V" then
+        return "needs attention without qk_norm, across which Q and K cannot be merged; V can be eliminated"
     end
 end
 

@@ -30,6 +30,7 @@ execute.not_in_checkpoints_of_blocks = {
     "attention.rope.scaling.fast",
     "attention.rope.scaling.truncate",
     "attention.rope.scaling.attention_factor",
+    "attention.qk_norm.eps",
     "attention.scale",
     "attention.window",
     "parallel",

@@ -93,6 +93,9 @@ function reference.blocks_job(p, path, types, without, first)
                 maps[key] = { gain = norm.gain, offset = m.norm.kind == "layernorm" and norm.offset or nil }
             end
         end
+        for _, word in ipairs(m.attention.qk_norm and { "q", "k" } or {}) do
+            maps[word .. "_norm"] = { gain = checkpoint.head_norm(m, layer, word, width) }
+        end
         if m.attention.shaped then maps.shape = { gain = checkpoint.attention_shape(m, layer) } end
         layers[layer - first + 1] = maps
     end
@@ -129,6 +132,7 @@ function reference.blocks_job(p, path, types, without, first)
         mean = m.norm and m.norm.kind == "layernorm",
         post = m.norm and m.norm.place == "post",
         eps = m.norm and m.norm.eps or 0,
+        head_eps = m.attention.qk_norm and m.attention.qk_norm.eps or 0,
         activation = s.activation or "relu",
         layers = layers,
     }

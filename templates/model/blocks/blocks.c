@@ -1,5 +1,5 @@
 //$ takes prologue, isa, v, lanes, symbol, helper, before, after, reads_input, activates, activation, eps,
-//$ takes rounded_rows, copies, tokens_parameters, threads, sums, pitches, normed
+//$ takes rounded_rows, copies, tokens_parameters, threads, sums, pitches, normed, head_eps
 //$ local macro = names.constant
 //$ local layers = shape.layers > 1
 //$ -- Where layer `layer` has its part of `base`.
@@ -74,6 +74,13 @@ $(include("templates/model/blocks/attend.c", { rounds = rounds }))
 //$         eps = eps,
 //$     }) .. "_" .. name
 //$ end
+//$ local head_norm = shape.qk_norm and once("templates/math/norm.c", {
+//$     name = "norm_heads",
+//$     layernorm = false,
+//$     factors = false,
+//$     width = shape.width,
+//$     eps = head_eps,
+//$ }) .. "_norm_heads"
 //$ if shape.sequences then
 $(include("templates/model/blocks/stretches.c"))
 //$ end
@@ -95,6 +102,7 @@ $(include("templates/model/blocks/sum_rows.c", hidden))
 //$         step_of = step_of,
 //$         of_layer = of_layer,
 //$         norm = function(width) return norms[width] end,
+//$         head_norm = head_norm,
 //$         rounds = rounds,
 //$     }) })
 //$ end

@@ -180,6 +180,7 @@ local function blocks_values(p, v, values)
     values.copies, values.float_sums, values.sums = p.copies, p.float_sums, p.sums or false
     values.activation, values.scale = p.shape.activation or false, literal.float(p.shape.scale)
     values.eps = p.shape.norm and literal.float(p.shape.norm.eps) or ""
+    values.head_eps = p.shape.qk_norm and literal.float(p.shape.qk_norm.eps)
     values.normed = {} -- the widths of the rows that steps norm
     for _, list in ipairs { p.before, p.after } do
         for _, step in ipairs(list) do

@@ -105,6 +105,7 @@ function shape.of(m, types, sequences)
         lookup = m.ffn.kind == "lookup",
         tables = m.ffn.kind == "lookup" and types.looked.tables or nil, -- their type
         shaped = m.attention.shaped or false,
+        qk_norm = m.attention.qk_norm or false,
     }
     for key, value in pairs(shape.widths(m)) do
         s[key] = value

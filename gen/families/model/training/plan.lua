@@ -425,6 +425,7 @@ local function refuse_untrainable(p)
         local rule = "must be absent in training, which learns the maps; the trained weights pack with it, too"
         refuse({ "embedding", "projected" }, true, rule)
     end
+    if m.attention.qk_norm then refuse({ "attention", "qk_norm" }, nil, "cannot be trained") end
     if not (m.output and m.output.head) then return end
     if m.output.dense and m.output.dense.activation == "tanh" then
         refuse({ "output", "dense", "activation" }, "tanh", "cannot be trained")
