@@ -61,7 +61,6 @@ local unknown_fields = {
     { "num_experts", experts, 1 },
     { "n_routed_experts", experts, 1 },
     { "moe_intermediate_size", experts },
-    { "attn_logit_softcapping", "scores with a soft cap are not known here" },
     { "use_qk_norm", "norms of q and k are not known here" },
     { "qk_layernorm", "norms of q and k are not known here" },
     { "clip_qkv", "clipped q, k and v are not known here" },
@@ -130,7 +129,8 @@ local function reader(path, config)
     return r
 end
 
--- The window of attention of the model `m` so far, or nil. A file that leaves its fields out means the defaults; null
+-- The window of attention of the model `m` so far, or nil, and the numbers of the layers without it, if there are some.
+-- A file that leaves its fields out means the defaults; null
 -- as sliding_window: none.
 local function window_of(r, kind, m)
     local rule, window = kind.window, r.config.sliding_window
@@ -143,13 +143,17 @@ local function window_of(r, kind, m)
     if window == json.null or not (rule.always or r.boolean("use_sliding_window", false)) then return nil end
     window = r.count("sliding_window", rule.default)
     local first = rule.first and r.integer("max_window_layers", rule.first) or 0
-    local types_of = r.list("layer_types", {})
-    if types_of[1] then first = types_of[1] == "full_attention" and m.layers or 0 end
-    if first > 0 and first < m.layers then
-        local all = "must be 0, or at least the number of layers: a window of some layers is not known here"
-        r.refuse("max_window_layers", first, all)
+    local kinds, full = r.list("layer_types", {}), {}
+    if kinds[1] and #kinds ~= m.layers then
+        r.refuse("layer_types", nil, string.format("must have %d entries, a layer each, not %d", m.layers, #kinds))
     end
-    return first == 0 and math.min(window, m.attention.context) or nil
+    for layer = 0, m.layers - 1 do
+        local all = layer < first
+        if kinds[1] then all = kinds[layer + 1] == "full_attention" end
+        if all then full[#full + 1] = layer end
+    end
+    if #full == m.layers then return nil end
+    return math.min(window, m.attention.context), full[1] and full
 end
 
 -- Reads the object `place` of rotary positions, and what kind they are; a field that it may not have is refused.
@@ -250,13 +254,8 @@ local function check_known(r)
             r.refuse(key, type(value) ~= "table" and value or nil, says_fp8(value) and "FP8" .. made_from or rule)
         end
     end
-    -- Layers with a window beside layers without one.
-    local kinds = r.table("layer_types", {})
-    for _, kind in ipairs(kinds) do
+    for _, kind in ipairs(r.table("layer_types", {})) do
         if type(kind) ~= "string" then r.refuse("layer_types", nil, "must be a list of names") end
-        if kind ~= kinds[1] then
-            r.refuse("layer_types", nil, "must be the same for all layers, has " .. kinds[1] .. " and " .. kind)
-        end
         if kind ~= "full_attention" and kind ~= "sliding_attention" then
             r.refuse("layer_types", kind, "must be full_attention or sliding_attention")
         end
@@ -293,7 +292,7 @@ local add = {}
 function add.llama(m, r, kind)
     m.kv_heads = r.count("num_key_value_heads", m.heads)
     m.tied = r.boolean("tie_word_embeddings", false)
-    m.attention.window = window_of(r, kind, m)
+    m.attention.window, m.attention.full_layers = window_of(r, kind, m)
     m.attention.rope = {
         theta = rope(r, "rope_theta", "rope_theta", 10000),
         share = rope_share(r, m, "partial_rotary_factor", 1),
@@ -424,6 +423,8 @@ function config_json.model(path, config, options)
     check_known(r)
     local m = common(r, kind)
     m.attention.eliminate = options.eliminate
+    local cap = r.number("attn_logit_softcapping", 0)
+    m.attention.soft_cap = cap ~= 0 and cap or nil
     add[kind.checkpoint](m, r, kind)
     m.skip = true
     if options.folder then add_ends(m, r, config, kind, options.folder) end

@@ -213,7 +213,7 @@ typedef struct {
     size_t begin, first, last;
 } seen_tokens;
 
-/* out[width] = softmax(q k) v over those tokens, tile by tile: weights are relative to the largest score of all tiles so far, and rounded.
+/* out[width] = softmax(q k) v over those tokens, with the soft cap of scores, tile by tile: weights are relative to the largest score of all tiles so far, and rounded.
    k, v: of the head, `step` apart. */
 static void mix(const reference_transformer *model, const double *q, const double *k, const double *v, size_t step, seen_tokens seen,
                 double *out)
@@ -230,6 +230,8 @@ static void mix(const reference_transformer *model, const double *q, const doubl
             weight[n] = 0.0;
             for (size_t i = 0; i < width; ++i)
                 weight[n] += q[i] * k[(s + n) * step + i];
+            if (model->soft_cap > 0.0)
+                weight[n] = model->soft_cap * tanh(weight[n] / model->soft_cap);
             high = fmax(high, weight[n]);
         }
         const double shrink = exp(largest - high);
@@ -250,18 +252,19 @@ static void mix(const reference_transformer *model, const double *q, const doubl
 
 /* y[tokens][heads * width] = softmax(q k scale) v, q <- q scale, rounded; with a shape alpha v of the token itself + beta softmax(q k
    scale) v - gamma times the mean of v. */
-static void attend(const reference_transformer *model, const double *shape, double *q, const double *k, const double *v, double *y,
+static void attend(const reference_transformer *model, const reference_block *block, double *q, const double *k, const double *v, double *y,
                    size_t tokens)
 {
-    const size_t width = model->width, all = width * model->heads, e = width * model->kv_heads;
+    const size_t width = model->width, all = width * model->heads, e = width * model->kv_heads, window = block->window;
+    const double *shape = block->shape;
     for (size_t t = 0; t < tokens; ++t) {
         size_t begin;
         const size_t end = sequence_of(model, t, tokens, &begin);
         for (size_t head = 0; head < model->heads; ++head) {
             const size_t shared = head / (model->heads / model->kv_heads) * width;
-            const size_t reach = model->window && model->window < end - t ? t + model->window - 1 : end - 1;
+            const size_t reach = window && window < end - t ? t + window - 1 : end - 1;
             const size_t last = model->causal ? t : reach;
-            const size_t first = model->window && t - begin + 1 > model->window ? t + 1 - model->window : begin;
+            const size_t first = window && t - begin + 1 > window ? t + 1 - window : begin;
             double *own = q + t * all + head * width, *out = y + t * all + head * width;
             for (size_t i = 0; i < width; ++i)
                 own[i] *= model->scale;
@@ -334,7 +337,7 @@ static double *attention(const reference_transformer *model, const reference_blo
                 reference_round_row(model->cache, v + t * e + head * width, width);
             }
         }
-        attend(model, block->shape, q, k, v, mixed, tokens);
+        attend(model, block, q, k, v, mixed, tokens);
         y = mapped(model, &block->p, mixed, all, tokens, error, size);
     }
     free(q);

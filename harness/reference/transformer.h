@@ -58,8 +58,8 @@ typedef struct {
     size_t f;     /* hidden values of the dense FFN, which may stand beside a lookup FFN; 0: there is none */
     size_t width; /* of a head */
     double scale; /* of q k */
+    double soft_cap; /* a score x becomes soft_cap tanh(x / soft_cap); 0: it stays */
     bool causal;
-    size_t window; /* a token attends to positions nearer than this; 0: to all */
     const size_t
         *lengths; /* of the sequences that the tokens are, one behind the other, each of which attends to itself; NULL: they are one */
     size_t start; /* position of the first token, of each sequence */
@@ -79,6 +79,7 @@ typedef struct {
 typedef struct {
     size_t number;  /* of the layer */
     size_t in;      /* width of the block's input */
+    size_t window;  /* a token attends to positions nearer than this; 0: to all */
     bool delivered; /* it is q, k and v side by side, which then have no maps */
     reference_map q, k, v, p, g, m, o;
     reference_map s;                      /* of the skip connection around attention; none where the input is d wide */

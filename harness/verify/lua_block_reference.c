@@ -1,9 +1,9 @@
 /* Lua module `block_reference`: the reference of blocks of a transformer. Values of tokens are strings of doubles, [tokens][d].
 
    block_reference.answers(job, x) -> y, ties, looked | nil, message: job = { weights, type, activations, cache, attention, tables,
-   projection (of lookup FFNs), d, input, heads, kv_heads, width, f, scale, causal, window, start, half, theta,
+   projection (of lookup FFNs), d, input, heads, kv_heads, width, f, scale, soft_cap, causal, start, half, theta,
    scaling (as in model files, nothing left out; nil: none), interleaved, gated,
-   parallel, skip, mean, post, eps, head_eps, activation, layers = { { input (width of its x), delivered, means, q = { weight = view, bias = view },
+   parallel, skip, mean, post, eps, head_eps, activation, layers = { { input (width of its x), window, delivered, means, q = { weight = view, bias = view },
    …, first = { gain, offset }, q_norm = { gain }, lookup = { prefix, d_out } } }, lookup = model as in fields.h, margin, turned = ties, lengths = { tokens of
    every sequence }, seen, notes = a string of seen, whose codes and scores are then taken, first_looked, first_token: how many lookup FFNs
    and tokens there are before, off_from: the first token that counts in `off` }, looked = { off = the largest relative error of what they
@@ -97,8 +97,8 @@ static reference_transformer model_at(lua_State *L, int job)
         .kv_heads = field_size(L, job, where, "kv_heads"),
         .f = field_size(L, job, where, "f"),
         .scale = field_number(L, job, where, "scale"),
+        .soft_cap = field_number(L, job, where, "soft_cap"),
         .causal = field_flag(L, job, "causal"),
-        .window = field_size(L, job, where, "window"),
         .start = field_size(L, job, where, "start"),
         .half = field_size(L, job, where, "half"),
         .theta = field_number(L, job, where, "theta"),
@@ -225,6 +225,7 @@ static bool run_layer(lua_State *L, blocks_job *job, const reference_transformer
 {
     reference_block block = {.number = number,
                              .in = field_size(L, -1, where, "input"),
+                             .window = field_size(L, -1, where, "window"),
                              .delivered = field_flag(L, -1, "delivered"),
                              .means = field_flag(L, -1, "means")};
     reference_map *maps[] = {&block.q, &block.k, &block.v, &block.p, &block.s, &block.g, &block.m, &block.o};

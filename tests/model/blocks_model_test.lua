@@ -103,6 +103,18 @@ function test.rules()
             "attention.rope: rotates share = 1 of heads of head_dim = 5: must be an even number of elements",
         },
         {
+            "t.attention.window, t.attention.full_layers = 9, { 1, 2 }",
+            "attention.full_layers: has 2: must be below the number of layers, 2",
+        },
+        {
+            "t.attention.window, t.attention.full_layers = 9, { 1, 1 }",
+            "attention.full_layers = {...}: must be a list of rising integers from 0 to 4095",
+        },
+        {
+            "t.attention.full_layers = { 1 }",
+            "attention.full_layers: is of layers without attention.window, which is missing",
+        },
+        {
             "t.attention.qk_norm = {}",
             'attention.eliminate = "QP": needs attention without qk_norm',
         },

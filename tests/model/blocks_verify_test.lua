@@ -374,8 +374,9 @@ end
 function test.merged_around_norms_of_heads()
     local found = verified_alone(
         "around_norms",
-        "d = 24, heads = 3, attention = { eliminate = 'VP', qk_norm = { eps = 1e-4 }, context = 40, rope = { scaling = \z
-            { kind = 'yarn', factor = 4, original = 10, fast = 3 } } }, ffn = { kind = 'mlp', f = 33, activation = 'relu' }"
+        "d = 24, heads = 3, attention = { eliminate = 'VP', qk_norm = { eps = 1e-4 }, context = 40, rope = { \z
+            scaling = { kind = 'yarn', factor = 4, original = 10, fast = 3 } } }, \z
+            ffn = { kind = 'mlp', f = 33, activation = 'relu' }"
     )
     assert(found.results[1].rel_err)
 end

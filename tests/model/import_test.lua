@@ -125,6 +125,19 @@ function test.scaled_rotary_positions()
     check.equal(string.format("%.9f", found), "1.155721990") -- (0.1 ln 40 + 1) / (0.05 ln 40 + 1)
 end
 
+function test.windows_of_some_layers()
+    local qwen2 = { model_type = "qwen2", use_sliding_window = true, max_window_layers = 3, num_hidden_layers = 4 }
+    local attention = imported(changed(mistral, qwen2)).attention
+    check.equal({ attention.window, attention.full_layers }, { 4096, { 0, 1, 2 } })
+    local alternating = {}
+    for layer = 1, 32 do
+        alternating[layer] = layer % 16 == 0 and "full_attention" or "sliding_attention"
+    end
+    local fields = { layer_types = json.array(alternating), attn_logit_softcapping = 50.0 }
+    attention = imported(changed(mistral, fields)).attention
+    check.equal({ attention.window, attention.full_layers, attention.soft_cap }, { 4096, { 15, 31 }, 50 })
+end
+
 function test.heads_of_qwen3()
     local m = imported(changed(mistral, { model_type = "qwen3", rms_norm_eps = 1e-6, hidden_size = 2560 }))
     check.equal({ m.head_dim, m.attention.qk_norm, m.attention.window }, { 128, { eps = 1e-6 }, nil })
@@ -225,12 +238,8 @@ function test.import_refuses()
             "num_local_experts = 8: a mixture of experts is not known here",
         },
         {
-            changed(mistral, { model_type = "qwen2", use_sliding_window = true, max_window_layers = 28 }),
-            "max_window_layers = 28: must be 0",
-        },
-        {
             changed(mistral, { layer_types = { "full_attention", "sliding_attention" } }),
-            "layer_types: must be the same for all layers, has full_attention and sliding_attention",
+            "layer_types: must have 32 entries, a layer each, not 2",
         },
         {
             changed(mistral, { layer_types = { "chunked_attention" } }),
@@ -242,10 +251,7 @@ function test.import_refuses()
         { changed(mistral, { num_hidden_layers = 0 }), "num_hidden_layers = 0: must be at least 1" },
         { changed(roberta, { pad_token_id = 600 }), "pad_token_id = 600: must leave positions" },
         { changed(mistral, { layer_types = { { "full_attention" } } }), "layer_types: must be a list of names" },
-        {
-            changed(mistral, { attn_logit_softcapping = 50.0 }),
-            "attn_logit_softcapping = 50.0: scores with a soft cap",
-        },
+        { changed(mistral, { attn_logit_softcapping = -1.0 }), "attention.soft_cap = -1: must be a number above 0" },
         {
             changed(roberta, { position_embedding_type = "relative_key" }),
             "position_embedding_type = relative_key: must be",

@@ -163,6 +163,8 @@ function test.what_training_does_not_know_is_refused()
         refuses(1, message, { "emit", path(changes .. more), "--training", "-o", folder .. "/untrained" })
     end
     refused("t.attention.qk_norm = {}", "attention.qk_norm: cannot be trained")
+    refused("t.attention.soft_cap = 50", "attention.soft_cap: cannot be trained")
+    refused("t.attention.window, t.attention.full_layers = 9, { 1 }", "attention.full_layers: cannot be trained: all")
 end
 
 function test.schedules_are_those_of_each_run_of_blocks()

@@ -40,12 +40,14 @@ class Checkpoint:
         return centred / np.sqrt((centred**2).mean(axis=1, keepdims=True) + eps) * gain + offset
 
 
-def attend(q, k, v, heads, kv_heads, causal, shape=None, window=None, scale=None):
+def attend(q, k, v, heads, kv_heads, causal, shape=None, window=None, scale=None, cap=None):
     """shape: alpha, beta and gamma of each head, of shaped attention; window: a token sees only others that are less far away."""
     n, width = len(q), q.shape[1] // heads
     q, k, v = q.reshape(n, heads, width), k.reshape(n, kv_heads, width), v.reshape(n, kv_heads, width)
     k, v = (np.repeat(t, heads // kv_heads, axis=1) for t in (k, v))
     scores = np.einsum("ihw,jhw->hij", q, k) * (scale or width**-0.5)
+    if cap:
+        scores = cap * np.tanh(scores / cap)
     if causal:
         scores += np.triu(np.full((n, n), -np.inf), 1)
     if window:

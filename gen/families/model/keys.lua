@@ -86,6 +86,20 @@ local rope_keys = {
         doc = "frequencies for contexts longer than that of training",
     },
 }
+local soft_cap_rule =
+    schema.number("must be a number above 0, at most 1e6", function(v) return v > 0 and v <= 1e6 end)
+local layer_numbers = { words = "must be a list of rising integers from 0 to 4095" }
+function layer_numbers.holds(v)
+    if type(v) ~= "table" then return false end
+    local count = 0
+    for key, number in pairs(v) do
+        local before = math.type(key) == "integer" and (key == 1 and -1 or v[key - 1])
+        if math.type(before) ~= "integer" or math.type(number) ~= "integer" then return false end
+        if number <= before or number > 4095 then return false end
+        count = count + 1
+    end
+    return count == #v
+end
 local qk_norm_keys = {
     { key = "eps", rule = eps_rule, default = 1e-6, doc = "added to the mean square" },
 }
@@ -98,6 +112,12 @@ local attention_keys = {
     },
     { key = "context", rule = positive(1 << 24), doc = "maximum number of tokens that are attended to" },
     { key = "window", rule = positive(1 << 24), optional = true, doc = "sliding window: only the last so many tokens" },
+    {
+        key = "full_layers",
+        rule = layer_numbers,
+        optional = true,
+        doc = "numbers of the layers, from 0, that have no window; a cache holds the context then",
+    },
     { key = "causal", rule = schema.boolean, default = true, doc = "a token attends to no later ones" },
     {
         key = "rope",
@@ -116,6 +136,12 @@ local attention_keys = {
         rule = schema.number("must be a number above 0, at most 1e6", function(v) return v > 0 and v <= 1e6 end),
         optional = true,
         doc = "factor of q k; absent: 1 / sqrt(width of a head)",
+    },
+    {
+        key = "soft_cap",
+        rule = soft_cap_rule,
+        optional = true,
+        doc = "a score x becomes soft_cap tanh(x / soft_cap)",
     },
     {
         key = "shaped",
@@ -198,7 +224,7 @@ keys.blocks = {
     },
     {
         key = "attention",
-        rule = schema.table("eliminate, context, window, causal, rope, qk_norm, scale, shaped", attention_keys),
+        rule = schema.table("eliminate, context, window, full_layers, causal, rope, qk_norm, scale, soft_cap, shaped", attention_keys),
         doc = "makes it a transformer",
     },
     {
@@ -303,7 +329,7 @@ local head_keys = {
     { key = "bias", rule = schema.boolean, default = false, doc = "the checkpoint has a bias of the logits" },
     {
         key = "soft_cap",
-        rule = schema.number("must be a number above 0, at most 1e6", function(v) return v > 0 and v <= 1e6 end),
+        rule = soft_cap_rule,
         optional = true,
         doc = "a logit x becomes soft_cap tanh(x / soft_cap)",
     },

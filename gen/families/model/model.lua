@@ -383,8 +383,22 @@ local function check_output(context, m)
     end
 end
 
+local function check_full_layers(context, m)
+    local attention, chain = m.attention, { "attention", "full_layers" }
+    local full = attention.full_layers
+    if not full then return end
+    if not attention.window then schema.refuse(context, chain, nil, "is of layers without attention.window, which is missing") end
+    local last, count = full[#full], rules.count(m)
+    if last and last >= count then
+        schema.refuse(context, chain, nil, string.format("has %d: must be below the number of layers, %d", last, count))
+    end
+    -- As with other keys: what holds without it makes no other model.
+    if not last then attention.full_layers = nil end
+end
+
 -- Raises one line if values that are valid alone do not go together.
 local function check(context, m)
+    check_full_layers(context, m)
     if not m.embedding then return check_blocks(context, m, itself) end
     if m.kv_heads == "heads" then m.kv_heads = m.heads end
     check_layers(context, m)

@@ -32,6 +32,7 @@ execute.not_in_checkpoints_of_blocks = {
     "attention.rope.scaling.attention_factor",
     "attention.qk_norm.eps",
     "attention.scale",
+    "attention.soft_cap",
     "attention.window",
     "parallel",
     "ffn.activation",

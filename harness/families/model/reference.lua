@@ -65,6 +65,10 @@ function reference.blocks_job(p, path, types, without, first)
     local sizes = { Q = q, K = kv, V = kv, P = { m.d, m.heads * width }, S = m.skip and m.d_in and { m.d, d_in } }
     local function left(map) return without == "" and map or checkpoint.alone(map) end
     first = first or 0
+    local full = {}
+    for _, number in ipairs(m.attention.full_layers or {}) do
+        full[number] = true
+    end
     for layer = first, first + m.layers - 1 do
         local maps = {}
         for letter, size in pairs(sizes) do
@@ -72,6 +76,7 @@ function reference.blocks_job(p, path, types, without, first)
                 maps[letter:lower()] = left(checkpoint.linear(m, layer, letter, table.unpack(size)))
             end
         end
+        maps.window = not full[layer] and m.attention.window or nil
         maps.input, maps.delivered = delivered and s.input or d_in, delivered
         if s.lookup then
             maps.lookup = {
@@ -120,8 +125,8 @@ function reference.blocks_job(p, path, types, without, first)
         kv_heads = s.kv_heads,
         f = s.f,
         scale = m.attention.scale or width ^ -0.5,
+        soft_cap = m.attention.soft_cap or 0,
         causal = m.attention.causal,
-        window = m.attention.window,
         half = rope and math.floor(rope.share * width / 2 + 0.5),
         theta = rope and rope.theta or 0,
         scaling = scaling_of(rope and rope.scaling),

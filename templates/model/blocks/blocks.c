@@ -1,5 +1,5 @@
 //$ takes prologue, isa, v, lanes, symbol, helper, before, after, reads_input, activates, activation, eps,
-//$ takes rounded_rows, copies, tokens_parameters, threads, sums, pitches, normed, head_eps
+//$ takes rounded_rows, copies, tokens_parameters, threads, sums, pitches, normed, head_eps, full_flags
 //$ local macro = names.constant
 //$ local layers = shape.layers > 1
 //$ -- Where layer `layer` has its part of `base`.
@@ -59,6 +59,13 @@ $(i)$(isa.store_unaligned("hidden", at, activated .. "(x)"));
 //$ end
 //$ if shape.rope then
 $(include("templates/model/blocks/rotate.c"))
+//$ end
+//$ if shape.full_layers then
+
+/* Whether a layer attends to all positions, not only to those in the window. */
+static const unsigned char $(helper)_is_full[$(shape.layers)] = {
+    $(full_flags),
+};
 //$ end
 $(include("templates/model/blocks/append.c", { rounds = rounds }))
 $(include("templates/model/blocks/attend.c", { rounds = rounds }))

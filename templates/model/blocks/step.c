@@ -40,7 +40,8 @@ $(i)$(helper)_append($(listed(weights, k, step_of(step.k), v, step_of(step.v), t
 //$ local function attend(i, token, from, first, count, tokens)
 //$     local q, y = rows_from(step.from, token), rows_from(step.to, token)
 //$     first, tokens = has_first and first, not shape.causal and tokens
-//$     local given = listed(weights, attention_shape, q, from, first, count, tokens, y, attention_scratch)
+//$     local window = shape.full_layers and helper .. "_is_full[layer] ? " .. macro("CACHE_POSITIONS") .. " : " .. shape.window
+//$     local given = listed(weights, attention_shape, q, from, first, count, tokens, window, y, attention_scratch)
 $(i)$(helper)_attend($(given));
 //$ end
 //$ local cache = cached("%.0s%s")

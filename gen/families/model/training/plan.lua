@@ -425,7 +425,12 @@ local function refuse_untrainable(p)
         local rule = "must be absent in training, which learns the maps; the trained weights pack with it, too"
         refuse({ "embedding", "projected" }, true, rule)
     end
-    if m.attention.qk_norm then refuse({ "attention", "qk_norm" }, nil, "cannot be trained") end
+    for _, key in ipairs { "qk_norm", "soft_cap" } do
+        if m.attention[key] then refuse({ "attention", key }, nil, "cannot be trained") end
+    end
+    if m.attention.full_layers then
+        refuse({ "attention", "full_layers" }, nil, "cannot be trained: all layers need the same window")
+    end
     if not (m.output and m.output.head) then return end
     if m.output.dense and m.output.dense.activation == "tanh" then
         refuse({ "output", "dense", "activation" }, "tanh", "cannot be trained")
