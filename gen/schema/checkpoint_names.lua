@@ -73,11 +73,11 @@ local lm_head = { dense = "lm_head.dense", norm = "lm_head.layer_norm" }
 -- One row a kind. `base` stands before all names but those of heads: files may have another, or none; the first of
 -- `wrappers` that fits stands before everything. `layer` stands before the names of layer %d; q, k, v, p (attention), m
 -- and o (FFN), s (skip connection) are linear maps, norms[1] and norms[2] those of attention and FFN, head_norms those
--- of heads of q and k. A name stands for name.weight and name.bias; where these differ, it is a table of both, whose names are whole: `layers` says then what
--- stands before a layer's number. `packed` holds q, k and v below each other: per head, [heads][3][head], or one after
--- the other ("parts", [3][heads][head]). `transposed`: matrices are stored [in][out], behind dimensions of 1 where
--- `leading` says so. Where they are packed, q, k and v are the names that fuse leaves. `behind`: what follows the last
--- block and stays as it is when others are merged.
+-- of heads of q and k. A name stands for name.weight and name.bias; where these differ, it is a table of both, whose
+-- names are whole: `layers` says then what stands before a layer's number. `packed` holds q, k and v below each other:
+-- per head, [heads][3][head], or one after the other ("parts", [3][heads][head]). `transposed`: matrices are stored
+-- [in][out], behind dimensions of 1 where `leading` says so. Where they are packed, q, k and v are the names that fuse
+-- leaves. `behind`: what follows the last block and stays as it is when others are merged.
 local families = {
     llama = {
         base = "model.",

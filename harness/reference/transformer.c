@@ -213,8 +213,8 @@ typedef struct {
     size_t begin, first, last;
 } seen_tokens;
 
-/* out[width] = softmax(q k) v over those tokens, with the soft cap of scores, tile by tile: weights are relative to the largest score of all tiles so far, and rounded.
-   k, v: of the head, `step` apart. */
+/* out[width] = softmax(q k) v over those tokens, scores with their soft cap, tile by tile: weights are relative to the largest score of all
+   tiles so far, and rounded. k, v: of the head, `step` apart. */
 static void mix(const reference_transformer *model, const double *q, const double *k, const double *v, size_t step, seen_tokens seen,
                 double *out)
 {

@@ -3,12 +3,12 @@
    block_reference.answers(job, x) -> y, ties, looked | nil, message: job = { weights, type, activations, cache, attention, tables,
    projection (of lookup FFNs), d, input, heads, kv_heads, width, f, scale, soft_cap, causal, start, half, theta,
    scaling (as in model files, nothing left out; nil: none), interleaved, gated,
-   parallel, skip, mean, post, eps, head_eps, activation, layers = { { input (width of its x), window, delivered, means, q = { weight = view, bias = view },
-   …, first = { gain, offset }, q_norm = { gain }, lookup = { prefix, d_out } } }, lookup = model as in fields.h, margin, turned = ties, lengths = { tokens of
-   every sequence }, seen, notes = a string of seen, whose codes and scores are then taken, first_looked, first_token: how many lookup FFNs
-   and tokens there are before, off_from: the first token that counts in `off` }, looked = { off = the largest relative error of what they
-   were given, missing = tokens of which nothing is known, inputs = the reference's own, as x }, views as gen/schema/checkpoint_names.lua
-   makes them; ties = { { layer, token, table } } as in reference_block_lookup.h
+   parallel, skip, mean, post, eps, head_eps, activation, layers = { { input (width of its x), window, delivered, means, q = { weight =
+   view, bias = view }, …, first = { gain, offset }, q_norm = { gain }, lookup = { prefix, d_out } } }, lookup = model as in fields.h,
+   margin, turned = ties, lengths = { tokens of every sequence }, seen, notes = a string of seen, whose codes and scores are then taken,
+   first_looked, first_token: how many lookup FFNs and tokens there are before, off_from: the first token that counts in `off` }, looked = {
+   off = the largest relative error of what they were given, missing = tokens of which nothing is known, inputs = the reference's own, as x
+   }, views as gen/schema/checkpoint_names.lua makes them; ties = { { layer, token, table } } as in reference_block_lookup.h
 
    block_reference.looked(job) -> { { codes, flips, flips_explained, scores, scores_explained, wrong = message or nil }, … } | nil, message:
    how these codes and scores of each lookup FFN of the job compare with the reference's for the same inputs; see compare_lookups.h
@@ -74,7 +74,7 @@ static reference_rope_scaling scaling_at(lua_State *L, int job)
     if (lua_istable(L, -1)) {
         const int at = lua_gettop(L);
         lua_getfield(L, at, "kind");
-        scaling.kind = luaL_checkoption(L, -1, NULL, kinds);
+        scaling.kind = (reference_rope_kind)luaL_checkoption(L, -1, NULL, kinds);
         scaling.factor = field_number(L, at, where, "factor");
         scaling.original = field_number(L, at, where, "original");
         scaling.slow = field_number(L, at, where, "slow");

@@ -371,6 +371,19 @@ local function verified_alone(name, text, ...)
     return found
 end
 
+function test.attention_of_later_models()
+    for _, words in ipairs { { "--cache", "f32" }, { "--cache", "i8", "--type", "i8", "--activations", "i8" } } do
+        verified_alone(
+            "later",
+            "layers = 3, d = 32, heads = 4, kv_heads = 2, skip = true, norm = { kind = 'rmsnorm' }, attention = { \z
+                window = 9, full_layers = { 1 }, soft_cap = 0.8, qk_norm = {}, context = 50, rope = { scaling = { \z
+                kind = 'llama3', factor = 8, original = 20, fast = 4 } } }, \z
+                ffn = { kind = 'glu', f = 33, activation = 'gelu_tanh' }",
+            table.unpack(words)
+        )
+    end
+end
+
 function test.merged_around_norms_of_heads()
     local found = verified_alone(
         "around_norms",

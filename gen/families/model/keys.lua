@@ -224,7 +224,10 @@ keys.blocks = {
     },
     {
         key = "attention",
-        rule = schema.table("eliminate, context, window, full_layers, causal, rope, qk_norm, scale, soft_cap, shaped", attention_keys),
+        rule = schema.table(
+            "eliminate, context, window, full_layers, causal, rope, qk_norm, scale, soft_cap, shaped",
+            attention_keys
+        ),
         doc = "makes it a transformer",
     },
     {

@@ -387,7 +387,9 @@ local function check_full_layers(context, m)
     local attention, chain = m.attention, { "attention", "full_layers" }
     local full = attention.full_layers
     if not full then return end
-    if not attention.window then schema.refuse(context, chain, nil, "is of layers without attention.window, which is missing") end
+    if not attention.window then
+        schema.refuse(context, chain, nil, "is of layers without attention.window, which is missing")
+    end
     local last, count = full[#full], rules.count(m)
     if last and last >= count then
         schema.refuse(context, chain, nil, string.format("has %d: must be below the number of layers, %d", last, count))
