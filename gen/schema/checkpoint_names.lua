@@ -72,12 +72,12 @@ local lm_head = { dense = "lm_head.dense", norm = "lm_head.layer_norm" }
 
 -- One row a kind. `base` stands before all names but those of heads: files may have another, or none; the first of
 -- `wrappers` that fits stands before everything. `layer` stands before the names of layer %d; q, k, v, p (attention), m
--- and o (FFN), s (skip connection) are linear maps, norms[1] and norms[2] those of attention and FFN. A name stands for
--- name.weight and name.bias; where these differ, it is a table of both, whose names are whole: `layers` says then what
--- stands before a layer's number. `packed` holds q, k and v below each other: per head, [heads][3][head], or one after
--- the other ("parts", [3][heads][head]). `transposed`: matrices are stored [in][out], behind dimensions of 1 where
--- `leading` says so. Where they are packed, q, k and v are the names that fuse leaves. `behind`: what follows the last
--- block and stays as it is when others are merged.
+-- and o (FFN), s (skip connection) are linear maps, norms[1] and norms[2] those of attention and FFN, head_norms those
+-- of heads of q and k. A name stands for name.weight and name.bias; where these differ, it is a table of both, whose
+-- names are whole: `layers` says then what stands before a layer's number. `packed` holds q, k and v below each other:
+-- per head, [heads][3][head], or one after the other ("parts", [3][heads][head]). `transposed`: matrices are stored
+-- [in][out], behind dimensions of 1 where `leading` says so. Where they are packed, q, k and v are the names that fuse
+-- leaves. `behind`: what follows the last block and stays as it is when others are merged.
 local families = {
     llama = {
         base = "model.",
@@ -96,6 +96,7 @@ local families = {
         s = "skip_proj",
         lookup = "mlp.",
         norms = { "input_layernorm", "post_attention_layernorm" },
+        head_norms = { q = "self_attn.q_norm", k = "self_attn.k_norm" },
     },
     gpt_neox = {
         base = "gpt_neox.",
@@ -414,7 +415,10 @@ function checkpoint.left_out(m, name)
         end
     end
     for _, pattern in ipairs(inner_norms) do
-        if rest:find(pattern) then return "lookupc has no norms of q and k" end
+        if rest:find(pattern) then
+            return family.head_norms and "the model file has no attention.qk_norm"
+                or "lookupc has no norms of q and k of a " .. m.checkpoint
+        end
     end
     local without = m.embedding and checkpoint.unused_outside(m, name)
     if without then return "the model file has no " .. without end
@@ -533,6 +537,12 @@ function checkpoint.norm(m, layer, which, width)
     return norm_of(name, family.layer:format(layer), layer, width)
 end
 
+-- The gains of the norm of heads of "q" or "k" of a layer, [width of a head].
+function checkpoint.head_norm(m, layer, word, width)
+    local family = families[m.checkpoint]
+    return norm_of(family.head_norms[word], family.layer:format(layer), layer, width).gain
+end
+
 -- Alpha, beta and gamma of each head of a layer whose attention is shaped, [heads][3].
 function checkpoint.attention_shape(m, layer)
     return whole(families[m.checkpoint].layer:format(layer) .. "attention_shape", { m.heads, 3 })
@@ -622,6 +632,9 @@ function checkpoint.misfit_of_blocks(m)
         return { "kv_heads" },
             m.kv_heads,
             "must be heads: " .. m.checkpoint .. " checkpoints hold q, k and v of equal widths"
+    end
+    if m.attention.qk_norm and not family.head_norms then
+        return none(m, { "attention", "qk_norm" }, nil, "norms")
     end
     if m.d_in and m.skip and not family.s then return none(m, { "d_in" }, m.d_in, "map of a skip connection") end
     for _, key in ipairs { "positions", "token_types" } do

@@ -358,6 +358,42 @@ function test.types_of_tables()
     end
 end
 
+-- Each of them in decoding, prefill and parts: beside the reference, and merged weights beside the unfused ones.
+local function verified_alone(name, text, ...)
+    local words = { "verify", model(name, text), "--cflags", "-O0", "--json", "--isa", "scalar" }
+    local found = json.decode(program.works(program.with(words, ...)))
+    check.equal(found.ok, true)
+    for _, result in ipairs(found.results) do
+        local kernel, all = table.unpack(budget[result.cache])
+        assert(result.kernel_rel_err > 0 and result.kernel_rel_err <= kernel, name)
+        if result.rel_err then assert(result.rel_err > 0 and result.rel_err <= all, name) end
+    end
+    return found
+end
+
+function test.attention_of_later_models()
+    for _, words in ipairs { { "--cache", "f32" }, { "--cache", "i8", "--type", "i8", "--activations", "i8" } } do
+        verified_alone(
+            "later",
+            "layers = 3, d = 32, heads = 4, kv_heads = 2, skip = true, norm = { kind = 'rmsnorm' }, attention = { \z
+                window = 9, full_layers = { 1 }, soft_cap = 0.8, qk_norm = {}, context = 50, rope = { scaling = { \z
+                kind = 'llama3', factor = 8, original = 20, fast = 4 } } }, \z
+                ffn = { kind = 'glu', f = 33, activation = 'gelu_tanh' }",
+            table.unpack(words)
+        )
+    end
+end
+
+function test.merged_around_norms_of_heads()
+    local found = verified_alone(
+        "around_norms",
+        "d = 24, heads = 3, attention = { eliminate = 'VP', qk_norm = { eps = 1e-4 }, context = 40, rope = { \z
+            scaling = { kind = 'yarn', factor = 4, original = 10, fast = 3 } } }, \z
+            ffn = { kind = 'mlp', f = 33, activation = 'relu' }"
+    )
+    assert(found.results[1].rel_err)
+end
+
 function test.wrong_templates_are_found()
     local ring = model(
         "wrong_ring",

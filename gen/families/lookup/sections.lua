@@ -204,8 +204,8 @@ end
 --   = its shape,
 --   slices, steps, boxes; rows, columns, group, stride, offset: the rows of a matrix that lies in a larger tensor,
 --   `group` of every `stride`
---   from row `offset` on; optional: zeros if the tensor is absent; angles = "cosines" or "sines", theta, half, step: no
---   tensor but rotary angles;
+--   from row `offset` on; optional: zeros if the tensor is absent; angles = "cosines" or "sines", frequencies, factor,
+--   step: no tensor but rotary angles;
 --   storage, count: how kernels read it, as so many of that C type; row, scales: width of the rows of a
 --   scaled type, and byte offset of the section that takes their scales; a section without `from` is filled by another
 --   one; raised: added to the elements of a scaled type; slow: a token reads few of its rows, so that firmware may have
