@@ -5,8 +5,7 @@ local weights = require "weights"
 local gguf = {}
 
 -- One row an architecture: the kind of its tensor names, and what differs. pairs: which values of a head rope turns
--- together; in files of a llama rows of q and k are in another order than in transformers' checkpoints. Files do not name
--- the activation.
+-- together; files of a llama have rows of q and k in another order than transformers. Files do not name the activation.
 local architectures = {
     llama = { checkpoint = "gguf", norm = "rmsnorm", ffn = "glu", activation = "silu", pairs = "interleaved" },
     qwen2 = { checkpoint = "gguf", norm = "rmsnorm", ffn = "glu", activation = "silu", pairs = "half" },

@@ -29,7 +29,7 @@ typedef struct {
     size_t at;    /* in the file, of its first byte */
     size_t count; /* elements: the product of shape */
     size_t bytes;
-    size_t scales_at; /* of I8: in the file, of the F32 scales of its rows, one behind the other */
+    size_t scales_at;          /* of I8: in the file, of the F32 scales of its rows, one behind the other */
     const gguf_blocks *blocks; /* of a GGUF file: what it has instead of F32, or NULL */
 } safetensors_tensor;
 

@@ -1,5 +1,5 @@
-/* A GGUF file: the tensors of an accepted one lie inside it, apart from each other, and can be found and read or are refused; what Lua makes
-   of it: see gguf.lua. */
+/* A GGUF file: the tensors of an accepted one lie inside it, apart from each other, and can be found and read or are refused; what Lua
+   makes of it: see gguf.lua. */
 #include "tests/libfuzzer/fuzz.h"
 
 #include "gen/weights/safetensors.h"
