@@ -55,7 +55,11 @@ local function main_file(folder)
     for _, name in ipairs { "config.json", "model.json" } do
         if host.kind(folder .. "/" .. name) == "file" then return folder .. "/" .. name end
     end
-    error(folder .. ": has neither config.json nor TensorFlow.js's model.json", 0)
+    local help = ""
+    for _, name in ipairs(host.list(folder) or {}) do
+        if name:find "%.gguf$" then help = "; it has " .. name .. ": give the path of that file" end
+    end
+    error(folder .. ": has neither config.json nor TensorFlow.js's model.json" .. help, 0)
 end
 
 -- How the path `to` is written from the folder `from` on; both absolute.

@@ -93,6 +93,17 @@ function test.each_field_has_a_rule()
     end
 end
 
+function test.a_file_is_named_by_its_ending_or_its_folder()
+    write(good)
+    assert(host.write_file(folder .. "/model.bin", good))
+    for name, line in pairs {
+        ["/model.bin"] = "/model.bin: is a GGUF file: give it a name that ends in .gguf",
+        [""] = ": has neither config.json nor TensorFlow.js's model.json; it has model.gguf: give the path of",
+    } do
+        program.refuses(1, folder .. line, { "import", folder .. name, "-o", folder .. "/m.lua" })
+    end
+end
+
 -- What import says of a good file with other metadata or tensors: its refusal, or its note.
 local function imported(metadata, tensors)
     write(gguf.file(gguf.with(gguf.metadata, metadata), gguf.with(gguf.tensors, tensors or {})))
