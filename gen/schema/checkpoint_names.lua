@@ -70,6 +70,33 @@ end
 -- How the output of blocks becomes what RoBERTa's head reads.
 local lm_head = { dense = "lm_head.dense", norm = "lm_head.layer_norm" }
 
+-- What GGUF files of all architectures share.
+local function gguf(more)
+    return with({
+        base = "",
+        embeddings = {
+            word = "token_embd.weight",
+            positions = "position_embd.weight",
+            token_types = "token_types.weight",
+            norm = "token_embd_norm",
+        },
+        output = { norm = "output_norm", head = "output" },
+        needs_head = true,
+        behind = { "output_norm.", "output." },
+        layer = "blk.%d.",
+        q = "attn_q",
+        k = "attn_k",
+        v = "attn_v",
+        p = "attn_output",
+        mlp = { "ffn_up" },
+        glu = { "ffn_gate", "ffn_up" },
+        o = "ffn_down",
+        s = "skip_proj",
+        lookup = "ffn.",
+        norms = { "attn_norm", "ffn_norm" },
+    }, more)
+end
+
 -- One row a kind. `base` stands before all names but those of heads: files may have another, or none; the first of
 -- `wrappers` that fits stands before everything. `layer` stands before the names of layer %d; q, k, v, p (attention), m
 -- and o (FFN), s (skip connection) are linear maps, norms[1] and norms[2] those of attention and FFN, head_norms those
@@ -155,6 +182,9 @@ local families = {
         norms = { "attention.LayerNorm", "FFN.LayerNorm" },
         mlp_norm = "FFN.0",
     }),
+    gguf = gguf {},
+    gguf_gpt2 = gguf { packed = { name = "attn_qkv", parts = true } },
+    gguf_bert = gguf { norms = { "attn_output_norm", "layer_output_norm" }, needs_head = false },
     -- Universal Sentence Encoder lite, as TensorFlow.js converts its graph.
     use = {
         base = "",
@@ -216,7 +246,19 @@ local families = {
 }
 
 -- The words of the model file's key `checkpoint`.
-checkpoint.kinds = { "llama", "gpt_neox", "roberta", "bert", "gpt2", "mingpt", "lookupffn", "use" }
+checkpoint.kinds = {
+    "llama",
+    "gpt_neox",
+    "roberta",
+    "bert",
+    "gpt2",
+    "mingpt",
+    "lookupffn",
+    "use",
+    "gguf",
+    "gguf_gpt2",
+    "gguf_bert",
+}
 checkpoint.default = "llama"
 
 -- Ends of names of buffers that some versions save beside the weights; they hold no weights.

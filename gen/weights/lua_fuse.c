@@ -223,7 +223,7 @@ static bool step_copy(fusion *f, int step, int results)
         return false;
     if (v.transposed)
         return copy_rows(f, step, &v);
-    const size_t width = v.tensor->count ? v.tensor->bytes / v.tensor->count : 0, most = 1 << 20;
+    const size_t width = safetensors_width(v.tensor->dtype), most = 1 << 20;
     if (!room(f, &f->work[0], most, 1) || !room(f, &f->work[1], most, 1))
         return false;
     for (size_t at = 0; at < v.tensor->count; at += most) {
