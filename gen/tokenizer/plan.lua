@@ -24,12 +24,12 @@ end
 
 local none = 0xffffffff
 
--- A list of integers as packed u32.
-local function words_of(list)
+-- A list of integers, packed; `format`: of each, u32 if it is nil.
+local function words_of(list, format)
     local parts = {}
     for at = 1, #list, 128 do
         local last = math.min(at + 127, #list)
-        parts[#parts + 1] = string.pack("<" .. ("I4"):rep(last - at + 1), table.unpack(list, at, last))
+        parts[#parts + 1] = string.pack("<" .. (format or "I4"):rep(last - at + 1), table.unpack(list, at, last))
     end
     return table.concat(parts)
 end
@@ -354,6 +354,26 @@ local function add_added(r, c)
     return takes_space
 end
 
+-- The automata that split text. Returns what of them the facts have: { {drop, join} }, nil: there are none.
+local function add_splits(r, c)
+    if not r.splits then return nil end
+    local parts, list = {}, {}
+    for i, range in ipairs(r.alphabet) do
+        local behind = r.alphabet[i + 1] and r.alphabet[i + 1][1] or 0x110000
+        parts[i] = string.char(range[2]):rep(behind - range[1])
+    end
+    c.paged("alphabet", tables.paged(table.concat(parts)), "the class that splits know")
+    for i, split in ipairs(r.splits) do
+        local entries = {}
+        for _, row in ipairs(split.rows) do
+            table.move(row, 1, #row, #entries + 1, entries)
+        end
+        c.add("split" .. i, "u16", words_of(entries, "I2"), "rows of a split's automaton: an entry for each class")
+        list[i] = { drop = split.drop, join = split.join }
+    end
+    return json.array(list)
+end
+
 -- The facts of record `r`, the contents of its sections by name, and the ids that end a text.
 function tokenizer_plan.build(r)
     local c = collector()
@@ -361,6 +381,7 @@ function tokenizer_plan.build(r)
     local takes_space = add_added(r, c)
     local passes = passes_of(r, c)
     if needs_classes[r.split] or takes_space then add_classes(c) end
+    local splits = add_splits(r, c)
     local factor, more, most_factor, most_more = growth(passes)
     local each = bytes_a_byte(r)
     local facts = {
@@ -376,6 +397,8 @@ function tokenizer_plan.build(r)
         longest = r.longest or 0,
         broken = r.broken,
         split = r.split,
+        splits = splits,
+        classes = r.classes,
         added = #r.added,
         leading_space = r.spelt ~= "plain",
         added_spaces = takes_space,

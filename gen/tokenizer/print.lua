@@ -30,10 +30,10 @@ local function parts_of(facts, splits)
         begins = begins or pass.kind == "spaces" and (pass.once or pass.collapse) or pass.unless
     end
     add "constants.c"
-    if copies or uses.classes or uses.pieces then add "character.c" end
+    if copies or uses.classes or uses.pieces or uses.alphabet then add "character.c" end
     if copies then add "copy.c" end
     if uses.orders then add "put.c" end
-    if uses.classes or uses.orders then add "property.c" end
+    if uses.classes or uses.orders or uses.alphabet then add "property.c" end
     local longest = maps
         or uses.added
         or facts.whole_words
@@ -61,6 +61,11 @@ local function parts_of(facts, splits)
         wordpiece = { bytes_of = bytes_of },
     }
     add(facts.kind .. ".c", values[facts.kind])
+    if uses.alphabet then add "match.c" end
+    for number = #(facts.splits or {}), 1, -1 do
+        local inner = number < #facts.splits and "split" .. number + 1 or "pieces"
+        add("split.c", { number = number, inner = inner, does = facts.splits[number] })
+    end
     return list
 end
 

@@ -16,6 +16,11 @@ ALL = [chr(c) for c in range(sys.maxunicode + 1) if not 0xD800 <= c < 0xE000]
 PATTERNS = {
     "llama3": r"(?i:" + CONTRACTIONS + r")|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
     "qwen2": r"(?i:" + CONTRACTIONS + r")|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    "deepseek": (
+        r"\p{N}{1,3}",
+        "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+",
+        "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*"
+        "|\\s*[\r\n]+|\\s+(?!\\S)|\\s+"),
     "gpt2": CONTRACTIONS + r"| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
 }
 
@@ -34,14 +39,27 @@ def ranges(first):
 
 
 @functools.lru_cache(None)
-def pattern(name):
-    text = PATTERNS[name].replace(r"\s", r"\x09-\x0d \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000")
+def pattern(text):
+    """The pattern for Python's re, a group."""
+    text = text.replace(r"\s", r"\x09-\x0d \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000")
     text = re.sub(r"(?<!\[)((?:\\x09-\\x0d)[^+*]*?\\u3000)(?=[+*)])", r"[\1]", text)
     text = text.replace(r"(?!\S)", r"(?![^\x09-\x0d \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000])")
-    for letter in "LN":
+    for letter in "LNMPS":
         text = re.sub(r"(\[[^\]]*)\\p\{%s\}" % letter, lambda match: match.group(1) + ranges(letter), text)
         text = text.replace(r"\p{%s}" % letter, "[" + ranges(letter) + "]")
-    return re.compile(text)
+    return re.compile("(" + text + ")")
+
+
+def patterns(name):
+    """The patterns of a split, one behind the other."""
+    return (PATTERNS[name],) if isinstance(PATTERNS[name], str) else PATTERNS[name]
+
+
+def words_of(name, text):
+    words = [text]
+    for each in patterns(name):
+        words = [word for outer in words for word in pattern(each).split(outer) if word]
+    return words
 
 
 def bpe(symbols, ranks):
@@ -62,7 +80,7 @@ def trained_bytes():
     def written(word):
         return "".join(characters[byte] for byte in word.encode())
 
-    words = collections.Counter(written(word) for word in pattern("gpt2").findall(tokenizers.text()))
+    words = collections.Counter(written(word) for word in words_of("gpt2", tokenizers.text()))
     return (*tokenizers.train_bpe(words, sorted(characters.values()), 120), written)
 
 
@@ -103,11 +121,11 @@ class ByteLevel:
             self.model = tokenizers.write_model(folder, self.name, 'file = "vocab.json", kind = "bpe"')
             return
         level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
-        split_rule = {"type": "Split", "pattern": {"Regex": PATTERNS[split]}, "behavior": "Isolated", "invert": False}
+        rules = [{"type": "Split", "pattern": {"Regex": each}, "behavior": "Isolated", "invert": False} for each in patterns(split)]
         tokenizers.write_json(folder, self.name + ".json", tokenizer_json(
             [(i, text, later > 0, left) for later, pieces in enumerate(self.added) for text, (i, left) in pieces.items()],
             {"type": "NFC"} if split == "qwen2" else None,
-            {"type": "Sequence", "pretokenizers": [split_rule, level]},
+            {"type": "Sequence", "pretokenizers": rules + [level]},
             {"type": "BPE", "vocab": vocabulary, "merges": [" ".join(pair) for pair in merges], "ignore_merges": self.whole}))
         self.model = tokenizers.write_model(folder, self.name, 'file = "%s.json"' % self.name)
 
@@ -118,7 +136,7 @@ class ByteLevel:
                 ids.append(part)
                 continue
             part = unicodedata.normalize("NFC", part) if self.split == "qwen2" else part
-            for word in pattern(self.split).findall(part):
+            for word in words_of(self.split, part):
                 text = self.written(word)
                 symbols = (text,) if self.whole and text in self.vocabulary else bpe(tuple(text), self.ranks)
                 ids += [self.vocabulary[symbol] for symbol in symbols]
@@ -265,4 +283,4 @@ class Bytes:
 
 def cases(folder):
     levels = [ByteLevel(folder, "gpt2"), ByteLevel(folder, "llama3"), ByteLevel(folder, "llama3", normalized=True), ByteLevel(folder, "qwen2")]
-    return levels + [Fallback(folder), WordPiece(folder), Scored(folder), Bytes(folder)]
+    return levels + [Fallback(folder), WordPiece(folder), Scored(folder), Bytes(folder), ByteLevel(folder, "deepseek")]

@@ -39,6 +39,21 @@ local function split_by(behavior, invert)
     end)
 end
 
+-- A split by a pattern of its own.
+local function split_on(pattern, behavior)
+    return hugging_face(
+        function(o)
+            o.pre_tokenizer = { type = "Split", pattern = { Regex = pattern }, behavior = behavior or "Isolated" }
+        end
+    )
+end
+
+local function behind_byte_level(object)
+    return hugging_face(
+        function(o) o.pre_tokenizer = { type = "Sequence", pretokenizers = { o.pre_tokenizer, object } } end
+    )
+end
+
 -- A tokenizer.json of `model` with an added piece.
 local function with_added(text, id, model)
     return assert(json.encode {
@@ -71,15 +86,32 @@ local rows = {
         "",
         'normalizer.pattern = "a+": is no regular expression',
     },
-    { "t.json", hugging_face(function(o) o.pre_tokenizer.type = "Digits" end), "", 'pre_tokenizer.type = "Digits"' },
-    {
-        "t.json",
-        hugging_face(
-            function(o) o.pre_tokenizer = { type = "Split", pattern = { Regex = "\\d" }, behavior = "Isolated" } end
-        ),
-        "",
-        'pre_tokenizer.pattern = "\\\\d": is no split',
-    },
+    { "t.json", behind_byte_level { type = "Digits" }, "", "pretokenizers.1.type: splits behind ByteLevel: not" },
+    { "t.json", split_on("a", "Other"), "", 'pre_tokenizer.behavior = "Other": is not supported' },
+    { "t.json", split_on "", "", 'pre_tokenizer.pattern = "": must have 1 to 4096 bytes' },
+    { "t.json", split_on "a(b", "", 'pre_tokenizer.pattern = "a(b": character 2, "(": has no end' },
+    { "t.json", split_on "a)b", "", 'character 2, ")": has no beginning' },
+    { "t.json", split_on "a|*", "", 'character 3, "*": has nothing to repeat' },
+    { "t.json", split_on "^a", "", 'character 1, "^": is no anchor that is supported' },
+    { "t.json", split_on "a\\b", "", 'character 3, "b": is no escape that is supported' },
+    { "t.json", split_on "\\p{Han}", "", 'character 3, "{": must be {L}, {Lu} or another general category' },
+    { "t.json", split_on "(?<=a)b", "", 'character 1, "(": begins no group that is supported' },
+    { "t.json", split_on "a(?!bc)", "", 'character 2, "(": looks ahead for what is not one character' },
+    { "t.json", split_on "[[:alpha:]]", "", 'character 2, "[": within brackets must have a backslash before it' },
+    { "t.json", split_on "[z-a]", "", 'character 2, "z": must begin a range of characters that rise' },
+    { "t.json", split_on "[ab", "", 'character 1, "[": has no end' },
+    { "t.json", split_on "(?i:\u{e9})", "", "is beyond ASCII, within (?i: )" },
+    { "t.json", split_on "(?i:\\p{Lu})", "", "is a case, within (?i: )" },
+    { "t.json", split_on "a{2,1}", "", 'character 2, "{": must begin counts that rise from 0 to 255' },
+    { "t.json", split_on "a{1,3}+", "", 'character 7, "+": behind {n,m} repeats it in some libraries' },
+    { "t.json", split_on "(?:ab)++", "", 'character 8, "+": is possessive, of what is not one character' },
+    { "t.json", split_on "a+?", "", 'character 3, "?": behind a quantifier is not supported' },
+    { "t.json", split_on "(?:a?)*", "", 'character 1, "(": may be empty and is repeated' },
+    { "t.json", split_on "a*", "", 'pre_tokenizer.pattern = "a*": may match nothing' },
+    { "t.json", split_on "a+b|a", "", "may take time in proportion to the square of the text" },
+    { "t.json", split_on "(?:(?:a{99}){99})", "", "takes more than 4096 places" },
+    { "t.json", split_on("[ab]*a[ab]{9}"), "", "takes more than 255 states" },
+    { "t.json", split_on(("("):rep(33)), "", 'character 33, "(": is nested deeper than 32' },
     { "t.json", split_by("Removed", false), "", 'behavior = "Removed": leaves nothing of any text by this pattern' },
     { "t.json", split_by("Other", false), "", 'behavior = "Other": is not supported' },
     { "t.json", split_by("Removed", 1), "", "invert = 1: must be a boolean" },
