@@ -368,7 +368,7 @@ local function stays(text, steps)
     return true
 end
 
--- The added pieces, { {id, text, left, right, later} }; `steps`: the normalizer's.
+-- The added pieces, { {id, text, left, right, single, later} }; `steps`: the normalizer's.
 local function added_of(root, steps)
     local added = {}
     for i, object in ipairs(root.get("added_tokens", "table", {})) do
@@ -376,7 +376,7 @@ local function added_of(root, steps)
         local row = { id = r.get("id", "number"), text = r.get("content", "string") }
         row.left, row.right = r.get("lstrip", "boolean", false), r.get("rstrip", "boolean", false)
         row.special = r.get("special", "boolean", false)
-        r.only("single_word", false)
+        row.single = r.get("single_word", "boolean", false)
         local strips = (row.left or row.right) and #steps > 0 -- what is normalised already
         row.later = r.get("normalized", "boolean", false)
         if row.later and (strips or not stays(row.text, steps)) then

@@ -21,6 +21,7 @@ PATTERNS = {
         "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+",
         "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*"
         "|\\s*[\r\n]+|\\s+(?!\\S)|\\s+"),
+    "smollm": (r"\p{N}", CONTRACTIONS + r"| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"),
     "gpt2": CONTRACTIONS + r"| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
 }
 
@@ -84,17 +85,29 @@ def trained_bytes():
     return (*tokenizers.train_bpe(words, sorted(characters.values()), 120), written)
 
 
+def in_word(character):
+    category = unicodedata.category(character)
+    return category[0] in "LM" or category in ("Nd", "Nl", "Pc") or character in "\u200c\u200d" or any(
+        first <= character <= last for first, last in ("\u24b6\u24e9", "\U0001f130\U0001f149", "\U0001f150\U0001f169", "\U0001f170\U0001f189"))
+
+
 def cut(text, passes):
-    """The ids of the added pieces of `passes` in text, [{text: (id, lstrip)}], the longest first, and the stretches between them: those of the
-    second pass are found in the stretches of the first."""
+    """The ids of the added pieces of `passes` in text, [{text: (id, flags)}], the longest first, and the stretches between them: those of the
+    second pass are found in the stretches of the first. Flags are lstrip, rstrip and single_word by their first letters."""
     if not passes:
         return [text]
     parts, at = [], 0
     for match in re.finditer("|".join(re.escape(piece) for piece in sorted(passes[0], key=len, reverse=True)), text):
-        piece, strips = passes[0][match.group()]
-        start = at + len(text[at:match.start()].rstrip()) if strips else match.start()
+        piece, flags = passes[0][match.group()]
+        start, end = match.span()
+        if "s" in flags and any(in_word(c) for c in text[:start][-1:] + text[end:][:1]):
+            continue
+        if "l" in flags:
+            start = at + len(text[at:start].rstrip())
+        if "r" in flags:
+            end += len(text[end:]) - len(text[end:].lstrip())
         parts += cut(text[at:start], passes[1:]) * (start > at) + [piece]
-        at = match.end()
+        at = end
     return parts + cut(text[at:], passes[1:])
 
 
@@ -108,22 +121,26 @@ class ByteLevel:
         vocabulary = dict(self.vocabulary, **{"<|endoftext|>": end})
         self.whole = split == "llama3"
         self.name = "bytes_" + split + "_normalized" * normalized
-        self.added = [{"<|endoftext|>": (end, False)}]
+        self.added = [{"<|endoftext|>": (end, "")}]
         if normalized:
             free = itertools.count(end + 1)
             known = {text: vocabulary[text] if text in vocabulary else next(free) for text in ("the", "ing", " t", "them", "in", "a")}
-            self.added[0].update({"the": (known["the"], True), "ing": (known["ing"], False)})
-            self.added.append({" t": (known[" t"], False), "them": (known["them"], False), "in": (known["in"], True), "a": (known["a"], False)})
+            flags = {"the": "ls", "ing": "r", "in": "ls", "a": "s"} if split == "smollm" else {"the": "l", "in": "l"}
+            added = {text: (known[text], flags.get(text, "")) for text in ("the", "ing", " t", "them", "in", "a")}
+            self.added[0].update({text: added.pop(text) for text in ("the", "ing")})
+            self.added.append(added)
         if split == "gpt2":
             tokenizers.write_json(folder, "vocab.json", vocabulary)
             with open(folder + "/merges.txt", "w", encoding="utf-8") as file:
                 file.write("#version: 0.2\n" + "".join(left + " " + right + "\n" for left, right in merges))
             self.model = tokenizers.write_model(folder, self.name, 'file = "vocab.json", kind = "bpe"')
             return
-        level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
+        level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": split == "smollm"}
         rules = [{"type": "Split", "pattern": {"Regex": each}, "behavior": "Isolated", "invert": False} for each in patterns(split)]
+        if split == "smollm":
+            rules = [{"type": "Digits", "individual_digits": True}]
         tokenizers.write_json(folder, self.name + ".json", tokenizer_json(
-            [(i, text, later > 0, left) for later, pieces in enumerate(self.added) for text, (i, left) in pieces.items()],
+            [(i, text, later > 0, flags) for later, pieces in enumerate(self.added) for text, (i, flags) in pieces.items()],
             {"type": "NFC"} if split == "qwen2" else None,
             {"type": "Sequence", "pretokenizers": rules + [level]},
             {"type": "BPE", "vocab": vocabulary, "merges": [" ".join(pair) for pair in merges], "ignore_merges": self.whole}))
@@ -146,8 +163,8 @@ class ByteLevel:
 def tokenizer_json(added, normalizer, pre_tokenizer, model):
     return {
         "version": "1.0",
-        "added_tokens": [{"id": i, "content": text, "special": True, "normalized": normalized, "single_word": False, "lstrip": left, "rstrip": False}
-                         for i, text, normalized, left in added],
+        "added_tokens": [{"id": i, "content": text, "special": True, "normalized": normalized, "single_word": "s" in flags, "lstrip": "l" in flags,
+                          "rstrip": "r" in flags} for i, text, normalized, flags in added],
         "normalizer": normalizer,
         "pre_tokenizer": pre_tokenizer,
         "model": model,
@@ -167,7 +184,7 @@ class Fallback:
         merges, self.vocabulary = tokenizers.train_bpe(words, alphabet, 120)
         self.ranks = {pair: i for i, pair in enumerate(merges)}
         tokenizers.write_json(folder, "fallback.json", tokenizer_json(
-            [(i, text, False, False) for i, text in enumerate(("<unk>", "<s>", "</s>"))],
+            [(i, text, False, "") for i, text in enumerate(("<unk>", "<s>", "</s>"))],
             {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": SPACE}, {"type": "Replace", "pattern": {"String": " "}, "content": SPACE}]},
             None, {"type": "BPE", "vocab": self.vocabulary, "merges": [list(pair) for pair in merges], "unk_token": "<unk>", "fuse_unk": True,
                    "byte_fallback": True}))
@@ -283,4 +300,5 @@ class Bytes:
 
 def cases(folder):
     levels = [ByteLevel(folder, "gpt2"), ByteLevel(folder, "llama3"), ByteLevel(folder, "llama3", normalized=True), ByteLevel(folder, "qwen2")]
-    return levels + [Fallback(folder), WordPiece(folder), Scored(folder), Bytes(folder), ByteLevel(folder, "deepseek")]
+    return levels + [Fallback(folder), WordPiece(folder), Scored(folder), Bytes(folder), ByteLevel(folder, "smollm", normalized=True),
+                                                                                            ByteLevel(folder, "deepseek")]

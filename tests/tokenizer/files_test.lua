@@ -117,7 +117,7 @@ local rows = {
     { "t.json", split_by("Removed", 1), "", "invert = 1: must be a boolean" },
     { "t.json", '{"model":{"vocab":{"a\\u0000":0}}}', "", "a key has the character U+0000" },
     { "t.json", hugging_face(function(o) o.post_processor.type = "Other" end), "", 'post_processor.type = "Other"' },
-    { "t.json", hugging_face(function(o) o.added_tokens[1].single_word = true end), "", "single_word = true" },
+    { "t.json", hugging_face(function(o) o.added_tokens[1].single_word = 1 end), "", "single_word = 1: must be a" },
     { "t.json", hugging_face(function() end), 'kind = "unigram"', 'kind = "bpe": the model file says unigram' },
     { "t.json", hugging_face(function() end), "lower = true", "lower: is for vocab.txt" },
     { "t.json", '[["\u{fffd}",0],["a","b"]]', "", "pieces.1: must be a list of a piece and its score" },
