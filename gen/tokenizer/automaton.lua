@@ -6,7 +6,7 @@
 -- no match. What comes earlier goes on, and its match counts instead, if it finds one.
 local automaton = {}
 
-local most_places, most_states = 4096, 255
+local most_places, most_states, most_entries = 1024, 255, 8192
 
 -- Adds the places of `node` to `program`; `behind`: the place behind it. Returns the first.
 local function add(program, node, behind)
@@ -79,92 +79,101 @@ local function step(program, members, state, class)
     return nexts, false
 end
 
--- Which of `keys`, states or pairs of them, fail on some text; `fails_by(key, fails)`: whether one does, by what is
--- known.
-local function failing(keys, fails_by)
-    local fails, changed = {}, true
-    while changed do
-        changed = false
-        for _, key in ipairs(keys) do
-            if not fails[key] and fails_by(key, fails) then
-                fails[key], changed = true, true
+-- Adds to the set `reached` all that leads there; back: of each key, those that lead to it at once.
+local function spread(reached, back)
+    local list = {}
+    for key in pairs(reached) do
+        list[#list + 1] = key
+    end
+    while #list > 0 do
+        for _, key in ipairs(back[table.remove(list)] or {}) do
+            if not reached[key] then
+                reached[key], list[#list + 1] = true, key
             end
         end
     end
+end
+
+local function add_to(lists, key, value)
+    lists[key] = lists[key] or {}
+    table.insert(lists[key], value)
+end
+
+-- The states from which a search can end without a match, by number, and 0 for one that has ended.
+local function failing_states(rows)
+    local fails, back = {}, {}
+    for i, row in ipairs(rows) do
+        for _, entry in ipairs(row) do
+            if entry == 0 then fails[i - 1] = true end
+            if entry % 2 == 0 then add_to(back, entry // 2, i - 1) end
+        end
+    end
+    fails[0] = nil -- no entry leads to the first state
+    spread(fails, back)
+    fails[0] = true
     return fails
 end
 
--- Raises one line if a text may be read again and again. A search goes on behind the end of a match as long as a longer
--- one may come. If two searches, the second from behind what the first has found or later, can go on together without
--- end and both fail, then so can any number of them. Else the characters that two of them read in vain are at most as
+-- Whether the keys of the set `keys` lead to each other in a circle; out: what each key leads to, others among it.
+local function has_circle(keys, out)
+    local into, free, left = {}, {}, 0
+    for key in pairs(keys) do
+        left = left + 1
+        for _, to in ipairs(out[key] or {}) do
+            into[to] = (into[to] or 0) + 1
+        end
+    end
+    for key in pairs(keys) do
+        if not into[key] then free[#free + 1] = key end
+    end
+    while #free > 0 do
+        left = left - 1
+        for _, to in ipairs(out[table.remove(free)] or {}) do
+            into[to] = into[to] - 1
+            if into[to] == 0 and keys[to] then free[#free + 1] = to end
+        end
+    end
+    return left > 0
+end
+
+-- Whether a text may be read again and again. A search goes on behind the end of a match as long as a longer one may
+-- come. If two searches, the second from behind what the first has found or later, can go on together without end and
+-- both fail, then so can any number of them. Else the characters that two of them read in vain together are at most as
 -- many as there are pairs of states, and the time is in proportion to the text.
-local function check_linear(rows, width, refuse)
-    local count, seen, keys = #rows, {}, {}
+local function may_be_quadratic(rows)
+    local count, alone = #rows, failing_states(rows)
+    local seen, keys, fails, out, back = {}, {}, {}, {}, {}
     local function reach(first, second)
         local key = first * count + second
         if not seen[key] then
             seen[key], keys[#keys + 1] = true, key
         end
+        return key
     end
     for state = 0, count - 1 do
         reach(state, 0)
     end
-    -- Calls f for each class on which neither search, or not the first one, finds a match.
-    local function each(key, f)
-        local one, other = rows[key // count + 1], rows[key % count + 1]
-        for class = 1, width do
-            if one[class] % 2 == 0 and f(one[class] // 2, other[class] // 2, other[class] % 2 == 0) then return true end
-        end
-        return false
-    end
     local at = 1
     while keys[at] do
-        each(keys[at], function(a, b)
-            if a > 0 and b > 0 then reach(a, b) end
-        end)
+        local key = keys[at]
+        local one, other = rows[key // count + 1], rows[key % count + 1]
+        for class, entry in ipairs(one) do
+            local a, b, neither = entry // 2, other[class] // 2, other[class] % 2 == 0
+            local goes_on = entry % 2 == 0 -- the first search finds no match
+            if goes_on and a > 0 and b > 0 then
+                local to = reach(a, b)
+                if neither then
+                    add_to(out, key, to)
+                    add_to(back, to, key)
+                end
+            elseif goes_on and neither and alone[a] and alone[b] then
+                fails[key] = true
+            end
+        end
         at = at + 1
     end
-    local states = {}
-    for state = 0, count - 1 do
-        states[state + 1] = state
-    end
-    local alone = failing(states, function(state, fails)
-        for _, entry in ipairs(rows[state + 1]) do
-            if entry == 0 or entry % 2 == 0 and fails[entry // 2] then return true end
-        end
-        return false
-    end)
-    alone[0] = true -- the end of the search; no entry leads to the first state
-    local together = failing(keys, function(key, fails)
-        return each(key, function(a, b, neither)
-            if not neither then return false end
-            if a == 0 or b == 0 then return alone[a] and alone[b] end
-            return fails[a * count + b]
-        end)
-    end)
-    -- Pairs to which none leads are removed, again and again; what remains has a circle.
-    local edges, into, free, left = {}, {}, {}, 0
-    for key in pairs(together) do
-        edges[key], left = {}, left + 1
-        each(key, function(a, b, neither)
-            local to = a * count + b
-            if neither and a > 0 and b > 0 and together[to] then
-                table.insert(edges[key], to)
-                into[to] = (into[to] or 0) + 1
-            end
-        end)
-    end
-    for key in pairs(together) do
-        if not into[key] then free[#free + 1] = key end
-    end
-    while #free > 0 do
-        left = left - 1
-        for _, to in ipairs(edges[table.remove(free)]) do
-            into[to] = into[to] - 1
-            if into[to] == 0 then free[#free + 1] = to end
-        end
-    end
-    if left > 0 then refuse "may take time in proportion to the square of the text" end
+    spread(fails, back)
+    return has_circle(fails, out)
 end
 
 -- The rows of the automaton of `program`, one a state, the first state first: an entry for each of `classes` of
@@ -181,7 +190,11 @@ function automaton.rows(program, members, classes)
             if #nexts > 0 then
                 number = numbers[key] or #states
                 if not numbers[key] then
-                    if #states == most_states then program.refuse("takes more than " .. most_states .. " states") end
+                    if #states == most_states or #states * (classes + 1) >= most_entries then
+                        program.refuse(
+                            "takes more than " .. most_states .. " states, or " .. most_entries .. " transitions"
+                        )
+                    end
                     numbers[key], states[#states + 1] = number, nexts
                 end
             end
@@ -190,7 +203,7 @@ function automaton.rows(program, members, classes)
         end
         rows[at], at = row, at + 1
     end
-    check_linear(rows, classes + 1, program.refuse)
+    if may_be_quadratic(rows) then program.refuse "may take time in proportion to the square of the text" end
     return rows
 end
 

@@ -89,29 +89,6 @@ local rows = {
     { "t.json", behind_byte_level { type = "Digits" }, "", "pretokenizers.1.type: splits behind ByteLevel: not" },
     { "t.json", split_on("a", "Other"), "", 'pre_tokenizer.behavior = "Other": is not supported' },
     { "t.json", split_on "", "", 'pre_tokenizer.pattern = "": must have 1 to 4096 bytes' },
-    { "t.json", split_on "a(b", "", 'pre_tokenizer.pattern = "a(b": character 2, "(": has no end' },
-    { "t.json", split_on "a)b", "", 'character 2, ")": has no beginning' },
-    { "t.json", split_on "a|*", "", 'character 3, "*": has nothing to repeat' },
-    { "t.json", split_on "^a", "", 'character 1, "^": is no anchor that is supported' },
-    { "t.json", split_on "a\\b", "", 'character 3, "b": is no escape that is supported' },
-    { "t.json", split_on "\\p{Han}", "", 'character 3, "{": must be {L}, {Lu} or another general category' },
-    { "t.json", split_on "(?<=a)b", "", 'character 1, "(": begins no group that is supported' },
-    { "t.json", split_on "a(?!bc)", "", 'character 2, "(": looks ahead for what is not one character' },
-    { "t.json", split_on "[[:alpha:]]", "", 'character 2, "[": within brackets must have a backslash before it' },
-    { "t.json", split_on "[z-a]", "", 'character 2, "z": must begin a range of characters that rise' },
-    { "t.json", split_on "[ab", "", 'character 1, "[": has no end' },
-    { "t.json", split_on "(?i:\u{e9})", "", "is beyond ASCII, within (?i: )" },
-    { "t.json", split_on "(?i:\\p{Lu})", "", "is a case, within (?i: )" },
-    { "t.json", split_on "a{2,1}", "", 'character 2, "{": must begin counts that rise from 0 to 255' },
-    { "t.json", split_on "a{1,3}+", "", 'character 7, "+": behind {n,m} repeats it in some libraries' },
-    { "t.json", split_on "(?:ab)++", "", 'character 8, "+": is possessive, of what is not one character' },
-    { "t.json", split_on "a+?", "", 'character 3, "?": behind a quantifier is not supported' },
-    { "t.json", split_on "(?:a?)*", "", 'character 1, "(": may be empty and is repeated' },
-    { "t.json", split_on "a*", "", 'pre_tokenizer.pattern = "a*": may match nothing' },
-    { "t.json", split_on "a+b|a", "", "may take time in proportion to the square of the text" },
-    { "t.json", split_on "(?:(?:a{99}){99})", "", "takes more than 4096 places" },
-    { "t.json", split_on("[ab]*a[ab]{9}"), "", "takes more than 255 states" },
-    { "t.json", split_on(("("):rep(33)), "", 'character 33, "(": is nested deeper than 32' },
     { "t.json", split_by("Removed", false), "", 'behavior = "Removed": leaves nothing of any text by this pattern' },
     { "t.json", split_by("Other", false), "", 'behavior = "Other": is not supported' },
     { "t.json", split_by("Removed", 1), "", "invert = 1: must be a boolean" },
@@ -145,6 +122,45 @@ local rows = {
     { "t.model", piece("?", 2) .. field(1, number_field(2, 1)), "", "pieces.1.field 2: is of type integer: must" },
     { "t.model", piece("?", 2) .. number_field(2, 1), "", "model.field 2: is of type integer: must be of type string" },
 }
+
+-- Patterns, and what is said of them.
+local patterns = {
+    { "a(b", 'pre_tokenizer.pattern = "a(b": character 2, "(": has no end' },
+    { "a)b", 'character 2, ")": has no beginning' },
+    { "a|*", 'character 3, "*": has nothing to repeat' },
+    { "^a", 'character 1, "^": is no anchor that is supported' },
+    { "a\\b", 'character 3, "b": is no escape that is supported' },
+    { "\\p{Han}", 'character 3, "{": must be {L}, {Lu} or another general category' },
+    { "(?<=a)b", 'character 1, "(": begins no group that is supported' },
+    { "a(?!bc)", 'character 2, "(": looks ahead for what is not one character' },
+    { "[[:alpha:]]", 'character 2, "[": within brackets must have a backslash before it' },
+    { "[z-a]", 'character 2, "z": must begin a range of characters that rise' },
+    { "[ab", 'character 1, "[": has no end' },
+    { "(?i:\u{e9})", "is beyond ASCII, within (?i: )" },
+    { "(?i:\\p{Lu})", "is a case, within (?i: )" },
+    { "a{2,1}", 'character 2, "{": must begin counts that rise from 0 to 255' },
+    { "a{1,3}+", 'character 7, "+": behind {n,m} repeats it in some libraries' },
+    { "(?:ab)++", 'character 8, "+": is possessive, of what is not one character' },
+    { "a+?", 'character 3, "?": behind a quantifier is not supported' },
+    { "(?:a?)*", 'character 1, "(": may be empty and is repeated' },
+    { "a*", 'pre_tokenizer.pattern = "a*": may match nothing' },
+    { "a+b|a", "may take time in proportion to the square of the text" },
+    { "(?:(?:a{99}){99})", "takes more than 1024 places" },
+    { "[ab]*a[ab]{9}", "takes more than 255 states" },
+    { ("("):rep(33), 'character 33, "(": is nested deeper than 32' },
+}
+
+function test.patterns_that_are_refused()
+    local path = program.folder() .. "/t.json"
+    for _, row in ipairs(patterns) do
+        assert(host.write_file(path, split_on(row[1])))
+        local good, message = pcall(read.record, path, {})
+        check.equal(good, false)
+        check.equal(message:find(path .. ": pre_tokenizer.pattern = ", 1, true), 1)
+        check.equal(message:find("\n", 1, true), nil)
+        check.equal({ row[1], message:find(row[2], 1, true) ~= nil }, { row[1], true })
+    end
+end
 
 -- Matches of these patterns are all of a text: only Removed and Contiguous make other words of it.
 function test.behaviours_of_a_split()
