@@ -184,10 +184,12 @@ function import.file(path, options)
     end
     if not m then return { tensors = floats } end
     m.name = options.name or name_from(m.name)
-    local note
+    local note = object.model_type and config_json.note(path, object) or nil
     if m.embedding and options.folder then
         local output_folder = options.output:match "^(.*/)[^/]*$" or "."
-        m.tokenizer, note = tokenizer_of(options.folder, output_folder, object.model_type and object, m)
+        local own
+        m.tokenizer, own = tokenizer_of(options.folder, output_folder, object.model_type and object, m)
+        note = note and own and note .. "\n" .. own or note or own
     end
     local text = model_text.of(comment, families.of(m).model.keys, m)
     local valid = model_file.validate(m, "", path)
