@@ -8,6 +8,7 @@ local record = require "gen.tokenizer.record"
 local sentencepiece = require "gen.tokenizer.sentencepiece"
 local splits = require "gen.tokenizer.splits"
 local tables = require "gen.tokenizer.unicode_tables"
+local untouched = require "gen.tokenizer.untouched"
 
 local hugging_face = {}
 
@@ -350,24 +351,6 @@ local function post_process(path, object, chain, result)
     r.done()
 end
 
--- Whether `text` is found in normalised text exactly where it stands in the text itself: each of the normalizer's steps
--- replaces characters that it does not have, by others that it does not have.
-local function stays(text, steps)
-    local function shares(other)
-        for character in other:gmatch(utf8.charpattern) do
-            if text:find(character, 1, true) then return true end
-        end
-        return false
-    end
-    for _, step in ipairs(steps) do
-        if step.op ~= "runs" and step.op ~= "replace" then return false end
-        for _, pair in ipairs(step.op == "runs" and { { " ", step.to } } or step.pairs) do
-            if shares(pair[1]) or shares(pair[2]) then return false end
-        end
-    end
-    return true
-end
-
 -- The added pieces, { {id, text, left, right, single, later} }; `steps`: the normalizer's.
 local function added_of(root, steps)
     local added = {}
@@ -379,7 +362,7 @@ local function added_of(root, steps)
         row.single = r.get("single_word", "boolean", false)
         local strips = (row.left or row.right) and #steps > 0 -- what is normalised already
         row.later = r.get("normalized", "boolean", false)
-        if row.later and (strips or not stays(row.text, steps)) then
+        if row.later and (strips or not untouched.by(steps, row.text)) then
             r.refuse("normalized", true, "is not supported beside a normalizer that may change " .. row.text)
         end
         if row.text == "" then r.refuse("content", row.text, "is empty") end

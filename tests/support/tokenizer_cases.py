@@ -124,9 +124,10 @@ class ByteLevel:
         self.added = [{"<|endoftext|>": (end, "")}]
         if normalized:
             free = itertools.count(end + 1)
-            known = {text: vocabulary[text] if text in vocabulary else next(free) for text in ("the", "ing", " t", "them", "in", "a")}
+            texts = ("the", "ing", "  ", "a ", "|x|", "12") if split == "qwen2" else ("the", "ing", " t", "them", "in", "a")
+            known = {text: vocabulary[text] if text in vocabulary else next(free) for text in texts}
             flags = {"the": "ls", "ing": "r", "in": "ls", "a": "s"} if split == "smollm" else {"the": "l", "in": "l"}
-            added = {text: (known[text], flags.get(text, "")) for text in ("the", "ing", " t", "them", "in", "a")}
+            added = {text: (known[text], flags.get(text, "")) for text in texts}
             self.added[0].update({text: added.pop(text) for text in ("the", "ing")})
             self.added.append(added)
         if split == "gpt2":
@@ -148,11 +149,13 @@ class ByteLevel:
 
     def ids(self, line):
         ids = []
-        for part in cut(line, self.added):
+        parts = cut(line, self.added[:1])
+        if self.split == "qwen2":
+            parts = [unicodedata.normalize("NFC", part) if isinstance(part, str) else part for part in parts]
+        for part in (inner for part in parts for inner in (cut(part, self.added[1:]) if isinstance(part, str) else [part])):
             if not isinstance(part, str):
                 ids.append(part)
                 continue
-            part = unicodedata.normalize("NFC", part) if self.split == "qwen2" else part
             for word in words_of(self.split, part):
                 text = self.written(word)
                 symbols = (text,) if self.whole and text in self.vocabulary else bpe(tuple(text), self.ranks)
@@ -299,6 +302,6 @@ class Bytes:
 
 
 def cases(folder):
-    levels = [ByteLevel(folder, "gpt2"), ByteLevel(folder, "llama3"), ByteLevel(folder, "llama3", normalized=True), ByteLevel(folder, "qwen2")]
+    levels = [ByteLevel(folder, "gpt2"), ByteLevel(folder, "llama3"), ByteLevel(folder, "llama3", normalized=True), ByteLevel(folder, "qwen2", normalized=True)]
     return levels + [Fallback(folder), WordPiece(folder), Scored(folder), Bytes(folder), ByteLevel(folder, "smollm", normalized=True),
                                                                                             ByteLevel(folder, "deepseek")]

@@ -204,6 +204,38 @@ function test.normalized_pieces()
     check.equal(program.works { "tokenize", path, "a <x> b" }, "97 95 256 95 98\n")
 end
 
+-- Where the normalizer may change them, or make another text to one, their place in normalised text is not known.
+function test.pieces_that_a_normalizer_leaves_alone()
+    local path = program.folder() .. "/t.json"
+    local function reads(normalizer, text)
+        local object = hugging_face(function(o)
+            o.normalizer = { type = normalizer }
+            o.added_tokens = json.array { { id = 256, content = text, normalized = true } }
+        end)
+        assert(host.write_file(path, object))
+        return (pcall(read.record, path, {}))
+    end
+    local marks = { NFC = "|a| 1", NFD = "| 1", NFKC = "\u{2581}", Lowercase = "1.  \u{4e2d}" }
+    for normalizer, text in pairs(marks) do
+        check.equal({ text, reads(normalizer, text) }, { text, true })
+    end
+    for _, row in ipairs {
+        { "NFC", "|a>" }, -- a mark joins the last one
+        { "NFC", "|K|" }, -- the Kelvin sign becomes it
+        { "NFC", "|\u{e9}|" }, -- a letter and a mark become it
+        { "NFC", "|\u{301}|" }, -- marks change places
+        { "NFC", "\u{ac00}|" },
+        { "NFD", "|a|" },
+        { "NFKC", "|a|" },
+        { "NFKD", "1" },
+        { "Lowercase", "a" },
+        { "Lowercase", "A" },
+        { "StripAccents", "|" },
+    } do
+        check.equal({ row[1], row[2], reads(row[1], row[2]) }, { row[1], row[2], false })
+    end
+end
+
 function test.bad_files_are_refused_in_one_line()
     for _, row in ipairs(rows) do
         local folder = program.folder()
