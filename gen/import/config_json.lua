@@ -55,7 +55,7 @@ local experts = "a mixture of experts is not known here"
 local scaled = "a factor at this place is not known here"
 local made_from = " weights are not read; take the checkpoint that they were made from"
 local unknown_fields = {
-    { "quantization_config", "quantised" .. made_from },
+    { "quantization_config", "quantised" .. made_from }, -- but those of says_blocks
     { "compression_config", "compressed" .. made_from },
     { "num_local_experts", experts, 1 },
     { "num_experts", experts, 1 },
@@ -100,6 +100,19 @@ local scaling_fields = {
 local function says_fp8(object)
     local words = type(object) == "table" and tostring(object.quant_method) .. " " .. tostring(object.format) or ""
     return words:find "fp8" or words:find "float%-quantized"
+end
+
+-- Whether an object says that weights are FP8 with the scales of blocks that gen/weights/safetensors.h reads.
+local function says_blocks(object)
+    if type(object) ~= "table" or object.quant_method ~= "fp8" then return false end
+    local size, format = object.weight_block_size, object.fmt or "e4m3"
+    return type(size) == "table" and #size == 2 and size[1] == 128 and size[2] == 128 and format == "e4m3"
+end
+
+-- A line on what the weights of the decoded file `config` become, or nil.
+function config_json.note(path, config)
+    return says_blocks(config.quantization_config)
+        and path .. ": weights in FP8 become float32 when they are read: times the scales of blocks of 128 x 128"
 end
 
 local function sorted(set)
@@ -250,7 +263,8 @@ local function check_known(r)
     for _, row in ipairs(unknown_fields) do
         local key, rule, neutral = table.unpack(row)
         local value = r.config[key]
-        if value ~= nil and value ~= json.null and value ~= false and value ~= 0 and value ~= neutral then
+        local none = value == nil or value == json.null or value == false or value == 0 or value == neutral
+        if not none and not says_blocks(value) then
             r.refuse(key, type(value) ~= "table" and value or nil, says_fp8(value) and "FP8" .. made_from or rule)
         end
     end

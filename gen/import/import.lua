@@ -204,9 +204,11 @@ function import.file(path, options)
     end
     if not m then return { tensors = floats } end
     m.name = options.name or name_from(m.name)
-    local note
+    local note = object.model_type and config_json.note(path, object) or nil
     if m.embedding and options.folder then
-        m.tokenizer, note = tokenizer_of(options.folder, options.output, object.model_type and object, m)
+        local own
+        m.tokenizer, own = tokenizer_of(options.folder, options.output, object.model_type and object, m)
+        note = note and own and note .. "\n" .. own or note or own
     end
     return { text = text_of(path, m, comment, options), tensors = floats, note = note }
 end

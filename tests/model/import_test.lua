@@ -158,6 +158,16 @@ function test.rope_of_a_share_of_a_llama()
 end
 
 -- RoBERTa-base has 125M weights: embeddings of words count once, those of positions too.
+-- As Qwen's and DeepSeek's FP8 checkpoints say it.
+function test.fp8_weights_become_float32()
+    local config, path = folder .. "/config.json", folder .. "/imported.lua"
+    local fp8 = { quant_method = "fp8", fmt = "e4m3", activation_scheme = "dynamic", weight_block_size = { 128, 128 } }
+    local _, plain = imported(mistral)
+    assert(host.write_file(config, assert(json.encode(changed(mistral, { quantization_config = fp8 })))))
+    check.matches(works { "import", config, "-o", path }, "config.json: weights in FP8 become float32 when they are")
+    check.equal(host.read(path), plain)
+end
+
 function test.weights_of_roberta()
     imported(roberta)
     local found = json.decode(works { "plan", folder .. "/imported.lua", "--json" }).weights
@@ -222,7 +232,7 @@ function test.import_refuses()
         },
         { changed(mistral, { partial_rotary_factor = "half" }), "partial_rotary_factor = half: must be a number" },
         {
-            changed(mistral, { quantization_config = { quant_method = "fp8", weight_block_size = { 128, 128 } } }),
+            changed(mistral, { quantization_config = { quant_method = "fp8", weight_block_size = { 64, 64 } } }),
             "quantization_config: FP8 weights are not read; take the checkpoint",
         },
         {
