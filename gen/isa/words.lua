@@ -413,7 +413,8 @@ for _, name in ipairs(dtype.loaded_names) do
         takes = "base",
         gives = "vector",
         tier = name,
-        doc = "as many elements as lanes, as floats, in units of the row's scale if it has one",
+        doc = "as many elements as lanes, as floats, in units of the row's scale if it has one; of i4 a whole byte is \z
+            first, unless there is one lane and the number of an element",
     })
     table.insert(words.list, {
         name = "load_partial_" .. name,
