@@ -224,6 +224,7 @@ tools.add_bf16( -- packus_epi32 packs each quarter on its own
     end,
     "_mm512_mask_set1_epi32(nearest, _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q), -1)"
 )
+tools.add_nibbles(avx512)
 
 function avx512.store_partial(base, offset, n, v) return call("mask_storeu_ps", at(base, offset), first(n), v) end
 function avx512.abs(v) return call("abs_ps", v) end
