@@ -135,6 +135,8 @@ dtype.list = {
         bytes = 0.5,
         storage = "uint8_t",
         scaled = true,
+        integer_gather = true,
+        needs = "i8",
         only = "tables",
         doc = "integers from -7 to 7, two to a byte, and a float32 scale a row",
     },

@@ -74,7 +74,7 @@ static const type_row types[] = {
                       .unit_of_block = true},
     [REFERENCE_I7] = {"i7", EVERY_USE, .scale = scale_of_max, .max = 63.0, .input_levels = 63.0, .unit_of_block = true},
     [REFERENCE_I16] = {"i16", REFERENCE_PROJECTION, .scale = scale_of_sum, .max = 32767.0, .input_levels = 32767.0},
-    [REFERENCE_I4] = {"i4", REFERENCE_TABLES, .scale = scale_of_least_change, .max = 7.0},
+    [REFERENCE_I4] = {"i4", REFERENCE_TABLES, .scale = scale_of_least_change, .max = 7.0, .rounds_scores = true},
     /* up to 448 in the format, in units of 2^8 here */
     [REFERENCE_E4M3] = {"e4m3", REFERENCE_TABLES, .bits = 4, .min_exponent = -6 - 8, .scale = scale_of_max, .max = 448.0 / 256.0},
 };

@@ -1,6 +1,7 @@
 -- What SSE, AVX2 and AVX-512 have in common: they speak of _mmN_operation_ps.
 
 local expression = require "gen.isa.expression"
+local nibbles = require "gen.isa.parts.nibbles"
 
 local at, cast = expression.sum, expression.cast
 
@@ -287,6 +288,14 @@ return function(bits)
         call = call,
         four_bytes = four_bytes,
         add_nibbles = function(set) add_nibbles(set, bits, call) end,
+        -- The words of rows in i4, of an integer gather `words` of rows in i8.
+        gather_nibbles = function(words)
+            return nibbles(words, {
+                left = function(v, count) return call("slli_epi32", v, tostring(count)) end,
+                masked = function(v, mask) return call("and_si" .. bits, v, call("set1_epi32", cast("int", mask))) end,
+                zip = function(a, b) return { call("unpacklo_ps", a, b), call("unpackhi_ps", a, b) } end,
+            })
+        end,
         load_bytes = load_bytes,
         store_bytes = store_bytes,
         bytes_of = bytes_of,

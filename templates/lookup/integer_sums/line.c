@@ -1,6 +1,6 @@
-//$ takes gather, isa, helper, tables, barriers, commas, each_sum
+//$ takes gather, words, isa, helper, tables, barriers, commas, each_sum
 //$ -- The sums of a line of columns as integers, and what adds four rows to them.
-//$ local words, word, inline, plan = isa.integer_sums, isa.index, names.macro("INLINE"), gather.integers
+//$ local word, inline, plan = isa.index, names.macro("INLINE"), gather.integers
 //$ local m = shape.neighbours
 //$ local first, second, rows = words.halves[1], words.halves[2], {}
 //$ for r = 0, 3 do rows[r + 1] = "const " .. tables.storage .. " *row" .. r end
@@ -16,7 +16,7 @@
    and $(words.levels) (a score) * 128 (an element of a row) * $(plan.max_rows) < 2^31. */
 //$ end
 typedef struct {
-    $(word) $(commas(each_sum("", "[4]")));
+    $(word) $(commas(each_sum("", "[" .. plan.vectors .. "]")));
 } $(helper)_sums;
 //$ for _, part in ipairs(plan.lines) do
 

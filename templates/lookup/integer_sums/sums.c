@@ -1,6 +1,6 @@
-//$ takes gather, isa, tile, helper, prefix, row_pitch, line_elements, pitch_parameter, pitch_argument, rows_on, tables, place
+//$ takes gather, words, isa, tile, helper, prefix, row_pitch, line_elements, pitch_parameter, pitch_argument, rows_on, tables, place
 //$ -- Functions that add the rows of a group of tables to the sums of a strip of columns.
-//$ local words, inline, plan = isa.integer_sums, names.macro("INLINE"), gather.integers
+//$ local inline, plan = names.macro("INLINE"), gather.integers
 //$ local m, step = shape.neighbours, plan.step
 //$ local function head(rows, strip)
 //$     local many_tables = plan.partial and rows == "4" and "size_t tables, " or ""
