@@ -250,7 +250,7 @@ static bool pack_tensor(packing *p, int section, int errors)
         return true;
     const size_t given = field_size(L, section, where, "slices"), slices = given ? given : 1;
     const size_t elements = field_size(L, section, where, "elements"), at = field_size(L, section, where, "at");
-    luaL_argcheck(L, at + elements * quantise_bytes(type) <= p->blob_bytes, 1, "at");
+    luaL_argcheck(L, at + quantise_size(type, elements) <= p->blob_bytes, 1, "at");
     p->tally = (quantise_tally){0};
     for (size_t slice = 0, count; slice < slices; ++slice) {
         if (!read_slice(p, section, slices, slice, &count) || !round_slice(p, section, type, p->data, count, slice))

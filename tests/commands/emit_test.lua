@@ -67,7 +67,7 @@ end
 
 function test.types_of_tables()
     local o = folder .. "/never"
-    for _, text in ipairs { "i4", "F32", "f32,i8" } do
+    for _, text in ipairs { "i5", "F32", "f32,i8" } do
         refuses(
             2,
             '--tables: "' .. text .. '": must be one of ' .. table.concat(dtype.names, ", "),

@@ -106,7 +106,7 @@ end
 -- only where all of them have words for that.
 function transformers.types(random, sets, m)
     local options = {
-        type = dtype.names[random(1, #dtype.names)],
+        type = dtype.type_names[random(1, #dtype.type_names)],
         cache = dtype.cache_names[random(1, #dtype.cache_names)],
     }
     local products = dtype.get(options.type).products

@@ -281,7 +281,7 @@ function test.which_blocks_cannot_be_timed()
     )
     program.refuses(
         2,
-        '--type: "f64": must be one of ' .. table.concat(dtype.names, ", "),
+        '--type: "f64": must be one of ' .. table.concat(dtype.type_names, ", "),
         bench_blocks(path, "--type", "f32,f64")
     )
     program.refuses(2, '--type: "i8": given twice', bench_blocks(path, "--type", "i8,i8"))

@@ -296,7 +296,7 @@ function test.commands_refuse_options_of_a_lookup_ffn()
     )
     refuses(
         2,
-        '--type: "i4": must be one of ' .. table.concat(dtype.names, ", "),
+        '--type: "i4": must be one of ' .. table.concat(dtype.type_names, ", "),
         { "emit", path, "-o", o, "--type", "i4" }
     )
     check.equal(host.kind(o), nil)

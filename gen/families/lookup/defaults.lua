@@ -1,5 +1,6 @@
 -- The default schedule of a LookupFFN, from the sizes of a model and the numbers of a CPU (gen/machines/list.lua).
 local dense = require "gen.families.lookup.dense"
+local dtype = require "gen.plan.dtype"
 local gather = require "gen.families.lookup.gather"
 local integer_sums = require "gen.families.lookup.integer_sums"
 local machines = require "gen.machines.list"
@@ -60,11 +61,11 @@ end
 
 -- The columns of a slice of tables. Pieces under two lines cost more to find than to read.
 local function columns_of(shape, isa, facts)
-    local bytes, two = shape.tables.bytes, 2 * line // shape.tables.bytes
+    local bytes, two = shape.tables.bytes, dtype.held(shape.tables, 2 * line)
     if facts.packs then
         -- Sums of integers take four times as many bytes as the rows: narrow pieces keep more of them in cache. Over
         -- 64 columns leave a group too few tables, and room for the next slice.
-        return facts.words and 64 or facts.ahead > 1 and two or math.max(64, two)
+        return facts.words and math.max(64, two // 2) or facts.ahead > 1 and two or math.max(64, two)
     end
     local columns = isa.l2_bytes // (32 * shape.rows * bytes) -- eight tables in a quarter of L2
     if bytes < 4 or not facts.in_cache and columns < 32 then return 1024 end
@@ -100,7 +101,8 @@ local function whole(shape, isa, few, facts, s, choose)
     choose("whole.tokens", math.min(meets // m, s["chunk.tokens"]))
     local rows = words and (facts.whole_into_l2 and all or cpu.whole_rows) or rows_followed
     choose("whole.group", math.min(rows // m, words and cpu.tables_at_once or all))
-    choose("whole.accumulators", words and s["gather.accumulators"] or line // (isa.lanes * shape.tables.bytes))
+    local strip = dtype.held(shape.tables, line) // isa.lanes
+    choose("whole.accumulators", words and s["gather.accumulators"] or strip)
     choose("whole.prefetch", facts.whole_into_l2 and 3 or 1)
 end
 
@@ -122,7 +124,8 @@ local function few_tokens(shape, isa, facts, choose)
     choose("few.tokens", 4)
     -- One token's rows come from memory: read a few tables side by side, a strip of each after the other while the next
     -- one is prefetched, they come as fast as memory can give them.
-    local strip = facts.from_memory and (facts.far and cpu.far_lines or 2) * line // (isa.lanes * bytes) or all
+    local strip = dtype.held(shape.tables, (facts.far and cpu.far_lines or 2) * line) // isa.lanes
+    strip = facts.from_memory and strip or all
     choose("few.accumulators", words and 2 * words.vectors or isa.lanes == 1 and 4 or strip)
     -- Sums of all tables never wait; with two rows of each, two lines of 128 rows and of those that come next fill L1.
     -- Of floats as many rows as a core follows; short ones end before it sees that they go on.

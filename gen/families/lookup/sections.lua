@@ -216,7 +216,8 @@ function sections.of(m, shape, projection, tables, multiplied)
     local function add(section)
         section.dtype = section.dtype or dtype.get "f32"
         section.type = section.dtype.name
-        section.storage, section.count = section.storage or section.dtype.storage, section.count or section.elements
+        section.storage = section.storage or section.dtype.storage
+        section.count = section.count or dtype.units(section.dtype, section.elements)
         section.steps, section.boxes = section.steps or {}, section.boxes or {}
         list[#list + 1] = section
     end

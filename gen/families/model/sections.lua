@@ -28,9 +28,9 @@ function sections.collector(at, type, rounded, first)
             type = of_type.name,
             storage = of_type.storage,
             elements = elements,
-            count = elements,
+            count = dtype.units(of_type, elements),
             at = c.at,
-            bytes = elements * of_type.bytes,
+            bytes = dtype.size(of_type, elements),
             doc = doc,
         }
         c.at = blob.round_up(c.at + section.bytes, blob.align)
@@ -56,7 +56,7 @@ function sections.collector(at, type, rounded, first)
         for key, value in pairs(more) do
             piece[key] = value
         end
-        piece.at = section.at + (layer or 0) * piece.elements * section.dtype.bytes
+        piece.at = section.at + (layer or 0) * dtype.size(section.dtype, piece.elements)
         c.pieces[#c.pieces + 1] = piece
     end
 
