@@ -78,8 +78,8 @@ local multiply_option = {
 local type_option = {
     name = "type",
     value = "TYPE",
-    values = dtype.names,
-    doc = "type of a transformer's weights: " .. table.concat(dtype.names, ", ") .. "; default f32",
+    values = dtype.type_names,
+    doc = "type of a transformer's weights: " .. table.concat(dtype.type_names, ", ") .. "; default f32",
 }
 local cache_option = {
     name = "cache",
@@ -491,7 +491,7 @@ local commands = {
             multiply_option,
             with(type_option, {
                 value = "LIST",
-                doc = "types of a transformer's weights, of " .. table.concat(dtype.names, ",") .. "; default f32",
+                doc = "types of a transformer's weights, of " .. table.concat(dtype.type_names, ",") .. "; default f32",
             }),
             with(cache_option, {
                 value = "LIST",

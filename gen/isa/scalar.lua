@@ -36,6 +36,10 @@ return {
     load_e4m3 = function(base) return call("$from_e4m3", at(base, 0)) end,
     load_words = at,
     unpack_bf16 = unpack_bf16,
+    unpack_i4 = expression.list_of(8, function(n, words)
+        local shifted = n == 0 and words or binary(words, ">>", 4 * n)
+        return cast("float", n == 7 and shifted or bitwise(shifted, "&", "15"))
+    end),
     dot_bf16 = function(sum, a, b)
         local first, second = unpack_bf16(a), unpack_bf16(b)
         return binary(

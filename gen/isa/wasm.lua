@@ -162,6 +162,10 @@ function wasm.dot_i8(sum, a, b)
     local odd = call("i32x4_dot_i16x8", call("u16x8_shr", a, "8"), call("i16x8_shr", b, "8"))
     return call("i32x4_add", sum, call("i32x4_add", even, odd))
 end
+wasm.unpack_i4 = expression.list_of(8, function(n, words)
+    local shifted = n == 0 and words or call("u32x4_shr", words, 4 * n)
+    return f32("convert_i32x4", n == 7 and shifted or call("v128_and", shifted, call("i32x4_splat", 15)))
+end)
 function wasm.float_of(index) return f32("convert_i32x4", index) end
 
 -- Pairs of rows, then pairs of pairs.

@@ -31,6 +31,7 @@ words.tiers = {
     integer = "projections in integers",
     pairs = "projections in i16",
     quads = "projections in i8",
+    i4 = "weights in i4",
     bf16_products = "products of inputs in bf16",
     training = "training",
 }
@@ -189,6 +190,13 @@ words.list = {
         gives = "vectors",
         tier = "bf16",
         doc = "the list of both parts of such words as floats, the lower one first",
+    },
+    {
+        name = "unpack_i4",
+        takes = "index",
+        gives = "vectors",
+        tier = "i4",
+        doc = "the list of the eight numbers of 4 bits, 0 to 15, in such words as floats, the lowest one first",
     },
     {
         name = "store_f16",

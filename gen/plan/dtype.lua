@@ -11,7 +11,11 @@
 --                  are rounded to such words, too, to whole numbers up to `levels`, and sums are integers. With
 --                  `offset` weights are packed that much larger, as numbers without a sign, and inputs have a unit for
 --                  each block of a product and token, not for each token
---   only           "products": of these alone, a projection's or rounded inputs', and of nothing else but for `cache`
+--   groups         inputs of an output that share a scale, nil: they do not. Words of `weights` elements each, of the
+--                  C type `storage`, lie behind the scales of a panel's group (gen/families/model/blocks/layout.lua)
+--   rows           the type of what is read row by row where weights are of this one, nil: this one, too
+--   only           "products": of these alone, a projection's or rounded inputs', and of nothing else but for `cache`;
+--                  "weights": of --type alone
 --   cache          keys and values of a transformer may be cached in it, nil: they may not. Kernels round to it (words
 --                  store_f16 …): `tolerance` is the largest relative error that emitted code may have of a token, as a
 --                  key or value in the middle of two numbers may become either. In the type of the activations they
@@ -128,21 +132,35 @@ dtype.list = {
         scaled = true,
         doc = "fp8 with 4 bits of exponent and 3 of fraction, and a float32 scale a row",
     },
+    {
+        -- The values of GGUF's Q4_0. Its scales are why a CPU needs F16C.
+        name = "i4",
+        bytes = 4,
+        weights = 8,
+        storage = "uint32_t",
+        scaled = false,
+        only = "weights",
+        needs = "f16",
+        groups = 32,
+        rows = "i8",
+        doc = "integers from -8 to 7 and a half precision scale for each 32 inputs of an output",
+    },
 }
 
 local function serves(row, use)
     if use == "projection" then return row.word ~= nil end
     if use == "cache" then return row.cache ~= nil end
     if use == "activations" then return row.plain or row.products ~= nil end
-    return row.only == nil
+    return row.only == nil or use == "type" and row.only == "weights"
 end
 
--- The names of the types that tables may have, and of those that a projection, a cache and activations may have; and of
--- the former those that words load.
+-- The names of the types that tables may have, and of those that weights, a projection, a cache and activations may
+-- have; and of the first those that words load.
 dtype.names, dtype.projection_names, dtype.cache_names, dtype.loaded_names = {}, {}, {}, {}
-dtype.activation_names = {}
+dtype.type_names, dtype.activation_names = {}, {}
 for _, row in ipairs(dtype.list) do
     if serves(row, "tables") then table.insert(dtype.names, row.name) end
+    if serves(row, "type") then table.insert(dtype.type_names, row.name) end
     if serves(row, "projection") then table.insert(dtype.projection_names, row.name) end
     if serves(row, "cache") then table.insert(dtype.cache_names, row.name) end
     if serves(row, "activations") then table.insert(dtype.activation_names, row.name) end
@@ -155,12 +173,16 @@ function dtype.get(name, use)
     local names = use == "projection" and dtype.projection_names
         or use == "cache" and dtype.cache_names
         or use == "activations" and dtype.activation_names
+        or use == "type" and dtype.type_names
         or dtype.names
     for _, row in ipairs(dtype.list) do
         if row.name == (name or "f32") and serves(row, use) then return row end
     end
     one_of.check("--" .. (use or "tables"), name, names)
 end
+
+-- The type of what is read row by row where weights are of the type `type`.
+function dtype.of_rows(type) return type.rows and dtype.get(type.rows) or type end
 
 -- Whether products may round inputs to the type `row` beside weights of the type `type`.
 function dtype.go_together(row, type) return row.plain or row.products.weights == type.name end

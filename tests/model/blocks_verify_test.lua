@@ -212,7 +212,7 @@ function test.activations_are_rounded_only_where_kernels_can()
         [blocks .. " --type i8 --activations f16"] = '--activations: "f16": must be one of f32, bf16, i8, i7',
         [blocks .. " --activations i7"] = '--activations: "i7": needs --type i8, not f32',
         [blocks .. " --type i8 --activations i8 --cache i7"] = '--cache: "i7": needs --activations i7',
-        [blocks .. " --type i7"] = '--type: "i7": must be one of f32, bf16, f16, i8, e4m3',
+        [blocks .. " --type i7"] = '--type: "i7": must be one of f32, bf16, f16, i8, e4m3, i4',
         [blocks .. " --cache bf16"] = '--cache: "bf16": needs --activations bf16',
         [blocks .. " --activations bf16"] = '--activations: "bf16": needs --type bf16, not f32',
         ["gen/models/tiny.lua --activations i8"] = "--activations: i8: \z

@@ -51,8 +51,10 @@ end
 -- The instruction sets `isas` with what `types` need of them: kernels of all blocks are one file.
 local function sets_of(m, isas, types)
     local sets, wanted = {}, types_of.of_sets(types)
-    local demanded = { "few", "many", "masks", "cache", types.type.name, types.cache.name }
-    demanded[7] = types.looked and types.looked.tables.name
+    local of_rows = dtype.of_rows(types.type).name
+    local demanded = { "few", "many", "masks", "cache", types.type.name, of_rows, types.cache.name }
+    demanded[8] = types.looked and types.looked.tables.name
+    if types.type.groups then demanded[#demanded + 1] = "f16" end
     for i, isa in ipairs(isas) do
         sets[i] = isa_list.with_types(isa, wanted)
         words.demand(sets[i], demanded, m.name)
@@ -197,6 +199,7 @@ local function whole(m, isas, types, options)
         model = m,
         names = public,
         type = types.type,
+        rows_type = dtype.of_rows(types.type),
         activations = types.activations or dtype.get "f32",
         lookup_types = types.looked, -- of tables and projection; nil: there are none
         rounded = types.activations and types.activations.products,

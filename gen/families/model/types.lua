@@ -17,7 +17,7 @@ function types.of(options, m)
     }
     if m and rules.looks_up(m) or options.tables or options.projection then
         t.looked = {
-            tables = options.tables and dtype.get(options.tables) or type,
+            tables = options.tables and dtype.get(options.tables) or dtype.of_rows(type),
             projection = dtype.get(options.projection, "projection"),
         }
     end

@@ -214,6 +214,10 @@ static inline void $sve_store_bf16(void *to, svfloat32_t a, svfloat32_t b)
     function sve.store_quads(base, offset, a, b, c, d) return call("$sve_store_quads", at(base, offset), a, b, c, d) end
     function sve.dot_i8(sum, a, b) return call("$sve_dot_i8", sum, a, b) end
     function sve.dot_i16(sum, a, b) return call("$sve_dot_i16", sum, a, b) end
+    sve.unpack_i4 = expression.list_of(8, function(n, words)
+        local shifted = n == 0 and words or call("svlsr_n_u32_x", all, words, 4 * n)
+        return call("svcvt_f32_u32_x", all, n == 7 and shifted or call("svand_n_u32_x", all, shifted, 15))
+    end)
     function sve.float_of(index) return call("svcvt_f32_s32_x", all, call("svreinterpret_s32_u32", index)) end
     function sve.max_magnitude(magnitudes, v)
         local bits = call("svreinterpret_s32_f32", sve.abs(v))

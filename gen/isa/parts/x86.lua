@@ -213,6 +213,11 @@ return function(bits)
                 floats(call("and_si" .. bits, words, call("set1_epi32", "-65536"))),
             }
         end,
+        unpack_i4 = expression.list_of(8, function(n, words)
+            local shifted = n == 0 and words or call("srli_epi32", words, 4 * n)
+            local bits_of = n == 7 and shifted or call("and_si" .. bits, shifted, call("set1_epi32", 15))
+            return call("cvtepi32_ps", bits_of)
+        end),
         store = function(base, offset, v) return call("store_ps", at(base, offset), v) end,
         store_unaligned = function(base, offset, v) return call("storeu_ps", at(base, offset), v) end,
         add = function(a, b) return call("add_ps", a, b) end,

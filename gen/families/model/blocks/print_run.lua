@@ -138,11 +138,23 @@ local function sums_of(rounded, isa)
     return { type = isa.index, start = start, started = true, dot = dot, dot_two = dot_two, dot_weights = dot }
 end
 
+-- How groups of inputs lie in words (gen/families/model/blocks/layout.lua), of weights of `type`.
+function print_run.groups(type)
+    return {
+        inputs = type.groups,
+        of_word = type.weights,
+        words = layout.group_words,
+        first_word = layout.group_scales,
+        order = layout.group_order,
+    }
+end
+
 local function product_values(p, v, values)
     values.product, values.rounded = v.product, p.shape.rounded
     values.sums = sums_of(p.shape.rounded, v.isa)
     values.barriers = function(list) return barriers(p, v.isa, list) end
-    values.load_weights = print_run.loader(v.isa, p.type)
+    values.load_weights = not p.type.groups and print_run.loader(v.isa, p.type)
+    values.groups = p.type.groups and print_run.groups(p.type) or false
 end
 
 -- The file of the product of weights, of a run of blocks or of a model.
