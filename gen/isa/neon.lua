@@ -257,8 +257,8 @@ function neon.store_quads(base, offset, a, b, c, d) return call("$neon_store_qua
 function neon.dot_i8(sum, a, b) return call("$neon_dot_i8", sum, a, b) end
 function neon.dot_i16(sum, a, b) return call("$neon_dot_i16", sum, a, b) end
 neon.unpack_i4 = expression.list_of(8, function(n, words)
-    local shifted = n == 0 and words or call("vshrq_n_u32", words, 4 * n)
-    return call("vcvtq_f32_u32", n == 7 and shifted or call("vandq_u32", shifted, "vdupq_n_u32(15)"))
+    local last = n == 7 and call("vshrq_n_u32", words, 28)
+    return call("vcvtq_f32_u32", last or call("vandq_u32", words, call("vdupq_n_u32", (15 << 4 * n) .. "u")))
 end)
 function neon.float_of(index) return call("vcvtq_f32_s32", call("vreinterpretq_s32_u32", index)) end
 function neon.max_magnitude(magnitudes, v)

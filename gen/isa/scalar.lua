@@ -37,8 +37,7 @@ return {
     load_words = at,
     unpack_bf16 = unpack_bf16,
     unpack_i4 = expression.list_of(8, function(n, words)
-        local shifted = n == 0 and words or binary(words, ">>", 4 * n)
-        return cast("float", n == 7 and shifted or bitwise(shifted, "&", "15"))
+        return cast("float", n == 7 and binary(words, ">>", 28) or bitwise(words, "&", (15 << 4 * n) .. "u"))
     end),
     dot_bf16 = function(sum, a, b)
         local first, second = unpack_bf16(a), unpack_bf16(b)

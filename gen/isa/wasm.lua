@@ -163,8 +163,8 @@ function wasm.dot_i8(sum, a, b)
     return call("i32x4_add", sum, call("i32x4_add", even, odd))
 end
 wasm.unpack_i4 = expression.list_of(8, function(n, words)
-    local shifted = n == 0 and words or call("u32x4_shr", words, 4 * n)
-    return f32("convert_i32x4", n == 7 and shifted or call("v128_and", shifted, call("i32x4_splat", 15)))
+    local last = n == 7 and call("u32x4_shr", words, 28)
+    return f32("convert_i32x4", last or call("v128_and", words, call("i32x4_splat", 15 << 4 * n)))
 end)
 function wasm.float_of(index) return f32("convert_i32x4", index) end
 

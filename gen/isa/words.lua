@@ -31,7 +31,7 @@ words.tiers = {
     integer = "projections in integers",
     pairs = "projections in i16",
     quads = "projections in i8",
-    i4 = "weights in i4",
+    groups = "weights in groups",
     bf16_products = "products of inputs in bf16",
     training = "training",
 }
@@ -195,8 +195,9 @@ words.list = {
         name = "unpack_i4",
         takes = "index",
         gives = "vectors",
-        tier = "i4",
-        doc = "the list of the eight numbers of 4 bits, 0 to 15, in such words as floats, the lowest one first",
+        tier = "groups",
+        doc = "the list of the eight numbers of 4 bits, 0 to 15, in such words as floats, the lowest one first, number n \z
+            times 16^n, but the last as it is",
     },
     {
         name = "store_f16",

@@ -53,7 +53,7 @@ static const type_row types[] = {
     /* up to 448 in the format, in units of 2^8 here */
     [REFERENCE_E4M3] = {"e4m3", REFERENCE_TABLES | REFERENCE_WEIGHTS, .bits = 4, .min_exponent = -6 - 8, .scale = scale_of_max,
                         .max = 448.0 / 256.0},
-    [REFERENCE_I4] = {"i4", REFERENCE_WEIGHTS, .group = 32},
+    [REFERENCE_Q4] = {"i4", REFERENCE_WEIGHTS, .group = 32},
 };
 
 bool reference_type_named(const char *name, reference_use use, reference_type *type)

@@ -14,7 +14,7 @@ typedef enum {
     REFERENCE_I7,
     REFERENCE_I16,
     REFERENCE_E4M3,
-    REFERENCE_I4
+    REFERENCE_Q4
 } reference_type;
 
 /* What a type is used for. */

@@ -54,7 +54,9 @@ local function sets_of(m, isas, types)
     local of_rows = dtype.of_rows(types.type).name
     local demanded = { "few", "many", "masks", "cache", types.type.name, of_rows, types.cache.name }
     demanded[8] = types.looked and types.looked.tables.name
-    if types.type.groups then demanded[#demanded + 1] = "f16" end
+    for _, tier in ipairs(types.type.groups and { "groups", "f16" } or {}) do
+        demanded[#demanded + 1] = tier
+    end
     for i, isa in ipairs(isas) do
         sets[i] = isa_list.with_types(isa, wanted)
         words.demand(sets[i], demanded, m.name)

@@ -127,7 +127,7 @@ local function forward_values(p, v, values)
         return scalar["load_" .. p.type.name](expression.sum(base, at))
     end
     values.load_scale = function(base, at) return scalar.load_f16(expression.sum(base, at)) end
-    values.groups = p.type.groups and print_run.groups(p.type) or false
+    values.groups = p.type.groups and print_run.groups(p.type, isa.lanes) or false
     local inputs, seen = {}, {}
     local o = p.output
     local of_means = o.sums and o.sums.map

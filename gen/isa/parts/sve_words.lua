@@ -215,8 +215,8 @@ static inline void $sve_store_bf16(void *to, svfloat32_t a, svfloat32_t b)
     function sve.dot_i8(sum, a, b) return call("$sve_dot_i8", sum, a, b) end
     function sve.dot_i16(sum, a, b) return call("$sve_dot_i16", sum, a, b) end
     sve.unpack_i4 = expression.list_of(8, function(n, words)
-        local shifted = n == 0 and words or call("svlsr_n_u32_x", all, words, 4 * n)
-        return call("svcvt_f32_u32_x", all, n == 7 and shifted or call("svand_n_u32_x", all, shifted, 15))
+        local last = n == 7 and call("svlsr_n_u32_x", all, words, 28)
+        return call("svcvt_f32_u32_x", all, last or call("svand_n_u32_x", all, words, (15 << 4 * n) .. "u"))
     end)
     function sve.float_of(index) return call("svcvt_f32_s32_x", all, call("svreinterpret_s32_u32", index)) end
     function sve.max_magnitude(magnitudes, v)

@@ -214,9 +214,8 @@ return function(bits)
             }
         end,
         unpack_i4 = expression.list_of(8, function(n, words)
-            local shifted = n == 0 and words or call("srli_epi32", words, 4 * n)
-            local bits_of = n == 7 and shifted or call("and_si" .. bits, shifted, call("set1_epi32", 15))
-            return call("cvtepi32_ps", bits_of)
+            local last = n == 7 and call("srli_epi32", words, 28)
+            return call("cvtepi32_ps", last or call("and_si" .. bits, words, call("set1_epi32", 15 << 4 * n)))
         end),
         store = function(base, offset, v) return call("store_ps", at(base, offset), v) end,
         store_unaligned = function(base, offset, v) return call("storeu_ps", at(base, offset), v) end,

@@ -138,9 +138,21 @@ local function sums_of(rounded, isa)
     return { type = isa.index, start = start, started = true, dot = dot, dot_two = dot_two, dot_weights = dot }
 end
 
--- How groups of inputs lie in words (gen/families/model/blocks/layout.lua), of weights of `type`.
-function print_run.groups(type)
+-- How groups of inputs lie in words (gen/families/model/blocks/layout.lua), of weights of `type`; of inputs of a word,
+-- from its lowest bits on, and of inputs one after the other: what the floats of unpack_i4 are still to be multiplied
+-- by. At least as many as `lanes` of the latter.
+function print_run.groups(type, lanes)
+    local factors, of_inputs = {}, {}
+    for b, input in ipairs(layout.group_order) do
+        factors[b] = literal.float(b < type.weights and 16.0 ^ (1 - b) or 1.0)
+        for at = input + 1, math.max(lanes, type.weights), type.weights do
+            of_inputs[at] = factors[b]
+        end
+    end
     return {
+        factors = factors,
+        repeats = #of_inputs,
+        factors_of_inputs = table.concat(of_inputs, ", "),
         inputs = type.groups,
         of_word = type.weights,
         words = layout.group_words,
@@ -154,7 +166,7 @@ local function product_values(p, v, values)
     values.sums = sums_of(p.shape.rounded, v.isa)
     values.barriers = function(list) return barriers(p, v.isa, list) end
     values.load_weights = not p.type.groups and print_run.loader(v.isa, p.type)
-    values.groups = p.type.groups and print_run.groups(p.type) or false
+    values.groups = p.type.groups and print_run.groups(p.type, v.isa.lanes) or false
 end
 
 -- The file of the product of weights, of a run of blocks or of a model.
