@@ -36,6 +36,7 @@ return {
     load_e4m3 = function(base) return call("$from_e4m3", at(base, 0)) end,
     load_words = at,
     unpack_bf16 = unpack_bf16,
+    high_nibbles = function(words) return bitwise(binary(words, ">>", 4), "&", "0x0f0f0f0fu") end,
     unpack_i4 = expression.list_of(8, function(n, words)
         return cast("float", n == 7 and binary(words, ">>", 28) or bitwise(words, "&", (15 << 4 * n) .. "u"))
     end),

@@ -14,6 +14,7 @@
 --   groups         inputs of an output that share a scale, nil: they do not. Words of `weights` elements each, of the
 --                  C type `storage`, lie behind the scales of a panel's group (gen/families/model/blocks/layout.lua)
 --   rows           the type of what is read row by row where weights are of this one, nil: this one, too
+--   activations    the type that inputs may be rounded to beside such weights, which are packed as ever
 --   only           "products": of these alone, a projection's or rounded inputs', and of nothing else but for `cache`;
 --                  "weights": of --type alone
 --   cache          keys and values of a transformer may be cached in it, nil: they may not. Kernels round to it (words
@@ -143,6 +144,7 @@ dtype.list = {
         needs = "f16",
         groups = 32,
         rows = "i8",
+        activations = "i8",
         doc = "integers from -8 to 7 and a half precision scale for each 32 inputs of an output",
     },
 }
@@ -185,15 +187,20 @@ end
 function dtype.of_rows(type) return type.rows and dtype.get(type.rows) or type end
 
 -- Whether products may round inputs to the type `row` beside weights of the type `type`.
-function dtype.go_together(row, type) return row.plain or row.products.weights == type.name end
+function dtype.go_together(row, type)
+    return row.plain or row.products.weights == type.name or type.activations == row.name
+end
 
 -- The type that products round a token's inputs to, with weights of the type `type`, or nil: they do not; raises one
 -- line for a type that needs other weights.
 function dtype.activations(name, type)
     local row = dtype.get(name, "activations")
     if not dtype.go_together(row, type) then
-        local form = '--activations: "%s": needs --type %s, not %s'
-        misuse(form:format(row.name, row.products.weights, type.name))
+        local form, needed = '--activations: "%s": needs --type %s, not %s', row.products.weights
+        for _, other in ipairs(dtype.list) do
+            if other.activations == row.name then needed = needed .. " or " .. other.name end
+        end
+        misuse(form:format(row.name, needed, type.name))
     end
     return not row.plain and row or nil
 end

@@ -207,8 +207,8 @@ end
 function test.activations_are_rounded_only_where_kernels_can()
     local blocks, whole = "gen/models/tiny_skipless.lua", "gen/models/gpt_nano_sort.lua --profile firmware"
     for options, message in pairs {
-        [blocks .. " --activations i8"] = '--activations: "i8": needs --type i8, not f32',
-        [blocks .. " --type bf16 --activations i8"] = '--activations: "i8": needs --type i8, not bf16',
+        [blocks .. " --activations i8"] = '--activations: "i8": needs --type i8 or i4, not f32',
+        [blocks .. " --type bf16 --activations i8"] = '--activations: "i8": needs --type i8 or i4, not bf16',
         [blocks .. " --type i8 --activations f16"] = '--activations: "f16": must be one of f32, bf16, i8, i7',
         [blocks .. " --activations i7"] = '--activations: "i7": needs --type i8, not f32',
         [blocks .. " --type i8 --activations i8 --cache i7"] = '--cache: "i7": needs --activations i7',

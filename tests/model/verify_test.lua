@@ -61,7 +61,9 @@ end
 
 function test.every_call_of_a_decoder_is_checked()
     check.matches(verified(decoder), "^step prefill prefill_all mixed")
-    verified(decoder, "--type", "i4") -- widths are no whole groups; the embedding is read in columns
+    -- Widths are no whole groups; the embedding is read in columns.
+    verified(decoder, "--type", "i4")
+    verified(decoder, "--type", "i4", "--activations", "i8")
     if effort.full then verified(decoder, "--type", "i8", "--cache", "f16") end
 end
 

@@ -60,7 +60,8 @@ local function sets_of(m, isas, types)
     for i, isa in ipairs(isas) do
         sets[i] = isa_list.with_types(isa, wanted)
         words.demand(sets[i], demanded, m.name)
-        if types.activations then words.demand(sets[i], types.activations.products.tiers, m.name) end
+        if types.rounded then words.demand(sets[i], types.rounded.tiers, m.name) end
+        if types.rounded and types.type.groups then words.demand(sets[i], { "group_quads" }, m.name) end
     end
     return sets
 end
@@ -204,7 +205,7 @@ local function whole(m, isas, types, options)
         rows_type = dtype.of_rows(types.type),
         activations = types.activations or dtype.get "f32",
         lookup_types = types.looked, -- of tables and projection; nil: there are none
-        rounded = types.activations and types.activations.products,
+        rounded = types.rounded,
         widths = widths,
         variants = {},
         causal = m.attention.causal,

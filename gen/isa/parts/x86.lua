@@ -213,6 +213,9 @@ return function(bits)
                 floats(call("and_si" .. bits, words, call("set1_epi32", "-65536"))),
             }
         end,
+        high_nibbles = function(words)
+            return call("and_si" .. bits, call("srli_epi32", words, 4), call("set1_epi32", "0x0f0f0f0f"))
+        end,
         unpack_i4 = expression.list_of(8, function(n, words)
             local last = n == 7 and call("srli_epi32", words, 28)
             return call("cvtepi32_ps", last or call("and_si" .. bits, words, call("set1_epi32", 15 << 4 * n)))
