@@ -177,6 +177,17 @@ function expression.conditional(condition, yes, no)
     return operand(condition, level.either) .. " ? " .. operand(yes, level.either) .. " : " .. operand(no, level.either)
 end
 
+-- A word that gives a list of `count` expressions of what it takes: of(n, text), n from 0 on.
+function expression.list_of(count, of)
+    return function(text)
+        local list = {}
+        for n = 0, count - 1 do
+            list[n + 1] = of(n, text)
+        end
+        return list
+    end
+end
+
 -- The word dot_bf16 of instruction sets without an instruction for it, by the words unpack_bf16 and fma of `set`.
 function expression.dot_bf16(set)
     return function(sum, a, b)

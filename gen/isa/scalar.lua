@@ -37,6 +37,10 @@ return {
     load_i4 = function(base, element) return call("$from_i4", base, element or 0) end,
     load_words = at,
     unpack_bf16 = unpack_bf16,
+    high_nibbles = function(words) return bitwise(binary(words, ">>", 4), "&", "0x0f0f0f0fu") end,
+    unpack_i4 = expression.list_of(8, function(n, words)
+        return cast("float", n == 7 and binary(words, ">>", 28) or bitwise(words, "&", (15 << 4 * n) .. "u"))
+    end),
     dot_bf16 = function(sum, a, b)
         local first, second = unpack_bf16(a), unpack_bf16(b)
         return binary(

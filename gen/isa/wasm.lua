@@ -162,6 +162,11 @@ function wasm.dot_i8(sum, a, b)
     local odd = call("i32x4_dot_i16x8", call("u16x8_shr", a, "8"), call("i16x8_shr", b, "8"))
     return call("i32x4_add", sum, call("i32x4_add", even, odd))
 end
+function wasm.high_nibbles(words) return call("u8x16_shr", words, 4) end
+wasm.unpack_i4 = expression.list_of(8, function(n, words)
+    local last = n == 7 and call("u32x4_shr", words, 28)
+    return f32("convert_i32x4", last or call("v128_and", words, call("i32x4_splat", 15 << 4 * n)))
+end)
 function wasm.float_of(index) return f32("convert_i32x4", index) end
 
 -- Pairs of rows, then pairs of pairs.

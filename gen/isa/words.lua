@@ -31,6 +31,8 @@ words.tiers = {
     integer = "projections in integers",
     pairs = "projections in i16",
     quads = "projections in i8",
+    groups = "weights in groups",
+    group_quads = "weights in groups beside inputs in i8",
     bf16_products = "products of inputs in bf16",
     training = "training",
 }
@@ -189,6 +191,21 @@ words.list = {
         gives = "vectors",
         tier = "bf16",
         doc = "the list of both parts of such words as floats, the lower one first",
+    },
+    {
+        name = "high_nibbles",
+        takes = "index",
+        gives = "index",
+        tier = "group_quads",
+        doc = "the upper four bits of each byte, as bytes",
+    },
+    {
+        name = "unpack_i4",
+        takes = "index",
+        gives = "vectors",
+        tier = "groups",
+        doc = "the list of the eight numbers of 4 bits, 0 to 15, in such words as floats, the lowest one first, \z
+            number n times 16^n, but the last as it is",
     },
     {
         name = "store_f16",

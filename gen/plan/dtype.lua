@@ -12,8 +12,13 @@
 --                  are rounded to such words, too, to whole numbers up to `levels`, and sums are integers. With
 --                  `offset` weights are packed that much larger, as numbers without a sign, and inputs have a unit for
 --                  each block of a product and token, not for each token
+--   groups         inputs of an output that share a scale, nil: they do not. Words of `weights` elements each, of the
+--                  C type `storage`, lie behind the scales of a panel's group (gen/families/model/blocks/layout.lua)
+--   rows           the type of what is read row by row where weights are of this one, nil: this one, too
+--   activations    the type that inputs may be rounded to beside such weights, which are packed as ever
+--   packed         what a section of such weights calls them, nil: `name`
 --   only           "products": of these alone, a projection's or rounded inputs', and of nothing else but for `cache`;
---                  "tables": of a LookupFFN
+--                  "tables", "type": of the option --tables or --type alone. Two rows of one name have different uses
 --   cache          keys and values of a transformer may be cached in it, nil: they may not. Kernels round to it (words
 --                  store_f16 …): `tolerance` is the largest relative error that emitted code may have of a token, as a
 --                  key or value in the middle of two numbers may become either. In the type of the activations they
@@ -140,13 +145,28 @@ dtype.list = {
         only = "tables",
         doc = "integers from -7 to 7, two to a byte, and a float32 scale a row",
     },
+    {
+        -- The values of GGUF's Q4_0. Its scales are why a CPU needs F16C.
+        name = "i4",
+        bytes = 4,
+        weights = 8,
+        storage = "uint32_t",
+        scaled = false,
+        only = "type",
+        needs = "f16",
+        packed = "q4",
+        groups = 32,
+        rows = "i8",
+        activations = "i8",
+        doc = "integers from -8 to 7 and a half precision scale for each 32 inputs of an output",
+    },
 }
 
 local function serves(row, use)
     if use == "projection" then return row.word ~= nil end
     if use == "cache" then return row.cache ~= nil end
     if use == "activations" then return row.plain or row.products ~= nil end
-    return row.only == nil or row.only == "tables" and use ~= "type"
+    return row.only == nil or row.only == (use or "tables")
 end
 
 -- Bytes of so many elements; elements in so many bytes.
@@ -183,16 +203,24 @@ function dtype.get(name, use)
     one_of.check("--" .. (use or "tables"), name, names)
 end
 
+-- The type of what is read row by row where weights are of the type `type`.
+function dtype.of_rows(type) return type.rows and dtype.get(type.rows) or type end
+
 -- Whether products may round inputs to the type `row` beside weights of the type `type`.
-function dtype.go_together(row, type) return row.plain or row.products.weights == type.name end
+function dtype.go_together(row, type)
+    return row.plain or row.products.weights == type.name or type.activations == row.name
+end
 
 -- The type that products round a token's inputs to, with weights of the type `type`, or nil: they do not; raises one
 -- line for a type that needs other weights.
 function dtype.activations(name, type)
     local row = dtype.get(name, "activations")
     if not dtype.go_together(row, type) then
-        local form = '--activations: "%s": needs --type %s, not %s'
-        misuse(form:format(row.name, row.products.weights, type.name))
+        local form, needed = '--activations: "%s": needs --type %s, not %s', row.products.weights
+        for _, other in ipairs(dtype.list) do
+            if other.activations == row.name then needed = needed .. " or " .. other.name end
+        end
+        misuse(form:format(row.name, needed, type.name))
     end
     return not row.plain and row or nil
 end

@@ -242,6 +242,52 @@ bool quantise_round(quantise_type number, double *data, size_t rows, size_t widt
     return true;
 }
 
+static double unit_in_group(double value, double scale)
+{
+    const double units = scale != 0.0 ? nearest_integer(NULL, value / scale) : 0.0;
+    return units < -8.0 ? -8.0 : units > 7.0 ? 7.0 : units;
+}
+
+/* The sum of squares that a scale loses in a group. */
+static double loss_in_group(const double *data, size_t count, double scale)
+{
+    double loss = 0.0;
+    for (size_t i = 0; i < count; ++i) {
+        const double error = unit_in_group(data[i], scale) * scale - data[i];
+        loss += error * error;
+    }
+    return loss;
+}
+
+bool quantise_group(double *data, size_t count, uint16_t *scale, quantise_tally *tally)
+{
+    static const int units_of_largest[] = {-8, 7, -7, 6, -6, 5, -5, 4, -4, 3, -3, 2, -2, 1, -1};
+    const type_row *half = &types[QUANTISE_F16];
+    double largest = 0.0, best = 0.0, least = INFINITY;
+    for (size_t i = 0; i < count; ++i)
+        if (fabs(data[i]) > fabs(largest) || isnan(data[i]))
+            largest = data[i];
+    if (!(fabs(largest) <= 7.0 * half->max))
+        return false;
+    for (size_t k = 0; least > 0.0 && k < sizeof units_of_largest / sizeof *units_of_largest; ++k) {
+        const double tried = half->nearest(half, largest / units_of_largest[k]), loss = loss_in_group(data, count, tried);
+        if (fabs(tried) <= half->max && loss < least) {
+            best = tried;
+            least = loss;
+        }
+    }
+    for (size_t i = 0; i < count; ++i) {
+        const double units = unit_in_group(data[i], best), error = units * best - data[i];
+        if (tally) {
+            tally->error += error * error;
+            tally->power += data[i] * data[i];
+        }
+        data[i] = units;
+    }
+    *scale = (uint16_t)half->code(half, best);
+    return true;
+}
+
 void quantise_store(quantise_type number, double value, void *to, size_t index)
 {
     const type_row *type = &types[number];

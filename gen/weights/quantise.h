@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 typedef enum {
     QUANTISE_F32,
@@ -37,6 +38,14 @@ typedef struct {
    rounded to float32 (0 for a row of zeros); for i4 / 7, 7.5 ... 14, whichever has the least error;  for i16 no smaller than the sum of all |value| / (65534 - width / 2): the products of the
    integers with inputs of 16 bits then add up to less than 2^31. Others do not touch scale. False if a value does not fit the type. */
 bool quantise_round(quantise_type type, double *data, size_t rows, size_t width, float *scale, quantise_tally *tally);
+
+enum { QUANTISE_GROUP = 32 }; /* weights in i4 that share a scale */
+
+/* Rounds data[count], at most a group of weights in i4, in place: to values from -8 to 7 in units of the scale, a half precision number whose
+   bits become *scale. It is the value of the largest magnitude, the first of such, divided by the integer from -8 to 7 whose scale loses
+   least in squares, in the order -8, 7, -7, 6 ... 1, -1: a group that has been rounded before stays as it is. False if a value does not
+   fit. */
+bool quantise_group(double *data, size_t count, uint16_t *scale, quantise_tally *tally);
 
 /* to[index] <- a value that is one of the type already. */
 void quantise_store(quantise_type type, double value, void *to, size_t index);

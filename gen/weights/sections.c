@@ -240,12 +240,41 @@ static bool read_slice(packing *p, int section, size_t slices, size_t slice, siz
     return run_steps(p, section, count);
 }
 
+/* Packs slice number `slice` of a matrix, p->data[count], whose rows have scales for groups of inputs: a panel after the other, as
+   gen/families/model/blocks/layout.lua lays it out. */
+static bool pack_groups(packing *p, int section, size_t count, size_t slice)
+{
+    enum { PANEL = 32, WORD = 8, SCALES = PANEL / 2, WORDS = SCALES + PANEL * QUANTISE_GROUP / WORD };
+    lua_State *L = p->L;
+    const size_t width = field_size(L, section, where, "row"), groups = (width + QUANTISE_GROUP - 1) / QUANTISE_GROUP;
+    const size_t rows = count / width, elements = field_size(L, section, where, "elements");
+    uint32_t *const to = (uint32_t *)(void *)(p->blob + field_size(L, section, where, "at"));
+    luaL_argcheck(L, ((slice * rows + rows + PANEL - 1) / PANEL) * groups * WORDS <= elements, 1, "groups");
+    for (size_t r = 0; r < rows; ++r) {
+        const size_t output = slice * rows + r;
+        for (size_t g = 0; g < groups; ++g) {
+            double *const data = p->data + r * width + g * QUANTISE_GROUP;
+            const size_t some = width - g * QUANTISE_GROUP < QUANTISE_GROUP ? width - g * QUANTISE_GROUP : QUANTISE_GROUP;
+            uint32_t *const group = to + (output / PANEL * groups + g) * WORDS;
+            if (!quantise_group(data, some, (uint16_t *)group + output % PANEL, &p->tally))
+                return files_error(p->error, sizeof p->error, "%s: tensor %s%s: a value is too large for i4", p->path, p->prefix,
+                                   field_text(L, section, where, "from", NULL));
+            /* Inputs 0 to 3 of a word are in the low halves of its bytes, 4 to 7 in the high ones; those that fill it up are zeros. */
+            for (size_t i = 0; i < QUANTISE_GROUP; ++i)
+                group[SCALES + i / WORD * PANEL + output % PANEL] |= (uint32_t)((i < some ? (int)data[i] : 0) + 8)
+                                                                     << (i % 4 * 8 + i % WORD / 4 * 4);
+        }
+    }
+    return true;
+}
+
 /* A section that a tensor fills, or a part of one. */
 static bool pack_tensor(packing *p, int section, int errors)
 {
     lua_State *L = p->L;
-    quantise_type type;
-    luaL_argcheck(L, quantise_type_named(field_text(L, section, where, "type", NULL), &type), 1, "type");
+    quantise_type type = QUANTISE_F32;
+    const bool grouped = field_size(L, section, where, "groups") != 0;
+    luaL_argcheck(L, grouped || quantise_type_named(field_text(L, section, where, "type", NULL), &type), 1, "type");
     if (field_flag(L, section, "optional") && !shards_have(p->checkpoint, field_text(L, section, where, "from", NULL)))
         return true;
     const size_t given = field_size(L, section, where, "slices"), slices = given ? given : 1;
@@ -253,7 +282,14 @@ static bool pack_tensor(packing *p, int section, int errors)
     luaL_argcheck(L, at + quantise_size(type, elements) <= p->blob_bytes, 1, "at");
     p->tally = (quantise_tally){0};
     for (size_t slice = 0, count; slice < slices; ++slice) {
-        if (!read_slice(p, section, slices, slice, &count) || !round_slice(p, section, type, p->data, count, slice))
+        if (!read_slice(p, section, slices, slice, &count))
+            return false;
+        if (grouped) {
+            if (!pack_groups(p, section, count, slice))
+                return false;
+            continue;
+        }
+        if (!round_slice(p, section, type, p->data, count, slice))
             return false;
         packing_boxes(p, section, count, type, slice);
     }

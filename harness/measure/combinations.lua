@@ -73,11 +73,13 @@ function combinations.of_blocks(options)
     for _, one in ipairs(combinations.combined(options, rows)) do
         local word, text = one.activations, {}
         for i, name in ipairs(block_rows) do
-            if one[name] == same then one[name] = dtype.get(one.type, name).name end
+            if one[name] == same then
+                one[name] = dtype.get(dtype.of_rows(dtype.get(one.type, "type")).name, name).name
+            end
             text[i] = one[name] or "-"
         end
         text = table.concat(text, " ") .. " " .. (one.named or "")
-        if word and not dtype.go_together(dtype.get(one.activations, "activations"), dtype.get(one.type)) then
+        if word and not dtype.go_together(dtype.get(one.activations, "activations"), dtype.get(one.type, "type")) then
             left_out[#left_out + 1] = one
         elseif not known[text] then
             known[text], list[#list + 1] = true, one

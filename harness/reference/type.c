@@ -13,6 +13,7 @@ typedef struct {
     bool rounds_scores;
     double input_levels; /* to how many of them, at most, kernels round the inputs of a product; 0: they do not */
     bool unit_of_block;  /* each block of them has a unit of its own */
+    size_t group;        /* elements of a row that share a scale of their own, 0: none do */
 } type_row;
 
 static double scale_of_max(const double *row, size_t count, double max)
@@ -62,7 +63,7 @@ static double scale_of_least_change(const double *row, size_t count, double max)
 }
 
 enum {
-    EVERY_USE = REFERENCE_TABLES | REFERENCE_CACHE | REFERENCE_PROJECTION | REFERENCE_INPUTS,
+    EVERY_USE = REFERENCE_TABLES | REFERENCE_WEIGHTS | REFERENCE_CACHE | REFERENCE_PROJECTION | REFERENCE_INPUTS,
 };
 
 static const type_row types[] = {
@@ -76,7 +77,9 @@ static const type_row types[] = {
     [REFERENCE_I16] = {"i16", REFERENCE_PROJECTION, .scale = scale_of_sum, .max = 32767.0, .input_levels = 32767.0},
     [REFERENCE_I4] = {"i4", REFERENCE_TABLES, .scale = scale_of_least_change, .max = 7.0, .rounds_scores = true},
     /* up to 448 in the format, in units of 2^8 here */
-    [REFERENCE_E4M3] = {"e4m3", REFERENCE_TABLES, .bits = 4, .min_exponent = -6 - 8, .scale = scale_of_max, .max = 448.0 / 256.0},
+    [REFERENCE_E4M3] = {"e4m3", REFERENCE_TABLES | REFERENCE_WEIGHTS, .bits = 4, .min_exponent = -6 - 8, .scale = scale_of_max,
+                        .max = 448.0 / 256.0},
+    [REFERENCE_Q4] = {"i4", REFERENCE_WEIGHTS, .group = 32},
 };
 
 bool reference_type_named(const char *name, reference_use use, reference_type *type)
@@ -91,7 +94,7 @@ bool reference_type_named(const char *name, reference_use use, reference_type *t
 
 bool reference_type_is_exact(reference_type type)
 {
-    return types[type].bits == 0 && types[type].scale == NULL;
+    return types[type].bits == 0 && types[type].scale == NULL && types[type].group == 0;
 }
 
 bool reference_type_is_scaled(reference_type type)
@@ -150,9 +153,45 @@ static double round_scaled(const type_row *type, double value, double scale)
     return (nearest > type->max ? type->max : nearest < -type->max ? -type->max : nearest) * scale;
 }
 
+/* to[count] <- the values that are whole numbers of units, from -8 to 7 of them. Returns the sum of squares that this leaves. */
+static double round_to_units(const double *row, size_t count, double unit, double *to)
+{
+    double squares = 0.0;
+    for (size_t i = 0; i < count; ++i) {
+        const double nearest = unit == 0.0 ? 0.0 : reference_round_to(row[i] / unit, 1.0);
+        to[i] = fmin(fmax(nearest, -8.0), 7.0) * unit;
+        squares += (to[i] - row[i]) * (to[i] - row[i]);
+    }
+    return squares;
+}
+
+/* A group of 4-bit integers, by every unit that its largest value allows. */
+static void round_group(double *row, size_t count)
+{
+    static const double levels[] = {-8, 7, -7, 6, -6, 5, -5, 4, -4, 3, -3, 2, -2, 1, -1};
+    double largest = 0.0, least = INFINITY, best[32], to[32];
+    for (size_t i = 0; i < count; ++i)
+        if (fabs(row[i]) > fabs(largest))
+            largest = row[i];
+    for (size_t k = 0; k < sizeof levels / sizeof *levels; ++k) {
+        const double unit = reference_round(REFERENCE_F16, largest / levels[k]);
+        const double squares = round_to_units(row, count, unit, to);
+        if (fabs(unit) <= 65504.0 && squares < least) {
+            least = squares;
+            memcpy(best, to, count * sizeof *best);
+        }
+    }
+    memcpy(row, best, count * sizeof *row);
+}
+
 void reference_round_row(reference_type type, double *row, size_t count)
 {
     const type_row *of = &types[type];
+    if (of->group) {
+        for (size_t i = 0; i < count; i += of->group)
+            round_group(row + i, count - i < of->group ? count - i : of->group);
+        return;
+    }
     const double scale = of->scale ? of->scale(row, count, of->max) : 1.0;
     for (size_t i = 0; i < count; ++i)
         row[i] = of->scale ? round_scaled(of, row[i], scale) : reference_round(type, row[i]);

@@ -13,16 +13,18 @@ typedef enum {
     REFERENCE_I8,
     REFERENCE_I7,
     REFERENCE_I16,
-    REFERENCE_I4,
-    REFERENCE_E4M3
+    REFERENCE_I4, /* tables, Q4: weights */
+    REFERENCE_E4M3,
+    REFERENCE_Q4
 } reference_type;
 
 /* What a type is used for. */
 typedef enum {
-    REFERENCE_TABLES = 1, /* rows of tables, or of a transformer's weights */
+    REFERENCE_TABLES = 1,
     REFERENCE_CACHE = 2,
     REFERENCE_PROJECTION = 4,
-    REFERENCE_INPUTS = 8, /* of the products of blocks and whole models */
+    REFERENCE_INPUTS = 8,   /* of the products of blocks and whole models */
+    REFERENCE_WEIGHTS = 16, /* rows of a transformer's weights */
 } reference_use;
 
 /* The type of that name: those of lookupc, where f32 leaves values as they are, and "single", which rounds them to float32. False if there
@@ -49,7 +51,8 @@ double reference_round(reference_type type, double value);
    all magnitudes together less than 2^16; that of i4 makes it 7, 7.5 ... 14, whichever changes the row least. It is a float32. */
 double reference_scale(reference_type type, const double *row, size_t count);
 
-/* Rounds a row to the nearest values of the type; a scaled one to integers times its scale.  row [count] */
+/* Rounds a row to the nearest values of the type; a scaled one to integers times its scale, of i4 that of each 32 of them: a half precision
+   number for which the one of the largest magnitude is an integer from -8 to 7, the one that leaves the least squares.  row [count] */
 void reference_round_row(reference_type type, double *row, size_t count);
 
 #endif

@@ -24,7 +24,7 @@ return function(library, symbol, type, inputs)
             panels,
             tokens,
         }
-        if type ~= "bf16" then table.insert(words, 4, scales) end
+        if type == "i8" or type == "i7" then table.insert(words, 4, scales) end
         local _, around, y = guarded(own, symbol, table.unpack(words))
         if around then error(string.format("%s: %s wrote beyond its memory", library, symbol), 0) end
         local fault = exact_products.fault(type, inputs, panels, tokens, x, w, y, step)

@@ -112,7 +112,7 @@ static reference_transformer model_at(lua_State *L, int job)
         .eps = field_number(L, job, where, "eps"),
         .head_eps = field_number(L, job, where, "head_eps"),
         .activation = reference_activation_named(activation),
-        .type = reference_type_at(L, job, where, "type", REFERENCE_TABLES),
+        .type = reference_type_at(L, job, where, "type", REFERENCE_WEIGHTS),
         .activations = reference_type_at(L, job, where, "activations", REFERENCE_INPUTS),
         .cache = reference_type_at(L, job, where, "cache", REFERENCE_CACHE),
         .attention = reference_type_at(L, job, where, "attention", REFERENCE_CACHE),

@@ -2,8 +2,9 @@
 
    exact_products.inputs(type, inputs, panels, tokens, seed) -> x, w, words from token to token of x: random numbers, for three tokens the
    largest and smallest only, as kernels take inputs of the type of that name. "i8", "i7": bytes. "bf16": whole numbers so small that sums
-   of up to 250,000 products are exact in float32. exact_products.fault(type, inputs, panels, tokens, x, w, y, step) -> which element of y,
-   whose tokens are so many floats apart, is not the float nearest to the sum of all products, in one line; nil: none */
+   of up to 250,000 products are exact in float32. "i4": weights in groups with scales of 1 and 2, beside bytes; 8,000 such products.
+   exact_products.fault(type, inputs, panels, tokens, x, w, y, step) -> which element of y, whose tokens are so many floats apart, is not
+   the float nearest to the sum of all products, in one line; nil: none */
 #include "harness/base/modules.h"
 
 #include "gen/weights/random.h"
@@ -15,7 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PANEL = 32, EXTREME_TOKENS = 3 };
+enum { PANEL = 32, EXTREME_TOKENS = 3, GROUP = 32, GROUP_WORDS = 144, FIRST_WORD = 16 };
 
 /* How a type packs inputs and weights. */
 typedef struct {
@@ -23,8 +24,8 @@ typedef struct {
     size_t per_word, behind; /* inputs of a word; words behind a token's inputs */
 } product_type;
 
-static const char *const names[] = {"i8", "i7", "bf16", NULL};
-static const product_type types[] = {{127, 128, 4, 2}, {63, 64, 4, 2}, {8, 0, 2, 0}};
+static const char *const names[] = {"i8", "i7", "bf16", "i4", NULL};
+static const product_type types[] = {{127, 128, 4, 2}, {63, 64, 4, 2}, {8, 0, 2, 0}, {127, 0, 4, 2}};
 
 typedef struct {
     const product_type *type;
@@ -86,12 +87,45 @@ static int get(const product_case *c, bool weight, size_t at)
     return weight ? memory[at] - c->type->offset : (int8_t)memory[at];
 }
 
+static bool in_groups(const product_case *c)
+{
+    return c->type == &types[3];
+}
+
+/* Words of weights of a panel. */
+static size_t panel_words(const product_case *c)
+{
+    return in_groups(c) ? (c->inputs + GROUP - 1) / GROUP * GROUP_WORDS : c->words * PANEL;
+}
+
+/* Weights in groups, all of random bits: also of inputs that there are not. */
+static void draw_groups(const product_case *c, random_state *random)
+{
+    uint32_t *words = c->w;
+    const size_t groups = c->panels * panel_words(c) / GROUP_WORDS;
+    for (size_t g = 0; g < groups; ++g, words += GROUP_WORDS) {
+        for (size_t i = FIRST_WORD; i < GROUP_WORDS; ++i)
+            words[i] = (uint32_t)random_bits(random);
+        for (size_t o = 0; o < PANEL; ++o)
+            ((uint16_t *)(void *)words)[o] = (g + o) % 2 ? 0x4000 : 0x3c00; /* 2, and 1 */
+    }
+}
+
+/* What weight number i of output o is, times its scale. */
+static int in_group(const product_case *c, size_t o, size_t i)
+{
+    const size_t group = o / PANEL * (panel_words(c) / GROUP_WORDS) + i / GROUP;
+    const uint32_t *words = (const uint32_t *)c->w + group * GROUP_WORDS;
+    const uint32_t word = words[FIRST_WORD + i % GROUP / 8 * PANEL + o % PANEL];
+    return ((int)(word >> (i % 4 * 8 + i % 8 / 4 * 4) & 15) - 8) * ((group + o % PANEL) % 2 ? 2 : 1);
+}
+
 static int inputs(lua_State *L)
 {
     product_case c = case_at(L);
     random_state random = random_seed((uint64_t)luaL_checkinteger(L, 5));
     const size_t x_bytes = ((c.tokens - 1) * c.x_step + c.words + c.type->behind) * sizeof(uint32_t);
-    const size_t weights = c.panels * c.words * PANEL * c.type->per_word, w_bytes = c.panels * c.words * PANEL * sizeof(uint32_t);
+    const size_t weights = c.panels * c.words * PANEL * c.type->per_word, w_bytes = c.panels * panel_words(&c) * sizeof(uint32_t);
     const bool extreme = c.tokens == EXTREME_TOKENS;
     const float unit = 1.0f;
     uint32_t *x = lua_newuserdatauv(L, x_bytes, 0);
@@ -110,7 +144,9 @@ static int inputs(lua_State *L)
             memcpy(x + t * c.x_step + c.words + 1, &unit, sizeof unit);
         }
     }
-    for (size_t i = 0; i < weights; ++i)
+    if (in_groups(&c))
+        draw_groups(&c, &random);
+    for (size_t i = 0; !in_groups(&c) && i < weights; ++i)
         put(&c, true, i, drawn(c.type->largest, &random, extreme));
     lua_pushlstring(L, c.x, x_bytes);
     lua_pushlstring(L, c.w, w_bytes);
@@ -130,7 +166,8 @@ static int fault(lua_State *L)
             int64_t sum = 0;
             for (size_t i = 0; i < c.inputs; ++i) {
                 const size_t word = (o / PANEL * c.words + i / per_word) * PANEL + o % PANEL;
-                sum += (int64_t)get(&c, false, t * c.x_step * per_word + i) * get(&c, true, word * per_word + i % per_word);
+                const int weight = in_groups(&c) ? in_group(&c, o, i) : get(&c, true, word * per_word + i % per_word);
+                sum += (int64_t)get(&c, false, t * c.x_step * per_word + i) * weight;
             }
             const float wanted = (float)sum, found = y[t * y_step + o];
             char text[256];

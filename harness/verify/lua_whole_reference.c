@@ -46,7 +46,7 @@ static void free_norm(reference_outer_norm *norm)
 static bool projected_at(lua_State *L, const shards *checkpoint, reference_embedding *e, char *error)
 {
     bool ok = true;
-    e->projected_type = reference_type_at(L, 1, where, "projected_type", REFERENCE_TABLES);
+    e->projected_type = reference_type_at(L, 1, where, "projected_type", REFERENCE_WEIGHTS);
     e->copied = field_flag(L, 1, "copied");
     const int top = lua_gettop(L);
     const bool there = lua_getfield(L, 1, "projected") == LUA_TTABLE;
@@ -74,8 +74,8 @@ static int embed(lua_State *L)
     }
     lua_pushvalue(L, 1);
     reference_embedding e = {
-        .type = reference_type_at(L, 1, where, "type", REFERENCE_TABLES),
-        .map_type = reference_type_at(L, 1, where, "map_type", REFERENCE_TABLES),
+        .type = reference_type_at(L, 1, where, "type", REFERENCE_WEIGHTS),
+        .map_type = reference_type_at(L, 1, where, "map_type", REFERENCE_WEIGHTS),
         .activations = reference_type_at(L, 1, where, "activations", REFERENCE_INPUTS),
         .width = field_size(L, 1, where, "width"),
         .scale = field_number(L, 1, where, "scale"),
@@ -115,7 +115,7 @@ static int finish(lua_State *L)
     const reference_pool pool = (reference_pool)luaL_checkoption(L, -1, "none", pools);
     lua_pushvalue(L, 1);
     reference_output o = {
-        .type = reference_type_at(L, 1, where, "type", REFERENCE_TABLES),
+        .type = reference_type_at(L, 1, where, "type", REFERENCE_WEIGHTS),
         .activations = reference_type_at(L, 1, where, "activations", REFERENCE_INPUTS),
         .width = field_size(L, 1, where, "width"),
         .out = field_size(L, 1, where, "out"),

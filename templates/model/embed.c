@@ -1,4 +1,17 @@
-//$ takes isa, lanes, helper, type, panel, embedding, load_weights, load_some_weights, rounded, element, float
+//$ takes isa, lanes, helper, type, rows_type, panel, embedding, load_weights, load_some_weights, rounded, element, float, groups, load_scale
+//$ local scaled = not (embedding.strided and groups) and rows_type.scaled
+//$ if embedding.strided and groups then
+
+/* Weight number `i` of output number `output` of the panel at w. */
+static inline float $(helper)_element(const $(type.storage) *w, size_t output, size_t i)
+{
+    const $(type.storage) *group = w + i / $(groups.inputs) * $(groups.words);
+    const uint16_t *scales = (const uint16_t *) (const void *) group;
+    const uint32_t words = group[$(groups.first_word) + i % $(groups.inputs) / $(groups.of_word) * $(panel) + output];
+    const uint32_t units = words >> (i % 4 * 8 + i % $(groups.of_word) / 4 * 4) & 15;
+    return $(load_scale("scales", "output")) * (float) ((int) units - 8);
+}
+//$ end
 
 /* The rows of the embedding for `tokens`
    ids$(embedding.positions and " from position `position` on, with their positions" or ""),
@@ -6,13 +19,13 @@
 static void $(helper)_embed(const $(names.weights) *weights, const int32_t *ids,
     $(embedding.positions and "size_t position, " or "")size_t tokens, float *x)
 {
-//$ if not type.scaled then
+//$ if not scaled then
     const float factor = $hidden($(float(embedding.scale))); /* else its loop is a call of memcpy */
 
 //$ end
     for (size_t token = 0; token < tokens; ++token, x += $(embedding.width)) {
         const size_t id = (size_t) ids[token];
-//$ if type.scaled then
+//$ if scaled then
         const float factor = $(embedding.scale ~= 1 and float(embedding.scale) .. " * " or "")weights->embedding_scales[id];
 //$ end
 //$ if embedding.positions then
@@ -24,7 +37,9 @@ static void $(helper)_embed(const $(names.weights) *weights, const int32_t *ids,
 //$ if embedding.strided then
         /* a column of a panel: the head reads $(plural(panel, "row")) side by side */
 //$ local at = "i * " .. panel
-//$ if rounded then
+//$ if groups then
+        const $(type.storage) *row = weights->embedding + id / $(panel) * $(embedding.table.panel_step);
+//$ elseif rounded then
 //$     at = "i / " .. rounded.rows .. " * " .. panel * rounded.rows .. " + i % " .. rounded.rows
 //$ local storage = rounded.integers and "uint8_t" or type.storage
         const $(storage) *row = (const $(storage) *) (weights->embedding + id / $(panel) * $(embedding.table.panel_step) + id % $(panel));
@@ -33,11 +48,11 @@ static void $(helper)_embed(const $(names.weights) *weights, const int32_t *ids,
 //$ end
 
         for (size_t i = 0; i < $(embedding.width); ++i)
-//$ local text = "factor * " .. element("row", at)
+//$ local text = "factor * " .. (groups and helper .. "_element(row, id % " .. panel .. ", i)" or element("row", at))
 //$ for _, base in ipairs(added) do text = text .. " + " .. base .. "[i]" end
             x[i] = $(text);
 //$ else
-        const $(type.storage) *row = weights->embedding + $(times("id", embedding.width));
+        const $(rows_type.storage) *row = weights->embedding + $(times("id", embedding.width));
 //$ local whole_vectors, rest = embedding.width // lanes * lanes, embedding.width % lanes
 //$ local function sum_of(value, load)
 //$     for _, base in ipairs(added) do value = isa.add(value, load(base)) end

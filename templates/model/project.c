@@ -1,4 +1,4 @@
-//$ takes isa, lanes, helper, float, type, embedding, load_weights, load_some_weights
+//$ takes isa, lanes, helper, float, rows_type, embedding, load_weights, load_some_weights
 //$ local projected = embedding.projected
 //$ local by_position = projected.parts[1].positions
 //$ local normed = projected.norm ~= nil
@@ -23,10 +23,10 @@ static void $(helper)_project($(parameters))
         const size_t next = (size_t) ids[token + 1 < tokens ? token + 1 : token];
 //$ for _, part in ipairs(projected.parts) do
 //$ local row = "(uintptr_t) (weights->words_" .. part.name .. " + next * " .. part.width .. ")"
-//$ loop("        ", "byte", 0, part.width * type.bytes, 64, function(i, at)
+//$ loop("        ", "byte", 0, part.width * rows_type.bytes, 64, function(i, at)
 $(i)$(isa.prefetch_l1(row, at));
 //$ end)
-//$ if type.scaled then
+//$ if rows_type.scaled then
         $(isa.prefetch_l1("(uintptr_t) (weights->words_" .. part.name .. "_scales + next)", 0));
 //$ end
 //$ end
@@ -38,17 +38,17 @@ $(i)$(isa.prefetch_l1(row, at));
 //$ local name, rest = part.name, part.width % lanes
 //$ local whole = part.width - rest
 //$ local unit, words, places = name .. "_unit", name .. "_words", name .. "_places"
-        const $(type.storage) *$(words) = weights->words_$(name) + id * $(part.width);
+        const $(rows_type.storage) *$(words) = weights->words_$(name) + id * $(part.width);
 //$ if part.positions then
         const float *$(places) = weights->positions_$(name) + (position + token) * $(part.width);
 //$ end
-//$ if type.scaled or embedding.scale ~= 1 then
+//$ if rows_type.scaled or embedding.scale ~= 1 then
 //$ local scale = embedding.scale ~= 1 and float(embedding.scale)
-//$ local of_row = type.scaled and "weights->words_" .. name .. "_scales[id]"
+//$ local of_row = rows_type.scaled and "weights->words_" .. name .. "_scales[id]"
         const $(isa.vector) $(unit) = $(isa.broadcast(scale and of_row and scale .. " * " .. of_row or scale or of_row));
 //$ end
 //$ local function value(row, load, at)
-//$     local scaled = type.scaled or embedding.scale ~= 1
+//$     local scaled = rows_type.scaled or embedding.scale ~= 1
 //$     local made = row
 //$     if scaled and part.positions then
 //$         made = isa.fma(row, unit, load(places, at))

@@ -191,4 +191,38 @@ save(same, b)
     end
 end
 
+-- Blocks of GGUF's Q4_0 are values (q - 8) d with d in half precision, of which rounding changes none; the layout is
+-- that of docs/types.md.
+function test.q4_0_packs_in_i4_as_it_is()
+    local path, rounded = folder .. "/blocks.safetensors", folder .. "/q4_0.safetensors"
+    local blob = folder .. "/q4_0.bin"
+    works { "sample", "gen/models/tiny_skipless.lua", "-o", path }
+    local change = [[
+rng = np.random.default_rng(4)
+def q4_0(values):
+    if values.ndim < 2: return values
+    groups = values.reshape(-1, 32)
+    largest = groups[np.arange(len(groups)), np.abs(groups).argmax(1)]
+    d = (largest / rng.choice([-8, 7, -6, 1], len(groups))).astype("f2")
+    q = np.clip(np.rint(groups / d[:, None].astype("f8")), -8, 7)
+    q[:5] = 0
+    return (q * d[:, None].astype("f8")).astype("f4").reshape(values.shape)
+save(sys.argv[2], {name: (dtype, q4_0(values)) for name, (dtype, values) in load(sys.argv[1]).items()})
+]]
+    program.python(change, path, rounded)
+    local words = { "pack", "gen/models/tiny_skipless.lua", "--weights", rounded, "--type", "i4", "-o", blob }
+    check.matches(works(words), "weights in i4, relative error up to 0 ")
+    local first = [[
+words = np.fromfile(sys.argv[2], "<u4")[16:][: 2 * 144].reshape(2, 144) # behind the header: the first map
+scales = words[:, :16].copy().view("<f2").astype("f8")
+weights = np.zeros((32, 64))
+for k in range(64):
+    column = words[k // 32, 16:].reshape(4, 32)[k % 32 // 8]
+    units = column >> (k % 4 * 8 + k % 8 // 4 * 4) & 15
+    weights[:, k] = (units.astype("f8") - 8) * scales[k // 32]
+print(np.array_equal(weights, load(sys.argv[1])["model.layers.0.self_attn.k_proj.weight"][1]))
+]]
+    check.equal(program.python(first, rounded, blob), "True\n")
+end
+
 return test

@@ -212,7 +212,7 @@ function cover.mark()
     for _, family in ipairs(families.rows) do
         add_keys(family.model.keys)
     end
-    for _, names in ipairs { dtype.names, dtype.projection_names, dtype.cache_names, score.names } do
+    for _, names in ipairs { dtype.names, dtype.type_names, dtype.projection_names, dtype.cache_names, score.names } do
         add(names)
     end
     for _, row in ipairs(isa.list) do

@@ -34,6 +34,7 @@ function test.key_type_set_choice_and_legal_value_make_the_list_stale()
     local rows = {
         { whole.model.keys, #whole.model.keys + 1, more },
         { dtype.names, #dtype.names, nil },
+        { dtype.type_names, #dtype.type_names, nil },
         { score.names, #score.names, nil },
         { isa.list, #isa.list + 1, { name = "scalar", use = "here" } },
         { whole.space.choices, #whole.space.choices + 1, more },

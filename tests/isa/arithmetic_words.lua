@@ -17,16 +17,22 @@ function words.any(p, set)
     p:add "    }"
 end
 
-function words.unpack_bf16(p, set)
-    local from = p:input("words", 1)
-    for part = 1, 2 do
-        p:vectors(
-            string.format("const %s words = %s", set.index, set.load_words(from, "at")),
-            set.store_unaligned("got", "at", set.unpack_bf16("words")[part])
-        )
-        p:lanes(string.format('expect_float("unpack_bf16", i, %s, got[i], 0)', scalar.unpack_bf16(from .. "[i]")[part]))
+-- The word `name` whose result is a list of `parts` vectors.
+local function unpacked(name, parts)
+    return function(p, set)
+        local from = p:input("words", 1)
+        for part = 1, parts do
+            p:vectors(
+                string.format("const %s words = %s", set.index, set.load_words(from, "at")),
+                set.store_unaligned("got", "at", set[name]("words")[part])
+            )
+            p:lanes(string.format('expect_float("%s", i, %s, got[i], 0)', name, scalar[name](from .. "[i]")[part]))
+        end
     end
 end
+
+words.unpack_bf16 = unpacked("unpack_bf16", 2)
+words.unpack_i4 = unpacked("unpack_i4", 8)
 
 -- What the dot product `name` makes of words of the domains, and dot_i8 less `offset` times the sum of b's bytes.
 local function dot_words(p, set, name, a_domain, b_domain, offset)

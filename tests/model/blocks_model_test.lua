@@ -296,8 +296,8 @@ function test.commands_refuse_options_of_a_lookup_ffn()
     )
     refuses(
         2,
-        '--type: "i4": must be one of ' .. table.concat(dtype.type_names, ", "),
-        { "emit", path, "-o", o, "--type", "i4" }
+        '--type: "i5": must be one of ' .. table.concat(dtype.type_names, ", "),
+        { "emit", path, "-o", o, "--type", "i5" }
     )
     check.equal(host.kind(o), nil)
     refuses(

@@ -207,12 +207,12 @@ end
 function test.activations_are_rounded_only_where_kernels_can()
     local blocks, whole = "gen/models/tiny_skipless.lua", "gen/models/gpt_nano_sort.lua --profile firmware"
     for options, message in pairs {
-        [blocks .. " --activations i8"] = '--activations: "i8": needs --type i8, not f32',
-        [blocks .. " --type bf16 --activations i8"] = '--activations: "i8": needs --type i8, not bf16',
+        [blocks .. " --activations i8"] = '--activations: "i8": needs --type i8 or i4, not f32',
+        [blocks .. " --type bf16 --activations i8"] = '--activations: "i8": needs --type i8 or i4, not bf16',
         [blocks .. " --type i8 --activations f16"] = '--activations: "f16": must be one of f32, bf16, i8, i7',
         [blocks .. " --activations i7"] = '--activations: "i7": needs --type i8, not f32',
         [blocks .. " --type i8 --activations i8 --cache i7"] = '--cache: "i7": needs --activations i7',
-        [blocks .. " --type i7"] = '--type: "i7": must be one of f32, bf16, f16, i8, e4m3',
+        [blocks .. " --type i7"] = '--type: "i7": must be one of f32, bf16, f16, i8, e4m3, i4',
         [blocks .. " --cache bf16"] = '--cache: "bf16": needs --activations bf16',
         [blocks .. " --activations bf16"] = '--activations: "bf16": needs --type bf16, not f32',
         ["gen/models/tiny.lua --activations i8"] = "--activations: i8: \z
@@ -355,6 +355,18 @@ function test.types_of_tables()
         for _, result in ipairs(found.results) do
             assert(result.rel_err > 1e-5 and result.rel_err < 0.5, type)
         end
+    end
+end
+
+-- Both types of that name in one model, and the reference rounds each as its kernels read it.
+function test.i4_weights_stand_beside_i4_tables()
+    local text = "d = 40, heads = 4, attention = { eliminate = 'QP', context = 60 }, "
+        .. lookup(dense .. ", score = 'gelu'")
+    local types = { "--type", "i4", "--tables", "i4", "--activations", "i8", "--cache", "f32" }
+    local words = { "verify", model("both", text), "--cflags", "-O0", "--json", "--isa", "scalar" }
+    local found = json.decode(program.works(program.with(words, table.unpack(types))))
+    for _, result in ipairs(found.results) do
+        assert(result.kernel_rel_err > 0 and result.kernel_rel_err <= budget.f32[1], result.kernel_rel_err)
     end
 end
 

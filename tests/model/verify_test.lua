@@ -61,6 +61,9 @@ end
 
 function test.every_call_of_a_decoder_is_checked()
     check.matches(verified(decoder), "^step prefill prefill_all mixed")
+    -- Widths are no whole groups; the embedding is read in columns.
+    verified(decoder, "--type", "i4")
+    verified(decoder, "--type", "i4", "--activations", "i8")
     if effort.full then verified(decoder, "--type", "i8", "--cache", "f16") end
 end
 
@@ -85,6 +88,7 @@ end
 function test.every_call_of_an_encoder_is_checked()
     check.matches(verified(encoder), "^encode batch")
     if effort.full then verified(encoder, "--type", "bf16") end
+    if effort.full then verified(encoder, "--type", "i4") end
     check.matches(verified(one_token), "^encode batch")
 end
 

@@ -108,10 +108,10 @@ function firmware.work(p)
             rows = rows + part.count * own.shape.slots * dtype.size(own.tables, own.shape.d_out)
         end
     end
-    local of_embedding = (p.embedding.strided and 0 or p.type.bytes) + (p.embedding.positions and 4 or 0)
+    local of_embedding = (p.embedding.strided and 0 or p.rows_type.bytes) + (p.embedding.positions and 4 or 0)
     local embedding = p.embedding.width * of_embedding
     for _, part in ipairs(p.embedding.projected and p.embedding.projected.parts or {}) do
-        embedding = embedding + part.width * (p.type.bytes + (part.positions and 4 or 0))
+        embedding = embedding + part.width * (p.rows_type.bytes + (part.positions and 4 or 0))
     end
     local slow_bytes = rows + embedding
     return {

@@ -51,12 +51,17 @@ end
 -- The instruction sets `isas` with what `types` need of them: kernels of all blocks are one file.
 local function sets_of(m, isas, types)
     local sets, wanted = {}, types_of.of_sets(types)
-    local demanded = { "few", "many", "masks", "cache", types.type.name, types.cache.name }
+    local of_rows = dtype.of_rows(types.type).name
+    local demanded = { "few", "many", "masks", "cache", of_rows, types.cache.name }
     demanded[7] = types.looked and types.looked.tables.name
+    for _, tier in ipairs(types.type.groups and { "groups", "f16" } or {}) do
+        demanded[#demanded + 1] = tier
+    end
     for i, isa in ipairs(isas) do
         sets[i] = isa_list.with_types(isa, wanted)
         words.demand(sets[i], demanded, m.name)
-        if types.activations then words.demand(sets[i], types.activations.products.tiers, m.name) end
+        if types.rounded then words.demand(sets[i], types.rounded.tiers, m.name) end
+        if types.rounded and types.type.groups then words.demand(sets[i], { "group_quads" }, m.name) end
     end
     return sets
 end
@@ -197,9 +202,10 @@ local function whole(m, isas, types, options)
         model = m,
         names = public,
         type = types.type,
+        rows_type = dtype.of_rows(types.type),
         activations = types.activations or dtype.get "f32",
         lookup_types = types.looked, -- of tables and projection; nil: there are none
-        rounded = types.activations and types.activations.products,
+        rounded = types.rounded,
         widths = widths,
         variants = {},
         causal = m.attention.causal,

@@ -112,11 +112,11 @@ end
 -- What the kernel of the forward pass prints.
 local function forward_values(p, v, values)
     local scalar, isa = isa_list.get "scalar", v.isa
-    values.load_weights = print_run.loader(isa, p.type)
+    values.load_weights, values.rows_type = print_run.loader(isa, p.rows_type), p.rows_type
     values.tile = layout.keys
     values.load_some_weights = function(base, at, count)
-        if p.type.plain then return isa.load_partial(base, at, count) end
-        return isa["load_partial_" .. p.type.name](expression.sum(base, at), count)
+        if p.rows_type.plain then return isa.load_partial(base, at, count) end
+        return isa["load_partial_" .. p.rows_type.name](expression.sum(base, at), count)
     end
     -- One element as a float, in C that all sets have.
     values.element = function(base, at)
@@ -126,6 +126,8 @@ local function forward_values(p, v, values)
         if p.type.plain then return scalar.load(base, at) end
         return scalar["load_" .. p.type.name](expression.sum(base, at))
     end
+    values.load_scale = function(base, at) return scalar.load_f16(expression.sum(base, at)) end
+    values.groups = p.type.groups and print_run.groups(p.type, isa.lanes) or false
     local inputs, seen = {}, {}
     local o = p.output
     local of_means = o.sums and o.sums.map

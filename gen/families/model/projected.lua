@@ -43,13 +43,13 @@ local function add_part(c, part, m, map, norm, names)
         c.piece(section, nil, more)
     end
     local scales
-    if c.type.scaled then
+    if c.rows.scaled then
         local name = "words_" .. part.name
         scales = c.f32(name .. "_scales", m.vocab, "scales of the rows of " .. name)
         scales.slow = true
     end
     local words = { view = names.word, plus = names.token_types, plus_factor = 1 / m.embedding.scale }
-    add_rows("words", c.type, m.vocab, words, { scales = scales and scales.at, draws = draws_of(names, norm) })
+    add_rows("words", c.rows, m.vocab, words, { scales = scales and scales.at, draws = draws_of(names, norm) })
     part.positions = m.embedding.sinusoidal ~= nil or m.positions ~= nil
     if part.positions then
         local count = m.attention.context

@@ -17,7 +17,7 @@ local large = 1 << 22 -- elements of a tensor that is packed row by row
 -- layer 0 has in the checkpoint, of blocks. Its field `group` says to people which part of a whole model the next
 -- sections are of.
 function sections.collector(at, type, rounded, first)
-    local c = { list = {}, pieces = {}, at = at, type = type, rounded = rounded }
+    local c = { list = {}, pieces = {}, at = at, type = type, rows = dtype.of_rows(type), rounded = rounded }
 
     -- `slow`, of sections: as in gen/families/lookup/sections.lua.
     function c.add(name, of_type, elements, doc)
@@ -25,7 +25,7 @@ function sections.collector(at, type, rounded, first)
             group = c.group,
             name = name,
             dtype = of_type,
-            type = of_type.name,
+            type = of_type.packed or of_type.name,
             storage = of_type.storage,
             elements = elements,
             count = dtype.units(of_type, elements),
@@ -90,8 +90,30 @@ local function norms(c, name, layers, norm, width, doc, drawn)
     end
 end
 
+-- Matrices of `map` in panels whose groups of inputs have scales of their own.
+local function grouped(c, name, layers, map, doc, drawn)
+    local stored, of = layout.stored(map.words, c.type), layers and "[" .. layers .. "]" or ""
+    local groups = layout.filled(map.inputs, c.type) // c.type.groups
+    local form = "%s, %s[%d][%d groups][%d words]: [%d] scales, [%d][%d] words of %d inputs"
+    local words = c.type.groups // c.type.weights
+    local panel, weights = layout.panel, c.type.weights
+    doc = form:format(doc, of, map.panels, groups, layout.group_words, panel, words, panel, weights)
+    local section = c.add(name, c.type, (layers or 1) * stored, doc)
+    return function(view, layer)
+        local whole_tensor = not (view.group or view.transposed)
+        c.piece(section, view, {
+            elements = stored,
+            row = map.inputs,
+            groups = c.type.groups,
+            slices = whole_tensor and map.outputs == map.pitch and map.panels or nil,
+            draw = drawn and { mean = 0.0, deviation = map.inputs ^ -0.5 },
+        }, layer)
+    end
+end
+
 -- Matrices of `map` in panels, as products read them, and scales of the rows of `what` if their type has them.
 local function matrices(c, name, layers, map, what, doc, drawn)
+    if c.type.groups then return grouped(c, name, layers, map, doc, drawn) end
     local rounded = c.rounded
     local scales = c.type.scaled
         and c.f32(name .. "_scales", (layers or 1) * map.pitch, "scales of the rows of " .. what)
@@ -101,7 +123,7 @@ local function matrices(c, name, layers, map, what, doc, drawn)
         doc,
         layers and "[" .. layers .. "]" or "",
         map.panels,
-        maps.filled(map.inputs, rounded) // (rounded and rounded.rows or 1),
+        layout.filled(map.inputs, c.type, rounded) // (rounded and rounded.rows or 1),
         layout.panel,
         rounded and rounded.rows
     )
@@ -191,11 +213,11 @@ end
 -- A matrix in panels. Returns what kernels need to know of it.
 function sections.add_matrix(c, name, inputs, outputs, view, doc)
     local map = { name = name, inputs = inputs, outputs = outputs }
-    local filled = maps.filled(inputs, c.rounded)
+    local filled = layout.filled(inputs, c.type, c.rounded)
     map.panels = (outputs + layout.panel - 1) // layout.panel
     map.pitch = map.panels * layout.panel
     map.words = map.pitch * filled
-    map.panel_step = layout.panel * (c.rounded and filled // c.rounded.rows or inputs)
+    map.panel_step = layout.stored(layout.panel * filled, c.type, c.rounded)
     matrices(c, name, nil, map, name, doc, true)(view)
     return map
 end
@@ -218,8 +240,8 @@ end
 
 -- Rows of a table one behind the other, and their scales.
 function sections.add_rows(c, name, rows, width, view, doc)
-    local scales = c.type.scaled and c.f32(name .. "_scales", rows, "scales of the rows of " .. name)
-    local section = c.add(name, c.type, rows * width, string.format("%s, [%d][%d]", doc, rows, width))
+    local scales = c.rows.scaled and c.f32(name .. "_scales", rows, "scales of the rows of " .. name)
+    local section = c.add(name, c.rows, rows * width, string.format("%s, [%d][%d]", doc, rows, width))
     section.slow = true
     if scales then scales.slow = true end
     local by_row = rows * width > large and not (view.group or view.transposed)

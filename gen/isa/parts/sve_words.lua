@@ -215,6 +215,13 @@ static inline void $sve_store_bf16(void *to, svfloat32_t a, svfloat32_t b)
     function sve.store_quads(base, offset, a, b, c, d) return call("$sve_store_quads", at(base, offset), a, b, c, d) end
     function sve.dot_i8(sum, a, b) return call("$sve_dot_i8", sum, a, b) end
     function sve.dot_i16(sum, a, b) return call("$sve_dot_i16", sum, a, b) end
+    function sve.high_nibbles(words)
+        return call("svand_n_u32_x", all, call("svlsr_n_u32_x", all, words, 4), "0x0f0f0f0fu")
+    end
+    sve.unpack_i4 = expression.list_of(8, function(n, words)
+        local last = n == 7 and call("svlsr_n_u32_x", all, words, 28)
+        return call("svcvt_f32_u32_x", all, last or call("svand_n_u32_x", all, words, (15 << 4 * n) .. "u"))
+    end)
     function sve.float_of(index) return call("svcvt_f32_s32_x", all, call("svreinterpret_s32_u32", index)) end
     function sve.max_magnitude(magnitudes, v)
         local bits = call("svreinterpret_s32_f32", sve.abs(v))

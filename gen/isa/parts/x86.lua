@@ -251,6 +251,13 @@ return function(bits)
                 floats(call("and_si" .. bits, words, call("set1_epi32", "-65536"))),
             }
         end,
+        high_nibbles = function(words)
+            return call("and_si" .. bits, call("srli_epi32", words, 4), call("set1_epi32", "0x0f0f0f0f"))
+        end,
+        unpack_i4 = expression.list_of(8, function(n, words)
+            local last = n == 7 and call("srli_epi32", words, 28)
+            return call("cvtepi32_ps", last or call("and_si" .. bits, words, call("set1_epi32", 15 << 4 * n)))
+        end),
         store = function(base, offset, v) return call("store_ps", at(base, offset), v) end,
         store_unaligned = function(base, offset, v) return call("storeu_ps", at(base, offset), v) end,
         add = function(a, b) return call("add_ps", a, b) end,

@@ -2,6 +2,7 @@
 local block_lookup = require "gen.families.model.blocks.block_lookup"
 local block_reference = require "block_reference"
 local checkpoint = require "gen.schema.checkpoint_names"
+local dtype = require "gen.plan.dtype"
 local outer = require "whole_reference"
 local packed = require "harness.families.lookup.packed"
 local rules = require "gen.families.model.model"
@@ -149,8 +150,8 @@ end
 function reference.types(p, shape, blocks_in_out, activations, cache)
     local looked = p.lookup_types
     return {
-        words = shape.type.name, -- of rows
-        type = shape.rounded and shape.rounded.name or shape.type.name,
+        words = dtype.of_rows(shape.type).name, -- of rows
+        type = shape.rounded and not shape.type.groups and shape.rounded.name or shape.type.name,
         cache = cache or shape.cache.type.name,
         activations = activations or p.activations.name,
         attention = not activations and shape.cache.words and shape.cache.type.name or "f32",

@@ -49,7 +49,7 @@ local function check_products(p, library, maps)
         local good, message = known[map.inputs], nil
         if not good then
             good, message = isolated(library, function()
-                exact_product(library, symbol, p.activations.name, map.inputs)
+                exact_product(library, symbol, p.type.groups and p.type.name or p.activations.name, map.inputs)
                 return ""
             end)
         end

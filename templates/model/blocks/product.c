@@ -1,4 +1,4 @@
-//$ takes prologue, isa, lanes, symbol, helper, panel, type, product, load_weights
+//$ takes prologue, isa, lanes, symbol, helper, panel, type, product, load_weights, groups
 //$ lines("", prologue)
 //$ local function accumulator(t, n) return "y" .. t .. "_" .. n end
 //$ -- One input: a strip of `vectors` vectors of weights at `row`, of `tokens` tokens.
@@ -13,7 +13,9 @@ $(i)$(name(t, n)) = $(isa.fma("x" .. t, "w" .. n, name(t, n)));
 //$         end
 //$     end
 //$ end
-//$ if product.several and product.unpacks then
+//$ if groups then
+$(include("templates/model/blocks/product_groups.c"))
+//$ elseif product.several and product.unpacks then
 
 /* A strip of $(plural(product.strip, "output")) of a panel, all its inputs, as floats. */
 static inline void $(helper)_unpack(const $(type.storage) *restrict w, size_t inputs, float *restrict unpacked)
@@ -57,7 +59,7 @@ static inline void $(helper)_of_$(tokens)(const float *restrict x,
 }
 //$ end
 //$ local function partial(s, u, n) return "y" .. s .. "_" .. u .. "_" .. n end
-//$ for _, streams in ipairs(product.streams) do
+//$ for _, streams in ipairs(groups and {} or product.streams) do
 //$ local indent = product.unroll > 1 and "            " or "        "
 //$ local function add_inputs(u, i)
 $(i)const $(isa.vector) x$(u) = $(isa.broadcast("x[" .. sum("k", u) .. "]"));
@@ -140,7 +142,12 @@ static inline void $(helper)_alone(const float *restrict x, const $(type.storage
 
 /* A dense product for some tokens: y = W x + bias.
    x      rows of `inputs` floats, x_step apart
+//$ if groups then
+   w      [panels][groups of $(groups.inputs) inputs][$(groups.words)]: [$(panel)] scales in half precision, then
+          [$(groups.inputs // groups.of_word)][$(panel)] words of $(groups.of_word) weights of an output, 4 bits each: 8 more than in units of the scale
+//$ else
    w      [panels][inputs][$(plural(panel, "output"))]
+//$ end
 //$ if type.scaled then
    scale  [panels * $(panel)] of the rows of W
 //$ end
@@ -155,19 +162,23 @@ void $(symbol)(const float *restrict x, size_t x_step, const $(type.storage) *re
     float *restrict y, size_t y_step, size_t inputs, size_t panels, size_t tokens$(product.unpacks and ", float *restrict unpacked" or ""))
 {
     const $(isa.vector) zero = $(isa.broadcast("$hidden(0.0f)")); /* else its loop is a call of memset */
+//$ local of_panel = groups and "words" or "inputs * " .. panel
+//$ if groups then
+    const size_t words = (inputs + $(groups.inputs - 1)) / $(groups.inputs) * $(groups.words); /* of a panel */
+//$ end
 
 //$ -- Lines that call the kernels of a token alone; its rows are x and y.
 //$ local function alone(i, x, y)
 //$ local function call(i, streams)
-//$     local from, to = "w + panel * inputs * " .. panel, y .. " + panel * " .. panel
+//$     local from, to, at = "w + panel * " .. of_panel, y .. " + panel * " .. panel, groups and "0"
 //$     if product.alone_outputs < panel then
 $(i)for (size_t at = 0; at < $(panel); at += $(product.alone_outputs))
-//$         from, to, i = from .. " + at", to .. " + at", i .. "    "
+//$         from, to, at, i = groups and from or from .. " + at", to .. " + at", groups and "at", i .. "    "
 //$     end
 //$     if streams > 1 then
-$(i)$(helper)_alone_$(streams)($(x), $(from), each * inputs * $(panel), inputs, $(to), each * $(panel), zero);
+$(i)$(helper)_alone_$(streams)($(listed(x, from, "each * " .. of_panel, at, "inputs", to, "each * " .. panel, "zero")));
 //$     else
-$(i)$(helper)_alone($(x), $(from), inputs, $(to), zero);
+$(i)$(helper)_alone($(listed(x, from, at, "inputs", to, "zero")));
 //$     end
 //$ end
 //$ if #product.streams > 1 then
@@ -187,10 +198,14 @@ $(i)for (size_t panel = 0; panel < panels; ++panel)
         for (size_t k = 0; k < inputs; k += $(product.depth)) {
             const size_t depth = inputs - k < $(product.depth) ? inputs - k : $(product.depth);
             for (size_t output = 0; output < panels * $(panel); output += $(product.strip)) {
+//$ if groups then
+                const $(type.storage) *strip = w + output / $(panel) * words + k / $(groups.inputs) * $(groups.words);
+//$ else
                 const $(type.storage) *strip = w + (output / $(panel) * inputs + k) * $(panel) + output % $(panel);
+//$ end
                 size_t token = 0;
 //$ if product.unpacks then
-                $(helper)_unpack(strip, depth, unpacked);
+                $(helper)_unpack($(listed("strip", groups and "output % " .. panel, "depth", "unpacked")));
 //$ end
 //$ for _, count in ipairs(product.tokens) do
                 $(count == 1 and "for (; token < tokens; ++token)" or "for (; token + " .. count .. " <= tokens; token += " .. count .. ")")

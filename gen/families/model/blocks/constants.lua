@@ -13,8 +13,8 @@ end
 local function add_layers(p, add)
     local shape = p.shape
     for _, map in ipairs(p.maps) do
-        local words = shape.rounded and map.words // shape.rounded.rows or map.words
-        local what = shape.rounded and "words of weights of " or "weights of "
+        local words = layout.stored(map.words, shape.type, shape.rounded)
+        local what = (shape.rounded or shape.type.groups) and "words of weights of " or "weights of "
         add(map.letter .. "_LAYER", words, what .. map.letter .. " of a layer")
         local scales = shape.type.scaled and ", and scales" or ""
         add(map.letter .. "_BIAS_LAYER", map.pitch, "its biases of a layer" .. scales)

@@ -11,6 +11,24 @@ layout.max_positions = 1 << 31 -- of a sequence whose cache is a ring
 
 local cache_line = blob.align // 4
 
+-- Words of a group of inputs of a panel: [32] scales in half precision, then [4][32] words of eight weights of an
+-- output, each 8 more than in units of its scale, in 4 bits. Inputs 0 to 3 of a word are in the low halves of its
+-- bytes, 4 to 7 in the high ones.
+layout.group_scales = layout.panel // 2
+layout.group_words = layout.group_scales + layout.panel * 32 // 8
+layout.group_order = { 0, 4, 1, 5, 2, 6, 3, 7 } -- inputs of a word from its lowest bits on
+
+-- How many inputs a map has with those that fill up its last word or group.
+function layout.filled(inputs, type, rounded)
+    return blob.round_up(inputs, type.groups or rounded and rounded.rows or 1)
+end
+
+-- The elements, or words, that `weights` weights of whole panels take, with those that fill them up.
+function layout.stored(weights, type, rounded)
+    if type.groups then return weights // (layout.panel * type.groups) * layout.group_words end
+    return weights // (rounded and rounded.rows or 1)
+end
+
 -- Floats from token to token of a buffer whose rows have so many, filled up to what products in whole panels write.
 -- Rows an odd number of lines apart: at powers of two those of several tokens would drive each other out of the cache.
 function layout.pitch(floats) return blob.round_up(blob.round_up(floats, layout.panel), cache_line) | cache_line end

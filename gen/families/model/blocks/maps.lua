@@ -5,9 +5,6 @@ local layout = require "gen.families.model.blocks.layout"
 
 local maps = {}
 
--- The inputs of a map with those that fill up its last word; rounded: as shape.rounded, words of weights, or nil.
-function maps.filled(inputs, rounded) return rounded and blob.round_up(inputs, rounded.rows) or inputs end
-
 -- Makes `section`, of weights one by one, one of words of them.
 function maps.in_words(section, rounded)
     section.storage, section.type, section.count = rounded.storage, rounded.packed, section.elements // rounded.rows
@@ -42,7 +39,7 @@ function maps.of(m, shape, first)
             view = view,
         }
         map.pitch = map.panels * layout.panel
-        map.words = map.pitch * maps.filled(inputs, shape.rounded)
+        map.words = map.pitch * layout.filled(inputs, shape.type, shape.rounded)
         list[#list + 1], by_letter[letter] = map, map
     end
     -- What fuse leaves of packed and transposed tensors stands alone.

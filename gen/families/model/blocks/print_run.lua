@@ -125,13 +125,14 @@ end
 
 -- How a product of rounded inputs sums them: the C type of a vector of sums, what they start from (a word behind the
 -- inputs, `started`, or nothing), and the words of their dot product, of two at a time, or nil, and of that of
--- softmax's weights, which are never negative, and values.
-local function sums_of(rounded, isa)
+-- softmax's weights, which are never negative, and values. groups: beside numbers of 4 bits, which begin at 0.
+local function sums_of(rounded, isa, groups)
     if not rounded or not rounded.integers then
         return { type = isa.vector, start = isa.zero, dot = isa.dot_bf16, dot_weights = isa.dot_bf16 }
     end
     local products = byte_products(isa, rounded.levels)
     local narrow, dot, dot_two = products.dot_narrow, products.dot, products.dot_two
+    if groups then return { dot_narrow = narrow, dot_two_narrow = isa.dot_two_i7 } end
     if isa.dot_s8 and dot ~= narrow then
         return { type = isa.index, start = isa.index_zero, started = false, dot = isa.dot_s8, dot_weights = narrow }
     end
@@ -139,16 +140,41 @@ local function sums_of(rounded, isa)
     return { type = isa.index, start = start, started = true, dot = dot, dot_two = dot_two, dot_weights = dot }
 end
 
+-- How groups of inputs lie in words (gen/families/model/blocks/layout.lua), of weights of `type`; of inputs of a word,
+-- from its lowest bits on, and of inputs one after the other: what the floats of unpack_i4 are still to be multiplied
+-- by. At least as many as `lanes` of the latter.
+function print_run.groups(type, lanes)
+    local factors, of_inputs = {}, {}
+    for b, input in ipairs(layout.group_order) do
+        factors[b] = literal.float(b < type.weights and 16.0 ^ (1 - b) or 1.0)
+        for at = input + 1, math.max(lanes, type.weights), type.weights do
+            of_inputs[at] = factors[b]
+        end
+    end
+    return {
+        factors = factors,
+        repeats = #of_inputs,
+        factors_of_inputs = table.concat(of_inputs, ", "),
+        inputs = type.groups,
+        of_word = type.weights,
+        words = layout.group_words,
+        first_word = layout.group_scales,
+        order = layout.group_order,
+    }
+end
+
 local function product_values(p, v, values)
     values.product, values.rounded = v.product, p.shape.rounded
-    values.sums = sums_of(p.shape.rounded, v.isa)
+    values.sums = sums_of(p.shape.rounded, v.isa, p.type.groups)
     values.barriers = function(list) return barriers(p, v.isa, list) end
-    values.load_weights = print_run.loader(v.isa, p.type)
+    values.load_weights = not p.type.groups and print_run.loader(v.isa, p.type)
+    values.groups = p.type.groups and print_run.groups(p.type, v.isa.lanes) or false
 end
 
 -- The file of the product of weights, of a run of blocks or of a model.
 function print_run.product(p, v)
-    local template = "templates/model/blocks/" .. (p.shape.rounded and "product_words.c" or "product.c")
+    local form = p.shape.rounded and (p.type.groups and "product_group_words" or "product_words") or "product"
+    local template = "templates/model/blocks/" .. form .. ".c"
     return print_run.file(p, v, template, v.names.product, "product", product_values)
 end
 

@@ -50,7 +50,7 @@ return space.new({
         key = "few.unroll",
         doc = "inputs of a token alone with sums of their own",
         values = function(shape, isa, s)
-            if shape.rounded then return { 1 } end
+            if shape.rounded or shape.type.groups then return { 1 } end
             local list = {}
             for _, inputs in ipairs { 1, 2, 4, 8 } do
                 if

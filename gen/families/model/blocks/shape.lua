@@ -101,7 +101,7 @@ function shape.of(m, types, sequences, first_layer)
     local width, dense = rules.head_width(m), ffn_parts.dense(m.ffn)
     local s = {
         type = types.type,
-        rounded = types.activations and types.activations.products,
+        rounded = types.rounded,
         heads = m.heads,
         kv_heads = m.kv_heads,
         group = m.heads // m.kv_heads,

@@ -1,0 +1,188 @@
+//$ takes prologue, isa, lanes, symbol, helper, panel, type, rounded, product, sums, barriers, groups
+//$ lines("", prologue)
+//$ local per_group = groups.inputs // rounded.rows -- words of inputs
+//$ local function name(what, t, s, n) return what .. t .. "_" .. s .. "_" .. n end
+//$ -- Sums of the products of two words of inputs.
+//$ local function dots(sum, low, first, high, second)
+//$     if sums.dot_two_narrow then return sums.dot_two_narrow(sum, low, first, high, second) end
+//$     return sums.dot_narrow(sums.dot_narrow(sum, low, first), high, second)
+//$ end
+//$ -- The body of a function for so many tokens, and panels side by side.
+//$ local function body(tokens, streams, vectors)
+//$ local function each(done)
+//$     for t = 0, tokens - 1 do
+//$         for s = 0, streams - 1 do
+//$             for n = 0, vectors - 1 do done(t, s, n) end
+//$         end
+//$     end
+//$ end
+{
+    const $(isa.index) eights = $(isa.index_broadcast("0x08080808"));
+    const $(isa.index) low_halves = $(isa.index_broadcast("0x0f0f0f0f"));
+    const $(isa.vector) zero = $(isa.zero());
+//$ each(function(t, s, n)
+    $(isa.vector) $(name("y", t, s, n)) = zero;
+//$ end)
+    uint32_t last[$(tokens * per_group)]; /* of inputs that are no whole group */
+
+    for (size_t k = 0; k < words; k += $(per_group), w += $(groups.words)) {
+        const $(type.storage) *row = w + $(groups.first_word) + at;
+        const uint32_t *input = x + k;
+//$ local step
+//$ if tokens > 1 then
+        size_t step = x_step;
+//$ step = "step"
+//$ end
+//$ for t = 0, tokens - 1 do
+        $(isa.index) above$(t) = $(isa.index_zero());
+//$ end
+//$ each(function(t, s, n)
+        $(isa.index) $(name("sum", t, s, n)) = $(isa.index_zero());
+//$ end)
+
+        if (words - k < $(per_group)) {
+//$ if tokens > 1 then
+            for (size_t token = 0; token < $(tokens); ++token)
+                for (size_t i = 0; i < $(per_group); ++i)
+                    last[token * $(per_group) + i] = k + i < words ? x[token * x_step + k + i] : 0;
+            step = $(per_group);
+//$ else
+            for (size_t i = 0; i < $(per_group); ++i)
+                last[i] = k + i < words ? x[k + i] : 0;
+//$ end
+            input = last;
+        }
+        for (size_t i = 0; i < $(per_group); i += 2, row += $(panel)) {
+//$ for t = 0, tokens - 1 do
+            const $(isa.index) first$(t) = $(isa.index_broadcast("input[" .. sum(t > 0 and times(t, step) or 0, "i") .. "]"));
+            const $(isa.index) second$(t) = $(isa.index_broadcast("input[" .. sum(t > 0 and times(t, step) or 0, "i + 1") .. "]"));
+            above$(t) = $(dots("above" .. t, "eights", "first" .. t, "eights", "second" .. t));
+//$ end
+//$ local held = {}
+//$ for t = 0, tokens - 1 do held[#held + 1] = "above" .. t end
+//$ for s = 0, streams - 1 do
+//$ for n = 0, vectors - 1 do
+            {
+                const $(isa.index) both = $(isa.load_words("row", sum(times(s, "apart"), n * lanes)));
+                const $(isa.index) low = $(isa.index_and("both", "low_halves"));
+                const $(isa.index) high = $(isa.high_nibbles("both"));
+//$ for t = 0, tokens - 1 do
+                $(name("sum", t, s, n)) = $(dots(name("sum", t, s, n), "low", "first" .. t, "high", "second" .. t));
+//$ held[#held + 1] = name("sum", t, s, n)
+//$ end
+            }
+//$ end
+//$ end
+//$ lines("            ", barriers(held))
+        }
+//$ for s = 0, tokens == 1 and product.prefetch and streams - 1 or -1 do
+//$ for line = 0, 4 * groups.words - 1, 64 do
+        $(isa.prefetch_l1(s == 0 and "(uintptr_t) w" or "(uintptr_t) (w + " .. times(s, "apart") .. ")", product.prefetch + line));
+//$ end
+//$ end
+//$ for s = 0, streams - 1 do
+        {
+            const uint16_t *scales = (const uint16_t *) (const void *) $(s == 0 and "w" or "(" .. sum("w", times(s, "apart")) .. ")") + at;
+//$ for n = 0, vectors - 1 do
+            const $(isa.vector) scale$(n) = $(isa.load_f16(sum("scales", n * lanes)));
+//$ for t = 0, tokens - 1 do
+            $(name("y", t, s, n)) = $(isa.fma("scale" .. n, isa.float_of(isa.index_sub(name("sum", t, s, n), "above" .. t)), name("y", t, s, n)));
+//$ end
+//$ end
+        }
+//$ end
+    }
+
+//$ for t = 0, tokens - 1 do
+    const float unit$(t) = ((const float *) (const void *) x)[$(sum(times(t, "x_step"), "words + 1"))];
+//$ end
+//$ each(function(t, s, n)
+//$ local place = sum(times(t, "y_step"), times(s, "y_apart"), n * lanes)
+//$ local bias = isa.load_unaligned("bias", sum(times(s, "y_apart"), n * lanes))
+    $(isa.store_unaligned("y", place, isa.fma(name("y", t, s, n), isa.broadcast("unit" .. t), bias)));
+//$ end)
+}
+//$ end
+//$ for _, tokens in ipairs(product.tokens) do
+//$ if tokens > 1 then
+
+/* $(product.strip > 1 and product.strip .. " outputs" or "An output") from output `at` of a panel on, of $(tokens) tokens: sums of a
+   group are integers, 8 times the sum of its inputs too large at first. */
+static inline void $(helper)_of_$(tokens)(const uint32_t *restrict x, size_t x_step, const $(type.storage) *restrict w, size_t at,
+    const float *restrict bias, float *restrict y, size_t y_step, size_t words)
+//$ body(tokens, 1, product.strip_vectors)
+//$ end
+//$ end
+//$ for _, streams in ipairs(product.streams) do
+
+//$ if streams > 1 then
+/* $(plural(product.alone_outputs, "output")) from output `at` of each of $(plural(streams, "panel")) on, `apart` words and `y_apart`
+   outputs from each other, of one token. Weights are read once, from
+   memory, which delivers several streams faster than one. */
+static inline void $(helper)_alone_$(streams)(const uint32_t *restrict x, const $(type.storage) *restrict w, size_t apart, size_t at,
+    const float *restrict bias, float *restrict y, size_t y_apart, size_t words)
+//$ else
+/* $(plural(product.alone_outputs, "output")) from output `at` of a panel on, of one token. */
+static inline void $(helper)_alone(const uint32_t *restrict x, const $(type.storage) *restrict w, size_t at,
+    const float *restrict bias, float *restrict y, size_t words)
+//$ end
+//$ body(1, streams, product.alone_vectors)
+//$ end
+
+/* A dense product for some tokens whose inputs are rounded: y = W x + bias. Sums of products of a group are integers.
+   x      rows of words, x_step apart: inputs, $(rounded.rows) to a word as signed bytes, the rest of the last one
+          zeros; a word that is not read here, and the unit of the inputs as a float
+   w      [panels][groups of $(groups.inputs) inputs][$(groups.words)]: [$(panel)] scales in half precision, then
+          [$(groups.inputs // groups.of_word)][$(panel)] words of $(groups.of_word) weights of an output, 4 bits each: 8 more than in units of the scale
+   bias   [panels * $(panel)]
+   y      rows of panels * $(plural(panel, "float")), y_step apart
+   Nothing may overlap; any float alignment. Cannot fail. */
+void $(symbol)(const uint32_t *restrict x, size_t x_step, const $(type.storage) *restrict w, const float *restrict bias,
+    float *restrict y, size_t y_step, size_t inputs, size_t panels, size_t tokens)
+{
+    const size_t words = (inputs + $(rounded.rows - 1)) / $(rounded.rows);
+    const size_t of_panel = (words + $(per_group - 1)) / $(per_group) * $(groups.words);
+
+//$ -- Lines that call the kernels of a token alone; its rows are x and y.
+//$ local function alone(i, x, y)
+//$ local function call(i, streams)
+//$     local at, place = "0", "panel * " .. panel
+//$     if product.alone_outputs < panel then
+$(i)for (size_t at = 0; at < $(panel); at += $(product.alone_outputs))
+//$         at, place, i = "at", place .. " + at", i .. "    "
+//$     end
+//$     local apart, y_apart = streams > 1 and "each * of_panel", streams > 1 and "each * " .. panel
+$(i)$(helper)_alone$(streams > 1 and "_" .. streams or "")($(listed(x, "w + panel * of_panel", apart, at, "bias + " .. place, sum(y, place), y_apart, "words")));
+//$ end
+//$ if #product.streams > 1 then
+$(i)const size_t each = panels / $(product.streams[1]);
+$(i)for (size_t panel = 0; panel < each; ++panel)
+//$ call(i .. "    ", product.streams[1])
+$(i)for (size_t panel = $(product.streams[1]) * each; panel < panels; ++panel)
+//$ else
+$(i)for (size_t panel = 0; panel < panels; ++panel)
+//$ end
+//$ call(i .. "    ", 1)
+//$ end
+//$ if product.tokens[1] > 1 then
+    size_t token = 0;
+
+//$ -- All tokens of a strip before the next strip: its weights stay in the caches.
+    for (size_t output = 0; tokens > 1 && output < panels * $(panel); output += $(product.strip)) {
+        const $(type.storage) *strip = w + output / $(panel) * of_panel;
+        token = 0;
+//$ for _, count in ipairs(product.tokens) do
+//$ if count > 1 then
+        for (; token + $(count) <= tokens; token += $(count))
+            $(helper)_of_$(count)(x + token * x_step, x_step, strip, output % $(panel), bias + output,
+                y + token * y_step + output, y_step, words);
+//$ end
+//$ end
+    }
+    for (; token < tokens; ++token) {
+//$ else
+    for (size_t token = 0; token < tokens; ++token) {
+//$ end
+//$ alone("        ", "x + token * x_step", "y + token * y_step")
+    }
+}

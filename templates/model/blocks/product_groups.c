@@ -1,0 +1,135 @@
+//$ takes isa, lanes, helper, panel, type, product, groups
+//$ -- What number `b` of a word is to be multiplied by.
+//$ local function scale(n, b)
+//$     local factor = groups.factors[b]
+//$     return factor == "1.0f" and "scale" .. n or isa.mul("scale" .. n, isa.broadcast(factor))
+//$ end
+//$ if product.unpacks then
+
+/* A strip of $(plural(product.strip, "output")) from output `at` of a panel on, all its inputs with those that fill up their last
+   group, as floats. */
+static inline void $(helper)_unpack(const $(type.storage) *restrict w, size_t at, size_t inputs, float *restrict unpacked)
+{
+    const $(isa.vector) below_zero = $(isa.broadcast("-8.0f"));
+
+    for (size_t k = 0; k < inputs; k += $(groups.inputs), w += $(groups.words)) {
+        const uint16_t *scales = (const uint16_t *) (const void *) w + at;
+        const $(type.storage) *row = w + $(groups.first_word) + at;
+//$ for n = 0, product.strip_vectors - 1 do
+        const $(isa.vector) scale$(n) = $(isa.load_f16(sum("scales", n * lanes)));
+        const $(isa.vector) offset$(n) = $(isa.mul("scale" .. n, "below_zero"));
+//$ end
+
+        for (size_t word = 0; word < $(groups.inputs // groups.of_word); ++word, row += $(panel), unpacked += $(groups.of_word * product.strip)) {
+//$ for n = 0, product.strip_vectors - 1 do
+            const $(isa.index) words$(n) = $(isa.load_words("row", n * lanes));
+//$ for b, input in ipairs(groups.order) do
+            $(isa.store_unaligned("unpacked", input * product.strip + n * lanes, isa.fma(scale(n, b), isa.unpack_i4("words" .. n)[b], "offset" .. n)));
+//$ end
+//$ end
+        }
+    }
+}
+//$ end
+//$ local function total(s, n) return "y" .. s .. "_" .. n end
+//$ local function of_group(s, n) return "sum" .. s .. "_" .. n end
+
+/* scaled <- the inputs of a group, divided by what the numbers are multiplied by that unpacked words give. Returns their sum times -8, as
+   weights are 8 too large. */
+static inline float $(helper)_scale_inputs(const float *restrict x, float *restrict scaled)
+{
+    static const float factor[$(groups.repeats)] = { $(groups.factors_of_inputs) };
+//$ if lanes == 1 then
+    float total = 0.0f;
+
+    for (size_t i = 0; i < $(groups.inputs); ++i) {
+        scaled[i] = x[i] * factor[i % $(groups.of_word)];
+        total += x[i];
+    }
+    return -8.0f * total;
+//$ else
+    $(isa.vector) total = $(isa.load_unaligned("x", 0));
+//$ for at = 0, groups.inputs - 1, lanes do
+    $(isa.store_unaligned("scaled", at, isa.mul(isa.load_unaligned("x", at), isa.load_unaligned("factor", at % groups.repeats))));
+//$ if at > 0 then
+    total = $(isa.add("total", isa.load_unaligned("x", at)));
+//$ end
+//$ end
+//$ local steps, result = isa.reduce("total", "add")
+//$ declare_constants("    ", steps)
+    return -8.0f * ($(result));
+//$ end
+}
+//$ for _, streams in ipairs(product.streams) do
+
+//$ if streams > 1 then
+/* $(plural(product.alone_outputs, "output")) from output `at` of each of $(plural(streams, "panel")) on, `apart` words and `y_apart`
+   outputs from each other, of one token: y = W x. Weights are read once,
+   from memory, which delivers several streams faster than one. */
+static inline void $(helper)_alone_$(streams)(const float *restrict x, const $(type.storage) *restrict w, size_t apart, size_t at,
+    size_t inputs, float *restrict y, size_t y_apart, $(isa.vector) zero)
+//$ else
+/* $(plural(product.alone_outputs, "output")) from output `at` of a panel on, of one token: y = W x. */
+static inline void $(helper)_alone(const float *restrict x, const $(type.storage) *restrict w, size_t at, size_t inputs,
+    float *restrict y, $(isa.vector) zero)
+//$ end
+{
+//$ for s = 0, streams - 1 do
+//$ for n = 0, product.alone_vectors - 1 do
+    $(isa.vector) $(total(s, n)) = zero;
+//$ end
+//$ end
+    float last[$(groups.inputs)]; /* of inputs that are no whole group */
+    float scaled[$(groups.inputs)];
+
+    for (size_t k = 0; k < inputs; k += $(groups.inputs), x += $(groups.inputs), w += $(groups.words)) {
+        const $(type.storage) *row = w + $(groups.first_word) + at;
+        const float *input = x;
+//$ for s = 0, streams - 1 do
+//$ for n = 0, product.alone_vectors - 1 do
+        $(isa.vector) $(of_group(s, n)) = zero;
+//$ end
+//$ end
+
+        if (inputs - k < $(groups.inputs)) {
+            for (size_t i = 0; i < $(groups.inputs); ++i)
+                last[i] = k + i < inputs ? x[i] : 0.0f;
+            input = last;
+        }
+        const $(isa.vector) offset = $(isa.broadcast(helper .. "_scale_inputs(input, scaled)"));
+        input = scaled;
+        for (size_t word = 0; word < $(groups.inputs // groups.of_word); ++word, row += $(panel), input += $(groups.of_word)) {
+//$ for s = 0, streams - 1 do
+//$ for n = 0, product.alone_vectors - 1 do
+            const $(isa.index) words$(s)_$(n) = $(isa.load_words("row", sum(times(s, "apart"), n * lanes)));
+//$ end
+//$ end
+//$ for b, at_input in ipairs(groups.order) do
+            {
+                const $(isa.vector) one = $(isa.broadcast("input[" .. at_input .. "]"));
+//$ for s = 0, streams - 1 do
+//$ for n = 0, product.alone_vectors - 1 do
+                $(of_group(s, n)) = $(isa.fma("one", isa.unpack_i4("words" .. s .. "_" .. n)[b], of_group(s, n)));
+//$ end
+//$ end
+            }
+//$ end
+        }
+
+//$ for s = 0, streams - 1 do
+        {
+            const uint16_t *scales = (const uint16_t *) (const void *) $(s == 0 and "w" or "(" .. sum("w", times(s, "apart")) .. ")") + at;
+//$ for n = 0, product.alone_vectors - 1 do
+            $(total(s, n)) = $(isa.fma(isa.load_f16(sum("scales", n * lanes)), isa.add(of_group(s, n), "offset"), total(s, n)));
+//$ end
+        }
+//$ end
+    }
+
+//$ for s = 0, streams - 1 do
+//$ for n = 0, product.alone_vectors - 1 do
+    $(isa.store_unaligned("y", sum(times(s, "y_apart"), n * lanes), total(s, n)));
+//$ end
+//$ end
+}
+//$ end
