@@ -283,6 +283,7 @@ lint() {
     local status=0
     configure
     install "$lint_packages"
+    git ls-files '*.orig' '*.rej' | grep . && say 'lint: left behind by a merge' && status=1
     luacheck --quiet commands gen harness tests || status=1 # lines of more than 120 columns, too
     find . -name build -prune -o \( -name '*.sh' -o -path ./.ci/run \) -print | sort | xargs shellcheck -x -P SCRIPTDIR || status=1
     c_files | xargs clang-format --dry-run -Werror || status=1

@@ -21,7 +21,7 @@ local weights_option = {
     name = "weights",
     value = "PATH",
     required = true,
-    doc = "the checkpoint: safetensors file, index of several, or folder of either",
+    doc = "the checkpoint: safetensors or GGUF file, index of several, or folder of safetensors",
 }
 local prefix_option = {
     name = "prefix",
@@ -78,8 +78,8 @@ local multiply_option = {
 local type_option = {
     name = "type",
     value = "TYPE",
-    values = dtype.names,
-    doc = "type of a transformer's weights: " .. table.concat(dtype.names, ", ") .. "; default f32",
+    values = dtype.type_names,
+    doc = "type of a transformer's weights: " .. table.concat(dtype.type_names, ", ") .. "; default f32",
 }
 local cache_option = {
     name = "cache",
@@ -491,7 +491,7 @@ local commands = {
             multiply_option,
             with(type_option, {
                 value = "LIST",
-                doc = "types of a transformer's weights, of " .. table.concat(dtype.names, ",") .. "; default f32",
+                doc = "types of a transformer's weights, of " .. table.concat(dtype.type_names, ",") .. "; default f32",
             }),
             with(cache_option, {
                 value = "LIST",
@@ -843,7 +843,7 @@ local commands = {
         name = "import",
         arguments = { "PATH" },
         from = "commands.checkpoint",
-        doc = "make a model file of a checkpoint's folder or config.json, a TensorFlow.js model, or minGPT's JSON",
+        doc = "make a model file of a checkpoint's folder or config.json, a GGUF file, or a model of TensorFlow.js or minGPT",
         options = {
             with(
                 output_option,

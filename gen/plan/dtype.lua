@@ -1,6 +1,7 @@
 -- The list of types that weights may be stored in: one row a type, everything else loops over it.
 --
---   name, bytes    of an element
+--   name, bytes    of an element; half a byte: two elements to a byte, the first one in the low bits. Each row then begins
+--                  with a byte of its own, and kernels count bytes (dtype.units)
 --   storage        its type in C
 --   plain          kernels load elements as they are, nil: by the words load_<name> and load_partial_<name>
 --   scaled         an element is in units of its row's scale, which kernels fold into the score
@@ -11,7 +12,8 @@
 --                  are rounded to such words, too, to whole numbers up to `levels`, and sums are integers. With
 --                  `offset` weights are packed that much larger, as numbers without a sign, and inputs have a unit for
 --                  each block of a product and token, not for each token
---   only           "products": of these alone, a projection's or rounded inputs', and of nothing else but for `cache`
+--   only           "products": of these alone, a projection's or rounded inputs', and of nothing else but for `cache`;
+--                  "tables": of a LookupFFN
 --   cache          keys and values of a transformer may be cached in it, nil: they may not. Kernels round to it (words
 --                  store_f16 …): `tolerance` is the largest relative error that emitted code may have of a token, as a
 --                  key or value in the middle of two numbers may become either. In the type of the activations they
@@ -128,21 +130,39 @@ dtype.list = {
         scaled = true,
         doc = "fp8 with 4 bits of exponent and 3 of fraction, and a float32 scale a row",
     },
+    {
+        name = "i4",
+        bytes = 0.5,
+        storage = "uint8_t",
+        scaled = true,
+        integer_gather = true,
+        needs = "i8",
+        only = "tables",
+        doc = "integers from -7 to 7, two to a byte, and a float32 scale a row",
+    },
 }
 
 local function serves(row, use)
     if use == "projection" then return row.word ~= nil end
     if use == "cache" then return row.cache ~= nil end
     if use == "activations" then return row.plain or row.products ~= nil end
-    return row.only == nil
+    return row.only == nil or row.only == "tables" and use ~= "type"
 end
 
--- The names of the types that tables may have, and of those that a projection, a cache and activations may have; and of
--- the former those that words load.
+-- Bytes of so many elements; elements in so many bytes.
+function dtype.size(row, elements) return math.ceil(elements * row.bytes) end
+function dtype.held(row, bytes) return math.floor(bytes / row.bytes) end
+
+-- How far apart in memory, in units of `storage`, elements are that lie so many apart in a row, whole bytes.
+function dtype.units(row, elements) return row.bytes < 1 and dtype.size(row, elements) or elements end
+
+-- The names of the types that tables may have, and of those that --type, a projection, a cache and activations may
+-- have; and of the first ones those that words load.
 dtype.names, dtype.projection_names, dtype.cache_names, dtype.loaded_names = {}, {}, {}, {}
-dtype.activation_names = {}
+dtype.type_names, dtype.activation_names = {}, {}
 for _, row in ipairs(dtype.list) do
     if serves(row, "tables") then table.insert(dtype.names, row.name) end
+    if serves(row, "type") then table.insert(dtype.type_names, row.name) end
     if serves(row, "projection") then table.insert(dtype.projection_names, row.name) end
     if serves(row, "cache") then table.insert(dtype.cache_names, row.name) end
     if serves(row, "activations") then table.insert(dtype.activation_names, row.name) end
@@ -155,6 +175,7 @@ function dtype.get(name, use)
     local names = use == "projection" and dtype.projection_names
         or use == "cache" and dtype.cache_names
         or use == "activations" and dtype.activation_names
+        or use == "type" and dtype.type_names
         or dtype.names
     for _, row in ipairs(dtype.list) do
         if row.name == (name or "f32") and serves(row, use) then return row end

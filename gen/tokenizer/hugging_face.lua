@@ -1,6 +1,5 @@
 -- Reads tokenizer.json of Hugging Face: Unigram, BPE (byte-level, or with byte fallback) and WordPiece. Whatever the
 -- record cannot say is refused.
-local byte_level = require "gen.tokenizer.byte_level"
 local expression = require "gen.tokenizer.expression"
 local json = require "json"
 local lists = require "gen.tokenizer.word_lists"
@@ -415,14 +414,7 @@ function models.BPE(model, r, added)
     r.unknown = not r.byte_level and unknown and ids[unknown] or nil
     r.merges = lists.merges(model.path, merge_pairs(model), ids)
     if r.byte_level then
-        local special = {}
-        for _, row in ipairs(added) do
-            local bytes = byte_level.bytes(row.text)
-            row.symbol = bytes and #bytes == 1 -- other texts are made of it, too
-            if not row.symbol then special[row.id], r.pieces[row.id + 1].type = true, "control" end
-        end
-        lists.to_bytes(model.path, r.pieces, special)
-        lists.check_bytes(model.path, r.pieces)
+        lists.byte_level(model.path, r.pieces, added)
         if r.byte_fallback then model.refuse("byte_fallback", true, "is not supported with bytes as symbols") end
     end
 end

@@ -2,6 +2,7 @@
 #include "gen/weights/safetensors.h"
 
 #include "gen/host/files.h"
+#include "gen/weights/gguf.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -55,6 +56,7 @@ struct safetensors {
     char *path;
     files_source source;
     json_t *header;              /* owns the names */
+    gguf gguf;                   /* or this does, with the tensors */
     safetensors_tensor *tensors; /* [count], in the order of names */
     size_t count;
     size_t scales; /* that are no tensors, behind these, in the order of names */
@@ -236,7 +238,6 @@ static const struct {
     {"\x80\3", 2, "a pickle, perhaps a PyTorch checkpoint", true},
     {"\x80\4", 2, "a pickle, perhaps a PyTorch checkpoint", true},
     {"\x80\5", 2, "a pickle, perhaps a PyTorch checkpoint", true},
-    {"GGUF", 4, "a GGUF file", false},
     {"\x89HDF\r\n\x1a\n", 8, "an HDF5 file", false},
     {"\x93NUMPY", 6, "a NumPy array", false},
     {"LOOKUPC\0", 8, "a blob of lookupc pack: give the checkpoint that it was packed from", false},
@@ -468,18 +469,29 @@ static bool take_scales(const reporter *report, safetensors *file)
     return good;
 }
 
+/* Reads and checks all but the values of an open file. */
+static bool load(const reporter *report, safetensors *file)
+{
+    extent data = {0, 0};
+    if (!gguf_claims(&file->source)) {
+        return load_header(report, &file->source, &file->header, &data) && parse_tensors(report, file, &data) && take_scales(report, file);
+    }
+    const bool good = gguf_open(&file->source, &file->gguf, report->error, report->error_size);
+    file->tensors = file->gguf.tensors;
+    file->count = file->gguf.count;
+    return good;
+}
+
 safetensors *safetensors_open(const char *path, char *error, size_t error_size)
 {
     const reporter report = {path, error, error_size};
-    extent data = {0, 0};
     safetensors *file = calloc(1, sizeof *file);
     if (file == NULL || (file->path = strdup(path)) == NULL) {
         files_error(error, error_size, "%s: out of memory", path);
         free(file);
         return NULL;
     }
-    if (files_open(file->path, &file->source, error, error_size) && load_header(&report, &file->source, &file->header, &data) &&
-        parse_tensors(&report, file, &data) && take_scales(&report, file)) {
+    if (files_open(file->path, &file->source, error, error_size) && load(&report, file)) {
         return file;
     }
     safetensors_close(file);
@@ -491,7 +503,9 @@ void safetensors_close(safetensors *file)
     if (file == NULL) {
         return;
     }
-    free(file->tensors);
+    if (file->gguf.header == NULL)
+        free(file->tensors);
+    gguf_close(&file->gguf);
     json_decref(file->header);
     files_close(&file->source);
     free(file->path);
@@ -580,7 +594,7 @@ static double from_bf16(const unsigned char *bytes)
 }
 
 /* IEEE 754 binary16: 1 bit sign, 5 bits exponent (bias 15), 10 bits fraction. */
-static double from_f16(const unsigned char *bytes)
+double safetensors_from_f16(const unsigned char *bytes)
 {
     const unsigned bits = bytes[0] | (unsigned)bytes[1] << 8;
     const unsigned exponent = bits >> 10 & 31;
@@ -657,6 +671,9 @@ bool safetensors_read_bytes(const safetensors *file, const safetensors_tensor *t
     if (!can_read(&report, tensor, first, count)) {
         return false;
     }
+    if (tensor->blocks != NULL) {
+        return gguf_read(&file->source, tensor, first, count, out, error, error_size);
+    }
     if (tensor->fp8) {
         return read_fp8(file, tensor, first, count, out, error, error_size);
     }
@@ -710,7 +727,7 @@ bool safetensors_read(const safetensors *file, const safetensors_tensor *tensor,
         break;
     case DTYPE_F16:
         for (size_t i = 0; i < count; ++i) {
-            out[i] = from_f16(data + i * 2);
+            out[i] = safetensors_from_f16(data + i * 2);
         }
         break;
     case DTYPE_BF16:

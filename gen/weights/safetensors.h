@@ -16,6 +16,9 @@ enum {
 /* The element types that can be read. A checkpoint may hold others beside the weights: they are refused when asked for. */
 typedef enum { DTYPE_F32, DTYPE_F16, DTYPE_BF16, DTYPE_F64, DTYPE_I8, DTYPE_UNREADABLE } safetensors_dtype;
 
+/* A type of values in blocks (gen/weights/gguf_blocks.h). */
+typedef struct gguf_blocks gguf_blocks;
+
 /* One tensor of an open file; lives as long as the file stays open. */
 typedef struct {
     const char *name; /* UTF-8 */
@@ -26,9 +29,10 @@ typedef struct {
     size_t at;    /* in the file, of its first byte */
     size_t count; /* elements: the product of shape */
     size_t bytes;
-    size_t scales_at;         /* of I8 and FP8: in the file, of the scales of its rows or blocks, one behind the other */
-    safetensors_dtype scales; /* of FP8: F32 or BF16; else F32 */
-    bool fp8;                 /* it stands in the file as F8_E4M3, and counts as F32 */
+    size_t scales_at;          /* of I8 and FP8: in the file, of the scales of its rows or blocks, one behind the other */
+    safetensors_dtype scales;  /* of FP8: F32 or BF16; else F32 */
+    bool fp8;                  /* it stands in the file as F8_E4M3, and counts as F32 */
+    const gguf_blocks *blocks; /* of a GGUF file: what it has instead of F32, or NULL */
 } safetensors_tensor;
 
 typedef struct safetensors safetensors;
@@ -46,7 +50,8 @@ enum { SAFETENSORS_BLOCK = 128 };
 /* Opens a file and checks all of its header. Returns NULL with one line that starts with the path for a file that cannot be read or breaks
    a rule of the format: header length, JSON, duplicate keys, dtype, shape, offsets, overlaps, holes, bytes after the last tensor; of a file
    in another known format it says which, and how to convert it; scales of a tensor in I8 that are not as many as its rows, or in FP8 not as
-   many as its blocks. Values are read when they are asked for. Source: the "Format" section of the safetensors README. */
+   many as its blocks. Values are read when they are asked for. Source: the "Format" section of the safetensors README. A GGUF file
+   (gen/weights/gguf.h) is read as if it were one. */
 safetensors *safetensors_open(const char *path, char *error, size_t error_size);
 
 /* NULL is allowed. */
@@ -91,6 +96,9 @@ safetensors_dtype safetensors_dtype_named(const char *name);
 
 /* Bytes of an element of a dtype that can be read. */
 size_t safetensors_width(safetensors_dtype dtype);
+
+/* The value of an IEEE 754 binary16, little-endian. */
+double safetensors_from_f16(const unsigned char *bytes);
 
 /* What a writer needs to know of a tensor beforehand. */
 typedef struct {

@@ -17,7 +17,8 @@ enum { POSITIONS = 160, QUERIES = 16, KEYS = 32, WORDS_OF_VALUES = POSITIONS / P
 #define KEY key
 #define VALUE value
 #endif
-typedef void attention(const uint32_t *, const uint32_t *UNITS, const uint32_t *UNITS, size_t, size_t, float *, float *, uint32_t *, float *);
+typedef void attention(const uint32_t *, const uint32_t *UNITS, const uint32_t *UNITS, size_t, size_t, float *, float *, uint32_t *,
+                       float *);
 attention BY_VECTORS, BY_TILES;
 
 static uint32_t query[QUERIES * QUERY_STEP], key[POSITIONS * KEY_STEP], value[WORDS_OF_VALUES * PITCH], weight[QUERIES * WEIGHT_STEP];
@@ -30,9 +31,9 @@ static uint32_t word(void)
     uint32_t all = 0;
     for (int k = 0; k < PER_WORD; ++k) {
 #ifdef SCALED
-        all |= (uint32_t) (rand() % 255 + 1) << 8 * k;
+        all |= (uint32_t)(rand() % 255 + 1) << 8 * k;
 #else
-        const float number = (float) (rand() % 2001 - 1000) / 1000.0f;
+        const float number = (float)(rand() % 2001 - 1000) / 1000.0f;
         uint32_t bits;
         memcpy(&bits, &number, 4);
         all |= bits >> 16 << 16 * k;
@@ -49,10 +50,23 @@ static void make_query(uint32_t *row)
     for (int k = 0; k < KEY_STEP; ++k) {
         row[k] = word();
         for (int byte = 0; byte < 32; byte += 8)
-            start -= 128u * (uint32_t) (int8_t) (uint8_t) (row[k] >> byte);
+            start -= 128u * (uint32_t)(int8_t)(uint8_t)(row[k] >> byte);
     }
     row[KEY_STEP] = start;
     memcpy(row + KEY_STEP + 1, &unit, 4);
+}
+
+/* Keys and values of positions before `end`; what lies behind was never written, which may be NaN. */
+static void fill_cache(size_t end)
+{
+    for (size_t tile = 0; tile < POSITIONS / KEYS; ++tile)
+        for (size_t k = 0; k < KEY_STEP * KEYS; ++k)
+            key[tile * KEY_STEP * KEYS + k] = tile * KEYS + k % KEYS < end ? word() : 0xffffffffu;
+    for (size_t k = 0; k < sizeof value / sizeof *value; ++k) {
+        const size_t position = k / PITCH * PER_WORD, own = position < end ? end - position : 0;
+        const uint32_t behind = own >= PER_WORD ? 0 : 0xffffffffu << own * 32 / PER_WORD;
+        value[k] = word() | behind;
+    }
 }
 
 int main(void)
@@ -62,22 +76,18 @@ int main(void)
 #else
     const float tolerance = 1e-5f;
 #endif
-    for (size_t k = 0; k < sizeof key / sizeof *key; ++k)
-        key[k] = word();
-    for (size_t k = 0; k < sizeof value / sizeof *value; ++k)
-        value[k] = word();
     for (int k = 0; k < POSITIONS; ++k)
-        key_unit[k] = 0.01f + 0.0001f * (float) k, value_unit[k] = 0.02f - 0.0001f * (float) k;
+        key_unit[k] = 0.01f + 0.0001f * (float)k, value_unit[k] = 0.02f - 0.0001f * (float)k;
     for (size_t k = 0; k < QUERIES; ++k)
         make_query(query + k * QUERY_STEP);
-    (void) key_unit, (void) value_unit;
+    (void)key_unit, (void)value_unit;
     for (size_t first = 0; first + QUERIES <= POSITIONS; first += 9)
         for (size_t queries = QUERIES - 1; queries <= QUERIES; ++queries) {
+            fill_cache(first + queries);
             BY_VECTORS(query, KEY, VALUE, first, queries, by_vectors, score, weight, total);
             BY_TILES(query, KEY, VALUE, first, queries, by_tiles, score, weight, total);
             for (size_t i = 0; i < queries * PITCH; ++i) {
-                const float apart = fabsf(by_vectors[i] - by_tiles[i]);
-                if (apart <= tolerance)
+                if (fabsf(by_vectors[i] - by_tiles[i]) <= tolerance)
                     continue;
                 printf("%zu queries from %zu on: element %zu: %g instead of %g\n", queries, first, i, by_tiles[i], by_vectors[i]);
                 return 1;

@@ -36,7 +36,7 @@ static uint32_t word(void)
 #else
     uint32_t pair = 0;
     for (int part = 0; part < 2; ++part) {
-        const float value = (float) (random_word() >> 28) - 8.0f;
+        const float value = (float)(random_word() >> 28) - 8.0f;
         uint32_t bits;
         memcpy(&bits, &value, 4);
         pair |= bits >> 16 << 16 * part;
@@ -49,11 +49,11 @@ static int compare(size_t words, size_t tokens)
 {
     for (size_t token = 0; token < tokens; ++token) {
         uint32_t *row = x + token * X_STEP, start = 0;
-        const float unit = 0.01f * (float) (token + 1);
+        const float unit = 0.01f * (float)(token + 1);
         for (size_t k = 0; k < words; ++k) {
             row[k] = word();
             for (int byte = 0; byte < 32; byte += 8)
-                start -= 128u * (uint32_t) (int8_t) (uint8_t) (row[k] >> byte);
+                start -= 128u * (uint32_t)(int8_t)(uint8_t)(row[k] >> byte);
         }
         row[words] = start; /* weights are 128 more than they are */
         memcpy(row + words + 1, &unit, 4);
@@ -75,8 +75,8 @@ int main(void)
     for (size_t k = 0; k < sizeof w / sizeof w[0]; ++k)
         w[k] = word();
     for (int k = 0; k < 32 * PANELS; ++k)
-        scale[k] = 0.001f * (float) (k + 1), bias[k] = (float) k;
-    (void) scale;
+        scale[k] = 0.001f * (float)(k + 1), bias[k] = (float)k;
+    (void)scale;
     for (size_t words = 16; words <= WORDS; words += 40) /* the second of them is no multiple of 16 */
         for (size_t tokens = 1; tokens <= TOKENS; tokens += tokens < 50 ? 1 : 7)
             wrong |= compare(words, tokens);

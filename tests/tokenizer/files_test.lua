@@ -64,7 +64,7 @@ end
 
 -- One row a bad file: its name, its bytes, keys beside file, and the line that lookupc ends with.
 local rows = {
-    { "t.bin", "", "", "t.bin: must end in .json, .txt or .model" },
+    { "t.bin", "", "", "t.bin: must end in .json, .txt, .model or .gguf" },
     { "t.json", "{", "", "t.json: " },
     { "t.json", "3", "", "t.json: " },
     { "t.json", hugging_face(function(o) o.model.type = "WordLevel" end), "", 'model.type = "WordLevel": must be' },

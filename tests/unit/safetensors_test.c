@@ -645,7 +645,6 @@ static void names_other_formats(void **state)
         {"\x80\2\x8a\x0al\xfc\x9c\x46\xf9 j\xa8P\x19.", 15, "a PyTorch checkpoint; convert it with Python: import torch; "},
         {"\x80\4\x95\0\0\0\0\0\0\0\0}\x94.", 14, "a pickle, perhaps a PyTorch checkpoint; convert it with Python: import torch; "},
         {"PK\3\4", 4, "a ZIP file, as PyTorch checkpoints are; "},
-        {"GGUF\3\0\0\0\0\0\0\0", 12, "a GGUF file"},
         {"\x89HDF\r\n\x1a\n\0\0\0\0", 12, "an HDF5 file"},
         {"\x93NUMPY\1\0v\0{'descr'", 18, "a NumPy array"},
         {"LOOKUPC\0\1\0\0\0", 12, "a blob of lookupc pack: "},
