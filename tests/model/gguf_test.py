@@ -189,8 +189,8 @@ def every_type():
     config = llama_config(4, 2, vocab=259, rope_theta=50000.0, **shape)
     keys = {"attention.layer_norm_rms_epsilon": (F32, 1e-5), "rope.freq_base": (F32, 50000.0), "rope.dimension_count": (U32, 64),
             "vocab_size": (U32, 259), "expert_count": (U32, 0)}
-    base = write("every", "llama", config, keys, gguf.TYPES, bpe("gpt-2"), 259, heads=4, kv_heads=2, **shape)
-    tokenizer_json(base, [BYTES])
+    base = write("every", "llama", config, keys, gguf.TYPES, bpe("smollm"), 259, heads=4, kv_heads=2, **shape)
+    tokenizer_json(base, [{"type": "Digits", "individual_digits": True}, BYTES])
     printed = same_blobs(base)
     line = "tensors become float32 when they are read: " + ", ".join(f"{kind} (1)" for kind in sorted(gguf.TYPES) if "Q" in kind)
     check(line in printed, f"{printed!r} has no line {line!r}")
