@@ -41,7 +41,11 @@ local function reader(path, metadata, architecture)
         if value < 1 then r.refuse(key, "must be at least 1") end
         return value
     end
-    function r.number(key, otherwise) return decimal(r.get(key, "number", otherwise)) end
+    function r.number(key, otherwise)
+        local value = r.get(key, "number", otherwise)
+        if value - value ~= 0 then r.refuse(key, "must be finite") end
+        return decimal(value)
+    end
     function r.skip(...)
         for _, key in ipairs { ... } do
             asked[key] = true
@@ -124,7 +128,7 @@ local function model_of(path, metadata, tensors, options)
     if kind.pairs and tensors["rope_freqs.weight"] then
         error(path .. ": tensor rope_freqs.weight: scaled rotary positions are not known here", 0)
     end
-    r.skip("vocab_size", "tensor_data_layout")
+    r.skip("vocab_size", "tensor_data_layout", "rope.scaling.attn_factor")
     if options.skipless then
         r.skip "pooling_type"
         m.norm, m.skip = nil, nil

@@ -98,10 +98,7 @@ end
 local function add_ends(r, result, first)
     for _, row in ipairs { { "first", "bos", first }, { "last", "eos", false } } do
         local key, role, default = table.unpack(row)
-        local wanted = default
-        if r.get("add_" .. role .. "_token", "boolean", "") ~= "" then
-            wanted = r.get("add_" .. role .. "_token", "boolean")
-        end
+        local wanted = r.get("add_" .. role .. "_token", "boolean", default)
         local id = r.id(role .. "_token_id", #result.pieces)
         if wanted and not id then r.refuse(role .. "_token_id", nil, "is missing") end
         result[key] = wanted and { id } or {}

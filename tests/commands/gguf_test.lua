@@ -119,6 +119,7 @@ function test.what_import_cannot_do_is_refused()
         { { "llama.block_count", "u32", 0 }, "llama.block_count = 0: must be at least 1" },
         { { "llama.feed_forward_length", "u32", { 4 } }, "llama.feed_forward_length: must be an integer" },
         { { "llama.attention.head_count", "u32", { 2 } }, "llama.attention.head_count: must be an integer" },
+        { { "llama.rope.freq_base", "f32", math.huge }, "llama.rope.freq_base = inf: must be finite" },
         { { "llama.expert_count", "u32", 8 }, "llama.expert_count = 8: is not known here" },
         { { "llama.rope.scaling.type", "string", "yarn" }, "llama.rope.scaling.type = yarn: scaled rotary" },
         { { "llama.rope.dimension_count", "u32", 3 }, "llama.rope.dimension_count = 3: must be even and" },
