@@ -843,7 +843,7 @@ local commands = {
         name = "import",
         arguments = { "PATH" },
         from = "commands.checkpoint",
-        doc = "make a model file of a checkpoint's folder or config.json, a GGUF file, or a model of TensorFlow.js or minGPT",
+        doc = "make a model file of a checkpoint's folder or config.json, a GGUF file, a TensorFlow.js or minGPT model",
         options = {
             with(
                 output_option,

@@ -1,5 +1,6 @@
 -- Turns the metadata and tensors of a GGUF file into the table of a model file.
 local fields = require "gen.import.fields"
+local rope = require "gen.families.model.blocks.rope"
 local weights = require "weights"
 
 local gguf = {}
@@ -9,6 +10,7 @@ local gguf = {}
 local architectures = {
     llama = { checkpoint = "gguf", norm = "rmsnorm", ffn = "glu", activation = "silu", pairs = "interleaved" },
     qwen2 = { checkpoint = "gguf", norm = "rmsnorm", ffn = "glu", activation = "silu", pairs = "half" },
+    qwen3 = { checkpoint = "gguf", norm = "rmsnorm", ffn = "glu", activation = "silu", pairs = "half", qk_norm = true },
     gpt2 = { checkpoint = "gguf_gpt2", norm = "layernorm", ffn = "mlp", activation = "gelu_tanh" },
     bert = { checkpoint = "gguf_bert", norm = "layernorm", ffn = "mlp", activation = "gelu", encoder = true },
 }
@@ -41,7 +43,11 @@ local function reader(path, metadata, architecture)
         if value < 1 then r.refuse(key, "must be at least 1") end
         return value
     end
-    function r.number(key, otherwise) return decimal(r.get(key, "number", otherwise)) end
+    function r.number(key, otherwise)
+        local value = r.get(key, "number", otherwise)
+        if value - value ~= 0 then r.refuse(key, "must be finite") end
+        return decimal(value)
+    end
     function r.skip(...)
         for _, key in ipairs { ... } do
             asked[key] = true
@@ -62,6 +68,24 @@ end
 -- The rows of the tensor `name` of the file, or nil.
 local function rows_of(tensors, name) return tensors[name] and tensors[name].shape[1] end
 
+-- Kinds of rope.scaling.type: what a model file says of them.
+local scalings = { none = function() end }
+
+function scalings.linear(r) return { kind = "linear", factor = r.number "rope.scaling.factor" } end
+
+function scalings.yarn(r)
+    local s = {
+        kind = "yarn",
+        factor = r.number "rope.scaling.factor",
+        original = r.count("rope.scaling.original_context_length", r.count "context_length"),
+        slow = r.number("rope.scaling.yarn_beta_slow", 1),
+        fast = r.number("rope.scaling.yarn_beta_fast", 32),
+    }
+    local own = r.number("rope.scaling.attn_factor", 1.0)
+    if own ~= 1 then s.attention_factor = own * (0.1 * math.log(s.factor) + 1) end
+    return s
+end
+
 -- The rotary positions of model `m`.
 local function rope_of(r, m, kind)
     local width = m.head_dim or m.d // m.heads
@@ -69,11 +93,35 @@ local function rope_of(r, m, kind)
     if rotated > width or rotated % 2 ~= 0 then
         r.refuse("rope.dimension_count", "must be even and at most " .. width)
     end
-    if r.get("rope.scaling.type", "string", "none") ~= "none" then
-        r.refuse("rope.scaling.type", "scaled rotary positions are not known here")
+    local scaling = scalings[r.get("rope.scaling.type", "string", "none")]
+    if not scaling then r.refuse("rope.scaling.type", "must be none, linear or yarn") end
+    scaling = scaling(r)
+    for _, key in ipairs { "factor", "original_context_length", "attn_factor", "finetuned" } do
+        r.skip("rope.scaling." .. key)
     end
-    r.skip("rope.scaling.factor", "rope.scaling.original_context_length", "rope.scaling.finetuned")
-    return { theta = r.number("rope.freq_base", 10000.0), share = rotated / width, pairs = kind.pairs }
+    local theta = r.number("rope.freq_base", 10000.0)
+    return { theta = theta, share = rotated / width, pairs = kind.pairs, scaling = scaling }
+end
+
+-- The scaling of Llama 3, of which files have what it divides each frequency of `given` by, of heads of `width`.
+local function scaling_of_factors(path, given, width)
+    local half, name = math.floor(given.share * width / 2), "rope_freqs.weight"
+    local factors, message = weights.values(path, name, half)
+    if not factors then error(message, 0) end
+    local found = { kind = "llama3", factor = 1.0, original = 8192, slow = 1, fast = 4 }
+    for _, factor in ipairs(factors) do
+        found.factor = math.max(found.factor, decimal(factor))
+    end
+    local plain = rope.frequencies({ theta = given.theta }, half)
+    local scaled = rope.frequencies({ theta = given.theta, scaling = found }, half)
+    local same = #factors == half and not given.scaling
+    for i, factor in ipairs(factors) do
+        same = same and math.abs(plain[i] / scaled[i] / factor - 1) < 1e-5
+    end
+    if not same then
+        error(path .. ": tensor " .. name .. ": must be the factors of Llama 3, of a context of 8192", 0)
+    end
+    return found
 end
 
 -- Adds to `m` what stands before and behind the blocks.
@@ -94,7 +142,7 @@ local function model_of(path, metadata, tensors, options)
     local architecture = fields.typed(path, metadata, "", "general.architecture", "string")
     local kind = architectures[architecture]
     if not kind then
-        fields.refuse(path, "general.architecture", architecture, "must be one of bert, gpt2, llama, qwen2")
+        fields.refuse(path, "general.architecture", architecture, "must be one of bert, gpt2, llama, qwen2, qwen3")
     end
     local r = reader(path, metadata, architecture)
     local m = {
@@ -122,8 +170,9 @@ local function model_of(path, metadata, tensors, options)
     if kind.encoder then m.attention.causal = r.get("attention.causal", "boolean", true) end
     if kind.pairs then m.attention.rope = rope_of(r, m, kind) end
     if kind.pairs and tensors["rope_freqs.weight"] then
-        error(path .. ": tensor rope_freqs.weight: scaled rotary positions are not known here", 0)
+        m.attention.rope.scaling = scaling_of_factors(path, m.attention.rope, m.head_dim or m.d // m.heads)
     end
+    if kind.qk_norm then m.attention.qk_norm = { eps = m.norm.eps } end
     r.skip("vocab_size", "tensor_data_layout")
     if options.skipless then
         r.skip "pooling_type"

@@ -445,9 +445,7 @@ end
 
 -- The words of the integer gather: an instruction set that has it has them all in its table `integer_sums`, for tables
 -- of the types in its type_needs. A vector is one of integers here, `columns` bytes wide, where no floats are named; q
--- and rows are lists of four, the integers of four vectors of floats and rows of tables. `nibbles` has the words of rows
--- in i4: `columns` are twice as many as bytes, interleave and order have eight vectors, and elements are multiplied by
--- `factor`.
+-- and rows are lists of four, the integers of four vectors of floats and rows of tables.
 words.integer_sums = {
     { name = "rows", doc = "rows of tables that one step adds, an integer" },
     { name = "columns", doc = "bytes of each that it takes, an integer" },
@@ -488,6 +486,10 @@ words.integer_sums = {
         doc = "the first words of scores, whose rows lie side by side in one vector",
     },
     { name = "store_second_half", takes = "address vector", gives = "statement", doc = "the second words, likewise" },
+    {
+        name = "nibbles",
+        doc = "these words for rows in i4: twice as many columns as bytes, eight vectors, elements times `factor`",
+    },
 }
 
 -- The first word of `tier` that the instruction set `set` lacks, nil: none.

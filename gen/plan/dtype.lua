@@ -1,7 +1,7 @@
 -- The list of types that weights may be stored in: one row a type, everything else loops over it.
 --
---   name, bytes    of an element; half a byte: two elements to a byte, the first one in the low bits. Each row then begins
---                  with a byte of its own, and kernels count bytes (dtype.units)
+--   name, bytes    of an element; half a byte: two elements to a byte, the first one in the low bits. Each row then
+--                  begins with a byte of its own, and kernels count bytes (dtype.units)
 --   storage        its type in C
 --   plain          kernels load elements as they are, nil: by the words load_<name> and load_partial_<name>
 --   scaled         an element is in units of its row's scale, which kernels fold into the score

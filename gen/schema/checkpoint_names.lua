@@ -94,6 +94,7 @@ local function gguf(more)
         s = "skip_proj",
         lookup = "ffn.",
         norms = { "attn_norm", "ffn_norm" },
+        head_norms = { q = "attn_q_norm", k = "attn_k_norm" },
     }, more)
 end
 
@@ -264,6 +265,7 @@ checkpoint.default = "llama"
 -- Ends of names of buffers that some versions save beside the weights; they hold no weights.
 local buffers = {
     "%.rotary_emb%.inv_freq$",
+    "%.rope_freqs%.weight$",
     "%.position_ids$",
     "%.embeddings%.token_type_ids$",
     "%.attention%.bias$",

@@ -3,6 +3,7 @@
 local lists = require "gen.tokenizer.word_lists"
 local record = require "gen.tokenizer.record"
 local sentencepiece = require "gen.tokenizer.sentencepiece"
+local splits = require "gen.tokenizer.splits"
 local weights = require "weights"
 
 local gguf = {}
@@ -15,7 +16,8 @@ local types = { "normal", "unknown", "control", "user defined", "unused", "byte"
 -- What tokenizer.ggml.pre names: the split of byte-level BPE, and what else the models of that name have.
 local llama3 = { split = "llama3", whole_words = true, first = true }
 local qwen2 = { split = "qwen2", steps = { { op = "nfc" } } }
-local splits = {
+local each_digit = { patterns = { "\\p{N}", splits.gpt2 } }
+local known = {
     ["gpt-2"] = { split = "gpt2" },
     ["phi-2"] = { split = "gpt2" },
     ["llama-bpe"] = llama3,
@@ -23,6 +25,10 @@ local splits = {
     ["llama-v3"] = llama3,
     ["qwen2"] = qwen2,
     ["deepseek-r1-qwen"] = qwen2,
+    ["smollm"] = each_digit,
+    ["starcoder"] = each_digit,
+    ["refact"] = each_digit,
+    ["command-r"] = each_digit,
 }
 
 -- Reads keys of the metadata of the file `path`; each function raises one line for a wrong one.
@@ -92,10 +98,7 @@ end
 local function add_ends(r, result, first)
     for _, row in ipairs { { "first", "bos", first }, { "last", "eos", false } } do
         local key, role, default = table.unpack(row)
-        local wanted = default
-        if r.get("add_" .. role .. "_token", "boolean", "") ~= "" then
-            wanted = r.get("add_" .. role .. "_token", "boolean")
-        end
+        local wanted = r.get("add_" .. role .. "_token", "boolean", default)
         local id = r.id(role .. "_token_id", #result.pieces)
         if wanted and not id then r.refuse(role .. "_token_id", nil, "is missing") end
         result[key] = wanted and { id } or {}
@@ -107,7 +110,7 @@ local models = {}
 
 function models.gpt2(r)
     local name = r.get("pre", "string")
-    local pre = splits[name] or r.refuse("pre", name, "is no split that is known here")
+    local pre = known[name] or r.refuse("pre", name, "is no split that is known here")
     local pieces, ids, merges = pieces_of(r), {}, {}
     for i, piece in ipairs(pieces) do
         ids[piece.text] = ids[piece.text] or i - 1
@@ -132,6 +135,7 @@ function models.gpt2(r)
         split = pre.split,
         added = added,
     }
+    if pre.patterns then splits.by_patterns(result, pre.patterns) end
     lists.byte_level(r.path, pieces, added)
     return add_ends(r, result, pre.first or false)
 end

@@ -14,12 +14,10 @@ local hugging_face = {}
 local space = "\u{2581}"
 
 -- The split patterns that have a name in the record, as files write them.
-local contractions = "'s|'t|'re|'ve|'m|'ll|'d"
-local before = "(?i:" .. contractions .. ")|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|"
+local before = "(?i:" .. splits.contractions .. ")|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|"
 local behind = "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
-local gpt2 = contractions .. "| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
 local patterns = {
-    [gpt2] = "gpt2",
+    [splits.gpt2] = "gpt2",
     [before .. "\\p{N}{1,3}" .. behind] = "llama3",
     [before .. "\\p{N}" .. behind] = "qwen2",
 }
@@ -250,7 +248,7 @@ function pre_tokenizers.ByteLevel(r, found)
         found.steps[#found.steps + 1] = { op = "prepend", text = " ", unless = true }
     end
     r.skip "trim_offsets"
-    if r.get("use_regex", "boolean", true) then add_splits(r, found, "gpt2", { { gpt2, "Isolated" } }) end
+    if r.get("use_regex", "boolean", true) then add_splits(r, found, "gpt2", { { splits.gpt2, "Isolated" } }) end
     found.byte_level = true
 end
 

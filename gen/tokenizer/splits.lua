@@ -4,11 +4,16 @@
 -- A text is matches and the gaps between them. What a behaviour makes of these is which of them are dropped, and what
 -- is one word with what follows it; to invert a split is to exchange them.
 local automaton = require "gen.tokenizer.automaton"
+local expression = require "gen.tokenizer.expression"
 local sets = require "gen.tokenizer.character_sets"
 
 local splits = {}
 
 local most_sets, most_classes, most_splits = 62, 255, 8
+
+-- GPT-2's pattern, and the first of it.
+splits.contractions = "'s|'t|'re|'ve|'m|'ll|'d"
+splits.gpt2 = splits.contractions .. "| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
 
 -- Of each behaviour: what is dropped and what is joined, not inverted and inverted.
 splits.behaviors = {
@@ -51,6 +56,16 @@ function splits.build(list)
         }
     end
     return built, classes, ranges
+end
+
+-- What the record `r` has of splits by `patterns`, one behind the other, whose matches are words.
+function splits.by_patterns(r, patterns)
+    local list = {}
+    for i, pattern in ipairs(patterns) do
+        list[i] = { tree = expression.read(pattern, error), behavior = "Isolated", refuse = error }
+    end
+    r.split = "patterns"
+    r.splits, r.classes, r.alphabet = splits.build(list)
 end
 
 return splits

@@ -179,6 +179,30 @@ static int same_values(const shards *in, const char *const names[2], char *error
     return same;
 }
 
+/* weights.values(path, name, most) -> the values of a small tensor, at most so many | nil, message */
+static int weights_values(lua_State *L)
+{
+    char error[ERROR_SIZE];
+    const char *const name = luaL_checkstring(L, 2);
+    const size_t most = (size_t)luaL_checkinteger(L, 3);
+    const safetensors *file;
+    shards *in = shards_open(luaL_checkstring(L, 1), error, sizeof error);
+    const safetensors_tensor *tensor = in ? shards_expect(in, "", name, NULL, 0, &file, error, sizeof error) : NULL;
+    if (tensor && tensor->count > most)
+        files_error(error, sizeof error, "%s: tensor %s: %zu elements: must be at most %zu", shards_path(in), name, tensor->count, most);
+    double *values = tensor && tensor->count <= most ? safetensors_load(file, tensor, error, sizeof error) : NULL;
+    if (values)
+        lua_newtable(L);
+    for (size_t i = 0; values && i < tensor->count; ++i) {
+        lua_pushnumber(L, values[i]);
+        lua_rawseti(L, -2, (lua_Integer)i + 1);
+    }
+    const bool good = values != NULL;
+    free(values);
+    shards_close(in);
+    return good ? 1 : host_fail(L, error);
+}
+
 /* weights.differing(path, pairs) -> the number of the first pair of names whose tensors have other shapes or values, or false | nil,
    message. */
 static int weights_differing(lua_State *L)
@@ -226,9 +250,9 @@ static int weights_quantise(lua_State *L)
 
 int luaopen_weights(lua_State *L)
 {
-    static const luaL_Reg functions[] = {
-        {"pack", weights_pack},           {"check", weights_check},       {"sample", weights_sample},     {"tensors", weights_tensors},
-        {"differing", weights_differing}, {"metadata", weights_metadata}, {"quantise", weights_quantise}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"pack", weights_pack},       {"check", weights_check},         {"sample", weights_sample},
+                                         {"tensors", weights_tensors}, {"differing", weights_differing}, {"metadata", weights_metadata},
+                                         {"values", weights_values},   {"quantise", weights_quantise},   {NULL, NULL}};
     luaL_newlib(L, functions);
     field_set_size(L, "least_calibration_rows", CALIBRATE_LEAST_ROWS);
     return 1;

@@ -10,7 +10,7 @@
 typedef struct type_row {
     const char *name;
     size_t bytes; /* of an element; 0: half a byte, the first of two in the low bits */
-    double max; /* the largest element */
+    double max;   /* the largest element */
     double (*nearest)(const struct type_row *type, double value);
     uint64_t (*code)(const struct type_row *type, double value); /* the bits of an element, in the lowest bytes */
     int bits, min_exponent;                                      /* floats: significant bits, exponent of the smallest normal value */

@@ -36,7 +36,8 @@ local function seconds(option, text)
     return value
 end
 
--- The types of --quantise TABLES[,PROJECTION]: of tables, and of projections; one type is for both.
+-- The types of --quantise TABLES[,PROJECTION]: of tables, and of projections; one type is for both, but one that only
+-- tables have leaves projections as they are.
 local function quantised(text)
     local first, second = text:match "^([^,]*),?(.*)$"
     local function checked(name, use, what)
@@ -47,7 +48,9 @@ local function quantised(text)
         end
         return row.name
     end
-    return checked(first, "tables", "tables"), checked(second ~= "" and second or first, "projection", "projections")
+    local tables = checked(first, "tables", "tables")
+    if second == "" then second = dtype.get(tables).only == "tables" and "f32" or first end
+    return tables, checked(second, "projection", "projections")
 end
 
 -- The settings of a run. `most_context`: tokens that the model attends to. Beside the fields that results depend on

@@ -119,8 +119,9 @@ function test.what_import_cannot_do_is_refused()
         { { "llama.block_count", "u32", 0 }, "llama.block_count = 0: must be at least 1" },
         { { "llama.feed_forward_length", "u32", { 4 } }, "llama.feed_forward_length: must be an integer" },
         { { "llama.attention.head_count", "u32", { 2 } }, "llama.attention.head_count: must be an integer" },
+        { { "llama.rope.freq_base", "f32", math.huge }, "llama.rope.freq_base = inf: must be finite" },
         { { "llama.expert_count", "u32", 8 }, "llama.expert_count = 8: is not known here" },
-        { { "llama.rope.scaling.type", "string", "yarn" }, "llama.rope.scaling.type = yarn: scaled rotary" },
+        { { "llama.rope.scaling.type", "string", "longrope" }, "scaling.type = longrope: must be none, linear" },
         { { "llama.rope.dimension_count", "u32", 3 }, "llama.rope.dimension_count = 3: must be even and" },
         { { "llama.attention.value_length", "u32", 2 }, "llama.attention.value_length = 2: must be 4, as" },
         { { "tokenizer.ggml.model", "string", "t5" }, 'no tokenizer: %s: tokenizer.ggml.model = "t5": must be gpt2' },
@@ -140,9 +141,41 @@ function test.what_import_cannot_do_is_refused()
     end
     local unknown = { { "tokenizer.ggml.model", "string", "gpt2" }, { "tokenizer.ggml.pre", "string", "other" } }
     check.matches(imported(unknown), 'tokenizer%.ggml%.pre = "other": is no split that is known here')
-    check.matches(imported({}, { { "rope_freqs.weight", { 2 } } }), "rope_freqs%.weight: scaled rotary positions")
+    check.matches(imported({}, { { "rope_freqs.weight", { 2 } } }), "rope_freqs%.weight: must be the factors of")
     check.matches(imported({}, { { "token_embd.weight" } }), "tensor token_embd%.weight: is missing")
     check.matches(imported({}, { { "token_embd.weight", { 7, 8 } } }), "has 8 pieces, more than vocab_size = 7")
+end
+
+-- The scaling of the model file that such metadata and tensors become.
+local function scaling_of(metadata, tensors)
+    return load(imported(metadata, tensors))().attention.rope.scaling
+end
+
+function test.scaled_rotary_positions()
+    check.equal(scaling_of {}, nil)
+    local function kind(word) return { "llama.rope.scaling.type", "string", word } end
+    local factor = { "llama.rope.scaling.factor", "f32", 4.0 }
+    check.equal(scaling_of { kind "linear", factor }, { kind = "linear", factor = 4 })
+    local original = { "llama.rope.scaling.original_context_length", "u32", 8 }
+    local found = scaling_of { kind "yarn", factor, original, { "llama.rope.scaling.attn_factor", "f32", 2.0 } }
+    check.near(found.attention_factor, 2 * (0.1 * math.log(4) + 1), 1e-6)
+    found.attention_factor = nil
+    check.equal(found, { kind = "yarn", factor = 4, original = 8, slow = 1, fast = 32 })
+    -- Llama 3.2: of heads of 8 one pair turns seldom enough for the whole factor
+    local wider, list = { { "llama.attention.head_count", "u32", 1 }, { "llama.rope.freq_base", "f32", 500000.0 } }, {}
+    for i = 0, 3 do
+        local kept = (8192 / (2 * math.pi * 500000 ^ (i / 4)) - 1) / 3
+        kept = math.max(0, math.min(1, kept))
+        list[i + 1] = 1 / ((1 - kept) / 32 + kept)
+    end
+    local whole = { "rope_freqs.weight", { 4 }, bytes = string.pack("<ffff", table.unpack(list)) }
+    check.equal(
+        scaling_of(wider, { whole }),
+        { kind = "llama3", factor = 32, original = 8192, slow = 1, fast = 4 }
+    )
+    check.matches(imported({}, { whole }), "rope_freqs%.weight: 4 elements: must be at most 2")
+    whole.bytes = string.pack("<ffff", 1, 2, 16, 32)
+    check.matches(imported(wider, { whole }), "rope_freqs%.weight: must be the factors of Llama 3")
 end
 
 -- What a tokenizer's record is made of, without what says where it comes from.

@@ -44,9 +44,19 @@ static void check_names(const safetensors *file, const safetensors_tensor *tenso
         fuzz_check_message(error, path);
 }
 
+/* Bytes of a tensor in the file. */
+static size_t stored_bytes(const safetensors_tensor *tensor)
+{
+    return tensor->fp8 ? tensor->count : tensor->bytes;
+}
+
 /* Bytes of the scales that are no tensor of their own. */
 static size_t scale_bytes(const safetensors_tensor *tensor)
 {
+    if (tensor->fp8) {
+        const size_t blocks = (((size_t)tensor->shape[0] + 127) / 128) * (((size_t)tensor->shape[1] + 127) / 128);
+        return blocks * (tensor->scales == DTYPE_F32 ? 4 : 2);
+    }
     const bool has = tensor->dtype == DTYPE_I8 && tensor->count > 0;
     return has ? sizeof(float) * (tensor->rank > 0 ? tensor->count / (size_t)tensor->shape[tensor->rank - 1] : 1) : 0;
 }
@@ -62,14 +72,14 @@ static void check_file(const safetensors *file, const char *path, const uint8_t 
     for (size_t i = 0; i < count; ++i) {
         const safetensors_tensor *tensor = safetensors_at(file, i);
         FUZZ_CHECK(i == 0 || strcmp(safetensors_at(file, i - 1)->name, tensor->name) < 0);
-        FUZZ_CHECK(!__builtin_add_overflow(bytes, tensor->bytes, &bytes));
+        FUZZ_CHECK(!__builtin_add_overflow(bytes, stored_bytes(tensor), &bytes));
         FUZZ_CHECK(scale_bytes(tensor) == 0 || (tensor->scales_at >= start && tensor->scales_at <= size - scale_bytes(tensor)));
         bytes += scale_bytes(tensor);
     }
     FUZZ_CHECK(bytes == size - start);
     for (size_t i = 0; i < count; ++i) {
         const safetensors_tensor *tensor = safetensors_at(file, i);
-        FUZZ_CHECK(tensor->at >= start && tensor->at <= size && tensor->bytes <= size - tensor->at);
+        FUZZ_CHECK(tensor->at >= start && tensor->at <= size && stored_bytes(tensor) <= size - tensor->at);
         check_values(file, tensor, path, data + tensor->at);
         check_names(file, tensor, path);
     }

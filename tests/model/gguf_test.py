@@ -29,15 +29,16 @@ NAMES = {
     },
 }
 NAMES["qwen2"] = NAMES["llama"]
+NAMES["qwen3"] = {**NAMES["llama"], "attn_q_norm": "self_attn.q_norm", "attn_k_norm": "self_attn.k_norm"}
 LLAMA = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head"}
 OUTSIDE = {
-    "llama": LLAMA, "qwen2": LLAMA, "gpt2": {"token_embd": "wte", "position_embd": "wpe", "output_norm": "ln_f"},
+    "llama": LLAMA, "qwen2": LLAMA, "qwen3": LLAMA, "gpt2": {"token_embd": "wte", "position_embd": "wpe", "output_norm": "ln_f"},
     "bert": {
         "token_embd": "embeddings.word_embeddings", "position_embd": "embeddings.position_embeddings",
         "token_types": "embeddings.token_type_embeddings", "token_embd_norm": "embeddings.LayerNorm",
     },
 }
-LAYER = {"llama": "model.layers.%s.", "qwen2": "model.layers.%s.", "gpt2": "h.%s.", "bert": "encoder.layer.%s."}
+LAYER = {**dict.fromkeys(("llama", "qwen2", "qwen3"), "model.layers.%s."), "gpt2": "h.%s.", "bert": "encoder.layer.%s."}
 
 
 def halves_apart(values, heads):
@@ -80,8 +81,8 @@ class Model:
             if name in OUTSIDE[self.architecture]:
                 self.add(name + ".weight", (rows, d))
         shapes = {"attn_q": (d, d), "attn_k": (e, d), "attn_v": (e, d), "attn_qkv": (3 * d, d), "attn_output": (d, d),
-                  "ffn_gate": (f, d), "ffn_up": (f, d), "ffn_down": (d, f)}
-        biased = {"llama": ("attn_q", "attn_k"), "qwen2": ("attn_q", "attn_k", "attn_v")}.get(self.architecture, shapes)
+                  "ffn_gate": (f, d), "ffn_up": (f, d), "ffn_down": (d, f), "attn_q_norm": (d // self.heads,), "attn_k_norm": (d // self.heads,)}
+        biased = {"llama": ("attn_q", "attn_k"), "qwen2": ("attn_q", "attn_k", "attn_v"), "qwen3": ()}.get(self.architecture, shapes)
         for layer in range(layers):
             for part in NAMES[self.architecture]:
                 shape = shapes.get(part, (d,))
@@ -189,8 +190,8 @@ def every_type():
     config = llama_config(4, 2, vocab=259, rope_theta=50000.0, **shape)
     keys = {"attention.layer_norm_rms_epsilon": (F32, 1e-5), "rope.freq_base": (F32, 50000.0), "rope.dimension_count": (U32, 64),
             "vocab_size": (U32, 259), "expert_count": (U32, 0)}
-    base = write("every", "llama", config, keys, gguf.TYPES, bpe("gpt-2"), 259, heads=4, kv_heads=2, **shape)
-    tokenizer_json(base, [BYTES])
+    base = write("every", "llama", config, keys, gguf.TYPES, bpe("smollm"), 259, heads=4, kv_heads=2, **shape)
+    tokenizer_json(base, [{"type": "Digits", "individual_digits": True}, BYTES])
     printed = same_blobs(base)
     line = "tensors become float32 when they are read: " + ", ".join(f"{kind} (1)" for kind in sorted(gguf.TYPES) if "Q" in kind)
     check(line in printed, f"{printed!r} has no line {line!r}")
@@ -206,7 +207,7 @@ def every_type():
 
 def fused():
     """fuse takes a GGUF file as it takes a folder."""
-    base, blobs = f"{WORK.name}/qwen", []
+    base, blobs = f"{WORK.name}/qwen2", []
     ours, theirs, _ = models_of(base, "--skipless", "--eliminate", "QP")
     for model, weights in ((ours, base + ".gguf"), (theirs, base)):
         works("fuse", model, "--weights", weights, "--ignore", "*norm*", "-o", base + ".fused", "--type", "f32")
@@ -214,12 +215,12 @@ def fused():
     check(blobs[0] == blobs[1], "fused blobs differ")
 
 
-def qwen2():
-    """Rows of q and k in the order of transformers, and a normalizer."""
+def qwen(architecture):
+    """Rows of q and k in the order of transformers, and a normalizer; of Qwen 3 norms of heads."""
     shape = dict(d=64, f=96, layers=1, positions=32)
-    config = llama_config(4, 4, vocab=259, rope_theta=1e6, **shape)
+    config = llama_config(4, 4, vocab=259, rope_theta=1e6, head_dim=16, **shape)
     keys = {"attention.layer_norm_rms_epsilon": (F32, 1e-5), "rope.freq_base": (F32, 1e6)}
-    base = write("qwen", "qwen2", config, keys, ["Q8_0", "F16"], bpe("qwen2"), 259, heads=4, **shape)
+    base = write(architecture, architecture, config, keys, ["Q8_0", "F16"], bpe("qwen2"), 259, heads=4, **shape)
     split = {"type": "Split", "pattern": {"Regex": QWEN}, "behavior": "Isolated"}
     tokenizer_json(base, [split, {**BYTES, "use_regex": False}], {"type": "NFC"})
     same_blobs(base)
@@ -258,7 +259,8 @@ def bert():
 
 def main():
     every_type()
-    qwen2()
+    qwen("qwen2")
+    qwen("qwen3")
     fused()
     gpt2()
     bert()

@@ -37,8 +37,9 @@ def constants_of(section):
     k = np.arange(section["elements"])
     if "angles" in section:
         half = section["half"]
-        angle = (k // half) * section["theta"] ** (-(k % half) / half)
-        return np.cos(angle) if section["angles"] == "cosines" else np.sin(angle)
+        frequencies = section.get("frequencies", section["theta"] ** (-np.arange(half) / half))
+        angle = (k // half) * np.array(frequencies)[k % half]
+        return section.get("factor", 1) * (np.cos(angle) if section["angles"] == "cosines" else np.sin(angle))
     columns, halves = section["columns"], section["sinusoids"] == "halves"
     column = k % columns
     angle = (k // columns) * section["max"] ** (-(column % (columns // 2) if halves else column // 2) / section["steps_of"])

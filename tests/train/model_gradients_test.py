@@ -8,7 +8,7 @@ import numpy as np
 import any_model
 from definitions import Checkpoint
 from lookupc import effort, in_turn, instruction_sets, turns, works, write_safetensors
-from model_shapes import SHAPES, drawn
+from model_shapes import LLAMA, SHAPES, changed, drawn
 from model_training import Trainer
 from whole import Decoder, Encoder
 
@@ -116,6 +116,12 @@ def all_shapes_learn():
     return good
 
 
+def scaled_positions_learn():
+    scaling = {"kind": "yarn", "factor": 4.0, "original": 20, "fast": 4.0}
+    with tempfile.TemporaryDirectory() as folder:
+        return right(folder, "scaled", changed(LLAMA, attention={"rope": {"scaling": scaling}}), 0, ["scalar"])
+
+
 def random_shapes_learn():
     good = True
     for number in range(effort("train_shapes")):
@@ -201,7 +207,8 @@ def errors_are_noticed():
 
 def main():
     good = True
-    for test in (all_shapes_learn, random_shapes_learn, errors_have_their_places, errors_are_noticed):
+    tests = all_shapes_learn, scaled_positions_learn, random_shapes_learn, errors_have_their_places, errors_are_noticed
+    for test in tests:
         good = test() and good
     return 0 if good else 1
 

@@ -388,6 +388,8 @@ function test.settings_are_checked()
     check.near(lazy.table_rate, 3e-3, 1e-12)
     check.equal({ lazy.tables_type, lazy.projection_type }, { "i8", "i16" })
     check.equal(with({ quantise = "i8" }).projection_type, "i8")
+    local packed = with { quantise = "i4" }
+    check.equal({ packed.tables_type, packed.projection_type }, { "i4", "f32" })
     check.fails_with("f16: projections must be one of f32, bf16, i16, i8", of { steps = 3, quantise = "f16" })
     check.fails_with("--quantise: i9,i8: tables must be one of f32", of { steps = 3, quantise = "i9,i8" })
     check.equal(others.save_seconds, 60)

@@ -186,8 +186,6 @@ end
 --   calls             in their order (gen/families/lookup/gather_calls.lua)
 --   scratch, scratch_bytes, constants    places of its buffers behind the stage's, their end, and what begins the names
 --                     of these places
--- Rows in four bits are one more type of `integers`: two rows to a byte change what a step loads and unpacks, nothing
--- else here.
 function gather.plan(m, shape, s, choices, prefix, shared)
     local function choice(name, otherwise) return choices[prefix .. "." .. name] or otherwise end
     local isa, lanes, whole = s.isa, s.layout == "lanes", prefix == "whole"

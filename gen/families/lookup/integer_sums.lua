@@ -1,5 +1,5 @@
--- Plans a gather that sums rows of i8 or i4 times scores as integers: spans of tables that share a unit of scores, and the
--- distinct functions for cache lines of columns, strips of lines and groups of tables.
+-- Plans a gather that sums rows of i8 or i4 times scores as integers: spans of tables that share a unit of scores, and
+-- the distinct functions for cache lines of columns, strips of lines and groups of tables.
 local blob = require "gen.plan.blob"
 
 local integer_sums = {}

@@ -45,7 +45,7 @@ local function seen_of(s, positions, window)
     for _, is_full in ipairs(s.full_layers or {}) do
         if is_full then full = full + 1 end
     end
-    return full == 0 and seen or seen + (positions - seen) * full / #s.full_layers
+    return full == 0 and seen or seen + (positions - seen) * full // #s.full_layers
 end
 
 -- Bytes of keys and values that calls up to position `last` read in all layers.

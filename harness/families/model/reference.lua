@@ -54,6 +54,20 @@ local function scaling_of(s)
         }
 end
 
+-- Adds the norms of block `layer`, whose heads are `width` wide, to its maps.
+local function add_norms(maps, m, s, layer, d_in, width)
+    for i, key in ipairs { "first", "second" } do
+        if m.norm and not (s.projected and i == 1 and m.norm.place == "pre") then
+            local normed = key == "first" and m.norm.place == "pre" and d_in or m.d
+            local norm = checkpoint.norm(m, layer, i, normed)
+            maps[key] = { gain = norm.gain, offset = m.norm.kind == "layernorm" and norm.offset or nil }
+        end
+    end
+    for _, word in ipairs(m.attention.qk_norm and { "q", "k" } or {}) do
+        maps[word .. "_norm"] = { gain = checkpoint.head_norm(m, layer, word, width) }
+    end
+end
+
 -- What block_reference.answers wants: the maps of every layer but those in `without`; types: the names of those of
 -- weights, cache, activations, and attention (of queries and the softmax's weights); of tables, default type, and
 -- projections of lookup FFNs, default f32; and blocks_in_out, whether the checkpoint's BH4 blocks are stored [in][out].
@@ -92,16 +106,7 @@ function reference.blocks_job(p, path, types, without, first)
             -- Unrounded, means may be taken behind that map, as by definition.
             maps.means = p.sums ~= nil and p.sums.map ~= nil and types.activations ~= "f32"
         end
-        for i, key in ipairs { "first", "second" } do
-            if m.norm and not (s.projected and i == 1 and m.norm.place == "pre") then
-                local normed = key == "first" and m.norm.place == "pre" and d_in or m.d
-                local norm = checkpoint.norm(m, layer, i, normed)
-                maps[key] = { gain = norm.gain, offset = m.norm.kind == "layernorm" and norm.offset or nil }
-            end
-        end
-        for _, word in ipairs(m.attention.qk_norm and { "q", "k" } or {}) do
-            maps[word .. "_norm"] = { gain = checkpoint.head_norm(m, layer, word, width) }
-        end
+        add_norms(maps, m, s, layer, d_in, width)
         if m.attention.shaped then maps.shape = { gain = checkpoint.attention_shape(m, layer) } end
         layers[layer - first + 1] = maps
     end

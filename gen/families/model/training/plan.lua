@@ -388,13 +388,16 @@ local function attention_of(segment, constants, helper)
         shaped = shape.shaped,
     }
     if shape.rope then
-        local half = shape.rope.half
+        local rope = m.attention.rope
+        local half, scaled = shape.rope.half, rope.scaling and shape.rope or {}
         a.rope = { half = half, interleaved = shape.rope.interleaved }
         for _, word in ipairs { "cosines", "sines" } do
             a.rope[word] = constants.add(word .. half, m.attention.context * half, {
                 angles = word,
-                frequencies = shape.rope.frequencies,
-                factor = shape.rope.factor,
+                theta = rope.theta,
+                half = half,
+                frequencies = scaled.frequencies,
+                factor = scaled.factor,
                 step = 1,
             })
         end
