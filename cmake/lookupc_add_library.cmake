@@ -10,7 +10,7 @@
 #       [PREFIX <text>] [IGNORE <patterns>] [BLOCKS_IN_OUT]      of the checkpoint, as lookupc pack takes them
 #       [TUNED <file> | SCHEDULE <choices>]
 #       [ISA <name>...]         with spaces or commas between them; default by CMAKE_SYSTEM_PROCESSOR
-#       [TABLES <type>] [PROJECTION <type>] [TYPE <type>] [CACHE <type>] [ACTIVATIONS <type>] [ARITHMETIC integer] [BASELINE]
+#       [TABLES <type>] [PROJECTION <type>] [TYPE <type>] [CACHE <type>] [ACTIVATIONS <type>] [ARITHMETIC integer] [BASELINE] [MULTIPLY_OUT]
 #       [THREADS <n>]           an OpenMP build for at most so many threads
 #       [PROFILE firmware TARGET <name> [FLASH <bytes>] [RAM <bytes>] [STACK <bytes>]]
 #       [OPTIONS <option>...])  further ones of lookupc emit
@@ -66,8 +66,9 @@ endfunction()
 # The instruction sets of a bundle that names none, on x86, from whoever includes this file.
 set_property(GLOBAL PROPERTY LOOKUPC_BUNDLED_ISA "${LOOKUPC_BUNDLED_ISA}")
 
-# Sets `result` to the instruction sets of a bundle that names none, for the CPU that is compiled for and weights of these types.
-function(lookupc_default_isa result tables projection activations)
+# Sets `result` to the instruction sets of a bundle that names none, for the CPU that is compiled for and weights of these types; `multiplied`: that of a projection
+# that is multiplied out.
+function(lookupc_default_isa result tables projection activations multiplied)
     set(isa scalar)
     if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86|X86|86$|amd64|AMD64")
         get_property(isa GLOBAL PROPERTY LOOKUPC_BUNDLED_ISA)
@@ -77,8 +78,11 @@ function(lookupc_default_isa result tables projection activations)
         if(tables STREQUAL i8 OR projection MATCHES "^i(8|16)$" OR activations STREQUAL i8)
             list(APPEND isa avx_vnni)
         endif()
-        if(activations STREQUAL i8)
+        if(activations STREQUAL i8 OR multiplied MATCHES "^i[78]$")
             list(APPEND isa amx_int8)
+        endif()
+        if(multiplied STREQUAL bf16)
+            list(APPEND isa amx_bf16)
         endif()
     elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64|ARM64")
         list(APPEND isa neon)
@@ -92,7 +96,7 @@ function(lookupc_default_isa result tables projection activations)
 endfunction()
 
 function(lookupc_add_library target)
-    set(flags STATIC SHARED OBJECT EMBED BLOCKS_IN_OUT BASELINE)
+    set(flags STATIC SHARED OBJECT EMBED BLOCKS_IN_OUT BASELINE MULTIPLY_OUT)
     set(values MODEL NAME RENAME WEIGHTS PREFIX IGNORE TUNED SCHEDULE TABLES PROJECTION TYPE CACHE ACTIVATIONS ARITHMETIC THREADS PROFILE TARGET FLASH RAM STACK)
     cmake_parse_arguments(PARSE_ARGV 1 arg "${flags}" "${values}" "ISA;OPTIONS")
     set(where "lookupc_add_library(${target})")
@@ -129,7 +133,7 @@ function(lookupc_add_library target)
             list(APPEND common --${word} ${arg_${option}})
         endif()
     endforeach()
-    foreach(option BASELINE BLOCKS_IN_OUT)
+    foreach(option BASELINE BLOCKS_IN_OUT MULTIPLY_OUT)
         if(arg_${option})
             string(TOLOWER ${option} word)
             string(REPLACE _ - word ${word})
@@ -180,7 +184,11 @@ function(lookupc_add_library target)
         string(REPLACE "," ";" arg_ISA "${arg_ISA}") # as the command line has them
         list(REMOVE_ITEM arg_ISA "")
         if(NOT arg_ISA)
-            lookupc_default_isa(arg_ISA "${arg_TABLES}" "${arg_PROJECTION}" "${arg_ACTIVATIONS}")
+            set(multiplied)
+            if(arg_MULTIPLY_OUT)
+                set(multiplied ${arg_PROJECTION})
+            endif()
+            lookupc_default_isa(arg_ISA "${arg_TABLES}" "${arg_PROJECTION}" "${arg_ACTIVATIONS}" "${multiplied}")
         endif()
         string(REPLACE ";" "," isa "${arg_ISA}")
         list(APPEND emit --isa ${isa} --fixed-names)

@@ -21,7 +21,7 @@ local weights_option = {
     name = "weights",
     value = "PATH",
     required = true,
-    doc = "the checkpoint: safetensors file, index of several, or folder of either",
+    doc = "the checkpoint: safetensors or GGUF file, index of several, or folder of safetensors",
 }
 local prefix_option = {
     name = "prefix",
@@ -843,7 +843,7 @@ local commands = {
         name = "import",
         arguments = { "PATH" },
         from = "commands.checkpoint",
-        doc = "make a model file of a checkpoint's folder or config.json, a TensorFlow.js model, or minGPT's JSON",
+        doc = "make a model file of a checkpoint's folder or config.json, a GGUF file, or a model of TensorFlow.js or minGPT",
         options = {
             with(
                 output_option,

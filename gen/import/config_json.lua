@@ -7,11 +7,19 @@ local config_json = {}
 
 -- One row a model_type: the family of tensor names, and what differs. window: of attention, where the type has one:
 -- always, or only if use_sliding_window says so; default: of sliding_window; first: of max_window_layers, the number of
--- layers without one.
+-- layers without one. qk_norm: heads of q and k are normed; head_dim: its default.
 local types = {
     llama = { checkpoint = "llama", norm = "rmsnorm", ffn = "glu" },
     mistral = { checkpoint = "llama", norm = "rmsnorm", ffn = "glu", window = { always = true, default = 4096 } },
     qwen2 = { checkpoint = "llama", norm = "rmsnorm", ffn = "glu", window = { default = 4096, first = 28 } },
+    qwen3 = {
+        checkpoint = "llama",
+        norm = "rmsnorm",
+        ffn = "glu",
+        window = { default = 4096, first = 28 },
+        qk_norm = true,
+        head_dim = 128,
+    },
     gpt_neox = { checkpoint = "gpt_neox", norm = "layernorm", ffn = "mlp" },
     roberta = { checkpoint = "roberta", norm = "layernorm", ffn = "mlp", encoder = true },
     bert = { checkpoint = "bert", norm = "layernorm", ffn = "mlp", encoder = true },
@@ -47,13 +55,12 @@ local experts = "a mixture of experts is not known here"
 local scaled = "a factor at this place is not known here"
 local made_from = " weights are not read; take the checkpoint that they were made from"
 local unknown_fields = {
-    { "quantization_config", "quantised" .. made_from },
+    { "quantization_config", "quantised" .. made_from }, -- but those of says_blocks
     { "compression_config", "compressed" .. made_from },
     { "num_local_experts", experts, 1 },
     { "num_experts", experts, 1 },
     { "n_routed_experts", experts, 1 },
     { "moe_intermediate_size", experts },
-    { "attn_logit_softcapping", "scores with a soft cap are not known here" },
     { "use_qk_norm", "norms of q and k are not known here" },
     { "qk_layernorm", "norms of q and k are not known here" },
     { "clip_qkv", "clipped q, k and v are not known here" },
@@ -66,7 +73,7 @@ local unknown_fields = {
     { "scale_attn_by_inverse_layer_idx", "scores that are scaled by the layer's number are not known here" },
 }
 
--- What an object of unscaled rotary positions may have.
+-- What an object of rotary positions may have, and more where a kind scales them.
 local rope_fields = {
     rope_type = true,
     type = true,
@@ -74,11 +81,38 @@ local rope_fields = {
     partial_rotary_factor = true,
     original_max_position_embeddings = true, -- says nothing without a scale
 }
+local scaling_fields = {
+    default = {},
+    linear = { factor = true },
+    llama3 = { factor = true, low_freq_factor = true, high_freq_factor = true },
+    yarn = {
+        factor = true,
+        attention_factor = true,
+        beta_fast = true,
+        beta_slow = true,
+        truncate = true,
+        mscale = true,
+        mscale_all_dim = true,
+    },
+}
 
 -- Whether an object says that weights are FP8: by its method, or by its format, as compressed-tensors does.
 local function says_fp8(object)
     local words = type(object) == "table" and tostring(object.quant_method) .. " " .. tostring(object.format) or ""
     return words:find "fp8" or words:find "float%-quantized"
+end
+
+-- Whether an object says that weights are FP8 with the scales of blocks that gen/weights/safetensors.h reads.
+local function says_blocks(object)
+    if type(object) ~= "table" or object.quant_method ~= "fp8" then return false end
+    local size, format = object.weight_block_size, object.fmt or "e4m3"
+    return type(size) == "table" and #size == 2 and size[1] == 128 and size[2] == 128 and format == "e4m3"
+end
+
+-- A line on what the weights of the decoded file `config` become, or nil.
+function config_json.note(path, config)
+    return says_blocks(config.quantization_config)
+        and path .. ": weights in FP8 become float32 when they are read: times the scales of blocks of 128 x 128"
 end
 
 local function sorted(set)
@@ -108,7 +142,8 @@ local function reader(path, config)
     return r
 end
 
--- The window of attention of the model `m` so far, or nil. A file that leaves its fields out means the defaults; null
+-- The window of attention of the model `m` so far, or nil, and the numbers of the layers without it, if there are some.
+-- A file that leaves its fields out means the defaults; null
 -- as sliding_window: none.
 local function window_of(r, kind, m)
     local rule, window = kind.window, r.config.sliding_window
@@ -121,29 +156,83 @@ local function window_of(r, kind, m)
     if window == json.null or not (rule.always or r.boolean("use_sliding_window", false)) then return nil end
     window = r.count("sliding_window", rule.default)
     local first = rule.first and r.integer("max_window_layers", rule.first) or 0
-    local types_of = r.list("layer_types", {})
-    if types_of[1] then first = types_of[1] == "full_attention" and m.layers or 0 end
-    if first > 0 and first < m.layers then
-        local all = "must be 0, or at least the number of layers: a window of some layers is not known here"
-        r.refuse("max_window_layers", first, all)
+    local kinds, full = r.list("layer_types", {}), {}
+    if kinds[1] and #kinds ~= m.layers then
+        r.refuse("layer_types", nil, string.format("must have %d entries, a layer each, not %d", m.layers, #kinds))
     end
-    return first == 0 and math.min(window, m.attention.context) or nil
+    for layer = 0, m.layers - 1 do
+        local all = layer < first
+        if kinds[1] then all = kinds[layer + 1] == "full_attention" end
+        if all then full[#full + 1] = layer end
+    end
+    if #full == m.layers then return nil end
+    return math.min(window, m.attention.context), full[1] and full
 end
 
--- Reads the object `place` of rotary positions; a field that it may not have is refused.
+-- Reads the object `place` of rotary positions, and what kind they are; a field that it may not have is refused.
 local function rope_object(r, place)
     local object = r.table(place, {})
     local function inner(key, kind, otherwise) return r.typed(object, place .. ".", key, kind, otherwise) end
     local kind = inner("rope_type", "string", inner("type", "string", "default"))
-    if kind ~= "default" then r.refuse(place, kind, "scaled rotary positions are not known here") end
+    if kind == "dynamic" then
+        r.refuse(place, kind, "frequencies that change with the length of the text are not known here")
+    elseif not scaling_fields[kind] then
+        r.refuse(place, kind, "must be one of " .. table.concat(sorted(scaling_fields), ", "))
+    end
     for _, key in ipairs(sorted(object)) do
         local value = object[key]
         local neutral = value == json.null or key == "factor" and value == 1
-        if not (rope_fields[key] or neutral) then
-            r.refuse(place .. "." .. key, value, "scaled rotary positions are not known here")
+        if not (rope_fields[key] or scaling_fields[kind][key] or neutral) then
+            r.refuse(place .. "." .. key, value, "is not known of rotary positions of the kind " .. kind)
         end
     end
-    return inner
+    return inner, kind
+end
+
+-- The scaling of model `m` of a kind whose object has the fields inner(key, type, otherwise).
+local scaling = {}
+
+function scaling.linear(inner) return { kind = "linear", factor = inner("factor", "number") } end
+
+function scaling.llama3(inner)
+    return {
+        kind = "llama3",
+        factor = inner("factor", "number"),
+        original = inner("original_max_position_embeddings", "integer"),
+        slow = inner("low_freq_factor", "number"),
+        fast = inner("high_freq_factor", "number"),
+    }
+end
+
+function scaling.yarn(inner, m)
+    local s = {
+        kind = "yarn",
+        factor = inner("factor", "number"),
+        original = inner("original_max_position_embeddings", "integer", m.attention.context),
+        slow = inner("beta_slow", "number", 1),
+        fast = inner("beta_fast", "number", 32),
+        truncate = inner("truncate", "boolean", true),
+        attention_factor = inner("attention_factor", "number", false) or nil,
+    }
+    local own, all = inner("mscale", "number", 0), inner("mscale_all_dim", "number", 0)
+    if not s.attention_factor and own ~= 0 and all ~= 0 then
+        local grown = 0.1 * math.log(math.max(s.factor, 1))
+        s.attention_factor = (grown * own + 1) / (grown * all + 1)
+    end
+    return s
+end
+
+-- Of the rotary positions of model `m`; nil: they are not scaled.
+local function rope_scaling(r, m)
+    local found
+    for _, place in ipairs { "rope_parameters", "rope_scaling" } do
+        local inner, kind = rope_object(r, place)
+        if kind ~= "default" then
+            if found then r.refuse(place, kind, "must be absent beside rope_parameters = " .. found.kind) end
+            found = scaling[kind](inner, m)
+        end
+    end
+    return found
 end
 
 -- A number of the rope: `new` in rope_parameters or in rope_scaling, or `old` outside.
@@ -174,17 +263,13 @@ local function check_known(r)
     for _, row in ipairs(unknown_fields) do
         local key, rule, neutral = table.unpack(row)
         local value = r.config[key]
-        if value ~= nil and value ~= json.null and value ~= false and value ~= 0 and value ~= neutral then
+        local none = value == nil or value == json.null or value == false or value == 0 or value == neutral
+        if not none and not says_blocks(value) then
             r.refuse(key, type(value) ~= "table" and value or nil, says_fp8(value) and "FP8" .. made_from or rule)
         end
     end
-    -- Layers with a window beside layers without one.
-    local kinds = r.table("layer_types", {})
-    for _, kind in ipairs(kinds) do
+    for _, kind in ipairs(r.table("layer_types", {})) do
         if type(kind) ~= "string" then r.refuse("layer_types", nil, "must be a list of names") end
-        if kind ~= kinds[1] then
-            r.refuse("layer_types", nil, "must be the same for all layers, has " .. kinds[1] .. " and " .. kind)
-        end
         if kind ~= "full_attention" and kind ~= "sliding_attention" then
             r.refuse("layer_types", kind, "must be full_attention or sliding_attention")
         end
@@ -210,7 +295,7 @@ local function common(r, kind)
     if not m.ffn.activation then
         r.refuse(key, activation, "must be one of " .. table.concat(sorted(activations), ", "))
     end
-    local width = r.integer("head_dim", 0)
+    local width = r.integer("head_dim", kind.head_dim or 0)
     if width ~= 0 and width * m.heads ~= m.d then m.head_dim = width end
     return m
 end
@@ -221,12 +306,14 @@ local add = {}
 function add.llama(m, r, kind)
     m.kv_heads = r.count("num_key_value_heads", m.heads)
     m.tied = r.boolean("tie_word_embeddings", false)
-    m.attention.window = window_of(r, kind, m)
+    m.attention.window, m.attention.full_layers = window_of(r, kind, m)
     m.attention.rope = {
         theta = rope(r, "rope_theta", "rope_theta", 10000),
         share = rope_share(r, m, "partial_rotary_factor", 1),
+        scaling = rope_scaling(r, m),
     }
     m.norm = { kind = "rmsnorm", eps = r.number("rms_norm_eps", 1e-6) }
+    m.attention.qk_norm = kind.qk_norm and { eps = m.norm.eps }
 end
 
 function add.gpt_neox(m, r)
@@ -235,6 +322,7 @@ function add.gpt_neox(m, r)
     m.attention.rope = {
         theta = rope(r, "rope_theta", "rotary_emb_base", 10000),
         share = rope_share(r, m, "rotary_pct", 0.25),
+        scaling = rope_scaling(r, m),
     }
     m.norm = { kind = "layernorm", eps = r.number("layer_norm_eps", 1e-5) }
 end
@@ -349,6 +437,8 @@ function config_json.model(path, config, options)
     check_known(r)
     local m = common(r, kind)
     m.attention.eliminate = options.eliminate
+    local cap = r.number("attn_logit_softcapping", 0)
+    m.attention.soft_cap = cap ~= 0 and cap or nil
     add[kind.checkpoint](m, r, kind)
     m.skip = true
     if options.folder then add_ends(m, r, config, kind, options.folder) end

@@ -3,6 +3,7 @@ local config_json = require "gen.import.config_json"
 local families = require "gen.families.list"
 local files_read = require "gen.host.files_read"
 local fuse = require "gen.families.model.blocks.fuse"
+local gguf = require "gen.import.gguf"
 local host = require "host"
 local json = require "json"
 local mingpt_json = require "gen.import.mingpt_json"
@@ -27,6 +28,7 @@ end
 
 -- What is wrong with the file `path` if it holds weights; nil: it does not.
 local function as_weights(path)
+    if weights.metadata(path) then return "is a GGUF file: give it a name that ends in .gguf" end
     local tensors, message = weights.tensors(path)
     if tensors then return "holds tensors: give the folder of the checkpoint, or its config.json" end
     return message:match ": (is not a safetensors file but .*)"
@@ -53,7 +55,11 @@ local function main_file(folder)
     for _, name in ipairs { "config.json", "model.json" } do
         if host.kind(folder .. "/" .. name) == "file" then return folder .. "/" .. name end
     end
-    error(folder .. ": has neither config.json nor TensorFlow.js's model.json", 0)
+    local help = ""
+    for _, name in ipairs(host.list(folder) or {}) do
+        if name:find "%.gguf$" then help = "; it has " .. name .. ": give the path of that file" end
+    end
+    error(folder .. ": has neither config.json nor TensorFlow.js's model.json" .. help, 0)
 end
 
 -- How the path `to` is written from the folder `from` on; both absolute.
@@ -109,9 +115,17 @@ local function keys_of(folder, row, config, m)
     return keys, r
 end
 
--- The table `tokenizer` of the model file of `m` in `output_folder`: of the first file that lookupc can read; and a
+-- How the model file `output` writes the path of a file.
+local function path_for(output, path)
+    local folder = output:match "^(.*/)[^/]*$" or "."
+    local absolute, message = host.absolute(path)
+    if not absolute then error(message, 0) end
+    return path_from(assert(host.absolute(folder)), absolute)
+end
+
+-- The table `tokenizer` of the model file `output` of `m`: of the first file of the folder that lookupc can read; and a
 -- line on those that it cannot, or nil. config: the decoded config.json, nil: of a folder in another format.
-local function tokenizer_of(folder, output_folder, config, m)
+local function tokenizer_of(folder, output, config, m)
     local tried, reasons = {}, {}
     for _, row in ipairs(tokenizers) do
         local path = folder .. "/" .. row[1]
@@ -120,9 +134,7 @@ local function tokenizer_of(folder, output_folder, config, m)
             tried[path] = true
             local good, keys, r = pcall(keys_of, folder, row, config, m)
             if good then
-                local absolute, message = host.absolute(path)
-                if not absolute then error(message, 0) end
-                keys.file = path_from(assert(host.absolute(output_folder)), absolute)
+                keys.file = path_for(output, path)
                 if r.ignored and r.ignored[1] then
                     return keys, path .. ": ignored, texts keep all of their ids: " .. table.concat(r.ignored, ", ")
                 end
@@ -168,6 +180,14 @@ local function model_of(path, object, options)
     return config_json.model(path, object, options)
 end
 
+-- The text of the model file of `m`, which is checked.
+local function text_of(path, m, comment, options)
+    local text = model_text.of(comment, families.of(m).model.keys, m)
+    local valid = model_file.validate(m, "", path)
+    if options.skipless and options.eliminate ~= "none" then fuse.check(valid, options.eliminate, true) end
+    return text
+end
+
 -- What becomes of the JSON file `path`: { text = of the model file, or nil; tensors = { name, dtype, shape, bytes }
 -- that are not in a safetensors file yet, or nil; note = a line for people, or nil }. options: name; eliminate,
 -- skipless as in config_json.lua; output: path of the model file; folder: of the checkpoint, if all of the model is
@@ -184,19 +204,35 @@ function import.file(path, options)
     end
     if not m then return { tensors = floats } end
     m.name = options.name or name_from(m.name)
-    local note
+    local note = object.model_type and config_json.note(path, object) or nil
     if m.embedding and options.folder then
-        local output_folder = options.output:match "^(.*/)[^/]*$" or "."
-        m.tokenizer, note = tokenizer_of(options.folder, output_folder, object.model_type and object, m)
+        local own
+        m.tokenizer, own = tokenizer_of(options.folder, options.output, object.model_type and object, m)
+        note = note and own and note .. "\n" .. own or note or own
     end
-    local text = model_text.of(comment, families.of(m).model.keys, m)
-    local valid = model_file.validate(m, "", path)
-    if options.skipless and options.eliminate ~= "none" then fuse.check(valid, options.eliminate, true) end
-    return { text = text, tensors = floats, note = note }
+    return { text = text_of(path, m, comment, options), tensors = floats, note = note }
+end
+
+-- The same of a GGUF file.
+local function of_gguf(path, options)
+    local m, comment, note = gguf.model(files_read.note(path), options)
+    m.name = options.name or name_from(m.name)
+    local notes = { note }
+    if m.embedding then
+        local good, r = pcall(read_tokenizer.record, path, {})
+        if good then good, r = pcall(check_ids, path, r, {}, m) end
+        if good then
+            m.tokenizer = { file = path_for(options.output, path) }
+        else
+            notes[#notes + 1] = "no tokenizer: " .. tostring(r)
+        end
+    end
+    return { text = text_of(path, m, comment, options), note = notes[1] and table.concat(notes, "\n") }
 end
 
 -- The same of a file, or of a folder: all of the model that lies there.
 function import.read(path, options)
+    if path:find "%.gguf$" then return of_gguf(path, options) end
     if host.kind(path) ~= "directory" then return import.file(path, options) end
     local folder = path:gsub("(.)/+$", "%1")
     files_read.note_checkpoint(folder) -- it is not read, but what is written is beside it

@@ -11,13 +11,15 @@ end
 
 local fields
 
--- A value of the key of `row`: a table in the order of its keys, or a list of tables as `layers` may be.
+-- A value of the key of `row`: a table in the order of its keys, a list of numbers, or one of tables as `layers` may
+-- be.
 local function source(row, keys, value)
     if type(value) ~= "table" then return literal(value) end
     if value[1] == nil then
         local inner = fields(row.rule.table, value, true)
         return inner == "" and "{}" or "{ " .. inner .. " }"
     end
+    if type(value[1]) == "number" then return "{ " .. table.concat(value, ", ") .. " }" end
     local list = {}
     for i, entry in ipairs(value) do
         local of_entry = { { key = "count" }, table.unpack(keys) }

@@ -10,6 +10,7 @@ for key, value in pairs(avx512_bf16) do
 end
 
 set.name = "amx_bf16"
+set.serves = { "tile_dot_bf16" }
 tiles.add(set, true)
 
 return set

@@ -97,6 +97,7 @@ tools.add_bf16( -- packus_epi32 packs each half on its own
 )
 
 tools.add_pairs_of_bytes(avx2)
+tools.add_nibbles(avx2)
 
 function avx2.store_partial(base, offset, n, v) return call("maskstore_ps", at(base, offset), first(n), v) end
 function avx2.abs(v) return call("andnot_ps", call("set1_ps", "-0.0f"), v) end
@@ -156,6 +157,7 @@ end
 
 local gather_helpers
 avx2.integer_sums, gather_helpers = gather(avx2)
+avx2.integer_sums.nibbles = tools.gather_nibbles(avx2.integer_sums)
 table.move(gather_helpers, 1, #gather_helpers, #avx2.helpers + 1, avx2.helpers)
 
 avx2.narrower = "sse4"

@@ -82,20 +82,21 @@ avx512.type_needs = {
             total = function(sums) return call("add_epi32", call("slli_epi32", sums[1], "8"), sums[2]) end,
             interleave = interleave(call),
             -- The steps that put the columns of those four vectors in order, and the vectors.
-            order = function(v)
+            order = function(v, ending)
+                ending = ending or ""
                 local function part(a, b, mask) return call("shuffle_f32x4", a, b, mask) end
                 local steps = {
-                    { name = "lower0", value = part(v[1], v[2], "0x44") },
-                    { name = "upper0", value = part(v[1], v[2], "0xee") },
-                    { name = "lower1", value = part(v[3], v[4], "0x44") },
-                    { name = "upper1", value = part(v[3], v[4], "0xee") },
+                    { name = "lower0" .. ending, value = part(v[1], v[2], "0x44") },
+                    { name = "upper0" .. ending, value = part(v[1], v[2], "0xee") },
+                    { name = "lower1" .. ending, value = part(v[3], v[4], "0x44") },
+                    { name = "upper1" .. ending, value = part(v[3], v[4], "0xee") },
                 }
                 return steps,
                     {
-                        part("lower0", "lower1", "0x88"),
-                        part("lower0", "lower1", "0xdd"),
-                        part("upper0", "upper1", "0x88"),
-                        part("upper0", "upper1", "0xdd"),
+                        part("lower0" .. ending, "lower1" .. ending, "0x88"),
+                        part("lower0" .. ending, "lower1" .. ending, "0xdd"),
+                        part("upper0" .. ending, "upper1" .. ending, "0x88"),
+                        part("upper0" .. ending, "upper1" .. ending, "0xdd"),
                     }
             end,
             round = function(v) return call("cvtps_epi32", v) end,
@@ -132,6 +133,7 @@ avx512.type_needs = {
         },
     },
 }
+avx512.type_needs.i8.integer_sums.nibbles = tools.gather_nibbles(avx512.type_needs.i8.integer_sums)
 avx512.type_needs.i16 =
     { flags = { "-mavx512vnni" }, guard = "defined(__AVX512VNNI__)", leaf7_ecx = 1 << 11, feature = "avx512vnni" }
 function avx512.dot_i16(sum, a, b) return call("dpwssd_epi32", sum, a, b) end
@@ -224,6 +226,7 @@ tools.add_bf16( -- packus_epi32 packs each quarter on its own
     end,
     "_mm512_mask_set1_epi32(nearest, _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q), -1)"
 )
+tools.add_nibbles(avx512)
 
 function avx512.store_partial(base, offset, n, v) return call("mask_storeu_ps", at(base, offset), first(n), v) end
 function avx512.abs(v) return call("abs_ps", v) end

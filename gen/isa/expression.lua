@@ -163,6 +163,11 @@ function expression.times(...)
     return joined("*", 1, function(a, b) return a * b end, { ... })
 end
 
+-- Half of an even number or C expression.
+function expression.half(value)
+    return math.type(value) == "integer" and value // 2 or operand(value, level.product) .. " / 2"
+end
+
 -- The step of a loop: `variable` grows by `by`.
 function expression.advance(variable, by)
     return tostring(by) == "1" and "++" .. variable or variable .. " += " .. by

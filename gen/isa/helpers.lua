@@ -118,6 +118,15 @@ static inline float $from_e4m3(uint8_t byte)
 }]],
     },
     {
+        name = "from_i4",
+        text = [[
+/* Element `element` of integers from -8 to 7, two to a byte, the first one in the low bits. */
+static inline float $from_i4(const uint8_t *from, size_t element)
+{
+    return (float) ((int) ((from[element / 2] >> element % 2 * 4 & 15u) ^ 8u) - 8);
+}]],
+    },
+    {
         name = "to_f16",
         text = [[
 /* IEEE half precision of a finite number up to 65504, the nearest, ties to even. NaN stays NaN. */

@@ -94,7 +94,8 @@ function rvv.load_partial_e4m3(base, n)
     return call("vfmul_vf_f32m1", float, "0x1p+112f", 4)
 end
 for _, type in ipairs(dtype.loaded_names) do
-    rvv["load_" .. type] = function(base) return rvv["load_partial_" .. type](base, 4) end
+    local partial = rvv["load_partial_" .. type]
+    rvv["load_" .. type] = partial and function(base) return partial(base, 4) end
 end
 function rvv.load_words_partial(base, offset, n)
     local address = at(base, offset)

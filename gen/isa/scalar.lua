@@ -34,6 +34,7 @@ return {
     load_f16 = function(base) return call("$from_f16", at(base, 0)) end,
     load_i8 = function(base) return cast("float", at(base, 0)) end,
     load_e4m3 = function(base) return call("$from_e4m3", at(base, 0)) end,
+    load_i4 = function(base, element) return call("$from_i4", base, element or 0) end,
     load_words = at,
     unpack_bf16 = unpack_bf16,
     high_nibbles = function(words) return bitwise(binary(words, ">>", 4), "&", "0x0f0f0f0fu") end,

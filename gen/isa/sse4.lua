@@ -44,11 +44,7 @@ static inline void $sse4_store_f16(uint16_t *to, __m128 v)
         to[i] = $to_f16(lane[i]);
 }]],
     },
-    {
-        name = "sse4_bytes",
-        text = [[
-typedef int32_t __attribute__((may_alias, aligned(1))) $sse4_bytes; /* four bytes at any address */]],
-    },
+    tools.four_bytes,
     {
         name = "sse4_store_first",
         includes = sse4.includes,
@@ -117,6 +113,7 @@ function sse4.store_i8(base, offset, v)
     local bytes = call("packs_epi16", call("packs_epi32", whole, whole), call("setzero_si128"))
     return four_bytes(at(base, offset), "") .. " = " .. call("cvtsi128_si32", bytes)
 end
+tools.add_nibbles(sse4)
 
 function sse4.dot_i16(sum, a, b) return call("add_epi32", sum, call("madd_epi16", a, b)) end
 function sse4.store_i16(base, offset, a, b)

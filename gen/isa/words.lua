@@ -430,7 +430,8 @@ for _, name in ipairs(dtype.loaded_names) do
         takes = "base",
         gives = "vector",
         tier = name,
-        doc = "as many elements as lanes, as floats, in units of the row's scale if it has one",
+        doc = "as many elements as lanes, as floats, in units of the row's scale if it has one; of i4 a whole byte is \z
+            first, unless there is one lane and the number of an element",
     })
     table.insert(words.list, {
         name = "load_partial_" .. name,
@@ -444,7 +445,9 @@ end
 
 -- The words of the integer gather: an instruction set that has it has them all in its table `integer_sums`, for tables
 -- of the types in its type_needs. A vector is one of integers here, `columns` bytes wide, where no floats are named; q
--- and rows are lists of four, the integers of four vectors of floats and rows of tables.
+-- and rows are lists of four, the integers of four vectors of floats and rows of tables. `nibbles` has the words of rows
+-- in i4: `columns` are twice as many as bytes, interleave and order have eight vectors, and elements are multiplied by
+-- `factor`.
 words.integer_sums = {
     { name = "rows", doc = "rows of tables that one step adds, an integer" },
     { name = "columns", doc = "bytes of each that it takes, an integer" },

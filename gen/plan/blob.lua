@@ -1,4 +1,6 @@
 -- The blob of packed weights: its format, where sections lie in it, and what the packer is told.
+local dtype = require "gen.plan.dtype"
+
 local blob = {}
 
 blob.format = 1 -- version of the blob
@@ -13,7 +15,7 @@ function blob.round_up(n, step) return (n + step - 1) // step * step end
 function blob.place(sections)
     local at = blob.header_bytes
     for _, section in ipairs(sections) do
-        section.at, section.bytes = at, section.elements * section.dtype.bytes
+        section.at, section.bytes = at, dtype.size(section.dtype, section.elements)
         at = blob.round_up(at + section.bytes, blob.align)
     end
     return at

@@ -1,6 +1,7 @@
 -- The list of types that weights may be stored in: one row a type, everything else loops over it.
 --
---   name, bytes    of an element
+--   name, bytes    of an element; half a byte: two elements to a byte, the first one in the low bits. Each row then begins
+--                  with a byte of its own, and kernels count bytes (dtype.units)
 --   storage        its type in C
 --   plain          kernels load elements as they are, nil: by the words load_<name> and load_partial_<name>
 --   scaled         an element is in units of its row's scale, which kernels fold into the score
@@ -16,7 +17,7 @@
 --   rows           the type of what is read row by row where weights are of this one, nil: this one, too
 --   activations    the type that inputs may be rounded to beside such weights, which are packed as ever
 --   only           "products": of these alone, a projection's or rounded inputs', and of nothing else but for `cache`;
---                  "weights": of --type alone
+--                  "tables": of a LookupFFN; "weights": of --type alone
 --   cache          keys and values of a transformer may be cached in it, nil: they may not. Kernels round to it (words
 --                  store_f16 …): `tolerance` is the largest relative error that emitted code may have of a token, as a
 --                  key or value in the middle of two numbers may become either. In the type of the activations they
@@ -134,6 +135,16 @@ dtype.list = {
         doc = "fp8 with 4 bits of exponent and 3 of fraction, and a float32 scale a row",
     },
     {
+        name = "i4",
+        bytes = 0.5,
+        storage = "uint8_t",
+        scaled = true,
+        integer_gather = true,
+        needs = "i8",
+        only = "tables",
+        doc = "integers from -7 to 7, two to a byte, and a float32 scale a row",
+    },
+    {
         -- The values of GGUF's Q4_0. Its scales are why a CPU needs F16C.
         name = "i4",
         bytes = 4,
@@ -153,11 +164,18 @@ local function serves(row, use)
     if use == "projection" then return row.word ~= nil end
     if use == "cache" then return row.cache ~= nil end
     if use == "activations" then return row.plain or row.products ~= nil end
-    return row.only == nil or use == "type" and row.only == "weights"
+    return row.only == nil or row.only == (use == "type" and "weights" or "tables")
 end
 
--- The names of the types that tables may have, and of those that weights, a projection, a cache and activations may
--- have; and of the first those that words load.
+-- Bytes of so many elements; elements in so many bytes.
+function dtype.size(row, elements) return math.ceil(elements * row.bytes) end
+function dtype.held(row, bytes) return math.floor(bytes / row.bytes) end
+
+-- How far apart in memory, in units of `storage`, elements are that lie so many apart in a row, whole bytes.
+function dtype.units(row, elements) return row.bytes < 1 and dtype.size(row, elements) or elements end
+
+-- The names of the types that tables may have, and of those that --type, a projection, a cache and activations may
+-- have; and of the first ones those that words load.
 dtype.names, dtype.projection_names, dtype.cache_names, dtype.loaded_names = {}, {}, {}, {}
 dtype.type_names, dtype.activation_names = {}, {}
 for _, row in ipairs(dtype.list) do

@@ -69,7 +69,7 @@ tuned_file.keys = {
     { key = "model", rule = sha256 },
     { key = "tables", rule = schema.choice(table.unpack(dtype.names)), optional = true }, -- of a LookupFFN
     { key = "projection", rule = schema.choice(table.unpack(dtype.projection_names)), optional = true },
-    { key = "type", rule = schema.choice(table.unpack(dtype.names)), optional = true }, -- of a transformer
+    { key = "type", rule = schema.choice(table.unpack(dtype.type_names)), optional = true }, -- of a transformer
     { key = "cache", rule = schema.choice(table.unpack(dtype.cache_names)), optional = true },
     { key = "activations", rule = schema.choice(table.unpack(dtype.activation_names)), optional = true },
     { key = "cpu", rule = schema.table("facts of a CPU", cpu_keys) },

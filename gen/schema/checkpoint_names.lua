@@ -70,14 +70,41 @@ end
 -- How the output of blocks becomes what RoBERTa's head reads.
 local lm_head = { dense = "lm_head.dense", norm = "lm_head.layer_norm" }
 
+-- What GGUF files of all architectures share.
+local function gguf(more)
+    return with({
+        base = "",
+        embeddings = {
+            word = "token_embd.weight",
+            positions = "position_embd.weight",
+            token_types = "token_types.weight",
+            norm = "token_embd_norm",
+        },
+        output = { norm = "output_norm", head = "output" },
+        needs_head = true,
+        behind = { "output_norm.", "output." },
+        layer = "blk.%d.",
+        q = "attn_q",
+        k = "attn_k",
+        v = "attn_v",
+        p = "attn_output",
+        mlp = { "ffn_up" },
+        glu = { "ffn_gate", "ffn_up" },
+        o = "ffn_down",
+        s = "skip_proj",
+        lookup = "ffn.",
+        norms = { "attn_norm", "ffn_norm" },
+    }, more)
+end
+
 -- One row a kind. `base` stands before all names but those of heads: files may have another, or none; the first of
 -- `wrappers` that fits stands before everything. `layer` stands before the names of layer %d; q, k, v, p (attention), m
--- and o (FFN), s (skip connection) are linear maps, norms[1] and norms[2] those of attention and FFN. A name stands for
--- name.weight and name.bias; where these differ, it is a table of both, whose names are whole: `layers` says then what
--- stands before a layer's number. `packed` holds q, k and v below each other: per head, [heads][3][head], or one after
--- the other ("parts", [3][heads][head]). `transposed`: matrices are stored [in][out], behind dimensions of 1 where
--- `leading` says so. Where they are packed, q, k and v are the names that fuse leaves. `behind`: what follows the last
--- block and stays as it is when others are merged.
+-- and o (FFN), s (skip connection) are linear maps, norms[1] and norms[2] those of attention and FFN, head_norms those
+-- of heads of q and k. A name stands for name.weight and name.bias; where these differ, it is a table of both, whose
+-- names are whole: `layers` says then what stands before a layer's number. `packed` holds q, k and v below each other:
+-- per head, [heads][3][head], or one after the other ("parts", [3][heads][head]). `transposed`: matrices are stored
+-- [in][out], behind dimensions of 1 where `leading` says so. Where they are packed, q, k and v are the names that fuse
+-- leaves. `behind`: what follows the last block and stays as it is when others are merged.
 local families = {
     llama = {
         base = "model.",
@@ -96,6 +123,7 @@ local families = {
         s = "skip_proj",
         lookup = "mlp.",
         norms = { "input_layernorm", "post_attention_layernorm" },
+        head_norms = { q = "self_attn.q_norm", k = "self_attn.k_norm" },
     },
     gpt_neox = {
         base = "gpt_neox.",
@@ -154,6 +182,9 @@ local families = {
         norms = { "attention.LayerNorm", "FFN.LayerNorm" },
         mlp_norm = "FFN.0",
     }),
+    gguf = gguf {},
+    gguf_gpt2 = gguf { packed = { name = "attn_qkv", parts = true } },
+    gguf_bert = gguf { norms = { "attn_output_norm", "layer_output_norm" }, needs_head = false },
     -- Universal Sentence Encoder lite, as TensorFlow.js converts its graph.
     use = {
         base = "",
@@ -215,7 +246,19 @@ local families = {
 }
 
 -- The words of the model file's key `checkpoint`.
-checkpoint.kinds = { "llama", "gpt_neox", "roberta", "bert", "gpt2", "mingpt", "lookupffn", "use" }
+checkpoint.kinds = {
+    "llama",
+    "gpt_neox",
+    "roberta",
+    "bert",
+    "gpt2",
+    "mingpt",
+    "lookupffn",
+    "use",
+    "gguf",
+    "gguf_gpt2",
+    "gguf_bert",
+}
 checkpoint.default = "llama"
 
 -- Ends of names of buffers that some versions save beside the weights; they hold no weights.
@@ -414,7 +457,10 @@ function checkpoint.left_out(m, name)
         end
     end
     for _, pattern in ipairs(inner_norms) do
-        if rest:find(pattern) then return "lookupc has no norms of q and k" end
+        if rest:find(pattern) then
+            return family.head_norms and "the model file has no attention.qk_norm"
+                or "lookupc has no norms of q and k of a " .. m.checkpoint
+        end
     end
     local without = m.embedding and checkpoint.unused_outside(m, name)
     if without then return "the model file has no " .. without end
@@ -533,6 +579,12 @@ function checkpoint.norm(m, layer, which, width)
     return norm_of(name, family.layer:format(layer), layer, width)
 end
 
+-- The gains of the norm of heads of "q" or "k" of a layer, [width of a head].
+function checkpoint.head_norm(m, layer, word, width)
+    local family = families[m.checkpoint]
+    return norm_of(family.head_norms[word], family.layer:format(layer), layer, width).gain
+end
+
 -- Alpha, beta and gamma of each head of a layer whose attention is shaped, [heads][3].
 function checkpoint.attention_shape(m, layer)
     return whole(families[m.checkpoint].layer:format(layer) .. "attention_shape", { m.heads, 3 })
@@ -622,6 +674,9 @@ function checkpoint.misfit_of_blocks(m)
         return { "kv_heads" },
             m.kv_heads,
             "must be heads: " .. m.checkpoint .. " checkpoints hold q, k and v of equal widths"
+    end
+    if m.attention.qk_norm and not family.head_norms then
+        return none(m, { "attention", "qk_norm" }, nil, "norms")
     end
     if m.d_in and m.skip and not family.s then return none(m, { "d_in" }, m.d_in, "map of a skip connection") end
     for _, key in ipairs { "positions", "token_types" } do

@@ -1,11 +1,13 @@
 -- Reads tokenizer.json of Hugging Face: Unigram, BPE (byte-level, or with byte fallback) and WordPiece. Whatever the
 -- record cannot say is refused.
-local byte_level = require "gen.tokenizer.byte_level"
+local expression = require "gen.tokenizer.expression"
 local json = require "json"
 local lists = require "gen.tokenizer.word_lists"
 local record = require "gen.tokenizer.record"
 local sentencepiece = require "gen.tokenizer.sentencepiece"
+local splits = require "gen.tokenizer.splits"
 local tables = require "gen.tokenizer.unicode_tables"
+local untouched = require "gen.tokenizer.untouched"
 
 local hugging_face = {}
 
@@ -15,8 +17,9 @@ local space = "\u{2581}"
 local contractions = "'s|'t|'re|'ve|'m|'ll|'d"
 local before = "(?i:" .. contractions .. ")|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|"
 local behind = "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+local gpt2 = contractions .. "| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
 local patterns = {
-    [contractions .. "| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"] = "gpt2",
+    [gpt2] = "gpt2",
     [before .. "\\p{N}{1,3}" .. behind] = "llama3",
     [before .. "\\p{N}" .. behind] = "qwen2",
 }
@@ -176,15 +179,26 @@ function normalizers.BertNormalizer(r, steps)
     end
 end
 
--- What a pre-tokenizer adds to the record: a split, steps behind those of the normalizer, bytes as symbols.
+-- What a pre-tokenizer adds to the record: splits, steps behind those of the normalizer, bytes as symbols.
 local pre_tokenizers = {}
 
 local function add_pre_tokenizer(...) add_by_type(pre_tokenizers, "pre-tokenizer", ...) end
 
--- Notes a split; raises one line for the second.
-local function split(r, found, name)
-    if found.split then r.refuse("type", nil, "is a second split: not supported") end
-    found.split = name
+-- Adds what a pre-tokenizer splits by, { {pattern, behavior, invert} }; `name`: that of all of it in the record, if
+-- there is one; `text`: patterns are texts.
+local function add_splits(r, found, name, rows, text)
+    if found.byte_level then r.refuse("type", nil, "splits behind ByteLevel: not supported") end
+    found.name, found.times = name, found.times + 1
+    for _, row in ipairs(rows) do
+        local pattern = row[1]
+        local function refuse(rule) r.refuse("pattern", pattern, rule) end
+        found.splits[#found.splits + 1] = {
+            tree = text and expression.text(pattern) or expression.read(pattern, refuse),
+            behavior = row[2],
+            invert = row[3] or false,
+            refuse = refuse,
+        }
+    end
 end
 
 function pre_tokenizers.Sequence(r, found)
@@ -207,36 +221,69 @@ function pre_tokenizers.Sequence(r, found)
     end
 end
 
--- Matches of the patterns above are all of a text, side by side. Nothing lies between them, so that each is a word
--- whichever of the others it is merged with, also where what lies between matches counts as the matches.
+-- Reads the behaviour of a split, `otherwise` if it is absent.
+local function behavior_of(r, otherwise)
+    local behavior = r.get("behavior", "string", otherwise)
+    if not splits.behaviors[behavior] then r.refuse("behavior", behavior, "is not supported") end
+    return behavior
+end
+
+-- Matches of the patterns that have a name are all of a text, side by side. Nothing lies between them, so that each is
+-- a word whichever of the others it is merged with, also where what lies between matches counts as the matches.
 function pre_tokenizers.Split(r, found)
     local text, kind = pattern_of(r)
-    local behavior, invert = r.get("behavior", "string"), r.get("invert", "boolean", false)
-    if kind ~= "regex" or not patterns[text] then r.refuse("pattern", text, "is no split that is supported") end
-    if behavior == "Contiguous" then return end -- joins matches side by side
-    if behavior == "Removed" and not invert then
+    local behavior, invert = behavior_of(r), r.get("invert", "boolean", false)
+    local name = kind == "regex" and patterns[text] or nil
+    if text == "" or #text > record.longest_piece then
+        r.refuse("pattern", text, "must have 1 to " .. record.longest_piece .. " bytes")
+    end
+    if name and behavior == "Contiguous" then return end -- joins matches side by side
+    if name and behavior == "Removed" and not invert then
         r.refuse("behavior", behavior, "leaves nothing of any text by this pattern, unless invert is true")
     end
-    r.only("behavior", "Isolated", "Removed", "MergedWithPrevious", "MergedWithNext")
-    split(r, found, patterns[text])
+    add_splits(r, found, name, { { text, behavior, invert } }, kind == "text")
 end
 
 function pre_tokenizers.ByteLevel(r, found)
-    found.byte_level = true
     if r.get("add_prefix_space", "boolean", true) then
-        if found.split then r.refuse("add_prefix_space", true, "is not supported behind a split") end
+        if found.times > 0 then r.refuse("add_prefix_space", true, "is not supported behind a split") end
         found.steps[#found.steps + 1] = { op = "prepend", text = " ", unless = true }
     end
     r.skip "trim_offsets"
-    if r.get("use_regex", "boolean", true) then split(r, found, "gpt2") end
+    if r.get("use_regex", "boolean", true) then add_splits(r, found, "gpt2", { { gpt2, "Isolated" } }) end
+    found.byte_level = true
 end
 
-function pre_tokenizers.BertPreTokenizer(r, found) split(r, found, "bert") end
+local white_space = { "\\s", "Removed" }
 
-function pre_tokenizers.WhitespaceSplit(r, found) split(r, found, "whitespace") end
+local function punctuation(behavior) return { "[\\p{P}!-/:-@\\[-`{-~]", behavior } end
+
+function pre_tokenizers.BertPreTokenizer(r, found)
+    add_splits(r, found, "bert", { white_space, punctuation "Isolated" })
+end
+
+function pre_tokenizers.WhitespaceSplit(r, found) add_splits(r, found, "whitespace", { white_space }) end
+
+-- Words have the characters that join others, too.
+function pre_tokenizers.Whitespace(r, found)
+    add_splits(r, found, nil, { { "[\\w\\u200c\\u200d]+|[^\\w\\u200c\\u200d\\s]+", "Removed", true } })
+end
+
+function pre_tokenizers.Digits(r, found)
+    local each = r.get("individual_digits", "boolean", false)
+    add_splits(r, found, nil, { { "\\p{N}", each and "Isolated" or "Contiguous" } })
+end
+
+function pre_tokenizers.Punctuation(r, found)
+    add_splits(r, found, nil, { punctuation(behavior_of(r, "Isolated")) })
+end
 
 function pre_tokenizers.Metaspace(r, found)
     r.only("replacement", space)
+    if found.times > 0 or found.spaces or found.byte_level then
+        r.refuse("type", nil, "behind another pre-tokenizer is not supported")
+    end
+    found.spaces = true
     local scheme = r.optional("prepend_scheme", "string")
     local prefix = r.get("add_prefix_space", "boolean", true)
     r.skip "str_rep"
@@ -255,7 +302,9 @@ function pre_tokenizers.Metaspace(r, found)
         once = true,
         to = space,
     }
-    split(r, found, r.get("split", "boolean", true) and "meta" or "none")
+    if r.get("split", "boolean", true) then
+        add_splits(r, found, "meta", { { space, "MergedWithNext" } }, true)
+    end
 end
 
 -- The ids that a post-processor puts before and behind a text.
@@ -301,25 +350,7 @@ local function post_process(path, object, chain, result)
     r.done()
 end
 
--- Whether `text` is found in normalised text exactly where it stands in the text itself: each of the normalizer's steps
--- replaces characters that it does not have, by others that it does not have.
-local function stays(text, steps)
-    local function shares(other)
-        for character in other:gmatch(utf8.charpattern) do
-            if text:find(character, 1, true) then return true end
-        end
-        return false
-    end
-    for _, step in ipairs(steps) do
-        if step.op ~= "runs" and step.op ~= "replace" then return false end
-        for _, pair in ipairs(step.op == "runs" and { { " ", step.to } } or step.pairs) do
-            if shares(pair[1]) or shares(pair[2]) then return false end
-        end
-    end
-    return true
-end
-
--- The added pieces, { {id, text, left, right, later} }; `steps`: the normalizer's.
+-- The added pieces, { {id, text, left, right, single, later} }; `steps`: the normalizer's.
 local function added_of(root, steps)
     local added = {}
     for i, object in ipairs(root.get("added_tokens", "table", {})) do
@@ -327,10 +358,10 @@ local function added_of(root, steps)
         local row = { id = r.get("id", "number"), text = r.get("content", "string") }
         row.left, row.right = r.get("lstrip", "boolean", false), r.get("rstrip", "boolean", false)
         row.special = r.get("special", "boolean", false)
-        r.only("single_word", false)
+        row.single = r.get("single_word", "boolean", false)
         local strips = (row.left or row.right) and #steps > 0 -- what is normalised already
         row.later = r.get("normalized", "boolean", false)
-        if row.later and (strips or not stays(row.text, steps)) then
+        if row.later and (strips or not untouched.by(steps, row.text)) then
             r.refuse("normalized", true, "is not supported beside a normalizer that may change " .. row.text)
         end
         if row.text == "" then r.refuse("content", row.text, "is empty") end
@@ -383,14 +414,7 @@ function models.BPE(model, r, added)
     r.unknown = not r.byte_level and unknown and ids[unknown] or nil
     r.merges = lists.merges(model.path, merge_pairs(model), ids)
     if r.byte_level then
-        local special = {}
-        for _, row in ipairs(added) do
-            local bytes = byte_level.bytes(row.text)
-            row.symbol = bytes and #bytes == 1 -- other texts are made of it, too
-            if not row.symbol then special[row.id], r.pieces[row.id + 1].type = true, "control" end
-        end
-        lists.to_bytes(model.path, r.pieces, special)
-        lists.check_bytes(model.path, r.pieces)
+        lists.byte_level(model.path, r.pieces, added)
         if r.byte_fallback then model.refuse("byte_fallback", true, "is not supported with bytes as symbols") end
     end
 end
@@ -442,7 +466,7 @@ function hugging_face.read(path, object)
     for _, key in ipairs { "truncation", "padding" } do
         if root.optional(key, "table") then ignored[#ignored + 1] = key end
     end
-    local found, first_steps = { steps = {} }, {}
+    local found, first_steps = { steps = {}, splits = {}, times = 0 }, {}
     local normalizer, pre = root.optional("normalizer", "table"), root.optional("pre_tokenizer", "table")
     if normalizer then add_normalizer(path, normalizer, { "normalizer" }, first_steps) end
     if pre then add_pre_tokenizer(path, pre, { "pre_tokenizer" }, found) end
@@ -454,13 +478,16 @@ function hugging_face.read(path, object)
         whole_words = false,
         broken = found.byte_level and not normalizer and "keep" or "part",
         steps = steps,
-        split = found.split or "none",
+        split = found.times == 0 and "none" or found.times == 1 and found.name or "patterns",
         added = added,
         first = {},
         last = {},
         says_all = true,
         ignored = ignored,
     }
+    if r.split == "patterns" then
+        r.splits, r.classes, r.alphabet = splits.build(found.splits)
+    end
     local model = root.inner "model"
     local kind = model.get("type", "string")
     if not models[kind] then model.refuse("type", kind, "must be Unigram, BPE or WordPiece") end

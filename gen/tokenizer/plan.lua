@@ -6,6 +6,7 @@
 -- contents, and `seal` of the facts alone.
 local host = require "host"
 local json = require "json"
+local sets = require "gen.tokenizer.character_sets"
 local tables = require "gen.tokenizer.unicode_tables"
 local trie = require "gen.tokenizer.trie"
 
@@ -24,12 +25,12 @@ end
 
 local none = 0xffffffff
 
--- A list of integers as packed u32.
-local function words_of(list)
+-- A list of integers, packed; `format`: of each, u32 if it is nil.
+local function words_of(list, format)
     local parts = {}
     for at = 1, #list, 128 do
         local last = math.min(at + 127, #list)
-        parts[#parts + 1] = string.pack("<" .. ("I4"):rep(last - at + 1), table.unpack(list, at, last))
+        parts[#parts + 1] = string.pack("<" .. (format or "I4"):rep(last - at + 1), table.unpack(list, at, last))
     end
     return table.concat(parts)
 end
@@ -334,15 +335,37 @@ local function add_pieces(r, c)
     if r.byte_level or r.byte_fallback then c.add("byte_ids", "u32", words_of(byte_ids), "the id of each byte") end
 end
 
--- Pieces that are found before all others; returns whether one takes white space beside it.
+-- A byte for each character, paged, from the `value` of ranges { {first character, value} }.
+local function paged(ranges)
+    local parts = {}
+    for i, range in ipairs(ranges) do
+        local behind = ranges[i + 1] and ranges[i + 1][1] or 0x110000
+        parts[i] = string.char(range[2]):rep(behind - range[1])
+    end
+    return tables.paged(table.concat(parts))
+end
+
+-- The characters that words consist of: those of \w of Rust's regular expressions.
+local function add_word_characters(c)
+    local ranges, set = { { 0, 0 } }, sets.union(sets.word(), { 0x200c, 0x200d })
+    for i, place in ipairs(set) do
+        ranges[i + 1] = { place + (i % 2 == 0 and 1 or 0), i % 2 }
+    end
+    c.paged("word_characters", paged(ranges), "1: words consist of such")
+end
+
+-- Pieces that are found before all others; returns whether one takes white space beside it, and whether one must not
+-- be beside a word.
 local function add_added(r, c)
-    local first, later, rows, takes_space = {}, {}, {}, false
+    local first, later, rows, takes_space, single = {}, {}, {}, false, nil
     for i, row in ipairs(r.added) do
         table.insert(row.later and later or first, { row.text, i - 1 })
-        rows[2 * i - 1], rows[2 * i] = row.id, (row.left and 1 or 0) + (row.right and 2 or 0)
+        rows[2 * i - 1] = row.id
+        rows[2 * i] = (row.left and 1 or 0) + (row.right and 2 or 0) + (row.single and 4 or 0)
         takes_space = takes_space or row.left or row.right
+        single = single or row.single or nil
     end
-    if #rows == 0 then return false end
+    if #rows == 0 then return false, nil end
     if #first == 0 then
         first, later = later, {}
     end
@@ -350,17 +373,36 @@ local function add_added(r, c)
     if #later > 0 then
         c.add("added_later", "u32", trie.pack(later), "the same of those that are found between these")
     end
-    c.add("added_rows", "u32", words_of(rows), "id, and 1: takes white space before it, 2: behind it")
-    return takes_space
+    local more = single and ", 4: not beside a word" or ""
+    c.add("added_rows", "u32", words_of(rows), "id, and 1: takes white space before it, 2: behind it" .. more)
+    if single then add_word_characters(c) end
+    return takes_space, single
+end
+
+-- The automata that split text. Returns what of them the facts have: { {drop, join} }, nil: there are none.
+local function add_splits(r, c)
+    if not r.splits then return nil end
+    local list = {}
+    c.paged("alphabet", paged(r.alphabet), "the class that splits know")
+    for i, split in ipairs(r.splits) do
+        local entries = {}
+        for _, row in ipairs(split.rows) do
+            table.move(row, 1, #row, #entries + 1, entries)
+        end
+        c.add("split" .. i, "u16", words_of(entries, "I2"), "rows of a split's automaton: an entry for each class")
+        list[i] = { drop = split.drop, join = split.join }
+    end
+    return json.array(list)
 end
 
 -- The facts of record `r`, the contents of its sections by name, and the ids that end a text.
 function tokenizer_plan.build(r)
     local c = collector()
     add_pieces(r, c)
-    local takes_space = add_added(r, c)
+    local takes_space, added_words = add_added(r, c)
     local passes = passes_of(r, c)
     if needs_classes[r.split] or takes_space then add_classes(c) end
+    local splits = add_splits(r, c)
     local factor, more, most_factor, most_more = growth(passes)
     local each = bytes_a_byte(r)
     local facts = {
@@ -376,9 +418,12 @@ function tokenizer_plan.build(r)
         longest = r.longest or 0,
         broken = r.broken,
         split = r.split,
+        splits = splits,
+        classes = r.classes,
         added = #r.added,
         leading_space = r.spelt ~= "plain",
         added_spaces = takes_space,
+        added_words = added_words,
         first = json.array(table.move(r.first, 1, #r.first, 1, {})),
         last = json.array(table.move(r.last, 1, #r.last, 1, {})),
         passes = json.array(passes),

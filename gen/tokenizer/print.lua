@@ -30,10 +30,12 @@ local function parts_of(facts, splits)
         begins = begins or pass.kind == "spaces" and (pass.once or pass.collapse) or pass.unless
     end
     add "constants.c"
-    if copies or uses.classes or uses.pieces then add "character.c" end
+    if copies or uses.classes or uses.pieces or uses.alphabet or facts.added_words then
+        add "character.c"
+    end
     if copies then add "copy.c" end
     if uses.orders then add "put.c" end
-    if uses.classes or uses.orders then add "property.c" end
+    if uses.classes or uses.orders or uses.alphabet or facts.added_words then add "property.c" end
     local longest = maps
         or uses.added
         or facts.whole_words
@@ -55,12 +57,18 @@ local function parts_of(facts, splits)
     end
     if splits.classes or facts.split == "meta" then add "words.c" end
     if facts.added_spaces then add "before_spaces.c" end
+    if facts.added_words then add "beside_word.c" end
     add "ids.c"
     local values = {
         bpe = { slots = slots.merges },
         wordpiece = { bytes_of = bytes_of },
     }
     add(facts.kind .. ".c", values[facts.kind])
+    if uses.alphabet then add "match.c" end
+    for number = #(facts.splits or {}), 1, -1 do
+        local inner = number < #facts.splits and "split" .. number + 1 or "pieces"
+        add("split.c", { number = number, inner = inner, does = facts.splits[number] })
+    end
     return list
 end
 

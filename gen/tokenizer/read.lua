@@ -1,6 +1,7 @@
 -- From a file of a tokenizer to its record, whatever its format.
 local around = require "gen.tokenizer.around"
 local files_read = require "gen.host.files_read"
+local gguf = require "gen.tokenizer.gguf"
 local host = require "host"
 local hugging_face = require "gen.tokenizer.hugging_face"
 local json = require "json"
@@ -33,9 +34,11 @@ local function merges_of(path, merges)
     error(path .. ": is a vocab.json, which needs its merges: " .. bytes, 0)
 end
 
-local function by_name(path, bytes, options)
+local function by_name(path, options)
+    if path:find "%.gguf$" then return gguf.read(files_read.note(path)) end
+    local bytes = contents(path)
     local known = path:find "%.model$" or path:find "%.txt$" or path:find "%.json$"
-    if not known then error(path .. ": must end in .json, .txt or .model", 0) end
+    if not known then error(path .. ": must end in .json, .txt, .model or .gguf", 0) end
     if bytes == "" then error(path .. ": is empty", 0) end
     if path:find "%.model$" then return sentencepiece.read(path, bytes) end
     if path:find "%.txt$" then
@@ -69,7 +72,7 @@ end
 -- of; `merges`, the path of the merges beside vocab.json (merges.txt in its folder); `lower`, which vocab.txt needs;
 -- and the keys of gen/tokenizer/around.lua.
 function read.record(path, options)
-    local r = path and by_name(path, contents(path), options) or lists.bytes()
+    local r = path and by_name(path, options) or lists.bytes()
     if options.lower ~= nil and not path:find "%.txt$" then
         error(path .. ": lower: is for vocab.txt: other files say it themselves", 0)
     end

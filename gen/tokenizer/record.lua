@@ -30,9 +30,15 @@
 --                     strip     left, right: white space at the ends is removed
 --                     prepend   text, before what is not empty; unless: and does not start with it
 --   split           how normalised text becomes words, which the kind sees one by one: "none", "gpt2", "llama3",
---                   "qwen2", "bert", "whitespace", "meta" (a word starts at each ▁)
---   added           pieces that are found in text before all else: { {id, text, left, right, later} }; `left`, `right`:
---                   white space there belongs to them; `later`: found in what is between those that are not
+--                   "qwen2", "bert", "whitespace", "meta" (a word starts at each ▁), "patterns"
+--   splits          of "patterns": { {rows, drop, join} }, each splits the words of the one before it. rows: of an
+--                   automaton (gen/tokenizer/automaton.lua); drop: "nothing", "matches" or "gaps"; join: what is one
+--                   word with what follows it, "nothing", "gap to match", "match to gap" or "matches" (side by side)
+--   classes         of "patterns": the number of classes of characters that the automata tell apart
+--   alphabet        of "patterns": { {first, class} }, the class of the characters from `first` on
+--   added           pieces that are found in text before all else: { {id, text, left, right, single, later} }; `left`,
+--                   `right`: white space there belongs to them; `single`: not beside a character of a word; `later`:
+--                   found in what is between those that are not
 --   first, last     lists of ids before and behind those of a text
 --   says_all        whether the file says all of this itself, so that a model file has nothing to add
 --   ignored         names of the file's sections that are for batches of texts: where these are cut, or filled up

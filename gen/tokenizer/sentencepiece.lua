@@ -49,7 +49,7 @@ function sentencepiece.charsmap(bytes)
 end
 
 -- The merges that a BPE model stands for: two pieces whose texts together are a piece, ranked by its score.
-local function merges_of(pieces, path)
+function sentencepiece.merges(pieces, path)
     local ids, order, rank_of = {}, {}, {}
     for i, piece in ipairs(pieces) do
         if piece.type == "normal" then
@@ -183,7 +183,7 @@ function sentencepiece.read(path, bytes)
         byte_fallback = r.last(trainer, 35, 0) ~= 0,
         byte_level = false,
         whole_words = false,
-        merges = kind == "bpe" and merges_of(pieces, path) or nil,
+        merges = kind == "bpe" and sentencepiece.merges(pieces, path) or nil,
         real = "f32",
         penalty = 10.0,
         broken = "byte",

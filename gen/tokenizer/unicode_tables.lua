@@ -11,7 +11,7 @@ tables.letter, tables.number, tables.space, tables.mark = 1, 2, 4, 8
 tables.punctuation, tables.cjk, tables.control, tables.any_mark = 16, 32, 64, 128
 
 -- White_Space of the Unicode Character Database.
-local spaces = {
+tables.spaces = {
     { 0x09, 0x0d },
     { 0x20, 0x20 },
     { 0x85, 0x85 },
@@ -54,7 +54,7 @@ local bits_of_category = {
 }
 
 -- A table over all characters as pages of 256 values, each page once: { pages = u16 of each 256 characters, values }.
-local function paged(bytes)
+function tables.paged(bytes)
     local places, pages, values, count = {}, {}, {}, 0
     for at = 1, characters, 256 do
         local page = bytes:sub(at, at + 255)
@@ -94,7 +94,7 @@ function tables.classes()
                 end
             end
         end
-        change(spaces, function(class) return class | tables.space end)
+        change(tables.spaces, function(class) return class | tables.space end)
         change(ideographs, function(class) return class | tables.cjk end)
         change(ascii_punctuation, function(class) return class | tables.punctuation end)
         change(removed, function(class) return class | tables.control end)
@@ -108,13 +108,13 @@ function tables.classes()
             parts[#parts + 1] = all:sub(from + 1, c) .. string.char(changes[c])
             from = c + 1
         end
-        return paged(table.concat(parts) .. all:sub(from + 1))
+        return tables.paged(table.concat(parts) .. all:sub(from + 1))
     end)
 end
 
 -- The canonical combining classes of all characters, paged.
 function tables.orders()
-    return once("orders", function() return paged(unicode.combining_classes()) end)
+    return once("orders", function() return tables.paged(unicode.combining_classes()) end)
 end
 
 -- What becomes of single characters, { {from, to} } in UTF-8: their canonical or compatible decompositions but those of

@@ -158,6 +158,22 @@ function lists.check_bytes(path, pieces)
     end
 end
 
+-- Turns the texts of byte-level pieces that are matched into bytes. The rows `added` are not, unless their text is a
+-- single byte, a `symbol`.
+function lists.byte_level(path, pieces, added)
+    local special = {}
+    for _, row in ipairs(added) do
+        local bytes = byte_level.bytes(row.text)
+        row.symbol = bytes and #bytes == 1 -- other texts are made of it, too
+        pieces[row.id + 1].type = row.symbol and "normal" or "control"
+    end
+    for i, piece in ipairs(pieces) do
+        special[i - 1] = piece.type == "control"
+    end
+    lists.to_bytes(path, pieces, special)
+    lists.check_bytes(path, pieces)
+end
+
 -- vocab.json, decoded, and merges.txt: byte-level BPE as GPT-2 has it. `texts`: { {text} }, of the pieces that are
 -- found before all else; nil: GPT-2's.
 function lists.gpt2(path, object, merges_path, merges_bytes, texts)

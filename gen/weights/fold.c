@@ -97,20 +97,23 @@ static void run_stage(const fold_projection *shape, const double *weights, size_
 
 int fold_multiply_out(const fold_projection *shape, const double *weights, double *r)
 {
-    const size_t N = shape->padded, d = shape->d;
-    double *y = malloc(2 * d * N * sizeof *y);
+    enum { TOGETHER = 64 }; /* unit vectors */
+    const size_t N = shape->padded, d = shape->d, stage_size = N * shape->block;
+    double *y = malloc(2 * TOGETHER * N * sizeof *y);
     if (!y)
         return -1;
-    for (size_t repeat = 0; repeat < shape->repeats; ++repeat) {
-        memset(y, 0, d * N * sizeof *y);
-        for (size_t i = 0; i < d; ++i) /* unit vectors */
-            y[i * N + i] = shape->decay;
-        for (size_t stage = 0; stage < 4; ++stage, weights += N * shape->block)
-            run_stage(shape, weights, d, y, y + d * N);
-        for (size_t o = repeat * N; o < (repeat + 1) * N && o < shape->bits; ++o)
-            for (size_t i = 0; i < d; ++i)
-                r[o * d + i] = y[i * N + o % N];
-    }
+    for (size_t repeat = 0; repeat < shape->repeats; ++repeat)
+        for (size_t first = 0, rows; first < d; first += rows) {
+            rows = d - first < TOGETHER ? d - first : TOGETHER;
+            memset(y, 0, rows * N * sizeof *y);
+            for (size_t row = 0; row < rows; ++row)
+                y[row * N + first + row] = shape->decay;
+            for (size_t stage = 0; stage < 4; ++stage)
+                run_stage(shape, weights + (4 * repeat + stage) * stage_size, rows, y, y + TOGETHER * N);
+            for (size_t o = repeat * N; o < (repeat + 1) * N && o < shape->bits; ++o)
+                for (size_t row = 0; row < rows; ++row)
+                    r[o * d + first + row] = y[row * N + o % N];
+        }
     free(y);
     return 0;
 }

@@ -113,17 +113,17 @@ static bool write_values(fusion *f, int step, const char *key, double *values, s
 {
     const char *dtype = field_text(f->L, step, "step.", key, NULL);
     const quantise_type type = quantise_type_of(safetensors_dtype_named(dtype));
-    const size_t width = quantise_bytes(type);
+    const size_t bytes = quantise_size(type, count);
     quantise_tally ignored = {0};
     if (!quantise_round(type, values, 1, count, NULL, &ignored))
         return fail(f, "%s: a merged value is too large for %s", field_text(f->L, step, "step.", "name", NULL), dtype);
     free(f->bytes);
-    f->bytes = malloc(count * width + 1);
+    f->bytes = malloc(bytes + 1);
     if (f->bytes == NULL)
         return fail(f, "not enough memory");
     for (size_t i = 0; i < count; ++i)
         quantise_store(type, values[i], f->bytes, i);
-    return shards_append(f->out, f->bytes, count * width, f->error, sizeof f->error);
+    return shards_append(f->out, f->bytes, bytes, f->error, sizeof f->error);
 }
 
 /* ---- steps ---- */
@@ -223,7 +223,7 @@ static bool step_copy(fusion *f, int step, int results)
         return false;
     if (v.transposed)
         return copy_rows(f, step, &v);
-    const size_t width = v.tensor->count ? v.tensor->bytes / v.tensor->count : 0, most = 1 << 20;
+    const size_t width = safetensors_width(v.tensor->dtype), most = 1 << 20;
     if (!room(f, &f->work[0], most, 1) || !room(f, &f->work[1], most, 1))
         return false;
     for (size_t at = 0; at < v.tensor->count; at += most) {

@@ -4,6 +4,8 @@
 #include "gen/host/host.h"
 #include "gen/weights/blob_header.h"
 #include "gen/weights/calibrate.h"
+#include "gen/weights/gguf.h"
+#include "gen/weights/lua_gguf.h"
 #include "gen/weights/lua_sample.h"
 #include "gen/weights/packing.h"
 #include "gen/weights/round_checkpoint.h"
@@ -120,7 +122,7 @@ static int weights_pack(lua_State *L)
     return 2;
 }
 
-/* weights.tensors(path) -> { name = { dtype, shape } } | nil, message */
+/* weights.tensors(path) -> { name = { dtype, shape, blocks = what a GGUF file has instead, or nil } } | nil, message */
 static int weights_tensors(lua_State *L)
 {
     char error[ERROR_SIZE];
@@ -135,6 +137,8 @@ static int weights_tensors(lua_State *L)
             const safetensors_tensor *tensor = safetensors_at(file, k);
             lua_newtable(L);
             field_set_text(L, "dtype", tensor->dtype_name);
+            if (tensor->blocks != NULL)
+                field_set_text(L, "blocks", gguf_blocks_name(tensor->blocks));
             lua_createtable(L, tensor->rank, 0);
             for (int d = 0; d < tensor->rank; ++d) {
                 lua_pushinteger(L, tensor->shape[d]);
@@ -222,13 +226,9 @@ static int weights_quantise(lua_State *L)
 
 int luaopen_weights(lua_State *L)
 {
-    static const luaL_Reg functions[] = {{"pack", weights_pack},
-                                         {"check", weights_check},
-                                         {"sample", weights_sample},
-                                         {"tensors", weights_tensors},
-                                         {"differing", weights_differing},
-                                         {"quantise", weights_quantise},
-                                         {NULL, NULL}};
+    static const luaL_Reg functions[] = {
+        {"pack", weights_pack},           {"check", weights_check},       {"sample", weights_sample},     {"tensors", weights_tensors},
+        {"differing", weights_differing}, {"metadata", weights_metadata}, {"quantise", weights_quantise}, {NULL, NULL}};
     luaL_newlib(L, functions);
     field_set_size(L, "least_calibration_rows", CALIBRATE_LEAST_ROWS);
     return 1;

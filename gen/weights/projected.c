@@ -133,7 +133,7 @@ bool packing_projected(packing *p, int section, int errors)
     if (!optional_view(p, job, "view", &from) || !projection_at(p, job, &by))
         return false;
     const size_t rows = elements / by.outputs;
-    luaL_argcheck(L, at + elements * quantise_bytes(type) <= p->blob_bytes && elements % by.outputs == 0, 1, "at");
+    luaL_argcheck(L, at + quantise_size(type, elements) <= p->blob_bytes && elements % by.outputs == 0, 1, "at");
     luaL_argcheck(L, !scaled || scales + rows * sizeof(float) <= p->blob_bytes, 1, "scales");
     luaL_argcheck(L, !from.tensor || (from.rows == rows && from.columns == by.columns), 1, "view");
     free(p->data);

@@ -9,12 +9,13 @@
 /* One row a type; everything below loops over rows or asks one. */
 typedef struct type_row {
     const char *name;
-    size_t bytes;
+    size_t bytes; /* of an element; 0: half a byte, the first of two in the low bits */
     double max; /* the largest element */
     double (*nearest)(const struct type_row *type, double value);
     uint64_t (*code)(const struct type_row *type, double value); /* the bits of an element, in the lowest bytes */
     int bits, min_exponent;                                      /* floats: significant bits, exponent of the smallest normal value */
     bool scaled;                                                 /* in units of the row's scale */
+    bool fits;                                                   /* the scale is the one with the least error (scale_of_least_error) */
     bool sums_fit;                                               /* the scale is so large that sums with 16-bit inputs fit 31 bits */
 } type_row;
 
@@ -101,6 +102,7 @@ static const type_row types[] = {
     [QUANTISE_U8] = {"u8", 1, 127.0, nearest_integer, code_offset, .scaled = true},
     [QUANTISE_U7] = {"u7", 1, 63.0, nearest_integer, code_offset, .scaled = true},
     [QUANTISE_I16] = {"i16", 2, 32767.0, nearest_integer, code_integer, .scaled = true, .sums_fit = true},
+    [QUANTISE_I4] = {"i4", 0, 7.0, nearest_integer, code_integer, .scaled = true, .fits = true},
     /* 1/256 of what the format means, as the row's scale makes up for it: gen/plan/dtype.lua */
     [QUANTISE_E4M3] = {"e4m3", 1, 0x1.cp0, nearest_float, code_float, .bits = 4, .min_exponent = -14, .scaled = true},
     [QUANTISE_F64] = {"f64", 8, DBL_MAX, itself, code_double},
@@ -127,9 +129,9 @@ double quantise_largest(quantise_type type)
     return types[type].max;
 }
 
-size_t quantise_bytes(quantise_type type)
+size_t quantise_size(quantise_type type, size_t count)
 {
-    return types[type].bytes;
+    return types[type].bytes ? types[type].bytes * count : count / 2 + count % 2;
 }
 
 /* The largest magnitude, of four runs of elements. */
@@ -162,12 +164,41 @@ static double element_of(const type_row *type, double value, float scale)
     return scale > 0.0f ? bounded(type->nearest(type, value / (double)scale), type->max) : 0.0;
 }
 
+/* The sum of squares of what a row changes by in units of `scale`; NAN if that is not finite. */
+static double error_of(const type_row *type, const double *row, size_t width, float scale)
+{
+    double sum = 0.0;
+    for (size_t i = 0; i < width; ++i) {
+        const double error = element_of(type, row[i], scale) * (double)scale - row[i];
+        sum += error * error;
+    }
+    return sum;
+}
+
+/* Of the scales that make the largest magnitude 7, 7.5 ... 14, of which elements above 7 become 7, the first with the least error: in four
+   bits a finer unit is worth more than a row's few largest elements. */
+static float scale_of_least_error(const type_row *type, const double *row, size_t width, double largest)
+{
+    float best = (float)(largest / type->max);
+    double least = error_of(type, row, width, best);
+    for (double levels = type->max + 0.5; levels <= 2.0 * type->max; levels += 0.5) {
+        const float scale = (float)(largest / levels);
+        const double error = error_of(type, row, width, scale);
+        if (error < least) {
+            best = scale;
+            least = error;
+        }
+    }
+    return best;
+}
+
 /* Turns a row into elements in units of the scale returned; NAN if that is not finite. The sum of a row of i16 stays below 2^16, each
    integer half a unit off at most. */
 static float round_scaled(const type_row *type, double *row, size_t width, quantise_tally *tally)
 {
     const double room = 65534.0 - (double)width / 2.0;
-    double least_scale = largest_of(row, width) / type->max, sum = 0.0;
+    const double largest = largest_of(row, width);
+    double least_scale = type->fits ? (double)scale_of_least_error(type, row, width, largest) : largest / type->max, sum = 0.0;
     for (size_t i = 0; type->sums_fit && i < width; ++i)
         sum += fabs(row[i]);
     const float scale = (float)fmax(least_scale, sum / room);
@@ -261,8 +292,14 @@ void quantise_store(quantise_type number, double value, void *to, size_t index)
 {
     const type_row *type = &types[number];
     const uint64_t code = type->code(type, value);
+    uint8_t *const bytes = to;
     switch (type->bytes) {
-    case 1: ((uint8_t *)to)[index] = (uint8_t)code; break;
+    case 0: {
+        const unsigned shift = index % 2 ? 4 : 0;
+        bytes[index / 2] = (uint8_t)((bytes[index / 2] & 0xf0u >> shift) | (code & 15u) << shift);
+        break;
+    }
+    case 1: bytes[index] = (uint8_t)code; break;
     case 2: ((uint16_t *)to)[index] = (uint16_t)code; break;
     case 4: ((uint32_t *)to)[index] = (uint32_t)code; break;
     default: ((uint64_t *)to)[index] = code; break;

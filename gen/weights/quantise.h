@@ -15,6 +15,7 @@ typedef enum {
     QUANTISE_U8,
     QUANTISE_U7,
     QUANTISE_I16,
+    QUANTISE_I4,
     QUANTISE_E4M3,
     QUANTISE_F64
 } quantise_type;
@@ -23,7 +24,7 @@ typedef enum {
    added to each; false for any other. */
 bool quantise_type_named(const char *name, quantise_type *type);
 
-size_t quantise_bytes(quantise_type type);   /* of an element */
+size_t quantise_size(quantise_type type, size_t count); /* bytes of so many elements side by side */
 bool quantise_scaled(quantise_type type);    /* whether elements are in units of their row's scale */
 double quantise_largest(quantise_type type); /* of its elements, in these units */
 
@@ -34,7 +35,7 @@ typedef struct {
 
 /* Rounds data[rows][width] in place, once, to the nearest value of the type, ties to even, and adds to the tally if it is not NULL. An
    element of a scaled type is then value / scale, where scale[row] is the largest |value| of the row / the type's largest element, itself
-   rounded to float32 (0 for a row of zeros); for i16 no smaller than the sum of all |value| / (65534 - width / 2): the products of the
+   rounded to float32 (0 for a row of zeros); for i4 / 7, 7.5 ... 14, whichever has the least error;  for i16 no smaller than the sum of all |value| / (65534 - width / 2): the products of the
    integers with inputs of 16 bits then add up to less than 2^31. Others do not touch scale. False if a value does not fit the type. */
 bool quantise_round(quantise_type type, double *data, size_t rows, size_t width, float *scale, quantise_tally *tally);
 

@@ -51,7 +51,7 @@ static bool append(copying *c, const safetensors *file, const safetensors_tensor
             return files_error(error, error_size, "%s: tensor %s: a value is too large", safetensors_path(file), tensor->name);
         for (size_t i = 0; i < count; ++i)
             quantise_store(type, c->work[i], c->bytes, i);
-        if (!safetensors_append(c->writer, c->bytes, count * quantise_bytes(type), error, error_size))
+        if (!safetensors_append(c->writer, c->bytes, quantise_size(type, count), error, error_size))
             return false;
     }
     return !rounded || safetensors_append(c->writer, c->scales, rows * sizeof *c->scales, error, error_size);

@@ -2,6 +2,7 @@
 #include "gen/weights/safetensors.h"
 
 #include "gen/host/files.h"
+#include "gen/weights/gguf.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -55,8 +56,10 @@ struct safetensors {
     char *path;
     files_source source;
     json_t *header;              /* owns the names */
+    gguf gguf;                   /* or this does, with the tensors */
     safetensors_tensor *tensors; /* [count], in the order of names */
     size_t count;
+    size_t scales; /* that are no tensors, behind these, in the order of names */
 };
 
 /* A part of the file. */
@@ -235,7 +238,6 @@ static const struct {
     {"\x80\3", 2, "a pickle, perhaps a PyTorch checkpoint", true},
     {"\x80\4", 2, "a pickle, perhaps a PyTorch checkpoint", true},
     {"\x80\5", 2, "a pickle, perhaps a PyTorch checkpoint", true},
-    {"GGUF", 4, "a GGUF file", false},
     {"\x89HDF\r\n\x1a\n", 8, "an HDF5 file", false},
     {"\x93NUMPY", 6, "a NumPy array", false},
     {"LOOKUPC\0", 8, "a blob of lookupc pack: give the checkpoint that it was packed from", false},
@@ -352,66 +354,144 @@ static bool parse_tensors(const reporter *report, safetensors *file, const exten
     return true;
 }
 
+/* "[2][4][8]" */
+static void print_shape(char *text, size_t size, const int64_t *shape, int rank)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (int i = 0; i < rank && used < size; ++i) {
+        used += (size_t)snprintf(text + used, size - used, "[%" PRId64 "]", shape[i]);
+    }
+}
+
 /* Elements of a tensor that have a scale in common: those of its last dimension. */
 static size_t row_of(const safetensors_tensor *tensor)
 {
     return tensor->rank > 0 ? (size_t)tensor->shape[tensor->rank - 1] : 1;
 }
 
-/* The F32 tensor that has the scales of `tensor` by its name; NULL: there is none. */
-static safetensors_tensor *scales_of(const safetensors *file, const safetensors_tensor *tensor)
+/* The tensor whose name is that of `tensor` with `ending`; NULL: there is none. */
+static const safetensors_tensor *named_after(const safetensors *file, const safetensors_tensor *tensor, const char *ending)
 {
     char name[1024];
-    const int length = snprintf(name, sizeof name, "%s" SAFETENSORS_SCALE, tensor->name);
-    const safetensors_tensor *const found = length > 0 && (size_t)length < sizeof name ? safetensors_find(file, name) : NULL;
-    return found != NULL && found->dtype == DTYPE_F32 ? &file->tensors[found - file->tensors] : NULL;
+    const int length = snprintf(name, sizeof name, "%s%s", tensor->name, ending);
+    return length > 0 && (size_t)length < sizeof name ? safetensors_find(file, name) : NULL;
 }
 
-/* Gives each tensor in I8 its scales, which are no tensors of the file from then on; one that has none cannot be read. */
+/* The scales of the rows of a tensor in I8; NULL: there are none, and it cannot be read. False with one line for others than it needs. */
+static bool row_scales(const reporter *report, const safetensors *file, safetensors_tensor *tensor, const safetensors_tensor **scales)
+{
+    const size_t rows = tensor->count > 0 ? tensor->count / row_of(tensor) : 0;
+    *scales = named_after(file, tensor, SAFETENSORS_SCALE);
+    if (*scales == NULL || (*scales)->dtype != DTYPE_F32) {
+        *scales = NULL;
+        tensor->dtype = DTYPE_UNREADABLE;
+        return true;
+    }
+    return (*scales)->count == rows || tensor_error(report, (*scales)->name, "%zu elements: must be %zu, one for each row of %.200s",
+                                                    (*scales)->count, rows, tensor->name);
+}
+
+static int64_t blocks_of(int64_t size)
+{
+    return size / SAFETENSORS_BLOCK + (size % SAFETENSORS_BLOCK != 0);
+}
+
+/* The same of the blocks of a matrix in F8_E4M3. */
+static bool block_scales(const reporter *report, const safetensors *file, safetensors_tensor *tensor, const safetensors_tensor **scales)
+{
+    *scales = named_after(file, tensor, SAFETENSORS_BLOCK_SCALE);
+    if (*scales == NULL || tensor->rank != 2 || ((*scales)->dtype != DTYPE_F32 && (*scales)->dtype != DTYPE_BF16)) {
+        *scales = NULL;
+        return true;
+    }
+    const int64_t wanted[2] = {blocks_of(tensor->shape[0]), blocks_of(tensor->shape[1])};
+    if ((*scales)->rank != 2 || memcmp((*scales)->shape, wanted, sizeof wanted) != 0) {
+        char found[256];
+        print_shape(found, sizeof found, (*scales)->shape, (*scales)->rank);
+        return tensor_error(report, (*scales)->name, "shape %s: must be [%" PRId64 "][%" PRId64 "], one for each %d x %d values of %.100s",
+                            found, wanted[0], wanted[1], SAFETENSORS_BLOCK, SAFETENSORS_BLOCK, tensor->name);
+    }
+    if (__builtin_mul_overflow(tensor->count, sizeof(float), &tensor->bytes)) {
+        return tensor_error(report, tensor->name, "shape: the number of bytes overflows");
+    }
+    tensor->fp8 = true;
+    tensor->dtype = DTYPE_F32;
+    tensor->dtype_name = dtypes[DTYPE_F32].name;
+    return true;
+}
+
+/* Moves the tensors that are `taken` behind the others; both keep their order. False: out of memory. */
+static bool move_behind(safetensors *file, const bool *taken)
+{
+    safetensors_tensor *const all = malloc((file->count + 1) * sizeof *all);
+    if (all == NULL) {
+        return false;
+    }
+    size_t kept = 0;
+    for (int behind = 0; behind < 2; ++behind) {
+        for (size_t i = 0; i < file->count; ++i) {
+            if (taken[i] == (behind != 0)) {
+                all[kept++] = file->tensors[i];
+            }
+        }
+        file->scales += behind == 0 ? file->count - kept : 0;
+    }
+    file->count -= file->scales;
+    free(file->tensors);
+    file->tensors = all;
+    return true;
+}
+
+/* Gives each tensor in I8 or FP8 its scales, which are no tensors of the file from then on. */
 static bool take_scales(const reporter *report, safetensors *file)
 {
     bool *const taken = calloc(file->count + 1, sizeof *taken);
     bool good = taken != NULL || files_error(report->error, report->error_size, "%s: out of memory", report->path);
     for (size_t i = 0; good && i < file->count; ++i) {
         safetensors_tensor *const tensor = &file->tensors[i];
-        if (tensor->dtype != DTYPE_I8) {
-            continue;
+        const safetensors_tensor *scales = NULL;
+        if (tensor->dtype == DTYPE_I8) {
+            good = row_scales(report, file, tensor, &scales);
+        } else if (strcmp(tensor->dtype_name, "F8_E4M3") == 0) {
+            good = block_scales(report, file, tensor, &scales);
         }
-        const safetensors_tensor *const scales = scales_of(file, tensor);
-        const size_t rows = tensor->count > 0 ? tensor->count / row_of(tensor) : 0;
-        if (scales == NULL) {
-            tensor->dtype = DTYPE_UNREADABLE;
-        } else if (scales->count != rows) {
-            good = tensor_error(report, scales->name, "%zu elements: must be %zu, one for each row of %.200s", scales->count, rows,
-                                tensor->name);
-        } else {
+        if (good && scales != NULL) {
             tensor->scales_at = scales->at;
+            tensor->scales = scales->dtype;
             taken[scales - file->tensors] = true;
         }
     }
-    size_t kept = 0;
-    for (size_t i = 0; good && i < file->count; ++i) {
-        if (!taken[i]) {
-            file->tensors[kept++] = file->tensors[i];
-        }
+    if (good && !(good = move_behind(file, taken))) {
+        files_error(report->error, report->error_size, "%s: out of memory", report->path);
     }
-    file->count = good ? kept : file->count;
     free(taken);
+    return good;
+}
+
+/* Reads and checks all but the values of an open file. */
+static bool load(const reporter *report, safetensors *file)
+{
+    extent data = {0, 0};
+    if (!gguf_claims(&file->source)) {
+        return load_header(report, &file->source, &file->header, &data) && parse_tensors(report, file, &data) && take_scales(report, file);
+    }
+    const bool good = gguf_open(&file->source, &file->gguf, report->error, report->error_size);
+    file->tensors = file->gguf.tensors;
+    file->count = file->gguf.count;
     return good;
 }
 
 safetensors *safetensors_open(const char *path, char *error, size_t error_size)
 {
     const reporter report = {path, error, error_size};
-    extent data = {0, 0};
     safetensors *file = calloc(1, sizeof *file);
     if (file == NULL || (file->path = strdup(path)) == NULL) {
         files_error(error, error_size, "%s: out of memory", path);
         free(file);
         return NULL;
     }
-    if (files_open(file->path, &file->source, error, error_size) && load_header(&report, &file->source, &file->header, &data) &&
-        parse_tensors(&report, file, &data) && take_scales(&report, file)) {
+    if (files_open(file->path, &file->source, error, error_size) && load(&report, file)) {
         return file;
     }
     safetensors_close(file);
@@ -423,7 +503,9 @@ void safetensors_close(safetensors *file)
     if (file == NULL) {
         return;
     }
-    free(file->tensors);
+    if (file->gguf.header == NULL)
+        free(file->tensors);
+    gguf_close(&file->gguf);
     json_decref(file->header);
     files_close(&file->source);
     free(file->path);
@@ -453,20 +535,16 @@ const safetensors_tensor *safetensors_find(const safetensors *file, const char *
     return file->count == 0 ? NULL : bsearch(&key, file->tensors, file->count, sizeof *file->tensors, by_name);
 }
 
+bool safetensors_has_scales(const safetensors *file, const char *name)
+{
+    const safetensors_tensor key = {.name = name};
+    return file->scales > 0 && bsearch(&key, file->tensors + file->count, file->scales, sizeof *file->tensors, by_name) != NULL;
+}
+
 void safetensors_offer(const safetensors *file, nearest *search)
 {
     for (size_t i = 0; i < file->count; ++i)
         nearest_offer(search, file->tensors[i].name);
-}
-
-/* "[2][4][8]" */
-static void print_shape(char *text, size_t size, const int64_t *shape, int rank)
-{
-    size_t used = 0;
-    text[0] = '\0';
-    for (int i = 0; i < rank && used < size; ++i) {
-        used += (size_t)snprintf(text + used, size - used, "[%" PRId64 "]", shape[i]);
-    }
 }
 
 const safetensors_tensor *safetensors_expect(const safetensors *file, const char *prefix, const char *name, const int64_t *shape, int rank,
@@ -516,7 +594,7 @@ static double from_bf16(const unsigned char *bytes)
 }
 
 /* IEEE 754 binary16: 1 bit sign, 5 bits exponent (bias 15), 10 bits fraction. */
-static double from_f16(const unsigned char *bytes)
+double safetensors_from_f16(const unsigned char *bytes)
 {
     const unsigned bits = bytes[0] | (unsigned)bytes[1] << 8;
     const unsigned exponent = bits >> 10 & 31;
@@ -534,15 +612,56 @@ static double from_f16(const unsigned char *bytes)
 static bool can_read(const reporter *report, const safetensors_tensor *tensor, size_t first, size_t count)
 {
     if (tensor->dtype == DTYPE_UNREADABLE) {
-        const bool lacks_scales = strcmp(tensor->dtype_name, "I8") == 0, fp8 = strncmp(tensor->dtype_name, "F8_", 3) == 0;
-        return tensor_error(report, tensor->name, "dtype: %s%s: must be F32, F16, BF16 or F64%s", tensor->dtype_name,
+        const bool i8 = strcmp(tensor->dtype_name, "I8") == 0, fp8 = strncmp(tensor->dtype_name, "F8_", 3) == 0;
+        const bool blocks = strcmp(tensor->dtype_name, "F8_E4M3") == 0 && tensor->rank == 2;
+        return tensor_error(report, tensor->name, "dtype: %s%s: must be F32, F16, BF16 or F64%s%s", tensor->dtype_name,
                             fp8 ? ", which is FP8" : "",
-                            lacks_scales ? ", or stand beside its rows' scales, NAME" SAFETENSORS_SCALE " in F32"
-                            : fp8        ? "; take the checkpoint that it was made from"
-                                         : "");
+                            i8       ? ", or stand beside its rows' scales, NAME" SAFETENSORS_SCALE " in F32"
+                            : blocks ? ", or stand beside its blocks' scales, NAME" SAFETENSORS_BLOCK_SCALE " in F32 or BF16, in one file"
+                                     : "",
+                            fp8 ? "; take the checkpoint that it was made from" : "");
     }
     return (first <= tensor->count && count <= tensor->count - first) ||
            tensor_error(report, tensor->name, "elements from %zu, %zu of them: there are only %zu", first, count, tensor->count);
+}
+
+/* Sign, 4 bits of exponent with a bias of 7, 3 of fraction; all ones: NaN, and no infinity. */
+static float from_e4m3(unsigned char bits)
+{
+    const int exponent = bits >> 3 & 15, fraction = bits & 7;
+    const float magnitude = exponent == 0 ? ldexpf((float)fraction, -9) : ldexpf((float)(8 + fraction), exponent - 10);
+    return (bits & 127) == 127 ? NAN : bits < 128 ? magnitude : -magnitude;
+}
+
+/* out[count] <- floats of elements from `first` on of a matrix in FP8. */
+static bool read_fp8(const safetensors *file, const safetensors_tensor *tensor, size_t first, size_t count, unsigned char *out, char *error,
+                     size_t error_size)
+{
+    enum { MOST = 256 };
+    /* its bytes go to the end of out, where no float reaches one that is not converted yet */
+    const unsigned char *const bytes = out + count * 3;
+    const size_t width = (size_t)tensor->shape[1], across = (size_t)blocks_of(tensor->shape[1]), size = safetensors_width(tensor->scales);
+    const size_t all = across * (size_t)blocks_of(tensor->shape[0]);
+    unsigned char scales[MOST * sizeof(float)];
+    size_t loaded = 0, end = 0; /* scales of blocks loaded ... end - 1 */
+    if (!files_pread(&file->source, tensor->at + first, out + count * 3, count, error, error_size)) {
+        return false;
+    }
+    for (size_t i = 0; i < count; ++i) {
+        const size_t row = (first + i) / width, column = (first + i) % width;
+        const size_t block = row / SAFETENSORS_BLOCK * across + column / SAFETENSORS_BLOCK;
+        if (block < loaded || block >= end) {
+            loaded = block;
+            end = block + (all - block < MOST ? all - block : MOST);
+            if (!files_pread(&file->source, tensor->scales_at + loaded * size, scales, (end - loaded) * size, error, error_size)) {
+                return false;
+            }
+        }
+        const unsigned char *const scale = scales + (block - loaded) * size;
+        const float value = from_e4m3(bytes[i]) * (float)(tensor->scales == DTYPE_F32 ? from_f32(scale) : from_bf16(scale));
+        memcpy(out + i * sizeof value, &value, sizeof value);
+    }
+    return true;
 }
 
 bool safetensors_read_bytes(const safetensors *file, const safetensors_tensor *tensor, size_t first, size_t count, void *out, char *error,
@@ -551,6 +670,12 @@ bool safetensors_read_bytes(const safetensors *file, const safetensors_tensor *t
     const reporter report = {file->path, error, error_size};
     if (!can_read(&report, tensor, first, count)) {
         return false;
+    }
+    if (tensor->blocks != NULL) {
+        return gguf_read(&file->source, tensor, first, count, out, error, error_size);
+    }
+    if (tensor->fp8) {
+        return read_fp8(file, tensor, first, count, out, error, error_size);
     }
     const size_t width = safetensors_width(tensor->dtype);
     return files_pread(&file->source, tensor->at + first * width, out, count * width, error, error_size);
@@ -602,7 +727,7 @@ bool safetensors_read(const safetensors *file, const safetensors_tensor *tensor,
         break;
     case DTYPE_F16:
         for (size_t i = 0; i < count; ++i) {
-            out[i] = from_f16(data + i * 2);
+            out[i] = safetensors_from_f16(data + i * 2);
         }
         break;
     case DTYPE_BF16:

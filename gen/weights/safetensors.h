@@ -16,6 +16,9 @@ enum {
 /* The element types that can be read. A checkpoint may hold others beside the weights: they are refused when asked for. */
 typedef enum { DTYPE_F32, DTYPE_F16, DTYPE_BF16, DTYPE_F64, DTYPE_I8, DTYPE_UNREADABLE } safetensors_dtype;
 
+/* A type of values in blocks (gen/weights/gguf_blocks.h). */
+typedef struct gguf_blocks gguf_blocks;
+
 /* One tensor of an open file; lives as long as the file stays open. */
 typedef struct {
     const char *name; /* UTF-8 */
@@ -26,7 +29,10 @@ typedef struct {
     size_t at;    /* in the file, of its first byte */
     size_t count; /* elements: the product of shape */
     size_t bytes;
-    size_t scales_at; /* of I8: in the file, of the F32 scales of its rows, one behind the other */
+    size_t scales_at;          /* of I8 and FP8: in the file, of the scales of its rows or blocks, one behind the other */
+    safetensors_dtype scales;  /* of FP8: F32 or BF16; else F32 */
+    bool fp8;                  /* it stands in the file as F8_E4M3, and counts as F32 */
+    const gguf_blocks *blocks; /* of a GGUF file: what it has instead of F32, or NULL */
 } safetensors_tensor;
 
 typedef struct safetensors safetensors;
@@ -35,10 +41,17 @@ typedef struct safetensors safetensors;
    last dimension, stands for its integers times these scales. The scales are no tensor of the file then; I8 without them cannot be read. */
 #define SAFETENSORS_SCALE "_scale"
 
+/* The same of FP8 in blocks, as DeepSeek V3 and Qwen have it. A matrix NAME [r][c] in F8_E4M3 beside NAME_scale_inv [r / 128][c / 128],
+   rounded up, in F32 or BF16, stands for its numbers times the scales of their blocks of 128 x 128, each product rounded to float32. It
+   counts as F32. */
+#define SAFETENSORS_BLOCK_SCALE "_scale_inv"
+enum { SAFETENSORS_BLOCK = 128 };
+
 /* Opens a file and checks all of its header. Returns NULL with one line that starts with the path for a file that cannot be read or breaks
    a rule of the format: header length, JSON, duplicate keys, dtype, shape, offsets, overlaps, holes, bytes after the last tensor; of a file
-   in another known format it says which, and how to convert it; scales of a tensor in I8 that are not as many as its rows. Values are read
-   when they are asked for. Source: the "Format" section of the safetensors README. */
+   in another known format it says which, and how to convert it; scales of a tensor in I8 that are not as many as its rows, or in FP8 not as
+   many as its blocks. Values are read when they are asked for. Source: the "Format" section of the safetensors README. A GGUF file
+   (gen/weights/gguf.h) is read as if it were one. */
 safetensors *safetensors_open(const char *path, char *error, size_t error_size);
 
 /* NULL is allowed. */
@@ -52,6 +65,9 @@ const safetensors_tensor *safetensors_at(const safetensors *file, size_t index);
 
 /* The tensor of that name, or NULL. */
 const safetensors_tensor *safetensors_find(const safetensors *file, const char *name);
+
+/* Whether the file has scales of that name. */
+bool safetensors_has_scales(const safetensors *file, const char *name);
 
 /* Offers all names of the file to a search for what was meant (gen/weights/nearest.h). */
 void safetensors_offer(const safetensors *file, nearest *search);
@@ -80,6 +96,9 @@ safetensors_dtype safetensors_dtype_named(const char *name);
 
 /* Bytes of an element of a dtype that can be read. */
 size_t safetensors_width(safetensors_dtype dtype);
+
+/* The value of an IEEE 754 binary16, little-endian. */
+double safetensors_from_f16(const unsigned char *bytes);
 
 /* What a writer needs to know of a tensor beforehand. */
 typedef struct {

@@ -170,23 +170,29 @@ static bool round_slice(packing *p, int section, quantise_type type, double *dat
                        field_text(L, section, where, "from", NULL), field_text(L, section, where, "type", NULL));
 }
 
-/* Fills a section with the cosines or sines of rotary positions, [rows][half], a row every `step`
-   positions: angle i of a position is position theta^(-i / half). */
+/* Fills a section with the cosines or sines of rotary positions, times a factor, [rows][pairs], a row every `step` positions: angle i of a
+   position is position times frequency i. */
 static bool fill_angles(packing *p, int section, int errors)
 {
     (void)errors;
     lua_State *L = p->L;
     const bool cosines = strcmp(lua_tostring(L, -1), "cosines") == 0;
-    const size_t half = field_size(L, section, where, "half"), elements = field_size(L, section, where, "elements"),
-                 at = field_size(L, section, where, "at");
-    const size_t step = field_size(L, section, where, "step");
-    const double theta = field_number(L, section, where, "theta");
-    luaL_argcheck(L, half && at + elements * sizeof(float) <= p->blob_bytes, 1, "angles");
+    const size_t elements = field_size(L, section, where, "elements"), at = field_size(L, section, where, "at"),
+                 step = field_size(L, section, where, "step");
+    const double factor = field_number(L, section, where, "factor");
+    lua_getfield(L, section, "frequencies");
+    const size_t pairs = (size_t)luaL_len(L, -1);
+    luaL_argcheck(L, pairs && at + elements * sizeof(float) <= p->blob_bytes, 1, "angles");
     float *to = (float *)(void *)(p->blob + at);
-    for (size_t i = 0; i < elements; ++i) {
-        const double angle = (double)(i / half * step) * pow(theta, -(double)(i % half) / (double)half);
-        to[i] = (float)(cosines ? cos(angle) : sin(angle));
+    for (size_t i = 0; i < pairs; ++i, lua_pop(L, 1)) {
+        lua_rawgeti(L, -1, (lua_Integer)i + 1);
+        const double frequency = luaL_checknumber(L, -1);
+        for (size_t k = i; k < elements; k += pairs) {
+            const double angle = (double)(k / pairs * step) * frequency;
+            to[k] = (float)(factor * (cosines ? cos(angle) : sin(angle)));
+        }
     }
+    lua_pop(L, 1);
     return true;
 }
 
@@ -273,7 +279,7 @@ static bool pack_tensor(packing *p, int section, int errors)
         return true;
     const size_t given = field_size(L, section, where, "slices"), slices = given ? given : 1;
     const size_t elements = field_size(L, section, where, "elements"), at = field_size(L, section, where, "at");
-    luaL_argcheck(L, at + elements * quantise_bytes(type) <= p->blob_bytes, 1, "at");
+    luaL_argcheck(L, at + quantise_size(type, elements) <= p->blob_bytes, 1, "at");
     p->tally = (quantise_tally){0};
     for (size_t slice = 0, count; slice < slices; ++slice) {
         if (!read_slice(p, section, slices, slice, &count))

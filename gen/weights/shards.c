@@ -66,7 +66,7 @@ static bool check_index(shards *s, json_t *map, char *error, size_t error_size)
         const size_t at = find_or_open(s, json_string_value(value), error, error_size);
         if (at == SHARDS_MOST)
             return false;
-        if (safetensors_find(s->files[at].file, name) == NULL)
+        if (safetensors_find(s->files[at].file, name) == NULL && !safetensors_has_scales(s->files[at].file, name))
             return files_error(error, error_size, "%s: weight_map: %.200s: is not in %s", s->path, name, s->files[at].name);
     }
     for (size_t i = 0; i < s->count; ++i) {

@@ -1,6 +1,8 @@
 /* LookupFFN in float64, straight from its definitions. */
 #include "harness/reference/lookup.h"
 
+#include "harness/reference/type.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,7 +101,9 @@ static void round_to_levels(double *values, size_t count, double levels)
 static void round_inputs(const reference_model *model, const reference_weights *weights, double *y, size_t count)
 {
     const size_t step = weights->unit_of_block && model->projection == REFERENCE_BH4 ? model->block : count;
-    for (size_t first = 0; weights->rounds_inputs && first < count; first += step)
+    for (size_t i = 0; weights->bf16_inputs && weights->rounds_inputs && i < count; ++i)
+        y[i] = reference_round(REFERENCE_BF16, y[i]);
+    for (size_t first = 0; !weights->bf16_inputs && weights->rounds_inputs && first < count; first += step)
         round_to_levels(y + first, step, weights->input_levels);
 }
 

@@ -55,6 +55,7 @@ typedef struct {
     bool rounds_scores;             /* kernels may round scores, scales included: see error_bounds.h */
     double input_levels;            /* kernels round the inputs of the projection's products, too, to so many multiples of a unit; or 0 */
     bool rounds_inputs;             /* reference_project rounds them, too, the norm's output before its gain and without its offset */
+    bool bf16_inputs;               /* they are rounded to bf16 then, each by itself */
     bool unit_of_block;             /* then each block of BH4 has a unit of its own, not each token */
 } reference_weights;
 

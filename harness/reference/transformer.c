@@ -132,15 +132,48 @@ reference_activation *reference_activation_named(const char *name)
     return NULL;
 }
 
-/* RoPE of one head at a position: pair i is turned by position * theta^(-i / half). */
+static double clamped(double x)
+{
+    return fmin(fmax(x, 0.0), 1.0);
+}
+
+/* The pair, by its number, that turns so many times within the original context: theta^(-pair / half) original = 2 pi turns. */
+static double pair_that_turns(const reference_transformer *model, double turns)
+{
+    return (double)model->half * log(model->scaling.original / (2.0 * acos(-1.0) * turns)) / log(model->theta);
+}
+
+/* By how much of the way from 1 / factor to 1 frequency i, `f` radians a position, is scaled. */
+static double kept_share(const reference_transformer *model, size_t i, double f)
+{
+    const reference_rope_scaling *s = &model->scaling;
+    if (s->kind == REFERENCE_ROPE_LINEAR)
+        return 0.0;
+    if (s->kind == REFERENCE_ROPE_LLAMA3) {
+        const double wavelength = 2.0 * acos(-1.0) / f;
+        if (wavelength < s->original / s->fast)
+            return 1.0;
+        return wavelength > s->original / s->slow ? 0.0 : (s->original / wavelength - s->slow) / (s->fast - s->slow);
+    }
+    double low = pair_that_turns(model, s->fast), high = pair_that_turns(model, s->slow);
+    low = fmax(s->truncate ? floor(low) : low, 0.0);
+    high = fmin(s->truncate ? ceil(high) : high, 2.0 * (double)model->half - 1.0);
+    return 1.0 - clamped(((double)i - low) / (low == high ? 0.001 : high - low));
+}
+
+/* RoPE of one head at a position: pair i is turned by position * theta^(-i / half), or that scaled. */
 static void turn(const reference_transformer *model, double *head, size_t position)
 {
+    const reference_rope_scaling *scaling = &model->scaling;
     for (size_t i = 0; i < model->half; ++i) {
-        const double angle = (double)position * pow(model->theta, -(double)i / (double)model->half);
+        double f = pow(model->theta, -(double)i / (double)model->half);
+        if (scaling->kind != REFERENCE_ROPE_PLAIN)
+            f *= 1.0 / scaling->factor + kept_share(model, i, f) * (1.0 - 1.0 / scaling->factor);
+        const double angle = (double)position * f, factor = scaling->kind == REFERENCE_ROPE_YARN ? scaling->attention_factor : 1.0;
         double *a = head + (model->interleaved ? 2 * i : i), *b = model->interleaved ? a + 1 : a + model->half;
         const double x = *a, y = *b;
-        *a = x * cos(angle) - y * sin(angle);
-        *b = x * sin(angle) + y * cos(angle);
+        *a = factor * (x * cos(angle) - y * sin(angle));
+        *b = factor * (x * sin(angle) + y * cos(angle));
     }
 }
 
@@ -180,8 +213,8 @@ typedef struct {
     size_t begin, first, last;
 } seen_tokens;
 
-/* out[width] = softmax(q k) v over those tokens, tile by tile: weights are relative to the largest score of all tiles so far, and rounded.
-   k, v: of the head, `step` apart. */
+/* out[width] = softmax(q k) v over those tokens, scores with their soft cap, tile by tile: weights are relative to the largest score of all
+   tiles so far, and rounded. k, v: of the head, `step` apart. */
 static void mix(const reference_transformer *model, const double *q, const double *k, const double *v, size_t step, seen_tokens seen,
                 double *out)
 {
@@ -197,6 +230,8 @@ static void mix(const reference_transformer *model, const double *q, const doubl
             weight[n] = 0.0;
             for (size_t i = 0; i < width; ++i)
                 weight[n] += q[i] * k[(s + n) * step + i];
+            if (model->soft_cap > 0.0)
+                weight[n] = model->soft_cap * tanh(weight[n] / model->soft_cap);
             high = fmax(high, weight[n]);
         }
         const double shrink = exp(largest - high);
@@ -217,18 +252,19 @@ static void mix(const reference_transformer *model, const double *q, const doubl
 
 /* y[tokens][heads * width] = softmax(q k scale) v, q <- q scale, rounded; with a shape alpha v of the token itself + beta softmax(q k
    scale) v - gamma times the mean of v. */
-static void attend(const reference_transformer *model, const double *shape, double *q, const double *k, const double *v, double *y,
+static void attend(const reference_transformer *model, const reference_block *block, double *q, const double *k, const double *v, double *y,
                    size_t tokens)
 {
-    const size_t width = model->width, all = width * model->heads, e = width * model->kv_heads;
+    const size_t width = model->width, all = width * model->heads, e = width * model->kv_heads, window = block->window;
+    const double *shape = block->shape;
     for (size_t t = 0; t < tokens; ++t) {
         size_t begin;
         const size_t end = sequence_of(model, t, tokens, &begin);
         for (size_t head = 0; head < model->heads; ++head) {
             const size_t shared = head / (model->heads / model->kv_heads) * width;
-            const size_t reach = model->window && model->window < end - t ? t + model->window - 1 : end - 1;
+            const size_t reach = window && window < end - t ? t + window - 1 : end - 1;
             const size_t last = model->causal ? t : reach;
-            const size_t first = model->window && t - begin + 1 > model->window ? t + 1 - model->window : begin;
+            const size_t first = window && t - begin + 1 > window ? t + 1 - window : begin;
             double *own = q + t * all + head * width, *out = y + t * all + head * width;
             for (size_t i = 0; i < width; ++i)
                 own[i] *= model->scale;
@@ -288,6 +324,8 @@ static double *attention(const reference_transformer *model, const reference_blo
     double *v = given ? part_of(x, in, all + e, e, tokens, error, size) : mapped(model, &block->v, x, in, tokens, error, size);
     double *mixed = malloc((tokens * all + 1) * sizeof *mixed), *y = NULL;
     if (q && k && v && mixed) {
+        reference_normalise(&block->q_norm, false, model->head_eps, q, width, tokens * model->heads);
+        reference_normalise(&block->k_norm, false, model->head_eps, k, width, tokens * model->kv_heads);
         for (size_t t = 0; t < tokens; ++t) {
             size_t first;
             sequence_of(model, t, tokens, &first);
@@ -299,7 +337,7 @@ static double *attention(const reference_transformer *model, const reference_blo
                 reference_round_row(model->cache, v + t * e + head * width, width);
             }
         }
-        attend(model, block->shape, q, k, v, mixed, tokens);
+        attend(model, block, q, k, v, mixed, tokens);
         y = mapped(model, &block->p, mixed, all, tokens, error, size);
     }
     free(q);

@@ -44,21 +44,33 @@ double reference_norm_root(bool with_mean, double eps, const double *row, size_t
 /* x[tokens][width] <- every row normalised by itself; with_mean: LayerNorm, not RMSNorm. */
 void reference_normalise(const reference_block_norm *norm, bool with_mean, double eps, double *x, size_t width, size_t tokens);
 
+typedef enum { REFERENCE_ROPE_PLAIN, REFERENCE_ROPE_LINEAR, REFERENCE_ROPE_LLAMA3, REFERENCE_ROPE_YARN } reference_rope_kind;
+
+/* How the frequencies of rotary positions are scaled for a context that is `factor` times the original one. */
+typedef struct {
+    reference_rope_kind kind;
+    double factor, original;
+    double slow, fast;       /* turns within the original context: fewer are slowed down, more are not */
+    double attention_factor; /* of cosines and sines, yarn only */
+    bool truncate;           /* yarn: the pairs that turn slow and fast are whole numbers */
+} reference_rope_scaling;
+
 typedef struct {
     size_t d, heads, kv_heads;
-    size_t f;     /* hidden values of the dense FFN, which may stand beside a lookup FFN; 0: there is none */
-    size_t width; /* of a head */
-    double scale; /* of q k */
+    size_t f;        /* hidden values of the dense FFN, which may stand beside a lookup FFN; 0: there is none */
+    size_t width;    /* of a head */
+    double scale;    /* of q k */
+    double soft_cap; /* a score x becomes soft_cap tanh(x / soft_cap); 0: it stays */
     bool causal;
-    size_t window; /* a token attends to positions nearer than this; 0: to all */
     const size_t
         *lengths; /* of the sequences that the tokens are, one behind the other, each of which attends to itself; NULL: they are one */
     size_t start; /* position of the first token, of each sequence */
     size_t half;  /* pairs of a head that are turned, 0: none */
     double theta;
+    reference_rope_scaling scaling;
     bool interleaved;
     bool gated, parallel, skip, mean, post; /* mean: LayerNorm, not RMSNorm; post: norms behind their skip connections */
-    double eps;
+    double eps, head_eps;                   /* of the norms of heads of q and k */
     reference_activation *activation;
     reference_type type;        /* that W is rounded to */
     reference_type activations; /* that the inputs of maps are rounded to, those of a token together */
@@ -69,13 +81,15 @@ typedef struct {
 typedef struct {
     size_t number;  /* of the layer */
     size_t in;      /* width of the block's input */
+    size_t window;  /* a token attends to positions nearer than this; 0: to all */
     bool delivered; /* it is q, k and v side by side, which then have no maps */
     reference_map q, k, v, p, g, m, o;
     reference_map s;                      /* of the skip connection around attention; none where the input is d wide */
     const reference_block_lookup *lookup; /* NULL: the FFN is g, m and o alone */
     reference_block_norm first, second;
-    bool means;          /* only means over all tokens are asked for: the FFN's last map is given the mean of its inputs */
-    const double *shape; /* [heads][3]: alpha, beta, gamma of shaped attention; NULL: plain */
+    reference_block_norm q_norm, k_norm; /* of heads, [width], without a mean */
+    bool means;                          /* only means over all tokens are asked for: the FFN's last map is given the mean of its inputs */
+    const double *shape;                 /* [heads][3]: alpha, beta, gamma of shaped attention; NULL: plain */
 } reference_block;
 
 /* Width of the block's output. */

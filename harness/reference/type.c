@@ -37,6 +37,31 @@ static double scale_of_sum(const double *row, size_t count, double max)
     return (double)(float)(by_max > by_sum ? by_max : by_sum);
 }
 
+/* The square of what a row changes by if it is rounded to whole numbers of `scale`, at most `max` of them. */
+static double change_by(const double *row, size_t count, double scale, double max)
+{
+    double sum = 0.0;
+    for (size_t i = 0; i < count; ++i) {
+        const double units = scale > 0.0 ? fmin(fmax(reference_round_to(row[i] / scale, 1.0), -max), max) : 0.0;
+        const double change = units * scale - row[i];
+        sum += change * change;
+    }
+    return sum;
+}
+
+static double scale_of_least_change(const double *row, size_t count, double max)
+{
+    double best = scale_of_max(row, count, max), least = change_by(row, count, best, max);
+    for (double levels = max + 0.5; levels <= 2.0 * max; levels += 0.5) {
+        const double scale = scale_of_max(row, count, levels), change = change_by(row, count, scale, max);
+        if (change < least) {
+            best = scale;
+            least = change;
+        }
+    }
+    return best;
+}
+
 enum {
     EVERY_USE = REFERENCE_TABLES | REFERENCE_WEIGHTS | REFERENCE_CACHE | REFERENCE_PROJECTION | REFERENCE_INPUTS,
 };
@@ -50,6 +75,7 @@ static const type_row types[] = {
                       .unit_of_block = true},
     [REFERENCE_I7] = {"i7", EVERY_USE, .scale = scale_of_max, .max = 63.0, .input_levels = 63.0, .unit_of_block = true},
     [REFERENCE_I16] = {"i16", REFERENCE_PROJECTION, .scale = scale_of_sum, .max = 32767.0, .input_levels = 32767.0},
+    [REFERENCE_I4] = {"i4", REFERENCE_TABLES, .scale = scale_of_least_change, .max = 7.0, .rounds_scores = true},
     /* up to 448 in the format, in units of 2^8 here */
     [REFERENCE_E4M3] = {"e4m3", REFERENCE_TABLES | REFERENCE_WEIGHTS, .bits = 4, .min_exponent = -6 - 8, .scale = scale_of_max,
                         .max = 448.0 / 256.0},

@@ -1,13 +1,14 @@
 /* Lua module `block_reference`: the reference of blocks of a transformer. Values of tokens are strings of doubles, [tokens][d].
 
    block_reference.answers(job, x) -> y, ties, looked | nil, message: job = { weights, type, activations, cache, attention, tables,
-   projection (of lookup FFNs), d, input, heads, kv_heads, width, f, scale, causal, window, start, half, theta, interleaved, gated,
-   parallel, skip, mean, post, eps, activation, layers = { { input (width of its x), delivered, means, q = { weight = view, bias = view },
-   …, first = { gain, offset }, lookup = { prefix, d_out } } }, lookup = model as in fields.h, margin, turned = ties, lengths = { tokens of
-   every sequence }, seen, notes = a string of seen, whose codes and scores are then taken, first_looked, first_token: how many lookup FFNs
-   and tokens there are before, off_from: the first token that counts in `off` }, looked = { off = the largest relative error of what they
-   were given, missing = tokens of which nothing is known, inputs = the reference's own, as x }, views as gen/schema/checkpoint_names.lua
-   makes them; ties = { { layer, token, table } } as in reference_block_lookup.h
+   projection (of lookup FFNs), d, input, heads, kv_heads, width, f, scale, soft_cap, causal, start, half, theta,
+   scaling (as in model files, nothing left out; nil: none), interleaved, gated,
+   parallel, skip, mean, post, eps, head_eps, activation, layers = { { input (width of its x), window, delivered, means, q = { weight =
+   view, bias = view }, …, first = { gain, offset }, q_norm = { gain }, lookup = { prefix, d_out } } }, lookup = model as in fields.h,
+   margin, turned = ties, lengths = { tokens of every sequence }, seen, notes = a string of seen, whose codes and scores are then taken,
+   first_looked, first_token: how many lookup FFNs and tokens there are before, off_from: the first token that counts in `off` }, looked = {
+   off = the largest relative error of what they were given, missing = tokens of which nothing is known, inputs = the reference's own, as x
+   }, views as gen/schema/checkpoint_names.lua makes them; ties = { { layer, token, table } } as in reference_block_lookup.h
 
    block_reference.looked(job) -> { { codes, flips, flips_explained, scores, scores_explained, wrong = message or nil }, … } | nil, message:
    how these codes and scores of each lookup FFN of the job compare with the reference's for the same inputs; see compare_lookups.h
@@ -65,6 +66,27 @@ static size_t *numbers_at(lua_State *L, int index, const char *name, size_t *cou
     return numbers;
 }
 
+static reference_rope_scaling scaling_at(lua_State *L, int job)
+{
+    static const char *const kinds[] = {"plain", "linear", "llama3", "yarn", NULL};
+    reference_rope_scaling scaling = {0};
+    lua_getfield(L, job, "scaling");
+    if (lua_istable(L, -1)) {
+        const int at = lua_gettop(L);
+        lua_getfield(L, at, "kind");
+        scaling.kind = (reference_rope_kind)luaL_checkoption(L, -1, NULL, kinds);
+        scaling.factor = field_number(L, at, where, "factor");
+        scaling.original = field_number(L, at, where, "original");
+        scaling.slow = field_number(L, at, where, "slow");
+        scaling.fast = field_number(L, at, where, "fast");
+        scaling.attention_factor = field_number(L, at, where, "attention_factor");
+        scaling.truncate = field_flag(L, at, "truncate");
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+    return scaling;
+}
+
 static reference_transformer model_at(lua_State *L, int job)
 {
     const char *activation = field_text(L, job, where, "activation", NULL);
@@ -75,11 +97,12 @@ static reference_transformer model_at(lua_State *L, int job)
         .kv_heads = field_size(L, job, where, "kv_heads"),
         .f = field_size(L, job, where, "f"),
         .scale = field_number(L, job, where, "scale"),
+        .soft_cap = field_number(L, job, where, "soft_cap"),
         .causal = field_flag(L, job, "causal"),
-        .window = field_size(L, job, where, "window"),
         .start = field_size(L, job, where, "start"),
         .half = field_size(L, job, where, "half"),
         .theta = field_number(L, job, where, "theta"),
+        .scaling = scaling_at(L, job),
         .interleaved = field_flag(L, job, "interleaved"),
         .gated = field_flag(L, job, "gated"),
         .parallel = field_flag(L, job, "parallel"),
@@ -87,6 +110,7 @@ static reference_transformer model_at(lua_State *L, int job)
         .mean = field_flag(L, job, "mean"),
         .post = field_flag(L, job, "post"),
         .eps = field_number(L, job, where, "eps"),
+        .head_eps = field_number(L, job, where, "head_eps"),
         .activation = reference_activation_named(activation),
         .type = reference_type_at(L, job, where, "type", REFERENCE_WEIGHTS),
         .activations = reference_type_at(L, job, where, "activations", REFERENCE_INPUTS),
@@ -201,11 +225,12 @@ static bool run_layer(lua_State *L, blocks_job *job, const reference_transformer
 {
     reference_block block = {.number = number,
                              .in = field_size(L, -1, where, "input"),
+                             .window = field_size(L, -1, where, "window"),
                              .delivered = field_flag(L, -1, "delivered"),
                              .means = field_flag(L, -1, "means")};
     reference_map *maps[] = {&block.q, &block.k, &block.v, &block.p, &block.s, &block.g, &block.m, &block.o};
-    reference_block_norm shape = {0}, *norms[] = {&block.first, &block.second, &shape};
-    static const char *const names[] = {"first", "second", "shape"};
+    reference_block_norm shape = {0}, *norms[] = {&block.first, &block.second, &block.q_norm, &block.k_norm, &shape};
+    static const char *const names[] = {"first", "second", "q_norm", "k_norm", "shape"};
     reference_block_lookup *lookup;
     bool ok = lookup_at(L, job, &lookup);
     block.lookup = lookup;

@@ -6,6 +6,7 @@
                   norm_eps = number or nil },
         weights = path of safetensors, prefix = "", blocks_in_out = false, blob = path,
         multiplied_out = whether the projection, in BH4, is one dense matrix (absent: not),
+        bf16_inputs = whether its inputs are rounded to bf16 (absent: not),
         tables, projection = names of types that the reference knows (harness/reference/type.c), seed = 1,
     } -> what all variants of the model with these weights are compared with | nil, message
 
@@ -100,6 +101,7 @@ static int open_reference(lua_State *L)
         .prefix = field_text(L, 1, where, "prefix", ""),
         .blocks_in_out = field_flag(L, 1, "blocks_in_out"),
         .multiplied_out = field_flag(L, 1, "multiplied_out"),
+        .bf16_inputs = field_flag(L, 1, "bf16_inputs"),
         .tables = reference_type_at(L, 1, where, "tables", REFERENCE_TABLES),
         .projection = reference_type_at(L, 1, where, "projection", REFERENCE_PROJECTION),
     };

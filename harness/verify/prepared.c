@@ -38,6 +38,10 @@ bool verify_reference_open(verify_reference *reference, const reference_model *m
         !row_cache_open(&r->exact_rows, &r->model, &r->exact_weights) ||
         !reference_round_projection(&r->model, sources->projection, &r->weights, &r->projection))
         return files_error(error, error_size, "verify: not enough memory");
+    if (sources->bf16_inputs) {
+        r->weights.rounds_inputs = r->weights.bf16_inputs = true;
+        r->weights.input_levels = 128.0; /* at least, of the largest */
+    }
     r->random = (sample){.model = &r->model, .weights = &r->weights, .share = SAMPLE_RANDOM_SHARE};
     r->exact = (sample){.model = &r->model, .share = SAMPLE_RANDOM_SHARE};
     if (!reference_type_is_exact(sources->tables) || !reference_type_is_exact(sources->projection))

@@ -29,6 +29,7 @@ typedef struct {
     const char *blob, *weights, *prefix; /* the prefix must outlive the reference */
     bool blocks_in_out;
     bool multiplied_out; /* of a model with BH4: its projection as one dense matrix */
+    bool bf16_inputs;    /* kernels round the inputs of a projection in bf16, too */
     reference_type tables, projection;
 } verify_sources;
 

@@ -12,6 +12,13 @@ static int $(model)_$(name)(const $(names.weights) *weights, const unsigned char
         uint32_t found = $(names.macro("NONE"));
         for (; at < bytes; ++at) {
             found = $(model)_longest(weights->$(trie), 0, text + at, bytes - at, &length);
+//$ if facts.added_words then
+            if (found != $(names.macro("NONE")) && (weights->added_rows[2 * found + 1] & 4u)
+                && $(model)_beside_word(weights, text, at, at + length, bytes)) {
+                at += length - 1;
+                found = $(names.macro("NONE"));
+            }
+//$ end
             if (found != $(names.macro("NONE")))
                 break;
         }

@@ -62,6 +62,8 @@ static int $(model)_stretch(const $(names.weights) *weights, const unsigned char
 //$ end
 //$ if facts.split == "none" then
     return bytes ? $(model)_pieces($(facts.kind == "bytes" and "" or "weights, ")text, bytes, ids) : 0;
+//$ elseif facts.split == "patterns" then
+    return $(model)_split1(weights, text, bytes, ids);
 //$ else
 
     for (size_t at = 0, length; at < bytes; at += length) {

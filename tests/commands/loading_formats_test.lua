@@ -10,28 +10,45 @@ local works, refuses = program.works, program.refuses
 local folder, path_of, transformer = checkpoints.folder, checkpoints.path_of, checkpoints.transformer
 local test = {}
 
-function test.fp8_checkpoints_are_called_so()
-    local model, weights, fp8 = transformer("t", ""), path_of "t.safetensors", path_of "fp8.safetensors"
+-- Beside the scales of their blocks they are the floats that these stand for; alone they are refused.
+function test.fp8_checkpoints()
+    local model, weights = transformer("t", ""), path_of "t.safetensors"
+    local paths = { path_of "fp8.safetensors", path_of "floats.safetensors", path_of "alone.safetensors" }
+    local index = path_of "fp8.index.json"
+    local function pack(from, to) return { "pack", model, "--weights", from, "-o", path_of(to) } end
     works { "sample", model, "-o", weights }
     program.python(
         [[
-tensors = load(sys.argv[1])
-for name in [name for name in tensors if name.endswith("proj.weight")]:
-    tensors[name] = "F8_E4M3", tensors[name][1]
-    tensors[name + "_scale_inv"] = "F32", np.ones((1, 1))
-save(sys.argv[2], tensors)
+fp8, floats = load(sys.argv[1]), load(sys.argv[1])
+names = [name for name in fp8 if name.endswith("proj.weight")]
+for name in names:
+    shape = fp8[name][1].shape
+    codes = (np.arange(np.prod(shape)) * 5 % 254).reshape(shape)
+    codes += codes >= 127  # but NaN
+    exponent, fraction = codes >> 3 & 15, codes & 7
+    values = np.where(exponent == 0, fraction / 512.0, (8 + fraction) * 2.0 ** (exponent - 10.0))
+    values *= np.where(codes < 128, 1, -1)
+    fp8[name] = "F8_E4M3", codes
+    fp8[name + "_scale_inv"] = "F32", np.full((1, 1), 0.001)
+    floats[name] = "F32", values.astype("f4") * np.float32(0.001)
+save(sys.argv[2], fp8)
+save(sys.argv[3], floats)
+json.dump({"weight_map": {name: "fp8.safetensors" for name in fp8}}, open(sys.argv[5], "w"))
+for name in names:
+    del fp8[name + "_scale_inv"]
+save(sys.argv[4], fp8)
 ]],
         weights,
-        fp8
+        paths[1],
+        paths[2],
+        paths[3],
+        index
     )
-    refuses(1, "proj.weight: dtype: F8_E4M3, which is FP8: must be F32, F16, BF16 or F64; take the checkpoint", {
-        "pack",
-        model,
-        "--weights",
-        fp8,
-        "-o",
-        path_of "never",
-    })
+    works(pack(index, "a"))
+    works(pack(paths[2], "b"))
+    check.equal(host.read(path_of "a") == host.read(path_of "b"), true)
+    local rule = "proj.weight: dtype: F8_E4M3, which is FP8: must be F32, F16, BF16 or F64, or stand beside its blocks'"
+    refuses(1, rule, pack(paths[3], "never"))
 end
 
 -- Published kernels of BH4 store its blocks in either order.

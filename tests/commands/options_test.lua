@@ -348,7 +348,7 @@ function test.wrong_lists()
         refuses(2, "--batch: ", { "bench", tiny, "--isa", "scalar", "--batch", text })
     end
     refuses(2, "--repetitions: 0: must be an integer", { "bench", tiny, "--isa", "scalar", "--repetitions", "0" })
-    for _, text in ipairs { "i4", "f32,", "f32,i4", "f32 i8" } do
+    for _, text in ipairs { "i5", "f32,", "f32,i5", "f32 i8" } do
         refuses(
             2,
             ": must be one of " .. table.concat(dtype.names, ", "),

@@ -40,6 +40,18 @@ def rounded(kind, values):
         units = scales.astype(np.float64)[:, :, None] / 256.0
         stored, meant = e4m3(np.where(units > 0, values / np.where(units > 0, units, 1), 0.0))
         return stored, scales, meant * units
+    if kind == "i4":  # of these scales the first one with the least error; sums in the order of the row
+        scales = stored = least = None
+        for levels in np.arange(7.0, 14.25, 0.5):
+            units = (np.abs(values).max(axis=2) / levels).astype("<f4")
+            wide = units.astype(np.float64)[:, :, None]
+            elements = np.where(wide > 0, np.clip(np.rint(values / np.where(wide > 0, wide, 1)), -7, 7), 0)
+            error = np.add.accumulate((elements * wide - values) ** 2, axis=2)[:, :, -1]
+            better = error < least if levels > 7.0 else np.full(error.shape, True)
+            scales = np.where(better, units, scales) if levels > 7.0 else units
+            stored = np.where(better[:, :, None], elements, stored) if levels > 7.0 else elements
+            least = np.where(better, error, least) if levels > 7.0 else error
+        return stored.astype("i1"), scales.astype("<f4"), stored * scales.astype("<f4").astype(np.float64)[:, :, None]
     check(kind == "i8", "a type without a definition: " + kind)
     scales = (np.abs(values).max(axis=2) / 127.0).astype("<f4")
     divisor = np.where(scales > 0, scales, 1).astype(np.float64)[:, :, None]
@@ -89,8 +101,14 @@ def check_tables():
                 stored, scales, meant = rounded(kind, values)
                 raw = open(blob, "rb").read()
                 at, count = section["tables"]["offset"], section["tables"]["elements"]
-                found = np.frombuffer(raw, stored.dtype, count, at).reshape(H, ROWS, -1)
-                check(section["tables"]["type"] == kind and found.shape[2] * stored.itemsize // 64 % 2 == 1, kind + ": an odd number of lines a row")
+                if kind == "i4":  # two to a byte, the first one in the low bits
+                    pairs = np.frombuffer(raw, "u1", count // 2, at)
+                    found = (np.stack((pairs & 15, pairs >> 4), axis=-1).reshape(H, ROWS, -1) ^ 8).astype("i1") - 8
+                    padded = found.shape[2] == D_OUT + D_OUT % 2  # a row is shorter than a cache line
+                else:
+                    found = np.frombuffer(raw, stored.dtype, count, at).reshape(H, ROWS, -1)
+                    padded = found.shape[2] * stored.itemsize // 64 % 2 == 1  # an odd number of lines
+                check(section["tables"]["type"] == kind and padded, kind + ": where rows lie")
                 wrong = np.argwhere(found[:, :, :D_OUT].view(f"V{stored.itemsize}") != stored.view(f"V{stored.itemsize}"))
                 check(len(wrong) == 0, f"{kind}, scale {scale}: element {wrong[:1]} of the tables")
                 check(not found[:, :, D_OUT:].any(), kind + ": padding is not zero")
@@ -103,7 +121,7 @@ def check_tables():
 
         os.remove(blob)
         model = work + "/none.lua"
-        for kind, value in (("f16", 65520.0), ("bf16", 3.3962e38), ("f32", 3.5e38), ("i8", 1e41), ("e4m3", 1e39)):
+        for kind, value in (("f16", 65520.0), ("bf16", 3.3962e38), ("f32", 3.5e38), ("i8", 1e41), ("e4m3", 1e39), ("i4", 1e41)):
             tensors["tables"][2, 1, 5] = value
             write_safetensors(weights, tensors)
             packed = run("pack", model, "--weights", weights, "-o", blob, "--tables", kind)

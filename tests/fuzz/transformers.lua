@@ -12,6 +12,13 @@ local words = require "gen.isa.words"
 
 local transformers = {}
 
+-- Of rotary positions, by number.
+local scalings = {
+    { kind = "linear", factor = 2.5 },
+    { kind = "llama3", factor = 8, original = 20, fast = 4 },
+    { kind = "yarn", factor = 4, original = 30, fast = 8 },
+}
+
 local eliminations = { "none", "Q", "K", "V", "QP", "KP", "VP", "QKV", "QKVP" }
 local activations = { "gelu", "gelu_tanh", "silu", "relu" }
 
@@ -66,6 +73,12 @@ function transformers.drawn(random, name, lanes)
         m.d_in, m.layers, m.attention.eliminate = random(1, 100), 1, "none"
     end
     if not m.attention.window and random(0, 3) == 0 then m.attention.shaped = true end
+    -- Without a draw, so that all else stays as it is drawn.
+    local a, number = m.attention, m.d + m.layers + m.attention.context
+    if a.window and m.layers > 1 and number % 2 == 0 then a.full_layers = { number % m.layers } end
+    if number % 5 == 0 then a.soft_cap = 2 end
+    if m.checkpoint == "llama" and number % 3 == 0 then a.qk_norm = { eps = 0.1 } end
+    if a.rope then a.rope.scaling = scalings[number % 6] end
     return m
 end
 
@@ -93,18 +106,21 @@ end
 -- only where all of them have words for that.
 function transformers.types(random, sets, m)
     local options = {
-        type = dtype.names[random(1, #dtype.names)],
+        type = dtype.type_names[random(1, #dtype.type_names)],
         cache = dtype.cache_names[random(1, #dtype.cache_names)],
     }
-    local products = dtype.get(options.type).products
+    local weights = dtype.get(options.type, "type")
+    local beside = weights.activations or options.type -- what inputs may be rounded to
+    local products = (weights.activations and dtype.get(beside, "activations") or weights).products
     local rounds = products and random(0, 1) == 1
     for _, set in ipairs(sets) do
         for _, tier in ipairs(products and products.tiers or {}) do
             rounds = rounds and words.missing(set, tier) == nil
         end
     end
-    options.activations = rounds and options.type or nil
-    if options.activations == "i8" and random(0, 1) == 0 then options.activations = "i7" end
+    options.activations = rounds and beside or nil
+    local bytes = options.activations == "i8" and options.type == "i8"
+    if bytes and random(0, 1) == 0 then options.activations = "i7" end
     -- Some caches are words of products only.
     local cache = dtype.get(options.cache, "cache")
     if cache.cache.words_only and options.activations ~= cache.name then options.cache = nil end

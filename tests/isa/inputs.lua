@@ -70,6 +70,7 @@ local domains = {
         make = function() return random(0x7c00) | random(2) << 15 end,
     },
     i8 = { edges = { 0, 127, -127 }, make = function() return random(255) - 127 end },
+    i4 = { edges = { 0x77, 0x99, 0x79, 0x97 }, make = function() return random(256) end },
     e4m3 = { -- every finite one
         edges = { 0, 0x80, 1, 0x81, 7, 8, 0x7e, 0xfe },
         make = function() return random(0x7f) | random(2) << 7 end,

@@ -1,5 +1,5 @@
 -- Tests of the words of the integer gather: what they write into a program in C.
-
+local isa = require "gen.isa.list"
 
 -- Words of scores, by what C calls them, and what they make of the rows of a step: bytes of 16-bit integers, or 15-bit
 -- integers of rows 0 and 2, 1 and 3.
@@ -8,19 +8,17 @@ local gather_scores = {
     even = { words = { "0x7fff0003u", "0x1234ffffu & 0x7fff7fffu" }, of = { 3, 0x7fff, 0x7fff, 0x1234 } },
 }
 
--- The integer gather: sums of scores times s8 elements of four rows, for each column, in order.
-return function(p, set)
-    local g, from = set.integer_sums, p:input("i8", 1)
+-- The sums by the words `g` of scores times elements of four rows, for each column, in order. of_row(r): where that row
+-- begins; element(r): what its element i is.
+local function sums_of_rows(p, set, g, of_row, element)
     local scores = gather_scores[g.halves[1]]
-    p:begin "integer_sums"
     local function let(name, value) p:add("    const %s %s = %s;", set.index, name, value) end
     for _, columns in ipairs { g.columns, g.columns - 3 } do
-        p:add "    {"
+        p:begin "integer_sums" -- a function each: boards have small stacks
         local rows = {}
         for r = 1, g.rows do
             rows[r] = "row" .. r
-            local base = string.format("(%s) + %d", from, (r - 1) * 50)
-            let(rows[r], columns == g.columns and g.load(base, 0) or g.load_partial(base, 0, columns))
+            let(rows[r], columns == g.columns and g.load(of_row(r), 0) or g.load_partial(of_row(r), 0, columns))
         end
         local steps, quads = g.interleave(rows)
         for _, step in ipairs(steps) do
@@ -47,12 +45,28 @@ return function(p, set)
         p:add("    for (unsigned i = 0; i < %d; ++i) {", columns)
         p:add "        int32_t expected = 0;"
         for r, score in ipairs(scores.of) do
-            p:add("        expected += %d * (%s)[%d + i];", score, from, (r - 1) * 50)
+            p:add("        expected += %d * %s;", score, element(r))
         end
         p:add '        expect_float("integer_sums", i, (float) expected, got[i], 0);'
         p:add "    }"
-        p:add "    }"
+        p:finish()
     end
+end
+
+-- The integer gather of s8 elements and, where there is one, of elements in four bits.
+return function(p, set)
+    local g, from = set.integer_sums, p:input("i8", 1)
+    local function of_row(r) return string.format("(%s) + %d", from, (r - 1) * 50) end
+    sums_of_rows(p, set, g, of_row, function(r) return string.format("(%s)[i]", of_row(r)) end)
+    if g.nibbles then
+        local packed = p:input("i4", 1)
+        local function of_packed(r) return string.format("(%s) + %d", packed, (r - 1) * 50) end
+        sums_of_rows(p, set, g.nibbles, of_packed, function(r)
+            local form = "%d * (int) %s"
+            return form:format(g.nibbles.factor, isa.get("scalar").load_i4("(" .. of_packed(r) .. ")", "i"))
+        end)
+    end
+    p:begin "integer_sums"
     -- Scores as integers in their halves: of each of four rows so many bits from `from` on, at `to` of a word.
     local split = {
         high = {

@@ -70,6 +70,18 @@ function words.stream(p, set)
     p:lanes(string.format('expect_float("stream", i, (%s)[i], got[i], 0)', p:input("any", 1)))
 end
 
+-- Where vectors of `set` that begin at element `at` lie, and element i, as portable C reads it: two in four bits are
+-- a byte.
+local function packed(type) return dtype.get(type).bytes < 1 end
+local function place(set, type, from)
+    if set.lanes == 1 and packed(type) then return "(" .. from .. ")", "at" end
+    return expression.sum("(" .. from .. ")", packed(type) and "at / 2" or "at")
+end
+local function element_of(type, from)
+    if packed(type) then return scalar["load_" .. type]("(" .. from .. ")", "i") end
+    return scalar["load_" .. type]("(" .. from .. " + i)")
+end
+
 -- Loads of the first n, into got_words: bits of floats or integers.
 local function load_partial(name, domain, whole)
     return function(p, set)
@@ -90,9 +102,9 @@ local function load_partial(name, domain, whole)
                     )
                 )
             else
-                local value = whole and set[name](expression.sum("(" .. from .. ")", "at"), n)
+                local value = whole and set[name](place(set, domain, from), n)
                     or set[name](from, "at", n)
-                local element = whole and scalar[whole]("(" .. from .. " + i)") or "(" .. from .. ")[i]"
+                local element = whole and element_of(domain, from) or "(" .. from .. ")[i]"
                 p:vectors(set.store_unaligned("got", "at", value))
                 p:lanes(
                     string.format(
@@ -113,12 +125,12 @@ for _, type in ipairs(dtype.loaded_names) do
     words["load_partial_" .. type] = load_partial("load_partial_" .. type, type, "load_" .. type)
     words["load_" .. type] = function(p, set)
         local from = p:input(type, 1)
-        p:vectors(set.store_unaligned("got", "at", set["load_" .. type]("(" .. from .. ") + at")))
+        p:vectors(set.store_unaligned("got", "at", set["load_" .. type](place(set, type, from))))
         p:lanes(
             string.format(
                 'expect_float("load_%s", i, %s, got[i], 0)',
                 type,
-                scalar["load_" .. type]("(" .. from .. " + i)")
+                element_of(type, from)
             )
         )
     end

@@ -102,6 +102,34 @@ function test.rules()
             "t.attention.eliminate = 'none' t.head_dim = 5",
             "attention.rope: rotates share = 1 of heads of head_dim = 5: must be an even number of elements",
         },
+        {
+            "t.attention.window, t.attention.full_layers = 9, { 1, 2 }",
+            "attention.full_layers: has 2: must be below the number of layers, 2",
+        },
+        {
+            "t.attention.window, t.attention.full_layers = 9, { 1, 1 }",
+            "attention.full_layers = {...}: must be a list of rising integers from 0 to 4095",
+        },
+        {
+            "t.attention.full_layers = { 1 }",
+            "attention.full_layers: is of layers without attention.window, which is missing",
+        },
+        {
+            "t.attention.qk_norm = {}",
+            'attention.eliminate = "QP": needs attention without qk_norm',
+        },
+        {
+            "t.attention.rope.scaling = { kind = 'llama3', factor = 8, original = 64, slow = 4, fast = 4 }",
+            "attention.rope.scaling.fast = 4: must be above slow = 4",
+        },
+        {
+            "t.attention.rope = { theta = 1, scaling = { kind = 'yarn', factor = 8, original = 64, fast = 32 } }",
+            'attention.rope.theta = 1: must be above 1 for scaling.kind = "yarn"',
+        },
+        {
+            "t.attention.rope.scaling = { kind = 'linear', factor = 8, original = 64 }",
+            'attention.rope.scaling.original = 64: only for kind = "llama3" or "yarn"',
+        },
         { "t.attention.rope.tetha = 1", 'attention.rope.tetha = 1: unknown key; did you mean "theta"?' },
         { "t.ffn.activation = 'tanh'", 'ffn.activation = "tanh": must be "gelu" or' },
         { "t.ffn.h = 8", 'ffn.h = 8: only for kind = "lookup"' },
@@ -286,6 +314,10 @@ function test.blocks_that_cannot_be_emitted()
         {
             lookup .. " t.attention.eliminate = 'QKV' t.skip = true",
             'attention.eliminate = "QKV": tables that deliver q, k and v leave nothing to norms and skip connections',
+        },
+        {
+            "t.checkpoint, t.attention = 'gpt2', { context = 8, qk_norm = { eps = 1e-6 } }",
+            "attention.qk_norm: gpt2 checkpoints have no such norms",
         },
         { "t.checkpoint = 'gpt2' t.ffn.kind = 'glu'", 'ffn.kind = "glu": gpt2 checkpoints have no such FFN' },
         {

@@ -273,7 +273,7 @@ function test.bytes_of_cache_and_scratch()
 end
 
 function test.types()
-    for _, type in ipairs(dtype.loaded_names) do
+    for _, type in ipairs { table.unpack(dtype.type_names, 2) } do
         local found = verified(
             "typed",
             "d = 48, heads = 4, kv_heads = 2, attention = { eliminate = 'QP', rope = {}, context = 40 }, ffn = { kind \z
@@ -349,13 +349,49 @@ function test.types_of_tables()
             "tables",
             "d = 48, heads = 4, kv_heads = 2, attention = { eliminate = 'QKV', context = 40 }, "
                 .. lookup(bh4 .. ", score = 'gelu'"),
-            "--type",
+            type == "i4" and "--tables" or "--type",
             type
         )
         for _, result in ipairs(found.results) do
             assert(result.rel_err > 1e-5 and result.rel_err < 0.5, type)
         end
     end
+end
+
+-- Each of them in decoding, prefill and parts: beside the reference, and merged weights beside the unfused ones.
+local function verified_alone(name, text, ...)
+    local words = { "verify", model(name, text), "--cflags", "-O0", "--json", "--isa", "scalar" }
+    local found = json.decode(program.works(program.with(words, ...)))
+    check.equal(found.ok, true)
+    for _, result in ipairs(found.results) do
+        local kernel, all = table.unpack(budget[result.cache])
+        assert(result.kernel_rel_err > 0 and result.kernel_rel_err <= kernel, name)
+        if result.rel_err then assert(result.rel_err > 0 and result.rel_err <= all, name) end
+    end
+    return found
+end
+
+function test.attention_of_later_models()
+    for _, words in ipairs { { "--cache", "f32" }, { "--cache", "i8", "--type", "i8", "--activations", "i8" } } do
+        verified_alone(
+            "later",
+            "layers = 3, d = 32, heads = 4, kv_heads = 2, skip = true, norm = { kind = 'rmsnorm' }, attention = { \z
+                window = 9, full_layers = { 1 }, soft_cap = 0.8, qk_norm = {}, context = 50, rope = { scaling = { \z
+                kind = 'llama3', factor = 8, original = 20, fast = 4 } } }, \z
+                ffn = { kind = 'glu', f = 33, activation = 'gelu_tanh' }",
+            table.unpack(words)
+        )
+    end
+end
+
+function test.merged_around_norms_of_heads()
+    local found = verified_alone(
+        "around_norms",
+        "d = 24, heads = 3, attention = { eliminate = 'VP', qk_norm = { eps = 1e-4 }, context = 40, rope = { \z
+            scaling = { kind = 'yarn', factor = 4, original = 10, fast = 3 } } }, \z
+            ffn = { kind = 'mlp', f = 33, activation = 'relu' }"
+    )
+    assert(found.results[1].rel_err)
 end
 
 function test.wrong_templates_are_found()
@@ -434,6 +470,9 @@ function test.wrong_templates_are_found()
             "bf16",
         },
     }
+    for _, case in ipairs(cases) do
+        program.changed("templates/model/blocks/" .. case[1], case[2], case[3])
+    end
     for _, case in ipairs(effort.turns(cases, effort.wrong_stride)) do
         local template, from, to, message, own, type, cache = table.unpack(case)
         local tree = program.changed_tree("templates/model/blocks/" .. template, from, to)

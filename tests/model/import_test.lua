@@ -102,6 +102,47 @@ function test.rope_parameters_in_their_new_place()
     imported(changed(mistral, { rope_scaling = { rope_type = "default", factor = 1.0, rope_theta = json.null } }))
 end
 
+function test.scaled_rotary_positions()
+    local function scaling(fields, place)
+        return imported(changed(mistral, { [place or "rope_scaling"] = fields })).attention.rope.scaling
+    end
+    check.equal(scaling { type = "linear", factor = 2.0 }, { kind = "linear", factor = 2 })
+    local llama3 = {
+        rope_type = "llama3",
+        factor = 8.0,
+        low_freq_factor = 1.0,
+        high_freq_factor = 4.0,
+        original_max_position_embeddings = 8192,
+    }
+    local wanted = { kind = "llama3", factor = 8, original = 8192, slow = 1, fast = 4 }
+    check.equal(scaling(llama3), wanted)
+    check.equal(scaling(llama3, "rope_parameters"), wanted)
+    local yarn = { kind = "yarn", factor = 4, original = 32768, slow = 1, fast = 32, truncate = true }
+    check.equal(scaling { rope_type = "yarn", factor = 4.0 }, yarn)
+    yarn.attention_factor, yarn.truncate = 1.5, false
+    check.equal(scaling { rope_type = "yarn", factor = 4.0, attention_factor = 1.5, truncate = false }, yarn)
+    local found = scaling { rope_type = "yarn", factor = 40.0, mscale = 1.0, mscale_all_dim = 0.5 }.attention_factor
+    check.equal(string.format("%.9f", found), "1.155721990") -- (0.1 ln 40 + 1) / (0.05 ln 40 + 1)
+end
+
+function test.windows_of_some_layers()
+    local qwen2 = { model_type = "qwen2", use_sliding_window = true, max_window_layers = 3, num_hidden_layers = 4 }
+    local attention = imported(changed(mistral, qwen2)).attention
+    check.equal({ attention.window, attention.full_layers }, { 4096, { 0, 1, 2 } })
+    local alternating = {}
+    for layer = 1, 32 do
+        alternating[layer] = layer % 16 == 0 and "full_attention" or "sliding_attention"
+    end
+    local fields = { layer_types = json.array(alternating), attn_logit_softcapping = 50.0 }
+    attention = imported(changed(mistral, fields)).attention
+    check.equal({ attention.window, attention.full_layers, attention.soft_cap }, { 4096, { 15, 31 }, 50 })
+end
+
+function test.heads_of_qwen3()
+    local m = imported(changed(mistral, { model_type = "qwen3", rms_norm_eps = 1e-6, hidden_size = 2560 }))
+    check.equal({ m.head_dim, m.attention.qk_norm, m.attention.window }, { 128, { eps = 1e-6 }, nil })
+end
+
 -- transformers rotates int(head * share) values.
 function test.a_share_of_a_head_is_cut_to_whole_values()
     local narrow = { hidden_size = 40, intermediate_size = 100, num_attention_heads = 4 }
@@ -117,6 +158,16 @@ function test.rope_of_a_share_of_a_llama()
 end
 
 -- RoBERTa-base has 125M weights: embeddings of words count once, those of positions too.
+-- As Qwen's and DeepSeek's FP8 checkpoints say it.
+function test.fp8_weights_become_float32()
+    local config, path = folder .. "/config.json", folder .. "/imported.lua"
+    local fp8 = { quant_method = "fp8", fmt = "e4m3", activation_scheme = "dynamic", weight_block_size = { 128, 128 } }
+    local _, plain = imported(mistral)
+    assert(host.write_file(config, assert(json.encode(changed(mistral, { quantization_config = fp8 })))))
+    check.matches(works { "import", config, "-o", path }, "config.json: weights in FP8 become float32 when they are")
+    check.equal(host.read(path), plain)
+end
+
 function test.weights_of_roberta()
     imported(roberta)
     local found = json.decode(works { "plan", folder .. "/imported.lua", "--json" }).weights
@@ -133,7 +184,7 @@ function test.import_refuses()
         { changed(mistral, { model_type = ("t"):rep(1000) }), "model_type = " .. ("t"):rep(60) .. ": must be one of" },
         {
             changed(mistral, { model_type = "t5" }),
-            "model_type = t5: must be one of bert, gpt2, gpt_neox, llama, mistral, qwen2, roberta",
+            "model_type = t5: must be one of bert, gpt2, gpt_neox, llama, mistral, qwen2, qwen3, roberta",
         },
         { changed(mistral, { hidden_size = json.null }), "hidden_size: is missing" },
         { changed(mistral, { hidden_size = "4096" }), "hidden_size = 4096: must be an integer" },
@@ -142,8 +193,24 @@ function test.import_refuses()
         { changed(mistral, { head_dim = -1 }), "head_dim = -1: must be an integer from 1 to 65536" },
         { changed(mistral, { hidden_act = "xielu" }), "hidden_act = xielu: must be one of gelu, " },
         {
-            changed(mistral, { rope_scaling = { rope_type = "yarn", factor = 4.0 } }),
-            "rope_scaling = yarn: scaled rotary positions are not known here",
+            changed(mistral, { rope_scaling = { rope_type = "dynamic", factor = 4.0 } }),
+            "rope_scaling = dynamic: frequencies that change with the length of the text are not known here",
+        },
+        {
+            changed(mistral, { rope_scaling = { rope_type = "longrope", factor = 4.0 } }),
+            "rope_scaling = longrope: must be one of default, linear, llama3, yarn",
+        },
+        { changed(mistral, { rope_scaling = { rope_type = "linear" } }), "rope_scaling.factor: is missing" },
+        {
+            changed(mistral, { rope_scaling = { rope_type = "linear", factor = 2.0, beta_fast = 32 } }),
+            "rope_scaling.beta_fast = 32: is not known of rotary positions of the kind linear",
+        },
+        {
+            changed(mistral, {
+                rope_parameters = { rope_type = "linear", factor = 2.0 },
+                rope_scaling = { rope_type = "yarn", factor = 2.0 },
+            }),
+            "rope_scaling = yarn: must be absent beside rope_parameters = linear",
         },
         {
             changed(mistral, { rope_theta = 1e5, rope_scaling = { rope_type = "default", rope_theta = 1e6 } }),
@@ -151,9 +218,9 @@ function test.import_refuses()
         },
         {
             changed(mistral, { rope_scaling = { type = "default", mrope_section = { 16, 24, 24 } } }),
-            "rope_scaling.mrope_section: scaled rotary positions are not known here",
+            "rope_scaling.mrope_section: is not known of rotary positions of the kind default",
         },
-        { changed(mistral, { rope_scaling = { factor = 2.0 } }), "rope_scaling.factor = 2.0: scaled rotary" },
+        { changed(mistral, { rope_scaling = { factor = 2.0 } }), "rope_scaling.factor = 2.0: is not known" },
         { changed(mistral, { rope_scaling = { type = 7 } }), "rope_scaling.type = 7: must be a string" },
         {
             changed(pythia, { hidden_size = 48, num_attention_heads = 4, rotary_pct = 0.3 }),
@@ -161,11 +228,11 @@ function test.import_refuses()
         },
         {
             changed(mistral, { rope_parameters = { rope_type = "llama3", rope_theta = 1e4 } }),
-            "rope_parameters = llama3: scaled rotary",
+            "rope_parameters.factor: is missing",
         },
         { changed(mistral, { partial_rotary_factor = "half" }), "partial_rotary_factor = half: must be a number" },
         {
-            changed(mistral, { quantization_config = { quant_method = "fp8", weight_block_size = { 128, 128 } } }),
+            changed(mistral, { quantization_config = { quant_method = "fp8", weight_block_size = { 64, 64 } } }),
             "quantization_config: FP8 weights are not read; take the checkpoint",
         },
         {
@@ -181,12 +248,8 @@ function test.import_refuses()
             "num_local_experts = 8: a mixture of experts is not known here",
         },
         {
-            changed(mistral, { model_type = "qwen2", use_sliding_window = true, max_window_layers = 28 }),
-            "max_window_layers = 28: must be 0",
-        },
-        {
             changed(mistral, { layer_types = { "full_attention", "sliding_attention" } }),
-            "layer_types: must be the same for all layers, has full_attention and sliding_attention",
+            "layer_types: must have 32 entries, a layer each, not 2",
         },
         {
             changed(mistral, { layer_types = { "chunked_attention" } }),
@@ -198,10 +261,7 @@ function test.import_refuses()
         { changed(mistral, { num_hidden_layers = 0 }), "num_hidden_layers = 0: must be at least 1" },
         { changed(roberta, { pad_token_id = 600 }), "pad_token_id = 600: must leave positions" },
         { changed(mistral, { layer_types = { { "full_attention" } } }), "layer_types: must be a list of names" },
-        {
-            changed(mistral, { attn_logit_softcapping = 50.0 }),
-            "attn_logit_softcapping = 50.0: scores with a soft cap",
-        },
+        { changed(mistral, { attn_logit_softcapping = -1.0 }), "attention.soft_cap = -1: must be a number above 0" },
         {
             changed(roberta, { position_embedding_type = "relative_key" }),
             "position_embedding_type = relative_key: must be",

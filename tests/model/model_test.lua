@@ -156,6 +156,17 @@ function test.refusals_of_runs_of_blocks_name_their_entry()
     refuses(1, 'layers.2.ffn.score = "one": cannot be trained: it gives z no gradient', words)
 end
 
+function test.what_training_does_not_know_is_refused()
+    local changes = "t.checkpoint, t.token_types, t.embedding.norm, t.attention.causal = 'llama', nil, nil, true \z
+        t.positions, t.embedding.first_position, t.output = nil, nil, { head = {} } "
+    local function refused(more, message)
+        refuses(1, message, { "emit", path(changes .. more), "--training", "-o", folder .. "/untrained" })
+    end
+    refused("t.attention.qk_norm = {}", "attention.qk_norm: cannot be trained")
+    refused("t.attention.soft_cap = 50", "attention.soft_cap: cannot be trained")
+    refused("t.attention.window, t.attention.full_layers = 9, { 1 }", "attention.full_layers: cannot be trained: all")
+end
+
 function test.schedules_are_those_of_each_run_of_blocks()
     local text = works { "plan", path "t.layers = { {}, { heads = 2 } }", "--isa", "scalar", "--schedules" }
     check.matches(text, "\nblocks_1 schedule scalar few.vectors=4,")

@@ -36,8 +36,25 @@ OF_LLAMA = {"hidden_size": 40, "intermediate_size": 33, "num_attention_heads": 4
             "vocab_size": 70, "max_position_embeddings": 64, "hidden_act": "silu", "rms_norm_eps": 1e-6, "rope_theta": 1e6}
 MISTRAL_CONFIG = {"model_type": "mistral", "architectures": ["MistralForCausalLM"], "sliding_window": 9, **OF_LLAMA}
 QWEN2_CONFIG = {"model_type": "qwen2", "architectures": ["Qwen2ForCausalLM"], "sliding_window": 9, "use_sliding_window": False, **OF_LLAMA}
+LINEAR_CONFIG = {"model_type": "llama", "rope_scaling": {"type": "linear", "factor": 4.0}, **OF_LLAMA}
+LLAMA3_CONFIG = {"model_type": "llama", **OF_LLAMA, "hidden_size": 64, "max_position_embeddings": 300, "rope_theta": 5e5, "rope_scaling": {
+    "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 64}}
+MIXED_CONFIG = {**MISTRAL_CONFIG, "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
+                "attn_logit_softcapping": 0.7, "final_logit_softcapping": 5.0}
+QWEN3_CONFIG = {"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], **OF_LLAMA, "head_dim": 16}
 NEOX_CONFIG = {"model_type": "gpt_neox", "architectures": ["GPTNeoXForCausalLM"], "hidden_size": 32, "intermediate_size": 50,
                "num_attention_heads": 4, "num_hidden_layers": 2, "vocab_size": 37, "max_position_embeddings": 48, "hidden_act": "gelu"}
+
+# Contexts beyond that of training, in windows too, where angles are sums of those of bytes.
+LINEAR = changed(model_shapes.LLAMA, tied=False, attention={"rope": {"theta": 1e6, "scaling": {"kind": "linear", "factor": 4.0}}}, embedding={"scale": 1})
+LLAMA3 = changed(LINEAR, d=64, attention={"context": 300, "rope": {"theta": 500000, "scaling": {
+    "kind": "llama3", "factor": 8.0, "original": 64, "slow": 1.0, "fast": 4.0}}})
+YARN = changed(LINEAR, d=64, attention={"context": 300, "window": 40, "rope": {"theta": 10000, "share": 0.5, "scaling": {
+    "kind": "yarn", "factor": 4.0, "original": 60, "slow": 1.0, "fast": 8.0, "truncate": False}}})
+QWEN3 = changed(LINEAR, head_dim=16, attention={"rope": {"theta": 1e6, "scaling": {"kind": "linear", "factor": 1}}, "qk_norm": {}})
+MIXED = changed(MISTRAL, attention={"full_layers": [1], "soft_cap": 0.7}, output={"head": {"soft_cap": 5}})
+CAPPED = changed(MIXED, kv_heads=1, attention={"full_layers": [0, 2], "causal": False, "scale": 0.9})
+NORMED = changed(model_shapes.LLAMA, heads=5, kv_heads=5, attention={"causal": False, "context": 40, "qk_norm": {"eps": 1e-3}, "eliminate": "VP"})
 
 # A name, the definition or the keys of a model, its model file or config.json, how many ids, and whether they are also decoded.
 CASES = [
@@ -60,6 +77,15 @@ CASES = [
     ("llama", LLAMA, projected(LLAMA), 37, True),
     ("masked", masked, projected(bert_model("roberta", 2, LM, "tied = true,", "first_position = 2,")), 32, False),
     ("sentence", sentence, projected(SENTENCE), 33, False),
+    ("linear", LINEAR, LINEAR_CONFIG, 30, False),
+    ("llama3", LLAMA3, LLAMA3_CONFIG, 90, True),
+    ("yarn", YARN, YARN, 280, False),
+    ("qwen3", QWEN3, QWEN3_CONFIG, 30, True),
+    ("mixed windows", MIXED, MIXED_CONFIG, 50, True),
+    ("capped encoder", CAPPED, CAPPED, 64, False),
+    ("normed encoder", NORMED, NORMED, 40, False),
+    ("normed ring", *[changed(NORMED, attention={"causal": True, "window": 9, "eliminate": "none"})] * 2, 40, True),
+    ("qwen3", QWEN3, projected(QWEN3), 30, False),
 ]
 FLAGS = () if effort("level") == "full" else ("--cflags", "-O0")  # compiling takes longer than what is compiled
 

@@ -135,27 +135,26 @@ function test.what_float32_moves_is_no_error()
 end
 
 function test.wrong_templates_are_found()
-    local forward = "templates/model/forward.c"
     local cases = {
-        { forward, '"(position + token)"', '"(position + token + 1)"', decoder, "relative error" },
+        { "templates/model/embed.c", '"(position + token)"', '"(position + token + 1)"', decoder, "relative error" },
         {
-            forward,
+            "templates/model/pool.c",
             "double factor = 1.0 / (double) tokens",
             "double factor = 2.0 / (double) tokens / tokens",
             encoder,
             "relative error",
         },
         {
-            forward,
+            "templates/model/results.c",
             'pool(x + $(times("(offsets[own] - offsets[0])"',
             'pool(x + $(times("offsets[own]"',
             encoder,
             "batch: ",
         },
         -- Sums of a sequence in two parts of a call, and in rows of its own.
-        { forward, "(at + count - 1) / $(sums_tokens)", "at / $(sums_tokens)", means, "batch: " },
-        { forward, "own + at / $(sums_tokens)", "at / $(sums_tokens)", means, "batch: " },
-        { forward, "root * (", "0.99f * root * (", means, "relative error" },
+        { "templates/model/results.c", "(at + count - 1) / $(sums_tokens)", "at / $(sums_tokens)", means, "batch: " },
+        { "templates/model/results.c", "own + at / $(sums_tokens)", "at / $(sums_tokens)", means, "batch: " },
+        { "templates/model/results.c", "root * (", "0.99f * root * (", means, "relative error" },
         { "templates/math/tanh.c", "-3.33332819422e-1f", "-3.34332819422e-1f", encoder, "relative error" },
         { "templates/model/calls.c", "ids[i] < 0 || ", "", decoder, "signal 11" },
         {
@@ -173,6 +172,9 @@ function test.wrong_templates_are_found()
             "does not refuse",
         },
     }
+    for _, case in ipairs(cases) do
+        program.changed(case[1], case[2], case[3])
+    end
     for _, case in ipairs(effort.turns(cases, effort.wrong_stride)) do
         local tree = program.changed_tree(case[1], case[2], case[3])
         local words = { "--tree", tree, "verify", case[4], "--isa", "scalar", "--cflags", "-O1" }

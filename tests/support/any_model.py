@@ -54,6 +54,10 @@ class Maker:
     def norm(self, name, x, norm):
         return self.c.norm(name, x, norm.get("eps", 1e-5), mean=norm["kind"] == "layernorm")
 
+    def head_norm(self, name, x, width, eps):
+        """RMSNorm of each head, with one gain for all of them."""
+        return self.c.norm(name, x.reshape(-1, width), eps, mean=False).reshape(x.shape)
+
     def projections(self, prefix, x, heads, kv_heads, width, gone):
         """q, k and v of x."""
         if gone or self.family not in ("gpt_neox", "mingpt", "gpt2"):
@@ -79,16 +83,19 @@ class Maker:
             hidden = activation(hidden)
         return self.linear(prefix + self.names["O"], d, hidden, alone)
 
-    def mixed(self, prefix, x, heads, kv_heads, width):
-        """Attention, without P."""
+    def mixed(self, prefix, x, heads, kv_heads, width, number):
+        """Attention of block `number`, without P."""
         a = self.m["attention"]
         q, k, v = self.projections(prefix, x, heads, kv_heads, width, a.get("eliminate", "none").replace("none", ""))
+        if "qk_norm" in a:
+            q, k = (self.head_norm(prefix + f"self_attn.{word}_norm", x, width, a["qk_norm"].get("eps", 1e-6)) for word, x in (("q", q), ("k", k)))
         if "rope" in a:
             rope = a["rope"]
-            how = (rope.get("theta", 1e4), rope.get("share", 1), rope.get("pairs") == "interleaved")
+            how = (rope.get("theta", 1e4), rope.get("share", 1), rope.get("pairs") == "interleaved", rope.get("scaling"))
             q, k = rotated(q, heads, *how), rotated(k, kv_heads, *how)
         parts = self.c.get(prefix + "attention_shape", heads, 3, mean=0.8, deviation=0.2) if a.get("shaped") else None
-        return attend(q, k, v, heads, kv_heads, a.get("causal", True), parts, a.get("window"), a.get("scale"))
+        window = None if number in a.get("full_layers", []) else a.get("window")
+        return attend(q, k, v, heads, kv_heads, a.get("causal", True), parts, window, a.get("scale"), a.get("soft_cap"))
 
     def block(self, number, x, m):
         prefix, d, heads = self.names["layer"] % number, m["d"], m["heads"]
@@ -96,7 +103,7 @@ class Maker:
         norm, skip, gone = m.get("norm"), m.get("skip", False), m["attention"].get("eliminate", "none")
         pre, post = norm and norm.get("place") != "post", norm and norm.get("place") == "post"
         first, second, _ = NORMS[self.family]
-        mixed = self.mixed(prefix, self.norm(prefix + first, x, norm) if pre else x, heads, kv_heads, width)
+        mixed = self.mixed(prefix, self.norm(prefix + first, x, norm) if pre else x, heads, kv_heads, width, number)
         if "P" not in gone:
             mixed = self.linear(prefix + self.names["P"], d, mixed, alone=gone != "none")
         if m.get("parallel"):

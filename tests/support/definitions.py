@@ -40,12 +40,14 @@ class Checkpoint:
         return centred / np.sqrt((centred**2).mean(axis=1, keepdims=True) + eps) * gain + offset
 
 
-def attend(q, k, v, heads, kv_heads, causal, shape=None, window=None, scale=None):
+def attend(q, k, v, heads, kv_heads, causal, shape=None, window=None, scale=None, cap=None):
     """shape: alpha, beta and gamma of each head, of shaped attention; window: a token sees only others that are less far away."""
     n, width = len(q), q.shape[1] // heads
     q, k, v = q.reshape(n, heads, width), k.reshape(n, kv_heads, width), v.reshape(n, kv_heads, width)
     k, v = (np.repeat(t, heads // kv_heads, axis=1) for t in (k, v))
     scores = np.einsum("ihw,jhw->hij", q, k) * (scale or width**-0.5)
+    if cap:
+        scores = cap * np.tanh(scores / cap)
     if causal:
         scores += np.triu(np.full((n, n), -np.inf), 1)
     if window:
@@ -67,12 +69,33 @@ def sines(n, width, order, steps, most=10000.0):
     return np.stack([np.sin(angles), np.cos(angles)], axis=2).reshape(n, width)
 
 
-def rotated(x, heads, theta, share=1, interleaved=False):
+def frequencies(half, theta, scaling=None):
+    """Of rotary pairs, and the factor of cosines and sines, by the formulas of Llama 3.1 and of YaRN (arXiv 2309.00071)."""
+    f, s = theta ** (-np.arange(half) / half), scaling or {"kind": "none"}
+    if s["kind"] == "linear":
+        return f / s["factor"], 1.0
+    if s["kind"] == "llama3":
+        wavelength, low, high = 2 * np.pi / f, s.get("slow", 1), s["fast"]
+        smooth = (s["original"] / wavelength - low) / (high - low)
+        between = (1 - smooth) * f / s["factor"] + smooth * f
+        return np.where(wavelength < s["original"] / high, f, np.where(wavelength > s["original"] / low, f / s["factor"], between)), 1.0
+    if s["kind"] == "yarn":
+        low, high = (2 * half * np.log(s["original"] / (turns * 2 * np.pi)) / (2 * np.log(theta)) for turns in (s["fast"], s.get("slow", 1)))
+        if s.get("truncate", True):
+            low, high = np.floor(low), np.ceil(high)
+        low, high = max(low, 0), min(high, 2 * half - 1)
+        ramp = np.clip((np.arange(half) - low) / (high - low or 0.001), 0, 1)
+        return f / s["factor"] * ramp + f * (1 - ramp), s.get("attention_factor", 0.1 * np.log(s["factor"]) + 1)
+    return f, 1.0
+
+
+def rotated(x, heads, theta, share=1, interleaved=False, scaling=None):
     """share: of a head's width that turns, from its beginning on; interleaved: 2i and 2i + 1 turn together."""
     n, width = len(x), x.shape[1] // heads
     x, half = x.reshape(n, heads, width), int(width * share) // 2
-    angles = np.arange(n)[:, None] * theta ** (-np.arange(half) / half)
-    cos, sin = np.cos(angles)[:, None, :], np.sin(angles)[:, None, :]
+    f, factor = frequencies(half, theta, scaling)
+    angles = np.arange(n)[:, None] * f
+    cos, sin = factor * np.cos(angles)[:, None, :], factor * np.sin(angles)[:, None, :]
     first, rest = x[..., : 2 * half], x[..., 2 * half :]
     a, b = (first[..., ::2], first[..., 1::2]) if interleaved else (first[..., :half], first[..., half:])
     pairs = (a * cos - b * sin, b * cos + a * sin)

@@ -104,12 +104,18 @@ function program.quiet_tree()
     return tree
 end
 
--- A checkout in which `from` is `to` in a template, wherever it stands there.
-function program.changed_tree(template, from, to)
-    local tree = program.tree()
+-- The text of a template in which `from` is `to`, wherever it stands there. Raises one line where it does not: tests
+-- that take faults in turn look for all of them every time.
+function program.changed(template, from, to)
     local text = assert(host.read(template))
     local changed = text:gsub(from:gsub("%p", "%%%0"), (to:gsub("%%", "%%%%")))
     if changed == text then error(template .. ": has no " .. from, 2) end
+    return changed
+end
+
+-- A checkout in which it is so.
+function program.changed_tree(template, from, to)
+    local tree, changed = program.tree(), program.changed(template, from, to)
     assert(host.write_file(tree .. "/" .. template, changed))
     return tree
 end

@@ -16,6 +16,12 @@ ALL = [chr(c) for c in range(sys.maxunicode + 1) if not 0xD800 <= c < 0xE000]
 PATTERNS = {
     "llama3": r"(?i:" + CONTRACTIONS + r")|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
     "qwen2": r"(?i:" + CONTRACTIONS + r")|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    "deepseek": (
+        r"\p{N}{1,3}",
+        "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+",
+        "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*"
+        "|\\s*[\r\n]+|\\s+(?!\\S)|\\s+"),
+    "smollm": (r"\p{N}", CONTRACTIONS + r"| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"),
     "gpt2": CONTRACTIONS + r"| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
 }
 
@@ -34,14 +40,27 @@ def ranges(first):
 
 
 @functools.lru_cache(None)
-def pattern(name):
-    text = PATTERNS[name].replace(r"\s", r"\x09-\x0d \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000")
+def pattern(text):
+    """The pattern for Python's re, a group."""
+    text = text.replace(r"\s", r"\x09-\x0d \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000")
     text = re.sub(r"(?<!\[)((?:\\x09-\\x0d)[^+*]*?\\u3000)(?=[+*)])", r"[\1]", text)
     text = text.replace(r"(?!\S)", r"(?![^\x09-\x0d \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000])")
-    for letter in "LN":
+    for letter in "LNMPS":
         text = re.sub(r"(\[[^\]]*)\\p\{%s\}" % letter, lambda match: match.group(1) + ranges(letter), text)
         text = text.replace(r"\p{%s}" % letter, "[" + ranges(letter) + "]")
-    return re.compile(text)
+    return re.compile("(" + text + ")")
+
+
+def patterns(name):
+    """The patterns of a split, one behind the other."""
+    return (PATTERNS[name],) if isinstance(PATTERNS[name], str) else PATTERNS[name]
+
+
+def words_of(name, text):
+    words = [text]
+    for each in patterns(name):
+        words = [word for outer in words for word in pattern(each).split(outer) if word]
+    return words
 
 
 def bpe(symbols, ranks):
@@ -62,21 +81,33 @@ def trained_bytes():
     def written(word):
         return "".join(characters[byte] for byte in word.encode())
 
-    words = collections.Counter(written(word) for word in pattern("gpt2").findall(tokenizers.text()))
+    words = collections.Counter(written(word) for word in words_of("gpt2", tokenizers.text()))
     return (*tokenizers.train_bpe(words, sorted(characters.values()), 120), written)
 
 
+def in_word(character):
+    category = unicodedata.category(character)
+    return category[0] in "LM" or category in ("Nd", "Nl", "Pc") or character in "\u200c\u200d" or any(
+        first <= character <= last for first, last in ("\u24b6\u24e9", "\U0001f130\U0001f149", "\U0001f150\U0001f169", "\U0001f170\U0001f189"))
+
+
 def cut(text, passes):
-    """The ids of the added pieces of `passes` in text, [{text: (id, lstrip)}], the longest first, and the stretches between them: those of the
-    second pass are found in the stretches of the first."""
+    """The ids of the added pieces of `passes` in text, [{text: (id, flags)}], the longest first, and the stretches between them: those of the
+    second pass are found in the stretches of the first. Flags are lstrip, rstrip and single_word by their first letters."""
     if not passes:
         return [text]
     parts, at = [], 0
     for match in re.finditer("|".join(re.escape(piece) for piece in sorted(passes[0], key=len, reverse=True)), text):
-        piece, strips = passes[0][match.group()]
-        start = at + len(text[at:match.start()].rstrip()) if strips else match.start()
+        piece, flags = passes[0][match.group()]
+        start, end = match.span()
+        if "s" in flags and any(in_word(c) for c in text[:start][-1:] + text[end:][:1]):
+            continue
+        if "l" in flags:
+            start = at + len(text[at:start].rstrip())
+        if "r" in flags:
+            end += len(text[end:]) - len(text[end:].lstrip())
         parts += cut(text[at:start], passes[1:]) * (start > at) + [piece]
-        at = match.end()
+        at = end
     return parts + cut(text[at:], passes[1:])
 
 
@@ -90,35 +121,42 @@ class ByteLevel:
         vocabulary = dict(self.vocabulary, **{"<|endoftext|>": end})
         self.whole = split == "llama3"
         self.name = "bytes_" + split + "_normalized" * normalized
-        self.added = [{"<|endoftext|>": (end, False)}]
+        self.added = [{"<|endoftext|>": (end, "")}]
         if normalized:
             free = itertools.count(end + 1)
-            known = {text: vocabulary[text] if text in vocabulary else next(free) for text in ("the", "ing", " t", "them", "in", "a")}
-            self.added[0].update({"the": (known["the"], True), "ing": (known["ing"], False)})
-            self.added.append({" t": (known[" t"], False), "them": (known["them"], False), "in": (known["in"], True), "a": (known["a"], False)})
+            texts = ("the", "ing", "  ", "a ", "|x|", "12") if split == "qwen2" else ("the", "ing", " t", "them", "in", "a")
+            known = {text: vocabulary[text] if text in vocabulary else next(free) for text in texts}
+            flags = {"the": "ls", "ing": "r", "in": "ls", "a": "s"} if split == "smollm" else {"the": "l", "in": "l"}
+            added = {text: (known[text], flags.get(text, "")) for text in texts}
+            self.added[0].update({text: added.pop(text) for text in ("the", "ing")})
+            self.added.append(added)
         if split == "gpt2":
             tokenizers.write_json(folder, "vocab.json", vocabulary)
             with open(folder + "/merges.txt", "w", encoding="utf-8") as file:
                 file.write("#version: 0.2\n" + "".join(left + " " + right + "\n" for left, right in merges))
             self.model = tokenizers.write_model(folder, self.name, 'file = "vocab.json", kind = "bpe"')
             return
-        level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
-        split_rule = {"type": "Split", "pattern": {"Regex": PATTERNS[split]}, "behavior": "Isolated", "invert": False}
+        level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": split == "smollm"}
+        rules = [{"type": "Split", "pattern": {"Regex": each}, "behavior": "Isolated", "invert": False} for each in patterns(split)]
+        if split == "smollm":
+            rules = [{"type": "Digits", "individual_digits": True}]
         tokenizers.write_json(folder, self.name + ".json", tokenizer_json(
-            [(i, text, later > 0, left) for later, pieces in enumerate(self.added) for text, (i, left) in pieces.items()],
+            [(i, text, later > 0, flags) for later, pieces in enumerate(self.added) for text, (i, flags) in pieces.items()],
             {"type": "NFC"} if split == "qwen2" else None,
-            {"type": "Sequence", "pretokenizers": [split_rule, level]},
+            {"type": "Sequence", "pretokenizers": rules + [level]},
             {"type": "BPE", "vocab": vocabulary, "merges": [" ".join(pair) for pair in merges], "ignore_merges": self.whole}))
         self.model = tokenizers.write_model(folder, self.name, 'file = "%s.json"' % self.name)
 
     def ids(self, line):
         ids = []
-        for part in cut(line, self.added):
+        parts = cut(line, self.added[:1])
+        if self.split == "qwen2":
+            parts = [unicodedata.normalize("NFC", part) if isinstance(part, str) else part for part in parts]
+        for part in (inner for part in parts for inner in (cut(part, self.added[1:]) if isinstance(part, str) else [part])):
             if not isinstance(part, str):
                 ids.append(part)
                 continue
-            part = unicodedata.normalize("NFC", part) if self.split == "qwen2" else part
-            for word in pattern(self.split).findall(part):
+            for word in words_of(self.split, part):
                 text = self.written(word)
                 symbols = (text,) if self.whole and text in self.vocabulary else bpe(tuple(text), self.ranks)
                 ids += [self.vocabulary[symbol] for symbol in symbols]
@@ -128,8 +166,8 @@ class ByteLevel:
 def tokenizer_json(added, normalizer, pre_tokenizer, model):
     return {
         "version": "1.0",
-        "added_tokens": [{"id": i, "content": text, "special": True, "normalized": normalized, "single_word": False, "lstrip": left, "rstrip": False}
-                         for i, text, normalized, left in added],
+        "added_tokens": [{"id": i, "content": text, "special": True, "normalized": normalized, "single_word": "s" in flags, "lstrip": "l" in flags,
+                          "rstrip": "r" in flags} for i, text, normalized, flags in added],
         "normalizer": normalizer,
         "pre_tokenizer": pre_tokenizer,
         "model": model,
@@ -149,7 +187,7 @@ class Fallback:
         merges, self.vocabulary = tokenizers.train_bpe(words, alphabet, 120)
         self.ranks = {pair: i for i, pair in enumerate(merges)}
         tokenizers.write_json(folder, "fallback.json", tokenizer_json(
-            [(i, text, False, False) for i, text in enumerate(("<unk>", "<s>", "</s>"))],
+            [(i, text, False, "") for i, text in enumerate(("<unk>", "<s>", "</s>"))],
             {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": SPACE}, {"type": "Replace", "pattern": {"String": " "}, "content": SPACE}]},
             None, {"type": "BPE", "vocab": self.vocabulary, "merges": [list(pair) for pair in merges], "unk_token": "<unk>", "fuse_unk": True,
                    "byte_fallback": True}))
@@ -264,5 +302,6 @@ class Bytes:
 
 
 def cases(folder):
-    levels = [ByteLevel(folder, "gpt2"), ByteLevel(folder, "llama3"), ByteLevel(folder, "llama3", normalized=True), ByteLevel(folder, "qwen2")]
-    return levels + [Fallback(folder), WordPiece(folder), Scored(folder), Bytes(folder)]
+    levels = [ByteLevel(folder, "gpt2"), ByteLevel(folder, "llama3"), ByteLevel(folder, "llama3", normalized=True), ByteLevel(folder, "qwen2", normalized=True)]
+    return levels + [Fallback(folder), WordPiece(folder), Scored(folder), Bytes(folder), ByteLevel(folder, "smollm", normalized=True),
+                                                                                            ByteLevel(folder, "deepseek")]

@@ -115,6 +115,14 @@ def tokenize(model, many):
     return [[int(word) for word in row.split()] for row in result.stdout.decode().split("\n")[:-1]]
 
 
+def tokenize_texts(model, many):
+    """The ids of texts with ends of lines among them, by lookupc."""
+    result = subprocess.run([LOOKUPC, "tokenize", model, "--cflags", "-O0", "--", *many], capture_output=True)
+    if result.returncode != 0:
+        sys.exit("%s: %s" % (model, result.stderr.decode()))
+    return [[int(word) for word in row.split()] for row in result.stdout.decode().split("\n")[:-1]]
+
+
 def compare(name, many, got, wanted):
     """Ends the test at the first line with other ids than wanted."""
     if len(got) != len(many):

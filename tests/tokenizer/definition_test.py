@@ -9,7 +9,7 @@ import tokenizers
 
 many = tokenizers.lines(tokenizers.effort("tokenizer_lines"))
 many[::50] = ["a <|endoftext|>" + line + "<|endoftext|>" for line in many[::50]]
-plain = {"bytes_gpt2", "bytes_llama3", "single_bytes"}
+plain = {"bytes_gpt2", "bytes_llama3", "bytes_deepseek", "single_bytes"}
 with tempfile.TemporaryDirectory() as folder:
     for case in tokenizer_cases.cases(folder):
         tokenizers.compare(case.name, many, tokenizers.tokenize(case.model, many), [case.ids(line) for line in many])

@@ -39,6 +39,21 @@ local function split_by(behavior, invert)
     end)
 end
 
+-- A split by a pattern of its own.
+local function split_on(pattern, behavior)
+    return hugging_face(
+        function(o)
+            o.pre_tokenizer = { type = "Split", pattern = { Regex = pattern }, behavior = behavior or "Isolated" }
+        end
+    )
+end
+
+local function behind_byte_level(object)
+    return hugging_face(
+        function(o) o.pre_tokenizer = { type = "Sequence", pretokenizers = { o.pre_tokenizer, object } } end
+    )
+end
+
 -- A tokenizer.json of `model` with an added piece.
 local function with_added(text, id, model)
     return assert(json.encode {
@@ -49,7 +64,7 @@ end
 
 -- One row a bad file: its name, its bytes, keys beside file, and the line that lookupc ends with.
 local rows = {
-    { "t.bin", "", "", "t.bin: must end in .json, .txt or .model" },
+    { "t.bin", "", "", "t.bin: must end in .json, .txt, .model or .gguf" },
     { "t.json", "{", "", "t.json: " },
     { "t.json", "3", "", "t.json: " },
     { "t.json", hugging_face(function(o) o.model.type = "WordLevel" end), "", 'model.type = "WordLevel": must be' },
@@ -71,21 +86,15 @@ local rows = {
         "",
         'normalizer.pattern = "a+": is no regular expression',
     },
-    { "t.json", hugging_face(function(o) o.pre_tokenizer.type = "Digits" end), "", 'pre_tokenizer.type = "Digits"' },
-    {
-        "t.json",
-        hugging_face(
-            function(o) o.pre_tokenizer = { type = "Split", pattern = { Regex = "\\d" }, behavior = "Isolated" } end
-        ),
-        "",
-        'pre_tokenizer.pattern = "\\\\d": is no split',
-    },
+    { "t.json", behind_byte_level { type = "Digits" }, "", "pretokenizers.1.type: splits behind ByteLevel: not" },
+    { "t.json", split_on("a", "Other"), "", 'pre_tokenizer.behavior = "Other": is not supported' },
+    { "t.json", split_on "", "", 'pre_tokenizer.pattern = "": must have 1 to 4096 bytes' },
     { "t.json", split_by("Removed", false), "", 'behavior = "Removed": leaves nothing of any text by this pattern' },
     { "t.json", split_by("Other", false), "", 'behavior = "Other": is not supported' },
     { "t.json", split_by("Removed", 1), "", "invert = 1: must be a boolean" },
     { "t.json", '{"model":{"vocab":{"a\\u0000":0}}}', "", "a key has the character U+0000" },
     { "t.json", hugging_face(function(o) o.post_processor.type = "Other" end), "", 'post_processor.type = "Other"' },
-    { "t.json", hugging_face(function(o) o.added_tokens[1].single_word = true end), "", "single_word = true" },
+    { "t.json", hugging_face(function(o) o.added_tokens[1].single_word = 1 end), "", "single_word = 1: must be a" },
     { "t.json", hugging_face(function() end), 'kind = "unigram"', 'kind = "bpe": the model file says unigram' },
     { "t.json", hugging_face(function() end), "lower = true", "lower: is for vocab.txt" },
     { "t.json", '[["\u{fffd}",0],["a","b"]]', "", "pieces.1: must be a list of a piece and its score" },
@@ -113,6 +122,45 @@ local rows = {
     { "t.model", piece("?", 2) .. field(1, number_field(2, 1)), "", "pieces.1.field 2: is of type integer: must" },
     { "t.model", piece("?", 2) .. number_field(2, 1), "", "model.field 2: is of type integer: must be of type string" },
 }
+
+-- Patterns, and what is said of them.
+local patterns = {
+    { "a(b", 'pre_tokenizer.pattern = "a(b": character 2, "(": has no end' },
+    { "a)b", 'character 2, ")": has no beginning' },
+    { "a|*", 'character 3, "*": has nothing to repeat' },
+    { "^a", 'character 1, "^": is no anchor that is supported' },
+    { "a\\b", 'character 3, "b": is no escape that is supported' },
+    { "\\p{Han}", 'character 3, "{": must be {L}, {Lu} or another general category' },
+    { "(?<=a)b", 'character 1, "(": begins no group that is supported' },
+    { "a(?!bc)", 'character 2, "(": looks ahead for what is not one character' },
+    { "[[:alpha:]]", 'character 2, "[": within brackets must have a backslash before it' },
+    { "[z-a]", 'character 2, "z": must begin a range of characters that rise' },
+    { "[ab", 'character 1, "[": has no end' },
+    { "(?i:\u{e9})", "is beyond ASCII, within (?i: )" },
+    { "(?i:\\p{Lu})", "is a case, within (?i: )" },
+    { "a{2,1}", 'character 2, "{": must begin counts that rise from 0 to 255' },
+    { "a{1,3}+", 'character 7, "+": behind {n,m} repeats it in some libraries' },
+    { "(?:ab)++", 'character 8, "+": is possessive, of what is not one character' },
+    { "a+?", 'character 3, "?": behind a quantifier is not supported' },
+    { "(?:a?)*", 'character 1, "(": may be empty and is repeated' },
+    { "a*", 'pre_tokenizer.pattern = "a*": may match nothing' },
+    { "a+b|a", "may take time in proportion to the square of the text" },
+    { "(?:(?:a{99}){99})", "takes more than 1024 places" },
+    { "[ab]*a[ab]{9}", "takes more than 255 states" },
+    { ("("):rep(33), 'character 33, "(": is nested deeper than 32' },
+}
+
+function test.patterns_that_are_refused()
+    local path = program.folder() .. "/t.json"
+    for _, row in ipairs(patterns) do
+        assert(host.write_file(path, split_on(row[1])))
+        local good, message = pcall(read.record, path, {})
+        check.equal(good, false)
+        check.equal(message:find(path .. ": pre_tokenizer.pattern = ", 1, true), 1)
+        check.equal(message:find("\n", 1, true), nil)
+        check.equal({ row[1], message:find(row[2], 1, true) ~= nil }, { row[1], true })
+    end
+end
 
 -- Matches of these patterns are all of a text: only Removed and Contiguous make other words of it.
 function test.behaviours_of_a_split()
@@ -154,6 +202,38 @@ function test.normalized_pieces()
     local path = model_file(folder, 'file = "good.json"')
     assert(host.write_file(folder .. "/good.json", normalized("<x>", "_")))
     check.equal(program.works { "tokenize", path, "a <x> b" }, "97 95 256 95 98\n")
+end
+
+-- Where the normalizer may change them, or make another text to one, their place in normalised text is not known.
+function test.pieces_that_a_normalizer_leaves_alone()
+    local path = program.folder() .. "/t.json"
+    local function reads(normalizer, text)
+        local object = hugging_face(function(o)
+            o.normalizer = { type = normalizer }
+            o.added_tokens = json.array { { id = 256, content = text, normalized = true } }
+        end)
+        assert(host.write_file(path, object))
+        return (pcall(read.record, path, {}))
+    end
+    local marks = { NFC = "|a| 1", NFD = "| 1", NFKC = "\u{2581}", Lowercase = "1.  \u{4e2d}" }
+    for normalizer, text in pairs(marks) do
+        check.equal({ text, reads(normalizer, text) }, { text, true })
+    end
+    for _, row in ipairs {
+        { "NFC", "|a>" }, -- a mark joins the last one
+        { "NFC", "|K|" }, -- the Kelvin sign becomes it
+        { "NFC", "|\u{e9}|" }, -- a letter and a mark become it
+        { "NFC", "|\u{301}|" }, -- marks change places
+        { "NFC", "\u{ac00}|" },
+        { "NFD", "|a|" },
+        { "NFKC", "|a|" },
+        { "NFKD", "1" },
+        { "Lowercase", "a" },
+        { "Lowercase", "A" },
+        { "StripAccents", "|" },
+    } do
+        check.equal({ row[1], row[2], reads(row[1], row[2]) }, { row[1], row[2], false })
+    end
 end
 
 function test.bad_files_are_refused_in_one_line()

@@ -1,12 +1,13 @@
 """Training of whole models of many shapes: logits beside inference, every tensor's gradient beside float64; planted errors are noticed."""
 import sys
 import tempfile
+from pathlib import Path
 
 import numpy as np
 
 import any_model
 from definitions import Checkpoint
-from lookupc import effort, in_turn, instruction_sets, turns, write_safetensors
+from lookupc import effort, in_turn, instruction_sets, turns, works, write_safetensors
 from model_shapes import SHAPES, drawn
 from model_training import Trainer
 from whole import Decoder, Encoder
@@ -136,7 +137,7 @@ PLANTED = [
     ("shaped", "level -= sum", "level += sum"),
     ("shaped", "*along += sum", "*along -= sum"),
     ("shaped encoder", "alone += dscores", "alone -= dscores"),
-    ("shaped encoder", "* weight[k] - (k < begin", "* weight[k] + (k < begin"),
+    ("shaped encoder", "* weight[k] - level", "* weight[k] + level"),
     # norms
     ("gpt", "rest = g - level - normal", "rest = g + level - normal"),
     ("gpt", "normal * dy[i] + gain[i]", "gain[i] - normal * dy[i]"),
@@ -146,7 +147,7 @@ PLANTED = [
     ("masked", "(x[i] - means) * factors", "(x[i] + means) * factors"),
     ("post", "rest * factors;", "-rest * factors;"),
     # embedding and head
-    ("llama", "row[i] += factor * d[i]", "row[i] -= factor * d[i]"),
+    ("llama", "row[i] += 1.5f * d[i]", "row[i] -= 1.5f * d[i]"),
     ("gpt", "place[i] += d[i]", "place[i] -= d[i]"),
     ("gpt", "logits[target] -= scale;", "logits[target] += scale;"),
     ("interleaved", "1.0f - own * own", "1.0f + own * own"),
@@ -171,6 +172,20 @@ PLANTED = [
 ]
 
 
+def errors_have_their_places():
+    """All of them: only some are compiled in each run."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name in {name for name, *_ in PLANTED}:
+            bundle = f"{folder}/{name}"
+            works("emit", any_model.write(folder, "m", SHAPES[name]), "-o", bundle, "--isa", "scalar", "--training")
+            text = Path(bundle, "m_train__scalar.c").read_text(encoding="utf-8")
+            lost = [old for own, old, _ in PLANTED if own == name and old not in text]
+            if lost:
+                print(f"FAILED {name}: not in the emitted C: {lost}")
+                return False
+    return True
+
+
 def errors_are_noticed():
     good = True
     for number, (name, *change) in enumerate(turns(PLANTED, "train_errors_stride")):
@@ -186,7 +201,7 @@ def errors_are_noticed():
 
 def main():
     good = True
-    for test in (all_shapes_learn, random_shapes_learn, errors_are_noticed):
+    for test in (all_shapes_learn, random_shapes_learn, errors_have_their_places, errors_are_noticed):
         good = test() and good
     return 0 if good else 1
 

@@ -59,14 +59,14 @@ function test.copied_pieces_stay_in_their_row()
                         tables
                     )
                     for _, v in ipairs(p.variants) do
-                        local line, parts = 64 // p.tables.bytes, 0
+                        local line, parts = dtype.held(p.tables, 64), 0
                         local gather = v.stages[1].gathers[1]
                         for _, tile in ipairs(gather.tiles) do
                             for k = 0, tile.count - 1 do
                                 local from = tile.from + k * tile.width
                                 check.equal(from % line, 0)
                                 check.equal((from + tile.width + line - 1) // line * line <= p.pitch, true)
-                                check.equal(tile.width <= gather.pack.pitch, true)
+                                check.equal(dtype.units(p.tables, tile.width) <= gather.pack.pitch, true)
                                 parts, copied = parts + 1, copied + 1
                             end
                         end

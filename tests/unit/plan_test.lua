@@ -223,7 +223,7 @@ function test.types_of_tables()
     local seen = {}
     for _, name in ipairs(dtype.names) do
         local p = plan.build(m, sets, nil, name)
-        check.equal(p.table_bytes, 128 * 256 * 512 * dtype.get(name).bytes)
+        check.equal(p.table_bytes, dtype.size(dtype.get(name), 128 * 256 * 512))
         check.equal(seen[p.digest], nil)
         seen[p.digest] = true
     end
@@ -232,16 +232,16 @@ function test.types_of_tables()
     local rest = 64 + 2 * 4 * 512 * 64 * 4 + 1024 * 4 + 512 * 4 + 512 * 4
     for _, name in ipairs(dtype.names) do
         local type = dtype.get(name)
-        local bytes = (8 * type.bytes + 1) * 64 + (type.scaled and 4 or 0)
+        local bytes = dtype.size(type, 8 * 64) + 64 + (type.scaled and 4 or 0)
         check.equal(plan.build(m, sets, nil, name).packed_bytes, rest + 128 * 256 * bytes)
     end
     check.fails_with(
-        '--tables: "i4": must be one of ' .. table.concat(dtype.names, ", "),
+        '--tables: "i5": must be one of ' .. table.concat(dtype.names, ", "),
         plan.build,
         m,
         sets,
         nil,
-        "i4"
+        "i5"
     )
     -- A budget changes nothing of a blob.
     local with_budget = {}

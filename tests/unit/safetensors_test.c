@@ -328,6 +328,85 @@ static void reads_many_rows_of_integers(void **state)
     safetensors_close(file);
 }
 
+/* The value of an fp8 number by its definition. */
+static float fp8_value(unsigned byte)
+{
+    const int exponent = (int)(byte >> 3 & 15), fraction = (int)(byte & 7);
+    float value = exponent == 0 ? (float)fraction / 8.0f : 1.0f + (float)fraction / 8.0f;
+    for (int e = exponent == 0 ? 1 : exponent; e < 7; ++e)
+        value /= 2.0f;
+    for (int e = exponent; e > 7; --e)
+        value *= 2.0f;
+    return byte < 128 ? value : -value;
+}
+
+/* fp8 times the scales of blocks, the last of which are cut off, in F32 and BF16. */
+static void reads_fp8_with_scales_of_blocks(void **state)
+{
+    (void)state;
+    enum { ROWS = 130, COLUMNS = 300, ALL = ROWS * COLUMNS };
+    static struct {
+        float scales[2][3];
+        unsigned short halves[2][3];
+        unsigned char w[ALL], v[ALL];
+    } data;
+    static double out[ALL];
+    char header[400], error[400] = "";
+    for (int i = 0; i < ALL; ++i) {
+        const int byte = i * 7 % 256;
+        data.w[i] = data.v[i] = (unsigned char)((byte & 127) == 127 ? 0 : byte);
+    }
+    for (int i = 0; i < 6; ++i) {
+        data.scales[i / 3][i % 3] = 0.1f * (float)(i + 1);
+        data.halves[i / 3][i % 3] = (unsigned short)(0x3f80 + i); /* 1 + i / 128 */
+    }
+    snprintf(header, sizeof header,
+             "{\"w_scale_inv\": {\"dtype\": \"F32\", \"shape\": [2, 3], \"data_offsets\": [0, 24]},"
+             " \"v_scale_inv\": {\"dtype\": \"BF16\", \"shape\": [2, 3], \"data_offsets\": [24, 36]},"
+             " \"w\": {\"dtype\": \"F8_E4M3\", \"shape\": [%d, %d], \"data_offsets\": [36, %d]},"
+             " \"v\": {\"dtype\": \"F8_E4M3\", \"shape\": [%d, %d], \"data_offsets\": [%d, %d]}}",
+             ROWS, COLUMNS, 36 + ALL, ROWS, COLUMNS, 36 + ALL, 36 + 2 * ALL);
+    write_tensors(header, &data, 36 + 2 * ALL);
+    safetensors *file = open_good();
+    assert_int_equal(safetensors_count(file), 2);
+    assert_null(safetensors_find(file, "w_scale_inv"));
+    assert_true(safetensors_has_scales(file, "w_scale_inv") && safetensors_has_scales(file, "v_scale_inv"));
+    assert_false(safetensors_has_scales(file, "w"));
+    for (int which = 0; which < 2; ++which) {
+        const safetensors_tensor *tensor = safetensors_find(file, which ? "v" : "w");
+        assert_int_equal(tensor->dtype, DTYPE_F32);
+        for (size_t first = 0; first < ALL; first += 12345) {
+            const size_t count = first == 0 ? ALL : (ALL - first) / 2;
+            assert_true(safetensors_read(file, tensor, first, count, out, error, sizeof error));
+            for (size_t i = 0; i < count; ++i) {
+                const size_t row = (first + i) / COLUMNS / 128, column = (first + i) % COLUMNS / 128;
+                const float scale = which ? 1.0f + (float)(3 * row + column) / 128.0f : data.scales[row][column];
+                const float product = fp8_value(data.w[first + i]) * scale;
+                assert_true(out[i] == (double)product);
+            }
+        }
+    }
+    safetensors_close(file);
+
+    data.w[5] = 255;
+    write_tensors(header, &data, 36 + 2 * ALL);
+    file = open_good();
+    assert_false(safetensors_read(file, safetensors_find(file, "w"), 4, 3, out, error, sizeof error));
+    assert_refused(error, "tensor w: element 5: NaN: must be finite");
+    safetensors_close(file);
+
+    write_tensors("{\"w\": {\"dtype\": \"F8_E4M3\", \"shape\": [2, 130], \"data_offsets\": [8, 268]},"
+                  " \"w_scale_inv\": {\"dtype\": \"F32\", \"shape\": [2, 1], \"data_offsets\": [0, 8]}}",
+                  NULL, 268);
+    expect_refused("tensor w_scale_inv: shape [2][1]: must be [1][2], one for each 128 x 128 values of w");
+    write_tensors("{\"w\": {\"dtype\": \"F8_E4M3\", \"shape\": [2, 4], \"data_offsets\": [0, 8]}}", NULL, 8);
+    file = open_good();
+    assert_false(safetensors_read(file, safetensors_find(file, "w"), 0, 8, out, error, sizeof error));
+    assert_refused(error, "tensor w: dtype: F8_E4M3, which is FP8: must be F32, F16, BF16 or F64, or stand beside its blocks' scales, "
+                          "NAME_scale_inv in F32 or BF16, in one file; take the checkpoint that it was made from");
+    safetensors_close(file);
+}
+
 static void suggests_the_nearest_name(void **state)
 {
     (void)state;
@@ -566,7 +645,6 @@ static void names_other_formats(void **state)
         {"\x80\2\x8a\x0al\xfc\x9c\x46\xf9 j\xa8P\x19.", 15, "a PyTorch checkpoint; convert it with Python: import torch; "},
         {"\x80\4\x95\0\0\0\0\0\0\0\0}\x94.", 14, "a pickle, perhaps a PyTorch checkpoint; convert it with Python: import torch; "},
         {"PK\3\4", 4, "a ZIP file, as PyTorch checkpoints are; "},
-        {"GGUF\3\0\0\0\0\0\0\0", 12, "a GGUF file"},
         {"\x89HDF\r\n\x1a\n\0\0\0\0", 12, "an HDF5 file"},
         {"\x93NUMPY\1\0v\0{'descr'", 18, "a NumPy array"},
         {"LOOKUPC\0\1\0\0\0", 12, "a blob of lookupc pack: "},
@@ -787,6 +865,7 @@ int main(void)
         cmocka_unit_test(finds_tensors),
         cmocka_unit_test(knows_every_dtype_and_its_width),
         cmocka_unit_test(reads_integers_with_scales),
+        cmocka_unit_test(reads_fp8_with_scales_of_blocks),
         cmocka_unit_test(reads_many_rows_of_integers),
         cmocka_unit_test(suggests_the_nearest_name),
         cmocka_unit_test(converts_f16_and_bf16_exactly),

@@ -158,17 +158,25 @@ function test.a_projection_multiplied_out_has_a_reference_of_its_own()
     check.equal(failures(), { "ffn", "none" })
 end
 
--- Panels of 16 outputs by two, an odd number of them, and outputs left; tokens by 16 and by 32. Tiles are arrays in C.
-function test.a_matrix_engine_projects_as_vectors_do()
-    local set = isa.get "amx_int8"
+-- Makes this CPU one that may bind kernels of the instruction set of that name, whose tiles are arrays in C then: the
+-- set, and compiler flags; nil: it runs them, or has no AVX2.
+local function stand_in(name)
+    local set = isa.get(name)
     local header = stand_ins.header(set)
-    if not header then return host.print "skipped: amx_int8 runs here, or AVX2 does not" end
+    if not header then return nil end
     set.cpu = isa.get("avx2").cpu
     for _, needs in pairs(set.type_needs) do
         needs.leaf1_ecx, needs.leaf7_ecx = nil, nil
     end
-    local list = {}
-    for i, bits in ipairs { 32, 55 } do
+    return set, compilers.joined(stand_ins.flags(header), { "-D__asm__(...)=", "-Wno-psabi" })
+end
+
+-- Projections multiplied out of so many bits each, tokens by 16 and by 32, on the matrix engine of set `name`.
+local function project_by_tiles(name, projection, all_bits)
+    local set, flags = stand_in(name)
+    if not set then return host.print("skipped: " .. name .. ": runs here, or AVX2 does not") end
+    local list, directory = {}, folder .. "/" .. name
+    for i, bits in ipairs(all_bits) do
         local m = assert(model_file.validate({
             name = "tiles_" .. i,
             d = 128,
@@ -177,21 +185,21 @@ function test.a_matrix_engine_projects_as_vectors_do()
             projection = { kind = "bh4", block = 16 },
             score = "gelu",
         }, "", "tiles"))
-        local wanted = { amx_int8 = { ["project.dense"] = 1, ["tile.vectors"] = i, ["few.threshold"] = 4 } }
-        list[i] = plan.build(m, { set }, wanted, "f32", "i8", { multiply_out = true })
-        check.equal(list[i].variants[1].stages[1].projection.tiled.count, bits // 16)
+        local wanted = { [name] = { ["project.dense"] = 1, ["tile.vectors"] = i, ["few.threshold"] = 4 } }
+        list[i] = plan.build(m, { set }, wanted, "f32", projection, { multiply_out = true })
+        check.equal(list[i].variants[1].stages[1].projection.tiled.panels, (bits + 15) // 16)
     end
     local contents, units = compile.sources(list)
     for _, unit in ipairs(units) do
-        if unit.isa then unit.flags = compilers.joined(stand_ins.flags(header), { "-D__asm__(...)=", "-Wno-psabi" }) end
+        if unit.isa then unit.flags = flags end
     end
-    assert(host.write_directory(folder .. "/tiles", contents, true))
-    local library = folder .. "/tiles/all.so"
-    local commands, link = compile.commands(units, folder .. "/tiles", library, "gcc", "-O0")
+    assert(host.write_directory(directory, contents, true))
+    local library = directory .. "/all.so"
+    local commands, link = compile.commands(units, directory, library, "gcc", "-O0")
     check.equal(compilers.failures(commands), { false, false })
     compilers.call(link)
     for i, own in ipairs(list) do
-        local files = { weights = folder .. "/tiles.safetensors", prefix = "", output = folder .. "/tiles.bin" }
+        local files = { weights = directory .. "/w.safetensors", prefix = "", output = directory .. "/w.bin" }
         assert(weights.sample(files.weights, "", own.tensors, i))
         assert(weights.pack(blob.packing(own, files)))
         for _, result in ipairs(verify.variants(own, library, files, 1, 1, { work = 1e6 })) do
@@ -201,5 +209,10 @@ function test.a_matrix_engine_projects_as_vectors_do()
         end
     end
 end
+
+-- Panels of 16 outputs by two, and where their number is odd and the last one is narrow.
+function test.a_matrix_engine_projects_bytes_as_vectors_do() project_by_tiles("amx_int8", "i8", { 32, 40 }) end
+
+function test.a_matrix_engine_projects_in_bf16() project_by_tiles("amx_bf16", "bf16", { 40 }) end
 
 return test

@@ -16,7 +16,7 @@ import sys
 
 import numpy as np
 
-TOLERANCE = {"f32": 1e-5, "bf16": 1e-5, "f16": 1e-5, "i8": 5e-5, "e4m3": 1e-5}
+TOLERANCE = {"f32": 1e-5, "bf16": 1e-5, "f16": 1e-5, "i8": 5e-5, "e4m3": 1e-5, "i4": 5e-5}
 UNIT = 2.0**-24
 INTEGER_TOLERANCE, INTEGER_UNIT = 2e-2, 2.0**-16
 FACTOR = 16.0  # z may be off by FACTOR UNIT sqrt(roundings) times the magnitudes that it is summed from
@@ -102,6 +102,14 @@ def rounded(tables, kind):
     if kind == "i8":
         scale = (np.abs(tables).max(axis=2, keepdims=True) / 127.0).astype(np.float32).astype(np.float64)
         return np.rint(tables / scale) * scale
+    if kind == "i4":
+        def changed(levels):
+            scale = (np.abs(tables).max(axis=2, keepdims=True) / levels).astype(np.float32).astype(np.float64)
+            return np.clip(np.rint(tables / scale), -7.0, 7.0) * scale
+
+        choices = [changed(levels) for levels in np.arange(7.0, 14.25, 0.5)]
+        best = np.argmin([((values - tables) ** 2).sum(axis=2) for values in choices], axis=0)
+        return np.choose(best[:, :, None], choices)
     if kind == "e4m3":
         scale = (np.abs(tables).max(axis=2, keepdims=True) / 1.75).astype(np.float32).astype(np.float64)
         ratio = tables / scale

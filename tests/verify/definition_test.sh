@@ -103,7 +103,7 @@ model whole 50
 model near 40
 model most 20
 model all 64
-for type in bf16 f16 i8 e4m3; do
+for type in bf16 f16 i8 e4m3 i4; do
     [[ $type == e4m3 ]] || model odd 37 --tables $type # compared below
     model near 40 --tables $type
     [[ $every == all ]] || continue

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Rows of i8 that AVX-512, AVX-VNNI and AVX2 sum as integers: with two rows of a table no score is negative, however close the signs are, and y is bit for bit
+"""Rows of i8 and i4 that AVX-512, AVX-VNNI and AVX2 sum as integers: with two rows of a table no score is negative, however close the signs are, and y is bit for bit
 what NumPy makes of the scores as integers, with one row of a table and with two."""
 import ctypes
 import glob
@@ -41,8 +41,8 @@ def inputs(random, h, tau):
     return (z * random.choice([-1.0, 1.0], z.shape)).astype(np.float32).reshape(TOKENS, h * tau)
 
 
-def expected(codes, scores, rows, spans, count, levels):
-    """y [tokens][d_out] of codes and scores [tokens][h][m]: the arithmetic of float32, one operation after the other."""
+def expected(codes, scores, rows, spans, count, levels, factor):
+    """y [tokens][d_out] of codes and scores [tokens][h][m]: the arithmetic of float32, one operation after the other. Elements are multiplied by `factor`."""
     y = np.zeros((count, rows.shape[2]), np.float32)
     for tables in spans:
         part = scores[:, tables].reshape(count, -1)
@@ -50,9 +50,9 @@ def expected(codes, scores, rows, spans, count, levels):
         with np.errstate(all="ignore"):
             whole = np.rint(part * (number / largest)[:, None])
         whole = np.where(largest[:, None] > 0, whole, 0).astype(np.int64)
-        met = np.stack([rows[k, codes[:, k]] for k in range(rows.shape[0])[tables]], axis=1).astype(np.int64)  # [tokens][h][m][d_out]
+        met = factor * np.stack([rows[k, codes[:, k]] for k in range(rows.shape[0])[tables]], axis=1).astype(np.int64)  # [tokens][h][m][d_out]
         sums = (whole[:, :, None] * met.reshape(count, whole.shape[1], -1)).sum(axis=1).astype(np.float32)
-        unit = largest * (np.float32(1) / number)
+        unit = largest * (np.float32(1) / (number * np.float32(factor)))
         y = (unit[:, None].astype(np.longdouble) * sums + y).astype(np.float32)
     return y
 
@@ -62,18 +62,21 @@ def from_tiles(array, slots, tile):
     return array.reshape(-1, slots, tile).swapaxes(1, 2).reshape(-1, slots)[:TOKENS]
 
 
-def check_model(work, isa, h, tau, m, score, d_out):
+def check_model(work, isa, h, tau, m, score, d_out, kind="i8"):
     random, (flags, tile, levels) = np.random.default_rng(h + m), SETS[isa]
-    model, weights, blob, bundle = (work + "/" + name for name in ("sums.lua", "w.safetensors", "w.bin", f"{isa}_{h}_{tau}_{m}_{score}"))
+    most_element, factor = (127, 1) if kind == "i8" else (7, 16)
+    if kind == "i4" and isa == "avx_vnni":
+        levels = SETS["avx2"][2]  # whose words it has
+    model, weights, blob, bundle = (work + "/" + name for name in ("sums.lua", "w.safetensors", "w.bin", f"{isa}_{kind}_{h}_{tau}_{m}_{score}"))
     with open(model, "w") as file:
         file.write(MODEL % (h * tau, d_out, h, tau, m, score))
-    rows = random.integers(-126, 127, (h, 2**tau, d_out))
-    rows[:, :, 0] = 127  # the scale of every row is 1
+    rows = random.integers(1 - most_element, most_element, (h, 2**tau, d_out))
+    rows[:, :, 0] = most_element  # the scale of every row is 1
     write_safetensors(weights, {"hash.projection.weight": np.eye(h * tau), "hash.projection.bias": np.zeros(h * tau),
                                 "tables": rows, "bias": np.zeros(d_out)})
-    for done in (run("emit", model, "--isa", isa, "--tables", "i8", "--schedule",
+    for done in (run("emit", model, "--isa", isa, "--tables", kind, "--schedule",
                      f"tile.vectors=4,few.group={min(h, 256 // m)}", "-o", bundle),
-                 run("pack", model, "--tables", "i8", "--weights", weights, "-o", blob)):
+                 run("pack", model, "--tables", kind, "--weights", weights, "-o", blob)):
         check(done.returncode == 0, done.stderr)
     text = "".join(open(name).read() for name in glob.glob(bundle + "/*.c"))
     check(("scores_to_integers" in text) == (m == 1 or m == 2 and tau > 1), f"m {m}, tau {tau}: sums of integers")
@@ -90,8 +93,8 @@ def check_model(work, isa, h, tau, m, score, d_out):
     memory, bound = aligned(len(raw)), aligned(4096)
     memory[:] = raw
     check(code.sums_bind(pointer(memory), ctypes.c_size_t(len(raw)), pointer(bound)) == 0, "bind")
-    names = {"few": (f"sums_project__{isa}_few", f"sums_gather_i8__{isa}_few"),
-             "many": (f"sums_project__{isa}_many", re.search(rf"sums_gather_i8__{isa}_t{tile}\w+", text).group())}
+    names = {"few": (f"sums_project__{isa}_few", f"sums_gather_{kind}__{isa}_few"),
+             "many": (f"sums_project__{isa}_many", re.search(rf"sums_gather_{kind}__{isa}_t{tile}\w+", text).group())}
     x = inputs(random, h, tau)
     for regime, (project, gather) in names.items():
         slots, padded = h * m, -(-TOKENS // tile) * tile
@@ -105,7 +108,7 @@ def check_model(work, isa, h, tau, m, score, d_out):
         else:
             found_codes, found_scores = codes.reshape(-1, slots)[:TOKENS], scores.reshape(-1, slots)[:TOKENS]
         found_codes, found_scores = found_codes.reshape(TOKENS, h, m).astype(int), found_scores.reshape(TOKENS, h, m).copy()
-        what = f"{isa}, {regime}, h {h}, tau {tau}, m {m}, {score}"
+        what = f"{isa}, {kind}, {regime}, h {h}, tau {tau}, m {m}, {score}"
         check((found_scores >= 0).all(), f"{what}: the least score is {found_scores.min()}")
         check((found_scores[:, :, 0] >= found_scores[:, :, -1]).all(), what + ": the best row has the largest score")
         for at in range(0, TOKENS, step):
@@ -113,10 +116,10 @@ def check_model(work, isa, h, tau, m, score, d_out):
             getattr(code, gather)(pointer(bound), pointer(codes[at * slots :]), pointer(scores[at * slots :]), pointer(y[at:]), ctypes.c_size_t(count), pointer(scratch))
         most = 256 // m
         spans = [slice(first, min(first + most, h)) for first in range(0, h, most)]
-        wanted = expected(found_codes, found_scores, rows, spans, TOKENS, levels)
+        wanted = expected(found_codes, found_scores, rows, spans, TOKENS, levels, factor)
         wrong = np.argwhere(y.view(np.uint32) + 0 != (wanted + np.float32(0)).view(np.uint32))
         check(len(wrong) == 0, f"{what}: {len(wrong)} outputs differ, first {wrong[:1]}: {y[tuple(wrong[0])] if len(wrong) else 0}")
-    print(f"ok     integer gather: {isa}, h {h}, tau {tau}, m {m}, {score}: no score below 0, y is that of integers")
+    print(f"ok     integer gather: {isa}, {kind}, h {h}, tau {tau}, m {m}, {score}: no score below 0, y is that of integers")
 
 
 def check_whole_rows(work, isa):
@@ -150,7 +153,7 @@ def main():
         for isa in in_turn(sets, 0):
             check_whole_rows(work, isa)
         for number, case in enumerate(((37, 2, 2, "gelu", 70), (130, 3, 2, "gelu", 33), (9, 5, 1, "softmax", 66), (4, 1, 2, "gelu", 8),
-                                       (5, 4, 3, "gelu", 8))):
+                                       (5, 4, 3, "gelu", 8), (37, 2, 2, "gelu", 71, "i4"), (9, 5, 1, "softmax", 130, "i4"))):
             for isa in in_turn(sets, number):
                 check_model(work, isa, *case)
 

@@ -1,5 +1,6 @@
 -- The default schedule of a LookupFFN, from the sizes of a model and the numbers of a CPU (gen/machines/list.lua).
 local dense = require "gen.families.lookup.dense"
+local dtype = require "gen.plan.dtype"
 local gather = require "gen.families.lookup.gather"
 local integer_sums = require "gen.families.lookup.integer_sums"
 local machines = require "gen.machines.list"
@@ -41,7 +42,8 @@ end
 local function project(shape, isa, facts, s, choose)
     choose("butterfly.radix", isa.registers // 2)
     -- Beyond 2048 inputs BH4 has so much fewer operations that a matrix engine does not make up for it.
-    local by_tiles = choose("project.dense", dense.by_tiles(shape, isa) and shape.d <= 2048 and 1 or 0) == 1
+    local pays = shape.multiplied and dense.by_tiles(shape.multiplied, isa) and shape.d <= 2048
+    local by_tiles = choose("project.dense", pays and 1 or 0) == 1
     choose("project.rows_first", isa.registers >= 32 and facts.cpu.rows_first or 0)
     -- With 32 registers 4 vectors by 4 outputs load 8 words for 16 products, 2 by 8 load 10. A stage's integers and 16
     -- rows of all blocks share L1 with fewer tokens. A matrix engine has 32 tokens at a time.
@@ -59,11 +61,11 @@ end
 
 -- The columns of a slice of tables. Pieces under two lines cost more to find than to read.
 local function columns_of(shape, isa, facts)
-    local bytes, two = shape.tables.bytes, 2 * line // shape.tables.bytes
+    local bytes, two = shape.tables.bytes, dtype.held(shape.tables, 2 * line)
     if facts.packs then
         -- Sums of integers take four times as many bytes as the rows: narrow pieces keep more of them in cache. Over
         -- 64 columns leave a group too few tables, and room for the next slice.
-        return facts.words and 64 or facts.ahead > 1 and two or math.max(64, two)
+        return facts.words and math.max(64, two // 2) or facts.ahead > 1 and two or math.max(64, two)
     end
     local columns = isa.l2_bytes // (32 * shape.rows * bytes) -- eight tables in a quarter of L2
     if bytes < 4 or not facts.in_cache and columns < 32 then return 1024 end
@@ -99,13 +101,15 @@ local function whole(shape, isa, few, facts, s, choose)
     choose("whole.tokens", math.min(meets // m, s["chunk.tokens"]))
     local rows = words and (facts.whole_into_l2 and all or cpu.whole_rows) or rows_followed
     choose("whole.group", math.min(rows // m, words and cpu.tables_at_once or all))
-    choose("whole.accumulators", words and s["gather.accumulators"] or line // (isa.lanes * shape.tables.bytes))
+    local strip = dtype.held(shape.tables, line) // isa.lanes
+    choose("whole.accumulators", words and s["gather.accumulators"] or strip)
     choose("whole.prefetch", facts.whole_into_l2 and 3 or 1)
 end
 
 -- Calls of up to so many tokens are few. Tables in cache: as soon as half a tile is filled, tokens in the lanes win.
--- Where whole rows are gathered, too, only the projection decides: three quarters of a tile pay for all of it. Else
--- only a call of a few hundred tokens uses a group of tables often enough to make up for leaving rows in pieces.
+-- Where whole rows are gathered, too, only the projection decides: three quarters of a tile pay for all of it, half of
+-- one where it is multiplied out. Else only a call of a few hundred tokens uses a group of tables often enough to make
+-- up for leaving rows in pieces.
 local function threshold_of(shape, isa, few, facts, s)
     if not few then return 0 end
     local tile = s["tile.vectors"] * few.lanes
@@ -120,7 +124,8 @@ local function few_tokens(shape, isa, facts, choose)
     choose("few.tokens", 4)
     -- One token's rows come from memory: read a few tables side by side, a strip of each after the other while the next
     -- one is prefetched, they come as fast as memory can give them.
-    local strip = facts.from_memory and (facts.far and cpu.far_lines or 2) * line // (isa.lanes * bytes) or all
+    local strip = dtype.held(shape.tables, (facts.far and cpu.far_lines or 2) * line) // isa.lanes
+    strip = facts.from_memory and strip or all
     choose("few.accumulators", words and 2 * words.vectors or isa.lanes == 1 and 4 or strip)
     -- Sums of all tables never wait; with two rows of each, two lines of 128 rows and of those that come next fill L1.
     -- Of floats as many rows as a core follows; short ones end before it sees that they go on.

@@ -42,26 +42,39 @@ function dense.plan(shape)
     return plan
 end
 
--- Whether a matrix engine of `isa` multiplies the whole panels of many tokens: tiles of bytes have 64 inputs, and there
--- are two panels at a time.
+-- The word by which a matrix engine of `isa` multiplies for many tokens, nil: it does not. Tiles have 16 words of
+-- inputs, and there are two panels at a time. In bf16 it rounds inputs, too, as a projection multiplied out may.
 function dense.by_tiles(shape, isa)
-    local fits = shape.d % 64 == 0 and shape.bits >= 2 * product.panel
-    return isa.tile_dot_i8 ~= nil and shape.projection.word.offset ~= nil and fits
+    local type = shape.projection
+    local word = type.word.offset and "tile_dot_i8" or type.name == "bf16" and shape.of and "tile_dot_bf16"
+    local fits = shape.d % (16 * type.word.rows) == 0 and shape.bits > product.panel
+    return word and isa[word] and fits and word or nil
 end
 
 -- Adds to the products of the projection of `v` the offset of their first block's outputs, `y_at`, and floats from
 -- block to block, `y_block`; to the projection x_step and y_step, floats from tile to tile, and where a share of the
--- input is added `groups` of repeats, as those of BH4; `tiled` is the product that a matrix engine makes, which is none
--- of `products` then.
+-- input is added `groups` of repeats, as those of BH4. A matrix engine has one product, `tiled`, in the place of all:
+--   word                        that multiplies
+--   panels, lines, panel_words  of all outputs; of words in a panel, and these
+--   width                       outputs of the last panel, which is as wide as the others where the engine writes it
 function dense.add(v, shape)
     local projection = v.projection
-    projection.x_step, projection.y_step = v.x_step * v.tile, shape.bits * v.tile
     for _, p in ipairs(projection.products) do
         p.y_at, p.y_block = p.first_output * v.tile, p.outputs * v.tile
     end
-    if v.layout == "lanes" and dense.by_tiles(shape, v.isa) then
-        projection.tiled = table.remove(projection.products, 1)
+    local word = v.layout == "lanes" and dense.by_tiles(shape, v.isa)
+    if word then
+        local panels, lines = (shape.bits + product.panel - 1) // product.panel, projection.products[1].lines
+        projection.tiled = {
+            word = word,
+            panels = panels,
+            lines = lines,
+            panel_words = lines * product.panel,
+            width = shape.bits - (panels - 1) * product.panel,
+        }
+        projection.products, projection.rows.z = {}, panels * product.panel
     end
+    projection.x_step, projection.y_step = v.x_step * v.tile, projection.rows.z * v.tile
     projection.groups, projection.adds_residual, projection.adds_bias = {}, false, true
     if not (shape.of and shape.decay < 1) then return end
     projection.adds_residual, projection.adds_bias = true, false

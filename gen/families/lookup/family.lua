@@ -96,8 +96,9 @@ end
 function family.isa_types(options)
     if is_integer(options) then return {} end
     local tables, projection = dtype.get(options.tables), dtype.get(options.projection, "projection")
-    local bytes = options["multiply-out"] and projection.word.offset
-    return { tables, projection, bytes and { name = "dense " .. projection.name, tiles = "tile_dot_i8" } or nil }
+    local tiles = projection.word.offset and "tile_dot_i8" or projection.name == "bf16" and "tile_dot_bf16"
+    local dense = options["multiply-out"] and tiles and { name = "dense " .. projection.name, tiles = tiles }
+    return { tables, projection, dense or nil }
 end
 
 function family.sizes(p)

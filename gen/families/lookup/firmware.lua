@@ -1,4 +1,6 @@
 -- What firmware of a LookupFFN is, in any arithmetic; gen/families/list.lua says what its fields mean.
+local dtype = require "gen.plan.dtype"
+
 local firmware = {
     noun = "LookupFFN layer",
     word = "LAYER",
@@ -33,7 +35,7 @@ function firmware.ram(p)
 end
 
 function firmware.work(p)
-    local row, slots = p.shape.d_out * p.tables.bytes, p.shape.slots
+    local row, slots = dtype.size(p.tables, p.shape.d_out), p.shape.slots
     local operations = math.floor(p.mflop.projection * 1e6 + 2 * slots * p.shape.d_out + 0.5)
     return {
         slow_bytes = slots * row,

@@ -1,5 +1,6 @@
 -- Plans the gather y = bias + sum of s_k T_k[c_k]: how tables lie in memory, and which columns are summed together.
 local blob = require "gen.plan.blob"
+local dtype = require "gen.plan.dtype"
 local gather_calls = require "gen.families.lookup.gather_calls"
 local integer_sums = require "gen.families.lookup.integer_sums"
 local names = require "gen.schema.names"
@@ -19,19 +20,22 @@ local first_lines = 3
 local max_whole_unroll = 16
 local max_float_unroll = 8 -- tables of floats
 
+-- The least number of elements from `columns` on that fills whole bytes.
+local function whole_bytes(columns, tables) return dtype.held(tables, dtype.size(tables, columns)) end
+
 -- Packed tables: [h][2^tau][pitch], a row of d_out elements whole and on a line of its own, so that one token reads it
 -- in one go. An odd number of lines: the same columns of all rows then fall into all sets of a cache, and many tokens
 -- can keep a tile of columns of a group of tables there. Rows shorter than a line are not padded, nor are those of
 -- firmware, where flash is short.
-function gather.pitch(d_out, bytes)
-    local elements = cache_line // bytes
-    if d_out < elements then return d_out end
+local function pitch_of(d_out, tables)
+    local elements = dtype.held(tables, cache_line)
+    if d_out < elements then return whole_bytes(d_out, tables) end
     local lines = (d_out + elements - 1) // elements
     return (lines | 1) * elements
 end
 
 function gather.layout(shape, unpadded)
-    local pitch = unpadded and shape.d_out or gather.pitch(shape.d_out, shape.tables.bytes)
+    local pitch = unpadded and whole_bytes(shape.d_out, shape.tables) or pitch_of(shape.d_out, shape.tables)
     return {
         pitch = pitch,
         elements = shape.h * shape.rows * pitch,
@@ -86,7 +90,7 @@ function gather.finds_rows(shape) return shape.neighbours < shape.rows end
 -- How many elements of a row it prefetches for the gather `g`: at least the first strip where strips are prefetched
 -- from token to token.
 local function prefetch_first(shape, g)
-    local elements = first_lines * cache_line // shape.tables.bytes
+    local elements = dtype.held(shape.tables, first_lines * cache_line)
     local s = g.tiles[1].strips
     if g.prefetch_tokens then elements = math.max(elements, s.count > 0 and s.floats or s.rest) end
     return math.min(elements, shape.d_out)
@@ -117,15 +121,15 @@ local function prefetch_next(shape, group, chunk)
 end
 
 -- How a slice of the tables, the pieces of rows in a tile of `columns` columns, is copied side by side before the
--- tokens read it: { pitch, bytes, word, distance }, elements from piece to piece, bytes of `group` tables, by `choice`
--- the instruction set's word that prefetches a piece, nil: none, and how many rows ahead of its copy; nil if pieces do
--- not start on a cache line or fill whole rows.
+-- tokens read it: { pitch, bytes, word, distance }, units of storage from piece to piece, bytes of `group` tables, by
+-- `choice` the instruction set's word that prefetches a piece, nil: none, and how many rows ahead of its copy; nil if
+-- pieces do not start on a cache line or fill whole rows.
 function gather.pack(shape, columns, group, choice)
-    local bytes = shape.tables.bytes
-    if columns >= shape.d_out or columns * bytes % cache_line > 0 then return nil end
-    local lines, copy = columns * bytes // cache_line, copies[choice]
+    local tables = shape.tables
+    if columns >= shape.d_out or columns * tables.bytes % cache_line > 0 then return nil end
+    local lines, copy = dtype.size(tables, columns) // cache_line, copies[choice]
     return {
-        pitch = lines * cache_line // bytes,
+        pitch = dtype.units(tables, columns),
         bytes = group * shape.rows * lines * cache_line,
         word = copy.word,
         distance = copy.lines and math.max(1, copy.lines // lines),

@@ -1,4 +1,4 @@
--- Plans a gather that sums rows of i8 times scores as integers: spans of tables that share a unit of scores, and the
+-- Plans a gather that sums rows of i8 or i4 times scores as integers: spans of tables that share a unit of scores, and the
 -- distinct functions for cache lines of columns, strips of lines and groups of tables.
 local blob = require "gen.plan.blob"
 
@@ -28,7 +28,9 @@ end
 
 -- The words with which `isa` sums rows of these tables as integers times integer scores, nil if it does not.
 function integer_sums.words(shape, isa)
-    return shape.tables.integer_gather and never_negative(shape) and isa.integer_sums or nil
+    local words = shape.tables.integer_gather and never_negative(shape) and isa.integer_sums or nil
+    if words and shape.tables.bytes < 1 then return words.nibbles end
+    return words
 end
 
 -- Tables whose rows are added in one step.
@@ -130,8 +132,10 @@ local function groups_of(runs, strips, step, unroll)
 end
 
 -- The plan of `gather` of `stage`, whose tiles of columns are planned; nil if rows are not summed as integers.
+--   words             of the instruction set
 --   max_rows          that share a unit of scores
 --   rows, step, columns   of a step: rows, the tables that they are of, and columns of one load
+--   vectors           of floats that the sums of these columns become
 --   lines, strips, strip_of (by width)
 --   partial           whether a step has fewer tables somewhere
 --   low_at            offset of the lower bytes of a token's words of scores from the upper ones
@@ -146,6 +150,8 @@ function integer_sums.plan(shape, stage, gather)
     if not words then return nil end
     local lines, strips, by_width = lines_and_strips(gather, words, isa.lanes)
     local plan = {
+        words = words,
+        vectors = words.columns // isa.lanes,
         max_rows = max_rows,
         rows = words.rows,
         step = integer_sums.step(words, shape),

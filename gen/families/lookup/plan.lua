@@ -107,8 +107,9 @@ local function constants_of(p)
     local function add(name, value, doc, title)
         list[#list + 1] = { name = prefix .. name, value = value, doc = doc, title = title }
     end
-    add("ROW_PITCH", p.pitch, "elements from row to row of the tables")
-    add("TABLE_PITCH", p.shape.rows * p.pitch, "elements from table to table")
+    local pitch, unit = dtype.units(p.tables, p.pitch), p.tables.bytes < 1 and "bytes" or "elements"
+    add("ROW_PITCH", pitch, unit .. " from row to row of the tables")
+    add("TABLE_PITCH", p.shape.rows * pitch, unit .. " from table to table")
     if p.openmp and not p.target then add("THREAD_SCRATCH_BYTES", p.scratch_bytes, "of one thread") end
     local function add_scratch(v, user, of, used)
         local buffers = {}
@@ -208,7 +209,7 @@ function plan.build(m, isas, wanted, tables, projection_type, part)
         sections = sections,
         tensors = lookup_sections.tensors(m, shape),
         packed_bytes = packed_bytes,
-        table_bytes = shape.h * shape.rows * shape.d_out * shape.tables.bytes,
+        table_bytes = dtype.size(shape.tables, shape.h * shape.rows * shape.d_out),
         projection_bytes = projection.words * 4,
         -- of the projection multiplied out, nil: it is not
         multiplied = multiplied and { bytes = multiplied.words * 4, flops = multiplied.flops },

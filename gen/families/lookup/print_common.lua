@@ -2,6 +2,8 @@
 local barriers = require "gen.print.barriers"
 local blob = require "gen.plan.blob"
 local buffers = require "gen.families.lookup.print_buffers"
+local dtype = require "gen.plan.dtype"
+local expression = require "gen.isa.expression"
 local literal = require "gen.print.literal"
 local prologue = require "gen.print.prologue"
 
@@ -32,7 +34,9 @@ return function(p, v, symbol, gather)
         -- Whether the hash prefetches rows of which it has just found the codes.
         prefetch_first = p.makes_codes and first and first.prefetch_first or false,
         pitch = p.pitch,
-        line_elements = blob.align // p.tables.bytes,
+        line_elements = dtype.held(p.tables, blob.align),
+        -- where a column of a row is, in units of storage
+        place = function(column) return p.tables.bytes < 1 and expression.half(column) or column end,
         -- slot: number of a row among those that a token takes
         table_of = function(slot) return shape.neighbours > 1 and slot .. " / " .. shape.neighbours or slot end,
         vertices_argument = v.hash.bytes > 0 and ", vertices" or "",

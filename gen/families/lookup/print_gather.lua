@@ -1,4 +1,5 @@
 -- What the templates of the gather print: loads of rows, sums of integers, and the arguments of its calls.
+local dtype = require "gen.plan.dtype"
 local expression = require "gen.isa.expression"
 local steps = require "gen.families.lookup.print_steps"
 
@@ -6,6 +7,7 @@ local sum, times = expression.sum, expression.times
 
 -- What sums of integers print.
 local function add_integers(gather, values)
+    values.words = gather.integers.words
     -- Rows lie `pitch` apart: a parameter where they may be copied, but a constant of each call that is inlined.
     -- Multiplying by one in a register and adding where its table begins takes 4096 tokens of roberta_small 1.02 times
     -- as long.
@@ -17,7 +19,7 @@ local function add_integers(gather, values)
     -- What C calls the sums of a column, each between `before` and `after`.
     values.each_sum = function(before, after)
         local list = {}
-        for k, name in ipairs(values.isa.integer_sums.sums) do
+        for k, name in ipairs(gather.integers.words.sums) do
             list[k] = before .. name .. after
         end
         return list
@@ -33,13 +35,18 @@ local function add_loads(p, isa, gather, values)
         values.load_row, values.load_row_partial = isa.load_unaligned, isa.load_partial or false
         return
     end
-    local seen = {}
+    -- Two elements to a byte: only a set of one lane begins in the middle of one.
+    local packed, seen = p.tables.bytes < 1, {}
+    local odd = packed and isa.lanes == 1
     local function add(n)
         if not seen[n] then
             seen[n] = {
                 ending = "_load_" .. word .. (n < isa.lanes and "_first" .. n or ""),
                 n = n,
-                value = n < isa.lanes and isa["load_partial_" .. word]("row", n) or isa["load_" .. word]("row"),
+                column = odd and ", size_t column" or "",
+                value = odd and isa["load_" .. word]("row", "column")
+                    or n < isa.lanes and isa["load_partial_" .. word]("row", n)
+                    or isa["load_" .. word]("row"),
             }
             values.loads[#values.loads + 1] = seen[n]
         end
@@ -50,8 +57,10 @@ local function add_loads(p, isa, gather, values)
         if s.count > 0 or s.vectors_left > 0 then add(isa.lanes) end
         if s.partial > 0 then add(s.partial) end
     end
-    values.load_row = function(row, offset) return add(isa.lanes).name .. "(" .. sum(row, offset) .. ")" end
-    values.load_row_partial = function(row, offset, n) return add(n).name .. "(" .. sum(row, offset) .. ")" end
+    values.load_row_partial = function(row, offset, n)
+        return expression.call(add(n).name, odd and row .. ", " .. offset or sum(row, values.place(offset)))
+    end
+    values.load_row = function(row, offset) return values.load_row_partial(row, offset, isa.lanes) end
 end
 
 -- Adds how a call of gen/families/lookup/gather_calls.lua names tables: `table_at(table, call)` of a pointer to the
@@ -104,6 +113,8 @@ return function(p, v, values, gather)
     local full, last = math.min(gather.group, shape.h) * m, shape.h % gather.group * m
     add_places(values)
     values.sum_text, values.product_text = sum_text(shape), shape.weighted and "score times row" or "rows"
+    values.bytes_of = function(elements) return dtype.size(p.tables, elements) end
+    values.vector_elements = dtype.held(p.tables, v.isa.lanes * 4)
     values.tables, values.pack, values.prefetch_next = p.tables, gather.pack, gather.prefetch_next
     values.sums_of_integers = gather.integers ~= nil and gather.integers.spans ~= nil
     values.waits_text = waits_text(gather, values.sums_of_integers)

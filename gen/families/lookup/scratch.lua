@@ -1,5 +1,6 @@
 -- Plans scratch, the memory that calls work in: the buffers of a stage and their places.
 local blob = require "gen.plan.blob"
+local dense = require "gen.families.lookup.dense"
 local figures = require "gen.plan.figures"
 local product = require "gen.families.lookup.product"
 
@@ -77,11 +78,16 @@ end
 --                     inputs, those in the lanes the blocks one after the other
 --   starts            what sums begin with where weights have an offset: then each block has a unit and a start
 --   maxima            where stages go by rows: the largest magnitude of each block that butterflies make
+--   halves            inputs rounded to bf16, token after token, for a matrix engine
 --   unpacked          kernels with tokens in the lanes broadcast one weight after the other: they unpack words of
 --                     several, a panel at a time
 function scratch.work(shape, stage)
     local word = shape.projection.word
     if word.integers then return work_of_integers(shape, stage) end
+    if stage.layout == "lanes" and shape.kind == "dense" and dense.by_tiles(shape, stage.isa) then
+        local bytes, text = stage.projected * shape.d * 2, "[tiles][tile][" .. shape.d // 2 .. "] words of two in bf16"
+        return { { name = "halves", storage = word.storage, bytes = bytes, text = text } }
+    end
     if word.rows == 1 or stage.layout == "rows" then return {} end
     local floats = stage.projection.panel_floats
     return { { name = "unpacked", storage = "float", bytes = floats * 4, text = "[" .. floats .. "]" } }

@@ -204,8 +204,8 @@ end
 --   = its shape,
 --   slices, steps, boxes; rows, columns, group, stride, offset: the rows of a matrix that lies in a larger tensor,
 --   `group` of every `stride`
---   from row `offset` on; optional: zeros if the tensor is absent; angles = "cosines" or "sines", theta, half, step: no
---   tensor but rotary angles;
+--   from row `offset` on; optional: zeros if the tensor is absent; angles = "cosines" or "sines", frequencies, factor,
+--   step: no tensor but rotary angles;
 --   storage, count: how kernels read it, as so many of that C type; row, scales: width of the rows of a
 --   scaled type, and byte offset of the section that takes their scales; a section without `from` is filled by another
 --   one; raised: added to the elements of a scaled type; slow: a token reads few of its rows, so that firmware may have
@@ -216,7 +216,8 @@ function sections.of(m, shape, projection, tables, multiplied)
     local function add(section)
         section.dtype = section.dtype or dtype.get "f32"
         section.type = section.dtype.name
-        section.storage, section.count = section.storage or section.dtype.storage, section.count or section.elements
+        section.storage = section.storage or section.dtype.storage
+        section.count = section.count or dtype.units(section.dtype, section.elements)
         section.steps, section.boxes = section.steps or {}, section.boxes or {}
         list[#list + 1] = section
     end

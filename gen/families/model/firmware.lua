@@ -104,7 +104,8 @@ function firmware.work(p)
         local shape = segment.plan.shape
         attention = attention + 4 * shape.layers * shape.heads * shape.width * p.context
         for _, part in ipairs(segment.plan.parts) do
-            rows = rows + part.count * part.plan.shape.slots * part.plan.shape.d_out * part.plan.tables.bytes
+            local own = part.plan
+            rows = rows + part.count * own.shape.slots * dtype.size(own.tables, own.shape.d_out)
         end
     end
     local of_embedding = (p.embedding.strided and 0 or p.rows_type.bytes) + (p.embedding.positions and 4 or 0)

@@ -24,6 +24,42 @@ end
 
 local function positive(last) return schema.integer(1, last) end
 local eps_rule = schema.number("must be a number from 1e-12 to 1", function(v) return v >= 1e-12 and v <= 1 end)
+local function number_from(first, last)
+    local words = string.format("must be a number from %g to %g", first, last)
+    return schema.number(words, function(v) return v >= first and v <= last end)
+end
+local by_turns = { "llama3", "yarn" }
+local scaling_keys = {
+    {
+        key = "kind",
+        rule = schema.choice("linear", "llama3", "yarn"),
+        doc = "what is slowed down: all pairs, or those that turn seldom, by frequency or by number",
+    },
+    { key = "factor", rule = number_from(1, 1e6), doc = "how much: the ratio of new and original context" },
+    { key = "original", rule = positive(1 << 24), only = by_turns, doc = "context of the training before" },
+    {
+        key = "slow",
+        rule = number_from(1e-3, 1e6),
+        only = by_turns,
+        default = 1,
+        doc = "turns within the original context up to which a pair is slowed down",
+    },
+    { key = "fast", rule = number_from(1e-3, 1e6), only = by_turns, doc = "turns from which on it is not" },
+    {
+        key = "truncate",
+        rule = schema.boolean,
+        only = "yarn",
+        default = true,
+        doc = "the numbers of the pairs that turn so often are rounded, outwards",
+    },
+    {
+        key = "attention_factor",
+        rule = number_from(1e-3, 1e3),
+        only = "yarn",
+        optional = true,
+        doc = "factor of cosines and sines; absent: 0.1 ln(factor) + 1",
+    },
+}
 local rope_keys = {
     {
         key = "theta",
@@ -43,6 +79,29 @@ local rope_keys = {
         default = "half",
         doc = "what is rotated together: i and i + half of that part, or 2i and 2i + 1",
     },
+    {
+        key = "scaling",
+        rule = schema.table("kind, factor, and what the kind takes", scaling_keys),
+        optional = true,
+        doc = "frequencies for contexts longer than that of training",
+    },
+}
+local soft_cap_rule =
+    schema.number("must be a number above 0, at most 1e6", function(v) return v > 0 and v <= 1e6 end)
+local layer_numbers = { words = "must be a list of rising integers from 0 to 4095" }
+function layer_numbers.holds(v)
+    if type(v) ~= "table" then return false end
+    local count = 0
+    for key, number in pairs(v) do
+        local before = math.type(key) == "integer" and (key == 1 and -1 or v[key - 1])
+        if math.type(before) ~= "integer" or math.type(number) ~= "integer" then return false end
+        if number <= before or number > 4095 then return false end
+        count = count + 1
+    end
+    return count == #v
+end
+local qk_norm_keys = {
+    { key = "eps", rule = eps_rule, default = 1e-6, doc = "added to the mean square" },
 }
 local attention_keys = {
     {
@@ -53,18 +112,36 @@ local attention_keys = {
     },
     { key = "context", rule = positive(1 << 24), doc = "maximum number of tokens that are attended to" },
     { key = "window", rule = positive(1 << 24), optional = true, doc = "sliding window: only the last so many tokens" },
+    {
+        key = "full_layers",
+        rule = layer_numbers,
+        optional = true,
+        doc = "numbers of the layers, from 0, that have no window; a cache holds the context then",
+    },
     { key = "causal", rule = schema.boolean, default = true, doc = "a token attends to no later ones" },
     {
         key = "rope",
-        rule = schema.table("theta, share, pairs", rope_keys),
+        rule = schema.table("theta, share, pairs, scaling", rope_keys),
         optional = true,
         doc = "rotary positions of q and k",
+    },
+    {
+        key = "qk_norm",
+        rule = schema.table("eps", qk_norm_keys),
+        optional = true,
+        doc = "RMSNorm of every head of q and k, before they are rotated",
     },
     {
         key = "scale",
         rule = schema.number("must be a number above 0, at most 1e6", function(v) return v > 0 and v <= 1e6 end),
         optional = true,
         doc = "factor of q k; absent: 1 / sqrt(width of a head)",
+    },
+    {
+        key = "soft_cap",
+        rule = soft_cap_rule,
+        optional = true,
+        doc = "a score x becomes soft_cap tanh(x / soft_cap)",
     },
     {
         key = "shaped",
@@ -147,7 +224,10 @@ keys.blocks = {
     },
     {
         key = "attention",
-        rule = schema.table("eliminate, context, window, causal, rope, scale, shaped", attention_keys),
+        rule = schema.table(
+            "eliminate, context, window, full_layers, causal, rope, qk_norm, scale, soft_cap, shaped",
+            attention_keys
+        ),
         doc = "makes it a transformer",
     },
     {
@@ -252,7 +332,7 @@ local head_keys = {
     { key = "bias", rule = schema.boolean, default = false, doc = "the checkpoint has a bias of the logits" },
     {
         key = "soft_cap",
-        rule = schema.number("must be a number above 0, at most 1e6", function(v) return v > 0 and v <= 1e6 end),
+        rule = soft_cap_rule,
         optional = true,
         doc = "a logit x becomes soft_cap tanh(x / soft_cap)",
     },

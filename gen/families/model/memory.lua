@@ -105,10 +105,11 @@ end
 -- Gives plan `p` its state and its scratch: state_bytes, memory { buffers, stages, peaks, bytes }, step_memory, and how
 -- many tokens, rows and results go together. header: bytes of a state before the caches.
 function memory.plan(p, header)
-    local chunk = 1
+    local chunk, tiles = 1, {}
     for _, segment in ipairs(p.segments) do
         for _, v in ipairs(segment.plan.variants) do
             chunk = math.max(chunk, v.chunk)
+            tiles[1] = v.product.tiles and v.product.tiles.from or tiles[1] -- as gen/families/model/blocks/phases.lua
         end
     end
     p.tokens = p.causal and math.min(chunk, p.context) or memory.positions(p.model, p.target)
@@ -117,7 +118,7 @@ function memory.plan(p, header)
     p.results = p.output.pool and math.min(p.rows, math.max(1, p.tokens // layout.keys)) or p.rows
     local dense, head = p.output.dense, p.output.head
     local words = (dense and dense.inputs * dense.outputs or 0) + (head and head.inputs * head.outputs or 0)
-    p.results_part = words > 0 and cost.part(p.results, cost.tokens_worth_a_thread(2e-6 * words), {}) or p.results
+    p.results_part = words > 0 and cost.part(p.results, cost.tokens_worth_a_thread(2e-6 * words), tiles) or p.results
     p.state_bytes = header
     for _, segment in ipairs(p.segments) do
         if p.causal then

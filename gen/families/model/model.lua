@@ -72,6 +72,8 @@ function rules.impossible(m, eliminate)
             m.d,
             rules.kv_width(m)
         )
+    elseif m.attention.qk_norm and eliminate ~= "none" and first ~= "V" then
+        return "needs attention without qk_norm, across which Q and K cannot be merged; V can be eliminated"
     end
 end
 
@@ -127,6 +129,14 @@ local function check_blocks(context, m, place)
                     width
                 )
             )
+        end
+        local scaling = attention.rope.scaling
+        if scaling and scaling.fast and scaling.fast <= scaling.slow then
+            local rule = string.format("must be above slow = %g", scaling.slow)
+            refuse({ "attention", "rope", "scaling", "fast" }, scaling.fast, rule)
+        end
+        if scaling and scaling.kind == "yarn" and attention.rope.theta == 1 then
+            refuse({ "attention", "rope", "theta" }, 1, 'must be above 1 for scaling.kind = "yarn"')
         end
     end
     -- As with other keys: what holds without it makes no other model.
@@ -373,8 +383,24 @@ local function check_output(context, m)
     end
 end
 
+local function check_full_layers(context, m)
+    local attention, chain = m.attention, { "attention", "full_layers" }
+    local full = attention.full_layers
+    if not full then return end
+    if not attention.window then
+        schema.refuse(context, chain, nil, "is of layers without attention.window, which is missing")
+    end
+    local last, count = full[#full], rules.count(m)
+    if last and last >= count then
+        schema.refuse(context, chain, nil, string.format("has %d: must be below the number of layers, %d", last, count))
+    end
+    -- As with other keys: what holds without it makes no other model.
+    if not last then attention.full_layers = nil end
+end
+
 -- Raises one line if values that are valid alone do not go together.
 local function check(context, m)
+    check_full_layers(context, m)
     if not m.embedding then return check_blocks(context, m, itself) end
     if m.kv_heads == "heads" then m.kv_heads = m.heads end
     check_layers(context, m)

@@ -60,6 +60,10 @@ function samples.of_blocks(m, shape, fused, own, first)
             if shape.gated then add_map(left(inputs[1]), 0.3 * shape.d ^ -0.5, false, 1.0) end
             add_map(left(checkpoint.linear(m, layer, "O", shape.d, shape.f)), shape.f ^ -0.5)
         end
+        for _, word in ipairs(shape.qk_norm and { "q", "k" } or {}) do
+            local view = checkpoint.head_norm(m, layer, word, shape.width)
+            add(view.tensor, view.shape, 0.1, { mean = 1.0 })
+        end
         if shape.shaped then
             local view = checkpoint.attention_shape(m, layer)
             add(view.tensor, view.shape, 0.2, { mean = 0.8 })

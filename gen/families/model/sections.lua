@@ -28,9 +28,9 @@ function sections.collector(at, type, rounded, first)
             type = of_type.name,
             storage = of_type.storage,
             elements = elements,
-            count = elements,
+            count = dtype.units(of_type, elements),
             at = c.at,
-            bytes = elements * of_type.bytes,
+            bytes = dtype.size(of_type, elements),
             doc = doc,
         }
         c.at = blob.round_up(c.at + section.bytes, blob.align)
@@ -56,7 +56,7 @@ function sections.collector(at, type, rounded, first)
         for key, value in pairs(more) do
             piece[key] = value
         end
-        piece.at = section.at + (layer or 0) * piece.elements * section.dtype.bytes
+        piece.at = section.at + (layer or 0) * dtype.size(section.dtype, piece.elements)
         c.pieces[#c.pieces + 1] = piece
     end
 
@@ -167,6 +167,13 @@ function sections.add_blocks(c, m, shape, list_of_maps, parts, first)
             end
         end
     end
+    for _, word in ipairs(shape.qk_norm and { "q", "k" } or {}) do
+        local doc = string.format("[%d][%d] gains of the norm of heads of %s", m.layers, shape.width, word)
+        local fill = vectors(c, word .. "_norm", m.layers, shape.width, doc, {})
+        for layer = 0, m.layers - 1 do
+            fill(checkpoint.head_norm(m, first + layer, word, shape.width), layer)
+        end
+    end
     if shape.shaped then
         local doc, count = "[%d][%d] alpha, beta and gamma of heads", 3 * shape.heads
         doc = doc:format(m.layers, shape.heads)
@@ -189,8 +196,8 @@ function sections.add_blocks(c, m, shape, list_of_maps, parts, first)
                     elements = count,
                     at = section.at + (i - 1) * count * 4,
                     angles = word,
-                    theta = shape.rope.theta,
-                    half = half,
+                    frequencies = shape.rope.frequencies,
+                    factor = i == 1 and shape.rope.factor or 1, -- angles of bytes add up, factors would multiply
                     step = step,
                 }
             end

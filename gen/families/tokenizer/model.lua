@@ -27,7 +27,7 @@ local tokenizer_keys = {
         key = "file",
         rule = text_rule "must be a path, from the model file's folder on",
         optional = true,
-        doc = "tokenizer.json, vocab.json, vocab.txt or SentencePiece's .model; none: bytes",
+        doc = "tokenizer.json, vocab.json, vocab.txt, SentencePiece's .model or a GGUF file; none: bytes",
     },
     {
         key = "merges",

@@ -16,6 +16,7 @@ static inline VECTOR $NAME(const STORAGE *from, unsigned n)
 return function(set)
     set.helpers = { table.unpack(set.helpers or {}) }
     for _, type in ipairs(set.lanes > 1 and dtype.loaded_names or {}) do
+        local packed = dtype.get(type).bytes < 1
         local all, some = "load_" .. type, "load_partial_" .. type
         if not (set[all] and set[some]) then
             local name = set.name .. "_load_first_" .. type
@@ -28,7 +29,7 @@ return function(set)
                     NAME = name,
                     STORAGE = dtype.get(type).storage,
                     LANES = set.lanes,
-                    VALUE = scalar[all](expression.sum("from", "i")),
+                    VALUE = packed and scalar[all]("from", "i") or scalar[all](expression.sum("from", "i")),
                     LOADED = set.load_unaligned("lane", 0),
                 }),
             })

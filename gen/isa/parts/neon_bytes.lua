@@ -2,6 +2,7 @@
 
 local expression = require "gen.isa.expression"
 local neon = require "gen.isa.neon"
+local nibbles = require "gen.isa.parts.nibbles"
 
 local at, call = expression.sum, expression.call
 
@@ -44,6 +45,7 @@ local function zip(part, bits, a, b)
     local function elements(v) return call("vreinterpretq_" .. type .. "_u32", v) end
     return call("vreinterpretq_u32_" .. type, call("vzip" .. part .. "q_" .. type, elements(a), elements(b)))
 end
+local function zip_floats(a, b) return { call("vzip1q_f32", a, b), call("vzip2q_f32", a, b) } end
 local function left(v, bits) return call("vshlq_n_u32", v, bits) end
 local function masked(v, mask) return call("vandq_u32", v, call("vdupq_n_u32", mask)) end
 
@@ -130,6 +132,7 @@ return function(row)
     end
     set.dot_i8 = product(row.dots[1])
     local gather = gather_with(product(row.dots[#row.dots]))
+    gather.nibbles = nibbles(gather, { left = left, masked = masked, zip = zip_floats })
     set.type_needs = { i8 = { flags = set.flags, feature = row.name, integer_sums = gather } }
     return set
 end

@@ -173,7 +173,8 @@ static inline void $sve_store_bf16(void *to, svfloat32_t a, svfloat32_t b)
         )
     end
     for _, type in ipairs(dtype.loaded_names) do
-        sve["load_" .. type] = function(base) return sve["load_partial_" .. type](base, lanes) end
+        local partial = sve["load_partial_" .. type]
+        sve["load_" .. type] = partial and function(base) return partial(base, lanes) end
     end
     function sve.load_words_partial(base, offset, n) return call("svld1_u32", first(n), at(base, offset)) end
     -- As bytes: the elements in memory may be of any type.

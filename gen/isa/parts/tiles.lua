@@ -12,10 +12,15 @@ local at, call = expression.sum, expression.call
 local tiles = {}
 
 local text = [[
-/* Tiles: eight arrays of 16 rows of 64 bytes, which a matrix engine multiplies, but 5 and 7, of products of fewer words:
-   16 rows of `words` words, and `words` rows. They are configured in each call and released at its end; no function that
-   is called in between may use them. */
+/* Tiles: eight arrays of 16 rows of 64 bytes, which a matrix engine multiplies, but 5 and 7, of products of fewer
+   words: 16 rows of `words` words, and `words` rows. They are configured in each call and released at its end; no
+   function that is called in between may use them. */
 #if defined(LOOKUPC_TILES_IN_C)
+#define $TILES LOOKUPC_TILES_IN_C
+#elif !defined(__x86_64__)
+#define $TILES static /* compiled, and chosen by nobody: no such CPU has them */
+#endif
+#if defined($TILES)
 typedef union {
     uint8_t bytes[16][64];
     uint16_t halves[16][32];
@@ -23,57 +28,39 @@ typedef union {
     float floats[16][16];
 } $tile;
 
-LOOKUPC_TILES_IN_C $tile $tiles[8];
-LOOKUPC_TILES_IN_C size_t $tile_words;
+typedef struct {
+    $tile tile[8];
+    size_t words;
+} $tile_arrays;
 
-static inline void $tile_configure(unsigned words)
+static inline $tile_arrays *$tiles(void)
 {
-    $tile_words = words;
+    $TILES $tile_arrays arrays;
+    return &arrays;
 }
 
-static inline void $tile_release(void) {}
-
-static inline void $tile_zero($tile *tile)
+/* Volatile: compilers would make library calls of these loops. */
+static inline void $tile_zero(int tile)
 {
-    for (size_t row = 0; row < 16; ++row)
-        for (size_t n = 0; n < 16; ++n)
-            tile->integers[row][n] = (uint32_t) $hidden_integer(0);
+    volatile uint8_t *to = $tiles()->tile[tile].bytes[0];
+    for (size_t n = 0; n < 1024; ++n)
+        to[n] = 0;
 }
 
-static inline void $tile_load(int tile, const unsigned char *from, size_t step)
+static inline void $tile_load(int tile, const volatile uint8_t *from, size_t step)
 {
-    const size_t rows = tile == 7 ? $tile_words : 16, bytes = tile == 5 ? 4 * $tile_words : 64;
-    $tile_zero(&$tiles[tile]);
+    const size_t words = $tiles()->words, rows = tile == 7 ? words : 16, bytes = tile == 5 ? 4 * words : 64;
+    $tile_zero(tile);
     for (size_t row = 0; row < rows; ++row)
         for (size_t n = 0; n < bytes; ++n)
-            $tiles[tile].bytes[row][n] = (unsigned char) $hidden_integer(from[row * step + n]);
+            $tiles()->tile[tile].bytes[row][n] = from[row * step + n];
 }
 
-static inline void $tile_store(int tile, unsigned char *to, size_t step)
+static inline void $tile_store(int tile, volatile uint8_t *to, size_t step)
 {
     for (size_t row = 0; row < 16; ++row)
         for (size_t n = 0; n < 64; ++n)
-            to[row * step + n] = (unsigned char) $hidden_integer($tiles[tile].bytes[row][n]);
-}
-
-/* sums += a b: rows of a times columns of b, four signed bytes of a word of a, and unsigned ones of b. */
-static inline void $tile_dot_i8($tile *sums, const $tile *a, const $tile *b)
-{
-    for (size_t row = 0; row < 16; ++row)
-        for (size_t n = 0; n < 16; ++n)
-            for (size_t k = 0; k < 64; ++k)
-                sums->integers[row][n] +=
-                    (uint32_t) ((int8_t) a->bytes[row][k] * (int32_t) b->bytes[k / 4][4 * n + k % 4]);
-}
-
-/* The same of unsigned bytes of a, and signed ones of b. */
-static inline void $tile_dot_u8($tile *sums, const $tile *a, const $tile *b)
-{
-    for (size_t row = 0; row < 16; ++row)
-        for (size_t n = 0; n < 16; ++n)
-            for (size_t k = 0; k < 64; ++k)
-                sums->integers[row][n] +=
-                    (uint32_t) (a->bytes[row][k] * (int32_t) (int8_t) b->bytes[k / 4][4 * n + k % 4]);
+            to[row * step + n] = $tiles()->tile[tile].bytes[row][n];
 }
 
 static inline float $tile_bf16(uint16_t half)
@@ -83,24 +70,54 @@ static inline float $tile_bf16(uint16_t half)
     return whole.value;
 }
 
-/* The same of words of two numbers in bf16. */
-static inline void $tile_dot_bf16($tile *sums, const $tile *a, const $tile *b)
+static inline int32_t $tile_byte(uint8_t byte, int is_signed)
 {
-    for (size_t row = 0; row < 16; ++row)
-        for (size_t n = 0; n < 16; ++n)
-            for (size_t k = 0; k < 32; ++k)
-                sums->floats[row][n] += $tile_bf16(a->halves[row][k]) * $tile_bf16(b->halves[k / 2][2 * n + k % 2]);
+    return is_signed ? (int8_t) byte : byte;
 }
 
-#define $TILE_ZERO(tile) $tile_zero(&$tiles[tile])
-#define $TILE_LOAD(tile, from, step) $tile_load(tile, (const unsigned char *) (const void *) (from), step)
-#define $TILE_STORE(tile, to, step) $tile_store(tile, (unsigned char *) (void *) (to), step)
-#define $TILE_DOT_I8(sums, a, b) $tile_dot_i8(&$tiles[sums], &$tiles[a], &$tiles[b])
-#define $TILE_DOT_U8(sums, a, b) $tile_dot_u8(&$tiles[sums], &$tiles[a], &$tiles[b])
-#define $TILE_DOT_BF16(sums, a, b) $tile_dot_bf16(&$tiles[sums], &$tiles[a], &$tiles[b])
+/* sums += a b: rows of a times columns of b, words of four bytes, those of a or of b signed, or of two numbers in
+   bf16. */
+static inline void $tile_dot(char kind, int sums, int a, int b)
+{
+    $tile *tile = $tiles()->tile;
+    for (size_t row = 0; row < 16; ++row)
+        for (size_t n = 0; n < 16; ++n) {
+            for (size_t k = 0; k < 32 && kind == 'f'; ++k)
+                tile[sums].floats[row][n] +=
+                    $tile_bf16(tile[a].halves[row][k]) * $tile_bf16(tile[b].halves[k / 2][2 * n + k % 2]);
+            for (size_t k = 0; k < 64 && kind != 'f'; ++k)
+                tile[sums].integers[row][n] += (uint32_t) ($tile_byte(tile[a].bytes[row][k], kind == 'a')
+                    * $tile_byte(tile[b].bytes[k / 4][4 * n + k % 4], kind == 'b'));
+        }
+}
+
+#define $TILE_ZERO(tile) $tile_zero(tile)
+#define $TILE_LOAD(tile, from, step) $tile_load(tile, (const volatile uint8_t *) (from), step)
+#define $TILE_STORE(tile, to, step) $tile_store(tile, (volatile uint8_t *) (to), step)
+#define $TILE_DOT_I8(sums, a, b) $tile_dot('a', sums, a, b)
+#define $TILE_DOT_U8(sums, a, b) $tile_dot('b', sums, a, b)
+#define $TILE_DOT_BF16(sums, a, b) $tile_dot('f', sums, a, b)
 #else
+#define $TILE_ZERO(tile) __asm__ volatile("tilezero %%tmm" #tile : : : "memory")
+/* Rows of 64 bytes, `step` bytes apart. */
+#define $TILE_LOAD(tile, from, step) \
+    __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #tile : : "r"(from), "r"((size_t) (step)) : "memory")
+#define $TILE_STORE(tile, to, step) \
+    __asm__ volatile("tilestored %%tmm" #tile ", (%0,%1,1)" : : "r"(to), "r"((size_t) (step)) : "memory")
+/* sums += a b: rows of a times columns of b, words of four bytes, those of a or of b signed, or of two numbers in
+   bf16. */
+#define $TILE_DOT(word, sums, a, b) \
+    __asm__ volatile(word " %%tmm" #b ", %%tmm" #a ", %%tmm" #sums : : : "memory")
+#define $TILE_DOT_I8(sums, a, b) $TILE_DOT("tdpbsud", sums, a, b)
+#define $TILE_DOT_U8(sums, a, b) $TILE_DOT("tdpbusd", sums, a, b)
+#define $TILE_DOT_BF16(sums, a, b) $TILE_DOT("tdpbf16ps", sums, a, b)
+#endif
+
 static inline void $tile_configure(unsigned words)
 {
+#if defined($TILES)
+    $tiles()->words = words;
+#else
     const struct {
         uint8_t palette, start_row, zeros[14];
         uint16_t row_bytes[16];
@@ -108,31 +125,21 @@ static inline void $tile_configure(unsigned words)
     } all = { 1, 0, { 0 }, { 64, 64, 64, 64, 64, (uint16_t) (4 * words), 64, 64 },
         { 16, 16, 16, 16, 16, 16, 16, (uint8_t) words } };
     __asm__ volatile("ldtilecfg %0" : : "m"(all) : "memory");
+#endif
 }
 
 static inline void $tile_release(void)
 {
+#if !defined($TILES)
     __asm__ volatile("tilerelease" : : : "memory");
-}
-
-#define $TILE_ZERO(tile) __asm__ volatile("tilezero %%tmm" #tile : : : "memory")
-/* Rows of 64 bytes, `step` bytes apart. */
-#define $TILE_LOAD(tile, from, step) \
-    __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #tile : : "r"(from), "r"((size_t) (step)) : "memory")
-#define $TILE_STORE(tile, to, step) \
-    __asm__ volatile("tilestored %%tmm" #tile ", (%0,%1,1)" : : "r"(to), "r"((size_t) (step)) : "memory")
-/* sums += a b: rows of a times columns of b, four signed bytes of a word of a, and unsigned ones of b. */
-#define $TILE_DOT_I8(sums, a, b) __asm__ volatile("tdpbsud %%tmm" #b ", %%tmm" #a ", %%tmm" #sums : : : "memory")
-/* The same of unsigned bytes of a, and signed ones of b; of words of two numbers in bf16. */
-#define $TILE_DOT_U8(sums, a, b) __asm__ volatile("tdpbusd %%tmm" #b ", %%tmm" #a ", %%tmm" #sums : : : "memory")
-#define $TILE_DOT_BF16(sums, a, b) __asm__ volatile("tdpbf16ps %%tmm" #b ", %%tmm" #a ", %%tmm" #sums : : : "memory")
-#endif]]
+#endif
+}]]
 
 -- Adds to `set`, one of x86-64, what AMX needs of CPUs, compilers and programs, and the words of tiles: of bytes, and
 -- with `bf16` also of such.
 function tiles.add(set, bf16)
     set.flags = { table.unpack(set.flags) }
-    for _, extension in ipairs(bf16 and { "tile", "int8", "bf16" } or { "tile", "int8" }) do
+    for _, extension in ipairs(bf16 and { "int8", "bf16" } or { "int8" }) do -- with what both need, -mamx-tile
         set.flags[#set.flags + 1] = "-mamx-" .. extension
     end
     local last = bf16 and "BF16" or "INT8" -- clang spelt it without a line before 15
@@ -143,6 +150,7 @@ function tiles.add(set, bf16)
         cpu[key] = key == "xcr0" and bits | 1 << 17 | 1 << 18 or bits
     end
     set.cpu = cpu
+    set.l2_bytes = 2 << 20
     set.helpers = { table.unpack(set.helpers) }
     table.insert(set.helpers, { name = "tile_configure", guard = guard, text = text })
 

@@ -1,6 +1,7 @@
 -- What SSE, AVX2 and AVX-512 have in common: they speak of _mmN_operation_ps.
 
 local expression = require "gen.isa.expression"
+local nibbles = require "gen.isa.parts.nibbles"
 
 local at, cast = expression.sum, expression.cast
 
@@ -34,6 +35,43 @@ local function load_bytes(bits, base)
         cast("const __m" .. bits .. "i *", cast("const void *", base))
     )
 end
+local four_bytes = {
+    name = "sse4_bytes",
+    text = [[
+typedef int32_t __attribute__((may_alias, aligned(1))) $sse4_bytes; /* four bytes at any address */]],
+}
+
+-- Adds the words that load tables in i4: of eight elements in a word each moves to the top of its lane, and back with
+-- its sign.
+local function add_nibbles(set, bits, call)
+    local lanes = bits // 32
+    table.insert(set.helpers, four_bytes)
+    -- The word whose first byte is byte `first`, of `count` bytes in memory.
+    local function word(base, first, count)
+        if count >= 4 then
+            return "*" .. cast("const $sse4_bytes *", cast("const void *", expression.sum(base, first)))
+        end
+        local bytes = {}
+        for k = 0, count - 1 do
+            bytes[k + 1] = expression.index(base, first + k) .. (k > 0 and " << " .. 8 * k or "")
+        end
+        return count > 0 and table.concat(bytes, " | ") or "0"
+    end
+    local function load(base, n)
+        local moves, bytes = {}, (n + 1) // 2
+        for lane = 0, lanes - 1 do
+            local left = 28 - lane % 8 * 4 -- by multiplication, where no instruction moves each lane on its own
+            moves[lane + 1] = bits > 128 and (lane < n and left or 32) or lane < n and 1 << left or 0
+        end
+        local all = call("set1_epi32", word(base, 0, bytes))
+        if lanes > 8 then all = call("mask_set1_epi32", all, "0xff00", word(base, 4, bytes - 4)) end
+        all = call(bits > 128 and "sllv_epi32" or "mullo_epi32", all, call("setr_epi32", table.unpack(moves)))
+        return call("cvtepi32_ps", call("srai_epi32", all, "28"))
+    end
+    function set.load_partial_i4(base, n) return load(base, n) end
+    function set.load_i4(base) return load(base, lanes) end
+end
+
 local function store_bytes(bits, base, value)
     return expression.call(
         "_mm" .. (bits > 128 and bits or "") .. "_storeu_si" .. bits,
@@ -255,6 +293,16 @@ return function(bits)
         reduce_magnitudes = function(magnitudes) return halve_magnitudes(bits, magnitudes) end,
     }, {
         call = call,
+        four_bytes = four_bytes,
+        add_nibbles = function(set) add_nibbles(set, bits, call) end,
+        -- The words of rows in i4, of an integer gather `words` of rows in i8.
+        gather_nibbles = function(words)
+            return nibbles(words, {
+                left = function(v, count) return call("slli_epi32", v, tostring(count)) end,
+                masked = function(v, mask) return call("and_si" .. bits, v, call("set1_epi32", cast("int", mask))) end,
+                zip = function(a, b) return { call("unpacklo_ps", a, b), call("unpackhi_ps", a, b) } end,
+            })
+        end,
         load_bytes = load_bytes,
         store_bytes = store_bytes,
         bytes_of = bytes_of,

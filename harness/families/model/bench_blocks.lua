@@ -39,8 +39,17 @@ end
 -- What the measuring process calls the products of a row of those at so many tokens.
 local function product_name(row, tokens) return "products/" .. rivals.name(row) .. "/" .. tokens end
 
+-- Of `positions` those that a token sees through `window`, if there is one, the mean of all layers.
+local function seen_of(s, positions, window)
+    local seen, full = math.min(positions, window or positions), 0
+    for _, is_full in ipairs(s.full_layers or {}) do
+        if is_full then full = full + 1 end
+    end
+    return full == 0 and seen or seen + (positions - seen) * full / #s.full_layers
+end
+
 -- Bytes of keys and values that calls up to position `last` read in all layers.
-local function cache_read(p, last) return p.shape.cache.position_bytes * math.min(last, p.shape.window or last) end
+local function cache_read(p, last) return p.shape.cache.position_bytes * seen_of(p.shape, last, p.shape.window) end
 
 local function weights_met(p) return weight_count.met(p, 1, 1, 1) end
 
@@ -57,8 +66,8 @@ end
 local function attention_operations(s, tokens, position)
     local pairs_seen, last = 0, position + tokens
     for i = position + 1, last do
-        pairs_seen = pairs_seen + math.min(i, s.window or i)
-        if not s.causal then pairs_seen = pairs_seen + math.min(last - i, s.window and s.window - 1 or last) end
+        pairs_seen = pairs_seen + seen_of(s, i, s.window)
+        if not s.causal then pairs_seen = pairs_seen + seen_of(s, last - i, s.window and s.window - 1) end
     end
     return 4 * s.width * s.heads * pairs_seen
 end

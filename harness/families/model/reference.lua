@@ -40,6 +40,20 @@ function reference.tensors(path)
     return found or error(message, 0)
 end
 
+-- The scaling of rotary positions `s`, nothing left out; nil: there is none.
+local function scaling_of(s)
+    return s
+        and {
+            kind = s.kind,
+            factor = s.factor,
+            original = s.original or 1,
+            slow = s.slow or 1,
+            fast = s.fast or 1,
+            truncate = s.truncate,
+            attention_factor = s.attention_factor or 1 + math.log(s.factor) / 10,
+        }
+end
+
 -- What block_reference.answers wants: the maps of every layer but those in `without`; types: the names of those of
 -- weights, cache, activations, and attention (of queries and the softmax's weights); of tables, default type, and
 -- projections of lookup FFNs, default f32; and blocks_in_out, whether the checkpoint's BH4 blocks are stored [in][out].
@@ -52,6 +66,10 @@ function reference.blocks_job(p, path, types, without, first)
     local sizes = { Q = q, K = kv, V = kv, P = { m.d, m.heads * width }, S = m.skip and m.d_in and { m.d, d_in } }
     local function left(map) return without == "" and map or checkpoint.alone(map) end
     first = first or 0
+    local full = {}
+    for _, number in ipairs(m.attention.full_layers or {}) do
+        full[number] = true
+    end
     for layer = first, first + m.layers - 1 do
         local maps = {}
         for letter, size in pairs(sizes) do
@@ -59,6 +77,7 @@ function reference.blocks_job(p, path, types, without, first)
                 maps[letter:lower()] = left(checkpoint.linear(m, layer, letter, table.unpack(size)))
             end
         end
+        maps.window = not full[layer] and m.attention.window or nil
         maps.input, maps.delivered = delivered and s.input or d_in, delivered
         if s.lookup then
             maps.lookup = {
@@ -79,6 +98,9 @@ function reference.blocks_job(p, path, types, without, first)
                 local norm = checkpoint.norm(m, layer, i, normed)
                 maps[key] = { gain = norm.gain, offset = m.norm.kind == "layernorm" and norm.offset or nil }
             end
+        end
+        for _, word in ipairs(m.attention.qk_norm and { "q", "k" } or {}) do
+            maps[word .. "_norm"] = { gain = checkpoint.head_norm(m, layer, word, width) }
         end
         if m.attention.shaped then maps.shape = { gain = checkpoint.attention_shape(m, layer) } end
         layers[layer - first + 1] = maps
@@ -104,10 +126,11 @@ function reference.blocks_job(p, path, types, without, first)
         kv_heads = s.kv_heads,
         f = s.f,
         scale = m.attention.scale or width ^ -0.5,
+        soft_cap = m.attention.soft_cap or 0,
         causal = m.attention.causal,
-        window = m.attention.window,
         half = rope and math.floor(rope.share * width / 2 + 0.5),
         theta = rope and rope.theta or 0,
+        scaling = scaling_of(rope and rope.scaling),
         interleaved = rope and rope.pairs == "interleaved",
         gated = s.gated,
         parallel = m.parallel,
@@ -115,6 +138,7 @@ function reference.blocks_job(p, path, types, without, first)
         mean = m.norm and m.norm.kind == "layernorm",
         post = m.norm and m.norm.place == "post",
         eps = m.norm and m.norm.eps or 0,
+        head_eps = m.attention.qk_norm and m.attention.qk_norm.eps or 0,
         activation = s.activation or "relu",
         layers = layers,
     }

@@ -1,5 +1,6 @@
 -- Parts of models that are timed: plans through the same templates with some of the steps, so that their kernels are
 -- the same; and the dense twin of a whole model.
+local dtype = require "gen.plan.dtype"
 local plan = require "gen.families.model.plan"
 local rules = require "gen.families.model.model"
 local space = require "gen.plan.space"
@@ -44,8 +45,7 @@ function timed_parts.bytes_met(p)
         local own = part.plan
         bytes = bytes
             - part.count
-                * (own.shape.h * own.shape.rows * own.pitch - own.shape.slots * own.shape.d_out)
-                * own.shape.tables.bytes
+                * dtype.size(own.tables, own.shape.h * own.shape.rows * own.pitch - own.shape.slots * own.shape.d_out)
     end
     return bytes
 end
@@ -108,6 +108,7 @@ local function alone(m, name, layers, isa, types, append, after)
         ffn = { kind = "mlp", f = 1, activation = "relu" },
         checkpoint = "llama",
     }, { eliminate = "none" })
+    model.attention.qk_norm = nil
     model.norm, model.positions, model.token_types, model.head_dim, model.d_in = nil, nil, nil, nil, nil
     return plan.build(model, { isa }, {
         type = types.activations,

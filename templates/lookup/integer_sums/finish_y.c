@@ -1,6 +1,6 @@
-//$ takes gather, isa, helper, sums_type, store_y, used, each_sum
+//$ takes gather, words, isa, helper, sums_type, store_y, used, each_sum
 //$ -- What makes y of the sums of a line of columns.
-//$ local words, inline = isa.integer_sums, names.macro("INLINE")
+//$ local inline = names.macro("INLINE")
 //$ for _, part in ipairs(gather.integers.lines) do
 
 /* Makes $(plural(part.columns, "column")) of y: y = base + unit * sums. */
@@ -8,7 +8,7 @@ $(inline) void $(helper)_$(store_y and "stream" or "finish")_y$(part.suffix)(con
     $(isa.vector) unit, const float *base, float *y$(store_y and ", int streams" or ""))
 {
 //$     local joined, all = {}, {}
-//$     for n = 0, 3 do
+//$     for n = 0, gather.integers.vectors - 1 do
 //$         joined[n + 1] = "sum" .. n
 //$         all[n + 1] = { name = "sum" .. n, value = isa.float_of(words.total(each_sum("sums->", "[" .. n .. "]"))) }
 //$     end

@@ -1,8 +1,9 @@
-//$ takes gather, isa, helper, barriers, commas, each_sum
+//$ takes gather, words, isa, helper, tables, barriers, commas, each_sum
 //$ -- The sums of a line of columns as integers, and what adds four rows to them.
-//$ local words, word, inline, plan = isa.integer_sums, isa.index, names.macro("INLINE"), gather.integers
+//$ local word, inline, plan = isa.index, names.macro("INLINE"), gather.integers
 //$ local m = shape.neighbours
-//$ local first, second = words.halves[1], words.halves[2]
+//$ local first, second, rows = words.halves[1], words.halves[2], {}
+//$ for r = 0, 3 do rows[r + 1] = "const " .. tables.storage .. " *row" .. r end
 
 //$ if #words.sums == 2 then
 /* Sums of $(plural(words.columns, "column")) of a token, 256 high + low: the columns in the order in which interleaved rows leave them.
@@ -15,7 +16,7 @@
    and $(words.levels) (a score) * 128 (an element of a row) * $(plan.max_rows) < 2^31. */
 //$ end
 typedef struct {
-    $(word) $(commas(each_sum("", "[4]")));
+    $(word) $(commas(each_sum("", "[" .. plan.vectors .. "]")));
 } $(helper)_sums;
 //$ for _, part in ipairs(plan.lines) do
 
@@ -25,7 +26,7 @@ typedef struct {
 /* Adds $(plural(part.columns, "column")) of four rows times their scores: those of row0 and row2 are in `even`, the others in `odd`. */
 //$     end
 $(inline) void $(helper)_add_four_rows$(part.suffix)($(helper)_sums *sums,
-    const int8_t *row0, const int8_t *row1, const int8_t *row2, const int8_t *row3, uint32_t $(first), uint32_t $(second))
+    $(commas(rows)), uint32_t $(first), uint32_t $(second))
 {
     const $(word) scores_$(first) = $(words.broadcast(first));
     const $(word) scores_$(second) = $(words.broadcast(second));

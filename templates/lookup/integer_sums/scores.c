@@ -1,7 +1,8 @@
-//$ takes gather, isa, tile, helper
-//$ local words, low_at, partial = isa.integer_sums, gather.integers.low_at, gather.integers.partial
+//$ takes gather, words, isa, tile, helper
+//$ local low_at, partial = gather.integers.low_at, gather.integers.partial
 //$ local rows = shape.neighbours == 1 and "tables" or "rows"
 //$ local levels, first, second = words.levels .. ".0f", words.halves[1], words.halves[2]
+//$ local all_levels = words.levels * (words.factor or 1) .. ".0f"
 
 //$ if #words.sums == 2 then
 /* Scores as 16-bit integers: score = unit (256 $(first) + $(second)), the bytes of $(words.rows) $(rows) in one
@@ -13,6 +14,9 @@
    1/$(2 * words.levels) of the largest score. If all are 0, the unit is 0 and the integers,
 //$ end
    whatever they are, count for nothing. A NaN or an infinity makes the unit NaN.
+//$ if words.factor then
+   What is returned is 1/$(words.factor) of the unit: elements of rows are multiplied by $(words.factor).
+//$ end
 //$ if shape.neighbours > 1 and shape.score.along then
    That of a table's second row is not: sum of |z| - 2 |z of the bit that differs| >= 0, as another bit has no smaller |z|.
 //$ end
@@ -39,7 +43,7 @@ $(i)$(words.store_first_half("words", k == "k" and "k / " .. words.rows or 0, "q
 $(i)$(words.store_second_half("words", k == "k" and low_at .. " + k / " .. words.rows or low_at, "q"));
 //$ end)
 //$ float_after("    ", "finite", isa.reduce("all", "add"))
-    return largest * (1.0f / $(levels)) + 0.0f * finite;
+    return largest * (1.0f / $(all_levels)) + 0.0f * finite;
 }
 //$ else
    score  [$(rows)][$(tile)], of a tile of tokens
@@ -74,7 +78,7 @@ static inline void $(helper)_scores_to_integers(const float *score, size_t $(row
             $(isa.store_words("words + k * " .. 2 * tile // words.rows .. half.at, "token", words.unite(part)));
 //$     end
         }
-        $(isa.store_unaligned("unit", "token", isa.fma("all", isa.zero(), isa.mul("max", isa.broadcast("1.0f / " .. levels)))));
+        $(isa.store_unaligned("unit", "token", isa.fma("all", isa.zero(), isa.mul("max", isa.broadcast("1.0f / " .. all_levels)))));
     }
 }
 //$ end

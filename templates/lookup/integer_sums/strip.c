@@ -1,4 +1,4 @@
-//$ takes gather, helper, at, width, prefetches, token, i, constant, pitch_argument, commas
+//$ takes gather, helper, at, width, prefetches, token, i, constant, pitch_argument, commas, place
 //$ -- One strip of a tile of columns of one token: the rows of every table, or of those of `token.run`, summed exactly as
 //$ -- integers.
 //$ local run, step, strip, starts = token.run, gather.integers.step, gather.integers.strip_of[width], {}
@@ -10,7 +10,7 @@
 //$ local function following(k)
 //$     if strip.prefetches == 0 then return "" end
 //$     if not gather.prefetch_tokens then return ", " .. (prefetches and "prefetch_at - " .. at or 0) end
-//$     return ", " .. sum("table", prefetches.at, k and times("k", constant("TABLE_PITCH")) or 0) .. ", "
+//$     return ", " .. sum("table", place(prefetches.at), k and times("k", constant("TABLE_PITCH")) or 0) .. ", "
 //$         .. sum(prefetches.code, k and times("k", m) or 0)
 //$ end
 //$ local alone = #starts == 1
@@ -22,13 +22,13 @@ $(i)$(token.prefix.line)_sums sums[$(#starts)] = { $(commas(starts)) };
 //$ end
 //$ if not run then
 $(i)for (size_t k = 0; k < tables; k += $(step))
-$(i)    $(helper)_add_4x$(width)($(sums), $(sum("table", at, times("k", constant("TABLE_PITCH")))),
+$(i)    $(helper)_add_4x$(width)($(sums), $(sum("table", place(at), times("k", constant("TABLE_PITCH")))),
 $(i)        $(gather.integers.partial and "tables - k, " or "")$(sum("token_code", times("k", m))),
 $(i)        token_words + k / $(step)$(following(true)));
 //$ elseif run.tables > step then
-$(i)$(helper)_add_$(run.tables * m)x$(width)($(sums), $(sum("table", at)), $(pitch_argument)token_code, token_words$(following()));
+$(i)$(helper)_add_$(run.tables * m)x$(width)($(sums), $(sum("table", place(at))), $(pitch_argument)token_code, token_words$(following()));
 //$ else
-$(i)$(helper)_add_4x$(width)($(sums), $(sum("table", at)),
+$(i)$(helper)_add_4x$(width)($(sums), $(sum("table", place(at))),
 $(i)    $(pitch_argument)$(gather.integers.partial and run.tables .. ", " or "")token_code, token_words$(following()));
 //$ end
 //$ for n, line in ipairs(strip.lines) do

@@ -1,12 +1,12 @@
-//$ takes gather, isa, tile, helper, prefix, row_pitch, line_elements, pitch_parameter, pitch_argument, rows_on
+//$ takes gather, words, isa, tile, helper, prefix, row_pitch, line_elements, pitch_parameter, pitch_argument, rows_on, tables, place
 //$ -- Functions that add the rows of a group of tables to the sums of a strip of columns.
-//$ local words, inline, plan = isa.integer_sums, names.macro("INLINE"), gather.integers
+//$ local inline, plan = names.macro("INLINE"), gather.integers
 //$ local m, step = shape.neighbours, plan.step
 //$ local function head(rows, strip)
 //$     local many_tables = plan.partial and rows == "4" and "size_t tables, " or ""
-//$     local ahead = strip.prefetches > 0 and (gather.prefetch_tokens and ", const int8_t *ahead, const uint16_t *ahead_code"
-//$         or ", size_t prefetch_at") or ""
-$(inline) void $(helper)_add_$(rows)x$(strip.width)($(prefix.line)_sums *sums, const int8_t *table,
+//$     local tokens_ahead = ", const " .. tables.storage .. " *ahead, const uint16_t *ahead_code"
+//$     local ahead = strip.prefetches > 0 and (gather.prefetch_tokens and tokens_ahead or ", size_t prefetch_at") or ""
+$(inline) void $(helper)_add_$(rows)x$(strip.width)($(prefix.line)_sums *sums, const $(tables.storage) *table,
     $(pitch_parameter)$(many_tables)const uint16_t *code, const uint32_t *words$(ahead))
 //$ end
 //$ for _, strip in ipairs(plan.strips) do
@@ -31,24 +31,25 @@ $(inline) void $(helper)_add_$(rows)x$(strip.width)($(prefix.line)_sums *sums, c
 //$     end
 //$     for r = 0, 3 do
 //$         local row, number = row_of("table", "code", r), r // m -- of the table
-    const int8_t *row$(r) = $(number > 0 and plan.partial and "tables > " .. number .. " ? " .. row .. " : row0" or row);
+    const $(tables.storage) *row$(r) = $(number > 0 and plan.partial and "tables > " .. number .. " ? " .. row .. " : row0" or row);
 //$     end
 //$     if tokens_ahead then
 //$         for r = 0, 3 do
 //$             local row, number = row_of("ahead", "ahead_code", r), r // m
-    const int8_t *ahead$(r) = $(number > 0 and plan.partial and "tables > " .. number .. " ? " .. row .. " : ahead0" or row);
+    const $(tables.storage) *ahead$(r) = $(number > 0 and plan.partial and "tables > " .. number .. " ? " .. row .. " : ahead0" or row);
 //$         end
 //$     end
 //$     for r = 0, prefetches and 3 or -1 do
 //$         for element = 0, strip.prefetches - 1, line_elements do
-//$             local row, place = "row" .. r, sum("prefetch_at", element)
-//$             if tokens_ahead then row, place = "ahead" .. r, element end
-    $(isa[gather.prefetch_strip](row, place));
+//$             local row, units = "row" .. r, place(sum("prefetch_at", element))
+//$             if tokens_ahead then row, units = "ahead" .. r, place(element) end
+    $(isa[gather.prefetch_strip](row, units));
 //$         end
 //$     end
 //$     for n, line in ipairs(strip.lines) do
+//$         local at = place(line.at)
     $(prefix.line)_add_four_rows$(line.suffix)($(#strip.lines == 1 and "sums" or "&sums[" .. n - 1 .. "]"),
-        $(sum("row0", line.at)), $(sum("row1", line.at)), $(sum("row2", line.at)), $(sum("row3", line.at)), words[0],
+        $(sum("row0", at)), $(sum("row1", at)), $(sum("row2", at)), $(sum("row3", at)), words[0],
         words[$(plan.low_at)]);
 //$     end
 }

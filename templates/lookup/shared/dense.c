@@ -1,5 +1,5 @@
 //$ takes prologue, helper, symbol, kernels, projection, parts, products, integers, measure, round, unpacked, blocks_argument
-//$ takes weights_of, multiplied, tiled, adds_residual, adds_bias
+//$ takes weights_of, multiplied, tiled, adds_residual, adds_bias, z_rows
 //$ takes projection_parameters, up_to, gain_text, projection_rows, x_text, lane_axis, x_alignment
 //$ -- What the kernel works on, one after the other.
 //$ local item = kernels.layout == "rows" and "token" or "tile"
@@ -9,7 +9,7 @@ $(include(parts.round))
 //$ end
 $(include(parts.product))
 //$ if tiled then
-$(include("templates/lookup/lanes/tile_product.c", { of = tiled, panel = tiled.outputs }))
+$(include("templates/lookup/lanes/tile_product.c", { of = tiled }))
 //$ end
 //$ if adds_bias then
 $(include("templates/lookup/shared/add_bias.c", { bypass = false }))
@@ -26,7 +26,7 @@ $(include("templates/lookup/shared/add_bias.c", { bypass = true }))
 //$ end
    weights  bound weights$(gain_text)
    x        [$(item)s]$(projection_rows)$(lane_axis)$(x_text)
-   z        [$(item)s][$(shape.bits)]$(lane_axis)
+   z        [$(item)s][$(z_rows)]$(lane_axis)$(z_rows > shape.bits and ", the first " .. shape.bits .. " rows are the result" or "")
 //$ for _, buffer in ipairs(kernels.work) do
    $((buffer.name .. "         "):sub(1, 9))$(buffer.text), overwritten
 //$ end
@@ -62,13 +62,19 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
         $(item)s$(blocks_argument and blocks_argument(p) or ""));
 //$ end
 //$ end
-//$ if tiled then
+//$ if tiled and integers then
     for (size_t tile = 0; tile < tiles; ++tile)
         for (size_t at = 0; at < $(tiled.lines * kernels.tile); at += $(16 * kernels.tile))
             for (size_t token = 0; token < $(kernels.tile); token += 16)
                 $(helper)_turn(integers + tile * $(integers.pitch) + at + token);
-    $(helper)_by_tiles(integers, $(sum("w", tiled.at)), weights->$(weights_of)_scales, units, starts,
-        $(sum("z", tiled.y_at)), $(kernels.projection.y_step), tiles);
+    $(helper)_by_tiles(integers, w, weights->$(weights_of)_scales, units, starts, z, tiles);
+//$ elseif tiled then
+    for (size_t tile = 0; tile < tiles; ++tile)
+        for (size_t k = 0; k < $(tiled.lines); k += 16)
+            for (size_t token = 0; token < $(kernels.tile); token += 16)
+                $(helper)_turn(x + tile * $(kernels.projection.x_step) + k * $(2 * kernels.tile) + token,
+                    halves + (tile * $(kernels.tile) + token) * $(tiled.lines) + k);
+    $(helper)_by_tiles(halves, w, z, tiles);
 //$ end
 //$ if adds_residual then
 

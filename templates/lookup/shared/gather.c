@@ -1,4 +1,4 @@
-//$ takes in_scratch, constant, table_at, next_at, prologue, helper, symbol, gather, isa, tile, tables, loads, pack,
+//$ takes in_scratch, constant, table_at, next_at, prologue, helper, symbol, gather, isa, tile, tables, loads, pack, place,
 //$ takes prefetch_next, row_pitch, count, waits_text
 //$ takes weighted, product_text, sum_text, sums_of_integers, slots_text, lane_axis, y_rows
 //$ lines("", prologue)
@@ -159,18 +159,18 @@ void $(symbol)(const $(names.weights) *weights, const uint16_t *code, const floa
 //$ end
 
 //$ for number, t in ipairs(gather.tiles) do
-//$ local i, table, bias, columns = "    ", sum("weights->tables", t.from), sum("weights->bias", t.from), sum("y", t.from)
+//$ local i, table, bias, columns = "    ", sum("weights->tables", place(t.from)), sum("weights->bias", t.from), sum("y", t.from)
 //$ local following = gather.tiles[number + 1]
-//$ local after = sum("weights->tables", following and following.from or 0)
+//$ local after = sum("weights->tables", place(following and following.from or 0))
 //$ if t.count > 1 then
 //$     local from, to = 0, t.count * t.width
 //$     if parts then from, to = "first * " .. t.width,
 //$         (t.count < parts and "(end < " .. t.count .. " ? end : " .. t.count .. ")" or "end") .. " * " .. t.width end
     for (size_t column = $(from); column < $(to); column += $(t.width)) {
-        const $(tables.storage) *table = weights->tables + column;
+        const $(tables.storage) *table = weights->tables + $(place("column"));
 //$     i, table, bias, columns = "        ", "table", "weights->bias + column", "y + column"
-//$     after = following and sum(table, t.width)
-//$         or "column + " .. t.width .. " < " .. shape.d_out .. " ? " .. sum(table, t.width) .. " : weights->tables"
+//$     after = following and sum(table, place(t.width))
+//$         or "column + " .. t.width .. " < " .. shape.d_out .. " ? " .. sum(table, place(t.width)) .. " : weights->tables"
 //$ elseif parts then
     if ($(number == 1 and "first == 0" or "end == " .. parts)) {
 //$     i = "        "

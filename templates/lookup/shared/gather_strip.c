@@ -1,4 +1,4 @@
-//$ takes gather, isa, tables, weighted, at, width, prefetches, token, i, unroll, rest_rows, line_elements,
+//$ takes gather, isa, tables, weighted, at, width, prefetches, token, i, unroll, rest_rows, line_elements, place,
 //$ takes load_row, load_row_partial, row_of, slot
 //$ -- One strip of a tile of columns of one token: one row of every table, times its score if rows are weighted.
 //$ local vectors, partial = width // isa.lanes, width % isa.lanes
@@ -17,7 +17,7 @@ $(i)const $(isa.vector) s$(number) = $(isa.broadcast("token_score[" .. slot(k_r)
 $(i)const $(tables.storage) *$(row) = $(row_of(k_r, prefetches.code));
 //$             end
 //$             for element = 0, prefetches.columns - 1, line_elements do
-$(i)$(isa[gather.prefetch_strip](row, sum(prefetches.at, element)));
+$(i)$(isa[gather.prefetch_strip](row, place(sum(prefetches.at, element))));
 //$             end
 //$         end
 //$         for n = 0, vectors - 1 do

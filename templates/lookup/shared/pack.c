@@ -1,4 +1,4 @@
-//$ takes isa, helper, tables, constant, pack, t, line_elements
+//$ takes isa, helper, tables, constant, pack, t, line_elements, vector_elements, place
 //$ -- Copies a slice of the tables.
 
 /* Copies $(plural(t.width, "column")) of every row side by side: a slice that was spread over many pages then lies on
@@ -16,12 +16,12 @@ static inline const $(tables.storage) *$(helper)_pack_$(t.width)(const $(tables.
         $(tables.storage) *piece = slice + n * $(pack.pitch);
 //$ if pack.word then
 //$     for element = 0, t.width - 1, line_elements do
-        $(isa[pack.word]("later", element));
+        $(isa[pack.word]("later", place(element)));
 //$     end
 //$ end
 //$ for line = 0, t.width - 1, line_elements do
-//$     for element = line, line + line_elements - 1, isa.lanes * 4 // tables.bytes do
-        $(isa.store_words("piece", element, isa.load_words("row", element)));
+//$     for element = line, line + line_elements - 1, vector_elements do
+        $(isa.store_words("piece", place(element), isa.load_words("row", place(element))));
 //$     end
 //$ end
     }

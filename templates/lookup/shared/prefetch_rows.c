@@ -1,4 +1,4 @@
-//$ takes isa, tables, constant, t, i, prefetch_next, line_elements
+//$ takes isa, tables, constant, t, i, prefetch_next, line_elements, bytes_of
 //$ -- A token's share of the prefetch of the rows that come next. Their addresses are integers: a tile's last tokens, and the
 //$ -- lines behind a narrower tile, may lie behind the tables.
 //$ local row_bytes = constant("ROW_PITCH")
@@ -13,7 +13,7 @@ $(i)    for (size_t n = 0; n < $(prefetch_next.rows); ++n) {
 $(i)        const uintptr_t row = (uintptr_t) next_table + ((first + token) * $(prefetch_next.rows) + n) * $(row_bytes);
 //$     end
 //$     for element = 0, t.width - 1, line_elements do
-$(i)        $(isa.prefetch_l2("row", element * tables.bytes));
+$(i)        $(isa.prefetch_l2("row", bytes_of(element)));
 //$     end
 $(i)    }
 

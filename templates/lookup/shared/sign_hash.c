@@ -1,6 +1,6 @@
 //$ takes isa, prologue, symbol, helper, kernels, score, hash, lanes, tile, tables, constant, rows_text,
 //$ takes vertices_parameter, vertices_argument
-//$ takes prefetch_parameter, prefetch_first, aligned_floats, bits_floats, line_elements, transposes
+//$ takes prefetch_parameter, prefetch_first, aligned_floats, bits_floats, line_elements, place, transposes
 //$ local by_tile, lane_axis = kernels.layout == "lanes", kernels.layout == "lanes" and "[" .. tile .. "]" or ""
 //$ lines("", prologue)
 //$ local transpose = {}
@@ -73,7 +73,7 @@ $(i)        const size_t number = $(sum(times(table, shape.rows), code));
 $(i)        $(isa.prefetch_l1("prefetch->table_scales", "number"));
 //$     end
 //$     for element = 0, prefetch_first - 1, line_elements do
-$(i)        $(isa.prefetch_l2("prefetch->tables", sum("number * " .. constant("ROW_PITCH"), element)));
+$(i)        $(isa.prefetch_l2("prefetch->tables", sum("number * " .. constant("ROW_PITCH"), place(element))));
 //$     end
 $(i)    }
 //$ end

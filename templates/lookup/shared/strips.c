@@ -1,4 +1,4 @@
-//$ takes gather, isa, tables, s, strip, token, i, prefetch_first, row_of, line_elements
+//$ takes gather, isa, tables, s, strip, token, i, prefetch_first, row_of, line_elements, place
 //$ -- The strips of a tile of columns of one token, from left to right: what template `strip` prints of `width` columns
 //$ -- from column `at` on. While one is summed, the rows of the next one are prefetched from column `prefetch_at` on:
 //$ -- those of the same token or, behind its last strip, of the next one, where `ahead_code` has the codes.
@@ -10,7 +10,7 @@ $(outer)if (token > 0) { /* in a whole layer the hash prefetches those of the fi
 $(i)for (size_t k = 0; k < $(token.count); ++k) {
 $(i)    const $(tables.storage) *row = $(row_of("k", "token_code"));
 //$     for element = 0, (s.count > 0 and s.floats or s.rest) - 1, line_elements do
-$(i)    $(isa.prefetch_l1("row", element));
+$(i)    $(isa.prefetch_l1("row", place(element)));
 //$     end
 $(i)}
 //$     if prefetch_first then

@@ -49,6 +49,7 @@ $(i)$(isa.store_unaligned("total", k, isa.add(isa.load_unaligned("total", k), va
 //$     needs_first and "size_t first",
 //$     "size_t tokens",
 //$     not shape.causal and "size_t end",
+//$     shape.full_layers and "size_t window",
 //$     "float *restrict y, size_t y_step, float *scratch"
 //$ )
 
@@ -124,6 +125,7 @@ $(i)$(rounds[shape.width])_rounded_$(shape.width)(queries, $(shape.width), round
 //$     positioned and "first + token",
 //$     count,
 //$     not shape.causal and "end",
+//$     shape.full_layers and "window",
 //$     "sums, scores",
 //$     words and "rounded_weights",
 //$     "totals"

@@ -1,4 +1,4 @@
-//$ takes prologue, isa, v, lanes, symbol, helper, keys, attention, cache_type, attention_parameters, load_cached, dots
+//$ takes prologue, isa, v, lanes, symbol, helper, keys, attention, cache_type, attention_parameters, load_cached, dots, cap
 //$ lines("", prologue)
 //$ local score_prefetch, sum_blocks = attention.score_prefetch, attention.sum_blocks
 //$ -- Addresses that are prefetched are integers, in bytes: they may lie behind the cache. Their parameters; their
@@ -183,6 +183,7 @@ static inline void $(helper)_sums_$(rows)($(weights_and_values), $(prefetch_para
 $(include("templates/model/blocks/attention_tiles.c", given))
 //$ end
 //$ local sum_of_lanes = across("add")
+//$ local tanh = cap and once("templates/math/tanh.c") .. "_tanh"
 //$ local softmax = once("templates/model/blocks/softmax.c")
 //$ local queries = "[queries]" .. (shape.group > 1 and "[" .. shape.group .. "]" or "")
 //$ local scaled = ", scaled" .. (shape.rope and ", rotated" or "")
@@ -203,19 +204,26 @@ $(include("templates/model/blocks/attention_tiles.c", given))
 //$ if cache_type.scaled then
    key_scale, value_scale  [positions]: their units
 //$ end
-//$ if shape.ring then
+//$ local window = shape.full_layers and "window" or shape.window
+//$ local behind = shape.full_layers and "window - 1" or shape.window and shape.window - 1
+//$ if shape.window and shape.causal and not shape.ring then
+   first    position of the first query; each attends to the last $(window) positions up to its own
+//$ elseif shape.ring then
    first    position of the first query; each attends to the last $(shape.window) positions up to its own,
             in a ring of $(shape.cache.positions)
 //$ elseif shape.causal then
    first    position of the first query; each attends to positions up to its own
 //$ elseif shape.window then
-   first    position of the first query; each attends to $(shape.window - 1) positions before and behind it
+   first    position of the first query; each attends to $(behind) positions before and behind it
    end      how many positions there are
 //$ else
    end      how many positions there are; all queries attend to all of them
 //$ end
    sums     $(queries)[$(shape.cache.pitch)]: the results
    score    $(queries)[$(keys)], $(weights)total $(queries)[$(lanes)], $(dots and "all" or "both") overwritten
+//$ if cap then
+   A score x becomes $(cap.text) tanh(x / $(cap.text)).
+//$ end
    Nothing may overlap. Cannot fail. */
 //$ local weight = dots and dots.storage .. " *restrict weight"
 void $(symbol)($(listed(attention_parameters, "float *restrict sums, float *restrict score", weight, "float *restrict total")))
@@ -228,10 +236,10 @@ void $(symbol)($(listed(attention_parameters, "float *restrict sums, float *rest
 //$ if shape.causal then
     const size_t end = first + queries;
 //$ elseif shape.window then
-    const size_t last = $(sum("first + queries", shape.window - 1)), stop = last < end ? last : end;
+    const size_t last = $(sum("first + queries", behind)), stop = last < end ? last : end;
 //$ end
 //$ if shape.window then
-    const size_t begin = first + 1 > $(shape.window) ? first + 1 - $(shape.window) : 0;
+    const size_t begin = first + 1 > $(window) ? first + 1 - $(window) : 0;
 //$ end
 //$ local stop = shape.window and not shape.causal and "stop" or "end"
 
@@ -272,7 +280,7 @@ void $(symbol)($(listed(attention_parameters, "float *restrict sums, float *rest
 //$ local function from(base) return "row ? " .. own(base.other) .. " : " .. own(base.first) end
 //$ if attention.tiles then
 //$ local query, scale = "query + row * " .. query_step, cache_type.scaled and "key_scale + " .. place
-        for (; row + 16 <= $(all_rows) && count == $(keys); row += 16)
+        for (; row + 16 <= $(all_rows); row += 16)
             $(helper)_scores_by_tiles($(listed(query, "tile_key", scale, "score + row * " .. keys)));
 //$ end
 //$ for _, rows in ipairs(attention.rows) do
@@ -282,6 +290,14 @@ void $(symbol)($(listed(attention_parameters, "float *restrict sums, float *rest
                 $(scale)$(prefetch_arguments(score_prefetch, from))score + row * $(keys));
 //$ end
 
+//$ if cap then
+        for (size_t i = 0; i < $(times(all_rows, keys)); $(advance("i", lanes))) {
+            const $(isa.vector) share = $(isa.mul(isa.load_unaligned("score", "i"), isa.broadcast(cap.inverse)));
+            const $(isa.vector) bounded = $(tanh)(share);
+            $(isa.store_unaligned("score", "i", isa.mul("bounded", isa.broadcast(cap.factor))));
+        }
+
+//$ end
 //$ local sees_all = not shape.causal and not shape.window
         /* what a query does not see */
         for (size_t r = 0; r < $(all_rows); ++r) {
@@ -291,12 +307,12 @@ void $(symbol)($(listed(attention_parameters, "float *restrict sums, float *rest
 //$ if shape.causal then
             const size_t seen = own < tile ? 0 : own - tile < $(keys) ? own - tile + 1 : $(keys);
 //$ elseif shape.window then
-            const size_t newest = own + $(shape.window), seen = newest <= tile ? 0 : newest - tile < count ? newest - tile : count;
+            const size_t newest = own + $(window), seen = newest <= tile ? 0 : newest - tile < count ? newest - tile : count;
 //$ end
             for (size_t k = $(sees_all and "count" or "seen"); k < $(keys); ++k)
                 score[r * $(keys) + k] = -3e38f;
 //$ if shape.window then
-            const size_t oldest = own + 1 > tile + $(shape.window) ? own + 1 - tile - $(shape.window) : 0;
+            const size_t oldest = own + 1 > tile + $(window) ? own + 1 - tile - $(window) : 0;
             for (size_t k = 0; k < oldest && k < $(keys); ++k)
                 score[r * $(keys) + k] = -3e38f;
 //$ end
@@ -308,7 +324,8 @@ void $(symbol)($(listed(attention_parameters, "float *restrict sums, float *rest
         row = 0;
 //$ if attention.tiles then
 //$ local weight, to = "weight + row * " .. weight_step, "sums + row * " .. names.constant("VALUE_PITCH")
-        for (; row + 16 <= $(all_rows) && count == $(keys); row += 16)
+//$ -- Weights of positions that nobody sees are 0; values may never have been written, and 0 times NaN is NaN.
+        for (; row + 16 <= $(all_rows)$(integers and "" or " && count == " .. keys); row += 16)
             $(helper)_sums_by_tiles($(listed(weight, "factor + row", integers and "unit + row", "tile_value", to)));
 //$ end
 //$ for _, rows in ipairs(attention.rows) do

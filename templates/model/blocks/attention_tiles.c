@@ -1,4 +1,4 @@
-//$ takes isa, lanes, helper, keys, attention, dots, integers, storage, query_step, key_step, weight_step, scale
+//$ takes isa, lanes, helper, keys, attention, integers, storage, query_step, key_step, weight_step, scale
 //$ -- Attention on a matrix engine: 16 rows of queries and a whole tile of the cache, $(keys) positions.
 
 /* Scores of 16 rows of queries and the $(keys) keys of a tile. */
@@ -7,13 +7,15 @@ static inline void $(helper)_scores_by_tiles(const $(storage) *restrict query, c
 {
     $(isa.tile_zero(0));
     $(isa.tile_zero(1));
-    for (size_t i = 0; i < $(key_step); i += 16) {
-        $(isa.tile_load(4, "query", "i", 4 * query_step));
-        $(isa.tile_load(6, "key", "i * " .. keys, 4 * keys));
-        $(isa[attention.tiles.scores](0, 4, 6));
-        $(isa.tile_load(6, "key", "i * " .. keys .. " + 16", 4 * keys));
-        $(isa[attention.tiles.scores](1, 4, 6));
-    }
+//$ local query, key = 4, 6
+//$ if attention.tiles.short then query, key = 5, 7 end
+//$ loop("    ", "i", 0, key_step, 16, function(i, k)
+$(i)$(isa.tile_load(query, "query", k, 4 * query_step));
+//$ for part = 0, 1 do
+$(i)$(isa.tile_load(key, "key", sum(times(k, keys), part * 16), 4 * keys));
+$(i)$(isa[attention.tiles.scores](part, query, key));
+//$ end
+//$ end)
     $(isa.tile_store(0, "score", 0, 4 * keys));
     $(isa.tile_store(1, "score", 16, 4 * keys));
 //$ if integers then
@@ -34,26 +36,35 @@ static inline void $(helper)_scores_by_tiles(const $(storage) *restrict query, c
 static inline void $(helper)_sums_by_tiles(const $(storage) *restrict weight, const float *restrict factor,
     $(integers and "const float *restrict unit, " or "")const $(storage) *restrict value, float *restrict sums)
 {
-    $(dots.sums.type) added[16 * $(pitch) / $(lanes)];
-
+//$ if integers then
+    $(isa.index) added[16 * $(pitch) / $(lanes)];
+//$ else
+    for (size_t row = 0; row < 16; ++row) {
+        const $(isa.vector) kept = $(isa.broadcast("factor[row]"));
+//$ local at = "row * " .. pitch .. " + at"
+        for (size_t at = 0; factor[row] != 1.0f && at < $(pitch); at += $(lanes))
+            $(isa.store_unaligned("sums", at, isa.mul("kept", isa.load_unaligned("sums", at))));
+    }
+//$ end
     $(isa.tile_load(5, "weight", 0, 4 * weight_step));
     for (size_t at = 0; at < $(pitch); at += 16) {
+//$ if integers then
         $(isa.tile_zero(0));
+//$ else
+        $(isa.tile_load(0, "sums", "at", "4 * " .. pitch));
+//$ end
         $(isa.tile_load(7, "value", "at", "4 * " .. pitch));
         $(isa[attention.tiles.sums](0, 5, 7));
-        $(isa.tile_store(0, "added", "at / " .. lanes, "4 * " .. pitch));
+        $(isa.tile_store(0, integers and "added" or "sums", integers and "at / " .. lanes or "at", "4 * " .. pitch));
     }
-    for (size_t row = 0; row < 16; ++row, sums += $(pitch)) {
-        const $(isa.vector) kept = $(isa.broadcast("factor[row]"));
 //$ if integers then
-        const $(isa.vector) own_unit = $(isa.broadcast("unit[row]"));
-//$ end
+    for (size_t row = 0; row < 16; ++row, sums += $(pitch)) {
+        const $(isa.vector) kept = $(isa.broadcast("factor[row]")), own_unit = $(isa.broadcast("unit[row]"));
         for (size_t at = 0; at < $(pitch); at += $(lanes)) {
-            const $(dots.sums.type) sum = added[(row * $(pitch) + at) / $(lanes)];
-//$ local before = isa.load_unaligned("sums", "at")
-//$ local after = isa.fma("kept", before, "sum")
-//$ if integers then after = isa.fma("own_unit", isa.float_of("sum"), isa.mul("kept", before)) end
-            $(isa.store_unaligned("sums", "at", after));
+            const $(isa.index) sum = added[(row * $(pitch) + at) / $(lanes)];
+//$ local before = isa.mul("kept", isa.load_unaligned("sums", "at"))
+            $(isa.store_unaligned("sums", "at", isa.fma("own_unit", isa.float_of("sum"), before)));
         }
     }
+//$ end
 }

@@ -1,5 +1,5 @@
 //$ takes prologue, isa, v, lanes, symbol, helper, before, after, reads_input, activates, activation, eps,
-//$ takes rounded_rows, copies, tokens_parameters, threads, sums, pitches, normed
+//$ takes rounded_rows, copies, tokens_parameters, threads, sums, pitches, normed, head_eps, full_flags
 //$ local macro = names.constant
 //$ local layers = shape.layers > 1
 //$ -- Where layer `layer` has its part of `base`.
@@ -60,6 +60,13 @@ $(i)$(isa.store_unaligned("hidden", at, activated .. "(x)"));
 //$ if shape.rope then
 $(include("templates/model/blocks/rotate.c"))
 //$ end
+//$ if shape.full_layers then
+
+/* Whether a layer attends to all positions, not only to those in the window. */
+static const unsigned char $(helper)_is_full[$(shape.layers)] = {
+    $(full_flags),
+};
+//$ end
 $(include("templates/model/blocks/append.c", { rounds = rounds }))
 $(include("templates/model/blocks/attend.c", { rounds = rounds }))
 //$ -- The functions that norm rows, by the width of these.
@@ -74,6 +81,13 @@ $(include("templates/model/blocks/attend.c", { rounds = rounds }))
 //$         eps = eps,
 //$     }) .. "_" .. name
 //$ end
+//$ local head_norm = shape.qk_norm and once("templates/math/norm.c", {
+//$     name = "norm_heads",
+//$     layernorm = false,
+//$     factors = false,
+//$     width = shape.width,
+//$     eps = head_eps,
+//$ }) .. "_norm_heads"
 //$ if shape.sequences then
 $(include("templates/model/blocks/stretches.c"))
 //$ end
@@ -95,6 +109,7 @@ $(include("templates/model/blocks/sum_rows.c", hidden))
 //$         step_of = step_of,
 //$         of_layer = of_layer,
 //$         norm = function(width) return norms[width] end,
+//$         head_norm = head_norm,
 //$         rounds = rounds,
 //$     }) })
 //$ end

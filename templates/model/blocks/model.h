@@ -56,6 +56,8 @@
 //$ if shape.ring then
 //$ local doc = "the last positions that a token attends to: the cache is a ring of " .. shape.cache.positions
 #define $(names.macro("WINDOW")) $(shape.window) /* $(doc) */
+//$ elseif shape.full_layers and shape.causal then
+#define $(names.macro("WINDOW")) $(shape.window) /* the last positions that a token attends to, in some layers */
 //$ elseif shape.window then
 #define $(names.macro("WINDOW")) $(shape.window) /* a token attends to positions nearer than this, before and behind it */
 //$ end
@@ -70,11 +72,13 @@
 
 $(include("templates/bundle/binding.h"))
 
+//$ local some_layers = shape.full_layers and ", in some layers" or ""
+//$ local nearer = shape.window and (shape.full_layers and ", in some layers only if" or " that are") .. " nearer than " .. names.macro("WINDOW") or ""
 //$ if shape.causal then
 //$ local going_back = shape.ring and "Positions go on beyond the ring; there is no way back."
 //$     or "To go back, call again with an earlier position."
 /* The blocks for one token, which attends to the tokens before
-   it$(shape.window and ", the last " .. names.macro("WINDOW") .. " of them," or "") and itself.
+   it$(shape.window and (some_layers ~= "" and some_layers or ",") .. " the last " .. names.macro("WINDOW") .. " of them," or "") and itself.
    weights   filled by $(names.bind)
    cache     $(names.macro("CACHE_BYTES")) bytes, $(names.macro("ALIGN"))-byte aligned: filled for
              $(shape.ring and "the positions that it attends to" or "positions 0 … position - 1") by earlier calls;
@@ -96,7 +100,7 @@ $(api)int $(names.prefill)(const $(names.weights) *weights, void *cache, const f
     size_t tokens, void *scratch);
 //$ elseif shape.sequences then
 /* The blocks for several sequences, in each of which all tokens attend to each
-   other$(shape.window and " that are nearer than " .. names.macro("WINDOW") or "").
+   other$(nearer).
    weights    filled by $(names.bind)
    cache      $(names.macro("CACHE_BYTES")) bytes, $(names.macro("ALIGN"))-byte aligned: room for keys and values; contents do not matter
    x          [tokens][$(shape.input)] floats, any float alignment: the input of the first block$(with_qkv)
@@ -109,7 +113,7 @@ $(api)int $(names.encode_batch)(const $(names.weights) *weights, void *cache, co
     const size_t *offsets, size_t sequences, void *scratch);
 //$ else
 /* The blocks for a sequence whose tokens all attend to each
-   other$(shape.window and " that are nearer than " .. names.macro("WINDOW") or "").
+   other$(nearer).
    weights   filled by $(names.bind)
    cache     $(names.macro("CACHE_BYTES")) bytes, $(names.macro("ALIGN"))-byte aligned: room for keys and values; contents do not matter
    x         [tokens][$(shape.input)] floats, any float alignment: the input of the first block$(with_qkv)

@@ -40,7 +40,8 @@ static void $(helper)_by_tiles(const uint32_t *restrict x, size_t x_step, const 
     float *restrict y, size_t y_step, size_t words, size_t panels, size_t tokens)
 {
     const size_t half = tokens < 32 ? tokens - 16 : 16, each = (512 + words - 1) / words;
-    const size_t lines = 32 / ((tokens + 31) / 32) + 1; /* of the next panel, to be prefetched in a step */
+    const size_t blocks_of_panel = (tokens + 31) / 32;
+    const size_t lines = (31 + blocks_of_panel) / blocks_of_panel; /* of the next panel, to be prefetched in a step */
     $(sums.type) sums[2][$(32 * panel // lanes + 3)];
     $(helper)_block blocks[2];
     size_t finished = 32, now = 0; /* tokens of the block before; number of this one */
@@ -48,6 +49,7 @@ static void $(helper)_by_tiles(const uint32_t *restrict x, size_t x_step, const 
     $(isa.tile_configure());
     for (size_t panel = 0; panel < panels; ++panel, w += $(panel) * words) {
         uintptr_t ahead = (uintptr_t) (w + $(panel) * words);
+        const uintptr_t behind = ahead + $(4 * panel) * words;
         for (size_t token = 0; token < tokens; token += 32) {
             const size_t at = tokens < 32 ? 0 : tokens - token < 32 ? tokens - 32 : token;
             const uint32_t *first = x + at * x_step, *second = first + half * x_step;
@@ -72,7 +74,7 @@ static void $(helper)_by_tiles(const uint32_t *restrict x, size_t x_step, const 
 //$ for tile = 0, 3 do
                 $(dot(tile, 4 + tile // 2, 6 + tile % 2));
 //$ end
-                for (size_t line = 0; line < lines; ++line, ahead += 64)
+                for (size_t line = 0; line < lines && ahead < behind; ++line, ahead += 64)
                     $(isa.prefetch_l2("ahead", 0));
                 for (const size_t end = finished + each; finished < end && finished < 32; ++finished)
                     $(helper)_finish(&blocks[1 - now], sums[1 - now], finished, x_step, y_step, words);

@@ -1,4 +1,4 @@
-//$ takes isa, helper, v, step, i, step_of, of_layer, norm, rounds,
+//$ takes isa, helper, v, step, i, step_of, of_layer, norm, head_norm, rounds,
 //$ takes cached, cached_from, positioned, layer_weights, lookup_of, kernels_of
 //$ -- One step of a block, of the `count` tokens of a chunk from token number `at` of a call on.
 //$ local macro = names.constant
@@ -40,7 +40,8 @@ $(i)$(helper)_append($(listed(weights, k, step_of(step.k), v, step_of(step.v), t
 //$ local function attend(i, token, from, first, count, tokens)
 //$     local q, y = rows_from(step.from, token), rows_from(step.to, token)
 //$     first, tokens = has_first and first, not shape.causal and tokens
-//$     local given = listed(weights, attention_shape, q, from, first, count, tokens, y, attention_scratch)
+//$     local window = shape.full_layers and helper .. "_is_full[layer] ? " .. macro("CACHE_POSITIONS") .. " : " .. shape.window
+//$     local given = listed(weights, attention_shape, q, from, first, count, tokens, window, y, attention_scratch)
 $(i)$(helper)_attend($(given));
 //$ end
 //$ local cache = cached("%.0s%s")
@@ -49,6 +50,14 @@ $(i)$(helper)_attend($(given));
 //$     local gain = of_layer("weights->" .. step.which .. "_norm", "D")
 //$     local offset = shape.norm.kind == "layernorm" and of_layer("weights->" .. step.which .. "_norm_offset", "D")
 $(i)$(norm(width))($(listed(rows(step.from), gain, offset, rows(step.to), "count")));
+//$ end
+//$ function print.norm_heads()
+//$     local letter = step.to == "q" and "q" or "k"
+//$     local gain = of_layer("weights->" .. letter .. "_norm", "HEAD_NORM_LAYER")
+//$     local from = sum(input(step.from, step.at), times("token", step_of(step.from)))
+//$     local given = listed(from, shape.width, gain, row_of(step.to, "token"), shape.width, width // shape.width)
+$(i)for (size_t token = 0; token < count; ++token)
+$(i)    $(head_norm)($(given));
 //$ end
 //$ function print.copy()
 //$     local function value(load) return copied(load(step.from)) end

@@ -91,6 +91,7 @@ INTEGERS_2(max_epi32, _mm256_max_epi32)
 INTEGERS_2(and_si512, _mm256_and_si256)
 INTEGERS_2(or_si512, _mm256_or_si256)
 INTEGERS_2(xor_si512, _mm256_xor_si256)
+INTEGERS_2(sllv_epi32, _mm256_sllv_epi32)
 INTEGERS_2(packs_epi16, _mm256_packs_epi16)
 INTEGERS_2(packs_epi32, _mm256_packs_epi32)
 INTEGERS_2(packus_epi32, _mm256_packus_epi32)
@@ -153,6 +154,12 @@ static inline __m512 _mm512_abs_ps(__m512 a)
     stand_in_v x = {a};
     FOR_LANES(16) x.u[n] &= 0x7fffffffu;
     return x.floats;
+}
+static inline __m512i _mm512_srai_epi32(__m512i a, int count)
+{
+    stand_in_v x = {.integers = a};
+    FOR_LANES(2) x.integer_half[n] = _mm256_srai_epi32(x.integer_half[n], count);
+    return x.integers;
 }
 static inline __m512i _mm512_slli_epi32(__m512i a, unsigned count)
 {

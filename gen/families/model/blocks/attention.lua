@@ -160,7 +160,8 @@ end
 --                   strip, prefetch_step: with each element of a block, from prefetch_from on
 --   prefetch_word   the instruction set's word for it
 --   tiles           16 rows at a time on a matrix engine, nil: not: the words that multiply queries by keys and
---                   softmax weights by values, and how many words of such weights a row has
+--                   softmax weights by values, and how many words of such weights a row has; short: so many have
+--                   queries, too
 function attention.plan(shape, choices, isa)
     local lanes, rows = isa.lanes, attention.rows(shape, choices)
     local score_vectors = attention.score_vectors(isa, rows)
@@ -175,11 +176,13 @@ function attention.plan(shape, choices, isa)
         prefetch_word = "prefetch_l1",
     }
     local words = shape.cache.words
-    if words and isa[words.tiles] and choices["attention.tokens"] * shape.group >= 16 and shape.cache.key_step % 16 == 0 then
+    local key_step, many = shape.cache.key_step, choices["attention.tokens"] * shape.group >= 16
+    if words and isa[words.tiles] and many and (key_step % 16 == 0 or key_step == a.weight_step) then
         a.tiles = {
             scores = words.tiles,
             sums = words.integers and "tile_dot_u8" or words.tiles,
             words = a.weight_step,
+            short = key_step % 16 > 0,
         }
     end
     local whole, max, at = shape.cache.pitch // lanes, choices["attention.sums"], 0

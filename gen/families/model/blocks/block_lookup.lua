@@ -93,7 +93,7 @@ function block_lookup.parts(of, isas, choices, unpadded)
             part.sections[#part.sections + 1] = {
                 field = section.name,
                 of = section,
-                stride = blob.round_up(section.bytes, blob.align) // section.dtype.bytes,
+                stride = dtype.held(section.dtype, blob.round_up(section.bytes, blob.align)),
                 step = blob.round_up(section.bytes, blob.align) * section.count // section.bytes,
                 name = (all and parts[1] and parts[1].word or range.word) .. "_" .. section.name,
                 own = not (all and parts[1]),
@@ -163,7 +163,7 @@ function block_lookup.add_sections(m, parts, first, c)
                         blocks = of.blocks,
                         row = of.row,
                         raised = of.raised,
-                        scales = of.scales and scales.placed.at + index * scales.stride * scales.of.dtype.bytes,
+                        scales = of.scales and scales.placed.at + dtype.size(scales.of.dtype, index * scales.stride),
                     }, index)
                 end
             end

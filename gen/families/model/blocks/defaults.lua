@@ -19,6 +19,7 @@ end
 -- that have left L2. So few read weights often, which pays where a layer's lie in L3.
 local function chunk_of(shape, isa)
     if shape.lookup then return 768 end
+    if shape.rounded and isa[shape.rounded.tiles] then return 192 end -- six blocks of a matrix engine share weights
     local of_attention = shape.input * (shape.q + 2 * shape.e) + shape.q * shape.d
     local of_ffn = (shape.gated and 3 or 2) * shape.d * shape.f
     if not shape.rounded or not shape.rounded.integers or of_attention + of_ffn > l3_bytes then return 192 end
@@ -46,7 +47,9 @@ local function products(shape, isa, cpu, choose)
 end
 
 local function attention(shape, isa, cpu, choose)
-    choose("attention.tokens", 16 // shape.group)
+    -- A matrix engine takes 16 rows of queries at a time, whatever the group.
+    local words = shape.cache.words
+    choose("attention.tokens", words and isa[words.tiles] and 16 or 16 // shape.group)
     choose("attention.sums", 4)
     -- What is converted takes longer than memory to deliver it, on short vectors so long that the order does not count,
     -- only what the prefetches cost.

@@ -215,6 +215,9 @@ local function add_layer(b, m, layer, eliminate, p_before, o_before)
 
     b:label("layer " .. layer)
     if m.attention.shaped then b:copy(checkpoint.attention_shape(m, layer)) end
+    for _, word in ipairs(m.attention.qk_norm and { "q", "k" } or {}) do
+        b:copy(checkpoint.head_norm(m, layer, word, rules.head_width(m)))
+    end
     if all then
         b:load { maps.Q, maps.K, maps.V }
     else

@@ -20,11 +20,11 @@ local function touched(step) return { step.from, step.to, step.rounded, step.a, 
 local function needs_of(shape, list, unpacks, by_count)
     local needs = { buffers = {} }
     for _, step in ipairs(list) do
-        local of_layer = step.op == "norm" or step.op == "product" or step.op == "lookup"
+        local of_layer = step.op:find "^norm" or step.op == "product" or step.op == "lookup"
         local cached = step.op == "append" or step.op == "attend"
         local sums = step.op == "sum"
         needs.weights = needs.weights or of_layer or cached and shape.rope ~= nil
-        needs.layer = needs.layer or of_layer and shape.layers > 1
+        needs.layer = needs.layer or of_layer and shape.layers > 1 or step.op == "attend" and shape.full_layers ~= nil
         needs.cache = needs.cache or cached
         needs.positions = needs.positions or cached or sums
         needs.y = needs.y or step.op == "output" or sums
@@ -98,6 +98,8 @@ function phases.part(v, maps, parts)
         if kernels then threshold = math.min(threshold or kernels.threshold, kernels.threshold) end
         many[#many + 1] = (kernels or not own[2]) and own[1].tile or own[2].pass
     end
+    -- Tiles add in another order than vectors, which take calls of less than 16 tokens.
+    if v.product.tiles then many[#many + 1] = v.product.tiles.from end
     local least = cost.tokens_worth_a_thread(flops / 1e6)
     local part = { many = cost.part(v.chunk, least, many), few = threshold and cost.part(v.chunk, least, few) }
     if part.few == part.many then part.few = nil end

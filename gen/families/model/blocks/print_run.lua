@@ -24,6 +24,7 @@ local function attention_parameters(p)
     local positions = shape.causal and "size_t first, size_t queries"
         or shape.window and "size_t first, size_t queries, size_t end"
         or "size_t queries, size_t end"
+    if shape.full_layers then positions = positions .. ", size_t window" end
     local query = "const " .. (shape.cache.words and shape.cache.storage or "float") .. " *restrict query"
     return table.concat({ query, cached "key", cached "value", positions }, ", ")
 end
@@ -184,6 +185,9 @@ local function attention_values(p, v, values)
         integers = p.shape.cache.words.integers or false,
         sums = sums_of(p.shape.cache.words, isa),
     }, { __index = p.shape.cache.words }) or false
+    local cap = p.shape.soft_cap
+    values.cap = cap and { text = ("%.9g"):format(cap), factor = literal.float(cap), inverse = literal.float(1 / cap) }
+        or false
     values.load_cached = print_run.loader(isa, cache_type)
 end
 
@@ -206,6 +210,12 @@ local function blocks_values(p, v, values)
     values.copies, values.float_sums, values.sums = p.copies, p.float_sums, p.sums or false
     values.activation, values.scale = p.shape.activation or false, literal.float(p.shape.scale)
     values.eps = p.shape.norm and literal.float(p.shape.norm.eps) or ""
+    values.head_eps = p.shape.qk_norm and literal.float(p.shape.qk_norm.eps) or ""
+    local flags = {}
+    for layer, full in ipairs(p.shape.full_layers or {}) do
+        flags[layer] = full and 1 or 0
+    end
+    values.full_flags = table.concat(flags, ", ")
     values.normed = {} -- the widths of the rows that steps norm
     for _, list in ipairs { p.before, p.after } do
         for _, step in ipairs(list) do

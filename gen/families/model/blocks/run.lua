@@ -107,8 +107,8 @@ end
 -- float_sums: norms sum in floats instead of doubles; unpadded: rows of tables lie close together; threads: the names {
 -- ranges, range } of the functions that share a call's tokens among threads of the model's OpenMP build.
 function run.build(m, isas, types, options)
-    local shape = shape_of.of(m, types, options.sequences)
     local first_layer = options.first_layer or 0
+    local shape = shape_of.of(m, types, options.sequences, first_layer)
     local maps, has = maps_of.of(m, shape, first_layer)
     check_types(shape, types, maps)
     local fused = m.attention.eliminate ~= "none"

@@ -3,6 +3,7 @@ local blob = require "gen.plan.blob"
 local dtype = require "gen.plan.dtype"
 local ffn_parts = require "gen.schema.ffn_parts"
 local layout = require "gen.families.model.blocks.layout"
+local rope_angles = require "gen.families.model.blocks.rope"
 local rules = require "gen.families.model.model"
 
 local shape = {}
@@ -53,6 +54,21 @@ local function cache_of(s, type)
     return cache
 end
 
+-- The window of the run of blocks `m`, whose first layer is number `first`, or nil; and where only some of its layers
+-- have it, for each whether it attends to all positions.
+local function window_of(m, first)
+    local a, full, list, count = m.attention, {}, {}, 0
+    for _, number in ipairs(a.full_layers or {}) do
+        full[number] = true
+    end
+    for layer = 1, m.layers do
+        list[layer] = full[first + layer - 1] or false
+        if list[layer] then count = count + 1 end
+    end
+    if count == m.layers then return nil end
+    return a.window, count > 0 and list or nil
+end
+
 -- Where a block's FFN ends with a linear map and a sum, means over tokens can be taken before both: { hidden, pitch }:
 -- where the sums of hidden values begin behind those of the tokens' own, and floats of a row of both. nil: they cannot.
 local function sums_of(s)
@@ -79,8 +95,9 @@ end
 
 -- The shape of model `m` with `types` (gen/families/model/types.lua); sequences: { positions, means }, of a batch at
 -- most, each sequence filled up to whole tiles, means: only means over their tokens are asked for; or nil: a call is
--- for one sequence.
-function shape.of(m, types, sequences)
+-- for one sequence; first_layer: the number of its first layer.
+function shape.of(m, types, sequences, first_layer)
+    local window, full_layers = window_of(m, first_layer)
     local width, dense = rules.head_width(m), ffn_parts.dense(m.ffn)
     local s = {
         type = types.type,
@@ -92,10 +109,11 @@ function shape.of(m, types, sequences)
         f = dense and dense.f, -- of the dense FFN, which may stand beside a LookupFFN
         layers = m.layers,
         context = m.attention.context,
-        window = m.attention.window,
+        window = window,
+        full_layers = full_layers,
         causal = m.attention.causal,
         sequences = sequences,
-        ring = m.attention.causal and m.attention.window ~= nil,
+        ring = m.attention.causal and window ~= nil and not m.attention.full_layers,
         parallel = m.parallel,
         scale = m.attention.scale or width ^ -0.5,
         gated = dense ~= nil and dense.kind == "glu",
@@ -104,6 +122,8 @@ function shape.of(m, types, sequences)
         lookup = m.ffn.kind == "lookup",
         tables = m.ffn.kind == "lookup" and types.looked.tables or nil, -- their type
         shaped = m.attention.shaped or false,
+        qk_norm = m.attention.qk_norm or false,
+        soft_cap = m.attention.soft_cap,
     }
     for key, value in pairs(shape.widths(m)) do
         s[key] = value
@@ -112,7 +132,8 @@ function shape.of(m, types, sequences)
     local rope = m.attention.rope
     if rope then
         s.rotated = rules.rotated(m)
-        s.rope = { theta = rope.theta, half = s.rotated // 2, interleaved = rope.pairs == "interleaved" }
+        s.rope = { half = s.rotated // 2, interleaved = rope.pairs == "interleaved" }
+        s.rope.frequencies, s.rope.factor = rope_angles.frequencies(rope, s.rope.half)
     end
     s.cache = cache_of(s, types.cache)
     if s.ring then

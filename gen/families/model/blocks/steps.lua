@@ -31,6 +31,13 @@ local function builder(shape, has)
     return b
 end
 
+-- Where q or k is that lies in buffer `from` from element `at` on, whose heads may be normed: the buffer, and where.
+local function norm_heads(b, shape, list, from, at, to, width)
+    if not shape.qk_norm then return from, at end
+    b.add(list, { op = "norm_heads", from = from, at = at, to = to, width = width })
+    return to, 0
+end
+
 -- From the block's input to what attention mixes, in "mixed"; source: what Q, K and V read. keeps: queries of all
 -- tokens of a call are kept.
 local function add_attention(b, shape, source, keeps)
@@ -47,9 +54,11 @@ local function add_attention(b, shape, source, keeps)
         k, v = b.product(b.before, "K", source, "k"), b.product(b.before, "V", source, "v")
         k_at, v_at = 0, 0
     end
+    k, k_at = norm_heads(b, shape, b.before, k, k_at, "k", shape.e)
     if keeps then
         q = b.product(b.before, "Q", source, "q")
         b.before[#b.before].of_call = true
+        norm_heads(b, shape, b.before, q, 0, q, shape.q)
     end
     -- Into a ring tokens enter a few at a time, just before they attend: more would push out what the first of them
     -- still sees.
@@ -58,6 +67,7 @@ local function add_attention(b, shape, source, keeps)
         if not shape.causal then prepare(b.after) end
         q = b.product(b.after, "Q", source, "q")
     end
+    if not keeps then q = norm_heads(b, shape, b.after, q, 0, "q", shape.q) end
     b.add(b.after, {
         op = "attend",
         from = q,

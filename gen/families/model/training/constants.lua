@@ -5,8 +5,9 @@ local constants = {}
 -- Element k of section `s`: see fill_angles and fill_sinusoids there.
 local function value_of(s, k)
     if s.angles then
-        local angle = (k // s.half * s.step) * s.theta ^ (-(k % s.half) / s.half)
-        return s.angles == "cosines" and math.cos(angle) or math.sin(angle)
+        local half = #s.frequencies
+        local angle = k // half * s.step * s.frequencies[k % half + 1]
+        return s.factor * (s.angles == "cosines" and math.cos(angle) or math.sin(angle))
     end
     local column, half = k % s.columns, s.columns // 2
     local halves = s.sinusoids == "halves"

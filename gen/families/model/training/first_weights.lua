@@ -90,7 +90,7 @@ function first_weights.look_back(list, shape, places, embedding)
     if q.map.inputs ~= embedding.columns or k.map.inputs ~= embedding.columns then return end
     local half, turns, differs = shape.rope.half, {}, 0.0
     for i = 0, half - 1 do
-        local turn = shape.rope.theta ^ (-i / half)
+        local turn = shape.rope.frequencies[i + 1]
         local difference = 1 - math.cos(turn)
         if difference < least_difference then break end
         turns[#turns + 1], differs = turn, differs + difference

@@ -388,14 +388,13 @@ local function attention_of(segment, constants, helper)
         shaped = shape.shaped,
     }
     if shape.rope then
-        local rope = m.attention.rope
         local half = shape.rope.half
         a.rope = { half = half, interleaved = shape.rope.interleaved }
         for _, word in ipairs { "cosines", "sines" } do
             a.rope[word] = constants.add(word .. half, m.attention.context * half, {
                 angles = word,
-                theta = rope.theta,
-                half = half,
+                frequencies = shape.rope.frequencies,
+                factor = shape.rope.factor,
                 step = 1,
             })
         end
@@ -425,6 +424,12 @@ local function refuse_untrainable(p)
     if m.embedding.projected then
         local rule = "must be absent in training, which learns the maps; the trained weights pack with it, too"
         refuse({ "embedding", "projected" }, true, rule)
+    end
+    for _, key in ipairs { "qk_norm", "soft_cap" } do
+        if m.attention[key] then refuse({ "attention", key }, nil, "cannot be trained") end
+    end
+    if m.attention.full_layers then
+        refuse({ "attention", "full_layers" }, nil, "cannot be trained: all layers need the same window")
     end
     if not (m.output and m.output.head) then return end
     if m.output.dense and m.output.dense.activation == "tanh" then

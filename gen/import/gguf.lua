@@ -1,0 +1,164 @@
+-- Turns the metadata and tensors of a GGUF file into the table of a model file.
+local fields = require "gen.import.fields"
+local weights = require "weights"
+
+local gguf = {}
+
+-- One row an architecture: the kind of its tensor names, and what differs. pairs: which values of a head rope turns
+-- together; files of a llama have rows of q and k in another order than transformers. Files do not name the activation.
+local architectures = {
+    llama = { checkpoint = "gguf", norm = "rmsnorm", ffn = "glu", activation = "silu", pairs = "interleaved" },
+    qwen2 = { checkpoint = "gguf", norm = "rmsnorm", ffn = "glu", activation = "silu", pairs = "half" },
+    gpt2 = { checkpoint = "gguf_gpt2", norm = "layernorm", ffn = "mlp", activation = "gelu_tanh" },
+    bert = { checkpoint = "gguf_bert", norm = "layernorm", ffn = "mlp", activation = "gelu", encoder = true },
+}
+
+-- pooling_type: 0 and on.
+local pools = { {}, { pool = "mean" }, { pool = "first" }, { pool = "last" } }
+
+-- The shortest number that is `value` as float32, in which files have numbers.
+local function decimal(value)
+    for digits = 1, 9 do
+        local short = tonumber(string.format("%." .. digits .. "g", value))
+        if string.pack("<f", short) == string.pack("<f", value) then return short end
+    end
+    return value
+end
+
+-- Reads the keys of `metadata` that begin with the architecture's name; raises one line for a wrong one.
+local function reader(path, metadata, architecture)
+    local r, own, asked, prefix = {}, {}, {}, architecture .. "."
+    for key, value in pairs(metadata) do
+        if key:sub(1, #prefix) == prefix then own[key:sub(#prefix + 1)] = value end
+    end
+    function r.get(key, kind, otherwise)
+        asked[key] = true
+        return fields.typed(path, own, prefix, key, kind, otherwise)
+    end
+    function r.refuse(key, rule) fields.refuse(path, prefix .. key, own[key], rule) end
+    function r.count(key, otherwise)
+        local value = r.get(key, "integer", otherwise)
+        if value < 1 then r.refuse(key, "must be at least 1") end
+        return value
+    end
+    function r.number(key, otherwise) return decimal(r.get(key, "number", otherwise)) end
+    function r.skip(...)
+        for _, key in ipairs { ... } do
+            asked[key] = true
+        end
+    end
+    -- Refuses what nobody has asked for, unless it changes nothing.
+    function r.done()
+        local keys = {}
+        for key, value in pairs(own) do
+            if not asked[key] and value and value ~= 0 then keys[#keys + 1] = key end
+        end
+        table.sort(keys)
+        if keys[1] then r.refuse(keys[1], "is not known here") end
+    end
+    return r
+end
+
+-- The rows of the tensor `name` of the file, or nil.
+local function rows_of(tensors, name) return tensors[name] and tensors[name].shape[1] end
+
+-- The rotary positions of model `m`.
+local function rope_of(r, m, kind)
+    local width = m.head_dim or m.d // m.heads
+    local rotated = r.count("rope.dimension_count", width)
+    if rotated > width or rotated % 2 ~= 0 then
+        r.refuse("rope.dimension_count", "must be even and at most " .. width)
+    end
+    if r.get("rope.scaling.type", "string", "none") ~= "none" then
+        r.refuse("rope.scaling.type", "scaled rotary positions are not known here")
+    end
+    r.skip("rope.scaling.factor", "rope.scaling.original_context_length", "rope.scaling.finetuned")
+    return { theta = r.number("rope.freq_base", 10000.0), share = rotated / width, pairs = kind.pairs }
+end
+
+-- Adds to `m` what stands before and behind the blocks.
+local function add_ends(m, r, kind, tensors)
+    m.embedding = {}
+    if kind.encoder then
+        m.embedding.norm = { kind = m.norm.kind, eps = m.norm.eps }
+        local pooling = r.get("pooling_type", "integer", 0)
+        m.output = pools[pooling + 1] or r.refuse("pooling_type", "must be from 0 to " .. #pools - 1)
+    else
+        m.output = { norm = { kind = m.norm.kind, eps = m.norm.eps }, head = {} }
+        m.tied = not tensors["output.weight"]
+    end
+end
+
+-- The table of a model file, with the name as it stands there, and the architecture.
+local function model_of(path, metadata, tensors, options)
+    local architecture = fields.typed(path, metadata, "", "general.architecture", "string")
+    local kind = architectures[architecture]
+    if not kind then
+        fields.refuse(path, "general.architecture", architecture, "must be one of bert, gpt2, llama, qwen2")
+    end
+    local r = reader(path, metadata, architecture)
+    local m = {
+        name = fields.typed(path, metadata, "", "general.name", "string", architecture),
+        d = r.count "embedding_length",
+        heads = r.count "attention.head_count",
+        layers = r.count "block_count",
+        vocab = rows_of(tensors, "token_embd.weight") or error(path .. ": tensor token_embd.weight: is missing", 0),
+        positions = rows_of(tensors, "position_embd.weight"),
+        token_types = rows_of(tensors, "token_types.weight"),
+        attention = { context = r.count "context_length", eliminate = options.eliminate },
+        ffn = { kind = kind.ffn, f = r.count "feed_forward_length", activation = kind.activation },
+        checkpoint = kind.checkpoint,
+        skip = true,
+    }
+    local width = r.count("attention.key_length", math.max(1, m.d // m.heads))
+    if r.count("attention.value_length", width) ~= width then
+        r.refuse("attention.value_length", "must be " .. width .. ", as attention.key_length is")
+    end
+    if width * m.heads ~= m.d then m.head_dim = width end
+    local kv_heads = r.count("attention.head_count_kv", m.heads)
+    if kv_heads ~= m.heads then m.kv_heads = kv_heads end
+    local eps = kind.norm == "rmsnorm" and "attention.layer_norm_rms_epsilon" or "attention.layer_norm_epsilon"
+    m.norm = { kind = kind.norm, eps = r.number(eps), place = kind.encoder and "post" or nil }
+    if kind.encoder then m.attention.causal = r.get("attention.causal", "boolean", true) end
+    if kind.pairs then m.attention.rope = rope_of(r, m, kind) end
+    if kind.pairs and tensors["rope_freqs.weight"] then
+        error(path .. ": tensor rope_freqs.weight: scaled rotary positions are not known here", 0)
+    end
+    r.skip("vocab_size", "tensor_data_layout")
+    if options.skipless then
+        r.skip "pooling_type"
+        m.norm, m.skip = nil, nil
+    else
+        add_ends(m, r, kind, tensors)
+    end
+    r.done()
+    return m, architecture
+end
+
+-- A line on the tensors that the file has in blocks, or nil.
+local function note_on(path, tensors)
+    local counts, names, list = {}, {}, {}
+    for _, tensor in pairs(tensors) do
+        local name = tensor.blocks
+        if name and not counts[name] then names[#names + 1] = name end
+        if name then counts[name] = (counts[name] or 0) + 1 end
+    end
+    table.sort(names)
+    for i, name in ipairs(names) do
+        list[i] = string.format("%s (%d)", name, counts[name])
+    end
+    return list[1] and path .. ": tensors become float32 when they are read: " .. table.concat(list, ", ")
+end
+
+-- The table of a model file for the GGUF file `path`, what it is made of, and a line on its weights or nil. options:
+-- eliminate; skipless: the blocks alone, without skip connections and norms. Raises one line.
+function gguf.model(path, options)
+    local metadata, message = weights.metadata(path)
+    if not metadata then error(message, 0) end
+    local tensors, why = weights.tensors(path)
+    if not tensors then error(why, 0) end
+    local m, architecture = model_of(path, metadata, tensors, options)
+    return m, string.format("From the GGUF file of a %s.", architecture), note_on(path, tensors)
+end
+
+return gguf

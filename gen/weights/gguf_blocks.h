@@ -1,0 +1,21 @@
+/* The blocks of values that GGUF files hold in 2 to 8 bits, and what they stand for. */
+#ifndef LOOKUPC_WEIGHTS_GGUF_BLOCKS_H
+#define LOOKUPC_WEIGHTS_GGUF_BLOCKS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { GGUF_MOST_ELEMENTS = 256, GGUF_LARGEST_BLOCK = 210 }; /* elements and bytes of a block */
+
+/* A type of blocks. */
+typedef struct gguf_blocks {
+    uint32_t number; /* in files */
+    const char *name;
+    size_t elements, bytes;
+    void (*decode)(const unsigned char *block, float *out); /* out[elements], each rounded once */
+} gguf_blocks;
+
+/* The type of that number, or NULL. */
+const gguf_blocks *gguf_blocks_of(uint32_t number);
+
+#endif

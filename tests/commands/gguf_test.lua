@@ -1,0 +1,200 @@
+-- GGUF files: damaged ones end in one clear line, and so does what lookupc cannot do of a good one; its tokenizer is
+-- that of files in other formats.
+local check = require "tests.support.check"
+local gguf = require "tests.support.gguf"
+local host = require "host"
+local import = require "gen.import.import"
+local program = require "tests.support.program"
+local read = require "gen.tokenizer.read"
+local small = require "tests.support.small_tokenizers"
+local weights = require "weights"
+
+local test = {}
+local folder = program.folder()
+local path = folder .. "/model.gguf"
+
+local good = gguf.file(gguf.metadata, gguf.tensors)
+
+-- Makes `path` that file; nobody waits for the disk.
+local function write(bytes) assert(host.write_directory(folder, { ["model.gguf"] = bytes }, true)) end
+
+-- What is said of a file of these bytes, which may be nothing.
+local function said(bytes)
+    write(bytes)
+    local tensors, message = weights.tensors(path)
+    local metadata, same = weights.metadata(path)
+    check.equal({ tensors == nil, message }, { metadata == nil, same })
+    if message then check.matches(message, "^" .. path:gsub("%p", "%%%0") .. ": [^\n]+$") end
+    return message
+end
+
+function test.a_good_file_is_good()
+    check.equal(said(good), nil)
+    check.equal(said(gguf.file(gguf.metadata, gguf.tensors, { version = 2 })), nil)
+    local tensors = assert(weights.tensors(path))
+    check.equal(tensors["blk.0.ffn_down.weight"], { dtype = "F32", shape = { 8, 4 } })
+    check.equal(assert(weights.metadata(path))["tokenizer.ggml.token_type"][2], 3)
+    check.equal(program.works { "import", path, "-o", folder .. "/m.lua" }, "wrote " .. folder .. "/m.lua\n")
+    program.works { "pack", folder .. "/m.lua", "--weights", path, "-o", folder .. "/m.bin" }
+end
+
+local function with_metadata(...) return gguf.file(gguf.with(gguf.metadata, { ... }), gguf.tensors) end
+local function with_tensors(...) return gguf.file(gguf.metadata, gguf.with(gguf.tensors, { ... })) end
+local function with_options(options) return gguf.file(gguf.metadata, gguf.tensors, options) end
+local function raw(type, bytes) return { "x.y", raw = string.pack("<I4", type) .. bytes } end
+
+local nested = string.pack("<I4I8", 9, 1):rep(5) .. string.pack("<I4I8", 0, 0)
+
+-- One row a bad file: its bytes, and what is said.
+local bad = {
+    { with_options { version = 1 }, "version = 1: must be 2 or 3" },
+    { with_options { version = 3 << 24 }, "version = 50331648: must be 2 or 3; this file is big-endian" },
+    { with_options { tensors = 1 << 40 }, "tensor_count = 1099511627776: must be at most 65536" },
+    { with_options { tensors = 60000 }, "tensor_count = 60000: the file has only" },
+    { with_options { entries = 1 << 63 }, "metadata_kv_count = 9223372036854775808: must be at most 65536" },
+    { with_options { entries = 12 }, "" },
+    { with_metadata { "", "u8", 1 }, "a key of metadata: length 0: must be from 1 to 900" },
+    { with_metadata { ("a"):rep(901), "u8", 1 }, "a key of metadata: length 901: must be" },
+    { with_metadata { "a\0b", "u8", 1 }, "a key of metadata: a: must have no zero byte" },
+    { with_metadata(raw(13, "")), "x.y: type 13: must be below 13" },
+    { with_metadata(raw(7, "\2")), "x.y: 2: must be 0 or 1" },
+    { with_metadata(raw(8, string.pack("<I8", -1))), "x.y: 18446744073709551615 bytes: the file has only" },
+    { with_metadata(raw(9, string.pack("<I4I8", 14, 1))), "x.y: an array of type 14: must be below 13" },
+    { with_metadata(raw(9, string.pack("<I4I8", 12, 1 << 61))), "2305843009213693952 elements: must be at most" },
+    { with_metadata(raw(9, string.pack("<I4I8", 12, 1 << 20))), "x.y: 8388608 bytes: the file has only" },
+    { with_metadata(raw(9, string.pack("<I4I8", 8, 1 << 24))), "x.y: " },
+    { with_metadata(raw(9, nested)), "x.y: more than 4 arrays in arrays" },
+    { with_metadata({ "x.y", "u8", 1 }, { "x.z", "u8", 1 }):gsub("x%.z", "x.y"), "x.y: stands twice" },
+    { with_metadata { "general.alignment", "u32", 0 }, "general.alignment: must be from 1 to 1048576" },
+    { with_metadata { "general.alignment", "u32", 12 }, "general.alignment = 12: must be a multiple of 8" },
+    { with_metadata { "general.alignment", "i32", -8 }, "general.alignment: must be from 1" },
+    { with_metadata { "general.alignment", "string", "8" }, "general.alignment: must be one whole number" },
+    { with_metadata { "split.count", "u32", 2 }, "split.count = 2: must be 1: merge the parts" },
+    { with_tensors { "x", { 1, 1, 1, 1, 1 } }, "tensor x: 5 dimensions: must be at most 4" },
+    { with_tensors { "x", { 0 } }, "tensor x: dimension 0: must be from 1 on" },
+    { with_tensors { "x", { 1 << 32, 1 << 32 }, bytes = "" }, "tensor x: dimension 4294967296: must be from 1" },
+    { with_tensors { "x", { 1 << 62 }, bytes = "" }, "tensor x: the number of bytes overflows" },
+    { with_tensors { "x", { 1 << 40 }, bytes = "" }, "tensor x: offset " },
+    { with_tensors { "x", { 1 }, type = 16 }, "tensor x: type 16: must be F32, F16, BF16" },
+    { with_tensors { "x", { 2, 40 }, type = 2 }, "tensor x: rows of 40: must be a multiple of 32 in Q4_0" },
+    { with_tensors { "x", { 2, 32 }, type = 14 }, "tensor x: rows of 32: must be a multiple of 256 in Q6_K" },
+    { with_tensors { "x", { 1 }, at = 4 }, "tensor x: offset 4: must be a multiple of the alignment, 32" },
+    { with_tensors { "x", { 1 }, at = -32 }, "tensor x: offset 18446744073709551584, 4 bytes: the file has only" },
+    { with_tensors { "x", { 1 }, at = 0 }, "overlaps tensor " },
+    { with_tensors({ "x", { 1 } }, { "y", { 1 } }):gsub("y(\1\0\0\0\1)", "x%1"), "tensor x: stands twice" },
+}
+
+function test.each_field_has_a_rule()
+    for i, row in ipairs(bad) do
+        local message = said(row[1])
+        if not message or not message:find(row[2], 1, true) then
+            error(string.format("file %d: %q, expected %q", i, tostring(message), row[2]))
+        end
+    end
+end
+
+function test.a_file_is_named_by_its_ending_or_its_folder()
+    write(good)
+    assert(host.write_file(folder .. "/model.bin", good))
+    for name, line in pairs {
+        ["/model.bin"] = "/model.bin: is a GGUF file: give it a name that ends in .gguf",
+        [""] = ": has neither config.json nor TensorFlow.js's model.json; it has model.gguf: give the path of",
+    } do
+        program.refuses(1, folder .. line, { "import", folder .. name, "-o", folder .. "/m.lua" })
+    end
+end
+
+-- What import says of a good file with other metadata or tensors: its refusal, or its note.
+local function imported(metadata, tensors)
+    write(gguf.file(gguf.with(gguf.metadata, metadata), gguf.with(gguf.tensors, tensors or {})))
+    local good_model, result = pcall(import.read, path, { output = folder .. "/m.lua", eliminate = "none" })
+    return good_model and (result.note or result.text) or result
+end
+
+function test.what_import_cannot_do_is_refused()
+    for i, row in ipairs {
+        { { "general.architecture", "string", "mamba" }, 'general.architecture = mamba: must be one of bert, gpt2' },
+        { { "general.architecture" }, "general.architecture: is missing" },
+        { { "llama.block_count" }, "llama.block_count: is missing" },
+        { { "llama.block_count", "u32", 0 }, "llama.block_count = 0: must be at least 1" },
+        { { "llama.feed_forward_length", "u32", { 4 } }, "llama.feed_forward_length: must be an integer" },
+        { { "llama.attention.head_count", "u32", { 2 } }, "llama.attention.head_count: must be an integer" },
+        { { "llama.expert_count", "u32", 8 }, "llama.expert_count = 8: is not known here" },
+        { { "llama.rope.scaling.type", "string", "yarn" }, "llama.rope.scaling.type = yarn: scaled rotary" },
+        { { "llama.rope.dimension_count", "u32", 3 }, "llama.rope.dimension_count = 3: must be even and" },
+        { { "llama.attention.value_length", "u32", 2 }, "llama.attention.value_length = 2: must be 4, as" },
+        { { "tokenizer.ggml.model", "string", "t5" }, 'no tokenizer: %s: tokenizer.ggml.model = "t5": must be gpt2' },
+        { { "tokenizer.ggml.model", "string", "gpt2" }, "no tokenizer: %s: tokenizer.ggml.pre: is missing" },
+        { { "tokenizer.ggml.scores", "f32", { 1 } }, "tokenizer.ggml.scores = 1: must be as many as pieces, 8" },
+        { { "tokenizer.ggml.scores", "string", { "" } }, "tokenizer.ggml.scores = 1: must be as many" },
+        { { "tokenizer.ggml.token_type", "i32", { 2, 3, 3, 1, 1, 1, 1, 7 } }, "token_type.7 = 7: must be an integer" },
+        { { "tokenizer.ggml.bos_token_id", "u32", 8 }, "tokenizer.ggml.bos_token_id = 8: is the id of no piece" },
+        { { "tokenizer.ggml.bos_token_id" }, "tokenizer.ggml.bos_token_id: is missing" },
+        { { "tokenizer.ggml.add_bos_token", "u8", 1 }, "tokenizer.ggml.add_bos_token: must be a boolean" },
+    } do
+        local message = imported { row[1] }
+        local expected = row[2]:gsub("%%s", (path:gsub("%%", "%%%%")))
+        if not message:find(expected, 1, true) then
+            error(string.format("file %d: %q, expected %q", i, message, expected))
+        end
+    end
+    local unknown = { { "tokenizer.ggml.model", "string", "gpt2" }, { "tokenizer.ggml.pre", "string", "other" } }
+    check.matches(imported(unknown), 'tokenizer%.ggml%.pre = "other": is no split that is known here')
+    check.matches(imported({}, { { "rope_freqs.weight", { 2 } } }), "rope_freqs%.weight: scaled rotary positions")
+    check.matches(imported({}, { { "token_embd.weight" } }), "tensor token_embd%.weight: is missing")
+    check.matches(imported({}, { { "token_embd.weight", { 7, 8 } } }), "has 8 pieces, more than vocab_size = 7")
+end
+
+-- What a tokenizer's record is made of, without what says where it comes from.
+local function record_of(file, keys)
+    local r = read.record(file, keys)
+    r.says_all = nil
+    for _, row in ipairs(r.added) do
+        row.symbol = nil
+    end
+    table.sort(r.added, function(a, b) return a.id < b.id end)
+    return r
+end
+
+function test.a_sentencepiece_tokenizer_is_that_of_its_model()
+    write(good)
+    local pieces = {}
+    local metadata = assert(weights.metadata(path))
+    for i, text in ipairs(metadata["tokenizer.ggml.tokens"]) do
+        local kind, score = metadata["tokenizer.ggml.token_type"][i], metadata["tokenizer.ggml.scores"][i]
+        pieces[i] = small.piece(text, kind, score)
+    end
+    -- BPE, without removing white space
+    local model = table.concat(pieces) .. small.field(2, "\x18\2") .. small.field(3, "\x20\0")
+    assert(host.write_file(folder .. "/t.model", model))
+    local theirs = record_of(folder .. "/t.model", { first = "<s>", added = "<unk> <s> </s>" })
+    local ours = record_of(path, {})
+    check.equal({ theirs.real, theirs.penalty }, { "f32", 10.0 }) -- of unigram
+    theirs.real, theirs.penalty = nil, nil
+    check.equal(ours, theirs)
+    local ends = { { "tokenizer.ggml.add_bos_token", "bool", 0 }, { "tokenizer.ggml.add_eos_token", "bool", 1 } }
+    write(gguf.file(gguf.with(gguf.metadata, ends), {}))
+    check.equal({ record_of(path, {}).first, record_of(path, {}).last }, { {}, { 2 } })
+end
+
+-- Llama 3 names its split, takes words that are pieces whole, and begins texts.
+function test.llama_3_begins_texts_and_takes_pieces_whole()
+    local tokens, kinds = {}, {}
+    for text, id in pairs(small.byte_vocabulary(0)) do
+        tokens[id + 1], kinds[id + 1] = text, 1
+    end
+    tokens[257], kinds[257], tokens[258], kinds[258] = "<|begin|>", 3, "unused piece", 5
+    write(gguf.file({
+        { "tokenizer.ggml.model", "string", "gpt2" },
+        { "tokenizer.ggml.pre", "string", "llama-bpe" },
+        { "tokenizer.ggml.tokens", "string", tokens },
+        { "tokenizer.ggml.token_type", "i32", kinds },
+        { "tokenizer.ggml.bos_token_id", "u32", 256 },
+    }, {}))
+    local r = record_of(path, {})
+    check.equal({ r.split, r.whole_words, r.first, r.broken }, { "llama3", true, { 256 }, "keep" })
+    check.equal(r.added, { { id = 256, text = "<|begin|>", left = false, right = false } })
+    check.equal({ r.pieces[257].type, r.pieces[258].type }, { "control", "control" })
+end
+
+return test
