@@ -18,7 +18,7 @@
 --   activations    the type that inputs may be rounded to beside such weights, which are packed as ever
 --   packed         what a section of such weights calls them, nil: `name`
 --   only           "products": of these alone, a projection's or rounded inputs', and of nothing else but for `cache`;
---                  "tables", "type": of the option --tables or --type alone. Two rows of one name have different uses
+--                  "tables": of a LookupFFN; "weights": of --type alone. Rows of one name differ in it
 --   cache          keys and values of a transformer may be cached in it, nil: they may not. Kernels round to it (words
 --                  store_f16 …): `tolerance` is the largest relative error that emitted code may have of a token, as a
 --                  key or value in the middle of two numbers may become either. In the type of the activations they
@@ -152,7 +152,7 @@ dtype.list = {
         weights = 8,
         storage = "uint32_t",
         scaled = false,
-        only = "type",
+        only = "weights",
         needs = "f16",
         packed = "q4",
         groups = 32,
@@ -166,7 +166,7 @@ local function serves(row, use)
     if use == "projection" then return row.word ~= nil end
     if use == "cache" then return row.cache ~= nil end
     if use == "activations" then return row.plain or row.products ~= nil end
-    return row.only == nil or row.only == (use or "tables")
+    return row.only == nil or row.only == (use == "type" and "weights" or "tables")
 end
 
 -- Bytes of so many elements; elements in so many bytes.

@@ -13,7 +13,7 @@ typedef enum {
     REFERENCE_I8,
     REFERENCE_I7,
     REFERENCE_I16,
-    REFERENCE_I4, /* tables, Q4: weights */
+    REFERENCE_I4,
     REFERENCE_E4M3,
     REFERENCE_Q4
 } reference_type;
@@ -51,8 +51,8 @@ double reference_round(reference_type type, double value);
    all magnitudes together less than 2^16; that of i4 makes it 7, 7.5 ... 14, whichever changes the row least. It is a float32. */
 double reference_scale(reference_type type, const double *row, size_t count);
 
-/* Rounds a row to the nearest values of the type; a scaled one to integers times its scale, of i4 that of each 32 of them: a half precision
-   number for which the one of the largest magnitude is an integer from -8 to 7, the one that leaves the least squares.  row [count] */
+/* Rounds a row to the nearest values of the type; a scaled one to integers times its scale. Weights in i4: each 32 of them with a scale in
+   half precision, for which the one of the largest magnitude is an integer from -8 to 7, that which leaves the least squares. */
 void reference_round_row(reference_type type, double *row, size_t count);
 
 #endif

@@ -110,15 +110,17 @@ function transformers.types(random, sets, m)
         cache = dtype.cache_names[random(1, #dtype.cache_names)],
     }
     local weights = dtype.get(options.type, "type")
-    local products = weights.products or dtype.get(weights.activations, "activations").products
+    local beside = weights.activations or options.type -- what inputs may be rounded to
+    local products = (weights.activations and dtype.get(beside, "activations") or weights).products
     local rounds = products and random(0, 1) == 1
     for _, set in ipairs(sets) do
         for _, tier in ipairs(products and products.tiers or {}) do
             rounds = rounds and words.missing(set, tier) == nil
         end
     end
-    options.activations = rounds and products.name or nil
-    if rounds and options.type == "i8" and random(0, 1) == 0 then options.activations = "i7" end
+    options.activations = rounds and beside or nil
+    local bytes = options.activations == "i8" and options.type == "i8"
+    if bytes and random(0, 1) == 0 then options.activations = "i7" end
     -- Some caches are words of products only.
     local cache = dtype.get(options.cache, "cache")
     if cache.cache.words_only and options.activations ~= cache.name then options.cache = nil end
