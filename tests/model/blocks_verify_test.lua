@@ -349,7 +349,9 @@ function test.types_of_tables()
             "tables",
             "d = 48, heads = 4, kv_heads = 2, attention = { eliminate = 'QKV', context = 40 }, "
                 .. lookup(bh4 .. ", score = 'gelu'"),
-            type == "i4" and "--tables" or "--type",
+            "--type",
+            type,
+            "--tables",
             type
         )
         for _, result in ipairs(found.results) do
