@@ -7,7 +7,8 @@
 local automaton = {}
 
 local most_places = 1024
-local most_states, most_entries = 255, 8192
+local most_states = 255
+local most_entries = 8192
 
 -- Adds the places of `node` to `program`; `behind`: the place behind it. Returns the first.
 local function add(program, node, behind)
