@@ -6,7 +6,9 @@
 -- no match. What comes earlier goes on, and its match counts instead, if it finds one.
 local automaton = {}
 
-local most_places, most_states, most_entries = 1024, 255, 8192
+local most_places = 1024
+local most_states = 255
+local most_entries = 8192
 
 -- Adds the places of `node` to `program`; `behind`: the place behind it. Returns the first.
 local function add(program, node, behind)

@@ -12,7 +12,8 @@ local sets = require "gen.tokenizer.character_sets"
 
 local expression = {}
 
-local most_depth, most_times = 32, 255
+local most_depth = 32
+local most_times = 255
 
 local controls = { t = 9, n = 10, v = 11, f = 12, r = 13, a = 7, e = 27 }
 

@@ -9,7 +9,8 @@ local sets = require "gen.tokenizer.character_sets"
 
 local splits = {}
 
-local most_sets, most_classes, most_splits = 62, 255, 8
+local most_sets, most_classes = 62, 255
+local most_splits = 8
 
 -- GPT-2's pattern, and the first of it.
 splits.contractions = "'s|'t|'re|'ve|'m|'ll|'d"

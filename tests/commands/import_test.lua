@@ -170,6 +170,7 @@ function test.sentence_transformers()
 end
 
 function test.whole_decoders()
+    local slides = "sliding_attention"
     local rms = { kind = "rmsnorm", eps = 1e-5 }
     for _, kind in ipairs { "llama", "mistral", "qwen2" } do
         local m = imported(with_files { ["config.json"] = changed(llama, { model_type = kind }) })
@@ -186,7 +187,7 @@ function test.whole_decoders()
         { "qwen2", { sliding_window = 100, max_window_layers = 0 }, nil },
         { "qwen2", { use_sliding_window = true }, nil },
         { "qwen2", { use_sliding_window = true, max_window_layers = 0 }, 4096 },
-        { "qwen2", { use_sliding_window = true, layer_types = json.array { "sliding_attention" } }, 4096 },
+        { "qwen2", { use_sliding_window = true, layer_types = json.array { slides, slides } }, 4096 },
     } do
         check.equal(attention(changed(changed(long, { model_type = row[1] }), row[2])).window, row[3])
     end

@@ -134,7 +134,7 @@ local function buffers_lie_apart(stage, number, m, shape)
     -- scores as integers, four to two words; sums of whole lines; units of scores for each 256 rows
     local waiting = number == 1 and stage.chunk or (gather.up_to + stage.tile - 1) // stage.tile * stage.tile
     if stage.layout == "lanes" and gather.integers then
-        local line = stage.isa.integer_sums.columns * (shape.tables.bytes < 1 and 2 or 1) -- in a byte
+        local line = gather.integers.columns -- that one load has of a row
         local columns = (gather.columns + line - 1) // line * line
         bytes.words, bytes.score_units, bytes.zeros =
             waiting * ((m.h * m.neighbours + 3) // 4) * 8,
