@@ -59,7 +59,9 @@ local tables_option = {
     name = "tables",
     value = "TYPE",
     values = dtype.names,
-    doc = "type of the tables' elements: " .. table.concat(dtype.names, ", ") .. "; default f32, in blocks --type",
+    doc = "type of the tables' elements: "
+        .. table.concat(dtype.names, ", ")
+        .. "; default f32, in blocks --type, or i8 for its i4",
 }
 local projection_option = {
     name = "projection",

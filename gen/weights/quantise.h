@@ -42,10 +42,10 @@ bool quantise_round(quantise_type type, double *data, size_t rows, size_t width,
 
 enum { QUANTISE_GROUP = 32 }; /* weights in i4 that share a scale */
 
-/* Rounds data[count], at most a group of weights in i4, in place: to values from -8 to 7 in units of the scale, a half precision number whose
-   bits become *scale. It is the value of the largest magnitude, the first of such, divided by the integer from -8 to 7 whose scale loses
-   least in squares, in the order -8, 7, -7, 6 ... 1, -1: a group that has been rounded before stays as it is. False if a value does not
-   fit. */
+/* Rounds data[count], at most a group of weights in i4, in place: to values from -8 to 7 in units of the scale, a half precision number
+   whose bits become *scale. It is the value of the largest magnitude, the first of such, divided by the integer from -8 to 7 whose scale
+   loses least in squares, in the order -8, 7, -7, 6 ... 1, -1: a group that has been rounded before stays as it is. False if a value does
+   not fit. */
 bool quantise_group(double *data, size_t count, uint16_t *scale, quantise_tally *tally);
 
 /* to[index] <- a value that is one of the type already. */
