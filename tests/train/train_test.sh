@@ -153,7 +153,7 @@ wants_tokenizer=("$LOOKUPC" train plain.lua --text text.txt -o none.safetensors 
 says 1 '--tokenizer: absent.model: No such file' "${wants_tokenizer[@]}" absent.model
 says 2 '--tokenizer: text.txt: must end in .json or .model; a vocab.txt' "${wants_tokenizer[@]}" text.txt
 says 1 "--tokenizer: $PWD/text.model: model: is no message of a SentencePiece model" "${wants_tokenizer[@]}" text.model
-says 1 "--tokenizer: $PWD/model.lua: must end in .json, .txt or .model" "${wants_tokenizer[@]}" model.lua
+says 1 "--tokenizer: $PWD/model.lua: must end in .json, .txt, .model or .gguf" "${wants_tokenizer[@]}" model.lua
 echo few >few.txt
 says 1 'tokens to train on: must be more than --context = 16' "$LOOKUPC" train model.lua --text few.txt -o none.safetensors --steps 5
 says 1 '--valid: few.txt: has 4 tokens to validate on: a window has --context = 16 and one more' \
