@@ -9,8 +9,6 @@ local expression = require "gen.isa.expression"
 
 local at, call = expression.sum, expression.call
 
-local tiles = {}
-
 local text = [[
 /* Tiles: eight arrays of 16 rows of 64 bytes, which a matrix engine multiplies, but 5 and 7, of products of fewer
    words: 16 rows of `words` words, and `words` rows. They are configured in each call and released at its end; no
@@ -135,9 +133,14 @@ static inline void $tile_release(void)
 #endif
 }]]
 
--- Adds to `set`, one of x86-64, what AMX needs of CPUs, compilers and programs, and the words of tiles: of bytes, and
--- with `bf16` also of such.
-function tiles.add(set, bf16)
+-- The instruction set `name`: `vectors`, one of x86-64, with what AMX needs of CPUs, compilers and programs, and the
+-- words of tiles: of bytes, and where it serves the word tile_dot_bf16 also of such.
+return function(name, vectors, word)
+    local set, bf16 = {}, word == "tile_dot_bf16"
+    for key, value in pairs(vectors) do
+        set[key] = value
+    end
+    set.name, set.serves = name, { word }
     set.flags = { table.unpack(set.flags) }
     for _, extension in ipairs(bf16 and { "int8", "bf16" } or { "int8" }) do -- with what both need, -mamx-tile
         set.flags[#set.flags + 1] = "-mamx-" .. extension
@@ -164,6 +167,5 @@ function tiles.add(set, bf16)
     if bf16 then
         function set.tile_dot_bf16(sums, a, b) return call("$TILE_DOT_BF16", sums, a, b) end
     end
+    return set
 end
-
-return tiles
