@@ -42,10 +42,9 @@ typedef int32_t __attribute__((may_alias, aligned(1))) $sse4_bytes; /* four byte
 }
 
 -- Adds the words that load tables in i4: of eight elements in a word each moves to the top of its lane, and back with
--- its sign.
+-- its sign. The set has `four_bytes`, or its narrower one has.
 local function add_nibbles(set, bits, call)
     local lanes = bits // 32
-    table.insert(set.helpers, four_bytes)
     -- The word whose first byte is byte `first`, of `count` bytes in memory.
     local function word(base, first, count)
         if count >= 4 then
