@@ -67,11 +67,12 @@ local function compare(type, source, symbol, objects, numbers)
     if result.status ~= 0 then error(source .. ": " .. result.output, 0) end
 end
 
--- The instructions of tiles in the object file of such kernels, in their order, without addresses.
-local function instructions(type)
+-- The instructions of tiles in the object file of such kernels, in their order, without addresses, where the compiler
+-- writes for assemblers of the dialect `dialect`.
+local function instructions(type, dialect)
     local set = isa.with_types(isa.get(sets[type][2]), { dtype.get(type).products })
     local source, object = string.format("%s/%s/tiles__%s.c", folder, type, set.name), folder .. "/compiled.o"
-    local words = { "gcc", "-std=c99", "-O2", "-c", source, "-o", object }
+    local words = { "gcc", "-std=c99", "-O2", "-masm=" .. dialect, "-c", source, "-o", object }
     compilers.call(compilers.joined(words, set.flags))
     local list = {}
     local command = "objdump -d --no-show-raw-insn '" .. object .. "' | grep tmm"
@@ -86,7 +87,7 @@ end
 -- sums. With bytes attention has shorter rows.
 function test.products_have_the_instructions_that_are_meant()
     blocks "i8"
-    local text = table.concat(instructions "i8", "\n")
+    local text = table.concat(instructions("i8", "att"), "\n")
     local block = {}
     for tile = 0, 3 do
         block[#block + 1] = "tilezero %tmm" .. tile
@@ -104,6 +105,11 @@ function test.products_have_the_instructions_that_are_meant()
     check.equal(text:find(table.concat(block, "\n"), 1, true) ~= nil, true)
     check.matches(text, "tdpbusd %%tmm7,%%tmm5,%%tmm0")
     check.equal(text:match "tilestored %%tmm[4-7]", nil)
+end
+
+function test.both_dialects_of_assemblers_have_the_same_instructions_of_tiles()
+    blocks "bf16"
+    check.equal(instructions("bf16", "intel"), instructions("bf16", "att"))
 end
 
 for type in pairs(sets) do
