@@ -18,6 +18,9 @@ local text = [[return { name = "tiles", d = 64, heads = 1, layers = 1, vocab = 8
 
 local sets = { i8 = { "avx512", "amx_int8" }, bf16 = { "avx512_bf16", "amx_bf16" } }
 
+-- What counts how often tiles are used.
+local counted = "-DLOOKUPC_TILES_IN_C=extern size_t tiles_used; ++tiles_used; static __thread"
+
 -- The object files of blocks whose weights, inputs and cache have such a type, of both instruction sets, and numbers of
 -- their plan.
 local function blocks(type)
@@ -29,7 +32,7 @@ local function blocks(type)
         objects[i] = bundle .. "/" .. set .. ".o"
         compilers.call(
             compilers.joined(
-                { "gcc", "-std=gnu11", "-O0", "-Wno-psabi", "-D__asm__(...)=" },
+                { "gcc", "-std=gnu11", "-O0", "-Wno-psabi", "-D__asm__(...)=", counted },
                 stand_ins.flags "tests/isa/stand_ins/amx.h",
                 { "-c", bundle .. "/tiles__" .. set .. ".c", "-o", objects[i] }
             )
@@ -64,11 +67,13 @@ local function compare(type, source, symbol, objects, numbers)
     if result.status ~= 0 then error(source .. ": " .. result.output, 0) end
 end
 
--- The instructions of tiles in the object file of such kernels, in their order, without addresses.
-local function instructions(type)
+-- The instructions of tiles in the object file of such kernels, in their order, without addresses, where the compiler
+-- writes for assemblers of the dialect `dialect`.
+local function instructions(type, dialect)
     local set = isa.with_types(isa.get(sets[type][2]), { dtype.get(type).products })
     local source, object = string.format("%s/%s/tiles__%s.c", folder, type, set.name), folder .. "/compiled.o"
-    compilers.call(compilers.joined({ "gcc", "-std=c99", "-O2" }, set.flags, { "-c", source, "-o", object }))
+    local words = { "gcc", "-std=c99", "-O2", "-masm=" .. dialect, "-c", source, "-o", object }
+    compilers.call(compilers.joined(words, set.flags))
     local list = {}
     local command = "objdump -d --no-show-raw-insn '" .. object .. "' | grep tmm"
     for line in compilers.call({ "sh", "-c", command }):gmatch "[^\n]+" do
@@ -82,16 +87,17 @@ end
 -- sums. With bytes attention has shorter rows.
 function test.products_have_the_instructions_that_are_meant()
     blocks "i8"
-    local text = table.concat(instructions "i8", "\n")
+    local text = table.concat(instructions("i8", "att"), "\n")
     local block = {}
     for tile = 0, 3 do
         block[#block + 1] = "tilezero %tmm" .. tile
     end
-    for tile = 4, 7 do
-        block[#block + 1] = "tileloadd memory,%tmm" .. tile
-    end
-    for tile = 0, 3 do
-        block[#block + 1] = string.format("tdpbsud %%tmm%d,%%tmm%d,%%tmm%d", 6 + tile % 2, 4 + tile // 2, tile)
+    for tile, loaded in ipairs { { 4, 6, 7 }, {}, { 5 }, {} } do
+        for _, operand in ipairs(loaded) do
+            block[#block + 1] = "tileloadd memory,%tmm" .. operand
+        end
+        local second, first = 6 + (tile - 1) % 2, 4 + (tile - 1) // 2
+        block[#block + 1] = string.format("tdpbsud %%tmm%d,%%tmm%d,%%tmm%d", second, first, tile - 1)
     end
     for tile = 0, 3 do
         block[#block + 1] = "tilestored %tmm" .. tile .. ",memory"
@@ -99,6 +105,11 @@ function test.products_have_the_instructions_that_are_meant()
     check.equal(text:find(table.concat(block, "\n"), 1, true) ~= nil, true)
     check.matches(text, "tdpbusd %%tmm7,%%tmm5,%%tmm0")
     check.equal(text:match "tilestored %%tmm[4-7]", nil)
+end
+
+function test.both_dialects_of_assemblers_have_the_same_instructions_of_tiles()
+    blocks "bf16"
+    check.equal(instructions("bf16", "intel"), instructions("bf16", "att"))
 end
 
 for type in pairs(sets) do

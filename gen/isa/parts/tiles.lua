@@ -96,16 +96,20 @@ static inline void $tile_dot(char kind, int sums, int a, int b)
 #define $TILE_DOT_U8(sums, a, b) $tile_dot('b', sums, a, b)
 #define $TILE_DOT_BF16(sums, a, b) $tile_dot('f', sums, a, b)
 #else
-#define $TILE_ZERO(tile) __asm__ volatile("tilezero %%tmm" #tile : : : "memory")
+/* In both dialects of assemblers: {that of AT&T|that of Intel}, which compilers have with -masm=intel. */
+#define $TILE_ZERO(tile) __asm__ volatile("tilezero {%%tmm" #tile "|tmm" #tile "}" : : : "memory")
 /* Rows of 64 bytes, `step` bytes apart. */
 #define $TILE_LOAD(tile, from, step) \
-    __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #tile : : "r"(from), "r"((size_t) (step)) : "memory")
+    __asm__ volatile("tileloadd {(%0,%1,1), %%tmm" #tile "|tmm" #tile ", [%0+%1]}" \
+                     : : "r"(from), "r"((size_t) (step)) : "memory")
 #define $TILE_STORE(tile, to, step) \
-    __asm__ volatile("tilestored %%tmm" #tile ", (%0,%1,1)" : : "r"(to), "r"((size_t) (step)) : "memory")
+    __asm__ volatile("tilestored {%%tmm" #tile ", (%0,%1,1)|[%0+%1], tmm" #tile "}" \
+                     : : "r"(to), "r"((size_t) (step)) : "memory")
 /* sums += a b: rows of a times columns of b, words of four bytes, those of a or of b signed, or of two numbers in
    bf16. */
 #define $TILE_DOT(word, sums, a, b) \
-    __asm__ volatile(word " %%tmm" #b ", %%tmm" #a ", %%tmm" #sums : : : "memory")
+    __asm__ volatile(word " {%%tmm" #b ", %%tmm" #a ", %%tmm" #sums "|tmm" #sums ", tmm" #a ", tmm" #b "}" \
+                     : : : "memory")
 #define $TILE_DOT_I8(sums, a, b) $TILE_DOT("tdpbsud", sums, a, b)
 #define $TILE_DOT_U8(sums, a, b) $TILE_DOT("tdpbusd", sums, a, b)
 #define $TILE_DOT_BF16(sums, a, b) $TILE_DOT("tdpbf16ps", sums, a, b)

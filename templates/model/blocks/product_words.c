@@ -192,7 +192,7 @@ $(i)for (size_t panel = 0; panel < panels; ++panel)
 //$ call(i .. "    ", 1)
 //$ end
 //$ if product.tiles then
-    if (tokens >= $(product.tiles.from) && words % 16 == 0) {
+    if (tokens >= $(product.tiles.from)) {
         $(helper)_by_tiles(x, x_step, w, $(rounded.integers and "scale, " or "")bias, y, y_step, words, panels, tokens);
         return;
     }
