@@ -289,6 +289,49 @@ static void push_looked(lua_State *L, const looked_result *result)
         field_set_text(L, "wrong", result->wrong);
 }
 
+/* Adds to `all` what was found of tokens that were projected in another form. */
+static void add_looked(looked_result *all, const looked_result *found)
+{
+    all->codes += found->codes;
+    all->flips += found->flips;
+    all->flips_explained += found->flips_explained;
+    if (found->scores >= all->scores) {
+        all->scores = found->scores;
+        all->scores_explained = found->scores_explained;
+    }
+    if (!all->wrong[0])
+        memcpy(all->wrong, found->wrong, sizeof all->wrong);
+}
+
+/* Compares own[count], of the lookup FFN of the layer at the top of the stack, each with the reference in its form, and pushes the result.
+   False with one line. */
+static bool compare_layer(lua_State *L, blocks_job *job, const reference_looked *own, size_t count)
+{
+    looked_result result = {0};
+    reference_looked *some = malloc((count + 1) * sizeof *some);
+    bool ok = some || files_error(job->error, ERROR_SIZE, "verify: not enough memory");
+    for (int form = REFERENCE_AS_IT_IS; ok && form <= REFERENCE_BF16_INPUTS; ++form) {
+        reference_block_lookup *lookup;
+        looked_result found;
+        size_t of_form = 0;
+        for (size_t i = 0; i < count; ++i)
+            if (own[i].form == (reference_form)form)
+                some[of_form++] = own[i];
+        if (of_form == 0)
+            continue;
+        job->how.form = (reference_form)form;
+        ok = lookup_at(L, job, &lookup) && lookup &&
+             (looked_compare(lookup, some, of_form, &found) ||
+              files_error(job->error, ERROR_SIZE, "verify: not enough memory, or a table with a value that is not finite"));
+        reference_block_lookup_close(lookup);
+        if (ok)
+            add_looked(&result, &found);
+    }
+    free(some);
+    push_looked(L, &result);
+    return ok;
+}
+
 static int looked(lua_State *L)
 {
     char error[ERROR_SIZE];
@@ -301,17 +344,12 @@ static int looked(lua_State *L)
     size_t layer = job.ties.looked_layer;
     bool ok = true;
     for (lua_Integer i = 1; ok && lua_rawgeti(L, layers, i) == LUA_TTABLE; ++i, lua_settop(L, layers)) {
-        reference_block_lookup *lookup;
-        ok = lookup_at(L, &job, &lookup);
-        if (!ok || !lookup)
+        if (lua_getfield(L, -1, "lookup") != LUA_TTABLE)
             continue;
+        lua_pop(L, 1);
         size_t count;
         const reference_looked *own = reference_looked_of(job.ties.looked, job.ties.looked_count, layer++, &count);
-        looked_result result;
-        ok = looked_compare(lookup, own, count, &result) ||
-             files_error(error, sizeof error, "verify: not enough memory, or a table with a value that is not finite");
-        reference_block_lookup_close(lookup);
-        push_looked(L, &result);
+        ok = compare_layer(L, &job, own, count);
         lua_rawseti(L, 2, luaL_len(L, 2) + 1);
     }
     shards_close(job.checkpoint);

@@ -131,6 +131,7 @@ function transformers.types(random, sets, m)
     if looks_up and random(0, 1) == 0 then
         options.tables = dtype.names[random(1, #dtype.names)]
         options.projection = dtype.projection_names[random(1, #dtype.projection_names)]
+        options["multiply-out"] = random(0, 3) == 0 or nil
     end
     return options
 end

@@ -2,7 +2,6 @@
 local blob = require "gen.plan.blob"
 local check = require "tests.support.check"
 local compile = require "harness.base.compile"
-local compilers = require "harness.base.compilers"
 local host = require "host"
 local isa = require "gen.isa.list"
 local model_file = require "gen.families.model_file"
@@ -158,23 +157,10 @@ function test.a_projection_multiplied_out_has_a_reference_of_its_own()
     check.equal(failures(), { "ffn", "none" })
 end
 
--- Makes this CPU one that may bind kernels of the instruction set of that name, whose tiles are arrays in C then: the
--- set, and compiler flags; nil: it runs them, or has no AVX2.
-local function stand_in(name)
-    local set = isa.get(name)
-    local header = stand_ins.header(set)
-    if not header then return nil end
-    set.cpu = isa.get("avx2").cpu
-    for _, needs in pairs(set.type_needs) do
-        needs.leaf1_ecx, needs.leaf7_ecx = nil, nil
-    end
-    return set, compilers.joined(stand_ins.flags(header), { "-D__asm__(...)=", "-Wno-psabi" })
-end
-
 -- Projections multiplied out of so many bits each, tokens by 16 and by 32, on the matrix engine of set `name`.
 local function project_by_tiles(name, projection, all_bits)
-    local set, flags = stand_in(name)
-    if not set then return host.print("skipped: " .. name .. ": runs here, or AVX2 does not") end
+    local set, header = stand_ins.get(name)
+    if not set then return end
     local list, directory = {}, folder .. "/" .. name
     for i, bits in ipairs(all_bits) do
         local m = assert(model_file.validate({
@@ -189,15 +175,7 @@ local function project_by_tiles(name, projection, all_bits)
         list[i] = plan.build(m, { set }, wanted, "f32", projection, { multiply_out = true })
         check.equal(list[i].variants[1].stages[1].projection.tiled.panels, (bits + 15) // 16)
     end
-    local contents, units = compile.sources(list)
-    for _, unit in ipairs(units) do
-        if unit.isa then unit.flags = flags end
-    end
-    assert(host.write_directory(directory, contents, true))
-    local library = directory .. "/all.so"
-    local commands, link = compile.commands(units, directory, library, "gcc", "-O0")
-    check.equal(compilers.failures(commands), { false, false })
-    compilers.call(link)
+    local library = stand_ins.library(list, directory, header)
     for i, own in ipairs(list) do
         local files = { weights = directory .. "/w.safetensors", prefix = "", output = directory .. "/w.bin" }
         assert(weights.sample(files.weights, "", own.tensors, i))

@@ -51,6 +51,19 @@ function dense.by_tiles(shape, isa)
     return word and isa[word] and fits and word or nil
 end
 
+-- What instruction sets are asked for (isa_list.with_types) where BH4 is multiplied out in the type `projection`; nil:
+-- no matrix engine multiplies it.
+function dense.needs(projection)
+    local tiles = projection.word.offset and "tile_dot_i8" or projection.name == "bf16" and "tile_dot_bf16"
+    return tiles and { name = "dense " .. projection.name, tiles = tiles } or nil
+end
+
+-- Whether many tokens of `shape` are projected faster by the matrix that BH4 is multiplied out to. Beyond 2048 inputs
+-- BH4 has so much fewer operations that a matrix engine does not make up for it.
+function dense.pays(shape, isa)
+    return shape.multiplied ~= nil and dense.by_tiles(shape.multiplied, isa) ~= nil and shape.d <= 2048
+end
+
 -- Adds to the products of the projection of `v` the offset of their first block's outputs, `y_at`, and floats from
 -- block to block, `y_block`; to the projection x_step and y_step, floats from tile to tile, and where a share of the
 -- input is added `groups` of repeats, as those of BH4. A matrix engine has one product, `tiled`, in the place of all:

@@ -181,7 +181,7 @@ local ffn_keys = {
         optional = true,
         doc = "a narrow dense FFN beside the LookupFFN, whose outputs are added",
     },
-    table.unpack(rows_of_lookup("h", "tau", "projection", "score", "scale", "neighbours")),
+    table.unpack(rows_of_lookup("h", "tau", "projection", "score", "scale", "neighbours", "same_codes")),
 }
 local norm_keys = {
     { key = "kind", rule = schema.choice("layernorm", "rmsnorm"), doc = "normalisation in a block" },

@@ -414,18 +414,22 @@ local function has_bh4(m) return m.ffn.kind == "lookup" and m.ffn.projection.kin
 
 -- Raises one line for options of a command that mean nothing for model `m`.
 local function check_options(m, options)
-    if not options["blocks-in-out"] then return end
     for _, run in ipairs(rules.segments(m)) do
         if has_bh4(run) then return end
     end
-    misuse("--blocks-in-out: is for lookup FFNs with projection.kind = bh4: " .. m.name .. " has none")
+    for _, name in ipairs { "blocks-in-out", "multiply-out" } do
+        if options[name] then
+            misuse(string.format("--%s: is for lookup FFNs with projection.kind = bh4: %s has none", name, m.name))
+        end
+    end
 end
 
 -- The names of the options that are types.
 rules.types = { "type", "cache", "activations", "tables", "projection" }
 
--- `more` with those of `options`.
+-- `more` with those of `options`, and what decides beside them what a blob has.
 function rules.with_types(options, more)
+    more["multiply-out"] = options["multiply-out"]
     for _, key in ipairs(rules.types) do
         more[key] = options[key]
     end

@@ -258,7 +258,8 @@ local function blocks_alone(m, isas, types, options)
 end
 
 -- The plan of model `m` for the instruction sets `isas`. options, all optional: type, cache, activations, of weights,
--- caches and inputs of products (names, default f32); tables, projection, of lookup FFNs (default type, and f32);
+-- caches and inputs of products (names, default f32); tables, projection, of lookup FFNs (default type, and f32),
+-- and multiply-out, whether blobs have that projection multiplied out, too;
 -- schedule, the choices wanted by name of the instruction set; machine, the name of that which `isas` are for; facts,
 -- of the tokenizer, without its file; target, a row of gen/plan/target.lua: for its firmware; sequences, of a
 -- transformer, part, and one_by_one: as run.build (gen/families/model/blocks/run.lua) takes them.
@@ -277,6 +278,7 @@ function plan.build(m, isas, options)
         tables = options.tables or nil,
         projection = options.projection or nil,
         schedule = options.schedule or {},
+        ["multiply-out"] = options["multiply-out"] or nil,
         facts = p.facts,
         ["for"] = options.machine, -- which LookupFFNs of blocks have their defaults for
     }

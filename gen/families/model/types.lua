@@ -1,4 +1,5 @@
 -- The types of a model's weights, cached values, inputs of products and lookup FFNs, as options of its plan name them.
+local dense = require "gen.families.lookup.dense"
 local dtype = require "gen.plan.dtype"
 local misuse = require "gen.schema.misuse"
 local rules = require "gen.families.model.model"
@@ -6,8 +7,8 @@ local rules = require "gen.families.model.model"
 local types = {}
 
 -- Rows of gen/plan/dtype.lua: { type, cache, activations: nil where products do not round their inputs, rounded: their
--- row `products`, without tiles where weights are in groups; looked: { tables, projection } of lookup FFNs, nil without
--- }. m: the model, nil: any one.
+-- row `products`, without tiles where weights are in groups; looked: { tables, projection, multiplied } of lookup FFNs,
+-- the last one whether blobs have projections multiplied out, too; nil without }. m: the model, nil: any one.
 function types.of(options, m)
     local type = dtype.get(options.type, "type")
     local activations = dtype.activations(options.activations, type)
@@ -22,6 +23,7 @@ function types.of(options, m)
         t.looked = {
             tables = options.tables and dtype.get(options.tables) or dtype.of_rows(type),
             projection = dtype.get(options.projection, "projection"),
+            multiplied = options["multiply-out"] or nil,
         }
     end
     return t
@@ -36,6 +38,7 @@ function types.of_sets(t)
     if t.looked then
         list[#list + 1] = t.looked.tables
         if t.looked.projection.word.integers then list[#list + 1] = t.looked.projection end
+        if t.looked.multiplied then list[#list + 1] = dense.needs(t.looked.projection) end
     end
     return list
 end

@@ -3,6 +3,7 @@ local blob = require "gen.plan.blob"
 local dtype = require "gen.plan.dtype"
 local ffn_parts = require "gen.schema.ffn_parts"
 local layout = require "gen.families.model.blocks.layout"
+local lookup_plan = require "gen.families.lookup.plan"
 local rope_angles = require "gen.families.model.blocks.rope"
 local rules = require "gen.families.model.model"
 
@@ -93,12 +94,19 @@ function shape.widths(m)
     return s
 end
 
+-- That of the LookupFFN of blocks of `m`, `looked` of their types.
+local function looked_of(m, looked)
+    local ffn = ffn_parts.add_lookup({ d = m.d, d_out = m.d }, m.ffn)
+    return lookup_plan.shape(ffn, looked.tables, looked.projection, looked.multiplied)
+end
+
 -- The shape of model `m` with `types` (gen/families/model/types.lua); sequences: { positions, means }, of a batch at
 -- most, each sequence filled up to whole tiles, means: only means over their tokens are asked for; or nil: a call is
 -- for one sequence; first_layer: the number of its first layer.
 function shape.of(m, types, sequences, first_layer)
     local window, full_layers = window_of(m, first_layer)
     local width, dense = rules.head_width(m), ffn_parts.dense(m.ffn)
+    local looked = m.ffn.kind == "lookup" and types.looked or nil
     local s = {
         type = types.type,
         rounded = types.rounded,
@@ -120,7 +128,8 @@ function shape.of(m, types, sequences, first_layer)
         activation = dense and dense.activation,
         norm = m.norm,
         lookup = m.ffn.kind == "lookup",
-        tables = m.ffn.kind == "lookup" and types.looked.tables or nil, -- their type
+        tables = looked and looked.tables, -- their type
+        looked = looked and looked.multiplied and looked_of(m, looked), -- where there is something to choose
         shaped = m.attention.shaped or false,
         qk_norm = m.attention.qk_norm or false,
         soft_cap = m.attention.soft_cap,
