@@ -166,7 +166,7 @@ static double element_of(const type_row *type, double value, float scale)
 
 /* Of the scales that make the largest magnitude 7, 7.5 ... 14, of which elements above 7 become 7, the first with the least sum of squared
    errors: in four bits a finer unit is worth more than a row's few largest elements. All are tried at once, so that vectors can do it. */
-static float scale_of_least_error(const type_row *type, const double *row, size_t width, double largest)
+static double scale_of_least_error(const type_row *type, const double *row, size_t width, double largest)
 {
     enum { TRIED = 15 };
     double scales[TRIED], divisors[TRIED], errors[TRIED] = {0.0};
@@ -184,19 +184,26 @@ static float scale_of_least_error(const type_row *type, const double *row, size_
     size_t best = 0;
     for (size_t k = 1; k < TRIED; ++k)
         best = errors[k] < errors[best] ? k : best;
-    return (float)scales[best];
+    return scales[best];
+}
+
+double quantise_unit(quantise_type number, const double *row, size_t width)
+{
+    const type_row *type = &types[number];
+    const double largest = largest_of(row, width);
+    return type->fits ? scale_of_least_error(type, row, width, largest) : largest / type->max;
 }
 
 /* Turns a row into elements in units of the scale returned; NAN if that is not finite. The sum of a row of i16 stays below 2^16, each
    integer half a unit off at most. */
-static float round_scaled(const type_row *type, double *row, size_t width, quantise_tally *tally)
+static float round_scaled(quantise_type number, double *row, size_t width, quantise_tally *tally)
 {
+    const type_row *type = &types[number];
     const double room = 65534.0 - (double)width / 2.0;
-    const double largest = largest_of(row, width);
-    double least_scale = type->fits ? (double)scale_of_least_error(type, row, width, largest) : largest / type->max, sum = 0.0;
+    double sum = 0.0;
     for (size_t i = 0; type->sums_fit && i < width; ++i)
         sum += fabs(row[i]);
-    const float scale = (float)fmax(least_scale, sum / room);
+    const float scale = (float)fmax(quantise_unit(number, row, width), sum / room);
     if (!isfinite(scale))
         return NAN;
     for (size_t i = 0; tally && i < width; ++i) {
@@ -218,7 +225,7 @@ bool quantise_round(quantise_type number, double *data, size_t rows, size_t widt
     const type_row *type = &types[number];
     for (size_t row = 0; row < rows; ++row, data += width) {
         if (type->scaled) {
-            scale[row] = round_scaled(type, data, width, tally);
+            scale[row] = round_scaled(number, data, width, tally);
             if (isnan(scale[row]))
                 return false;
             continue;
