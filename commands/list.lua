@@ -61,7 +61,9 @@ local tables_option = {
     values = dtype.names,
     doc = "type of the tables' elements: "
         .. table.concat(dtype.names, ", ")
-        .. "; default f32, in blocks --type, or i8 for its i4",
+        .. "; default f32, in blocks --type, or i8 for its i4; with integer arithmetic "
+        .. table.concat(integer_types.tables_names, ", ")
+        .. "; default i8",
 }
 local projection_option = {
     name = "projection",

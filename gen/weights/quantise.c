@@ -164,44 +164,46 @@ static double element_of(const type_row *type, double value, float scale)
     return scale > 0.0f ? bounded(type->nearest(type, value / (double)scale), type->max) : 0.0;
 }
 
-/* The sum of squares of what a row changes by in units of `scale`; NAN if that is not finite. */
-static double error_of(const type_row *type, const double *row, size_t width, float scale)
+/* Of the scales that make the largest magnitude 7, 7.5 ... 14, of which elements above 7 become 7, the first with the least sum of squared
+   errors: in four bits a finer unit is worth more than a row's few largest elements. All are tried at once, so that vectors can do it. */
+static double scale_of_least_error(const type_row *type, const double *row, size_t width, double largest)
 {
-    double sum = 0.0;
-    for (size_t i = 0; i < width; ++i) {
-        const double error = element_of(type, row[i], scale) * (double)scale - row[i];
-        sum += error * error;
+    enum { TRIED = 15 };
+    double scales[TRIED], divisors[TRIED], errors[TRIED] = {0.0};
+    for (size_t k = 0; k < TRIED; ++k) {
+        scales[k] = (double)(float)(largest / (type->max + 0.5 * (double)k));
+        divisors[k] = divisor_of((float)scales[k]);
     }
-    return sum;
-}
-
-/* Of the scales that make the largest magnitude 7, 7.5 ... 14, of which elements above 7 become 7, the first with the least error: in four
-   bits a finer unit is worth more than a row's few largest elements. */
-static float scale_of_least_error(const type_row *type, const double *row, size_t width, double largest)
-{
-    float best = (float)(largest / type->max);
-    double least = error_of(type, row, width, best);
-    for (double levels = type->max + 0.5; levels <= 2.0 * type->max; levels += 0.5) {
-        const float scale = (float)(largest / levels);
-        const double error = error_of(type, row, width, scale);
-        if (error < least) {
-            best = scale;
-            least = error;
+    for (size_t i = 0; i < width; ++i) {
+        const double value = row[i];
+        for (size_t k = 0; k < TRIED; ++k) {
+            const double error = bounded(nearest_integer(type, value / divisors[k]), type->max) * scales[k] - value;
+            errors[k] += error * error;
         }
     }
-    return best;
+    size_t best = 0;
+    for (size_t k = 1; k < TRIED; ++k)
+        best = errors[k] < errors[best] ? k : best;
+    return scales[best];
+}
+
+double quantise_unit(quantise_type number, const double *row, size_t width)
+{
+    const type_row *type = &types[number];
+    const double largest = largest_of(row, width);
+    return type->fits ? scale_of_least_error(type, row, width, largest) : largest / type->max;
 }
 
 /* Turns a row into elements in units of the scale returned; NAN if that is not finite. The sum of a row of i16 stays below 2^16, each
    integer half a unit off at most. */
-static float round_scaled(const type_row *type, double *row, size_t width, quantise_tally *tally)
+static float round_scaled(quantise_type number, double *row, size_t width, quantise_tally *tally)
 {
+    const type_row *type = &types[number];
     const double room = 65534.0 - (double)width / 2.0;
-    const double largest = largest_of(row, width);
-    double least_scale = type->fits ? (double)scale_of_least_error(type, row, width, largest) : largest / type->max, sum = 0.0;
+    double sum = 0.0;
     for (size_t i = 0; type->sums_fit && i < width; ++i)
         sum += fabs(row[i]);
-    const float scale = (float)fmax(least_scale, sum / room);
+    const float scale = (float)fmax(quantise_unit(number, row, width), sum / room);
     if (!isfinite(scale))
         return NAN;
     for (size_t i = 0; tally && i < width; ++i) {
@@ -223,7 +225,7 @@ bool quantise_round(quantise_type number, double *data, size_t rows, size_t widt
     const type_row *type = &types[number];
     for (size_t row = 0; row < rows; ++row, data += width) {
         if (type->scaled) {
-            scale[row] = round_scaled(type, data, width, tally);
+            scale[row] = round_scaled(number, data, width, tally);
             if (isnan(scale[row]))
                 return false;
             continue;

@@ -40,6 +40,9 @@ typedef struct {
    scale. False if a value does not fit the type. */
 bool quantise_round(quantise_type type, double *data, size_t rows, size_t width, float *scale, quantise_tally *tally);
 
+/* The unit that a row of width values has in a scaled type without limit of its sums, before it is rounded to float32. */
+double quantise_unit(quantise_type type, const double *row, size_t width);
+
 enum { QUANTISE_GROUP = 32 }; /* weights in i4 that share a scale */
 
 /* Rounds data[count], at most a group of weights in i4, in place: to values from -8 to 7 in units of the scale, a half precision number

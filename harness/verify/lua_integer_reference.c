@@ -2,7 +2,7 @@
 
    integer_reference.compare(job, results) -> { rows, scores, values (how many differ from the reference's), range = message where a value
    does not fit its type, code_flips, rel_err, rel_err_flips, max_abs_err } | nil, message. job = { slots (rows of a token), x_unit, y_unit,
-   model (see fields.h), blob, weights, prefix, blocks_in_out, at = { section = offset }, element, pitch, seed, tokens }; results: the
+   model (see fields.h), blob, weights, prefix, blocks_in_out, at = { section = offset }, element, pitch, halves, seed, tokens }; results: the
    kernels' rows and scores [tokens][slots] and y [tokens][d_out], one behind the other, for the tokens of
    integer_reference.tokens(d, whether they are normalised, seed, count) -> int16 [special + count][d], special ones first.
    rel_err is the largest relative error of a token's y against the definition with the kernel's codes, rel_err_flips against the definition
@@ -96,7 +96,8 @@ static bool case_at(lua_State *L, size_t count, integer_case *c, char *error)
                                    .projection_bias = section_at(L, 1, &c->blob, "projection_bias"),
                                    .bias = section_at(L, 1, &c->blob, "bias"),
                                    .table_scales = section_at(L, 1, &c->blob, "table_scales"),
-                                   .tables = section_at(L, 1, &c->blob, "tables")};
+                                   .tables = section_at(L, 1, &c->blob, "tables"),
+                                   .halves = field_flag(L, 1, "halves")};
     return true;
 }
 
