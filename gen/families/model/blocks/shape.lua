@@ -72,8 +72,8 @@ end
 -- Where a block's FFN ends with a linear map and a sum, means over tokens can be taken before both: { hidden, pitch }:
 -- where the sums of hidden values begin behind those of the tokens' own, and floats of a row of both. nil: they cannot.
 local function sums_of(s)
-    local post = s.norm and s.norm.place == "post"
-    if s.layers > 1 or s.lookup or s.parallel or s.delivered or post or not s.skip then return nil end
+    local behind = s.norm and s.norm.place ~= "pre"
+    if s.layers > 1 or s.lookup or s.parallel or s.delivered or behind or not s.skip then return nil end
     return { hidden = s.d, pitch = s.d + s.f }
 end
 
@@ -91,6 +91,18 @@ function shape.widths(m)
     s.given = s.delivered or s.projected
     s.input = s.delivered and s.made or s.projected and s.q + 2 * s.e + (s.skip and s.d or 0) or s.read
     return s
+end
+
+-- The norms of a block of shape `s` in the order of their numbers: { word, doc, width }.
+local function norms_of(s)
+    if not s.norm then return {} end
+    local post, both = s.norm.place == "post", s.norm.place == "both"
+    return {
+        { word = "first", doc = "first norm", width = post and s.d or s.read },
+        { word = "second", doc = "second norm", width = s.d },
+        both and { word = "after_attention", doc = "norm after attention", width = s.d } or nil,
+        both and { word = "after_ffn", doc = "norm after the FFN", width = s.d } or nil,
+    }
 end
 
 -- The shape of model `m` with `types` (gen/families/model/types.lua); sequences: { positions, means }, of a batch at
@@ -128,7 +140,7 @@ function shape.of(m, types, sequences, first_layer)
     for key, value in pairs(shape.widths(m)) do
         s[key] = value
     end
-    if s.norm then s.norm_widths = { s.norm.place == "pre" and s.read or s.d, s.d } end
+    s.norms = norms_of(s)
     local rope = m.attention.rope
     if rope then
         s.rotated = rules.rotated(m)
