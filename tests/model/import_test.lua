@@ -197,7 +197,7 @@ function test.import_refuses()
         { changed(mistral, { model_type = ("t"):rep(1000) }), "model_type = " .. ("t"):rep(60) .. ": must be one of" },
         {
             changed(mistral, { model_type = "t5" }),
-            "model_type = t5: must be one of bert, gemma, gemma2, gpt2, gpt_neox, llama, mistral, qwen2, qwen3, roberta",
+            "model_type = t5: must be one of bert, gemma, gemma2, gpt2, gpt_neox, llama, mistral, qwen2, qwen3, rob",
         },
         { changed(mistral, { hidden_size = json.null }), "hidden_size: is missing" },
         { changed(mistral, { hidden_size = "4096" }), "hidden_size = 4096: must be an integer" },
