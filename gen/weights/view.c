@@ -17,6 +17,7 @@ bool view_at(lua_State *L, int table, const char *name, const shards *checkpoint
     v->group = (size_t)field_integer(L, table, "view.", "group", 1, (lua_Integer)v->rows);
     v->stride = field_size(L, table, "view.", "stride");
     v->offset = field_size(L, table, "view.", "offset");
+    v->raised = (double)field_size(L, table, "view.", "raised");
     v->transposed = field_flag(L, table, "transposed");
     v->tensor = shards_expect(checkpoint, prefix, field_text(L, table, "view.", name, NULL), shape, rank, &v->file, error, error_size);
     const size_t last = (v->rows - 1) / v->group * v->stride + v->offset + (v->rows - 1) % v->group;

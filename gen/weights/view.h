@@ -12,12 +12,13 @@ typedef struct {
     const safetensors *file;
     const safetensors_tensor *tensor;
     size_t rows, columns, group, stride, offset;
+    double raised; /* what elements are more than those of the tensor, which view_read gives */
     bool transposed;
 } view;
 
-/* The view that a table describes { tensor, shape, rows, columns, group, stride, offset, transposed }, as gen/schema/checkpoint_names.lua
-   makes them; `name` is the field with the tensor's name. False with one line that starts with a path if the tensor is absent or has
-   another shape. */
+/* The view that a table describes { tensor, shape, rows, columns, group, stride, offset, raised, transposed }, as
+   gen/schema/checkpoint_names.lua makes them; `name` is the field with the tensor's name. False with one line that starts with a path if
+   the tensor is absent or has another shape. */
 bool view_at(lua_State *L, int table, const char *name, const shards *checkpoint, const char *prefix, view *v, char *error,
              size_t error_size);
 

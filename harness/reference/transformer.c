@@ -436,6 +436,8 @@ bool reference_block_run(const reference_transformer *model, const reference_blo
     if (!model->post)
         normalise(model, &block->first, in, block->in, tokens);
     mixed = attention(model, block, in, tokens, error, error_size);
+    if (mixed)
+        normalise(model, &block->after_attention, mixed, model->d, tokens);
     if (mixed && model->parallel) {
         if (!model->post && block->second.gain) {
             memcpy(in, x, count * sizeof *in);
@@ -443,6 +445,7 @@ bool reference_block_run(const reference_transformer *model, const reference_blo
         }
         out = ffn(model, block, ties, in, tokens, error, error_size);
         if (out) {
+            normalise(model, &block->after_ffn, out, model->d, tokens);
             add(out, mixed, count);
             if (model->skip)
                 add(out, x, count);
@@ -454,6 +457,8 @@ bool reference_block_run(const reference_transformer *model, const reference_blo
         if (!model->post)
             normalise(model, &block->second, in, model->d, tokens);
         out = ffn(model, block, ties, in, tokens, error, error_size);
+        if (out)
+            normalise(model, &block->after_ffn, out, model->d, tokens);
         if (out && model->skip)
             add(out, mixed, count);
     }

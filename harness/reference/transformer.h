@@ -86,10 +86,10 @@ typedef struct {
     reference_map q, k, v, p, g, m, o;
     reference_map s;                      /* of the skip connection around attention; none where the input is d wide */
     const reference_block_lookup *lookup; /* NULL: the FFN is g, m and o alone */
-    reference_block_norm first, second;
-    reference_block_norm q_norm, k_norm; /* of heads, [width], without a mean */
-    bool means;                          /* only means over all tokens are asked for: the FFN's last map is given the mean of its inputs */
-    const double *shape;                 /* [heads][3]: alpha, beta, gamma of shaped attention; NULL: plain */
+    reference_block_norm first, second, after_attention, after_ffn; /* the last two before they are added to the skip connection */
+    reference_block_norm q_norm, k_norm;                            /* of heads, [width], without a mean */
+    bool means;          /* only means over all tokens are asked for: the FFN's last map is given the mean of its inputs */
+    const double *shape; /* [heads][3]: alpha, beta, gamma of shaped attention; NULL: plain */
 } reference_block;
 
 /* Width of the block's output. */

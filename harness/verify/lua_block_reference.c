@@ -229,8 +229,9 @@ static bool run_layer(lua_State *L, blocks_job *job, const reference_transformer
                              .delivered = field_flag(L, -1, "delivered"),
                              .means = field_flag(L, -1, "means")};
     reference_map *maps[] = {&block.q, &block.k, &block.v, &block.p, &block.s, &block.g, &block.m, &block.o};
-    reference_block_norm shape = {0}, *norms[] = {&block.first, &block.second, &block.q_norm, &block.k_norm, &shape};
-    static const char *const names[] = {"first", "second", "q_norm", "k_norm", "shape"};
+    reference_block_norm shape = {0}, *norms[] = {&block.first,  &block.second, &block.after_attention, &block.after_ffn, &block.q_norm,
+                                                  &block.k_norm, &shape};
+    static const char *const names[] = {"first", "second", "after_attention", "after_ffn", "q_norm", "k_norm", "shape"};
     reference_block_lookup *lookup;
     bool ok = lookup_at(L, job, &lookup);
     block.lookup = lookup;

@@ -30,15 +30,17 @@ NAMES = {
 }
 NAMES["qwen2"] = NAMES["llama"]
 NAMES["qwen3"] = {**NAMES["llama"], "attn_q_norm": "self_attn.q_norm", "attn_k_norm": "self_attn.k_norm"}
+NAMES["gemma2"] = {**NAMES["llama"], "post_attention_norm": "post_attention_layernorm", "ffn_norm": "pre_feedforward_layernorm",
+                   "post_ffw_norm": "post_feedforward_layernorm"}
 LLAMA = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head"}
 OUTSIDE = {
-    "llama": LLAMA, "qwen2": LLAMA, "qwen3": LLAMA, "gpt2": {"token_embd": "wte", "position_embd": "wpe", "output_norm": "ln_f"},
+    "llama": LLAMA, "qwen2": LLAMA, "qwen3": LLAMA, "gemma2": LLAMA, "gpt2": {"token_embd": "wte", "position_embd": "wpe", "output_norm": "ln_f"},
     "bert": {
         "token_embd": "embeddings.word_embeddings", "position_embd": "embeddings.position_embeddings",
         "token_types": "embeddings.token_type_embeddings", "token_embd_norm": "embeddings.LayerNorm",
     },
 }
-LAYER = {**dict.fromkeys(("llama", "qwen2", "qwen3"), "model.layers.%s."), "gpt2": "h.%s.", "bert": "encoder.layer.%s."}
+LAYER = {**dict.fromkeys(("llama", "qwen2", "qwen3", "gemma2"), "model.layers.%s."), "gpt2": "h.%s.", "bert": "encoder.layer.%s."}
 
 
 def halves_apart(values, heads):
@@ -60,8 +62,11 @@ class Model:
             self.matrices += 1
             kind = self.types[self.matrices % len(self.types)]
         raw = gguf.some_blocks(kind, int(np.prod(shape)), RANDOM)
+        less_one = self.architecture == "gemma2" and "norm" in name  # gains, which its folders hold so: exact in both
+        if less_one:
+            raw = (1 + RANDOM.integers(-99, 99, shape) / 256).astype("<f4").tobytes()
         self.file[name] = (kind, shape, raw)
-        values = gguf.dequantised(kind, raw).reshape(shape)
+        values = gguf.dequantised(kind, raw).reshape(shape) - less_one
         stem, end = name.rsplit(".", 1)
         if stem.startswith("blk."):
             _, layer, part = stem.split(".")
@@ -82,7 +87,7 @@ class Model:
                 self.add(name + ".weight", (rows, d))
         shapes = {"attn_q": (d, d), "attn_k": (e, d), "attn_v": (e, d), "attn_qkv": (3 * d, d), "attn_output": (d, d),
                   "ffn_gate": (f, d), "ffn_up": (f, d), "ffn_down": (d, f), "attn_q_norm": (d // self.heads,), "attn_k_norm": (d // self.heads,)}
-        biased = {"llama": ("attn_q", "attn_k"), "qwen2": ("attn_q", "attn_k", "attn_v"), "qwen3": ()}.get(self.architecture, shapes)
+        biased = {"llama": ("attn_q", "attn_k"), "qwen2": ("attn_q", "attn_k", "attn_v"), "qwen3": (), "gemma2": ()}.get(self.architecture, shapes)
         for layer in range(layers):
             for part in NAMES[self.architecture]:
                 shape = shapes.get(part, (d,))
@@ -152,7 +157,7 @@ def same_blobs(base):
     ours, theirs, printed = models_of(base)
     with open(theirs, encoding="utf-8") as file:
         source = file.read()
-    if "qwen" not in base:
+    if "qwen" not in base and "gemma" not in base:
         source = source.replace("share = 1 }", "share = 1, pairs = 'interleaved' }")
     with open(base + "_order.lua", "w", encoding="utf-8") as file:
         file.write(source)
@@ -226,6 +231,19 @@ def qwen(architecture):
     same_blobs(base)
 
 
+def gemma2():
+    """Four norms a block, whose gains are 1 less in folders, windows in turn, soft caps and a tied head."""
+    shape = dict(d=64, f=96, layers=3, positions=32)
+    caps = {"attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0}
+    config = llama_config(4, 2, vocab=259, tie_word_embeddings=True, head_dim=16, sliding_window=8, query_pre_attn_scalar=16, **caps, **shape)
+    config["hidden_activation"] = config.pop("hidden_act").replace("silu", "gelu_pytorch_tanh")
+    keys = {"attention.layer_norm_rms_epsilon": (F32, 1e-5), "attention.sliding_window": (U32, 8), "attention.key_length": (U32, 16),
+            "attention.value_length": (U32, 16), **{key: (F32, cap) for key, cap in caps.items()}}
+    base = write("gemma2", "gemma2", config, keys, ["Q8_0", "F16"], bpe("gpt-2"), 259, heads=4, kv_heads=2, **shape)
+    tokenizer_json(base, [BYTES])
+    same_blobs(base)
+
+
 def gpt2():
     shape = dict(d=64, f=256, layers=2, positions=48)
     config = {"n_embd": 64, "n_head": 4, "n_layer": 2, "n_positions": 48, "vocab_size": 259, "activation_function": "gelu_new"}
@@ -261,6 +279,7 @@ def main():
     every_type()
     qwen("qwen2")
     qwen("qwen3")
+    gemma2()
     fused()
     gpt2()
     bert()

@@ -10,11 +10,13 @@ from transformer import NAMES
 # Names that blocks alone do not have: norms of a layer, and of the output.
 NORMS = {
     "llama": ("input_layernorm", "post_attention_layernorm", "model.norm"),
+    "gemma": ("input_layernorm", "post_attention_layernorm", "model.norm"),
     "gpt_neox": ("input_layernorm", "post_attention_layernorm", "gpt_neox.final_layer_norm"),
     "roberta": ("attention.output.LayerNorm", "output.LayerNorm", None),
     "mingpt": ("ln_1", "ln_2", "transformer.ln_f"),
     "gpt2": ("ln_1", "ln_2", "transformer.ln_f"),
 }
+BEHIND = ("pre_feedforward_layernorm", "post_attention_layernorm", "post_feedforward_layernorm")  # of place = "both", behind the first
 
 
 def lua(value):
@@ -44,7 +46,7 @@ class Maker:
 
     def __init__(self, c, m):
         self.c, self.m, self.family = c, m, m.get("checkpoint", "llama")
-        self.names, self.biased, self.across = NAMES[self.family], self.family != "llama", self.family == "gpt2"
+        self.names, self.biased, self.across = NAMES[self.family], self.family not in ("llama", "gemma"), self.family == "gpt2"
 
     def linear(self, name, out, x, alone=False, biased=False):
         if not self.biased and not biased:
@@ -52,10 +54,17 @@ class Maker:
         return (self.c.transposed if self.across and not alone else self.c.linear)(name, out, x)
 
     def norm(self, name, x, norm):
+        if self.family == "gemma":  # x / rms * (1 + w)
+            return self.one_plus(name, x, norm.get("eps", 1e-5))
         return self.c.norm(name, x, norm.get("eps", 1e-5), mean=norm["kind"] == "layernorm")
+
+    def one_plus(self, name, x, eps):
+        return x / np.sqrt((x**2).mean(axis=1, keepdims=True) + eps) * (1 + self.c.get(name + ".weight", x.shape[1], deviation=0.3))
 
     def head_norm(self, name, x, width, eps):
         """RMSNorm of each head, with one gain for all of them."""
+        if self.family == "gemma":
+            return self.one_plus(name, x.reshape(-1, width), eps).reshape(x.shape)
         return self.c.norm(name, x.reshape(-1, width), eps, mean=False).reshape(x.shape)
 
     def projections(self, prefix, x, heads, kv_heads, width, gone):
@@ -103,17 +112,24 @@ class Maker:
         norm, skip, gone = m.get("norm"), m.get("skip", False), m["attention"].get("eliminate", "none")
         pre, post = norm and norm.get("place") != "post", norm and norm.get("place") == "post"
         first, second, _ = NORMS[self.family]
+        both, behind_attention, behind_ffn = norm and norm.get("place") == "both", None, None
+        if both:
+            second, behind_attention, behind_ffn = BEHIND
         mixed = self.mixed(prefix, self.norm(prefix + first, x, norm) if pre else x, heads, kv_heads, width, number)
         if "P" not in gone:
             mixed = self.linear(prefix + self.names["P"], d, mixed, alone=gone != "none")
+        if both:
+            mixed = self.norm(prefix + behind_attention, mixed, norm)
         if m.get("parallel"):
-            made = mixed + self.ffn(prefix, self.norm(prefix + second, x, norm) if pre else x, m["ffn"], d)
+            made = self.ffn(prefix, self.norm(prefix + second, x, norm) if pre else x, m["ffn"], d)
+            made = mixed + (self.norm(prefix + behind_ffn, made, norm) if both else made)
             return x + made if skip else made
         if skip:
             mixed = mixed + (x if x.shape[1] == d else self.linear(prefix + self.names["S"], d, x))
         if post:
             mixed = self.norm(prefix + first, mixed, norm)
         out = self.ffn(prefix, self.norm(prefix + second, mixed, norm) if pre else mixed, m["ffn"], d)
+        out = self.norm(prefix + behind_ffn, out, norm) if both else out
         out = mixed + out if skip else out
         return self.norm(prefix + second, out, norm) if post else out
 

@@ -116,10 +116,11 @@ def all_shapes_learn():
     return good
 
 
-def scaled_positions_learn():
+def scaled_positions_and_four_norms_learn():
     scaling = {"kind": "yarn", "factor": 4.0, "original": 20, "fast": 4.0}
     with tempfile.TemporaryDirectory() as folder:
-        return right(folder, "scaled", changed(LLAMA, attention={"rope": {"scaling": scaling}}), 0, ["scalar"])
+        m = changed(LLAMA, norm={"place": "both"}, attention={"rope": {"scaling": scaling}})
+        return right(folder, "scaled", m, 0, ["scalar"])
 
 
 def random_shapes_learn():
@@ -207,7 +208,7 @@ def errors_are_noticed():
 
 def main():
     good = True
-    tests = all_shapes_learn, scaled_positions_learn, random_shapes_learn, errors_have_their_places, errors_are_noticed
+    tests = all_shapes_learn, scaled_positions_and_four_norms_learn, random_shapes_learn, errors_have_their_places, errors_are_noticed
     for test in tests:
         good = test() and good
     return 0 if good else 1

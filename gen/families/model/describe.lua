@@ -56,6 +56,23 @@ local function add_schedules(p, add, options)
     end
 end
 
+-- How many positions the caches of the runs of blocks `segments` hold, by layer where layers differ.
+local function held_by(segments)
+    local layers, held = {}, {}
+    for _, segment in ipairs(segments) do
+        for _, layer in ipairs(segment.plan.shape.cache.layers) do
+            if not layers[layer.positions] then held[#held + 1] = layer.positions end
+            layers[layer.positions] = (layers[layer.positions] or 0) + 1
+        end
+    end
+    table.sort(held, function(a, b) return a > b end)
+    local list = {}
+    for i, positions in ipairs(held) do
+        list[i] = string.format("%d positions in %s", positions, figures.plural(layers[positions], "layer"))
+    end
+    return held[2] and table.concat(list, ", ") or held[1] .. " positions"
+end
+
 local function lines_of_blocks(m, make, options)
     local c, lines, word = weight_count.of(m), {}, m.attention.eliminate
     local function add(name, ...) lines[#lines + 1] = string.format("%-20s ", name) .. string.format(...) end
@@ -82,9 +99,9 @@ local function lines_of_blocks(m, make, options)
     add("packed blocks", "%15s  of %s", figures.bytes(p.packed_bytes), types_text(p))
     add(
         "cache",
-        "%15s  of keys and values of %d positions in %s",
+        "%15s  of keys and values of %s in %s",
         figures.bytes(p.cache_bytes),
-        cache.positions,
+        held_by(p.segments),
         cache.type.name
     )
     local also = m.attention.causal and decoding or ""
@@ -208,7 +225,8 @@ function describe.lines(m, make, options)
     end
     bytes("flash", p.packed_bytes, "of " .. types_text(p))
     if p.causal then
-        bytes("RAM state", p.state_bytes, "a sequence, keys and values in " .. p.options.cache)
+        local form = "a sequence, keys and values of %s in %s"
+        bytes("RAM state", p.state_bytes, form:format(held_by(p.segments), p.options.cache))
         bytes("RAM scratch", p.step_scratch_bytes, "a step")
     end
     local most = string.format("a call for up to %d tokens at a time, with %s", p.tokens, figures.sets(p))

@@ -188,9 +188,9 @@ local norm_keys = {
     { key = "eps", rule = eps_rule, default = 1e-5, doc = "added to the variance, or to the mean square" },
     {
         key = "place",
-        rule = schema.choice("pre", "post"),
+        rule = schema.choice("pre", "post", "both"),
         default = "pre",
-        doc = "before attention and FFN, or after each and its skip connection",
+        doc = "before attention and FFN; after each and its skip connection; or before each and behind it, inside that",
     },
 }
 

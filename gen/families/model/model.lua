@@ -350,8 +350,9 @@ local function check_projected(context, m)
         local rule = "needs rows as wide as the first block's input, %d, not %d"
         refuse(rule:format(widths.input, widths.embedding))
     end
-    if e.norm and m.norm and m.norm.place == "pre" then
-        refuse "needs one norm before the maps: the model has embedding.norm and norm.place = \"pre\""
+    if e.norm and m.norm and m.norm.place ~= "post" then
+        local rule = 'needs one norm before the maps: the model has embedding.norm and norm.place = "%s"'
+        refuse(rule:format(m.norm.place))
     end
 end
 

@@ -232,7 +232,7 @@ local function whole(m, isas, types, options)
         p.variants[i] = variant_of(p, products, i)
     end
     local shape = p.segments[1].plan.shape
-    local endless = shape.ring and not p.embedding.positions
+    local endless = shape.endless and not p.embedding.positions
     p.context = endless and shape.context or math.min(m.attention.context, shape.context)
     p.shape = setmetatable({ d_out = widths.out, vocab = m.vocab }, { __index = shape })
     memory.plan(p, plan.state_header)

@@ -62,7 +62,7 @@ local function add_blocks(p, values)
         "templates/model/blocks/model.h", "templates/model/blocks/model.c", "templates/model/blocks/prototypes.h"
     values.openmp = false
     values.tile = layout.keys
-    values.context = shape.context .. (shape.ring and "u" or "")
+    values.context = shape.context .. (shape.endless and "u" or "")
     values.cache_bytes, values.decode_scratch_bytes = p.cache_bytes, p.decode_scratch_bytes
     values.eliminated_text = eliminate == "none" and ""
         or "without " .. eliminate:gsub("(%u)", "%1 and "):gsub(" and $", "") .. ", "

@@ -157,13 +157,12 @@ function sections.add_blocks(c, m, shape, list_of_maps, parts, first)
         end
     end
     block_lookup.add_sections(m, parts, first, c)
-    if m.norm then
-        for i = shape.projected and m.norm.place == "pre" and 2 or 1, 2 do
-            local word, width = i == 1 and "first" or "second", shape.norm_widths[i]
-            local doc = string.format("[%d][%d] gains of the %s norm", m.layers, width, word)
-            local fill = norms(c, word .. "_norm", m.layers, m.norm, width, doc)
+    for i, norm in ipairs(shape.norms) do
+        if i > 1 or not shape.projected or m.norm.place == "post" then
+            local doc = string.format("[%d][%d] gains of the %s", m.layers, norm.width, norm.doc)
+            local fill = norms(c, norm.word .. "_norm", m.layers, m.norm, norm.width, doc)
             for layer = 0, m.layers - 1 do
-                fill(checkpoint.norm(m, first + layer, i, width), layer)
+                fill(checkpoint.norm(m, first + layer, i, norm.width), layer)
             end
         end
     end

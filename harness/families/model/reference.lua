@@ -56,11 +56,12 @@ end
 
 -- Adds the norms of block `layer`, whose heads are `width` wide, to its maps.
 local function add_norms(maps, m, s, layer, d_in, width)
-    for i, key in ipairs { "first", "second" } do
-        if m.norm and not (s.projected and i == 1 and m.norm.place == "pre") then
-            local normed = key == "first" and m.norm.place == "pre" and d_in or m.d
-            local norm = checkpoint.norm(m, layer, i, normed)
-            maps[key] = { gain = norm.gain, offset = m.norm.kind == "layernorm" and norm.offset or nil }
+    local place = m.norm and m.norm.place
+    local post, keys = place == "post", { "first", "second", "after_attention", "after_ffn" }
+    for i = 1, place == "both" and 4 or place and 2 or 0 do
+        if not (s.projected and i == 1 and not post) then
+            local norm = checkpoint.norm(m, layer, i, i == 1 and not post and d_in or m.d)
+            maps[keys[i]] = { gain = norm.gain, offset = m.norm.kind == "layernorm" and norm.offset or nil }
         end
     end
     for _, word in ipairs(m.attention.qk_norm and { "q", "k" } or {}) do
@@ -212,7 +213,7 @@ local function embedding_job(m, w, path, types)
     if e.projected then
         -- the maps of the first block, and the norm before them
         local first = rules.segments(m)[1]
-        local pre = first.norm and first.norm.place == "pre"
+        local pre = first.norm and first.norm.place ~= "post"
         local width, q = w.embedding, rules.q_width(first)
         local kv = rules.kv_width(first)
         local function map(letter, rows, normed)

@@ -68,8 +68,10 @@ $(i)$(transpose)($(sum("k", at)), k_step, $(sum("key", times(at, tile_positions)
 //$     shape.rope and "const " .. names.weights .. " *weights",
 //$     "const float *restrict k, size_t k_step, const float *restrict v, size_t v_step",
 //$     cached("%s *restrict %s"),
-//$     "size_t first, size_t tokens"
+//$     "size_t first, size_t tokens",
+//$     shape.mixed and "size_t positions"
 //$ )
+//$ local length = shape.mixed and "positions" or names.constant("CACHE_POSITIONS")
 
 /* Puts the keys and values of some tokens into the cache of a layer, from position `first` on. */
 static void $(helper)_append($(parameters))
@@ -88,16 +90,17 @@ static void $(helper)_append($(parameters))
 //$ end
 
     for (size_t token = 0; token < tokens; ++token) {
-        const size_t position = first + token$(shape.ring and ", place = position % " .. names.constant("CACHE_POSITIONS") or "");
+        const size_t position = first + token$(shape.ring and ", place = position % " .. length or "");
         const float *token_k = k + token * k_step, *token_v = v + token * v_step;
 //$ local place = shape.ring and "place" or "position"
 //$ if shape.rope then
 $(include("templates/model/blocks/angles.c", { i = "        ", position = "position" }))
 //$ end
 //$ local i = heads and "            " or "        "
+//$ local head_at = shape.mixed and "head * positions" or "head"
 //$ -- Element 0 of a head of k and v, and of a head in a part of the cache.
 //$ local from = heads and times("head", shape.width) or 0
-//$ local function head_of(name) return heads and times("head", names.constant(name:upper() .. "_HEAD")) or 0 end
+//$ local function head_of(name) return heads and times(head_at, names.constant(name:upper() .. "_HEAD")) or 0 end
 //$ local function element(name, i) return name .. "[" .. sum(from, i) .. "]" end
 //$ local function in_cache(name, rest) return sum(name, head_of(name), rest) end
 //$ local function in_scales(name) return name .. "[" .. sum(head_of(name), place) .. "]" end

@@ -37,7 +37,8 @@ $(i)$(isa.store_unaligned("total", k, isa.add(isa.load_unaligned("total", k), va
 //$ end
 //$ local needs_first = positioned or shape.rope or shape.shaped
 //$ local group = shape.group
-//$ local function of_head(name) return sum(name, heads and times("head", names.constant(name:upper() .. "_HEAD")) or 0) end
+//$ local head_at = shape.mixed and "head * positions" or "head"
+//$ local function of_head(name) return sum(name, heads and times(head_at, names.constant(name:upper() .. "_HEAD")) or 0) end
 //$ local key_text = of_head("keys") .. (cache_type.scaled and ", " .. of_head("key_scales") or "")
 //$ local value_text = of_head("values") .. (cache_type.scaled and ", " .. of_head("value_scales") or "")
 //$ local some = v.queries > 1
@@ -50,6 +51,7 @@ $(i)$(isa.store_unaligned("total", k, isa.add(isa.load_unaligned("total", k), va
 //$     "size_t tokens",
 //$     not shape.causal and "size_t end",
 //$     shape.full_layers and "size_t window",
+//$     shape.mixed and "size_t positions",
 //$     "float *restrict y, size_t y_step, float *scratch"
 //$ )
 
@@ -126,6 +128,7 @@ $(i)$(rounds[shape.width])_rounded_$(shape.width)(queries, $(shape.width), round
 //$     count,
 //$     not shape.causal and "end",
 //$     shape.full_layers and "window",
+//$     shape.mixed and "positions",
 //$     "sums, scores",
 //$     words and "rounded_weights",
 //$     "totals"

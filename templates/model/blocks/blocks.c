@@ -1,5 +1,5 @@
 //$ takes prologue, isa, v, lanes, symbol, helper, before, after, reads_input, activates, activation, eps,
-//$ takes rounded_rows, copies, tokens_parameters, threads, sums, pitches, normed, head_eps, full_flags
+//$ takes rounded_rows, copies, tokens_parameters, threads, sums, pitches, normed, head_eps, full_flags, cache_places
 //$ local macro = names.constant
 //$ local layers = shape.layers > 1
 //$ -- Where layer `layer` has its part of `base`.
@@ -65,6 +65,13 @@ $(include("templates/model/blocks/rotate.c"))
 /* Whether a layer attends to all positions, not only to those in the window. */
 static const unsigned char $(helper)_is_full[$(shape.layers)] = {
     $(full_flags),
+};
+//$ end
+//$ if shape.mixed then
+
+/* Where the keys and values of a layer begin in the cache: those of layers with the window are rings. */
+static const size_t $(helper)_cache_at[$(shape.layers)] = {
+    $(cache_places),
 };
 //$ end
 $(include("templates/model/blocks/append.c", { rounds = rounds }))
@@ -140,8 +147,12 @@ $(i)float *$(of_call.name) = (float *) scratch + $(macro("OF_CALL_AT")) + at * $
 //$ end
 //$ -- The parts of the cache of a layer, from `base` on.
 //$ local function parts_of_cache(i, base)
+//$     if shape.mixed then
+$(i)const size_t positions = $(helper)_is_full[layer] ? $(macro("CACHE_POSITIONS")) : $(macro("RING_POSITIONS"));
+//$     end
 //$     for _, part in ipairs(shape.cache.parts) do
-//$         local at = part.at == 0 and base or "(" .. base .. " + " .. macro(part.name:upper() .. "_AT") .. ")"
+//$         local at = part.at == 0 and base
+//$             or "(" .. base .. " + " .. (shape.mixed and "positions * " or "") .. macro(part.name:upper() .. "_AT") .. ")"
 $(i)$(part.storage) *$(part.name) = ($(part.storage) *) (void *) $(at);
 //$     end
 //$ end
@@ -215,7 +226,7 @@ void $(symbol)(const $(names.weights) *weights, unsigned char *cache, const floa
 //$ local own_cache = layers and not shape.sequences
 //$ local function cache_of_layer(i)
 //$     if own_cache then
-$(i)unsigned char *layer_cache = cache + layer * $(macro("CACHE_LAYER_BYTES"));
+$(i)unsigned char *layer_cache = cache + $(shape.mixed and helper .. "_cache_at[layer]" or "layer * " .. macro("CACHE_LAYER_BYTES"));
 //$     end
 //$ end
 //$ if threads then

@@ -34,14 +34,15 @@ $(i)for ($(helper)_stretch s = $(helper)_no_stretch(); $(helper)_next_stretch(of
 //$ local function append(i, token, to, first, count)
 //$     local k = sum(input(step.k, step.k_at), times(token, step_of(step.k)))
 //$     local v = sum(input(step.v, step.v_at), times(token, step_of(step.v)))
-$(i)$(helper)_append($(listed(weights, k, step_of(step.k), v, step_of(step.v), to, first, count)));
+$(i)$(helper)_append($(listed(weights, k, step_of(step.k), v, step_of(step.v), to, first, count, shape.mixed and "positions")));
 //$ end
 //$ -- `count` tokens from `token` on, of a sequence of `tokens`, attend to what the cache at `from` has.
 //$ local function attend(i, token, from, first, count, tokens)
 //$     local q, y = rows_from(step.from, token), rows_from(step.to, token)
 //$     first, tokens = has_first and first, not shape.causal and tokens
 //$     local window = shape.full_layers and helper .. "_is_full[layer] ? " .. macro("CACHE_POSITIONS") .. " : " .. shape.window
-//$     local given = listed(weights, attention_shape, q, from, first, count, tokens, window, y, attention_scratch)
+//$     local held = shape.mixed and "positions"
+//$     local given = listed(weights, attention_shape, q, from, first, count, tokens, window, held, y, attention_scratch)
 $(i)$(helper)_attend($(given));
 //$ end
 //$ local cache = cached("%.0s%s")

@@ -24,7 +24,7 @@ local function needs_of(shape, list, unpacks, by_count)
         local cached = step.op == "append" or step.op == "attend"
         local sums = step.op == "sum"
         needs.weights = needs.weights or of_layer or cached and shape.rope ~= nil
-        needs.layer = needs.layer or of_layer and shape.layers > 1 or step.op == "attend" and shape.full_layers ~= nil
+        needs.layer = needs.layer or of_layer and shape.layers > 1 or step.op == "attend" and shape.full_layers
         needs.cache = needs.cache or cached
         needs.positions = needs.positions or cached or sums
         needs.y = needs.y or step.op == "output" or sums

@@ -25,6 +25,7 @@ local function attention_parameters(p)
         or shape.window and "size_t first, size_t queries, size_t end"
         or "size_t queries, size_t end"
     if shape.full_layers then positions = positions .. ", size_t window" end
+    if shape.mixed then positions = positions .. ", size_t positions" end
     local query = "const " .. (shape.cache.words and shape.cache.storage or "float") .. " *restrict query"
     return table.concat({ query, cached "key", cached "value", positions }, ", ")
 end
@@ -216,6 +217,11 @@ local function blocks_values(p, v, values)
         flags[layer] = full and 1 or 0
     end
     values.full_flags = table.concat(flags, ", ")
+    local places = {}
+    for layer, own in ipairs(p.shape.cache.layers) do
+        places[layer] = own.at
+    end
+    values.cache_places = table.concat(places, ", ")
     values.normed = {} -- the widths of the rows that steps norm
     for _, list in ipairs { p.before, p.after } do
         for _, step in ipairs(list) do

@@ -132,7 +132,7 @@ function run.build(m, isas, types, options)
         context = shape.context,
         scratch_bytes = 0,
         decode_scratch_bytes = 0,
-        cache_bytes = (shape.sequences and 1 or m.layers) * shape.cache.layer_bytes,
+        cache_bytes = shape.cache.bytes_of_all,
     }
     local choices, wanted = {}, options.schedule or {}
     for i, isa in ipairs(isas) do

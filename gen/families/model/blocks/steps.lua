@@ -82,7 +82,11 @@ end
 
 -- From attention's output `mixed` to the input of the FFN; behind it what the FFN's output is added to.
 local function add_middle(b, shape, source, mixed)
-    local inner, place = shape.parallel and source or mixed, shape.norm and shape.norm.place
+    local place = shape.norm and shape.norm.place
+    if place == "both" then
+        b.add(b.after, { op = "norm", which = "after_attention", from = mixed, to = mixed, width = shape.d })
+    end
+    local inner = shape.parallel and source or mixed
     if not shape.parallel and shape.skip then
         local skipped = b.product(b.after, "S", "in", "skipped")
         b.add(b.after, { op = "add", a = skipped, b = mixed, to = "stream", width = shape.d })
@@ -92,7 +96,7 @@ local function add_middle(b, shape, source, mixed)
     if place == "post" and not shape.parallel then
         b.add(b.after, { op = "norm", which = "first", from = stream, to = "normed", width = shape.d })
         return "normed", "normed"
-    elseif place == "pre" then
+    elseif place and place ~= "post" then
         -- A buffer has rows of one width.
         inner = shape.input == shape.d and "normed" or "inner"
         local from = shape.parallel and "in" or stream
@@ -131,7 +135,7 @@ end
 -- before the last product, which commutes with the mean.
 function steps.of(shape, has, parts, one_by_one)
     local b, place = builder(shape, has), shape.norm and shape.norm.place
-    local source = place == "pre" and "normed" or "rows"
+    local source = place and place ~= "post" and "normed" or "rows"
     -- Other steps than Q may read what is prepared.
     local keeps = not shape.causal and not shape.given and not shape.parallel and has.Q ~= nil and not one_by_one
     add_attention(b, shape, source, keeps)
@@ -140,6 +144,9 @@ function steps.of(shape, has, parts, one_by_one)
     if add_ffn(b, shape, parts, inner, stream) then return b.before, b.after end
     local function add(first, second)
         b.add(b.after, { op = "add", a = first, b = second, to = "out", width = shape.d })
+    end
+    if place == "both" then
+        b.add(b.after, { op = "norm", which = "after_ffn", from = "out", to = "out", width = shape.d })
     end
     if shape.parallel then add(mixed, "out") end
     if shape.skip then add(shape.parallel and "in" or stream, "out") end

@@ -110,9 +110,6 @@ local function add_product(t, from, name, map)
     return t.add { op = "product", from = from, to = t.value(name, map.outputs), map = map }
 end
 
--- Whether checkpoints of the model's kind have biases of the maps of blocks.
-local function biased(m) return m.checkpoint ~= "llama" end
-
 -- The array that the tensor `placed` of a lookup FFN goes to: `tables` if it has tables, which have rows, and a number,
 -- among those of all blocks.
 local function array_of(placed, tensor, c, tables)
@@ -151,7 +148,7 @@ end
 local function packed_view(b, step, views)
     local view, t, source = views.weight, b.tape, b.now[step.from]
     if not b.packed[source] then
-        local map = map_of(b.c, views, "matrix", biased(b.m), share_of(b.m, "Q"), b.number, true)
+        local map = map_of(b.c, views, "matrix", checkpoint.biased(b.m), share_of(b.m, "Q"), b.number, true)
         b.packed[source] = { value = add_product(t, source, "qkv", map), map = map }
     end
     local of = b.packed[source]
@@ -164,7 +161,11 @@ end
 local records = {}
 
 function records.norm(b, step)
-    local views = checkpoint.norm(b.m, b.number, step.which == "first" and 1 or 2, step.width)
+    local number
+    for i, norm in ipairs(b.shape.norms) do
+        number = norm.word == step.which and i or number
+    end
+    local views = checkpoint.norm(b.m, b.number, number, step.width)
     local names_of = { step.which .. "_normed", step.which .. "_statistics" }
     b.now[step.to] = add_norm(b.tape, b.c, b.now[step.from], names_of, b.m.norm, views, b.number)
 end
@@ -176,7 +177,7 @@ function records.product(b, step)
     if views.weight.group then
         b.now[step.to] = packed_view(b, step, views)
     else
-        local map = map_of(b.c, views, "matrix", biased(b.m), share_of(b.m, letter), b.number)
+        local map = map_of(b.c, views, "matrix", checkpoint.biased(b.m), share_of(b.m, letter), b.number)
         b.now[step.to] = add_product(b.tape, b.now[step.from], step.to == "out" and "made" or step.to, map)
         b.places[letter] = { map = map }
     end
@@ -430,6 +431,10 @@ local function refuse_untrainable(p)
     end
     for _, key in ipairs { "qk_norm", "soft_cap" } do
         if m.attention[key] then refuse({ "attention", key }, nil, "cannot be trained") end
+    end
+    if checkpoint.less_one(m) then
+        local rule = 'cannot be trained: its files hold gains of norms less 1; "llama" has the same names'
+        refuse({ "checkpoint" }, m.checkpoint, rule)
     end
     if m.attention.full_layers then
         refuse({ "attention", "full_layers" }, nil, "cannot be trained: all layers need the same window")
