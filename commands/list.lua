@@ -1,4 +1,5 @@
 -- The commands of lookupc: one table says their arguments, options and help.
+local combinations = require "harness.measure.combinations"
 local completion = require "commands.completion"
 local dtype = require "gen.plan.dtype"
 local eliminations = require "gen.families.model.blocks.eliminations"
@@ -83,7 +84,11 @@ local type_option = {
     name = "type",
     value = "TYPE",
     values = dtype.type_names,
-    doc = "type of a transformer's weights: " .. table.concat(dtype.type_names, ", ") .. "; default f32",
+    check = dtype.of_parts,
+    doc = "type of a transformer's weights: "
+        .. table.concat(dtype.type_names, ", ")
+        .. "; default f32; or types of parts behind it, as in i4,head=i8: of "
+        .. table.concat(dtype.parts, ", "),
 }
 local cache_option = {
     name = "cache",
@@ -219,7 +224,8 @@ local tuning_of_models = {
 -- with ... may be repeated. Among the options there may be lists of options; a required one may be missing where one of
 -- those that it names in `unless` is given. One whose value ends with ... takes all words up to the next option, as a
 -- list. One with `values` takes no other than these; one whose value is LIST takes some of them, separated by commas.
--- `not_beside` and `needs` are rules of commands/option_rules.lua. `values` of a command are those of its argument.
+-- Where it has `check`, that raises one line for a value instead. `not_beside` and `needs` are rules of
+-- commands/option_rules.lua. `values` of a command are those of its argument.
 local commands = {
     {
         name = "plan",
@@ -495,6 +501,7 @@ local commands = {
             multiply_option,
             with(type_option, {
                 value = "LIST",
+                check = combinations.check_types,
                 doc = "types of a transformer's weights, of " .. table.concat(dtype.type_names, ",") .. "; default f32",
             }),
             with(cache_option, {

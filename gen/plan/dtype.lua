@@ -203,6 +203,40 @@ function dtype.get(name, use)
     one_of.check("--" .. (use or "tables"), name, names)
 end
 
+-- The parts of a model that --type may give a type of their own: products of blocks, all other products, and rows of
+-- the embedding.
+dtype.parts = { "blocks", "head", "embedding" }
+
+-- The types that the option --type says, a type for all parts, PART=TYPE, or both, as in "i4,head=i8": rows of the list
+-- by part, and `given`, the names of those that it says by part. Raises one line for anything else.
+function dtype.of_parts(text)
+    text = text or "f32"
+    local all, given = not text:find "=" and dtype.get(text, "type") or nil, {}
+    for word in (all and "" or text .. ","):gmatch "([^,]*)," do
+        local part, name = word:match "^([^=]*)=(.*)$"
+        if part then
+            one_of.check('--type: "' .. text .. '"', part, dtype.parts)
+        elseif all or next(given) then
+            misuse(string.format('--type: "%s": "%s": must be PART=TYPE, or stand first alone', text, word))
+        end
+        if part and given[part] then misuse(string.format('--type: "%s": %s: given twice', text, part)) end
+        local row = dtype.get(name or word, "type")
+        if part then
+            given[part] = row.name
+        else
+            all = row
+        end
+    end
+    all = all or dtype.get()
+    local function of(part) return given[part] and dtype.get(given[part], "type") end
+    return {
+        blocks = of "blocks" or all,
+        head = of "head" or all,
+        embedding = of "embedding" or dtype.of_rows(all),
+        given = given,
+    }
+end
+
 -- The type of what is read row by row where weights are of the type `type`.
 function dtype.of_rows(type) return type.rows and dtype.get(type.rows) or type end
 

@@ -41,8 +41,8 @@ end
 -- The type of the weights of plan `p`, that of its products where it is another one, and those of its lookup FFNs that
 -- were asked for.
 local function types_text(p)
-    local text, activations = p.type.name, dtype.get(p.options.activations, "activations")
-    if activations.products and activations ~= p.type then text = text .. ", of products in " .. activations.name end
+    local text, activations = p.options.type, dtype.get(p.options.activations, "activations")
+    if activations.products and activations.name ~= text then text = text .. ", of products in " .. activations.name end
     for _, key in ipairs { "tables", "projection" } do
         if p.options[key] then text = string.format("%s, %s in %s", text, key, p.options[key]) end
     end

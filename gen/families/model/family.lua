@@ -115,7 +115,7 @@ function whole.sizes(p)
         { "context", "tokens of a sequence" },
         { "layers", "blocks" },
         { "scratch_bytes", "that a call works in" },
-        { "weights_type", "of the weights", text = p.type.name },
+        { "weights_type", "of the weights", text = p.options.type, bytes = #p.options.type > 15 and 48 or nil },
         { "cache_type", "of keys and values", text = p.options.cache },
     }
     if p.causal then

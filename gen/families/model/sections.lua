@@ -13,11 +13,11 @@ local sections = {}
 local f32 = dtype.get "f32"
 local large = 1 << 22 -- elements of a tensor that is packed row by row
 
--- Collects sections from place `at` of the blob on; rounded: as of shapes (blocks/shape.lua); first: the number that
--- layer 0 has in the checkpoint, of blocks. Its field `group` says to people which part of a whole model the next
--- sections are of.
-function sections.collector(at, type, rounded, first)
-    local c = { list = {}, pieces = {}, at = at, type = type, rows = dtype.of_rows(type), rounded = rounded }
+-- Collects sections from place `at` of the blob on. type, rounded: of matrices, as of shapes (blocks/shape.lua); rows:
+-- the type of an embedding, nil: there is none; first: the number that layer 0 has in the checkpoint, of blocks. Its
+-- field `group` says to people which part of a whole model the next sections are of.
+function sections.collector(at, type, rounded, rows, first)
+    local c = { list = {}, pieces = {}, at = at, type = type, rows = rows, rounded = rounded }
 
     -- `slow`, of sections: as in gen/families/lookup/sections.lua.
     function c.add(name, of_type, elements, doc)
@@ -90,30 +90,34 @@ local function norms(c, name, layers, norm, width, doc, drawn)
     end
 end
 
--- Matrices of `map` in panels whose groups of inputs have scales of their own.
-local function grouped(c, name, layers, map, doc, drawn)
-    local stored, of = layout.stored(map.words, c.type), layers and "[" .. layers .. "]" or ""
-    local groups = layout.filled(map.inputs, c.type) // c.type.groups
+-- Matrices of `map` in panels of `panel` outputs whose groups of inputs have scales of their own, of `type`; deviation:
+-- of what `sample` draws, nil: samples.lua says it. Returns the section, too.
+local function grouped(c, type, name, layers, map, doc, panel, deviation)
+    local groups, group = layout.filled(map.inputs, type) // type.groups, layout.group(type, panel)
+    local stored, of = map.panels * groups * group.words, layers and "[" .. layers .. "]" or ""
     local form = "%s, %s[%d][%d groups][%d words]: [%d] scales, [%d][%d] words of %d inputs"
-    local words = c.type.groups // c.type.weights
-    local panel, weights = layout.panel, c.type.weights
-    doc = form:format(doc, of, map.panels, groups, layout.group_words, panel, words, panel, weights)
-    local section = c.add(name, c.type, (layers or 1) * stored, doc)
-    return function(view, layer)
+    local words = type.groups // type.weights
+    doc = form:format(doc, of, map.panels, groups, group.words, panel, words, panel, type.weights)
+    local section = c.add(name, type, (layers or 1) * stored, doc)
+    local function fill(view, layer)
         local whole_tensor = not (view.group or view.transposed)
         c.piece(section, view, {
             elements = stored,
             row = map.inputs,
-            groups = c.type.groups,
-            slices = whole_tensor and map.outputs == map.pitch and map.panels or nil,
-            draw = drawn and { mean = 0.0, deviation = map.inputs ^ -0.5 },
+            groups = type.groups,
+            panel = panel,
+            slices = whole_tensor and map.outputs == map.panels * panel and map.panels or nil,
+            draw = deviation and { mean = 0.0, deviation = deviation },
         }, layer)
     end
+    return fill, section
 end
 
 -- Matrices of `map` in panels, as products read them, and scales of the rows of `what` if their type has them.
 local function matrices(c, name, layers, map, what, doc, drawn)
-    if c.type.groups then return grouped(c, name, layers, map, doc, drawn) end
+    if c.type.groups then
+        return (grouped(c, c.type, name, layers, map, doc, layout.panel, drawn and map.inputs ^ -0.5))
+    end
     local rounded = c.rounded
     local scales = c.type.scaled
         and c.f32(name .. "_scales", (layers or 1) * map.pitch, "scales of the rows of " .. what)
@@ -237,8 +241,14 @@ function sections.add_map(c, name, inputs, outputs, view, doc)
     return map
 end
 
--- Rows of a table one behind the other, and their scales.
+-- Rows of a table one behind the other, and their scales; in groups as a matrix, few of them side by side.
 function sections.add_rows(c, name, rows, width, view, doc)
+    if c.rows.groups then
+        local map = { inputs = width, outputs = rows, panels = (rows + layout.rows - 1) // layout.rows }
+        local fill, section = grouped(c, c.rows, name, nil, map, doc, layout.rows, 1.0)
+        section.slow = true
+        return fill(view)
+    end
     local scales = c.rows.scaled and c.f32(name .. "_scales", rows, "scales of the rows of " .. name)
     local section = c.add(name, c.rows, rows * width, string.format("%s, [%d][%d]", doc, rows, width))
     section.slow = true

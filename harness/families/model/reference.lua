@@ -2,7 +2,6 @@
 local block_lookup = require "gen.families.model.blocks.block_lookup"
 local block_reference = require "block_reference"
 local checkpoint = require "gen.schema.checkpoint_names"
-local dtype = require "gen.plan.dtype"
 local outer = require "whole_reference"
 local packed = require "harness.families.lookup.packed"
 local rules = require "gen.families.model.model"
@@ -150,14 +149,19 @@ function reference.blocks_job(p, path, types, without, first)
     }
 end
 
+-- The type that weights of products are rounded to, by what `of` says of them: where inputs are rounded, too, theirs.
+local function type_of_products(of)
+    return of.rounded and not of.type.groups and of.rounded.name or of.type.name
+end
+
 -- The types of plan `p` for blocks_job, of blocks of `shape`; activations, cache: others instead of the plan's, nil:
--- the plan's. Where inputs are rounded, weights of products are to the same type; queries and weights of softmax are
--- rounded as the cache is, but not for other activations.
+-- the plan's. Queries and weights of softmax are rounded as the cache is, but not for other activations.
 function reference.types(p, shape, blocks_in_out, activations, cache)
     local looked = p.lookup_types
     return {
-        words = dtype.of_rows(shape.type).name, -- of rows
-        type = shape.rounded and not shape.type.groups and shape.rounded.name or shape.type.name,
+        words = p.rows_type and p.rows_type.name, -- of rows
+        type = type_of_products(shape),
+        head = p.embedding and type_of_products(p), -- of the maps outside of the blocks
         cache = cache or shape.cache.type.name,
         activations = activations or p.activations.name,
         attention = not activations and shape.cache.words and shape.cache.type.name or "f32",
@@ -194,8 +198,8 @@ local function embedding_job(m, w, path, types)
     local half = w.embedding // 2
     local job = {
         weights = path,
-        type = m.tied and types.type or types.words,
-        map_type = types.type,
+        type = m.tied and types.head or types.words,
+        map_type = types.head,
         activations = types.activations,
         width = w.embedding,
         input = w.input,
@@ -233,7 +237,7 @@ end
 -- The inputs of the first of blocks alone, `width` values for each of `ids`: the sum of rows out of a checkpoint.
 function reference.embedded(m, path, ids, width)
     local own = setmetatable({ embedding = { scale = 1 } }, { __index = m })
-    local plain = { type = "f32", words = "f32", activations = "f32" }
+    local plain = { head = "f32", words = "f32", activations = "f32" }
     local job = embedding_job(own, { embedding = width, input = width }, path, plain)
     return assert(outer.embed(checkpoint.respelled(job, checkpoint.spelling(m, reference.tensors(path))), ids))
 end
@@ -242,7 +246,7 @@ local function output_job(m, w, path, types)
     local o, names = m.output or {}, checkpoint.output(m, w.last)
     local job = {
         weights = path,
-        type = types.type,
+        type = types.head,
         activations = types.activations,
         width = w.last,
         out = w.out,

@@ -231,12 +231,12 @@ timed_parts.left_out = {
     { name = "no_blocks", part = without_blocks },
 }
 
--- The plan of model `m` for one instruction set; part: what is left out of its blocks.
+-- The plan of model `m`, all or some of one, for one instruction set; part: what is left out of its blocks.
 function timed_parts.plan(m, isa, wanted, options, part)
     return plan.build(
         m,
         { isa },
-        rules.with_types(options, { schedule = wanted, facts = options.facts, part = part })
+        rules.with_types(options, { schedule = wanted, facts = options.facts, part = part, lacks_parts = true })
     )
 end
 

@@ -143,9 +143,9 @@ end
 
 -- How groups of inputs lie in words (gen/families/model/blocks/layout.lua), of weights of `type`; of inputs of a word,
 -- from its lowest bits on, and of inputs one after the other: what the floats of unpack_i4 are still to be multiplied
--- by. At least as many as `lanes` of the latter.
-function print_run.groups(type, lanes)
-    local factors, of_inputs = {}, {}
+-- by. At least as many as `lanes` of the latter. panel: outputs side by side.
+function print_run.groups(type, lanes, panel)
+    local factors, of_inputs, group = {}, {}, layout.group(type, panel)
     for b, input in ipairs(layout.group_order) do
         factors[b] = literal.float(b < type.weights and 16.0 ^ (1 - b) or 1.0)
         for at = input + 1, math.max(lanes, type.weights), type.weights do
@@ -158,23 +158,23 @@ function print_run.groups(type, lanes)
         factors_of_inputs = table.concat(of_inputs, ", "),
         inputs = type.groups,
         of_word = type.weights,
-        words = layout.group_words,
-        first_word = layout.group_scales,
+        words = group.words,
+        first_word = group.first_word,
         order = layout.group_order,
     }
 end
 
 local function product_values(p, v, values)
-    values.product, values.rounded = v.product, p.shape.rounded
-    values.sums = sums_of(p.shape.rounded, v.isa, p.type.groups)
+    values.product, values.rounded = v.product, p.rounded
+    values.sums = sums_of(p.rounded, v.isa, p.type.groups)
     values.barriers = function(list) return barriers(p, v.isa, list) end
     values.load_weights = not p.type.groups and print_run.loader(v.isa, p.type)
-    values.groups = p.type.groups and print_run.groups(p.type, v.isa.lanes) or false
+    values.groups = p.type.groups and print_run.groups(p.type, v.isa.lanes, layout.panel) or false
 end
 
 -- The file of the product of weights, of a run of blocks or of a model.
 function print_run.product(p, v)
-    local form = p.shape.rounded and (p.type.groups and "product_group_words" or "product_words") or "product"
+    local form = p.rounded and (p.type.groups and "product_group_words" or "product_words") or "product"
     local template = "templates/model/blocks/" .. form .. ".c"
     return print_run.file(p, v, template, v.names.product, "product", product_values)
 end

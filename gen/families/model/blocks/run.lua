@@ -48,7 +48,7 @@ end
 
 -- The sections of plan `p` from place `at` of the blob on.
 local function add_sections(p, at, first_layer)
-    local c = sections.collector(at, p.type, p.shape.rounded, first_layer)
+    local c = sections.collector(at, p.type, p.shape.rounded, nil, first_layer)
     sections.add_blocks(c, p.model, p.shape, p.maps, p.parts, first_layer)
     p.sections, p.pieces, p.packed_bytes = c.list, c.pieces, c.at
     p.digest = sections.digest(p.model, c.list, p.parts)
@@ -118,6 +118,7 @@ function run.build(m, isas, types, options)
         names = options.names,
         shape = shape,
         type = types.type,
+        rounded = shape.rounded,
         activations = types.activations or dtype.get "f32",
         lookup_types = shape.lookup and types.looked or nil,
         maps = maps,

@@ -422,8 +422,8 @@ end
 local function refuse_untrainable(p)
     local m = p.model
     local function refuse(chain, value, rule) validated.refuse(m, chain, value, rule) end
-    if p.type.name ~= "f32" then
-        misuse(string.format("--type: %s: --training needs f32: pack rounds what was trained", p.type.name))
+    if p.options.type ~= "f32" then
+        misuse(string.format("--type: %s: --training needs f32: pack rounds what was trained", p.options.type))
     end
     if m.embedding.projected then
         local rule = "must be absent in training, which learns the maps; the trained weights pack with it, too"
