@@ -78,6 +78,7 @@ function transformers.drawn(random, name, lanes)
     if a.window and m.layers > 1 and number % 2 == 0 then a.full_layers = { number % m.layers } end
     if number % 5 == 0 then a.soft_cap = 2 end
     if m.checkpoint == "llama" and number % 3 == 0 then a.qk_norm = { eps = 0.1 } end
+    if not (a.qk_norm or a.scale) and number % 4 == 1 then a.unit = true end
     if a.rope then a.rope.scaling = scalings[number % 6] end
     return m
 end
