@@ -616,6 +616,11 @@ function checkpoint.head_norm(m, layer, word, width)
     return norm_of(family.head_norms[word], family.layer:format(layer), layer, width, family.less_one).gain
 end
 
+-- The factor of the scores of each head of a layer whose q and k are of unit length, [heads].
+function checkpoint.attention_scale(m, layer)
+    return whole(families[m.checkpoint].layer:format(layer) .. "attention_scale", { m.heads })
+end
+
 -- Alpha, beta and gamma of each head of a layer whose attention is shaped, [heads][3].
 function checkpoint.attention_shape(m, layer)
     return whole(families[m.checkpoint].layer:format(layer) .. "attention_shape", { m.heads, 3 })

@@ -250,8 +250,8 @@ static void mix(const reference_transformer *model, const double *q, const doubl
         out[i] /= total;
 }
 
-/* y[tokens][heads * width] = softmax(q k scale) v, q <- q scale, rounded; with a shape alpha v of the token itself + beta softmax(q k
-   scale) v - gamma times the mean of v. */
+/* y[tokens][heads * width] = softmax(q k scale) v, q <- q scale, rounded, the scale times the head's own; with a shape alpha v of the token
+   itself + beta softmax(q k scale) v - gamma times the mean of v. */
 static void attend(const reference_transformer *model, const reference_block *block, double *q, const double *k, const double *v, double *y,
                    size_t tokens)
 {
@@ -267,7 +267,7 @@ static void attend(const reference_transformer *model, const reference_block *bl
             const size_t first = window && t - begin + 1 > window ? t + 1 - window : begin;
             double *own = q + t * all + head * width, *out = y + t * all + head * width;
             for (size_t i = 0; i < width; ++i)
-                own[i] *= model->scale;
+                own[i] *= model->scale * (block->scales ? block->scales[head] : 1.0);
             reference_round_row(model->attention, own, width);
             mix(model, own, k + shared, v + shared, e, (seen_tokens){begin, first, last}, out);
             for (size_t i = 0; shape && i < width; ++i) {
@@ -302,6 +302,17 @@ void reference_normalise(const reference_block_norm *norm, bool with_mean, doubl
     }
 }
 
+/* Likewise without gains: x[tokens][width] <- every row divided by the root of its mean square. */
+static void divide_by_root(double eps, double *x, size_t width, size_t tokens)
+{
+    for (size_t t = 0; t < tokens; ++t) {
+        double mean;
+        const double root = reference_norm_root(false, eps, x + t * width, width, &mean);
+        for (size_t i = 0; i < width; ++i)
+            x[t * width + i] /= root;
+    }
+}
+
 static void normalise(const reference_transformer *model, const reference_block_norm *norm, double *x, size_t width, size_t tokens)
 {
     reference_normalise(norm, model->mean, model->eps, x, width, tokens);
@@ -326,6 +337,10 @@ static double *attention(const reference_transformer *model, const reference_blo
     if (q && k && v && mixed) {
         reference_normalise(&block->q_norm, false, model->head_eps, q, width, tokens * model->heads);
         reference_normalise(&block->k_norm, false, model->head_eps, k, width, tokens * model->kv_heads);
+        if (model->unit) {
+            divide_by_root(model->head_eps, q, width, tokens * model->heads);
+            divide_by_root(model->head_eps, k, width, tokens * model->kv_heads);
+        }
         for (size_t t = 0; t < tokens; ++t) {
             size_t first;
             sequence_of(model, t, tokens, &first);

@@ -70,6 +70,7 @@ typedef struct {
     reference_rope_scaling scaling;
     bool interleaved;
     bool gated, parallel, skip, mean, post; /* mean: LayerNorm, not RMSNorm; post: norms behind their skip connections */
+    bool unit;                              /* heads of q and k are divided by the root of their mean square */
     double eps, head_eps;                   /* of the norms of heads of q and k */
     reference_activation *activation;
     reference_type type;        /* that W is rounded to */
@@ -88,8 +89,9 @@ typedef struct {
     const reference_block_lookup *lookup; /* NULL: the FFN is g, m and o alone */
     reference_block_norm first, second, after_attention, after_ffn; /* the last two before they are added to the skip connection */
     reference_block_norm q_norm, k_norm;                            /* of heads, [width], without a mean */
-    bool means;          /* only means over all tokens are asked for: the FFN's last map is given the mean of its inputs */
-    const double *shape; /* [heads][3]: alpha, beta, gamma of shaped attention; NULL: plain */
+    bool means;           /* only means over all tokens are asked for: the FFN's last map is given the mean of its inputs */
+    const double *scales; /* [heads]: factors of scores; NULL: there are none */
+    const double *shape;  /* [heads][3]: alpha, beta, gamma of shaped attention; NULL: plain */
 } reference_block;
 
 /* Width of the block's output. */

@@ -3,8 +3,8 @@
    block_reference.answers(job, x) -> y, ties, looked | nil, message: job = { weights, type, activations, cache, attention, tables,
    projection (of lookup FFNs), d, input, heads, kv_heads, width, f, scale, soft_cap, causal, start, half, theta,
    scaling (as in model files, nothing left out; nil: none), interleaved, gated,
-   parallel, skip, mean, post, eps, head_eps, activation, layers = { { input (width of its x), window, delivered, means, q = { weight =
-   view, bias = view }, …, first = { gain, offset }, q_norm = { gain }, lookup = { prefix, d_out } } }, lookup = model as in fields.h,
+   parallel, skip, mean, post, unit, eps, head_eps, activation, layers = { { input (width of its x), window, delivered, means, q = { weight
+   = view, bias = view }, …, first = { gain, offset }, q_norm = { gain }, lookup = { prefix, d_out } } }, lookup = model as in fields.h,
    margin, turned = ties, lengths = { tokens of every sequence }, seen, notes = a string of seen, whose codes and scores are then taken,
    first_looked, first_token: how many lookup FFNs and tokens there are before, off_from: the first token that counts in `off` }, looked = {
    off = the largest relative error of what they were given, missing = tokens of which nothing is known, inputs = the reference's own, as x
@@ -109,6 +109,7 @@ static reference_transformer model_at(lua_State *L, int job)
         .skip = field_flag(L, job, "skip"),
         .mean = field_flag(L, job, "mean"),
         .post = field_flag(L, job, "post"),
+        .unit = field_flag(L, job, "unit"),
         .eps = field_number(L, job, where, "eps"),
         .head_eps = field_number(L, job, where, "head_eps"),
         .activation = reference_activation_named(activation),
@@ -229,9 +230,10 @@ static bool run_layer(lua_State *L, blocks_job *job, const reference_transformer
                              .delivered = field_flag(L, -1, "delivered"),
                              .means = field_flag(L, -1, "means")};
     reference_map *maps[] = {&block.q, &block.k, &block.v, &block.p, &block.s, &block.g, &block.m, &block.o};
-    reference_block_norm shape = {0}, *norms[] = {&block.first,  &block.second, &block.after_attention, &block.after_ffn, &block.q_norm,
-                                                  &block.k_norm, &shape};
-    static const char *const names[] = {"first", "second", "after_attention", "after_ffn", "q_norm", "k_norm", "shape"};
+    reference_block_norm scales = {0}, shape = {0};
+    reference_block_norm *norms[] = {&block.first, &block.second, &block.after_attention, &block.after_ffn, &block.q_norm, &block.k_norm,
+                                     &scales,      &shape};
+    static const char *const names[] = {"first", "second", "after_attention", "after_ffn", "q_norm", "k_norm", "scales", "shape"};
     reference_block_lookup *lookup;
     bool ok = lookup_at(L, job, &lookup);
     block.lookup = lookup;
@@ -239,6 +241,7 @@ static bool run_layer(lua_State *L, blocks_job *job, const reference_transformer
         ok = reference_map_at(L, where, job->checkpoint, (const char[]){"qkvpsgmo"[k], 0}, maps[k], job->error, ERROR_SIZE);
     for (size_t k = 0; ok && k < sizeof norms / sizeof *norms; ++k)
         ok = reference_norm_at(L, where, job->checkpoint, names[k], norms[k], job->error, ERROR_SIZE);
+    block.scales = scales.gain;
     block.shape = shape.gain;
     ok = ok && reference_block_run(model, &block, &job->ties, x, tokens, job->error, ERROR_SIZE);
     reference_block_lookup_close(lookup);

@@ -21,6 +21,7 @@
 //$     if norms[key] then return end
 //$     if taken[name] then name = name .. "_too" end
 //$     local given = { name = name, layernorm = norm.kind == "layernorm", factors = factors, width = width, eps = float(norm.eps) }
+//$     given.gains = true
 //$     norms[key], taken[name] = once("templates/math/norm.c", given) .. "_" .. name, true
 //$ end
 //$ if embedding.norm then add_norm(embedding.norm, embedding.width, false) end

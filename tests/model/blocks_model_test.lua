@@ -119,6 +119,14 @@ function test.rules()
             'attention.eliminate = "QP": needs attention without qk_norm',
         },
         {
+            "t.attention.unit, t.attention.scale = true, 1",
+            "attention.unit = true: must be absent beside attention.scale",
+        },
+        {
+            "t.attention.eliminate, t.attention.unit, t.attention.qk_norm = 'VP', true, {}",
+            "attention.unit = true: must be absent beside attention.qk_norm",
+        },
+        {
             "t.attention.rope.scaling = { kind = 'llama3', factor = 8, original = 64, slow = 4, fast = 4 }",
             "attention.rope.scaling.fast = 4: must be above slow = 4",
         },

@@ -409,6 +409,22 @@ function test.merged_around_norms_of_heads()
     assert(found.results[1].rel_err)
 end
 
+function test.unit_queries_and_keys()
+    local merged = verified_alone(
+        "unit",
+        "d = 40, heads = 5, kv_heads = 1, attention = { eliminate = 'QP', unit = true, rope = {}, context = 50 }, \z
+            ffn = { kind = 'mlp', f = 50, activation = 'relu' }"
+    )
+    assert(merged.results[1].rel_err)
+    verified_alone(
+        "unit_ring",
+        "d = 24, heads = 3, skip = true, norm = { kind = 'rmsnorm' }, attention = { unit = true, window = 9, \z
+            context = 30 }, ffn = { kind = 'glu', f = 30, activation = 'silu' }",
+        "--cache",
+        "i8"
+    )
+end
+
 function test.wrong_templates_are_found()
     local ring = model(
         "wrong_ring",

@@ -74,6 +74,7 @@ CASES = [
     ("last", last, bert_model("roberta", 2, "pool = 'last'", "", "first_position = 2,"), 7, False),
     ("sentence", sentence, SENTENCE, 33, False),
     ("shaped", SHAPED, SHAPED, 70, True),
+    ("unit", *[changed(LLAMA, attention={"unit": True, "window": 9})] * 2, 40, True),
     ("shaped encoder", *[changed(SHAPED, attention={"causal": False})] * 2, 50, False),
     ("mistral", MISTRAL, MISTRAL_CONFIG, 41, True),
     ("qwen2", QWEN2, QWEN2_CONFIG, 30, True),

@@ -67,6 +67,11 @@ class Maker:
             return self.one_plus(name, x.reshape(-1, width), eps).reshape(x.shape)
         return self.c.norm(name, x.reshape(-1, width), eps, mean=False).reshape(x.shape)
 
+    def unit(self, q, k, heads, width, scales):
+        """Heads without their lengths, those of q times numbers of their own."""
+        q, k = (x.reshape(-1, width) / np.sqrt((x.reshape(-1, width) ** 2).mean(axis=1, keepdims=True) + 1e-6) for x in (q, k))
+        return (q.reshape(-1, heads, width) * scales.reshape(1, heads, 1)).reshape(-1, heads * width), k.reshape(len(q) // heads, -1)
+
     def projections(self, prefix, x, heads, kv_heads, width, gone):
         """q, k and v of x."""
         if gone or self.family not in ("gpt_neox", "mingpt", "gpt2"):
@@ -98,6 +103,8 @@ class Maker:
         q, k, v = self.projections(prefix, x, heads, kv_heads, width, a.get("eliminate", "none").replace("none", ""))
         if "qk_norm" in a:
             q, k = (self.head_norm(prefix + f"self_attn.{word}_norm", x, width, a["qk_norm"].get("eps", 1e-6)) for word, x in (("q", q), ("k", k)))
+        if a.get("unit"):
+            q, k = self.unit(q, k, heads, width, self.c.get(prefix + "attention_scale", heads, mean=1.5, deviation=0.2))
         if "rope" in a:
             rope = a["rope"]
             how = (rope.get("theta", 1e4), rope.get("share", 1), rope.get("pairs") == "interleaved", rope.get("scaling"))

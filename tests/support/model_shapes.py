@@ -55,6 +55,8 @@ SHAPES = {
     "masked": MASKED,
     "near": changed(NEOX, attention={"causal": False, "window": 9}),
     "eliminated": changed(LLAMA, attention={"eliminate": "QP"}),
+    "unit": changed(LLAMA, attention={"unit": True}),
+    "unit encoder": changed(GPT, attention={"unit": True, "shaped": True, "causal": False}),
     "post": changed(LLAMA, norm={"place": "post"}),
     "shaped encoder": changed(SHAPED, attention={"causal": False}),
     "interleaved": changed(LLAMA, attention={"rope": {"pairs": "interleaved"}}, output={"head": {"soft_cap": 5}}),

@@ -123,6 +123,11 @@ def scaled_positions_and_four_norms_learn():
         return right(folder, "scaled", m, 0, ["scalar"])
 
 
+def unit_queries_and_keys_learn():
+    with tempfile.TemporaryDirectory() as folder:
+        return right(folder, "unit", SHAPES["unit"], 0, ["scalar"])
+
+
 def random_shapes_learn():
     good = True
     for number in range(effort("train_shapes")):
@@ -145,6 +150,8 @@ PLANTED = [
     ("shaped", "*along += sum", "*along -= sum"),
     ("shaped encoder", "alone += dscores", "alone -= dscores"),
     ("shaped encoder", "* weight[k] - level", "* weight[k] + level"),
+    ("unit", "rest = d[i] - slopes", "rest = d[i] + slopes"),
+    ("unit", "*along += product", "*along -= product"),
     # norms
     ("gpt", "rest = g - level - normal", "rest = g + level - normal"),
     ("gpt", "normal * dy[i] + gain[i]", "gain[i] - normal * dy[i]"),
@@ -208,7 +215,8 @@ def errors_are_noticed():
 
 def main():
     good = True
-    tests = all_shapes_learn, scaled_positions_and_four_norms_learn, random_shapes_learn, errors_have_their_places, errors_are_noticed
+    tests = (all_shapes_learn, scaled_positions_and_four_norms_learn, unit_queries_and_keys_learn, random_shapes_learn,
+             errors_have_their_places, errors_are_noticed)
     for test in tests:
         good = test() and good
     return 0 if good else 1

@@ -132,6 +132,12 @@ local attention_keys = {
         doc = "RMSNorm of every head of q and k, before they are rotated",
     },
     {
+        key = "unit",
+        rule = schema.boolean,
+        optional = true,
+        doc = "a score is the cosine of q and k, times sqrt(width of a head) and a learned factor of the head",
+    },
+    {
         key = "scale",
         rule = schema.number("must be a number above 0, at most 1e6", function(v) return v > 0 and v <= 1e6 end),
         optional = true,
@@ -225,7 +231,7 @@ keys.blocks = {
     {
         key = "attention",
         rule = schema.table(
-            "eliminate, context, window, full_layers, causal, rope, qk_norm, scale, soft_cap, shaped",
+            "eliminate, context, window, full_layers, causal, rope, qk_norm, unit, scale, soft_cap, shaped",
             attention_keys
         ),
         doc = "makes it a transformer",

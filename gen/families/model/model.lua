@@ -140,6 +140,12 @@ local function check_blocks(context, m, place)
         end
     end
     -- As with other keys: what holds without it makes no other model.
+    if not attention.unit then attention.unit = nil end
+    for _, key in ipairs { "qk_norm", "scale" } do
+        if attention.unit and attention[key] then
+            refuse({ "attention", "unit" }, true, "must be absent beside attention." .. key)
+        end
+    end
     if attention.shaped == false then attention.shaped = nil end
     if attention.shaped and attention.window then
         refuse({ "attention", "shaped" }, true, "must be absent beside attention.window = " .. attention.window)

@@ -64,6 +64,10 @@ function samples.of_blocks(m, shape, fused, own, first)
             local view = checkpoint.head_norm(m, layer, word, shape.width)
             add(view.tensor, view.shape, 0.1, { mean = 1.0 - (view.raised or 0) })
         end
+        if shape.unit then
+            local view = checkpoint.attention_scale(m, layer)
+            add(view.tensor, view.shape, 0.2, { mean = 1.5 })
+        end
         if shape.shaped then
             local view = checkpoint.attention_shape(m, layer)
             add(view.tensor, view.shape, 0.2, { mean = 0.8 })

@@ -177,6 +177,13 @@ function sections.add_blocks(c, m, shape, list_of_maps, parts, first)
             fill(checkpoint.head_norm(m, first + layer, word, shape.width), layer)
         end
     end
+    if shape.unit then
+        local doc = string.format("[%d][%d] factors of the scores of heads", m.layers, shape.heads)
+        local fill = vectors(c, "attention_scale", m.layers, shape.heads, doc, {})
+        for layer = 0, m.layers - 1 do
+            fill(checkpoint.attention_scale(m, first + layer), layer)
+        end
+    end
     if shape.shaped then
         local doc, count = "[%d][%d] alpha, beta and gamma of heads", 3 * shape.heads
         doc = doc:format(m.layers, shape.heads)

@@ -107,6 +107,7 @@ function reference.blocks_job(p, path, types, without, first)
             maps.means = p.sums ~= nil and p.sums.map ~= nil and types.activations ~= "f32"
         end
         add_norms(maps, m, s, layer, d_in, width)
+        if m.attention.unit then maps.scales = { gain = checkpoint.attention_scale(m, layer) } end
         if m.attention.shaped then maps.shape = { gain = checkpoint.attention_shape(m, layer) } end
         layers[layer - first + 1] = maps
     end
@@ -143,7 +144,8 @@ function reference.blocks_job(p, path, types, without, first)
         mean = m.norm and m.norm.kind == "layernorm",
         post = m.norm and m.norm.place == "post",
         eps = m.norm and m.norm.eps or 0,
-        head_eps = m.attention.qk_norm and m.attention.qk_norm.eps or 0,
+        unit = m.attention.unit,
+        head_eps = m.attention.qk_norm and m.attention.qk_norm.eps or m.attention.unit and 1e-6 or 0,
         activation = s.activation or "relu",
         layers = layers,
     }

@@ -108,7 +108,7 @@ local function alone(m, name, layers, isa, types, append, after)
         ffn = { kind = "mlp", f = 1, activation = "relu" },
         checkpoint = "llama",
     }, { eliminate = "none" })
-    model.attention.qk_norm = nil
+    model.attention.qk_norm, model.attention.unit = nil, nil
     model.norm, model.positions, model.token_types, model.head_dim, model.d_in = nil, nil, nil, nil, nil
     return plan.build(model, { isa }, {
         type = types.activations,

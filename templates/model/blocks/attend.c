@@ -44,6 +44,7 @@ $(i)$(isa.store_unaligned("total", k, isa.add(isa.load_unaligned("total", k), va
 //$ local some = v.queries > 1
 //$ local parameters = listed(
 //$     shape.rope and "const " .. names.weights .. " *weights",
+//$     shape.unit and "const float *scales",
 //$     shape.shaped and "const float *parts",
 //$     "const float *restrict q, size_t q_step",
 //$     cached("const %s *%s"),
@@ -68,12 +69,15 @@ static void $(helper)_attend($(parameters))
     $(item.storage) *$(item.name) = $(item.storage == "float" and buffer or "(" .. item.storage .. " *) (void *) (" .. buffer .. ")");
 //$ end
 
-//$ local factor = scale == "1.0f" and "one" or scale
+//$ local factor = shape.unit and "factor" or scale == "1.0f" and "one" or scale
 //$ -- Rows of queries: of token `own` of a batch, number `row` of a group; and what lies before the head's elements.
 //$ local i = heads and "            " or "        "
 //$ local token = some and "(token + own)" or "token"
 //$ local position = some and "(first + token + own)" or "(first + token)"
 //$ local function query(row) return some and row and "(own * " .. group .. " + row)" or some and "own" or row and "row" or "" end
+//$ local function head_of(row)
+//$     return heads and row and "head * " .. group .. " + row" or heads and "head" or row and "row" or "0"
+//$ end
 //$ local function element(row)
 //$     local head = heads and row and "(head * " .. group .. " + row)" or heads and "head" or row and "row"
 //$     return head and " + " .. times(head, shape.width) or ""
@@ -102,6 +106,9 @@ $(inner)for (size_t row = 0; row < $(group); ++row) {
 $(each)const float *from = q + $(token) * q_step$(element(row));
 //$ local to = query(row)
 $(each)float *to = queries$(to ~= "" and " + " .. times(to, shape.width) or "");
+//$ if shape.unit then
+$(each)const float factor = $(scale) * scales[$(head_of(row))];
+//$ end
 //$ if shape.rope then
 $(each)$(helper)_rotate(from, cosine, sine, $(factor), to);
 //$ else

@@ -84,14 +84,16 @@ $(include("templates/model/blocks/attend.c", { rounds = rounds }))
 //$         name = name,
 //$         layernorm = shape.norm.kind == "layernorm",
 //$         factors = false,
+//$         gains = true,
 //$         width = width,
 //$         eps = eps,
 //$     }) .. "_" .. name
 //$ end
-//$ local head_norm = shape.qk_norm and once("templates/math/norm.c", {
+//$ local head_norm = shape.head_eps and once("templates/math/norm.c", {
 //$     name = "norm_heads",
 //$     layernorm = false,
 //$     factors = false,
+//$     gains = not shape.unit,
 //$     width = shape.width,
 //$     eps = head_eps,
 //$ }) .. "_norm_heads"

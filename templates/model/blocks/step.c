@@ -22,6 +22,7 @@ $(i)$(store(to, sum(to_at, k), value(load_from)));
 //$ local width = step.width or shape.d
 //$ local width_text = width == shape.d and macro("D") or width == shape.input and d_in or tostring(width)
 //$ local weights = shape.rope and "weights"
+//$ local attention_scale = shape.unit and of_layer("weights->attention_scale", "ATTENTION_SCALE_LAYER")
 //$ local attention_shape = shape.shaped and of_layer("weights->attention_shape", "ATTENTION_SHAPE_LAYER")
 //$ local attention_scratch = "buffers + chunk * " .. macro("TOKEN_FLOATS")
 //$ local has_first = positioned or shape.rope or shape.shaped
@@ -42,7 +43,8 @@ $(i)$(helper)_append($(listed(weights, k, step_of(step.k), v, step_of(step.v), t
 //$     first, tokens = has_first and first, not shape.causal and tokens
 //$     local window = shape.full_layers and helper .. "_is_full[layer] ? " .. macro("CACHE_POSITIONS") .. " : " .. shape.window
 //$     local held = shape.mixed and "positions"
-//$     local given = listed(weights, attention_shape, q, from, first, count, tokens, window, held, y, attention_scratch)
+//$     local given = listed(weights, attention_scale, attention_shape, q, from, first, count, tokens, window, held, y,
+//$         attention_scratch)
 $(i)$(helper)_attend($(given));
 //$ end
 //$ local cache = cached("%.0s%s")
@@ -54,7 +56,7 @@ $(i)$(norm(width))($(listed(rows(step.from), gain, offset, rows(step.to), "count
 //$ end
 //$ function print.norm_heads()
 //$     local letter = step.to == "q" and "q" or "k"
-//$     local gain = of_layer("weights->" .. letter .. "_norm", "HEAD_NORM_LAYER")
+//$     local gain = shape.qk_norm and of_layer("weights->" .. letter .. "_norm", "HEAD_NORM_LAYER")
 //$     local from = sum(input(step.from, step.at), times("token", step_of(step.from)))
 //$     local given = listed(from, shape.width, gain, row_of(step.to, "token"), shape.width, width // shape.width)
 $(i)for (size_t token = 0; token < count; ++token)

@@ -27,6 +27,7 @@ local function add_layers(p, add)
         end
     end
     if shape.qk_norm then add("HEAD_NORM_LAYER", shape.width, "gains of the norm of heads of q or k of a layer") end
+    if shape.unit then add("ATTENTION_SCALE_LAYER", shape.heads, "floats of attention_scale of a layer") end
     if shape.shaped then add("ATTENTION_SHAPE_LAYER", 3 * shape.heads, "floats of attention_shape of a layer") end
     if not (shape.sequences or shape.mixed) then add("CACHE_LAYER_BYTES", shape.cache.layer_bytes, "of the cache") end
 end

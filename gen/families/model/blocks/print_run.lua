@@ -211,7 +211,7 @@ local function blocks_values(p, v, values)
     values.copies, values.float_sums, values.sums = p.copies, p.float_sums, p.sums or false
     values.activation, values.scale = p.shape.activation or false, literal.float(p.shape.scale)
     values.eps = p.shape.norm and literal.float(p.shape.norm.eps) or ""
-    values.head_eps = p.shape.qk_norm and literal.float(p.shape.qk_norm.eps) or ""
+    values.head_eps = p.shape.head_eps and literal.float(p.shape.head_eps) or ""
     local flags = {}
     for layer, full in ipairs(p.shape.full_layers or {}) do
         flags[layer] = full and 1 or 0

@@ -9,6 +9,8 @@ local rules = require "gen.families.model.model"
 
 local shape = {}
 
+local unit_eps = 1e-6 -- added to the mean square of a head of q or k, where only its direction counts
+
 -- The cache: positions that it holds, and per layer, in bytes, the keys [kv_heads][tile][width][32], the values
 -- [kv_heads][position][pitch] and, where elements are integers, the scales of both, [kv_heads][position]. In the type
 -- that products round their inputs to (`words`, a row of their table) these are words of the dot products of attention:
@@ -158,6 +160,8 @@ function shape.of(m, types, sequences, first_layer)
         looked = looked and looked.multiplied and looked_of(m, looked), -- where there is something to choose
         shaped = m.attention.shaped or false,
         qk_norm = m.attention.qk_norm or false,
+        unit = m.attention.unit or false,
+        head_eps = m.attention.unit and unit_eps or m.attention.qk_norm and m.attention.qk_norm.eps or false,
         soft_cap = m.attention.soft_cap,
     }
     for key, value in pairs(shape.widths(m)) do

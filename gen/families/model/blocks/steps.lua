@@ -33,7 +33,7 @@ end
 
 -- Where q or k is that lies in buffer `from` from element `at` on, whose heads may be normed: the buffer, and where.
 local function norm_heads(b, shape, list, from, at, to, width)
-    if not shape.qk_norm then return from, at end
+    if not shape.head_eps then return from, at end
     b.add(list, { op = "norm_heads", from = from, at = at, to = to, width = width })
     return to, 0
 end

@@ -104,8 +104,12 @@ function first_weights.look_back(list, shape, places, embedding)
         columns = alike,
         value = embedding.init.deviation,
     }
-    -- Behind the norm those numbers are near 1.
+    -- Behind the norm those numbers are near 1; where heads are of unit length their factor makes the gap.
     local each = math.sqrt(gap / (shape.scale * differs)) / alike
+    if shape.unit then
+        local factor = gap * #turns / (math.sqrt(shape.width) * differs)
+        list[#list + 1] = { at = places.scales, row = 1, column = 1, rows = 1, columns = 1, value = factor }
+    end
     local function fill(place, output, rows, columns, value)
         local to = box(place, output, 0, rows, columns)
         to.value = value

@@ -194,9 +194,13 @@ function records.attend(b, step)
     local parts = b.shape.shaped and checkpoint.attention_shape(b.m, b.number)
     local init = { means = first_shape(b.m, b.number), deviation = 0 }
     local scalars = parts and matrix(b.c, parts, "scalar", init, b.number)
+    local scales = b.shape.unit
+        and matrix(b.c, checkpoint.attention_scale(b.m, b.number), "scalar", { means = { 1 }, deviation = 0 }, b.number)
+    b.places.scales = scales and scales.at
     t.add {
         op = "attend",
         shape = scalars and scalars.at or nil,
+        scales = scales and scales.at or nil,
         q = now[step.from],
         k = b.k,
         v = b.v,
@@ -386,6 +390,8 @@ local function attention_of(segment, constants, helper)
         window = shape.window,
         scale = shape.scale,
         rows = query_rows,
+        unit = shape.unit,
+        head_eps = shape.head_eps,
         shaped = shape.shaped,
     }
     if shape.rope then
