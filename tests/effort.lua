@@ -2,12 +2,12 @@
 -- one row here. Tests in other languages ask for one: lua5.4 tests/effort.lua exp_stride
 local rows = {
     -- name, quick, full, meaning
-    { "fuzz_models", 2, 200, "random models of each fuzz test" },
+    { "fuzz_models", 2, 50, "random models of each fuzz test" },
     { "fuzz_limit", "-runs=50", "-max_total_time=60", "inputs or seconds of each libFuzzer target" },
-    { "fuzz_schedules", 1, 20, "random schedules of each such model" },
-    { "fuzz_transformers", 2, 60, "random transformers of each test that draws them" },
+    { "fuzz_schedules", 1, 5, "random schedules of each such model" },
+    { "fuzz_transformers", 2, 20, "random transformers of each test that draws them" },
     { "fuzz_bundles", 2, 8, "random models whose bundles are compiled; eight take every compiler and level" },
-    { "fuzz_pointers", 2, 60, "random models whose pointers are watched" },
+    { "fuzz_pointers", 2, 20, "random models whose pointers are watched" },
     { "plan_models", 60, 200, "random models whose plans and names are checked" },
     { "machines_stride", 3, 1, "every so many-th machine whose choices are planned" },
     { "candidate_models", 2, 15, "random models whose candidates are emitted" },
