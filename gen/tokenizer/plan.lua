@@ -285,6 +285,7 @@ local end_pieces = {
     ["<|end_of_text|>"] = true,
     ["<|eot_id|>"] = true,
     ["<|im_end|>"] = true,
+    ["<\u{ff5c}end\u{2581}of\u{2581}sentence\u{ff5c}>"] = true, -- of DeepSeek
     ["<end_of_turn>"] = true,
     ["[SEP]"] = true,
 }
