@@ -30,6 +30,7 @@ local rows = {
     { "numpy_stride", 6, 1, "every so many-th shape of a transformer beside NumPy's" },
     { "identities_stride", 4, 1, "every so many-th number of rows a table beside the softmax" },
     { "wrong_stride", 3, 1, "every so many-th wrong template that verify has to find" },
+    { "published_stride", 6, 1, "every so many-th command of imported models: 6 is each command, and each model" },
     { "bench_stride", 4, 1, "every so many-th family that bench times with weights, threads and a page" },
     { "shapes_stride", 4, 1, "every so many-th kind of transformer that verify checks" },
     { "check_level", "-O0", "-O1", "how kernels are optimised that tests call a few times" },
