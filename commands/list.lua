@@ -76,6 +76,11 @@ local projection_option = {
         .. table.concat(integer_types.projection_names, ", ")
         .. "; default i16",
 }
+local quantise_option = {
+    name = "quantise",
+    value = "TYPES",
+    doc = "passes forward with tables and projections rounded as pack does: i8, i4, or such as i8,i16",
+}
 local multiply_option = {
     name = "multiply-out",
     doc = "the blob has a BH4 projection as one dense matrix, too, for calls of many tokens (see project.dense)",
@@ -711,6 +716,7 @@ local commands = {
                 default = "learned",
                 doc = "learned, or hash-w: tables out of hashed weights, a baseline",
             },
+            quantise_option,
             with(seed_option, { doc = "of the hash's start and the order of the text" }),
             isa_option,
             compiler_option,
@@ -778,11 +784,7 @@ local commands = {
                 values = { "adagrad", "adam" },
                 doc = "of tables: adagrad, a sum for each row (default), or adam, two moments for each number",
             },
-            {
-                name = "quantise",
-                value = "TYPES",
-                doc = "passes forward with tables and projections rounded as pack does: i8, or such as i8,i16",
-            },
+            quantise_option,
             {
                 name = "projection-rate",
                 value = "NUMBER",
