@@ -205,9 +205,8 @@ for _, name in ipairs(isa.names) do
         elseif isa.runs(set, facts) then
             verify(set, "gcc")
         elseif header then
-            stand_ins.bind_everywhere(set)
             host.print(name .. ": with " .. header)
-            verify(set, "gcc", header)
+            verify(stand_ins.bound_everywhere(set), "gcc", header)
         elseif set.emulator and facts.architecture == "x86_64" then
             verify_emulated(set)
         else

@@ -26,21 +26,28 @@ end
 -- Compiler flags that take the header's place for those of the set.
 function stand_ins.flags(header) return { "-mavx2", "-mfma", "-mf16c", "-include", header } end
 
--- Makes this CPU, which has AVX2, one that may bind kernels of the instruction set `set`.
-function stand_ins.bind_everywhere(set)
-    set.cpu = isa.get("avx2").cpu
-    for _, needs in pairs(set.type_needs or {}) do
-        needs.leaf1_ecx, needs.leaf7_ecx = nil, nil
+-- The instruction set `set` for this CPU, which has AVX2, as one that it may bind.
+function stand_ins.bound_everywhere(set)
+    local own = { cpu = isa.get("avx2").cpu, type_needs = {} }
+    for key, value in pairs(set) do
+        own[key] = own[key] or value
     end
+    for type, needs in pairs(set.type_needs or {}) do
+        local rest = {}
+        for key, value in pairs(needs) do
+            if key ~= "leaf1_ecx" and key ~= "leaf7_ecx" then rest[key] = value end
+        end
+        own.type_needs[type] = rest
+    end
+    return own
 end
 
--- The instruction set of that name, which this CPU may bind then, and the header; nil: there is none.
+-- The instruction set of that name, which this CPU may bind then, and its header; nil: there is none.
 function stand_ins.get(name)
     local set = isa.get(name)
     local header = stand_ins.header(set)
-    if not header then return host.print("skipped: " .. name .. ": runs here, or AVX2 does not") end
-    stand_ins.bind_everywhere(set)
-    return set, header
+    if header then return stand_ins.bound_everywhere(set), header end
+    host.print("skipped: " .. name .. ": runs here, or AVX2 does not")
 end
 
 -- The library of `plans` in `directory`, without optimisation, with the header's functions for instructions.
