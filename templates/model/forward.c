@@ -30,7 +30,7 @@
 //$ if factors then add_norm(factors, embedding.width, true) end
 //$ local rounds = {}
 //$ for _, inputs in ipairs(rounded_rows) do
-//$     rounds[inputs] = once("templates/model/blocks/round_rows.c", { inputs = inputs })
+//$     rounds[inputs] = once("templates/model/blocks/round_rows.c", { inputs = inputs, measured = false })
 //$ end
 //$ -- What the parts of this file are told of the functions that they call.
 //$ local calls = { tanh = tanh, activation = activation == "tanh" and tanh or activated, add = add }

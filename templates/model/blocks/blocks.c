@@ -1,5 +1,6 @@
 //$ takes prologue, isa, v, lanes, symbol, helper, before, after, reads_input, activates, activation, eps,
-//$ takes rounded_rows, copies, tokens_parameters, threads, sums, pitches, normed, head_eps, full_flags, cache_places
+//$ takes rounded, rounded_rows, tiles, copies, tokens_parameters, threads, sums, pitches, normed, head_eps, full_flags
+//$ takes cache_places
 //$ local macro = names.constant
 //$ local layers = shape.layers > 1
 //$ -- Where layer `layer` has its part of `base`.
@@ -24,8 +25,13 @@
 #define $(macro("UNPACKED_AT")) $(v.unpacked_at) /* where weights converted to floats lie in scratch, in floats */
 //$ end
 //$ local rounds = {}
+//$ local joined -- the activation that a product by tiles ends with
+//$ for _, step in ipairs(after) do
+//$     joined = tiles and step.of and step or joined
+//$ end
 //$ for _, inputs in ipairs(rounded_rows) do
-//$     rounds[inputs] = once("templates/model/blocks/round_rows.c", { inputs = inputs })
+//$     local measured = joined and joined.inputs == inputs and rounded.integers or false
+//$     rounds[inputs] = once("templates/model/blocks/round_rows.c", { inputs = inputs, measured = measured })
 //$ end
 //$ local activated = (activates or sums and sums.activates)
 //$     and once("templates/math/activation.c", { activation = activation }) .. "_" .. activation
@@ -56,6 +62,13 @@ $(i)$(isa.store_unaligned("hidden", at, activated .. "(x)"));
         hidden += $(macro(pitches.hidden));
     }
 }
+//$ end
+//$ if joined then
+//$ local epilogue = { activated = activated, gate = joined.gate }
+//$ epilogue.gate_step = joined.gate and macro(pitches[joined.gate])
+//$ epilogue.rounded_step = macro(pitches[joined.rounded])
+//$ local given = { helper = helper .. "_hidden", epilogue = epilogue, sums = tiles.sums, outputs = tiles.outputs, dot = tiles.dot }
+$(include("templates/model/blocks/product_tiles.c", given))
 //$ end
 //$ if shape.rope then
 $(include("templates/model/blocks/rotate.c"))
@@ -112,11 +125,13 @@ $(include("templates/model/blocks/sum_rows.c", hidden))
 //$     return macro(pitches[name])
 //$ end
 //$ local function one(step, i)
+//$     if tiles and step.activated then return end -- with its activation
 //$     lines("", { include("templates/model/blocks/step.c", {
 //$         step = step,
 //$         i = i,
 //$         step_of = step_of,
 //$         of_layer = of_layer,
+//$         tiles = tiles,
 //$         norm = function(width) return norms[width] end,
 //$         head_norm = head_norm,
 //$         rounds = rounds,

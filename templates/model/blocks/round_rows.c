@@ -1,7 +1,7 @@
-//$ takes isa, lanes, helper, rounded, inputs, rounding
+//$ takes isa, lanes, helper, rounded, inputs, measured, rounding
 //$ local words = (inputs + rounded.rows - 1) // rounded.rows
 //$ if rounded.integers then
-//$ rounding.rounded_alone = { inputs }
+//$ rounding.rounded_alone, rounding.integers.measured = { inputs }, measured
 $(include("templates/lookup/rows/round_inputs.c", rounding))
 
 /* The $(plural(inputs, "input")) of each token as a product takes them, rows of words `step`
@@ -16,6 +16,20 @@ static void $(helper)_rounded_$(inputs)(const float *restrict x, size_t x_step, 
         *(float *) (void *) (words + $(words + 1)) = unit;
     }
 }
+//$ if measured then
+
+/* The same, where the first words of each token are its largest magnitudes, the bits of floats: the largest of them
+   counts. */
+static void $(helper)_rounded_measured_$(inputs)(const float *restrict x, size_t x_step, uint32_t *words, size_t step, size_t tokens)
+{
+    for (size_t token = 0; token < tokens; ++token, x += x_step, words += step) {
+        uint32_t start;
+        const float unit = $(helper)_round_measured_$(inputs)(x, $(isa.load_words("words", 0)), words, &start);
+        words[$(words)] = start;
+        *(float *) (void *) (words + $(words + 1)) = unit;
+    }
+}
+//$ end
 //$ else
 //$ local step, rest = 2 * lanes, inputs % (2 * lanes)
 //$ -- What is left of `n` floats from `at` on, a vector of them.

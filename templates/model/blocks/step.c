@@ -1,4 +1,4 @@
-//$ takes isa, helper, v, step, i, step_of, of_layer, norm, head_norm, rounds,
+//$ takes isa, helper, v, step, i, step_of, of_layer, norm, head_norm, rounds, tiles,
 //$ takes cached, cached_from, positioned, layer_weights, lookup_of, kernels_of
 //$ -- One step of a block, of the `count` tokens of a chunk from token number `at` of a call on.
 //$ local macro = names.constant
@@ -66,14 +66,20 @@ $(i)    $(head_norm)($(given));
 //$     local function value(load) return copied(load(step.from)) end
 //$     over_rows(step.to, "token * " .. step_of(step.to), width, width_text, value)
 //$ end
-//$ function print.product()
-//$     local map = step.map
-//$     local field, bias_layer = "weights->" .. map.field, map.letter .. "_BIAS_LAYER"
-//$     local given = listed(
+//$ -- Inputs and weights of the product `step`.
+//$ local function factors(step)
+//$     local field, letter = "weights->" .. step.map.field, step.map.letter
+//$     return listed(
 //$         rows(step.from),
-//$         of_layer(field, map.letter .. "_LAYER"),
-//$         shape.type.scaled and of_layer(field .. "_scales", bias_layer),
-//$         of_layer(field .. "_bias", bias_layer),
+//$         of_layer(field, letter .. "_LAYER"),
+//$         shape.type.scaled and of_layer(field .. "_scales", letter .. "_BIAS_LAYER"),
+//$         of_layer(field .. "_bias", letter .. "_BIAS_LAYER")
+//$     )
+//$ end
+//$ local function multiply(i, step)
+//$     local map = step.map
+//$     local given = listed(
+//$         factors(step),
 //$         rows(step.to),
 //$         macro(map.letter .. "_INPUTS"),
 //$         macro(map.letter .. "_PANELS"),
@@ -83,6 +89,7 @@ $(i)    $(head_norm)($(given));
 $(i)/* $(map.letter): $(plural(map.inputs, "input")), $(plural(map.outputs, "output")) */
 $(i)$(v.names.product)($(given));
 //$ end
+//$ function print.product() multiply(i, step) end
 //$ function print.round()
 $(i)$(rounds[step.inputs])_rounded_$(step.inputs)($(rows(step.from)), $(rows(step.rounded)), count);
 //$ end
@@ -132,7 +139,7 @@ $(i)$(n == 1 and "if (layer < " .. part.count .. ") {" or "} else {")
 //$     end
 $(i)}
 //$ end
-//$ function print.activate()
+//$ local function activate(i)
 //$     if not step.rounded then
 $(i)$(helper)_activate($(listed(step.gate, step.to, "count")));
 //$     else
@@ -141,6 +148,23 @@ $(i)    $(helper)_activate($(listed(step.gate and row_of(step.gate, "token"), ro
 $(i)    $(rounds[step.inputs])_rounded_$(step.inputs)($(rows_from(step.to, "token")), $(rows_from(step.rounded, "token")), 1);
 $(i)}
 //$     end
+//$ end
+//$ function print.activate()
+//$     if not (tiles and step.of) then return activate(i) end
+//$     local map, words = step.of.map, step.of.words
+//$     local panels = macro(map.letter .. "_PANELS")
+//$     local stored = shape.rounded.integers and rows(step.to)
+//$     local given = listed(factors(step.of), step.gate, stored, step.rounded, words, panels, "count")
+$(i)if (count >= $(v.product.tiles.from)) {
+$(i)    /* $(map.letter): $(plural(map.inputs, "input")), $(plural(map.outputs, "output")), activated meanwhile */
+$(i)    $(helper)_hidden_by_tiles($(given));
+//$     if shape.rounded.integers then
+$(i)    $(rounds[step.inputs])_rounded_measured_$(step.inputs)($(rows(step.to)), $(rows(step.rounded)), count);
+//$     end
+$(i)} else {
+//$     multiply(i .. "    ", step.of)
+//$     activate(i .. "    ")
+$(i)}
 //$ end
 //$ function print.add()
 //$     local skipped = step.a == "in" and shape.projected and macro("IN_SKIPPED") or 0

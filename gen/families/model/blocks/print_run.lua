@@ -164,9 +164,29 @@ function print_run.groups(type, lanes, panel)
     }
 end
 
+-- What prints a vector of outputs of a token of rounded inputs: sum unit scale + bias, or sum + bias.
+local function outputs_of(rounded, isa)
+    return function(sum, unit, at)
+        local bias = isa.load_unaligned("bias", at)
+        if not rounded.integers then return isa.add(sum, bias) end
+        return isa.fma(isa.float_of(sum), isa.mul(isa.broadcast(unit), isa.load_unaligned("scale", at)), bias)
+    end
+end
+
+-- What a product by tiles prints, false: there is none.
+local function tiles_of(p, v)
+    local rounded, tiles = p.rounded, v.product.tiles
+    return tiles and {
+        sums = sums_of(rounded, v.isa),
+        outputs = outputs_of(rounded, v.isa),
+        dot = v.isa[tiles.word],
+        epilogue = false,
+    } or false
+end
+
 local function product_values(p, v, values)
-    values.product, values.rounded = v.product, p.rounded
-    values.sums = sums_of(p.rounded, v.isa, p.type.groups)
+    values.product, values.rounded, values.tiles = v.product, p.rounded, tiles_of(p, v)
+    values.sums, values.outputs = sums_of(p.rounded, v.isa, p.type.groups), outputs_of(p.rounded, v.isa)
     values.barriers = function(list) return barriers(p, v.isa, list) end
     values.load_weights = not p.type.groups and print_run.loader(v.isa, p.type)
     values.groups = p.type.groups and print_run.groups(p.type, v.isa.lanes, layout.panel) or false
@@ -250,6 +270,7 @@ local function blocks_values(p, v, values)
         return table.concat(list, ", ")
     end
     print_run.rounding_values(v.isa, p.shape.rounded, p.rounded_inputs, values)
+    values.tiles = tiles_of(p, v)
     values.cache_type, values.positioned = p.shape.cache.type, p.shape.causal or p.shape.window ~= nil
 end
 

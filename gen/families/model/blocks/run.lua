@@ -145,6 +145,7 @@ function run.build(m, isas, types, options)
         p.maps, p.before, p.after = options.part(p.maps, p.before, p.after, shape)
     end
     p.after = steps_of.joined(shape, p.after)
+    steps_of.join_activations(shape, p.after)
     add_sections(p, options.at, first_layer)
     add_facts(p, has)
     for i, isa in ipairs(isas) do

@@ -166,4 +166,18 @@ function steps.joined(shape, after)
     return joined
 end
 
+-- Lets an activation among the steps `list` that rounds know the product right before it, `of`, of inputs in `words`
+-- that fill a tile of a matrix engine, and that product that its outputs are `activated`: tiles do both at once.
+function steps.join_activations(shape, list)
+    for i, step in ipairs(list) do
+        local product = list[i - 1]
+        if step.op == "activate" and step.rounded and product and product.op == "product" and product.to == step.to then
+            local words = (product.map.inputs + shape.rounded.rows - 1) // shape.rounded.rows
+            if words >= 16 then
+                step.of, product.activated, product.words = product, true, words
+            end
+        end
+    end
+end
+
 return steps
