@@ -6,7 +6,7 @@ local rules = require "gen.families.model.model"
 local types = {}
 
 -- Rows of gen/plan/dtype.lua: { type, cache, activations: nil where products do not round their inputs, rounded: their
--- row `products`, without tiles where weights are in groups; looked: { tables, projection } of lookup FFNs, nil without
+-- row `products`, where weights are in groups with that `groups` and without tiles; looked: { tables, projection } of lookup FFNs, nil without
 -- }. m: the model, nil: any one.
 function types.of(options, m)
     local type = dtype.get(options.type, "type")
@@ -17,7 +17,9 @@ function types.of(options, m)
         rounded = activations and activations.products,
         cache = dtype.cached(options.cache, activations, m and m.attention.shaped),
     }
-    if t.rounded and type.groups then t.rounded = setmetatable({ tiles = false }, { __index = t.rounded }) end
+    if t.rounded and type.groups then
+        t.rounded = setmetatable({ tiles = false, groups = type.groups }, { __index = t.rounded })
+    end
     if m and rules.looks_up(m) or options.tables or options.projection then
         t.looked = {
             tables = options.tables and dtype.get(options.tables) or dtype.of_rows(type),
