@@ -276,6 +276,18 @@ words.list = {
         doc = "dot_i7 of a and b, then of c and d, where the sums of such two products are between -2^14 and 2^14",
     },
     {
+        name = "dot_halves",
+        takes = "index index index",
+        gives = "index",
+        doc = "each half of the words of sum, modulo 2^16, + the products of its two bytes in a, 0 to 127, and in b",
+    },
+    {
+        name = "add_halves",
+        takes = "index",
+        gives = "index",
+        doc = "the sum of both halves of each word, which have signs",
+    },
+    {
         name = "pack_i8",
         takes = "vector vector vector vector",
         gives = "index",

@@ -29,9 +29,14 @@ static const product_type types[] = {{127, 128, 4, 2}, {63, 64, 4, 2}, {8, 0, 2,
 
 typedef struct {
     const product_type *type;
-    size_t inputs, panels, tokens, words, x_step;
+    size_t inputs, panels, tokens, words, groups, x_step; /* groups: of inputs, 0: they have none */
     void *x, *w;
 } product_case;
+
+static bool in_groups(const product_case *c)
+{
+    return c->type == &types[3];
+}
 
 /* What the first four arguments say. */
 static product_case case_at(lua_State *L)
@@ -41,7 +46,8 @@ static product_case case_at(lua_State *L)
                       .panels = (size_t)luaL_checkinteger(L, 3),
                       .tokens = (size_t)luaL_checkinteger(L, 4)};
     c.words = (c.inputs + c.type->per_word - 1) / c.type->per_word;
-    c.x_step = c.words + 3;
+    c.groups = in_groups(&c) ? (c.inputs + GROUP - 1) / GROUP : 0;
+    c.x_step = c.words + c.groups + 3;
     return c;
 }
 
@@ -87,15 +93,10 @@ static int get(const product_case *c, bool weight, size_t at)
     return weight ? memory[at] - c->type->offset : (int8_t)memory[at];
 }
 
-static bool in_groups(const product_case *c)
-{
-    return c->type == &types[3];
-}
-
 /* Words of weights of a panel. */
 static size_t panel_words(const product_case *c)
 {
-    return in_groups(c) ? (c->inputs + GROUP - 1) / GROUP * GROUP_WORDS : c->words * PANEL;
+    return in_groups(c) ? c->groups * GROUP_WORDS : c->words * PANEL;
 }
 
 /* Weights in groups, all of random bits: also of inputs that there are not. */
@@ -124,7 +125,7 @@ static int inputs(lua_State *L)
 {
     product_case c = case_at(L);
     random_state random = random_seed((uint64_t)luaL_checkinteger(L, 5));
-    const size_t x_bytes = ((c.tokens - 1) * c.x_step + c.words + c.type->behind) * sizeof(uint32_t);
+    const size_t x_bytes = ((c.tokens - 1) * c.x_step + c.words + c.type->behind + c.groups) * sizeof(uint32_t);
     const size_t weights = c.panels * c.words * PANEL * c.type->per_word, w_bytes = c.panels * panel_words(&c) * sizeof(uint32_t);
     const bool extreme = c.tokens == EXTREME_TOKENS;
     const float unit = 1.0f;
@@ -138,6 +139,10 @@ static int inputs(lua_State *L)
             const int value = drawn(c.type->largest, &random, extreme);
             put(&c, false, t * c.x_step * c.type->per_word + i, value);
             start -= (uint32_t)(c.type->offset * value);
+            if (in_groups(&c)) { /* -8 times the sum of two inputs of each word, and of the others */
+                uint16_t *halves = (uint16_t *)(void *)(x + t * c.x_step + c.words + c.type->behind);
+                halves[i / GROUP * 2 + i % 4 / 2] -= (uint16_t)(8 * value);
+            }
         }
         if (c.type->behind > 0) {
             x[t * c.x_step + c.words] = start;

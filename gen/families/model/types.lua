@@ -6,11 +6,11 @@ local rules = require "gen.families.model.model"
 
 local types = {}
 
--- The row `products` of the activations, or nil, for weights of `type`: those in groups have no tiles.
+-- The row `products` of the activations, or nil, for weights of `type`: those in groups have no tiles, and it `groups`.
 local function rounded_of(activations, type)
     local rounded = activations and activations.products
-    if rounded and type.groups then return setmetatable({ tiles = false }, { __index = rounded }) end
-    return rounded
+    if not (rounded and type.groups) then return rounded end
+    return setmetatable({ tiles = false, groups = type.groups }, { __index = rounded })
 end
 
 -- What --type says of the types `t` of model `m`, without what follows from the rest.

@@ -216,6 +216,9 @@ static inline INDEX $NAME_pack_i8(VECTOR a, VECTOR b, VECTOR c, VECTOR d)
     function set.dot_i7(sum, a, b) return expression.call("$" .. name .. "_dot_i7", sum, a, b) end
     function set.dot_two_i7(sum, a, b, c, d) return expression.call("$" .. name .. "_dot_two_i7", sum, a, b, c, d) end
     function set.dot_s8(sum, a, b) return expression.call("$" .. name .. "_dot_s8", sum, a, b) end
+    local call = caller(bits)
+    function set.dot_halves(sum, a, b) return call("add_epi16", sum, call("maddubs_epi16", a, b)) end
+    function set.add_halves(sums) return call("madd_epi16", sums, call("set1_epi16", "1")) end
 end
 
 -- The words of the width `bits`, and the tools that others are made with.

@@ -2,11 +2,6 @@
 //$ lines("", prologue)
 //$ local per_group = groups.inputs // rounded.rows -- words of inputs
 //$ local function name(what, t, s, n) return what .. t .. "_" .. s .. "_" .. n end
-//$ -- Sums of the products of two words of inputs.
-//$ local function dots(sum, low, first, high, second)
-//$     if sums.dot_two_narrow then return sums.dot_two_narrow(sum, low, first, high, second) end
-//$     return sums.dot_narrow(sums.dot_narrow(sum, low, first), high, second)
-//$ end
 //$ -- The body of a function for so many tokens, and panels side by side.
 //$ local function body(tokens, streams, vectors)
 //$ local function each(done)
@@ -17,12 +12,12 @@
 //$     end
 //$ end
 {
-    const $(isa.index) eights = $(isa.index_broadcast("0x08080808"));
     const $(isa.index) low_halves = $(isa.index_broadcast("0x0f0f0f0f"));
     const $(isa.vector) zero = $(isa.zero());
 //$ each(function(t, s, n)
     $(isa.vector) $(name("y", t, s, n)) = zero;
 //$ end)
+    const uint32_t *starts = x + words + 2;
     uint32_t last[$(tokens * per_group)]; /* of inputs that are no whole group */
 
     for (size_t k = 0; k < words; k += $(per_group), w += $(groups.words)) {
@@ -34,10 +29,10 @@
 //$ step = "step"
 //$ end
 //$ for t = 0, tokens - 1 do
-        $(isa.index) above$(t) = $(isa.index_zero());
+        const $(isa.index) start$(t) = $(sums.start("starts[" .. sum(times(t, "x_step"), "k / " .. per_group) .. "]"));
 //$ end
 //$ each(function(t, s, n)
-        $(isa.index) $(name("sum", t, s, n)) = $(isa.index_zero());
+        $(isa.index) $(name("sum", t, s, n)) = start$(t);
 //$ end)
 
         if (words - k < $(per_group)) {
@@ -56,10 +51,8 @@
 //$ for t = 0, tokens - 1 do
             const $(isa.index) first$(t) = $(isa.index_broadcast("input[" .. sum(t > 0 and times(t, step) or 0, "i") .. "]"));
             const $(isa.index) second$(t) = $(isa.index_broadcast("input[" .. sum(t > 0 and times(t, step) or 0, "i + 1") .. "]"));
-            above$(t) = $(dots("above" .. t, "eights", "first" .. t, "eights", "second" .. t));
 //$ end
 //$ local held = {}
-//$ for t = 0, tokens - 1 do held[#held + 1] = "above" .. t end
 //$ for s = 0, streams - 1 do
 //$ for n = 0, vectors - 1 do
             {
@@ -67,7 +60,7 @@
                 const $(isa.index) low = $(isa.index_and("both", "low_halves"));
                 const $(isa.index) high = $(isa.high_nibbles("both"));
 //$ for t = 0, tokens - 1 do
-                $(name("sum", t, s, n)) = $(dots(name("sum", t, s, n), "low", "first" .. t, "high", "second" .. t));
+                $(name("sum", t, s, n)) = $(sums.dot(sums.dot(name("sum", t, s, n), "low", "first" .. t), "high", "second" .. t));
 //$ held[#held + 1] = name("sum", t, s, n)
 //$ end
             }
@@ -86,7 +79,7 @@
 //$ for n = 0, vectors - 1 do
             const $(isa.vector) scale$(n) = $(isa.load_f16(sum("scales", n * lanes)));
 //$ for t = 0, tokens - 1 do
-            $(name("y", t, s, n)) = $(isa.fma("scale" .. n, isa.float_of(isa.index_sub(name("sum", t, s, n), "above" .. t)), name("y", t, s, n)));
+            $(name("y", t, s, n)) = $(isa.fma("scale" .. n, isa.float_of(sums.total(name("sum", t, s, n))), name("y", t, s, n)));
 //$ end
 //$ end
         }
@@ -107,7 +100,7 @@
 //$ if tokens > 1 then
 
 /* $(product.strip > 1 and product.strip .. " outputs" or "An output") from output `at` of a panel on, of $(tokens) tokens: sums of a
-   group are integers, 8 times the sum of its inputs too large at first. */
+   group are integers. */
 static inline void $(helper)_of_$(tokens)(const uint32_t *restrict x, size_t x_step, const $(type.storage) *restrict w, size_t at,
     const float *restrict bias, float *restrict y, size_t y_step, size_t words)
 //$ body(tokens, 1, product.strip_vectors)
@@ -131,7 +124,7 @@ static inline void $(helper)_alone(const uint32_t *restrict x, const $(type.stor
 
 /* A dense product for some tokens whose inputs are rounded: y = W x + bias. Sums of products of a group are integers.
    x      rows of words, x_step apart: inputs, $(rounded.rows) to a word as signed bytes, the rest of the last one
-          zeros; a word that is not read here, and the unit of the inputs as a float
+          zeros; a word that is not read here, the unit of the inputs as a float, and for each group what its sums start from
    w      [panels][groups of $(groups.inputs) inputs][$(groups.words)]: [$(panel)] scales in half precision, then
           [$(groups.inputs // groups.of_word)][$(panel)] words of $(groups.of_word) weights of an output, 4 bits each: 8 more than in units of the scale
    bias   [panels * $(panel)]

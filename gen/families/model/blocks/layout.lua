@@ -40,12 +40,13 @@ end
 function layout.pitch(floats) return blob.round_up(blob.round_up(floats, layout.panel), cache_line) | cache_line end
 
 -- Words from token to token of the rounded inputs of a product, `inputs` of them, as `rounded` says (shape.rounded):
--- filled up to what vectors write, with room for two words more behind those that have integers, at an odd number of
--- cache lines.
+-- filled up to what vectors write, with room for two words more behind those that have integers, then one for each
+-- group of inputs, at an odd number of cache lines.
 function layout.rounded_pitch(inputs, rounded)
     local line, per_word = 16, rounded.rows
     local written = (inputs + per_word * line - 1) // (per_word * line) * line
-    local words = math.max(written, (inputs + per_word - 1) // per_word + (rounded.integers and 2 or 0))
+    local behind = rounded.integers and 2 + (rounded.groups and -(-inputs // rounded.groups) or 0) or 0
+    local words = math.max(written, (inputs + per_word - 1) // per_word + behind)
     return ((words + line - 1) // line * line) | line
 end
 

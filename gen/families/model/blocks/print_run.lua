@@ -126,14 +126,23 @@ end
 
 -- How a product of rounded inputs sums them: the C type of a vector of sums, what they start from (a word behind the
 -- inputs, `started`, or nothing), and the words of their dot product, of two at a time, or nil, and of that of
--- softmax's weights, which are never negative, and values. groups: beside numbers of 4 bits, which begin at 0.
+-- softmax's weights, which are never negative, and values. groups: beside numbers of 4 bits, which begin at 0; the
+-- word has two halves, which instruction sets that can sum by themselves, until `total` adds them up.
 local function sums_of(rounded, isa, groups)
     if not rounded or not rounded.integers then
         return { type = isa.vector, start = isa.zero, dot = isa.dot_bf16, dot_weights = isa.dot_bf16 }
     end
     local products = byte_products(isa, rounded.levels)
     local narrow, dot, dot_two = products.dot_narrow, products.dot, products.dot_two
-    if groups then return { dot_narrow = narrow, dot_two_narrow = isa.dot_two_i7 } end
+    if groups and isa.dot_halves then
+        return { start = isa.index_broadcast, dot = isa.dot_halves, total = isa.add_halves }
+    end
+    if groups then
+        local function start(word)
+            return isa.index_broadcast(string.format("(uint32_t) ((int16_t) %s + (int16_t) (%s >> 16))", word, word))
+        end
+        return { start = start, dot = narrow, total = function(sum) return sum end }
+    end
     if isa.dot_s8 and dot ~= narrow then
         return { type = isa.index, start = isa.index_zero, started = false, dot = isa.dot_s8, dot_weights = narrow }
     end
