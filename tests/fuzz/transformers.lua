@@ -79,6 +79,7 @@ function transformers.drawn(random, name, lanes)
     if number % 5 == 0 then a.soft_cap = 2 end
     if m.checkpoint == "llama" and number % 3 == 0 then a.qk_norm = { eps = 0.1 } end
     if not (a.qk_norm or a.scale) and number % 4 == 1 then a.unit = true end
+    if number % 3 == 1 then a.shifted = 1 + number % m.kv_heads end
     if a.rope then a.rope.scaling = scalings[number % 6] end
     return m
 end

@@ -68,7 +68,6 @@ CASES = [
     ("last", last, bert_model("roberta", 2, "pool = 'last'", "", "first_position = 2,"), 7, False),
     ("sentence", sentence, SENTENCE, 33, False),
     ("shaped", SHAPED, SHAPED, 70, True),
-    ("unit", *[changed(LLAMA, attention={"unit": True, "window": 9})] * 2, 40, True),
     ("shaped encoder", *[changed(SHAPED, attention={"causal": False})] * 2, 50, False),
     ("mistral", MISTRAL, MISTRAL_CONFIG, 41, True),
     ("qwen2", QWEN2, QWEN2_CONFIG, 30, True),
@@ -87,6 +86,8 @@ CASES = [
     ("normed encoder", NORMED, NORMED, 40, False),
     ("normed ring", *[changed(NORMED, attention={"causal": True, "window": 9, "eliminate": "none"})] * 2, 40, True),
     ("qwen3", QWEN3, projected(QWEN3), 30, False),
+    ("unit and shifted ring", *[changed(LLAMA, attention={"unit": True, "shifted": 1, "window": 9})] * 2, 40, True),
+    ("shifted encoder", *[changed(SHAPED, attention={"causal": False, "shifted": 2})] * 2, 50, False),
 ]
 FLAGS = () if effort("level") == "full" else ("--cflags", "-O0")  # compiling takes longer than what is compiled
 

@@ -20,7 +20,7 @@ local unit_eps = 1e-6 -- added to the mean square of a head of q or k, where onl
 -- on.
 local function cache_of(s, type)
     local pitch, positions = blob.round_up(s.width, layout.values), s.context
-    if s.ring then positions = s.window - 1 + layout.keys end
+    if s.ring then positions = s.window - 1 + layout.keys + (s.shifted > 0 and 1 or 0) end -- and the key of the next
     if s.sequences then positions = s.sequences.positions end
     local words = s.rounded and s.rounded.name == type.name and s.rounded or nil
     local per_word = words and words.rows or 1
@@ -126,6 +126,7 @@ function shape.of(m, types, sequences, first_layer)
         shaped = m.attention.shaped or false,
         qk_norm = m.attention.qk_norm or false,
         unit = m.attention.unit or false,
+        shifted = m.attention.shifted or 0,
         head_eps = m.attention.unit and unit_eps or m.attention.qk_norm and m.attention.qk_norm.eps or false,
         soft_cap = m.attention.soft_cap,
     }
