@@ -352,6 +352,12 @@ static double *attention(const reference_transformer *model, const reference_blo
                 reference_round_row(model->cache, v + t * e + head * width, width);
             }
         }
+        for (size_t t = tokens; t-- > 0;) {
+            size_t first;
+            sequence_of(model, t, tokens, &first);
+            if (t > first)
+                memcpy(k + t * e, k + (t - 1) * e, model->shifted * width * sizeof *k);
+        }
         attend(model, block, q, k, v, mixed, tokens);
         y = mapped(model, &block->p, mixed, all, tokens, error, size);
     }

@@ -61,6 +61,7 @@ typedef struct {
     size_t width;    /* of a head */
     double scale;    /* of q k */
     double soft_cap; /* a score x becomes soft_cap tanh(x / soft_cap); 0: it stays */
+    size_t shifted;  /* so many heads of k and v have the key of the token before, the first token its own */
     bool causal;
     const size_t
         *lengths; /* of the sequences that the tokens are, one behind the other, each of which attends to itself; NULL: they are one */

@@ -1,7 +1,7 @@
 /* Lua module `block_reference`: the reference of blocks of a transformer. Values of tokens are strings of doubles, [tokens][d].
 
    block_reference.answers(job, x) -> y, ties, looked | nil, message: job = { weights, type, activations, cache, attention, tables,
-   projection (of lookup FFNs), d, input, heads, kv_heads, width, f, scale, soft_cap, causal, start, half, theta,
+   projection (of lookup FFNs), d, input, heads, kv_heads, width, f, scale, soft_cap, shifted, causal, start, half, theta,
    scaling (as in model files, nothing left out; nil: none), interleaved, gated,
    parallel, skip, mean, post, unit, eps, head_eps, activation, layers = { { input (width of its x), window, delivered, means, q = { weight
    = view, bias = view }, …, first = { gain, offset }, q_norm = { gain }, lookup = { prefix, d_out } } }, lookup = model as in fields.h,
@@ -98,6 +98,7 @@ static reference_transformer model_at(lua_State *L, int job)
         .f = field_size(L, job, where, "f"),
         .scale = field_number(L, job, where, "scale"),
         .soft_cap = field_number(L, job, where, "soft_cap"),
+        .shifted = field_size(L, job, where, "shifted"),
         .causal = field_flag(L, job, "causal"),
         .start = field_size(L, job, where, "start"),
         .half = field_size(L, job, where, "half"),

@@ -81,6 +81,7 @@ function transformers.drawn(random, name, lanes)
     if m.checkpoint == "llama" and m.norm and m.norm.place ~= "post" and number % 2 == 0 then m.norm.place = "both" end
     if m.checkpoint == "llama" and number % 7 == 0 then m.checkpoint = "gemma" end
     if not (a.qk_norm or a.scale) and number % 4 == 1 then a.unit = true end
+    if number % 3 == 1 then a.shifted = 1 + number % m.kv_heads end
     if a.rope then a.rope.scaling = scalings[number % 6] end
     return m
 end

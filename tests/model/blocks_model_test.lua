@@ -126,6 +126,7 @@ function test.rules()
             "t.attention.eliminate, t.attention.unit, t.attention.qk_norm = 'VP', true, {}",
             "attention.unit = true: must be absent beside attention.qk_norm",
         },
+        { "t.attention.shifted = 9", "attention.shifted = 9: must be at most kv_heads = 8" },
         {
             "t.attention.rope.scaling = { kind = 'llama3', factor = 8, original = 64, slow = 4, fast = 4 }",
             "attention.rope.scaling.fast = 4: must be above slow = 4",

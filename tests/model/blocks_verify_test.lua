@@ -425,6 +425,21 @@ function test.unit_queries_and_keys()
     )
 end
 
+function test.shifted_keys()
+    verified_alone(
+        "shifted",
+        "d = 40, heads = 5, attention = { eliminate = 'QP', shifted = 2, context = 64 }, ffn = { kind = 'mlp', \z
+            f = 50, activation = 'relu' }"
+    )
+    verified_alone(
+        "shifted_ring",
+        "d = 24, heads = 4, kv_heads = 2, skip = true, norm = { kind = 'rmsnorm' }, attention = { shifted = 1, \z
+            unit = true, window = 33, rope = {}, context = 40 }, ffn = { kind = 'mlp', f = 30, activation = 'relu' }",
+        "--cache",
+        "i8"
+    )
+end
+
 function test.wrong_templates_are_found()
     local ring = model(
         "wrong_ring",

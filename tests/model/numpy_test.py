@@ -74,7 +74,6 @@ CASES = [
     ("last", last, bert_model("roberta", 2, "pool = 'last'", "", "first_position = 2,"), 7, False),
     ("sentence", sentence, SENTENCE, 33, False),
     ("shaped", SHAPED, SHAPED, 70, True),
-    ("unit", *[changed(LLAMA, attention={"unit": True, "window": 9})] * 2, 40, True),
     ("shaped encoder", *[changed(SHAPED, attention={"causal": False})] * 2, 50, False),
     ("mistral", MISTRAL, MISTRAL_CONFIG, 41, True),
     ("qwen2", QWEN2, QWEN2_CONFIG, 30, True),
@@ -97,6 +96,9 @@ CASES = [
     ("gemma2", GEMMA2, GEMMA2_CONFIG, 140, True),
     ("gemma2", *[f(changed(GEMMA2, attention={"qk_norm": {}})) for f in (dict, projected)], 30, False),
     ("both", BOTH, BOTH, 40, False),
+    ("unit and shifted ring", *[changed(LLAMA, attention={"unit": True, "shifted": 1, "window": 9})] * 2, 40, True),
+    ("shifted encoder", *[changed(SHAPED, attention={"causal": False, "shifted": 2})] * 2, 50, False),
+    ("mixed and shifted", *[changed(MIXED, attention={"shifted": 1})] * 2, 40, True),
 ]
 FLAGS = () if effort("level") == "full" else ("--cflags", "-O0")  # compiling takes longer than what is compiled
 

@@ -129,6 +129,16 @@ function test.every_call_of_an_encoder_is_checked()
     check.matches(verified(one_token), "^encode batch")
 end
 
+-- Sequences beside each other: the last token of one has no place for its key.
+function test.shifted_keys_of_an_encoder()
+    local path = model(
+        "shifted",
+        "d = 16, heads = 4, layers = 1, vocab = 50, attention = { context = 64, causal = false, shifted = 3 }, \z
+            ffn = { kind = 'mlp', f = 30, activation = 'relu' }, embedding = {}, output = { pool = 'mean' }"
+    )
+    check.matches(verified(path), "^encode batch")
+end
+
 -- Models to which float32, or the type of the cache, does more than to others: what was said of them was wrong.
 local delicate = {
     { -- amplifies rounding: no norms, three blocks

@@ -111,6 +111,10 @@ class Maker:
             q, k = rotated(q, heads, *how), rotated(k, kv_heads, *how)
         parts = self.c.get(prefix + "attention_shape", heads, 3, mean=0.8, deviation=0.2) if a.get("shaped") else None
         window = None if number in a.get("full_layers", []) else a.get("window")
+        n = a.get("shifted", 0) * width
+        if n:  # keys of the token before, of the first token its own
+            rows = np.maximum(np.arange(len(q)) - 1, 0)
+            k = np.concatenate([k[rows, :n], k[:, n:]], axis=1)
         return attend(q, k, v, heads, kv_heads, a.get("causal", True), parts, window, a.get("scale"), a.get("soft_cap"))
 
     def block(self, number, x, m):

@@ -123,9 +123,9 @@ def scaled_positions_and_four_norms_learn():
         return right(folder, "scaled", m, 0, ["scalar"])
 
 
-def unit_queries_and_keys_learn():
+def unit_and_shifted_keys_learn():
     with tempfile.TemporaryDirectory() as folder:
-        return right(folder, "unit", SHAPES["unit"], 0, ["scalar"])
+        return right(folder, "shifted", SHAPES["shifted"], 0, ["scalar"])
 
 
 def random_shapes_learn():
@@ -152,6 +152,7 @@ PLANTED = [
     ("shaped encoder", "* weight[k] - level", "* weight[k] + level"),
     ("unit", "rest = d[i] - slopes", "rest = d[i] + slopes"),
     ("unit", "*along += product", "*along -= product"),
+    ("shifted", "dkeys[i + 10] += dkeys[i]", "dkeys[i + 10] -= dkeys[i]"),
     # norms
     ("gpt", "rest = g - level - normal", "rest = g + level - normal"),
     ("gpt", "normal * dy[i] + gain[i]", "gain[i] - normal * dy[i]"),
@@ -215,7 +216,7 @@ def errors_are_noticed():
 
 def main():
     good = True
-    tests = (all_shapes_learn, scaled_positions_and_four_norms_learn, unit_queries_and_keys_learn, random_shapes_learn,
+    tests = (all_shapes_learn, scaled_positions_and_four_norms_learn, unit_and_shifted_keys_learn, random_shapes_learn,
              errors_have_their_places, errors_are_noticed)
     for test in tests:
         good = test() and good

@@ -150,6 +150,12 @@ local attention_keys = {
         doc = "a score x becomes soft_cap tanh(x / soft_cap)",
     },
     {
+        key = "shifted",
+        rule = positive(65536),
+        optional = true,
+        doc = "the first so many heads of k and v have the key of the token before beside a token's value",
+    },
+    {
         key = "shaped",
         rule = schema.boolean,
         optional = true,
@@ -231,7 +237,7 @@ keys.blocks = {
     {
         key = "attention",
         rule = schema.table(
-            "eliminate, context, window, full_layers, causal, rope, qk_norm, unit, scale, soft_cap, shaped",
+            "eliminate, context, window, full_layers, causal, rope, qk_norm, unit, scale, soft_cap, shifted, shaped",
             attention_keys
         ),
         doc = "makes it a transformer",

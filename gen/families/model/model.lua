@@ -146,6 +146,9 @@ local function check_blocks(context, m, place)
             refuse({ "attention", "unit" }, true, "must be absent beside attention." .. key)
         end
     end
+    if attention.shifted and attention.shifted > m.kv_heads then
+        refuse({ "attention", "shifted" }, attention.shifted, "must be at most kv_heads = " .. m.kv_heads)
+    end
     if attention.shaped == false then attention.shaped = nil end
     if attention.shaped and attention.window then
         refuse({ "attention", "shaped" }, true, "must be absent beside attention.window = " .. attention.window)

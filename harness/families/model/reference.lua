@@ -145,6 +145,7 @@ function reference.blocks_job(p, path, types, without, first)
         post = m.norm and m.norm.place == "post",
         eps = m.norm and m.norm.eps or 0,
         unit = m.attention.unit,
+        shifted = m.attention.shifted or 0,
         head_eps = m.attention.qk_norm and m.attention.qk_norm.eps or m.attention.unit and 1e-6 or 0,
         activation = s.activation or "relu",
         layers = layers,

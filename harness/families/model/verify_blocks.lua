@@ -46,7 +46,7 @@ end
 -- Where positions go on for ever, the last `count` ones: { start, skip }, the first position, and how many tokens do
 -- not count because those before them are missing; nil where there is none that counts.
 local function far_of(p, count)
-    local reach = p.shape.endless and p.shape.window * p.shape.layers
+    local reach = p.shape.endless and (p.shape.window + (p.shape.shifted > 0 and 1 or 0)) * p.shape.layers
     return reach and reach < count and { start = p.shape.context - count, skip = reach } or nil
 end
 

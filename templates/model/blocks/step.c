@@ -31,11 +31,13 @@ $(i)$(store(to, sum(to_at, k), value(load_from)));
 //$ local function each_stretch(i)
 $(i)for ($(helper)_stretch s = $(helper)_no_stretch(); $(helper)_next_stretch(offsets, at, count, &s);)
 //$ end
-//$ -- Keys and values of `count` tokens from `token` on go into the cache at `to`, from position `first` on.
-//$ local function append(i, token, to, first, count)
+//$ -- Keys and values of `count` tokens from `token` on go into the cache at `to`, from position `first` on, of a sequence
+//$ -- of `tokens`, nil: of as many as the cache has.
+//$ local function append(i, token, to, first, count, tokens)
+//$     local last = shape.shifted > 0 and not shape.endless and (tokens or macro("CACHE_POSITIONS"))
 //$     local k = sum(input(step.k, step.k_at), times(token, step_of(step.k)))
 //$     local v = sum(input(step.v, step.v_at), times(token, step_of(step.v)))
-$(i)$(helper)_append($(listed(weights, k, step_of(step.k), v, step_of(step.v), to, first, count, shape.mixed and "positions")));
+$(i)$(helper)_append($(listed(weights, k, step_of(step.k), v, step_of(step.v), to, first, count, shape.mixed and "positions", last)));
 //$ end
 //$ -- `count` tokens from `token` on, of a sequence of `tokens`, attend to what the cache at `from` has.
 //$ local function attend(i, token, from, first, count, tokens)
@@ -96,7 +98,7 @@ $(i)$(rounds[step.inputs])_rounded_$(step.inputs)($(rows(step.from)), $(rows(ste
 //$ function print.append()
 //$     if not shape.sequences then return append(i, 0, cache, "first + at", "count") end
 //$     each_stretch(i)
-//$     append(i .. "    ", "s.token", cached_from("s.base"), "s.first", "s.count")
+//$     append(i .. "    ", "s.token", cached_from("s.base"), "s.first", "s.count", "s.tokens")
 //$ end
 //$ function print.attend()
 //$     if shape.sequences then

@@ -39,7 +39,8 @@ static void $(a.helper)_rotate(const $(helper) *t, const float *restrict from, s
 //$ local of_t, position, t = a.rope and "const " .. helper .. " *t", a.rope and "size_t position", a.rope and "t"
 //$ local function from(text) return a.rope and text end
 
-/* Heads of rows of `step` floats$(a.rope and ", from position `position` on" or ""), $(a.unit and "divided by the roots of their mean squares, " or "")times
+//$ local normed = a.unit and "divided by the roots of their mean squares, " or ""
+/* Heads of rows of `step` floats$(a.rope and ", from position `position` on" or ""), $(normed)times
    `factor`$(a.rope and " and rotated" or ""), go side by side. */
 //$ local given = listed(of_t, "const float *restrict from, size_t step", position, "size_t rows, float factor")
 static void $(a.helper)_gather_heads($(given), float *restrict to)
@@ -93,7 +94,8 @@ $(i)const $(isa.vector) v = $(load("x", at));
 $(i)squares = $(isa.fma("v", "v", "squares"));
 $(i)products = $(isa.fma("v", load("d", at), "products"));
 //$ end, { block = true })
-        const float mean_square = $(sum_of_lanes("squares")) * $(float(1 / w)) + $(float(a.head_eps)), product = $(sum_of_lanes("products"));
+        const float mean_square = $(sum_of_lanes("squares")) * $(float(1 / w)) + $(float(a.head_eps));
+        const float product = $(sum_of_lanes("products"));
 //$ local root = first_lane("        ", "root", isa.reciprocal_root(isa.broadcast("mean_square")))
         const float slope = product * $(root) * $(root) * $(float(1 / w)), share = factor * $(root);
         const $(isa.vector) slopes = $(isa.broadcast("slope")), shares = $(isa.broadcast("share"));
@@ -223,10 +225,25 @@ static void $(a.helper)_shape(float *weight, size_t step, size_t first, size_t r
 }
 
 //$ end
+//$ local shape_doc = a.shaped and " shape: alpha, beta and gamma of each head." or ""
+//$ local dshape_doc = a.shaped and " dshape: those of alpha, beta and gamma of each head, overwritten." or ""
 /* Attention of a sequence of `length` tokens, of which the first `own` count: rows of heads of q, k and v become those of y; softmax: the
-   largest score and 1 / total of each head.$(a.unit and " scales: factors of scores of each head." or "")$(a.shaped and " shape: alpha, beta and gamma of each head." or "") */
+   largest score and 1 / total of each head.$(a.unit and " scales: factors of scores of each head." or "")$(shape_doc) */
 //$ local given = "const float *q, const float *k, const float *v, float *y, float *softmax"
 //$ local scales_given, shape_given = a.unit and "const float *scales", a.shaped and "const float *shape"
+//$ -- The keys of head `head` go to `keys`. Where they are shifted each is that of the token before, the first one its own.
+//$ local shifted = a.shifted < a.kv_heads and "head < " .. a.shifted .. " ? 1 : 0" or "1"
+//$ local function gather_keys(i, head)
+//$     local k = listed(t, sum("k", times(head, a.k_head)), a.k_step, from(0))
+//$     if a.shifted == 0 then
+$(i)$(a.helper)_gather_heads($(k), length, one, keys);
+//$     else
+$(i)const size_t shift = $(shifted);
+
+$(i)$(a.helper)_gather_heads($(k), 1, one, keys);
+$(i)$(a.helper)_gather_heads($(k), length - shift, one, keys + shift * $(w));
+//$     end
+//$ end
 //$ -- The factor of the queries of head `number`.
 //$ local function factor(number) return a.unit and times(float(a.scale), "scales[" .. number .. "]") or float(a.scale) end
 static void $(a.helper)_attend($(listed(of_t, given, scales_given, shape_given, "size_t length, size_t own, float *scratch")))
@@ -241,7 +258,7 @@ static void $(a.helper)_attend($(listed(of_t, given, scales_given, shape_given, 
     float *queries = value_strips + padded * $(a.padded_width), *scores = queries + $(a.rows * w), *packed = scores + $(a.rows) * padded;
 
 //$ loop("    ", "head", 0, a.kv_heads, 1, function(i, head)
-$(i)$(a.helper)_gather_heads($(listed(t, sum("k", times(head, a.k_head)), a.k_step, from(0), "length, one, keys")));
+//$ gather_keys(i, head)
 $(i)$(helper)_pack_across(keys, $(w), $(w), length, key_strips);
 $(i)$(helper)_pack($(sum("v", times(head, a.v_head))), $(a.v_step), length, $(w), value_strips);
 //$ loop(i, "number", 0, a.group, 1, function(i, number)
@@ -302,14 +319,18 @@ static void $(a.helper)_softmax_back(float *restrict weight, float *restrict d, 
 }
 
 /* The gradients of q, k and v from dy; the rest as
-   above.$(a.unit and " dscales: those of scales, overwritten." or "")$(a.shaped and " dshape: those of alpha, beta and gamma of each head, overwritten." or "") */
+   above.$(a.unit and " dscales: those of scales, overwritten." or "")$(dshape_doc) */
 //$ local given = "const float *q, const float *k, const float *v, const float *dy, float *softmax"
 //$ local shapes, taken = a.shaped and "const float *shape, float *dshape", "float *dq, float *dk, float *dv"
 //$ local scales = a.unit and "const float *scales, float *dscales"
 static void $(a.helper)_attend_back($(listed(of_t, given, scales, shapes, taken)), size_t length, size_t own, float *scratch)
 {
     const size_t padded = (length + $(strip - 1)) / $(strip) * $(strip);
+//$ if a.shifted > 0 then
+    const float one = $hidden(1.0f), none = $hidden(0.0f); /* else loops are calls of memcpy and memset */
+//$ else
     const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
+//$ end
     float *keys = scratch, *key_strips = keys + padded * $(w), *value_strips = key_strips + padded * $(w);
     float *key_rows = value_strips + padded * $(w);
     float *dkeys = key_rows + padded * $(a.padded_width), *dvalues = dkeys + padded * $(a.padded_width);
@@ -319,7 +340,7 @@ static void $(a.helper)_attend_back($(listed(of_t, given, scales, shapes, taken)
     float *packed = dscores + $(a.rows) * padded;
 
 //$ loop("    ", "head", 0, a.kv_heads, 1, function(i, head)
-$(i)$(a.helper)_gather_heads($(listed(t, sum("k", times(head, a.k_head)), a.k_step, from(0), "length, one, keys")));
+//$ gather_keys(i, head)
 $(i)$(helper)_pack_across(keys, $(w), $(w), length, key_strips);
 $(i)$(helper)_pack_across($(sum("v", times(head, a.v_head))), $(a.v_step), $(w), length, value_strips);
 $(i)$(helper)_pack(keys, $(w), length, $(w), key_rows);
@@ -384,7 +405,17 @@ $(i)dshape[$(sum(times(number, 3), 2))] = level;
 //$ end
 //$ end, { from = times(head, a.group), to = times(sum(head, 1), a.group) })
 //$ local dk = sum("dk", times(head, a.k_head))
+//$ if a.shifted == 0 then
 $(i)$(a.helper)_scatter_heads($(listed(t, "dkeys", from(0), "length, one", dk, a.dk_step)));
+//$ else
+$(i)const size_t used = length > shift ? length - shift : 1; /* keys that some token sees */
+$(i)for (size_t i = 0; i < shift * $(w); ++i)
+$(i)    dkeys[i + $(w)] += dkeys[i];
+$(i)$(a.helper)_scatter_heads($(listed(t, "dkeys + shift * " .. w, from(0), "used, one", dk, a.dk_step)));
+$(i)for (size_t row = used; row < length; ++row)
+$(i)    for (size_t i = 0; i < $(w); ++i)
+$(i)        dk[$(sum(times(head, a.k_head), times("row", a.dk_step), "i"))] = none;
+//$ end
 //$ if a.unit then
 $(i)float unscaled = 0.0f; /* keys have no factor */
 $(i)$(a.helper)_unit_back($(listed(sum("k", times(head, a.k_head)), a.k_step, "length, one", dk, a.dk_step, "&unscaled")));

@@ -22,7 +22,7 @@ local unit_eps = 1e-6 -- added to the mean square of a head of q or k, where onl
 -- each sequence from a tile on.
 local function cache_of(s, type)
     local pitch, positions = blob.round_up(s.width, layout.values), s.context
-    local ring = s.ring and s.window - 1 + layout.keys
+    local ring = s.ring and s.window - 1 + layout.keys + (s.shifted > 0 and 1 or 0) -- and the key of the next
     if s.ring and not s.mixed then positions = ring end
     if s.sequences then positions = s.sequences.positions end
     local words = s.rounded and s.rounded.name == type.name and s.rounded or nil
@@ -161,6 +161,7 @@ function shape.of(m, types, sequences, first_layer)
         shaped = m.attention.shaped or false,
         qk_norm = m.attention.qk_norm or false,
         unit = m.attention.unit or false,
+        shifted = m.attention.shifted or 0,
         head_eps = m.attention.unit and unit_eps or m.attention.qk_norm and m.attention.qk_norm.eps or false,
         soft_cap = m.attention.soft_cap,
     }

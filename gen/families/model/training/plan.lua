@@ -390,6 +390,7 @@ local function attention_of(segment, constants, helper)
         window = shape.window,
         scale = shape.scale,
         rows = query_rows,
+        shifted = shape.shifted,
         unit = shape.unit,
         head_eps = shape.head_eps,
         shaped = shape.shaped,
