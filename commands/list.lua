@@ -850,7 +850,16 @@ local commands = {
         arguments = { "WEIGHTS" },
         from = "commands.checkpoint",
         doc = "write a checkpoint with its matrices and tables in 8-bit integers, a quarter of its bytes",
-        options = { with(output_option, { value = "FILE", doc = "safetensors file" }) },
+        options = {
+            {
+                name = "tables",
+                value = "TYPE",
+                values = { "i8", "i4" },
+                default = "i8",
+                doc = "of the tables of LookupFFNs: i8 or i4",
+            },
+            with(output_option, { value = "FILE", doc = "safetensors file" }),
+        },
     },
     {
         name = "import",

@@ -325,7 +325,8 @@ bool integer_plan_tables(integer_tables *t, char *error, size_t size)
     for (size_t o = 0; o < t->d_out; ++o)
         bias = fmax(bias, fabs(t->bias[o]));
     if (!(most * largest < 0x1p100) || !(bias < 0x1p100))
-        return files_error(error, size, "values of tables or bias reach %.3g: too large for integer arithmetic", fmax(most * largest, bias));
+        return files_error(error, size, "values of tables or bias reach %.3g: too large for integer arithmetic",
+                           fmax(most * largest, bias));
     /* A power of two, so that a shift makes y of its sums; not so small that the shift were too long. */
     t->unit = ldexp(1.0, -t->fraction - 40);
     while (largest > 65535.0 * t->unit)

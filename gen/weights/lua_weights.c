@@ -234,13 +234,14 @@ static int weights_differing(lua_State *L)
     return 1;
 }
 
-/* weights.quantise(path, output) -> relative error of what was rounded | nil, message: the checkpoint with matrices and tables in I8. */
+/* weights.quantise(path, output, halves) -> relative error of what was rounded | nil, message: the checkpoint with matrices and tables in
+   I8, or tables in half bytes. */
 static int weights_quantise(lua_State *L)
 {
     char error[ERROR_SIZE];
     double share = 0.0;
     shards *in = shards_open(luaL_checkstring(L, 1), error, sizeof error);
-    const bool good = in != NULL && rounded_write(in, luaL_checkstring(L, 2), &share, error, sizeof error);
+    const bool good = in != NULL && rounded_write(in, luaL_checkstring(L, 2), lua_toboolean(L, 3), &share, error, sizeof error);
     shards_close(in);
     if (!good)
         return host_fail(L, error);

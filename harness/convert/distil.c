@@ -36,22 +36,8 @@ void distil_free(distil *d)
 {
     if (!d)
         return;
-    void *all[] = {d->call.parameters,
-                   d->call.gradients,
-                   d->call.table_state,
-                   d->first,
-                   d->second,
-                   d->lost,
-                   d->work,
-                   d->scales,
-                   d->begin,
-                   d->pooled,
-                   d->pulled,
-                   d->off,
-                   d->pools,
-                   d->ids,
-                   d->targets,
-                   d->workspace};
+    void *all[] = {d->call.parameters, d->call.gradients, d->call.table_state, d->first, d->second, d->lost, d->work,    d->scales,
+                   d->begin,           d->pooled,         d->pulled,           d->off,   d->pools,  d->ids,  d->targets, d->workspace};
     for (size_t i = 0; i < sizeof all / sizeof *all; ++i)
         free(all[i]);
     vector_error_free(d->vector);

@@ -105,9 +105,9 @@ local function note_projections(p, blocks)
 end
 
 -- Goes on with the weights in the file `weights`, of the plan `p` that plan_of made anew, for options["end-to-end"]
--- tokens of `text`. c: dense (model and its plan and library: dense_plan, teacher), blocks of the target, rounds, options;
--- dense_file(plan): the path of a checkpoint of a part of the dense model. Returns tensors by name: { shape, bytes },
--- and the first and the last loss.
+-- tokens of `text`. c: dense (model and its plan and library: dense_plan, teacher), blocks of the target, rounds,
+-- options; dense_file(plan): the path of a checkpoint of a part of the dense model. Returns tensors by name: { shape,
+-- bytes }, and the first and the last loss.
 function end_to_end.run(c, p, weights, text, plan_of, dense_file)
     local by_logits = p.model.output ~= nil and p.model.output.head ~= nil
     note_projections(p, c.blocks)

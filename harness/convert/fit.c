@@ -41,7 +41,7 @@ struct fit {
     double *work; /* of the widest row */
     float *scales;
     bool taken;
-    uint16_t *kept_code;             /* collected: [tokens][slots] */
+    uint16_t *kept_code; /* collected: [tokens][slots] */
     float *kept_score, *kept_rest;
     size_t kept, kept_room;
     double *sum, error; /* measured: sums of the outputs and of their squares, and of squared errors */

@@ -2,9 +2,9 @@
 
    convert.open(job) -> fit | nil, message. job = { library; lookup = { prepare, forward, rows, project (names of functions), d, h,
    neighbours, table_rows, bits, projection, prepared, sums, sums_projection_bias, sums_bias, pitch, z, slots, tile, whole, scratch, block,
-   blocks, decay, and tables_rounding, projection_rounding as harness/train/rounding_at.h has them, nil: none }; linear, the same of tables of one bit; input, gate (optional), output = { prepare, load, product (names), prepared
-   (floats), scratch, weight, bias (bytes of float32) }; f, tile, activation, most (tokens of a call) }. x: a string of float32, tokens by
-   d, what the dense FFN reads. Methods:
+   blocks, decay, and tables_rounding, projection_rounding as harness/train/rounding_at.h has them, nil: none }; linear, the same of tables
+   of one bit; input, gate (optional), output = { prepare, load, product (names), prepared (floats), scratch, weight, bias (bytes of
+   float32) }; f, tile, activation, most (tokens of a call) }. x: a string of float32, tokens by d, what the dense FFN reads. Methods:
 
      random(seed, deviation)          a random projection
      observe(x)                       counts it for the next two

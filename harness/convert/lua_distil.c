@@ -57,11 +57,11 @@ static bool read_tensors(lua_State *L, object *o, const distil_job *job)
         lua_geti(L, -1, (lua_Integer)i + 1);
         const int top = lua_gettop(L);
         distil_tensor t = {.at = field_size(L, top, where, "at"),
-                                 .rows = field_size(L, top, where, "rows"),
-                                 .columns = field_size(L, top, where, "columns"),
-                                 .pitch = field_size(L, top, where, "pitch"),
-                                 .rate = field_number(L, top, where, "rate"),
-                                 .tables = field_flag(L, top, "tables")};
+                           .rows = field_size(L, top, where, "rows"),
+                           .columns = field_size(L, top, where, "columns"),
+                           .pitch = field_size(L, top, where, "pitch"),
+                           .rate = field_number(L, top, where, "rate"),
+                           .tables = field_flag(L, top, "tables")};
         const size_t end = t.rows ? t.at + (t.rows - 1) * t.pitch + t.columns : 0;
         luaL_argcheck(L, t.pitch >= t.columns && end <= (t.tables ? job->parameters : job->gradients), 1, "a tensor outside of its memory");
         t.rounds = rounding_at(L, top, "rounding", t.tables ? t.columns : t.rows * t.columns, &t.rounding);

@@ -47,7 +47,7 @@ static void check_names(const safetensors *file, const safetensors_tensor *tenso
 /* Bytes of a tensor in the file. */
 static size_t stored_bytes(const safetensors_tensor *tensor)
 {
-    return tensor->fp8 ? tensor->count : tensor->bytes;
+    return tensor->fp8 ? tensor->count : tensor->halves ? tensor->count / 2 : tensor->bytes;
 }
 
 /* Bytes of the scales that are no tensor of their own. */

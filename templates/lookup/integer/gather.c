@@ -6,6 +6,7 @@ $(include("templates/lookup/integer/sums.c"))
 //$ local rest = shape.d_out % (may_have.vectors and 16 or 4) > 0
 //$ local slot = shape.neighbours == 1 and "table" or "slot"
 //$ local packed = tables.bytes < 1
+//$ local column = packed and "column / 2" or "column"
 
 /* Gathers one token: y = bias + sum over the $(shape.neighbours == 1 and "tables" or "rows") of score times row,
    rounded to $(fraction) binary places.
@@ -25,7 +26,7 @@ void $(symbol)(const $(names.weights) *weights, const uint32_t *restrict row, co
         $(model)_gather_sums sums;
         $(model)_gather_begin(weights->bias + column, &sums);
 //$ loop("        ", slot, 0, shape.slots, 1, function(i, slot)
-$(i)$(model)_gather_add(score[$(slot)], weights->tables + row[$(slot)] * $(names.macro("ROW_PITCH")) + column$(packed and " / 2" or ""), &sums);
+$(i)$(model)_gather_add(score[$(slot)], weights->tables + row[$(slot)] * $(names.macro("ROW_PITCH")) + $(column), &sums);
 //$ end)
         $(model)_gather_end(&sums, shift, y + column);
     }
