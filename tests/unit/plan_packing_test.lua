@@ -298,6 +298,7 @@ function test.lookup_ffns_of_blocks_have_their_projections_multiplied_out()
     check.fails_with("--schedule: project.dense = 1: avx2: must be one of 0", built, "avx2", 1)
     m.ffn.same_codes = true
     check.equal(forms(built("avx2", nil, true)), "dense, dense, dense, dense")
+    check.equal(built("avx2", nil, true).digest, both.digest)
 end
 
 function test.the_blob_does_not_depend_on_the_instruction_sets()

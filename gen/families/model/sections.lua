@@ -304,7 +304,23 @@ function sections.add_sinusoids(c, name, count, width, sinusoidal)
     c.piece(section, nil, sections.sinusoids(sinusoidal, width))
 end
 
--- What decides the bytes of a blob but the weights: the model, its own sections, and the plans of its parts.
+-- The table `value` without what is called `name` in it; itself, if nothing is.
+local function without(value, name)
+    local copy, differs = {}, false
+    for key, item in pairs(value) do
+        local kept = item
+        if key == name then
+            kept = nil
+        elseif type(item) == "table" then
+            kept = without(item, name)
+        end
+        copy[key], differs = kept, differs or kept ~= item
+    end
+    return differs and setmetatable(copy, getmetatable(value)) or value
+end
+
+-- What decides the bytes of a blob but the weights: the model, its own sections, and the plans of its parts; not what
+-- kernels do for how many tokens.
 function sections.digest(m, own, parts)
     local described = {}
     for i, section in ipairs(own) do
@@ -313,8 +329,9 @@ function sections.digest(m, own, parts)
     for _, part in ipairs(parts) do
         described[#described + 1] = part.plan.digest
     end
+    local model = without(m, "same_codes")
     return host.sha256(
-        json.encode({ format = blob.format, model = m, sections = described, panel = layout.panel }, "compact")
+        json.encode({ format = blob.format, model = model, sections = described, panel = layout.panel }, "compact")
     )
 end
 
