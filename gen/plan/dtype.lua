@@ -13,7 +13,8 @@
 --                  `offset` weights are packed that much larger, as numbers without a sign, and inputs have a unit for
 --                  each block of a product and token, not for each token
 --   groups         inputs of an output that share a scale, nil: they do not. Words of `weights` elements each, of the
---                  C type `storage`, lie behind the scales of a panel's group (gen/families/model/blocks/layout.lua)
+--                  C type `storage`, lie behind the scales of a panel's group (gen/families/model/blocks/layout.lua),
+--                  and with `minimum` behind what is added to each weight
 --   rows           the type of what is read row by row where weights are of this one, nil: this one, too
 --   activations    the type that inputs may be rounded to beside such weights, which are packed as ever
 --   packed         what a section of such weights calls them, nil: `name`
@@ -159,6 +160,21 @@ dtype.list = {
         rows = "i8",
         activations = "i8",
         doc = "integers from -8 to 7 and a half precision scale for each 32 inputs of an output",
+    },
+    {
+        -- The values of GGUF's Q4_1.
+        name = "u4",
+        bytes = 4,
+        weights = 8,
+        storage = "uint32_t",
+        scaled = false,
+        only = "weights",
+        needs = "f16",
+        groups = 32,
+        minimum = true,
+        rows = "i8",
+        activations = "i8",
+        doc = "integers from 0 to 15, a half precision scale and a minimum for each 32 inputs of an output",
     },
 }
 

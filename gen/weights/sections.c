@@ -246,7 +246,9 @@ static bool pack_groups(packing *p, int section, size_t count, size_t slice)
 {
     enum { WORD = 8 };
     lua_State *L = p->L;
-    const size_t panel = field_size(L, section, where, "panel"), scales = panel / 2, words = scales + panel * QUANTISE_GROUP / WORD;
+    const bool minimum = field_flag(L, section, "minimum");
+    const size_t panel = field_size(L, section, where, "panel"), scales = minimum ? panel : panel / 2,
+                 words = scales + panel * QUANTISE_GROUP / WORD;
     const size_t width = field_size(L, section, where, "row"), groups = (width + QUANTISE_GROUP - 1) / QUANTISE_GROUP;
     const size_t rows = count / width, elements = field_size(L, section, where, "elements");
     uint32_t *const to = (uint32_t *)(void *)(p->blob + field_size(L, section, where, "at"));
@@ -257,12 +259,13 @@ static bool pack_groups(packing *p, int section, size_t count, size_t slice)
             double *const data = p->data + r * width + g * QUANTISE_GROUP;
             const size_t some = width - g * QUANTISE_GROUP < QUANTISE_GROUP ? width - g * QUANTISE_GROUP : QUANTISE_GROUP;
             uint32_t *const group = to + (output / panel * groups + g) * words;
-            if (!quantise_group(data, some, (uint16_t *)group + output % panel, &p->tally))
-                return files_error(p->error, sizeof p->error, "%s: tensor %s%s: a value is too large for i4", p->path, p->prefix,
-                                   field_text(L, section, where, "from", NULL));
+            uint16_t *const scale = (uint16_t *)group + output % panel;
+            if (!quantise_group(data, some, scale, minimum ? scale + panel : NULL, &p->tally))
+                return files_error(p->error, sizeof p->error, "%s: tensor %s%s: a value is too large for %s", p->path, p->prefix,
+                                   field_text(L, section, where, "from", NULL), minimum ? "u4" : "i4");
             /* Inputs 0 to 3 of a word are in the low halves of its bytes, 4 to 7 in the high ones; those that fill it up are zeros. */
             for (size_t i = 0; i < QUANTISE_GROUP; ++i)
-                group[scales + i / WORD * panel + output % panel] |= (uint32_t)((i < some ? (int)data[i] : 0) + 8)
+                group[scales + i / WORD * panel + output % panel] |= (uint32_t)((i < some ? (int)data[i] : 0) + (minimum ? 0 : 8))
                                                                      << (i % 4 * 8 + i % WORD / 4 * 4);
         }
     }

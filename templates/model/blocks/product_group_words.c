@@ -7,6 +7,7 @@
 //$     if sums.dot_two_narrow then return sums.dot_two_narrow(sum, low, first, high, second) end
 //$     return sums.dot_narrow(sums.dot_narrow(sum, low, first), high, second)
 //$ end
+//$ local each_input = groups.minimum and "ones" or "eights"
 //$ -- The body of a function for so many tokens, and panels side by side.
 //$ local function body(tokens, streams, vectors)
 //$ local function each(done)
@@ -17,7 +18,7 @@
 //$     end
 //$ end
 {
-    const $(isa.index) eights = $(isa.index_broadcast("0x08080808"));
+    const $(isa.index) $(each_input) = $(isa.index_broadcast(groups.minimum and "0x01010101" or "0x08080808"));
     const $(isa.index) low_halves = $(isa.index_broadcast("0x0f0f0f0f"));
     const $(isa.vector) zero = $(isa.zero());
 //$ each(function(t, s, n)
@@ -56,7 +57,7 @@
 //$ for t = 0, tokens - 1 do
             const $(isa.index) first$(t) = $(isa.index_broadcast("input[" .. sum(t > 0 and times(t, step) or 0, "i") .. "]"));
             const $(isa.index) second$(t) = $(isa.index_broadcast("input[" .. sum(t > 0 and times(t, step) or 0, "i + 1") .. "]"));
-            above$(t) = $(dots("above" .. t, "eights", "first" .. t, "eights", "second" .. t));
+            above$(t) = $(dots("above" .. t, each_input, "first" .. t, each_input, "second" .. t));
 //$ end
 //$ local held = {}
 //$ for t = 0, tokens - 1 do held[#held + 1] = "above" .. t end
@@ -85,8 +86,16 @@
             const uint16_t *scales = (const uint16_t *) (const void *) $(s == 0 and "w" or "(" .. sum("w", times(s, "apart")) .. ")") + at;
 //$ for n = 0, vectors - 1 do
             const $(isa.vector) scale$(n) = $(isa.load_f16(sum("scales", n * lanes)));
+//$ if groups.minimum then
+            const $(isa.vector) minimum$(n) = $(isa.load_f16(sum("scales", panel + n * lanes)));
+//$ end
 //$ for t = 0, tokens - 1 do
+//$ if groups.minimum then
+            $(name("y", t, s, n)) = $(isa.fma("minimum" .. n, isa.float_of("above" .. t), name("y", t, s, n)));
+            $(name("y", t, s, n)) = $(isa.fma("scale" .. n, isa.float_of(name("sum", t, s, n)), name("y", t, s, n)));
+//$ else
             $(name("y", t, s, n)) = $(isa.fma("scale" .. n, isa.float_of(isa.index_sub(name("sum", t, s, n), "above" .. t)), name("y", t, s, n)));
+//$ end
 //$ end
 //$ end
         }
@@ -107,7 +116,7 @@
 //$ if tokens > 1 then
 
 /* $(product.strip > 1 and product.strip .. " outputs" or "An output") from output `at` of a panel on, of $(tokens) tokens: sums of a
-   group are integers, 8 times the sum of its inputs too large at first. */
+   group are integers$(groups.minimum and "" or ", 8 times the sum of its inputs too large at first"). */
 static inline void $(helper)_of_$(tokens)(const uint32_t *restrict x, size_t x_step, const $(type.storage) *restrict w, size_t at,
     const float *restrict bias, float *restrict y, size_t y_step, size_t words)
 //$ body(tokens, 1, product.strip_vectors)
@@ -132,8 +141,8 @@ static inline void $(helper)_alone(const uint32_t *restrict x, const $(type.stor
 /* A dense product for some tokens whose inputs are rounded: y = W x + bias. Sums of products of a group are integers.
    x      rows of words, x_step apart: inputs, $(rounded.rows) to a word as signed bytes, the rest of the last one
           zeros; a word that is not read here, and the unit of the inputs as a float
-   w      [panels][groups of $(groups.inputs) inputs][$(groups.words)]: [$(panel)] scales in half precision, then
-          [$(groups.inputs // groups.of_word)][$(panel)] words of $(groups.of_word) weights of an output, 4 bits each: 8 more than in units of the scale
+   w      [panels][groups of $(groups.inputs) inputs][$(groups.words)]: $(groups.scales_text), then
+          [$(groups.inputs // groups.of_word)][$(panel)] words of $(groups.of_word) weights of an output, 4 bits each: $(groups.weights_text)
    bias   [panels * $(panel)]
    y      rows of panels * $(plural(panel, "float")), y_step apart
    Nothing may overlap; any float alignment. Cannot fail. */
