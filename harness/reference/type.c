@@ -15,6 +15,7 @@ typedef struct {
     bool unit_of_block;  /* each block of them has a unit of its own */
     size_t group;        /* elements of a row that share a scale of their own, 0: none do */
     void (*round_group)(double *row, size_t count); /* of at most so many */
+    const char *blocks;                             /* of GGUF files that have the same numbers */
 } type_row;
 
 /* Adding and subtracting 1.5 * 2^52 units leaves the nearest whole number of units. */
@@ -154,8 +155,8 @@ static const type_row types[] = {
     /* up to 448 in the format, in units of 2^8 here */
     [REFERENCE_E4M3] = {"e4m3", REFERENCE_TABLES | REFERENCE_WEIGHTS, .bits = 4, .min_exponent = -6 - 8, .scale = scale_of_max,
                         .max = 448.0 / 256.0},
-    [REFERENCE_Q4] = {"i4", REFERENCE_WEIGHTS, .group = 32, .round_group = round_group},
-    [REFERENCE_U4] = {"u4", REFERENCE_WEIGHTS, .group = 32, .round_group = round_above_minimum},
+    [REFERENCE_Q4] = {"i4", REFERENCE_WEIGHTS, .group = 32, .round_group = round_group, .blocks = "Q4_0"},
+    [REFERENCE_U4] = {"u4", REFERENCE_WEIGHTS, .group = 32, .round_group = round_above_minimum, .blocks = "Q4_1"},
 };
 
 bool reference_type_named(const char *name, reference_use use, reference_type *type)
@@ -224,4 +225,9 @@ void reference_round_row(reference_type type, double *row, size_t count)
     const double scale = of->scale ? of->scale(row, count, of->max) : 1.0;
     for (size_t i = 0; i < count; ++i)
         row[i] = of->scale ? round_scaled(of, row[i], scale) : reference_round(type, row[i]);
+}
+
+bool reference_type_has_blocks(reference_type type, const char *blocks)
+{
+    return types[type].blocks && strcmp(types[type].blocks, blocks) == 0;
 }

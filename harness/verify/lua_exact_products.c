@@ -2,7 +2,8 @@
 
    exact_products.inputs(type, inputs, panels, tokens, seed) -> x, w, words from token to token of x: random numbers, for three tokens the
    largest and smallest only, as kernels take inputs of the type of that name. "i8", "i7": bytes. "bf16": whole numbers so small that sums
-   of up to 250,000 products are exact in float32. "i4", "u4": weights in groups with scales of 1 and 2, beside bytes; 8,000 such products. Minima of u4 are -7 and -8.
+   of up to 250,000 products are exact in float32. "i4", "u4": weights in groups with scales of 1 and 2, beside bytes; 8,000 such products.
+   Minima of u4 are -7 and -8.
    exact_products.fault(type, inputs, panels, tokens, x, w, y, step) -> which element of y, whose tokens are so many floats apart, is not
    the float nearest to the sum of all products, in one line; nil: none */
 #include "harness/base/modules.h"

@@ -107,6 +107,7 @@ local function grouped(c, type, name, layers, map, doc, panel, deviation)
             groups = type.groups,
             panel = panel,
             minimum = type.minimum,
+            kept = type.gguf,
             slices = whole_tensor and map.outputs == map.panels * panel and map.panels or nil,
             draw = deviation and { mean = 0.0, deviation = deviation },
         }, layer)
