@@ -62,7 +62,7 @@ local tables_option = {
     values = dtype.names,
     doc = "type of the tables' elements: "
         .. table.concat(dtype.names, ", ")
-        .. "; default f32, in blocks --type, or i8 for its i4; with integer arithmetic "
+        .. "; default f32, in blocks --type, or i8 for its i4 and u4; with integer arithmetic "
         .. table.concat(integer_types.tables_names, ", ")
         .. "; default i8",
 }

@@ -1,4 +1,5 @@
 -- Turns the metadata and tensors of a GGUF file into the table of a model file.
+local dtype = require "gen.plan.dtype"
 local fields = require "gen.import.fields"
 local rope = require "gen.families.model.blocks.rope"
 local weights = require "weights"
@@ -233,7 +234,11 @@ local function note_on(path, tensors)
     for i, name in ipairs(names) do
         list[i] = string.format("%s (%d)", name, counts[name])
     end
-    return list[1] and path .. ": tensors become float32 when they are read: " .. table.concat(list, ", ")
+    local line = list[1] and path .. ": tensors become float32 when they are read: " .. table.concat(list, ", ")
+    for _, type in ipairs(dtype.list) do
+        if counts[type.gguf] then line = line .. "; " .. type.gguf .. " stays as it is with --type " .. type.name end
+    end
+    return line
 end
 
 -- The table of a model file for the GGUF file `path`, what it is made of, and a line on its weights or nil. options:

@@ -3,6 +3,7 @@
 
 #include "gen/host/files.h"
 #include "gen/weights/gguf.h"
+#include "gen/weights/gguf_blocks.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -717,6 +718,15 @@ bool safetensors_read_bytes(const safetensors *file, const safetensors_tensor *t
     }
     const size_t width = safetensors_width(tensor->dtype);
     return files_pread(&file->source, tensor->at + first * width, out, count * width, error, error_size);
+}
+
+bool safetensors_read_blocks(const safetensors *file, const safetensors_tensor *tensor, size_t first, size_t count, unsigned char *out,
+                             char *error, size_t error_size)
+{
+    const reporter report = {file->path, error, error_size};
+    const size_t elements = tensor->blocks->elements;
+    return can_read(&report, tensor, first, count) &&
+           gguf_read_blocks(&file->source, tensor, first / elements, count / elements, out, error, error_size);
 }
 
 /* out[count] <- elements from `first` on of a tensor in I8, whose integers stand at the end of out: each times its row's scale. */

@@ -94,6 +94,10 @@ bool safetensors_read(const safetensors *file, const safetensors_tensor *tensor,
 bool safetensors_read_bytes(const safetensors *file, const safetensors_tensor *tensor, size_t first, size_t count, void *out, char *error,
                             size_t error_size);
 
+/* out[] <- the blocks of elements first ... first + count - 1, whole ones, of a tensor in blocks, as the file has them. */
+bool safetensors_read_blocks(const safetensors *file, const safetensors_tensor *tensor, size_t first, size_t count, unsigned char *out,
+                             char *error, size_t error_size);
+
 /* All elements of a tensor, from malloc; NULL as safetensors_read fails, or when memory is short. */
 double *safetensors_load(const safetensors *file, const safetensors_tensor *tensor, char *error, size_t error_size);
 

@@ -22,6 +22,9 @@ typedef struct {
 bool view_at(lua_State *L, int table, const char *name, const shards *checkpoint, const char *prefix, view *v, char *error,
              size_t error_size);
 
+/* The number of the view's row among the rows, or columns, of its tensor. */
+size_t view_row(const view *v, size_t row);
+
 /* out[count][columns] <- rows first ... first + count - 1. Fails as safetensors_read does. */
 bool view_read(const view *v, size_t first, size_t count, double *out, char *error, size_t error_size);
 

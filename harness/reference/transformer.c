@@ -2,6 +2,7 @@
 #include "harness/reference/transformer.h"
 
 #include "gen/host/files.h"
+#include "gen/weights/gguf.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -33,6 +34,13 @@ bool reference_map_matrix(const reference_map *map, double *matrix, char *error,
     return ok;
 }
 
+void reference_map_round(const reference_map *map, reference_type type, double *row)
+{
+    const gguf_blocks *const blocks = map->weight->blocks;
+    if (!blocks || map->transposed || !reference_type_has_blocks(type, gguf_blocks_name(blocks)))
+        reference_round_row(type, row, map->columns);
+}
+
 bool reference_map_apply(const reference_map *map, reference_type type, reference_type inputs, const double *given, double *y,
                          size_t tokens, char *error, size_t size)
 {
@@ -52,7 +60,7 @@ bool reference_map_apply(const reference_map *map, reference_type type, referenc
              (!map->bias || safetensors_read(map->bias_file, map->bias, from, 1, &bias, error, size));
         if (!ok)
             break;
-        reference_round_row(type, row, columns);
+        reference_map_round(map, type, row);
         for (size_t t = 0; t < tokens; ++t) {
             double sum = bias;
             for (size_t i = 0; i < columns; ++i)

@@ -24,6 +24,9 @@ typedef struct {
 /* The number of the map's row r among the rows, or columns, of its tensor, and of its bias. */
 size_t reference_map_row(const reference_map *map, size_t r);
 
+/* Rounds a row of the map's weights to the type. What a GGUF file has in its scales and integers stays as it is. */
+void reference_map_round(const reference_map *map, reference_type type, double *row);
+
 /* matrix[rows][columns] <- the map's weights. Fails as reference_map_apply does. */
 bool reference_map_matrix(const reference_map *map, double *matrix, char *error, size_t error_size);
 

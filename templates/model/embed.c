@@ -9,7 +9,11 @@ static inline float $(helper)_element(const $(type.storage) *w, size_t output, s
     const uint16_t *scales = (const uint16_t *) (const void *) group;
     const uint32_t words = group[$(groups.first_word) + i % $(groups.inputs) / $(groups.of_word) * $(panel) + output];
     const uint32_t units = words >> (i % 4 * 8 + i % $(groups.of_word) / 4 * 4) & 15;
+//$ if groups.minimum then
+    return $(load_scale("scales", "output")) * (float) units + $(load_scale("scales", panel .. " + output"));
+//$ else
     return $(load_scale("scales", "output")) * (float) ((int) units - 8);
+//$ end
 }
 //$ end
 

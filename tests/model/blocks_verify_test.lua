@@ -207,12 +207,12 @@ end
 function test.activations_are_rounded_only_where_kernels_can()
     local blocks, whole = "gen/models/tiny_skipless.lua", "gen/models/gpt_nano_sort.lua --profile firmware"
     for options, message in pairs {
-        [blocks .. " --activations i8"] = '--activations: "i8": needs --type i8 or i4, not f32',
-        [blocks .. " --type bf16 --activations i8"] = '--activations: "i8": needs --type i8 or i4, not bf16',
+        [blocks .. " --activations i8"] = '--activations: "i8": needs --type i8 or i4 or u4, not f32',
+        [blocks .. " --type bf16 --activations i8"] = '--activations: "i8": needs --type i8 or i4 or u4, not bf16',
         [blocks .. " --type i8 --activations f16"] = '--activations: "f16": must be one of f32, bf16, i8, i7',
         [blocks .. " --activations i7"] = '--activations: "i7": needs --type i8, not f32',
         [blocks .. " --type i8 --activations i8 --cache i7"] = '--cache: "i7": needs --activations i7',
-        [blocks .. " --type i7"] = '--type: "i7": must be one of f32, bf16, f16, i8, e4m3, i4',
+        [blocks .. " --type i7"] = '--type: "i7": must be one of f32, bf16, f16, i8, e4m3, i4, u4',
         [blocks .. " --cache bf16"] = '--cache: "bf16": needs --activations bf16',
         [blocks .. " --activations bf16"] = '--activations: "bf16": needs --type bf16, not f32',
         ["gen/models/tiny.lua --activations i8"] = "--activations: i8: \z
@@ -281,7 +281,7 @@ function test.types()
             "--type",
             type
         )
-        local most = type == "i4" and 1.5 or 0.5 -- units of i4 are 16 times those of i8
+        local most = (type == "i4" or type == "u4") and 1.5 or 0.5 -- their units are 16 times those of i8
         for _, result in ipairs(found.results) do
             assert(result.rel_err > 1e-4 and result.rel_err < most, type)
         end

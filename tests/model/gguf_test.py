@@ -12,6 +12,7 @@ from lookupc import call, check, works, write_safetensors
 WORK = tempfile.TemporaryDirectory()
 RANDOM = np.random.default_rng(48)
 U32, F32, TEXT, BOOL = 4, 6, gguf.STRING, gguf.BOOL
+FILES = {}  # the tensors of each file, by its path without .gguf
 NAMES = {
     "llama": {
         "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj", "attn_output": "self_attn.o_proj",
@@ -126,6 +127,7 @@ def write(name, architecture, config, keys, types, tokenizer, vocab, **shape):
     metadata.update({f"{architecture}.{key}": entry for key, entry in own.items()})
     metadata.update({f"tokenizer.ggml.{key}": entry for key, entry in tokenizer.items()})
     gguf.write(base + ".gguf", metadata, model.file)
+    FILES[base] = model.file
     write_safetensors(base + "/model.safetensors", {**model.folder, **model.apart})
     write_safetensors(base + ".safetensors", model.folder)
     with open(base + "/config.json", "w", encoding="utf-8") as file:
@@ -275,7 +277,40 @@ def bert():
     same_blobs(base)
 
 
+def in_panels(kind, shape, raw, panel):
+    """A matrix of Q4_0 or Q4_1 as docs/types.md lays it out: scales, minima and integers of the file, `panel` rows side by side."""
+    rows, groups, halves = shape[0], shape[1] // 32, 2 if kind == "Q4_1" else 1
+    blocks = np.zeros((-(-rows // panel) * panel, groups, 16 + 2 * halves), np.uint8)
+    blocks[:rows] = np.frombuffer(raw, np.uint8).reshape(rows, groups, -1)
+    scales = blocks[..., : 2 * halves].copy().view("<u2")  # [rows][groups][halves]
+    integers = gguf.nibbles(blocks[..., 2 * halves :].reshape(-1, 16)).reshape(len(blocks), groups, 4, 2, 4)
+    words = (integers[:, :, :, 0] | integers[:, :, :, 1] << 4).copy().view("<u4")[..., 0]  # [rows][groups][4]
+    sides = [part.reshape(-1, panel, groups, part.shape[-1]).transpose(0, 2, 3, 1) for part in (scales, words)]
+    return np.concatenate([np.ascontiguousarray(side).view(np.uint8).reshape(*side.shape[:2], -1) for side in sides], axis=2).tobytes()
+
+
+def kept(kind, type_):
+    """Blocks of 4 bits are packed in the type that has the same scales, minima and integers, bit by bit, and verify knows it."""
+    shape = dict(d=64, f=96, layers=1, positions=16)
+    config = llama_config(2, 2, vocab=259, **shape)
+    keys = {"attention.layer_norm_rms_epsilon": (F32, 1e-5), "rope.freq_base": (F32, 1e4)}
+    base = write("kept_" + type_, "llama", config, keys, [kind], bpe("smollm"), 259, heads=2, **shape)
+    printed = works("import", base + ".gguf", "-o", base + ".lua")
+    check(f"{kind} stays as it is with --type {type_}" in printed, printed)
+    types = ["--weights", base + ".gguf", "--type", f"{type_},embedding={type_}"]
+    printed = works("pack", base + ".lua", *types, "-o", base + ".bin")
+    check("relative error up to 0 " in printed, printed)
+    with open(base + ".bin", "rb") as file:
+        blob = file.read()
+    for name, panel in (("token_embd", 2), ("output", 32), ("blk.0.attn_q", 32), ("blk.0.ffn_down", 32)):
+        matrix = in_panels(*FILES[base][name + ".weight"], panel)
+        check(matrix in blob, f"{name} in {kind} is not packed as it is")
+    works("verify", base + ".lua", *types, "--isa", "scalar", "--cflags", "-O1")
+
+
 def main():
+    kept("Q4_0", "i4")
+    kept("Q4_1", "u4")
     every_type()
     qwen("qwen2")
     qwen("qwen3")

@@ -75,8 +75,8 @@ function test.parts_have_types_of_their_own()
     local own = "d = 24, heads = 3, layers = 1, vocab = 37, norm = { kind = 'layernorm' }, \z
         ffn = { kind = 'mlp', f = 40, activation = 'silu' }, "
     local path, bytes = model("parts", own .. output), {}
-    verified(path, "--type", "i4,head=i8,embedding=i4", "--activations", "i8")
-    verified(path, "--type", "i8,embedding=f16,head=i4")
+    verified(path, "--type", "u4,head=i8,embedding=i4", "--activations", "i8")
+    verified(path, "--type", "i8,head=i4,embedding=u4")
     for i, types in ipairs { "i4,head=i8,embedding=i4", "i8,blocks=i4,embedding=i4" } do
         local found = json.decode(program.works { "plan", path, "--type", types, "--json" })
         bytes[i] = {}
@@ -101,7 +101,7 @@ function test.parts_have_types_of_their_own()
     local headless = { "plan", means, "--type", "i4,head=i8" }
     program.refuses(2, "--type: head=i8: means has no head and no other map", headless)
     local mixed = { "plan", path, "--type", "i4,head=bf16", "--activations", "i8" }
-    program.refuses(2, '--activations: "i8": needs --type i8 or i4, not bf16', mixed)
+    program.refuses(2, '--activations: "i8": needs --type i8 or i4 or u4, not bf16', mixed)
 end
 
 -- Its rounding of inputs is that of the kernels: results differ by rounding of floats, not by that of integers.

@@ -95,9 +95,9 @@ end
 local function grouped(c, type, name, layers, map, doc, panel, deviation)
     local groups, group = layout.filled(map.inputs, type) // type.groups, layout.group(type, panel)
     local stored, of = map.panels * groups * group.words, layers and "[" .. layers .. "]" or ""
-    local form = "%s, %s[%d][%d groups][%d words]: [%d] scales, [%d][%d] words of %d inputs"
-    local words = type.groups // type.weights
-    doc = form:format(doc, of, map.panels, groups, group.words, panel, words, panel, type.weights)
+    local form = "%s, %s[%d][%d groups][%d words]: [%d] scales, %s[%d][%d] words of %d inputs"
+    local words, minima = type.groups // type.weights, type.minimum and "[" .. panel .. "] minima, " or ""
+    doc = form:format(doc, of, map.panels, groups, group.words, panel, minima, words, panel, type.weights)
     local section = c.add(name, type, (layers or 1) * stored, doc)
     local function fill(view, layer)
         local whole_tensor = not (view.group or view.transposed)
@@ -106,6 +106,8 @@ local function grouped(c, type, name, layers, map, doc, panel, deviation)
             row = map.inputs,
             groups = type.groups,
             panel = panel,
+            minimum = type.minimum,
+            kept = type.gguf,
             slices = whole_tensor and map.outputs == map.panels * panel and map.panels or nil,
             draw = deviation and { mean = 0.0, deviation = deviation },
         }, layer)

@@ -29,7 +29,13 @@
 //$ step = "step"
 //$ end
 //$ for t = 0, tokens - 1 do
-        const $(isa.index) start$(t) = $(sums.start("starts[" .. sum(times(t, "x_step"), "k / " .. per_group) .. "]"));
+//$ local start = "starts[" .. sum(times(t, "x_step"), "k / " .. per_group) .. "]"
+//$ if groups.minimum then
+        const float inputs$(t) = -0.125f * (float) ((int16_t) $(start) + (int16_t) ($(start) >> 16));
+        const $(isa.index) start$(t) = $(isa.index_zero());
+//$ else
+        const $(isa.index) start$(t) = $(sums.start(start));
+//$ end
 //$ end
 //$ each(function(t, s, n)
         $(isa.index) $(name("sum", t, s, n)) = start$(t);
@@ -78,7 +84,13 @@
             const uint16_t *scales = (const uint16_t *) (const void *) $(s == 0 and "w" or "(" .. sum("w", times(s, "apart")) .. ")") + at;
 //$ for n = 0, vectors - 1 do
             const $(isa.vector) scale$(n) = $(isa.load_f16(sum("scales", n * lanes)));
+//$ if groups.minimum then
+            const $(isa.vector) minimum$(n) = $(isa.load_f16(sum("scales", panel + n * lanes)));
+//$ end
 //$ for t = 0, tokens - 1 do
+//$ if groups.minimum then
+            $(name("y", t, s, n)) = $(isa.fma("minimum" .. n, isa.broadcast("inputs" .. t), name("y", t, s, n)));
+//$ end
             $(name("y", t, s, n)) = $(isa.fma("scale" .. n, isa.float_of(sums.total(name("sum", t, s, n))), name("y", t, s, n)));
 //$ end
 //$ end
@@ -125,8 +137,8 @@ static inline void $(helper)_alone(const uint32_t *restrict x, const $(type.stor
 /* A dense product for some tokens whose inputs are rounded: y = W x + bias. Sums of products of a group are integers.
    x      rows of words, x_step apart: inputs, $(rounded.rows) to a word as signed bytes, the rest of the last one
           zeros; a word that is not read here, the unit of the inputs as a float, and for each group what its sums start from
-   w      [panels][groups of $(groups.inputs) inputs][$(groups.words)]: [$(panel)] scales in half precision, then
-          [$(groups.inputs // groups.of_word)][$(panel)] words of $(groups.of_word) weights of an output, 4 bits each: 8 more than in units of the scale
+   w      [panels][groups of $(groups.inputs) inputs][$(groups.words)]: $(groups.scales_text), then
+          [$(groups.inputs // groups.of_word)][$(panel)] words of $(groups.of_word) weights of an output, 4 bits each: $(groups.weights_text)
    bias   [panels * $(panel)]
    y      rows of panels * $(plural(panel, "float")), y_step apart
    Nothing may overlap; any float alignment. Cannot fail. */

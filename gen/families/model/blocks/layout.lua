@@ -14,10 +14,11 @@ local cache_line = blob.align // 4
 layout.rows = 2 -- of an embedding in groups that lie side by side, as outputs of a panel do
 
 -- Words of a group of inputs of a panel, and the first one behind the scales: of each output a scale in half precision,
--- then [4][panel] words of eight weights of an output, each 8 more than in units of its scale, in 4 bits. Inputs 0 to 3
--- of a word are in the low halves of its bytes, 4 to 7 in the high ones.
+-- where the type has them then minima likewise, then [4][panel] words of eight weights of an output in 4 bits, in units
+-- of its scale and 8 more, or more than the minimum. Inputs 0 to 3 of a word are in the low halves of its bytes, 4 to 7
+-- in the high ones.
 function layout.group(type, panel)
-    local first = panel // 2
+    local first = type.minimum and panel or panel // 2
     return { first_word = first, words = first + panel * type.groups // type.weights }
 end
 layout.group_order = { 0, 4, 1, 5, 2, 6, 3, 7 } -- inputs of a word from its lowest bits on

@@ -167,6 +167,10 @@ function print_run.groups(type, lanes, panel)
         factors_of_inputs = table.concat(of_inputs, ", "),
         inputs = type.groups,
         of_word = type.weights,
+        minimum = type.minimum or false,
+        scales_text = ("[%d] scales in half precision%s"):format(panel, type.minimum and " and as many minima" or ""),
+        weights_text = type.minimum and "in units of the scale, more than the minimum"
+            or "8 more than in units of the scale",
         words = group.words,
         first_word = group.first_word,
         order = layout.group_order,
