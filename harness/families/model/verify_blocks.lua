@@ -176,7 +176,8 @@ end
 -- Weights for plan `p`, packed in `directory`, and tokens: what verify.prepare says, and { numbers, lengths, x, whole
 -- }: `whole`, the answer end to end from the unfused weights, if there are any. Positions from that of `far_of` on have
 -- an answer of their own: keys are turned in another way there before they are rounded. A checkpoint in options.weights
--- may be fused or not; an unfused one is fused here. watched: lookup FFNs are seen at work.
+-- may be fused or not; an unfused one is fused here. options.exact: `whole` is wanted where nothing is fused, too.
+-- watched: lookup FFNs are seen at work.
 function verify_blocks.prepare(p, directory, options, watched)
     local m = p.model
     local word = m.attention.eliminate
@@ -232,7 +233,7 @@ function verify_blocks.prepare(p, directory, options, watched)
         return { setmetatable(taken, { __index = job }) }
     end
     function sample.ways(own, library) return sample_ways(own, library, sample, watched) end
-    if merged then
+    if merged or options.exact then
         local exact = { type = "f32", cache = "f32", activations = "f32", attention = "f32", blocks_in_out = in_out }
         sample.whole = answer_with(reference.embedded(m, unfused, numbers, m.d), nil, nil, unfused, exact, "")
     end
