@@ -6,8 +6,8 @@ local rules = require "gen.families.model.model"
 local types = {}
 
 -- Rows of gen/plan/dtype.lua: { type, cache, activations: nil where products do not round their inputs, rounded: their
--- row `products`, where weights are in groups with that `groups` and without tiles; looked: { tables, projection } of lookup FFNs, nil without
--- }. m: the model, nil: any one.
+-- row `products`, where weights are in groups with that `groups` and without tiles; looked: { tables, projection } of
+-- lookup FFNs, nil without }. m: the model, nil: any one.
 function types.of(options, m)
     local type = dtype.get(options.type, "type")
     local activations = dtype.activations(options.activations, type)
