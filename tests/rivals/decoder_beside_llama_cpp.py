@@ -113,8 +113,9 @@ def main():
         lookupc.works("import", source, "-o", model)
         cpu = json.loads(lookupc.works("doctor", "--json"))["cpu"]
         ours = Ours(model, source, folder + "/bundle", isa, *TYPES, machine=cpu["machine"])
-        flash = json.loads(lookupc.works("plan", model, "--json", *TYPES))["flash"]["parts"]
-        read = large(sum(part["bytes"] for part in flash if part["name"] != "embedding"))
+        plan = json.loads(lookupc.works("plan", model, "--json", *TYPES))
+        met = [part for part in plan["flash"]["parts"] if part["name"] != "embedding" or plan["model"].get("tied")]
+        read = large(sum(part["bytes"] for part in met))
         theirs = Theirs(sys.argv[1], source, library(folder, "clock", "tests/rivals/cpu_clock.c"))
         contestants = {"lookupc": ours, "again": ours, "llama.cpp": theirs,
                        "reading": Reading(library(folder, "limits", "harness/measure/limits.c"), read)}
