@@ -532,4 +532,18 @@ function test.wrong_templates_are_found()
     end
 end
 
+-- Only tokens near the first one see what its key does not fill.
+function test.nan_of_an_early_token_is_found()
+    local path = model(
+        "early",
+        "d = 16, heads = 2, kv_heads = 1, attention = { shifted = 1, window = 9, context = 40 }, ffn = { kind = \z
+            'mlp', f = 16, activation = 'relu' }"
+    )
+    local own = "position > 0 ? position + 1 : 0"
+    local tree = program.changed_tree("templates/model/blocks/append.c", own, "position + 1")
+    local result = program.run { "--tree", tree, "verify", path, "--isa", "scalar", "--cflags", "-O0" }
+    check.equal(result.status, 1)
+    check.matches(result.errors, "relative error %-?nan")
+end
+
 return test
