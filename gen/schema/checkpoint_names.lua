@@ -489,13 +489,13 @@ function checkpoint.left_out(m, name)
     local without = m.embedding and checkpoint.unused_outside(m, name)
     if without then return "the model file has no " .. without end
     if not m.norm and rest:lower():find "norm" then return "the model file has no norm" end
-    for _, norm in ipairs(m.norm and m.norm.place == "pre" and family.both_norms or {}) do
-        if is_of(norm) then return 'the model file has norm.place = "pre"' end
-    end
     for _, norm in ipairs(family.norms) do
         if m.norm and m.norm.kind == "rmsnorm" and type(norm) == "string" and rest == norm .. ".bias" then
             return 'the model file has norm.kind = "rmsnorm", which has no bias'
         end
+    end
+    for _, norm in ipairs(m.norm and m.norm.place == "pre" and family.both_norms or {}) do
+        if is_of(norm) then return 'the model file has norm.place = "pre"' end
     end
     local ffn = { family.o, table.unpack(family.glu or family.mlp) }
     for _, map in ipairs(ffn) do

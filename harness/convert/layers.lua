@@ -89,7 +89,7 @@ function layers.write(m, path, output)
             own.tokenizer[key] = is_path and assert(host.absolute(folder(path) .. value)) or value
         end
     end
-    local text = model_text.of("Some FFNs of " .. path .. ", by lookupc convert", rules.keys, own)
+    local text = model_text.of("Some FFNs of " .. path .. ", by lookupc convert", rules.whole.keys, own)
     assert(host.write_file(output, text))
 end
 

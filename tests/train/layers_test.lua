@@ -1,6 +1,8 @@
 -- Which layers convert takes: those of a list, the most that lose little, and the blocks of the model that comes of it.
 local check = require "tests.support.check"
 local layers = require "harness.convert.layers"
+local model_file = require "gen.families.model_file"
+local program = require "tests.support.program"
 
 local test = {}
 
@@ -53,6 +55,14 @@ function test.other_blocks_stay_dense()
     check.equal(joined(kinds), "mlp lookup lookup")
     check.equal(joined(widths), "1 2 3")
     check.equal(layers.path "a/b.safetensors", "a/b.lua")
+end
+
+function test.a_model_of_both_has_a_file()
+    local path = program.folder() .. "/some.lua"
+    local made = model_file.load "tests/firmware/lookups.lua"
+    layers.write(made, "tests/firmware/lookups.lua", path)
+    local read = model_file.load(path)
+    check.equal({ read.layers[2].ffn, read.output, read.tokenizer }, { made.layers[2].ffn, made.output, made.tokenizer })
 end
 
 return test

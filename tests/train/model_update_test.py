@@ -113,7 +113,7 @@ PLANTED = [
     ("= t->criterion(", "= -t->criterion("),
     ("t->row_counts[", "t->row_counts[0 * "),
     ("rates.adam = t->adam;", "rates.adam = 0;"),
-    ("r->t->adam ? 2 * ", "r->t->adam ? 1 * "),
+    ("table_state + (", "table_state + 0 * ("),
     ("t->rows + row, t->row_gradients", "t->rows + 0 * row, t->row_gradients"),
 ]
 
