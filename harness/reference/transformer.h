@@ -62,6 +62,7 @@ typedef struct {
     double scale;    /* of q k */
     double soft_cap; /* a score x becomes soft_cap tanh(x / soft_cap); 0: it stays */
     bool causal;
+    bool from_keys; /* v maps a token's keys of all heads, before they are turned, to its values */
     const size_t
         *lengths; /* of the sequences that the tokens are, one behind the other, each of which attends to itself; NULL: they are one */
     size_t start; /* position of the first token, of each sequence */

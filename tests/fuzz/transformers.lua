@@ -78,6 +78,8 @@ function transformers.drawn(random, name, lanes)
     if a.window and m.layers > 1 and number % 2 == 0 then a.full_layers = { number % m.layers } end
     if number % 5 == 0 then a.soft_cap = 2 end
     if m.checkpoint == "llama" and number % 3 == 0 then a.qk_norm = { eps = 0.1 } end
+    local values = a.eliminate:find("V", 1, true) or a.shaped or a.qk_norm or m.head_dim or m.d_in
+    if a.causal and not values and m.kv_heads == m.heads and number % 2 == 1 then a.cache = "k" end
     if a.rope then a.rope.scaling = scalings[number % 6] end
     return m
 end
@@ -123,7 +125,8 @@ function transformers.types(random, sets, m)
     if bytes and random(0, 1) == 0 then options.activations = "i7" end
     -- Some caches are words of products only.
     local cache = dtype.get(options.cache, "cache")
-    if cache.cache.words_only and options.activations ~= cache.name then options.cache = nil end
+    local beside_words = options.activations == cache.name and not m.attention.cache
+    if cache.cache.words_only and not beside_words then options.cache = nil end
     local looks_up = m.ffn.kind == "lookup"
     for _, layer in ipairs(type(m.layers) == "table" and m.layers or {}) do
         looks_up = looks_up or layer.ffn and layer.ffn.kind == "lookup"

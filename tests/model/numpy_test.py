@@ -54,6 +54,7 @@ YARN = changed(LINEAR, d=64, attention={"context": 300, "window": 40, "rope": {"
 QWEN3 = changed(LINEAR, head_dim=16, attention={"rope": {"theta": 1e6, "scaling": {"kind": "linear", "factor": 1}}, "qk_norm": {}})
 MIXED = changed(MISTRAL, attention={"full_layers": [1], "soft_cap": 0.7}, output={"head": {"soft_cap": 5}})
 CAPPED = changed(MIXED, kv_heads=1, attention={"full_layers": [0, 2], "causal": False, "scale": 0.9})
+KEYS = changed(model_shapes.LLAMA, kv_heads=4, attention={"cache": "k"}, tied=False)
 NORMED = changed(model_shapes.LLAMA, heads=5, kv_heads=5, attention={"causal": False, "context": 40, "qk_norm": {"eps": 1e-3}, "eliminate": "VP"})
 
 # A name, the definition or the keys of a model, its model file or config.json, how many ids, and whether they are also decoded.
@@ -86,6 +87,8 @@ CASES = [
     ("normed encoder", NORMED, NORMED, 40, False),
     ("normed ring", *[changed(NORMED, attention={"causal": True, "window": 9, "eliminate": "none"})] * 2, 40, True),
     ("qwen3", QWEN3, projected(QWEN3), 30, False),
+    ("cached keys", KEYS, KEYS, 50, True),
+    ("ring of keys", *[changed(NEOX, attention={"cache": "k", "window": 9})] * 2, 48, True),
 ]
 FLAGS = () if effort("level") == "full" else ("--cflags", "-O0")  # compiling takes longer than what is compiled
 

@@ -82,8 +82,9 @@ local function lines_of_blocks(m, make, options)
     add("packed blocks", "%15s  of %s", figures.bytes(p.packed_bytes), types_text(p))
     add(
         "cache",
-        "%15s  of keys and values of %d positions in %s",
+        "%15s  of %s of %d positions in %s",
         figures.bytes(p.cache_bytes),
+        rules.cached(m),
         cache.positions,
         cache.type.name
     )
@@ -208,7 +209,7 @@ function describe.lines(m, make, options)
     end
     bytes("flash", p.packed_bytes, "of " .. types_text(p))
     if p.causal then
-        bytes("RAM state", p.state_bytes, "a sequence, keys and values in " .. p.options.cache)
+        bytes("RAM state", p.state_bytes, "a sequence, " .. rules.cached(m) .. " in " .. p.options.cache)
         bytes("RAM scratch", p.step_scratch_bytes, "a step")
     end
     local most = string.format("a call for up to %d tokens at a time, with %s", p.tokens, figures.sets(p))

@@ -144,6 +144,12 @@ local attention_keys = {
         doc = "a score x becomes soft_cap tanh(x / soft_cap)",
     },
     {
+        key = "cache",
+        rule = schema.choice("kv", "k"),
+        optional = true,
+        doc = "what is kept of tokens: keys and values, or keys alone, of which values are made; absent: kv",
+    },
+    {
         key = "shaped",
         rule = schema.boolean,
         optional = true,
@@ -225,7 +231,7 @@ keys.blocks = {
     {
         key = "attention",
         rule = schema.table(
-            "eliminate, context, window, full_layers, causal, rope, qk_norm, scale, soft_cap, shaped",
+            "eliminate, context, window, full_layers, causal, rope, qk_norm, scale, soft_cap, cache, shaped",
             attention_keys
         ),
         doc = "makes it a transformer",

@@ -15,7 +15,7 @@ function types.of(options, m)
         type = type,
         activations = activations,
         rounded = activations and activations.products,
-        cache = dtype.cached(options.cache, activations, m and m.attention.shaped),
+        cache = dtype.cached(options.cache, activations, m and (m.attention.shaped or m.attention.cache == "k")),
     }
     if t.rounded and type.groups then t.rounded = setmetatable({ tiles = false }, { __index = t.rounded }) end
     if m and rules.looks_up(m) or options.tables or options.projection then

@@ -67,7 +67,11 @@ static const unsigned char $(helper)_is_full[$(shape.layers)] = {
     $(full_flags),
 };
 //$ end
+//$ if shape.from_keys then
+$(include("templates/model/blocks/append_keys.c"))
+//$ else
 $(include("templates/model/blocks/append.c", { rounds = rounds }))
+//$ end
 $(include("templates/model/blocks/attend.c", { rounds = rounds }))
 //$ -- The functions that norm rows, by the width of these.
 //$ local norms = {}

@@ -24,6 +24,7 @@ $(i)$(store(to, sum(to_at, k), value(load_from)));
 //$ local weights = shape.rope and "weights"
 //$ local attention_shape = shape.shaped and of_layer("weights->attention_shape", "ATTENTION_SHAPE_LAYER")
 //$ local attention_scratch = "buffers + chunk * " .. macro("TOKEN_FLOATS")
+//$ local unpacked = v.unpacked_at and "count > 1 ? (float *) scratch + " .. macro("UNPACKED_AT") .. " : NULL"
 //$ local has_first = positioned or shape.rope or shape.shaped
 //$ -- Keys or values in a buffer, or in the block's input from `at` on.
 //$ local function input(name, at) return sum(name, at > 0 and macro(at == shape.q and "IN_K" or "IN_V") or 0) end
@@ -33,15 +34,25 @@ $(i)for ($(helper)_stretch s = $(helper)_no_stretch(); $(helper)_next_stretch(of
 //$ -- Keys and values of `count` tokens from `token` on go into the cache at `to`, from position `first` on.
 //$ local function append(i, token, to, first, count)
 //$     local k = sum(input(step.k, step.k_at), times(token, step_of(step.k)))
+//$     if shape.from_keys then
+$(i)$(helper)_append($(listed(k, step_of(step.k), to, first, count)));
+//$     else
 //$     local v = sum(input(step.v, step.v_at), times(token, step_of(step.v)))
 $(i)$(helper)_append($(listed(weights, k, step_of(step.k), v, step_of(step.v), to, first, count)));
+//$     end
 //$ end
 //$ -- `count` tokens from `token` on, of a sequence of `tokens`, attend to what the cache at `from` has.
 //$ local function attend(i, token, from, first, count, tokens)
 //$     local q, y = rows_from(step.from, token), rows_from(step.to, token)
 //$     first, tokens = has_first and first, not shape.causal and tokens
 //$     local window = shape.full_layers and helper .. "_is_full[layer] ? " .. macro("CACHE_POSITIONS") .. " : " .. shape.window
-//$     local given = listed(weights, attention_shape, q, from, first, count, tokens, window, y, attention_scratch)
+//$     local made = step.values and listed(
+//$         of_layer("weights->v", "V_LAYER"),
+//$         shape.type.scaled and of_layer("weights->v_scales", "V_BIAS_LAYER"),
+//$         of_layer("weights->v_bias", "V_BIAS_LAYER"),
+//$         unpacked
+//$     )
+//$     local given = listed(weights, attention_shape, made, q, from, first, count, tokens, window, y, attention_scratch)
 $(i)$(helper)_attend($(given));
 //$ end
 //$ local cache = cached("%.0s%s")
@@ -75,7 +86,7 @@ $(i)    $(head_norm)($(given));
 //$         macro(map.letter .. "_INPUTS"),
 //$         macro(map.letter .. "_PANELS"),
 //$         "count",
-//$         v.unpacked_at and "count > 1 ? (float *) scratch + " .. macro("UNPACKED_AT") .. " : NULL"
+//$         unpacked
 //$     )
 $(i)/* $(map.letter): $(plural(map.inputs, "input")), $(plural(map.outputs, "output")) */
 $(i)$(v.names.product)($(given));

@@ -431,6 +431,9 @@ local function refuse_untrainable(p)
     for _, key in ipairs { "qk_norm", "soft_cap" } do
         if m.attention[key] then refuse({ "attention", key }, nil, "cannot be trained") end
     end
+    if m.attention.cache then
+        refuse({ "attention", "cache" }, "k", "cannot be trained: fuse makes it of a trained model")
+    end
     if m.attention.full_layers then
         refuse({ "attention", "full_layers" }, nil, "cannot be trained: all layers need the same window")
     end
