@@ -18,7 +18,8 @@ static void $(helper)_append(const float *restrict k, size_t k_step, $(cached("%
     const float zero = $hidden(0.0f); /* else its loop is a call of memset */
 //$ end
 
-    for (size_t token = 0; token < tokens; ++token, k += k_step) {
+    for (size_t token = 0; token < tokens; ++token) {
+        const float *token_k = k + token * k_step;
         const size_t place = $(shape.ring and "(first + token) % " .. names.constant("CACHE_POSITIONS") or "first + token");
         $(cache_type.storage) *row = keys + place * $(pitch);
 //$ local i = cache_type.scaled and "            " or "        "
@@ -28,7 +29,7 @@ static void $(helper)_append(const float *restrict k, size_t k_step, $(cached("%
 //$ end
 //$ if plain then
 $(i)for (size_t i = 0; i < $(shape.e); ++i)
-$(i)    row[i] = one * k[i];
+$(i)    row[i] = one * token_k[i];
 //$ if copies then
 $(i)for (size_t i = $(shape.e); i < $(pitch); ++i)
 $(i)    row[i] = zero;
@@ -39,7 +40,7 @@ $(i)float all[$(elements)];
 $(i)$(cache_type.storage) rounded[$(elements)];
 //$ end
 $(i)for (size_t i = 0; i < $(part); ++i)
-$(i)    all[i] = one * k[$(head_of("i"))];
+$(i)    all[i] = one * token_k[$(head_of("i"))];
 $(i)for (size_t i = $(part); i < $(elements); ++i)
 $(i)    all[i] = zero;
 //$ if cache_type.scaled then
@@ -50,9 +51,9 @@ $(i)    row[$(head_of("i"))] = rounded[i];
 $(i)$(helper)_round_head(all, row);
 //$ end
 //$ elseif cache_type.scaled then
-$(i)key_scales[place * $(shape.heads) + head] = $(helper)_round_head($(head_of("k")), $(head_of("row")));
+$(i)key_scales[place * $(shape.heads) + head] = $(helper)_round_head($(head_of("token_k")), $(head_of("row")));
 //$ else
-$(i)$(helper)_round_head(k, row);
+$(i)$(helper)_round_head(token_k, row);
 //$ end
 //$ if cache_type.scaled then
         }

@@ -37,7 +37,8 @@ $(include("templates/model/blocks/angles.c", { i = "        ", position = "(posi
 /* score[count] of a query and one head of rows of keys; of what follows them up to $(plural(lanes, "score")) are nothing. */
 static inline void $(helper)_scores(const float *restrict query, const float *restrict key, size_t count, float *restrict score)
 {
-    for (size_t k = 0; k < count; $(advance("k", lanes)), key += $(times(lanes, step))) {
+    for (size_t k = 0; k < count; $(advance("k", lanes))) {
+        const float *rows = key + k * $(step);
 //$ local sums = {}
 //$ for r = 0, lanes - 1 do
 //$     sums[r + 1] = "sum" .. r
@@ -46,7 +47,7 @@ static inline void $(helper)_scores(const float *restrict query, const float *re
 //$ over_row("        ", width, function(i, at, load)
 $(i)const $(isa.vector) q = $(load("query", at));
 //$ for r = 0, lanes - 1 do
-$(i)sum$(r) = $(isa.fma("q", load("key", sum(times(r, step), at)), "sum" .. r));
+$(i)sum$(r) = $(isa.fma("q", load("rows", sum(times(r, step), at)), "sum" .. r));
 //$ end
 //$ end, { block = true })
 //$ local total = "sum0"
