@@ -83,7 +83,7 @@ function rules.impossible(m, eliminate)
 end
 
 -- Why blocks `m` cannot make values of keys, v = V K^-1 k, or nil.
-local function needs_values(m)
+local function valueless(m)
     local attention, q = m.attention, rules.q_width(m)
     if not attention.causal then return "needs attention.causal = true: others keep nothing from call to call" end
     if m.kv_heads ~= m.heads then
@@ -170,7 +170,7 @@ local function check_blocks(context, m, place)
         refuse({ "attention", "shaped" }, true, "must be absent beside attention.window = " .. attention.window)
     end
     if attention.cache == "kv" then attention.cache = nil end
-    local why = attention.cache and needs_values(m)
+    local why = attention.cache and valueless(m)
     if why then refuse({ "attention", "cache" }, "k", why) end
     m.ffn = rules.filled(m.ffn, m.d)
     if m.ffn.kind == "lookup" then

@@ -70,9 +70,9 @@ local function add_norms(maps, m, s, layer, d_in, width)
 end
 
 -- What block_reference.answers wants: the maps of every layer but those in `without`, "" of a checkpoint that is not
--- fused; types: the names of those of
--- weights, cache, activations, and attention (of queries and the softmax's weights); of tables, default type, and
--- projections of lookup FFNs, default f32; and blocks_in_out, whether the checkpoint's BH4 blocks are stored [in][out].
+-- fused; types: the names of those of weights, cache, activations, and attention (of queries and the softmax's
+-- weights); of tables, default type, and projections of lookup FFNs, default f32; and blocks_in_out, whether the
+-- checkpoint's BH4 blocks are stored [in][out].
 -- Layer 0 is number `first` in the checkpoint, 0 if absent.
 function reference.blocks_job(p, path, types, without, first)
     local m, s, layers = p.model, p.shape, {}

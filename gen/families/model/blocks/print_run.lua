@@ -200,16 +200,15 @@ end
 -- How a block makes values of sums of keys: { panel_step: words from panel to panel of the map; sums, pitch: inputs,
 -- their distance; head_pitch: of its outputs, if panels are not those of heads }; false: it does not.
 local function made_of(p)
-    local shape, list = p.shape, {}
+    local map, rounded = nil, p.shape.rounded
     for _, step in ipairs(p.after) do
-        list[#list + 1] = step.values or nil
+        map = step.values or map
     end
-    local map, rounded = list[1], shape.rounded
     if not map then return false end
     return {
         panel_step = layout.stored(layout.panel * layout.filled(map.inputs, p.type, rounded), p.type, rounded),
         sums = rounded and "rounded_sums" or "sums",
-        pitch = rounded and tostring(layout.rounded_pitch(shape.e, rounded)) or p.names.constant "VALUE_PITCH",
+        pitch = rounded and tostring(layout.rounded_pitch(p.shape.e, rounded)) or p.names.constant "VALUE_PITCH",
         head_pitch = p.variants[1].buffers.head_pitch,
     }
 end
