@@ -75,7 +75,7 @@ function commands.quantise(arguments, options)
     files_read.note_checkpoint(arguments[1])
     file_rules.not_over("-o", options.o)
     file_rules.can_become("-o", options.o)
-    local share, message = weights.quantise(arguments[1], options.o)
+    local share, message = weights.quantise(arguments[1], options.o, options.tables == "i4")
     if not share then error(message, 0) end
     host.print(string.format("wrote %s, relative error %.2g", options.o, share))
     return 0

@@ -108,6 +108,7 @@ local function is_empty(name, value) return value == "" and not may_be_empty[wor
 
 -- Raises one line for a value that `option`, which was typed as `name`, does not take.
 local function check_value(name, option, value)
+    if option.check then return option.check(value) end
     if not option.values then return end
     if option.value == "LIST" then
         one_of.words(name, value, option.values)

@@ -1,4 +1,5 @@
 -- The commands of lookupc: one table says their arguments, options and help.
+local combinations = require "harness.measure.combinations"
 local completion = require "commands.completion"
 local dtype = require "gen.plan.dtype"
 local eliminations = require "gen.families.model.blocks.eliminations"
@@ -61,7 +62,9 @@ local tables_option = {
     values = dtype.names,
     doc = "type of the tables' elements: "
         .. table.concat(dtype.names, ", ")
-        .. "; default f32, in blocks --type, or i8 for its i4",
+        .. "; default f32, in blocks --type, or i8 for its i4 and u4; with integer arithmetic "
+        .. table.concat(integer_types.tables_names, ", ")
+        .. "; default i8",
 }
 local projection_option = {
     name = "projection",
@@ -73,6 +76,11 @@ local projection_option = {
         .. table.concat(integer_types.projection_names, ", ")
         .. "; default i16",
 }
+local quantise_option = {
+    name = "quantise",
+    value = "TYPES",
+    doc = "passes forward with tables and projections rounded as pack does: i8, i4, or such as i8,i16",
+}
 local multiply_option = {
     name = "multiply-out",
     doc = "the blob has a BH4 projection as one dense matrix, too, for calls of many tokens (see project.dense)",
@@ -81,7 +89,11 @@ local type_option = {
     name = "type",
     value = "TYPE",
     values = dtype.type_names,
-    doc = "type of a transformer's weights: " .. table.concat(dtype.type_names, ", ") .. "; default f32",
+    check = dtype.of_parts,
+    doc = "type of a transformer's weights: "
+        .. table.concat(dtype.type_names, ", ")
+        .. "; default f32; or types of parts behind it, as in i4,head=i8: of "
+        .. table.concat(dtype.parts, ", "),
 }
 local cache_option = {
     name = "cache",
@@ -217,7 +229,8 @@ local tuning_of_models = {
 -- with ... may be repeated. Among the options there may be lists of options; a required one may be missing where one of
 -- those that it names in `unless` is given. One whose value ends with ... takes all words up to the next option, as a
 -- list. One with `values` takes no other than these; one whose value is LIST takes some of them, separated by commas.
--- `not_beside` and `needs` are rules of commands/option_rules.lua. `values` of a command are those of its argument.
+-- Where it has `check`, that raises one line for a value instead. `not_beside` and `needs` are rules of
+-- commands/option_rules.lua. `values` of a command are those of its argument.
 local commands = {
     {
         name = "plan",
@@ -493,6 +506,7 @@ local commands = {
             multiply_option,
             with(type_option, {
                 value = "LIST",
+                check = combinations.check_types,
                 doc = "types of a transformer's weights, of " .. table.concat(dtype.type_names, ",") .. "; default f32",
             }),
             with(cache_option, {
@@ -515,8 +529,9 @@ local commands = {
             {
                 name = "rivals",
                 value = "LIST",
-                values = { "same", "f32" },
-                doc = "what LookupFFNs and products of blocks stand beside: same (of the same type), f32; default both",
+                values = { "same", "f32", "mlp" },
+                doc = "what LookupFFNs and products of blocks stand beside: same (of the same type), f32; \z
+                    default both; mlp: LookupFFNs also beside lookupc's own MLP of the same type",
             },
             { name = "html", value = "FILE", doc = "also write a page with charts" },
             {
@@ -702,6 +717,7 @@ local commands = {
                 default = "learned",
                 doc = "learned, or hash-w: tables out of hashed weights, a baseline",
             },
+            quantise_option,
             with(seed_option, { doc = "of the hash's start and the order of the text" }),
             isa_option,
             compiler_option,
@@ -769,11 +785,7 @@ local commands = {
                 values = { "adagrad", "adam" },
                 doc = "of tables: adagrad, a sum for each row (default), or adam, two moments for each number",
             },
-            {
-                name = "quantise",
-                value = "TYPES",
-                doc = "passes forward with tables and projections rounded as pack does: i8, or such as i8,i16",
-            },
+            quantise_option,
             {
                 name = "projection-rate",
                 value = "NUMBER",
@@ -839,7 +851,16 @@ local commands = {
         arguments = { "WEIGHTS" },
         from = "commands.checkpoint",
         doc = "write a checkpoint with its matrices and tables in 8-bit integers, a quarter of its bytes",
-        options = { with(output_option, { value = "FILE", doc = "safetensors file" }) },
+        options = {
+            {
+                name = "tables",
+                value = "TYPE",
+                values = { "i8", "i4" },
+                default = "i8",
+                doc = "of the tables of LookupFFNs: i8 or i4",
+            },
+            with(output_option, { value = "FILE", doc = "safetensors file" }),
+        },
     },
     {
         name = "import",

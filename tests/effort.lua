@@ -2,12 +2,12 @@
 -- one row here. Tests in other languages ask for one: lua5.4 tests/effort.lua exp_stride
 local rows = {
     -- name, quick, full, meaning
-    { "fuzz_models", 2, 200, "random models of each fuzz test" },
+    { "fuzz_models", 2, 50, "random models of each fuzz test" },
     { "fuzz_limit", "-runs=50", "-max_total_time=60", "inputs or seconds of each libFuzzer target" },
-    { "fuzz_schedules", 1, 20, "random schedules of each such model" },
-    { "fuzz_transformers", 2, 60, "random transformers of each test that draws them" },
+    { "fuzz_schedules", 1, 5, "random schedules of each such model" },
+    { "fuzz_transformers", 2, 20, "random transformers of each test that draws them" },
     { "fuzz_bundles", 2, 8, "random models whose bundles are compiled; eight take every compiler and level" },
-    { "fuzz_pointers", 2, 60, "random models whose pointers are watched" },
+    { "fuzz_pointers", 2, 20, "random models whose pointers are watched" },
     { "plan_models", 60, 200, "random models whose plans and names are checked" },
     { "machines_stride", 3, 1, "every so many-th machine whose choices are planned" },
     { "candidate_models", 2, 15, "random models whose candidates are emitted" },
@@ -30,6 +30,7 @@ local rows = {
     { "numpy_stride", 6, 1, "every so many-th shape of a transformer beside NumPy's" },
     { "identities_stride", 4, 1, "every so many-th number of rows a table beside the softmax" },
     { "wrong_stride", 3, 1, "every so many-th wrong template that verify has to find" },
+    { "published_stride", 6, 1, "every so many-th command of imported models: 6 is each command, and each model" },
     { "bench_stride", 4, 1, "every so many-th family that bench times with weights, threads and a page" },
     { "shapes_stride", 4, 1, "every so many-th kind of transformer that verify checks" },
     { "check_level", "-O0", "-O1", "how kernels are optimised that tests call a few times" },

@@ -41,9 +41,9 @@ end
 function render.new_file(prefix) return { texts = {}, taken = {}, prefix = prefix, depth = 0, waiting = "" } end
 
 -- Gives `values` the function that prints such functions where `file` has not printed them yet. Where a name is taken,
--- by a function of another text, it begins with the kernel's helper instead of the prefix.
+-- by another text, it begins with the kernel's helper instead of the prefix.
 local function sharing(values, file)
-    -- The text of the template `path`, the names of functions that it defines, and whether these are free.
+    -- The text of the template `path`, the names of functions and types that it defines, and whether these are free.
     local function rendered(path, more, helper)
         local own = { helper = helper }
         for key, value in pairs(more or {}) do
@@ -53,10 +53,14 @@ local function sharing(values, file)
         local text = values.include(path, own)
         file.depth = file.depth - 1
         local names, free = {}, true
+        local function defines(name)
+            names[#names + 1], free = name, free and not file.taken[name]
+        end
         for kind, name in text:gmatch "\n([%w_]+) [^\n(]-([%w_]+)%(" do
-            if kind == "static" or kind:find "_INLINE$" then
-                names[#names + 1], free = name, free and not file.taken[name]
-            end
+            if kind == "static" or kind:find "_INLINE$" then defines(name) end
+        end
+        for name in text:gmatch "\n} ([%w_]+);" do
+            defines(name)
         end
         return text .. "\n", names, free
     end

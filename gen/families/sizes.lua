@@ -19,8 +19,7 @@ for _, bytes in ipairs { 16, 48, 96 } do
 end
 
 -- The members for plan `p`: { name, doc, value: a C expression, declared: in C, ctypes, rust }. A family's own rows are
--- { name, doc }, of which the header has a macro; with `text`, the value, for words of fewer than 16 bytes; or with
--- `kind`.
+-- { name, doc }, of which the header has a macro; with `text`, the value, of fewer than `bytes`, or 16; or with `kind`.
 function sizes.of(p)
     local list, isas = {}, {}
     for i, v in ipairs(p.variants) do

@@ -7,7 +7,9 @@ local config_json = {}
 
 -- One row a model_type: the family of tensor names, and what differs. window: of attention, where the type has one:
 -- always, or only if use_sliding_window says so; default: of sliding_window; first: of max_window_layers, the number of
--- layers without one. qk_norm: heads of q and k are normed; head_dim: its default.
+-- layers without one; turn: every so many-th layer has none. qk_norm: heads of q and k are normed; place: of norms;
+-- scaled: rows of the embedding are multiplied by sqrt(d). Defaults: head_dim, tied, activation; caps, of scores and of
+-- logits; query, of which 1 / sqrt is the factor of q k.
 local types = {
     llama = { checkpoint = "llama", norm = "rmsnorm", ffn = "glu" },
     mistral = { checkpoint = "llama", norm = "rmsnorm", ffn = "glu", window = { always = true, default = 4096 } },
@@ -19,6 +21,30 @@ local types = {
         window = { default = 4096, first = 28 },
         qk_norm = true,
         head_dim = 128,
+    },
+    gemma = {
+        checkpoint = "gemma",
+        norm = "rmsnorm",
+        ffn = "glu",
+        activation = "gelu_pytorch_tanh",
+        head_dim = 256,
+        tied = true,
+        scaled = true,
+        called = { hidden_act = "hidden_activation" },
+    },
+    gemma2 = {
+        checkpoint = "gemma",
+        norm = "rmsnorm",
+        ffn = "glu",
+        activation = "gelu_pytorch_tanh",
+        window = { always = true, default = 4096, turn = 2 },
+        head_dim = 256,
+        tied = true,
+        scaled = true,
+        called = { hidden_act = "hidden_activation" },
+        caps = { 50, 30 },
+        query = 256,
+        place = "both",
     },
     gpt_neox = { checkpoint = "gpt_neox", norm = "layernorm", ffn = "mlp" },
     roberta = { checkpoint = "roberta", norm = "layernorm", ffn = "mlp", encoder = true },
@@ -161,7 +187,7 @@ local function window_of(r, kind, m)
         r.refuse("layer_types", nil, string.format("must have %d entries, a layer each, not %d", m.layers, #kinds))
     end
     for layer = 0, m.layers - 1 do
-        local all = layer < first
+        local all = layer < first or rule.turn and (layer + 1) % rule.turn == 0
         if kinds[1] then all = kinds[layer + 1] == "full_attention" end
         if all then full[#full + 1] = layer end
     end
@@ -290,7 +316,7 @@ local function common(r, kind)
         checkpoint = kind.checkpoint,
     }
     local key = called "hidden_act"
-    local activation = r.string(key)
+    local activation = r.string(key, kind.activation)
     m.ffn.activation = activations[activation]
     if not m.ffn.activation then
         r.refuse(key, activation, "must be one of " .. table.concat(sorted(activations), ", "))
@@ -305,16 +331,20 @@ local add = {}
 
 function add.llama(m, r, kind)
     m.kv_heads = r.count("num_key_value_heads", m.heads)
-    m.tied = r.boolean("tie_word_embeddings", false)
+    m.tied = r.boolean("tie_word_embeddings", kind.tied or false)
     m.attention.window, m.attention.full_layers = window_of(r, kind, m)
     m.attention.rope = {
         theta = rope(r, "rope_theta", "rope_theta", 10000),
         share = rope_share(r, m, "partial_rotary_factor", 1),
         scaling = rope_scaling(r, m),
     }
-    m.norm = { kind = "rmsnorm", eps = r.number("rms_norm_eps", 1e-6) }
+    m.norm = { kind = "rmsnorm", eps = r.number("rms_norm_eps", 1e-6), place = kind.place }
     m.attention.qk_norm = kind.qk_norm and { eps = m.norm.eps }
+    local query, width = r.number("query_pre_attn_scalar", kind.query or 0), m.head_dim or m.d // m.heads
+    if query < 0 then r.refuse("query_pre_attn_scalar", query, "must be above 0") end
+    if query ~= 0 and query ~= width then m.attention.scale = query ^ -0.5 end
 end
+add.gemma = add.llama
 
 function add.gpt_neox(m, r)
     m.tied = r.boolean("tie_word_embeddings", false)
@@ -391,9 +421,16 @@ function outputs.encoder.Model(m, _, _, folder)
     return output or {}
 end
 
+-- The soft cap in the field `key`, or that number `i` of the type's; nil: none.
+local function cap_of(r, key, i)
+    local caps = types[r.config.model_type].caps
+    local cap = r.number(key, caps and r.config[key] ~= json.null and caps[i] or 0)
+    return cap ~= 0 and cap or nil
+end
+
 function outputs.decoder.CausalLM(m, r)
-    local cap = r.number("final_logit_softcapping", 0)
-    return { norm = { kind = m.norm.kind, eps = m.norm.eps }, head = { soft_cap = cap ~= 0 and cap or nil } }
+    local cap = cap_of(r, "final_logit_softcapping", 2)
+    return { norm = { kind = m.norm.kind, eps = m.norm.eps }, head = { soft_cap = cap } }
 end
 outputs.decoder.LMHeadModel = outputs.decoder.CausalLM
 
@@ -413,7 +450,7 @@ local function add_ends(m, r, config, kind, folder)
     if not known[word] then
         r.refuse("architectures", architecture, "must end in one of " .. table.concat(sorted(known), ", "))
     end
-    m.embedding = {}
+    m.embedding = { scale = kind.scaled and m.d ^ 0.5 or nil }
     if kind.encoder then
         m.embedding.norm = { kind = "layernorm", eps = m.norm.eps }
         if m.positions > m.attention.context then m.embedding.first_position = m.positions - m.attention.context end
@@ -437,8 +474,7 @@ function config_json.model(path, config, options)
     check_known(r)
     local m = common(r, kind)
     m.attention.eliminate = options.eliminate
-    local cap = r.number("attn_logit_softcapping", 0)
-    m.attention.soft_cap = cap ~= 0 and cap or nil
+    m.attention.soft_cap = cap_of(r, "attn_logit_softcapping", 1)
     add[kind.checkpoint](m, r, kind)
     m.skip = true
     if options.folder then add_ends(m, r, config, kind, options.folder) end

@@ -1,16 +1,28 @@
 -- Turns the metadata and tensors of a GGUF file into the table of a model file.
+local dtype = require "gen.plan.dtype"
 local fields = require "gen.import.fields"
 local rope = require "gen.families.model.blocks.rope"
 local weights = require "weights"
 
 local gguf = {}
 
+-- What the rows of Gemma share.
+local function gemma(more)
+    more.checkpoint, more.norm, more.ffn, more.activation, more.pairs = "gguf", "rmsnorm", "glu", "gelu_tanh", "half"
+    more.scaled = true
+    return more
+end
+
 -- One row an architecture: the kind of its tensor names, and what differs. pairs: which values of a head rope turns
 -- together; files of a llama have rows of q and k in another order than transformers. Files do not name the activation.
+-- place, scaled, caps and window: as in gen/import/config_json.lua; wide: the number of layers where heads of the only
+-- size that has so many divide q k by sqrt(d / heads).
 local architectures = {
     llama = { checkpoint = "gguf", norm = "rmsnorm", ffn = "glu", activation = "silu", pairs = "interleaved" },
     qwen2 = { checkpoint = "gguf", norm = "rmsnorm", ffn = "glu", activation = "silu", pairs = "half" },
     qwen3 = { checkpoint = "gguf", norm = "rmsnorm", ffn = "glu", activation = "silu", pairs = "half", qk_norm = true },
+    gemma = gemma {},
+    gemma2 = gemma { place = "both", window = { default = 4096, turn = 2 }, caps = { 50, 30 }, wide = 46 },
     gpt2 = { checkpoint = "gguf_gpt2", norm = "layernorm", ffn = "mlp", activation = "gelu_tanh" },
     bert = { checkpoint = "gguf_bert", norm = "layernorm", ffn = "mlp", activation = "gelu", encoder = true },
 }
@@ -124,15 +136,35 @@ local function scaling_of_factors(path, given, width)
     return found
 end
 
+-- The soft cap in the field `key`, or that number `i` of the kind's; nil: none.
+local function cap_of(r, kind, key, i)
+    local cap = kind.caps and r.number(key, kind.caps[i] + 0.0) or 0
+    return cap ~= 0 and cap or nil
+end
+
+-- Adds to the attention of `m` its window, with the layers that have none, its soft cap and its scale.
+local function add_attention(r, m, kind)
+    local a, rule = m.attention, kind.window
+    a.soft_cap = cap_of(r, kind, "attn_logit_softcapping", 1)
+    if m.layers == kind.wide then a.scale = (m.d / m.heads) ^ -0.5 end
+    if not rule then return end
+    a.window = math.min(r.count("attention.sliding_window", rule.default), a.context)
+    a.full_layers = {}
+    for layer = rule.turn - 1, m.layers - 1, rule.turn do
+        table.insert(a.full_layers, layer)
+    end
+end
+
 -- Adds to `m` what stands before and behind the blocks.
 local function add_ends(m, r, kind, tensors)
-    m.embedding = {}
+    m.embedding = { scale = kind.scaled and m.d ^ 0.5 or nil }
     if kind.encoder then
         m.embedding.norm = { kind = m.norm.kind, eps = m.norm.eps }
         local pooling = r.get("pooling_type", "integer", 0)
         m.output = pools[pooling + 1] or r.refuse("pooling_type", "must be from 0 to " .. #pools - 1)
     else
-        m.output = { norm = { kind = m.norm.kind, eps = m.norm.eps }, head = {} }
+        local cap = cap_of(r, kind, "final_logit_softcapping", 2)
+        m.output = { norm = { kind = m.norm.kind, eps = m.norm.eps }, head = { soft_cap = cap } }
         m.tied = not tensors["output.weight"]
     end
 end
@@ -142,7 +174,12 @@ local function model_of(path, metadata, tensors, options)
     local architecture = fields.typed(path, metadata, "", "general.architecture", "string")
     local kind = architectures[architecture]
     if not kind then
-        fields.refuse(path, "general.architecture", architecture, "must be one of bert, gpt2, llama, qwen2, qwen3")
+        local known = {}
+        for name in pairs(architectures) do
+            known[#known + 1] = name
+        end
+        table.sort(known)
+        fields.refuse(path, "general.architecture", architecture, "must be one of " .. table.concat(known, ", "))
     end
     local r = reader(path, metadata, architecture)
     local m = {
@@ -166,12 +203,13 @@ local function model_of(path, metadata, tensors, options)
     local kv_heads = r.count("attention.head_count_kv", m.heads)
     if kv_heads ~= m.heads then m.kv_heads = kv_heads end
     local eps = kind.norm == "rmsnorm" and "attention.layer_norm_rms_epsilon" or "attention.layer_norm_epsilon"
-    m.norm = { kind = kind.norm, eps = r.number(eps), place = kind.encoder and "post" or nil }
+    m.norm = { kind = kind.norm, eps = r.number(eps), place = kind.encoder and "post" or kind.place }
     if kind.encoder then m.attention.causal = r.get("attention.causal", "boolean", true) end
     if kind.pairs then m.attention.rope = rope_of(r, m, kind) end
     if kind.pairs and tensors["rope_freqs.weight"] then
         m.attention.rope.scaling = scaling_of_factors(path, m.attention.rope, m.head_dim or m.d // m.heads)
     end
+    add_attention(r, m, kind)
     if kind.qk_norm then m.attention.qk_norm = { eps = m.norm.eps } end
     r.skip("vocab_size", "tensor_data_layout")
     if options.skipless then
@@ -196,7 +234,11 @@ local function note_on(path, tensors)
     for i, name in ipairs(names) do
         list[i] = string.format("%s (%d)", name, counts[name])
     end
-    return list[1] and path .. ": tensors become float32 when they are read: " .. table.concat(list, ", ")
+    local line = list[1] and path .. ": tensors become float32 when they are read: " .. table.concat(list, ", ")
+    for _, type in ipairs(dtype.list) do
+        if counts[type.gguf] then line = line .. "; " .. type.gguf .. " stays as it is with --type " .. type.name end
+    end
+    return line
 end
 
 -- The table of a model file for the GGUF file `path`, what it is made of, and a line on its weights or nil. options:

@@ -122,7 +122,11 @@ end
 
 function expression.call(name, ...) return name .. "(" .. table.concat({ ... }, ", ") .. ")" end
 
-function expression.cast(type, text) return "(" .. type .. ") " .. operand(text, level.unary) end
+function expression.cast(type, text)
+    local cast = "(" .. type .. ") "
+    if text:sub(1, #cast) == cast and tightness(text) == level.unary then return text end
+    return cast .. operand(text, level.unary)
+end
 
 function expression.index(base, offset)
     local name, place = tostring(base):match "^([%w_]+) %+ (.+)$"

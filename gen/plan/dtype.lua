@@ -13,7 +13,9 @@
 --                  `offset` weights are packed that much larger, as numbers without a sign, and inputs have a unit for
 --                  each block of a product and token, not for each token
 --   groups         inputs of an output that share a scale, nil: they do not. Words of `weights` elements each, of the
---                  C type `storage`, lie behind the scales of a panel's group (gen/families/model/blocks/layout.lua)
+--                  C type `storage`, lie behind the scales of a panel's group (gen/families/model/blocks/layout.lua),
+--                  and with `minimum` behind what is added to each weight. `gguf`: the type of GGUF files that has
+--                  the same scales, minima and integers, which are packed as they are
 --   rows           the type of what is read row by row where weights are of this one, nil: this one, too
 --   activations    the type that inputs may be rounded to beside such weights, which are packed as ever
 --   packed         what a section of such weights calls them, nil: `name`
@@ -146,7 +148,7 @@ dtype.list = {
         doc = "integers from -7 to 7, two to a byte, and a float32 scale a row",
     },
     {
-        -- The values of GGUF's Q4_0. Its scales are why a CPU needs F16C.
+        -- Its scales are why a CPU needs F16C.
         name = "i4",
         bytes = 4,
         weights = 8,
@@ -156,9 +158,25 @@ dtype.list = {
         needs = "f16",
         packed = "q4",
         groups = 32,
+        gguf = "Q4_0",
         rows = "i8",
         activations = "i8",
         doc = "integers from -8 to 7 and a half precision scale for each 32 inputs of an output",
+    },
+    {
+        name = "u4",
+        bytes = 4,
+        weights = 8,
+        storage = "uint32_t",
+        scaled = false,
+        only = "weights",
+        needs = "f16",
+        groups = 32,
+        minimum = true,
+        gguf = "Q4_1",
+        rows = "i8",
+        activations = "i8",
+        doc = "integers from 0 to 15, a half precision scale and a minimum for each 32 inputs of an output",
     },
 }
 
@@ -201,6 +219,40 @@ function dtype.get(name, use)
         if row.name == (name or "f32") and serves(row, use) then return row end
     end
     one_of.check("--" .. (use or "tables"), name, names)
+end
+
+-- The parts of a model that --type may give a type of their own: products of blocks, all other products, and rows of
+-- the embedding.
+dtype.parts = { "blocks", "head", "embedding" }
+
+-- The types that the option --type says, a type for all parts, PART=TYPE, or both, as in "i4,head=i8": rows of the list
+-- by part, and `given`, the names of those that it says by part. Raises one line for anything else.
+function dtype.of_parts(text)
+    text = text or "f32"
+    local all, given = not text:find "=" and dtype.get(text, "type") or nil, {}
+    for word in (all and "" or text .. ","):gmatch "([^,]*)," do
+        local part, name = word:match "^([^=]*)=(.*)$"
+        if part then
+            one_of.check('--type: "' .. text .. '"', part, dtype.parts)
+        elseif all or next(given) then
+            misuse(string.format('--type: "%s": "%s": must be PART=TYPE, or stand first alone', text, word))
+        end
+        if part and given[part] then misuse(string.format('--type: "%s": %s: given twice', text, part)) end
+        local row = dtype.get(name or word, "type")
+        if part then
+            given[part] = row.name
+        else
+            all = row
+        end
+    end
+    all = all or dtype.get()
+    local function of(part) return given[part] and dtype.get(given[part], "type") end
+    return {
+        blocks = of "blocks" or all,
+        head = of "head" or all,
+        embedding = of "embedding" or dtype.of_rows(all),
+        given = given,
+    }
 end
 
 -- The type of what is read row by row where weights are of the type `type`.

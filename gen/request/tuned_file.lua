@@ -22,6 +22,10 @@ end
 local line = text("must be a line of text", "^[^%c]+$")
 local sha256 = text("must be 64 hexadecimal digits", "^" .. ("[0-9a-f]"):rep(64) .. "$")
 local bytes = schema.integer(1, 1 << 40)
+local of_parts = {
+    words = 'must be what --type takes, such as "i4,head=i8"',
+    holds = function(value) return type(value) == "string" and pcall(dtype.of_parts, value) end,
+}
 
 -- What is known of a CPU: fields of the key of a measurement (harness/tune). Of a CPU that is not x86 many are not
 -- known.
@@ -69,7 +73,7 @@ tuned_file.keys = {
     { key = "model", rule = sha256 },
     { key = "tables", rule = schema.choice(table.unpack(dtype.names)), optional = true }, -- of a LookupFFN
     { key = "projection", rule = schema.choice(table.unpack(dtype.projection_names)), optional = true },
-    { key = "type", rule = schema.choice(table.unpack(dtype.type_names)), optional = true }, -- of a transformer
+    { key = "type", rule = of_parts, optional = true }, -- of a transformer
     { key = "cache", rule = schema.choice(table.unpack(dtype.cache_names)), optional = true },
     { key = "activations", rule = schema.choice(table.unpack(dtype.activation_names)), optional = true },
     { key = "cpu", rule = schema.table("facts of a CPU", cpu_keys) },

@@ -70,6 +70,35 @@ end
 -- How the output of blocks becomes what RoBERTa's head reads.
 local lm_head = { dense = "lm_head.dense", norm = "lm_head.layer_norm" }
 
+-- What the family of Llama shares.
+local function llama(more)
+    return with({
+        base = "model.",
+        embeddings = { word = "model.embed_tokens.weight" },
+        output = { norm = "model.norm", head = "lm_head", classes = "score" },
+        needs_head = true,
+        behind = { "lm_head.", "model.norm.", "score." },
+        layer = "model.layers.%d.",
+        q = "self_attn.q_proj",
+        k = "self_attn.k_proj",
+        v = "self_attn.v_proj",
+        p = "self_attn.o_proj",
+        mlp = { "mlp.up_proj" },
+        glu = { "mlp.gate_proj", "mlp.up_proj" },
+        o = "mlp.down_proj",
+        s = "skip_proj",
+        lookup = "mlp.",
+        norms = { "input_layernorm", "post_attention_layernorm" },
+        both_norms = {
+            "input_layernorm",
+            "pre_feedforward_layernorm",
+            "post_attention_layernorm",
+            "post_feedforward_layernorm",
+        },
+        head_norms = { q = "self_attn.q_norm", k = "self_attn.k_norm" },
+    }, more)
+end
+
 -- What GGUF files of all architectures share.
 local function gguf(more)
     return with({
@@ -94,6 +123,7 @@ local function gguf(more)
         s = "skip_proj",
         lookup = "ffn.",
         norms = { "attn_norm", "ffn_norm" },
+        both_norms = { "attn_norm", "ffn_norm", "post_attention_norm", "post_ffw_norm" },
         head_norms = { q = "attn_q_norm", k = "attn_k_norm" },
     }, more)
 end
@@ -101,31 +131,16 @@ end
 -- One row a kind. `base` stands before all names but those of heads: files may have another, or none; the first of
 -- `wrappers` that fits stands before everything. `layer` stands before the names of layer %d; q, k, v, p (attention), m
 -- and o (FFN), s (skip connection) are linear maps, norms[1] and norms[2] those of attention and FFN, head_norms those
--- of heads of q and k. A name stands for name.weight and name.bias; where these differ, it is a table of both, whose
--- names are whole: `layers` says then what stands before a layer's number. `packed` holds q, k and v below each other:
--- per head, [heads][3][head], or one after the other ("parts", [3][heads][head]). `transposed`: matrices are stored
--- [in][out], behind dimensions of 1 where `leading` says so. Where they are packed, q, k and v are the names that fuse
--- leaves. `behind`: what follows the last block and stays as it is when others are merged.
+-- of heads of q and k; both_norms: where norm.place is "both", also those behind attention and FFN. less_one: files
+-- hold the gains of norms less 1. unbiased: files of the kind have no biases. A name stands for name.weight and
+-- name.bias; where these differ, it is a table of both, whose names are whole: `layers` says then what stands before a
+-- layer's number. `packed` holds q, k and v below each other: per head, [heads][3][head], or one after the other
+-- ("parts", [3][heads][head]). `transposed`: matrices are stored [in][out], behind dimensions of 1 where `leading` says
+-- so. Where they are packed, q, k and v are the names that fuse leaves. `behind`: what follows the last block and stays
+-- as it is when others are merged.
 local families = {
-    llama = {
-        base = "model.",
-        embeddings = { word = "model.embed_tokens.weight" },
-        output = { norm = "model.norm", head = "lm_head", classes = "score" },
-        needs_head = true,
-        behind = { "lm_head.", "model.norm.", "score." },
-        layer = "model.layers.%d.",
-        q = "self_attn.q_proj",
-        k = "self_attn.k_proj",
-        v = "self_attn.v_proj",
-        p = "self_attn.o_proj",
-        mlp = { "mlp.up_proj" },
-        glu = { "mlp.gate_proj", "mlp.up_proj" },
-        o = "mlp.down_proj",
-        s = "skip_proj",
-        lookup = "mlp.",
-        norms = { "input_layernorm", "post_attention_layernorm" },
-        head_norms = { q = "self_attn.q_norm", k = "self_attn.k_norm" },
-    },
+    llama = llama { unbiased = true },
+    gemma = llama { unbiased = true, less_one = true },
     gpt_neox = {
         base = "gpt_neox.",
         embeddings = { word = "gpt_neox.embed_in.weight" },
@@ -249,6 +264,7 @@ local families = {
 -- The words of the model file's key `checkpoint`.
 checkpoint.kinds = {
     "llama",
+    "gemma",
     "gpt_neox",
     "roberta",
     "bert",
@@ -303,6 +319,12 @@ local function usual(name)
 end
 
 function checkpoint.family(m) return families[m.checkpoint] end
+
+-- Whether checkpoints of the model's kind have biases of the maps of blocks.
+function checkpoint.biased(m) return not families[m.checkpoint].unbiased end
+
+-- Whether they hold the gains of norms less 1.
+function checkpoint.less_one(m) return families[m.checkpoint].less_one or false end
 
 -- The name of the matrix that makes logits, where kind and model have one.
 function checkpoint.head(m)
@@ -469,6 +491,9 @@ function checkpoint.left_out(m, name)
     local without = m.embedding and checkpoint.unused_outside(m, name)
     if without then return "the model file has no " .. without end
     if not m.norm and rest:lower():find "norm" then return "the model file has no norm" end
+    for _, norm in ipairs(m.norm and m.norm.place == "pre" and family.both_norms or {}) do
+        if is_of(norm) then return 'the model file has norm.place = "pre"' end
+    end
     for _, norm in ipairs(family.norms) do
         if m.norm and m.norm.kind == "rmsnorm" and type(norm) == "string" and rest == norm .. ".bias" then
             return 'the model file has norm.kind = "rmsnorm", which has no bias'
@@ -534,9 +559,12 @@ local function map_of(name, prefix, layer, rows, columns, layout)
     return map
 end
 
-local function norm_of(name, prefix, layer, width)
+-- The norm of that name; raised: what its gains are more than in the file.
+local function norm_of(name, prefix, layer, width, less_one)
     local gain, offset, stem = names_of(name, prefix, layer)
-    return { gain = whole(gain, { width }), offset = whole(offset, { width }), name = stem }
+    local norm = { gain = whole(gain, { width }), offset = whole(offset, { width }), name = stem }
+    norm.gain.raised = less_one and 1 or nil
+    return norm
 end
 
 -- The linear map `letter`, "Q", "K", "V", "P", "O", or "S" of the skip connection, of layer `layer` (from 0) of `rows`
@@ -581,18 +609,24 @@ function checkpoint.from_keys(map)
     return map_of(stem, "", 0, map.weight.rows, map.weight.rows, {})
 end
 
--- The first or second norm of a layer, of so many elements: { gain, offset, name }.
+-- The first or second norm of a layer, of so many elements, or the third behind attention or fourth behind the FFN:
+-- { gain, offset, name }.
 function checkpoint.norm(m, layer, which, width)
     local family = families[m.checkpoint]
-    local name = family.norms[which]
+    local name = (m.norm and m.norm.place == "both" and family.both_norms or family.norms)[which]
     if which == 2 and m.ffn.kind ~= "lookup" then name = family.mlp_norm or name end
-    return norm_of(name, family.layer:format(layer), layer, width)
+    return norm_of(name, family.layer:format(layer), layer, width, family.less_one)
 end
 
 -- The gains of the norm of heads of "q" or "k" of a layer, [width of a head].
 function checkpoint.head_norm(m, layer, word, width)
     local family = families[m.checkpoint]
-    return norm_of(family.head_norms[word], family.layer:format(layer), layer, width).gain
+    return norm_of(family.head_norms[word], family.layer:format(layer), layer, width, family.less_one).gain
+end
+
+-- The factor of the scores of each head of a layer whose q and k are of unit length, [heads].
+function checkpoint.attention_scale(m, layer)
+    return whole(families[m.checkpoint].layer:format(layer) .. "attention_scale", { m.heads })
 end
 
 -- Alpha, beta and gamma of each head of a layer whose attention is shaped, [heads][3].
@@ -647,7 +681,8 @@ function checkpoint.output(m, width)
     local names, output = output_names(m), m.output or {}
     local transposed = m.checkpoint == "use"
     local last = output.dense and output.dense.width or width
-    local function norm(name, of) return name and norm_of(name, "", 0, of) or nil end
+    local less_one = families[m.checkpoint].less_one
+    local function norm(name, of) return name and norm_of(name, "", 0, of, less_one) or nil end
     local function map(name, rows, columns)
         return name and map_of(name, "", 0, rows, columns, { transposed = transposed or nil }) or nil
     end
@@ -684,6 +719,9 @@ function checkpoint.misfit_of_blocks(m)
         return { "kv_heads" },
             m.kv_heads,
             "must be heads: " .. m.checkpoint .. " checkpoints hold q, k and v of equal widths"
+    end
+    if m.norm and m.norm.place == "both" and not family.both_norms then
+        return none(m, { "norm", "place" }, "both", "norms")
     end
     if m.attention.qk_norm and not family.head_norms then
         return none(m, { "attention", "qk_norm" }, nil, "norms")

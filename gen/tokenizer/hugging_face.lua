@@ -183,10 +183,9 @@ local pre_tokenizers = {}
 local function add_pre_tokenizer(...) add_by_type(pre_tokenizers, "pre-tokenizer", ...) end
 
 -- Adds what a pre-tokenizer splits by, { {pattern, behavior, invert} }; `name`: that of all of it in the record, if
--- there is one; `text`: patterns are texts.
+-- there is one; `text`: patterns are texts. Behind ByteLevel they see the characters that stand for bytes.
 local function add_splits(r, found, name, rows, text)
-    if found.byte_level then r.refuse("type", nil, "splits behind ByteLevel: not supported") end
-    found.name, found.times = name, found.times + 1
+    found.name, found.times = not found.byte_level and name or nil, found.times + 1
     for _, row in ipairs(rows) do
         local pattern = row[1]
         local function refuse(rule) r.refuse("pattern", pattern, rule) end
@@ -194,6 +193,7 @@ local function add_splits(r, found, name, rows, text)
             tree = text and expression.text(pattern) or expression.read(pattern, refuse),
             behavior = row[2],
             invert = row[3] or false,
+            bytes = found.byte_level,
             refuse = refuse,
         }
     end
@@ -243,6 +243,7 @@ function pre_tokenizers.Split(r, found)
 end
 
 function pre_tokenizers.ByteLevel(r, found)
+    if found.byte_level then r.refuse("type", nil, "a second ByteLevel is not supported") end
     if r.get("add_prefix_space", "boolean", true) then
         if found.times > 0 then r.refuse("add_prefix_space", true, "is not supported behind a split") end
         found.steps[#found.steps + 1] = { op = "prepend", text = " ", unless = true }

@@ -4,6 +4,7 @@
 -- Facts are pure data that a manifest can record: `kind` … `last` as in the record (gen/tokenizer/record.lua),
 -- `unknown` -1 for none, `passes` of normalisation, `sections` of the blob, `scratch`, `digest` of facts and
 -- contents, and `seal` of the facts alone.
+local byte_level = require "gen.tokenizer.byte_level"
 local host = require "host"
 local json = require "json"
 local sets = require "gen.tokenizer.character_sets"
@@ -285,6 +286,7 @@ local end_pieces = {
     ["<|end_of_text|>"] = true,
     ["<|eot_id|>"] = true,
     ["<|im_end|>"] = true,
+    ["<\u{ff5c}end\u{2581}of\u{2581}sentence\u{ff5c}>"] = true, -- of DeepSeek
     ["<end_of_turn>"] = true,
     ["[SEP]"] = true,
 }
@@ -379,18 +381,34 @@ local function add_added(r, c)
     return takes_space, single
 end
 
--- The automata that split text. Returns what of them the facts have: { {drop, join} }, nil: there are none.
+-- The classes of the characters that stand for bytes, of the ranges { {first, class} }, as bytes.
+local function classes_of_bytes(ranges)
+    local list = {}
+    for byte = 0, 255 do
+        local character = utf8.codepoint(byte_level.character(byte))
+        for _, range in ipairs(ranges) do
+            if range[1] <= character then list[byte + 1] = range[2] end
+        end
+    end
+    return string.char(table.unpack(list))
+end
+
+-- The automata that split text. Returns what of them the facts have: { {drop, join, bytes} }, nil: there are none.
 local function add_splits(r, c)
     if not r.splits then return nil end
-    local list = {}
-    c.paged("alphabet", paged(r.alphabet), "the class that splits know")
+    local list, kinds = {}, {}
+    for _, split in ipairs(r.splits) do
+        kinds[split.bytes and "bytes" or "characters"] = true
+    end
+    if kinds.characters then c.paged("alphabet", paged(r.alphabet), "the class that splits know") end
+    if kinds.bytes then c.add("byte_classes", "u8", classes_of_bytes(r.alphabet), "the same of each byte") end
     for i, split in ipairs(r.splits) do
         local entries = {}
         for _, row in ipairs(split.rows) do
             table.move(row, 1, #row, #entries + 1, entries)
         end
         c.add("split" .. i, "u16", words_of(entries, "I2"), "rows of a split's automaton: an entry for each class")
-        list[i] = { drop = split.drop, join = split.join }
+        list[i] = { drop = split.drop, join = split.join, bytes = split.bytes or nil }
     end
     return json.array(list)
 end

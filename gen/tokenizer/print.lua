@@ -64,7 +64,8 @@ local function parts_of(facts, splits)
         wordpiece = { bytes_of = bytes_of },
     }
     add(facts.kind .. ".c", values[facts.kind])
-    if uses.alphabet then add "match.c" end
+    if uses.alphabet then add("match.c", { name = "match", bytes = false }) end
+    if uses.byte_classes then add("match.c", { name = "match_bytes", bytes = true }) end
     for number = #(facts.splits or {}), 1, -1 do
         local inner = number < #facts.splits and "split" .. number + 1 or "pieces"
         add("split.c", { number = number, inner = inner, does = facts.splits[number] })

@@ -31,9 +31,10 @@
 --                     prepend   text, before what is not empty; unless: and does not start with it
 --   split           how normalised text becomes words, which the kind sees one by one: "none", "gpt2", "llama3",
 --                   "qwen2", "bert", "whitespace", "meta" (a word starts at each ▁), "patterns"
---   splits          of "patterns": { {rows, drop, join} }, each splits the words of the one before it. rows: of an
---                   automaton (gen/tokenizer/automaton.lua); drop: "nothing", "matches" or "gaps"; join: what is one
---                   word with what follows it, "nothing", "gap to match", "match to gap" or "matches" (side by side)
+--   splits          of "patterns": { {rows, drop, join, bytes} }, each splits the words of the one before it. rows: of
+--                   an automaton (gen/tokenizer/automaton.lua); drop: "nothing", "matches" or "gaps"; join: what is one
+--                   word with what follows it, "nothing", "gap to match", "match to gap" or "matches" (side by side);
+--                   bytes: what it takes for characters are those that stand for bytes (gen/tokenizer/byte_level.lua)
 --   classes         of "patterns": the number of classes of characters that the automata tell apart
 --   alphabet        of "patterns": { {first, class} }, the class of the characters from `first` on
 --   added           pieces that are found in text before all else: { {id, text, left, right, single, later} }; `left`,

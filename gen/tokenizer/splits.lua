@@ -25,8 +25,8 @@ splits.behaviors = {
     Contiguous = { { join = "matches" }, { join = "matches" } },
 }
 
--- The splits of `list`, { {tree, behavior, invert, refuse} }: { {rows, drop, join} }, the number of classes of
--- characters, and these as { {first character, class} }.
+-- The splits of `list`, { {tree, behavior, invert, bytes, refuse} }: { {rows, drop, join, bytes} }, the number of
+-- classes of characters, and these as { {first character, class} }.
 function splits.build(list)
     local distinct, numbers, programs, built = {}, {}, {}, {}
     for i, split in ipairs(list) do
@@ -54,6 +54,7 @@ function splits.build(list)
             rows = automaton.rows(programs[i], members, classes),
             drop = does.drop or "nothing",
             join = does.join or "nothing",
+            bytes = split.bytes,
         }
     end
     return built, classes, ranges

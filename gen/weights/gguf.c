@@ -385,7 +385,9 @@ bool gguf_read(const files_source *source, const safetensors_tensor *tensor, siz
     return true;
 }
 
-const char *gguf_blocks_name(const gguf_blocks *blocks)
+bool gguf_read_blocks(const files_source *source, const safetensors_tensor *tensor, size_t first, size_t count, unsigned char *out,
+                      char *error, size_t error_size)
 {
-    return blocks->name;
+    const size_t bytes = tensor->blocks->bytes;
+    return files_pread(source, tensor->at + first * bytes, out, count * bytes, error, error_size);
 }

@@ -63,7 +63,8 @@ size_t gguf_width(gguf_type type);
 bool gguf_read(const files_source *source, const safetensors_tensor *tensor, size_t first, size_t count, float *out, char *error,
                size_t error_size);
 
-/* What the file calls the type of a tensor in blocks. */
-const char *gguf_blocks_name(const gguf_blocks *blocks);
+/* out[] <- so many blocks from number `first` on, as the file has them. */
+bool gguf_read_blocks(const files_source *source, const safetensors_tensor *tensor, size_t first, size_t count, unsigned char *out,
+                      char *error, size_t error_size);
 
 #endif

@@ -3,6 +3,8 @@
 
 #include "gen/weights/safetensors.h"
 
+#include <stdbool.h>
+
 /* In the drawings d is the scale and m the minimum, in F16 or multiplied from an F16 and a small integer; q the integers. Sums and products
    are exact in double, so that each value is rounded once. */
 
@@ -36,6 +38,16 @@ static void decode_q4_1(const unsigned char *block, float *out)
     const double d = f16_at(block), m = f16_at(block + 2);
     for (unsigned i = 0; i < 32; ++i)
         out[i] = (float)(d * nibble(block + 4, i) + m);
+}
+
+void gguf_blocks_units(const gguf_blocks *blocks, const unsigned char *block, double *units, uint16_t *scale, uint16_t *minimum)
+{
+    const bool above = blocks->decode == decode_q4_1;
+    *scale = (uint16_t)(block[0] | block[1] << 8);
+    if (above)
+        *minimum = (uint16_t)(block[2] | block[3] << 8);
+    for (unsigned i = 0; i < 32; ++i)
+        units[i] = nibble(block + (above ? 4 : 2), i) - (above ? 0.0 : 8.0);
 }
 
 /* Element `at` of 32 with 5 bits: the upper bits of all in 4 bytes, then as nibbles. */

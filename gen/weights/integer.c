@@ -297,13 +297,19 @@ bool integer_pack_projection(integer_projection *projection, char *error, size_t
     return ok;
 }
 
+/* The scale of rows in elements of at most `unit`, in units of the rows' scales. */
+static double scale_of(const integer_tables *t, double unit)
+{
+    return fmin(ceil(unit / t->unit), 65535.0);
+}
+
 /* The largest sum of scores times scales of a token's rows of table `k`, in units of the sums before the shift. */
 static double largest_scores(const integer_tables *t, size_t k)
 {
-    double row = 0.0;
+    double unit = 0.0;
     for (size_t i = 0; i < t->rows; ++i)
-        row = fmax(row, t->largest_row[k * t->rows + i]);
-    const double scale = fmin(ceil(row / 127.0 / t->unit), 65535.0);
+        unit = fmax(unit, t->units[k * t->rows + i]);
+    const double scale = scale_of(t, unit);
     if (!t->along)
         return 32768.0 * t->shares * scale;
     const double sum = fmin(floor(ldexp(t->largest[k], t->magnitude_fraction - t->sum_shift)) + 1.0, 65535.0);
@@ -312,16 +318,18 @@ static double largest_scores(const integer_tables *t, size_t k)
 
 bool integer_plan_tables(integer_tables *t, char *error, size_t size)
 {
-    double largest = 0.0, bias = 0.0;
+    const double most = quantise_largest(t->type);
+    double largest = 0.0, bias = 0.0; /* unit, element */
     for (size_t i = 0; i < t->h * t->rows; ++i)
-        largest = fmax(largest, t->largest_row[i]);
+        largest = fmax(largest, t->units[i]);
     for (size_t o = 0; o < t->d_out; ++o)
         bias = fmax(bias, fabs(t->bias[o]));
-    if (!(largest < 0x1p100) || !(bias < 0x1p100))
-        return files_error(error, size, "values of tables or bias reach %.3g: too large for integer arithmetic", fmax(largest, bias));
+    if (!(most * largest < 0x1p100) || !(bias < 0x1p100))
+        return files_error(error, size, "values of tables or bias reach %.3g: too large for integer arithmetic",
+                           fmax(most * largest, bias));
     /* A power of two, so that a shift makes y of its sums; not so small that the shift were too long. */
     t->unit = ldexp(1.0, -t->fraction - 40);
-    while (largest / 127.0 > 65535.0 * t->unit)
+    while (largest > 65535.0 * t->unit)
         t->unit *= 2.0;
     const int places = t->along ? 15 + t->magnitude_fraction - t->sum_shift - 16 : 15;
     for (;; t->unit *= 2.0) {
@@ -332,7 +340,7 @@ bool integer_plan_tables(integer_tables *t, char *error, size_t size)
         double sums = 0.0, unit = 0.0;
         for (; shift <= MOST_SCORE_SHIFT; ++shift) {
             unit = ldexp(t->unit, shift - places);
-            sums = 127.0 * ldexp(sum, -shift) + bias / unit;
+            sums = most * ldexp(sum, -shift) + bias / unit;
             if (sums <= LARGEST_SUM - ldexp(1.0, MOST_Y_SHIFT))
                 break;
         }
@@ -352,13 +360,13 @@ bool integer_plan_tables(integer_tables *t, char *error, size_t size)
     }
 }
 
-void integer_pack_row(integer_tables *t, const double *row, double largest, int8_t *packed, uint16_t *scale)
+void integer_pack_row(integer_tables *t, const double *row, double least_unit, void *packed, uint16_t *scale)
 {
-    const double multiplier = fmin(ceil(largest / 127.0 / t->unit), 65535.0), unit = multiplier * t->unit;
+    const double multiplier = scale_of(t, least_unit), unit = multiplier * t->unit, most = quantise_largest(t->type);
     *scale = (uint16_t)multiplier;
     for (size_t o = 0; o < t->d_out; ++o) {
-        const double value = unit > 0.0 ? fmin(fmax(rint(row[o] / unit), -127.0), 127.0) : 0.0, difference = value * unit - row[o];
-        packed[o] = (int8_t)value;
+        const double value = unit > 0.0 ? fmin(fmax(rint(row[o] / unit), -most), most) : 0.0, difference = value * unit - row[o];
+        quantise_store(t->type, value, packed, o);
         t->tally.error += difference * difference;
         t->tally.power += row[o] * row[o];
     }

@@ -60,7 +60,8 @@ typedef struct {
     int fraction;                      /* binary places of y */
     double unit;                       /* of the rows' scales; set by integer_plan_tables */
     const double *largest;             /* [h] bounds of the sums of |z| */
-    const double *largest_row;         /* [h][rows] |value| in each row */
+    quantise_type type;                /* of elements */
+    const double *units;               /* [h][rows] of the rows, by quantise_unit */
     const double *bias;                /* [d_out] */
     int32_t *packed_bias;
     uint8_t *score_shift, *y_shift;
@@ -70,7 +71,7 @@ typedef struct {
 /* Chooses units and shifts, and packs the bias. False with one line. */
 bool integer_plan_tables(integer_tables *tables, char *error, size_t size);
 
-/* Packs one row of d_out values and its scale. */
-void integer_pack_row(integer_tables *tables, const double *row, double largest, int8_t *packed, uint16_t *scale);
+/* Packs one row of d_out values, in elements of about `unit`, and its scale. */
+void integer_pack_row(integer_tables *tables, const double *row, double unit, void *packed, uint16_t *scale);
 
 #endif

@@ -94,7 +94,7 @@ static bool pack_integer_tables(packing *p, int job, int errors, const double *b
 {
     lua_State *L = p->L;
     const size_t h = field_size(L, job, where, "h"), tau = field_size(L, job, where, "tau"), rows = (size_t)1 << tau;
-    double *largest = lua_newuserdatauv(L, h * sizeof *largest, 0), *largest_row = lua_newuserdatauv(L, h * rows * sizeof *largest_row, 0);
+    double *largest = lua_newuserdatauv(L, h * sizeof *largest, 0), *units = lua_newuserdatauv(L, h * rows * sizeof *units, 0);
     char error[256];
     size_t count;
     lua_getfield(L, job, "along");
@@ -108,12 +108,13 @@ static bool pack_integer_tables(packing *p, int job, int errors, const double *b
                              .magnitude_fraction = (int)field_size(L, job, where, "magnitude_fraction"),
                              .fraction = (int)field_size(L, job, where, "fraction"),
                              .largest = largest,
-                             .largest_row = largest_row,
+                             .units = units,
                              .bias = folded(p, job, "output_bias"),
                              .packed_bias = packed_at(p, job, "bias")};
     uint8_t *shifts = packed_at(p, job, "shifts");
     tables.score_shift = &shifts[2];
     tables.y_shift = &shifts[3];
+    luaL_argcheck(L, quantise_type_named(field_text(L, job, where, "table_type", NULL), &tables.type), 1, "table_type");
     if (!tables.bias)
         return false;
     for (size_t k = 0; k < h; ++k) {
@@ -122,22 +123,19 @@ static bool pack_integer_tables(packing *p, int job, int errors, const double *b
             largest[k] += fmin(bounds[k * tau + j], ldexp(65536.0, -tables.magnitude_fraction));
         if (!packing_folded(p, job, "tables", h, k, &count))
             return false;
-        for (size_t i = 0; i < rows; ++i) {
-            largest_row[k * rows + i] = 0.0;
-            for (size_t o = 0; o < tables.d_out; ++o)
-                largest_row[k * rows + i] = fmax(largest_row[k * rows + i], fabs(p->data[i * tables.d_out + o]));
-        }
+        for (size_t i = 0; i < rows; ++i)
+            units[k * rows + i] = quantise_unit(tables.type, p->data + i * tables.d_out, tables.d_out);
     }
     if (!integer_plan_tables(&tables, error, sizeof error))
         return integer_error(p, error);
-    int8_t *packed = packed_at(p, job, "tables");
+    uint8_t *packed = packed_at(p, job, "tables");
     uint16_t *scales = packed_at(p, job, "table_scales");
     for (size_t k = 0; k < h; ++k) {
         if (!packing_folded(p, job, "tables", h, k, &count))
             return false;
         for (size_t i = 0; i < rows; ++i)
-            integer_pack_row(&tables, p->data + i * tables.d_out, largest_row[k * rows + i], packed + (k * rows + i) * tables.pitch,
-                             &scales[k * rows + i]);
+            integer_pack_row(&tables, p->data + i * tables.d_out, units[k * rows + i],
+                             packed + (k * rows + i) * quantise_size(tables.type, tables.pitch), &scales[k * rows + i]);
     }
     packing_note_error(p, errors, "tables", &tables.tally);
     return true;

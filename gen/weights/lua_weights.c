@@ -4,7 +4,6 @@
 #include "gen/host/host.h"
 #include "gen/weights/blob_header.h"
 #include "gen/weights/calibrate.h"
-#include "gen/weights/gguf.h"
 #include "gen/weights/lua_gguf.h"
 #include "gen/weights/lua_sample.h"
 #include "gen/weights/packing.h"
@@ -138,7 +137,7 @@ static int weights_tensors(lua_State *L)
             lua_newtable(L);
             field_set_text(L, "dtype", tensor->dtype_name);
             if (tensor->blocks != NULL)
-                field_set_text(L, "blocks", gguf_blocks_name(tensor->blocks));
+                field_set_text(L, "blocks", safetensors_blocks_name(tensor));
             lua_createtable(L, tensor->rank, 0);
             for (int d = 0; d < tensor->rank; ++d) {
                 lua_pushinteger(L, tensor->shape[d]);
@@ -234,13 +233,14 @@ static int weights_differing(lua_State *L)
     return 1;
 }
 
-/* weights.quantise(path, output) -> relative error of what was rounded | nil, message: the checkpoint with matrices and tables in I8. */
+/* weights.quantise(path, output, halves) -> relative error of what was rounded | nil, message: the checkpoint with matrices and tables in
+   I8, or tables in half bytes. */
 static int weights_quantise(lua_State *L)
 {
     char error[ERROR_SIZE];
     double share = 0.0;
     shards *in = shards_open(luaL_checkstring(L, 1), error, sizeof error);
-    const bool good = in != NULL && rounded_write(in, luaL_checkstring(L, 2), &share, error, sizeof error);
+    const bool good = in != NULL && rounded_write(in, luaL_checkstring(L, 2), lua_toboolean(L, 3), &share, error, sizeof error);
     shards_close(in);
     if (!good)
         return host_fail(L, error);

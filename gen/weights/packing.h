@@ -4,6 +4,7 @@
 
 #include "gen/weights/quantise.h"
 #include "gen/weights/shards.h"
+#include "gen/weights/view.h"
 
 #include <lua.h>
 #include <stdbool.h>
@@ -21,6 +22,7 @@ typedef struct {
     unsigned char *blob;
     size_t blob_bytes;
     bool changed; /* the file is another one than before */
+    view from;    /* that the section's last slice was read from */
     double *data, *vector, *raw;
     quantise_tally tally; /* of the section */
     char error[PACKING_ERROR_SIZE];

@@ -104,6 +104,8 @@ static bool projection_at(packing *p, int job, row_projection *made)
     if (!read_view(p, &weight, made->m) || !read_view(p, &gain, gains) || !read_view(p, &plus, made->plus) ||
         !read_view(p, &bias, made->bias))
         return false;
+    for (size_t i = 0; gain.tensor && i < columns; ++i)
+        gains[i] += gain.raised;
     for (size_t i = 0; plus.tensor && i < columns; ++i)
         made->plus[i] *= field_number(L, job, where, "plus_factor");
     const bool centred = field_flag(L, job, "centred");

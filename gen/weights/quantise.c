@@ -164,44 +164,46 @@ static double element_of(const type_row *type, double value, float scale)
     return scale > 0.0f ? bounded(type->nearest(type, value / (double)scale), type->max) : 0.0;
 }
 
-/* The sum of squares of what a row changes by in units of `scale`; NAN if that is not finite. */
-static double error_of(const type_row *type, const double *row, size_t width, float scale)
+/* Of the scales that make the largest magnitude 7, 7.5 ... 14, of which elements above 7 become 7, the first with the least sum of squared
+   errors: in four bits a finer unit is worth more than a row's few largest elements. All are tried at once, so that vectors can do it. */
+static double scale_of_least_error(const type_row *type, const double *row, size_t width, double largest)
 {
-    double sum = 0.0;
-    for (size_t i = 0; i < width; ++i) {
-        const double error = element_of(type, row[i], scale) * (double)scale - row[i];
-        sum += error * error;
+    enum { TRIED = 15 };
+    double scales[TRIED], divisors[TRIED], errors[TRIED] = {0.0};
+    for (size_t k = 0; k < TRIED; ++k) {
+        scales[k] = (double)(float)(largest / (type->max + 0.5 * (double)k));
+        divisors[k] = divisor_of((float)scales[k]);
     }
-    return sum;
-}
-
-/* Of the scales that make the largest magnitude 7, 7.5 ... 14, of which elements above 7 become 7, the first with the least error: in four
-   bits a finer unit is worth more than a row's few largest elements. */
-static float scale_of_least_error(const type_row *type, const double *row, size_t width, double largest)
-{
-    float best = (float)(largest / type->max);
-    double least = error_of(type, row, width, best);
-    for (double levels = type->max + 0.5; levels <= 2.0 * type->max; levels += 0.5) {
-        const float scale = (float)(largest / levels);
-        const double error = error_of(type, row, width, scale);
-        if (error < least) {
-            best = scale;
-            least = error;
+    for (size_t i = 0; i < width; ++i) {
+        const double value = row[i];
+        for (size_t k = 0; k < TRIED; ++k) {
+            const double error = bounded(nearest_integer(type, value / divisors[k]), type->max) * scales[k] - value;
+            errors[k] += error * error;
         }
     }
-    return best;
+    size_t best = 0;
+    for (size_t k = 1; k < TRIED; ++k)
+        best = errors[k] < errors[best] ? k : best;
+    return scales[best];
+}
+
+double quantise_unit(quantise_type number, const double *row, size_t width)
+{
+    const type_row *type = &types[number];
+    const double largest = largest_of(row, width);
+    return type->fits ? scale_of_least_error(type, row, width, largest) : largest / type->max;
 }
 
 /* Turns a row into elements in units of the scale returned; NAN if that is not finite. The sum of a row of i16 stays below 2^16, each
    integer half a unit off at most. */
-static float round_scaled(const type_row *type, double *row, size_t width, quantise_tally *tally)
+static float round_scaled(quantise_type number, double *row, size_t width, quantise_tally *tally)
 {
+    const type_row *type = &types[number];
     const double room = 65534.0 - (double)width / 2.0;
-    const double largest = largest_of(row, width);
-    double least_scale = type->fits ? (double)scale_of_least_error(type, row, width, largest) : largest / type->max, sum = 0.0;
+    double sum = 0.0;
     for (size_t i = 0; type->sums_fit && i < width; ++i)
         sum += fabs(row[i]);
-    const float scale = (float)fmax(least_scale, sum / room);
+    const float scale = (float)fmax(quantise_unit(number, row, width), sum / room);
     if (!isfinite(scale))
         return NAN;
     for (size_t i = 0; tally && i < width; ++i) {
@@ -223,7 +225,7 @@ bool quantise_round(quantise_type number, double *data, size_t rows, size_t widt
     const type_row *type = &types[number];
     for (size_t row = 0; row < rows; ++row, data += width) {
         if (type->scaled) {
-            scale[row] = round_scaled(type, data, width, tally);
+            scale[row] = round_scaled(number, data, width, tally);
             if (isnan(scale[row]))
                 return false;
             continue;
@@ -242,49 +244,72 @@ bool quantise_round(quantise_type number, double *data, size_t rows, size_t widt
     return true;
 }
 
-static double unit_in_group(double value, double scale)
+/* How a group is rounded: to units from `least` to `least` + 15 of a scale, added to a minimum. */
+typedef struct {
+    double scale, minimum, least;
+} group_units;
+
+static double unit_in_group(double value, const group_units *of)
 {
-    const double units = scale != 0.0 ? nearest_integer(NULL, value / scale) : 0.0;
-    return units < -8.0 ? -8.0 : units > 7.0 ? 7.0 : units;
+    const double units = of->scale != 0.0 ? nearest_integer(NULL, (value - of->minimum) / of->scale) : 0.0;
+    return units < of->least ? of->least : units > of->least + 15.0 ? of->least + 15.0 : units;
 }
 
-/* The sum of squares that a scale loses in a group. */
-static double loss_in_group(const double *data, size_t count, double scale)
+/* What a unit stands for, less the value. */
+static double error_in_group(double value, double units, const group_units *of)
 {
+    return units * of->scale + of->minimum - value;
+}
+
+/* Takes `tried` in place of *best if its numbers are ones of half precision and it loses less than *least in squares. */
+static void try_in_group(const double *data, size_t count, const group_units *tried, group_units *best, double *least)
+{
+    const double most = types[QUANTISE_F16].max;
     double loss = 0.0;
     for (size_t i = 0; i < count; ++i) {
-        const double error = unit_in_group(data[i], scale) * scale - data[i];
+        const double error = error_in_group(data[i], unit_in_group(data[i], tried), tried);
         loss += error * error;
     }
-    return loss;
+    if (fabs(tried->scale) <= most && fabs(tried->minimum) <= most && loss < *least) {
+        *best = *tried;
+        *least = loss;
+    }
 }
 
-bool quantise_group(double *data, size_t count, uint16_t *scale, quantise_tally *tally)
+bool quantise_group(double *data, size_t count, uint16_t *scale, uint16_t *minimum, quantise_tally *tally)
 {
     static const int units_of_largest[] = {-8, 7, -7, 6, -6, 5, -5, 4, -4, 3, -3, 2, -2, 1, -1};
     const type_row *half = &types[QUANTISE_F16];
-    double largest = 0.0, best = 0.0, least = INFINITY;
-    for (size_t i = 0; i < count; ++i)
+    double largest = 0.0, low = INFINITY, high = -INFINITY, least = INFINITY;
+    for (size_t i = 0; i < count; ++i) {
         if (fabs(data[i]) > fabs(largest) || isnan(data[i]))
             largest = data[i];
-    if (!(fabs(largest) <= 7.0 * half->max))
+        low = fmin(low, data[i]);
+        high = fmax(high, data[i]);
+    }
+    if (!(fabs(largest) <= (minimum ? 1.0 : 7.0) * half->max))
         return false;
-    for (size_t k = 0; least > 0.0 && k < sizeof units_of_largest / sizeof *units_of_largest; ++k) {
-        const double tried = half->nearest(half, largest / units_of_largest[k]), loss = loss_in_group(data, count, tried);
-        if (fabs(tried) <= half->max && loss < least) {
-            best = tried;
-            least = loss;
-        }
+    group_units best = {0.0, 0.0, minimum ? 0.0 : -8.0};
+    for (size_t k = 0; !minimum && least > 0.0 && k < sizeof units_of_largest / sizeof *units_of_largest; ++k) {
+        const group_units tried = {half->nearest(half, largest / units_of_largest[k]), 0.0, -8.0};
+        try_in_group(data, count, &tried, &best, &least);
+    }
+    for (int off = 0; minimum && least > 0.0 && off < 25; ++off) {
+        const double below = 0.5 * (off / 5), above = 0.5 * (off % 5), unit = half->nearest(half, (high - low) / (15.0 + below + above));
+        const group_units tried = {unit, half->nearest(half, low + below * unit), 0.0};
+        try_in_group(data, count, &tried, &best, &least);
     }
     for (size_t i = 0; i < count; ++i) {
-        const double units = unit_in_group(data[i], best), error = units * best - data[i];
+        const double units = unit_in_group(data[i], &best), error = error_in_group(data[i], units, &best);
         if (tally) {
             tally->error += error * error;
             tally->power += data[i] * data[i];
         }
         data[i] = units;
     }
-    *scale = (uint16_t)half->code(half, best);
+    *scale = (uint16_t)half->code(half, best.scale);
+    if (minimum)
+        *minimum = (uint16_t)half->code(half, best.minimum);
     return true;
 }
 

@@ -40,13 +40,18 @@ typedef struct {
    scale. False if a value does not fit the type. */
 bool quantise_round(quantise_type type, double *data, size_t rows, size_t width, float *scale, quantise_tally *tally);
 
-enum { QUANTISE_GROUP = 32 }; /* weights in i4 that share a scale */
+/* The unit that a row of width values has in a scaled type without limit of its sums, before it is rounded to float32. */
+double quantise_unit(quantise_type type, const double *row, size_t width);
 
-/* Rounds data[count], at most a group of weights in i4, in place: to values from -8 to 7 in units of the scale, a half precision number
-   whose bits become *scale. It is the value of the largest magnitude, the first of such, divided by the integer from -8 to 7 whose scale
-   loses least in squares, in the order -8, 7, -7, 6 ... 1, -1: a group that has been rounded before stays as it is. False if a value does
-   not fit. */
-bool quantise_group(double *data, size_t count, uint16_t *scale, quantise_tally *tally);
+enum { QUANTISE_GROUP = 32 }; /* weights in i4 or u4 that share a scale */
+
+/* Rounds data[count], at most a group of weights in i4 or u4, in place, to units of a half precision number whose bits become *scale.
+   i4, where minimum is NULL: to values from -8 to 7. The scale is the value of the largest magnitude, the first of such, divided by the
+   integer from -8 to 7 whose scale loses least in squares, in the order -8, 7, -7, 6 ... 1, -1: a group that has been rounded before stays
+   as it is.
+   u4: to values from 0 to 15 above *minimum, another such number. The smallest value is 0, 0.5 ... 2 units below the minimum and the
+   largest one as far above its end, which become nearer then: of these 25 the first that loses least. False if a value does not fit. */
+bool quantise_group(double *data, size_t count, uint16_t *scale, uint16_t *minimum, quantise_tally *tally);
 
 /* to[index] <- a value that is one of the type already. */
 void quantise_store(quantise_type type, double value, void *to, size_t index);

@@ -3,6 +3,7 @@
 
 #include "gen/host/files.h"
 #include "gen/weights/gguf.h"
+#include "gen/weights/gguf_blocks.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -33,8 +34,8 @@ static const struct {
     {"BF16", 16, DTYPE_BF16},
     {"F64", 64, DTYPE_F64},
     {"I8", 8, DTYPE_I8},
+    {"U8", 8, DTYPE_I4},
     {"BOOL", 8, DTYPE_UNREADABLE},
-    {"U8", 8, DTYPE_UNREADABLE},
     {"U16", 16, DTYPE_UNREADABLE},
     {"I16", 16, DTYPE_UNREADABLE},
     {"U32", 32, DTYPE_UNREADABLE},
@@ -378,11 +379,13 @@ static const safetensors_tensor *named_after(const safetensors *file, const safe
     return length > 0 && (size_t)length < sizeof name ? safetensors_find(file, name) : NULL;
 }
 
-/* The scales of the rows of a tensor in I8; NULL: there are none, and it cannot be read. False with one line for others than it needs. */
-static bool row_scales(const reporter *report, const safetensors *file, safetensors_tensor *tensor, const safetensors_tensor **scales)
+/* The scales of the rows of a tensor, whose name ends so; NULL: there are none, and it cannot be read. False with one line for others than
+   it needs. */
+static bool row_scales(const reporter *report, const safetensors *file, safetensors_tensor *tensor, const char *ending,
+                       const safetensors_tensor **scales)
 {
     const size_t rows = tensor->count > 0 ? tensor->count / row_of(tensor) : 0;
-    *scales = named_after(file, tensor, SAFETENSORS_SCALE);
+    *scales = named_after(file, tensor, ending);
     if (*scales == NULL || (*scales)->dtype != DTYPE_F32) {
         *scales = NULL;
         tensor->dtype = DTYPE_UNREADABLE;
@@ -390,6 +393,20 @@ static bool row_scales(const reporter *report, const safetensors *file, safetens
     }
     return (*scales)->count == rows || tensor_error(report, (*scales)->name, "%zu elements: must be %zu, one for each row of %.200s",
                                                     (*scales)->count, rows, tensor->name);
+}
+
+/* Makes a tensor in I4 one in I8. */
+static bool unfold_halves(const reporter *report, safetensors_tensor *tensor)
+{
+    int64_t *const last = &tensor->shape[tensor->rank > 0 ? tensor->rank - 1 : 0];
+    if (tensor->rank == 0 || __builtin_mul_overflow(*last, 2, last) || __builtin_mul_overflow(tensor->count, 2u, &tensor->count)) {
+        return tensor_error(report, tensor->name, "shape: has no rows, or too many elements");
+    }
+    tensor->bytes = tensor->count;
+    tensor->halves = true;
+    tensor->dtype = DTYPE_I8;
+    tensor->dtype_name = dtypes[DTYPE_I8].name;
+    return true;
 }
 
 static int64_t blocks_of(int64_t size)
@@ -443,7 +460,7 @@ static bool move_behind(safetensors *file, const bool *taken)
     return true;
 }
 
-/* Gives each tensor in I8 or FP8 its scales, which are no tensors of the file from then on. */
+/* Gives each tensor in I8, FP8 or half bytes its scales, which are no tensors of the file from then on. */
 static bool take_scales(const reporter *report, safetensors *file)
 {
     bool *const taken = calloc(file->count + 1, sizeof *taken);
@@ -452,7 +469,9 @@ static bool take_scales(const reporter *report, safetensors *file)
         safetensors_tensor *const tensor = &file->tensors[i];
         const safetensors_tensor *scales = NULL;
         if (tensor->dtype == DTYPE_I8) {
-            good = row_scales(report, file, tensor, &scales);
+            good = row_scales(report, file, tensor, SAFETENSORS_SCALE, &scales);
+        } else if (tensor->dtype == DTYPE_I4) {
+            good = row_scales(report, file, tensor, SAFETENSORS_HALF_SCALE, &scales) && (scales == NULL || unfold_halves(report, tensor));
         } else if (strcmp(tensor->dtype_name, "F8_E4M3") == 0) {
             good = block_scales(report, file, tensor, &scales);
         }
@@ -664,6 +683,23 @@ static bool read_fp8(const safetensors *file, const safetensors_tensor *tensor, 
     return true;
 }
 
+/* out[count] <- elements from `first` on of a tensor in half bytes. */
+static bool read_halves(const safetensors *file, const safetensors_tensor *tensor, size_t first, size_t count, unsigned char *out,
+                        char *error, size_t error_size)
+{
+    /* their bytes go to the end of out, where no element reaches one that is not taken apart yet */
+    const size_t from = first / 2, bytes = count > 0 ? (first + count - 1) / 2 - from + 1 : 0;
+    const unsigned char *const data = out + count - bytes;
+    if (!files_pread(&file->source, tensor->at + from, out + count - bytes, bytes, error, error_size)) {
+        return false;
+    }
+    for (size_t i = 0; i < count; ++i) {
+        const unsigned half = data[(first + i) / 2 - from] >> (first + i) % 2 * 4 & 15u;
+        out[i] = (unsigned char)(half < 8 ? half : half + 240);
+    }
+    return true;
+}
+
 bool safetensors_read_bytes(const safetensors *file, const safetensors_tensor *tensor, size_t first, size_t count, void *out, char *error,
                             size_t error_size)
 {
@@ -677,8 +713,25 @@ bool safetensors_read_bytes(const safetensors *file, const safetensors_tensor *t
     if (tensor->fp8) {
         return read_fp8(file, tensor, first, count, out, error, error_size);
     }
+    if (tensor->halves) {
+        return read_halves(file, tensor, first, count, out, error, error_size);
+    }
     const size_t width = safetensors_width(tensor->dtype);
     return files_pread(&file->source, tensor->at + first * width, out, count * width, error, error_size);
+}
+
+const char *safetensors_blocks_name(const safetensors_tensor *tensor)
+{
+    return tensor->blocks != NULL ? tensor->blocks->name : NULL;
+}
+
+bool safetensors_read_blocks(const safetensors *file, const safetensors_tensor *tensor, size_t first, size_t count, unsigned char *out,
+                             char *error, size_t error_size)
+{
+    const reporter report = {file->path, error, error_size};
+    const size_t elements = tensor->blocks->elements;
+    return can_read(&report, tensor, first, count) &&
+           gguf_read_blocks(&file->source, tensor, first / elements, count / elements, out, error, error_size);
 }
 
 /* out[count] <- elements from `first` on of a tensor in I8, whose integers stand at the end of out: each times its row's scale. */
@@ -741,6 +794,7 @@ bool safetensors_read(const safetensors *file, const safetensors_tensor *tensor,
         }
         break;
     case DTYPE_F64:
+    case DTYPE_I4:
     case DTYPE_UNREADABLE: break;
     }
     for (size_t i = 0; i < count; ++i) {
@@ -803,8 +857,9 @@ static bool describe(const reporter *report, json_t *header, const safetensors_d
     json_int_t bytes = (json_int_t)safetensors_width(tensor->dtype);
     bool legal = true;
     for (int i = 0; i < tensor->rank; ++i) {
-        legal = legal && tensor->shape[i] >= 0 && !__builtin_mul_overflow(bytes, tensor->shape[i], &bytes);
-        json_array_append_new(shape, json_integer(tensor->shape[i]));
+        const int64_t size = tensor->dtype == DTYPE_I4 && i + 1 == tensor->rank ? tensor->shape[i] / 2 : tensor->shape[i];
+        legal = legal && size >= 0 && !__builtin_mul_overflow(bytes, size, &bytes);
+        json_array_append_new(shape, json_integer(size));
     }
     if (!legal || __builtin_add_overflow(begin, bytes, end)) {
         json_decref(shape);

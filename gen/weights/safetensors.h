@@ -13,8 +13,9 @@ enum {
     SAFETENSORS_MAX_HEADER = 100000000, /* bytes; the cap of the format's own library */
 };
 
-/* The element types that can be read. A checkpoint may hold others beside the weights: they are refused when asked for. */
-typedef enum { DTYPE_F32, DTYPE_F16, DTYPE_BF16, DTYPE_F64, DTYPE_I8, DTYPE_UNREADABLE } safetensors_dtype;
+/* The element types that can be read; I4 is what U8 stands for, two integers in a byte. A checkpoint may hold others beside the weights:
+   they are refused when asked for. */
+typedef enum { DTYPE_F32, DTYPE_F16, DTYPE_BF16, DTYPE_F64, DTYPE_I8, DTYPE_I4, DTYPE_UNREADABLE } safetensors_dtype;
 
 /* A type of values in blocks (gen/weights/gguf_blocks.h). */
 typedef struct gguf_blocks gguf_blocks;
@@ -29,6 +30,7 @@ typedef struct {
     size_t at;    /* in the file, of its first byte */
     size_t count; /* elements: the product of shape */
     size_t bytes;
+    bool halves;               /* it stands in the file as I4, and counts as I8 */
     size_t scales_at;          /* of I8 and FP8: in the file, of the scales of its rows or blocks, one behind the other */
     safetensors_dtype scales;  /* of FP8: F32 or BF16; else F32 */
     bool fp8;                  /* it stands in the file as F8_E4M3, and counts as F32 */
@@ -40,6 +42,10 @@ typedef struct safetensors safetensors;
 /* What the name of a tensor's scales ends with. A tensor NAME in I8 beside NAME_scale in F32 with an element for each row, which is the
    last dimension, stands for its integers times these scales. The scales are no tensor of the file then; I8 without them cannot be read. */
 #define SAFETENSORS_SCALE "_scale"
+
+/* The same of integers from -8 to 7, two in a byte: a tensor NAME in U8 beside NAME_scale_i4, whose rows have so many bytes. Of a byte the
+   first integer is in the low four bits, in two's complement. It counts as I8 with rows twice as long. */
+#define SAFETENSORS_HALF_SCALE "_scale_i4"
 
 /* The same of FP8 in blocks, as DeepSeek V3 and Qwen have it. A matrix NAME [r][c] in F8_E4M3 beside NAME_scale_inv [r / 128][c / 128],
    rounded up, in F32 or BF16, stands for its numbers times the scales of their blocks of 128 x 128, each product rounded to float32. It
@@ -88,6 +94,13 @@ bool safetensors_read(const safetensors *file, const safetensors_tensor *tensor,
 bool safetensors_read_bytes(const safetensors *file, const safetensors_tensor *tensor, size_t first, size_t count, void *out, char *error,
                             size_t error_size);
 
+/* What a GGUF file calls the blocks of a tensor; NULL: it has none. */
+const char *safetensors_blocks_name(const safetensors_tensor *tensor);
+
+/* out[] <- the blocks of elements first ... first + count - 1, whole ones, of a tensor in blocks, as the file has them. */
+bool safetensors_read_blocks(const safetensors *file, const safetensors_tensor *tensor, size_t first, size_t count, unsigned char *out,
+                             char *error, size_t error_size);
+
 /* All elements of a tensor, from malloc; NULL as safetensors_read fails, or when memory is short. */
 double *safetensors_load(const safetensors *file, const safetensors_tensor *tensor, char *error, size_t error_size);
 
@@ -105,7 +118,7 @@ typedef struct {
     const char *name; /* UTF-8 */
     int rank;
     int64_t shape[SAFETENSORS_MAX_RANK];
-    safetensors_dtype dtype; /* one that can be read */
+    safetensors_dtype dtype; /* one that can be read; of I4 the last dimension is even */
 } safetensors_description;
 
 typedef struct safetensors_writer safetensors_writer;

@@ -3,8 +3,8 @@
 #include "gen/host/files.h"
 #include "gen/weights/fold.h"
 #include "gen/weights/fold_fields.h"
+#include "gen/weights/gguf_blocks.h"
 #include "gen/weights/packing.h"
-#include "gen/weights/view.h"
 
 #include <lauxlib.h>
 #include <math.h>
@@ -218,7 +218,7 @@ void packing_note_error(packing *p, int errors, const char *name, const quantise
 static bool read_slice(packing *p, int section, size_t slices, size_t slice, size_t *count)
 {
     lua_State *L = p->L;
-    view v;
+    view v = {.columns = field_size(L, section, where, "row"), .group = SIZE_MAX}; /* a whole tensor */
     const bool part = field_size(L, section, where, "group") != 0 || field_flag(L, section, "transposed");
     luaL_argcheck(L, !part || slices == 1, 1, "slices");
     if (part && !view_at(L, section, "from", p->checkpoint, p->prefix, &v, p->error, sizeof p->error))
@@ -226,6 +226,11 @@ static bool read_slice(packing *p, int section, size_t slices, size_t slice, siz
     const safetensors_tensor *tensor = part ? v.tensor : packing_tensor(p, section, "from");
     if (!tensor)
         return false;
+    if (!part) {
+        v.file = p->file;
+        v.tensor = tensor;
+    }
+    p->from = v;
     *count = part ? v.rows * v.columns : tensor->count / slices;
     free(p->data);
     p->data = malloc((*count + 1) * sizeof *p->data);
@@ -240,28 +245,57 @@ static bool read_slice(packing *p, int section, size_t slices, size_t slice, siz
     return run_steps(p, section, count);
 }
 
+/* Whether the groups of a section are the blocks of the GGUF file that it was read from. */
+static bool keeps_blocks(const packing *p, int section)
+{
+    const char *const blocks = safetensors_blocks_name(p->from.tensor);
+    return blocks && !p->from.transposed && strcmp(blocks, field_text(p->L, section, where, "kept", "")) == 0;
+}
+
+/* A row's blocks as the file has them, in p->raw. */
+static bool read_blocks(packing *p, size_t row)
+{
+    const size_t width = p->from.columns;
+    free(p->raw);
+    p->raw = malloc(width / p->from.tensor->blocks->elements * p->from.tensor->blocks->bytes);
+    if (!p->raw)
+        return files_error(p->error, sizeof p->error, "%s: not enough memory", p->path);
+    return safetensors_read_blocks(p->from.file, p->from.tensor, view_row(&p->from, row) * width, width, (unsigned char *)p->raw, p->error,
+                                   sizeof p->error);
+}
+
 /* Packs slice number `slice` of a matrix, p->data[count], whose rows have scales for groups of inputs: a panel after the other, as
    gen/families/model/blocks/layout.lua lays it out. */
 static bool pack_groups(packing *p, int section, size_t count, size_t slice)
 {
-    enum { PANEL = 32, WORD = 8, SCALES = PANEL / 2, WORDS = SCALES + PANEL * QUANTISE_GROUP / WORD };
+    enum { WORD = 8 };
     lua_State *L = p->L;
+    const bool minimum = field_flag(L, section, "minimum");
+    const size_t panel = field_size(L, section, where, "panel"), scales = minimum ? panel : panel / 2,
+                 words = scales + panel * QUANTISE_GROUP / WORD;
     const size_t width = field_size(L, section, where, "row"), groups = (width + QUANTISE_GROUP - 1) / QUANTISE_GROUP;
     const size_t rows = count / width, elements = field_size(L, section, where, "elements");
     uint32_t *const to = (uint32_t *)(void *)(p->blob + field_size(L, section, where, "at"));
-    luaL_argcheck(L, ((slice * rows + rows + PANEL - 1) / PANEL) * groups * WORDS <= elements, 1, "groups");
+    luaL_argcheck(L, ((slice * rows + rows + panel - 1) / panel) * groups * words <= elements, 1, "groups");
+    const bool kept = keeps_blocks(p, section);
     for (size_t r = 0; r < rows; ++r) {
         const size_t output = slice * rows + r;
+        if (kept && !read_blocks(p, output))
+            return false;
         for (size_t g = 0; g < groups; ++g) {
             double *const data = p->data + r * width + g * QUANTISE_GROUP;
             const size_t some = width - g * QUANTISE_GROUP < QUANTISE_GROUP ? width - g * QUANTISE_GROUP : QUANTISE_GROUP;
-            uint32_t *const group = to + (output / PANEL * groups + g) * WORDS;
-            if (!quantise_group(data, some, (uint16_t *)group + output % PANEL, &p->tally))
-                return files_error(p->error, sizeof p->error, "%s: tensor %s%s: a value is too large for i4", p->path, p->prefix,
-                                   field_text(L, section, where, "from", NULL));
+            uint32_t *const group = to + (output / panel * groups + g) * words;
+            uint16_t *const scale = (uint16_t *)group + output % panel;
+            if (kept)
+                gguf_blocks_units(p->from.tensor->blocks, (unsigned char *)p->raw + g * p->from.tensor->blocks->bytes, data, scale,
+                                  scale + panel);
+            else if (!quantise_group(data, some, scale, minimum ? scale + panel : NULL, &p->tally))
+                return files_error(p->error, sizeof p->error, "%s: tensor %s%s: a value is too large for %s", p->path, p->prefix,
+                                   field_text(L, section, where, "from", NULL), minimum ? "u4" : "i4");
             /* Inputs 0 to 3 of a word are in the low halves of its bytes, 4 to 7 in the high ones; those that fill it up are zeros. */
             for (size_t i = 0; i < QUANTISE_GROUP; ++i)
-                group[SCALES + i / WORD * PANEL + output % PANEL] |= (uint32_t)((i < some ? (int)data[i] : 0) + 8)
+                group[scales + i / WORD * panel + output % panel] |= (uint32_t)((i < some ? (int)data[i] : 0) + (minimum ? 0 : 8))
                                                                      << (i % 4 * 8 + i % WORD / 4 * 4);
         }
     }

@@ -17,11 +17,16 @@ bool view_at(lua_State *L, int table, const char *name, const shards *checkpoint
     v->group = (size_t)field_integer(L, table, "view.", "group", 1, (lua_Integer)v->rows);
     v->stride = field_size(L, table, "view.", "stride");
     v->offset = field_size(L, table, "view.", "offset");
+    v->raised = (double)field_size(L, table, "view.", "raised");
     v->transposed = field_flag(L, table, "transposed");
     v->tensor = shards_expect(checkpoint, prefix, field_text(L, table, "view.", name, NULL), shape, rank, &v->file, error, error_size);
-    const size_t last = (v->rows - 1) / v->group * v->stride + v->offset + (v->rows - 1) % v->group;
-    luaL_argcheck(L, !v->tensor || v->tensor->count == 0 || (last + 1) * v->columns <= v->tensor->count, 1, "view");
+    luaL_argcheck(L, !v->tensor || v->tensor->count == 0 || (view_row(v, v->rows - 1) + 1) * v->columns <= v->tensor->count, 1, "view");
     return v->tensor != NULL;
+}
+
+size_t view_row(const view *v, size_t row)
+{
+    return row / v->group * v->stride + v->offset + row % v->group;
 }
 
 /* The same of a transposed view, for rows that lie side by side in the tensor, `at` the first of them: a strip of every of its rows. */
@@ -45,7 +50,7 @@ bool view_read(const view *v, size_t first, size_t count, double *out, char *err
 {
     for (size_t row = first; row < first + count;) {
         const size_t inside = row % v->group, left = v->group - inside, wanted = first + count - row, run = left < wanted ? left : wanted;
-        const size_t at = row / v->group * v->stride + v->offset + inside;
+        const size_t at = view_row(v, row);
         double *to = out + (row - first) * v->columns;
         if (v->transposed ? !read_strips(v, at, run, to, error, error_size)
                           : !safetensors_read(v->file, v->tensor, at * v->columns, run * v->columns, to, error, error_size))

@@ -12,14 +12,18 @@ typedef struct {
     const safetensors *file;
     const safetensors_tensor *tensor;
     size_t rows, columns, group, stride, offset;
+    double raised; /* what elements are more than those of the tensor, which view_read gives */
     bool transposed;
 } view;
 
-/* The view that a table describes { tensor, shape, rows, columns, group, stride, offset, transposed }, as gen/schema/checkpoint_names.lua
-   makes them; `name` is the field with the tensor's name. False with one line that starts with a path if the tensor is absent or has
-   another shape. */
+/* The view that a table describes { tensor, shape, rows, columns, group, stride, offset, raised, transposed }, as
+   gen/schema/checkpoint_names.lua makes them; `name` is the field with the tensor's name. False with one line that starts with a path if
+   the tensor is absent or has another shape. */
 bool view_at(lua_State *L, int table, const char *name, const shards *checkpoint, const char *prefix, view *v, char *error,
              size_t error_size);
+
+/* The number of the view's row among the rows, or columns, of its tensor. */
+size_t view_row(const view *v, size_t row);
 
 /* out[count][columns] <- rows first ... first + count - 1. Fails as safetensors_read does. */
 bool view_read(const view *v, size_t first, size_t count, double *out, char *error, size_t error_size);

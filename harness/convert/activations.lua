@@ -62,6 +62,10 @@ function activations.with_blocks(m, blocks, changes, path)
     given.layers = activations.entries(blocks)
     given.d, given.heads, given.kv_heads, given.ffn = last.d, last.heads, last.kv_heads, copy(last.ffn)
     given.head_dim, given.d_in = nil, nil
+    local full = given.attention.full_layers
+    while full and full[1] and full[#full] >= #blocks do
+        full[#full] = nil
+    end
     for key, value in pairs(changes) do
         given[key] = value or nil
     end

@@ -13,6 +13,7 @@ local misuse = require "gen.schema.misuse"
 local model_file = require "gen.families.model_file"
 local module = require "convert"
 local process = require "process"
+local rounding = require "harness.train.rounding"
 local activations = require "harness.convert.activations"
 local runnable = require "harness.base.runnable"
 local same = require "gen.schema.same"
@@ -128,8 +129,8 @@ local function renamed_of(target, dense, ours, theirs)
     return renamed
 end
 
--- The plan of model `m`; each time another one.
-local function plan_of(c, m) return whole_family.build(m, c.sets, {}, nil) end
+-- The plan of model `m` with tables and projection of these types, nil: in float32; each time another one.
+local function plan_of(c, m, types) return whole_family.build(m, c.sets, types or {}, nil) end
 
 local function open(c, p, path)
     return compiled_model.of(p, { weights = path, cc = c.options.cc, cflags = c.options.cflags, threads = 1 })
@@ -184,7 +185,7 @@ end
 -- What the model with the lookup FFNs of the blocks `numbers` loses by the metric.
 local function loss_of(c, numbers)
     local m = layers.model(c.target, layers.mixed(c.blocks, c.dense_blocks, numbers), c.target_path)
-    local p = plan_of(c, m)
+    local p = plan_of(c, m, c.rounds)
     local path = written(c, p, "some")
     local _, loss = c.metric(p, open(c, p, path))
     host.remove(path)
@@ -223,7 +224,8 @@ end
 
 -- What everything below works on, and the numbers of the blocks that can be converted.
 local function context(path, options)
-    local sets = runnable.sets(options.isa, whole_family.isa_types {})
+    local rounds = options.quantise and rounding.types(options.quantise) or {}
+    local sets = runnable.sets(options.isa, whole_family.isa_types(rounds))
     local runs_bytes = runnable.runs(sets[#sets], whole_family.isa_types(rounded))
     local target, dense = model_file.load(path), model_file.load(options.dense)
     for file, m in pairs { [path] = target, [options.dense] = dense } do
@@ -235,7 +237,8 @@ local function context(path, options)
         path = options.from,
         sets = machines.sets({ sets[#sets] }, runnable.machine(options)),
         -- Rows of i8 are a fourth of what a token gathers, and make states that are hardly other ones.
-        tables = runs_bytes and rounded.tables or nil,
+        tables = rounds.tables or runs_bytes and rounded.tables or nil,
+        rounds = rounds,
         target = target,
         target_path = path,
         dense = dense,
@@ -311,7 +314,7 @@ function convert.run(path, options)
     end
     local m, some = c.target, #numbers < possible
     if some then m = layers.model(c.target, layers.mixed(c.blocks, c.dense_blocks, numbers), path) end
-    local p = plan_of(c, m)
+    local p = plan_of(c, m, c.rounds)
     local fitted = written(c, p, "fitted")
     local loss, best = report(c, p, fitted, "fitted"), c.made
     local learned = options["end-to-end"] > 0 and distilled(c, m, fitted)

@@ -14,6 +14,9 @@ struct distil {
     distil_job job;
     train_call call;
     float *first, *second; /* averages of Adam */
+    float *lost;           /* laid out as the parameters: what rounding takes from them (rounding_take); NULL: no tensor is rounded */
+    double *work;          /* of a piece that is rounded */
+    float *scales;
     /* of a step */
     size_t sequences, length, tokens_room, sequences_room;
     const uint32_t *lengths;
@@ -33,24 +36,52 @@ void distil_free(distil *d)
 {
     if (!d)
         return;
-    void *all[] = {d->call.parameters,
-                   d->call.gradients,
-                   d->call.table_state,
-                   d->first,
-                   d->second,
-                   d->begin,
-                   d->pooled,
-                   d->pulled,
-                   d->off,
-                   d->pools,
-                   d->ids,
-                   d->targets,
-                   d->workspace};
+    void *all[] = {d->call.parameters, d->call.gradients, d->call.table_state, d->first, d->second, d->lost, d->work,    d->scales,
+                   d->begin,           d->pooled,         d->pulled,           d->off,   d->pools,  d->ids,  d->targets, d->workspace};
     for (size_t i = 0; i < sizeof all / sizeof *all; ++i)
         free(all[i]);
     vector_error_free(d->vector);
     free(d->job.tensors);
     free(d);
+}
+
+/* Elements of `t` that are rounded together. */
+static size_t piece_of(const distil_tensor *t)
+{
+    return t->tables ? t->columns : t->rows * t->columns;
+}
+
+/* Memory for rounding, if a tensor is rounded. False: it is short. */
+static bool prepare_rounding(distil *d)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < d->job.tensor_count; ++i) {
+        const distil_tensor *t = d->job.tensors + i;
+        if (t->rounds)
+            most = piece_of(t) > most ? piece_of(t) : most;
+    }
+    if (most == 0)
+        return true;
+    d->lost = aligned_memory(d->job.parameters * sizeof *d->lost);
+    d->work = aligned_memory(most * sizeof *d->work);
+    d->scales = aligned_memory(most * sizeof *d->scales);
+    return d->lost && d->work && d->scales;
+}
+
+/* Rounds what is rounded for passes forward; or gives the weights back what that took. */
+static void round_weights(distil *d, bool back)
+{
+    for (size_t i = 0; i < d->job.tensor_count; ++i) {
+        const distil_tensor *t = d->job.tensors + i;
+        const size_t piece = piece_of(t);
+        for (size_t row = 0; t->rounds && row < t->rows; row += piece / t->columns) {
+            float *values = d->call.parameters + t->at + row * t->pitch, *lost = d->lost + t->at + row * t->pitch;
+            if (!back)
+                rounding_take(&t->rounding, values, piece, lost, d->work, d->scales);
+            for (size_t k = 0; back && k < piece; ++k)
+                values[k] += lost[k];
+        }
+    }
 }
 
 distil *distil_create(const distil_job *job, const float *constants)
@@ -72,7 +103,7 @@ distil *distil_create(const distil_job *job, const float *constants)
     memcpy(d->job.tensors, job->tensors, job->tensor_count * sizeof *job->tensors);
     d->pools = aligned_memory(2 * job->width * sizeof *d->pools);
     d->vector = job->vectors > 0 ? vector_error_create(&job->vector) : NULL;
-    if (!d->pools || (job->vectors > 0 && !d->vector)) {
+    if (!prepare_rounding(d) || !d->pools || (job->vectors > 0 && !d->vector)) {
         distil_free(d);
         return NULL;
     }
@@ -233,7 +264,9 @@ double distil_step(distil *d, const distil_batch *batch, size_t n, double rate, 
     d->call.step = n;
     d->call.criterion = d->job.logits ? divergence : squared_error;
     d->call.observe = d->job.logits ? NULL : observe;
+    round_weights(d, false);
     const double loss = d->job.step(&d->call, d->ids, d->targets, sequences, length, d->workspace);
+    round_weights(d, true);
     for (size_t i = 0; i < d->job.tensor_count; ++i) {
         const distil_tensor *t = d->job.tensors + i;
         if (t->rate <= 0 || t->tables)

@@ -5,6 +5,7 @@
 
 #include "harness/convert/vector_error.h"
 #include "harness/train/abi.h"
+#include "harness/train/rounding.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,6 +19,8 @@ typedef struct {
     size_t at, rows, columns, pitch;
     double rate;
     bool tables; /* moved by the kernels, row-wise Adagrad */
+    bool rounds; /* passes forward read it rounded: tables row by row, others whole, without space between rows */
+    rounding rounding;
 } distil_tensor;
 
 /* What does not change: an emitted training library, and its sizes in floats. */

@@ -9,6 +9,7 @@ local emit = require "gen.emit.emit"
 local fitting = require "harness.convert.fitting"
 local host = require "host"
 local process = require "process"
+local rounding = require "harness.train.rounding"
 local teacher_file = require "harness.convert.teacher"
 
 local end_to_end = {}
@@ -90,6 +91,7 @@ local function job_of(c, p, library, by_logits)
                 or tensor.kind == "projection" and tensor.projection_rate
                 or factors[tensor.kind],
             tables = tensor.kind == "tables",
+            rounding = rounding.of(tensor, c.rounds),
         }
     end
     return job
@@ -103,9 +105,9 @@ local function note_projections(p, blocks)
 end
 
 -- Goes on with the weights in the file `weights`, of the plan `p` that plan_of made anew, for options["end-to-end"]
--- tokens of `text`. c: dense (model and its plan and library: dense_plan, teacher), blocks of the target, options;
--- dense_file(plan): the path of a checkpoint of a part of the dense model. Returns tensors by name: { shape, bytes },
--- and the first and the last loss.
+-- tokens of `text`. c: dense (model and its plan and library: dense_plan, teacher), blocks of the target, rounds,
+-- options; dense_file(plan): the path of a checkpoint of a part of the dense model. Returns tensors by name: { shape,
+-- bytes }, and the first and the last loss.
 function end_to_end.run(c, p, weights, text, plan_of, dense_file)
     local by_logits = p.model.output ~= nil and p.model.output.head ~= nil
     note_projections(p, c.blocks)

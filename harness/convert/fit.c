@@ -16,6 +16,13 @@ static const float beta1 = 0.9f, beta2 = 0.98f, epsilon = 1e-24f;
    step meets nearly every row, so all may fade together. */
 static const float fade = 0.9f;
 
+/* Weights in rows of `width` that are rounded one by one for passes forward. */
+typedef struct {
+    rounding how;
+    float *values, *lost; /* [rows][pitch]; what rounding takes from them (rounding_take) */
+    size_t rows, width, pitch;
+} rounded_weights;
+
 struct fit {
     fit_lookup lookup, linear;
     fit_teacher teacher;
@@ -29,7 +36,12 @@ struct fit {
     void *scratch;
     float *in, *hidden, *gate, *out; /* a tile of the dense FFN */
     bool stale, refold;              /* prepared is; folded is */
-    uint16_t *kept_code;             /* collected: [tokens][slots] */
+    rounded_weights rounds[2];       /* round_count of them; taken: they are rounded now */
+    size_t round_count;
+    double *work; /* of the widest row */
+    float *scales;
+    bool taken;
+    uint16_t *kept_code; /* collected: [tokens][slots] */
     float *kept_score, *kept_rest;
     size_t kept, kept_room;
     double *sum, error; /* measured: sums of the outputs and of their squares, and of squared errors */
@@ -80,7 +92,11 @@ void fit_free(fit *f)
                    f->moments.hidden,
                    f->outputs,
                    f->moments.squares,
-                   f->moments.products};
+                   f->moments.products,
+                   f->rounds[0].lost,
+                   f->rounds[1].lost,
+                   f->work,
+                   f->scales};
     for (size_t i = 0; i < sizeof all / sizeof *all; ++i)
         free(all[i]);
     free(f);
@@ -145,8 +161,51 @@ fit *fit_create(const fit_lookup *lookup, const fit_lookup *linear, const fit_te
     return f;
 }
 
+bool fit_round(fit *f, const rounding *tables, const rounding *projection)
+{
+    const fit_lookup *l = &f->lookup;
+    size_t widest = 0;
+    if (tables)
+        f->rounds[f->round_count++] = (rounded_weights){*tables, f->tables, NULL, rows_of(f), l->d, l->pitch};
+    if (projection)
+        f->rounds[f->round_count++] = (rounded_weights){*projection, f->projection, NULL, 1, l->projection, l->projection};
+    bool good = true;
+    for (size_t i = 0; i < f->round_count; ++i) {
+        rounded_weights *w = &f->rounds[i];
+        w->lost = aligned_memory(w->rows * w->pitch * sizeof *w->lost);
+        good = good && w->lost;
+        widest = w->width > widest ? w->width : widest;
+    }
+    f->work = aligned_memory(widest * sizeof *f->work);
+    f->scales = aligned_memory(widest * sizeof *f->scales);
+    return good && f->work && f->scales;
+}
+
+/* Rounds what is rounded for passes forward. */
+static void take_roundings(fit *f)
+{
+    for (size_t i = 0; !f->taken && i < f->round_count; ++i) {
+        const rounded_weights *w = &f->rounds[i];
+        for (size_t at = 0; at < w->rows * w->pitch; at += w->pitch)
+            rounding_take(&w->how, w->values + at, w->width, w->lost + at, f->work, f->scales);
+    }
+    f->taken = true;
+}
+
+/* Gives the weights back what that took: those that learn. */
+static void give_back(fit *f)
+{
+    for (size_t i = 0; f->taken && i < f->round_count; ++i) {
+        const rounded_weights *w = &f->rounds[i];
+        for (size_t at = 0; at < w->rows * w->pitch; ++at)
+            w->values[at] += w->lost[at];
+    }
+    f->taken = false;
+}
+
 float *fit_field(fit *f, const char *name, size_t *count)
 {
+    give_back(f);
     f->stale = f->refold = true;
     if (strcmp(name, "projection") == 0) {
         *count = f->lookup.projection;
@@ -223,6 +282,7 @@ static void forward(fit *f, const float *x, size_t tokens)
 {
     const fit_parameters p = parameters_of(f);
     teach(f, &f->rest, x, tokens, f->target, false);
+    take_roundings(f);
     if (f->stale)
         f->lookup.prepare(&p, f->prepared, f->scratch);
     f->stale = false;
@@ -287,6 +347,7 @@ double fit_imitate(fit *f, uint64_t seed, size_t steps, double rate)
     const fit_lookup *l = &f->lookup;
     float *weights = malloc(l->bits * l->d * sizeof *weights);
     double missed = -1;
+    give_back(f);
     if (weights && imitate_targets(&f->teacher, &f->moments, l->bits, seed, weights)) {
         if (l->block > 0)
             missed = imitate_fit(&f->linear, &f->moments, weights, steps, rate, f->projection, f->projection_bias);
@@ -321,6 +382,7 @@ void fit_step(fit *f, const float *x, size_t tokens, size_t n, const fit_step_ra
     l->rows(&p, &rates, f->dy, tokens, f->code, f->score, f->slope, NULL, 0, l->h, f->scratch);
     memset(f->sums, 0, l->sums * sizeof *f->sums);
     l->project(&p, x, f->dy, tokens, f->z, f->code, f->slope, f->dx, f->sums, f->scratch);
+    give_back(f);
     if (f->refold)
         projection_fold(l, f->projection, f->folded);
     f->refold = false;
@@ -373,6 +435,7 @@ bool fit_solve(fit *f, size_t sweeps, double ridge)
     if (!change)
         return false;
     float *weight = change + l->table_rows * l->pitch;
+    give_back(f);
     for (size_t sweep = 0; sweep < sweeps; ++sweep)
         for (size_t table = 0; table < l->h; ++table) {
             float *rows = f->tables + table * l->table_rows * l->pitch;
@@ -416,6 +479,7 @@ void fit_hash_rows(fit *f)
     const fit_lookup *l = &f->lookup;
     const fit_teacher *t = &f->teacher;
     const fit_parameters p = parameters_of(f);
+    give_back(f);
     if (f->stale)
         l->prepare(&p, f->prepared, f->scratch);
     for (size_t first = 0; first < t->f; first += f->most) {

@@ -3,6 +3,8 @@
 #ifndef LOOKUPC_CONVERT_FIT_H
 #define LOOKUPC_CONVERT_FIT_H
 
+#include "harness/train/rounding.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -72,6 +74,10 @@ typedef struct fit fit;
    one bit, whose kernels fit_imitate calls; may be NULL. x is always [tokens][d], what the dense FFN reads. */
 fit *fit_create(const fit_lookup *lookup, const fit_lookup *linear, const fit_teacher *teacher, size_t most);
 void fit_free(fit *f);
+
+/* From now on passes forward read tables and projection as these round them, NULL: as they are; gradients pass through the rounding as they
+   are. False: memory is short. */
+bool fit_round(fit *f, const rounding *tables, const rounding *projection);
 
 /* A parameter, "projection", "projection_bias", "bias" or "tables", which may be written; how many floats. */
 float *fit_field(fit *f, const char *name, size_t *count);

@@ -28,7 +28,7 @@ end
 -- entropy, missed: by the imitation of neurons, or nil, seconds }, and by name the tensors: { shape, bytes }.
 function fitting.run(c, layer, block, dense, text, states)
     local options, start = c.options, process.cpu()
-    local fit, p = kernels.fit(block, dense, c.sets, most_tokens, options)
+    local fit, p = kernels.fit(block, dense, c.sets, most_tokens, c.rounds, options)
     local shape = p.shape
     local deviation = (shape.kind == "bh4" and shape.padded or shape.d) ^ -0.5 -- of folded weights
     fit:random(options.seed + layer, deviation * (shape.kind == "bh4" and shape.block or 1) ^ -0.5)

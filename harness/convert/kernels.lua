@@ -7,6 +7,7 @@ local ffn_parts = require "gen.schema.ffn_parts"
 local model_file = require "gen.families.model_file"
 local plan = require "gen.families.lookup.plan"
 local process = require "process"
+local rounding = require "harness.train.rounding"
 
 local kernels = {}
 
@@ -43,11 +44,11 @@ local function product_job(p, weight, bias)
     }
 end
 
--- What a fit calls of the LookupFFN of plan `p`, and its sizes.
-local function lookup_job(p)
+-- What a fit calls of the LookupFFN of plan `p`, its sizes, and how tables and projection are rounded to `types`.
+local function lookup_job(p, types)
     local shape, v, t = p.shape, p.variants[1], p.training
     local names, bh4 = v.training.names, shape.kind == "bh4"
-    return {
+    local job = {
         prepare = names.prepare,
         forward = names.forward,
         rows = names.rows,
@@ -72,11 +73,16 @@ local function lookup_job(p)
         blocks = bh4 and shape.padded // shape.block or 0,
         decay = bh4 and shape.decay or 1,
     }
+    for _, tensor in ipairs(t.tensors) do
+        job[tensor.kind .. "_rounding"] = rounding.of(tensor, types)
+    end
+    return job
 end
 
 -- Opens a fit of the lookup FFN of `block` to the dense FFN `dense` = { d, f, activation, and bytes of float32: input,
 -- input_bias, gate, gate_bias, output, output_bias }, for at most `most` tokens a call. Returns it and its plan.
-function kernels.fit(block, dense, sets, most, options)
+-- types: what tables and projection are rounded to (harness/train/rounding.lua).
+function kernels.fit(block, dense, sets, most, types, options)
     local given = ffn_parts.add_lookup({ name = "convert_ffn", d = block.d }, block.ffn)
     local p = plan_of(given, sets)
     local linear = plan_of({
@@ -94,8 +100,8 @@ function kernels.fit(block, dense, sets, most, options)
         compile.library({ p, linear, input, output }, process.temporary_directory(), options.cc, options.cflags)
     local fit = assert(convert.open {
         library = path,
-        lookup = lookup_job(p),
-        linear = lookup_job(linear),
+        lookup = lookup_job(p, types),
+        linear = lookup_job(linear, {}),
         input = product_job(input, dense.input, dense.input_bias),
         gate = dense.gate and product_job(input, dense.gate, dense.gate_bias) or nil,
         output = product_job(output, dense.output, dense.output_bias),

@@ -2,9 +2,9 @@
 
    convert.open(job) -> fit | nil, message. job = { library; lookup = { prepare, forward, rows, project (names of functions), d, h,
    neighbours, table_rows, bits, projection, prepared, sums, sums_projection_bias, sums_bias, pitch, z, slots, tile, whole, scratch, block,
-   blocks, decay }; linear, the same of tables of one bit; input, gate (optional), output = { prepare, load, product (names), prepared
-   (floats), scratch, weight, bias (bytes of float32) }; f, tile, activation, most (tokens of a call) }. x: a string of float32, tokens by
-   d, what the dense FFN reads. Methods:
+   blocks, decay, and tables_rounding, projection_rounding as harness/train/rounding_at.h has them, nil: none }; linear, the same of tables
+   of one bit; input, gate (optional), output = { prepare, load, product (names), prepared (floats), scratch, weight, bias (bytes of
+   float32) }; f, tile, activation, most (tokens of a call) }. x: a string of float32, tokens by d, what the dense FFN reads. Methods:
 
      random(seed, deviation)          a random projection
      observe(x)                       counts it for the next two
@@ -31,6 +31,7 @@
 #include "harness/base/library.h"
 #include "harness/base/memory.h"
 #include "harness/base/modules.h"
+#include "harness/train/rounding_at.h"
 
 #include <lauxlib.h>
 
@@ -174,6 +175,19 @@ static int fail(lua_State *L, const char *format, const char *a, const char *b)
     return 2;
 }
 
+/* Lets the fit round what the field `lookup` says. False: memory is short. */
+static bool round_weights(lua_State *L, const object *o)
+{
+    rounding tables, projection;
+    lua_getfield(L, 1, "lookup");
+    const int table = lua_gettop(L);
+    const bool rounds_tables = rounding_at(L, table, "tables_rounding", o->lookup.d, &tables);
+    const bool rounds_projection = rounding_at(L, table, "projection_rounding", o->lookup.projection, &projection);
+    lua_pop(L, 1);
+    return (!rounds_tables && !rounds_projection) ||
+           fit_round(o->fit, rounds_tables ? &tables : NULL, rounds_projection ? &projection : NULL);
+}
+
 static int open_(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
@@ -211,7 +225,7 @@ static int open_(lua_State *L)
     for (int i = 0; i < o->owned_count; ++i)
         if (!o->owned[i])
             return fail(L, "%s: not enough memory%s", path, "");
-    if (!o->fit)
+    if (!o->fit || !round_weights(L, o))
         return fail(L, "%s: not enough memory%s", path, "");
     return 1;
 }

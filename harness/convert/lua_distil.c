@@ -2,8 +2,8 @@
 
    distil.open(job) -> student | nil, message. job = { library; step, workspace (names of functions); parameters, gradients, table_rows,
    width, pitch (floats); constants (bytes, "" for none); logits, soft_cap, pool ("" or mean, first, last), pooled, vectors, out, weight,
-   bias (bytes, "" for none), activation (none, tanh, relu), unit; tensors = { { at, rows, columns, pitch, rate, tables }, ... } }, as
-   harness/convert/distil.h has them. Methods:
+   bias (bytes, "" for none), activation (none, tanh, relu), unit; tensors = { { at, rows, columns, pitch, rate, tables,
+   rounding (harness/train/rounding_at.h; nil: it is not rounded) }, ... } }, as harness/convert/distil.h has them. Methods:
 
      set(i, bytes)   tensor number i of the list becomes these float32
      get(i) -> bytes
@@ -15,6 +15,7 @@
 #include "harness/base/library.h"
 #include "harness/base/memory.h"
 #include "harness/base/modules.h"
+#include "harness/train/rounding_at.h"
 
 #include <lauxlib.h>
 
@@ -55,14 +56,16 @@ static bool read_tensors(lua_State *L, object *o, const distil_job *job)
     for (size_t i = 0; o->tensors && i < o->count; ++i) {
         lua_geti(L, -1, (lua_Integer)i + 1);
         const int top = lua_gettop(L);
-        const distil_tensor t = {.at = field_size(L, top, where, "at"),
-                                 .rows = field_size(L, top, where, "rows"),
-                                 .columns = field_size(L, top, where, "columns"),
-                                 .pitch = field_size(L, top, where, "pitch"),
-                                 .rate = field_number(L, top, where, "rate"),
-                                 .tables = field_flag(L, top, "tables")};
+        distil_tensor t = {.at = field_size(L, top, where, "at"),
+                           .rows = field_size(L, top, where, "rows"),
+                           .columns = field_size(L, top, where, "columns"),
+                           .pitch = field_size(L, top, where, "pitch"),
+                           .rate = field_number(L, top, where, "rate"),
+                           .tables = field_flag(L, top, "tables")};
         const size_t end = t.rows ? t.at + (t.rows - 1) * t.pitch + t.columns : 0;
         luaL_argcheck(L, t.pitch >= t.columns && end <= (t.tables ? job->parameters : job->gradients), 1, "a tensor outside of its memory");
+        t.rounds = rounding_at(L, top, "rounding", t.tables ? t.columns : t.rows * t.columns, &t.rounding);
+        luaL_argcheck(L, !t.rounds || t.tables || t.pitch == t.columns, 1, "a rounded tensor with space between rows");
         o->tensors[i] = t;
         lua_pop(L, 1);
     }

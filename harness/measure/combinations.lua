@@ -8,8 +8,9 @@ local combinations = {}
 -- twice.
 local function words_of(name, text, checked)
     local list, seen = {}, {}
-    for word in (text .. ","):gmatch("([^,]*),") do
-        word = checked(word)
+    -- PART=TYPE belongs to the word before.
+    for word in (text:gsub(",(%a+=)", "\0%1") .. ","):gmatch("([^,]*),") do
+        word = checked((word:gsub("\0", ",")))
         if seen[word] then misuse(string.format('--%s: "%s": given twice', name, word)) end
         seen[word] = true
         list[#list + 1] = word
@@ -17,10 +18,17 @@ local function words_of(name, text, checked)
     return list
 end
 
--- A function for `words_of`: names of types that the option --`name` has, and `more`, a word of its own, if any.
+-- A function for `words_of`: names of types that the option --`name` has, and `more`, a word of its own, if any. Of
+-- --type they may have types of parts.
 function combinations.types(name, more)
-    return function(word) return word == more and word or dtype.get(word, name).name end
+    return function(word)
+        if word == more then return word end
+        return name == "type" and dtype.of_parts(word) and word or dtype.get(word, name).name
+    end
 end
+
+-- Raises one line for a list of --type that bench does not take.
+function combinations.check_types(text) words_of("type", text, combinations.types "type") end
 
 -- The row of --tuned for `combined`.
 function combinations.tuned(options)
@@ -74,12 +82,14 @@ function combinations.of_blocks(options)
         local word, text = one.activations, {}
         for i, name in ipairs(block_rows) do
             if one[name] == same then
-                one[name] = dtype.get(dtype.of_rows(dtype.get(one.type, "type")).name, name).name
+                one[name] = dtype.get(dtype.of_rows(dtype.of_parts(one.type).blocks).name, name).name
             end
             text[i] = one[name] or "-"
         end
         text = table.concat(text, " ") .. " " .. (one.named or "")
-        if word and not dtype.go_together(dtype.get(one.activations, "activations"), dtype.get(one.type, "type")) then
+        local types = dtype.of_parts(one.type)
+        local row = dtype.get(one.activations, "activations")
+        if word and not (dtype.go_together(row, types.blocks) and dtype.go_together(row, types.head)) then
             left_out[#left_out + 1] = one
         elseif not known[text] then
             known[text], list[#list + 1] = true, one
@@ -87,7 +97,10 @@ function combinations.of_blocks(options)
         taken[word or ""] = taken[word or ""] or known[text]
     end
     for _, one in ipairs(left_out) do
-        if not taken[one.activations] then dtype.activations(one.activations, dtype.get(one.type, "type")) end
+        local types = not taken[one.activations] and dtype.of_parts(one.type)
+        for _, part in ipairs(types and { "blocks", "head" } or {}) do
+            dtype.activations(one.activations, types[part])
+        end
     end
     return list
 end

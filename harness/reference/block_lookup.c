@@ -2,7 +2,6 @@
 #include "harness/reference/block_lookup.h"
 
 #include "harness/reference/checkpoint.h"
-#include "harness/reference/projection.h"
 #include "harness/reference/row_cache.h"
 #include "harness/reference/tables.h"
 
@@ -19,7 +18,7 @@ struct reference_block_lookup {
     reference_tables tables;
     row_cache rows;
     reference_weights weights;
-    double *projection; /* memory of theirs */
+    double *multiplied, *projection; /* memory of theirs */
 };
 
 reference_block_lookup *reference_block_lookup_open(const reference_model *model, reference_lookup_weights how, const char *path,
@@ -39,6 +38,7 @@ reference_block_lookup *reference_block_lookup_open(const reference_model *model
     lookup->tables = (reference_tables){.model = &lookup->model, .exact = checkpoint_weights(lookup->file), .type = how.tables};
     lookup->weights = reference_tables_rounded(&lookup->tables);
     if (!row_cache_open(&lookup->rows, &lookup->model, &lookup->weights) ||
+        !reference_take_form(how.form, &lookup->model, &lookup->weights, &lookup->multiplied) ||
         !reference_round_projection(&lookup->model, how.projection, &lookup->weights, &lookup->projection)) {
         files_error(error, error_size, "%s: not enough memory", path);
         reference_block_lookup_close(lookup);
@@ -53,6 +53,7 @@ void reference_block_lookup_close(reference_block_lookup *lookup)
         checkpoint_close(lookup->file);
         row_cache_close(&lookup->rows);
         free(lookup->projection);
+        free(lookup->multiplied);
     }
     free(lookup);
 }

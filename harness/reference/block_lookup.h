@@ -7,6 +7,7 @@
 #define LOOKUPC_HARNESS_REFERENCE_LOOKUP_H
 
 #include "harness/reference/lookup.h"
+#include "harness/reference/projection.h"
 #include "harness/reference/type.h"
 
 #include <stdint.h>
@@ -14,10 +15,11 @@
 /* The FFN of one layer: its model, and its weights in a file. */
 typedef struct reference_block_lookup reference_block_lookup;
 
-/* How weights are read: to what they are rounded, and as the projection's type has it also the inputs of its products; whether a
-   checkpoint's BH4 blocks are stored [in][out]. */
+/* How weights are read: to what they are rounded, and as the projection's type has it also the inputs of its products; in which form the
+   projection is; whether a checkpoint's BH4 blocks are stored [in][out]. */
 typedef struct {
     reference_type tables, projection;
+    reference_form form;
     bool blocks_in_out;
 } reference_lookup_weights;
 
@@ -42,6 +44,7 @@ typedef struct {
     const float *x;       /* [d] */
     const uint16_t *code; /* [h][neighbours] */
     const float *score;   /* likewise, with the factors of their rows */
+    reference_form form;  /* of the projection by which it did */
 } reference_looked;
 
 /* Code and score of a slot as the reference has them. A code outside its table becomes one inside. */

@@ -68,3 +68,12 @@ reference_type reference_type_at(lua_State *L, int index, const char *where, con
         luaL_error(L, "%s%s: %s: unknown type", where, field, name);
     return type;
 }
+
+reference_form reference_form_at(lua_State *L, int index)
+{
+    static const char *const names[] = {"as it is", "multiplied_out", "bf16_inputs", NULL};
+    lua_getfield(L, index, "form");
+    const reference_form form = (reference_form)luaL_checkoption(L, -1, names[0], names);
+    lua_pop(L, 1);
+    return form;
+}

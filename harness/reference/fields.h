@@ -3,6 +3,7 @@
 #define LOOKUPC_HARNESS_REFERENCE_FIELDS_H
 
 #include "harness/reference/lookup.h"
+#include "harness/reference/projection.h"
 #include "harness/reference/type.h"
 
 #include <lua.h>
@@ -15,5 +16,8 @@ reference_model reference_model_at(lua_State *L, int index, const char *where);
 
 /* The type that the field names, which must be one for that use; f32 for an absent one. */
 reference_type reference_type_at(lua_State *L, int index, const char *where, const char *field, reference_use use);
+
+/* The form that the field `form` names: "multiplied_out" or "bf16_inputs"; absent: as it is. */
+reference_form reference_form_at(lua_State *L, int index);
 
 #endif

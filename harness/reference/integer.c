@@ -236,12 +236,21 @@ static void hash(work *k, uint32_t *row, int32_t *score)
     }
 }
 
+/* Element `at` of the tables. */
+static int64_t element_at(const integer_weights *w, size_t at)
+{
+    if (!w->halves)
+        return w->tables[at];
+    const int64_t byte = (uint8_t)w->tables[at / 2], half = at % 2 ? byte / 16 : byte % 16;
+    return half < 8 ? half : half - 16;
+}
+
 static void gather(work *k, const uint32_t *row, const int32_t *score, int32_t *y)
 {
     for (size_t o = 0; o < k->model->d_out; ++o) {
         int64_t sum = k->w->bias[o];
         for (size_t slot = 0; slot < k->model->h * k->model->neighbours; ++slot)
-            sum = fits(k, sum + (int64_t)score[slot] * k->w->tables[row[slot] * k->w->pitch + o], 32, "sum of rows");
+            sum = fits(k, sum + (int64_t)score[slot] * element_at(k->w, row[slot] * k->w->pitch + o), 32, "sum of rows");
         y[o] = (int32_t)rounded(fits(k, sum + ((int64_t)1 << k->w->shifts[3] >> 1), 32, "rounded y") - ((int64_t)1 << k->w->shifts[3] >> 1),
                                 k->w->shifts[3]);
     }

@@ -23,6 +23,7 @@ typedef struct {
     const int32_t *projection_bias, *bias;
     const uint16_t *table_scales;
     const int8_t *tables;
+    bool halves; /* the tables' elements are half bytes, the first of two in the low bits */
 } integer_weights;
 
 /* What the kernels compute for one token of a model with one neighbour or two.  row, score [h][neighbours], y [d_out]. False, with what

@@ -104,10 +104,15 @@ bool reference_round_projection(const reference_model *model, reference_type typ
     weights->input_levels = reference_type_input_levels(type);
     weights->rounds_inputs = weights->input_levels > 0.0;
     weights->unit_of_block = reference_type_unit_of_block(type);
+    if (weights->bf16_inputs) {
+        weights->rounds_inputs = true;
+        weights->input_levels = 128.0; /* at least, of the largest */
+    }
     return done;
 }
 
-bool reference_multiply_out(const reference_model *model, const reference_weights *weights, double *r)
+/* r[h tau][d] <- a BH4 projection multiplied out. */
+static bool multiply_out(const reference_model *model, const reference_weights *weights, double *r)
 {
     const size_t padded = reference_padded(model), count = model->h * model->tau, step_size = padded * model->block;
     double *y = malloc(2 * padded * sizeof *y);
@@ -122,4 +127,19 @@ bool reference_multiply_out(const reference_model *model, const reference_weight
         }
     free(y);
     return y != NULL;
+}
+
+bool reference_take_form(reference_form form, reference_model *model, reference_weights *weights, double **memory)
+{
+    *memory = NULL;
+    if (form == REFERENCE_AS_IT_IS)
+        return true;
+    *memory = malloc(model->h * model->tau * model->d * sizeof **memory);
+    if (!*memory || !multiply_out(model, weights, *memory))
+        return false;
+    model->projection = REFERENCE_DENSE;
+    model->rest = 1.0 - model->decay;
+    weights->projection = *memory;
+    weights->bf16_inputs = form == REFERENCE_BF16_INPUTS;
+    return true;
 }

@@ -33,6 +33,13 @@ bool reference_map_matrix(const reference_map *map, double *matrix, char *error,
     return ok;
 }
 
+void reference_map_round(const reference_map *map, reference_type type, double *row)
+{
+    const char *const blocks = safetensors_blocks_name(map->weight);
+    if (!blocks || map->transposed || !reference_type_has_blocks(type, blocks))
+        reference_round_row(type, row, map->columns);
+}
+
 bool reference_map_apply(const reference_map *map, reference_type type, reference_type inputs, const double *given, double *y,
                          size_t tokens, char *error, size_t size)
 {
@@ -52,7 +59,7 @@ bool reference_map_apply(const reference_map *map, reference_type type, referenc
              (!map->bias || safetensors_read(map->bias_file, map->bias, from, 1, &bias, error, size));
         if (!ok)
             break;
-        reference_round_row(type, row, columns);
+        reference_map_round(map, type, row);
         for (size_t t = 0; t < tokens; ++t) {
             double sum = bias;
             for (size_t i = 0; i < columns; ++i)
@@ -250,8 +257,8 @@ static void mix(const reference_transformer *model, const double *q, const doubl
         out[i] /= total;
 }
 
-/* y[tokens][heads][v_width] = softmax(q k scale) v, q <- q scale, rounded; with a shape alpha v of the token itself + beta softmax(q k
-   scale) v - gamma times the mean of v. v: of a head, or, from keys, the same for all of them. */
+/* y[tokens][heads][v_width] = softmax(q k scale) v, q <- q scale, rounded, the scale times the head's own; with a shape alpha v of the
+   token itself + beta softmax(q k scale) v - gamma times the mean of v. v: of a head, or, from keys, the same for all of them. */
 static void attend(const reference_transformer *model, const reference_block *block, double *q, const double *k, const double *v, double *y,
                    size_t tokens)
 {
@@ -268,7 +275,7 @@ static void attend(const reference_transformer *model, const reference_block *bl
             const size_t first = window && t - begin + 1 > window ? t + 1 - window : begin;
             double *own = q + t * all + head * width, *out = y + (t * model->heads + head) * v_width;
             for (size_t i = 0; i < width; ++i)
-                own[i] *= model->scale;
+                own[i] *= model->scale * (block->scales ? block->scales[head] : 1.0);
             reference_round_row(model->attention, own, width);
             mix(model, own, k + shared, model->from_keys ? v : v + shared, v_width, e, (seen_tokens){begin, first, last}, out);
             for (size_t i = 0; shape && i < width; ++i) {
@@ -300,6 +307,17 @@ void reference_normalise(const reference_block_norm *norm, bool with_mean, doubl
         const double root = reference_norm_root(with_mean, eps, row, width, &mean);
         for (size_t i = 0; i < width; ++i)
             row[i] = (row[i] - mean) / root * norm->gain[i] + (norm->offset ? norm->offset[i] : 0.0);
+    }
+}
+
+/* Likewise without gains: x[tokens][width] <- every row divided by the root of its mean square. */
+static void divide_by_root(double eps, double *x, size_t width, size_t tokens)
+{
+    for (size_t t = 0; t < tokens; ++t) {
+        double mean;
+        const double root = reference_norm_root(false, eps, x + t * width, width, &mean);
+        for (size_t i = 0; i < width; ++i)
+            x[t * width + i] /= root;
     }
 }
 
@@ -342,6 +360,10 @@ static double *attention(const reference_transformer *model, const reference_blo
     if (q && k && v && mixed) {
         reference_normalise(&block->q_norm, false, model->head_eps, q, width, tokens * model->heads);
         reference_normalise(&block->k_norm, false, model->head_eps, k, width, tokens * model->kv_heads);
+        if (model->unit) {
+            divide_by_root(model->head_eps, q, width, tokens * model->heads);
+            divide_by_root(model->head_eps, k, width, tokens * model->kv_heads);
+        }
         for (size_t t = 0; t < tokens; ++t) {
             size_t first;
             sequence_of(model, t, tokens, &first);
@@ -354,6 +376,12 @@ static double *attention(const reference_transformer *model, const reference_blo
                 reference_round_row(model->cache, k + t * e + head * width, width);
                 reference_round_row(model->cache, v + t * e + head * width, width);
             }
+        }
+        for (size_t t = tokens; t-- > 0;) {
+            size_t first;
+            sequence_of(model, t, tokens, &first);
+            if (t > first)
+                memcpy(k + t * e, k + (t - 1) * e, model->shifted * width * sizeof *k);
         }
         attend(model, block, q, k, v, mixed, tokens);
         double *made = model->from_keys ? values_of(model, block, mixed, tokens, error, size) : NULL;
@@ -457,6 +485,8 @@ bool reference_block_run(const reference_transformer *model, const reference_blo
     if (!model->post)
         normalise(model, &block->first, in, block->in, tokens);
     mixed = attention(model, block, in, tokens, error, error_size);
+    if (mixed)
+        normalise(model, &block->after_attention, mixed, model->d, tokens);
     if (mixed && model->parallel) {
         if (!model->post && block->second.gain) {
             memcpy(in, x, count * sizeof *in);
@@ -464,6 +494,7 @@ bool reference_block_run(const reference_transformer *model, const reference_blo
         }
         out = ffn(model, block, ties, in, tokens, error, error_size);
         if (out) {
+            normalise(model, &block->after_ffn, out, model->d, tokens);
             add(out, mixed, count);
             if (model->skip)
                 add(out, x, count);
@@ -475,6 +506,8 @@ bool reference_block_run(const reference_transformer *model, const reference_blo
         if (!model->post)
             normalise(model, &block->second, in, model->d, tokens);
         out = ffn(model, block, ties, in, tokens, error, error_size);
+        if (out)
+            normalise(model, &block->after_ffn, out, model->d, tokens);
         if (out && model->skip)
             add(out, mixed, count);
     }

@@ -24,6 +24,9 @@ typedef struct {
 /* The number of the map's row r among the rows, or columns, of its tensor, and of its bias. */
 size_t reference_map_row(const reference_map *map, size_t r);
 
+/* Rounds a row of the map's weights to the type. What a GGUF file has in its scales and integers stays as it is. */
+void reference_map_round(const reference_map *map, reference_type type, double *row);
+
 /* matrix[rows][columns] <- the map's weights. Fails as reference_map_apply does. */
 bool reference_map_matrix(const reference_map *map, double *matrix, char *error, size_t error_size);
 
@@ -61,6 +64,7 @@ typedef struct {
     size_t width;    /* of a head */
     double scale;    /* of q k */
     double soft_cap; /* a score x becomes soft_cap tanh(x / soft_cap); 0: it stays */
+    size_t shifted;  /* so many heads of k and v have the key of the token before, the first token its own */
     bool causal;
     bool from_keys; /* v maps a token's keys of all heads, before they are turned, to its values */
     const size_t
@@ -71,6 +75,7 @@ typedef struct {
     reference_rope_scaling scaling;
     bool interleaved;
     bool gated, parallel, skip, mean, post; /* mean: LayerNorm, not RMSNorm; post: norms behind their skip connections */
+    bool unit;                              /* heads of q and k are divided by the root of their mean square */
     double eps, head_eps;                   /* of the norms of heads of q and k */
     reference_activation *activation;
     reference_type type;        /* that W is rounded to */
@@ -87,10 +92,11 @@ typedef struct {
     reference_map q, k, v, p, g, m, o;
     reference_map s;                      /* of the skip connection around attention; none where the input is d wide */
     const reference_block_lookup *lookup; /* NULL: the FFN is g, m and o alone */
-    reference_block_norm first, second;
-    reference_block_norm q_norm, k_norm; /* of heads, [width], without a mean */
-    bool means;                          /* only means over all tokens are asked for: the FFN's last map is given the mean of its inputs */
-    const double *shape;                 /* [heads][3]: alpha, beta, gamma of shaped attention; NULL: plain */
+    reference_block_norm first, second, after_attention, after_ffn; /* the last two before they are added to the skip connection */
+    reference_block_norm q_norm, k_norm;                            /* of heads, [width], without a mean */
+    bool means;           /* only means over all tokens are asked for: the FFN's last map is given the mean of its inputs */
+    const double *scales; /* [heads]: factors of scores; NULL: there are none */
+    const double *shape;  /* [heads][3]: alpha, beta, gamma of shaped attention; NULL: plain */
 } reference_block;
 
 /* Width of the block's output. */

@@ -14,7 +14,25 @@ typedef struct {
     double input_levels; /* to how many of them, at most, kernels round the inputs of a product; 0: they do not */
     bool unit_of_block;  /* each block of them has a unit of its own */
     size_t group;        /* elements of a row that share a scale of their own, 0: none do */
+    void (*round_group)(double *row, size_t count); /* of at most so many */
+    const char *blocks;                             /* of GGUF files that have the same numbers */
 } type_row;
+
+/* Adding and subtracting 1.5 * 2^52 units leaves the nearest whole number of units. */
+double reference_round_to(double value, double unit)
+{
+    const double rounder = 0x1.8p52 * unit;
+    return (value + rounder) - rounder;
+}
+
+/* A float of `bits` significant bits whose smallest normal value is 2^min_exponent. */
+static double round_float(double value, int bits, int min_exponent)
+{
+    if (value == 0.0)
+        return value;
+    const int exponent = ilogb(value);
+    return reference_round_to(value, ldexp(1.0, (exponent > min_exponent ? exponent : min_exponent) + 1 - bits));
+}
 
 static double scale_of_max(const double *row, size_t count, double max)
 {
@@ -66,6 +84,64 @@ enum {
     EVERY_USE = REFERENCE_TABLES | REFERENCE_WEIGHTS | REFERENCE_CACHE | REFERENCE_PROJECTION | REFERENCE_INPUTS,
 };
 
+/* To numbers of half precision, also beyond the largest one. */
+static double to_half(double value)
+{
+    return round_float(value, 11, -14);
+}
+
+/* to[count] <- the values that are whole numbers of units above `origin`, from `least` to 15 more of them. Returns the sum of squares that
+   this leaves. */
+static double round_to_units(const double *row, size_t count, double unit, double origin, double least, double *to)
+{
+    double squares = 0.0;
+    for (size_t i = 0; i < count; ++i) {
+        const double nearest = unit == 0.0 ? 0.0 : reference_round_to((row[i] - origin) / unit, 1.0);
+        to[i] = fmin(fmax(nearest, least), least + 15.0) * unit + origin;
+        squares += (to[i] - row[i]) * (to[i] - row[i]);
+    }
+    return squares;
+}
+
+/* A group of 4-bit integers, by every unit that its largest value allows. */
+static void round_group(double *row, size_t count)
+{
+    static const double levels[] = {-8, 7, -7, 6, -6, 5, -5, 4, -4, 3, -3, 2, -2, 1, -1};
+    double largest = 0.0, least = INFINITY, best[32], to[32];
+    for (size_t i = 0; i < count; ++i)
+        if (fabs(row[i]) > fabs(largest))
+            largest = row[i];
+    for (size_t k = 0; k < sizeof levels / sizeof *levels; ++k) {
+        const double unit = to_half(largest / levels[k]), squares = round_to_units(row, count, unit, 0.0, -8.0, to);
+        if (fabs(unit) <= 65504.0 && squares < least) {
+            least = squares;
+            memcpy(best, to, count * sizeof *best);
+        }
+    }
+    memcpy(row, best, count * sizeof *row);
+}
+
+/* The same above a minimum, with up to two units of the values' range left out at either end. */
+static void round_above_minimum(double *row, size_t count)
+{
+    double first = row[0], last = row[0], least = INFINITY, best[32], to[32];
+    for (size_t i = 1; i < count; ++i) {
+        first = fmin(first, row[i]);
+        last = fmax(last, row[i]);
+    }
+    for (int start = 0; start <= 4; ++start) {
+        for (int end = 0; end <= 4; ++end) {
+            const double unit = to_half((last - first) / (15.0 + (start + end) / 2.0)), origin = to_half(first + start / 2.0 * unit);
+            const double squares = round_to_units(row, count, unit, origin, 0.0, to);
+            if (unit <= 65504.0 && fabs(origin) <= 65504.0 && squares < least) {
+                least = squares;
+                memcpy(best, to, count * sizeof *best);
+            }
+        }
+    }
+    memcpy(row, best, count * sizeof *row);
+}
+
 static const type_row types[] = {
     [REFERENCE_F32] = {"f32", EVERY_USE},
     [REFERENCE_SINGLE] = {"single", REFERENCE_INPUTS, .bits = 24, .min_exponent = -126},
@@ -79,7 +155,8 @@ static const type_row types[] = {
     /* up to 448 in the format, in units of 2^8 here */
     [REFERENCE_E4M3] = {"e4m3", REFERENCE_TABLES | REFERENCE_WEIGHTS, .bits = 4, .min_exponent = -6 - 8, .scale = scale_of_max,
                         .max = 448.0 / 256.0},
-    [REFERENCE_Q4] = {"i4", REFERENCE_WEIGHTS, .group = 32},
+    [REFERENCE_Q4] = {"i4", REFERENCE_WEIGHTS, .group = 32, .round_group = round_group, .blocks = "Q4_0"},
+    [REFERENCE_U4] = {"u4", REFERENCE_WEIGHTS, .group = 32, .round_group = round_above_minimum, .blocks = "Q4_1"},
 };
 
 bool reference_type_named(const char *name, reference_use use, reference_type *type)
@@ -117,22 +194,6 @@ bool reference_type_unit_of_block(reference_type type)
     return types[type].unit_of_block;
 }
 
-/* Adding and subtracting 1.5 * 2^52 units leaves the nearest whole number of units. */
-double reference_round_to(double value, double unit)
-{
-    const double rounder = 0x1.8p52 * unit;
-    return (value + rounder) - rounder;
-}
-
-/* A float of `bits` significant bits whose smallest normal value is 2^min_exponent. */
-static double round_float(double value, int bits, int min_exponent)
-{
-    if (value == 0.0)
-        return value;
-    const int exponent = ilogb(value);
-    return reference_round_to(value, ldexp(1.0, (exponent > min_exponent ? exponent : min_exponent) + 1 - bits));
-}
-
 double reference_round(reference_type type, double value)
 {
     return types[type].bits ? round_float(value, types[type].bits, types[type].min_exponent) : value;
@@ -153,46 +214,20 @@ static double round_scaled(const type_row *type, double value, double scale)
     return (nearest > type->max ? type->max : nearest < -type->max ? -type->max : nearest) * scale;
 }
 
-/* to[count] <- the values that are whole numbers of units, from -8 to 7 of them. Returns the sum of squares that this leaves. */
-static double round_to_units(const double *row, size_t count, double unit, double *to)
-{
-    double squares = 0.0;
-    for (size_t i = 0; i < count; ++i) {
-        const double nearest = unit == 0.0 ? 0.0 : reference_round_to(row[i] / unit, 1.0);
-        to[i] = fmin(fmax(nearest, -8.0), 7.0) * unit;
-        squares += (to[i] - row[i]) * (to[i] - row[i]);
-    }
-    return squares;
-}
-
-/* A group of 4-bit integers, by every unit that its largest value allows. */
-static void round_group(double *row, size_t count)
-{
-    static const double levels[] = {-8, 7, -7, 6, -6, 5, -5, 4, -4, 3, -3, 2, -2, 1, -1};
-    double largest = 0.0, least = INFINITY, best[32], to[32];
-    for (size_t i = 0; i < count; ++i)
-        if (fabs(row[i]) > fabs(largest))
-            largest = row[i];
-    for (size_t k = 0; k < sizeof levels / sizeof *levels; ++k) {
-        const double unit = reference_round(REFERENCE_F16, largest / levels[k]);
-        const double squares = round_to_units(row, count, unit, to);
-        if (fabs(unit) <= 65504.0 && squares < least) {
-            least = squares;
-            memcpy(best, to, count * sizeof *best);
-        }
-    }
-    memcpy(row, best, count * sizeof *row);
-}
-
 void reference_round_row(reference_type type, double *row, size_t count)
 {
     const type_row *of = &types[type];
     if (of->group) {
         for (size_t i = 0; i < count; i += of->group)
-            round_group(row + i, count - i < of->group ? count - i : of->group);
+            of->round_group(row + i, count - i < of->group ? count - i : of->group);
         return;
     }
     const double scale = of->scale ? of->scale(row, count, of->max) : 1.0;
     for (size_t i = 0; i < count; ++i)
         row[i] = of->scale ? round_scaled(of, row[i], scale) : reference_round(type, row[i]);
+}
+
+bool reference_type_has_blocks(reference_type type, const char *blocks)
+{
+    return types[type].blocks && strcmp(types[type].blocks, blocks) == 0;
 }

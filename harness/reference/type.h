@@ -15,7 +15,8 @@ typedef enum {
     REFERENCE_I16,
     REFERENCE_I4,
     REFERENCE_E4M3,
-    REFERENCE_Q4
+    REFERENCE_Q4,
+    REFERENCE_U4
 } reference_type;
 
 /* What a type is used for. */
@@ -52,7 +53,11 @@ double reference_round(reference_type type, double value);
 double reference_scale(reference_type type, const double *row, size_t count);
 
 /* Rounds a row to the nearest values of the type; a scaled one to integers times its scale. Weights in i4: each 32 of them with a scale in
-   half precision, for which the one of the largest magnitude is an integer from -8 to 7, that which leaves the least squares. */
+   half precision, for which the one of the largest magnitude is an integer from -8 to 7, that which leaves the least squares; those in u4
+   with a minimum, too, up to two units above the smallest one, as is the end of 15 units below the largest. */
 void reference_round_row(reference_type type, double *row, size_t count);
+
+/* Whether blocks of a GGUF file that it calls so have the scales and integers of the type. */
+bool reference_type_has_blocks(reference_type type, const char *blocks);
 
 #endif

@@ -19,7 +19,7 @@ static bool add_row(const reader *r, const reference_map *table, size_t row, dou
 {
     if (!safetensors_read(table->file, table->weight, row * table->columns, table->columns, r->row, r->error, r->size))
         return false;
-    reference_round_row(type, r->row, table->columns);
+    reference_map_round(table, type, r->row);
     for (size_t i = 0; i < table->columns; ++i)
         x[i] += factor * r->row[i];
     return true;

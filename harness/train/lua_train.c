@@ -5,9 +5,7 @@
    (id, ids and share, of a masked model; 0: the next token is predicted); decay, beta1, beta2, epsilon, clip, dropout, table_epsilon;
    adam (of tables: whether their optimiser is lazy Adam; else Adagrad); flush_denormals (a function's name, "" or absent: none is called);
    tensors = { { name, shape, at, rows, columns, pitch, tables (rows of a table, 0: no tables), state_at, first_table, rate (factor),
-   decays, means, deviation, rounding = { type, row, steps = { { step = "hadamard", size }, { step = "scale", at, factor, dims } } } (nil:
-   the forward pass reads it as it is) } }
-   }. Methods:
+   decays, means, deviation, rounding (harness/train/rounding_at.h; nil: the forward pass reads it as it is) } } }. Methods:
 
      initialise([boxes])       random weights, then those of boxes of the parameters (gen/families/model/training/first_weights.lua);
                                everything else as before the first step
@@ -29,9 +27,9 @@
 
 #include "gen/host/fields.h"
 #include "gen/host/host.h"
-#include "gen/weights/fold_fields.h"
 #include "harness/base/memory.h"
 #include "harness/base/modules.h"
+#include "harness/train/rounding_at.h"
 
 #include <lauxlib.h>
 
@@ -90,41 +88,11 @@ static size_t tensor_piece(const tensor *t)
     return t->table_rows ? t->columns : t->rows * t->columns;
 }
 
-/* Adds a step of folding, in the table at the top of the stack, to `to`. */
-static void read_rounding_step(lua_State *L, rounding *to, size_t count)
-{
-    const int top = lua_gettop(L);
-    const char *step = field_text(L, top, where, "step", NULL);
-    if (strcmp(step, "hadamard") == 0) {
-        to->hadamard = field_size(L, top, where, "size");
-        luaL_argcheck(L, to->hadamard && count % (to->hadamard * to->hadamard) == 0, 1, "size");
-    } else if (strcmp(step, "scale") == 0) {
-        to->at = field_size(L, top, where, "at");
-        to->factor = field_number(L, top, where, "factor");
-        to->rank = fold_field_dims(L, top, where, "by", to->dims);
-        luaL_argcheck(L, to->rank && to->at + fold_farthest(to->dims, to->rank, true) < count, 1, "scale");
-    } else {
-        luaL_error(L, "%s%s: is no step of folding alone", where, step);
-    }
-}
-
 /* How the tensor `t`, in the table at the top of the stack, is rounded. */
 static void read_rounding(lua_State *L, tensor *t)
 {
-    t->rounds = lua_getfield(L, -1, "rounding") == LUA_TTABLE;
-    const int top = lua_gettop(L);
-    const size_t count = tensor_piece(t);
-    if (t->rounds) {
-        luaL_argcheck(L, quantise_type_named(field_text(L, top, where, "type", NULL), &t->rounding.type), 1, "type");
-        t->rounding.row = field_size(L, top, where, "row");
-        luaL_argcheck(L, t->rounding.row && count % t->rounding.row == 0 && (t->table_rows || t->pitch == t->columns), 1, "row");
-        lua_getfield(L, top, "steps");
-        for (lua_Integer i = 1; lua_rawgeti(L, top + 1, i) == LUA_TTABLE; ++i) {
-            read_rounding_step(L, &t->rounding, count);
-            lua_settop(L, top + 1);
-        }
-    }
-    lua_settop(L, top - 1);
+    t->rounds = rounding_at(L, lua_gettop(L), "rounding", tensor_piece(t), &t->rounding);
+    luaL_argcheck(L, !t->rounds || t->table_rows || t->pitch == t->columns, 1, "row");
 }
 
 static void read_means(lua_State *L, tensor *t)

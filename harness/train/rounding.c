@@ -29,3 +29,13 @@ void rounding_apply(const rounding *r, const float *from, size_t count, float *t
     for (size_t i = 0; i < count; ++i)
         to[i] = (float)(work[i] * back);
 }
+
+void rounding_take(const rounding *r, float *values, size_t count, float *lost, double *work, float *scales)
+{
+    rounding_apply(r, values, count, lost, work, scales);
+    for (size_t i = 0; i < count; ++i) {
+        const float rounded = lost[i];
+        lost[i] = values[i] - rounded;
+        values[i] = rounded;
+    }
+}

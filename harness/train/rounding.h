@@ -27,4 +27,8 @@ typedef struct {
    scales  [count / row] overwritten, of scaled types */
 void rounding_apply(const rounding *r, const float *from, size_t count, float *to, double *work, float *scales);
 
+/* The same in place. lost[count] <- what that takes from the values: added to them, even after a step that has moved them, it leaves the
+   weights that learn. */
+void rounding_take(const rounding *r, float *values, size_t count, float *lost, double *work, float *scales);
+
 #endif

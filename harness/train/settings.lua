@@ -1,8 +1,8 @@
 -- What a run does, from the options of the command: everything that its results depend on, as data.
-local dtype = require "gen.plan.dtype"
 local learning_rates = require "harness.train.learning_rates"
 local misuse = require "gen.schema.misuse"
 local process = require "process"
+local rounding = require "harness.train.rounding"
 
 local settings = {}
 
@@ -36,23 +36,6 @@ local function seconds(option, text)
     return value
 end
 
--- The types of --quantise TABLES[,PROJECTION]: of tables, and of projections; one type is for both, but one that only
--- tables have leaves projections as they are.
-local function quantised(text)
-    local first, second = text:match "^([^,]*),?(.*)$"
-    local function checked(name, use, what)
-        local good, row = pcall(dtype.get, name, use)
-        if not good then
-            local names = table.concat(use == "tables" and dtype.names or dtype.projection_names, ", ")
-            misuse(string.format("--quantise: %s: %s must be one of %s", text, what, names))
-        end
-        return row.name
-    end
-    local tables = checked(first, "tables", "tables")
-    if second == "" then second = dtype.get(tables).only == "tables" and "f32" or first end
-    return tables, checked(second, "projection", "projections")
-end
-
 -- The settings of a run. `most_context`: tokens that the model attends to. Beside the fields that results depend on
 -- there are `seconds` (of --time), `threads` and `save_seconds`.
 function settings.of(options, most_context)
@@ -82,7 +65,8 @@ function settings.of(options, most_context)
         seed = options.seed,
     }
     if options.quantise then
-        s.tables_type, s.projection_type = quantised(options.quantise)
+        local types = rounding.types(options.quantise)
+        s.tables_type, s.projection_type = types.tables, types.projection
     end
     local window = s.batch * s.context
     s.time = options.time and seconds("--time", options.time)

@@ -10,6 +10,7 @@ local misuse = require "gen.schema.misuse"
 local model_file = require "gen.families.model_file"
 local process = require "process"
 local request = require "gen.request.request"
+local rounding = require "harness.train.rounding"
 local run = require "harness.train.run"
 local runnable = require "harness.base.runnable"
 local settings = require "harness.train.settings"
@@ -88,16 +89,9 @@ local function tokenizer_of(m, path, options)
     return opened, p
 end
 
--- How the forward pass rounds a tensor, nil: it reads it as it is.
-local function rounding_of(tensor, s)
-    local type = tensor.kind == "tables" and s.tables_type or tensor.kind == "projection" and s.projection_type
-    if not type or type == "f32" then return nil end
-    return { type = type, row = tensor.folded.row, steps = tensor.folded.steps }
-end
-
 -- The tensors of `p` as train.open wants them.
 local function tensors_of(p, s)
-    local list = {}
+    local list, types = {}, { tables = s.tables_type, projection = s.projection_type }
     for i, tensor in ipairs(p.training.tensors) do
         local how = learning_rates.of(tensor.kind, tensor.projection, s.projection_rate)
         list[i] = {
@@ -112,7 +106,7 @@ local function tensors_of(p, s)
             first_table = tensor.first_table or 0,
             rate = how.factor,
             decays = how.decays,
-            rounding = rounding_of(tensor, s),
+            rounding = rounding.of(tensor, types),
             means = tensor.init.means or { 0.0 },
             deviation = tensor.init.deviation,
             layer = tensor.layer,

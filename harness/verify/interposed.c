@@ -5,6 +5,7 @@
 #include "gen/host/files.h"
 #include "harness/base/lua_compiled.h"
 #include "harness/base/modules.h"
+#include "harness/reference/fields.h"
 
 #include <lauxlib.h>
 
@@ -24,13 +25,14 @@ typedef struct {
     const char *name;
     bool gathers;
     size_t tile, d, slots, step;
+    reference_form form;
     ffn_function *ffn; /* one of the two: the library's own */
     gather_function *gather;
 } function;
 
 struct seen {
     size_t d, slots, room, count; /* count: of notes, of which there is room for so many */
-    /* A note is { the weights of its layer (where the first of them lies), x[d], score[slots], code[slots] }, with d and slots of the
+    /* A note is { the weights of its layer (where the first of them lies), x[d], score[slots], code[slots], form }, with d and slots of the
        widest. */
     unsigned char *notes;
     size_t functions_count;
@@ -39,7 +41,7 @@ struct seen {
 
 static size_t note_bytes(size_t d, size_t slots)
 {
-    return (sizeof(const void *) + (d + slots) * sizeof(float) + slots * sizeof(uint16_t) + 7) / 8 * 8;
+    return (sizeof(const void *) + (d + slots) * sizeof(float) + (slots + 1) * sizeof(uint16_t) + 7) / 8 * 8;
 }
 
 /* Of this process, which runs one job; NULL: it is not watched. */
@@ -60,6 +62,7 @@ static void note(const function *f, const void *weights, const float *x, const u
         codes[slot] = code[slot * f->tile];
         values[current->d + slot] = score ? score[slot * f->tile] : 0.0f;
     }
+    codes[current->slots] = (uint16_t)f->form;
 }
 
 static void stand_before_ffn(size_t number, const void *weights, const float *x, float *y, size_t tokens, void *scratch)
@@ -107,6 +110,7 @@ static struct seen *seen_at(lua_State *L)
             .d = field_size(L, 3, where, "d"),
             .slots = field_size(L, 3, where, "slots"),
             .step = field_size(L, 3, where, "step"),
+            .form = reference_form_at(L, 3),
         };
         lua_pop(L, 1);
     }
@@ -187,11 +191,13 @@ const reference_looked *interposed_notes(lua_State *L, int job, int index, size_
     qsort(orders, *count, sizeof *orders, compare_orders);
     for (size_t i = 0; i < *count; ++i) {
         const float *values = (const float *)(const void *)(from + orders[i].number * step + sizeof(const void *));
+        const uint16_t *codes = (const uint16_t *)(const void *)(values + d + slots);
         list[i] = (reference_looked){
             .layer = i == 0 ? 0 : list[i - 1].layer + (orders[i].weights != orders[i - 1].weights ? 1 : 0),
             .x = values,
             .score = values + d,
-            .code = (const uint16_t *)(const void *)(values + d + slots),
+            .code = codes,
+            .form = (reference_form)codes[slots],
         };
     }
     return list;

@@ -8,7 +8,7 @@
 
    interposed.watch(seen): before the library is loaded; nothing is watched without an argument. seen = { stand_in (path), d, slots (of the
    widest), room (tokens, times layers), functions = { { name, gather (whether it is one, or an FFN), tile (of its codes), d, slots, step
-   (floats from token to token of x) } } }
+   (floats from token to token of x), form (of the projection, see reference_form_at) } } }
 
    interposed.watch_behind(model of the module `compiled`): behind it
 

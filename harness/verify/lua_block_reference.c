@@ -1,10 +1,10 @@
 /* Lua module `block_reference`: the reference of blocks of a transformer. Values of tokens are strings of doubles, [tokens][d].
 
    block_reference.answers(job, x) -> y, ties, looked | nil, message: job = { weights, type, activations, cache, attention, tables,
-   projection (of lookup FFNs), d, input, heads, kv_heads, width, f, scale, soft_cap, causal, start, half, theta,
+   projection (of lookup FFNs), d, input, heads, kv_heads, width, f, scale, soft_cap, shifted, causal, start, half, theta,
    scaling (as in model files, nothing left out; nil: none), interleaved, gated,
-   parallel, skip, mean, post, eps, head_eps, activation, layers = { { input (width of its x), window, delivered, means, q = { weight =
-   view, bias = view }, …, first = { gain, offset }, q_norm = { gain }, lookup = { prefix, d_out } } }, lookup = model as in fields.h,
+   parallel, skip, mean, post, unit, eps, head_eps, activation, layers = { { input (width of its x), window, delivered, means, q = { weight
+   = view, bias = view }, …, first = { gain, offset }, q_norm = { gain }, lookup = { prefix, d_out } } }, lookup = model as in fields.h,
    margin, turned = ties, lengths = { tokens of every sequence }, seen, notes = a string of seen, whose codes and scores are then taken,
    first_looked, first_token: how many lookup FFNs and tokens there are before, off_from: the first token that counts in `off` }, looked = {
    off = the largest relative error of what they were given, missing = tokens of which nothing is known, inputs = the reference's own, as x
@@ -98,6 +98,7 @@ static reference_transformer model_at(lua_State *L, int job)
         .f = field_size(L, job, where, "f"),
         .scale = field_number(L, job, where, "scale"),
         .soft_cap = field_number(L, job, where, "soft_cap"),
+        .shifted = field_size(L, job, where, "shifted"),
         .causal = field_flag(L, job, "causal"),
         .from_keys = field_flag(L, job, "from_keys"),
         .start = field_size(L, job, where, "start"),
@@ -110,6 +111,7 @@ static reference_transformer model_at(lua_State *L, int job)
         .skip = field_flag(L, job, "skip"),
         .mean = field_flag(L, job, "mean"),
         .post = field_flag(L, job, "post"),
+        .unit = field_flag(L, job, "unit"),
         .eps = field_number(L, job, where, "eps"),
         .head_eps = field_number(L, job, where, "head_eps"),
         .activation = reference_activation_named(activation),
@@ -230,8 +232,10 @@ static bool run_layer(lua_State *L, blocks_job *job, const reference_transformer
                              .delivered = field_flag(L, -1, "delivered"),
                              .means = field_flag(L, -1, "means")};
     reference_map *maps[] = {&block.q, &block.k, &block.v, &block.p, &block.s, &block.g, &block.m, &block.o};
-    reference_block_norm shape = {0}, *norms[] = {&block.first, &block.second, &block.q_norm, &block.k_norm, &shape};
-    static const char *const names[] = {"first", "second", "q_norm", "k_norm", "shape"};
+    reference_block_norm scales = {0}, shape = {0};
+    reference_block_norm *norms[] = {&block.first, &block.second, &block.after_attention, &block.after_ffn, &block.q_norm, &block.k_norm,
+                                     &scales,      &shape};
+    static const char *const names[] = {"first", "second", "after_attention", "after_ffn", "q_norm", "k_norm", "scales", "shape"};
     reference_block_lookup *lookup;
     bool ok = lookup_at(L, job, &lookup);
     block.lookup = lookup;
@@ -239,6 +243,7 @@ static bool run_layer(lua_State *L, blocks_job *job, const reference_transformer
         ok = reference_map_at(L, where, job->checkpoint, (const char[]){"qkvpsgmo"[k], 0}, maps[k], job->error, ERROR_SIZE);
     for (size_t k = 0; ok && k < sizeof norms / sizeof *norms; ++k)
         ok = reference_norm_at(L, where, job->checkpoint, names[k], norms[k], job->error, ERROR_SIZE);
+    block.scales = scales.gain;
     block.shape = shape.gain;
     ok = ok && reference_block_run(model, &block, &job->ties, x, tokens, job->error, ERROR_SIZE);
     reference_block_lookup_close(lookup);
@@ -290,6 +295,49 @@ static void push_looked(lua_State *L, const looked_result *result)
         field_set_text(L, "wrong", result->wrong);
 }
 
+/* Adds to `all` what was found of tokens that were projected in another form. */
+static void add_looked(looked_result *all, const looked_result *found)
+{
+    all->codes += found->codes;
+    all->flips += found->flips;
+    all->flips_explained += found->flips_explained;
+    if (found->scores >= all->scores) {
+        all->scores = found->scores;
+        all->scores_explained = found->scores_explained;
+    }
+    if (!all->wrong[0])
+        memcpy(all->wrong, found->wrong, sizeof all->wrong);
+}
+
+/* Compares own[count], of the lookup FFN of the layer at the top of the stack, each with the reference in its form, and pushes the result.
+   False with one line. */
+static bool compare_layer(lua_State *L, blocks_job *job, const reference_looked *own, size_t count)
+{
+    looked_result result = {0};
+    reference_looked *some = malloc((count + 1) * sizeof *some);
+    bool ok = some || files_error(job->error, ERROR_SIZE, "verify: not enough memory");
+    for (int form = REFERENCE_AS_IT_IS; ok && form <= REFERENCE_BF16_INPUTS; ++form) {
+        reference_block_lookup *lookup;
+        looked_result found;
+        size_t of_form = 0;
+        for (size_t i = 0; i < count; ++i)
+            if (own[i].form == (reference_form)form)
+                some[of_form++] = own[i];
+        if (of_form == 0)
+            continue;
+        job->how.form = (reference_form)form;
+        ok = lookup_at(L, job, &lookup) && lookup &&
+             (looked_compare(lookup, some, of_form, &found) ||
+              files_error(job->error, ERROR_SIZE, "verify: not enough memory, or a table with a value that is not finite"));
+        reference_block_lookup_close(lookup);
+        if (ok)
+            add_looked(&result, &found);
+    }
+    free(some);
+    push_looked(L, &result);
+    return ok;
+}
+
 static int looked(lua_State *L)
 {
     char error[ERROR_SIZE];
@@ -302,17 +350,12 @@ static int looked(lua_State *L)
     size_t layer = job.ties.looked_layer;
     bool ok = true;
     for (lua_Integer i = 1; ok && lua_rawgeti(L, layers, i) == LUA_TTABLE; ++i, lua_settop(L, layers)) {
-        reference_block_lookup *lookup;
-        ok = lookup_at(L, &job, &lookup);
-        if (!ok || !lookup)
+        if (lua_getfield(L, -1, "lookup") != LUA_TTABLE)
             continue;
+        lua_pop(L, 1);
         size_t count;
         const reference_looked *own = reference_looked_of(job.ties.looked, job.ties.looked_count, layer++, &count);
-        looked_result result;
-        ok = looked_compare(lookup, own, count, &result) ||
-             files_error(error, sizeof error, "verify: not enough memory, or a table with a value that is not finite");
-        reference_block_lookup_close(lookup);
-        push_looked(L, &result);
+        ok = compare_layer(L, &job, own, count);
         lua_rawseti(L, 2, luaL_len(L, 2) + 1);
     }
     shards_close(job.checkpoint);
@@ -334,6 +377,12 @@ static int random_numbers(lua_State *L)
 
 #define SMALLEST_POWER 0x1p-200
 
+/* The larger of two numbers, or the NaN among them. */
+static double larger(double a, double b)
+{
+    return isnan(a) || b <= a ? a : b;
+}
+
 static int difference(lua_State *L)
 {
     const size_t d = (size_t)luaL_checkinteger(L, 3);
@@ -346,10 +395,10 @@ static int difference(lua_State *L)
         for (size_t i = t * d; i < (t + 1) * d; ++i) {
             off += (a[i] - b[i]) * (a[i] - b[i]);
             power += b[i] * b[i];
-            most = fabs(a[i] - b[i]) <= most ? most : fabs(a[i] - b[i]);
+            most = larger(most, fabs(a[i] - b[i]));
         }
         const double relative = sqrt(off / fmax(power, SMALLEST_POWER));
-        worst = relative <= worst ? worst : relative; /* keeps a NaN */
+        worst = larger(worst, relative);
         all_off += off;
         all_power += power;
     }

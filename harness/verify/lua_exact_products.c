@@ -2,7 +2,8 @@
 
    exact_products.inputs(type, inputs, panels, tokens, seed) -> x, w, words from token to token of x: random numbers, for three tokens the
    largest and smallest only, as kernels take inputs of the type of that name. "i8", "i7": bytes. "bf16": whole numbers so small that sums
-   of up to 250,000 products are exact in float32. "i4": weights in groups with scales of 1 and 2, beside bytes; 8,000 such products.
+   of up to 250,000 products are exact in float32. "i4", "u4": weights in groups with scales of 1 and 2, beside bytes; 8,000 such products.
+   Minima of u4 are -7 and -8.
    exact_products.fault(type, inputs, panels, tokens, x, w, y, step) -> which element of y, whose tokens are so many floats apart, is not
    the float nearest to the sum of all products, in one line; nil: none */
 #include "harness/base/modules.h"
@@ -16,22 +17,28 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PANEL = 32, EXTREME_TOKENS = 3, GROUP = 32, GROUP_WORDS = 144, FIRST_WORD = 16 };
+enum { PANEL = 32, EXTREME_TOKENS = 3, GROUP = 32 };
 
 /* How a type packs inputs and weights. */
 typedef struct {
     int largest, offset;     /* the largest magnitude that is drawn, and how much larger bytes of weights are */
     size_t per_word, behind; /* inputs of a word; words behind a token's inputs */
+    size_t scales;           /* of an output in groups, with a minimum if there are two; 0: weights are in no groups */
 } product_type;
 
-static const char *const names[] = {"i8", "i7", "bf16", "i4", NULL};
-static const product_type types[] = {{127, 128, 4, 2}, {63, 64, 4, 2}, {8, 0, 2, 0}, {127, 0, 4, 2}};
+static const char *const names[] = {"i8", "i7", "bf16", "i4", "u4", NULL};
+static const product_type types[] = {{127, 128, 4, 2, 0}, {63, 64, 4, 2, 0}, {8, 0, 2, 0, 0}, {127, 0, 4, 2, 1}, {127, 0, 4, 2, 2}};
 
 typedef struct {
     const product_type *type;
-    size_t inputs, panels, tokens, words, x_step;
+    size_t inputs, panels, tokens, words, groups, x_step; /* groups: of inputs, 0: they have none */
     void *x, *w;
 } product_case;
+
+static bool in_groups(const product_case *c)
+{
+    return c->type->scales > 0;
+}
 
 /* What the first four arguments say. */
 static product_case case_at(lua_State *L)
@@ -41,7 +48,8 @@ static product_case case_at(lua_State *L)
                       .panels = (size_t)luaL_checkinteger(L, 3),
                       .tokens = (size_t)luaL_checkinteger(L, 4)};
     c.words = (c.inputs + c.type->per_word - 1) / c.type->per_word;
-    c.x_step = c.words + 3;
+    c.groups = in_groups(&c) ? (c.inputs + GROUP - 1) / GROUP : 0;
+    c.x_step = c.words + c.groups + 3;
     return c;
 }
 
@@ -87,44 +95,55 @@ static int get(const product_case *c, bool weight, size_t at)
     return weight ? memory[at] - c->type->offset : (int8_t)memory[at];
 }
 
-static bool in_groups(const product_case *c)
+/* Words of scales and minima of a group of a panel, and all of its words. */
+static size_t first_word(const product_case *c)
 {
-    return c->type == &types[3];
+    return c->type->scales * PANEL / 2;
+}
+
+static size_t group_words(const product_case *c)
+{
+    return first_word(c) + PANEL * GROUP / 8;
 }
 
 /* Words of weights of a panel. */
 static size_t panel_words(const product_case *c)
 {
-    return in_groups(c) ? (c->inputs + GROUP - 1) / GROUP * GROUP_WORDS : c->words * PANEL;
+    return in_groups(c) ? c->groups * group_words(c) : c->words * PANEL;
 }
 
 /* Weights in groups, all of random bits: also of inputs that there are not. */
 static void draw_groups(const product_case *c, random_state *random)
 {
     uint32_t *words = c->w;
-    const size_t groups = c->panels * panel_words(c) / GROUP_WORDS;
-    for (size_t g = 0; g < groups; ++g, words += GROUP_WORDS) {
-        for (size_t i = FIRST_WORD; i < GROUP_WORDS; ++i)
+    const size_t groups = c->panels * panel_words(c) / group_words(c);
+    for (size_t g = 0; g < groups; ++g, words += group_words(c)) {
+        uint16_t *const scales = (uint16_t *)(void *)words;
+        for (size_t i = first_word(c); i < group_words(c); ++i)
             words[i] = (uint32_t)random_bits(random);
-        for (size_t o = 0; o < PANEL; ++o)
-            ((uint16_t *)(void *)words)[o] = (g + o) % 2 ? 0x4000 : 0x3c00; /* 2, and 1 */
+        for (size_t o = 0; o < PANEL; ++o) {
+            scales[o] = (g + o) % 2 ? 0x4000 : 0x3c00; /* 2, and 1 */
+            if (c->type->scales > 1)
+                scales[PANEL + o] = o % 2 ? 0xc700 : 0xc800; /* -7, and -8 */
+        }
     }
 }
 
-/* What weight number i of output o is, times its scale. */
+/* What weight number i of output o is, times its scale, with its minimum. */
 static int in_group(const product_case *c, size_t o, size_t i)
 {
-    const size_t group = o / PANEL * (panel_words(c) / GROUP_WORDS) + i / GROUP;
-    const uint32_t *words = (const uint32_t *)c->w + group * GROUP_WORDS;
-    const uint32_t word = words[FIRST_WORD + i % GROUP / 8 * PANEL + o % PANEL];
-    return ((int)(word >> (i % 4 * 8 + i % 8 / 4 * 4) & 15) - 8) * ((group + o % PANEL) % 2 ? 2 : 1);
+    const size_t group = o / PANEL * (panel_words(c) / group_words(c)) + i / GROUP;
+    const uint32_t *words = (const uint32_t *)c->w + group * group_words(c);
+    const uint32_t word = words[first_word(c) + i % GROUP / 8 * PANEL + o % PANEL];
+    const int units = (int)(word >> (i % 4 * 8 + i % 8 / 4 * 4) & 15), scale = (group + o % PANEL) % 2 ? 2 : 1;
+    return c->type->scales > 1 ? units * scale - (o % 2 ? 7 : 8) : (units - 8) * scale;
 }
 
 static int inputs(lua_State *L)
 {
     product_case c = case_at(L);
     random_state random = random_seed((uint64_t)luaL_checkinteger(L, 5));
-    const size_t x_bytes = ((c.tokens - 1) * c.x_step + c.words + c.type->behind) * sizeof(uint32_t);
+    const size_t x_bytes = ((c.tokens - 1) * c.x_step + c.words + c.type->behind + c.groups) * sizeof(uint32_t);
     const size_t weights = c.panels * c.words * PANEL * c.type->per_word, w_bytes = c.panels * panel_words(&c) * sizeof(uint32_t);
     const bool extreme = c.tokens == EXTREME_TOKENS;
     const float unit = 1.0f;
@@ -138,6 +157,10 @@ static int inputs(lua_State *L)
             const int value = drawn(c.type->largest, &random, extreme);
             put(&c, false, t * c.x_step * c.type->per_word + i, value);
             start -= (uint32_t)(c.type->offset * value);
+            if (in_groups(&c)) { /* -8 times the sum of two inputs of each word, and of the others */
+                uint16_t *halves = (uint16_t *)(void *)(x + t * c.x_step + c.words + c.type->behind);
+                halves[i / GROUP * 2 + i % 4 / 2] -= (uint16_t)(8 * value);
+            }
         }
         if (c.type->behind > 0) {
             x[t * c.x_step + c.words] = start;

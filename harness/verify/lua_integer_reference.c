@@ -2,12 +2,11 @@
 
    integer_reference.compare(job, results) -> { rows, scores, values (how many differ from the reference's), range = message where a value
    does not fit its type, code_flips, rel_err, rel_err_flips, max_abs_err } | nil, message. job = { slots (rows of a token), x_unit, y_unit,
-   model (see fields.h), blob, weights, prefix, blocks_in_out, at = { section = offset }, element, pitch, seed, tokens }; results: the
-   kernels' rows and scores [tokens][slots] and y [tokens][d_out], one behind the other, for the tokens of
-   integer_reference.tokens(d, whether they are normalised, seed, count) -> int16 [special + count][d], special ones first.
-   rel_err is the largest relative error of a token's y against the definition with the kernel's codes, rel_err_flips against the definition
-   with its own. max_abs_err is of one element, with the kernel's codes.
-   integer_reference.answers(job) -> y of these tokens by the reference | nil, message
+   model (see fields.h), blob, weights, prefix, blocks_in_out, at = { section = offset }, element, pitch, halves, seed, tokens }; results:
+   the kernels' rows and scores [tokens][slots] and y [tokens][d_out], one behind the other, for the tokens of integer_reference.tokens(d,
+   whether they are normalised, seed, count) -> int16 [special + count][d], special ones first. rel_err is the largest relative error of a
+   token's y against the definition with the kernel's codes, rel_err_flips against the definition with its own. max_abs_err is of one
+   element, with the kernel's codes. integer_reference.answers(job) -> y of these tokens by the reference | nil, message
    integer_reference.special: how many there are of these tokens
    integer_reference.units(rows, unit) -> int16; integer_reference.values(string of int32, unit) -> rows of float32 */
 #include "harness/base/modules.h"
@@ -96,7 +95,8 @@ static bool case_at(lua_State *L, size_t count, integer_case *c, char *error)
                                    .projection_bias = section_at(L, 1, &c->blob, "projection_bias"),
                                    .bias = section_at(L, 1, &c->blob, "bias"),
                                    .table_scales = section_at(L, 1, &c->blob, "table_scales"),
-                                   .tables = section_at(L, 1, &c->blob, "tables")};
+                                   .tables = section_at(L, 1, &c->blob, "tables"),
+                                   .halves = field_flag(L, 1, "halves")};
     return true;
 }
 

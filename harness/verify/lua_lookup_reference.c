@@ -5,8 +5,7 @@
         model = { d, d_out, h, tau, neighbours, projection = "bh4"|"dense", block, decay, score = "gelu"|…, scale = number,
                   norm_eps = number or nil },
         weights = path of safetensors, prefix = "", blocks_in_out = false, blob = path,
-        multiplied_out = whether the projection, in BH4, is one dense matrix (absent: not),
-        bf16_inputs = whether its inputs are rounded to bf16 (absent: not),
+        form = a name of reference_form_at (absent: the projection as it is),
         tables, projection = names of types that the reference knows (harness/reference/type.c), seed = 1,
     } -> what all variants of the model with these weights are compared with | nil, message
 
@@ -100,8 +99,7 @@ static int open_reference(lua_State *L)
         .weights = field_text(L, 1, where, "weights", NULL),
         .prefix = field_text(L, 1, where, "prefix", ""),
         .blocks_in_out = field_flag(L, 1, "blocks_in_out"),
-        .multiplied_out = field_flag(L, 1, "multiplied_out"),
-        .bf16_inputs = field_flag(L, 1, "bf16_inputs"),
+        .form = reference_form_at(L, 1),
         .tables = reference_type_at(L, 1, where, "tables", REFERENCE_TABLES),
         .projection = reference_type_at(L, 1, where, "projection", REFERENCE_PROJECTION),
     };

@@ -1,26 +1,12 @@
 /* What the variants of one model have in common when they are verified. */
 #include "harness/verify/prepared.h"
 
-#include "harness/reference/projection.h"
-
 #include <stdlib.h>
 
 static bool extend(sample *s, float *x, size_t tokens, char *error, size_t error_size)
 {
     return sample_extend(s, x, tokens) ||
            files_error(error, error_size, "verify: not enough memory, or a table with a value that is not finite");
-}
-
-/* Makes the weights of a BH4 projection one dense matrix, and the model that of a dense projection. */
-static bool multiply_out(verify_reference *r)
-{
-    r->multiplied = malloc(r->model.h * r->model.tau * r->model.d * sizeof *r->multiplied);
-    if (!r->multiplied || !reference_multiply_out(&r->model, &r->exact_weights, r->multiplied))
-        return false;
-    r->model.projection = REFERENCE_DENSE;
-    r->model.rest = 1.0 - r->model.decay;
-    r->weights.projection = r->exact_weights.projection = r->multiplied;
-    return true;
 }
 
 bool verify_reference_open(verify_reference *reference, const reference_model *model, uint64_t seed, const verify_sources *sources,
@@ -34,14 +20,12 @@ bool verify_reference_open(verify_reference *reference, const reference_model *m
     r->tables = (reference_tables){.model = &r->model, .exact = checkpoint_weights(r->file), .type = sources->tables};
     r->weights = reference_tables_rounded(&r->tables);
     r->exact_weights = *checkpoint_weights(r->file);
-    if ((sources->multiplied_out && !multiply_out(r)) || !row_cache_open(&r->rows, &r->model, &r->weights) ||
-        !row_cache_open(&r->exact_rows, &r->model, &r->exact_weights) ||
+    if (!reference_take_form(sources->form, &r->model, &r->weights, &r->multiplied))
+        return files_error(error, error_size, "verify: not enough memory");
+    r->exact_weights.projection = r->weights.projection;
+    if (!row_cache_open(&r->rows, &r->model, &r->weights) || !row_cache_open(&r->exact_rows, &r->model, &r->exact_weights) ||
         !reference_round_projection(&r->model, sources->projection, &r->weights, &r->projection))
         return files_error(error, error_size, "verify: not enough memory");
-    if (sources->bf16_inputs) {
-        r->weights.rounds_inputs = r->weights.bf16_inputs = true;
-        r->weights.input_levels = 128.0; /* at least, of the largest */
-    }
     r->random = (sample){.model = &r->model, .weights = &r->weights, .share = SAMPLE_RANDOM_SHARE};
     r->exact = (sample){.model = &r->model, .share = SAMPLE_RANDOM_SHARE};
     if (!reference_type_is_exact(sources->tables) || !reference_type_is_exact(sources->projection))

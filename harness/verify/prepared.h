@@ -4,6 +4,7 @@
 #define LOOKUPC_HARNESS_VERIFY_REFERENCE_H
 
 #include "harness/reference/checkpoint.h"
+#include "harness/reference/projection.h"
 #include "harness/reference/row_cache.h"
 #include "harness/reference/tables.h"
 #include "harness/verify/sample.h"
@@ -28,8 +29,7 @@ typedef struct {
 typedef struct {
     const char *blob, *weights, *prefix; /* the prefix must outlive the reference */
     bool blocks_in_out;
-    bool multiplied_out; /* of a model with BH4: its projection as one dense matrix */
-    bool bf16_inputs;    /* kernels round the inputs of a projection in bf16, too */
+    reference_form form; /* that kernels have the projection in */
     reference_type tables, projection;
 } verify_sources;
 

@@ -57,6 +57,9 @@ bool reference_norm_at(lua_State *L, const char *where, const shards *checkpoint
             const safetensors_tensor *tensor = view_at(L, where, checkpoint, layer + 2, &file, error, error_size);
             *to[i] = tensor ? safetensors_load(file, tensor, error, error_size) : NULL;
             ok = *to[i] != NULL;
+            const double raised = (double)field_size(L, layer + 2, where, "raised");
+            for (size_t k = 0; ok && k < tensor->count; ++k)
+                (*to[i])[k] += raised;
         }
     lua_settop(L, layer);
     return ok;

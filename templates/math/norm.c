@@ -1,7 +1,8 @@
-//$ takes lanes, helper, float_sums, name, layernorm, factors, width, eps
+//$ takes lanes, helper, float_sums, name, layernorm, factors, gains, width, eps
 //$ -- A function `name` that norms rows of `width` floats, with sums that suit the instruction set.
-//$ -- factors: it only gives what rows are multiplied by, a number each.
-//$ local row = layernorm and "(x - mean) / sqrt(variance + eps) gain + offset" or "x / sqrt(mean square + eps) gain"
+//$ -- factors: it only gives what rows are multiplied by, a number each; gains: an RMSNorm has some.
+//$ local row = layernorm and "(x - mean) / sqrt(variance + eps) gain + offset" or "x / sqrt(mean square + eps)"
+//$ if gains and not layernorm then row = row .. " gain" end
 //$ if factors then row = "1 / sqrt(" .. (layernorm and "variance" or "mean square") .. " + eps)" end
 //$ local sums = float_sums and "floats" or lanes > 1 and width >= lanes and "lanes" or "doubles"
 //$ local body = include("templates/math/norm_in_" .. sums .. ".c")
@@ -26,8 +27,13 @@ static void $(helper)_$(name)(const float *x, size_t x_step, float *restrict y, 
 {
     for (size_t row = 0; row < rows; ++row, x += x_step, ++y) {
 //$ else
-static void $(helper)_$(name)(const float *x, size_t x_step, const float *restrict gain,
-    $(layernorm and "const float *restrict offset, " or "")float *y, size_t y_step, size_t rows)
+//$ local parameters = listed(
+//$     "const float *x, size_t x_step",
+//$     gains and "const float *restrict gain",
+//$     layernorm and "const float *restrict offset",
+//$     "float *y, size_t y_step, size_t rows"
+//$ )
+static void $(helper)_$(name)($(parameters))
 {
     for (size_t row = 0; row < rows; ++row, x += x_step, y += y_step) {
 //$ end

@@ -1,4 +1,4 @@
-//$ takes isa, layernorm, factors, width, eps
+//$ takes isa, layernorm, factors, gains, width, eps
 //$ -- Norms the row x, of which there is one, with sums in float64.
 //$ local share = ("%.17g"):format(1 / width)
         double square = 0.0;
@@ -22,6 +22,6 @@
 //$ if layernorm then
             y[i] = (float) ((double) x[i] - mean) * $(factor) * gain[i] + offset[i];
 //$ else
-            y[i] = x[i] * $(factor) * gain[i];
+            y[i] = x[i] * $(factor)$(gains and " * gain[i]" or "");
 //$ end
 //$ end

@@ -1,4 +1,4 @@
-//$ takes isa, layernorm, factors, width, eps
+//$ takes isa, layernorm, factors, gains, width, eps
 //$ -- Norms the row x, with sums in float32 that keep what rounding takes from them.
 //$ local add = once("templates/math/sum.c") .. "_add"
         float squares = 0.0f, squares_lost = 0.0f;
@@ -27,6 +27,6 @@
 //$ if layernorm then
             y[i] = (x[i] - mean - shift) * $(factor) * gain[i] + offset[i];
 //$ else
-            y[i] = x[i] * $(factor) * gain[i];
+            y[i] = x[i] * $(factor)$(gains and " * gain[i]" or "");
 //$ end
 //$ end

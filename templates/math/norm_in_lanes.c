@@ -1,4 +1,4 @@
-//$ takes isa, lanes, layernorm, factors, width, eps
+//$ takes isa, lanes, layernorm, factors, gains, width, eps
 //$ -- Norms the row x, with sums in float32, one for each lane of up to four vectors; the last elements, which fill no
 //$ -- vector, have sums of their own, whose names begin with "last_".
 //$ local at_once = width >= 4 * lanes and 4 or 1
@@ -76,12 +76,13 @@ $(i)const $(isa.vector) scaled = $(isa.mul("difference", "factors"));
 $(i)$(isa.store_unaligned("y", at, isa.fma("scaled", isa.load_unaligned("gain", at), isa.load_unaligned("offset", at))));
 //$ else
 $(i)const $(isa.vector) scaled = $(isa.mul(isa.load_unaligned("x", at), "factors"));
-$(i)$(isa.store_unaligned("y", at, isa.mul("scaled", isa.load_unaligned("gain", at))));
+$(i)$(isa.store_unaligned("y", at, gains and isa.mul("scaled", isa.load_unaligned("gain", at)) or "scaled"));
 //$ end
 //$ end, { block = true })
 //$ loop("        ", "i", whole, width, 1, function(i, at)
 //$ local function element(name) return name .. "[" .. at .. "]" end
 //$ local normal = layernorm and "(" .. element "x" .. " - mean - shift)" or element "x"
-$(i)y[$(at)] = $(normal) * $(factor) * $(element "gain")$(layernorm and " + " .. element "offset" or "");
+//$ local gain = gains and " * " .. element "gain" or ""
+$(i)y[$(at)] = $(normal) * $(factor)$(gain)$(layernorm and " + " .. element "offset" or "");
 //$ end)
 //$ end

@@ -1,5 +1,5 @@
-//$ takes isa, lanes, helper, type, rows_type, panel, embedding, load_weights, load_some_weights, rounded, element, float, groups, load_scale
-//$ local scaled = not (embedding.strided and groups) and rows_type.scaled
+//$ takes isa, lanes, helper, embedding, load_weights, load_some_weights, rounded, element, float, groups, load_scale
+//$ local type, panel, scaled = embedding.type, embedding.panel, embedding.type.scaled
 //$ if embedding.strided and groups then
 
 /* Weight number `i` of output number `output` of the panel at w. */
@@ -9,7 +9,11 @@ static inline float $(helper)_element(const $(type.storage) *w, size_t output, s
     const uint16_t *scales = (const uint16_t *) (const void *) group;
     const uint32_t words = group[$(groups.first_word) + i % $(groups.inputs) / $(groups.of_word) * $(panel) + output];
     const uint32_t units = words >> (i % 4 * 8 + i % $(groups.of_word) / 4 * 4) & 15;
+//$ if groups.minimum then
+    return $(load_scale("scales", "output")) * (float) units + $(load_scale("scales", panel .. " + output"));
+//$ else
     return $(load_scale("scales", "output")) * (float) ((int) units - 8);
+//$ end
 }
 //$ end
 
@@ -35,10 +39,10 @@ static void $(helper)_embed(const $(names.weights) *weights, const int32_t *ids,
 //$ if embedding.positions then added[#added + 1] = "place" end
 //$ if embedding.token_type then added[#added + 1] = "weights->token_type" end
 //$ if embedding.strided then
-        /* a column of a panel: the head reads $(plural(panel, "row")) side by side */
+        /* a column of a panel: $(embedding.table and "the head reads " or "")$(plural(panel, "row"))$(embedding.table and "" or " lie") side by side */
 //$ local at = "i * " .. panel
 //$ if groups then
-        const $(type.storage) *row = weights->embedding + id / $(panel) * $(embedding.table.panel_step);
+        const $(type.storage) *row = weights->embedding + id / $(panel) * $((embedding.width + groups.inputs - 1) // groups.inputs * groups.words);
 //$ elseif rounded then
 //$     at = "i / " .. rounded.rows .. " * " .. panel * rounded.rows .. " + i % " .. rounded.rows
 //$ local storage = rounded.integers and "uint8_t" or type.storage
@@ -52,7 +56,7 @@ static void $(helper)_embed(const $(names.weights) *weights, const int32_t *ids,
 //$ for _, base in ipairs(added) do text = text .. " + " .. base .. "[i]" end
             x[i] = $(text);
 //$ else
-        const $(rows_type.storage) *row = weights->embedding + $(times("id", embedding.width));
+        const $(type.storage) *row = weights->embedding + $(times("id", embedding.width));
 //$ local whole_vectors, rest = embedding.width // lanes * lanes, embedding.width % lanes
 //$ local function sum_of(value, load)
 //$     for _, base in ipairs(added) do value = isa.add(value, load(base)) end

@@ -21,6 +21,7 @@
 //$     if norms[key] then return end
 //$     if taken[name] then name = name .. "_too" end
 //$     local given = { name = name, layernorm = norm.kind == "layernorm", factors = factors, width = width, eps = float(norm.eps) }
+//$     given.gains = true
 //$     norms[key], taken[name] = once("templates/math/norm.c", given) .. "_" .. name, true
 //$ end
 //$ if embedding.norm then add_norm(embedding.norm, embedding.width, false) end
@@ -29,7 +30,7 @@
 //$ if factors then add_norm(factors, embedding.width, true) end
 //$ local rounds = {}
 //$ for _, inputs in ipairs(rounded_rows) do
-//$     rounds[inputs] = once("templates/model/blocks/round_rows.c", { inputs = inputs })
+//$     rounds[inputs] = once("templates/model/blocks/round_rows.c", { inputs = inputs, measured = false })
 //$ end
 //$ -- What the parts of this file are told of the functions that they call.
 //$ local calls = { tanh = tanh, activation = activation == "tanh" and tanh or activated, add = add }

@@ -3,7 +3,7 @@
 //$     matches = "matches side by side" }
 //$ local parts = { nothing = "matches and what lies between them", matches = "what lies between matches", gaps = "matches" }
 //$ local one = joins[does.join] and "; " .. joins[does.join] .. " are one word" or ""
-/* Split $(number) of text[bytes] into $(parts[does.drop])$(one). Puts the ids of the words. Returns 0 or a code. */
+/* Split $(number) of text[bytes]$(does.bytes and ", byte by byte," or "") into $(parts[does.drop])$(one). Puts the ids of the words. Returns 0 or a code. */
 static int $(model)_split$(number)(const $(names.weights) *weights, const unsigned char *text, size_t bytes, $(model)_ids *ids)
 {
 //$ if does.drop == "gaps" then
@@ -15,10 +15,14 @@ static int $(model)_split$(number)(const $(names.weights) *weights, const unsign
 //$ end
     int error = 0;
     while (at < bytes) {
-        size_t length = $(model)_match(weights, weights->split$(number), text + at, bytes - at);
+        $(does.bytes and "const " or "")size_t length = $(model)_$(does.bytes and "match_bytes" or "match")(weights, weights->split$(number), text + at, bytes - at);
         if (!length) {
+//$ if does.bytes then
+            ++at;
+//$ else
             (void) $(model)_character(text + at, bytes - at, &length);
             at += length;
+//$ end
             continue;
         }
 //$ if does.join == "matches" then

@@ -106,6 +106,11 @@ return { name = "encoder", d = 8, heads = 2, layers = 1, vocab = 9, checkpoint =
             dense,
             "--multiply-out",
         },
+        ["--multiply-out: is for lookup FFNs with projection.kind = bh4: tiny_skipless has none"] = {
+            "plan",
+            "gen/models/tiny_skipless.lua",
+            "--multiply-out",
+        },
         ["--multiply-out: is for calls of many tokens, and those of firmware are of one"] = {
             "plan",
             "gen/models/tiny.lua",

@@ -109,6 +109,41 @@ print(len(given), len(rounded))
     refuses(1, folder .. "/absent: No such file", { "quantise", folder .. "/absent", "-o", again })
 end
 
+-- Two columns in a byte, the first in its low bits, in the units that pack chooses; packed, they are what they were.
+function test.quantise_halves_the_bytes_of_tables()
+    local given, small = folder .. "/tiny.safetensors", folder .. "/tiny_i4.safetensors"
+    local again = folder .. "/again.safetensors"
+    works { "sample", tiny, "-o", given }
+    check.matches(works { "quantise", given, "--tables", "i4", "-o", small }, "^wrote .*, relative error 0%.0%d+\n$")
+    local found = program.python(
+        [[
+given, rounded = load(sys.argv[1]), load(sys.argv[2])
+kind, halves = rounded["tables"]
+scales = rounded["tables_scale_i4"][1][..., None].astype("f8")
+values = given["tables"][1].astype("f8")
+elements = np.stack([halves & 15, halves >> 4], -1).astype("i8").reshape(values.shape)
+elements[elements > 7] -= 16
+off = ((elements * scales - values) ** 2).sum(-1)
+plain = np.abs(values).max(-1, keepdims=True) / 7
+assert (elements == np.clip(np.rint(values / scales), -7, 7)).all()
+assert (off <= ((np.rint(values / plain) * plain - values) ** 2).sum(-1) * 1.000001).all()
+print(kind, halves.shape, rounded["hash.projection.weight"][0], sorted(name for name in rounded if "tables" in name))
+]],
+        given,
+        small
+    )
+    check.equal(found, "U8 (8, 64, 32) I8 ['tables', 'tables_scale_i4']\n")
+    works { "quantise", small, "--tables", "i4", "-o", again }
+    check.equal(host.read(again) == host.read(small), true)
+    local said = works { "pack", tiny, "--weights", small, "--tables", "i4", "-o", folder .. "/tiny.bin" }
+    check.matches(said, "tables in i4, relative error 0\n")
+    refuses(
+        1,
+        weights .. ": has no tables of a LookupFFN with rows of an even width, which alone can be in i4\n",
+        { "quantise", weights, "--tables", "i4", "-o", again }
+    )
+end
+
 function test.prefix()
     local path = folder .. "/prefixed.safetensors"
     local prefix = "roberta.encoder.layer.3.FFN."

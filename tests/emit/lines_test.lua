@@ -1,6 +1,6 @@
 -- No line of an emitted file is longer than 120 columns, no loop has one turn at most, and nothing is "1 rows", over a
 -- few models, types and profiles; nothing is multiplied by 1 where heads and rows have one element. A word in backticks
--- of a function's comment stands in the function.
+-- of a function's comment stands in the function. A file defines each type once.
 local check = require "tests.support.check"
 local host = require "host"
 local json = require "json"
@@ -77,6 +77,18 @@ local function wrong_functions(text)
     return list
 end
 
+-- The types that a file defines twice, where the preprocessor chooses between none of them.
+local function types_again(text)
+    local list, seen = {}, {}
+    for line in text:gmatch "[^\n]+" do
+        local name = line:match "^} ([%w_]+);" or line:match "^typedef [^{]-([%w_]+);"
+        if name and seen[name] then list[#list + 1] = name .. " is defined twice" end
+        if name then seen[name] = true end
+        if line:find "^#el" then seen = {} end
+    end
+    return list
+end
+
 -- The lines of C of a bundle that `wrong` gives a message for; wrong(line, numbers) with the numbers that have names.
 local function offences(folder, wrong)
     local list, numbers, texts = {}, {}, {}
@@ -88,8 +100,10 @@ local function offences(folder, wrong)
         end
     end
     for _, file in ipairs(texts) do
-        for _, message in ipairs(wrong_functions(file.text)) do
-            list[#list + 1] = file.name .. ": " .. message
+        for _, messages in ipairs { wrong_functions(file.text), types_again(file.text) } do
+            for _, message in ipairs(messages) do
+                list[#list + 1] = file.name .. ": " .. message
+            end
         end
         local number = 0
         for line in file.text:gmatch "([^\n]*)\n" do
@@ -170,6 +184,15 @@ for _, name in ipairs { "tiny", "roberta_small", "roberta_base" } do
     add(name .. "_projection_bf16", { "emit", model(name), "--projection", "bf16" })
 end
 add("tiny_single_file", { "emit", model "tiny", "--single-file" })
+add("tiny_single_file_i8", { "emit", model "tiny", "--single-file", "--tables", "i8", "--isa", "scalar,sse4,avx2" })
+-- The last layer gathers fewer columns than the others.
+add("tables_that_deliver_q_k_and_v", {
+    "emit",
+    written("tables", [[d = 40, heads = 4, layers = 2, vocab = 9, attention = { eliminate = "QKVP", context = 70 },
+        ffn = { kind = "lookup", h = 9, tau = 4, projection = { kind = "dense" } }]]),
+    "--type",
+    "i8",
+})
 for _, name in ipairs { "tiny_skipless", "lookup_skipless", "mistral_7b_skipless" } do
     add(name, { "emit", model(name) })
     add(name .. "_i8", { "emit", model(name), "--type", "i8", "--cache", "i8" })

@@ -73,6 +73,14 @@ local cases = {
         soft = true,
         quick = "cortex-m4f",
     },
+    {
+        model = "two_rows",
+        path = "tests/firmware/two_rows.lua",
+        name = "two i4",
+        options = { "--arithmetic", "integer", "--tables", "i4" },
+        soft = true,
+        quick = "cortex-m55",
+    },
 }
 
 -- Beside the dense FFN, by target.

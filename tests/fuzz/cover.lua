@@ -64,7 +64,11 @@ function cover.facts(set, given, options)
     end
     local types = {}
     for _, name in ipairs { "arithmetic", "type", "cache", "activations", "tables", "projection" } do
-        if options[name] then types[#types + 1] = name .. " " .. options[name] end
+        local text = options[name]
+        if text then types[#types + 1] = name .. " " .. text:match "^[^,]+" end
+        for part in (text or ""):gmatch "(%a+)=" do
+            add("type of its own: " .. part)
+        end
     end
     table.sort(list)
     return { sets = { set.name }, types = types, features = list }

@@ -152,14 +152,6 @@ end
 
 -- ## Verified
 
--- Makes this CPU, which has AVX2, one that may bind kernels of the instruction set `set`.
-local function bind_everywhere(set)
-    set.cpu = isa.get("avx2").cpu
-    for _, needs in pairs(set.type_needs or {}) do
-        needs.leaf1_ecx, needs.leaf7_ecx = nil, nil
-    end
-end
-
 -- The library of the plans, without optimisation; `header`: that stands in for instructions.
 local function library_of(list, directory, cc, header)
     local contents, units = sources(list)
@@ -213,9 +205,8 @@ for _, name in ipairs(isa.names) do
         elseif isa.runs(set, facts) then
             verify(set, "gcc")
         elseif header then
-            bind_everywhere(set)
             host.print(name .. ": with " .. header)
-            verify(set, "gcc", header)
+            verify(stand_ins.bound_everywhere(set), "gcc", header)
         elseif set.emulator and facts.architecture == "x86_64" then
             verify_emulated(set)
         else

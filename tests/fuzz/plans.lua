@@ -48,6 +48,7 @@ local function integer(index, set, name)
     given.d, given.d_out = (given.d + 7) // 8 * 8, ((given.d_out or given.d) + 31) // 32 * 32
     fuzz.for_integers(given)
     local options = { arithmetic = "integer", projection = ({ "i8", "i16" })[index % 2 + 1] }
+    options.tables = ({ "i8", "i4" })[index // 2 % 2 + 1]
     return built("lookup", given, options, set), given, options
 end
 

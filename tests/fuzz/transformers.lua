@@ -78,8 +78,13 @@ function transformers.drawn(random, name, lanes)
     if a.window and m.layers > 1 and number % 2 == 0 then a.full_layers = { number % m.layers } end
     if number % 5 == 0 then a.soft_cap = 2 end
     if m.checkpoint == "llama" and number % 3 == 0 then a.qk_norm = { eps = 0.1 } end
-    local values = a.eliminate:find("V", 1, true) or a.shaped or a.qk_norm or m.head_dim or m.d_in
-    if a.causal and not values and m.kv_heads == m.heads and number % 2 == 1 then a.cache = "k" end
+    if m.checkpoint == "llama" and m.norm and m.norm.place ~= "post" and number % 2 == 0 then m.norm.place = "both" end
+    if m.checkpoint == "llama" and number % 7 == 0 then m.checkpoint = "gemma" end
+    if not (a.qk_norm or a.scale) and number % 4 == 1 then a.unit = true end
+    if number % 3 == 1 then a.shifted = 1 + number % m.kv_heads end
+    local apart = a.eliminate:find("V", 1, true) or a.shaped or a.qk_norm or a.unit or a.shifted
+    local square = m.kv_heads == m.heads and not m.head_dim and not m.d_in
+    if a.causal and square and not apart and number % 2 == 1 then a.cache = "k" end
     if a.rope then a.rope.scaling = scalings[number % 6] end
     return m
 end
@@ -134,6 +139,7 @@ function transformers.types(random, sets, m)
     if looks_up and random(0, 1) == 0 then
         options.tables = dtype.names[random(1, #dtype.names)]
         options.projection = dtype.projection_names[random(1, #dtype.projection_names)]
+        options["multiply-out"] = random(0, 3) == 0 or nil
     end
     return options
 end

@@ -1,4 +1,5 @@
 -- Random small whole models: every kind of embedding and output around random blocks, with random types and schedules.
+local dtype = require "gen.plan.dtype"
 local family = require("gen.families.model.family").whole
 local fuzz = require "tests.fuzz.fuzz"
 local isa = require "gen.isa.list"
@@ -74,6 +75,10 @@ function whole_models.plan(index, sets, name)
         local given = wrapped(random, transformers.drawn(random, name, lanes), lanes)
         local good, m = pcall(model.validate, given, "", given.name)
         local options = transformers.types(random, sets, given)
+        for _, part in ipairs { "head", "embedding" } do
+            local own = dtype.type_names[random(1, #dtype.type_names)]
+            if random(0, 2) == 0 then options.type = ("%s,%s=%s"):format(options.type, part, own) end
+        end
         options.schedule = {}
         local planned, p = pcall(plan.build, good and m, sets, options)
         if good and planned then

@@ -58,6 +58,22 @@ function words.dot_two_i7(p, set)
     local expected = scalar.dot_i8(first, elements[3], elements[4])
     p:lanes(string.format('expect_bits("dot_two_i7", i, %s, got_words[i])', expected))
 end
+function words.dot_halves(p, set)
+    local sum, a, b = p:input("words", 1), p:input("u7 words", 1), p:input("i7 words", 1)
+    local dot = set.dot_halves(set.load_words(sum, "at"), set.load_words(a, "at"), set.load_words(b, "at"))
+    p:vectors(set.store_words("got_words", "at", dot))
+    local halves = {}
+    for n, form in ipairs { "(%s[i] & 0xffff)", "(%s[i] >> 16)" } do
+        halves[n] = scalar.dot_i8(form:format(sum), form:format(a), form:format(b))
+    end
+    p:lanes(string.format('expect_bits("dot_halves", i, (%s & 0xffff) | %s << 16, got_words[i])', halves[1], halves[2]))
+end
+function words.add_halves(p, set)
+    local sums = p:input("words", 1)
+    p:vectors(set.store_words("got_words", "at", set.add_halves(set.load_words(sums, "at"))))
+    local total = string.format("(uint32_t) ((int16_t) %s[i] + (int16_t) (%s[i] >> 16))", sums, sums)
+    p:lanes(string.format('expect_bits("add_halves", i, %s, got_words[i])', total))
+end
 function words.dot_s8(p, set) dot_words(p, set, "dot_s8", "u8 words", "i8 words", 128) end
 
 function words.dot_bf16(p, set)

@@ -56,6 +56,48 @@ end
 words.tile_dot_i8 = bytes("tile_dot_i8", "i8 words", "u8 words")
 words.tile_dot_u8 = bytes("tile_dot_u8", "u8 words", "i8 words", true)
 
+-- The word for bytes that are alike in a and b; C's type of them.
+local function alike(name, domain, type)
+    return function(p, set)
+        local a, b = p:input(domain, 1), p:input(domain, 2)
+        p:add "    uint32_t a[256], b[272];"
+        p:add("    for (unsigned i = 0; i < 272; ++i)")
+        p:add("        a[i %% 256] = %s[i %% 256], b[i] = %s[i %% 256];", a, b)
+        local lines = [[
+            union { uint32_t bits; } sum = { 0 };
+            for (unsigned k = 0; k < 64; ++k)
+                sum.bits += (uint32_t) ((TYPE) (a[16 * row + k / 4] >> 8 * (k % 4))
+                    * (TYPE) (b[17 * (k / 4) + n] >> 8 * (k % 4)));]]
+        add(p, name, product(set, name), (lines:gsub("TYPE", type)))
+    end
+end
+words.tile_dot_signed = alike("tile_dot_signed", "i8 words", "int8_t")
+words.tile_dot_unsigned = alike("tile_dot_unsigned", "u8 words", "uint8_t")
+
+-- The word `name` of as many vectors of words as `expected` has arrays, beside that C expression.
+local function of_words(name, expected)
+    return function(p, set)
+        local arrays, vectors = {}, {}
+        for letter in expected:gmatch "%$(%l)" do
+            if not arrays[letter] then
+                vectors[#vectors + 1] = letter
+                arrays[letter] = p:input("words", #vectors)
+            end
+        end
+        for i, letter in ipairs(vectors) do
+            vectors[i] = set.load_words(arrays[letter], "at")
+        end
+        p:add("    for (unsigned at = 0; at + %d <= COUNT; at += %d)", set.lanes, set.lanes)
+        p:add("        %s;", set.store_words("got_words", "at", set[name](table.unpack(vectors))))
+        p:add("    for (unsigned i = 0; i + %d <= COUNT; ++i)", set.lanes)
+        local value = expected:gsub("%$(%l)", function(letter) return arrays[letter] .. "[i]" end)
+        p:add('        expect_bits("%s", i, %s, got_words[i]);', name, value)
+    end
+end
+words.upper_bytes = of_words("upper_bytes", "($a >> 8 & 0x00ff00ffu) | ($b & 0xff00ff00u)")
+words.lower_bytes = of_words("lower_bytes", "($a & 0x00ff00ffu) | ($b << 8 & 0xff00ff00u)")
+words.sum_of_bytes = of_words("sum_of_bytes", "65536u * $a + 256u * $b + $c")
+
 -- Whole numbers whose sums are exact in any order.
 function words.tile_dot_bf16(p, set)
     p:add "    uint32_t a[256], b[272];"

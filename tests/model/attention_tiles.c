@@ -20,6 +20,7 @@ enum { POSITIONS = 160, QUERIES = 16, KEYS = 32, WORDS_OF_VALUES = POSITIONS / P
 typedef void attention(const uint32_t *, const uint32_t *UNITS, const uint32_t *UNITS, size_t, size_t, float *, float *, uint32_t *,
                        float *);
 attention BY_VECTORS, BY_TILES;
+size_t tiles_used;
 
 static uint32_t query[QUERIES * QUERY_STEP], key[POSITIONS * KEY_STEP], value[WORDS_OF_VALUES * PITCH], weight[QUERIES * WEIGHT_STEP];
 static float score[QUERIES * KEYS], total[QUERIES * 16], by_vectors[QUERIES * PITCH], by_tiles[QUERIES * PITCH];

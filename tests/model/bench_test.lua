@@ -1,6 +1,7 @@
 -- bench of blocks prints every row; of a whole model it times every length that is asked for, by stage and beside the
 -- dense twin. Its JSON has the keys that docs/json.md lists, and a model that is wrong is not timed.
 local check = require "tests.support.check"
+local combinations = require "harness.measure.combinations"
 local dtype = require "gen.plan.dtype"
 local effort = require "tests.effort"
 local host = require "host"
@@ -270,6 +271,15 @@ function test.blocks_of_encoders()
             check.near(r.gflops * r.us_per_token * 1e3, 4 * 32 * met, 1e-3 * 4 * 32 * met)
         end
     end
+end
+
+-- PART=TYPE belongs to the word of a list that stands before it.
+function test.lists_of_types_have_types_of_parts()
+    local list = combinations.of_blocks { type = "f32,i4,head=i8,i8,head=f16", activations = "i8,f32" }
+    for i, one in ipairs(list) do
+        list[i] = one.type .. " " .. one.activations
+    end
+    check.equal(table.concat(list, "; "), "f32 f32; i4,head=i8 i8; i4,head=i8 f32; i8,head=f16 f32")
 end
 
 function test.which_blocks_cannot_be_timed()

@@ -122,11 +122,22 @@ function test.rules()
             'cache = "k": needs heads * head_dim = 64, the width of the block\'s input, not 48: K has no inverse',
         },
         { "t.attention.cache, t.attention.shaped = 'k', true", 'cache = "k": needs attention without shaped' },
+        { "t.attention.cache, t.attention.unit = 'k', true", 'cache = "k": needs attention without unit' },
+        { "t.attention.cache, t.attention.shifted = 'k', 1", 'cache = "k": needs attention without shifted' },
         { "t.attention.cache, t.attention.eliminate = 'k', 'VP'", 'eliminate = "VP": needs attention.cache = "kv"' },
         {
             "t.attention.qk_norm = {}",
             'attention.eliminate = "QP": needs attention without qk_norm',
         },
+        {
+            "t.attention.unit, t.attention.scale = true, 1",
+            "attention.unit = true: must be absent beside attention.scale",
+        },
+        {
+            "t.attention.eliminate, t.attention.unit, t.attention.qk_norm = 'VP', true, {}",
+            "attention.unit = true: must be absent beside attention.qk_norm",
+        },
+        { "t.attention.shifted = 9", "attention.shifted = 9: must be at most kv_heads = 8" },
         {
             "t.attention.rope.scaling = { kind = 'llama3', factor = 8, original = 64, slow = 4, fast = 4 }",
             "attention.rope.scaling.fast = 4: must be above slow = 4",

@@ -6,9 +6,11 @@ local host = require "host"
 local isa = require "gen.isa.list"
 local json = require "json"
 local model = require "gen.families.model_file"
+local packed = require "harness.families.lookup.packed"
 local packing = require "gen.families.packing"
 local plan = require "gen.families.model.plan"
 local program = require "tests.support.program"
+local stand_ins = require "tests.support.stand_ins"
 local verify = require "harness.families.model.verify"
 local weights = require "weights"
 
@@ -52,9 +54,10 @@ local narrow = {
     { projection = "i8" },
     { projection = "i16", tables = "i8" },
     { projection = "i8", type = "i8", activations = "i8" },
+    { projection = "i8", ["multiply-out"] = true, schedule = { scalar = { ["project.dense"] = 1 } } },
 }
 
-local count = effort.full and #narrow or 1 -- of them
+local count = effort.full and #narrow - 1 or 1 -- of them, but the last
 
 -- What verify finds, of kernels of kind number `k` for the weights that `damage(path)` leaves, beside the weights at
 -- `path`, with the types number `i`.
@@ -90,6 +93,24 @@ end
 
 local hash, rows = "hash.projection.weight", "tables"
 
+-- A token alone goes by BH4, several by the dense matrix: in i8 some codes differ.
+function test.each_token_is_judged_by_the_form_of_the_projection_that_it_went_by()
+    local forms = {}
+    for _, result in ipairs(found_with(1, #narrow, 1)) do
+        check.equal({ result.message or "", result.ok }, { "", true })
+    end
+    for i, stage in ipairs(made["1/" .. #narrow].plan.parts[1].plan.variants[1].stages) do
+        forms[i] = packed.form_of(stage) or "bh4"
+    end
+    check.equal(forms, { "multiplied_out", "bh4" })
+    local form_of = packed.form_of
+    packed.form_of = function() end
+    local first, second = table.unpack(found_with(1, #narrow, 1)) -- one by one, and several
+    packed.form_of = form_of
+    check.equal({ first.ok, second.ok }, { true, false })
+    check.matches(second.message, "^lookup FFN 0: ")
+end
+
 -- One thing that is wrong with the second block, and what is said of it.
 local errors = {
     { "a sign of a weight", hash, 1, 1, function(w) return -w end, "^lookup FFN 1: " },
@@ -111,6 +132,20 @@ function test.errors_in_one_block_are_found()
                 end
             end
         end
+    end
+end
+
+-- The tiles are arrays in C.
+function test.lookup_ffns_are_projected_by_a_matrix_engine()
+    local set, header = stand_ins.get "amx_int8"
+    if not set then return end
+    local path = program.model(folder, "seen", kinds[1]:gsub("d = 32", "d = 64"):format(1))
+    local p = plan.build(model.load(path), { set }, { projection = "i8", ["multiply-out"] = true })
+    check.equal(p.parts[1].plan.variants[1].stages[1].projection.tiled.panels, 2)
+    local library = stand_ins.library({ p }, folder .. "/tiles", header)
+    local prepared = verify.prepare(p, program.folder(), { seed = 1 })
+    for _, result in ipairs(verify.check_library(p, library, prepared, 1)) do
+        check.equal({ result.message or "", result.ok }, { "", true })
     end
 end
 

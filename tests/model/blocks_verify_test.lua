@@ -58,7 +58,7 @@ function test.norms_and_skip_connections()
     )
 end
 
--- Values made of keys: heads of whole panels and not, caches of all types, a ring, and what else is merged.
+-- Values made of keys: heads of whole panels and not, caches of all types, rings, and what else is merged.
 function test.caches_of_keys()
     local function keys(name, text, ...)
         verified(name, text:gsub("attention = {", "attention = { cache = 'k',"), ...)
@@ -70,8 +70,8 @@ function test.caches_of_keys()
     )
     keys(
         "keys_of_narrow_heads",
-        "d = 60, heads = 5, attention = { eliminate = 'QP', soft_cap = 9, window = 40, full_layers = { 1 }, \z
-            context = 70 }, ffn = { kind = 'mlp', f = 40, activation = 'gelu' }",
+        "d = 60, heads = 5, attention = { eliminate = 'QP', soft_cap = 9, window = 30, full_layers = { 1 }, \z
+            context = 140 }, ffn = { kind = 'mlp', f = 40, activation = 'gelu' }",
         "--cache",
         "i8"
     )
@@ -242,12 +242,12 @@ end
 function test.activations_are_rounded_only_where_kernels_can()
     local blocks, whole = "gen/models/tiny_skipless.lua", "gen/models/gpt_nano_sort.lua --profile firmware"
     for options, message in pairs {
-        [blocks .. " --activations i8"] = '--activations: "i8": needs --type i8 or i4, not f32',
-        [blocks .. " --type bf16 --activations i8"] = '--activations: "i8": needs --type i8 or i4, not bf16',
+        [blocks .. " --activations i8"] = '--activations: "i8": needs --type i8 or i4 or u4, not f32',
+        [blocks .. " --type bf16 --activations i8"] = '--activations: "i8": needs --type i8 or i4 or u4, not bf16',
         [blocks .. " --type i8 --activations f16"] = '--activations: "f16": must be one of f32, bf16, i8, i7',
         [blocks .. " --activations i7"] = '--activations: "i7": needs --type i8, not f32',
         [blocks .. " --type i8 --activations i8 --cache i7"] = '--cache: "i7": needs --activations i7',
-        [blocks .. " --type i7"] = '--type: "i7": must be one of f32, bf16, f16, i8, e4m3, i4',
+        [blocks .. " --type i7"] = '--type: "i7": must be one of f32, bf16, f16, i8, e4m3, i4, u4',
         [blocks .. " --cache bf16"] = '--cache: "bf16": needs --activations bf16',
         [blocks .. " --activations bf16"] = '--activations: "bf16": needs --type bf16, not f32',
         ["gen/models/tiny.lua --activations i8"] = "--activations: i8: \z
@@ -316,7 +316,7 @@ function test.types()
             "--type",
             type
         )
-        local most = type == "i4" and 1.5 or 0.5 -- units of i4 are 16 times those of i8
+        local most = (type == "i4" or type == "u4") and 1.5 or 0.5 -- their units are 16 times those of i8
         for _, result in ipairs(found.results) do
             assert(result.rel_err > 1e-4 and result.rel_err < most, type)
         end
@@ -426,7 +426,7 @@ function test.attention_of_later_models()
         verified_alone(
             "later",
             "layers = 3, d = 32, heads = 4, kv_heads = 2, skip = true, norm = { kind = 'rmsnorm' }, attention = { \z
-                window = 9, full_layers = { 1 }, soft_cap = 0.8, qk_norm = {}, context = 50, rope = { scaling = { \z
+                window = 9, full_layers = { 1 }, soft_cap = 0.8, qk_norm = {}, context = 130, rope = { scaling = { \z
                 kind = 'llama3', factor = 8, original = 20, fast = 4 } } }, \z
                 ffn = { kind = 'glu', f = 33, activation = 'gelu_tanh' }",
             table.unpack(words)
@@ -442,6 +442,37 @@ function test.merged_around_norms_of_heads()
             ffn = { kind = 'mlp', f = 33, activation = 'relu' }"
     )
     assert(found.results[1].rel_err)
+end
+
+function test.unit_queries_and_keys()
+    local merged = verified_alone(
+        "unit",
+        "d = 40, heads = 5, kv_heads = 1, attention = { eliminate = 'QP', unit = true, rope = {}, context = 50 }, \z
+            ffn = { kind = 'mlp', f = 50, activation = 'relu' }"
+    )
+    assert(merged.results[1].rel_err)
+    verified_alone(
+        "unit_ring",
+        "d = 24, heads = 3, skip = true, norm = { kind = 'rmsnorm' }, attention = { unit = true, window = 9, \z
+            context = 30 }, ffn = { kind = 'glu', f = 30, activation = 'silu' }",
+        "--cache",
+        "i8"
+    )
+end
+
+function test.shifted_keys()
+    verified_alone(
+        "shifted",
+        "d = 40, heads = 5, attention = { eliminate = 'QP', shifted = 2, context = 64 }, ffn = { kind = 'mlp', \z
+            f = 50, activation = 'relu' }"
+    )
+    verified_alone(
+        "shifted_ring",
+        "d = 24, heads = 4, kv_heads = 2, skip = true, norm = { kind = 'rmsnorm' }, attention = { shifted = 1, \z
+            unit = true, window = 33, rope = {}, context = 40 }, ffn = { kind = 'mlp', f = 30, activation = 'relu' }",
+        "--cache",
+        "i8"
+    )
 end
 
 function test.wrong_templates_are_found()
@@ -467,8 +498,8 @@ function test.wrong_templates_are_found()
         },
         {
             "append.c",
-            'position % " .. names.constant("CACHE_POSITIONS")',
-            'position % (" .. names.constant("CACHE_POSITIONS") .. " - 1)"',
+            'position % " .. length',
+            'position % (" .. length .. " - 1)"',
             "relative error",
             ring,
         },
@@ -534,6 +565,20 @@ function test.wrong_templates_are_found()
         if result.status ~= 1 then error(from .. ": is not found", 0) end
         check.matches(result.errors, message)
     end
+end
+
+-- Only tokens near the first one see what its key does not fill.
+function test.nan_of_an_early_token_is_found()
+    local path = model(
+        "early",
+        "d = 16, heads = 2, kv_heads = 1, attention = { shifted = 1, window = 9, context = 40 }, ffn = { kind = \z
+            'mlp', f = 16, activation = 'relu' }"
+    )
+    local own = "position > 0 ? position + 1 : 0"
+    local tree = program.changed_tree("templates/model/blocks/append.c", own, "position + 1")
+    local result = program.run { "--tree", tree, "verify", path, "--isa", "scalar", "--cflags", "-O0" }
+    check.equal(result.status, 1)
+    check.matches(result.errors, "relative error %-?nan")
 end
 
 return test

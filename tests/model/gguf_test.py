@@ -12,6 +12,7 @@ from lookupc import call, check, works, write_safetensors
 WORK = tempfile.TemporaryDirectory()
 RANDOM = np.random.default_rng(48)
 U32, F32, TEXT, BOOL = 4, 6, gguf.STRING, gguf.BOOL
+FILES = {}  # the tensors of each file, by its path without .gguf
 NAMES = {
     "llama": {
         "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj", "attn_output": "self_attn.o_proj",
@@ -30,15 +31,17 @@ NAMES = {
 }
 NAMES["qwen2"] = NAMES["llama"]
 NAMES["qwen3"] = {**NAMES["llama"], "attn_q_norm": "self_attn.q_norm", "attn_k_norm": "self_attn.k_norm"}
+NAMES["gemma2"] = {**NAMES["llama"], "post_attention_norm": "post_attention_layernorm", "ffn_norm": "pre_feedforward_layernorm",
+                   "post_ffw_norm": "post_feedforward_layernorm"}
 LLAMA = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head"}
 OUTSIDE = {
-    "llama": LLAMA, "qwen2": LLAMA, "qwen3": LLAMA, "gpt2": {"token_embd": "wte", "position_embd": "wpe", "output_norm": "ln_f"},
+    "llama": LLAMA, "qwen2": LLAMA, "qwen3": LLAMA, "gemma2": LLAMA, "gpt2": {"token_embd": "wte", "position_embd": "wpe", "output_norm": "ln_f"},
     "bert": {
         "token_embd": "embeddings.word_embeddings", "position_embd": "embeddings.position_embeddings",
         "token_types": "embeddings.token_type_embeddings", "token_embd_norm": "embeddings.LayerNorm",
     },
 }
-LAYER = {**dict.fromkeys(("llama", "qwen2", "qwen3"), "model.layers.%s."), "gpt2": "h.%s.", "bert": "encoder.layer.%s."}
+LAYER = {**dict.fromkeys(("llama", "qwen2", "qwen3", "gemma2"), "model.layers.%s."), "gpt2": "h.%s.", "bert": "encoder.layer.%s."}
 
 
 def halves_apart(values, heads):
@@ -60,8 +63,11 @@ class Model:
             self.matrices += 1
             kind = self.types[self.matrices % len(self.types)]
         raw = gguf.some_blocks(kind, int(np.prod(shape)), RANDOM)
+        less_one = self.architecture == "gemma2" and "norm" in name  # gains, which its folders hold so: exact in both
+        if less_one:
+            raw = (1 + RANDOM.integers(-99, 99, shape) / 256).astype("<f4").tobytes()
         self.file[name] = (kind, shape, raw)
-        values = gguf.dequantised(kind, raw).reshape(shape)
+        values = gguf.dequantised(kind, raw).reshape(shape) - less_one
         stem, end = name.rsplit(".", 1)
         if stem.startswith("blk."):
             _, layer, part = stem.split(".")
@@ -82,7 +88,7 @@ class Model:
                 self.add(name + ".weight", (rows, d))
         shapes = {"attn_q": (d, d), "attn_k": (e, d), "attn_v": (e, d), "attn_qkv": (3 * d, d), "attn_output": (d, d),
                   "ffn_gate": (f, d), "ffn_up": (f, d), "ffn_down": (d, f), "attn_q_norm": (d // self.heads,), "attn_k_norm": (d // self.heads,)}
-        biased = {"llama": ("attn_q", "attn_k"), "qwen2": ("attn_q", "attn_k", "attn_v"), "qwen3": ()}.get(self.architecture, shapes)
+        biased = {"llama": ("attn_q", "attn_k"), "qwen2": ("attn_q", "attn_k", "attn_v"), "qwen3": (), "gemma2": ()}.get(self.architecture, shapes)
         for layer in range(layers):
             for part in NAMES[self.architecture]:
                 shape = shapes.get(part, (d,))
@@ -121,6 +127,7 @@ def write(name, architecture, config, keys, types, tokenizer, vocab, **shape):
     metadata.update({f"{architecture}.{key}": entry for key, entry in own.items()})
     metadata.update({f"tokenizer.ggml.{key}": entry for key, entry in tokenizer.items()})
     gguf.write(base + ".gguf", metadata, model.file)
+    FILES[base] = model.file
     write_safetensors(base + "/model.safetensors", {**model.folder, **model.apart})
     write_safetensors(base + ".safetensors", model.folder)
     with open(base + "/config.json", "w", encoding="utf-8") as file:
@@ -152,7 +159,7 @@ def same_blobs(base):
     ours, theirs, printed = models_of(base)
     with open(theirs, encoding="utf-8") as file:
         source = file.read()
-    if "qwen" not in base:
+    if "qwen" not in base and "gemma" not in base:
         source = source.replace("share = 1 }", "share = 1, pairs = 'interleaved' }")
     with open(base + "_order.lua", "w", encoding="utf-8") as file:
         file.write(source)
@@ -226,6 +233,19 @@ def qwen(architecture):
     same_blobs(base)
 
 
+def gemma2():
+    """Four norms a block, whose gains are 1 less in folders, windows in turn, soft caps and a tied head."""
+    shape = dict(d=64, f=96, layers=3, positions=32)
+    caps = {"attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0}
+    config = llama_config(4, 2, vocab=259, tie_word_embeddings=True, head_dim=16, sliding_window=8, query_pre_attn_scalar=16, **caps, **shape)
+    config["hidden_activation"] = config.pop("hidden_act").replace("silu", "gelu_pytorch_tanh")
+    keys = {"attention.layer_norm_rms_epsilon": (F32, 1e-5), "attention.sliding_window": (U32, 8), "attention.key_length": (U32, 16),
+            "attention.value_length": (U32, 16), **{key: (F32, cap) for key, cap in caps.items()}}
+    base = write("gemma2", "gemma2", config, keys, ["Q8_0", "F16"], bpe("gpt-2"), 259, heads=4, kv_heads=2, **shape)
+    tokenizer_json(base, [BYTES])
+    same_blobs(base)
+
+
 def gpt2():
     shape = dict(d=64, f=256, layers=2, positions=48)
     config = {"n_embd": 64, "n_head": 4, "n_layer": 2, "n_positions": 48, "vocab_size": 259, "activation_function": "gelu_new"}
@@ -257,10 +277,44 @@ def bert():
     same_blobs(base)
 
 
+def in_panels(kind, shape, raw, panel):
+    """A matrix of Q4_0 or Q4_1 as docs/types.md lays it out: scales, minima and integers of the file, `panel` rows side by side."""
+    rows, groups, halves = shape[0], shape[1] // 32, 2 if kind == "Q4_1" else 1
+    blocks = np.zeros((-(-rows // panel) * panel, groups, 16 + 2 * halves), np.uint8)
+    blocks[:rows] = np.frombuffer(raw, np.uint8).reshape(rows, groups, -1)
+    scales = blocks[..., : 2 * halves].copy().view("<u2")  # [rows][groups][halves]
+    integers = gguf.nibbles(blocks[..., 2 * halves :].reshape(-1, 16)).reshape(len(blocks), groups, 4, 2, 4)
+    words = (integers[:, :, :, 0] | integers[:, :, :, 1] << 4).copy().view("<u4")[..., 0]  # [rows][groups][4]
+    sides = [part.reshape(-1, panel, groups, part.shape[-1]).transpose(0, 2, 3, 1) for part in (scales, words)]
+    return np.concatenate([np.ascontiguousarray(side).view(np.uint8).reshape(*side.shape[:2], -1) for side in sides], axis=2).tobytes()
+
+
+def kept(kind, type_):
+    """Blocks of 4 bits are packed in the type that has the same scales, minima and integers, bit by bit, and verify knows it."""
+    shape = dict(d=64, f=96, layers=1, positions=16)
+    config = llama_config(2, 2, vocab=259, **shape)
+    keys = {"attention.layer_norm_rms_epsilon": (F32, 1e-5), "rope.freq_base": (F32, 1e4)}
+    base = write("kept_" + type_, "llama", config, keys, [kind], bpe("smollm"), 259, heads=2, **shape)
+    printed = works("import", base + ".gguf", "-o", base + ".lua")
+    check(f"{kind} stays as it is with --type {type_}" in printed, printed)
+    types = ["--weights", base + ".gguf", "--type", f"{type_},embedding={type_}"]
+    printed = works("pack", base + ".lua", *types, "-o", base + ".bin")
+    check("relative error up to 0 " in printed, printed)
+    with open(base + ".bin", "rb") as file:
+        blob = file.read()
+    for name, panel in (("token_embd", 2), ("output", 32), ("blk.0.attn_q", 32), ("blk.0.ffn_down", 32)):
+        matrix = in_panels(*FILES[base][name + ".weight"], panel)
+        check(matrix in blob, f"{name} in {kind} is not packed as it is")
+    works("verify", base + ".lua", *types, "--isa", "scalar", "--cflags", "-O1")
+
+
 def main():
+    kept("Q4_0", "i4")
+    kept("Q4_1", "u4")
     every_type()
     qwen("qwen2")
     qwen("qwen3")
+    gemma2()
     fused()
     gpt2()
     bert()

@@ -143,6 +143,19 @@ function test.heads_of_qwen3()
     check.equal({ m.head_dim, m.attention.qk_norm, m.attention.window }, { 128, { eps = 1e-6 }, nil })
 end
 
+function test.gemma_2()
+    local fields = { model_type = "gemma2", num_hidden_layers = 5, query_pre_attn_scalar = 144 }
+    fields.tie_word_embeddings, fields.hidden_act = json.null, "gelu"
+    local m = imported(changed(mistral, fields))
+    local a = m.attention
+    check.equal({ m.head_dim, m.checkpoint, m.tied, m.norm.place }, { 256, "gemma", true, "both" })
+    check.equal({ m.ffn.activation, a.window, a.full_layers }, { "gelu_tanh", 4096, { 1, 3 } })
+    check.equal({ a.scale, a.soft_cap }, { 1 / 12, 50 })
+    fields.attn_logit_softcapping, fields.query_pre_attn_scalar = json.null, 256
+    a = imported(changed(mistral, fields)).attention
+    check.equal({ a.scale, a.soft_cap }, {})
+end
+
 -- transformers rotates int(head * share) values.
 function test.a_share_of_a_head_is_cut_to_whole_values()
     local narrow = { hidden_size = 40, intermediate_size = 100, num_attention_heads = 4 }
@@ -184,7 +197,7 @@ function test.import_refuses()
         { changed(mistral, { model_type = ("t"):rep(1000) }), "model_type = " .. ("t"):rep(60) .. ": must be one of" },
         {
             changed(mistral, { model_type = "t5" }),
-            "model_type = t5: must be one of bert, gpt2, gpt_neox, llama, mistral, qwen2, qwen3, roberta",
+            "model_type = t5: must be one of bert, gemma, gemma2, gpt2, gpt_neox, llama, mistral, qwen2, qwen3, rob",
         },
         { changed(mistral, { hidden_size = json.null }), "hidden_size: is missing" },
         { changed(mistral, { hidden_size = "4096" }), "hidden_size = 4096: must be an integer" },
@@ -262,6 +275,7 @@ function test.import_refuses()
         { changed(roberta, { pad_token_id = 600 }), "pad_token_id = 600: must leave positions" },
         { changed(mistral, { layer_types = { { "full_attention" } } }), "layer_types: must be a list of names" },
         { changed(mistral, { attn_logit_softcapping = -1.0 }), "attention.soft_cap = -1: must be a number above 0" },
+        { changed(mistral, { query_pre_attn_scalar = -1 }), "query_pre_attn_scalar = -1: must be above 0" },
         {
             changed(roberta, { position_embedding_type = "relative_key" }),
             "position_embedding_type = relative_key: must be",

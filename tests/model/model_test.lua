@@ -1,5 +1,6 @@
 -- Whole models as files: which are valid, what plan counts and where buffers lie, how code grows with depth, and which
 -- commands refuse what.
+local activations = require "harness.convert.activations"
 local check = require "tests.support.check"
 local emit = require "gen.emit.emit"
 local host = require "host"
@@ -43,6 +44,18 @@ function test.defaults()
     local lookup = load(layers)
     check.equal({ lookup.ffn.h, lookup.ffn.neighbours, lookup.layers[1].ffn }, { 3, 1, nil })
     check.equal({ lookup.layers[2].ffn.h, lookup.layers[2].ffn.neighbours }, { lookup.d // 4, 2 })
+end
+
+-- convert records what the FFN of a layer reads in models cut off there.
+function test.a_model_that_is_cut_off_keeps_the_windows_of_its_layers()
+    local changes = "t.layers, t.attention.window, t.attention.full_layers = 4, 9, { 1, 3 }"
+    local m, sets = load(changes), { isa.get "scalar" }
+    local blocks = activations.blocks(m)
+    for count, wanted in ipairs { false, { 1 }, { 1 }, { 1, 3 } } do
+        local cut = activations.plan_until(m, blocks, count, sets, "m.lua").model
+        check.equal({ cut.attention.window, cut.attention.full_layers or false }, { 9, wanted })
+    end
+    check.equal(m.attention.full_layers, { 1, 3 })
 end
 
 -- All kernels of an instruction set are one file, which is compiled with one set of flags.
@@ -166,6 +179,7 @@ function test.what_training_does_not_know_is_refused()
     refused("t.attention.soft_cap = 50", "attention.soft_cap: cannot be trained")
     refused("t.attention.cache = 'k'", 'attention.cache = "k": cannot be trained: fuse makes it of a trained model')
     refused("t.attention.window, t.attention.full_layers = 9, { 1 }", "attention.full_layers: cannot be trained: all")
+    refused("t.checkpoint, t.norm.kind = 'gemma', 'rmsnorm'", 'checkpoint = "gemma": cannot be trained: its files hold')
 end
 
 function test.schedules_are_those_of_each_run_of_blocks()

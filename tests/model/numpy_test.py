@@ -44,6 +44,9 @@ MIXED_CONFIG = {**MISTRAL_CONFIG, "layer_types": ["sliding_attention", "full_att
 QWEN3_CONFIG = {"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], **OF_LLAMA, "head_dim": 16}
 NEOX_CONFIG = {"model_type": "gpt_neox", "architectures": ["GPTNeoXForCausalLM"], "hidden_size": 32, "intermediate_size": 50,
                "num_attention_heads": 4, "num_hidden_layers": 2, "vocab_size": 37, "max_position_embeddings": 48, "hidden_act": "gelu"}
+GEMMA_CONFIG = {"model_type": "gemma", "architectures": ["GemmaForCausalLM"], **OF_LLAMA, "hidden_act": "gelu", "head_dim": 16}
+GEMMA2_CONFIG = {"model_type": "gemma2", "architectures": ["Gemma2ForCausalLM"], **OF_LLAMA, "hidden_activation": "gelu_pytorch_tanh", "head_dim": 16,
+                 "max_position_embeddings": 150, "sliding_window": 9, "query_pre_attn_scalar": 24, "attn_logit_softcapping": 2.0, "final_logit_softcapping": 5.0}
 
 # Contexts beyond that of training, in windows too, where angles are sums of those of bytes.
 LINEAR = changed(model_shapes.LLAMA, tied=False, attention={"rope": {"theta": 1e6, "scaling": {"kind": "linear", "factor": 4.0}}}, embedding={"scale": 1})
@@ -55,7 +58,11 @@ QWEN3 = changed(LINEAR, head_dim=16, attention={"rope": {"theta": 1e6, "scaling"
 MIXED = changed(MISTRAL, attention={"full_layers": [1], "soft_cap": 0.7}, output={"head": {"soft_cap": 5}})
 CAPPED = changed(MIXED, kv_heads=1, attention={"full_layers": [0, 2], "causal": False, "scale": 0.9})
 KEYS = changed(model_shapes.LLAMA, kv_heads=4, attention={"cache": "k"}, tied=False)
+LOOKING_BACK = changed(LLAMA, attention={"unit": True, "shifted": 1, "window": 9})
 NORMED = changed(model_shapes.LLAMA, heads=5, kv_heads=5, attention={"causal": False, "context": 40, "qk_norm": {"eps": 1e-3}, "eliminate": "VP"})
+GEMMA = changed(model_shapes.LLAMA, head_dim=16, checkpoint="gemma", attention={"rope": {"theta": 1e6}}, ffn={"activation": "gelu_tanh"}, embedding={"scale": 40**0.5})
+GEMMA2 = changed(GEMMA, norm={"place": "both"}, attention={"context": 150, "window": 9, "full_layers": [1], "scale": 24**-0.5, "soft_cap": 2}, output={"head": {"soft_cap": 5}})
+BOTH = changed(GEMMA2, parallel=True, checkpoint="llama", attention={"causal": False, "context": 40, "qk_norm": {}})
 
 # A name, the definition or the keys of a model, its model file or config.json, how many ids, and whether they are also decoded.
 CASES = [
@@ -87,8 +94,16 @@ CASES = [
     ("normed encoder", NORMED, NORMED, 40, False),
     ("normed ring", *[changed(NORMED, attention={"causal": True, "window": 9, "eliminate": "none"})] * 2, 40, True),
     ("qwen3", QWEN3, projected(QWEN3), 30, False),
+    ("gemma", GEMMA, GEMMA_CONFIG, 30, False),
+    ("gemma2", GEMMA2, GEMMA2_CONFIG, 140, True),
+    ("gemma2", *[f(changed(GEMMA2, attention={"qk_norm": {}})) for f in (dict, projected)], 30, False),
+    ("both", BOTH, BOTH, 40, False),
+    ("unit and shifted ring", LOOKING_BACK, projected(LOOKING_BACK), 40, True),
+    ("shifted encoder", *[changed(SHAPED, attention={"causal": False, "shifted": 2})] * 2, 50, False),
+    ("mixed and shifted", *[changed(MIXED, attention={"shifted": 1})] * 2, 40, True),
     ("cached keys", KEYS, KEYS, 50, True),
     ("ring of keys", *[changed(NEOX, attention={"cache": "k", "window": 9})] * 2, 48, True),
+    ("gemma2 of keys", *[changed(GEMMA2, head_dim=10, kv_heads=4, attention={"cache": "k"})] * 2, 140, True),
 ]
 FLAGS = () if effort("level") == "full" else ("--cflags", "-O0")  # compiling takes longer than what is compiled
 

@@ -1,6 +1,7 @@
-/* Products by tiles give the numbers of those by vectors, at every count of tokens up to three blocks: `BY_VECTORS` and
-   `BY_TILES` are functions of one emitted bundle; with SCALED the inputs are bytes, else words of two whole numbers in
-   bf16, whose sums are exact in any order. */
+/* Products by tiles give the numbers of those by vectors, at every count of tokens up to three blocks, and use no more
+   tiles than they need: `BY_VECTORS` and `BY_TILES` are functions of one emitted bundle, `tiles_used` counts what the
+   latter do; with SCALED the inputs are bytes, else words of two whole numbers in bf16, whose sums are exact in any
+   order. */
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,10 +14,13 @@
 #define GIVEN
 #endif
 
+static const size_t some_words[] = {16, 23, 56, 96}; /* two of them no multiples of 16 */
+
 enum { TOKENS = 100, WORDS = 96, PANELS = 3, X_STEP = WORDS + 16, Y_STEP = 32 * PANELS + 5 };
 
 typedef void product(const uint32_t *, size_t, const uint32_t *, SCALE const float *, float *, size_t, size_t, size_t, size_t);
 product BY_VECTORS, BY_TILES;
+size_t tiles_used;
 
 static uint32_t x[TOKENS * X_STEP], w[PANELS * WORDS * 32];
 static float scale[32 * PANELS], bias[32 * PANELS], by_vectors[TOKENS * Y_STEP], by_tiles[TOKENS * Y_STEP];
@@ -62,6 +66,7 @@ static int compare(size_t words, size_t tokens)
     memset(by_tiles, 0, sizeof by_tiles);
     const size_t inputs = words * PER_WORD;
     BY_VECTORS(x, X_STEP, w, GIVEN bias, by_vectors, Y_STEP, inputs, PANELS, tokens);
+    tiles_used = 0;
     BY_TILES(x, X_STEP, w, GIVEN bias, by_tiles, Y_STEP, inputs, PANELS, tokens);
     if (memcmp(by_vectors, by_tiles, sizeof by_tiles) == 0)
         return 0;
@@ -77,8 +82,20 @@ int main(void)
     for (int k = 0; k < 32 * PANELS; ++k)
         scale[k] = 0.001f * (float)(k + 1), bias[k] = (float)k;
     (void)scale;
-    for (size_t words = 16; words <= WORDS; words += 40) /* the second of them is no multiple of 16 */
-        for (size_t tokens = 1; tokens <= TOKENS; tokens += tokens < 50 ? 1 : 7)
-            wrong |= compare(words, tokens);
+    for (size_t n = 0; n < sizeof some_words / sizeof *some_words; ++n) {
+        size_t of_half = 0, of_block = 0; /* uses for up to 16 tokens, and for up to 32 */
+        for (size_t tokens = 1; tokens <= TOKENS; tokens += tokens < 50 ? 1 : 7) {
+            wrong |= compare(some_words[n], tokens);
+            const size_t uses = tiles_used > 0 ? tiles_used - 1 : 0, rest = tokens % 32; /* but for the configuration */
+            of_half = tokens == 16 ? uses : of_half;
+            of_block = tokens == 32 ? uses : of_block;
+            const size_t expected = tokens / 32 * of_block + (rest > 16 ? of_block : rest > 0 ? of_half : 0);
+            if (tokens < 16 ? uses == 0 : tokens < 32 ? uses > 0 : uses == expected)
+                continue;
+            printf("%zu words, %zu tokens: %zu uses of tiles\n", some_words[n], tokens, uses);
+            wrong = 1;
+        }
+        wrong |= 4 * of_half > 3 * of_block;
+    }
     return wrong;
 }

@@ -18,6 +18,13 @@ local text = [[return { name = "tiles", d = 64, heads = 1, layers = 1, vocab = 8
 
 local sets = { i8 = { "avx512", "amx_int8" }, bf16 = { "avx512_bf16", "amx_bf16" } }
 
+-- A compiler of kernels that count how often tiles are used.
+local counting = compilers.joined(
+    { "gcc", "-std=gnu11", "-O0", "-Wno-psabi", "-D__asm__(...)=" },
+    { "-DLOOKUPC_TILES_IN_C=extern size_t tiles_used; ++tiles_used; static __thread" },
+    stand_ins.flags "tests/isa/stand_ins/amx.h"
+)
+
 -- The object files of blocks whose weights, inputs and cache have such a type, of both instruction sets, and numbers of
 -- their plan.
 local function blocks(type)
@@ -27,13 +34,7 @@ local function blocks(type)
     local objects = {}
     for i, set in ipairs(sets[type]) do
         objects[i] = bundle .. "/" .. set .. ".o"
-        compilers.call(
-            compilers.joined(
-                { "gcc", "-std=gnu11", "-O0", "-Wno-psabi", "-D__asm__(...)=" },
-                stand_ins.flags "tests/isa/stand_ins/amx.h",
-                { "-c", bundle .. "/tiles__" .. set .. ".c", "-o", objects[i] }
-            )
-        )
+        compilers.call(compilers.joined(counting, { "-c", bundle .. "/tiles__" .. set .. ".c", "-o", objects[i] }))
     end
     local p = model_plan.build(model.load(path), isa.select(list), { type = type, activations = type })
     local run = p.segments[1].plan
@@ -48,6 +49,13 @@ local function blocks(type)
         }
 end
 
+-- Runs the C program that `words` compile to `path`.
+local function run(words, path)
+    compilers.call(words)
+    local result = assert(process.run({ path }, { timeout = 120 }))
+    if result.status ~= 0 then error(table.concat(words, " ") .. ": " .. result.output, 0) end
+end
+
 -- Runs the C program `source`, which compares functions of both instruction sets; their symbols begin with `symbol`.
 local function compare(type, source, symbol, objects, numbers)
     local words, path = { "gcc", "-std=gnu11", "-O0", source }, folder .. "/compare"
@@ -59,16 +67,16 @@ local function compare(type, source, symbol, objects, numbers)
     words[#words + 1] = "-DBY_TILES=" .. symbol .. "__" .. sets[type][2]
     -- Whole blocks call functions of other files: they stay undefined, and nothing here calls them.
     local rest = { "-Wl,--unresolved-symbols=ignore-all", "-lm", "-o", path }
-    compilers.call(compilers.joined(words, objects, rest))
-    local result = assert(process.run({ path }, { timeout = 120 }))
-    if result.status ~= 0 then error(source .. ": " .. result.output, 0) end
+    run(compilers.joined(words, objects, rest), path)
 end
 
--- The instructions of tiles in the object file of such kernels, in their order, without addresses.
-local function instructions(type)
+-- The instructions of tiles in the object file of such kernels, in their order, without addresses, where the compiler
+-- writes for assemblers of the dialect `dialect`.
+local function instructions(type, dialect)
     local set = isa.with_types(isa.get(sets[type][2]), { dtype.get(type).products })
     local source, object = string.format("%s/%s/tiles__%s.c", folder, type, set.name), folder .. "/compiled.o"
-    compilers.call(compilers.joined({ "gcc", "-std=c99", "-O2" }, set.flags, { "-c", source, "-o", object }))
+    local words = { "gcc", "-std=c99", "-O2", "-masm=" .. dialect, "-c", source, "-o", object }
+    compilers.call(compilers.joined(words, set.flags))
     local list = {}
     local command = "objdump -d --no-show-raw-insn '" .. object .. "' | grep tmm"
     for line in compilers.call({ "sh", "-c", command }):gmatch "[^\n]+" do
@@ -82,23 +90,69 @@ end
 -- sums. With bytes attention has shorter rows.
 function test.products_have_the_instructions_that_are_meant()
     blocks "i8"
-    local text = table.concat(instructions "i8", "\n")
+    local text = table.concat(instructions("i8", "att"), "\n")
     local block = {}
     for tile = 0, 3 do
         block[#block + 1] = "tilezero %tmm" .. tile
     end
-    for tile = 4, 7 do
-        block[#block + 1] = "tileloadd memory,%tmm" .. tile
-    end
-    for tile = 0, 3 do
-        block[#block + 1] = string.format("tdpbsud %%tmm%d,%%tmm%d,%%tmm%d", 6 + tile % 2, 4 + tile // 2, tile)
+    for tile, loaded in ipairs { { 4, 6, 7 }, {}, { 5 }, {} } do
+        for _, operand in ipairs(loaded) do
+            block[#block + 1] = "tileloadd memory,%tmm" .. operand
+        end
+        local second, first = 6 + (tile - 1) % 2, 4 + (tile - 1) // 2
+        block[#block + 1] = string.format("tdpbsud %%tmm%d,%%tmm%d,%%tmm%d", second, first, tile - 1)
     end
     for tile = 0, 3 do
         block[#block + 1] = "tilestored %tmm" .. tile .. ",memory"
     end
-    check.equal(text:find(table.concat(block, "\n"), 1, true) ~= nil, true)
+    local all, found, at = table.concat(block, "\n"), 0, 1
+    while text:find(all, at, true) do
+        found, at = found + 1, select(2, text:find(all, at, true)) + 1
+    end
+    check.equal(found, 2) -- of products, and of one whose outputs are activated
     check.matches(text, "tdpbusd %%tmm7,%%tmm5,%%tmm0")
     check.equal(text:match "tilestored %%tmm[4-7]", nil)
+end
+
+function test.both_dialects_of_assemblers_have_the_same_instructions_of_tiles()
+    blocks "bf16"
+    check.equal(instructions("bf16", "intel"), instructions("bf16", "att"))
+end
+
+-- An FFN of each kind, whose inputs and outputs fill no tile and no panel.
+for type, ffn in pairs {
+    i8 = 'kind = "glu", f = 152, activation = "silu"',
+    bf16 = 'kind = "mlp", f = 152, activation = "gelu"',
+} do
+    test["products_in_" .. type .. "_activate_and_round_meanwhile"] = function()
+        local path = program.model(
+            folder,
+            "activated_" .. type,
+            [[return { name = "tiles", d = 72, heads = 1, layers = 1, vocab = 8,
+                norm = { kind = "rmsnorm", eps = 1e-5 }, attention = { eliminate = "none", context = 160 },
+                ffn = { ]] .. ffn .. " } }"
+        )
+        local bundle, set = folder .. "/activated_" .. type, sets[type][2]
+        program.works { "emit", path, "--type", type, "--activations", type, "--isa", set, "-o", bundle }
+        local per_word = dtype.get(type).products.rows
+        local numbers = { -- of words, and with bytes where their sums start and their unit
+            PER_WORD = per_word,
+            COMPARED = 152 // per_word + (type == "i8" and 2 or 0),
+            EMITTED = string.format('"%s/tiles__%s.c"', bundle, set),
+            PRODUCT = string.format("tiles_product_%s_by_%s__%s", type, type, set),
+            ROUND_INPUTS = "tiles_rounded_72",
+            ROUND_HIDDEN = "tiles_rounded_152",
+            ROUND_MEASURED = "tiles_rounded_measured_152",
+        }
+        local words, to = {}, folder .. "/together"
+        for name, value in pairs(numbers) do
+            words[#words + 1] = "-D" .. name .. "=" .. value
+        end
+        if type == "i8" then words[#words + 1] = "-DSCALED" end
+        if ffn:find "glu" then words[#words + 1] = "-DGATED" end
+        local source = { "tests/model/activated_tiles.c", "-Wl,--unresolved-symbols=ignore-all", "-lm", "-o", to }
+        run(compilers.joined(counting, words, source), to)
+    end
 end
 
 for type in pairs(sets) do

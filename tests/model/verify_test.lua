@@ -67,6 +67,43 @@ function test.every_call_of_a_decoder_is_checked()
     if effort.full then verified(decoder, "--type", "i8", "--cache", "f16") end
 end
 
+-- A head and an embedding that are not tied are in types of their own, which bytes and results show.
+function test.parts_have_types_of_their_own()
+    local output = "output = { head = {} }, embedding = {}, positions = 20, checkpoint = 'gpt2', \z
+        attention = { context = 20 }"
+    -- Without a norm bytes of inputs would be half-way between two: of rows in i4 they are few fractions.
+    local own = "d = 24, heads = 3, layers = 1, vocab = 37, norm = { kind = 'layernorm' }, \z
+        ffn = { kind = 'mlp', f = 40, activation = 'silu' }, "
+    local path, bytes = model("parts", own .. output), {}
+    verified(path, "--type", "u4,head=i8,embedding=i4", "--activations", "i8")
+    verified(path, "--type", "i8,head=i4,embedding=u4")
+    for i, types in ipairs { "i4,head=i8,embedding=i4", "i8,blocks=i4,embedding=i4" } do
+        local found = json.decode(program.works { "plan", path, "--type", types, "--json" })
+        bytes[i] = {}
+        for _, part in ipairs(found.flash.parts) do
+            bytes[i][part.name] = part.bytes
+        end
+    end
+    check.equal(bytes[1], bytes[2])
+    check.equal(bytes[1].embedding, 19 * 36 + 20 * 24 * 4) -- pairs of rows of one group, and positions
+    for types, line in pairs {
+        ["i4,hed=i8"] = '"i4,hed=i8": "hed": must be one of blocks, head, embedding',
+        ["i4,i8"] = '"i4,i8": must be one of f32, ',
+        ["head=i8,i4"] = '"head=i8,i4": "i4": must be PART=TYPE, or stand first alone',
+        ["i4,head=i8,head=i8"] = '"i4,head=i8,head=i8": head: given twice',
+        ["i4,head=i9"] = '"i9": must be one of f32, ',
+        ["i4,embedding=i8"] = "embedding=i8: must be i4, as the head, which decoder's embedding is",
+    } do
+        program.refuses(2, "--type: " .. line, { "plan", decoder, "--type", types })
+    end
+    local alone = { "plan", "gen/models/tiny_skipless.lua", "--type", "i4,head=i8" }
+    program.refuses(2, "--type: head=i8: tiny_skipless has blocks alone", alone)
+    local headless = { "plan", means, "--type", "i4,head=i8" }
+    program.refuses(2, "--type: head=i8: means has no head and no other map", headless)
+    local mixed = { "plan", path, "--type", "i4,head=bf16", "--activations", "i8" }
+    program.refuses(2, '--activations: "i8": needs --type i8 or i4 or u4, not bf16', mixed)
+end
+
 -- Its rounding of inputs is that of the kernels: results differ by rounding of floats, not by that of integers.
 function test.tables_and_projections_have_types_of_their_own()
     local list = {
@@ -90,6 +127,16 @@ function test.every_call_of_an_encoder_is_checked()
     if effort.full then verified(encoder, "--type", "bf16") end
     if effort.full then verified(encoder, "--type", "i4") end
     check.matches(verified(one_token), "^encode batch")
+end
+
+-- Sequences beside each other: the last token of one has no place for its key.
+function test.shifted_keys_of_an_encoder()
+    local path = model(
+        "shifted",
+        "d = 16, heads = 4, layers = 1, vocab = 50, attention = { context = 64, causal = false, shifted = 3 }, \z
+            ffn = { kind = 'mlp', f = 30, activation = 'relu' }, embedding = {}, output = { pool = 'mean' }"
+    )
+    check.matches(verified(path), "^encode batch")
 end
 
 -- Models to which float32, or the type of the cache, does more than to others: what was said of them was wrong.

@@ -10,11 +10,13 @@ from transformer import NAMES
 # Names that blocks alone do not have: norms of a layer, and of the output.
 NORMS = {
     "llama": ("input_layernorm", "post_attention_layernorm", "model.norm"),
+    "gemma": ("input_layernorm", "post_attention_layernorm", "model.norm"),
     "gpt_neox": ("input_layernorm", "post_attention_layernorm", "gpt_neox.final_layer_norm"),
     "roberta": ("attention.output.LayerNorm", "output.LayerNorm", None),
     "mingpt": ("ln_1", "ln_2", "transformer.ln_f"),
     "gpt2": ("ln_1", "ln_2", "transformer.ln_f"),
 }
+BEHIND = ("pre_feedforward_layernorm", "post_attention_layernorm", "post_feedforward_layernorm")  # of place = "both", behind the first
 
 
 def lua(value):
@@ -44,7 +46,7 @@ class Maker:
 
     def __init__(self, c, m):
         self.c, self.m, self.family = c, m, m.get("checkpoint", "llama")
-        self.names, self.biased, self.across = NAMES[self.family], self.family != "llama", self.family == "gpt2"
+        self.names, self.biased, self.across = NAMES[self.family], self.family not in ("llama", "gemma"), self.family == "gpt2"
         self.fused = m["attention"].get("eliminate", "none") != "none" or m["attention"].get("cache") == "k"
 
     def linear(self, name, out, x, alone=False, biased=False):
@@ -53,11 +55,23 @@ class Maker:
         return (self.c.transposed if self.across and not alone else self.c.linear)(name, out, x)
 
     def norm(self, name, x, norm):
+        if self.family == "gemma":  # x / rms * (1 + w)
+            return self.one_plus(name, x, norm.get("eps", 1e-5))
         return self.c.norm(name, x, norm.get("eps", 1e-5), mean=norm["kind"] == "layernorm")
+
+    def one_plus(self, name, x, eps):
+        return x / np.sqrt((x**2).mean(axis=1, keepdims=True) + eps) * (1 + self.c.get(name + ".weight", x.shape[1], deviation=0.3))
 
     def head_norm(self, name, x, width, eps):
         """RMSNorm of each head, with one gain for all of them."""
+        if self.family == "gemma":
+            return self.one_plus(name, x.reshape(-1, width), eps).reshape(x.shape)
         return self.c.norm(name, x.reshape(-1, width), eps, mean=False).reshape(x.shape)
+
+    def unit(self, q, k, heads, width, scales):
+        """Heads without their lengths, those of q times numbers of their own."""
+        q, k = (x.reshape(-1, width) / np.sqrt((x.reshape(-1, width) ** 2).mean(axis=1, keepdims=True) + 1e-6) for x in (q, k))
+        return (q.reshape(-1, heads, width) * scales.reshape(1, heads, 1)).reshape(-1, heads * width), k.reshape(len(q) // heads, -1)
 
     def projections(self, prefix, x, heads, kv_heads, width, gone):
         """q, k and v of x."""
@@ -93,12 +107,18 @@ class Maker:
         q, k, v = self.projections(prefix, x, heads, kv_heads, width, a.get("eliminate", "none").replace("none", ""))
         if "qk_norm" in a:
             q, k = (self.head_norm(prefix + f"self_attn.{word}_norm", x, width, a["qk_norm"].get("eps", 1e-6)) for word, x in (("q", q), ("k", k)))
+        if a.get("unit"):
+            q, k = self.unit(q, k, heads, width, self.c.get(prefix + "attention_scale", heads, mean=1.5, deviation=0.2))
         if "rope" in a:
             rope = a["rope"]
             how = (rope.get("theta", 1e4), rope.get("share", 1), rope.get("pairs") == "interleaved", rope.get("scaling"))
             q, k = rotated(q, heads, *how), rotated(k, kv_heads, *how)
         parts = self.c.get(prefix + "attention_shape", heads, 3, mean=0.8, deviation=0.2) if a.get("shaped") else None
         window = None if number in a.get("full_layers", []) else a.get("window")
+        n = a.get("shifted", 0) * width
+        if n:  # keys of the token before, of the first token its own
+            rows = np.maximum(np.arange(len(q)) - 1, 0)
+            k = np.concatenate([k[rows, :n], k[:, n:]], axis=1)
         return attend(q, k, v, heads, kv_heads, a.get("causal", True), parts, window, a.get("scale"), a.get("soft_cap"))
 
     def block(self, number, x, m):
@@ -107,17 +127,24 @@ class Maker:
         norm, skip, gone = m.get("norm"), m.get("skip", False), m["attention"].get("eliminate", "none")
         pre, post = norm and norm.get("place") != "post", norm and norm.get("place") == "post"
         first, second, _ = NORMS[self.family]
+        both, behind_attention, behind_ffn = norm and norm.get("place") == "both", None, None
+        if both:
+            second, behind_attention, behind_ffn = BEHIND
         mixed = self.mixed(prefix, self.norm(prefix + first, x, norm) if pre else x, heads, kv_heads, width, number)
         if "P" not in gone:
             mixed = self.linear(prefix + self.names["P"], d, mixed, alone=self.fused)
+        if both:
+            mixed = self.norm(prefix + behind_attention, mixed, norm)
         if m.get("parallel"):
-            made = mixed + self.ffn(prefix, self.norm(prefix + second, x, norm) if pre else x, m["ffn"], d)
+            made = self.ffn(prefix, self.norm(prefix + second, x, norm) if pre else x, m["ffn"], d)
+            made = mixed + (self.norm(prefix + behind_ffn, made, norm) if both else made)
             return x + made if skip else made
         if skip:
             mixed = mixed + (x if x.shape[1] == d else self.linear(prefix + self.names["S"], d, x))
         if post:
             mixed = self.norm(prefix + first, mixed, norm)
         out = self.ffn(prefix, self.norm(prefix + second, mixed, norm) if pre else mixed, m["ffn"], d)
+        out = self.norm(prefix + behind_ffn, out, norm) if both else out
         out = mixed + out if skip else out
         return self.norm(prefix + second, out, norm) if post else out
 

@@ -69,6 +69,10 @@ SHAPES = {
     "beside": {**GPT, "ffn": {**BH4, "dense": {"kind": "mlp", "f": 10, "activation": "gelu"}}},
     "gated beside": {**LLAMA, "ffn": {**BH4, "dense": {"kind": "glu", "f": 9, "activation": "silu"}}},
     "eight": {**MAPPED, "layers": 1, "ffn": {**BH4, "h": 7, "neighbours": 8, "score": "softmax", "scale": "1/h"}},
+    "unit": changed(LLAMA, attention={"unit": True}),
+    "unit encoder": changed(GPT, attention={"unit": True, "shaped": True, "causal": False}),
+    "shifted": changed(LLAMA, attention={"unit": True, "shifted": 1}),
+    "shifted encoder": changed(NEOX, attention={"shifted": 5, "causal": False, "window": 9}),
 }
 
 

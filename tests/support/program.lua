@@ -127,7 +127,8 @@ import json, struct, sys
 import numpy as np
 
 def widths(dtype):
-    return {"F16": "<f2", "BF16": "<u2", "F32": "<f4", "F64": "<f8", "I8": "i1", "F8_E4M3": "u1", "I64": "<i8"}[dtype]
+    return {"F16": "<f2", "BF16": "<u2", "F32": "<f4", "F64": "<f8",
+            "I8": "i1", "U8": "u1", "F8_E4M3": "u1", "I64": "<i8"}[dtype]
 
 def load(path):
     with open(path, "rb") as file:

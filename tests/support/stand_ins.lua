@@ -1,5 +1,8 @@
 -- Instruction sets of x86 that a CPU with AVX2 runs by functions in C, where it has no better.
+local compile = require "harness.base.compile"
+local compilers = require "harness.base.compilers"
 local cpu = require "harness.base.cpu"
+local host = require "host"
 local isa = require "gen.isa.list"
 
 local stand_ins = {}
@@ -22,5 +25,47 @@ end
 
 -- Compiler flags that take the header's place for those of the set.
 function stand_ins.flags(header) return { "-mavx2", "-mfma", "-mf16c", "-include", header } end
+
+-- The instruction set `set` for this CPU, which has AVX2, as one that it may bind.
+function stand_ins.bound_everywhere(set)
+    local own = { cpu = isa.get("avx2").cpu, type_needs = {} }
+    for key, value in pairs(set) do
+        own[key] = own[key] or value
+    end
+    for type, needs in pairs(set.type_needs or {}) do
+        local rest = {}
+        for key, value in pairs(needs) do
+            if key ~= "leaf1_ecx" and key ~= "leaf7_ecx" then rest[key] = value end
+        end
+        own.type_needs[type] = rest
+    end
+    return own
+end
+
+-- The instruction set of that name, which this CPU may bind then, and its header; nil: there is none.
+function stand_ins.get(name)
+    local set = isa.get(name)
+    local header = stand_ins.header(set)
+    if header then return stand_ins.bound_everywhere(set), header end
+    host.print("skipped: " .. name .. ": runs here, or AVX2 does not")
+end
+
+-- The library of `plans` in `directory`, without optimisation, with the header's functions for instructions.
+function stand_ins.library(plans, directory, header)
+    local contents, units = compile.sources(plans)
+    for _, unit in ipairs(units) do
+        if unit.isa then
+            unit.flags = compilers.joined(stand_ins.flags(header), { "-D__asm__(...)=", "-Wno-psabi" })
+        end
+    end
+    assert(host.write_directory(directory, contents, true))
+    local library = directory .. "/all.so"
+    local commands, link = compile.commands(units, directory, library, "gcc", "-O0")
+    for _, failure in ipairs(compilers.failures(commands)) do
+        if failure then error(failure, 0) end
+    end
+    compilers.call(link)
+    return library
+end
 
 return stand_ins

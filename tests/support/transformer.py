@@ -105,7 +105,7 @@ NAMES = {
     "gpt2": {"word": "transformer.wte.weight", "positions": "transformer.wpe.weight", "head": "lm_head.weight", "layer": "transformer.h.%d.",
              "Q": "attn.query", "K": "attn.key", "V": "attn.value", "P": "attn.c_proj", "M": "mlp.c_fc", "O": "mlp.c_proj", "lookup": "mlp."},
 }
-NAMES["mingpt"] = NAMES["gpt2"]
+NAMES["mingpt"], NAMES["gemma"] = NAMES["gpt2"], NAMES["llama"]
 LOOKUP = {"T": "tables", "T.bias": "bias", "R": "hash.projection.weight", "R.bias": "hash.projection.bias"}
 
 

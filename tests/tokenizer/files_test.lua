@@ -86,7 +86,7 @@ local rows = {
         "",
         'normalizer.pattern = "a+": is no regular expression',
     },
-    { "t.json", behind_byte_level { type = "Digits" }, "", "pretokenizers.1.type: splits behind ByteLevel: not" },
+    { "t.json", behind_byte_level { type = "ByteLevel" }, "", "pretokenizers.1.type: a second ByteLevel is not" },
     { "t.json", split_on("a", "Other"), "", 'pre_tokenizer.behavior = "Other": is not supported' },
     { "t.json", split_on "", "", 'pre_tokenizer.pattern = "": must have 1 to 4096 bytes' },
     { "t.json", split_by("Removed", false), "", 'behavior = "Removed": leaves nothing of any text by this pattern' },

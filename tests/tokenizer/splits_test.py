@@ -30,8 +30,11 @@ ALPHABET = sorted(set(
     "\U0001f600\U0001f3fd\u2764\ufe0f\U00020000\U0001d7d8\U00010400\U00010428\ufffd"))
 
 
+BYTE = tokenizers.byte_characters()  # those that stand for bytes
+
+
 def inside(name):
-    """The characters of ALPHABET that are of a category, \\s or \\w, as the inside of a set of Python's re."""
+    """The characters of ALPHABET and BYTE that are of a category, \\s or \\w, as the inside of a set of Python's re."""
     def has(c):
         category = unicodedata.category(c)
         if name == "s":
@@ -39,7 +42,7 @@ def inside(name):
         if name == "w":
             return category[0] in "LM" or category in ("Nd", "Nl", "Pc") or c == "\u24b6"
         return category.startswith("Nd" if name == "d" else name)
-    return "".join("\\U%08x" % ord(c) for c in ALPHABET if has(c))
+    return "".join("\\U%08x" % ord(c) for c in sorted({*ALPHABET, *BYTE.values()}) if has(c))
 
 
 @functools.lru_cache(None)
@@ -127,6 +130,13 @@ CASES = {
 }
 
 
+FALCON = [punctuation("Contiguous"), ({"type": "ByteLevel", "add_prefix_space": False}, (GPT2, "Isolated"), "bytes"), DIGITS, rule("[0-9][0-9][0-9]")]
+BEHIND_BYTES = {
+    "falcon": FALCON,
+    "bytes alone": [({"type": "ByteLevel", "add_prefix_space": False, "use_regex": False}, "bytes"), rule("\u0120", "MergedWithNext", kind="String"), EACH_DIGIT],
+}
+
+
 def texts(count):
     """Of the documentation, with their ends of lines, and of random characters, alone and in runs."""
     state = random.Random(48)
@@ -144,6 +154,40 @@ def texts(count):
     return made
 
 
+def words_of(text, rules):
+    words = [text] if text else []
+    for step in (step for _, *steps in rules for step in steps):
+        if step == "bytes":
+            words = ["".join(BYTE[byte] for byte in word.encode()) for word in words]
+        else:
+            words = [word for outer in words for word in split(outer, *step)]
+    return words
+
+
+def paired(word, ranks):
+    """The symbols of a word where two become one, the least rank first, then the leftmost."""
+    word = list(word)
+    while pairs := [(ranks[a + b], i) for i, (a, b) in enumerate(zip(word, word[1:])) if a + b in ranks]:
+        i = min(pairs)[1]
+        word[i:i + 2] = [word[i] + word[i + 1]]
+    return word
+
+
+def behind_bytes(folder, many):
+    """Splits of the characters that stand for bytes, also within a character: every pair of bytes in the texts is a piece."""
+    symbols = ["".join(BYTE[byte] for byte in text.encode()) for text in many]
+    pairs = sorted({text[i:i + 2] for text in symbols for i in range(len(text) - 1)})
+    random.Random(7).shuffle(pairs)
+    ranks = {pair: i for i, pair in enumerate(pairs)}
+    ids = {piece: i for i, piece in enumerate([*BYTE.values(), *pairs])}
+    model = {"type": "BPE", "vocab": ids, "merges": [list(pair) for pair in pairs]}
+    for name, rules in BEHIND_BYTES.items():
+        tokenizers.write_json(folder, "t.json", {"pre_tokenizer": {"type": "Sequence", "pretokenizers": [json for json, *_ in rules]}, "model": model})
+        path = tokenizers.write_model(folder, "m", 'file = "t.json"')
+        wanted = [[ids[piece] for word in words_of(text, rules) for piece in paired(word, ranks)] for text in many]
+        tokenizers.compare(name, many, tokenizers.tokenize_texts(path, many), wanted)
+
+
 def main():
     # a piece of each character where a word begins, and another one within words
     ids = {piece: i for i, piece in enumerate(["[UNK]"] + ALPHABET + ["\x7f" + c for c in ALPHABET])}
@@ -156,11 +200,9 @@ def main():
             path = tokenizers.write_model(folder, "m", 'file = "t.json"')
             wanted = []
             for text in many:
-                words = [text] if text else []
-                for step in (step for _, *steps in rules for step in steps):
-                    words = [word for outer in words for word in split(outer, *step)]
-                wanted.append([ids["\x7f" * (i > 0) + c] for word in words for i, c in enumerate(word)])
+                wanted.append([ids["\x7f" * (i > 0) + c] for word in words_of(text, rules) for i, c in enumerate(word)])
             tokenizers.compare(name, many, tokenizers.tokenize_texts(path, many), wanted)
+        behind_bytes(folder, many)
 
 
 main()

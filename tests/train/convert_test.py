@@ -136,6 +136,24 @@ def check_encoder(folder, lines, text):
     print("ok     convert: refusals are one line")
 
 
+def check_rounded(folder, lines, text):
+    """Tables that have learned in i4 stand in for the dense FFNs better in i4 than as the float32 numbers that they are rounded from."""
+    lookup, dense, weights = models(folder, "rounded", ENCODER, MLP, FEW)
+    out = folder + "/rounded_lookup.safetensors"
+    said = works("convert", lookup, "--from", weights, "--dense", dense, "--text", text, "-o", out, "--tokens", "30000", "--end-to-end", "20000", "--quantise", "i4")
+    check(lost(said, "end to end") < lost(said, "fitted"), f"rounded: learning end to end helps: {said}")
+    check("fitted weights are written" not in said, f"rounded: {said}")
+
+    def vectors(model, checkpoint, *types):
+        works("embed", model, "--weights", checkpoint, "-o", folder + "/v.npy", *types, text="\n".join(lines).encode())
+        return np.load(folder + "/v.npy").astype(float)
+
+    wanted = vectors(dense, weights)
+    off = [1 - (vectors(lookup, out, "--tables", type) * wanted).sum(axis=1).mean() for type in ("i4", "f32")]
+    check(off[0] < off[1], f"rounded: 1 - cosine in i4 and float32: {off}")
+    print(f"ok     convert: through rounding to i4: 1 - cosine {off[0]:.2e} in i4, {off[1]:.2e} in float32")
+
+
 def check_some(folder, text):
     """--layers leaves FFNs dense, in a model file of its own."""
     lookup, dense, weights = models(folder, "some", LLAMA, GLU)
@@ -249,6 +267,7 @@ def main():
         with open(prose, "w") as file:
             file.write(" ".join(lines))
         check_encoder(folder, lines, text)
+        check_rounded(folder, lines, text)
 
         # What the FFN reads lies elsewhere in blocks of each kind: a wrong place shows in what the whole model loses.
         cases = [("llama", LLAMA, GLU, FEW), ("bert", BERT, MLP, FEW), ("neox", NEOX, MLP, FEW), ("gpt2", GPT2, MLP, PROJECTED)]

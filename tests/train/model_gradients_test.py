@@ -116,10 +116,16 @@ def all_shapes_learn():
     return good
 
 
-def scaled_positions_learn():
+def scaled_positions_and_four_norms_learn():
     scaling = {"kind": "yarn", "factor": 4.0, "original": 20, "fast": 4.0}
     with tempfile.TemporaryDirectory() as folder:
-        return right(folder, "scaled", changed(LLAMA, attention={"rope": {"scaling": scaling}}), 0, ["scalar"])
+        m = changed(LLAMA, norm={"place": "both"}, attention={"rope": {"scaling": scaling}})
+        return right(folder, "scaled", m, 0, ["scalar"])
+
+
+def unit_and_shifted_keys_learn():
+    with tempfile.TemporaryDirectory() as folder:
+        return right(folder, "shifted", SHAPES["shifted"], 0, ["scalar"])
 
 
 def random_shapes_learn():
@@ -144,6 +150,9 @@ PLANTED = [
     ("shaped", "*along += sum", "*along -= sum"),
     ("shaped encoder", "alone += dscores", "alone -= dscores"),
     ("shaped encoder", "* weight[k] - level", "* weight[k] + level"),
+    ("unit", "rest = d[i] - slopes", "rest = d[i] + slopes"),
+    ("unit", "*along += product", "*along -= product"),
+    ("shifted", "dkeys[i + 10] += dkeys[i]", "dkeys[i + 10] -= dkeys[i]"),
     # norms
     ("gpt", "rest = g - level - normal", "rest = g + level - normal"),
     ("gpt", "normal * dy[i] + gain[i]", "gain[i] - normal * dy[i]"),
@@ -207,7 +216,8 @@ def errors_are_noticed():
 
 def main():
     good = True
-    tests = all_shapes_learn, scaled_positions_learn, random_shapes_learn, errors_have_their_places, errors_are_noticed
+    tests = (all_shapes_learn, scaled_positions_and_four_norms_learn, unit_and_shifted_keys_learn, random_shapes_learn,
+             errors_have_their_places, errors_are_noticed)
     for test in tests:
         good = test() and good
     return 0 if good else 1

@@ -95,11 +95,30 @@ static void rows_of_tables_are_rounded(void **state)
     assert_true(isnan(rounded[0]));
 }
 
+/* What rounding takes from weights that a step then moves is given back: the step is all that stays. */
+static void lost_parts_are_given_back(void **state)
+{
+    (void)state;
+    enum { WIDTH = 40 };
+    float row[WIDTH], before[WIDTH], lost[WIDTH], rounded[WIDTH], scale;
+    double work[WIDTH];
+    random_state random = random_seed(7);
+    random_fill(&random, before, WIDTH, 0, 1);
+    memcpy(row, before, sizeof row);
+    const rounding r = {.type = QUANTISE_I4, .row = WIDTH};
+    rounding_apply(&r, row, WIDTH, rounded, work, &scale);
+    rounding_take(&r, row, WIDTH, lost, work, &scale);
+    assert_memory_equal(row, rounded, sizeof row);
+    for (size_t i = 0; i < WIDTH; ++i)
+        assert_true(fabs((double)(row[i] + 0.01f + lost[i]) - (double)before[i] - 0.01) < 1e-6);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(folded_rows_are_rounded),
         cmocka_unit_test(rows_of_tables_are_rounded),
+        cmocka_unit_test(lost_parts_are_given_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -241,16 +241,20 @@ end
 -- kill -9 while a child appends lines of several KB: at most the last line is lost, and the log goes on.
 function test.killing_the_writer_loses_at_most_one_line()
     local path = file()
-    local total = 0
+    local total, start = 0, 0.2
     for round = 1, 6 do
         local result = process.run(
             { process.executable(), ".", check.lookupc, "tests/support/log_writer.lua" },
-            { env = { LOG = path }, timeout = 0.2 + 0.037 * round }
+            { env = { LOG = path }, timeout = start + 0.037 * round }
         )
         check.equal(result.signal, 9)
-        local read, dropped = log.read(path)
-        if #dropped > round then error(log.problem(path, dropped)) end
-        total = math.max(total, #read)
+        if host.read(path) then
+            local read, dropped = log.read(path)
+            if #dropped > round then error(log.problem(path, dropped)) end
+            total = math.max(total, #read)
+        else -- a busy machine had not started it yet
+            start = 2 * start
+        end
     end
     if total == 0 then error("nothing was written before the writer was killed") end
 end

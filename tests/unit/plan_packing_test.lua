@@ -4,6 +4,7 @@ local dtype = require "gen.plan.dtype"
 local isa = require "gen.isa.list"
 local lookup_plans = require "tests.support.lookup_plans"
 local model = require "gen.families.model_file"
+local model_plan = require "gen.families.model.plan"
 local plan = require "gen.families.lookup.plan"
 local product = require "gen.families.lookup.product"
 
@@ -265,8 +266,39 @@ function test.a_matrix_engine_takes_projections_multiplied_out_by_default()
     end
     check.equal({ taken(512, "i8", "amx_int8"), taken(2048, "i7", "amx_bf16") }, { "dense by tiles", "dense by tiles" })
     check.equal({ taken(96, "bf16", "amx_bf16"), taken(96, "bf16", "amx_int8") }, { "dense by tiles", "bh4" })
-    check.equal({ taken(512, "i8", "avx512"), taken(512, "i16", "amx_int8") }, { "bh4", "bh4" })
+    check.equal({ taken(64, "i16", "amx_int8"), taken(96, "i16", "amx_int8") }, { "dense by tiles", "bh4" })
+    check.equal({ taken(512, "i8", "avx512"), taken(512, "i16", "avx512") }, { "bh4", "bh4" })
     check.equal({ taken(500, "i8", "amx_int8"), taken(4096, "i8", "amx_int8") }, { "bh4", "bh4" })
+end
+
+function test.lookup_ffns_of_blocks_have_their_projections_multiplied_out()
+    local m = model.load "gen/models/lookup_skipless.lua"
+    local function built(name, wanted, multiply_out)
+        return model_plan.build(m, isa.select(name), {
+            projection = "i8",
+            ["multiply-out"] = multiply_out,
+            schedule = { [name] = { ["project.dense"] = wanted } },
+        })
+    end
+    local function forms(p)
+        local list = {}
+        for _, part in ipairs(p.segments[1].plan.parts) do
+            for _, stage in ipairs(part.plan.variants[1].stages) do
+                list[#list + 1] = stage.shape.kind .. (stage.projection.tiled and " by tiles" or "")
+            end
+        end
+        return table.concat(list, ", ")
+    end
+    local plain, both = built("avx2", nil), built("avx2", nil, true)
+    check.equal({ forms(both), forms(built("avx2", 1, true)) }, { "bh4, bh4, bh4, bh4", "dense, bh4, dense, bh4" })
+    check.equal(forms(built("amx_int8", nil, true)), "dense by tiles, bh4, dense by tiles, bh4")
+    check.equal({ both.options["multiply-out"], plain.options["multiply-out"] }, { true, nil })
+    -- the words of 4 layers, each 64 tables of 7 bits, and their scales, once for rows of both widths
+    check.equal(both.packed_bytes - plain.packed_bytes, 4 * 64 * 7 * (256 + 4))
+    check.fails_with("--schedule: project.dense = 1: avx2: must be one of 0", built, "avx2", 1)
+    m.ffn.same_codes = true
+    check.equal(forms(built("avx2", nil, true)), "dense, dense, dense, dense")
+    check.equal(built("avx2", nil, true).digest, both.digest)
 end
 
 function test.the_blob_does_not_depend_on_the_instruction_sets()

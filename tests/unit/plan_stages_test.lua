@@ -1,5 +1,6 @@
 -- What the kernels of a plan take at a time, by numbers of tokens, and what machines choose.
 local check = require "tests.support.check"
+local cost = require "gen.plan.cost"
 local dtype = require "gen.plan.dtype"
 local effort = require "tests.effort"
 local isa = require "gen.isa.list"
@@ -200,9 +201,10 @@ function test.threads_get_whole_tiles_and_enough_work()
             for _, kernels in ipairs(v.stages) do
                 local split = kernels.split
                 if split then
+                    local mflop = cost.folded(kernels.shape, kernels.projection.flops)
                     check.equal({ split.min % split.tile, kernels.chunk % split.tile }, { 0, 0 })
                     check.equal(
-                        { split.min * p.mflop.folded >= 7.9, (split.min - split.tile) * p.mflop.folded < 8 },
+                        { split.min * mflop >= 7.9, (split.min - split.tile) * mflop < 8 },
                         { true, true }
                     )
                 end

@@ -300,6 +300,49 @@ static void reads_integers_with_scales(void **state)
     expect_refused("tensor w_scale: 1 elements: must be 2, one for each row of w");
 }
 
+/* Half bytes times the scales of their rows, from every element on, odd ones, too; and as they are written. */
+static void reads_half_bytes_with_scales(void **state)
+{
+    (void)state;
+    static const char header[] = "{\"w\": {\"dtype\": \"U8\", \"shape\": [2, 3], \"data_offsets\": [8, 14]},"
+                                 " \"w_scale_i4\": {\"dtype\": \"F32\", \"shape\": [2], \"data_offsets\": [0, 8]},"
+                                 " \"alone\": {\"dtype\": \"U8\", \"shape\": [2], \"data_offsets\": [14, 16]}}";
+    static const struct {
+        float scales[2];
+        unsigned char w[6], alone[2];
+    } data = {{1.0f, 0.5f}, {0x21, 0x7f, 0x98, 0x0e, 0xf1, 0x79}, {1, 2}};
+    static const double expected[12] = {1, 2, -1, 7, -8, -7, -1, 0, 0.5, -0.5, -3.5, 3.5};
+    write_tensors(header, &data, sizeof data);
+    char error[400] = "";
+    for (int written = 0; written < 2; ++written) {
+        safetensors *file = open_good();
+        const safetensors_tensor *tensor = safetensors_find(file, "w");
+        assert_true(tensor->rank == 2 && tensor->shape[1] == 6 && tensor->count == 12 && tensor->dtype == DTYPE_I8);
+        assert_null(safetensors_find(file, "w_scale_i4"));
+        for (size_t first = 0; first < 12; ++first) {
+            for (size_t count = 0; count <= 12 - first; ++count) {
+                double out[12];
+                assert_true(safetensors_read(file, tensor, first, count, out, error, sizeof error));
+                for (size_t i = 0; i < count; ++i) {
+                    assert_true(out[i] == expected[first + i]);
+                }
+            }
+        }
+        double out[2];
+        assert_true(written || !safetensors_read(file, safetensors_find(file, "alone"), 0, 2, out, error, sizeof error));
+        safetensors_close(file);
+        static const safetensors_description tensors[] = {{"w", 2, {2, 6}, DTYPE_I4}, {"w_scale_i4", 1, {2}, DTYPE_F32}};
+        safetensors_writer *writer = safetensors_create(scratch_path, tensors, 2, error, sizeof error);
+        assert_true(safetensors_append(writer, data.w, sizeof data.w, error, sizeof error));
+        assert_true(safetensors_append(writer, data.scales, sizeof data.scales, error, sizeof error));
+        assert_true(safetensors_finish(writer, error, sizeof error));
+    }
+    write_tensors("{\"w\": {\"dtype\": \"U8\", \"shape\": [2, 8], \"data_offsets\": [4, 20]},"
+                  " \"w_scale_i4\": {\"dtype\": \"F32\", \"shape\": [1], \"data_offsets\": [0, 4]}}",
+                  NULL, 20);
+    expect_refused("tensor w_scale_i4: 1 elements: must be 2, one for each row of w");
+}
+
 /* More rows than scales are read at a time. */
 static void reads_many_rows_of_integers(void **state)
 {
@@ -865,6 +908,7 @@ int main(void)
         cmocka_unit_test(finds_tensors),
         cmocka_unit_test(knows_every_dtype_and_its_width),
         cmocka_unit_test(reads_integers_with_scales),
+        cmocka_unit_test(reads_half_bytes_with_scales),
         cmocka_unit_test(reads_fp8_with_scales_of_blocks),
         cmocka_unit_test(reads_many_rows_of_integers),
         cmocka_unit_test(suggests_the_nearest_name),

@@ -2,7 +2,6 @@
 local blob = require "gen.plan.blob"
 local check = require "tests.support.check"
 local compile = require "harness.base.compile"
-local compilers = require "harness.base.compilers"
 local host = require "host"
 local isa = require "gen.isa.list"
 local model_file = require "gen.families.model_file"
@@ -10,6 +9,7 @@ local plan = require "gen.families.lookup.plan"
 local process = require "process"
 local program = require "tests.support.program"
 local stand_ins = require "tests.support.stand_ins"
+local variant = require "harness.verify.variant"
 local verify = require "harness.families.lookup.verify"
 local weights = require "weights"
 
@@ -158,61 +158,75 @@ function test.a_projection_multiplied_out_has_a_reference_of_its_own()
     check.equal(failures(), { "ffn", "none" })
 end
 
--- Makes this CPU one that may bind kernels of the instruction set of that name, whose tiles are arrays in C then: the
--- set, and compiler flags; nil: it runs them, or has no AVX2.
-local function stand_in(name)
-    local set = isa.get(name)
-    local header = stand_ins.header(set)
-    if not header then return nil end
-    set.cpu = isa.get("avx2").cpu
-    for _, needs in pairs(set.type_needs) do
-        needs.leaf1_ecx, needs.leaf7_ecx = nil, nil
-    end
-    return set, compilers.joined(stand_ins.flags(header), { "-D__asm__(...)=", "-Wno-psabi" })
+-- A projection multiplied out of so many bits by the set `name`, tokens by `vectors` of 16, and its packed weights.
+local function dense_plan(name, set, projection, bits, vectors)
+    local m = assert(model_file.validate({
+        name = "dense_" .. name,
+        d = 128,
+        h = bits // (vectors + 3),
+        tau = vectors + 3,
+        projection = { kind = "bh4", block = 16 },
+        score = "gelu",
+    }, "", "dense"))
+    local wanted = { [set.name] = { ["project.dense"] = 1, ["tile.vectors"] = vectors, ["few.threshold"] = 4 } }
+    local own = plan.build(m, { set }, wanted, "f32", projection, { multiply_out = true })
+    local path = folder .. "/" .. name
+    local files = { weights = path .. ".safetensors", prefix = "", output = path .. ".bin" }
+    assert(weights.sample(files.weights, "", own.tensors, vectors))
+    assert(weights.pack(blob.packing(own, files)))
+    return own, files
 end
 
--- Projections multiplied out of so many bits each, tokens by 16 and by 32, on the matrix engine of set `name`.
-local function project_by_tiles(name, projection, all_bits)
-    local set, flags = stand_in(name)
-    if not set then return host.print("skipped: " .. name .. ": runs here, or AVX2 does not") end
-    local list, directory = {}, folder .. "/" .. name
-    for i, bits in ipairs(all_bits) do
-        local m = assert(model_file.validate({
-            name = "tiles_" .. i,
-            d = 128,
-            h = bits // (i + 3),
-            tau = i + 3,
-            projection = { kind = "bh4", block = 16 },
-            score = "gelu",
-        }, "", "tiles"))
-        local wanted = { [name] = { ["project.dense"] = 1, ["tile.vectors"] = i, ["few.threshold"] = 4 } }
-        list[i] = plan.build(m, { set }, wanted, "f32", projection, { multiply_out = true })
-        check.equal(list[i].variants[1].stages[1].projection.tiled.panels, (bits + 15) // 16)
+-- Codes and scores of 40 tokens.
+local function projected(own, library, files)
+    local x = {}
+    for i = 1, 40 * 128 do
+        x[i] = string.pack("<f", math.sin(i * i))
     end
-    local contents, units = compile.sources(list)
-    for _, unit in ipairs(units) do
-        if unit.isa then unit.flags = flags end
+    local v = compile.describe(own, own.variants[1], library, "many", 1)
+    local c = variant.open(v, verify.reference_of(own, files, 1, "multiplied_out"):facts())
+    check.equal(c:bind(true), 0)
+    return { c:project(table.concat(x)) }
+end
+
+-- Projections on the matrix engine of set `name`: `shapes`, { bits, tokens by so many vectors of 16 }; `vectors`,
+-- optional: the set of vectors that makes the same codes and scores, to the bit.
+local function project_by_tiles(name, projection, shapes, vectors)
+    local set, header = stand_ins.get(name)
+    if not set then return end
+    local list, packed = {}, {}
+    local function add(own_name, own_set, shape)
+        list[#list + 1], packed[#packed + 1] = dense_plan(own_name, own_set, projection, table.unpack(shape))
+        return list[#list].variants[1].stages[1].projection.tiled
     end
-    assert(host.write_directory(directory, contents, true))
-    local library = directory .. "/all.so"
-    local commands, link = compile.commands(units, directory, library, "gcc", "-O0")
-    check.equal(compilers.failures(commands), { false, false })
-    compilers.call(link)
-    for i, own in ipairs(list) do
-        local files = { weights = directory .. "/w.safetensors", prefix = "", output = directory .. "/w.bin" }
-        assert(weights.sample(files.weights, "", own.tensors, i))
-        assert(weights.pack(blob.packing(own, files)))
-        for _, result in ipairs(verify.variants(own, library, files, 1, 1, { work = 1e6 })) do
+    for i, shape in ipairs(shapes) do
+        check.equal(add("tiles_" .. i, set, shape).panels, (shape[1] + 15) // 16)
+    end
+    if vectors then check.equal(add("vectors", stand_ins.get(vectors), shapes[#shapes]), nil) end
+    local library = stand_ins.library(list, folder .. "/" .. name, header)
+    for i in ipairs(shapes) do
+        for _, result in ipairs(verify.variants(list[i], library, packed[i], 1, 1, { work = 1e6 })) do
             for _, row in ipairs(result.checks) do
                 if not row.ok then error(result.regime .. ": " .. row.name .. ": " .. row.detail, 0) end
             end
         end
     end
+    local last = #shapes
+    if vectors then
+        check.equal(projected(list[last], library, packed[last]), projected(list[last + 1], library, packed[last + 1]))
+    end
+end
+
+-- Numbers of 16 bits are split into bytes: codes and scores are the same to the bit as those by vectors.
+function test.a_matrix_engine_projects_numbers_of_16_bits_to_the_bit()
+    project_by_tiles("amx_int8", "i16", { { 40, 2 } }, "avx512")
 end
 
 -- Panels of 16 outputs by two, and where their number is odd and the last one is narrow.
-function test.a_matrix_engine_projects_bytes_as_vectors_do() project_by_tiles("amx_int8", "i8", { 32, 40 }) end
+function test.a_matrix_engine_projects_bytes_as_vectors_do()
+    project_by_tiles("amx_int8", "i8", { { 32, 1 }, { 40, 2 } })
+end
 
-function test.a_matrix_engine_projects_in_bf16() project_by_tiles("amx_bf16", "bf16", { 40 }) end
+function test.a_matrix_engine_projects_in_bf16() project_by_tiles("amx_bf16", "bf16", { { 40, 1 } }) end
 
 return test

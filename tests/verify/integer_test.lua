@@ -23,9 +23,9 @@ local works, refuses = program.works, program.refuses
 local test = {}
 local folder = program.folder()
 
-local function plan_of(given, projection)
+local function plan_of(given, projection, tables)
     local m = model_file.validate(given, "", given.name)
-    return integer_plan.build(m, isa.select "scalar", { projection = projection })
+    return integer_plan.build(m, isa.select "scalar", { projection = projection, tables = tables })
 end
 
 -- Emits, compiles, packs random weights and checks: what harness.check returns.
@@ -142,6 +142,24 @@ function test.kws_is_within_two_percent_and_flips_few_codes()
     end
 end
 
+-- Rows of whole strips, of some columns more, and of half a byte more, with one row of a table and with two. A row's
+-- scale is the one that changes it least: the largest magnitude / 7 would leave a relative error of 0.135.
+function test.tables_in_i4_equal_the_reference_bit_by_bit()
+    for _, changes in ipairs { {}, { d_out = 45, neighbours = 2 }, { d_out = 2, score = "softmax" } } do
+        changes.budget = 1.0
+        local p = plan_of(kws_with(changes), "i8", "i4")
+        check.equal(p.by_name.tables.bytes, 16 * 64 * ((p.shape.d_out + 7) // 8 * 4))
+        local result = checked(p, 1)
+        check.equal(failures(result), "")
+        check.equal(p.shape.d_out < 16 or result.rel_err > 0.06 and result.rel_err < 0.2, true)
+    end
+    local work = program.folder()
+    works { "sample", "gen/models/kws.lua", "-o", work .. "/w.safetensors" }
+    local words = { "pack", "gen/models/kws.lua", "--weights", work .. "/w.safetensors", "-o", work .. "/w.bin" }
+    local types = { "--arithmetic", "integer", "--tables", "i4" }
+    check.matches(works(table.move(types, 1, #types, #words + 1, words)), "tables in i4, relative error 0.093\n")
+end
+
 -- |z| is taken as 16 at most, where the second share is 2^-46 of the first: shifts of 32 bits and more.
 function test.second_rows_of_far_bits_count_nothing()
     local p = plan_of {
@@ -194,7 +212,7 @@ end
 
 -- Every kernel, wrong in one number, is found out.
 function test.wrong_kernels_are_found()
-    local two = plan_of(kws_with { neighbours = 2 })
+    local two, halves = plan_of(kws_with { neighbours = 2 }), plan_of(kws, nil, "i4")
     for _, case in ipairs {
         { "normalise", "places = 7", "places = 8" },
         { "dense", "x %+ k, w", "x + 8, w" },
@@ -205,6 +223,7 @@ function test.wrong_kernels_are_found()
         { "sign_hash", "47274u", "47224u", two },
         { "sign_hash", "sum %-= 2", "sum -= 1", two },
         { "gather", "slot < 32", "slot < 31", two },
+        { "gather", "<< 28%) >> 28", "<< 28) >> 29", halves },
     } do
         check.matches(mutated(case[4] or plan_of(kws), table.unpack(case, 1, 3)), "integers: ")
     end
@@ -272,8 +291,8 @@ function test.kernels_need_neither_floats_nor_a_library()
     else
         host.note "skipped: arm-none-eabi-gcc is not installed"
     end
-    for _, projection in ipairs { "i8", "i16" } do
-        local bundle = emitted { "--projection", projection }
+    for projection, tables in pairs { i8 = "i8", i16 = "i4" } do
+        local bundle = emitted { "--projection", projection, "--tables", tables }
         for _, compiler in ipairs(compilers) do
             local status, output = shell(
                 'cd "$1" && for f in kws_*.c; do '
@@ -417,9 +436,11 @@ function test.plan_pack_run_verify_bench_and_check_know_it()
         works { "bench", "gen/models/kws.lua", "--arithmetic", "integer", "--batch", "1,4", "--repetitions", "1" },
         "scalar +i16 +i8 +4 +%d+%.%d%d "
     )
-    local bundle = emitted { "--projection", "i8" }
+    local bundle = emitted { "--projection", "i8", "--tables", "i4" }
     check.equal(works { "check", bundle }, bundle .. ": fresh\n")
-    check.equal(json.decode(assert(host.read(bundle .. "/MANIFEST.json"))).options.arithmetic, "integer")
+    local options = json.decode(assert(host.read(bundle .. "/MANIFEST.json"))).options
+    check.equal({ options.arithmetic, options.tables }, { "integer", "i4" })
+    check.matches(assert(host.read(bundle .. "/kws.h")), "lookupc pack %-%-arithmetic integer %-%-tables i4`")
 end
 
 function test.emission_is_deterministic()
@@ -432,7 +453,7 @@ function test.what_integers_cannot_do_is_refused()
     refuses(2, '--arithmetic: "fixed": must be one of float, integer', { "plan", tiny, "--arithmetic", "fixed" })
     refuses(
         2,
-        '--tables: "f32": must be i8 with --arithmetic integer',
+        '--tables: "f32": must be one of i8, i4 with --arithmetic integer',
         { "plan", tiny, "--arithmetic", "integer", "--tables", "f32" }
     )
     refuses(

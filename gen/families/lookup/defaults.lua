@@ -41,9 +41,7 @@ end
 
 local function project(shape, isa, facts, s, choose)
     choose("butterfly.radix", isa.registers // 2)
-    -- Beyond 2048 inputs BH4 has so much fewer operations that a matrix engine does not make up for it.
-    local pays = shape.multiplied and dense.by_tiles(shape.multiplied, isa) and shape.d <= 2048
-    local by_tiles = choose("project.dense", pays and 1 or 0) == 1
+    local by_tiles = choose("project.dense", dense.pays(shape, isa) and 1 or 0) == 1
     choose("project.rows_first", isa.registers >= 32 and facts.cpu.rows_first or 0)
     -- With 32 registers 4 vectors by 4 outputs load 8 words for 16 products, 2 by 8 load 10. A stage's integers and 16
     -- rows of all blocks share L1 with fewer tokens. A matrix engine has 32 tokens at a time.

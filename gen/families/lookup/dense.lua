@@ -42,19 +42,35 @@ function dense.plan(shape)
     return plan
 end
 
--- The word by which a matrix engine of `isa` multiplies for many tokens, nil: it does not. Tiles have 16 words of
+-- How a matrix engine of `isa` multiplies for many tokens, nil: it does not: { word, splits }. Tiles have 16 words of
 -- inputs, and there are two panels at a time. In bf16 it rounds inputs, too, as a projection multiplied out may.
+-- splits: numbers of 16 bits are two bytes, in tiles of their own, and the sums of four products, 65536 times that of
+-- upper bytes and so on, are those of the numbers to the bit, as they are below 2^31 together.
 function dense.by_tiles(shape, isa)
     local type = shape.projection
-    local word = type.word.offset and "tile_dot_i8" or type.name == "bf16" and shape.of and "tile_dot_bf16"
-    local fits = shape.d % (16 * type.word.rows) == 0 and shape.bits > product.panel
-    return word and isa[word] and fits and word or nil
+    local splits = type.word.integers and not type.word.offset
+    local word = type.word.integers and "tile_dot_i8" or type.name == "bf16" and shape.of and "tile_dot_bf16"
+    local fits = shape.d % (splits and 64 or 16 * type.word.rows) == 0 and shape.bits > product.panel
+    return word and isa[word] and fits and { word = word, splits = splits } or nil
+end
+
+-- What instruction sets are asked for (isa_list.with_types) where BH4 is multiplied out in the type `projection`; nil:
+-- no matrix engine multiplies it.
+function dense.needs(projection)
+    local tiles = projection.word.integers and "tile_dot_i8" or projection.name == "bf16" and "tile_dot_bf16"
+    return tiles and { name = "dense " .. projection.name, tiles = tiles } or nil
+end
+
+-- Whether many tokens of `shape` are projected faster by the matrix that BH4 is multiplied out to. Beyond 2048 inputs
+-- BH4 has so much fewer operations that a matrix engine does not make up for it.
+function dense.pays(shape, isa)
+    return shape.multiplied ~= nil and dense.by_tiles(shape.multiplied, isa) ~= nil and shape.d <= 2048
 end
 
 -- Adds to the products of the projection of `v` the offset of their first block's outputs, `y_at`, and floats from
 -- block to block, `y_block`; to the projection x_step and y_step, floats from tile to tile, and where a share of the
 -- input is added `groups` of repeats, as those of BH4. A matrix engine has one product, `tiled`, in the place of all:
---   word                        that multiplies
+--   word, splits                of by_tiles
 --   panels, lines, panel_words  of all outputs; of words in a panel, and these
 --   width                       outputs of the last panel, which is as wide as the others where the engine writes it
 function dense.add(v, shape)
@@ -62,11 +78,12 @@ function dense.add(v, shape)
     for _, p in ipairs(projection.products) do
         p.y_at, p.y_block = p.first_output * v.tile, p.outputs * v.tile
     end
-    local word = v.layout == "lanes" and dense.by_tiles(shape, v.isa)
-    if word then
+    local tiled = v.layout == "lanes" and dense.by_tiles(shape, v.isa)
+    if tiled then
         local panels, lines = (shape.bits + product.panel - 1) // product.panel, projection.products[1].lines
         projection.tiled = {
-            word = word,
+            word = tiled.word,
+            splits = tiled.splits,
             panels = panels,
             lines = lines,
             panel_words = lines * product.panel,

@@ -6,6 +6,7 @@ local misuse = require "gen.schema.misuse"
 local model = require "gen.families.lookup.model"
 local one_of = require "gen.schema.one_of"
 
+local dense = lazy "gen.families.lookup.dense"
 local describe = lazy "gen.families.lookup.describe"
 local integer_plan = lazy "gen.families.lookup.integer.plan"
 local integer_print = lazy "gen.families.lookup.integer.print"
@@ -96,9 +97,7 @@ end
 function family.isa_types(options)
     if is_integer(options) then return {} end
     local tables, projection = dtype.get(options.tables), dtype.get(options.projection, "projection")
-    local tiles = projection.word.offset and "tile_dot_i8" or projection.name == "bf16" and "tile_dot_bf16"
-    local dense = options["multiply-out"] and tiles and { name = "dense " .. projection.name, tiles = tiles }
-    return { tables, projection, dense or nil }
+    return { tables, projection, options["multiply-out"] and dense.needs(projection) or nil }
 end
 
 function family.sizes(p)

@@ -15,10 +15,22 @@ local stage = require "gen.families.lookup.stage"
 
 local plan = {}
 
+-- The BH4 projection of `shape` as one dense matrix, which leaves out the share of the input that bypasses it; of:
+-- `shape`.
+local function multiplied_out(shape)
+    local dense = { of = shape }
+    for key, value in pairs(shape) do
+        dense[key] = value
+    end
+    dense.kind, dense.block, dense.padded, dense.repeats = "dense", 0, shape.d, 1
+    return dense
+end
+
 -- The sizes of model `m` with tables and projection of these types (rows of gen/plan/dtype.lua).
 --   x_step, y_step  floats from token to token of x and y
 --   weighted        whether rows have a factor: their score, or the unit that they are in
-function plan.shape(m, tables, projection)
+--   multiplied      those of the dense matrix of a BH4 projection that the blob has `multiplied` out, too; nil: not
+function plan.shape(m, tables, projection, multiplied)
     local shape = {
         tables = tables,
         projection = projection,
@@ -45,18 +57,8 @@ function plan.shape(m, tables, projection)
     else
         shape.block, shape.padded, shape.repeats = 0, m.d, 1
     end
+    if multiplied and shape.kind == "bh4" then shape.multiplied = multiplied_out(shape) end
     return shape
-end
-
--- The BH4 projection of `shape` as one dense matrix, which leaves out the share of the input that bypasses it; of:
--- `shape`.
-local function multiplied_out(shape)
-    local dense = { of = shape }
-    for key, value in pairs(shape) do
-        dense[key] = value
-    end
-    dense.kind, dense.block, dense.padded, dense.repeats = "dense", 0, shape.d, 1
-    return dense
 end
 
 -- Millions of operations a token, where the folded projection takes `flops`.
@@ -164,16 +166,18 @@ end
 --   codes_of        a plan with the same projection, whose kernels make the codes (optional)
 --   one_by_one      calls are for one token: there are no kernels for many where those for few are possible (optional)
 --   unpadded        rows of tables lie close together, as those of firmware do (optional)
--- or { target = a row of gen/plan/target.lua }: the firmware of a model; or { multiply_out = true }: the blob of a
--- model with BH4 has its projection as one dense matrix, too, which a schedule may choose for many tokens.
+--   multiply_out    the blob has a BH4 projection as one dense matrix, too, which a schedule may choose for many
+--                   tokens (optional)
+-- or { target = a row of gen/plan/target.lua }: the firmware of a model; or { multiply_out = true }, of no other model.
 -- `isas` then have what they need for tables of that type, if they want it.
 function plan.build(m, isas, wanted, tables, projection_type, part)
-    local shape = plan.shape(m, dtype.get(tables), dtype.get(projection_type, "projection"))
-    local target = part and part.target
-    if part and part.multiply_out then shape.multiplied = multiplied_out(shape) end
-    if target or shape.multiplied then part = nil end
+    local multiply_out, target = part and part.multiply_out, part and part.target
+    local shape = plan.shape(m, dtype.get(tables), dtype.get(projection_type, "projection"), multiply_out)
+    if part and not part.names then part = nil end
     if part then
-        shape.x_step, shape.y_step = part.x_step, part.y_step
+        for _, of in ipairs { shape, shape.multiplied } do
+            of.x_step, of.y_step = part.x_step, part.y_step
+        end
     else
         local sets = {}
         for i, set in ipairs(isas) do

@@ -62,6 +62,15 @@ local function work_of_integers(shape, stage)
                 or "[tokens][" .. figures.plural(blocks, "block") .. "]",
         }
     end
+    local tiled = many and shape.kind == "dense" and dense.by_tiles(shape, stage.isa)
+    if tiled and tiled.splits then
+        list[3] = {
+            name = "bytes",
+            storage = word.storage,
+            bytes = lines * product.panel * 4,
+            text = "[" .. lines .. "][" .. product.panel .. "] words, a panel of weights in bytes",
+        }
+    end
     if rows_first then
         list[4] = {
             name = "maxima",
@@ -78,6 +87,7 @@ end
 --                     inputs, those in the lanes the blocks one after the other
 --   starts            what sums begin with where weights have an offset: then each block has a unit and a start
 --   maxima            where stages go by rows: the largest magnitude of each block that butterflies make
+--   bytes             a panel of weights of 16 bits, split for a matrix engine
 --   halves            inputs rounded to bf16, token after token, for a matrix engine
 --   unpacked          kernels with tokens in the lanes broadcast one weight after the other: they unpack words of
 --                     several, a panel at a time

@@ -41,8 +41,8 @@ end
 -- The type of the weights of plan `p`, that of its products where it is another one, and those of its lookup FFNs that
 -- were asked for.
 local function types_text(p)
-    local text, activations = p.type.name, dtype.get(p.options.activations, "activations")
-    if activations.products and activations ~= p.type then text = text .. ", of products in " .. activations.name end
+    local text, activations = p.options.type, dtype.get(p.options.activations, "activations")
+    if activations.products and activations.name ~= text then text = text .. ", of products in " .. activations.name end
     for _, key in ipairs { "tables", "projection" } do
         if p.options[key] then text = string.format("%s, %s in %s", text, key, p.options[key]) end
     end
@@ -54,6 +54,23 @@ local function add_schedules(p, add, options)
     for _, v in ipairs(options.schedules and p.variants or {}) do
         add("schedule " .. v.isa.name, "%s", v.schedule_text)
     end
+end
+
+-- How many positions the caches of the runs of blocks `segments` hold, by layer where layers differ.
+local function held_by(segments)
+    local layers, held = {}, {}
+    for _, segment in ipairs(segments) do
+        for _, layer in ipairs(segment.plan.shape.cache.layers) do
+            if not layers[layer.positions] then held[#held + 1] = layer.positions end
+            layers[layer.positions] = (layers[layer.positions] or 0) + 1
+        end
+    end
+    table.sort(held, function(a, b) return a > b end)
+    local list = {}
+    for i, positions in ipairs(held) do
+        list[i] = string.format("%d positions in %s", positions, figures.plural(layers[positions], "layer"))
+    end
+    return held[2] and table.concat(list, ", ") or held[1] .. " positions"
 end
 
 local function lines_of_blocks(m, make, options)
@@ -82,10 +99,10 @@ local function lines_of_blocks(m, make, options)
     add("packed blocks", "%15s  of %s", figures.bytes(p.packed_bytes), types_text(p))
     add(
         "cache",
-        "%15s  of %s of %d positions in %s",
+        "%15s  of %s of %s in %s",
         figures.bytes(p.cache_bytes),
         rules.cached(m),
-        cache.positions,
+        held_by(p.segments),
         cache.type.name
     )
     local also = m.attention.causal and decoding or ""
@@ -209,7 +226,8 @@ function describe.lines(m, make, options)
     end
     bytes("flash", p.packed_bytes, "of " .. types_text(p))
     if p.causal then
-        bytes("RAM state", p.state_bytes, "a sequence, " .. rules.cached(m) .. " in " .. p.options.cache)
+        local form = "a sequence, %s of %s in %s"
+        bytes("RAM state", p.state_bytes, form:format(rules.cached(m), held_by(p.segments), p.options.cache))
         bytes("RAM scratch", p.step_scratch_bytes, "a step")
     end
     local most = string.format("a call for up to %d tokens at a time, with %s", p.tokens, figures.sets(p))

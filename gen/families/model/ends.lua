@@ -1,6 +1,7 @@
 -- What stands before the first block of a whole model and behind its last one: sections of the blob, and what kernels
 -- need to know of them.
 local checkpoint = require "gen.schema.checkpoint_names"
+local layout = require "gen.families.model.blocks.layout"
 local projected = require "gen.families.model.projected"
 local sections = require "gen.families.model.sections"
 local validated = require "gen.schema.validated"
@@ -8,8 +9,8 @@ local validated = require "gen.schema.validated"
 local ends = {}
 
 -- From ids to the input of the first block, of `widths.input` values; adds its sections to `c`. Returns what kernels
--- need: width of a row, strided: where elements of a row lie apart, positions, token_type, norm, map, projected (see
--- projected.lua). block: the first one as a model, of `shape`.
+-- need: width of a row, its type, strided: whether its elements lie apart, `panel` rows side by side, positions,
+-- token_type, norm, map, projected (see projected.lua). block: the first one as a model, of `shape`.
 function ends.embedding(m, widths, block, shape, c)
     local e, names = m.embedding, checkpoint.embeddings(m, widths.embedding, widths.input)
     c.group = "embedding"
@@ -20,7 +21,9 @@ function ends.embedding(m, widths, block, shape, c)
         norm = e.norm,
         positions = m.positions ~= nil or e.sinusoidal ~= nil,
         token_type = m.token_types ~= nil,
-        strided = m.tied,
+        type = m.tied and c.type or c.rows,
+        strided = m.tied or c.rows.groups ~= nil,
+        panel = m.tied and layout.panel or layout.rows,
     }
     if e.projected then
         made.projected = projected.add(c, m, names, block, shape)

@@ -37,6 +37,9 @@ function family.build(m, isas, options, wanted)
     if target and dtype.get(options.activations, "activations").products then
         misuse('--activations: "' .. options.activations .. '": not for firmware, which multiplies floats')
     end
+    if target and options["multiply-out"] then
+        misuse "--multiply-out: is for calls of many tokens, and those of firmware are of one"
+    end
     if target then
         wanted, one_by_one = firmware.schedule(m, isas, wanted)
     end
@@ -54,7 +57,7 @@ end
 function family.isa_types(options, m) return types.of_sets(types.of(options, m)) end
 
 local function record(own)
-    local both = "type cache activations tables projection decode schedule for tuned unfused blocks-in-out"
+    local both = "type cache activations tables projection decode schedule for tuned unfused blocks-in-out multiply-out"
     for word in both:gmatch "%S+" do
         table.insert(own.options, word)
     end
@@ -112,7 +115,7 @@ function whole.sizes(p)
         { "context", "tokens of a sequence" },
         { "layers", "blocks" },
         { "scratch_bytes", "that a call works in" },
-        { "weights_type", "of the weights", text = p.type.name },
+        { "weights_type", "of the weights", text = p.options.type, bytes = #p.options.type > 15 and 48 or nil },
         { "cache_type", "of keys and values", text = p.options.cache },
     }
     if p.causal then

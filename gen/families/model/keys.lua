@@ -132,6 +132,12 @@ local attention_keys = {
         doc = "RMSNorm of every head of q and k, before they are rotated",
     },
     {
+        key = "unit",
+        rule = schema.boolean,
+        optional = true,
+        doc = "a score is the cosine of q and k, times sqrt(width of a head) and a learned factor of the head",
+    },
+    {
         key = "scale",
         rule = schema.number("must be a number above 0, at most 1e6", function(v) return v > 0 and v <= 1e6 end),
         optional = true,
@@ -148,6 +154,12 @@ local attention_keys = {
         rule = schema.choice("kv", "k"),
         optional = true,
         doc = "what is kept of tokens: keys and values, or keys alone, of which values are made; absent: kv",
+    },
+    {
+        key = "shifted",
+        rule = positive(65536),
+        optional = true,
+        doc = "the first so many heads of k and v have the key of the token before beside a token's value",
     },
     {
         key = "shaped",
@@ -187,16 +199,16 @@ local ffn_keys = {
         optional = true,
         doc = "a narrow dense FFN beside the LookupFFN, whose outputs are added",
     },
-    table.unpack(rows_of_lookup("h", "tau", "projection", "score", "scale", "neighbours")),
+    table.unpack(rows_of_lookup("h", "tau", "projection", "score", "scale", "neighbours", "same_codes")),
 }
 local norm_keys = {
     { key = "kind", rule = schema.choice("layernorm", "rmsnorm"), doc = "normalisation in a block" },
     { key = "eps", rule = eps_rule, default = 1e-5, doc = "added to the variance, or to the mean square" },
     {
         key = "place",
-        rule = schema.choice("pre", "post"),
+        rule = schema.choice("pre", "post", "both"),
         default = "pre",
-        doc = "before attention and FFN, or after each and its skip connection",
+        doc = "before attention and FFN; after each and its skip connection; or before each and behind it, inside that",
     },
 }
 
@@ -231,7 +243,8 @@ keys.blocks = {
     {
         key = "attention",
         rule = schema.table(
-            "eliminate, context, window, full_layers, causal, rope, qk_norm, scale, soft_cap, cache, shaped",
+            "eliminate, context, window, full_layers, causal, rope, qk_norm, unit, scale, soft_cap, shifted, cache, \z
+                shaped",
             attention_keys
         ),
         doc = "makes it a transformer",

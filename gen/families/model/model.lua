@@ -96,7 +96,7 @@ local function valueless(m)
         local rule = "needs heads * head_dim = %d, the width of the block's input, not %d: K has no inverse"
         return rule:format(rules.input_width(m), q)
     end
-    for _, key in ipairs { "qk_norm", "shaped" } do
+    for _, key in ipairs { "qk_norm", "unit", "shifted", "shaped" } do
         if attention[key] then return "needs attention without " .. key .. ", which parts keys from values" end
     end
     return m.projected and "needs embedding without projected, which delivers values" or nil
@@ -165,6 +165,15 @@ local function check_blocks(context, m, place)
         end
     end
     -- As with other keys: what holds without it makes no other model.
+    if not attention.unit then attention.unit = nil end
+    for _, key in ipairs { "qk_norm", "scale" } do
+        if attention.unit and attention[key] then
+            refuse({ "attention", "unit" }, true, "must be absent beside attention." .. key)
+        end
+    end
+    if attention.shifted and attention.shifted > m.kv_heads then
+        refuse({ "attention", "shifted" }, attention.shifted, "must be at most kv_heads = " .. m.kv_heads)
+    end
     if attention.shaped == false then attention.shaped = nil end
     if attention.shaped and attention.window then
         refuse({ "attention", "shaped" }, true, "must be absent beside attention.window = " .. attention.window)
@@ -378,8 +387,9 @@ local function check_projected(context, m)
         local rule = "needs rows as wide as the first block's input, %d, not %d"
         refuse(rule:format(widths.input, widths.embedding))
     end
-    if e.norm and m.norm and m.norm.place == "pre" then
-        refuse "needs one norm before the maps: the model has embedding.norm and norm.place = \"pre\""
+    if e.norm and m.norm and m.norm.place ~= "post" then
+        local rule = 'needs one norm before the maps: the model has embedding.norm and norm.place = "%s"'
+        refuse(rule:format(m.norm.place))
     end
 end
 
@@ -442,18 +452,22 @@ local function has_bh4(m) return m.ffn.kind == "lookup" and m.ffn.projection.kin
 
 -- Raises one line for options of a command that mean nothing for model `m`.
 local function check_options(m, options)
-    if not options["blocks-in-out"] then return end
     for _, run in ipairs(rules.segments(m)) do
         if has_bh4(run) then return end
     end
-    misuse("--blocks-in-out: is for lookup FFNs with projection.kind = bh4: " .. m.name .. " has none")
+    for _, name in ipairs { "blocks-in-out", "multiply-out" } do
+        if options[name] then
+            misuse(string.format("--%s: is for lookup FFNs with projection.kind = bh4: %s has none", name, m.name))
+        end
+    end
 end
 
 -- The names of the options that are types.
 rules.types = { "type", "cache", "activations", "tables", "projection" }
 
--- `more` with those of `options`.
+-- `more` with those of `options`, and what decides beside them what a blob has.
 function rules.with_types(options, more)
+    more["multiply-out"] = options["multiply-out"]
     for _, key in ipairs(rules.types) do
         more[key] = options[key]
     end

@@ -12,6 +12,7 @@ local product = require "gen.families.model.blocks.product"
 local rules = require "gen.families.model.model"
 local run = require "gen.families.model.blocks.run"
 local same = require "gen.schema.same"
+local schedule = require "gen.families.model.blocks.schedule"
 local samples = require "gen.families.model.samples"
 local sections = require "gen.families.model.sections"
 local shape_of = require "gen.families.model.blocks.shape"
@@ -51,26 +52,28 @@ end
 -- The instruction sets `isas` with what `types` need of them: kernels of all blocks are one file.
 local function sets_of(m, isas, types)
     local sets, wanted = {}, types_of.of_sets(types)
-    local of_rows = dtype.of_rows(types.type).name
-    local demanded = { "few", "many", "masks", "cache", of_rows, types.cache.name }
-    demanded[7] = types.looked and types.looked.tables.name
-    for _, tier in ipairs(types.type.groups and { "groups", "f16" } or {}) do
-        demanded[#demanded + 1] = tier
+    local demanded = { "few", "many", "masks", "cache", types.cache.name }
+    local function demand(tiers) table.move(tiers, 1, #tiers, #demanded + 1, demanded) end
+    if types.looked then demand { types.looked.tables.name } end
+    for _, type in ipairs { types.type, types.head, types.rows } do
+        demand(type.groups and { "groups", "f16" } or { type.name })
+        if types.rounded and type.groups then demand { "group_quads" } end
     end
+    if types.rounded then demand(types.rounded.tiers) end
     for i, isa in ipairs(isas) do
         sets[i] = isa_list.with_types(isa, wanted)
         words.demand(sets[i], demanded, m.name)
-        if types.rounded then words.demand(sets[i], types.rounded.tiers, m.name) end
-        if types.rounded and types.type.groups then words.demand(sets[i], { "group_quads" }, m.name) end
     end
     return sets
 end
 
 local function product_name(p, isa) return names.variant(p.model.name, product.name(p.type, p.rounded), isa.name) end
 
--- What names the kernel for products that all runs of blocks share whose schedules agree, and their plans.
-local function shared_products(p)
+-- What names the kernel for products that all runs of blocks share whose schedules agree, and their plans; nil: there
+-- is none, as products outside of the blocks have another type.
+local function shared_products(p, types)
     local planned = {}
+    if types.head ~= types.type then return nil, planned end
     local function shared(number, isa, own)
         planned[number] = planned[number] or own
         return same(planned[number], own) and product_name(p, isa) or nil
@@ -78,22 +81,23 @@ local function shared_products(p)
     return shared, planned
 end
 
--- Whether all that is asked for of the last block are means over tokens, or the same times a factor. Firmware sums
--- rows: it has no memory for sums of hidden values.
-local function means_only(m, options)
+-- Whether all that is asked for of the last block are means over tokens, or the same times a factor, whose last map the
+-- kernel of the other maps makes. Firmware sums rows: it has no memory for sums of hidden values.
+local function means_only(m, types, options)
     local output = m.output or {}
-    return not options.target and not output.norm and (output.pool == "mean" or output.pool == "sqrt_n")
+    local means = output.pool == "mean" or output.pool == "sqrt_n"
+    return not options.target and not output.norm and means and types.head == types.type
 end
 
 -- The runs of blocks of plan `p`: { word, first_layer, plan, cache_at: of its cache in the state }. Their sections
 -- follow place `at` of the blob. Returns also where they end, and plans of the products that they share.
 local function segments_of(p, isas, types, options, at)
     local list, first_layer, models = {}, 0, rules.segments(p.model)
-    local shared_product, products = shared_products(p)
+    local shared_product, products = shared_products(p, types)
     for i, model in ipairs(models) do
         local sequences
         if not p.causal then
-            local means = i == #models and means_only(p.model, options)
+            local means = i == #models and means_only(p.model, types, options)
             sequences = { positions = memory.positions(p.model, options.target), means = means }
         end
         local word = model.name:sub(#p.model.name + 2)
@@ -161,15 +165,21 @@ local function add_sections(p, c)
     p.weights_struct_bytes = p.target and p.target.pointer_bytes * #p.sections or 8 * (#p.sections + #p.segments) + 8
 end
 
--- What all kernels of one instruction set are planned as: number `i` of the bundle.
+-- What all kernels of one instruction set are planned as: number `i` of the bundle. Products outside of the blocks are
+-- planned as those of the blocks are, or by defaults where they are of another type.
 local function variant_of(p, products, i)
     local first = p.segments[1].plan.variants[i]
+    local own = products[i]
+    if not own then
+        local shape = setmetatable({ type = p.type, rounded = p.rounded }, { __index = p.shape })
+        own = product.plan(schedule.make(shape, first.isa, {}), first.isa, p.type, p.rounded, p.one_by_one)
+    end
     return {
         isa = first.isa,
         schedule = first.schedule,
         schedule_text = first.schedule_text,
         choices_text = first.choices_text,
-        product = products[i],
+        product = own,
         number = i,
         names = {
             product = product_name(p, first.isa),
@@ -201,11 +211,11 @@ local function whole(m, isas, types, options)
     local p = {
         model = m,
         names = public,
-        type = types.type,
-        rows_type = dtype.of_rows(types.type),
+        type = types.head, -- of the maps outside of the blocks
+        rows_type = types.rows,
         activations = types.activations or dtype.get "f32",
         lookup_types = types.looked, -- of tables and projection; nil: there are none
-        rounded = types.rounded,
+        rounded = types.head_rounded,
         widths = widths,
         variants = {},
         causal = m.attention.causal,
@@ -216,7 +226,7 @@ local function whole(m, isas, types, options)
         threads = not target and { ranges = public.ranges, range = public.range },
         float_sums = target ~= nil, -- doubles are software on many targets
     }
-    local c = sections.collector(blob.header_bytes, p.type, p.rounded)
+    local c = sections.collector(blob.header_bytes, p.type, p.rounded, p.rows_type)
     local first, products = rules.segments(m)[1]
     p.embedding = ends.embedding(m, widths, first, shape_of.widths(first), c)
     p.segments, c.at, products = segments_of(p, isas, types, options, c.at)
@@ -228,17 +238,16 @@ local function whole(m, isas, types, options)
     end
     if m.tokenizer then add_tokenizer(p, options, c) end
     add_sections(p, c)
+    local shape = p.segments[1].plan.shape
+    local endless = shape.endless and not p.embedding.positions
+    p.context = endless and shape.context or math.min(m.attention.context, shape.context)
+    p.shape = setmetatable({ d_out = widths.out, vocab = m.vocab }, { __index = shape })
     for i = 1, #isas do
         p.variants[i] = variant_of(p, products, i)
     end
-    local shape = p.segments[1].plan.shape
-    local endless = shape.ring and not p.embedding.positions
-    p.context = endless and shape.context or math.min(m.attention.context, shape.context)
-    p.shape = setmetatable({ d_out = widths.out, vocab = m.vocab }, { __index = shape })
     memory.plan(p, plan.state_header)
     p.samples = samples.of(p, "samples")
-    local own = p.segments[1].plan.own
-    p.unfused_samples = not own and samples.of(p, "unfused_samples") or nil
+    p.unfused_samples = not p.segments[1].plan.own and samples.of(p, "unfused_samples") or nil
     return p
 end
 
@@ -258,10 +267,12 @@ local function blocks_alone(m, isas, types, options)
 end
 
 -- The plan of model `m` for the instruction sets `isas`. options, all optional: type, cache, activations, of weights,
--- caches and inputs of products (names, default f32); tables, projection, of lookup FFNs (default type, and f32);
+-- caches and inputs of products (names, default f32); tables, projection, of lookup FFNs (default type, and f32),
+-- and multiply-out, whether blobs have that projection multiplied out, too;
 -- schedule, the choices wanted by name of the instruction set; machine, the name of that which `isas` are for; facts,
 -- of the tokenizer, without its file; target, a row of gen/plan/target.lua: for its firmware; sequences, of a
--- transformer, part, and one_by_one: as run.build (gen/families/model/blocks/run.lua) takes them.
+-- transformer, part, and one_by_one: as run.build (gen/families/model/blocks/run.lua) takes them; lacks_parts: a model
+-- without a part that `type` names, as is timed.
 function plan.build(m, isas, options)
     check(m, options)
     local types = types_of.of(options, m)
@@ -271,12 +282,13 @@ function plan.build(m, isas, options)
     p.tensors = sections.tensors(p.pieces)
     -- as the manifest records them
     p.options = {
-        type = types.type.name,
+        type = types.text,
         cache = types.cache.name,
         activations = types.activations and types.activations.name,
         tables = options.tables or nil,
         projection = options.projection or nil,
         schedule = options.schedule or {},
+        ["multiply-out"] = options["multiply-out"] or nil,
         facts = p.facts,
         ["for"] = options.machine, -- which LookupFFNs of blocks have their defaults for
     }

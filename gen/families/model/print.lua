@@ -64,7 +64,7 @@ local function add_blocks(p, values)
         "templates/model/blocks/model.h", "templates/model/blocks/model.c", "templates/model/blocks/prototypes.h"
     values.openmp = false
     values.tile = layout.keys
-    values.context = shape.context .. (shape.ring and "u" or "")
+    values.context = shape.context .. (shape.endless and "u" or "")
     values.cache_bytes, values.decode_scratch_bytes = p.cache_bytes, p.decode_scratch_bytes
     values.eliminated_text = eliminate == "none" and ""
         or "without " .. eliminate:gsub("(%u)", "%1 and "):gsub(" and $", "") .. ", "
@@ -114,7 +114,8 @@ end
 -- What the kernel of the forward pass prints.
 local function forward_values(p, v, values)
     local scalar, isa = isa_list.get "scalar", v.isa
-    values.load_weights, values.rows_type = print_run.loader(isa, p.rows_type), p.rows_type
+    values.load_weights = not p.rows_type.groups and print_run.loader(isa, p.rows_type)
+    values.rows_type = p.rows_type
     values.tile = layout.keys
     values.load_some_weights = function(base, at, count)
         if p.rows_type.plain then return isa.load_partial(base, at, count) end
@@ -129,7 +130,8 @@ local function forward_values(p, v, values)
         return scalar["load_" .. p.type.name](expression.sum(base, at))
     end
     values.load_scale = function(base, at) return scalar.load_f16(expression.sum(base, at)) end
-    values.groups = p.type.groups and print_run.groups(p.type, isa.lanes) or false
+    local of = p.embedding
+    values.groups = of.type.groups and print_run.groups(of.type, isa.lanes, of.panel) or false
     local inputs, seen = {}, {}
     local o = p.output
     local of_means = o.sums and o.sums.map

@@ -15,7 +15,7 @@ local function draws_of(names, norm)
     draw(names.word, 0.0, 1.0)
     draw(names.positions, 0.0, 0.3)
     draw(names.token_types, 0.0, 0.3)
-    draw(norm and norm.gain, 1.0, 0.1)
+    draw(norm and norm.gain, 1.0 - (norm and norm.gain.raised or 0), 0.1)
     draw(norm and norm.offset, 0.0, 0.1)
     return list
 end
@@ -70,7 +70,7 @@ function projected.add(c, m, names, block, shape)
     local made, views = { parts = {} }, nil
     if m.embedding.norm then
         made.norm, views = m.embedding.norm, names.norm
-    elseif block.norm and block.norm.place == "pre" then
+    elseif block.norm and block.norm.place ~= "post" then
         made.norm, views = block.norm, checkpoint.norm(block, 0, 1, shape.read)
     end
     local centred = made.norm and made.norm.kind == "layernorm"

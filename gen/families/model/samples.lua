@@ -21,7 +21,7 @@ function samples.of_blocks(m, shape, fused, own, first)
         end
     end
     local function left(map) return fused and checkpoint.alone(map) or map end
-    local biased = m.checkpoint ~= "llama"
+    local biased = checkpoint.biased(m)
     local function add_map(map, deviation, diagonal, bias)
         local v = map.weight
         local width = v.transposed and v.shape[#v.shape] or nil
@@ -63,15 +63,19 @@ function samples.of_blocks(m, shape, fused, own, first)
         end
         for _, word in ipairs(shape.qk_norm and { "q", "k" } or {}) do
             local view = checkpoint.head_norm(m, layer, word, shape.width)
-            add(view.tensor, view.shape, 0.1, { mean = 1.0 })
+            add(view.tensor, view.shape, 0.1, { mean = 1.0 - (view.raised or 0) })
+        end
+        if shape.unit then
+            local view = checkpoint.attention_scale(m, layer)
+            add(view.tensor, view.shape, 0.2, { mean = 1.5 })
         end
         if shape.shaped then
             local view = checkpoint.attention_shape(m, layer)
             add(view.tensor, view.shape, 0.2, { mean = 0.8 })
         end
-        for i = 1, m.norm and 2 or 0 do
-            local norm = checkpoint.norm(m, layer, i, shape.norm_widths[i])
-            add(norm.gain.tensor, norm.gain.shape, 0.1, { mean = 1.0 })
+        for i, of in ipairs(shape.norms) do
+            local norm = checkpoint.norm(m, layer, i, of.width)
+            add(norm.gain.tensor, norm.gain.shape, 0.1, { mean = 1.0 - (norm.gain.raised or 0) })
             if m.norm.kind == "layernorm" then add(norm.offset.tensor, norm.offset.shape, 0.1) end
         end
     end

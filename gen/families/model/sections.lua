@@ -13,11 +13,11 @@ local sections = {}
 local f32 = dtype.get "f32"
 local large = 1 << 22 -- elements of a tensor that is packed row by row
 
--- Collects sections from place `at` of the blob on; rounded: as of shapes (blocks/shape.lua); first: the number that
--- layer 0 has in the checkpoint, of blocks. Its field `group` says to people which part of a whole model the next
--- sections are of.
-function sections.collector(at, type, rounded, first)
-    local c = { list = {}, pieces = {}, at = at, type = type, rows = dtype.of_rows(type), rounded = rounded }
+-- Collects sections from place `at` of the blob on. type, rounded: of matrices, as of shapes (blocks/shape.lua); rows:
+-- the type of an embedding, nil: there is none; first: the number that layer 0 has in the checkpoint, of blocks. Its
+-- field `group` says to people which part of a whole model the next sections are of.
+function sections.collector(at, type, rounded, rows, first)
+    local c = { list = {}, pieces = {}, at = at, type = type, rows = rows, rounded = rounded }
 
     -- `slow`, of sections: as in gen/families/lookup/sections.lua.
     function c.add(name, of_type, elements, doc)
@@ -90,30 +90,36 @@ local function norms(c, name, layers, norm, width, doc, drawn)
     end
 end
 
--- Matrices of `map` in panels whose groups of inputs have scales of their own.
-local function grouped(c, name, layers, map, doc, drawn)
-    local stored, of = layout.stored(map.words, c.type), layers and "[" .. layers .. "]" or ""
-    local groups = layout.filled(map.inputs, c.type) // c.type.groups
-    local form = "%s, %s[%d][%d groups][%d words]: [%d] scales, [%d][%d] words of %d inputs"
-    local words = c.type.groups // c.type.weights
-    local panel, weights = layout.panel, c.type.weights
-    doc = form:format(doc, of, map.panels, groups, layout.group_words, panel, words, panel, weights)
-    local section = c.add(name, c.type, (layers or 1) * stored, doc)
-    return function(view, layer)
+-- Matrices of `map` in panels of `panel` outputs whose groups of inputs have scales of their own, of `type`; deviation:
+-- of what `sample` draws, nil: samples.lua says it. Returns the section, too.
+local function grouped(c, type, name, layers, map, doc, panel, deviation)
+    local groups, group = layout.filled(map.inputs, type) // type.groups, layout.group(type, panel)
+    local stored, of = map.panels * groups * group.words, layers and "[" .. layers .. "]" or ""
+    local form = "%s, %s[%d][%d groups][%d words]: [%d] scales, %s[%d][%d] words of %d inputs"
+    local words, minima = type.groups // type.weights, type.minimum and "[" .. panel .. "] minima, " or ""
+    doc = form:format(doc, of, map.panels, groups, group.words, panel, minima, words, panel, type.weights)
+    local section = c.add(name, type, (layers or 1) * stored, doc)
+    local function fill(view, layer)
         local whole_tensor = not (view.group or view.transposed)
         c.piece(section, view, {
             elements = stored,
             row = map.inputs,
-            groups = c.type.groups,
-            slices = whole_tensor and map.outputs == map.pitch and map.panels or nil,
-            draw = drawn and { mean = 0.0, deviation = map.inputs ^ -0.5 },
+            groups = type.groups,
+            panel = panel,
+            minimum = type.minimum,
+            kept = type.gguf,
+            slices = whole_tensor and map.outputs == map.panels * panel and map.panels or nil,
+            draw = deviation and { mean = 0.0, deviation = deviation },
         }, layer)
     end
+    return fill, section
 end
 
 -- Matrices of `map` in panels, as products read them, and scales of the rows of `what` if their type has them.
 local function matrices(c, name, layers, map, what, doc, drawn)
-    if c.type.groups then return grouped(c, name, layers, map, doc, drawn) end
+    if c.type.groups then
+        return (grouped(c, c.type, name, layers, map, doc, layout.panel, drawn and map.inputs ^ -0.5))
+    end
     local rounded = c.rounded
     local scales = c.type.scaled
         and c.f32(name .. "_scales", (layers or 1) * map.pitch, "scales of the rows of " .. what)
@@ -157,13 +163,12 @@ function sections.add_blocks(c, m, shape, list_of_maps, parts, first)
         end
     end
     block_lookup.add_sections(m, parts, first, c)
-    if m.norm then
-        for i = shape.projected and m.norm.place == "pre" and 2 or 1, 2 do
-            local word, width = i == 1 and "first" or "second", shape.norm_widths[i]
-            local doc = string.format("[%d][%d] gains of the %s norm", m.layers, width, word)
-            local fill = norms(c, word .. "_norm", m.layers, m.norm, width, doc)
+    for i, norm in ipairs(shape.norms) do
+        if i > 1 or not shape.projected or m.norm.place == "post" then
+            local doc = string.format("[%d][%d] gains of the %s", m.layers, norm.width, norm.doc)
+            local fill = norms(c, norm.word .. "_norm", m.layers, m.norm, norm.width, doc)
             for layer = 0, m.layers - 1 do
-                fill(checkpoint.norm(m, first + layer, i, width), layer)
+                fill(checkpoint.norm(m, first + layer, i, norm.width), layer)
             end
         end
     end
@@ -172,6 +177,13 @@ function sections.add_blocks(c, m, shape, list_of_maps, parts, first)
         local fill = vectors(c, word .. "_norm", m.layers, shape.width, doc, {})
         for layer = 0, m.layers - 1 do
             fill(checkpoint.head_norm(m, first + layer, word, shape.width), layer)
+        end
+    end
+    if shape.unit then
+        local doc = string.format("[%d][%d] factors of the scores of heads", m.layers, shape.heads)
+        local fill = vectors(c, "attention_scale", m.layers, shape.heads, doc, {})
+        for layer = 0, m.layers - 1 do
+            fill(checkpoint.attention_scale(m, first + layer), layer)
         end
     end
     if shape.shaped then
@@ -238,8 +250,14 @@ function sections.add_map(c, name, inputs, outputs, view, doc)
     return map
 end
 
--- Rows of a table one behind the other, and their scales.
+-- Rows of a table one behind the other, and their scales; in groups as a matrix, few of them side by side.
 function sections.add_rows(c, name, rows, width, view, doc)
+    if c.rows.groups then
+        local map = { inputs = width, outputs = rows, panels = (rows + layout.rows - 1) // layout.rows }
+        local fill, section = grouped(c, c.rows, name, nil, map, doc, layout.rows, 1.0)
+        section.slow = true
+        return fill(view)
+    end
     local scales = c.rows.scaled and c.f32(name .. "_scales", rows, "scales of the rows of " .. name)
     local section = c.add(name, c.rows, rows * width, string.format("%s, [%d][%d]", doc, rows, width))
     section.slow = true
@@ -288,7 +306,23 @@ function sections.add_sinusoids(c, name, count, width, sinusoidal)
     c.piece(section, nil, sections.sinusoids(sinusoidal, width))
 end
 
--- What decides the bytes of a blob but the weights: the model, its own sections, and the plans of its parts.
+-- The table `value` without what is called `name` in it; itself, if nothing is.
+local function without(value, name)
+    local copy, differs = {}, false
+    for key, item in pairs(value) do
+        local kept = item
+        if key == name then
+            kept = nil
+        elseif type(item) == "table" then
+            kept = without(item, name)
+        end
+        copy[key], differs = kept, differs or kept ~= item
+    end
+    return differs and setmetatable(copy, getmetatable(value)) or value
+end
+
+-- What decides the bytes of a blob but the weights: the model, its own sections, and the plans of its parts; not what
+-- kernels do for how many tokens.
 function sections.digest(m, own, parts)
     local described = {}
     for i, section in ipairs(own) do
@@ -297,8 +331,9 @@ function sections.digest(m, own, parts)
     for _, part in ipairs(parts) do
         described[#described + 1] = part.plan.digest
     end
+    local model = without(m, "same_codes")
     return host.sha256(
-        json.encode({ format = blob.format, model = m, sections = described, panel = layout.panel }, "compact")
+        json.encode({ format = blob.format, model = model, sections = described, panel = layout.panel }, "compact")
     )
 end
 

@@ -96,16 +96,20 @@ static inline void $tile_dot(char kind, int sums, int a, int b)
 #define $TILE_DOT_U8(sums, a, b) $tile_dot('b', sums, a, b)
 #define $TILE_DOT_BF16(sums, a, b) $tile_dot('f', sums, a, b)
 #else
-#define $TILE_ZERO(tile) __asm__ volatile("tilezero %%tmm" #tile : : : "memory")
+/* In both dialects of assemblers: {that of AT&T|that of Intel}, which compilers have with -masm=intel. */
+#define $TILE_ZERO(tile) __asm__ volatile("tilezero {%%tmm" #tile "|tmm" #tile "}" : : : "memory")
 /* Rows of 64 bytes, `step` bytes apart. */
 #define $TILE_LOAD(tile, from, step) \
-    __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #tile : : "r"(from), "r"((size_t) (step)) : "memory")
+    __asm__ volatile("tileloadd {(%0,%1,1), %%tmm" #tile "|tmm" #tile ", [%0+%1]}" \
+                     : : "r"(from), "r"((size_t) (step)) : "memory")
 #define $TILE_STORE(tile, to, step) \
-    __asm__ volatile("tilestored %%tmm" #tile ", (%0,%1,1)" : : "r"(to), "r"((size_t) (step)) : "memory")
+    __asm__ volatile("tilestored {%%tmm" #tile ", (%0,%1,1)|[%0+%1], tmm" #tile "}" \
+                     : : "r"(to), "r"((size_t) (step)) : "memory")
 /* sums += a b: rows of a times columns of b, words of four bytes, those of a or of b signed, or of two numbers in
    bf16. */
 #define $TILE_DOT(word, sums, a, b) \
-    __asm__ volatile(word " %%tmm" #b ", %%tmm" #a ", %%tmm" #sums : : : "memory")
+    __asm__ volatile(word " {%%tmm" #b ", %%tmm" #a ", %%tmm" #sums "|tmm" #sums ", tmm" #a ", tmm" #b "}" \
+                     : : : "memory")
 #define $TILE_DOT_I8(sums, a, b) $TILE_DOT("tdpbsud", sums, a, b)
 #define $TILE_DOT_U8(sums, a, b) $TILE_DOT("tdpbusd", sums, a, b)
 #define $TILE_DOT_BF16(sums, a, b) $TILE_DOT("tdpbf16ps", sums, a, b)
@@ -133,6 +137,23 @@ static inline void $tile_release(void)
 #endif
 }]]
 
+-- Products of 16-bit numbers are four of their bytes, of which the upper ones have signs.
+local of_halves = [[
+/* sums += a b: rows of a times columns of b, words of four bytes, all of them $kind. */
+#if defined($TILES)
+static inline void $tile_dot_$kind(int sums, int a, int b)
+{
+    $tile *tile = $tiles()->tile;
+    for (size_t row = 0; row < 16; ++row)
+        for (size_t n = 0; n < 16; ++n)
+            for (size_t k = 0; k < 64; ++k)
+                tile[sums].integers[row][n] += (uint32_t) ($tile_byte(tile[a].bytes[row][k], $is_signed)
+                    * $tile_byte(tile[b].bytes[k / 4][4 * n + k % 4], $is_signed));
+}
+#else
+#define $tile_dot_$kind(sums, a, b) $TILE_DOT("$instruction", sums, a, b)
+#endif]]
+
 -- The instruction set `name`: `vectors`, one of x86-64, with what AMX needs of CPUs, compilers and programs, and the
 -- words of tiles: of bytes, and where it serves the word tile_dot_bf16 also of such.
 return function(name, vectors, word)
@@ -157,6 +178,13 @@ return function(name, vectors, word)
     set.helpers = { table.unpack(set.helpers) }
     table.insert(set.helpers, { name = "tile_configure", guard = guard, text = text })
 
+    for i, instruction in ipairs { "tdpbuud", "tdpbssd" } do
+        local kind = i == 1 and "unsigned" or "signed"
+        local values, dot = { kind = kind, instruction = instruction, is_signed = i - 1 }, "tile_dot_" .. kind
+        local own = of_halves:gsub("%$([%l_]+)", values)
+        set.helpers[#set.helpers + 1] = { name = dot, guard = guard, text = own }
+        set[dot] = function(sums, a, b) return call("$" .. dot, sums, a, b) end
+    end
     function set.tile_configure(words) return call("$tile_configure", words or 16) end
     function set.tile_release() return call "$tile_release" end
     function set.tile_zero(tile) return call("$TILE_ZERO", tile) end
@@ -164,6 +192,18 @@ return function(name, vectors, word)
     function set.tile_store(tile, base, offset, step) return call("$TILE_STORE", tile, at(base, offset), step) end
     function set.tile_dot_i8(sums, a, b) return call("$TILE_DOT_I8", sums, a, b) end
     function set.tile_dot_u8(sums, a, b) return call("$TILE_DOT_U8", sums, a, b) end
+    local function both(a, b) return call("_mm512_or_si512", a, b) end
+    local function masked(v, mask) return call("_mm512_and_si512", v, call("_mm512_set1_epi32", mask)) end
+    function set.upper_bytes(a, b)
+        return both(call("_mm512_srli_epi16", a, 8), masked(b, "(int) 0xff00ff00u"))
+    end
+    function set.lower_bytes(a, b)
+        return both(masked(a, "0x00ff00ff"), call("_mm512_slli_epi16", b, 8))
+    end
+    function set.sum_of_bytes(upper, middle, lower)
+        local function raised(v) return call("_mm512_slli_epi32", v, 8) end
+        return set.index_add(raised(set.index_add(raised(upper), middle)), lower)
+    end
     if bf16 then
         function set.tile_dot_bf16(sums, a, b) return call("$TILE_DOT_BF16", sums, a, b) end
     end

@@ -42,10 +42,9 @@ typedef int32_t __attribute__((may_alias, aligned(1))) $sse4_bytes; /* four byte
 }
 
 -- Adds the words that load tables in i4: of eight elements in a word each moves to the top of its lane, and back with
--- its sign.
+-- its sign. The set has `four_bytes`, or its narrower one has.
 local function add_nibbles(set, bits, call)
     local lanes = bits // 32
-    table.insert(set.helpers, four_bytes)
     -- The word whose first byte is byte `first`, of `count` bytes in memory.
     local function word(base, first, count)
         if count >= 4 then
@@ -217,6 +216,9 @@ static inline INDEX $NAME_pack_i8(VECTOR a, VECTOR b, VECTOR c, VECTOR d)
     function set.dot_i7(sum, a, b) return expression.call("$" .. name .. "_dot_i7", sum, a, b) end
     function set.dot_two_i7(sum, a, b, c, d) return expression.call("$" .. name .. "_dot_two_i7", sum, a, b, c, d) end
     function set.dot_s8(sum, a, b) return expression.call("$" .. name .. "_dot_s8", sum, a, b) end
+    local call = caller(bits)
+    function set.dot_halves(sum, a, b) return call("add_epi16", sum, call("maddubs_epi16", a, b)) end
+    function set.add_halves(sums) return call("madd_epi16", sums, call("set1_epi16", "1")) end
 end
 
 -- The words of the width `bits`, and the tools that others are made with.

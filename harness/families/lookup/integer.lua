@@ -31,6 +31,7 @@ local function reference_job_of(p, library, files, seed)
     job.model = packed.reference_model(p.model, p.model.d, p.model.d_out)
     job.weights, job.prefix, job.blocks_in_out = files.weights, files.prefix, files.blocks_in_out or false
     job.at, job.element, job.pitch, job.seed = p.integer_packing.at, p.shape.projection.bytes, p.pitch, seed
+    job.halves = p.tables.bytes < 1
     return job
 end
 

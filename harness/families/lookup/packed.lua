@@ -30,6 +30,13 @@ function packed.vector(x_form, x, d, y_form, y, d_out, token)
     return { x = list(x_form, x, d), y = list(y_form, y, d_out) }
 end
 
+-- The form that the projection of a stage has, as harness/reference/fields.h wants it: "multiplied_out"; "bf16_inputs",
+-- which it rounds as well; nil: the model's own.
+function packed.form_of(stage)
+    local tiled = stage.projection.tiled
+    return stage.shape.of and (tiled and tiled.word == "tile_dot_bf16" and "bf16_inputs" or "multiplied_out") or nil
+end
+
 -- The LookupFFN `m` of d to d_out values as harness/reference/fields.h wants it.
 function packed.reference_model(m, d, d_out)
     return {

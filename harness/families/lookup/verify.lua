@@ -35,15 +35,8 @@ local function turning_points(v, number, threads)
     return list
 end
 
--- Which form the projection of a stage has: "multiplied_out"; "bf16_inputs", which it rounds as well; or "reference".
-local function form_of(stage)
-    if not stage.shape.of then return "reference" end
-    local tiled = stage.projection.tiled
-    return tiled and tiled.word == "tile_dot_bf16" and "bf16_inputs" or "multiplied_out"
-end
-
--- What kernels of plan `p` with the weights `files` are compared with, one for each form of the projection (BH4, if
--- absent): made once, kept in `files` and shared by all schedules of the model.
+-- What kernels of plan `p` with the weights `files` are compared with, one for each form of the projection (as it is,
+-- if absent): made once, kept in `files` and shared by all schedules of the model.
 function verify.reference_of(p, files, seed, form)
     local key = form or "reference"
     local known = files[key]
@@ -56,8 +49,7 @@ function verify.reference_of(p, files, seed, form)
                 prefix = files.prefix,
                 blocks_in_out = files.blocks_in_out or false,
                 blob = files.output,
-                multiplied_out = key ~= "reference",
-                bf16_inputs = key == "bf16_inputs",
+                form = form,
                 tables = p.tables.name,
                 projection = p.projection.name,
                 seed = seed,
@@ -91,7 +83,7 @@ function verify.all(list, files, seed, threads, options)
                     local taken = v == p.variants[#p.variants]
                     jobs[#jobs + 1] = {
                         variant = variant,
-                        reference = verify.reference_of(p, files, seed, form_of(stage)),
+                        reference = verify.reference_of(p, files, seed, packed.form_of(stage)),
                         counts = turning_points(v, number, threads),
                         least = least,
                         most = taken and most or 0,

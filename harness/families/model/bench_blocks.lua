@@ -129,7 +129,7 @@ function bench.job(run, b, options)
     b.with_attention, run.known[key] = not run.known[key], true
     b.rows = rivals_of(p, run.kinds)
     local attention = b.with_attention and attention_calls(p.model, options) or {}
-    local filled = s.ring and s.cache.positions or s.context
+    local filled = s.endless and s.cache.positions or s.context
     local job = {
         threads = options.callers,
         library_threads = 1, -- of each caller

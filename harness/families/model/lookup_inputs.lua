@@ -107,7 +107,7 @@ end
 -- Adds what a run has noted: `notes`, the string of harness/calls for the job `job` of observed_lookups.lua,
 -- whose notes begin with a pointer to the weights of their layer (harness/verify/interposed.c). Raises one line.
 function lookup_inputs:add(job, notes)
-    local bytes = (8 + 4 * (job.d + job.slots) + 2 * job.slots + 7) // 8 * 8
+    local bytes = (8 + 4 * (job.d + job.slots) + 2 * (job.slots + 1) + 7) // 8 * 8
     local of, order = {}, {}
     for at = 1, #(notes or ""), bytes do
         local layer = string.unpack("=I8", notes, at)

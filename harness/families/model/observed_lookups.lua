@@ -1,10 +1,12 @@
 -- Lookup FFNs of compiled blocks seen at work: what they are given and look up while public functions run, and how that
 -- compares with the reference (harness/verify/interposed.h). For models where products round their inputs: an input
--- half-way between two numbers may become either, and then so may many codes. The reference takes those of the kernels
--- instead, once they have been found right for the inputs that kernels were given.
+-- half-way between two numbers may become either, and then so may many codes; and where projections are multiplied out,
+-- by which a call may go or not. The reference takes the codes of the kernels instead, once they have been found right
+-- for the inputs that kernels were given.
 local block_reference = require "block_reference"
 local compilers = require "harness.base.compilers"
 local host = require "host"
+local packed = require "harness.families.lookup.packed"
 
 local observed_lookups = {}
 
@@ -12,7 +14,7 @@ local observed_lookups = {}
 function observed_lookups.wanted(blocks)
     for _, p in ipairs(blocks) do
         local looked = p.lookup_types
-        if looked and (p.shape.rounded or looked.projection.word.integers) then return true end
+        if looked and (p.shape.rounded or p.shape.looked or looked.projection.word.integers) then return true end
     end
     return false
 end
@@ -20,7 +22,7 @@ end
 -- The functions of lookup FFNs that do the work, as harness/verify/interposed.h wants them.
 local function functions_of(blocks)
     local list, known = {}, {}
-    local function add(shape, name, tile)
+    local function add(shape, name, tile, form)
         if known[name] then return end
         known[name] = true
         list[#list + 1] = {
@@ -30,6 +32,7 @@ local function functions_of(blocks)
             d = shape.d,
             slots = shape.slots,
             step = shape.x_step,
+            form = form,
         }
     end
     for _, p in ipairs(blocks) do
@@ -38,7 +41,7 @@ local function functions_of(blocks)
             for _, stage in ipairs(v.stages) do
                 add(shape, stage.names.ffn)
                 for _, gather in ipairs(stage.gathers) do
-                    add(shape, gather.names.gather, stage.tile)
+                    add(shape, gather.names.gather, stage.tile, packed.form_of(stage))
                 end
             end
         end

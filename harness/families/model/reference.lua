@@ -2,7 +2,6 @@
 local block_lookup = require "gen.families.model.blocks.block_lookup"
 local block_reference = require "block_reference"
 local checkpoint = require "gen.schema.checkpoint_names"
-local dtype = require "gen.plan.dtype"
 local fusable = require "gen.schema.fusable"
 local outer = require "whole_reference"
 local packed = require "harness.families.lookup.packed"
@@ -57,11 +56,12 @@ end
 
 -- Adds the norms of block `layer`, whose heads are `width` wide, to its maps.
 local function add_norms(maps, m, s, layer, d_in, width)
-    for i, key in ipairs { "first", "second" } do
-        if m.norm and not (s.projected and i == 1 and m.norm.place == "pre") then
-            local normed = key == "first" and m.norm.place == "pre" and d_in or m.d
-            local norm = checkpoint.norm(m, layer, i, normed)
-            maps[key] = { gain = norm.gain, offset = m.norm.kind == "layernorm" and norm.offset or nil }
+    local place = m.norm and m.norm.place
+    local post, keys = place == "post", { "first", "second", "after_attention", "after_ffn" }
+    for i = 1, place == "both" and 4 or place and 2 or 0 do
+        if not (s.projected and i == 1 and not post) then
+            local norm = checkpoint.norm(m, layer, i, i == 1 and not post and d_in or m.d)
+            maps[keys[i]] = { gain = norm.gain, offset = m.norm.kind == "layernorm" and norm.offset or nil }
         end
     end
     for _, word in ipairs(m.attention.qk_norm and { "q", "k" } or {}) do
@@ -111,6 +111,7 @@ function reference.blocks_job(p, path, types, without, first)
             maps.means = p.sums ~= nil and p.sums.map ~= nil and types.activations ~= "f32"
         end
         add_norms(maps, m, s, layer, d_in, width)
+        if m.attention.unit then maps.scales = { gain = checkpoint.attention_scale(m, layer) } end
         if m.attention.shaped then maps.shape = { gain = checkpoint.attention_shape(m, layer) } end
         layers[layer - first + 1] = maps
     end
@@ -148,20 +149,27 @@ function reference.blocks_job(p, path, types, without, first)
         mean = m.norm and m.norm.kind == "layernorm",
         post = m.norm and m.norm.place == "post",
         eps = m.norm and m.norm.eps or 0,
-        head_eps = m.attention.qk_norm and m.attention.qk_norm.eps or 0,
+        unit = m.attention.unit,
+        shifted = m.attention.shifted or 0,
+        head_eps = m.attention.qk_norm and m.attention.qk_norm.eps or m.attention.unit and 1e-6 or 0,
         activation = s.activation or "relu",
         layers = layers,
     }
 end
 
+-- The type that weights of products are rounded to, by what `of` says of them: where inputs are rounded, too, theirs.
+local function type_of_products(of)
+    return of.rounded and not of.type.groups and of.rounded.name or of.type.name
+end
+
 -- The types of plan `p` for blocks_job, of blocks of `shape`; activations, cache: others instead of the plan's, nil:
--- the plan's. Where inputs are rounded, weights of products are to the same type; queries and weights of softmax are
--- rounded as the cache is, but not for other activations.
+-- the plan's. Queries and weights of softmax are rounded as the cache is, but not for other activations.
 function reference.types(p, shape, blocks_in_out, activations, cache)
     local looked = p.lookup_types
     return {
-        words = dtype.of_rows(shape.type).name, -- of rows
-        type = shape.rounded and not shape.type.groups and shape.rounded.name or shape.type.name,
+        words = p.rows_type and p.rows_type.name, -- of rows
+        type = type_of_products(shape),
+        head = p.embedding and type_of_products(p), -- of the maps outside of the blocks
         cache = cache or shape.cache.type.name,
         activations = activations or p.activations.name,
         attention = not activations and shape.cache.words and shape.cache.type.name or "f32",
@@ -198,8 +206,8 @@ local function embedding_job(m, w, path, types)
     local half = w.embedding // 2
     local job = {
         weights = path,
-        type = m.tied and types.type or types.words,
-        map_type = types.type,
+        type = m.tied and types.head or types.words,
+        map_type = types.head,
         activations = types.activations,
         width = w.embedding,
         input = w.input,
@@ -217,7 +225,7 @@ local function embedding_job(m, w, path, types)
     if e.projected then
         -- the maps of the first block, and the norm before them
         local first = rules.segments(m)[1]
-        local pre = first.norm and first.norm.place == "pre"
+        local pre = first.norm and first.norm.place ~= "post"
         local width, q = w.embedding, rules.q_width(first)
         local kv = rules.kv_width(first)
         local function map(letter, rows, normed)
@@ -237,7 +245,7 @@ end
 -- The inputs of the first of blocks alone, `width` values for each of `ids`: the sum of rows out of a checkpoint.
 function reference.embedded(m, path, ids, width)
     local own = setmetatable({ embedding = { scale = 1 } }, { __index = m })
-    local plain = { type = "f32", words = "f32", activations = "f32" }
+    local plain = { head = "f32", words = "f32", activations = "f32" }
     local job = embedding_job(own, { embedding = width, input = width }, path, plain)
     return assert(outer.embed(checkpoint.respelled(job, checkpoint.spelling(m, reference.tensors(path))), ids))
 end
@@ -246,7 +254,7 @@ local function output_job(m, w, path, types)
     local o, names = m.output or {}, checkpoint.output(m, w.last)
     local job = {
         weights = path,
-        type = types.type,
+        type = types.head,
         activations = types.activations,
         width = w.last,
         out = w.out,

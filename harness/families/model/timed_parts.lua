@@ -108,7 +108,7 @@ local function alone(m, name, layers, isa, types, append, after)
         ffn = { kind = "mlp", f = 1, activation = "relu" },
         checkpoint = "llama",
     }, { eliminate = "none" })
-    model.attention.qk_norm = nil
+    model.attention.qk_norm, model.attention.unit = nil, nil
     model.norm, model.positions, model.token_types, model.head_dim, model.d_in = nil, nil, nil, nil, nil
     return plan.build(model, { isa }, {
         type = types.activations,
@@ -231,12 +231,12 @@ timed_parts.left_out = {
     { name = "no_blocks", part = without_blocks },
 }
 
--- The plan of model `m` for one instruction set; part: what is left out of its blocks.
+-- The plan of model `m`, all or some of one, for one instruction set; part: what is left out of its blocks.
 function timed_parts.plan(m, isa, wanted, options, part)
     return plan.build(
         m,
         { isa },
-        rules.with_types(options, { schedule = wanted, facts = options.facts, part = part })
+        rules.with_types(options, { schedule = wanted, facts = options.facts, part = part, lacks_parts = true })
     )
 end
 

@@ -41,30 +41,29 @@ function verify.prepare(p, directory, options)
     return sample
 end
 
--- What is wrong with the kernel of plan `p` in `library` for the products of `maps`, whose inputs are rounded, or nil.
-local function check_products(p, library, maps)
+-- What is wrong with the kernels of plan `p` in `library` for products, whose inputs are rounded, or nil.
+local function check_products(p, library)
     local known = {}
-    for _, map in ipairs(maps) do
-        local symbol = p.variants[1].names.product
-        local good, message = known[map.inputs], nil
-        if not good then
-            good, message = isolated(library, function()
-                exact_product(library, symbol, p.type.groups and p.type.name or p.activations.name, map.inputs)
-                return ""
-            end)
+    local function check(own, maps)
+        local symbol, type = own.variants[1].names.product, own.type.groups and own.type.name or p.activations.name
+        for _, map in ipairs(maps) do
+            local key = symbol .. " " .. map.inputs
+            local good, message = known[key], nil
+            if not good then
+                good, message = isolated(library, function()
+                    exact_product(library, symbol, type, map.inputs)
+                    return ""
+                end)
+            end
+            if not good then return message end
+            known[key] = true
         end
-        if not good then return message end
-        known[map.inputs] = true
     end
-end
-
--- The linear maps of plan `p`.
-local function maps_of(p)
-    local maps = table.move(p.own_maps or {}, 1, #(p.own_maps or {}), 1, {})
+    local wrong = check(p, p.own_maps or {})
     for _, own in ipairs(rules.blocks_of(p)) do
-        table.move(own.maps, 1, #own.maps, #maps + 1, maps)
+        wrong = wrong or check(own, own.maps)
     end
-    return maps
+    return wrong
 end
 
 -- How far all values of emitted code may be from the answers together, which rounding moves as far as those of
@@ -92,7 +91,7 @@ local function judged_by(p, library, sample)
         by.looks_up = by.looks_up or own.shape.lookup
     end
     by.watched = observed_lookups.wanted(runs) and observed_lookups.of(runs, library, sample.cc, sample.tokens)
-    if by.rounded then by.wrong = check_products(p, library, maps_of(p)) end
+    if by.rounded then by.wrong = check_products(p, library) end
     if by.rounded and not by.watched then
         by.together = together_of(p, sample)
         by.tolerance, by.activations_err =
@@ -133,7 +132,7 @@ local function result_of(p, sample, call, found, fault)
         isa = p.variants[1].isa.name,
         call = call,
         tokens = sample.tokens,
-        type = p.type.name,
+        type = p.options.type,
         cache = p.options.cache,
         activations = p.options.activations,
         activations_err = found.activations_err,
@@ -236,16 +235,17 @@ function verify.run(path, options)
 end
 
 -- Verifies plan `p` in `library` for those who time it; raises one line that begins with `what` if a call is wrong.
--- Returns the largest relative error.
+-- Returns the largest relative error of the kernels, and that beside unfused weights that are not rounded.
 function verify.worst(what, p, library, prepared, threads)
-    local worst = 0.0
+    local worst, beside_unfused = 0.0, 0.0
     for _, result in ipairs(verify.check_library(p, library, prepared, threads)) do
         if not result.ok then
             error(string.format("%s: %s: %s: nothing was timed", what, result.call, result.message), 0)
         end
         worst = math.max(worst, result.kernel_rel_err or result.rel_err)
+        beside_unfused = math.max(beside_unfused, result.rel_err or 0.0)
     end
-    return worst
+    return worst, beside_unfused
 end
 
 return verify

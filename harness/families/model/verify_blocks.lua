@@ -47,7 +47,7 @@ end
 -- Where positions go on for ever, the last `count` ones: { start, skip }, the first position, and how many tokens do
 -- not count because those before them are missing; nil where there is none that counts.
 local function far_of(p, count)
-    local reach = p.shape.ring and p.shape.window * p.shape.layers
+    local reach = p.shape.endless and (p.shape.window + (p.shape.shifted > 0 and 1 or 0)) * p.shape.layers
     return reach and reach < count and { start = p.shape.context - count, skip = reach } or nil
 end
 
@@ -177,7 +177,8 @@ end
 -- Weights for plan `p`, packed in `directory`, and tokens: what verify.prepare says, and { numbers, lengths, x, whole
 -- }: `whole`, the answer end to end from the unfused weights, if there are any. Positions from that of `far_of` on have
 -- an answer of their own: keys are turned in another way there before they are rounded. A checkpoint in options.weights
--- may be fused or not; an unfused one is fused here. watched: lookup FFNs are seen at work.
+-- may be fused or not; an unfused one is fused here. options.exact: `whole` is wanted where nothing is fused, too.
+-- watched: lookup FFNs are seen at work.
 function verify_blocks.prepare(p, directory, options, watched)
     local m = p.model
     local word = m.attention.eliminate
@@ -233,7 +234,7 @@ function verify_blocks.prepare(p, directory, options, watched)
         return { setmetatable(taken, { __index = job }) }
     end
     function sample.ways(own, library) return sample_ways(own, library, sample, watched) end
-    if merged then
+    if merged or options.exact then
         local exact = { type = "f32", cache = "f32", activations = "f32", attention = "f32", blocks_in_out = in_out }
         sample.whole = answer_with(reference.embedded(m, unfused, numbers, m.d), nil, nil, unfused, exact, "")
     end

@@ -1,10 +1,12 @@
-//$ takes prologue, symbol, fraction, slots_text, may_have
+//$ takes prologue, symbol, fraction, slots_text, may_have, tables
 //$ lines("", prologue)
 
 $(include("templates/lookup/integer/sums.c"))
 //$ -- Strips have 4 columns, or 16 where there are vectors.
 //$ local rest = shape.d_out % (may_have.vectors and 16 or 4) > 0
 //$ local slot = shape.neighbours == 1 and "table" or "slot"
+//$ local packed = tables.bytes < 1
+//$ local column = packed and "column / 2" or "column"
 
 /* Gathers one token: y = bias + sum over the $(shape.neighbours == 1 and "tables" or "rows") of score times row,
    rounded to $(fraction) binary places.
@@ -24,7 +26,7 @@ void $(symbol)(const $(names.weights) *weights, const uint32_t *restrict row, co
         $(model)_gather_sums sums;
         $(model)_gather_begin(weights->bias + column, &sums);
 //$ loop("        ", slot, 0, shape.slots, 1, function(i, slot)
-$(i)$(model)_gather_add(score[$(slot)], weights->tables + row[$(slot)] * $(names.macro("ROW_PITCH")) + column, &sums);
+$(i)$(model)_gather_add(score[$(slot)], weights->tables + row[$(slot)] * $(names.macro("ROW_PITCH")) + $(column), &sums);
 //$ end)
         $(model)_gather_end(&sums, shift, y + column);
     }
@@ -35,7 +37,9 @@ $(i)$(model)_gather_add(score[$(slot)], weights->tables + row[$(slot)] * $(names
     for (; column < $(shape.d_out); ++column) {
         int32_t sum = weights->bias[column];
 //$ loop("        ", slot, 0, shape.slots, 1, function(i, slot)
-$(i)sum += score[$(slot)] * weights->tables[row[$(slot)] * $(names.macro("ROW_PITCH")) + column];
+//$     local place = "row[" .. slot .. "] * " .. names.macro "ROW_PITCH"
+//$     local element = packed and model .. "_gather_element(weights->tables + " .. place .. ", column)"
+$(i)sum += score[$(slot)] * $(element or "weights->tables[" .. place .. " + column]");
 //$ end)
         y[column] = $(model)_shift_rounded(sum, shift);
     }

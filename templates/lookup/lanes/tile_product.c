@@ -1,11 +1,13 @@
 //$ takes isa, helper, tile, integers, of, kernels
-//$ -- A dense product on a matrix engine: 16 or 32 tokens times 32 outputs at a time, while sums of those before become outputs.
-//$ local groups = tile % 32 == 0 and 2 or 1
-//$ local parts, panel = 2 * groups, 16
-//$ local steps = of.lines // 16
+//$ -- A dense product on a matrix engine: 16 or 32 tokens times 32 outputs at a time, or of 16-bit numbers 16 by 16, while sums of those
+//$ -- before become outputs.
+//$ local splits = of.splits
+//$ local groups, at_once, panel = tile % 32 == 0 and not splits and 2 or 1, splits and 1 or 2, 16
+//$ local parts, depth = groups * at_once, splits and 32 or 16
+//$ local steps, tiles_of_sums = of.lines // depth, splits and 3 or 1
 //$ local inputs, sums = integers and "integers" or "halves", integers and "uint32_t" or "float"
-//$ local sums_before = "(const " .. sums .. " *) (const void *) (sums[1 - now] + 16 * finished)"
-//$ local finish = helper .. "_finish(&part[1 - now][finished], " .. sums_before .. ")"
+//$ local sums_before = "(const " .. sums .. " *) (const void *) " .. (parts > 1 and "(sums[1 - now] + 16 * finished)" or "sums[1 - now]")
+//$ local finish = helper .. "_finish(" .. (parts > 1 and "&part[1 - now][finished]" or "part[1 - now]") .. ", " .. sums_before .. ")"
 //$ -- Lines that transpose the vectors row0 … row15 and store them by store(number, name).
 //$ local function transposed(store)
 //$     local rows = {}
@@ -19,6 +21,20 @@
 //$     end
 //$ end
 
+//$ if splits then
+/* 32 lines of 16 words, each of two numbers of 16 bits, become 16 lines of their upper bytes, then 16 of
+   their lower ones. Lines lie step apart before, to_step behind; `to` may be `from`. */
+static void $(helper)_split_bytes(const uint32_t *from, size_t step, uint32_t *to, size_t to_step)
+{
+    for (size_t line = 0; line < 16; ++line) {
+        const $(isa.index) first = $(isa.load_words("from", "line * step"));
+        const $(isa.index) second = $(isa.load_words("from", "(16 + line) * step"));
+        $(isa.store_words("to", "line * to_step", isa.upper_bytes("first", "second")));
+        $(isa.store_words("to", "(16 + line) * to_step", isa.lower_bytes("first", "second")));
+    }
+}
+
+//$ end
 //$ if integers then
 /* 16 words of 16 tokens become 16 rows of a token's words, in place; rows of words lie $(tile) apart. */
 static void $(helper)_turn(uint32_t *words)
@@ -49,10 +65,17 @@ static void $(helper)_turn(const float *restrict x, uint32_t *restrict words)
 }
 //$ end
 
+//$ if splits then
+/* What becomes of the sums of three tiles: of products of upper bytes, of upper and lower ones, and of lower ones,
+   each [16 tokens][16 outputs]. */
+//$ else
 /* What becomes of the sums of a tile, [16 tokens][16 outputs]. */
+//$ end
 typedef struct {
-//$ if integers then
+//$ if integers and integers.starts then
     const uint32_t *starts;
+//$ end
+//$ if integers then
     const float *units, *scales;
 //$ end
     float *y;
@@ -67,8 +90,10 @@ static void $(helper)_finish(const $(helper)_part *part, const $(sums) *sums)
 //$ for row = 0, 15 do
 //$     local value = isa.load("sums", row * 16)
 //$     if integers then
-//$         local whole = isa.float_of(isa.index_add(isa.load_words("sums", row * 16), isa.index_broadcast("part->starts[" .. row .. "]")))
-//$         value = isa.mul(isa.mul(whole, "scale"), isa.broadcast("part->units[" .. row .. "]"))
+//$         local function words(tile) return isa.load_words("sums", 256 * tile + row * 16) end
+//$         local whole = splits and isa.sum_of_bytes(words(0), words(1), words(2))
+//$             or isa.index_add(words(0), isa.index_broadcast("part->starts[" .. row .. "]"))
+//$         value = isa.mul(isa.mul(isa.float_of(whole), "scale"), isa.broadcast("part->units[" .. row .. "]"))
 //$     end
     const $(isa.vector) row$(row) = $(value);
 //$ end
@@ -76,40 +101,55 @@ static void $(helper)_finish(const $(helper)_part *part, const $(sums) *sums)
 //$ transposed(function(number, name) return isa.store("y", number * tile, name) end)
 }
 
+//$ if splits then
+/* $(of.panels) panels of $(panel) outputs of all tiles. Rounded inputs have been split and turned: 16 tokens by 16 words
+   are a tile of the engine. Upper bytes have signs. All sums together stay below 2^31: they are exact.
+//$ else
 /* $(of.panels) panels of $(panel) outputs of all tiles, by two. Rounded inputs have been turned: 16 tokens by 16 words
    are a tile of the engine.
+//$ end
 //$ if of.width < panel then
    Of the last panel $(plural(of.width, "output")) count: what lies behind its words fills it.
 //$ end
-//$ if of.panels % 2 == 1 then
+//$ if of.panels % at_once == 1 then
    The one before the last is computed twice.
 //$ end
 //$ if integers then
-   integers  [tiles][$(of.lines)][$(tile)]; units  [tiles][unit, inverse][$(tile)]; starts  [tiles][$(tile)]
+//$ local units_of, starts_text = splits and "[x, outputs]" or "", splits and "" or "; starts  [tiles][" .. tile .. "]"
+   integers  [tiles][$(of.lines)][$(tile)]; units  [tiles]$(units_of)[unit, inverse][$(tile)]$(starts_text)
 //$ else
    halves    [tiles][$(tile)][$(of.lines)]
 //$ end
    w         [panels][$(of.lines)][$(panel)]$(of.width < panel and ", the last one [" .. of.lines .. "][" .. of.width .. "]" or "")
-   y         [tiles][$(of.panels * panel)][$(tile)] */
-//$ local factors = "const float *restrict scales, const float *restrict units, const uint32_t *restrict starts, "
+   y         [tiles][$(of.panels * panel)][$(tile)]$(splits and "" or " */")
+//$ if splits then
+   bytes     [$(of.lines)][$(panel)], a panel of weights, split */
+//$ end
+//$ local factors = "const float *restrict scales, const float *restrict units, "
+//$     .. (splits and "" or "const uint32_t *restrict starts, ")
 static void $(helper)_by_tiles(const uint32_t *restrict $(inputs), const uint32_t *restrict w,
-    $(integers and factors or "")float *restrict y, size_t tiles)
+    $(integers and factors or "")float *restrict y, size_t tiles$(splits and ", uint32_t *restrict bytes" or ""))
 {
     /* stores of the one do not meet loads of the other at the same place in a page */
-    $(integers and isa.index or isa.vector) sums[2][$(parts * 16 + 3)];
+    $(integers and isa.index or isa.vector) sums[2][$(parts * tiles_of_sums * 16 + 3)];
     $(helper)_part part[2][$(parts)];
     size_t finished = $(parts), now = 0;
 
     $(isa.tile_configure());
-    for (size_t panel = 0; panel < $(of.panels); panel += 2) {
-//$ local first, width = of.panels % 2 == 1 and "first" or "panel", of.width < panel and "width" or panel
+    for (size_t panel = 0; panel < $(of.panels); $(splits and "++panel" or "panel += 2")) {
+//$ local first, width = of.panels % at_once == 1 and "first" or "panel", of.width < panel and "width" or panel
 //$ if first == "first" then
         const size_t first = panel + 2 > $(of.panels) ? $(of.panels - 2) : panel;
 //$ end
 //$ if width == "width" then
-        const size_t width = $(first) == $(of.panels - 2) ? $(of.width) : $(panel); /* of the second one */
+        const size_t width = $(first) == $(of.panels - at_once) ? $(of.width) : $(panel);$(splits and "" or " /* of the second one */")
 //$ end
+//$ if splits then
+        for (size_t k = 0; k < $(of.lines); k += 32)
+            $(helper)_split_bytes(w + panel * $(of.panel_words) + k * $(width), $(width), bytes + k * $(panel), $(panel));
+//$ else
         const uint32_t *left = w + $(first) * $(of.panel_words), *right = left + $(of.panel_words);
+//$ end
 //$ local i, whole = "            ", tile == 16 * groups
         for (size_t tile = 0; tile < tiles; ++tile)$(whole and " {" or "")
 //$ if not whole then
@@ -125,17 +165,29 @@ $(i)const uint32_t *x = halves + tile * $(tile * of.lines)$(whole and "" or " + 
 //$ end
 //$ for n = 0, parts - 1 do
 //$ local token, output = n // 2 * 16, n % 2 * panel
-//$ if integers then
+//$ if integers and integers.starts then
 $(i)part[now][$(n)].starts = $(of_token("starts + tile * " .. tile, token));
+//$ end
+//$ if integers then
 $(i)part[now][$(n)].units = $(of_token("units + tile * " .. integers.units_pitch, token));
 $(i)part[now][$(n)].scales = $(sum("scales + " .. first .. " * " .. panel, output));
 //$ end
 $(i)part[now][$(n)].y = $(of_token(to, output * tile + token));
 //$ end
-//$ for n = 0, parts - 1 do
+//$ for n = 0, parts * tiles_of_sums - 1 do
 $(i)$(isa.tile_zero(n));
 //$ end
-$(i)for (size_t k = 0; k < $(of.lines); k += 16) {
+$(i)for (size_t k = 0; k < $(of.lines); k += $(depth)) {
+//$ if splits then
+$(i)    $(isa.tile_load(4, "x", "k * " .. tile, 4 * tile));
+$(i)    $(isa.tile_load(5, "x", "(k + 16) * " .. tile, 4 * tile));
+$(i)    $(isa.tile_load(6, "bytes", "k * " .. panel, 4 * panel));
+$(i)    $(isa.tile_load(7, "bytes", "(k + 16) * " .. panel, 4 * panel));
+$(i)    $(isa.tile_dot_signed(0, 4, 6));
+$(i)    $(isa.tile_dot_i8(1, 4, 7));
+$(i)    $(isa.tile_dot_u8(1, 5, 6));
+$(i)    $(isa.tile_dot_unsigned(2, 5, 7));
+//$ else
 //$ for group = 0, groups - 1 do
 //$ local at = integers and sum("k * " .. tile, group * 16) or sum("k", group * 16 * of.lines)
 $(i)    $(isa.tile_load(4 + group, "x", at, 4 * (integers and tile or of.lines)));
@@ -145,10 +197,18 @@ $(i)    $(isa.tile_load(7, "right", "k * " .. width, width == panel and 4 * pane
 //$ for n = 0, parts - 1 do
 $(i)    $(isa[of.word](n, 4 + n // 2, 6 + n % 2));
 //$ end
+//$ end
+//$ if parts == 1 then
+$(i)    if (finished < 1) {
+$(i)        $(finish);
+$(i)        finished = 1;
+$(i)    }
+//$ else
 $(i)    for (size_t n = 0; n < $((parts + steps - 1) // steps) && finished < $(parts); ++n, ++finished)
 $(i)        $(finish);
+//$ end
 $(i)}
-//$ for n = 0, parts - 1 do
+//$ for n = 0, parts * tiles_of_sums - 1 do
 $(i)$(isa.tile_store(n, "sums[now]", n * 16, 64));
 //$ end
 $(i)finished = 0;
@@ -156,6 +216,10 @@ $(i)now = 1 - now;
 $(i:sub(5))}
     }
     $(isa.tile_release());
+//$ if parts == 1 then
+    $(finish);
+//$ else
     for (; finished < $(parts); ++finished)
         $(finish);
+//$ end
 }

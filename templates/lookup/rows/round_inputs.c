@@ -22,20 +22,7 @@ $(i)const $(isa.vector) $(magnitude) = $(isa.abs(v));
 $(i)max = $(isa.max("max", magnitude));
 $(i)finite = $(isa.fma(isa.zero(), v, "finite"));
 //$ end
-
-//$ if starts then
-/* The $(plural(rows, "input")) of a token's block as 8-bit integers, four to a word: multiples of the unit that it
-   returns, 1/$(levels) of the largest. A NaN or an infinity makes the unit NaN; inputs that are all below 1e-34 count
-   as zeros.
-   start  -$(word.offset) times the sum of the integers: weights are $(word.offset) too large */
-//$ else
-/* The $(plural(rows, "input")) of a token as 16-bit integers, two to a word: multiples of the unit that it returns,
-   1/$(levels) of the largest. A NaN or an infinity makes the unit NaN; inputs that are all below 1e-34 count as
-   zeros. */
-//$ end
-static inline float $(helper)_round_$(starts and "block_" or "")$(rows)(const float *restrict x,
-    $(word.storage) *restrict integers$(starts and ", " .. word.storage .. " *restrict start" or ""))
-{
+//$ local function measure_all()
 //$ if isa.max_magnitude then
     $(isa.index) max = $(isa.index_zero()); /* as integers, of which NaN and infinity are the largest */
 //$ else
@@ -47,6 +34,28 @@ static inline float $(helper)_round_$(starts and "block_" or "")$(rows)(const fl
 //$ if rows % lanes > 0 then
 //$ measure("    ", rows - rows % lanes, rows % lanes)
 //$ end
+//$ end
+//$ -- Who has measured inputs before calls a function of its own.
+//$ local measured = starts and integers.measured
+
+//$ if starts then
+/* The $(plural(rows, "input")) of a token's block as 8-bit integers, four to a word: multiples of the unit that it
+   returns, 1/$(levels) of the largest. A NaN or an infinity makes the unit NaN; inputs that are all below 1e-34 count
+   as zeros.
+//$ if measured then
+   max    their largest magnitudes, the bits of floats
+//$ end
+   start  -$(word.offset) times the sum of the integers: weights are $(word.offset) too large */
+//$ else
+/* The $(plural(rows, "input")) of a token as 16-bit integers, two to a word: multiples of the unit that it returns,
+   1/$(levels) of the largest. A NaN or an infinity makes the unit NaN; inputs that are all below 1e-34 count as
+   zeros. */
+//$ end
+static inline float $(helper)_round_$(measured and "measured_" or starts and "block_" or "")$(rows)(const float *restrict x,
+//$ local words = word.storage .. " *restrict "
+    $(listed(measured and isa.index .. " max", words .. "integers", starts and words .. "start")))
+{
+//$ if not measured then measure_all() end
 //$ if isa.max_magnitude then
 //$ float_after("    ", "largest", isa.reduce_magnitudes("max"))
 //$ else
@@ -83,6 +92,16 @@ $(i)total = $(dot_inputs("total", isa.index_broadcast("0x01010101u"), isa.load_w
 //$ end
     return largest * (1.0f / $(levels).0f) + $(isa.max_magnitude and "0.0f * largest" or "exact");
 }
+//$ if measured then
+
+/* The same, measured here. */
+static inline float $(helper)_round_block_$(rows)(const float *restrict x, $(word.storage) *restrict integers,
+    $(word.storage) *restrict start)
+{
+//$ measure_all()
+    return $(helper)_round_measured_$(rows)(x, max, integers, start);
+}
+//$ end
 //$ end
 //$ local block = integers.block
 //$ for _, together in ipairs(together_counts) do

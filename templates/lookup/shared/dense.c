@@ -62,7 +62,17 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
         $(item)s$(blocks_argument and blocks_argument(p) or ""));
 //$ end
 //$ end
-//$ if tiled and integers then
+//$ if tiled and tiled.splits then
+    for (size_t tile = 0; tile < tiles; ++tile)
+        for (size_t at = 0; at < $(tiled.lines * kernels.tile); at += $(32 * kernels.tile))
+            for (size_t token = 0; token < $(kernels.tile); token += 16) {
+                uint32_t *words = integers + tile * $(integers.pitch) + at + token;
+                $(helper)_split_bytes(words, $(kernels.tile), words, $(kernels.tile));
+                $(helper)_turn(words);
+                $(helper)_turn(words + $(16 * kernels.tile));
+            }
+    $(helper)_by_tiles(integers, w, weights->$(weights_of)_scales, units, z, tiles, bytes);
+//$ elseif tiled and integers then
     for (size_t tile = 0; tile < tiles; ++tile)
         for (size_t at = 0; at < $(tiled.lines * kernels.tile); at += $(16 * kernels.tile))
             for (size_t token = 0; token < $(kernels.tile); token += 16)

@@ -7,7 +7,7 @@
 $(include("templates/model/blocks/round_head.c", { elements = shape.cache.pitch, text = value_pitch }))
 //$ end
 //$ -- Keys go to their tile by whole vectors of positions where they are neither rotated nor rounded.
-//$ local turns = lanes > 1 and plain and not shape.rope and shape.width >= lanes
+//$ local turns = lanes > 1 and plain and not shape.rope and shape.width >= lanes and shape.shifted < shape.kv_heads
 //$ if turns then
 //$ local whole = shape.width // lanes * lanes
 //$ local transpose = once("templates/math/transpose.c", { step = tile_positions }) .. "_transpose"
@@ -25,14 +25,24 @@ $(i)$(transpose)($(sum("k", at)), k_step, $(sum("key", times(at, tile_positions)
 //$ end
 }
 //$ end
+//$ local bounded = shape.shifted > 0 and not shape.endless
 //$ local parameters = listed(
 //$     shape.rope and "const " .. names.weights .. " *weights",
 //$     "const float *restrict k, size_t k_step, const float *restrict v, size_t v_step",
 //$     cached("%s *restrict %s"),
-//$     "size_t first, size_t tokens"
+//$     "size_t first, size_t tokens",
+//$     shape.mixed and "size_t positions",
+//$     bounded and "size_t end"
 //$ )
+//$ local length = shape.mixed and "positions" or names.constant("CACHE_POSITIONS")
+//$ local some = shape.shifted < shape.kv_heads and " of the first " .. (shape.shifted > 1 and shape.shifted .. " heads" or "head") or ""
 
-/* Puts the keys and values of some tokens into the cache of a layer, from position `first` on. */
+/* Puts the keys and values of some tokens into the cache of a layer, from position `first` on.
+//$ if shape.shifted > 0 then
+   Keys$(some) go beside the values of the next
+   token$(bounded and ", if that is before `end`" or ""), those of the first token also beside its own.
+//$ end
+   */
 static void $(helper)_append($(parameters))
 {
 //$ if not words then
@@ -49,16 +59,21 @@ static void $(helper)_append($(parameters))
 //$ end
 
     for (size_t token = 0; token < tokens; ++token) {
-        const size_t position = first + token$(shape.ring and ", place = position % " .. names.constant("CACHE_POSITIONS") or "");
+        const size_t position = first + token$(shape.ring and ", place = position % " .. length or "");
         const float *token_k = k + token * k_step, *token_v = v + token * v_step;
 //$ local place = shape.ring and "place" or "position"
+//$ if shape.shifted > 0 then
+        const size_t shifted_from = position > 0 ? position + 1 : 0;
+        const size_t shifted_end = $(bounded and "position + 1 < end ? position + 2 : position + 1" or "position + 2");
+//$ end
 //$ if shape.rope then
 $(include("templates/model/blocks/angles.c", { i = "        ", position = "position" }))
 //$ end
 //$ local i = heads and "            " or "        "
+//$ local head_at = shape.mixed and "head * positions" or "head"
 //$ -- Element 0 of a head of k and v, and of a head in a part of the cache.
 //$ local from = heads and times("head", shape.width) or 0
-//$ local function head_of(name) return heads and times("head", names.constant(name:upper() .. "_HEAD")) or 0 end
+//$ local function head_of(name) return heads and times(head_at, names.constant(name:upper() .. "_HEAD")) or 0 end
 //$ local function element(name, i) return name .. "[" .. sum(from, i) .. "]" end
 //$ local function in_cache(name, rest) return sum(name, head_of(name), rest) end
 //$ local function in_scales(name) return name .. "[" .. sum(head_of(name), place) .. "]" end
@@ -71,12 +86,36 @@ $(i)for (size_t i = $(shape.width); i < $(value_pitch); ++i)
 $(i)    $(name)[i] = zero;
 //$     end
 //$ end
-//$ local tile_place = place .. " / " .. tile_positions .. " * " .. names.constant("KEY_TILE")
-//$ tile_place = tile_place .. " + " .. place .. " % " .. tile_positions
+//$ local function of_tile(at)
+//$     return at .. " / " .. tile_positions .. " * " .. names.constant("KEY_TILE") .. " + " .. at .. " % " .. tile_positions
+//$ end
+//$ local tile_place = of_tile(place)
+//$ -- A key's elements go where `store(indent)` puts them, from `key` on, and its scale, `unit`, to its place.
+//$ local function store_key(i, storage, store)
+//$     if shape.shifted == 0 then return store(i) end
+//$     local from, last = "shifted_from", "shifted_end"
+//$     if shape.shifted < shape.kv_heads then
+$(i)const size_t from = head < $(shape.shifted) ? shifted_from : position, last = head < $(shape.shifted) ? shifted_end : position + 1;
+//$         from, last = "from", "last"
+//$     end
+$(i)for (size_t at = $(from); at < $(last); ++at) {
+//$     local at = shape.ring and "slot" or "at"
+//$     if shape.ring then
+$(i)    const size_t slot = at % $(length);
+//$     end
+$(i)    $(storage) *key = $(in_cache("keys", of_tile(at)));
+//$     store(i .. "    ")
+//$     if cache_type.scaled then
+$(i)    key_scales[$(sum(head_of("key_scales"), at))] = unit;
+//$     end
+$(i)}
+//$ end
+//$ -- Where the unit of a key goes first.
+//$ local unit = shape.shifted > 0 and "const float unit" or in_scales("key_scales")
 //$ if turns then
         if (token >= turned && $(place) % $(lanes) == 0 && tokens - token >= $(lanes)) {
 //$ if heads then
-            for (size_t head = 0; head < $(shape.kv_heads); ++head)
+            for (size_t head = $(shape.shifted); head < $(shape.kv_heads); ++head)
                 $(helper)_transpose_keys($(sum("token_k", from)), k_step, $(in_cache("keys", tile_place)));
 //$ else
             $(helper)_transpose_keys(token_k, k_step, $(in_cache("keys", tile_place)));
@@ -89,15 +128,17 @@ $(i)    $(name)[i] = zero;
 //$ end
 //$ if words then
 //$ local pitch, count = v.attention.query_step, shape.cache.key_step
-//$ -- The line that rounds a head to words.
-//$ local function round(name, scales)
+//$ -- The line that rounds a head to words, in units that go to `unit`.
+//$ local function round(name, unit)
 //$     if words.integers then
-$(i)$(in_scales(scales)) = $(rounds[shape.width])_round_block_$(shape.width)($(name), words, &start);
+$(i)$(unit) = $(rounds[shape.width])_round_block_$(shape.width)($(name), words, &start);
 //$     else
 $(i)$(rounds[shape.width])_rounded_$(shape.width)($(name), $(shape.width), words, $(pitch), 1);
 //$     end
 //$ end
+//$ if shape.shifted == 0 then
 $(i)uint32_t *key = $(in_cache("keys", tile_place));
+//$ end
 //$ local first_word = in_cache("values", place .. " / " .. words.rows .. " * " .. value_pitch)
 $(i)unsigned char *value = (unsigned char *) ($(first_word)) + $(place) % $(words.rows)$(words.rows < 4 and " * " .. 4 // words.rows or "");
 $(i)uint32_t words[$(pitch)]$(words.integers and ", start; /* which is for queries only */" or ";")
@@ -105,12 +146,14 @@ $(i)uint32_t words[$(pitch)]$(words.integers and ", start; /* which is for queri
 $(i)float all[$(shape.width)];
 $(i)$(helper)_rotate($(sum("token_k", from)), cosine, sine, one, all);
 //$ end
-//$ round(shape.rope and "all" or sum("token_k", from), "key_scales")
+//$ round(shape.rope and "all" or sum("token_k", from), unit)
 //$ -- Bytes of a key are words.offset larger: added to each without a carry.
 //$ local raised = words.offset == 128 and "words[i] ^ 0x80808080u" or "((words[i] & 0x7f7f7f7fu) + 0x40404040u) & 0x7f7f7f7fu"
+//$ store_key(i, "uint32_t", function(i)
 $(i)for (size_t i = 0; i < $(count); ++i)
 $(i)    key[i * $(tile_positions)] = $(words.integers and raised or "words[i]");
-//$ round(sum("token_v", from), "value_scales")
+//$ end)
+//$ round(sum("token_v", from), in_scales("value_scales"))
 //$ -- A word has as many elements of a value as a word of the cache has positions.
 //$ local whole, bytes = shape.width // words.rows, 4 // words.rows
 //$ -- The line that stores byte `k` of a word.
@@ -131,7 +174,9 @@ $(i)    value[4 * i] = value[4 * i + 1] = 0;
 //$ end
 //$ end
 //$ else
+//$ if shape.shifted == 0 then
 $(i)$(cache_type.storage) *key = $(in_cache("keys", tile_place));
+//$ end
 $(i)$(cache_type.storage) *value = $(in_cache("values", place .. " * " .. value_pitch));
 //$ if not plain then
 $(i)float all[$(value_pitch)];
@@ -147,12 +192,15 @@ $(i)for (size_t i = 0; i < $(shape.width); ++i)
 $(i)    all[i] = one * $(element("token_k", "i"));
 //$ end
 //$ if cache_type.scaled then
-$(i)$(in_scales("key_scales")) = $(helper)_round_head(all, rounded);
+$(i)$(unit) = $(helper)_round_head(all, rounded);
 //$ elseif not plain then
 $(i)$(helper)_round_head(all, rounded);
 //$ end
-$(i)for (size_t i = 0; $(turns and "token >= turned && " or "")i < $(shape.width); ++i)
+//$ local is_left = turns and (shape.shifted > 0 and "(head < " .. shape.shifted .. " || token >= turned) && " or "token >= turned && ")
+//$ store_key(i, cache_type.storage, function(i)
+$(i)for (size_t i = 0; $(is_left or "")i < $(shape.width); ++i)
 $(i)    key[i * $(tile_positions)] = $(not plain and "rounded[i]" or shape.rope and "all[i]" or element("token_k", "i"));
+//$ end)
 //$ local to = plain and "value" or "all"
 //$ over_row(i, shape.width, function(i, at, load, store)
 //$ -- Without the factor of 1 compilers would call memcpy.

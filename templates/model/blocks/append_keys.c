@@ -4,12 +4,14 @@
 //$ -- What is rounded together, a row or, to integers, a head of it: so many elements, filled up.
 //$ local part, elements = cache_type.scaled and width or shape.e, shape.cache.rounded_elements
 //$ local copies = part < elements
+//$ local held = shape.mixed and ", size_t positions" or ""
+//$ local length = shape.mixed and "positions" or names.constant("CACHE_POSITIONS")
 //$ if not plain then
 $(include("templates/model/blocks/round_head.c", { elements = elements, text = cache_type.scaled and tostring(elements) or pitch }))
 //$ end
 
 /* Puts the keys of some tokens into the cache of a layer, from position `first` on. */
-static void $(helper)_append(const float *restrict k, size_t k_step, $(cached("%s *restrict %s")), size_t first, size_t tokens)
+static void $(helper)_append(const float *restrict k, size_t k_step, $(cached("%s *restrict %s")), size_t first, size_t tokens$(held))
 {
 //$ if plain or copies then
     const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
@@ -20,7 +22,7 @@ static void $(helper)_append(const float *restrict k, size_t k_step, $(cached("%
 
     for (size_t token = 0; token < tokens; ++token) {
         const float *token_k = k + token * k_step;
-        const size_t place = $(shape.ring and "(first + token) % " .. names.constant("CACHE_POSITIONS") or "first + token");
+        const size_t place = $(shape.ring and "(first + token) % " .. length or "first + token");
         $(cache_type.storage) *row = keys + place * $(pitch);
 //$ local i = cache_type.scaled and "            " or "        "
 //$ local function head_of(name) return cache_type.scaled and sum(name, times("head", width)) or name end

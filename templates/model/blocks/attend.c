@@ -37,12 +37,14 @@ $(i)$(isa.store_unaligned("total", k, isa.add(isa.load_unaligned("total", k), va
 //$ end
 //$ local needs_first = positioned or shape.rope or shape.shaped
 //$ local group = shape.group
-//$ local function of_head(name) return sum(name, heads and times("head", names.constant(name:upper() .. "_HEAD")) or 0) end
+//$ local head_at = shape.mixed and "head * positions" or "head"
+//$ local function of_head(name) return sum(name, heads and times(head_at, names.constant(name:upper() .. "_HEAD")) or 0) end
 //$ local key_text = of_head("keys") .. (cache_type.scaled and ", " .. of_head("key_scales") or "")
 //$ local value_text = of_head("values") .. (cache_type.scaled and ", " .. of_head("value_scales") or "")
 //$ local some = v.queries > 1
 //$ local parameters = listed(
 //$     shape.rope and "const " .. names.weights .. " *weights",
+//$     shape.unit and "const float *scales",
 //$     shape.shaped and "const float *parts",
 //$     made and "const " .. (shape.rounded and shape.rounded.storage or type.storage) .. " *w",
 //$     made and type.scaled and "const float *w_scales",
@@ -53,6 +55,7 @@ $(i)$(isa.store_unaligned("total", k, isa.add(isa.load_unaligned("total", k), va
 //$     "size_t tokens",
 //$     not shape.causal and "size_t end",
 //$     shape.full_layers and "size_t window",
+//$     shape.mixed and "size_t positions",
 //$     "float *restrict y, size_t y_step, float *scratch"
 //$ )
 
@@ -72,12 +75,15 @@ static void $(helper)_attend($(parameters))
     $(item.storage) *$(item.name) = $(item.storage == "float" and buffer or "(" .. item.storage .. " *) (void *) (" .. buffer .. ")");
 //$ end
 
-//$ local factor = scale == "1.0f" and "one" or scale
+//$ local factor = shape.unit and "factor" or scale == "1.0f" and "one" or scale
 //$ -- Rows of queries: of token `own` of a batch, number `row` of a group; and what lies before the head's elements.
 //$ local i = heads and "            " or "        "
 //$ local token = some and "(token + own)" or "token"
 //$ local position = some and "(first + token + own)" or "(first + token)"
 //$ local function query(row) return some and row and "(own * " .. group .. " + row)" or some and "own" or row and "row" or "" end
+//$ local function number_of(row)
+//$     return heads and row and "head * " .. group .. " + row" or heads and "head" or row and "row" or "0"
+//$ end
 //$ local function element(row)
 //$     local head = heads and row and "(head * " .. group .. " + row)" or heads and "head" or row and "row"
 //$     return head and " + " .. times(head, shape.width) or ""
@@ -106,6 +112,9 @@ $(inner)for (size_t row = 0; row < $(group); ++row) {
 $(each)const float *from = q + $(token) * q_step$(element(row));
 //$ local to = query(row)
 $(each)float *to = queries$(to ~= "" and " + " .. times(to, shape.width) or "");
+//$ if shape.unit then
+$(each)const float factor = $(scale) * scales[$(number_of(row))];
+//$ end
 //$ if shape.rope then
 $(each)$(helper)_rotate(from, cosine, sine, $(factor), to);
 //$ else
@@ -133,6 +142,7 @@ $(i)$(rounds[shape.width])_rounded_$(shape.width)(queries, $(shape.width), round
 //$     count,
 //$     not shape.causal and "end",
 //$     shape.full_layers and "window",
+//$     shape.mixed and "positions",
 //$     "sums, scores",
 //$     words and "rounded_weights",
 //$     "totals",

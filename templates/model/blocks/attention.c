@@ -222,11 +222,10 @@ $(include("templates/model/blocks/attention_tiles.c", given))
 //$ end
 //$ local window = shape.full_layers and "window" or shape.window
 //$ local behind = shape.full_layers and "window - 1" or shape.window and shape.window - 1
-//$ if shape.window and shape.causal and not shape.ring then
-   first    position of the first query; each attends to the last $(window) positions up to its own
-//$ elseif shape.ring then
-   first    position of the first query; each attends to the last $(shape.window) positions up to its own,
-            in a ring of $(shape.cache.positions)
+//$ local length = shape.mixed and "positions" or names.constant("CACHE_POSITIONS")
+//$ if shape.ring then
+   first    position of the first query; each attends to the last $(window) positions up to its own,
+            in a ring of $(shape.mixed and length or shape.cache.positions)
 //$ elseif shape.causal then
    first    position of the first query; each attends to positions up to its own
 //$ elseif shape.window then
@@ -281,7 +280,7 @@ void $(symbol)($(listed(attention_parameters, "float *restrict sums, float *rest
 //$ local oldest = shape.window and "begin / " .. keys .. " * " .. keys or 0
     for (size_t tile = $(oldest); tile < $(stop); tile += $(keys)) {
 //$ local place = shape.ring and "place" or "tile"
-//$ local function in_ring(name) return shape.ring and name .. " % " .. names.constant("CACHE_POSITIONS") or name end
+//$ local function in_ring(name) return shape.ring and name .. " % " .. length or name end
 //$ if shape.ring then
         const size_t place = $(in_ring("tile"));
 //$ end
@@ -289,7 +288,7 @@ void $(symbol)($(listed(attention_parameters, "float *restrict sums, float *rest
         /* Behind the last tile of a head comes the first one of the next head. These are integers: behind the last
            head there may be nothing. */
 //$ local next = in_ring(shape.ring and "(tile + " .. keys .. ")" or "tile + " .. keys)
-//$ local next_head = sum(names.constant("CACHE_POSITIONS"), oldest == 0 and 0 or in_ring(oldest))
+//$ local next_head = sum(length, oldest == 0 and 0 or in_ring(oldest))
         const size_t next = tile + $(keys) < $(stop) ? $(next) : $(next_head);
         const uintptr_t next_key = (uintptr_t) key + $(times("next", bytes == 1 and key_step or times(key_step, "sizeof *key")));
 //$ if #score_prefetch.bases > 1 then

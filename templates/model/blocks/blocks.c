@@ -1,5 +1,6 @@
 //$ takes prologue, isa, v, lanes, symbol, helper, before, after, reads_input, activates, activation, eps,
-//$ takes rounded_rows, copies, tokens_parameters, threads, sums, pitches, normed, head_eps, full_flags
+//$ takes rounded, rounded_rows, tiles, copies, tokens_parameters, threads, sums, pitches, normed, head_eps, full_flags
+//$ takes cache_places
 //$ local macro = names.constant
 //$ local layers = shape.layers > 1
 //$ -- Where layer `layer` has its part of `base`.
@@ -24,8 +25,13 @@
 #define $(macro("UNPACKED_AT")) $(v.unpacked_at) /* where weights converted to floats lie in scratch, in floats */
 //$ end
 //$ local rounds = {}
+//$ local joined -- the activation that a product by tiles ends with
+//$ for _, step in ipairs(after) do
+//$     joined = tiles and step.of and step or joined
+//$ end
 //$ for _, inputs in ipairs(rounded_rows) do
-//$     rounds[inputs] = once("templates/model/blocks/round_rows.c", { inputs = inputs })
+//$     local measured = joined and joined.inputs == inputs and rounded.integers or false
+//$     rounds[inputs] = once("templates/model/blocks/round_rows.c", { inputs = inputs, measured = measured })
 //$ end
 //$ local activated = (activates or sums and sums.activates)
 //$     and once("templates/math/activation.c", { activation = activation }) .. "_" .. activation
@@ -57,6 +63,13 @@ $(i)$(isa.store_unaligned("hidden", at, activated .. "(x)"));
     }
 }
 //$ end
+//$ if joined then
+//$ local epilogue = { activated = activated, gate = joined.gate }
+//$ epilogue.gate_step = joined.gate and macro(pitches[joined.gate])
+//$ epilogue.rounded_step = macro(pitches[joined.rounded])
+//$ local given = { helper = helper .. "_hidden", epilogue = epilogue, sums = tiles.sums, outputs = tiles.outputs, dot = tiles.dot }
+$(include("templates/model/blocks/product_tiles.c", given))
+//$ end
 //$ if shape.rope then
 $(include("templates/model/blocks/rotate.c"))
 //$ end
@@ -65,6 +78,13 @@ $(include("templates/model/blocks/rotate.c"))
 /* Whether a layer attends to all positions, not only to those in the window. */
 static const unsigned char $(helper)_is_full[$(shape.layers)] = {
     $(full_flags),
+};
+//$ end
+//$ if shape.mixed then
+
+/* Where the keys and values of a layer begin in the cache: those of layers with the window are rings. */
+static const size_t $(helper)_cache_at[$(shape.layers)] = {
+    $(cache_places),
 };
 //$ end
 //$ if shape.from_keys then
@@ -81,14 +101,16 @@ $(include("templates/model/blocks/attend.c", { rounds = rounds }))
 //$         name = name,
 //$         layernorm = shape.norm.kind == "layernorm",
 //$         factors = false,
+//$         gains = true,
 //$         width = width,
 //$         eps = eps,
 //$     }) .. "_" .. name
 //$ end
-//$ local head_norm = shape.qk_norm and once("templates/math/norm.c", {
+//$ local head_norm = shape.head_eps and once("templates/math/norm.c", {
 //$     name = "norm_heads",
 //$     layernorm = false,
 //$     factors = false,
+//$     gains = not shape.unit,
 //$     width = shape.width,
 //$     eps = head_eps,
 //$ }) .. "_norm_heads"
@@ -107,11 +129,13 @@ $(include("templates/model/blocks/sum_rows.c", hidden))
 //$     return macro(pitches[name])
 //$ end
 //$ local function one(step, i)
+//$     if tiles and step.activated then return end -- with its activation
 //$     lines("", { include("templates/model/blocks/step.c", {
 //$         step = step,
 //$         i = i,
 //$         step_of = step_of,
 //$         of_layer = of_layer,
+//$         tiles = tiles,
 //$         norm = function(width) return norms[width] end,
 //$         head_norm = head_norm,
 //$         rounds = rounds,
@@ -144,8 +168,12 @@ $(i)float *$(of_call.name) = (float *) scratch + $(macro("OF_CALL_AT")) + at * $
 //$ end
 //$ -- The parts of the cache of a layer, from `base` on.
 //$ local function parts_of_cache(i, base)
+//$     if shape.mixed then
+$(i)const size_t positions = $(helper)_is_full[layer] ? $(macro("CACHE_POSITIONS")) : $(macro("RING_POSITIONS"));
+//$     end
 //$     for _, part in ipairs(shape.cache.parts) do
-//$         local at = part.at == 0 and base or "(" .. base .. " + " .. macro(part.name:upper() .. "_AT") .. ")"
+//$         local at = part.at == 0 and base
+//$             or "(" .. base .. " + " .. (shape.mixed and "positions * " or "") .. macro(part.name:upper() .. "_AT") .. ")"
 $(i)$(part.storage) *$(part.name) = ($(part.storage) *) (void *) $(at);
 //$     end
 //$ end
@@ -219,7 +247,7 @@ void $(symbol)(const $(names.weights) *weights, unsigned char *cache, const floa
 //$ local own_cache = layers and not shape.sequences
 //$ local function cache_of_layer(i)
 //$     if own_cache then
-$(i)unsigned char *layer_cache = cache + layer * $(macro("CACHE_LAYER_BYTES"));
+$(i)unsigned char *layer_cache = cache + $(shape.mixed and helper .. "_cache_at[layer]" or "layer * " .. macro("CACHE_LAYER_BYTES"));
 //$     end
 //$ end
 //$ if threads then

@@ -49,11 +49,11 @@
 #define $(names.macro("LAYERS")) $(shape.layers) /* blocks */
 #define $(names.macro("HEADS")) $(shape.heads) /* heads of q */
 #define $(names.macro("KV_HEADS")) $(shape.kv_heads) /* heads of k and v */
-#define $(names.macro("CONTEXT")) $(context) /* positions of a sequence$(shape.ring and "" or ", all in the cache") */
+#define $(names.macro("CONTEXT")) $(context) /* positions of a sequence$(shape.endless and "" or ", all in the cache") */
 //$ if shape.sequences then
 #define $(names.macro("POSITIONS")) $(shape.cache.positions) /* of the sequences of a call, each filled up to a multiple of $(tile) */
 //$ end
-//$ if shape.ring then
+//$ if shape.endless then
 //$ local doc = "the last positions that a token attends to: the cache is a ring of " .. shape.cache.positions
 #define $(names.macro("WINDOW")) $(shape.window) /* $(doc) */
 //$ elseif shape.full_layers and shape.causal then
@@ -75,13 +75,14 @@ $(include("templates/bundle/binding.h"))
 //$ local some_layers = shape.full_layers and ", in some layers" or ""
 //$ local nearer = shape.window and (shape.full_layers and ", in some layers only if" or " that are") .. " nearer than " .. names.macro("WINDOW") or ""
 //$ if shape.causal then
-//$ local going_back = shape.ring and "Positions go on beyond the ring; there is no way back."
+//$ local going_back = shape.mixed and "There is no way back: some layers hold the last positions only."
+//$     or shape.ring and "Positions go on beyond the ring; there is no way back."
 //$     or "To go back, call again with an earlier position."
 /* The blocks for one token, which attends to the tokens before
    it$(shape.window and (some_layers ~= "" and some_layers or ",") .. " the last " .. names.macro("WINDOW") .. " of them," or "") and itself.
    weights   filled by $(names.bind)
    cache     $(names.macro("CACHE_BYTES")) bytes, $(names.macro("ALIGN"))-byte aligned: filled for
-             $(shape.ring and "the positions that it attends to" or "positions 0 … position - 1") by earlier calls;
+             $(shape.endless and "the positions that it attends to" or "positions 0 … position - 1") by earlier calls;
              need not be cleared before the first one.
              $(going_back)
    x         [$(shape.input)] floats, any float alignment: the input of the first block$(with_qkv)
@@ -93,7 +94,7 @@ $(api)int $(names.decode)(const $(names.weights) *weights, void *cache, const fl
 
 /* The same for tokens first … first + tokens - 1 at once: $(both)
    $(in_place and "y may be x itself, otherwise no overlap" or "no overlap"); scratch has
-   $(names.macro("SCRATCH_BYTES")). Any number of tokens$(shape.ring and ", also more than the ring holds" or "").
+   $(names.macro("SCRATCH_BYTES")). Any number of tokens$(shape.endless and ", also more than the ring holds" or "").
    Returns $(names.macro("OK")), or $(names.macro("ERROR_POSITION")) and writes nothing if first + tokens is beyond
    $(names.macro("CONTEXT")). */
 $(api)int $(names.prefill)(const $(names.weights) *weights, void *cache, const float *x, float *y, size_t first,

@@ -143,8 +143,8 @@ static inline void $(helper)_alone(const float *restrict x, const $(type.storage
 /* A dense product for some tokens: y = W x + bias.
    x      rows of `inputs` floats, x_step apart
 //$ if groups then
-   w      [panels][groups of $(groups.inputs) inputs][$(groups.words)]: [$(panel)] scales in half precision, then
-          [$(groups.inputs // groups.of_word)][$(panel)] words of $(groups.of_word) weights of an output, 4 bits each: 8 more than in units of the scale
+   w      [panels][groups of $(groups.inputs) inputs][$(groups.words)]: $(groups.scales_text), then
+          [$(groups.inputs // groups.of_word)][$(panel)] words of $(groups.of_word) weights of an output, 4 bits each: $(groups.weights_text)
 //$ else
    w      [panels][inputs][$(plural(panel, "output"))]
 //$ end

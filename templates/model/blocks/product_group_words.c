@@ -2,11 +2,6 @@
 //$ lines("", prologue)
 //$ local per_group = groups.inputs // rounded.rows -- words of inputs
 //$ local function name(what, t, s, n) return what .. t .. "_" .. s .. "_" .. n end
-//$ -- Sums of the products of two words of inputs.
-//$ local function dots(sum, low, first, high, second)
-//$     if sums.dot_two_narrow then return sums.dot_two_narrow(sum, low, first, high, second) end
-//$     return sums.dot_narrow(sums.dot_narrow(sum, low, first), high, second)
-//$ end
 //$ -- The body of a function for so many tokens, and panels side by side.
 //$ local function body(tokens, streams, vectors)
 //$ local function each(done)
@@ -17,16 +12,15 @@
 //$     end
 //$ end
 {
-    const $(isa.index) eights = $(isa.index_broadcast("0x08080808"));
     const $(isa.index) low_halves = $(isa.index_broadcast("0x0f0f0f0f"));
     const $(isa.vector) zero = $(isa.zero());
 //$ each(function(t, s, n)
     $(isa.vector) $(name("y", t, s, n)) = zero;
 //$ end)
+    const uint32_t *starts = x + words + 2;
     uint32_t last[$(tokens * per_group)]; /* of inputs that are no whole group */
 
     for (size_t k = 0; k < words; k += $(per_group), w += $(groups.words)) {
-        const $(type.storage) *row = w + $(groups.first_word) + at;
         const uint32_t *input = x + k;
 //$ local step
 //$ if tokens > 1 then
@@ -34,10 +28,16 @@
 //$ step = "step"
 //$ end
 //$ for t = 0, tokens - 1 do
-        $(isa.index) above$(t) = $(isa.index_zero());
+//$ local start = "starts[" .. sum(times(t, "x_step"), "k / " .. per_group) .. "]"
+//$ if groups.minimum then
+        const float inputs$(t) = -0.125f * (float) ((int16_t) $(start) + (int16_t) ($(start) >> 16));
+        const $(isa.index) start$(t) = $(isa.index_zero());
+//$ else
+        const $(isa.index) start$(t) = $(sums.start(start));
+//$ end
 //$ end
 //$ each(function(t, s, n)
-        $(isa.index) $(name("sum", t, s, n)) = $(isa.index_zero());
+        $(isa.index) $(name("sum", t, s, n)) = start$(t);
 //$ end)
 
         if (words - k < $(per_group)) {
@@ -52,14 +52,13 @@
 //$ end
             input = last;
         }
-        for (size_t i = 0; i < $(per_group); i += 2, row += $(panel)) {
+        for (size_t i = 0; i < $(per_group); i += 2) {
+            const $(type.storage) *row = w + at + $(groups.first_word) + i * $(panel // 2);
 //$ for t = 0, tokens - 1 do
             const $(isa.index) first$(t) = $(isa.index_broadcast("input[" .. sum(t > 0 and times(t, step) or 0, "i") .. "]"));
             const $(isa.index) second$(t) = $(isa.index_broadcast("input[" .. sum(t > 0 and times(t, step) or 0, "i + 1") .. "]"));
-            above$(t) = $(dots("above" .. t, "eights", "first" .. t, "eights", "second" .. t));
 //$ end
 //$ local held = {}
-//$ for t = 0, tokens - 1 do held[#held + 1] = "above" .. t end
 //$ for s = 0, streams - 1 do
 //$ for n = 0, vectors - 1 do
             {
@@ -67,7 +66,7 @@
                 const $(isa.index) low = $(isa.index_and("both", "low_halves"));
                 const $(isa.index) high = $(isa.high_nibbles("both"));
 //$ for t = 0, tokens - 1 do
-                $(name("sum", t, s, n)) = $(dots(name("sum", t, s, n), "low", "first" .. t, "high", "second" .. t));
+                $(name("sum", t, s, n)) = $(sums.dot(sums.dot(name("sum", t, s, n), "low", "first" .. t), "high", "second" .. t));
 //$ held[#held + 1] = name("sum", t, s, n)
 //$ end
             }
@@ -85,8 +84,14 @@
             const uint16_t *scales = (const uint16_t *) (const void *) $(s == 0 and "w" or "(" .. sum("w", times(s, "apart")) .. ")") + at;
 //$ for n = 0, vectors - 1 do
             const $(isa.vector) scale$(n) = $(isa.load_f16(sum("scales", n * lanes)));
+//$ if groups.minimum then
+            const $(isa.vector) minimum$(n) = $(isa.load_f16(sum("scales", panel + n * lanes)));
+//$ end
 //$ for t = 0, tokens - 1 do
-            $(name("y", t, s, n)) = $(isa.fma("scale" .. n, isa.float_of(isa.index_sub(name("sum", t, s, n), "above" .. t)), name("y", t, s, n)));
+//$ if groups.minimum then
+            $(name("y", t, s, n)) = $(isa.fma("minimum" .. n, isa.broadcast("inputs" .. t), name("y", t, s, n)));
+//$ end
+            $(name("y", t, s, n)) = $(isa.fma("scale" .. n, isa.float_of(sums.total(name("sum", t, s, n))), name("y", t, s, n)));
 //$ end
 //$ end
         }
@@ -107,7 +112,7 @@
 //$ if tokens > 1 then
 
 /* $(product.strip > 1 and product.strip .. " outputs" or "An output") from output `at` of a panel on, of $(tokens) tokens: sums of a
-   group are integers, 8 times the sum of its inputs too large at first. */
+   group are integers. */
 static inline void $(helper)_of_$(tokens)(const uint32_t *restrict x, size_t x_step, const $(type.storage) *restrict w, size_t at,
     const float *restrict bias, float *restrict y, size_t y_step, size_t words)
 //$ body(tokens, 1, product.strip_vectors)
@@ -131,9 +136,9 @@ static inline void $(helper)_alone(const uint32_t *restrict x, const $(type.stor
 
 /* A dense product for some tokens whose inputs are rounded: y = W x + bias. Sums of products of a group are integers.
    x      rows of words, x_step apart: inputs, $(rounded.rows) to a word as signed bytes, the rest of the last one
-          zeros; a word that is not read here, and the unit of the inputs as a float
-   w      [panels][groups of $(groups.inputs) inputs][$(groups.words)]: [$(panel)] scales in half precision, then
-          [$(groups.inputs // groups.of_word)][$(panel)] words of $(groups.of_word) weights of an output, 4 bits each: 8 more than in units of the scale
+          zeros; a word that is not read here, the unit of the inputs as a float, and for each group what its sums start from
+   w      [panels][groups of $(groups.inputs) inputs][$(groups.words)]: $(groups.scales_text), then
+          [$(groups.inputs // groups.of_word)][$(panel)] words of $(groups.of_word) weights of an output, 4 bits each: $(groups.weights_text)
    bias   [panels * $(panel)]
    y      rows of panels * $(plural(panel, "float")), y_step apart
    Nothing may overlap; any float alignment. Cannot fail. */

@@ -10,17 +10,19 @@
    group, as floats. */
 static inline void $(helper)_unpack(const $(type.storage) *restrict w, size_t at, size_t inputs, float *restrict unpacked)
 {
+//$ if not groups.minimum then
     const $(isa.vector) below_zero = $(isa.broadcast("-8.0f"));
 
+//$ end
     for (size_t k = 0; k < inputs; k += $(groups.inputs), w += $(groups.words)) {
         const uint16_t *scales = (const uint16_t *) (const void *) w + at;
-        const $(type.storage) *row = w + $(groups.first_word) + at;
 //$ for n = 0, product.strip_vectors - 1 do
         const $(isa.vector) scale$(n) = $(isa.load_f16(sum("scales", n * lanes)));
-        const $(isa.vector) offset$(n) = $(isa.mul("scale" .. n, "below_zero"));
+        const $(isa.vector) offset$(n) = $(groups.minimum and isa.load_f16(sum("scales", panel + n * lanes)) or isa.mul("scale" .. n, "below_zero"));
 //$ end
 
-        for (size_t word = 0; word < $(groups.inputs // groups.of_word); ++word, row += $(panel), unpacked += $(groups.of_word * product.strip)) {
+        for (size_t word = 0; word < $(groups.inputs // groups.of_word); ++word, unpacked += $(groups.of_word * product.strip)) {
+            const $(type.storage) *row = w + at + $(groups.first_word) + word * $(panel);
 //$ for n = 0, product.strip_vectors - 1 do
             const $(isa.index) words$(n) = $(isa.load_words("row", n * lanes));
 //$ for b, input in ipairs(groups.order) do
@@ -33,9 +35,10 @@ static inline void $(helper)_unpack(const $(type.storage) *restrict w, size_t at
 //$ end
 //$ local function total(s, n) return "y" .. s .. "_" .. n end
 //$ local function of_group(s, n) return "sum" .. s .. "_" .. n end
+//$ local sum_text = groups.minimum and "Returns their sum." or "Returns their sum times -8, as weights are 8 too large."
+//$ local factor = groups.minimum and "" or "-8.0f * "
 
-/* scaled <- the inputs of a group, divided by what the numbers are multiplied by that unpacked words give. Returns their sum times -8, as
-   weights are 8 too large. */
+/* scaled <- the inputs of a group, divided by what the numbers are multiplied by that unpacked words give. $(sum_text) */
 static inline float $(helper)_scale_inputs(const float *restrict x, float *restrict scaled)
 {
     static const float factor[$(groups.repeats)] = { $(groups.factors_of_inputs) };
@@ -46,7 +49,7 @@ static inline float $(helper)_scale_inputs(const float *restrict x, float *restr
         scaled[i] = x[i] * factor[i % $(groups.of_word)];
         total += x[i];
     }
-    return -8.0f * total;
+    return $(factor)total;
 //$ else
     $(isa.vector) total = $(isa.load_unaligned("x", 0));
 //$ for at = 0, groups.inputs - 1, lanes do
@@ -57,7 +60,7 @@ static inline float $(helper)_scale_inputs(const float *restrict x, float *restr
 //$ end
 //$ local steps, result = isa.reduce("total", "add")
 //$ declare_constants("    ", steps)
-    return -8.0f * ($(result));
+    return $(factor .. (groups.minimum and result or "(" .. result .. ")"));
 //$ end
 }
 //$ for _, streams in ipairs(product.streams) do
@@ -82,9 +85,8 @@ static inline void $(helper)_alone(const float *restrict x, const $(type.storage
     float last[$(groups.inputs)]; /* of inputs that are no whole group */
     float scaled[$(groups.inputs)];
 
-    for (size_t k = 0; k < inputs; k += $(groups.inputs), x += $(groups.inputs), w += $(groups.words)) {
-        const $(type.storage) *row = w + $(groups.first_word) + at;
-        const float *input = x;
+    for (size_t k = 0; k < inputs; k += $(groups.inputs), w += $(groups.words)) {
+        const float *input = x + k;
 //$ for s = 0, streams - 1 do
 //$ for n = 0, product.alone_vectors - 1 do
         $(isa.vector) $(of_group(s, n)) = zero;
@@ -93,12 +95,13 @@ static inline void $(helper)_alone(const float *restrict x, const $(type.storage
 
         if (inputs - k < $(groups.inputs)) {
             for (size_t i = 0; i < $(groups.inputs); ++i)
-                last[i] = k + i < inputs ? x[i] : 0.0f;
+                last[i] = k + i < inputs ? x[k + i] : 0.0f;
             input = last;
         }
         const $(isa.vector) offset = $(isa.broadcast(helper .. "_scale_inputs(input, scaled)"));
         input = scaled;
-        for (size_t word = 0; word < $(groups.inputs // groups.of_word); ++word, row += $(panel), input += $(groups.of_word)) {
+        for (size_t word = 0; word < $(groups.inputs // groups.of_word); ++word, input += $(groups.of_word)) {
+            const $(type.storage) *row = w + at + $(groups.first_word) + word * $(panel);
 //$ for s = 0, streams - 1 do
 //$ for n = 0, product.alone_vectors - 1 do
             const $(isa.index) words$(s)_$(n) = $(isa.load_words("row", sum(times(s, "apart"), n * lanes)));
@@ -120,7 +123,12 @@ static inline void $(helper)_alone(const float *restrict x, const $(type.storage
         {
             const uint16_t *scales = (const uint16_t *) (const void *) $(s == 0 and "w" or "(" .. sum("w", times(s, "apart")) .. ")") + at;
 //$ for n = 0, product.alone_vectors - 1 do
+//$ if groups.minimum then
+            $(total(s, n)) = $(isa.fma(isa.load_f16(sum("scales", panel + n * lanes)), "offset", total(s, n)));
+            $(total(s, n)) = $(isa.fma(isa.load_f16(sum("scales", n * lanes)), of_group(s, n), total(s, n)));
+//$ else
             $(total(s, n)) = $(isa.fma(isa.load_f16(sum("scales", n * lanes)), isa.add(of_group(s, n), "offset"), total(s, n)));
+//$ end
 //$ end
         }
 //$ end

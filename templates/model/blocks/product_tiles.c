@@ -1,63 +1,140 @@
-//$ takes isa, lanes, helper, panel, rounded, sums, dot, scale, outputs
+//$ takes isa, lanes, helper, panel, rounded, sums, dot, outputs, epilogue
 
 //$ -- Several tokens on a matrix engine. Rows of words of the inputs are tiles as they are, and so are panels of weights.
-/* A block of a product: the $(panel) outputs of a panel, of 16 tokens and of 16 more. */
+//$ -- epilogue: { activated: the function that outputs go through, gate: whether it takes those of another product, which
+//$ -- outputs are multiplied by then, gate_step, rounded_step: from row to row }; false: outputs are stored as they are.
+//$ local integers, vectors = rounded.integers, panel // lanes
+//$ local gated, stores = epilogue and epilogue.gate, integers or not epilogue
+/* A block of a product: the $(panel) outputs of a panel, of 16 tokens and of 16 more, or of 16 alone. */
 typedef struct {
     const uint32_t *x[2];
+//$ if gated then
+    const float *gate[2];
+//$ end
+//$ if stores then
     float *y[2];
-    const float *$(rounded.integers and "scale, *" or "")bias;
+//$ end
+//$ if epilogue then
+    uint32_t *rounded[2];
+//$ end
+//$ if epilogue and integers then
+    int first; /* of the panels */
+//$ end
+    const float *$(integers and "scale, *" or "")bias;
 } $(helper)_block;
 
+//$ if not epilogue then
 /* A token's sums become its outputs: row `row` of `sums`, which has 32 of them. */
-static inline void $(helper)_finish(const $(helper)_block *block, const $(sums.type) *sums, size_t row, size_t x_step,
-    size_t y_step, size_t words)
+//$ elseif integers then
+/* A token's sums become its activated outputs: row `row` of `sums`, which has 32 of them. The largest magnitudes so far,
+   a vector, lie where its rounded outputs will. */
+//$ else
+/* A token's sums become its activated and rounded outputs: row `row` of `sums`, which has 32 of them. */
+//$ end
+//$ local row = "const " .. helper .. "_block *block, const " .. sums.type .. " *sums, size_t row"
+//$ local own = listed(row, integers and "size_t x_step", stores and "size_t y_step", integers and "size_t words")
+static inline void $(helper)_finish($(own))
 {
-//$ if rounded.integers then
-    const uint32_t *x = block->x[row / 16] + row % 16 * x_step;
+//$ local function row_of(name, step) return "block->" .. name .. "[row / 16] + row % 16 * " .. step end
+//$ if integers then
+    const uint32_t *x = $(row_of("x", "x_step"));
     const float unit = ((const float *) (const void *) x)[words + 1];
     const $(isa.index) start = $(isa.index_broadcast("x[words]"));
     const float *scale = block->scale;
 //$ end
     const float *bias = block->bias;
-    float *y = block->y[row / 16] + row % 16 * y_step;
-    sums += $(times("row", panel // lanes));
-//$ for n = 0, panel // lanes - 1 do
+//$ if gated then
+    const float *gate = $(row_of("gate", epilogue.gate_step));
+//$ end
+//$ if stores then
+    float *y = $(row_of("y", "y_step"));
+//$ end
+//$ if epilogue then
+    uint32_t *rounded = $(row_of("rounded", epilogue.rounded_step));
+//$ end
+    sums += $(times("row", vectors));
+//$ for n = 0, vectors - 1 do
 //$ local sum = "sums[" .. n .. "]"
-    const $(sums.type) sum$(n) = $(rounded.integers and isa.index_add(sum, "start") or sum);
+    const $(sums.type) sum$(n) = $(integers and isa.index_add(sum, "start") or sum);
 //$ end
-//$ for n = 0, panel // lanes - 1 do
-    $(isa.store_unaligned("y", n * lanes, outputs("sum" .. n, "unit", n * lanes)));
+//$ local values = {}
+//$ for n = 0, vectors - 1 do
+//$ values[n] = outputs("sum" .. n, "unit", n * lanes)
+//$ if epilogue then
+    const $(isa.vector) output$(n) = $(values[n]);
+//$ if gated then
+    const $(isa.vector) open$(n) = $(epilogue.activated)($(isa.load_unaligned("gate", n * lanes)));
 //$ end
-//$ if not rounded.integers then
-    (void) x_step, (void) words;
+    const $(isa.vector) value$(n) = $(gated and isa.mul("open" .. n, "output" .. n) or epilogue.activated .. "(output" .. n .. ")");
+//$ values[n] = "value" .. n
+//$ end
+//$ end
+//$ if epilogue and integers then
+    $(isa.index) largest = block->first ? $(isa.index_zero()) : $(isa.load_words("rounded", 0));
+//$ for n = 0, vectors - 1 do
+    largest = $(isa.max_magnitude("largest", values[n]));
+//$ end
+    $(isa.store_words("rounded", 0, "largest"));
+//$ end
+//$ for n = 0, stores and vectors - 1 or -1 do
+    $(isa.store_unaligned("y", n * lanes, values[n]));
+//$ end
+//$ for n = 0, stores and -1 or vectors - 1, 2 do
+    $(isa.store_bf16("rounded", n * lanes // 2, values[n], values[n + 1]));
 //$ end
 }
 
-/* The product of `tokens` tokens, 16 at least; a multiple of 16 words each. Blocks of 32 tokens, the last one of which
-   begins earlier if they do not come out even: the same outputs are stored twice. The tokens of a block are finished
-   beside the products of the next one, whose sums lie where stores do not meet loads of the same place in a page. */
-static void $(helper)_by_tiles(const uint32_t *restrict x, size_t x_step, const uint32_t *restrict w, $(scale)const float *restrict bias,
-    float *restrict y, size_t y_step, size_t words, size_t panels, size_t tokens)
+/* The product of `tokens` tokens of `words` words, 16 at least of both, in blocks of 32 or 16 tokens. What does not come
+   out even begins earlier: the last 16 tokens, whose outputs are stored twice, and the last 16 words, of which those
+   that have been multiplied before meet zeros. The tokens of a block are finished beside the products of the next one,
+   whose sums lie where stores do not meet loads of the same place in a page. */
+//$ local row = "&blocks[1 - now], sums[1 - now], finished"
+//$ local finish = helper .. "_finish(" .. listed(row, integers and "x_step", stores and "y_step", integers and "words") .. ")"
+//$ local parameters = listed(
+//$     "const uint32_t *restrict x, size_t x_step, const uint32_t *restrict w",
+//$     integers and "const float *restrict scale",
+//$     "const float *restrict bias",
+//$     gated and "const float *restrict gate",
+//$     stores and "float *restrict y, size_t y_step",
+//$     epilogue and "uint32_t *restrict rounded",
+//$     "size_t words, size_t panels, size_t tokens"
+//$ )
+static void $(helper)_by_tiles($(parameters))
 {
-    const size_t half = tokens < 32 ? tokens - 16 : 16, each = (512 + words - 1) / words;
+    const size_t steps = (words + 15) / 16, each = (32 + steps - 1) / steps, rest = words % 16;
     const size_t blocks_of_panel = (tokens + 31) / 32;
     const size_t lines = (31 + blocks_of_panel) / blocks_of_panel; /* of the next panel, to be prefetched in a step */
+    const $(isa.index) none = $(isa.index_broadcast("$hidden_integer(0)")); /* else loops are calls of memset and memcpy */
+    $(isa.index) last[$(16 * panel // lanes)]; /* zeros, and the last words of a panel */
     $(sums.type) sums[2][$(32 * panel // lanes + 3)];
     $(helper)_block blocks[2];
-    size_t finished = 32, now = 0; /* tokens of the block before; number of this one */
+    size_t finished = 0, unfinished = 0, now = 0; /* tokens of the block before; number of this one */
 
+    for (size_t n = 0; n < $(16 * panel // lanes); ++n)
+        last[n] = none;
     $(isa.tile_configure());
     for (size_t panel = 0; panel < panels; ++panel, w += $(panel) * words) {
         uintptr_t ahead = (uintptr_t) (w + $(panel) * words);
         const uintptr_t behind = ahead + $(4 * panel) * words;
+//$ local rest_at = "(words - rest) * " .. panel
+        for (size_t n = 0; n < $(times("rest", vectors)); ++n)
+            last[(16 - rest) * $(vectors) + n] = $(isa.index_add(isa.load_words("w", rest_at .. " + n * " .. lanes), "none"));
         for (size_t token = 0; token < tokens; token += 32) {
-            const size_t at = tokens < 32 ? 0 : tokens - token < 32 ? tokens - 32 : token;
-            const uint32_t *first = x + at * x_step, *second = first + half * x_step;
-            float *outputs = y + at * y_step + panel * $(panel);
+            const size_t left = tokens - token;
+            const size_t at = left < 16 ? tokens - 16 : token, next_at = left < 32 ? tokens - 16 : token + 16;
+            const uint32_t *first = x + at * x_step, *second = x + next_at * x_step;
             $(helper)_block *block = &blocks[now];
             block->x[0] = first, block->x[1] = second;
-            block->y[0] = outputs, block->y[1] = outputs + half * y_step;
-//$ if rounded.integers then
+//$ local function rows(name, from, step)
+            block->$(name)[0] = $(sum(from, "at * " .. step)), block->$(name)[1] = $(sum(from, "next_at * " .. step));
+//$ end
+//$ if gated then rows("gate", "gate + panel * " .. panel, epilogue.gate_step) end
+//$ if stores then rows("y", "y + panel * " .. panel, "y_step") end
+//$ if epilogue then rows("rounded", integers and "rounded" or "rounded + panel * " .. panel // 2, epilogue.rounded_step) end
+//$ if epilogue and integers then
+            block->first = panel == 0;
+//$ end
+//$ if integers then
             block->scale = scale + panel * $(panel);
 //$ end
             block->bias = bias + panel * $(panel);
@@ -66,27 +143,37 @@ static void $(helper)_by_tiles(const uint32_t *restrict x, size_t x_step, const 
             $(isa.tile_zero(tile));
 //$ end
             for (size_t k = 0; k < words; k += 16) {
-                $(isa.tile_load(4, "first", "k", "4 * x_step"));
-                $(isa.tile_load(5, "second", "k", "4 * x_step"));
+                const int is_whole = words - k >= 16;
+                const uint32_t *weights = is_whole ? w + k * $(panel) : (const uint32_t *) (const void *) last;
+                const size_t from = is_whole ? k : words - 16;
+                $(isa.tile_load(4, "first", "from", "4 * x_step"));
 //$ for tile = 6, 7 do
-                $(isa.tile_load(tile, "w", sum("k * " .. panel, (tile - 6) * 16), 4 * panel));
+                $(isa.tile_load(tile, "weights", (tile - 6) * 16, 4 * panel));
 //$ end
-//$ for tile = 0, 3 do
-                $(dot(tile, 4 + tile // 2, 6 + tile % 2));
+//$ for tile = 0, 1 do
+                $(dot(tile, 4, 6 + tile % 2));
 //$ end
+                if (left > 16) {
+                    $(isa.tile_load(5, "second", "from", "4 * x_step"));
+//$ for tile = 2, 3 do
+                    $(dot(tile, 5, 6 + tile % 2));
+//$ end
+                }
                 for (size_t line = 0; line < lines && ahead < behind; ++line, ahead += 64)
                     $(isa.prefetch_l2("ahead", 0));
-                for (const size_t end = finished + each; finished < end && finished < 32; ++finished)
-                    $(helper)_finish(&blocks[1 - now], sums[1 - now], finished, x_step, y_step, words);
+                for (const size_t end = finished + each; finished < end && finished < unfinished; ++finished)
+                    $(finish);
             }
 //$ for tile = 0, 3 do
-            $(isa.tile_store(tile, "sums[now]", tile // 2 * 16 * panel // lanes + tile % 2, 4 * panel));
+//$ local condition, at = tile > 1 and "if (left > 16) " or "", tile // 2 * 16 * panel // lanes + tile % 2
+            $(condition)$(isa.tile_store(tile, "sums[now]", at, 4 * panel));
 //$ end
             finished = 0;
+            unfinished = left > 16 ? 32 : 16;
             now = 1 - now;
         }
     }
     $(isa.tile_release());
-    for (; finished < 32; ++finished)
-        $(helper)_finish(&blocks[1 - now], sums[1 - now], finished, x_step, y_step, words);
+    for (; finished < unfinished; ++finished)
+        $(finish);
 }

@@ -1,4 +1,4 @@
-//$ takes prologue, isa, lanes, symbol, helper, panel, rounded, product, sums, barriers
+//$ takes prologue, isa, lanes, symbol, helper, panel, rounded, product, sums, barriers, outputs, tiles
 //$ lines("", prologue)
 //$ local word, group = rounded.rows, panel -- inputs of a word; words of a panel's step
 //$ local function name(t, n) return "sum" .. t .. "_" .. n end
@@ -11,12 +11,6 @@
 //$ end
 //$ local scale = rounded.integers and "const float *restrict scale, " or ""
 //$ local behind = rounded.integers and " const float *restrict scale," or ""
-//$ -- A vector of outputs of a token: sum unit scale + bias, or sum + bias.
-//$ local function outputs(sum, unit, at)
-//$     local bias = isa.load_unaligned("bias", at)
-//$     if not rounded.integers then return isa.add(sum, bias) end
-//$     return isa.fma(isa.float_of(sum), isa.mul(isa.broadcast(unit), isa.load_unaligned("scale", at)), bias)
-//$ end
 //$ for _, tokens in ipairs(product.tokens) do
 //$ if tokens > 1 then
 
@@ -140,8 +134,8 @@ static inline void $(helper)_alone(const uint32_t *restrict x, const uint32_t *r
 //$ end
 }
 //$ end
-//$ if product.tiles then
-$(include("templates/model/blocks/product_tiles.c", { dot = isa[product.tiles.word], scale = scale, outputs = outputs }))
+//$ if tiles then
+$(include("templates/model/blocks/product_tiles.c", tiles))
 //$ end
 
 //$ if rounded.integers then
@@ -191,8 +185,8 @@ $(i)for (size_t panel = 0; panel < panels; ++panel)
 //$ end
 //$ call(i .. "    ", 1)
 //$ end
-//$ if product.tiles then
-    if (tokens >= $(product.tiles.from) && words % 16 == 0) {
+//$ if tiles then
+    if (tokens >= $(product.tiles.from) && words >= 16) {
         $(helper)_by_tiles(x, x_step, w, $(rounded.integers and "scale, " or "")bias, y, y_step, words, panels, tokens);
         return;
     }

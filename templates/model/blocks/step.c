@@ -1,4 +1,4 @@
-//$ takes isa, helper, v, step, i, step_of, of_layer, norm, head_norm, rounds,
+//$ takes isa, helper, v, step, i, step_of, of_layer, norm, head_norm, rounds, tiles,
 //$ takes cached, cached_from, positioned, layer_weights, lookup_of, kernels_of
 //$ -- One step of a block, of the `count` tokens of a chunk from token number `at` of a call on.
 //$ local macro = names.constant
@@ -22,23 +22,27 @@ $(i)$(store(to, sum(to_at, k), value(load_from)));
 //$ local width = step.width or shape.d
 //$ local width_text = width == shape.d and macro("D") or width == shape.input and d_in or tostring(width)
 //$ local weights = shape.rope and "weights"
+//$ local attention_scale = shape.unit and of_layer("weights->attention_scale", "ATTENTION_SCALE_LAYER")
 //$ local attention_shape = shape.shaped and of_layer("weights->attention_shape", "ATTENTION_SHAPE_LAYER")
 //$ local attention_scratch = "buffers + chunk * " .. macro("TOKEN_FLOATS")
 //$ local unpacked = v.unpacked_at and "count > 1 ? (float *) scratch + " .. macro("UNPACKED_AT") .. " : NULL"
+//$ local held = shape.mixed and "positions"
 //$ local has_first = positioned or shape.rope or shape.shaped
 //$ -- Keys or values in a buffer, or in the block's input from `at` on.
 //$ local function input(name, at) return sum(name, at > 0 and macro(at == shape.q and "IN_K" or "IN_V") or 0) end
 //$ local function each_stretch(i)
 $(i)for ($(helper)_stretch s = $(helper)_no_stretch(); $(helper)_next_stretch(offsets, at, count, &s);)
 //$ end
-//$ -- Keys and values of `count` tokens from `token` on go into the cache at `to`, from position `first` on.
-//$ local function append(i, token, to, first, count)
+//$ -- Keys and values of `count` tokens from `token` on go into the cache at `to`, from position `first` on, of a sequence
+//$ -- of `tokens`, nil: of as many as the cache has.
+//$ local function append(i, token, to, first, count, tokens)
+//$     local last = shape.shifted > 0 and not shape.endless and (tokens or macro("CACHE_POSITIONS"))
 //$     local k = sum(input(step.k, step.k_at), times(token, step_of(step.k)))
 //$     if shape.from_keys then
-$(i)$(helper)_append($(listed(k, step_of(step.k), to, first, count)));
+$(i)$(helper)_append($(listed(k, step_of(step.k), to, first, count, held)));
 //$     else
 //$     local v = sum(input(step.v, step.v_at), times(token, step_of(step.v)))
-$(i)$(helper)_append($(listed(weights, k, step_of(step.k), v, step_of(step.v), to, first, count)));
+$(i)$(helper)_append($(listed(weights, k, step_of(step.k), v, step_of(step.v), to, first, count, held, last)));
 //$     end
 //$ end
 //$ -- `count` tokens from `token` on, of a sequence of `tokens`, attend to what the cache at `from` has.
@@ -52,19 +56,21 @@ $(i)$(helper)_append($(listed(weights, k, step_of(step.k), v, step_of(step.v), t
 //$         of_layer("weights->v_bias", "V_BIAS_LAYER"),
 //$         unpacked
 //$     )
-//$     local given = listed(weights, attention_shape, made, q, from, first, count, tokens, window, y, attention_scratch)
+//$     local given = listed(weights, attention_scale, attention_shape, made, q, from, first, count, tokens, window, held, y,
+//$         attention_scratch)
 $(i)$(helper)_attend($(given));
 //$ end
 //$ local cache = cached("%.0s%s")
 //$ local print = {}
 //$ function print.norm()
-//$     local gain = of_layer("weights->" .. step.which .. "_norm", "D")
-//$     local offset = shape.norm.kind == "layernorm" and of_layer("weights->" .. step.which .. "_norm_offset", "D")
+//$     local field = "weights->" .. shape.norms[step.number].word .. "_norm"
+//$     local gain = of_layer(field, "D")
+//$     local offset = shape.norm.kind == "layernorm" and of_layer(field .. "_offset", "D")
 $(i)$(norm(width))($(listed(rows(step.from), gain, offset, rows(step.to), "count")));
 //$ end
 //$ function print.norm_heads()
 //$     local letter = step.to == "q" and "q" or "k"
-//$     local gain = of_layer("weights->" .. letter .. "_norm", "HEAD_NORM_LAYER")
+//$     local gain = shape.qk_norm and of_layer("weights->" .. letter .. "_norm", "HEAD_NORM_LAYER")
 //$     local from = sum(input(step.from, step.at), times("token", step_of(step.from)))
 //$     local given = listed(from, shape.width, gain, row_of(step.to, "token"), shape.width, width // shape.width)
 $(i)for (size_t token = 0; token < count; ++token)
@@ -74,14 +80,20 @@ $(i)    $(head_norm)($(given));
 //$     local function value(load) return copied(load(step.from)) end
 //$     over_rows(step.to, "token * " .. step_of(step.to), width, width_text, value)
 //$ end
-//$ function print.product()
-//$     local map = step.map
-//$     local field, bias_layer = "weights->" .. map.field, map.letter .. "_BIAS_LAYER"
-//$     local given = listed(
+//$ -- Inputs and weights of the product `step`.
+//$ local function factors(step)
+//$     local field, letter = "weights->" .. step.map.field, step.map.letter
+//$     return listed(
 //$         rows(step.from),
-//$         of_layer(field, map.letter .. "_LAYER"),
-//$         shape.type.scaled and of_layer(field .. "_scales", bias_layer),
-//$         of_layer(field .. "_bias", bias_layer),
+//$         of_layer(field, letter .. "_LAYER"),
+//$         shape.type.scaled and of_layer(field .. "_scales", letter .. "_BIAS_LAYER"),
+//$         of_layer(field .. "_bias", letter .. "_BIAS_LAYER")
+//$     )
+//$ end
+//$ local function multiply(i, step)
+//$     local map = step.map
+//$     local given = listed(
+//$         factors(step),
 //$         rows(step.to),
 //$         macro(map.letter .. "_INPUTS"),
 //$         macro(map.letter .. "_PANELS"),
@@ -91,13 +103,14 @@ $(i)    $(head_norm)($(given));
 $(i)/* $(map.letter): $(plural(map.inputs, "input")), $(plural(map.outputs, "output")) */
 $(i)$(v.names.product)($(given));
 //$ end
+//$ function print.product() multiply(i, step) end
 //$ function print.round()
 $(i)$(rounds[step.inputs])_rounded_$(step.inputs)($(rows(step.from)), $(rows(step.rounded)), count);
 //$ end
 //$ function print.append()
 //$     if not shape.sequences then return append(i, 0, cache, "first + at", "count") end
 //$     each_stretch(i)
-//$     append(i .. "    ", "s.token", cached_from("s.base"), "s.first", "s.count")
+//$     append(i .. "    ", "s.token", cached_from("s.base"), "s.first", "s.count", "s.tokens")
 //$ end
 //$ function print.attend()
 //$     if shape.sequences then
@@ -140,7 +153,7 @@ $(i)$(n == 1 and "if (layer < " .. part.count .. ") {" or "} else {")
 //$     end
 $(i)}
 //$ end
-//$ function print.activate()
+//$ local function activate(i)
 //$     if not step.rounded then
 $(i)$(helper)_activate($(listed(step.gate, step.to, "count")));
 //$     else
@@ -149,6 +162,23 @@ $(i)    $(helper)_activate($(listed(step.gate and row_of(step.gate, "token"), ro
 $(i)    $(rounds[step.inputs])_rounded_$(step.inputs)($(rows_from(step.to, "token")), $(rows_from(step.rounded, "token")), 1);
 $(i)}
 //$     end
+//$ end
+//$ function print.activate()
+//$     if not (tiles and step.of) then return activate(i) end
+//$     local map, words = step.of.map, step.of.words
+//$     local panels = macro(map.letter .. "_PANELS")
+//$     local stored = shape.rounded.integers and rows(step.to)
+//$     local given = listed(factors(step.of), step.gate, stored, step.rounded, words, panels, "count")
+$(i)if (count >= $(v.product.tiles.from)) {
+$(i)    /* $(map.letter): $(plural(map.inputs, "input")), $(plural(map.outputs, "output")), activated meanwhile */
+$(i)    $(helper)_hidden_by_tiles($(given));
+//$     if shape.rounded.integers then
+$(i)    $(rounds[step.inputs])_rounded_measured_$(step.inputs)($(rows(step.to)), $(rows(step.rounded)), count);
+//$     end
+$(i)} else {
+//$     multiply(i .. "    ", step.of)
+//$     activate(i .. "    ")
+$(i)}
 //$ end
 //$ function print.add()
 //$     local skipped = step.a == "in" and shape.projected and macro("IN_SKIPPED") or 0

@@ -27,19 +27,44 @@ static void $(a.helper)_rotate(const $(helper) *t, const float *restrict from, s
 //$ end
 }
 //$ end
+//$ local norm = a.unit and once("templates/math/norm.c", {
+//$     name = "unit_" .. w,
+//$     layernorm = false,
+//$     factors = false,
+//$     gains = false,
+//$     float_sums = false,
+//$     width = w,
+//$     eps = float(a.head_eps),
+//$ }) .. "_unit_" .. w
 //$ local of_t, position, t = a.rope and "const " .. helper .. " *t", a.rope and "size_t position", a.rope and "t"
 //$ local function from(text) return a.rope and text end
 
-/* Heads of rows of `step` floats$(a.rope and ", from position `position` on" or ""), times
+//$ local normed = a.unit and "divided by the roots of their mean squares, " or ""
+/* Heads of rows of `step` floats$(a.rope and ", from position `position` on" or ""), $(normed)times
    `factor`$(a.rope and " and rotated" or ""), go side by side. */
 //$ local given = listed(of_t, "const float *restrict from, size_t step", position, "size_t rows, float factor")
 static void $(a.helper)_gather_heads($(given), float *restrict to)
 {
+//$ if a.unit then
+    for (size_t row = 0; row < rows; ++row, from += step, to += $(w)) {
+//$ if a.rope then
+        float normed[$(w)];
+//$ end
+
+        $(norm)(from, $(w), $(a.rope and "normed" or "to"), $(w), 1);
+//$ if a.rope then
+        $(a.helper)_rotate(t, normed, position + row, factor, 0, to);
+//$ else
+        $(helper)_scale(to, factor, to, $(w));
+//$ end
+    }
+//$ else
     for (size_t row = 0; row < rows; ++row, from += step, to += $(w))
 //$ if a.rope then
         $(a.helper)_rotate(t, from, position + row, factor, 0, to);
 //$ else
         $(helper)_scale(from, factor, to, $(w));
+//$ end
 //$ end
 }
 
@@ -55,6 +80,33 @@ static void $(a.helper)_scatter_heads($(given), float *restrict to, size_t step)
         $(helper)_scale(from, factor, to, $(w));
 //$ end
 }
+//$ if a.unit then
+
+/* From gradients of heads of unit length, before they are multiplied by `factor`, those of the heads x, in place; *along += the sum of
+   their products, the gradient of `factor`. */
+static void $(a.helper)_unit_back(const float *restrict x, size_t x_step, size_t rows, float factor, float *restrict d, size_t d_step,
+    float *restrict along)
+{
+    for (size_t row = 0; row < rows; ++row, x += x_step, d += d_step) {
+        $(isa.vector) squares = $(isa.zero()), products = $(isa.zero());
+//$ over_row("        ", w, function(i, at, load, store)
+$(i)const $(isa.vector) v = $(load("x", at));
+$(i)squares = $(isa.fma("v", "v", "squares"));
+$(i)products = $(isa.fma("v", load("d", at), "products"));
+//$ end, { block = true })
+        const float mean_square = $(sum_of_lanes("squares")) * $(float(1 / w)) + $(float(a.head_eps));
+        const float product = $(sum_of_lanes("products"));
+//$ local root = first_lane("        ", "root", isa.reciprocal_root(isa.broadcast("mean_square")))
+        const float slope = product * $(root) * $(root) * $(float(1 / w)), share = factor * $(root);
+        const $(isa.vector) slopes = $(isa.broadcast("slope")), shares = $(isa.broadcast("share"));
+        *along += product * $(root);
+//$ over_row("        ", w, function(i, at, load, store)
+$(i)const $(isa.vector) rest = $(isa.sub(load("d", at), isa.mul("slopes", load("x", at))));
+$(i)$(store("d", at, isa.mul("shares", "rest")));
+//$ end, { block = true })
+    }
+}
+//$ end
 //$ if a.window then
 
 /* What the token at position `own` of `length` attends to: positions *begin … *end - 1. */
@@ -173,10 +225,28 @@ static void $(a.helper)_shape(float *weight, size_t step, size_t first, size_t r
 }
 
 //$ end
+//$ local shape_doc = a.shaped and " shape: alpha, beta and gamma of each head." or ""
+//$ local dshape_doc = a.shaped and " dshape: those of alpha, beta and gamma of each head, overwritten." or ""
 /* Attention of a sequence of `length` tokens, of which the first `own` count: rows of heads of q, k and v become those of y; softmax: the
-   largest score and 1 / total of each head.$(a.shaped and " shape: alpha, beta and gamma of each head." or "") */
-//$ local given, shape_given = "const float *q, const float *k, const float *v, float *y, float *softmax", a.shaped and "const float *shape"
-static void $(a.helper)_attend($(listed(of_t, given, shape_given, "size_t length, size_t own, float *scratch")))
+   largest score and 1 / total of each head.$(a.unit and " scales: factors of scores of each head." or "")$(shape_doc) */
+//$ local given = "const float *q, const float *k, const float *v, float *y, float *softmax"
+//$ local scales_given, shape_given = a.unit and "const float *scales", a.shaped and "const float *shape"
+//$ -- The keys of head `head` go to `keys`. Where they are shifted each is that of the token before, the first one its own.
+//$ local shifted = a.shifted < a.kv_heads and "head < " .. a.shifted .. " ? 1 : 0" or "1"
+//$ local function gather_keys(i, head)
+//$     local k = listed(t, sum("k", times(head, a.k_head)), a.k_step, from(0))
+//$     if a.shifted == 0 then
+$(i)$(a.helper)_gather_heads($(k), length, one, keys);
+//$     else
+$(i)const size_t shift = $(shifted);
+
+$(i)$(a.helper)_gather_heads($(k), 1, one, keys);
+$(i)$(a.helper)_gather_heads($(k), length - shift, one, keys + shift * $(w));
+//$     end
+//$ end
+//$ -- The factor of the queries of head `number`.
+//$ local function factor(number) return a.unit and times(float(a.scale), "scales[" .. number .. "]") or float(a.scale) end
+static void $(a.helper)_attend($(listed(of_t, given, scales_given, shape_given, "size_t length, size_t own, float *scratch")))
 {
     const size_t padded = (length + $(strip - 1)) / $(strip) * $(strip);
 //$ if a.shaped then
@@ -188,7 +258,7 @@ static void $(a.helper)_attend($(listed(of_t, given, shape_given, "size_t length
     float *queries = value_strips + padded * $(a.padded_width), *scores = queries + $(a.rows * w), *packed = scores + $(a.rows) * padded;
 
 //$ loop("    ", "head", 0, a.kv_heads, 1, function(i, head)
-$(i)$(a.helper)_gather_heads($(listed(t, sum("k", times(head, a.k_head)), a.k_step, from(0), "length, one, keys")));
+//$ gather_keys(i, head)
 $(i)$(helper)_pack_across(keys, $(w), $(w), length, key_strips);
 $(i)$(helper)_pack($(sum("v", times(head, a.v_head))), $(a.v_step), length, $(w), value_strips);
 //$ loop(i, "number", 0, a.group, 1, function(i, number)
@@ -206,7 +276,7 @@ $(i)    float *to = $(sum("y", times("first", a.y_step), times(number, w)));
 $(i)    float *totals = $(sum("softmax", times("first", a.softmax_step), times(number, 2)));
 
 //$ local query = sum("q", times("first", a.q_step), times(number, a.q_head))
-$(i)    $(a.helper)_gather_heads($(listed(t, query, a.q_step, from("first"), "rows", float(a.scale), "queries")));
+$(i)    $(a.helper)_gather_heads($(listed(t, query, a.q_step, from("first"), "rows", factor(number), "queries")));
 $(i)    $(helper)_times_strips($(plain), rows, columns, $(w), queries, $(w), key_strips, $(w), scores, padded, $(set), packed);
 $(i)    $(a.helper)_softmax(scores, padded, $(looks and "first, " or "")rows, columns, own, 1, totals, $(a.softmax_step));
 $(i)    $(helper)_times_strips($(plain), rows, $(w), seen, scores, padded, value_strips, length, to, $(a.y_step), $(set), packed);
@@ -249,13 +319,18 @@ static void $(a.helper)_softmax_back(float *restrict weight, float *restrict d, 
 }
 
 /* The gradients of q, k and v from dy; the rest as
-   above.$(a.shaped and " dshape: those of alpha, beta and gamma of each head, overwritten." or "") */
+   above.$(a.unit and " dscales: those of scales, overwritten." or "")$(dshape_doc) */
 //$ local given = "const float *q, const float *k, const float *v, const float *dy, float *softmax"
 //$ local shapes, taken = a.shaped and "const float *shape, float *dshape", "float *dq, float *dk, float *dv"
-static void $(a.helper)_attend_back($(listed(of_t, given, shapes, taken)), size_t length, size_t own, float *scratch)
+//$ local scales = a.unit and "const float *scales, float *dscales"
+static void $(a.helper)_attend_back($(listed(of_t, given, scales, shapes, taken)), size_t length, size_t own, float *scratch)
 {
     const size_t padded = (length + $(strip - 1)) / $(strip) * $(strip);
+//$ if a.shifted > 0 then
+    const float one = $hidden(1.0f), none = $hidden(0.0f); /* else loops are calls of memcpy and memset */
+//$ else
     const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
+//$ end
     float *keys = scratch, *key_strips = keys + padded * $(w), *value_strips = key_strips + padded * $(w);
     float *key_rows = value_strips + padded * $(w);
     float *dkeys = key_rows + padded * $(a.padded_width), *dvalues = dkeys + padded * $(a.padded_width);
@@ -265,13 +340,16 @@ static void $(a.helper)_attend_back($(listed(of_t, given, shapes, taken)), size_
     float *packed = dscores + $(a.rows) * padded;
 
 //$ loop("    ", "head", 0, a.kv_heads, 1, function(i, head)
-$(i)$(a.helper)_gather_heads($(listed(t, sum("k", times(head, a.k_head)), a.k_step, from(0), "length, one, keys")));
+//$ gather_keys(i, head)
 $(i)$(helper)_pack_across(keys, $(w), $(w), length, key_strips);
 $(i)$(helper)_pack_across($(sum("v", times(head, a.v_head))), $(a.v_step), $(w), length, value_strips);
 $(i)$(helper)_pack(keys, $(w), length, $(w), key_rows);
 $(i)$(helper)_clear(dkeys, $(w), padded);
 $(i)$(helper)_clear(dvalues, $(w), padded);
 //$ loop(i, "number", 0, a.group, 1, function(i, number)
+//$ if a.unit then
+$(i)float scaled = 0.0f;
+//$ end
 //$ if a.shaped then
 $(i)float alone = 0.0f, along = 0.0f, level = 0.0f;
 
@@ -283,7 +361,7 @@ $(i)    const float *from = $(sum("dy", times("first", a.y_step), times(number, 
 $(i)    float *totals = $(sum("softmax", times("first", a.softmax_step), times(number, 2)));
 
 //$ local query = sum("q", times("first", a.q_step), times(number, a.q_head))
-$(i)    $(a.helper)_gather_heads($(listed(t, query, a.q_step, from("first"), "rows", float(a.scale), "queries")));
+$(i)    $(a.helper)_gather_heads($(listed(t, query, a.q_step, from("first"), "rows", factor(number), "queries")));
 $(i)    $(helper)_times_strips($(plain), rows, columns, $(w), queries, $(w), key_strips, $(w), scores, padded, $(set), packed);
 $(i)    $(a.helper)_softmax(scores, padded, $(looks and "first, " or "")rows, columns, own, 0, totals, $(a.softmax_step));
 $(i)    $(helper)_times_strips($(plain), rows, columns, $(w), from, $(a.y_step), value_strips, $(w), dscores, padded, $(set), packed);
@@ -306,6 +384,9 @@ $(i)    $(a.helper)_softmax_back(scores, dscores, padded, rows, columns, totals,
 $(i)    $(helper)_times_strips($(plain), rows, $(w), seen, dscores, padded, key_rows, length, dqueries, $(w), $(set), packed);
 //$ local to = sum("dq", times("first", a.dq_step), times(number, a.q_head))
 $(i)    $(a.helper)_scatter_heads($(listed(t, "dqueries", from("first"), "rows", float(a.scale), to, a.dq_step)));
+//$ if a.unit then
+$(i)    $(a.helper)_unit_back($(listed(query, a.q_step, "rows", "scales[" .. number .. "]", to, a.dq_step, "&scaled")));
+//$ end
 $(i)    $(helper)_pack(queries, $(w), rows, $(w), query_strips);
 $(i)    $(helper)_pack(from, $(a.y_step), rows, $(w), dy_strips);
 $(i)    $(helper)_times_strips($(turned), seen, $(w), rows, dscores, padded, query_strips, rows, dkeys, $(w), $(add), packed);
@@ -314,13 +395,31 @@ $(i)    $(a.helper)_shape(scores, padded, first, rows, own, $(sum("shape", times
 //$ end
 $(i)    $(helper)_times_strips($(turned), seen, $(w), rows, scores, padded, dy_strips, rows, dvalues, $(w), $(add), packed);
 $(i)}
+//$ if a.unit then
+$(i)dscales[$(number)] = scaled;
+//$ end
 //$ if a.shaped then
 $(i)dshape[$(times(number, 3))] = alone;
 $(i)dshape[$(sum(times(number, 3), 1))] = along;
 $(i)dshape[$(sum(times(number, 3), 2))] = level;
 //$ end
 //$ end, { from = times(head, a.group), to = times(sum(head, 1), a.group) })
-$(i)$(a.helper)_scatter_heads($(listed(t, "dkeys", from(0), "length, one", sum("dk", times(head, a.k_head)), a.dk_step)));
+//$ local dk = sum("dk", times(head, a.k_head))
+//$ if a.shifted == 0 then
+$(i)$(a.helper)_scatter_heads($(listed(t, "dkeys", from(0), "length, one", dk, a.dk_step)));
+//$ else
+$(i)const size_t used = length > shift ? length - shift : 1; /* keys that some token sees */
+$(i)for (size_t i = 0; i < shift * $(w); ++i)
+$(i)    dkeys[i + $(w)] += dkeys[i];
+$(i)$(a.helper)_scatter_heads($(listed(t, "dkeys + shift * " .. w, from(0), "used, one", dk, a.dk_step)));
+$(i)for (size_t row = used; row < length; ++row)
+$(i)    for (size_t i = 0; i < $(w); ++i)
+$(i)        dk[$(sum(times(head, a.k_head), times("row", a.dk_step), "i"))] = none;
+//$ end
+//$ if a.unit then
+$(i)float unscaled = 0.0f; /* keys have no factor */
+$(i)$(a.helper)_unit_back($(listed(sum("k", times(head, a.k_head)), a.k_step, "length, one", dk, a.dk_step, "&unscaled")));
+//$ end
 $(i)for (size_t row = 0; row < length; ++row)
 $(i)    $(helper)_scale(dvalues + row * $(w), one, $(sum("dv", times("row", a.dv_step), times(head, a.v_head))), $(w));
 //$ end)

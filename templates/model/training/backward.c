@@ -30,6 +30,8 @@
 //$     c.sequence(step.v),
 //$     c.gradient_at(o.from),
 //$     c.to.sequence(step.softmax),
+//$     step.scales and c.weights(step.scales),
+//$     step.scales and "r->memory + r->scales_at + (r->first / r->length + s) * " .. a.heads,
 //$     step.shape and c.weights(step.shape),
 //$     step.shape and "r->memory + r->shapes_at + (r->first / r->length + s) * " .. 3 * a.heads,
 //$     c.to.gradient_at(o.to_q, step.q),

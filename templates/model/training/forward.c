@@ -24,6 +24,7 @@
 //$     c.sequence(step.v),
 //$     c.to.sequence(step.to),
 //$     c.to.sequence(step.softmax),
+//$     step.scales and c.weights(step.scales),
 //$     step.shape and c.weights(step.shape),
 //$     "r->length, own, r->scratch"
 //$ )

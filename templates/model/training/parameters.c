@@ -39,10 +39,11 @@
     $(helper)_norm_sums($(given));
 //$ elseif o.op == "embed" then
     $(helper)_embed_back(r, $(c.gradient(o.from)), $(first), $(last));
-//$ elseif o.op == "shape" then
-//$ local scalars = 3 * tape.attention.heads
+//$ elseif o.op == "shape" or o.op == "scales" then
+//$ local scalars = (o.op == "shape" and 3 or 1) * tape.attention.heads
+//$ local at = "r->memory + r->" .. (o.op == "shape" and "shapes_at" or "scales_at")
     if (r->t->part == 0)
-        $(helper)_column_sums(r->memory + r->shapes_at, $(scalars), $(c.sums(step.shape)), 0, $(scalars), r->sequences);
+        $(helper)_column_sums($(at), $(scalars), $(c.sums(step[o.op])), 0, $(scalars), r->sequences);
 //$ elseif o.op == "lookup" then
 //$ local at = step.tensors
 //$ local sums = listed(c.sums(at.projection.at), c.sums(at.projection_bias.at), c.sums(at.bias.at))

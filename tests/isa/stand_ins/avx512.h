@@ -161,6 +161,18 @@ static inline __m512i _mm512_srai_epi32(__m512i a, int count)
     FOR_LANES(2) x.integer_half[n] = _mm256_srai_epi32(x.integer_half[n], count);
     return x.integers;
 }
+static inline __m512i _mm512_slli_epi16(__m512i a, int count)
+{
+    stand_in_v x = {.integers = a};
+    FOR_LANES(2) x.integer_half[n] = _mm256_slli_epi16(x.integer_half[n], count);
+    return x.integers;
+}
+static inline __m512i _mm512_srli_epi16(__m512i a, int count)
+{
+    stand_in_v x = {.integers = a};
+    FOR_LANES(2) x.integer_half[n] = _mm256_srli_epi16(x.integer_half[n], count);
+    return x.integers;
+}
 static inline __m512i _mm512_slli_epi32(__m512i a, unsigned count)
 {
     stand_in_v x = {.integers = a};

@@ -9,11 +9,13 @@
 --   z       int32; bits are exact signs of it. Magnitudes |z| have score.fraction binary places, at most 16 bits
 --   score   2^-(sum of log2(1 + exp(-2 |z|))) by two tables with linear interpolation, times the multiplier of the row
 --           of the table; of a second row, whose code differs in the bit of least |z|, exp(-2 |z|) times that
---   y       int32 sums of scores times int8 rows; a rounding shift to `fraction` binary places
+--   y       int32 sums of scores times rows of int8, or of i4 as gen/plan/dtype.lua has it; a rounding shift to
+--           `fraction` binary places
 -- No intermediate value can overflow: the packer bounds all of them for every possible x.
 local blob = require "gen.plan.blob"
 local constants = require "gen.families.lookup.integer.constants"
 local cost = require "gen.plan.cost"
+local dtype = require "gen.plan.dtype"
 local lookup_sections = require "gen.families.lookup.sections"
 local misuse = require "gen.schema.misuse"
 local names = require "gen.schema.names"
@@ -30,14 +32,14 @@ local max_d = 2048 -- so that d^2 sums stay in 32 bits
 
 local function sections_of(m, shape, projection, residual, pitch)
     local list, by_name = {}, {}
-    local function add(name, dtype, elements, doc)
+    local function add(name, type, elements, doc)
         local section = {
             name = name,
-            dtype = dtype,
-            type = dtype.name,
+            dtype = type,
+            type = type.name,
             elements = elements,
-            storage = dtype.storage,
-            count = elements,
+            storage = type.storage,
+            count = dtype.units(type, elements),
             doc = doc,
         }
         list[#list + 1], by_name[name] = section, section
@@ -82,7 +84,7 @@ local function sections_of(m, shape, projection, residual, pitch)
     )
     add(
         "tables",
-        types.tables,
+        shape.tables,
         shape.h * shape.rows * pitch,
         "[" .. shape.h .. "][" .. shape.rows .. "][" .. pitch .. "] tables, rows of " .. shape.d_out
     )
@@ -123,6 +125,7 @@ local function packing_of(m, shape, p)
         magnitude_fraction = p.score.fraction,
         fraction = p.fraction,
         pitch = p.pitch,
+        table_type = shape.tables.name,
         projection = {
             from = "hash.projection.weight",
             shape = lookup_sections.projection_shape(shape),
@@ -185,7 +188,7 @@ local function variant_of(p, set)
         normalise = names.variant(m.name, "normalise_i16", isa.name),
         projection = names.variant(m.name, shape.kind .. "_" .. shape.projection.name, isa.name),
         hash = names.variant(m.name, "sign_hash_" .. shape.score.name .. "_i32", isa.name),
-        gather = names.variant(m.name, "gather_i8", isa.name),
+        gather = names.variant(m.name, "gather_" .. shape.tables.name, isa.name),
         project = names.variant(m.name, "project", isa.name),
         ffn = names.variant(m.name, "ffn", isa.name),
     }
@@ -198,7 +201,7 @@ local shifted = { z = "|z|", residual = "the residual", score = "scores", y = "y
 local function constants_of(p)
     local list = {}
     local function add(name, value, doc) list[#list + 1] = { name = name, value = value, doc = doc } end
-    add("ROW_PITCH", p.pitch, "bytes from row to row of the tables")
+    add("ROW_PITCH", dtype.units(p.tables, p.pitch), "bytes from row to row of the tables")
     for i, name in ipairs(projection_of.shifts) do
         add("SHIFT_" .. name:upper(), i - 1, "place among shifts: of " .. shifted[name])
     end
@@ -213,10 +216,10 @@ local function constants_of(p)
 end
 
 -- The plan of model `m` for the first of `isas`, which must be portable C, with these options: `projection`, the type
--- of the projection's weights (default i16), and `firmware`, a row of gen/plan/target.lua.
+-- of the projection's weights (default i16), `tables`, that of the tables (i8), and `firmware`, a row of
+-- gen/plan/target.lua.
 function integer_plan.build(m, isas, options)
-    local tables, target = options.tables, options.firmware
-    if tables and tables ~= "i8" then misuse('--tables: "' .. tables .. '": must be i8 with --arithmetic integer') end
+    local tables, target = types.tables(options.tables), options.firmware
     if isas[1].name ~= "scalar" then
         misuse('--isa: "' .. isas[1].name .. '": must be scalar with --arithmetic integer')
     end
@@ -231,8 +234,9 @@ function integer_plan.build(m, isas, options)
         validated.refuse(m, { "d" }, m.d, "must be at most " .. max_d .. " with --arithmetic integer")
     end
     if m.h > 4096 then validated.refuse(m, { "h" }, m.h, "must be at most 4096 with --arithmetic integer") end
-    local shape = plan.shape(m, types.tables, types.projection(options.projection))
+    local shape = plan.shape(m, tables, types.projection(options.projection))
     local projection = projection_of.plan(shape)
+    local other_tables = tables ~= types.tables() and tables.name or nil
     local formats = m.integer or { input = 8.0, fraction = 16 }
     local p = {
         family = "lookup",
@@ -249,17 +253,19 @@ function integer_plan.build(m, isas, options)
         tensors = lookup_sections.tensors(m, shape),
         tables = shape.tables,
         projection = shape.projection,
-        pitch = blob.round_up(shape.d_out, 4),
+        pitch = blob.round_up(shape.d_out, dtype.held(tables, 4)), -- elements in words of four bytes
         residual = shape.kind == "bh4" and shape.decay < 1,
         dense_hidden = cost.dense_hidden(shape),
-        options = { arithmetic = "integer", projection = shape.projection.name }, -- as the manifest records them
-        pack_options = " --arithmetic integer",
+        -- as the manifest records them
+        options = { arithmetic = "integer", projection = shape.projection.name, tables = other_tables },
+        pack_options = " --arithmetic integer" .. (other_tables and " --tables " .. other_tables or ""),
         pieces = {}, -- the packer makes all sections together
     }
     p.normalise = constants.normalise(m, p.unit)
     p.sections, p.by_name, p.packed_bytes = sections_of(m, shape, projection, p.residual, p.pitch)
     p.target, p.weights_struct_bytes = target, target and target.pointer_bytes * #p.sections or 8 * #p.sections + 8
-    p.table_bytes, p.projection_bytes = shape.h * shape.rows * shape.d_out, projection.words * shape.projection.bytes
+    p.table_bytes = dtype.size(tables, shape.h * shape.rows * shape.d_out)
+    p.projection_bytes = projection.words * shape.projection.bytes
     local own = { arithmetic = "integer", normalise = p.normalise, score = p.score }
     p.digest = lookup_sections.digest(m, p.sections, formats, own)
     p.integer_packing = packing_of(m, shape, p)

@@ -14,10 +14,17 @@ local validated = require "gen.schema.validated"
 local block_lookup = {}
 
 -- The weights that make codes: those of all layers lie in one section.
-local shared = { projection_scales = true, projection = true, projection_bias = true }
+local shared = {
+    projection_scales = true,
+    projection = true,
+    projection_bias = true,
+    dense_projection_scales = true,
+    dense_projection = true,
+}
 
 -- The choices of a schedule that decide how codes and scores are made, and where they wait.
 local of_codes = {
+    "project.dense",
     "tile.vectors",
     "product.outputs",
     "project.tiles",
@@ -44,8 +51,8 @@ local function model_of(m, range)
     return validated.note_part(ffn, m, function(own) return { "ffn", table.unpack(own) } end)
 end
 
--- Choices for every instruction set: codes of a block's chunk of tokens wait in scratch together; a second part has the
--- choices of `first`, whose codes it reads.
+-- Choices for every instruction set: codes of a block's chunk of tokens wait in scratch together, and by which matrix
+-- they are made is a choice of the block's; a second part has the choices of `first`, whose codes it reads.
 local function choices_of(ffn, isas, block_choices, types, first)
     local wanted = {}
     for i, isa in ipairs(isas) do
@@ -55,8 +62,9 @@ local function choices_of(ffn, isas, block_choices, types, first)
                 own[key] = first.variants[i].schedule[key]
             end
         else
-            local shape, key = plan.shape(ffn, types.tables, types.projection), "chunk.tokens"
-            for _, choice in ipairs(schedule.legal(shape, isa, schedule.make(shape, isa, {}))) do
+            local shape, key = plan.shape(ffn, types.tables, types.projection, types.multiplied), "chunk.tokens"
+            own["project.dense"] = block_choices[i]["project.dense"]
+            for _, choice in ipairs(schedule.legal(shape, isa, schedule.make(shape, isa, own))) do
                 if choice.key == key then
                     own[key] = math.min(choice.chosen, schedule.nearest(choice.values, block_choices[i][key]))
                 end
@@ -86,6 +94,7 @@ function block_lookup.parts(of, isas, choices, unpadded)
             codes_of = first and first.plan,
             one_by_one = of.one_by_one,
             unpadded = unpadded,
+            multiply_out = types.multiplied,
         })
         local part = { word = range.word, first = range.first, count = range.count, plan = p, sections = {} }
         for _, section in ipairs(p.sections) do

@@ -27,8 +27,9 @@ local function add_layers(p, add)
         end
     end
     if shape.qk_norm then add("HEAD_NORM_LAYER", shape.width, "gains of the norm of heads of q or k of a layer") end
+    if shape.unit then add("ATTENTION_SCALE_LAYER", shape.heads, "floats of attention_scale of a layer") end
     if shape.shaped then add("ATTENTION_SHAPE_LAYER", 3 * shape.heads, "floats of attention_shape of a layer") end
-    if not shape.sequences then add("CACHE_LAYER_BYTES", shape.cache.layer_bytes, "of the cache") end
+    if not (shape.sequences or shape.mixed) then add("CACHE_LAYER_BYTES", shape.cache.layer_bytes, "of the cache") end
 end
 
 -- The offsets and strides that kernels use by name: { name, value, doc, title: of those that follow each other }; and
@@ -62,10 +63,16 @@ function constants.of(p)
     open("The cache")
     for _, part in ipairs(shape.cache.parts) do
         local name = part.name:upper()
-        if part.at > 0 then add(name .. "_AT", part.at, "bytes into a layer's cache") end
-        if shape.cached_heads > 1 then add(name .. "_HEAD", part.head, "elements of a head in the cache") end
+        local mixed = shape.mixed and " for each of its positions" or ""
+        if part.at > 0 then
+            add(name .. "_AT", shape.mixed and part.position_at or part.at, "bytes into a layer's cache" .. mixed)
+        end
+        if shape.cached_heads > 1 then
+            add(name .. "_HEAD", shape.mixed and part.step or part.head, "elements of a head in the cache" .. mixed)
+        end
     end
     add("CACHE_POSITIONS", shape.cache.positions, "positions that the cache holds")
+    if shape.mixed then add("RING_POSITIONS", shape.cache.ring_positions, "of a layer with the window") end
     add("TILE_POSITIONS", layout.keys, "positions whose keys lie side by side")
     if not shape.from_keys then
         add("KEY_TILE", shape.cache.key_tile, (shape.cache.words and "words" or "elements") .. " of these keys")

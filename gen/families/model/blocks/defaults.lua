@@ -1,5 +1,6 @@
 -- The default schedule of a transformer's blocks, from the sizes of a model and the numbers of a CPU
 -- (gen/machines/list.lua).
+local dense = require "gen.families.lookup.dense"
 local layout = require "gen.families.model.blocks.layout"
 local machines = require "gen.machines.list"
 
@@ -64,5 +65,6 @@ return function(shape, isa, s, choose)
     few_tokens(isa, s, choose)
     products(shape, isa, cpu, choose)
     choose("chunk.tokens", chunk_of(shape, isa))
+    choose("project.dense", shape.looked and dense.pays(shape.looked, isa) and 1 or 0)
     attention(shape, isa, cpu, choose)
 end

@@ -11,11 +11,16 @@ layout.max_positions = 1 << 31 -- of a sequence whose cache is a ring
 
 local cache_line = blob.align // 4
 
--- Words of a group of inputs of a panel: [32] scales in half precision, then [4][32] words of eight weights of an
--- output, each 8 more than in units of its scale, in 4 bits. Inputs 0 to 3 of a word are in the low halves of its
--- bytes, 4 to 7 in the high ones.
-layout.group_scales = layout.panel // 2
-layout.group_words = layout.group_scales + layout.panel * 32 // 8
+layout.rows = 2 -- of an embedding in groups that lie side by side, as outputs of a panel do
+
+-- Words of a group of inputs of a panel, and the first one behind the scales: of each output a scale in half precision,
+-- where the type has them then minima likewise, then [4][panel] words of eight weights of an output in 4 bits, in units
+-- of its scale and 8 more, or more than the minimum. Inputs 0 to 3 of a word are in the low halves of its bytes, 4 to 7
+-- in the high ones.
+function layout.group(type, panel)
+    local first = type.minimum and panel or panel // 2
+    return { first_word = first, words = first + panel * type.groups // type.weights }
+end
 layout.group_order = { 0, 4, 1, 5, 2, 6, 3, 7 } -- inputs of a word from its lowest bits on
 
 -- How many inputs a map has with those that fill up its last word or group.
@@ -25,7 +30,9 @@ end
 
 -- The elements, or words, that `weights` weights of whole panels take, with those that fill them up.
 function layout.stored(weights, type, rounded)
-    if type.groups then return weights // (layout.panel * type.groups) * layout.group_words end
+    if type.groups then
+        return weights // (layout.panel * type.groups) * layout.group(type, layout.panel).words
+    end
     return weights // (rounded and rounded.rows or 1)
 end
 
@@ -34,12 +41,13 @@ end
 function layout.pitch(floats) return blob.round_up(blob.round_up(floats, layout.panel), cache_line) | cache_line end
 
 -- Words from token to token of the rounded inputs of a product, `inputs` of them, as `rounded` says (shape.rounded):
--- filled up to what vectors write, with room for two words more behind those that have integers, at an odd number of
--- cache lines.
+-- filled up to what vectors write, with room for two words more behind those that have integers, then one for each
+-- group of inputs, at an odd number of cache lines.
 function layout.rounded_pitch(inputs, rounded)
     local line, per_word = 16, rounded.rows
     local written = (inputs + per_word * line - 1) // (per_word * line) * line
-    local words = math.max(written, (inputs + per_word - 1) // per_word + (rounded.integers and 2 or 0))
+    local behind = rounded.integers and 2 + (rounded.groups and -(-inputs // rounded.groups) or 0) or 0
+    local words = math.max(written, (inputs + per_word - 1) // per_word + behind)
     return ((words + line - 1) // line * line) | line
 end
 

@@ -20,7 +20,11 @@ local function touched(step) return { step.from, step.to, step.rounded, step.a, 
 local function needs_of(shape, list, unpacks, by_count)
     local needs = { buffers = {} }
     for _, step in ipairs(list) do
-        local of_layer = step.op:find "^norm" or step.op == "product" or step.op == "lookup"
+        local of_layer = step.op == "norm"
+            or step.op == "norm_heads" and shape.qk_norm
+            or step.op == "product"
+            or step.op == "lookup"
+            or step.op == "attend" and shape.unit
         local cached = step.op == "append" or step.op == "attend"
         local sums = step.op == "sum"
         of_layer = of_layer or step.values

@@ -26,6 +26,7 @@ local function attention_parameters(p)
         or shape.window and "size_t first, size_t queries, size_t end"
         or "size_t queries, size_t end"
     if shape.full_layers then positions = positions .. ", size_t window" end
+    if shape.mixed then positions = positions .. ", size_t positions" end
     local query = "const " .. (shape.cache.words and shape.cache.storage or "float") .. " *restrict query"
     if not shape.from_keys then return table.concat({ query, cached "key", cached "value", positions }, ", ") end
     local angles = shape.rope and "const " .. p.names.weights .. " *weights, " or ""
@@ -128,14 +129,23 @@ end
 
 -- How a product of rounded inputs sums them: the C type of a vector of sums, what they start from (a word behind the
 -- inputs, `started`, or nothing), and the words of their dot product, of two at a time, or nil, and of that of
--- softmax's weights, which are never negative, and values. groups: beside numbers of 4 bits, which begin at 0.
+-- softmax's weights, which are never negative, and values. groups: beside numbers of 4 bits, which begin at 0; the
+-- word has two halves, which instruction sets that can sum by themselves, until `total` adds them up.
 local function sums_of(rounded, isa, groups)
     if not rounded or not rounded.integers then
         return { type = isa.vector, start = isa.zero, dot = isa.dot_bf16, dot_weights = isa.dot_bf16 }
     end
     local products = byte_products(isa, rounded.levels)
     local narrow, dot, dot_two = products.dot_narrow, products.dot, products.dot_two
-    if groups then return { dot_narrow = narrow, dot_two_narrow = isa.dot_two_i7 } end
+    if groups and isa.dot_halves then
+        return { start = isa.index_broadcast, dot = isa.dot_halves, total = isa.add_halves }
+    end
+    if groups then
+        local function start(word)
+            return isa.index_broadcast(string.format("(uint32_t) ((int16_t) %s + (int16_t) (%s >> 16))", word, word))
+        end
+        return { start = start, dot = narrow, total = function(sum) return sum end }
+    end
     if isa.dot_s8 and dot ~= narrow then
         return { type = isa.index, start = isa.index_zero, started = false, dot = isa.dot_s8, dot_weights = narrow }
     end
@@ -145,9 +155,9 @@ end
 
 -- How groups of inputs lie in words (gen/families/model/blocks/layout.lua), of weights of `type`; of inputs of a word,
 -- from its lowest bits on, and of inputs one after the other: what the floats of unpack_i4 are still to be multiplied
--- by. At least as many as `lanes` of the latter.
-function print_run.groups(type, lanes)
-    local factors, of_inputs = {}, {}
+-- by. At least as many as `lanes` of the latter. panel: outputs side by side.
+function print_run.groups(type, lanes, panel)
+    local factors, of_inputs, group = {}, {}, layout.group(type, panel)
     for b, input in ipairs(layout.group_order) do
         factors[b] = literal.float(b < type.weights and 16.0 ^ (1 - b) or 1.0)
         for at = input + 1, math.max(lanes, type.weights), type.weights do
@@ -160,23 +170,47 @@ function print_run.groups(type, lanes)
         factors_of_inputs = table.concat(of_inputs, ", "),
         inputs = type.groups,
         of_word = type.weights,
-        words = layout.group_words,
-        first_word = layout.group_scales,
+        minimum = type.minimum or false,
+        scales_text = ("[%d] scales in half precision%s"):format(panel, type.minimum and " and as many minima" or ""),
+        weights_text = type.minimum and "in units of the scale, more than the minimum"
+            or "8 more than in units of the scale",
+        words = group.words,
+        first_word = group.first_word,
         order = layout.group_order,
     }
 end
 
+-- What prints a vector of outputs of a token of rounded inputs: sum unit scale + bias, or sum + bias.
+local function outputs_of(rounded, isa)
+    return function(sum, unit, at)
+        local bias = isa.load_unaligned("bias", at)
+        if not rounded.integers then return isa.add(sum, bias) end
+        return isa.fma(isa.float_of(sum), isa.mul(isa.broadcast(unit), isa.load_unaligned("scale", at)), bias)
+    end
+end
+
+-- What a product by tiles prints, false: there is none.
+local function tiles_of(p, v)
+    local rounded, tiles = p.rounded, v.product.tiles
+    return tiles and {
+        sums = sums_of(rounded, v.isa),
+        outputs = outputs_of(rounded, v.isa),
+        dot = v.isa[tiles.word],
+        epilogue = false,
+    } or false
+end
+
 local function product_values(p, v, values)
-    values.product, values.rounded = v.product, p.shape.rounded
-    values.sums = sums_of(p.shape.rounded, v.isa, p.type.groups)
+    values.product, values.rounded, values.tiles = v.product, p.rounded, tiles_of(p, v)
+    values.sums, values.outputs = sums_of(p.rounded, v.isa, p.type.groups), outputs_of(p.rounded, v.isa)
     values.barriers = function(list) return barriers(p, v.isa, list) end
     values.load_weights = not p.type.groups and print_run.loader(v.isa, p.type)
-    values.groups = p.type.groups and print_run.groups(p.type, v.isa.lanes) or false
+    values.groups = p.type.groups and print_run.groups(p.type, v.isa.lanes, layout.panel) or false
 end
 
 -- The file of the product of weights, of a run of blocks or of a model.
 function print_run.product(p, v)
-    local form = p.shape.rounded and (p.type.groups and "product_group_words" or "product_words") or "product"
+    local form = p.rounded and (p.type.groups and "product_group_words" or "product_words") or "product"
     local template = "templates/model/blocks/" .. form .. ".c"
     return print_run.file(p, v, template, v.names.product, "product", product_values)
 end
@@ -232,12 +266,17 @@ local function blocks_values(p, v, values)
     values.copies, values.float_sums, values.sums = p.copies, p.float_sums, p.sums or false
     values.activation, values.scale = p.shape.activation or false, literal.float(p.shape.scale)
     values.eps = p.shape.norm and literal.float(p.shape.norm.eps) or ""
-    values.head_eps = p.shape.qk_norm and literal.float(p.shape.qk_norm.eps) or ""
+    values.head_eps = p.shape.head_eps and literal.float(p.shape.head_eps) or ""
     local flags = {}
     for layer, full in ipairs(p.shape.full_layers or {}) do
         flags[layer] = full and 1 or 0
     end
     values.full_flags = table.concat(flags, ", ")
+    local places = {}
+    for layer, own in ipairs(p.shape.cache.layers) do
+        places[layer] = own.at
+    end
+    values.cache_places = table.concat(places, ", ")
     values.normed = {} -- the widths of the rows that steps norm
     for _, list in ipairs { p.before, p.after } do
         for _, step in ipairs(list) do
@@ -266,6 +305,7 @@ local function blocks_values(p, v, values)
         return table.concat(list, ", ")
     end
     print_run.rounding_values(v.isa, p.shape.rounded, p.rounded_inputs, values)
+    values.tiles = tiles_of(p, v)
     values.cache_type, values.positioned = p.shape.cache.type, p.shape.causal or p.shape.window ~= nil
     values.made = made_of(p)
 end

@@ -51,7 +51,7 @@ end
 
 -- The sections of plan `p` from place `at` of the blob on.
 local function add_sections(p, at, first_layer)
-    local c = sections.collector(at, p.type, p.shape.rounded, first_layer)
+    local c = sections.collector(at, p.type, p.shape.rounded, nil, first_layer)
     sections.add_blocks(c, p.model, p.shape, p.maps, p.parts, first_layer)
     p.sections, p.pieces, p.packed_bytes = c.list, c.pieces, c.at
     p.digest = sections.digest(p.model, c.list, p.parts)
@@ -122,6 +122,7 @@ function run.build(m, isas, types, options)
         names = options.names,
         shape = shape,
         type = types.type,
+        rounded = shape.rounded,
         activations = types.activations or dtype.get "f32",
         lookup_types = shape.lookup and types.looked or nil,
         maps = maps,
@@ -136,7 +137,7 @@ function run.build(m, isas, types, options)
         context = shape.context,
         scratch_bytes = 0,
         decode_scratch_bytes = 0,
-        cache_bytes = (shape.sequences and 1 or m.layers) * shape.cache.layer_bytes,
+        cache_bytes = shape.cache.bytes_of_all,
     }
     local choices, wanted = {}, options.schedule or {}
     for i, isa in ipairs(isas) do
@@ -148,6 +149,7 @@ function run.build(m, isas, types, options)
         p.maps, p.before, p.after = options.part(p.maps, p.before, p.after, shape)
     end
     p.after = steps_of.joined(shape, p.after)
+    steps_of.join_activations(shape, p.after)
     add_sections(p, options.at, first_layer)
     add_facts(p, has)
     for i, isa in ipairs(isas) do

@@ -2,6 +2,7 @@
 local attention = require "gen.families.model.blocks.attention"
 local defaults = require "gen.families.model.blocks.defaults"
 local layout = require "gen.families.model.blocks.layout"
+local lookup_schedule = require "gen.families.lookup.schedule"
 local space = require "gen.plan.space"
 
 local powers, panel, tile = space.powers, layout.panel, layout.keys
@@ -99,6 +100,14 @@ return space.new({
         key = "chunk.tokens",
         doc = "tokens that go through a block together",
         values = chunks,
+    },
+    {
+        key = "project.dense",
+        doc = "whether several tokens are projected by the dense matrix that lookup FFNs have multiplied out \z
+            (--multiply-out); 0: no, 1: yes",
+        values = function(shape, isa, s)
+            return shape.looked and lookup_schedule.choice("project.dense").values(shape.looked, isa, s) or { 0 }
+        end,
     },
     {
         key = "attention.tokens",

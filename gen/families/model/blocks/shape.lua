@@ -3,10 +3,13 @@ local blob = require "gen.plan.blob"
 local dtype = require "gen.plan.dtype"
 local ffn_parts = require "gen.schema.ffn_parts"
 local layout = require "gen.families.model.blocks.layout"
+local lookup_plan = require "gen.families.lookup.plan"
 local rope_angles = require "gen.families.model.blocks.rope"
 local rules = require "gen.families.model.model"
 
 local shape = {}
+
+local unit_eps = 1e-6 -- added to the mean square of a head of q or k, where only its direction counts
 
 -- The cache: positions that it holds, and per layer, in bytes, the keys [kv_heads][tile][width][32], the values
 -- [kv_heads][position][pitch] and, where elements are integers, the scales of both, [kv_heads][position]. In the type
@@ -14,13 +17,16 @@ local shape = {}
 -- keys [kv_heads][tile][word][32], each of some elements of a key, values [kv_heads][word][pitch], each of an element
 -- of some positions. key_step: elements or words of a key. A window's cache is a ring of tiles: a token's keys and
 -- values are put where those were that no token sees any more. So that up to a tile of tokens can enter before they
--- attend, it holds that many more. For several sequences at once it holds those of one layer, each sequence from a tile
--- on. Where values are made of keys (from_keys) there are keys alone, as they are before they are rotated, a row of all
--- heads for each position, [position][pitch], and, where elements are integers, scales [position][heads].
+-- attend, it holds that many more, and one where a key goes to the place of the next token. Where only some layers have
+-- the window, `mixed`, all offsets are in proportion to the positions of a layer: positions, or those of a ring. For
+-- several sequences at once it holds those of one layer, each sequence from a tile on. Where values are made of keys
+-- (from_keys) there are keys alone, as they are before they are rotated, a row of all heads for each position,
+-- [position][pitch], and, where elements are integers, scales [position][heads].
 local function cache_of(s, type)
     local pitch, positions = blob.round_up(s.width, layout.values), s.context
     if s.from_keys then pitch = blob.round_up(s.e, layout.values) | layout.values end
-    if s.ring then positions = s.window - 1 + layout.keys end
+    local ring = s.ring and s.window - 1 + layout.keys + (s.shifted > 0 and 1 or 0)
+    if s.ring and not s.mixed then positions = ring end
     if s.sequences then positions = s.sequences.positions end
     local words = not s.from_keys and s.rounded and s.rounded.name == type.name and s.rounded or nil
     local per_word = words and words.rows or 1
@@ -32,7 +38,7 @@ local function cache_of(s, type)
         per_word = per_word,
         key_step = (s.width + per_word - 1) // per_word,
         pitch = pitch,
-        positions = blob.round_up(positions, layout.keys),
+        positions = blob.round_up(positions, s.mixed and blob.align or layout.keys),
         layer_bytes = 0,
         position_bytes = 0, -- of all layers
         parts = {},
@@ -40,6 +46,7 @@ local function cache_of(s, type)
     local function part(name, element, elements) -- of 32 positions
         local head = cache.positions // layout.keys * elements
         local one = { name = name, storage = element.storage, head = head, at = cache.layer_bytes }
+        one.step, one.position_at = elements // layout.keys, one.at // cache.positions -- of a position
         cache.parts[#cache.parts + 1] = one
         cache[name] = one
         cache.layer_bytes = blob.round_up(one.at + s.cached_heads * one.head * element.bytes, blob.align)
@@ -55,6 +62,14 @@ local function cache_of(s, type)
     if type.scaled then
         part("key_scales", dtype.get "f32", layout.keys * (s.from_keys and s.heads or 1))
         if not s.from_keys then part("value_scales", dtype.get "f32", layout.keys) end
+    end
+    cache.layers, cache.bytes_of_all = {}, 0
+    cache.ring_positions = s.mixed and math.min(cache.positions, blob.round_up(ring, blob.align))
+    for layer = 1, s.sequences and 1 or s.layers do
+        local held = cache.positions
+        if s.mixed and not s.full_layers[layer] then held = cache.ring_positions end
+        cache.layers[layer] = { positions = held, at = cache.bytes_of_all }
+        cache.bytes_of_all = cache.bytes_of_all + cache.layer_bytes * held // cache.positions
     end
     return cache
 end
@@ -77,8 +92,8 @@ end
 -- Where a block's FFN ends with a linear map and a sum, means over tokens can be taken before both: { hidden, pitch }:
 -- where the sums of hidden values begin behind those of the tokens' own, and floats of a row of both. nil: they cannot.
 local function sums_of(s)
-    local post = s.norm and s.norm.place == "post"
-    if s.layers > 1 or s.lookup or s.parallel or s.delivered or post or not s.skip then return nil end
+    local behind = s.norm and s.norm.place ~= "pre"
+    if s.layers > 1 or s.lookup or s.parallel or s.delivered or behind or not s.skip then return nil end
     return { hidden = s.d, pitch = s.d + s.f }
 end
 
@@ -98,6 +113,24 @@ function shape.widths(m)
     return s
 end
 
+-- That of the LookupFFN of blocks of `m`, `looked` of their types.
+local function looked_of(m, looked)
+    local ffn = ffn_parts.add_lookup({ d = m.d, d_out = m.d }, m.ffn)
+    return lookup_plan.shape(ffn, looked.tables, looked.projection, looked.multiplied)
+end
+
+-- The norms of a block of shape `s` in the order of their numbers: { word, doc, width }.
+local function norms_of(s)
+    if not s.norm then return {} end
+    local post, both = s.norm.place == "post", s.norm.place == "both"
+    return {
+        { word = "first", doc = "first norm", width = post and s.d or s.read },
+        { word = "second", doc = "second norm", width = s.d },
+        both and { word = "after_attention", doc = "norm after attention", width = s.d } or nil,
+        both and { word = "after_ffn", doc = "norm after the FFN", width = s.d } or nil,
+    }
+end
+
 -- The shape of model `m` with `types` (gen/families/model/types.lua); sequences: { positions, means }, of a batch at
 -- most, each sequence filled up to whole tiles, means: only means over their tokens are asked for; or nil: a call is
 -- for one sequence; first_layer: the number of its first layer.
@@ -106,6 +139,7 @@ function shape.of(m, types, sequences, first_layer)
     local width, dense = rules.head_width(m), ffn_parts.dense(m.ffn)
     local from_keys = m.attention.cache == "k"
     local cached_heads = from_keys and 1 or m.kv_heads -- all queries read all of K
+    local looked = m.ffn.kind == "lookup" and types.looked or nil
     local s = {
         type = types.type,
         rounded = types.rounded,
@@ -122,22 +156,29 @@ function shape.of(m, types, sequences, first_layer)
         full_layers = full_layers,
         causal = m.attention.causal,
         sequences = sequences,
-        ring = m.attention.causal and window ~= nil and not m.attention.full_layers,
+        -- Some layers are rings; mixed: not all; endless: no layer holds the context.
+        ring = m.attention.causal and window ~= nil,
+        mixed = m.attention.causal and full_layers ~= nil,
+        endless = m.attention.causal and window ~= nil and not m.attention.full_layers,
         parallel = m.parallel,
         scale = m.attention.scale or width ^ -0.5,
         gated = dense ~= nil and dense.kind == "glu",
         activation = dense and dense.activation,
         norm = m.norm,
         lookup = m.ffn.kind == "lookup",
-        tables = m.ffn.kind == "lookup" and types.looked.tables or nil, -- their type
+        tables = looked and looked.tables, -- their type
+        looked = looked and looked.multiplied and looked_of(m, looked), -- where there is something to choose
         shaped = m.attention.shaped or false,
         qk_norm = m.attention.qk_norm or false,
+        unit = m.attention.unit or false,
+        shifted = m.attention.shifted or 0,
+        head_eps = m.attention.unit and unit_eps or m.attention.qk_norm and m.attention.qk_norm.eps or false,
         soft_cap = m.attention.soft_cap,
     }
     for key, value in pairs(shape.widths(m)) do
         s[key] = value
     end
-    if s.norm then s.norm_widths = { s.norm.place == "pre" and s.read or s.d, s.d } end
+    s.norms = norms_of(s)
     local rope = m.attention.rope
     if rope then
         s.rotated = rules.rotated(m)
@@ -145,7 +186,7 @@ function shape.of(m, types, sequences, first_layer)
         s.rope.frequencies, s.rope.factor = rope_angles.frequencies(rope, s.rope.half)
     end
     s.cache = cache_of(s, types.cache)
-    if s.ring then
+    if s.endless then
         -- Positions go on beyond the context: the angles of a position are those of its bytes, added up.
         s.context = layout.max_positions
         if s.rope then s.rope.digits = { 1, 1 << 8, 1 << 16, 1 << 24 } end

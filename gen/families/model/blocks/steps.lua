@@ -33,7 +33,7 @@ end
 
 -- Where q or k is that lies in buffer `from` from element `at` on, whose heads may be normed: the buffer, and where.
 local function norm_heads(b, shape, list, from, at, to, width)
-    if not shape.qk_norm then return from, at end
+    if not shape.head_eps then return from, at end
     b.add(list, { op = "norm_heads", from = from, at = at, to = to, width = width })
     return to, 0
 end
@@ -45,7 +45,7 @@ local function add_attention(b, shape, source, keeps)
     local function prepare(list)
         b.add(
             list,
-            source == "normed" and { op = "norm", which = "first", from = "in", to = source, width = shape.input }
+            source == "normed" and { op = "norm", number = 1, from = "in", to = source, width = shape.input }
                 or { op = "copy", from = "in", to = source, width = shape.input }
         )
     end
@@ -83,7 +83,11 @@ end
 
 -- From attention's output `mixed` to the input of the FFN; behind it what the FFN's output is added to.
 local function add_middle(b, shape, source, mixed)
-    local inner, place = shape.parallel and source or mixed, shape.norm and shape.norm.place
+    local place = shape.norm and shape.norm.place
+    if place == "both" then
+        b.add(b.after, { op = "norm", number = 3, from = mixed, to = mixed, width = shape.d })
+    end
+    local inner = shape.parallel and source or mixed
     if not shape.parallel and shape.skip then
         local skipped = b.product(b.after, "S", "in", "skipped")
         b.add(b.after, { op = "add", a = skipped, b = mixed, to = "stream", width = shape.d })
@@ -91,13 +95,13 @@ local function add_middle(b, shape, source, mixed)
     end
     local stream = inner
     if place == "post" and not shape.parallel then
-        b.add(b.after, { op = "norm", which = "first", from = stream, to = "normed", width = shape.d })
+        b.add(b.after, { op = "norm", number = 1, from = stream, to = "normed", width = shape.d })
         return "normed", "normed"
-    elseif place == "pre" then
+    elseif place and place ~= "post" then
         -- A buffer has rows of one width.
         inner = shape.input == shape.d and "normed" or "inner"
         local from = shape.parallel and "in" or stream
-        b.add(b.after, { op = "norm", which = "second", from = from, to = inner, width = shape.d })
+        b.add(b.after, { op = "norm", number = 2, from = from, to = inner, width = shape.d })
     end
     return inner, stream
 end
@@ -132,7 +136,7 @@ end
 -- before the last product, which commutes with the mean.
 function steps.of(shape, has, parts, one_by_one)
     local b, place = builder(shape, has), shape.norm and shape.norm.place
-    local source = place == "pre" and "normed" or "rows"
+    local source = place and place ~= "post" and "normed" or "rows"
     -- Other steps than Q may read what is prepared.
     local keeps = not shape.causal and not shape.given and not shape.parallel and has.Q ~= nil and not one_by_one
     add_attention(b, shape, source, keeps)
@@ -142,10 +146,13 @@ function steps.of(shape, has, parts, one_by_one)
     local function add(first, second)
         b.add(b.after, { op = "add", a = first, b = second, to = "out", width = shape.d })
     end
+    if place == "both" then
+        b.add(b.after, { op = "norm", number = 4, from = "out", to = "out", width = shape.d })
+    end
     if shape.parallel then add(mixed, "out") end
     if shape.skip then add(shape.parallel and "in" or stream, "out") end
     if place == "post" then
-        b.add(b.after, { op = "norm", which = "second", from = "out", to = "out", width = shape.d })
+        b.add(b.after, { op = "norm", number = 2, from = "out", to = "out", width = shape.d })
     end
     b.add(b.after, { op = "output", from = "out" })
     return b.before, b.after
@@ -158,6 +165,20 @@ function steps.joined(shape, after)
     local joined = table.move(after, 1, #after - 2, 1, {})
     joined[#joined + 1] = { op = "output", a = sum.a, b = sum.b }
     return joined
+end
+
+-- Lets an activation among the steps `list` that rounds know the product right before it, `of`, of inputs in `words`
+-- that fill a tile of a matrix engine, and that product that its outputs are `activated`: tiles do both at once.
+function steps.join_activations(shape, list)
+    for i, step in ipairs(list) do
+        local product = list[i - 1]
+        if step.op == "activate" and step.rounded and product and product.op == "product" and product.to == step.to then
+            local words = (product.map.inputs + shape.rounded.rows - 1) // shape.rounded.rows
+            if words >= 16 then
+                step.of, product.activated, product.words = product, true, words
+            end
+        end
+    end
 end
 
 return steps

@@ -81,12 +81,13 @@ function first_weights.give_back(list, shape, places, passes_on)
     end
 end
 
--- Likewise of the first block's first head, which looks at the token before. Some numbers of all embeddings start
--- alike; from them alone q and k take, for each pair that turns enough, (1, 0) and (cos, sin) of the angle of one
--- position, so that their product is largest one position apart. embedding: the tensor of words.
+-- Likewise of the first block's first head whose keys are not shifted, which looks at the token before. Some numbers of
+-- all embeddings start alike; from them alone q and k take, for each pair that turns enough, (1, 0) and (cos, sin) of
+-- the angle of one position, so that their product is largest one position apart. embedding: the tensor of words.
 function first_weights.look_back(list, shape, places, embedding)
     local q, k = places.Q, places.K
-    if not starts(shape) or not q or not k then return end
+    local head = shape.shifted -- of k
+    if not starts(shape) or not q or not k or head == shape.kv_heads then return end
     if q.map.inputs ~= embedding.columns or k.map.inputs ~= embedding.columns then return end
     local half, turns, differs = shape.rope.half, {}, 0.0
     for i = 0, half - 1 do
@@ -104,23 +105,29 @@ function first_weights.look_back(list, shape, places, embedding)
         columns = alike,
         value = embedding.init.deviation,
     }
-    -- Behind the norm those numbers are near 1.
+    -- Behind the norm those numbers are near 1; where heads are of unit length their factor makes the gap.
     local each = math.sqrt(gap / (shape.scale * differs)) / alike
+    if shape.unit then
+        local factor = gap * #turns / (math.sqrt(shape.width) * differs)
+        local at = places.scales + head * shape.group
+        list[#list + 1] = { at = at, row = 1, column = 1, rows = 1, columns = 1, value = factor }
+    end
     local function fill(place, output, rows, columns, value)
         local to = box(place, output, 0, rows, columns)
         to.value = value
         list[#list + 1] = to
     end
     for _, place in ipairs { q, k } do
-        fill(place, 0, shape.width, embedding.columns, 0.0)
+        local at = (place == q and head * shape.group or head) * shape.width
+        fill(place, at, shape.width, embedding.columns, 0.0)
         for i, turn in ipairs(turns) do
             local first, second = i - 1, i - 1 + half
             if shape.rope.interleaved then
                 first, second = 2 * (i - 1), 2 * (i - 1) + 1
             end
             local angle = place == k and turn or 0.0
-            fill(place, first, 1, alike, each * math.cos(angle))
-            fill(place, second, 1, alike, each * math.sin(angle))
+            fill(place, at + first, 1, alike, each * math.cos(angle))
+            fill(place, at + second, 1, alike, each * math.sin(angle))
         end
     end
 end

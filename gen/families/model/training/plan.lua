@@ -110,9 +110,6 @@ local function add_product(t, from, name, map)
     return t.add { op = "product", from = from, to = t.value(name, map.outputs), map = map }
 end
 
--- Whether checkpoints of the model's kind have biases of the maps of blocks.
-local function biased(m) return m.checkpoint ~= "llama" end
-
 -- The array that the tensor `placed` of a lookup FFN goes to: `tables` if it has tables, which have rows, and a number,
 -- among those of all blocks.
 local function array_of(placed, tensor, c, tables)
@@ -151,7 +148,7 @@ end
 local function packed_view(b, step, views)
     local view, t, source = views.weight, b.tape, b.now[step.from]
     if not b.packed[source] then
-        local map = map_of(b.c, views, "matrix", biased(b.m), share_of(b.m, "Q"), b.number, true)
+        local map = map_of(b.c, views, "matrix", checkpoint.biased(b.m), share_of(b.m, "Q"), b.number, true)
         b.packed[source] = { value = add_product(t, source, "qkv", map), map = map }
     end
     local of = b.packed[source]
@@ -164,8 +161,8 @@ end
 local records = {}
 
 function records.norm(b, step)
-    local views = checkpoint.norm(b.m, b.number, step.which == "first" and 1 or 2, step.width)
-    local names_of = { step.which .. "_normed", step.which .. "_statistics" }
+    local views, word = checkpoint.norm(b.m, b.number, step.number, step.width), b.shape.norms[step.number].word
+    local names_of = { word .. "_normed", word .. "_statistics" }
     b.now[step.to] = add_norm(b.tape, b.c, b.now[step.from], names_of, b.m.norm, views, b.number)
 end
 
@@ -176,7 +173,7 @@ function records.product(b, step)
     if views.weight.group then
         b.now[step.to] = packed_view(b, step, views)
     else
-        local map = map_of(b.c, views, "matrix", biased(b.m), share_of(b.m, letter), b.number)
+        local map = map_of(b.c, views, "matrix", checkpoint.biased(b.m), share_of(b.m, letter), b.number)
         b.now[step.to] = add_product(b.tape, b.now[step.from], step.to == "out" and "made" or step.to, map)
         b.places[letter] = { map = map }
     end
@@ -193,9 +190,13 @@ function records.attend(b, step)
     local parts = b.shape.shaped and checkpoint.attention_shape(b.m, b.number)
     local init = { means = first_shape(b.m, b.number), deviation = 0 }
     local scalars = parts and matrix(b.c, parts, "scalar", init, b.number)
+    local scales = b.shape.unit
+        and matrix(b.c, checkpoint.attention_scale(b.m, b.number), "scalar", { means = { 1 }, deviation = 0 }, b.number)
+    b.places.scales = scales and scales.at
     t.add {
         op = "attend",
         shape = scalars and scalars.at or nil,
+        scales = scales and scales.at or nil,
         q = now[step.from],
         k = b.k,
         v = b.v,
@@ -385,6 +386,9 @@ local function attention_of(segment, constants, helper)
         window = shape.window,
         scale = shape.scale,
         rows = query_rows,
+        shifted = shape.shifted,
+        unit = shape.unit,
+        head_eps = shape.head_eps,
         shaped = shape.shaped,
     }
     if shape.rope then
@@ -421,8 +425,8 @@ end
 local function refuse_untrainable(p)
     local m = p.model
     local function refuse(chain, value, rule) validated.refuse(m, chain, value, rule) end
-    if p.type.name ~= "f32" then
-        misuse(string.format("--type: %s: --training needs f32: pack rounds what was trained", p.type.name))
+    if p.options.type ~= "f32" then
+        misuse(string.format("--type: %s: --training needs f32: pack rounds what was trained", p.options.type))
     end
     if m.embedding.projected then
         local rule = "must be absent in training, which learns the maps; the trained weights pack with it, too"
@@ -433,6 +437,10 @@ local function refuse_untrainable(p)
     end
     if m.attention.cache then
         refuse({ "attention", "cache" }, "k", "cannot be trained: fuse makes it of a trained model")
+    end
+    if checkpoint.less_one(m) then
+        local rule = 'cannot be trained: its files hold gains of norms less 1; "llama" has the same names'
+        refuse({ "checkpoint" }, m.checkpoint, rule)
     end
     if m.attention.full_layers then
         refuse({ "attention", "full_layers" }, nil, "cannot be trained: all layers need the same window")

@@ -69,6 +69,7 @@ local function places_of_tape(p, own, values)
             tensor(step.map.bias, to .. "_bias")
         elseif step.op == "attend" then
             tensor(step.shape, "attention_shape")
+            tensor(step.scales, "attention_scale")
         elseif step.op == "embed" then
             tensor(step.word, "words")
             tensor(step.positions, "positions")
@@ -246,7 +247,7 @@ local function uses_of(tapes, head)
             if step.op == "product" and step.map.bias then
                 uses.bias, uses.sums = true, true
             end
-            if step.shape then uses.sums = true end
+            if step.shape or step.scales then uses.sums = true end
             if step.op == "add" then uses.add = true end
         end
         for _, operation in ipairs(tape.back.rows) do
@@ -296,7 +297,7 @@ end
 -- { name, value, doc }; and what lookup FFNs need of a part's scratch: { bytes, floats for each token }.
 local function places_of(p)
     local t, list, sizes = p.training, {}, {}
-    local h, shapes = t.head, 0
+    local h, shapes, scales = t.head, 0, 0
     local function add_size(word, floats, doc)
         local name = p.names.macro("TRAIN_" .. word .. "_FLOATS")
         sizes[#sizes + 1] = { name = name, value = floats, doc = doc }
@@ -314,6 +315,7 @@ local function places_of(p)
     local sums, looked = 0, { bytes = 0, each = 0 }
     for _, own in ipairs(t.segments) do
         if own.attention.shaped then shapes = math.max(shapes, 3 * own.attention.heads) end
+        if own.attention.unit then scales = math.max(scales, own.attention.heads) end
         if own.lookup then
             local ffn = own.lookup.ffn
             sums = math.max(sums, blob.round_up(ffn.training.sums.floats, 16))
@@ -323,6 +325,9 @@ local function places_of(p)
     end
     if shapes > 0 then
         add("shapes", "gradients of alpha, beta and gamma", "(" .. shapes .. " * sequences + 15) / 16 * 16")
+    end
+    if scales > 0 then
+        add("scales", "gradients of factors of scores", "(" .. scales .. " * sequences + 15) / 16 * 16")
     end
     if sums > 0 then
         add("prepared", "projections of LookupFFNs, packed", add_size("PREPARED", t.prepared, "of all layers"))

@@ -8,7 +8,7 @@
 --   norm      from, to, statistics (two floats a token), kind, eps, width, gain, offset
 --   product   from, to, map
 --   embed     to, and where its tensors are
---   attend    q, k, v, to, softmax (largest score and 1 / total, for each head)
+--   attend    q, k, v, to, softmax (largest score and 1 / total, for each head), shape and scales (tensors) or nil
 --   lookup    from, to, parts
 --   activate  gate (GLU) or nil, hidden, to
 --   add       a, b, to
@@ -142,7 +142,9 @@ function back.attend(b, step, from)
     for _, run in ipairs(after) do
         run()
     end
-    if step.shape then b.add_to_parameters { op = "shape", step = step } end
+    for _, word in ipairs { "shape", "scales" } do
+        if step[word] then b.add_to_parameters { op = word, step = step } end
+    end
 end
 
 function back.lookup(b, step, from)

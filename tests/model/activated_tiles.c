@@ -1,0 +1,77 @@
+/* A product by tiles that activates and rounds its outputs meanwhile gives what the product, the activation and the
+   rounding give after each other, to the bit, at every count of tokens of up to two blocks. `EMITTED` is a file of kernels
+   of blocks, an MLP, or with GATED a GLU; with SCALED its inputs are bytes, else bf16. */
+#include EMITTED
+#include <stdio.h>
+#include <string.h>
+
+#ifdef SCALED
+#define SCALE scale,
+#define STORED hidden, TILES_HIDDEN_PITCH,
+#else
+#define SCALE
+#define STORED
+#endif
+#ifdef GATED
+#define GATE gate,
+#define ROW_OF_GATE gate + token *TILES_GATE_PITCH,
+#else
+#define GATE
+#define ROW_OF_GATE
+#endif
+
+enum {
+    TOKENS = 64,
+    X_STEP = TILES_NORMED_ROUNDED_PITCH,
+    WORDS = (TILES_M_INPUTS + PER_WORD - 1) / PER_WORD,
+    HIDDEN = 32 * TILES_M_PANELS,
+    ROUNDED = TILES_HIDDEN_ROUNDED_PITCH
+};
+
+size_t tiles_used;
+static uint32_t x[TOKENS * X_STEP], w[HIDDEN * WORDS], together[TOKENS * ROUNDED], apart[TOKENS * ROUNDED];
+static float inputs[TOKENS * TILES_M_INPUTS], scale[HIDDEN], bias[HIDDEN], gate[TOKENS * HIDDEN * 2], hidden[TOKENS * HIDDEN * 2];
+
+static float number(void)
+{
+    static uint32_t state = 1;
+    state = state * 1664525u + 1013904223u;
+    return (float)(state >> 8) / (float)(1 << 23) - 1.0f;
+}
+
+int main(void)
+{
+    for (size_t i = 0; i < TOKENS * TILES_M_INPUTS; ++i)
+        inputs[i] = number();
+    for (size_t i = 0; i < TOKENS * HIDDEN * 2; ++i)
+        gate[i] = 4.0f * number();
+    for (size_t i = 0; i < TILES_O_INPUTS; ++i) /* those that fill up the last panel are 0 */
+        scale[i] = 0.001f, bias[i] = number();
+    for (size_t i = 0; i < HIDDEN * WORDS; ++i) {
+        const float pair[2] = {number(), number()};
+        uint32_t bits[2];
+        memcpy(bits, pair, 8);
+        w[i] = bits[0] >> 16 | (bits[1] & 0xffff0000u);
+    }
+    (void)scale, (void)gate;
+    ROUND_INPUTS(inputs, TILES_M_INPUTS, x, X_STEP, TOKENS);
+    for (size_t tokens = 16; tokens <= TOKENS; ++tokens) {
+        memset(together, 0, sizeof together);
+        memset(apart, 0, sizeof apart);
+        PRODUCT(x, X_STEP, w, SCALE bias, hidden, TILES_HIDDEN_PITCH, TILES_M_INPUTS, TILES_M_PANELS, tokens);
+        for (size_t token = 0; token < tokens; ++token)
+            tiles_blocks_activate(ROW_OF_GATE hidden + token * TILES_HIDDEN_PITCH, 1);
+        ROUND_HIDDEN(hidden, TILES_HIDDEN_PITCH, apart, ROUNDED, tokens);
+        memset(hidden, 0, sizeof hidden);
+        tiles_blocks_hidden_by_tiles(x, X_STEP, w, SCALE bias, GATE STORED together, WORDS, TILES_M_PANELS, tokens);
+#ifdef SCALED
+        ROUND_MEASURED(hidden, TILES_HIDDEN_PITCH, together, ROUNDED, tokens);
+#endif
+        for (size_t token = 0; token < tokens; ++token)
+            if (memcmp(together + token * ROUNDED, apart + token * ROUNDED, 4 * COMPARED) != 0) {
+                printf("token %zu of %zu is not the same\n", token, tokens);
+                return 1;
+            }
+    }
+    return 0;
+}
