@@ -136,6 +136,15 @@ function test.windows_and_rotations()
         "d = 12, heads = 6, kv_heads = 1, attention = { eliminate = 'QP', window = 1, context = 70, scale = 1 }, ffn \z
             = { kind = 'glu', f = 7, activation = 'gelu' }"
     )
+    verified( -- whose rounding depends on positions, which nothing else does
+        "ring_of_bytes",
+        "d = 40, heads = 4, skip = true, attention = { window = 33, context = 300 }, ffn = { kind = 'glu', f = 50, \z
+            activation = 'silu' }",
+        "--type",
+        "i8",
+        "--activations",
+        "i8"
+    )
 end
 
 function test.windows_to_both_sides()

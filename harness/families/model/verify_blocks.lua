@@ -44,6 +44,9 @@ local function with_tokens(lengths)
     return list
 end
 
+-- Whether answers depend on the first position: keys are turned by it, or weights of attention are rounded by tiles.
+local function by_position(p) return p.model.attention.rope or p.shape.cache.words end
+
 -- Where positions go on for ever, the last `count` ones: { start, skip }, the first position, and how many tokens do
 -- not count because those before them are missing; nil where there is none that counts.
 local function far_of(p, count)
@@ -166,7 +169,7 @@ local function sample_ways(p, library, sample, watched)
             if whole and exact and not watched then whole = compare.decided_as(y, whole, m, skip, most) end
             return whole and beside(y, whole) or nil
         end
-        if way.start and m.attention.rope and not watched then
+        if way.start and by_position(p) and not watched then
             sample.far = sample.far or sample.answer(nil, nil, nil, way)
             way.answers = sample.far
         end
@@ -216,7 +219,7 @@ function verify_blocks.prepare(p, directory, options, watched)
     packing.pack(p, files)
     local function answer_with(x, way, taken, ...)
         local job = reference.blocks_job(p, ...)
-        job.lengths, job.start = lengths, m.attention.rope and way and way.start or 0
+        job.lengths, job.start = lengths, way and by_position(p) and way.start or 0
         return reference.answer_blocks(setmetatable(taken or {}, { __index = job }), x)
     end
     local sample = { numbers = numbers, lengths = lengths, tokens = count, packed_from = fused, blob = files.output }
