@@ -60,9 +60,9 @@ function commands.fuse(arguments, options)
     local worst, off = largest(results, "condition"), largest(results, "error")
     host.print(
         string.format(
-            "wrote %s without %s, %s%s%s",
+            "wrote %s %s, %s%s%s",
             options.o,
-            eliminate,
+            eliminate == "none" and "with values made of keys" or "without " .. eliminate,
             figures.plural(m.layers, "layer"),
             worst and string.format(", condition numbers up to %.2g (%s)", worst.condition, worst.name) or "",
             off and string.format(", errors up to %.2g (%s)", off.error, off.name) or ""

@@ -469,9 +469,11 @@ function checkpoint.left_out(m, name)
         end
         return false
     end
-    local trained_so = fusable.obstacle(m, m.attention.eliminate) ~= nil
+    local word = m.attention.eliminate
+    local trained_so = word ~= "none" and fusable.obstacle(m, word) ~= nil
+    if m.attention.cache == "k" then word = word .. "V" end
     if number and tonumber(number) >= blocks_of(m) then return "the model file has layers = " .. blocks_of(m) end
-    for letter in m.attention.eliminate:gmatch "%u" do
+    for letter in word:gmatch "%u" do
         if is_of(family[letter:lower()]) or letter ~= "P" and is_of(family.packed and family.packed.name) then
             if not trained_so then return "run lookupc fuse first", true end
             return string.format(
@@ -599,6 +601,12 @@ function checkpoint.alone(map)
         copy.weight.tensor, copy.bias.tensor = map.weight.tensor, map.bias.tensor
     end
     return copy
+end
+
+-- What fuse makes of the map V where only keys are cached: v of k.
+function checkpoint.from_keys(map)
+    local stem = map.name:gsub("%.weight$", "") .. "_from_k"
+    return map_of(stem, "", 0, map.weight.rows, map.weight.rows, {})
 end
 
 -- The first or second norm of a layer, of so many elements, or the third behind attention or fourth behind the FFN:

@@ -2,6 +2,9 @@
 -- own, which is trained so.
 local fusable = {}
 
+-- Whether the checkpoint of model `m` is one that `fuse` writes.
+function fusable.is_fused(m) return m.attention.eliminate ~= "none" or m.attention.cache == "k" end
+
 -- Whether a linear map stands between the rows of the embedding and the first block.
 function fusable.has_map(m) return m.embedding ~= nil and (m.embedding.d or m.d) ~= m.d end
 

@@ -199,7 +199,7 @@ static bool step_factor(fusion *f, int step, int results)
     return true;
 }
 
-/* A transposed view as a matrix of its own, in the dtype of its tensor. */
+/* A view as a matrix of its own, in the dtype of its tensor. */
 static bool copy_rows(fusion *f, int step, const view *v)
 {
     if (!room(f, &f->work[0], CHUNK_ROWS, v->columns))
@@ -213,7 +213,7 @@ static bool copy_rows(fusion *f, int step, const view *v)
     return true;
 }
 
-/* {"copy", from}: the tensor as it is; of a transposed view the matrix, [rows][columns]. */
+/* {"copy", from}: the tensor as it is; of a view that is transposed, or packed with others, the matrix, [rows][columns]. */
 static bool step_copy(fusion *f, int step, int results)
 {
     (void)results;
@@ -221,7 +221,7 @@ static bool step_copy(fusion *f, int step, int results)
     bool there;
     if (!open_view(f, step, "from", &v, &there))
         return false;
-    if (v.transposed)
+    if (v.transposed || v.stride > 0)
         return copy_rows(f, step, &v);
     const size_t width = safetensors_width(v.tensor->dtype), most = 1 << 20;
     if (!room(f, &f->work[0], most, 1) || !room(f, &f->work[1], most, 1))

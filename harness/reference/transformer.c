@@ -220,14 +220,14 @@ typedef struct {
     size_t begin, first, last;
 } seen_tokens;
 
-/* out[width] = softmax(q k) v over those tokens, scores with their soft cap, tile by tile: weights are relative to the largest score of all
-   tiles so far, and rounded. k, v: of the head, `step` apart. */
-static void mix(const reference_transformer *model, const double *q, const double *k, const double *v, size_t step, seen_tokens seen,
-                double *out)
+/* out[v_width] = softmax(q k) v over those tokens, scores with their soft cap, tile by tile: weights are relative to the largest score of
+   all tiles so far, and rounded. k, v: of the head, `step` apart. */
+static void mix(const reference_transformer *model, const double *q, const double *k, const double *v, size_t v_width, size_t step,
+                seen_tokens seen, double *out)
 {
     const size_t width = model->width, begin = seen.begin, last = seen.last;
     double largest = -INFINITY, total = 0.0;
-    memset(out, 0, width * sizeof *out);
+    memset(out, 0, v_width * sizeof *out);
     for (size_t s = seen.first, count; s <= last; s += count) {
         double weight[TILE], high = largest;
         count = TILE - (model->start + s - begin) % TILE;
@@ -246,23 +246,24 @@ static void mix(const reference_transformer *model, const double *q, const doubl
         total *= shrink;
         for (size_t n = 0; n < count; ++n)
             total += weight[n] = exp(weight[n] - largest);
-        round_weights(model->attention, weight, v + s * step, step, width, count);
-        for (size_t i = 0; i < width; ++i) {
+        round_weights(model->attention, weight, v + s * step, step, v_width, count);
+        for (size_t i = 0; i < v_width; ++i) {
             out[i] *= shrink;
             for (size_t n = 0; n < count; ++n)
                 out[i] += weight[n] * v[(s + n) * step + i];
         }
     }
-    for (size_t i = 0; i < width; ++i)
+    for (size_t i = 0; i < v_width; ++i)
         out[i] /= total;
 }
 
-/* y[tokens][heads * width] = softmax(q k scale) v, q <- q scale, rounded, the scale times the head's own; with a shape alpha v of the token
-   itself + beta softmax(q k scale) v - gamma times the mean of v. */
+/* y[tokens][heads][v_width] = softmax(q k scale) v, q <- q scale, rounded, the scale times the head's own; with a shape alpha v of the
+   token itself + beta softmax(q k scale) v - gamma times the mean of v. v: of a head, or, from keys, the same for all of them. */
 static void attend(const reference_transformer *model, const reference_block *block, double *q, const double *k, const double *v, double *y,
                    size_t tokens)
 {
     const size_t width = model->width, all = width * model->heads, e = width * model->kv_heads, window = block->window;
+    const size_t v_width = model->from_keys ? e : width;
     const double *shape = block->shape;
     for (size_t t = 0; t < tokens; ++t) {
         size_t begin;
@@ -272,11 +273,11 @@ static void attend(const reference_transformer *model, const reference_block *bl
             const size_t reach = window && window < end - t ? t + window - 1 : end - 1;
             const size_t last = model->causal ? t : reach;
             const size_t first = window && t - begin + 1 > window ? t + 1 - window : begin;
-            double *own = q + t * all + head * width, *out = y + t * all + head * width;
+            double *own = q + t * all + head * width, *out = y + (t * model->heads + head) * v_width;
             for (size_t i = 0; i < width; ++i)
                 own[i] *= model->scale * (block->scales ? block->scales[head] : 1.0);
             reference_round_row(model->attention, own, width);
-            mix(model, own, k + shared, v + shared, e, (seen_tokens){begin, first, last}, out);
+            mix(model, own, k + shared, model->from_keys ? v : v + shared, v_width, e, (seen_tokens){begin, first, last}, out);
             for (size_t i = 0; shape && i < width; ++i) {
                 const double *part = shape + 3 * head;
                 double mean = 0.0;
@@ -331,6 +332,17 @@ static void add(double *to, const double *x, size_t count)
         to[i] += x[i];
 }
 
+/* A new array [tokens][heads * width]: of every head its own of the values that V makes of sums of keys, [tokens][heads][e]. */
+static double *values_of(const reference_transformer *model, const reference_block *block, const double *sums, size_t tokens, char *error,
+                         size_t size)
+{
+    const size_t width = model->width, e = width * model->kv_heads, rows = tokens * model->heads;
+    double *values = mapped(model, &block->v, sums, e, rows, error, size);
+    for (size_t row = 0; values && row < rows; ++row)
+        memmove(values + row * width, values + row * e + row % model->heads * width, width * sizeof *values);
+    return values;
+}
+
 /* Attention with its projections: a new array [tokens][d]. */
 static double *attention(const reference_transformer *model, const reference_block *block, const double *x, size_t tokens, char *error,
                          size_t size)
@@ -339,8 +351,12 @@ static double *attention(const reference_transformer *model, const reference_blo
     const bool given = block->delivered;
     double *q = given ? part_of(x, in, 0, all, tokens, error, size) : mapped(model, &block->q, x, in, tokens, error, size);
     double *k = given ? part_of(x, in, all, e, tokens, error, size) : mapped(model, &block->k, x, in, tokens, error, size);
-    double *v = given ? part_of(x, in, all + e, e, tokens, error, size) : mapped(model, &block->v, x, in, tokens, error, size);
-    double *mixed = malloc((tokens * all + 1) * sizeof *mixed), *y = NULL;
+    for (size_t row = 0; k && model->from_keys && row < tokens * model->kv_heads; ++row)
+        reference_round_row(model->cache, k + row * width, width);
+    double *v = model->from_keys ? k ? part_of(k, e, 0, e, tokens, error, size) : NULL
+                : given          ? part_of(x, in, all + e, e, tokens, error, size)
+                                 : mapped(model, &block->v, x, in, tokens, error, size);
+    double *mixed = malloc((tokens * all * (model->from_keys ? model->heads : 1) + 1) * sizeof *mixed), *y = NULL;
     if (q && k && v && mixed) {
         reference_normalise(&block->q_norm, false, model->head_eps, q, width, tokens * model->heads);
         reference_normalise(&block->k_norm, false, model->head_eps, k, width, tokens * model->kv_heads);
@@ -355,6 +371,8 @@ static double *attention(const reference_transformer *model, const reference_blo
                 turn(model, q + t * all + head * width, model->start + t - first);
             for (size_t head = 0; head < model->kv_heads; ++head) {
                 turn(model, k + t * e + head * width, model->start + t - first);
+                if (model->from_keys)
+                    continue;
                 reference_round_row(model->cache, k + t * e + head * width, width);
                 reference_round_row(model->cache, v + t * e + head * width, width);
             }
@@ -366,7 +384,10 @@ static double *attention(const reference_transformer *model, const reference_blo
                 memcpy(k + t * e, k + (t - 1) * e, model->shifted * width * sizeof *k);
         }
         attend(model, block, q, k, v, mixed, tokens);
-        y = mapped(model, &block->p, mixed, all, tokens, error, size);
+        double *made = model->from_keys ? values_of(model, block, mixed, tokens, error, size) : NULL;
+        if (made || !model->from_keys)
+            y = mapped(model, &block->p, made ? made : mixed, all, tokens, error, size);
+        free(made);
     }
     free(q);
     free(k);

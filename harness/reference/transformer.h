@@ -66,6 +66,7 @@ typedef struct {
     double soft_cap; /* a score x becomes soft_cap tanh(x / soft_cap); 0: it stays */
     size_t shifted;  /* so many heads of k and v have the key of the token before, the first token its own */
     bool causal;
+    bool from_keys; /* v maps a token's keys of all heads, before they are turned, to its values */
     const size_t
         *lengths; /* of the sequences that the tokens are, one behind the other, each of which attends to itself; NULL: they are one */
     size_t start; /* position of the first token, of each sequence */

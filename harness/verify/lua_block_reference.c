@@ -100,6 +100,7 @@ static reference_transformer model_at(lua_State *L, int job)
         .soft_cap = field_number(L, job, where, "soft_cap"),
         .shifted = field_size(L, job, where, "shifted"),
         .causal = field_flag(L, job, "causal"),
+        .from_keys = field_flag(L, job, "from_keys"),
         .start = field_size(L, job, where, "start"),
         .half = field_size(L, job, where, "half"),
         .theta = field_number(L, job, where, "theta"),

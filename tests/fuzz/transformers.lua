@@ -82,6 +82,9 @@ function transformers.drawn(random, name, lanes)
     if m.checkpoint == "llama" and number % 7 == 0 then m.checkpoint = "gemma" end
     if not (a.qk_norm or a.scale) and number % 4 == 1 then a.unit = true end
     if number % 3 == 1 then a.shifted = 1 + number % m.kv_heads end
+    local apart = a.eliminate:find("V", 1, true) or a.shaped or a.qk_norm or a.unit or a.shifted
+    local square = m.kv_heads == m.heads and not m.head_dim and not m.d_in
+    if a.causal and square and not apart and number % 2 == 1 then a.cache = "k" end
     if a.rope then a.rope.scaling = scalings[number % 6] end
     return m
 end
@@ -127,7 +130,8 @@ function transformers.types(random, sets, m)
     if bytes and random(0, 1) == 0 then options.activations = "i7" end
     -- Some caches are words of products only.
     local cache = dtype.get(options.cache, "cache")
-    if cache.cache.words_only and options.activations ~= cache.name then options.cache = nil end
+    local beside_words = options.activations == cache.name and not m.attention.cache
+    if cache.cache.words_only and not beside_words then options.cache = nil end
     local looks_up = m.ffn.kind == "lookup"
     for _, layer in ipairs(type(m.layers) == "table" and m.layers or {}) do
         looks_up = looks_up or layer.ffn and layer.ffn.kind == "lookup"

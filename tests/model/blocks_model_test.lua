@@ -114,6 +114,17 @@ function test.rules()
             "t.attention.full_layers = { 1 }",
             "attention.full_layers: is of layers without attention.window, which is missing",
         },
+        { "t.attention.cache = 'v'", 'attention.cache = "v": must be "kv" or "k"' },
+        { "t.attention.cache, t.kv_heads = 'k', 4", "cache = \"k\": needs kv_heads = heads: K is a 32 by 64 matrix" },
+        { "t.attention.cache, t.attention.causal = 'k', false", 'cache = "k": needs attention.causal = true' },
+        {
+            "t.attention.cache, t.attention.eliminate, t.head_dim = 'k', 'none', 6",
+            'cache = "k": needs heads * head_dim = 64, the width of the block\'s input, not 48: K has no inverse',
+        },
+        { "t.attention.cache, t.attention.shaped = 'k', true", 'cache = "k": needs attention without shaped' },
+        { "t.attention.cache, t.attention.unit = 'k', true", 'cache = "k": needs attention without unit' },
+        { "t.attention.cache, t.attention.shifted = 'k', 1", 'cache = "k": needs attention without shifted' },
+        { "t.attention.cache, t.attention.eliminate = 'k', 'VP'", 'eliminate = "VP": needs attention.cache = "kv"' },
         {
             "t.attention.qk_norm = {}",
             'attention.eliminate = "QP": needs attention without qk_norm',

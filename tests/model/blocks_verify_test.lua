@@ -58,6 +58,41 @@ function test.norms_and_skip_connections()
     )
 end
 
+-- Values made of keys: heads of whole panels and not, caches of all types, rings, and what else is merged.
+function test.caches_of_keys()
+    local function keys(name, text, ...)
+        verified(name, text:gsub("attention = {", "attention = { cache = 'k',"), ...)
+    end
+    keys(
+        "keys",
+        "d = 64, heads = 2, skip = true, norm = { kind = 'rmsnorm' }, attention = { rope = {}, context = 70 }, \z
+            ffn = { kind = 'glu', f = 33, activation = 'silu' }"
+    )
+    keys(
+        "keys_of_narrow_heads",
+        "d = 60, heads = 5, attention = { eliminate = 'QP', soft_cap = 9, window = 30, full_layers = { 1 }, \z
+            context = 140 }, ffn = { kind = 'mlp', f = 40, activation = 'gelu' }",
+        "--cache",
+        "i8"
+    )
+    keys(
+        "ring_of_keys",
+        "d = 24, heads = 3, parallel = true, checkpoint = 'gpt_neox', attention = { eliminate = 'K', window = 9, \z
+            rope = { share = 0.5 }, context = 70 }, ffn = { kind = 'mlp', f = 40, activation = 'relu' }",
+        "--cache",
+        "f16"
+    )
+    keys(
+        "keys_in_bytes",
+        "d = 48, heads = 3, skip = true, norm = { kind = 'layernorm' }, checkpoint = 'gpt2', positions = 70, \z
+            attention = { context = 70 }, ffn = { kind = 'mlp', f = 40, activation = 'gelu' }",
+        "--type",
+        "i8",
+        "--activations",
+        "i8"
+    )
+end
+
 function test.widths_of_heads_and_inputs()
     verified(
         "narrow_heads",

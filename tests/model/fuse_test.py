@@ -28,6 +28,13 @@ CASES = [
     ("VP", {**skipless(MASKED), "embedding": {"scale": 2, "first_position": 2}}),
     ("QP", skipless(MAPPED, layers=2)),
     ("QP", {**skipless(MAPPED, layers=[{"count": 1}, {"count": 2}]), "ffn": DENSE}),
+    # Of those that cache keys alone values are made of keys, whatever else is merged.
+    ("none", changed(LLAMA, kv_heads=4, attention={"cache": "k"})),
+    ("none", changed(GPT, checkpoint="gpt2", tied=True, attention={"cache": "k"})),
+    ("none", changed(NEOX, attention={"cache": "k"})),
+    ("none", changed(LOOKUP, attention={"cache": "k"})),
+    ("QP", skipless(LLAMA, kv_heads=4, attention={"cache": "k"})),
+    ("K", skipless(NEOX, attention={"cache": "k"})),
 ]
 
 
@@ -42,15 +49,16 @@ def definition(tensors, m, ids):
 
 def after(m, word):
     """The model of what fuse writes: its head is apart unless a map takes what is merged into the embedding."""
-    return changed(m, attention={"eliminate": word}, tied=m.get("tied", False) and "d" in m["embedding"])
+    return changed(m, attention={"eliminate": word}, tied=m.get("tied", False) and (word == "none" or "d" in m["embedding"]))
 
 
 def same_in_float64(folder, number, word, m):
-    tensors, ids = any_model.tensors(m, number), np.random.default_rng(number).integers(0, 29, 40)
+    tensors, ids = any_model.tensors(changed(m, attention={"cache": "kv"}), number), np.random.default_rng(number).integers(0, 29, 40)
     path, weights, fused = any_model.write(folder, "m", m), folder + "/w.safetensors", folder + "/f.safetensors"
     write_safetensors(weights, tensors, "F64")
     works("fuse", path, "--eliminate", word, "--weights", weights, "-o", fused)
-    wanted, found = definition(tensors, m, ids), definition(read_safetensors(fused)[0], after(m, word), ids)
+    unfused = changed(m, attention={"cache": "kv"})
+    wanted, found = definition(tensors, unfused, ids), definition(read_safetensors(fused)[0], after(m, word), ids)
     off = np.abs(found - wanted).max() / np.abs(wanted).max()
     path = any_model.write(folder, "fused", after(m, word))
     works("pack", path, "--weights", fused, "-o", folder + "/f.bin")

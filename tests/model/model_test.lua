@@ -177,6 +177,7 @@ function test.what_training_does_not_know_is_refused()
     end
     refused("t.attention.qk_norm = {}", "attention.qk_norm: cannot be trained")
     refused("t.attention.soft_cap = 50", "attention.soft_cap: cannot be trained")
+    refused("t.attention.cache = 'k'", 'attention.cache = "k": cannot be trained: fuse makes it of a trained model')
     refused("t.attention.window, t.attention.full_layers = 9, { 1 }", "attention.full_layers: cannot be trained: all")
     refused("t.checkpoint, t.norm.kind = 'gemma', 'rmsnorm'", 'checkpoint = "gemma": cannot be trained: its files hold')
 end

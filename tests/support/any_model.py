@@ -47,6 +47,7 @@ class Maker:
     def __init__(self, c, m):
         self.c, self.m, self.family = c, m, m.get("checkpoint", "llama")
         self.names, self.biased, self.across = NAMES[self.family], self.family not in ("llama", "gemma"), self.family == "gpt2"
+        self.fused = m["attention"].get("eliminate", "none") != "none" or m["attention"].get("cache") == "k"
 
     def linear(self, name, out, x, alone=False, biased=False):
         if not self.biased and not biased:
@@ -74,6 +75,9 @@ class Maker:
 
     def projections(self, prefix, x, heads, kv_heads, width, gone):
         """q, k and v of x."""
+        if self.m["attention"].get("cache") == "k":
+            q, k = (x if letter in gone else self.linear(prefix + self.names[letter], heads * width, x, True) for letter in "QK")
+            return q, k, self.linear(prefix + self.names["V"] + "_from_k", heads * width, k, True)
         if gone or self.family not in ("gpt_neox", "mingpt", "gpt2"):
             outputs = {"Q": heads * width, "K": kv_heads * width, "V": kv_heads * width}
             return [x if letter in gone else self.linear(prefix + self.names[letter], out, x, True, self.m.get("qkv_biased")) for letter, out in outputs.items()]
@@ -88,7 +92,7 @@ class Maker:
             block, scale = projection.get("block", 0), ffn.get("scale", "none")
             beside = self.ffn(prefix, x, ffn["dense"], d) if "dense" in ffn else 0
             return beside + lookup_ffn(self.c, prefix + self.names["lookup"], x, ffn["h"], ffn["tau"], block, ffn["score"], ffn.get("neighbours", 1), scale=scale)
-        alone = self.m["attention"].get("eliminate", "none") != "none"
+        alone = self.fused
         hidden = self.linear(prefix + self.names["M"], ffn["f"], x, alone)
         activation = ACTIVATIONS[ffn["activation"]]
         if ffn["kind"] == "glu":
@@ -128,7 +132,7 @@ class Maker:
             second, behind_attention, behind_ffn = BEHIND
         mixed = self.mixed(prefix, self.norm(prefix + first, x, norm) if pre else x, heads, kv_heads, width, number)
         if "P" not in gone:
-            mixed = self.linear(prefix + self.names["P"], d, mixed, alone=gone != "none")
+            mixed = self.linear(prefix + self.names["P"], d, mixed, alone=self.fused)
         if both:
             mixed = self.norm(prefix + behind_attention, mixed, norm)
         if m.get("parallel"):

@@ -99,8 +99,9 @@ local function lines_of_blocks(m, make, options)
     add("packed blocks", "%15s  of %s", figures.bytes(p.packed_bytes), types_text(p))
     add(
         "cache",
-        "%15s  of keys and values of %s in %s",
+        "%15s  of %s of %s in %s",
         figures.bytes(p.cache_bytes),
+        rules.cached(m),
         held_by(p.segments),
         cache.type.name
     )
@@ -225,8 +226,8 @@ function describe.lines(m, make, options)
     end
     bytes("flash", p.packed_bytes, "of " .. types_text(p))
     if p.causal then
-        local form = "a sequence, keys and values of %s in %s"
-        bytes("RAM state", p.state_bytes, form:format(held_by(p.segments), p.options.cache))
+        local form = "a sequence, %s of %s in %s"
+        bytes("RAM state", p.state_bytes, form:format(rules.cached(m), held_by(p.segments), p.options.cache))
         bytes("RAM scratch", p.step_scratch_bytes, "a step")
     end
     local most = string.format("a call for up to %d tokens at a time, with %s", p.tokens, figures.sets(p))

@@ -1,6 +1,7 @@
 -- What firmware of a whole model is; gen/families/list.lua says what its fields mean.
 local dtype = require "gen.plan.dtype"
 local isa_list = require "gen.isa.list"
+local rules = require "gen.families.model.model"
 local weight_count = require "gen.families.model.weight_count"
 local words = require "gen.isa.words"
 
@@ -77,7 +78,8 @@ function firmware.tolerance(p) return dtype.get(p.options.cache, "cache").cache.
 function firmware.ram(p)
     local rows, in_use = { { bytes = p.weights_struct_bytes, text = "a " .. p.names.weights } }, {}
     if p.causal then
-        rows[2] = { bytes = p.state_bytes, text = "state: position, keys and values in " .. p.options.cache }
+        local text = "state: position, " .. rules.cached(p.model) .. " in " .. p.options.cache
+        rows[2] = { bytes = p.state_bytes, text = text }
     end
     rows[#rows + 1] = { bytes = p.scratch_bytes, text = "scratch" }
     for i, stage in ipairs(p.memory.stages) do

@@ -150,6 +150,12 @@ local attention_keys = {
         doc = "a score x becomes soft_cap tanh(x / soft_cap)",
     },
     {
+        key = "cache",
+        rule = schema.choice("kv", "k"),
+        optional = true,
+        doc = "what is kept of tokens: keys and values, or keys alone, of which values are made; absent: kv",
+    },
+    {
         key = "shifted",
         rule = positive(65536),
         optional = true,
@@ -237,7 +243,8 @@ keys.blocks = {
     {
         key = "attention",
         rule = schema.table(
-            "eliminate, context, window, full_layers, causal, rope, qk_norm, unit, scale, soft_cap, shifted, shaped",
+            "eliminate, context, window, full_layers, causal, rope, qk_norm, unit, scale, soft_cap, shifted, cache, \z
+                shaped",
             attention_keys
         ),
         doc = "makes it a transformer",

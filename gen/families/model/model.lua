@@ -44,6 +44,9 @@ function rules.kv_width(m) return rules.head_width(m) * m.kv_heads end
 -- The width of the first block's input, but where tables deliver q, k and v.
 function rules.input_width(m) return m.d_in or m.d end
 
+-- What is cached of a token.
+function rules.cached(m) return m.attention.cache == "k" and "keys" or "keys and values" end
+
 -- Why "QKV" is only of blocks alone.
 rules.not_whole = "whole models have q, k and v of their own"
 
@@ -72,9 +75,31 @@ function rules.impossible(m, eliminate)
             m.d,
             rules.kv_width(m)
         )
+    elseif m.attention.cache and eliminate:find("V", 1, true) then
+        return 'needs attention.cache = "kv": V is what makes values of keys'
     elseif m.attention.qk_norm and eliminate ~= "none" and first ~= "V" then
         return "needs attention without qk_norm, across which Q and K cannot be merged; V can be eliminated"
     end
+end
+
+-- Why blocks `m` cannot make values of keys, v = V K^-1 k, or nil.
+local function valueless(m)
+    local attention, q = m.attention, rules.q_width(m)
+    if not attention.causal then return "needs attention.causal = true: others keep nothing from call to call" end
+    if m.kv_heads ~= m.heads then
+        return string.format(
+            "needs kv_heads = heads: K is a %d by %d matrix and has no inverse",
+            rules.kv_width(m),
+            rules.input_width(m)
+        )
+    elseif q ~= rules.input_width(m) then
+        local rule = "needs heads * head_dim = %d, the width of the block's input, not %d: K has no inverse"
+        return rule:format(rules.input_width(m), q)
+    end
+    for _, key in ipairs { "qk_norm", "unit", "shifted", "shaped" } do
+        if attention[key] then return "needs attention without " .. key .. ", which parts keys from values" end
+    end
+    return m.projected and "needs embedding without projected, which delivers values" or nil
 end
 
 local function itself(chain) return chain end
@@ -153,6 +178,9 @@ local function check_blocks(context, m, place)
     if attention.shaped and attention.window then
         refuse({ "attention", "shaped" }, true, "must be absent beside attention.window = " .. attention.window)
     end
+    if attention.cache == "kv" then attention.cache = nil end
+    local why = attention.cache and valueless(m)
+    if why then refuse({ "attention", "cache" }, "k", why) end
     m.ffn = rules.filled(m.ffn, m.d)
     if m.ffn.kind == "lookup" then
         lookup_model.check(context, ffn_parts.add_lookup({ d = m.d, d_out = m.d }, m.ffn), place { "ffn" })

@@ -5,6 +5,7 @@ local layout = require "gen.families.model.blocks.layout"
 local expression = require "gen.isa.expression"
 local literal = require "gen.print.literal"
 local print_run = require "gen.families.model.blocks.print_run"
+local rules = require "gen.families.model.model"
 local tokenizer_print = require "gen.tokenizer.print"
 
 local print = {}
@@ -16,7 +17,8 @@ local function constants_of(p)
     local function add(name, value, doc) list[#list + 1] = { name = name, value = value, doc = doc, title = title } end
     for _, segment in ipairs(p.segments) do
         if segment.cache_at then
-            add(segment.word:upper() .. "_STATE_AT", segment.cache_at, "bytes into the state: keys and values")
+            local doc = "bytes into the state: " .. rules.cached(p.model)
+            add(segment.word:upper() .. "_STATE_AT", segment.cache_at, doc)
         end
     end
     if p.causal then

@@ -43,7 +43,8 @@ function samples.of_blocks(m, shape, fused, own, first)
             local letter, rows, columns = table.unpack(row)
             local map = checkpoint.linear(m, layer, letter, rows, columns)
             if not (fused and m.attention.eliminate:find(letter, 1, true)) then
-                add_map(left(map), 0.3 * columns ^ -0.5, true)
+                local made = fused and shape.from_keys and letter == "V" and checkpoint.from_keys(map)
+                add_map(made or left(map), 0.3 * columns ^ -0.5, true)
             end
         end
         if shape.lookup then

@@ -47,7 +47,7 @@ function types.of(options, m)
         activations = activations,
         rounded = rounded_of(activations, type),
         head_rounded = rounded_of(activations, head),
-        cache = dtype.cached(options.cache, activations, m and m.attention.shaped),
+        cache = dtype.cached(options.cache, activations, m and (m.attention.shaped or m.attention.cache == "k")),
     }
     t.text = text_of(t, m)
     if m and rules.looks_up(m) or options.tables or options.projection then

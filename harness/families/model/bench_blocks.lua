@@ -3,6 +3,7 @@
 local bench_report = require "harness.report.bench_report"
 local columns = require "harness.report.columns"
 local cpu = require "harness.base.cpu"
+local fusable = require "gen.schema.fusable"
 local json = require "json"
 local misuse = require "gen.schema.misuse"
 local packing = require "gen.families.packing"
@@ -101,8 +102,9 @@ function bench.made(run, isa, options)
         attention = timed_calls.entry(attention, "attention", library, angles),
         filling = timed_calls.entry(filling, "filling", library, angles),
     }
-    if m.attention.eliminate ~= "none" then
-        made.unfused = build(timed_parts.changed(one, { name = m.name .. "_unfused" }, { eliminate = "none" }))
+    if fusable.is_fused(m) then
+        local unfused = { eliminate = "none", cache = false }
+        made.unfused = build(timed_parts.changed(one, { name = m.name .. "_unfused" }, unfused))
         local drawn = { seed = options.seed, large = true, cc = options.cc, cflags = options.cflags, threads = 1 }
         library, prepared, made.unfused_rel_err = timed_calls.verified(failing, made.unfused, drawn)
         made.entries.unfused = timed_calls.entry(made.unfused, "unfused", library, prepared.blob)

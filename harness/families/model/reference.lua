@@ -2,6 +2,7 @@
 local block_lookup = require "gen.families.model.blocks.block_lookup"
 local block_reference = require "block_reference"
 local checkpoint = require "gen.schema.checkpoint_names"
+local fusable = require "gen.schema.fusable"
 local outer = require "whole_reference"
 local packed = require "harness.families.lookup.packed"
 local rules = require "gen.families.model.model"
@@ -68,9 +69,10 @@ local function add_norms(maps, m, s, layer, d_in, width)
     end
 end
 
--- What block_reference.answers wants: the maps of every layer but those in `without`; types: the names of those of
--- weights, cache, activations, and attention (of queries and the softmax's weights); of tables, default type, and
--- projections of lookup FFNs, default f32; and blocks_in_out, whether the checkpoint's BH4 blocks are stored [in][out].
+-- What block_reference.answers wants: the maps of every layer but those in `without`, "" of a checkpoint that is not
+-- fused; types: the names of those of weights, cache, activations, and attention (of queries and the softmax's
+-- weights); of tables, default type, and projections of lookup FFNs, default f32; and blocks_in_out, whether the
+-- checkpoint's BH4 blocks are stored [in][out].
 -- Layer 0 is number `first` in the checkpoint, 0 if absent.
 function reference.blocks_job(p, path, types, without, first)
     local m, s, layers = p.model, p.shape, {}
@@ -78,6 +80,7 @@ function reference.blocks_job(p, path, types, without, first)
     local d_in, width = m.d_in or m.d, m.head_dim or m.d // m.heads
     local q, kv = { m.heads * width, d_in }, { m.kv_heads * width, d_in }
     local sizes = { Q = q, K = kv, V = kv, P = { m.d, m.heads * width }, S = m.skip and m.d_in and { m.d, d_in } }
+    local from_keys = without ~= "" and m.attention.cache == "k"
     local function left(map) return without == "" and map or checkpoint.alone(map) end
     first = first or 0
     local full = {}
@@ -88,7 +91,8 @@ function reference.blocks_job(p, path, types, without, first)
         local maps = {}
         for letter, size in pairs(sizes) do
             if size and not without:find(letter, 1, true) and not (s.projected and letter ~= "P") then
-                maps[letter:lower()] = left(checkpoint.linear(m, layer, letter, table.unpack(size)))
+                local map = checkpoint.linear(m, layer, letter, table.unpack(size))
+                maps[letter:lower()] = from_keys and letter == "V" and checkpoint.from_keys(map) or left(map)
             end
         end
         maps.window = not full[layer] and m.attention.window or nil
@@ -134,6 +138,7 @@ function reference.blocks_job(p, path, types, without, first)
         scale = m.attention.scale or width ^ -0.5,
         soft_cap = m.attention.soft_cap or 0,
         causal = m.attention.causal,
+        from_keys = from_keys,
         half = rope and math.floor(rope.share * width / 2 + 0.5),
         theta = rope and rope.theta or 0,
         scaling = scaling_of(rope and rope.scaling),
@@ -278,7 +283,7 @@ function reference.jobs(p, files, activations, cache)
     local spell = checkpoint.spelling(m, reference.tensors(path))
     local list = {}
     for i, segment in ipairs(p.segments) do
-        local without = m.attention.eliminate == "none" and "" or m.attention.eliminate
+        local without = fusable.is_fused(m) and m.attention.eliminate or ""
         list[i] = reference.blocks_job(segment.plan, path, types, without, segment.first_layer)
     end
     return {

@@ -4,6 +4,7 @@ local block_reference = require "block_reference"
 local calls = require "harness.calls.blocks"
 local checkpoint = require "gen.schema.checkpoint_names"
 local compare = require "harness.families.model.compare"
+local fusable = require "gen.schema.fusable"
 local fuse_weights = require "gen.families.model.blocks.fuse_weights"
 local packing = require "gen.families.packing"
 local reference = require "harness.families.model.reference"
@@ -119,7 +120,7 @@ local widest_merged = 512
 local function is_unfused(m, path)
     local found = reference.tensors(path)
     local spell = checkpoint.spelling(m, found)
-    for letter in m.attention.eliminate:gmatch "%u" do
+    for letter in (m.attention.eliminate .. (m.attention.cache and "V" or "")):gmatch "%u" do
         if found[spell(checkpoint.linear(m, 0, letter, m.d, m.d).weight.tensor)] then return true end
     end
     return false
@@ -129,7 +130,7 @@ end
 function verify_blocks.check_weights(p, options)
     local m, path = p.model, options.weights
     local word = m.attention.eliminate
-    if word ~= "none" and not p.own and is_unfused(m, path) then
+    if fusable.is_fused(m) and not p.own and is_unfused(m, path) then
         fuse_weights.check(m, { weights = path, ignore = options.ignore, eliminate = word })
     else
         packing.check(p, packing.files(options))
@@ -184,7 +185,7 @@ end
 function verify_blocks.prepare(p, directory, options, watched)
     local m = p.model
     local word = m.attention.eliminate
-    local without = word == "none" and "" or word
+    local without = fusable.is_fused(m) and word or ""
     local unfused = options.weights
     local merged = without ~= "" and not p.own
     if unfused then

@@ -3,47 +3,8 @@
 //$ local words, plain = shape.cache.words, cache_type.plain
 //$ local heads = shape.kv_heads > 1
 //$ local value_pitch, tile_positions = names.constant("VALUE_PITCH"), names.constant("TILE_POSITIONS")
-//$ -- A loop over the vectors of a value's elements, or what it does once; `one` prints that for element `k`.
-//$ local function over_elements(one)
-//$     loop("    ", "i", 0, shape.cache.pitch, lanes, one, { to = value_pitch })
-//$ end
-//$ if cache_type.name == "f16" then
-
-/* Rounds one head of a key or value to IEEE half precision, $(value_pitch) elements. */
-static void $(helper)_round_head(const float *restrict from, uint16_t *restrict to)
-{
-    const $(isa.vector) lowest = $(isa.broadcast("-65504.0f"));
-//$ over_elements(function(i, k)
-$(i)const $(isa.vector) x = $(isa.load_unaligned("from", k));
-$(i)const $(isa.vector) above = $(isa.max("lowest", "x"));
-$(i)const $(isa.vector) negative = $(isa.sub(isa.zero(), "above"));
-$(i)const $(isa.vector) within = $(isa.max("lowest", "negative"));
-$(i)const $(isa.vector) rounded = $(isa.sub(isa.zero(), "within"));
-$(i)$(isa.store_f16("to", k, "rounded"));
-//$ end)
-}
-//$ elseif cache_type.scaled and not words then
-//$ local largest_lane, sum_of_lanes = across("max"), across("add")
-
-/* Rounds one head of a key or value to integers, $(value_pitch) elements; returns their unit, their
-   largest magnitude / 127. NaN and infinity make it NaN. */
-static float $(helper)_round_head(const float *restrict from, int8_t *restrict to)
-{
-    $(isa.vector) max = $(isa.zero()), all = $(isa.zero());
-//$ over_elements(function(i, k)
-$(i)const $(isa.vector) magnitude = $(isa.abs(isa.load_unaligned("from", k)));
-$(i)max = $(isa.max("max", "magnitude"));
-$(i)all = $(isa.add("all", "magnitude"));
-//$ end)
-    const float largest = $(largest_lane("max")), total = $(sum_of_lanes("all"));
-    const float factor = largest > 1e-30f ? 127.0f / largest : 0.0f;
-    const $(isa.vector) inverse = $(isa.broadcast("factor"));
-//$ over_elements(function(i, k)
-$(i)const $(isa.vector) units = $(isa.mul(isa.load_unaligned("from", k), "inverse"));
-$(i)$(isa.store_i8("to", k, "units"));
-//$ end)
-    return largest * (1.0f / 127.0f) + 0.0f * total;
-}
+//$ if not plain and not words then
+$(include("templates/model/blocks/round_head.c", { elements = shape.cache.pitch, text = value_pitch }))
 //$ end
 //$ -- Keys go to their tile by whole vectors of positions where they are neither rotated nor rounded.
 //$ local turns = lanes > 1 and plain and not shape.rope and shape.width >= lanes and shape.shifted < shape.kv_heads

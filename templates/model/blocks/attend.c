@@ -1,7 +1,7 @@
-//$ takes isa, lanes, helper, v, scale, cache_type, cached, positioned, rounds
+//$ takes isa, lanes, helper, v, scale, cache_type, cached, positioned, rounds, type, made
 //$ -- Attention of some tokens, whose keys and values are in the cache.
 //$ local value_pitch, words = names.constant("VALUE_PITCH"), shape.cache.words
-//$ local heads = shape.kv_heads > 1
+//$ local heads = shape.cached_heads > 1
 //$ if shape.shaped then
 
 /* Shaped attention of a group of heads: from y, the values that a softmax mixes, to alpha v + beta y - gamma mean, row by row of y;
@@ -46,6 +46,9 @@ $(i)$(isa.store_unaligned("total", k, isa.add(isa.load_unaligned("total", k), va
 //$     shape.rope and "const " .. names.weights .. " *weights",
 //$     shape.unit and "const float *scales",
 //$     shape.shaped and "const float *parts",
+//$     made and "const " .. (shape.rounded and shape.rounded.storage or type.storage) .. " *w",
+//$     made and type.scaled and "const float *w_scales",
+//$     made and "const float *bias" .. (v.unpacked_at and ", float *unpacked" or ""),
 //$     "const float *restrict q, size_t q_step",
 //$     cached("const %s *%s"),
 //$     needs_first and "size_t first",
@@ -63,9 +66,12 @@ static void $(helper)_attend($(parameters))
 //$ if some then
     const size_t batch = tokens < $(v.queries) ? tokens : $(v.queries);
 //$ end
+//$ if scale == "1.0f" or not made or made.head_pitch then
     const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
+//$ end
+//$ local tile = v.buffers.tile_floats > 0 and names.constant("TILE_FLOATS") .. " + " or ""
 //$ for _, item in ipairs(v.buffers.queries) do
-//$ local buffer = "scratch + " .. (some and "batch * " or "") .. names.constant(item.name:upper() .. "_AT")
+//$ local buffer = "scratch + " .. tile .. (some and "batch * " or "") .. names.constant(item.name:upper() .. "_AT")
     $(item.storage) *$(item.name) = $(item.storage == "float" and buffer or "(" .. item.storage .. " *) (void *) (" .. buffer .. ")");
 //$ end
 
@@ -87,7 +93,7 @@ static void $(helper)_attend($(parameters))
         const size_t count = tokens - token < $(v.queries) ? tokens - token : $(v.queries);
 //$ end
 //$ if heads then
-        for (size_t head = 0; head < $(shape.kv_heads); ++head) {
+        for (size_t head = 0; head < $(shape.cached_heads); ++head) {
 //$ end
 //$ local inner = i
 //$ if some then
@@ -128,9 +134,10 @@ $(i)$(rounds[shape.width])_rounded_$(shape.width)(queries, $(shape.width), round
 //$ end
 //$ local count = some and "count" or "1"
 //$ local given = listed(
+//$     shape.from_keys and shape.rope and "weights",
 //$     words and "rounded_queries" or "queries",
 //$     key_text,
-//$     value_text,
+//$     not shape.from_keys and value_text,
 //$     positioned and "first + token",
 //$     count,
 //$     not shape.causal and "end",
@@ -138,7 +145,8 @@ $(i)$(rounds[shape.width])_rounded_$(shape.width)(queries, $(shape.width), round
 //$     shape.mixed and "positions",
 //$     "sums, scores",
 //$     words and "rounded_weights",
-//$     "totals"
+//$     "totals",
+//$     tile ~= "" and "scratch"
 //$ )
 $(i)$(v.names.attention)($(given));
 //$ if shape.shaped then
@@ -146,6 +154,9 @@ $(i)$(v.names.attention)($(given));
 //$ local end_of = shape.causal and "first + token + " .. count or "end"
 $(i)$(helper)_shape($(value_text), $(parts), first + token, $(count), $(end_of), sums);
 //$ end
+//$ if made then
+$(include("templates/model/blocks/values_of_keys.c", { some = some, rounds = rounds }))
+//$ else
 //$ local number = some and (row and "count * " .. group or "count") or tostring(group)
 //$ local out = i
 //$ if number ~= "1" then
@@ -162,6 +173,7 @@ $(i)$(store("out", at, isa.mul(isa.broadcast("one"), load("sums", sum(sums_at, a
 //$ end)
 //$ if number ~= "1" then
 $(i)}
+//$ end
 //$ end
 //$ if heads then
         }

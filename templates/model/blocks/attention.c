@@ -1,4 +1,5 @@
-//$ takes prologue, isa, v, lanes, symbol, helper, keys, attention, cache_type, attention_parameters, load_cached, dots, cap
+//$ takes prologue, isa, v, lanes, symbol, helper, keys, attention, cache_type, attention_parameters, load_cached, dots, cap,
+//$ takes cached_type
 //$ lines("", prologue)
 //$ local score_prefetch, sum_blocks = attention.score_prefetch, attention.sum_blocks
 //$ -- Addresses that are prefetched are integers, in bytes: they may lie behind the cache. Their parameters; their
@@ -6,7 +7,8 @@
 //$ local bytes = shape.cache.bytes
 //$ -- Of what lies in words: the units of rounded rows, and the storage of rows of queries and weights.
 //$ local integers = dots and dots.integers
-//$ local storage, row_storage = shape.cache.storage, dots and dots.storage or "float"
+//$ local from_keys = shape.from_keys
+//$ local storage, row_storage = from_keys and "float" or shape.cache.storage, dots and dots.storage or "float"
 //$ -- A loop's load of keys or values, the broadcast of a query or weight, and the sum with their product.
 //$ local function load_own(base, at) return dots and isa.load_words(base, at) or load_cached(base, at) end
 //$ local function spread(element) return dots and isa.index_broadcast(element) or isa.broadcast(element) end
@@ -50,7 +52,11 @@ $(i)}
 //$     if count == 1 then return "for (; row < " .. all_rows .. "; ++row)" end
 //$     return "for (; row + " .. count .. " <= " .. all_rows .. "; row += " .. count .. ")"
 //$ end
+//$ if from_keys then
+$(include("templates/model/blocks/keys_of_tile.c"))
+//$ end
 //$ for _, rows in ipairs(attention.rows) do
+//$ if not from_keys then
 
 /* Scores of $(rows_text(rows)) of queries and the $(keys) keys of a
    tile$(#score_prefetch.bases > 0 and "; prefetches what is read next" or ""). */
@@ -103,6 +109,7 @@ $(i)$(isa.store_unaligned("score", from(r * keys + n * lanes), cache_type.scaled
     }
 //$ end
 }
+//$ end
 //$ for _, block in ipairs(sum_blocks) do
 
 /* Adds the first `count` values of a tile, weighted, to the sums of $(rows_text(rows)), $(plural(block.elements, "element")) of each,
@@ -158,6 +165,7 @@ static inline void $(helper)_sums_$(rows)_by_$(block.vectors)($(weights_and_valu
 //$ end
 }
 //$ end
+//$ if not from_keys then
 
 /* All elements of $(rows_text(rows)). */
 static inline void $(helper)_sums_$(rows)($(weights_and_values), $(prefetch_parameters(sum_blocks[1].prefetch))float *restrict sums)
@@ -176,6 +184,7 @@ static inline void $(helper)_sums_$(rows)($(weights_and_values), $(prefetch_para
 //$ end
 //$ end
 }
+//$ end
 //$ end
 //$ if attention.tiles then
 //$ local given = { integers = integers, storage = storage, query_step = query_step, key_step = key_step }
@@ -198,8 +207,15 @@ $(include("templates/model/blocks/attention_tiles.c", given))
    value    [positions / $(dots.rows)][$(shape.cache.pitch)], words of $(dots.rows) positions
 //$ else
    query    $(queries)[$(shape.width)]$(scaled)
+//$ if from_keys then
+   key      [positions][$(shape.cache.pitch)], of all heads, before they are rotated
+//$ else
    key      [tiles][$(shape.width)][$(keys)]
    value    [positions][$(shape.cache.pitch)]
+//$ end
+//$ end
+//$ if from_keys and cached_type.scaled then
+   key_scale  [positions][$(shape.heads)]: their units
 //$ end
 //$ if cache_type.scaled then
    key_scale, value_scale  [positions]: their units
@@ -218,19 +234,28 @@ $(include("templates/model/blocks/attention_tiles.c", given))
 //$ else
    end      how many positions there are; all queries attend to all of them
 //$ end
-   sums     $(queries)[$(shape.cache.pitch)]: the results
+   sums     $(queries)[$(shape.cache.pitch)]: the results$(from_keys and ", means of keys" or "")
    score    $(queries)[$(keys)], $(weights)total $(queries)[$(lanes)], $(dots and "all" or "both") overwritten
 //$ if cap then
    A score x becomes $(cap.text) tanh(x / $(cap.text)).
 //$ end
    Nothing may overlap. Cannot fail. */
 //$ local weight = dots and dots.storage .. " *restrict weight"
-void $(symbol)($(listed(attention_parameters, "float *restrict sums, float *restrict score", weight, "float *restrict total")))
+//$ local tile_floats = v.buffers.tile_floats > 0 and "float *restrict tile_floats"
+void $(symbol)($(listed(attention_parameters, "float *restrict sums, float *restrict score", weight, "float *restrict total", tile_floats)))
 {
 //$ if shape.group > 1 then
     const size_t rows = queries * $(shape.group);
 //$ end
     const float zero = $hidden(0.0f); /* else its loop is a call of memset */
+//$ if from_keys then
+//$ if shape.rope then
+    float *turned = tile_floats;
+//$ end
+//$ if not cached_type.plain then
+    float *tile_value = $(sum("tile_floats", shape.rope and keys * shape.width or 0));
+//$ end
+//$ end
     float largest[$(v.rows)], factor[$(v.rows)]$(integers and ", unit[" .. v.rows .. "]" or "");
 //$ if shape.causal then
     const size_t end = first + queries;
@@ -259,7 +284,7 @@ void $(symbol)($(listed(attention_parameters, "float *restrict sums, float *rest
 //$ if shape.ring then
         const size_t place = $(in_ring("tile"));
 //$ end
-//$ if #score_prefetch.bases > 0 then
+//$ if #score_prefetch.bases > 0 or #sum_blocks[1].prefetch.bases > 0 then
         /* Behind the last tile of a head comes the first one of the next head. These are integers: behind the last
            head there may be nothing. */
 //$ local next = in_ring(shape.ring and "(tile + " .. keys .. ")" or "tile + " .. keys)
@@ -271,10 +296,29 @@ void $(symbol)($(listed(attention_parameters, "float *restrict sums, float *rest
         const uintptr_t next_value = (uintptr_t) value + $(next_row) * ($(names.constant("VALUE_PITCH")) * sizeof *value);
 //$ end
 //$ end
+//$ local tile_rows = "key + " .. place .. " * " .. names.constant("VALUE_PITCH")
+//$ if from_keys and cached_type.plain then
+        const float *tile_value = $(tile_rows);
+//$ elseif not from_keys then
         const $(storage) *tile_key = key + $(key_at(place)), *tile_value = value + $(value_at(place));
+//$ end
         const size_t count = $(stop) - tile < $(keys) ? $(stop) - tile : $(keys);
-        size_t row = 0;
+        size_t row$(from_keys and "" or " = 0");
 
+//$ if from_keys then
+//$     if not cached_type.plain then
+//$ local scale = cached_type.scaled and "key_scale + " .. place .. " * " .. shape.heads
+        $(helper)_unpack($(listed(tile_rows, scale, "count, tile_value")));
+//$     end
+        for (size_t head = 0; head < $(shape.heads); ++head) {
+//$ local own_keys = "tile_value + head * " .. shape.width
+//$ if shape.rope then
+            $(helper)_turn_keys(weights, $(own_keys), tile, count, turned);
+//$ end
+            for (size_t r = head; r < $(all_rows); r += $(shape.heads))
+                $(helper)_scores(query + r * $(query_step), $(shape.rope and "turned" or own_keys), count, score + r * $(keys));
+        }
+//$ end
 //$ local function own(name) return name:find("^next") and name or "(uintptr_t) " .. name end
 //$ local function from(base) return "row ? " .. own(base.other) .. " : " .. own(base.first) end
 //$ if attention.tiles then
@@ -282,7 +326,7 @@ void $(symbol)($(listed(attention_parameters, "float *restrict sums, float *rest
         for (; row + 16 <= $(all_rows); row += 16)
             $(helper)_scores_by_tiles($(listed(query, "tile_key", scale, "score + row * " .. keys)));
 //$ end
-//$ for _, rows in ipairs(attention.rows) do
+//$ for _, rows in ipairs(from_keys and {} or attention.rows) do
         $(over_rows(rows))
 //$ local scale = cache_type.scaled and "key_scale + " .. place .. ", " or ""
             $(helper)_scores_$(rows)($(sum("query", times("row", query_step))), tile_key,
@@ -320,14 +364,31 @@ void $(symbol)($(listed(attention_parameters, "float *restrict sums, float *rest
 //$ local scale, weight = cache_type.scaled and "value_scale + " .. place, dots and sum("weight", times("r", weight_step))
 //$ local given = listed("score + r * " .. keys, scale, weight, sum("total", times("r", lanes)), "largest + r, factor + r")
             $(integers and "unit[r] = " or "")$(softmax)_softmax($(given));
+//$ if not from_keys then
         row = 0;
+//$ end
 //$ if attention.tiles then
 //$ local weight, to = "weight + row * " .. weight_step, "sums + row * " .. names.constant("VALUE_PITCH")
 //$ -- Weights of positions that nobody sees are 0; values may never have been written, and 0 times NaN is NaN.
         for (; row + 16 <= $(all_rows)$(integers and "" or " && count == " .. keys); row += 16)
             $(helper)_sums_by_tiles($(listed(weight, "factor + row", integers and "unit + row", "tile_value", to)));
 //$ end
+//$ if from_keys then
+        /* All rows meet the same columns of keys, which stay in L1. */
+//$ for _, block in ipairs(sum_blocks) do
+//$ loop("        ", "at", block.at, block.at + block.count * block.elements, block.elements, function(i, at)
+//$ local value, next = sum("tile_value", at), sum("next_key", times(at, bytes))
+//$ local function from() return "row ? (uintptr_t) (" .. value .. ") : " .. next end
+$(i)row = 0;
 //$ for _, rows in ipairs(attention.rows) do
+$(i)$(over_rows(rows))
+$(i)    $(helper)_sums_$(rows)_by_$(block.vectors)($(sum("score", times("row", weight_step))), factor + row, $(value), count,
+$(i)        $(prefetch_arguments(block.prefetch, from))$(sum("sums + row * " .. names.constant("VALUE_PITCH"), at)));
+//$ end
+//$ end)
+//$ end
+//$ end
+//$ for _, rows in ipairs(from_keys and {} or attention.rows) do
         $(over_rows(rows))
 //$ local weight, unit = sum(dots and "weight" or "score", times("row", weight_step)), integers and "unit + row, " or ""
             $(helper)_sums_$(rows)($(weight), factor + row, $(unit)tile_value, count,

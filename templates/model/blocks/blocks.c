@@ -87,7 +87,11 @@ static const size_t $(helper)_cache_at[$(shape.layers)] = {
     $(cache_places),
 };
 //$ end
+//$ if shape.from_keys then
+$(include("templates/model/blocks/append_keys.c"))
+//$ else
 $(include("templates/model/blocks/append.c", { rounds = rounds }))
+//$ end
 $(include("templates/model/blocks/attend.c", { rounds = rounds }))
 //$ -- The functions that norm rows, by the width of these.
 //$ local norms = {}

@@ -62,7 +62,7 @@
 #define $(names.macro("WINDOW")) $(shape.window) /* a token attends to positions nearer than this, before and behind it */
 //$ end
 #define $(names.macro("ALIGN")) $(align) /* of blob, cache and scratch, in bytes */
-/* Keys and values of $(shape.sequences and "the sequences of a call, one layer at a time" or "one sequence"): $(shape.cache.type.doc). */
+/* Keys$(shape.from_keys and "" or " and values") of $(shape.sequences and "the sequences of a call, one layer at a time" or "one sequence"): $(shape.cache.type.doc). */
 #define $(names.macro("CACHE_BYTES")) $(cache_bytes)u
 #define $(names.macro("SCRATCH_BYTES")) $(scratch_bytes)u /* that a call works in */
 //$ if shape.causal then

@@ -33,7 +33,7 @@ void $(v.names.product)(const $(shape.rounded and shape.rounded.storage or "floa
     float *restrict y, size_t y_step, size_t inputs, size_t panels, size_t tokens$(v.unpacked_at and ", float *restrict unpacked" or ""));
 //$ end
 void $(v.names.attention)($(attention_parameters), float *restrict sums, float *restrict score,
-    $(shape.cache.words and shape.cache.storage .. " *restrict weight, " or "")float *restrict total);
+    $(shape.cache.words and shape.cache.storage .. " *restrict weight, " or "")float *restrict total$(v.buffers.tile_floats > 0 and ", float *restrict tile_floats" or ""));
 void $(v.names.blocks)(const $(names.weights) *weights, unsigned char *cache, const float *x, float *y,
     $(tokens_parameters), void *scratch);
 //$ end

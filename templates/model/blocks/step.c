@@ -25,6 +25,8 @@ $(i)$(store(to, sum(to_at, k), value(load_from)));
 //$ local attention_scale = shape.unit and of_layer("weights->attention_scale", "ATTENTION_SCALE_LAYER")
 //$ local attention_shape = shape.shaped and of_layer("weights->attention_shape", "ATTENTION_SHAPE_LAYER")
 //$ local attention_scratch = "buffers + chunk * " .. macro("TOKEN_FLOATS")
+//$ local unpacked = v.unpacked_at and "count > 1 ? (float *) scratch + " .. macro("UNPACKED_AT") .. " : NULL"
+//$ local held = shape.mixed and "positions"
 //$ local has_first = positioned or shape.rope or shape.shaped
 //$ -- Keys or values in a buffer, or in the block's input from `at` on.
 //$ local function input(name, at) return sum(name, at > 0 and macro(at == shape.q and "IN_K" or "IN_V") or 0) end
@@ -36,16 +38,25 @@ $(i)for ($(helper)_stretch s = $(helper)_no_stretch(); $(helper)_next_stretch(of
 //$ local function append(i, token, to, first, count, tokens)
 //$     local last = shape.shifted > 0 and not shape.endless and (tokens or macro("CACHE_POSITIONS"))
 //$     local k = sum(input(step.k, step.k_at), times(token, step_of(step.k)))
+//$     if shape.from_keys then
+$(i)$(helper)_append($(listed(k, step_of(step.k), to, first, count, held)));
+//$     else
 //$     local v = sum(input(step.v, step.v_at), times(token, step_of(step.v)))
-$(i)$(helper)_append($(listed(weights, k, step_of(step.k), v, step_of(step.v), to, first, count, shape.mixed and "positions", last)));
+$(i)$(helper)_append($(listed(weights, k, step_of(step.k), v, step_of(step.v), to, first, count, held, last)));
+//$     end
 //$ end
 //$ -- `count` tokens from `token` on, of a sequence of `tokens`, attend to what the cache at `from` has.
 //$ local function attend(i, token, from, first, count, tokens)
 //$     local q, y = rows_from(step.from, token), rows_from(step.to, token)
 //$     first, tokens = has_first and first, not shape.causal and tokens
 //$     local window = shape.full_layers and helper .. "_is_full[layer] ? " .. macro("CACHE_POSITIONS") .. " : " .. shape.window
-//$     local held = shape.mixed and "positions"
-//$     local given = listed(weights, attention_scale, attention_shape, q, from, first, count, tokens, window, held, y,
+//$     local made = step.values and listed(
+//$         of_layer("weights->v", "V_LAYER"),
+//$         shape.type.scaled and of_layer("weights->v_scales", "V_BIAS_LAYER"),
+//$         of_layer("weights->v_bias", "V_BIAS_LAYER"),
+//$         unpacked
+//$     )
+//$     local given = listed(weights, attention_scale, attention_shape, made, q, from, first, count, tokens, window, held, y,
 //$         attention_scratch)
 $(i)$(helper)_attend($(given));
 //$ end
@@ -87,7 +98,7 @@ $(i)    $(head_norm)($(given));
 //$         macro(map.letter .. "_INPUTS"),
 //$         macro(map.letter .. "_PANELS"),
 //$         "count",
-//$         v.unpacked_at and "count > 1 ? (float *) scratch + " .. macro("UNPACKED_AT") .. " : NULL"
+//$         unpacked
 //$     )
 $(i)/* $(map.letter): $(plural(map.inputs, "input")), $(plural(map.outputs, "output")) */
 $(i)$(v.names.product)($(given));

@@ -134,6 +134,18 @@ local function prefetch_first_page(shape, a)
     a.prefetch_word = "prefetch_l2"
 end
 
+-- Sums prefetch the rows of keys of the next tile, those elements that they read of this one.
+local function prefetch_rows(shape, a)
+    prefetch_nothing(shape, a)
+    for _, block in ipairs(a.sum_blocks) do
+        local streams = {}
+        for at = 0, block.elements - 1, a.line_elements do
+            streams[#streams + 1] = { base = only_keys.name, at = at }
+        end
+        block.prefetch = prefetch({ only_keys }, streams, 1, shape.cache.pitch)
+    end
+end
+
 local orders = { [0] = prefetch_nothing, prefetch_in_line, prefetch_in_pages, prefetch_first_page }
 
 -- Elements of a row of queries, or words of a rounded one.
@@ -142,8 +154,21 @@ function attention.query_step(shape)
     return words and layout.rounded_pitch(shape.width, words) or shape.width
 end
 
+-- Floats that a tile of keys takes in scratch where the cache has rows of them: rotated keys of a head, and rows that
+-- are converted.
+function attention.tile_floats(shape)
+    if not shape.from_keys then return 0 end
+    local rotated, converted = shape.rope and shape.width or 0, shape.cache.type.plain and 0 or shape.cache.pitch
+    return layout.keys * (rotated + converted)
+end
+
 -- Rows of queries that share a load of keys or values.
-function attention.rows(shape, choices) return choices["attention.tokens"] * shape.group > 1 and 4 or 1 end
+function attention.rows(shape, choices)
+    if choices["attention.tokens"] * shape.group == 1 then return 1 end
+    if not shape.from_keys then return 4 end
+    -- As many as registers allow, so that none is left: 6 of 12 instead of 4: 0.84 of the time (AVX2, Zen 3).
+    return shape.group % 6 == 0 and 6 or shape.group % 5 == 0 and 5 or 4
+end
 
 -- Vectors of scores of each of these rows held in registers.
 function attention.score_vectors(isa, rows)
@@ -193,7 +218,9 @@ function attention.plan(shape, choices, isa)
             at = at + vectors * count * lanes
         end
     end
-    orders[choices["attention.prefetch"]](shape, a)
+    local order = orders[choices["attention.prefetch"]]
+    if shape.from_keys and order ~= prefetch_nothing then order = prefetch_rows end
+    order(shape, a)
     return a
 end
 

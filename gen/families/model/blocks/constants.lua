@@ -67,15 +67,18 @@ function constants.of(p)
         if part.at > 0 then
             add(name .. "_AT", shape.mixed and part.position_at or part.at, "bytes into a layer's cache" .. mixed)
         end
-        if shape.kv_heads > 1 then
+        if shape.cached_heads > 1 then
             add(name .. "_HEAD", shape.mixed and part.step or part.head, "elements of a head in the cache" .. mixed)
         end
     end
     add("CACHE_POSITIONS", shape.cache.positions, "positions that the cache holds")
     if shape.mixed then add("RING_POSITIONS", shape.cache.ring_positions, "of a layer with the window") end
     add("TILE_POSITIONS", layout.keys, "positions whose keys lie side by side")
-    add("KEY_TILE", shape.cache.key_tile, (shape.cache.words and "words" or "elements") .. " of these keys")
-    add("VALUE_PITCH", shape.cache.pitch, "elements of a value, filled up")
+    if not shape.from_keys then
+        add("KEY_TILE", shape.cache.key_tile, (shape.cache.words and "words" or "elements") .. " of these keys")
+    end
+    local row = shape.from_keys and "row of keys" or "value"
+    add("VALUE_PITCH", shape.cache.pitch, "elements of a " .. row .. ", filled up")
     if p.sums then
         add("SUMS_PITCH", shape.sums.pitch, "floats from row to row of sums over tokens")
         if p.sums.hidden then add("SUMS_HIDDEN_AT", p.sums.hidden, "where those of hidden values begin") end
@@ -98,6 +101,7 @@ function constants.of(p)
     local kept = buffers.of_call
     if kept then add_pitch(kept, "floats") end
     add("TOKEN_FLOATS", buffers.token_floats, "of all of these")
+    if buffers.tile_floats > 0 then add("TILE_FLOATS", buffers.tile_floats, "behind them: of the keys of a tile") end
     open("What attention", " works in, behind them, for each token that attends")
     for _, buffer in ipairs(buffers.queries) do
         add(buffer.name:upper() .. "_AT", buffer.at, "floats before its " .. buffer.name)

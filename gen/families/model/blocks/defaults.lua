@@ -50,7 +50,7 @@ end
 local function attention(shape, isa, cpu, choose)
     -- A matrix engine takes 16 rows of queries at a time, whatever the group.
     local words = shape.cache.words
-    choose("attention.tokens", words and isa[words.tiles] and 16 or 16 // shape.group)
+    choose("attention.tokens", words and isa[words.tiles] and 16 or shape.from_keys and 4 or 16 // shape.group)
     choose("attention.sums", 4)
     -- What is converted takes longer than memory to deliver it, on short vectors so long that the order does not count,
     -- only what the prefetches cost.

@@ -63,13 +63,14 @@ function builder:copy(view, name)
         self:push { op = "copy", from = self:use(view) } -- says that it is missing
         return
     end
-    local shape, count = view.transposed and { view.rows, view.columns } or view.shape, 1
+    local own, count = view.transposed or view.group, 1 -- a tensor of its own
+    local shape = own and (view.columns > 1 and { view.rows, view.columns } or { view.rows }) or view.shape
     for _, n in ipairs(shape) do
         count = count * n
     end
     name = name or view.tensor
     local step = { op = "copy", from = self:use(view) }
-    if view.transposed then
+    if own then
         step.name, step.dtype = name, self:writes(name, shape, view)
     else
         self.tensors[#self.tensors + 1] = { name = name, shape = shape, dtype = self.found[view.tensor].dtype }
@@ -78,8 +79,9 @@ function builder:copy(view, name)
 end
 
 function builder:copy_map(map)
-    self:copy(map.weight)
-    if self:present(map.bias) then self:copy(map.bias) end
+    local name, bias = alone_names(map)
+    self:copy(map.weight, name)
+    if self:present(map.bias) then self:copy(map.bias, bias) end
 end
 
 -- The matrix is the maps below each other. self.offset: whether it has a bias.
@@ -128,10 +130,10 @@ function builder:rows_of(view, shape, factor)
     }, 2 * view.rows * self.rows * self.columns)
 end
 
--- The matrix, or its inverse, is in front of a linear map.
-function builder:in_front(op, map, work)
+-- The matrix, or its inverse, is in front of a linear map, which becomes `to`, nil: itself, alone.
+function builder:in_front(op, map, work, to)
     local v = map.weight
-    local name, bias = alone_names(map)
+    local name, bias = alone_names(to or map)
     local step = { op = op, from = self:use(v), name = name }
     step.dtype = self:writes(step.name, { v.rows, self.columns }, v)
     step.bias = self:present(map.bias)
@@ -140,7 +142,7 @@ function builder:in_front(op, map, work)
     self:push(step, work)
 end
 
-function builder:solve(map) self:in_front("solve", map, 10 * map.weight.rows * self.columns ^ 2) end
+function builder:solve(map, to) self:in_front("solve", map, 10 * map.weight.rows * self.columns ^ 2, to) end
 
 function builder:right(map) self:in_front("right", map, 2 * map.weight.rows * self.rows * self.columns) end
 
@@ -203,6 +205,14 @@ local function merge_behind_sources(b, m, layer, p, o)
     if o then b:left(o, m.ffn.kind ~= "lookup") end -- what is added is so once
 end
 
+-- The map V of a layer becomes what makes values of keys: with k = K x + b_K, v = V x + b_V is V K^-1 k + b_V - V K^-1
+-- b_K, whatever is merged into both.
+local function make_values_of_keys(b, maps)
+    b:load { maps.K }
+    b:factor(maps.K)
+    b:solve(maps.V, checkpoint.from_keys(maps.V))
+end
+
 -- Steps of one layer; `p` and `o` are maps of the layer before.
 local function add_layer(b, m, layer, eliminate, p_before, o_before)
     local d, e = m.d, rules.kv_width(m)
@@ -228,7 +238,7 @@ local function add_layer(b, m, layer, eliminate, p_before, o_before)
     if not all then
         b:factor(maps[first])
         for _, letter in ipairs { "Q", "K", "V" } do
-            if letter ~= first then b:solve(maps[letter]) end
+            if letter ~= first and (letter ~= "V" or not m.attention.cache) then b:solve(maps[letter]) end
         end
     end
     if m.parallel then
@@ -246,7 +256,42 @@ local function add_layer(b, m, layer, eliminate, p_before, o_before)
             b:copy_map(map)
         end
     end
+    if m.attention.cache then make_values_of_keys(b, maps) end
     return maps.P
+end
+
+-- Steps of a model of which nothing but V is merged; all else stays, a matrix that was packed or transposed by itself.
+local function only_make_values(b, m, options, spell)
+    local dense = ffn_parts.dense(m.ffn)
+    for layer = 0, m.layers - 1 do
+        local maps = {}
+        for _, letter in ipairs { "Q", "K", "V", "P" } do
+            maps[letter] = checkpoint.linear(m, layer, letter, m.d, m.d)
+        end
+        b:label("layer " .. layer)
+        for _, letter in ipairs { "Q", "K", "P" } do
+            b:copy_map(maps[letter])
+        end
+        make_values_of_keys(b, maps)
+        for _, map in ipairs(checkpoint.inputs(m, layer)) do
+            b:copy_map(map)
+        end
+        if dense then b:copy_map(checkpoint.linear(m, layer, "O", m.d, dense.f)) end
+    end
+    local names, kept = {}, {}
+    for name in pairs(b.found) do
+        if not b.used[name] and not checkpoint.is_buffer(name) then
+            names[#names + 1], kept[spell(name)] = spell(name), name
+        end
+    end
+    table.sort(names)
+    for _, name in ipairs(ignored.without(names, options.ignore)) do
+        local own, count = kept[name], 1
+        for _, n in ipairs(b.found[own].shape) do
+            count = count * n
+        end
+        b:copy { tensor = own, shape = b.found[own].shape, rows = math.max(count, 1), columns = 1 }
+    end
 end
 
 -- What no attention follows: the FFN of the last layer, and what is behind it.
@@ -291,16 +336,17 @@ function fuse.check(m, eliminate, option)
         validated.refuse(m, { "attention", "eliminate" }, eliminate, rule)
     end
     local obstacle, found, why = fusable.obstacle(m, eliminate)
+    if eliminate == "none" and m.attention.cache then obstacle = nil end -- V is merged across nothing
     local of_word = obstacle and obstacle[2] == "eliminate"
     if obstacle and not of_word then validated.refuse(m, obstacle, found, why) end
     local chain, value, rule = checkpoint.misfit(m)
     if chain then validated.refuse(m, chain, value, rule) end
-    rule = fusable.has_map(m) and checkpoint.without_map(m)
+    rule = eliminate ~= "none" and fusable.has_map(m) and checkpoint.without_map(m)
     if rule then validated.refuse(m, { "embedding", "d" }, m.embedding.d, rule) end
     local reason = rules.impossible(m, eliminate)
     if reason then refuse(reason) end
     if m.embedding and eliminate:find("QKV", 1, true) then refuse(rules.not_whole) end
-    if eliminate == "none" then
+    if eliminate == "none" and not m.attention.cache then
         refuse 'names nothing to eliminate; "QP" is what serial blocks can do without, "Q" parallel ones'
     end
     if of_word then refuse(why) end
@@ -345,18 +391,26 @@ function fuse.steps(m, tensors, options, dtype)
     local eliminate = options.eliminate
     local p, first = nil, eliminate:sub(1, 1)
     -- Merging takes long: a matrix of the last layer that has no inverse shall not be found at the end.
-    for layer = 0, eliminate:find("QKV", 1, true) and -1 or m.layers - 1 do
-        local map = checkpoint.linear(m, layer, first, m.d, m.d)
-        b:label("layer " .. layer)
-        b:load { map }
-        b:factor(map, true)
+    local inverted = eliminate == "none" and "" or eliminate:find("QKV", 1, true) and "" or first
+    if m.attention.cache and first ~= "K" then inverted = inverted .. "K" end
+    for layer = 0, m.layers - 1 do
+        for letter in inverted:gmatch "." do
+            local map = checkpoint.linear(m, layer, letter, m.d, m.d)
+            b:label("layer " .. layer)
+            b:load { map }
+            b:factor(map, true)
+        end
     end
     local dense = ffn_parts.dense(m.ffn)
     local function output(layer) return dense and checkpoint.linear(m, layer, "O", m.d, dense.f) or nil end
-    for layer = 0, m.layers - 1 do
+    for layer = 0, eliminate == "none" and -1 or m.layers - 1 do
         p = add_layer(b, m, layer, eliminate, p, layer > 0 and output(layer - 1))
     end
-    add_end(b, m, found, p, output(m.layers - 1))
+    if eliminate == "none" then
+        only_make_values(b, m, options, spell)
+    else
+        add_end(b, m, found, p, output(m.layers - 1))
+    end
     check_unused(b, m, found, options, spell)
     b.steps = checkpoint.respelled(b.steps, spell)
     for _, tensor in ipairs(b.tensors) do

@@ -1,6 +1,7 @@
 -- The linear maps of a block: products of packed matrices. A projection that was eliminated is none.
 local blob = require "gen.plan.blob"
 local checkpoint = require "gen.schema.checkpoint_names"
+local fusable = require "gen.schema.fusable"
 local layout = require "gen.families.model.blocks.layout"
 
 local maps = {}
@@ -43,17 +44,16 @@ function maps.of(m, shape, first)
         list[#list + 1], by_letter[letter] = map, map
     end
     -- What fuse leaves of packed and transposed tensors stands alone.
-    local function left(map) return m.attention.eliminate == "none" and map or checkpoint.alone(map) end
+    local function left(map) return fusable.is_fused(m) and checkpoint.alone(map) or map end
+    local function view_of(layer, letter, rows, columns)
+        local map = checkpoint.linear(m, first + layer, letter, rows, columns)
+        return shape.from_keys and letter == "V" and checkpoint.from_keys(map) or left(map)
+    end
     for _, row in ipairs(maps.of_attention(shape)) do
         local letter, rows, columns = table.unpack(row)
         local gone = m.attention.eliminate ~= "none" and m.attention.eliminate:find(letter, 1, true)
         if not gone and not is_projected(shape, letter) then
-            add(
-                letter,
-                columns,
-                rows,
-                function(layer) return left(checkpoint.linear(m, first + layer, letter, rows, columns)) end
-            )
+            add(letter, columns, rows, function(layer) return view_of(layer, letter, rows, columns) end)
         end
     end
     if not shape.f then return list, by_letter end
@@ -61,12 +61,7 @@ function maps.of(m, shape, first)
     for i, letter in ipairs(shape.gated and { "G", "M" } or { "M" }) do
         add(letter, shape.d, shape.f, function(layer) return left(checkpoint.inputs(m, first + layer)[i]) end)
     end
-    add(
-        "O",
-        shape.f,
-        shape.d,
-        function(layer) return left(checkpoint.linear(m, first + layer, "O", shape.d, shape.f)) end
-    )
+    add("O", shape.f, shape.d, function(layer) return view_of(layer, "O", shape.d, shape.f) end)
     return list, by_letter
 end
 

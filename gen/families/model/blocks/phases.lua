@@ -27,6 +27,7 @@ local function needs_of(shape, list, unpacks, by_count)
             or step.op == "attend" and shape.unit
         local cached = step.op == "append" or step.op == "attend"
         local sums = step.op == "sum"
+        of_layer = of_layer or step.values
         needs.weights = needs.weights or of_layer or cached and shape.rope ~= nil
         needs.layer = needs.layer or of_layer and shape.layers > 1 or step.op == "attend" and shape.full_layers ~= nil
         needs.cache = needs.cache or cached

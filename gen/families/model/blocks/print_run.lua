@@ -1,6 +1,7 @@
 -- What the templates of a run of blocks print: from the plan's numbers to the names, lists and words that a template
 -- loops over.
 local barriers = require "gen.print.barriers"
+local dtype = require "gen.plan.dtype"
 local byte_products = require "gen.isa.parts.byte_products"
 local kernels = require "gen.families.lookup.print"
 local layout = require "gen.families.model.blocks.layout"
@@ -27,7 +28,9 @@ local function attention_parameters(p)
     if shape.full_layers then positions = positions .. ", size_t window" end
     if shape.mixed then positions = positions .. ", size_t positions" end
     local query = "const " .. (shape.cache.words and shape.cache.storage or "float") .. " *restrict query"
-    return table.concat({ query, cached "key", cached "value", positions }, ", ")
+    if not shape.from_keys then return table.concat({ query, cached "key", cached "value", positions }, ", ") end
+    local angles = shape.rope and "const " .. p.names.weights .. " *weights, " or ""
+    return angles .. table.concat({ query, cached "key", positions }, ", ")
 end
 
 -- Which tokens the blocks are told to take.
@@ -214,7 +217,10 @@ end
 
 local function attention_values(p, v, values)
     local isa, cache_type = v.isa, p.shape.cache.type
-    values.attention, values.cache_type, values.attention_parameters = v.attention, cache_type, attention_parameters(p)
+    -- Rows of keys are converted to floats before they are read.
+    local read_type = p.shape.from_keys and dtype.get "f32" or cache_type
+    values.attention, values.cache_type, values.attention_parameters = v.attention, read_type, attention_parameters(p)
+    values.cached_type = cache_type
     values.dots = p.shape.cache.words and setmetatable({
         integers = p.shape.cache.words.integers or false,
         sums = sums_of(p.shape.cache.words, isa),
@@ -222,7 +228,23 @@ local function attention_values(p, v, values)
     local cap = p.shape.soft_cap
     values.cap = cap and { text = ("%.9g"):format(cap), factor = literal.float(cap), inverse = literal.float(1 / cap) }
         or false
-    values.load_cached = print_run.loader(isa, cache_type)
+    values.load_cached = print_run.loader(isa, read_type)
+end
+
+-- How a block makes values of sums of keys: { panel_step: words from panel to panel of the map; sums, pitch: inputs,
+-- their distance; head_pitch: of its outputs, if panels are not those of heads }; false: it does not.
+local function made_of(p)
+    local map, rounded = nil, p.shape.rounded
+    for _, step in ipairs(p.after) do
+        map = step.values or map
+    end
+    if not map then return false end
+    return {
+        panel_step = layout.stored(layout.panel * layout.filled(map.inputs, p.type, rounded), p.type, rounded),
+        sums = rounded and "rounded_sums" or "sums",
+        pitch = rounded and tostring(layout.rounded_pitch(p.shape.e, rounded)) or p.names.constant "VALUE_PITCH",
+        head_pitch = p.variants[1].buffers.head_pitch,
+    }
 end
 
 local function blocks_values(p, v, values)
@@ -285,6 +307,7 @@ local function blocks_values(p, v, values)
     print_run.rounding_values(v.isa, p.shape.rounded, p.rounded_inputs, values)
     values.tiles = tiles_of(p, v)
     values.cache_type, values.positioned = p.shape.cache.type, p.shape.causal or p.shape.window ~= nil
+    values.made = made_of(p)
 end
 
 -- The kernel files of variant `v` of plan `p`, as print_run.file has them.

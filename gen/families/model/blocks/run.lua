@@ -36,6 +36,9 @@ local function check_types(shape, types, maps)
     if shape.shaped and not types.cache.plain then
         misuse("--cache: " .. types.cache.name .. ": must be f32 with attention.shaped")
     end
+    if shape.from_keys and types.cache.cache.words_only then
+        misuse("--cache: " .. types.cache.name .. ': must be f32, f16 or i8 with attention.cache = "k"')
+    end
     local activations = types.activations
     local most = activations and activations.products.most_inputs
     for _, map in ipairs(most and maps or {}) do
@@ -65,6 +68,7 @@ local function add_facts(p, has)
         end
     end
     if p.shape.cache.words then add_rounded(p.shape.width) end
+    if p.shape.from_keys and p.shape.rounded then add_rounded(p.shape.read) end
     p.sums, p.rounded_inputs = sums_of(p.shape, p.after, has), list
     p.copies, p.activates, p.reads_input = false, false, false
     for _, steps in ipairs { p.before, p.after } do
@@ -111,8 +115,8 @@ function run.build(m, isas, types, options)
     local shape = shape_of.of(m, types, options.sequences, first_layer)
     local maps, has = maps_of.of(m, shape, first_layer)
     check_types(shape, types, maps)
-    local fused = m.attention.eliminate ~= "none"
-    local own = fused and fusable.obstacle(m, m.attention.eliminate) ~= nil
+    local fused = fusable.is_fused(m)
+    local own = m.attention.eliminate ~= "none" and fusable.obstacle(m, m.attention.eliminate) ~= nil
     local p = {
         model = m,
         names = options.names,

@@ -19,13 +19,16 @@ local unit_eps = 1e-6 -- added to the mean square of a head of q or k, where onl
 -- values are put where those were that no token sees any more. So that up to a tile of tokens can enter before they
 -- attend, it holds that many more, and one where a key goes to the place of the next token. Where only some layers have
 -- the window, `mixed`, all offsets are in proportion to the positions of a layer: positions, or those of a ring. For
--- several sequences at once it holds those of one layer, each sequence from a tile on.
+-- several sequences at once it holds those of one layer, each sequence from a tile on. Where values are made of keys
+-- (from_keys) there are keys alone, as they are before they are rotated, a row of all heads for each position,
+-- [position][pitch], and, where elements are integers, scales [position][heads].
 local function cache_of(s, type)
     local pitch, positions = blob.round_up(s.width, layout.values), s.context
+    if s.from_keys then pitch = blob.round_up(s.e, layout.values) | layout.values end
     local ring = s.ring and s.window - 1 + layout.keys + (s.shifted > 0 and 1 or 0)
     if s.ring and not s.mixed then positions = ring end
     if s.sequences then positions = s.sequences.positions end
-    local words = s.rounded and s.rounded.name == type.name and s.rounded or nil
+    local words = not s.from_keys and s.rounded and s.rounded.name == type.name and s.rounded or nil
     local per_word = words and words.rows or 1
     local cache = {
         type = type,
@@ -37,6 +40,7 @@ local function cache_of(s, type)
         pitch = pitch,
         positions = blob.round_up(positions, s.mixed and blob.align or layout.keys),
         layer_bytes = 0,
+        position_bytes = 0, -- of all layers
         parts = {},
     }
     local function part(name, element, elements) -- of 32 positions
@@ -45,14 +49,19 @@ local function cache_of(s, type)
         one.step, one.position_at = elements // layout.keys, one.at // cache.positions -- of a position
         cache.parts[#cache.parts + 1] = one
         cache[name] = one
-        cache.layer_bytes = blob.round_up(one.at + s.kv_heads * one.head * element.bytes, blob.align)
+        cache.layer_bytes = blob.round_up(one.at + s.cached_heads * one.head * element.bytes, blob.align)
+        local bytes = elements * element.bytes // layout.keys -- of a position
+        cache.position_bytes = cache.position_bytes + s.layers * s.cached_heads * bytes
     end
+    if s.from_keys then cache.key_step = pitch end
+    -- That are rounded together, filled up.
+    cache.rounded_elements = s.from_keys and type.scaled and blob.round_up(s.width, layout.values) or pitch
     cache.key_tile, cache.value_tile = layout.keys * cache.key_step, layout.keys // per_word * pitch
     part("keys", cache, cache.key_tile)
-    part("values", cache, cache.value_tile)
+    if not s.from_keys then part("values", cache, cache.value_tile) end
     if type.scaled then
-        part("key_scales", dtype.get "f32", layout.keys)
-        part("value_scales", dtype.get "f32", layout.keys)
+        part("key_scales", dtype.get "f32", layout.keys * (s.from_keys and s.heads or 1))
+        if not s.from_keys then part("value_scales", dtype.get "f32", layout.keys) end
     end
     cache.layers, cache.bytes_of_all = {}, 0
     cache.ring_positions = s.mixed and math.min(cache.positions, blob.round_up(ring, blob.align))
@@ -62,9 +71,6 @@ local function cache_of(s, type)
         cache.layers[layer] = { positions = held, at = cache.bytes_of_all }
         cache.bytes_of_all = cache.bytes_of_all + cache.layer_bytes * held // cache.positions
     end
-    cache.position_bytes = s.layers
-        * s.kv_heads
-        * ((cache.key_tile + cache.value_tile) * cache.bytes // layout.keys + (type.scaled and 8 or 0))
     return cache
 end
 
@@ -131,13 +137,17 @@ end
 function shape.of(m, types, sequences, first_layer)
     local window, full_layers = window_of(m, first_layer)
     local width, dense = rules.head_width(m), ffn_parts.dense(m.ffn)
+    local from_keys = m.attention.cache == "k"
+    local cached_heads = from_keys and 1 or m.kv_heads -- all queries read all of K
     local looked = m.ffn.kind == "lookup" and types.looked or nil
     local s = {
         type = types.type,
         rounded = types.rounded,
         heads = m.heads,
         kv_heads = m.kv_heads,
-        group = m.heads // m.kv_heads,
+        from_keys = from_keys,
+        cached_heads = cached_heads,
+        group = m.heads // cached_heads, -- heads of q for each of them
         width = width,
         f = dense and dense.f, -- of the dense FFN, which may stand beside a LookupFFN
         layers = m.layers,

@@ -3,7 +3,7 @@ local steps = {}
 
 -- The lists `before` and `after` of steps, and what adds to them; has: linear maps by letter.
 local function builder(shape, has)
-    local b, rounded = { before = {}, after = {} }, {} -- the buffers that are rounded as they are
+    local b, rounded = { before = {}, after = {}, has = has }, {} -- the buffers that are rounded as they are
     function b.add(list, step)
         list[#list + 1] = step
         if step.to then rounded[step.to] = nil end
@@ -51,7 +51,7 @@ local function add_attention(b, shape, source, keeps)
     end
     if not shape.given then
         prepare(b.before)
-        k, v = b.product(b.before, "K", source, "k"), b.product(b.before, "V", source, "v")
+        k, v = b.product(b.before, "K", source, "k"), not shape.from_keys and b.product(b.before, "V", source, "v")
         k_at, v_at = 0, 0
     end
     k, k_at = norm_heads(b, shape, b.before, k, k_at, "k", shape.e)
@@ -73,6 +73,7 @@ local function add_attention(b, shape, source, keeps)
         from = q,
         to = "mixed",
         width = shape.q,
+        values = shape.from_keys and b.has.V, -- the map that makes them of keys
         k = shape.ring and k,
         k_at = k_at,
         v = shape.ring and v,

@@ -22,6 +22,7 @@ local function buffers_of(shape, before, after, lanes)
         pitches = { ["in"] = shape.delivered and "in_step" or shape.input },
         token_floats = 0,
         query_floats = 0,
+        tile_floats = attention.tile_floats(shape),
     }
     local function add(name, pitch, storage)
         table.insert(
@@ -55,6 +56,14 @@ local function buffers_of(shape, before, after, lanes)
         of_queries[5] = { "rounded_queries", attention.query_step(shape), words.storage }
         of_queries[6] = { "rounded_weights", layout.keys // words.rows, words.storage }
     end
+    if shape.from_keys and shape.rounded then
+        of_queries[5] = { "rounded_sums", layout.rounded_pitch(shape.e, shape.rounded), shape.rounded.storage }
+    end
+    if shape.from_keys and shape.width % layout.panel > 0 then
+        -- of a head, with those of other heads in its first and last panel
+        buffers.head_pitch = blob.round_up(shape.width, layout.panel) + layout.panel
+        table.insert(of_queries, { "head_values", buffers.head_pitch })
+    end
     for _, row in ipairs(of_queries) do
         table.insert(buffers.queries, { name = row[1], at = buffers.query_floats, storage = row[3] or "float" })
         buffers.query_floats = blob.round_up(buffers.query_floats + shape.group * row[2], cache_line)
@@ -80,8 +89,9 @@ function variant.of(p, isa, choices, number, shared_product)
     v.buffers = buffers_of(shape, p.before, p.after, isa.lanes)
     v.number, v.lookup_floats = number, block_lookup.scratch_floats(p.parts, number) -- of a token alone, of any number
     if p.one_by_one then v.lookup_floats.many = v.lookup_floats.alone end
-    v.decode_scratch_bytes = 4 * v.lookup_floats.alone + 4 * (v.buffers.token_floats + v.buffers.query_floats)
-    v.scratch_bytes = 4 * v.lookup_floats.many
+    v.decode_scratch_bytes = 4 * (v.lookup_floats.alone + v.buffers.tile_floats)
+        + 4 * (v.buffers.token_floats + v.buffers.query_floats)
+    v.scratch_bytes = 4 * (v.lookup_floats.many + v.buffers.tile_floats)
         + 4 * (v.chunk * v.buffers.token_floats + math.min(v.chunk, v.queries) * v.buffers.query_floats)
     -- Several tokens share what converting a strip of weights takes: its floats, from so many of scratch on.
     if v.product.unpacks then

@@ -435,6 +435,9 @@ local function refuse_untrainable(p)
     for _, key in ipairs { "qk_norm", "soft_cap" } do
         if m.attention[key] then refuse({ "attention", key }, nil, "cannot be trained") end
     end
+    if m.attention.cache then
+        refuse({ "attention", "cache" }, "k", "cannot be trained: fuse makes it of a trained model")
+    end
     if checkpoint.less_one(m) then
         local rule = 'cannot be trained: its files hold gains of norms less 1; "llama" has the same names'
         refuse({ "checkpoint" }, m.checkpoint, rule)

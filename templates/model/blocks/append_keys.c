@@ -1,0 +1,64 @@
+//$ takes helper, cache_type, cached
+//$ -- How keys go into a cache that has no values: all heads of a token in a row, before they are rotated.
+//$ local pitch, width, plain = names.constant("VALUE_PITCH"), shape.width, cache_type.plain
+//$ -- What is rounded together, a row or, to integers, a head of it: so many elements, filled up.
+//$ local part, elements = cache_type.scaled and width or shape.e, shape.cache.rounded_elements
+//$ local copies = part < elements
+//$ local held = shape.mixed and ", size_t positions" or ""
+//$ local length = shape.mixed and "positions" or names.constant("CACHE_POSITIONS")
+//$ if not plain then
+$(include("templates/model/blocks/round_head.c", { elements = elements, text = cache_type.scaled and tostring(elements) or pitch }))
+//$ end
+
+/* Puts the keys of some tokens into the cache of a layer, from position `first` on. */
+static void $(helper)_append(const float *restrict k, size_t k_step, $(cached("%s *restrict %s")), size_t first, size_t tokens$(held))
+{
+//$ if plain or copies then
+    const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
+//$ end
+//$ if copies then
+    const float zero = $hidden(0.0f); /* else its loop is a call of memset */
+//$ end
+
+    for (size_t token = 0; token < tokens; ++token) {
+        const float *token_k = k + token * k_step;
+        const size_t place = $(shape.ring and "(first + token) % " .. length or "first + token");
+        $(cache_type.storage) *row = keys + place * $(pitch);
+//$ local i = cache_type.scaled and "            " or "        "
+//$ local function head_of(name) return cache_type.scaled and sum(name, times("head", width)) or name end
+//$ if cache_type.scaled then
+        for (size_t head = 0; head < $(shape.heads); ++head) {
+//$ end
+//$ if plain then
+$(i)for (size_t i = 0; i < $(shape.e); ++i)
+$(i)    row[i] = one * token_k[i];
+//$ if copies then
+$(i)for (size_t i = $(shape.e); i < $(pitch); ++i)
+$(i)    row[i] = zero;
+//$ end
+//$ elseif copies then
+$(i)float all[$(elements)];
+//$ if cache_type.scaled then
+$(i)$(cache_type.storage) rounded[$(elements)];
+//$ end
+$(i)for (size_t i = 0; i < $(part); ++i)
+$(i)    all[i] = one * token_k[$(head_of("i"))];
+$(i)for (size_t i = $(part); i < $(elements); ++i)
+$(i)    all[i] = zero;
+//$ if cache_type.scaled then
+$(i)key_scales[place * $(shape.heads) + head] = $(helper)_round_head(all, rounded);
+$(i)for (size_t i = 0; i < $(part); ++i)
+$(i)    row[$(head_of("i"))] = rounded[i];
+//$ else
+$(i)$(helper)_round_head(all, row);
+//$ end
+//$ elseif cache_type.scaled then
+$(i)key_scales[place * $(shape.heads) + head] = $(helper)_round_head($(head_of("token_k")), $(head_of("row")));
+//$ else
+$(i)$(helper)_round_head(token_k, row);
+//$ end
+//$ if cache_type.scaled then
+        }
+//$ end
+    }
+}
