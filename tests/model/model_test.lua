@@ -58,6 +58,12 @@ function test.a_model_that_is_cut_off_keeps_the_windows_of_its_layers()
     check.equal(m.attention.full_layers, { 1, 3 })
 end
 
+function test.full_layers_are_counted_over_entries_without_a_count()
+    local changes = "t.layers, t.attention.window, t.attention.full_layers = { {}, { count = 2 } }, 9, "
+    check.equal(load(changes .. "{ 2 }").attention.full_layers, { 2 })
+    check.fails_with("attention.full_layers: has 3: must be below the number of layers, 3", load, changes .. "{ 3 }")
+end
+
 -- All kernels of an instruction set are one file, which is compiled with one set of flags.
 function test.blocks_of_all_kinds_have_the_flags_of_a_later_lookup_ffn()
     local m = load 't.layers = { {}, { ffn = { kind = "lookup" } } }'
