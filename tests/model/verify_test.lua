@@ -100,6 +100,8 @@ function test.parts_have_types_of_their_own()
     program.refuses(2, "--type: head=i8: tiny_skipless has blocks alone", alone)
     local headless = { "plan", means, "--type", "i4,head=i8" }
     program.refuses(2, "--type: head=i8: means has no head and no other map", headless)
+    -- What its manifest would record of a head it does not take.
+    check.matches(program.works { "plan", means, "--type", "blocks=i4" }, " of i4,embedding=f32\n")
     local mixed = { "plan", path, "--type", "i4,head=bf16", "--activations", "i8" }
     program.refuses(2, '--activations: "i8": needs --type i8 or i4 or u4, not bf16', mixed)
 end

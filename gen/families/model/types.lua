@@ -13,6 +13,13 @@ local function rounded_of(activations, type)
     return setmetatable({ tiles = false, groups = type.groups }, { __index = rounded })
 end
 
+-- Whether model `m`, nil: any one, has maps outside of its blocks.
+local function has_maps(m)
+    if not m then return true end
+    local output, widths = m.output or {}, m.embedding and rules.widths(m)
+    return output.head or output.classes or output.dense or widths and widths.embedding ~= widths.input or false
+end
+
 -- What --type says of the types `t` of model `m`, without what follows from the rest.
 local function text_of(t, m)
     local text = t.type.name
@@ -30,7 +37,7 @@ end
 -- model, nil: any one.
 function types.of(options, m)
     local parts = dtype.of_parts(options.type)
-    local type, head = parts.blocks, parts.head
+    local type, head = parts.blocks, has_maps(m) and parts.head or parts.blocks
     local activations = dtype.activations(options.activations, type)
     dtype.activations(options.activations, head)
     local t = {
@@ -78,9 +85,7 @@ local function check_parts(m, text)
     for _, part in ipairs { "head", "embedding" } do
         if parts.given[part] and not m.embedding then refuse(part, "%s has blocks alone", m.name) end
     end
-    local output, widths = m.output or {}, m.embedding and rules.widths(m)
-    local has_maps = output.head or output.classes or output.dense or widths and widths.embedding ~= widths.input
-    if parts.given.head and not has_maps then refuse("head", "%s has no head and no other map", m.name) end
+    if parts.given.head and not has_maps(m) then refuse("head", "%s has no head and no other map", m.name) end
     if not parts.given.embedding then return end
     if m.tied and parts.embedding ~= parts.head then
         refuse("embedding", "must be %s, as the head, which %s's embedding is", parts.head.name, m.name)
