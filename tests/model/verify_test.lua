@@ -141,6 +141,17 @@ function test.shifted_keys_of_an_encoder()
     check.matches(verified(path), "^encode batch")
 end
 
+-- All layers of the second run are rings, beyond whose positions a sequence goes on.
+function test.shifted_keys_of_a_run_of_rings_among_others()
+    local path = model(
+        "shifted_rings",
+        "d = 16, heads = 2, layers = { {}, { ffn = { kind = 'mlp', f = 9, activation = 'relu' } } }, vocab = 20, \z
+            attention = { context = 130, window = 5, full_layers = { 0 }, shifted = 1 }, \z
+            ffn = { kind = 'mlp', f = 8, activation = 'relu' }, embedding = {}, output = { head = {} }"
+    )
+    verified(path)
+end
+
 -- Models to which float32, or the type of the cache, does more than to others: what was said of them was wrong.
 local delicate = {
     { -- amplifies rounding: no norms, three blocks
