@@ -124,6 +124,11 @@ function test.tables_and_projections_have_types_of_their_own()
     program.refuses(2, "--tables: i8: decoder has no LookupFFN", { "verify", decoder, "--tables", "i8" })
 end
 
+-- Steps are projected by BH4, a prefill by the dense matrix: each is judged by what it looked up itself.
+function test.every_call_is_judged_by_its_own_form_of_a_projection()
+    verified(bh4, "--projection", "i8", "--multiply-out", "--schedule", "project.dense=1")
+end
+
 function test.every_call_of_an_encoder_is_checked()
     check.matches(verified(encoder), "^encode batch")
     if effort.full then verified(encoder, "--type", "bf16") end
