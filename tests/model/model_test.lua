@@ -194,6 +194,24 @@ function test.schedules_are_those_of_each_run_of_blocks()
     check.matches(works { "plan", path(), "--isa", "scalar", "--schedules" }, "\nschedule scalar +few.vectors=4,")
 end
 
+-- The first run has no projection, the third one only that of the dense matrix.
+function test.runs_without_a_choice_of_matrices_leave_it_to_others()
+    local ffn = 'ffn = { kind = "lookup", h = 3, projection = { kind = "bh4", block = 8 }, same_codes = %s }'
+    local m = load(("t.layers = { {}, { %s }, { %s } }"):format(ffn:format "false", ffn:format "true"))
+    local sets = { isa.get "avx2", isa.get "scalar" }
+    local options = { ["multiply-out"] = true, projection = "i8" }
+    for value = 0, 1 do
+        local wanted = { avx2 = { ["project.dense"] = value } }
+        local p = whole_family.build(m, sets, options, wanted)
+        local all = p.variants[1].schedule
+        check.equal(all["project.dense"], value)
+        local again = whole_family.build(m, sets, options, { avx2 = all })
+        for i, own in ipairs { 0, value, 1 } do
+            check.equal(again.segments[i].plan.variants[1].schedule["project.dense"], own)
+        end
+    end
+end
+
 function test.weights_are_counted_once()
     -- RoBERTa-base: a tied embedding counts once, positions count
     local roberta = program.model(
