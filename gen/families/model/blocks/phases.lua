@@ -20,7 +20,8 @@ local function touched(step) return { step.from, step.to, step.rounded, step.a, 
 local function needs_of(shape, list, unpacks, by_count)
     local needs = { buffers = {} }
     for _, step in ipairs(list) do
-        local of_layer = step.op:find "^norm" or step.op == "product" or step.op == "lookup"
+        local gains = step.op == "norm" or step.op == "norm_heads" and shape.qk_norm ~= false
+        local of_layer = gains or step.op == "product" or step.op == "lookup"
         local cached = step.op == "append" or step.op == "attend"
         local sums = step.op == "sum"
         local scales = step.op == "attend" and shape.unit
