@@ -166,7 +166,7 @@ local function add_sections(p, c)
     p.weights_struct_bytes = p.target and p.target.pointer_bytes * #p.sections or 8 * (#p.sections + #p.segments) + 8
 end
 
--- The plan of the first run of blocks of plan `p` whose lookup FFNs have two matrices to choose from, or of the first one.
+-- The plan of the first run of blocks of plan `p` whose lookup FFNs have two matrices to choose from, or of the first.
 local function choosing(p)
     for _, segment in ipairs(p.segments) do
         local looked = segment.plan.shape.looked
@@ -175,8 +175,8 @@ local function choosing(p)
     return p.segments[1].plan
 end
 
--- The choices of instruction set number `i` for all runs of blocks of plan `p`: those of the first run, and which matrix
--- projects.
+-- The choices of instruction set number `i` for all runs of blocks of plan `p`: those of the first run, and which
+-- matrix projects.
 local function choices_of(p, i)
     local choices, key = {}, "project.dense"
     for name, value in pairs(p.segments[1].plan.variants[i].schedule) do

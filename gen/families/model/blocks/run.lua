@@ -96,8 +96,8 @@ local function add_variant(p, isa, choices, shared_product)
     p.decode_scratch_bytes = math.max(p.decode_scratch_bytes, v.decode_scratch_bytes)
 end
 
--- The choices `wanted` of a model for one of its runs of blocks, of `shape`: which matrix projects is for those that have
--- two.
+-- The choices `wanted` of a model for one of its runs of blocks, of `shape`: which matrix projects is for those that
+-- have two.
 local function wanted_of(shape, isa, wanted)
     local key, own = "project.dense", {}
     if #schedule.choice(key).values(shape, isa, wanted) > 1 then return wanted end
@@ -113,8 +113,8 @@ end
 -- sequences = { positions = N, means }, where tokens attend to all: calls are for several sequences of together N
 -- positions at most, each filled up to a multiple of 32, and give sums over their tokens where only `means` are asked
 -- for and shape.sums allows it; one_by_one: schedules have chunks of one token, and calls give no products of several.
--- Of blocks that are a part of a model: first_layer, the number of their first layer in the checkpoint; among: there are
--- other runs, and the schedule is for all;
+-- Of blocks that are a part of a model: first_layer, the number of their first layer in the checkpoint;
+-- among: there are other runs, and the schedule is for all;
 -- shared_product(number, isa, product), the name of the model's own kernel for products that are planned so, or nil;
 -- float_sums: norms sum in floats instead of doubles; unpadded: rows of tables lie close together; threads: the names {
 -- ranges, range } of the functions that share a call's tokens among threads of the model's OpenMP build.
