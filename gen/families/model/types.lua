@@ -32,9 +32,9 @@ end
 
 -- Rows of gen/plan/dtype.lua: { type, of products of blocks; head, of the other ones; rows, of what is read row by row:
 -- an embedding that is not tied; cache; activations: nil where products do not round their inputs; rounded,
--- head_rounded: their row `products` beside `type` and `head`; looked: { tables, projection, multiplied } of lookup FFNs,
--- the last one whether blobs have projections multiplied out, too; nil without; and `text`, what --type says }. m: the
--- model, nil: any one.
+-- head_rounded: their row `products` beside `type` and `head`; looked, of lookup FFNs, nil without: { tables,
+-- projection, multiplied: whether blobs have projections multiplied out, too }; text, what --type says }. m: the model,
+-- nil: any one.
 function types.of(options, m)
     local parts = dtype.of_parts(options.type)
     local type, head = parts.blocks, has_maps(m) and parts.head or parts.blocks
