@@ -149,9 +149,9 @@ function run.build(m, isas, types, options)
     }
     local choices, wanted = {}, options.schedule or {}
     for i, isa in ipairs(isas) do
-        local own = wanted[isa.name] or {}
-        if options.among and types.looked and types.looked.multiplied then own = wanted_of(shape, isa, own) end
-        choices[i] = schedule.make(shape, isa, own)
+        local of_set = wanted[isa.name] or {}
+        if options.among and types.looked and types.looked.multiplied then of_set = wanted_of(shape, isa, of_set) end
+        choices[i] = schedule.make(shape, isa, of_set)
     end
     p.parts = shape.lookup and block_lookup.parts(p, isas, choices, options.unpadded) or {}
     p.before, p.after = steps_of.of(shape, has, p.parts, p.one_by_one)
