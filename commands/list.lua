@@ -529,8 +529,9 @@ local commands = {
             {
                 name = "rivals",
                 value = "LIST",
-                values = { "same", "f32" },
-                doc = "what LookupFFNs and products of blocks stand beside: same (of the same type), f32; default both",
+                values = { "same", "f32", "mlp" },
+                doc = "what LookupFFNs and products of blocks stand beside: same (of the same type), f32; \z
+                    default both; mlp: LookupFFNs also beside lookupc's own MLP of the same type",
             },
             { name = "html", value = "FILE", doc = "also write a page with charts" },
             {

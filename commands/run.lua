@@ -9,6 +9,7 @@ local host = require "host"
 local json = require "json"
 local measure = require "harness.measure.measure"
 local misuse = require "gen.schema.misuse"
+local own_mlp = require "harness.families.own_mlp"
 local process = require "process"
 local request = require "gen.request.request"
 local setting = require "harness.measure.setting"
@@ -64,6 +65,7 @@ local function bench_requests(paths, options)
             own.threads, own.callers = threads, 1
         end
         local family = harness.get(of.name)
+        own.own_mlp = own_mlp.of
         own.batches = setting.batches(options.batch or family.bench_batches(m, options))
         list[i] = { path = path, family = family, options = own }
     end

@@ -391,8 +391,3 @@ bool gguf_read_blocks(const files_source *source, const safetensors_tensor *tens
     const size_t bytes = tensor->blocks->bytes;
     return files_pread(source, tensor->at + first * bytes, out, count * bytes, error, error_size);
 }
-
-const char *gguf_blocks_name(const gguf_blocks *blocks)
-{
-    return blocks->name;
-}

@@ -67,7 +67,4 @@ bool gguf_read(const files_source *source, const safetensors_tensor *tensor, siz
 bool gguf_read_blocks(const files_source *source, const safetensors_tensor *tensor, size_t first, size_t count, unsigned char *out,
                       char *error, size_t error_size);
 
-/* What the file calls the type of a tensor in blocks. */
-const char *gguf_blocks_name(const gguf_blocks *blocks);
-
 #endif

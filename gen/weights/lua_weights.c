@@ -4,7 +4,6 @@
 #include "gen/host/host.h"
 #include "gen/weights/blob_header.h"
 #include "gen/weights/calibrate.h"
-#include "gen/weights/gguf.h"
 #include "gen/weights/lua_gguf.h"
 #include "gen/weights/lua_sample.h"
 #include "gen/weights/packing.h"
@@ -138,7 +137,7 @@ static int weights_tensors(lua_State *L)
             lua_newtable(L);
             field_set_text(L, "dtype", tensor->dtype_name);
             if (tensor->blocks != NULL)
-                field_set_text(L, "blocks", gguf_blocks_name(tensor->blocks));
+                field_set_text(L, "blocks", safetensors_blocks_name(tensor));
             lua_createtable(L, tensor->rank, 0);
             for (int d = 0; d < tensor->rank; ++d) {
                 lua_pushinteger(L, tensor->shape[d]);

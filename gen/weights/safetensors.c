@@ -720,6 +720,11 @@ bool safetensors_read_bytes(const safetensors *file, const safetensors_tensor *t
     return files_pread(&file->source, tensor->at + first * width, out, count * width, error, error_size);
 }
 
+const char *safetensors_blocks_name(const safetensors_tensor *tensor)
+{
+    return tensor->blocks != NULL ? tensor->blocks->name : NULL;
+}
+
 bool safetensors_read_blocks(const safetensors *file, const safetensors_tensor *tensor, size_t first, size_t count, unsigned char *out,
                              char *error, size_t error_size)
 {

@@ -94,6 +94,9 @@ bool safetensors_read(const safetensors *file, const safetensors_tensor *tensor,
 bool safetensors_read_bytes(const safetensors *file, const safetensors_tensor *tensor, size_t first, size_t count, void *out, char *error,
                             size_t error_size);
 
+/* What a GGUF file calls the blocks of a tensor; NULL: it has none. */
+const char *safetensors_blocks_name(const safetensors_tensor *tensor);
+
 /* out[] <- the blocks of elements first ... first + count - 1, whole ones, of a tensor in blocks, as the file has them. */
 bool safetensors_read_blocks(const safetensors *file, const safetensors_tensor *tensor, size_t first, size_t count, unsigned char *out,
                              char *error, size_t error_size);

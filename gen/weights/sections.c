@@ -3,7 +3,6 @@
 #include "gen/host/files.h"
 #include "gen/weights/fold.h"
 #include "gen/weights/fold_fields.h"
-#include "gen/weights/gguf.h"
 #include "gen/weights/gguf_blocks.h"
 #include "gen/weights/packing.h"
 
@@ -249,8 +248,8 @@ static bool read_slice(packing *p, int section, size_t slices, size_t slice, siz
 /* Whether the groups of a section are the blocks of the GGUF file that it was read from. */
 static bool keeps_blocks(const packing *p, int section)
 {
-    const gguf_blocks *const blocks = p->from.tensor->blocks;
-    return blocks && !p->from.transposed && strcmp(gguf_blocks_name(blocks), field_text(p->L, section, where, "kept", "")) == 0;
+    const char *const blocks = safetensors_blocks_name(p->from.tensor);
+    return blocks && !p->from.transposed && strcmp(blocks, field_text(p->L, section, where, "kept", "")) == 0;
 }
 
 /* A row's blocks as the file has them, in p->raw. */

@@ -36,18 +36,21 @@ end
 -- file has them, for their size is known at run time only. A prologue takes sp down by a multiple of vlenb, the bytes
 -- of a vector. Behind them by how many other bytes, to which the file does not count what aligns the vectors.
 local function vectors_in(assembly)
-    local counts, fixed, name, times = {}, {}, nil, {} -- times: registers that hold so many vlenb
+    local counts, fixed, name = {}, {}, nil
+    local times, numbers = {}, {} -- registers that hold so many vlenb, and such a number
     for line in assembly:gmatch("[^\n]+") do
         local label = line:match("^([%a_][%w_.$]*):")
         local word, to, a, b = line:match("^%s+([%w.]+)%s+(%w+), *([%w]+),? *(%w*)")
         local moved = name and line:match "^%s+addi%s+sp, *sp, *%-(%d+)"
         if moved then fixed[name] = math.max(fixed[name] or 0, math.tointeger(tonumber(moved))) end
         if label then
-            name, times = label, {}
+            name, times, numbers = label, {}, {}
         elseif word == "csrr" and a == "vlenb" then
             times[to] = 1
         elseif word == "li" then
-            times[to] = nil
+            times[to], numbers[to] = nil, math.tointeger(tonumber(a))
+        elseif word == "mul" and times[a] and numbers[b] then
+            times[to] = times[a] * numbers[b]
         elseif word == "slli" and times[a] then
             times[to] = times[a] << math.tointeger(tonumber(b))
         elseif word and word:find("^sh%dadd$") and times[a] and times[b] then

@@ -289,7 +289,14 @@ static void measure(bench *b, const row_order *rows, size_t repetitions, limit *
 
 void limits_read(const void *memory, size_t bytes)
 {
-    widest_loops()->stream(memory, bytes / PIECE * PIECE);
+    enum { STREAMS = 4 };
+    const loops *core = widest_loops();
+    const size_t each = bytes / STREAMS / PIECE * PIECE;
+    for (size_t at = 0; at < each; at += PIECE) {
+        for (size_t stream = 0; stream < STREAMS; ++stream) {
+            core->stream((const unsigned char *)memory + stream * each + at, PIECE);
+        }
+    }
 }
 
 bool limits_measure(const limits_sizes *sizes, size_t repetitions, limit *found)

@@ -31,7 +31,8 @@ typedef struct limit {
    repetitions and 0.06 s with one. Fills found[LIMITS_OF_CORE + row_kinds]. Returns false when there is no memory. */
 bool limits_measure(const limits_sizes *sizes, size_t repetitions, limit *found);
 
-/* Reads `bytes` bytes, rounded down to a multiple of 512, one line after the other with the widest vectors of this CPU. */
+/* Reads `bytes` bytes, rounded down to a multiple of 2048, with the widest vectors of this CPU, in four streams side by side, to which
+   memory gives more than to one. */
 void limits_read(const void *memory, size_t bytes);
 
 #endif

@@ -2,7 +2,6 @@
 #include "harness/reference/transformer.h"
 
 #include "gen/host/files.h"
-#include "gen/weights/gguf.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -36,8 +35,8 @@ bool reference_map_matrix(const reference_map *map, double *matrix, char *error,
 
 void reference_map_round(const reference_map *map, reference_type type, double *row)
 {
-    const gguf_blocks *const blocks = map->weight->blocks;
-    if (!blocks || map->transposed || !reference_type_has_blocks(type, gguf_blocks_name(blocks)))
+    const char *const blocks = safetensors_blocks_name(map->weight);
+    if (!blocks || map->transposed || !reference_type_has_blocks(type, blocks))
         reference_round_row(type, row, map->columns);
 }
 

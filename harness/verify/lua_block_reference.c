@@ -376,6 +376,12 @@ static int random_numbers(lua_State *L)
 
 #define SMALLEST_POWER 0x1p-200
 
+/* The larger of two numbers, or the NaN among them. */
+static double larger(double a, double b)
+{
+    return isnan(a) || b <= a ? a : b;
+}
+
 static int difference(lua_State *L)
 {
     const size_t d = (size_t)luaL_checkinteger(L, 3);
@@ -388,10 +394,10 @@ static int difference(lua_State *L)
         for (size_t i = t * d; i < (t + 1) * d; ++i) {
             off += (a[i] - b[i]) * (a[i] - b[i]);
             power += b[i] * b[i];
-            most = fabs(a[i] - b[i]) <= most ? most : fabs(a[i] - b[i]);
+            most = larger(most, fabs(a[i] - b[i]));
         }
         const double relative = sqrt(off / fmax(power, SMALLEST_POWER));
-        worst = relative <= worst ? worst : relative; /* keeps a NaN */
+        worst = larger(worst, relative);
         all_off += off;
         all_power += power;
     }

@@ -91,6 +91,16 @@ function test.bench_beside_rivals_of_the_same_type()
     end
 end
 
+function test.bench_beside_an_mlp_of_its_own()
+    local words = with(quick_bench, "--batch", "1,20", "--tables", "i8", "--rivals", "same,mlp", "--json")
+    for _, r in ipairs(assert(json.decode(works(words))).results) do
+        local own = r.rivals[#r.rivals]
+        check.equal({ own.library, own.type, own.implementation }, { "lookupc", "i8", "scalar" })
+        check.equal(own.us_per_token > 0 and own.rel_err > 1e-3 and own.rel_err < 0.1, true)
+    end
+    refuses(2, "--rivals: mlp: runs on one thread", with(quick_bench, "--rivals", "mlp", "--threads", "2"))
+end
+
 function test.bench_beside_chosen_rivals()
     local words = with(quick_bench, "--batch", "1", "--tables", "i8", "--rivals")
     local text = works(with(words, "f32", "--projection", "bf16"))

@@ -25,6 +25,8 @@ function test.expressions_are_simplified_while_they_are_built()
         { times(sum("head", 1), 4), "(head + 1) * 4" },
         { times("i * 4", 2), "i * 8" },
         { times("a", "b / c"), "a * (b / c)" },
+        { expression.cast("int", "(int) (a + b)"), "(int) (a + b)" },
+        { expression.cast("int", "(int) a + b"), "(int) ((int) a + b)" },
     } do
         check.equal(case[1], case[2])
     end

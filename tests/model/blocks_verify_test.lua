@@ -101,6 +101,15 @@ function test.windows_and_rotations()
         "d = 12, heads = 6, kv_heads = 1, attention = { eliminate = 'QP', window = 1, context = 70, scale = 1 }, ffn \z
             = { kind = 'glu', f = 7, activation = 'gelu' }"
     )
+    verified( -- whose rounding depends on positions, which nothing else does
+        "ring_of_bytes",
+        "d = 40, heads = 4, skip = true, attention = { window = 33, context = 300 }, ffn = { kind = 'glu', f = 50, \z
+            activation = 'silu' }",
+        "--type",
+        "i8",
+        "--activations",
+        "i8"
+    )
 end
 
 function test.windows_to_both_sides()
@@ -530,6 +539,20 @@ function test.wrong_templates_are_found()
         if result.status ~= 1 then error(from .. ": is not found", 0) end
         check.matches(result.errors, message)
     end
+end
+
+-- Only tokens near the first one see what its key does not fill.
+function test.nan_of_an_early_token_is_found()
+    local path = model(
+        "early",
+        "d = 16, heads = 2, kv_heads = 1, attention = { shifted = 1, window = 9, context = 40 }, ffn = { kind = \z
+            'mlp', f = 16, activation = 'relu' }"
+    )
+    local own = "position > 0 ? position + 1 : 0"
+    local tree = program.changed_tree("templates/model/blocks/append.c", own, "position + 1")
+    local result = program.run { "--tree", tree, "verify", path, "--isa", "scalar", "--cflags", "-O0" }
+    check.equal(result.status, 1)
+    check.matches(result.errors, "relative error %-?nan")
 end
 
 return test

@@ -57,6 +57,7 @@ YARN = changed(LINEAR, d=64, attention={"context": 300, "window": 40, "rope": {"
 QWEN3 = changed(LINEAR, head_dim=16, attention={"rope": {"theta": 1e6, "scaling": {"kind": "linear", "factor": 1}}, "qk_norm": {}})
 MIXED = changed(MISTRAL, attention={"full_layers": [1], "soft_cap": 0.7}, output={"head": {"soft_cap": 5}})
 CAPPED = changed(MIXED, kv_heads=1, attention={"full_layers": [0, 2], "causal": False, "scale": 0.9})
+LOOKING_BACK = changed(LLAMA, attention={"unit": True, "shifted": 1, "window": 9})
 NORMED = changed(model_shapes.LLAMA, heads=5, kv_heads=5, attention={"causal": False, "context": 40, "qk_norm": {"eps": 1e-3}, "eliminate": "VP"})
 GEMMA = changed(model_shapes.LLAMA, head_dim=16, checkpoint="gemma", attention={"rope": {"theta": 1e6}}, ffn={"activation": "gelu_tanh"}, embedding={"scale": 40**0.5})
 GEMMA2 = changed(GEMMA, norm={"place": "both"}, attention={"context": 150, "window": 9, "full_layers": [1], "scale": 24**-0.5, "soft_cap": 2}, output={"head": {"soft_cap": 5}})
@@ -96,7 +97,7 @@ CASES = [
     ("gemma2", GEMMA2, GEMMA2_CONFIG, 140, True),
     ("gemma2", *[f(changed(GEMMA2, attention={"qk_norm": {}})) for f in (dict, projected)], 30, False),
     ("both", BOTH, BOTH, 40, False),
-    ("unit and shifted ring", *[changed(LLAMA, attention={"unit": True, "shifted": 1, "window": 9})] * 2, 40, True),
+    ("unit and shifted ring", LOOKING_BACK, projected(LOOKING_BACK), 40, True),
     ("shifted encoder", *[changed(SHAPED, attention={"causal": False, "shifted": 2})] * 2, 50, False),
     ("mixed and shifted", *[changed(MIXED, attention={"shifted": 1})] * 2, 40, True),
 ]

@@ -28,15 +28,16 @@ def value(kind, content):
 
 def write(path, metadata, tensors, alignment=32, version=3):
     """metadata: { key: (kind, value) }; tensors: { name: (type, shape, bytes) }, the last dimension of a shape is that of rows."""
-    head, data = b"GGUF" + struct.pack("<IQQ", version, len(tensors), len(metadata)), b""
+    head, data, at = b"GGUF" + struct.pack("<IQQ", version, len(tensors), len(metadata)), [], 0
     for key, (kind, content) in metadata.items():
         head += string(key) + struct.pack("<I", ARRAY if isinstance(kind, list) else kind) + value(kind, content)
     for name, (kind, shape, raw) in tensors.items():
         head += string(name) + struct.pack("<I", len(shape)) + b"".join(struct.pack("<Q", size) for size in reversed(shape))
-        head += struct.pack("<IQ", TYPES[kind][0], len(data))
-        data += raw + b"\0" * (-len(raw) % alignment)
+        head += struct.pack("<IQ", TYPES[kind][0], at)
+        data.append(raw + b"\0" * (-len(raw) % alignment))
+        at += len(data[-1])
     with open(path, "wb") as file:
-        file.write(head + b"\0" * (-len(head) % alignment) + data)
+        file.write(head + b"\0" * (-len(head) % alignment) + b"".join(data))
 
 
 def some_blocks(kind, count, random):

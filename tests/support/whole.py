@@ -24,7 +24,7 @@ def data_file(name):
 class Library:
     """The emitted C of a model for one instruction set, with its blob."""
 
-    optimise = "-O1"
+    optimise, memory = "-O1", staticmethod(aligned)
 
     def __init__(self, model, weights, folder, isa, *options, machine="generic"):
         works("emit", model, "-o", folder, "--isa", isa, "--for", machine, *options)
@@ -32,7 +32,7 @@ class Library:
         self.name = compiled(folder, folder + "/model.so", [self.optimise])["model"]["name"]
         self.macros = self._macros(folder)
         self.library = ctypes.CDLL(os.path.abspath(folder + "/model.so"))
-        self.blob = aligned(os.path.getsize(folder + "/weights.bin"))
+        self.blob = self.memory(os.path.getsize(folder + "/weights.bin"))
         self.blob[:] = np.fromfile(folder + "/weights.bin", np.uint8)
         self.weights = aligned(self.macros["SIZEOF"])
         self.scratch = aligned(max(1, self.macros["SCRATCH_BYTES"]))

@@ -13,11 +13,10 @@ local function rounded_of(activations, type)
     return setmetatable({ tiles = false, groups = type.groups }, { __index = rounded })
 end
 
--- Whether model `m`, nil: any one, has maps outside of its blocks.
+-- Whether model `m` has linear maps outside of its blocks.
 local function has_maps(m)
-    if not m then return true end
-    local output, widths = m.output or {}, m.embedding and rules.widths(m)
-    return output.head or output.classes or output.dense or widths and widths.embedding ~= widths.input or false
+    local output, widths = m.output or {}, rules.widths(m)
+    return output.head or output.classes or output.dense or widths.embedding ~= widths.input
 end
 
 -- What --type says of the types `t` of model `m`, without what follows from the rest.
@@ -32,12 +31,13 @@ end
 
 -- Rows of gen/plan/dtype.lua: { type, of products of blocks; head, of the other ones; rows, of what is read row by row:
 -- an embedding that is not tied; cache; activations: nil where products do not round their inputs; rounded,
--- head_rounded: their row `products` beside `type` and `head`; looked, of lookup FFNs, nil without: { tables,
--- projection, multiplied: whether blobs have projections multiplied out, too }; text, what --type says }. m: the model,
--- nil: any one.
+-- head_rounded: their row `products` beside `type` and `head`; looked: { tables, projection, multiplied } of lookup
+-- FFNs, the last one whether blobs have projections multiplied out, too; nil without; and `text`, what --type says }.
+-- m: the model, nil: any one.
 function types.of(options, m)
     local parts = dtype.of_parts(options.type)
-    local type, head = parts.blocks, has_maps(m) and parts.head or parts.blocks
+    local type = parts.blocks
+    local head = m and not m.tied and not (m.embedding and has_maps(m)) and type or parts.head
     local activations = dtype.activations(options.activations, type)
     dtype.activations(options.activations, head)
     local t = {

@@ -9,6 +9,7 @@ local integer = require "harness.families.lookup.integer"
 local jobs = require "harness.measure.job"
 local json = require "json"
 local measure = require "harness.measure.measure"
+local misuse = require "gen.schema.misuse"
 local plan = require "gen.families.lookup.plan"
 local rivals = require "harness.measure.rivals"
 local runnable = require "harness.base.runnable"
@@ -43,6 +44,28 @@ local function rivals_of(builds, kinds)
     return rows
 end
 
+-- The MLPs of lookupc's own that are timed beside `builds`, one for each of their types (options.own_mlp, of
+-- harness/families/own_mlp.lua); none, unless --rivals names them.
+local function own_mlps_of(builds, kinds, options)
+    local list, known, p = {}, {}, builds[1].plan
+    if not kinds.mlp then return list end
+    if p.shape.d_out ~= p.shape.d then misuse "--rivals: mlp: must have as many outputs as inputs" end
+    if options.threads > 1 then misuse "--rivals: mlp: runs on one thread: without --threads" end
+    local tokens = math.max(table.unpack(options.batches))
+    for _, b in ipairs(builds) do
+        local type = rivals.same_type(b.plan.projection, b.plan.tables)
+        local v = b.plan.variants[#b.plan.variants]
+        if not known[type] then
+            list[#list + 1] = options.own_mlp(p.shape.d, p.dense_hidden, type, v.isa, tokens, options)
+        end
+        known[type] = true
+    end
+    return list
+end
+
+-- The call of a rival at so many tokens, for the measuring process.
+local function rival_call(row, batch) return "dense/" .. rivals.name(row) .. "/" .. batch end
+
 -- One result for every build, variant and batch, from the medians of the samples. Of what runs on several threads wall
 -- time counts.
 local function results_of(builds, job, rows, kinds, samples, context)
@@ -64,7 +87,7 @@ local function results_of(builds, job, rows, kinds, samples, context)
         local limit_us = cost.limit(work, limits, caches) / sharing
         local share = time("ffn/" .. name .. "/uniform_warm", "share") / sharing
         local beside = rivals.beside(rows, ffn / batch, context, function(row)
-            local call = "dense/" .. rivals.name(row) .. "/" .. batch
+            local call = rival_call(row, batch)
             local dense_us = time(call, clock)
             return dense_us and dense_us / batch, call
         end)
@@ -73,7 +96,7 @@ local function results_of(builds, job, rows, kinds, samples, context)
         local dense = kinds.f32 and rivals.fastest_of(beside, "f32")
         -- several threads of a library are never busy all of the time
         local function share_of(rival)
-            return rival and job.threads == 1 and time("dense/" .. rivals.name(rival) .. "/" .. batch, "share") or nil
+            return rival and job.threads == 1 and time(rival_call(rival, batch), "share") or nil
         end
         results[#results + 1] = {
             model = p.model.name,
@@ -326,10 +349,18 @@ function bench.run(builds, kinds, options)
         return setting.host_facts(facts, p.variants[#p.variants].isa, options.cc, cflags, context)
     end
     if p.exact then return report_of_integers(integer.results(builds, options), host_facts {}, options) end
-    local rows = rivals_of(builds, kinds)
+    local rows, mlps = rivals_of(builds, kinds), own_mlps_of(builds, kinds, options)
     local job = job_of(builds, rows, facts, options)
+    local own_rows = timed_calls.add_mlps(job, mlps, rival_call)
     local samples, context = measure.run(job, { show_stderr = true })
     if not samples then return nil end
+    for _, own in ipairs(own_rows) do
+        rows[#rows + 1] = own.row
+        for _, batch in ipairs(options.batches) do
+            local call = rival_call(own.row, batch)
+            context[call], context["implementation/" .. call] = tostring(own.mlp.rel_err), own.mlp.isa
+        end
+    end
     local limits = limits_of(context, p)
     local results, own = results_of(builds, job, rows, kinds, samples, context), host_facts(context)
     own.machine = runnable.machine(options)

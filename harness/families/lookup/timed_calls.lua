@@ -135,4 +135,19 @@ function timed_calls.add(job, variants)
     return job
 end
 
+-- Adds the calls of lookupc's own MLPs `mlps` (harness/families/own_mlp.lua) at all batches to `job`, named by
+-- call_of(row, batch): a list of { mlp, row: as of harness/measure/rivals.lua }.
+function timed_calls.add_mlps(job, mlps, call_of)
+    local list, tokens = {}, math.max(least_tokens, 2 * math.max(table.unpack(job.batches)))
+    for i, mlp in ipairs(mlps) do
+        local row = { library = "lookupc", type = mlp.type }
+        mlp.add(job)
+        for _, batch in ipairs(job.batches) do
+            table.insert(job.calls, mlp.row(call_of(row, batch), batch, tokens // batch))
+        end
+        list[i] = { mlp = mlp, row = row }
+    end
+    return list
+end
+
 return timed_calls

@@ -12,8 +12,8 @@ local timed_calls = {}
 local turns = 256 -- calls take turns in inputs: rows of tables that the same ones take would stay in the caches
 
 -- Compiles plan `p`, and those in `beside` with it, which are parts of it, and compares it with the reference; raises
--- one line that begins with `failing` if a call is wrong. Returns the library, what verify.prepare says, and the
--- largest relative error.
+-- one line that begins with `failing` if a call is wrong. Returns the library, what verify.prepare says, and what
+-- verify.worst does.
 function timed_calls.verified(failing, p, options, beside)
     local directory = process.temporary_directory()
     host.status("verifying " .. p.model.name)

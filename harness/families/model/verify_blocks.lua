@@ -43,6 +43,9 @@ local function with_tokens(lengths)
     return list
 end
 
+-- Whether answers depend on the first position: keys are turned by it, or weights of attention are rounded by tiles.
+local function by_position(p) return p.model.attention.rope or p.shape.cache.words end
+
 -- Where positions go on for ever, the last `count` ones: { start, skip }, the first position, and how many tokens do
 -- not count because those before them are missing; nil where there is none that counts.
 local function far_of(p, count)
@@ -165,7 +168,7 @@ local function sample_ways(p, library, sample, watched)
             if whole and exact and not watched then whole = compare.decided_as(y, whole, m, skip, most) end
             return whole and beside(y, whole) or nil
         end
-        if way.start and m.attention.rope and not watched then
+        if way.start and by_position(p) and not watched then
             sample.far = sample.far or sample.answer(nil, nil, nil, way)
             way.answers = sample.far
         end
@@ -176,7 +179,8 @@ end
 -- Weights for plan `p`, packed in `directory`, and tokens: what verify.prepare says, and { numbers, lengths, x, whole
 -- }: `whole`, the answer end to end from the unfused weights, if there are any. Positions from that of `far_of` on have
 -- an answer of their own: keys are turned in another way there before they are rounded. A checkpoint in options.weights
--- may be fused or not; an unfused one is fused here. watched: lookup FFNs are seen at work.
+-- may be fused or not; an unfused one is fused here. options.exact: `whole` is wanted where nothing is fused, too.
+-- watched: lookup FFNs are seen at work.
 function verify_blocks.prepare(p, directory, options, watched)
     local m = p.model
     local word = m.attention.eliminate
@@ -214,7 +218,7 @@ function verify_blocks.prepare(p, directory, options, watched)
     packing.pack(p, files)
     local function answer_with(x, way, taken, ...)
         local job = reference.blocks_job(p, ...)
-        job.lengths, job.start = lengths, m.attention.rope and way and way.start or 0
+        job.lengths, job.start = lengths, way and by_position(p) and way.start or 0
         return reference.answer_blocks(setmetatable(taken or {}, { __index = job }), x)
     end
     local sample = { numbers = numbers, lengths = lengths, tokens = count, packed_from = fused, blob = files.output }
@@ -232,7 +236,7 @@ function verify_blocks.prepare(p, directory, options, watched)
         return { setmetatable(taken, { __index = job }) }
     end
     function sample.ways(own, library) return sample_ways(own, library, sample, watched) end
-    if merged then
+    if merged or options.exact then
         local exact = { type = "f32", cache = "f32", activations = "f32", attention = "f32", blocks_in_out = in_out }
         sample.whole = answer_with(reference.embedded(m, unfused, numbers, m.d), nil, nil, unfused, exact, "")
     end

@@ -1,4 +1,4 @@
-//$ takes isa, lanes, helper, projection, rounded_rows, rounded_alone, integers, dot_inputs, store_inputs, round_runs, together_counts,
+//$ takes isa, lanes, helper, projection, rounded_rows, rounded_alone, integers, dot_inputs, store_inputs, round_runs, together_counts
 //$ local word, starts = projection.word, integers.starts
 //$ local levels, per_word = word.levels, word.rows
 //$ for _, rows in ipairs(rounded_alone or rounded_rows) do

@@ -75,7 +75,7 @@ static void $(helper)_attend($(parameters))
 //$ local token = some and "(token + own)" or "token"
 //$ local position = some and "(first + token + own)" or "(first + token)"
 //$ local function query(row) return some and row and "(own * " .. group .. " + row)" or some and "own" or row and "row" or "" end
-//$ local function head_of(row)
+//$ local function number_of(row)
 //$     return heads and row and "head * " .. group .. " + row" or heads and "head" or row and "row" or "0"
 //$ end
 //$ local function element(row)
@@ -107,7 +107,7 @@ $(each)const float *from = q + $(token) * q_step$(element(row));
 //$ local to = query(row)
 $(each)float *to = queries$(to ~= "" and " + " .. times(to, shape.width) or "");
 //$ if shape.unit then
-$(each)const float factor = $(scale) * scales[$(head_of(row))];
+$(each)const float factor = $(scale) * scales[$(number_of(row))];
 //$ end
 //$ if shape.rope then
 $(each)$(helper)_rotate(from, cosine, sine, $(factor), to);

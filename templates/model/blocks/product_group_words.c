@@ -21,7 +21,6 @@
     uint32_t last[$(tokens * per_group)]; /* of inputs that are no whole group */
 
     for (size_t k = 0; k < words; k += $(per_group), w += $(groups.words)) {
-        const $(type.storage) *row = w + $(groups.first_word) + at;
         const uint32_t *input = x + k;
 //$ local step
 //$ if tokens > 1 then
@@ -53,7 +52,8 @@
 //$ end
             input = last;
         }
-        for (size_t i = 0; i < $(per_group); i += 2, row += $(panel)) {
+        for (size_t i = 0; i < $(per_group); i += 2) {
+            const $(type.storage) *row = w + at + $(groups.first_word) + i * $(panel // 2);
 //$ for t = 0, tokens - 1 do
             const $(isa.index) first$(t) = $(isa.index_broadcast("input[" .. sum(t > 0 and times(t, step) or 0, "i") .. "]"));
             const $(isa.index) second$(t) = $(isa.index_broadcast("input[" .. sum(t > 0 and times(t, step) or 0, "i + 1") .. "]"));

@@ -16,13 +16,13 @@ static inline void $(helper)_unpack(const $(type.storage) *restrict w, size_t at
 //$ end
     for (size_t k = 0; k < inputs; k += $(groups.inputs), w += $(groups.words)) {
         const uint16_t *scales = (const uint16_t *) (const void *) w + at;
-        const $(type.storage) *row = w + $(groups.first_word) + at;
 //$ for n = 0, product.strip_vectors - 1 do
         const $(isa.vector) scale$(n) = $(isa.load_f16(sum("scales", n * lanes)));
         const $(isa.vector) offset$(n) = $(groups.minimum and isa.load_f16(sum("scales", panel + n * lanes)) or isa.mul("scale" .. n, "below_zero"));
 //$ end
 
-        for (size_t word = 0; word < $(groups.inputs // groups.of_word); ++word, row += $(panel), unpacked += $(groups.of_word * product.strip)) {
+        for (size_t word = 0; word < $(groups.inputs // groups.of_word); ++word, unpacked += $(groups.of_word * product.strip)) {
+            const $(type.storage) *row = w + at + $(groups.first_word) + word * $(panel);
 //$ for n = 0, product.strip_vectors - 1 do
             const $(isa.index) words$(n) = $(isa.load_words("row", n * lanes));
 //$ for b, input in ipairs(groups.order) do
@@ -85,9 +85,8 @@ static inline void $(helper)_alone(const float *restrict x, const $(type.storage
     float last[$(groups.inputs)]; /* of inputs that are no whole group */
     float scaled[$(groups.inputs)];
 
-    for (size_t k = 0; k < inputs; k += $(groups.inputs), x += $(groups.inputs), w += $(groups.words)) {
-        const $(type.storage) *row = w + $(groups.first_word) + at;
-        const float *input = x;
+    for (size_t k = 0; k < inputs; k += $(groups.inputs), w += $(groups.words)) {
+        const float *input = x + k;
 //$ for s = 0, streams - 1 do
 //$ for n = 0, product.alone_vectors - 1 do
         $(isa.vector) $(of_group(s, n)) = zero;
@@ -96,12 +95,13 @@ static inline void $(helper)_alone(const float *restrict x, const $(type.storage
 
         if (inputs - k < $(groups.inputs)) {
             for (size_t i = 0; i < $(groups.inputs); ++i)
-                last[i] = k + i < inputs ? x[i] : 0.0f;
+                last[i] = k + i < inputs ? x[k + i] : 0.0f;
             input = last;
         }
         const $(isa.vector) offset = $(isa.broadcast(helper .. "_scale_inputs(input, scaled)"));
         input = scaled;
-        for (size_t word = 0; word < $(groups.inputs // groups.of_word); ++word, row += $(panel), input += $(groups.of_word)) {
+        for (size_t word = 0; word < $(groups.inputs // groups.of_word); ++word, input += $(groups.of_word)) {
+            const $(type.storage) *row = w + at + $(groups.first_word) + word * $(panel);
 //$ for s = 0, streams - 1 do
 //$ for n = 0, product.alone_vectors - 1 do
             const $(isa.index) words$(s)_$(n) = $(isa.load_words("row", sum(times(s, "apart"), n * lanes)));

@@ -5,9 +5,10 @@
 $(include("templates/lookup/rows/round_inputs.c", rounding))
 
 //$ local of_group = rounded.groups and rounded.groups // rounded.rows
+//$ local starts = of_group and "; then what sums of each " .. rounded.groups .. " inputs start from" or ""
 /* The $(plural(inputs, "input")) of each token as a product takes them, rows of words `step`
    apart: $(plural(words, "word")) of four inputs, what its sums start from, and
-   the unit of the inputs, a float$(of_group and "; then what sums of each " .. rounded.groups .. " inputs start from: -8 times the" or "")$(of_group and " sum of the first two of each four in the low half of a word, of the others in the high one" or ""). */
+   the unit of the inputs, a float$(starts). */
 static void $(helper)_rounded_$(inputs)(const float *restrict x, size_t x_step, uint32_t *words, size_t step, size_t tokens)
 {
     for (size_t token = 0; token < tokens; ++token, x += x_step, words += step) {
@@ -17,7 +18,8 @@ static void $(helper)_rounded_$(inputs)(const float *restrict x, size_t x_step, 
         *(float *) (void *) (words + $(words + 1)) = unit;
 //$ if of_group then
         for (size_t k = 0; k < $(words); k += $(of_group)) {
-            uint32_t sums = 0; /* of inputs 128 too large: two of each word in the low half, the others in the high one */
+            /* -8 times the sum of two inputs of each word, in the low half, and of the others: they are 128 larger at first */
+            uint32_t sums = 0;
             for (size_t i = k; i < k + $(of_group); ++i) {
                 const uint32_t inputs = $(words % of_group > 0 and "(i < " .. words .. " ? words[i] : 0)" or "words[i]") ^ 0x80808080u;
                 sums += (inputs & 0x00ff00ffu) + (inputs >> 8 & 0x00ff00ffu);

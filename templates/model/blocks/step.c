@@ -52,8 +52,9 @@ $(i)$(helper)_attend($(given));
 //$ local cache = cached("%.0s%s")
 //$ local print = {}
 //$ function print.norm()
-//$     local gain = of_layer("weights->" .. step.which .. "_norm", "D")
-//$     local offset = shape.norm.kind == "layernorm" and of_layer("weights->" .. step.which .. "_norm_offset", "D")
+//$     local field = "weights->" .. shape.norms[step.number].word .. "_norm"
+//$     local gain = of_layer(field, "D")
+//$     local offset = shape.norm.kind == "layernorm" and of_layer(field .. "_offset", "D")
 $(i)$(norm(width))($(listed(rows(step.from), gain, offset, rows(step.to), "count")));
 //$ end
 //$ function print.norm_heads()

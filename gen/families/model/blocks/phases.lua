@@ -20,15 +20,15 @@ local function touched(step) return { step.from, step.to, step.rounded, step.a, 
 local function needs_of(shape, list, unpacks, by_count)
     local needs = { buffers = {} }
     for _, step in ipairs(list) do
-        local gains = step.op == "norm" or step.op == "norm_heads" and shape.qk_norm ~= false
-        local of_layer = gains or step.op == "product" or step.op == "lookup"
+        local of_layer = step.op == "norm"
+            or step.op == "norm_heads" and shape.qk_norm
+            or step.op == "product"
+            or step.op == "lookup"
+            or step.op == "attend" and shape.unit
         local cached = step.op == "append" or step.op == "attend"
         local sums = step.op == "sum"
-        local scales = step.op == "attend" and shape.unit
-        needs.weights = needs.weights or of_layer or cached and shape.rope ~= nil or scales
-        needs.layer = needs.layer
-            or (of_layer or scales) and shape.layers > 1
-            or step.op == "attend" and shape.full_layers ~= nil
+        needs.weights = needs.weights or of_layer or cached and shape.rope ~= nil
+        needs.layer = needs.layer or of_layer and shape.layers > 1 or step.op == "attend" and shape.full_layers ~= nil
         needs.cache = needs.cache or cached
         needs.positions = needs.positions or cached or sums
         needs.y = needs.y or step.op == "output" or sums

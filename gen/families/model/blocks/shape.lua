@@ -17,12 +17,12 @@ local unit_eps = 1e-6 -- added to the mean square of a head of q or k, where onl
 -- keys [kv_heads][tile][word][32], each of some elements of a key, values [kv_heads][word][pitch], each of an element
 -- of some positions. key_step: elements or words of a key. A window's cache is a ring of tiles: a token's keys and
 -- values are put where those were that no token sees any more. So that up to a tile of tokens can enter before they
--- attend, it holds that many more. Where only some layers have the window, `mixed`, all offsets are in proportion to
--- the positions of a layer: positions, or those of a ring. For several sequences at once it holds those of one layer,
--- each sequence from a tile on.
+-- attend, it holds that many more, and one where a key goes to the place of the next token. Where only some layers have
+-- the window, `mixed`, all offsets are in proportion to the positions of a layer: positions, or those of a ring. For
+-- several sequences at once it holds those of one layer, each sequence from a tile on.
 local function cache_of(s, type)
     local pitch, positions = blob.round_up(s.width, layout.values), s.context
-    local ring = s.ring and s.window - 1 + layout.keys + (s.shifted > 0 and 1 or 0) -- and the key of the next
+    local ring = s.ring and s.window - 1 + layout.keys + (s.shifted > 0 and 1 or 0)
     if s.ring and not s.mixed then positions = ring end
     if s.sequences then positions = s.sequences.positions end
     local words = s.rounded and s.rounded.name == type.name and s.rounded or nil

@@ -45,7 +45,7 @@ local function add_attention(b, shape, source, keeps)
     local function prepare(list)
         b.add(
             list,
-            source == "normed" and { op = "norm", which = "first", from = "in", to = source, width = shape.input }
+            source == "normed" and { op = "norm", number = 1, from = "in", to = source, width = shape.input }
                 or { op = "copy", from = "in", to = source, width = shape.input }
         )
     end
@@ -84,7 +84,7 @@ end
 local function add_middle(b, shape, source, mixed)
     local place = shape.norm and shape.norm.place
     if place == "both" then
-        b.add(b.after, { op = "norm", which = "after_attention", from = mixed, to = mixed, width = shape.d })
+        b.add(b.after, { op = "norm", number = 3, from = mixed, to = mixed, width = shape.d })
     end
     local inner = shape.parallel and source or mixed
     if not shape.parallel and shape.skip then
@@ -94,13 +94,13 @@ local function add_middle(b, shape, source, mixed)
     end
     local stream = inner
     if place == "post" and not shape.parallel then
-        b.add(b.after, { op = "norm", which = "first", from = stream, to = "normed", width = shape.d })
+        b.add(b.after, { op = "norm", number = 1, from = stream, to = "normed", width = shape.d })
         return "normed", "normed"
     elseif place and place ~= "post" then
         -- A buffer has rows of one width.
         inner = shape.input == shape.d and "normed" or "inner"
         local from = shape.parallel and "in" or stream
-        b.add(b.after, { op = "norm", which = "second", from = from, to = inner, width = shape.d })
+        b.add(b.after, { op = "norm", number = 2, from = from, to = inner, width = shape.d })
     end
     return inner, stream
 end
@@ -146,12 +146,12 @@ function steps.of(shape, has, parts, one_by_one)
         b.add(b.after, { op = "add", a = first, b = second, to = "out", width = shape.d })
     end
     if place == "both" then
-        b.add(b.after, { op = "norm", which = "after_ffn", from = "out", to = "out", width = shape.d })
+        b.add(b.after, { op = "norm", number = 4, from = "out", to = "out", width = shape.d })
     end
     if shape.parallel then add(mixed, "out") end
     if shape.skip then add(shape.parallel and "in" or stream, "out") end
     if place == "post" then
-        b.add(b.after, { op = "norm", which = "second", from = "out", to = "out", width = shape.d })
+        b.add(b.after, { op = "norm", number = 2, from = "out", to = "out", width = shape.d })
     end
     b.add(b.after, { op = "output", from = "out" })
     return b.before, b.after

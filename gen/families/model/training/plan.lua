@@ -161,12 +161,8 @@ end
 local records = {}
 
 function records.norm(b, step)
-    local number
-    for i, norm in ipairs(b.shape.norms) do
-        number = norm.word == step.which and i or number
-    end
-    local views = checkpoint.norm(b.m, b.number, number, step.width)
-    local names_of = { step.which .. "_normed", step.which .. "_statistics" }
+    local views, word = checkpoint.norm(b.m, b.number, step.number, step.width), b.shape.norms[step.number].word
+    local names_of = { word .. "_normed", word .. "_statistics" }
     b.now[step.to] = add_norm(b.tape, b.c, b.now[step.from], names_of, b.m.norm, views, b.number)
 end
 
