@@ -107,7 +107,7 @@ local activations_option = {
     name = "activations",
     value = "TYPE",
     values = dtype.activation_names,
-    doc = "type that a transformer's products round a token's inputs to, which needs --type of the same: "
+    doc = "type that a transformer's products round inputs to, which needs --type of the same, for i8 also i4 or u4: "
         .. table.concat(dtype.activation_names, ", ")
         .. "; default f32",
 }

@@ -340,9 +340,12 @@ function add.llama(m, r, kind)
     }
     m.norm = { kind = "rmsnorm", eps = r.number("rms_norm_eps", 1e-6), place = kind.place }
     m.attention.qk_norm = kind.qk_norm and { eps = m.norm.eps }
-    local query, width = r.number("query_pre_attn_scalar", kind.query or 0), m.head_dim or m.d // m.heads
-    if query < 0 then r.refuse("query_pre_attn_scalar", query, "must be above 0") end
-    if query ~= 0 and query ~= width then m.attention.scale = query ^ -0.5 end
+    local width = m.head_dim or m.d // m.heads
+    local query = r.number("query_pre_attn_scalar", kind.query or width)
+    if query ~= width then
+        if query <= 0 then r.refuse("query_pre_attn_scalar", query, "must be above 0") end
+        m.attention.scale = query ^ -0.5
+    end
 end
 add.gemma = add.llama
 

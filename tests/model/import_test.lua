@@ -276,6 +276,7 @@ function test.import_refuses()
         { changed(mistral, { layer_types = { { "full_attention" } } }), "layer_types: must be a list of names" },
         { changed(mistral, { attn_logit_softcapping = -1.0 }), "attention.soft_cap = -1: must be a number above 0" },
         { changed(mistral, { query_pre_attn_scalar = -1 }), "query_pre_attn_scalar = -1: must be above 0" },
+        { changed(mistral, { query_pre_attn_scalar = 0 }), "query_pre_attn_scalar = 0: must be above 0" },
         {
             changed(roberta, { position_embedding_type = "relative_key" }),
             "position_embedding_type = relative_key: must be",

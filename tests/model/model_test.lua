@@ -58,6 +58,12 @@ function test.a_model_that_is_cut_off_keeps_the_windows_of_its_layers()
     check.equal(m.attention.full_layers, { 1, 3 })
 end
 
+function test.full_layers_are_counted_over_entries_without_a_count()
+    local changes = "t.layers, t.attention.window, t.attention.full_layers = { {}, { count = 2 } }, 9, "
+    check.equal(load(changes .. "{ 2 }").attention.full_layers, { 2 })
+    check.fails_with("attention.full_layers: has 3: must be below the number of layers, 3", load, changes .. "{ 3 }")
+end
+
 -- All kernels of an instruction set are one file, which is compiled with one set of flags.
 function test.blocks_of_all_kinds_have_the_flags_of_a_later_lookup_ffn()
     local m = load 't.layers = { {}, { ffn = { kind = "lookup" } } }'
@@ -187,6 +193,34 @@ function test.schedules_are_those_of_each_run_of_blocks()
     check.matches(text, "\nblocks_1 schedule scalar few.vectors=4,")
     check.matches(text, "\nblocks_2 schedule scalar few.vectors=4,")
     check.matches(works { "plan", path(), "--isa", "scalar", "--schedules" }, "\nschedule scalar +few.vectors=4,")
+end
+
+-- The first run has no projection, the third one only that of the dense matrix.
+function test.runs_without_a_choice_of_matrices_leave_it_to_others()
+    local ffn = 'ffn = { kind = "lookup", h = 3, projection = { kind = "bh4", block = 8 }, same_codes = %s }'
+    local m = load(("t.layers = { {}, { %s }, { %s } }"):format(ffn:format "false", ffn:format "true"))
+    local sets = { isa.get "avx2", isa.get "scalar" }
+    local options = { ["multiply-out"] = true, projection = "i8" }
+    for value = 0, 1 do
+        local wanted = { avx2 = { ["project.dense"] = value } }
+        local p = whole_family.build(m, sets, options, wanted)
+        local all = p.variants[1].schedule
+        check.equal(all["project.dense"], value)
+        local again = whole_family.build(m, sets, options, { avx2 = all })
+        for i, own in ipairs { 0, value, 1 } do
+            check.equal(again.segments[i].plan.variants[1].schedule["project.dense"], own)
+        end
+    end
+end
+
+-- Where tables deliver q and k nothing before attention reads weights: heads of unit length have no gains.
+function test.phases_take_what_their_steps_read()
+    for key, reads in pairs { unit = false, qk_norm = true } do
+        local changes = "t.checkpoint, t.layers, t.attention.%s = 'llama', 1, %s "
+            .. "t.embedding, t.positions = { projected = true }"
+        local p = planned(changes:format(key, reads and "{}" or "true")).segments[1].plan
+        check.equal({ key, not not p.variants[1].phases[1].needs.weights }, { key, reads })
+    end
 end
 
 function test.weights_are_counted_once()

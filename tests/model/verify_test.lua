@@ -100,6 +100,8 @@ function test.parts_have_types_of_their_own()
     program.refuses(2, "--type: head=i8: tiny_skipless has blocks alone", alone)
     local headless = { "plan", means, "--type", "i4,head=i8" }
     program.refuses(2, "--type: head=i8: means has no head and no other map", headless)
+    -- What its manifest would record of a head it does not take.
+    check.matches(program.works { "plan", means, "--type", "blocks=i4" }, " of i4,embedding=f32\n")
     local mixed = { "plan", path, "--type", "i4,head=bf16", "--activations", "i8" }
     program.refuses(2, '--activations: "i8": needs --type i8 or i4 or u4, not bf16', mixed)
 end
@@ -122,6 +124,11 @@ function test.tables_and_projections_have_types_of_their_own()
     program.refuses(2, "--tables: i8: decoder has no LookupFFN", { "verify", decoder, "--tables", "i8" })
 end
 
+-- Steps are projected by BH4, a prefill by the dense matrix: each is judged by what it looked up itself.
+function test.every_call_is_judged_by_its_own_form_of_a_projection()
+    verified(bh4, "--projection", "i8", "--multiply-out", "--schedule", "project.dense=1")
+end
+
 function test.every_call_of_an_encoder_is_checked()
     check.matches(verified(encoder), "^encode batch")
     if effort.full then verified(encoder, "--type", "bf16") end
@@ -137,6 +144,17 @@ function test.shifted_keys_of_an_encoder()
             ffn = { kind = 'mlp', f = 30, activation = 'relu' }, embedding = {}, output = { pool = 'mean' }"
     )
     check.matches(verified(path), "^encode batch")
+end
+
+-- All layers of the second run are rings, beyond whose positions a sequence goes on.
+function test.shifted_keys_of_a_run_of_rings_among_others()
+    local path = model(
+        "shifted_rings",
+        "d = 16, heads = 2, layers = { {}, { ffn = { kind = 'mlp', f = 9, activation = 'relu' } } }, vocab = 20, \z
+            attention = { context = 130, window = 5, full_layers = { 0 }, shifted = 1 }, \z
+            ffn = { kind = 'mlp', f = 8, activation = 'relu' }, embedding = {}, output = { head = {} }"
+    )
+    verified(path)
 end
 
 -- Models to which float32, or the type of the cache, does more than to others: what was said of them was wrong.

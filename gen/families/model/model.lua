@@ -438,10 +438,10 @@ end
 
 -- Raises one line if values that are valid alone do not go together.
 local function check(context, m)
-    check_full_layers(context, m)
     if not m.embedding then return check_blocks(context, m, itself) end
     if m.kv_heads == "heads" then m.kv_heads = m.heads end
     check_layers(context, m)
+    check_full_layers(context, m)
     check_positions(context, m)
     check_projected(context, m)
     check_output(context, m)

@@ -105,6 +105,7 @@ local function segments_of(p, isas, types, options, at)
             schedule = options.schedule,
             names = names.part(p.names, word),
             first_layer = first_layer,
+            among = models[2] ~= nil,
             at = at,
             shared_product = shared_product,
             sequences = sequences,
@@ -165,6 +166,26 @@ local function add_sections(p, c)
     p.weights_struct_bytes = p.target and p.target.pointer_bytes * #p.sections or 8 * (#p.sections + #p.segments) + 8
 end
 
+-- The plan of the first run of blocks of plan `p` whose lookup FFNs have two matrices to choose from, or of the first.
+local function choosing(p)
+    for _, segment in ipairs(p.segments) do
+        local looked = segment.plan.shape.looked
+        if looked and looked.multiplied and not looked.same_codes then return segment.plan end
+    end
+    return p.segments[1].plan
+end
+
+-- The choices of instruction set number `i` for all runs of blocks of plan `p`: those of the first run, and which
+-- matrix projects.
+local function choices_of(p, i)
+    local choices, key = {}, "project.dense"
+    for name, value in pairs(p.segments[1].plan.variants[i].schedule) do
+        choices[name] = value
+    end
+    choices[key] = choosing(p).variants[i].schedule[key]
+    return choices
+end
+
 -- What all kernels of one instruction set are planned as: number `i` of the bundle. Products outside of the blocks are
 -- planned as those of the blocks are, or by defaults where they are of another type.
 local function variant_of(p, products, i)
@@ -176,7 +197,7 @@ local function variant_of(p, products, i)
     end
     return {
         isa = first.isa,
-        schedule = first.schedule,
+        schedule = choices_of(p, i),
         schedule_text = first.schedule_text,
         choices_text = first.choices_text,
         product = own,
@@ -241,7 +262,8 @@ local function whole(m, isas, types, options)
     local shape = p.segments[1].plan.shape
     local endless = shape.endless and not p.embedding.positions
     p.context = endless and shape.context or math.min(m.attention.context, shape.context)
-    p.shape = setmetatable({ d_out = widths.out, vocab = m.vocab }, { __index = shape })
+    p.shape = { d_out = widths.out, vocab = m.vocab, looked = choosing(p).shape.looked }
+    setmetatable(p.shape, { __index = shape })
     for i = 1, #isas do
         p.variants[i] = variant_of(p, products, i)
     end

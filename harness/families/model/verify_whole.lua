@@ -90,11 +90,12 @@ local function decoder_ways_of(p, sample)
             local rows, wanted = rows_of(results, answer.y)
             if #wanted == #answer.y then
                 local same, turned = compare.decided_as(rows, answer, compare.shape_of(p), 0, most)
-                if way.name == "step" then decided = same end
+                if way.name == "step" and not answer.inputs then decided = same end
                 local relative, absolute, all = block_reference.difference(rows, same.y, p.widths.out)
                 return relative, absolute, turned, all
             end
-            -- of some rows: beside the answer whose ties the way with all rows has decided
+            -- of some rows: beside the answer whose ties the way with all rows has decided; its own, where it was seen
+            -- what lookup FFNs look up, as few tokens may be projected by another form than many
             _, wanted = rows_of(results, (way.name == "prefill" and decided or answer).y)
             local relative, absolute = block_reference.difference(rows, wanted, p.widths.out)
             return relative, absolute

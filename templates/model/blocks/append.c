@@ -25,7 +25,7 @@ $(i)$(transpose)($(sum("k", at)), k_step, $(sum("key", times(at, tile_positions)
 //$ end
 }
 //$ end
-//$ local bounded = shape.shifted > 0 and not shape.endless
+//$ local bounded = shape.shifted > 0 and (shape.mixed or not shape.ring)
 //$ local parameters = listed(
 //$     shape.rope and "const " .. names.weights .. " *weights",
 //$     "const float *restrict k, size_t k_step, const float *restrict v, size_t v_step",

@@ -36,7 +36,7 @@ $(i)for ($(helper)_stretch s = $(helper)_no_stretch(); $(helper)_next_stretch(of
 //$ -- Keys and values of `count` tokens from `token` on go into the cache at `to`, from position `first` on, of a sequence
 //$ -- of `tokens`, nil: of as many as the cache has.
 //$ local function append(i, token, to, first, count, tokens)
-//$     local last = shape.shifted > 0 and not shape.endless and (tokens or macro("CACHE_POSITIONS"))
+//$     local last = shape.shifted > 0 and (shape.mixed or not shape.ring) and (tokens or macro("CACHE_POSITIONS"))
 //$     local k = sum(input(step.k, step.k_at), times(token, step_of(step.k)))
 //$     if shape.from_keys then
 $(i)$(helper)_append($(listed(k, step_of(step.k), to, first, count, held)));

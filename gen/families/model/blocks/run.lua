@@ -100,6 +100,17 @@ local function add_variant(p, isa, choices, shared_product)
     p.decode_scratch_bytes = math.max(p.decode_scratch_bytes, v.decode_scratch_bytes)
 end
 
+-- The choices `wanted` of a model for one of its runs of blocks, of `shape`: which matrix projects is for those that
+-- have two.
+local function wanted_of(shape, isa, wanted)
+    local key, own = "project.dense", {}
+    if #schedule.choice(key).values(shape, isa, wanted) > 1 then return wanted end
+    for name, value in pairs(wanted) do
+        own[name] = name ~= key and value or nil
+    end
+    return own
+end
+
 -- The plan of the blocks of model `m` for the instruction sets `isas`, with `types` (gen/families/model/types.lua).
 -- options: names, public ones; at, where their sections begin in the blob; and, all optional: schedule, the choices
 -- wanted by name of the instruction set; part(maps, before, after), for timing: what is left of linear maps and steps;
@@ -107,6 +118,7 @@ end
 -- positions at most, each filled up to a multiple of 32, and give sums over their tokens where only `means` are asked
 -- for and shape.sums allows it; one_by_one: schedules have chunks of one token, and calls give no products of several.
 -- Of blocks that are a part of a model: first_layer, the number of their first layer in the checkpoint;
+-- among: there are other runs, and the schedule is for all;
 -- shared_product(number, isa, product), the name of the model's own kernel for products that are planned so, or nil;
 -- float_sums: norms sum in floats instead of doubles; unpadded: rows of tables lie close together; threads: the names {
 -- ranges, range } of the functions that share a call's tokens among threads of the model's OpenMP build.
@@ -141,7 +153,9 @@ function run.build(m, isas, types, options)
     }
     local choices, wanted = {}, options.schedule or {}
     for i, isa in ipairs(isas) do
-        choices[i] = schedule.make(shape, isa, wanted[isa.name] or {})
+        local of_set = wanted[isa.name] or {}
+        if options.among and types.looked and types.looked.multiplied then of_set = wanted_of(shape, isa, of_set) end
+        choices[i] = schedule.make(shape, isa, of_set)
     end
     p.parts = shape.lookup and block_lookup.parts(p, isas, choices, options.unpadded) or {}
     p.before, p.after = steps_of.of(shape, has, p.parts, p.one_by_one)

@@ -156,7 +156,7 @@ function shape.of(m, types, sequences, first_layer)
         full_layers = full_layers,
         causal = m.attention.causal,
         sequences = sequences,
-        -- Some layers are rings; mixed: not all; endless: no layer holds the context.
+        -- Some layers are rings; mixed: not all; endless: no layer of the model holds the context.
         ring = m.attention.causal and window ~= nil,
         mixed = m.attention.causal and full_layers ~= nil,
         endless = m.attention.causal and window ~= nil and not m.attention.full_layers,
