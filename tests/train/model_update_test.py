@@ -114,7 +114,7 @@ PLANTED = [
     ("t->row_counts[", "t->row_counts[0 * "),
     ("rates.adam = t->adam;", "rates.adam = 0;"),
     ("table_state + (", "table_state + 0 * ("),
-    ("t->rows + row, t->row_gradients", "t->rows + 0 * row, t->row_gradients"),
+    ("t->row_gradients + ", "t->row_gradients + 0 * "),
 ]
 
 
