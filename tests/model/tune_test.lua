@@ -220,7 +220,7 @@ function test.sequences_of_an_encoder_are_timed_together()
     )
 end
 
-function test.types_of_lookup_ffns_are_no_matter_of_other_blocks()
+function test.types_of_other_parts_are_no_matter_of_the_tuned_blocks()
     local mixed = program.model(
         folder,
         "mixed",
@@ -232,10 +232,10 @@ return { name = "mixed", d = 64, heads = 2, vocab = 67, skip = true, norm = { ki
 ]]
     )
     local tuned = whole.tuned
-    tune_whole(mixed, "--batch", "9", "--choices", "attention.sums", "--tables", "i8", "--projection", "i8")
-    local words = { "emit", mixed, "--isa", "scalar", "--tables", "i8", "--projection", "i8", "--tuned", tuned }
-    words[#words + 1], words[#words + 2] = "-o", folder .. "/mixed_bundle"
-    program.works(words)
+    local types = { "--tables", "i8", "--projection", "i8", "--type", "bf16,head=f16" }
+    tune_whole(mixed, "--batch", "9", "--choices", "attention.sums", table.unpack(types))
+    local words = { "emit", mixed, "--isa", "scalar", "--tuned", tuned, "-o", folder .. "/mixed_bundle" }
+    program.works(program.with(words, table.unpack(types)))
 end
 
 function test.which_whole_models_cannot_be_tuned()

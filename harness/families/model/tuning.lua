@@ -118,6 +118,7 @@ end
 -- LookupFFNs are for other blocks where these have none.
 local function options_of(m, own, options)
     local changes = { sequences = not m.attention.causal and { positions = memory.positions(m) } or nil }
+    if options.type then changes.type = dtype.of_parts(options.type).blocks.name end
     if own.ffn.kind ~= "lookup" then
         changes.projection, changes.tables = false, false
     end
