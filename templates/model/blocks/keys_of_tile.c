@@ -4,7 +4,8 @@
 //$ if not cached_type.plain then
 
 /* rows[count][$(pitch)] = those of the cache, as floats. */
-static void $(helper)_unpack($(listed("const " .. cached_type.storage .. " *restrict key", cached_type.scaled and "const float *restrict scale", "size_t count, float *restrict rows")))
+//$ local scale = cached_type.scaled and "const float *restrict scale"
+static void $(helper)_unpack($(listed("const " .. cached_type.storage .. " *restrict key", scale, "size_t count, float *restrict rows")))
 {
 //$ if cached_type.scaled then
     for (size_t k = 0; k < count; ++k, key += $(pitch), rows += $(pitch))
