@@ -104,6 +104,33 @@ end
 
 local function itself(chain) return chain end
 
+-- What rotary positions must be in heads that are `width` wide; refuse(chain, value, rule).
+local function check_rope(m, width, refuse)
+    local rope = m.attention.rope
+    local rotated = rules.rotated(m)
+    local off = math.abs(rope.share * width - rotated) -- by rounding, as of 14 / 50 * 50
+    if rotated % 2 ~= 0 or rotated == 0 or off > 1e-9 * width then
+        refuse(
+            { "attention", "rope" },
+            nil,
+            string.format(
+                "rotates share = %g of heads of %s = %d: must be an even number of elements",
+                rope.share,
+                m.head_dim and "head_dim" or "d / heads",
+                width
+            )
+        )
+    end
+    local scaling = rope.scaling
+    if scaling and scaling.fast and scaling.fast <= scaling.slow then
+        local rule = string.format("must be above slow = %g", scaling.slow)
+        refuse({ "attention", "rope", "scaling", "fast" }, scaling.fast, rule)
+    end
+    if scaling and scaling.kind == "yarn" and rope.theta == 1 then
+        refuse({ "attention", "rope", "theta" }, 1, 'must be above 1 for scaling.kind = "yarn"')
+    end
+end
+
 -- Raises one line if values of blocks `m` that are valid alone do not go together. place(chain): where the file has a
 -- key.
 local function check_blocks(context, m, place)
@@ -140,30 +167,7 @@ local function check_blocks(context, m, place)
             string.format("must be at most attention.context = %d", attention.context)
         )
     end
-    if attention.rope then
-        local rotated = rules.rotated(m)
-        local off = math.abs(attention.rope.share * width - rotated) -- by rounding, as of 14 / 50 * 50
-        if rotated % 2 ~= 0 or rotated == 0 or off > 1e-9 * width then
-            refuse(
-                { "attention", "rope" },
-                nil,
-                string.format(
-                    "rotates share = %g of heads of %s = %d: must be an even number of elements",
-                    attention.rope.share,
-                    m.head_dim and "head_dim" or "d / heads",
-                    width
-                )
-            )
-        end
-        local scaling = attention.rope.scaling
-        if scaling and scaling.fast and scaling.fast <= scaling.slow then
-            local rule = string.format("must be above slow = %g", scaling.slow)
-            refuse({ "attention", "rope", "scaling", "fast" }, scaling.fast, rule)
-        end
-        if scaling and scaling.kind == "yarn" and attention.rope.theta == 1 then
-            refuse({ "attention", "rope", "theta" }, 1, 'must be above 1 for scaling.kind = "yarn"')
-        end
-    end
+    if attention.rope then check_rope(m, width, refuse) end
     -- As with other keys: what holds without it makes no other model.
     if not attention.unit then attention.unit = nil end
     for _, key in ipairs { "qk_norm", "scale" } do
@@ -438,7 +442,10 @@ end
 
 -- Raises one line if values that are valid alone do not go together.
 local function check(context, m)
-    if not m.embedding then return check_blocks(context, m, itself) end
+    if not m.embedding then
+        check_full_layers(context, m)
+        return check_blocks(context, m, itself)
+    end
     if m.kv_heads == "heads" then m.kv_heads = m.heads end
     check_layers(context, m)
     check_full_layers(context, m)

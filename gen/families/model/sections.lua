@@ -90,9 +90,10 @@ local function norms(c, name, layers, norm, width, doc, drawn)
     end
 end
 
--- Matrices of `map` in panels of `panel` outputs whose groups of inputs have scales of their own, of `type`; deviation:
--- of what `sample` draws, nil: samples.lua says it. Returns the section, too.
-local function grouped(c, type, name, layers, map, doc, panel, deviation)
+-- Matrices of `map` in panels of outputs whose groups of inputs have scales of their own; how: { type, panel,
+-- deviation: of what `sample` draws, nil: samples.lua says it }. Returns the section, too.
+local function grouped(c, how, name, layers, map, doc)
+    local type, panel = how.type, how.panel
     local groups, group = layout.filled(map.inputs, type) // type.groups, layout.group(type, panel)
     local stored, of = map.panels * groups * group.words, layers and "[" .. layers .. "]" or ""
     local form = "%s, %s[%d][%d groups][%d words]: [%d] scales, %s[%d][%d] words of %d inputs"
@@ -109,7 +110,7 @@ local function grouped(c, type, name, layers, map, doc, panel, deviation)
             minimum = type.minimum,
             kept = type.gguf,
             slices = whole_tensor and map.outputs == map.panels * panel and map.panels or nil,
-            draw = deviation and { mean = 0.0, deviation = deviation },
+            draw = how.deviation and { mean = 0.0, deviation = how.deviation },
         }, layer)
     end
     return fill, section
@@ -118,7 +119,8 @@ end
 -- Matrices of `map` in panels, as products read them, and scales of the rows of `what` if their type has them.
 local function matrices(c, name, layers, map, what, doc, drawn)
     if c.type.groups then
-        return (grouped(c, c.type, name, layers, map, doc, layout.panel, drawn and map.inputs ^ -0.5))
+        local how = { type = c.type, panel = layout.panel, deviation = drawn and map.inputs ^ -0.5 }
+        return (grouped(c, how, name, layers, map, doc))
     end
     local rounded = c.rounded
     local scales = c.type.scaled
@@ -254,7 +256,8 @@ end
 function sections.add_rows(c, name, rows, width, view, doc)
     if c.rows.groups then
         local map = { inputs = width, outputs = rows, panels = (rows + layout.rows - 1) // layout.rows }
-        local fill, section = grouped(c, c.rows, name, nil, map, doc, layout.rows, 1.0)
+        local how = { type = c.rows, panel = layout.rows, deviation = 1.0 }
+        local fill, section = grouped(c, how, name, nil, map, doc)
         section.slow = true
         return fill(view)
     end

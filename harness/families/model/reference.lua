@@ -69,6 +69,15 @@ local function add_norms(maps, m, s, layer, d_in, width)
     end
 end
 
+-- The numbers of the layers of model `m` without its window, { [number] = true }.
+local function full_layers_of(m)
+    local full = {}
+    for _, number in ipairs(m.attention.full_layers or {}) do
+        full[number] = true
+    end
+    return full
+end
+
 -- What block_reference.answers wants: the maps of every layer but those in `without`, "" of a checkpoint that is not
 -- fused; types: the names of those of weights, cache, activations, and attention (of queries and the softmax's
 -- weights); of tables, default type, and projections of lookup FFNs, default f32; and blocks_in_out, whether the
@@ -83,10 +92,7 @@ function reference.blocks_job(p, path, types, without, first)
     local from_keys = without ~= "" and m.attention.cache == "k"
     local function left(map) return without == "" and map or checkpoint.alone(map) end
     first = first or 0
-    local full = {}
-    for _, number in ipairs(m.attention.full_layers or {}) do
-        full[number] = true
-    end
+    local full = full_layers_of(m)
     for layer = first, first + m.layers - 1 do
         local maps = {}
         for letter, size in pairs(sizes) do
