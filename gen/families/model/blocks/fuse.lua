@@ -84,6 +84,28 @@ function builder:copy_map(map)
     if self:present(map.bias) then self:copy(map.bias, bias) end
 end
 
+-- The tensor of that name stays as it is.
+function builder:copy_whole(name)
+    local shape, count = self.found[name].shape, 1
+    for _, n in ipairs(shape) do
+        count = count * n
+    end
+    self:copy { tensor = name, shape = shape, rows = math.max(count, 1), columns = 1 }
+end
+
+-- The names of the tensors that no step reads so far, as the file spells them, in their order, and the model's own by
+-- these.
+function builder:unread(spell)
+    local names, own = {}, {}
+    for name in pairs(self.found) do
+        if not self.used[name] and not checkpoint.is_buffer(name) then
+            names[#names + 1], own[spell(name)] = spell(name), name
+        end
+    end
+    table.sort(names)
+    return names, own
+end
+
 -- The matrix is the maps below each other. self.offset: whether it has a bias.
 function builder:load(maps)
     local parts, rows = {}, 0
@@ -278,19 +300,9 @@ local function only_make_values(b, m, options, spell)
         end
         if dense then b:copy_map(checkpoint.linear(m, layer, "O", m.d, dense.f)) end
     end
-    local names, kept = {}, {}
-    for name in pairs(b.found) do
-        if not b.used[name] and not checkpoint.is_buffer(name) then
-            names[#names + 1], kept[spell(name)] = spell(name), name
-        end
-    end
-    table.sort(names)
+    local names, own = b:unread(spell)
     for _, name in ipairs(ignored.without(names, options.ignore)) do
-        local own, count = kept[name], 1
-        for _, n in ipairs(b.found[own].shape) do
-            count = count * n
-        end
-        b:copy { tensor = own, shape = b.found[own].shape, rows = math.max(count, 1), columns = 1 }
+        b:copy_whole(own[name])
     end
 end
 
@@ -310,11 +322,7 @@ local function add_end(b, m, found, p, o)
     end
     table.sort(names)
     for _, name in ipairs(names) do
-        local shape, count = found[name].shape, 1
-        for _, n in ipairs(shape) do
-            count = count * n
-        end
-        b:copy { tensor = name, shape = shape, rows = math.max(count, 1), columns = 1 }
+        b:copy_whole(name)
     end
     local head = checkpoint.head(m)
     if head and not found[head] and m.tied and not fusable.has_map(m) then
@@ -355,7 +363,7 @@ end
 -- Raises one line for tensors of the checkpoint that no step reads: a fused model without them would compute something
 -- else.
 local function check_unused(b, m, found, options, spell)
-    local family, names, known, all = checkpoint.family(m), {}, {}, {}
+    local family, all = checkpoint.family(m), {}
     local headless = m.embedding and not (m.output and m.output.head)
     if family.needs_head and not found[checkpoint.head(m)] and not m.tied and not headless then
         error(
@@ -368,11 +376,8 @@ local function check_unused(b, m, found, options, spell)
     end
     for name in pairs(found) do
         all[spell(name)] = true
-        if not b.used[name] and not checkpoint.is_buffer(name) then
-            names[#names + 1] = spell(name)
-            known[spell(name)] = name
-        end
     end
+    local names, known = b:unread(spell)
     local function reason(of, name) return checkpoint.left_out(of, known[name]) end
     unused_tensors.refuse(options.weights, m, ignored.without(names, options.ignore), reason)
     ignored.check(options.weights, all, options.ignore)
