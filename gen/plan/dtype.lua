@@ -57,6 +57,13 @@ local function bytes(name, packed, levels)
     }
 end
 
+-- The row `own` of a type of weights in groups. Their scales are why a CPU needs F16C.
+local function in_groups(own)
+    own.bytes, own.weights, own.storage, own.scaled = 4, 8, "uint32_t", false
+    own.only, own.needs, own.groups, own.rows, own.activations = "weights", "f16", 32, "i8", "i8"
+    return own
+end
+
 dtype.list = {
     {
         name = "f32",
@@ -147,35 +154,16 @@ dtype.list = {
         only = "tables",
         doc = "integers from -7 to 7, two to a byte, and a float32 scale a row",
     },
-    {
-        -- Its scales are why a CPU needs F16C.
+    in_groups {
         name = "i4",
-        bytes = 4,
-        weights = 8,
-        storage = "uint32_t",
-        scaled = false,
-        only = "weights",
-        needs = "f16",
         packed = "q4",
-        groups = 32,
         gguf = "Q4_0",
-        rows = "i8",
-        activations = "i8",
         doc = "integers from -8 to 7 and a half precision scale for each 32 inputs of an output",
     },
-    {
+    in_groups {
         name = "u4",
-        bytes = 4,
-        weights = 8,
-        storage = "uint32_t",
-        scaled = false,
-        only = "weights",
-        needs = "f16",
-        groups = 32,
         minimum = true,
         gguf = "Q4_1",
-        rows = "i8",
-        activations = "i8",
         doc = "integers from 0 to 15, a half precision scale and a minimum for each 32 inputs of an output",
     },
 }
