@@ -132,6 +132,7 @@ target.list = {
             isa = "sve128",
             doubles = true,
             pointer_bytes = 8,
+            vector_bytes = 64,
             others = {
                 { "qemu-aarch64-static", "-cpu", "max,sve128=on" },
                 { "qemu-aarch64-static", "-cpu", "max,sve512=on" },

@@ -32,17 +32,22 @@ local function calls_in(assembly)
     return list
 end
 
--- Vectors that each function of an assembly file for RISC-V has on the stack, { [function] = count }: no stack usage
--- file has them, for their size is known at run time only. A prologue takes sp down by a multiple of vlenb, the bytes
--- of a vector. Behind them by how many other bytes, to which the file does not count what aligns the vectors.
-local function vectors_in(assembly)
-    local counts, fixed, name = {}, {}, nil
+-- Bytes that each function of an assembly file has on the stack for vectors of `vector_bytes`, { [function] = bytes }, as
+-- no stack usage file has them: their size is known at run time only. RISC-V's prologue takes sp down by a multiple of
+-- vlenb, the bytes of a vector; behind them by how many other bytes, to which the file does not count what aligns the
+-- vectors. SVE's takes it down by addvl, of whose vectors the file counts 16 bytes each.
+local function vectors_in(assembly, vector_bytes)
+    local vectors, fixed, name = {}, {}, nil
     local times, numbers = {}, {} -- registers that hold so many vlenb, and such a number
     for line in assembly:gmatch("[^\n]+") do
         local label = line:match("^([%a_][%w_.$]*):")
         local word, to, a, b = line:match("^%s+([%w.]+)%s+(%w+), *([%w]+),? *(%w*)")
         local moved = name and line:match "^%s+addi%s+sp, *sp, *%-(%d+)"
         if moved then fixed[name] = math.max(fixed[name] or 0, math.tointeger(tonumber(moved))) end
+        local scalable = name and line:match "^%s+addvl%s+sp, *sp, *#%-(%d+)"
+        if scalable then
+            vectors[name] = (vectors[name] or 0) + math.tointeger(tonumber(scalable)) * (vector_bytes - 16)
+        end
         if label then
             name, times, numbers = label, {}, {}
         elseif word == "csrr" and a == "vlenb" then
@@ -59,14 +64,14 @@ local function vectors_in(assembly)
             times[to] = times[a] + times[b]
         elseif word == "sub" and times[a] and times[b] then
             times[to] = times[a] - times[b]
-        elseif word == "sub" and to == "sp" and name then
+        elseif word == "sub" and to == "sp" and name and b:find "^[ast]%d" then -- a register of RISC-V
             if not times[b] then error(name .. ": its stack has no bound", 0) end
-            counts[name] = (counts[name] or 0) + times[b]
+            vectors[name] = (vectors[name] or 0) + times[b] * vector_bytes
         elseif word and to then
             times[to] = nil
         end
     end
-    return counts, fixed
+    return vectors, fixed
 end
 
 -- The list of those lists of flags: only one where the target's flags choose an optimisation themselves.
@@ -110,7 +115,7 @@ local function objects_of(p, files, directory, flags)
                 assembly = assert(host.read(path .. ".s", 1 << 28))
             end
             object.references = elf_object and elf.references(object.object) or calls_in(assembly)
-            object.vectors, object.fixed = vectors_in(p.target.vector_bytes and assembly or "")
+            object.vectors, object.fixed = vectors_in(p.target.vector_bytes and assembly or "", p.target.vector_bytes)
             objects[#objects + 1] = object
         end
     end
@@ -119,15 +124,14 @@ end
 
 -- Stack of every function: { [name] = bytes }, from the files that -fstack-usage writes. Raises one line for a frame
 -- without a bound.
-local function frames_of(objects, vector_bytes)
+local function frames_of(objects)
     local frames = {}
     for _, object in ipairs(objects) do
         for name, bytes, kind in object.stack:gmatch(":([%w_.$]+)\t(%d+)\t(%S+)") do
             if kind == "dynamic" then error(object.name .. ": " .. name .. ": its stack has no bound", 0) end
             frames[name] = math.max(
                 frames[name] or 0,
-                math.max(math.tointeger(tonumber(bytes)), object.fixed[name] or 0)
-                    + (object.vectors[name] or 0) * (vector_bytes or 0)
+                math.max(math.tointeger(tonumber(bytes)), object.fixed[name] or 0) + (object.vectors[name] or 0)
             )
         end
     end
@@ -207,7 +211,7 @@ local function compiled(p, files, directory, flags)
             own[#own + 1] = object
         end
     end
-    local frames = frames_of(objects, target.vector_bytes)
+    local frames = frames_of(objects)
     if target.soft_float then code.library = add_library(p, own, frames, references, directory) end
     return code, { frames = frames, references = references }
 end
