@@ -80,7 +80,11 @@ local function measured_flags(p)
     for _, flag in ipairs(p.target.more_flags or {}) do
         if flag:find "^%-O" then return { flags } end
     end
-    return { flags, compilers.joined(flags, { toolchain.smaller }) }
+    local smaller = {}
+    for i, flag in ipairs(flags) do
+        smaller[i] = flag == "-O2" and toolchain.smaller or flag -- in its place: behind -fno-vectorize clang vectorises
+    end
+    return { flags, smaller }
 end
 
 -- Compiles the C files among `files` { {name, text} } below `directory` for plan `p`'s target with `flags`.

@@ -160,11 +160,20 @@ local function text_of(path)
     return '="A caf\\xc3\\xa9, 12 cats \\xff"', "TEXT_IDS=" .. table.concat(found.ids, ",")
 end
 
+-- The same lines, with the flag of the second measurement in place of -O2.
+local function smaller_of(b)
+    local flags = {}
+    for i, flag in ipairs(b.flags) do
+        flags[i] = flag == "-O2" and b.manifest.measured.smaller or flag
+    end
+    return { flags = flags, sources = b.sources, manifest = b.manifest, integer = b.integer }
+end
+
 local run_source = "tests/firmware/boards/run.c"
 
--- Object files of a bundle, compiled with the flags that its target's files are measured with and `flags` behind them:
--- the paths of those of the bundle, of all but run.c, and a function that compiles that with more flags.
-local function objects(b, case, target, folder, flags)
+-- Object files of a bundle, compiled with the flags that its target's files are measured with: the paths of those of the
+-- bundle, of all but run.c, and a function that compiles that with more flags.
+local function objects(b, case, target, folder)
     local model, calls = case.model, nil
     if case.calls then
         calls = { table.unpack(case.calls) }
@@ -181,7 +190,7 @@ local function objects(b, case, target, folder, flags)
     local include = { "-I" .. folder .. "/inc", "-I" .. folder .. "/src", "-I" .. folder .. "/test", "-I." }
     local macros = macros_of(model, model .. "_selftest.h", b.integer, calls)
     local function compile_one(path, object, extra)
-        call(compilers.joined({ target.compiler }, b.flags, flags, extra, include, { "-c", path, "-o", object }))
+        call(compilers.joined({ target.compiler }, b.flags, extra, include, { "-c", path, "-o", object }))
         all[#all + 1] = object
     end
     for i, source in ipairs(b.sources) do
@@ -318,7 +327,7 @@ local function run(case, target, folder)
     local function macro(name)
         return math.tointeger(tonumber(header:match("#define " .. model:upper() .. "_" .. name .. " (%d+)")))
     end
-    local own, all, run_object = objects(b, case, target, folder, {})
+    local own, all, run_object = objects(b, case, target, folder)
     local mismatches, stack, selftest = 0, 0, 0
     -- Links and runs it on every CPU of the target's kind.
     local function run_program(files, program)
@@ -341,7 +350,7 @@ local function run(case, target, folder)
     run_program(compilers.joined(all, { run_object {} }), folder .. "/program")
     -- What is declared is the larger figure of -O2 and -Os: the second one is run where the first does not reach it.
     if effort.full or case == cases[1] or not pcall(check_stacks) then
-        local _, smaller, run_smaller = objects(b, case, target, folder, { b.manifest.measured.smaller })
+        local _, smaller, run_smaller = objects(smaller_of(b), case, target, folder)
         run_program(compilers.joined(smaller, { run_smaller {} }), folder .. "/smaller")
     end
     local count
