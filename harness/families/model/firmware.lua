@@ -51,15 +51,17 @@ function firmware.vectors(p, files, seed)
     return list
 end
 
--- Numbers in the place of both.
+-- Numbers in the place of both: all differ, as a compiler makes other code of rows and tolerances that are alike.
 function firmware.stand_ins(p)
-    local list, row = {}, {}
-    for i = 1, p.widths.out do
-        row[i] = i
-    end
+    local list, count = {}, 1
     for i, length in ipairs(lengths) do
         list[i] = { ids = {}, rows = {} }
         for k = 1, math.min(length, p.context) do
+            local row = {}
+            for column = 1, p.widths.out do
+                count = count + 1
+                row[column] = 1 / count
+            end
             list[i].ids[k] = k
             list[i].rows[p.causal and 1 or p.model.output.pool and 1 or k] = row
         end
