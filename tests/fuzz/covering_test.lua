@@ -8,6 +8,7 @@ local cover = require "tests.fuzz.cover"
 local covering = require "tests.fuzz.covering"
 local cpu = require "harness.base.cpu"
 local dtype = require "gen.plan.dtype"
+local emit = require "gen.emit.emit"
 local families = require "gen.families.list"
 local firmware_files = require "gen.emit.firmware"
 local host = require "host"
@@ -73,17 +74,13 @@ local function refuse(failures)
     if #lines > 0 then error(table.concat(lines, "\n"), 0) end
 end
 
--- compile.sources of the plans, where each has the flags of all types of weights.
-local function sources(list)
-    local contents, units = compile.sources(list)
+-- The compiler flags of the instruction set `set` with all types of weights.
+local function flags_of(set)
     local types = {}
     for i, name in ipairs(dtype.names) do
         types[i] = dtype.get(name)
     end
-    for _, unit in ipairs(units) do
-        if unit.isa then unit.flags = isa.with_types(isa.get(unit.isa.name), types).flags end
-    end
-    return contents, units
+    return isa.with_types(set, types).flags
 end
 
 -- ## Compiled
@@ -94,10 +91,23 @@ local function compilers_for(set)
     return { "aarch64-linux-gnu-gcc" }
 end
 
--- Every file of the bundles in `list`, in one translation unit, by each compiler.
+-- Every file of the bundles in `list`, as users get them, by each compiler: all kernels in one translation unit, which
+-- has the flags of all types of weights, all else in another.
 local function compile_bundles(set, list)
-    local directory, commands = process.temporary_directory(), {}
-    local contents, units = sources(list)
+    local directory, contents, commands = process.temporary_directory(), {}, {}
+    local units = { { name = "kernels.c", flags = flags_of(set) }, { name = "api.c", flags = {} } }
+    for _, unit in ipairs(units) do
+        contents[unit.name] = ""
+    end
+    for _, p in ipairs(list) do
+        for _, file in ipairs(emit.sources(p)) do
+            contents[file.name] = file.text
+            if file.name:find "%.c$" then
+                local name = units[file.isa and 1 or 2].name
+                contents[name] = contents[name] .. '#include "' .. file.name .. '"\n'
+            end
+        end
+    end
     assert(host.write_directory(directory, contents, true))
     for _, cc in ipairs(compilers_for(set)) do
         for _, unit in ipairs(units) do
@@ -154,10 +164,12 @@ end
 
 -- The library of the plans, without optimisation; `header`: that stands in for instructions.
 local function library_of(list, directory, cc, header)
-    local contents, units = sources(list)
+    local contents, units = compile.sources(list)
     for _, unit in ipairs(units) do
         if unit.isa and header then
             unit.flags = compilers.joined(stand_ins.flags(header), { "-D__asm__(...)=", "-Wno-psabi" })
+        elseif unit.isa then
+            unit.flags = flags_of(isa.get(unit.isa.name))
         end
     end
     assert(host.write_directory(directory, contents, true))
