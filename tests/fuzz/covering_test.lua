@@ -85,10 +85,12 @@ end
 
 -- ## Compiled
 
+local cross_gcc = "aarch64-linux-gnu-gcc"
+
 -- The compilers for files of the instruction set `set`.
 local function compilers_for(set)
     if set.architecture ~= "aarch64" or cpu.describe().architecture == "aarch64" then return { "gcc", "clang" } end
-    return { "aarch64-linux-gnu-gcc" }
+    return { cross_gcc }
 end
 
 -- Every file of the bundles in `list`, as users get them, by each compiler: all kernels in one translation unit, which
@@ -162,8 +164,10 @@ end
 
 -- ## Verified
 
--- The library of the plans, without optimisation; `header`: that stands in for instructions.
-local function library_of(list, directory, cc, header)
+-- The plans to be verified for the instruction set `set`, and their library, which `cc` compiles without optimisation;
+-- `header`: that stands in for instructions.
+local function library_of(set, cc, header)
+    local directory, list = process.temporary_directory(), plans_of(set, "verified")
     local contents, units = compile.sources(list)
     for _, unit in ipairs(units) do
         if unit.isa and header then
@@ -177,12 +181,12 @@ local function library_of(list, directory, cc, header)
     local commands, link = compile.commands(units, directory, library, cc, "-O0")
     refuse(compilers.failures(commands))
     compilers.call(link)
-    return library
+    return list, library
 end
 
-local function verify(set, cc, header)
-    local directory, lines, list = process.temporary_directory(), {}, plans_of(set, "verified")
-    local library = library_of(list, directory .. "/library", cc, header)
+-- Compares the kernels of the plans in `library`, which `cc` compiled for the instruction set `set`, with the reference.
+local function verify(set, cc, list, library)
+    local directory, lines = process.temporary_directory(), {}
     for i, p in ipairs(list) do
         local folder = directory .. "/" .. i
         assert(host.write_directory(folder, {}, true))
@@ -195,15 +199,16 @@ local function verify(set, cc, header)
     refuse(lines)
 end
 
-local emulated = "COVERING_EMULATED" -- in the environment: the instruction set, of the CPU that is emulated
+local emulated = "COVERING_LIBRARY" -- in the environment where a CPU is emulated: what was compiled before
 
 -- The same test, of one instruction set, by a lua_runner for AArch64 that build.sh makes.
 local function verify_emulated(set)
     local runner = check.lookupc:gsub("[^/]*$", "aarch64/lua_runner")
     local words = compilers.joined(set.emulator, { "-L", "/usr/aarch64-linux-gnu", runner, ".", check.lookupc })
+    local _, library = library_of(set, cross_gcc)
     local result = assert(process.run(compilers.joined(words, { "tests/fuzz/covering_test.lua" }), {
         timeout = 600,
-        env = { [emulated] = set.name, LOOKUPC_TEST = "kernels_for_" .. set.name .. "_are_right", LD_PRELOAD = "" },
+        env = { [emulated] = library, LOOKUPC_TEST = "kernels_for_" .. set.name .. "_are_right", LD_PRELOAD = "" },
     }))
     if result.status ~= 0 then error(result.output, 0) end
 end
@@ -213,12 +218,13 @@ for _, name in ipairs(isa.names) do
         local set, facts = isa.get(name), cpu.describe()
         local header = stand_ins.header(set)
         if process.variable(emulated) then
-            verify(set, "aarch64-linux-gnu-gcc")
+            verify(set, cross_gcc, plans_of(set, "verified"), process.variable(emulated))
         elseif isa.runs(set, facts) then
-            verify(set, "gcc")
+            verify(set, "gcc", library_of(set, "gcc"))
         elseif header then
             host.print(name .. ": with " .. header)
-            verify(stand_ins.bound_everywhere(set), "gcc", header)
+            set = stand_ins.bound_everywhere(set)
+            verify(set, "gcc", library_of(set, "gcc", header))
         elseif set.emulator and facts.architecture == "x86_64" then
             verify_emulated(set)
         else
