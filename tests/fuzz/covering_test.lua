@@ -8,6 +8,7 @@ local cover = require "tests.fuzz.cover"
 local covering = require "tests.fuzz.covering"
 local cpu = require "harness.base.cpu"
 local dtype = require "gen.plan.dtype"
+local effort = require "tests.effort"
 local emit = require "gen.emit.emit"
 local families = require "gen.families.list"
 local firmware_files = require "gen.emit.firmware"
@@ -151,7 +152,7 @@ end
 for _, name in ipairs(isa.all) do
     test["bundles_for_" .. name .. "_compile"] = function()
         local set = isa.get(name)
-        local list = plans_of(set, "compiled")
+        local list = plans_of(set, effort.covering_list)
         if plans.target_of(set) then
             compile_firmware(list)
             host.print("only compiled: " .. name) -- build.sh collects these lines; tests/firmware runs other models
@@ -184,7 +185,8 @@ local function library_of(set, cc, header)
     return list, library
 end
 
--- Compares the kernels of the plans in `library`, which `cc` compiled for the instruction set `set`, with the reference.
+-- Compares the kernels of the plans in `library`, which `cc` compiled for the instruction set `set`, with the
+-- reference.
 local function verify(set, cc, list, library)
     local directory, lines = process.temporary_directory(), {}
     for i, p in ipairs(list) do
