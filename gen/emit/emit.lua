@@ -74,7 +74,11 @@ end
 
 -- `text` with the names of helpers filled in: $name becomes <model>_name, $NAME the macro <MODEL>_NAME.
 local function named(p, text)
-    return (text:gsub("%$(%l)", p.names.model .. "_%1"):gsub("%$(%u)", p.names.macro "%1"))
+    local firsts = {}
+    for letter in ("abcdefghijklmnopqrstuvwxyz"):gmatch "." do
+        firsts[letter], firsts[letter:upper()] = p.names.model .. "_" .. letter, p.names.macro(letter:upper())
+    end
+    return (text:gsub("%$(%a)", firsts))
 end
 
 -- Text of a file of plan `p`: names filled in, comments filled, long lines broken.

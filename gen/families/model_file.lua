@@ -50,6 +50,7 @@ end
 -- file of that kind.
 local function check_kind(context, given, kind)
     local own, best = fit_of(given, kind), nil
+    if #own.unknown == 0 then return end -- no other kind has fewer
     for _, other in ipairs(model_file.kinds()) do
         local fit = fit_of(given, other)
         local fewer = best and #fit.unknown < #best.unknown

@@ -23,7 +23,7 @@ local function escape(byte) return string.format("\\%03o", byte:byte()) end
 local function literal(bytes)
     local lines = {}
     for line in bytes:gmatch "[^\n]*\n?" do
-        lines[#lines + 1] = '        "' .. line:gsub("[^ !#->@-%[%]-~]", escape) .. '"\n'
+        lines[#lines + 1] = '        "' .. line:gsub("[^] !#->@-[^-~]", escape) .. '"\n'
     end
     return table.concat(lines)
 end

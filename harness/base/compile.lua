@@ -20,11 +20,15 @@ function compile.flags(unit, cflags) return compilers.joined(base_flags, unit.fl
 
 -- Whether a kernel of the model `name` calls no other: all functions with the model's prefix are its own.
 local function is_leaf(text, name)
-    local own = {}
-    for symbol in text:gmatch("%f[%w_](" .. name .. "_[%w_]+)%b()\n{") do
-        own[symbol] = true
+    local own, called, at = {}, {}, 1
+    while true do
+        at = text:find(name .. "_", at, true)
+        if not at then break end
+        local symbol, bracket = text:match("^%f[%w_]([%w_]+)()%(", at)
+        if symbol then (text:find("^%b()\n{", bracket) and own or called)[symbol] = true end
+        at = at + #name
     end
-    for symbol in text:gmatch("%f[%w_](" .. name .. "_[%w_]+)%(") do
+    for symbol in pairs(called) do
         if not own[symbol] then return false end
     end
     return true
@@ -93,12 +97,13 @@ end
 -- isa = the instruction set that it is for or nil} }, and the linker's options that name kernels which are the same for
 -- several plans: those are compiled once.
 function compile.sources(plans)
-    local contents, units, by_name, same, alias = {}, {}, {}, {}, aliases()
+    local contents, units, by_name, same = {}, {}, {}, {}
+    local alias = #plans > 1 and aliases() -- kernels of one plan differ
     for _, p in ipairs(plans) do
         local files = emit.sources(p, emit.open, "apart")
-        local meaning = meanings(files, p.model.name)
+        local meaning = alias and meanings(files, p.model.name)
         for _, file in ipairs(files) do
-            local options = file.isa and alias(p, meaning, file)
+            local options = alias and file.isa and alias(p, meaning, file)
             contents[file.name] = file.text
             -- An instruction set's sources in one translation unit: each would read its headers again.
             if options then

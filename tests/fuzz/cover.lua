@@ -1,7 +1,8 @@
 -- What a drawn model has, as facts, and a short list of models in which each pair of facts occurs that can.
 --
 -- A fact is an instruction set, a type of weights, or a feature: a key of the model file with its value, or how a width
--- lies to the vectors of the instruction set. A pair is two facts of different kinds, in one family.
+-- lies to the vectors of the instruction set. A pair is two facts of different kinds, in one family. Several sets share
+-- their vectors: the quick suite needs each feature with the vectors only, not with each set.
 local dtype = require "gen.plan.dtype"
 local families = require "gen.families.list"
 local host = require "host"
@@ -37,8 +38,8 @@ local function fit(width, lanes)
     return width % lanes == 0 and "vectors" or "vectors and a rest"
 end
 
--- The facts of a plan as plans.families draws it for the instruction set `set`: { sets, types, features }, each a list
--- of words in order.
+-- The facts of a plan as plans.families draws it for the instruction set `set`: { sets, vectors, types, features },
+-- each a list of words in order.
 function cover.facts(set, given, options)
     local seen, list = {}, {}
     local function add(word)
@@ -71,18 +72,21 @@ function cover.facts(set, given, options)
         end
     end
     table.sort(list)
-    return { sets = { set.name }, types = types, features = list }
+    local vectors = string.format("%d of %s for %s", set.lanes, set.vector, set.target or "hosts")
+    return { sets = { set.name }, vectors = { vectors }, types = types, features = list }
 end
 
--- Calls use(pair) for each pair of the facts.
-function cover.pairs(facts, use)
-    for _, kinds in ipairs { { "sets", "types" }, { "sets", "features" }, { "types", "features" } } do
+-- The pairs of the facts, as words; `sets`: which facts are paired with features, "sets" or "vectors".
+local function pairs_of(facts, sets)
+    local list = {}
+    for _, kinds in ipairs { { "sets", "types" }, { sets, "features" }, { "types", "features" } } do
         for _, a in ipairs(facts[kinds[1]]) do
             for _, b in ipairs(facts[kinds[2]]) do
-                use(a .. " / " .. b)
+                list[#list + 1] = a .. " / " .. b
             end
         end
     end
+    return list
 end
 
 -- Multiplications a token of the FFN `ffn` of width `d`, about; where several rows of a table count the reference ranks
@@ -142,8 +146,9 @@ local function cover_of(rows)
 end
 
 -- Draws `count` models of a family for every instruction set that it has kernels for. Returns few that have all pairs
--- which occur, { set, index }, how many pairs these are, and few to be verified: with all single facts on x86, all sets
--- and types of quick models on AArch64, which is emulated.
+-- which occur, `compiled` { set, index }, those of them that the quick suite compiles, `quick`, and few to be verified,
+-- `verified`: with all single facts on x86, all sets and types of quick models on AArch64, which is emulated. Behind
+-- them how many pairs occur.
 local function chosen_of(family, count)
     local rows, by_architecture, verified = {}, {}, {}
     local sets = {}
@@ -156,15 +161,23 @@ local function chosen_of(family, count)
             local good, p, given, options = pcall(family.draw, index, set)
             assert(good or plans.target_of(set), p) -- firmware has not all
             if good then
-                local pairs_of_row, facts = {}, cover.facts(set, given, options)
-                cover.pairs(facts, function(pair) pairs_of_row[#pairs_of_row + 1] = pair end)
-                local seconds = seconds_of(p, given)
-                rows[#rows + 1] =
-                    { set = set, index = index, facts = pairs_of_row, cost = 1, single = facts, seconds = seconds }
+                local facts, seconds = cover.facts(set, given, options), seconds_of(p, given)
+                rows[#rows + 1] = {
+                    set = set,
+                    index = index,
+                    facts = pairs_of(facts, "sets"),
+                    cost = 1,
+                    single = facts,
+                    seconds = seconds,
+                }
             end
         end
     end
     local compiled, occur = cover_of(rows)
+    for _, row in ipairs(compiled) do
+        row.facts = pairs_of(row.single, "vectors")
+    end
+    local quick = cover_of(compiled)
     for _, row in ipairs(rows) do
         local name = row.set.architecture or "x86"
         local list = by_architecture[name] or {}
@@ -180,7 +193,7 @@ local function chosen_of(family, count)
         local list = family.checked and cover_of(by_architecture[name] or {}) or {}
         table.move(list, 1, #list, #verified + 1, verified)
     end
-    return compiled, occur, verified
+    return { compiled = compiled, quick = quick, verified = verified }, occur
 end
 
 -- Lines of { [set] = numbers } of `rows`.
@@ -244,22 +257,22 @@ end
 function cover.text(count)
     local lines = {
         "-- Models in which each pair of instruction set, type of weights and feature occurs, by family: the",
-        "-- numbers by which tests/fuzz/plans.lua draws them; and those in which each fact occurs, to be verified.",
+        "-- numbers by which tests/fuzz/plans.lua draws them; those of them that the quick suite compiles; and those",
+        "-- in which each fact occurs, to be verified.",
         "-- Written by `./build.sh covering`; tests/fuzz/cover.lua says what a pair is.",
         "return {",
         "    drawn = " .. count .. ",",
         '    mark = "' .. cover.mark() .. '", -- of what the draws depend on',
     }
     for _, family in ipairs(plans.families) do
-        local compiled, occur, verified = chosen_of(family, count)
+        local chosen, occur = chosen_of(family, count)
         lines[#lines + 1] = "    " .. family.name .. " = {"
         lines[#lines + 1] = "        pairs = " .. occur .. ","
-        lines[#lines + 1] = "        compiled = {"
-        lines_of(compiled, lines)
-        lines[#lines + 1] = "        },"
-        lines[#lines + 1] = "        verified = {"
-        lines_of(verified, lines)
-        lines[#lines + 1] = "        },"
+        for _, name in ipairs { "compiled", "quick", "verified" } do
+            lines[#lines + 1] = "        " .. name .. " = {"
+            lines_of(chosen[name], lines)
+            lines[#lines + 1] = "        },"
+        end
         lines[#lines + 1] = "    },"
     end
     lines[#lines + 1] = "}"

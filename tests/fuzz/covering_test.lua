@@ -8,6 +8,8 @@ local cover = require "tests.fuzz.cover"
 local covering = require "tests.fuzz.covering"
 local cpu = require "harness.base.cpu"
 local dtype = require "gen.plan.dtype"
+local effort = require "tests.effort"
+local emit = require "gen.emit.emit"
 local families = require "gen.families.list"
 local firmware_files = require "gen.emit.firmware"
 local host = require "host"
@@ -73,31 +75,42 @@ local function refuse(failures)
     if #lines > 0 then error(table.concat(lines, "\n"), 0) end
 end
 
--- compile.sources of the plans, where each has the flags of all types of weights.
-local function sources(list)
-    local contents, units = compile.sources(list)
+-- The compiler flags of the instruction set `set` with all types of weights.
+local function flags_of(set)
     local types = {}
     for i, name in ipairs(dtype.names) do
         types[i] = dtype.get(name)
     end
-    for _, unit in ipairs(units) do
-        if unit.isa then unit.flags = isa.with_types(isa.get(unit.isa.name), types).flags end
-    end
-    return contents, units
+    return isa.with_types(set, types).flags
 end
 
 -- ## Compiled
 
+local cross_gcc = "aarch64-linux-gnu-gcc"
+
 -- The compilers for files of the instruction set `set`.
 local function compilers_for(set)
     if set.architecture ~= "aarch64" or cpu.describe().architecture == "aarch64" then return { "gcc", "clang" } end
-    return { "aarch64-linux-gnu-gcc" }
+    return { cross_gcc }
 end
 
--- Every file of the bundles in `list`, in one translation unit, by each compiler.
+-- Every file of the bundles in `list`, as users get them, by each compiler: all kernels in one translation unit, which
+-- has the flags of all types of weights, all else in another.
 local function compile_bundles(set, list)
-    local directory, commands = process.temporary_directory(), {}
-    local contents, units = sources(list)
+    local directory, contents, commands = process.temporary_directory(), {}, {}
+    local units = { { name = "kernels.c", flags = flags_of(set) }, { name = "api.c", flags = {} } }
+    for _, unit in ipairs(units) do
+        contents[unit.name] = ""
+    end
+    for _, p in ipairs(list) do
+        for _, file in ipairs(emit.sources(p)) do
+            contents[file.name] = file.text
+            if file.name:find "%.c$" then
+                local name = units[file.isa and 1 or 2].name
+                contents[name] = contents[name] .. '#include "' .. file.name .. '"\n'
+            end
+        end
+    end
     assert(host.write_directory(directory, contents, true))
     for _, cc in ipairs(compilers_for(set)) do
         for _, unit in ipairs(units) do
@@ -139,7 +152,7 @@ end
 for _, name in ipairs(isa.all) do
     test["bundles_for_" .. name .. "_compile"] = function()
         local set = isa.get(name)
-        local list = plans_of(set, "compiled")
+        local list = plans_of(set, effort.covering_list)
         if plans.target_of(set) then
             compile_firmware(list)
             host.print("only compiled: " .. name) -- build.sh collects these lines; tests/firmware runs other models
@@ -152,12 +165,16 @@ end
 
 -- ## Verified
 
--- The library of the plans, without optimisation; `header`: that stands in for instructions.
-local function library_of(list, directory, cc, header)
-    local contents, units = sources(list)
+-- The plans to be verified for the instruction set `set`, and their library, which `cc` compiles without optimisation;
+-- `header`: that stands in for instructions.
+local function library_of(set, cc, header)
+    local directory, list = process.temporary_directory(), plans_of(set, "verified")
+    local contents, units = compile.sources(list)
     for _, unit in ipairs(units) do
         if unit.isa and header then
             unit.flags = compilers.joined(stand_ins.flags(header), { "-D__asm__(...)=", "-Wno-psabi" })
+        elseif unit.isa then
+            unit.flags = flags_of(isa.get(unit.isa.name))
         end
     end
     assert(host.write_directory(directory, contents, true))
@@ -165,12 +182,13 @@ local function library_of(list, directory, cc, header)
     local commands, link = compile.commands(units, directory, library, cc, "-O0")
     refuse(compilers.failures(commands))
     compilers.call(link)
-    return library
+    return list, library
 end
 
-local function verify(set, cc, header)
-    local directory, lines, list = process.temporary_directory(), {}, plans_of(set, "verified")
-    local library = library_of(list, directory .. "/library", cc, header)
+-- Compares the kernels of the plans in `library`, which `cc` compiled for the instruction set `set`, with the
+-- reference.
+local function verify(set, cc, list, library)
+    local directory, lines = process.temporary_directory(), {}
     for i, p in ipairs(list) do
         local folder = directory .. "/" .. i
         assert(host.write_directory(folder, {}, true))
@@ -183,15 +201,16 @@ local function verify(set, cc, header)
     refuse(lines)
 end
 
-local emulated = "COVERING_EMULATED" -- in the environment: the instruction set, of the CPU that is emulated
+local emulated = "COVERING_LIBRARY" -- in the environment where a CPU is emulated: what was compiled before
 
 -- The same test, of one instruction set, by a lua_runner for AArch64 that build.sh makes.
 local function verify_emulated(set)
     local runner = check.lookupc:gsub("[^/]*$", "aarch64/lua_runner")
     local words = compilers.joined(set.emulator, { "-L", "/usr/aarch64-linux-gnu", runner, ".", check.lookupc })
+    local _, library = library_of(set, cross_gcc)
     local result = assert(process.run(compilers.joined(words, { "tests/fuzz/covering_test.lua" }), {
         timeout = 600,
-        env = { [emulated] = set.name, LOOKUPC_TEST = "kernels_for_" .. set.name .. "_are_right", LD_PRELOAD = "" },
+        env = { [emulated] = library, LOOKUPC_TEST = "kernels_for_" .. set.name .. "_are_right", LD_PRELOAD = "" },
     }))
     if result.status ~= 0 then error(result.output, 0) end
 end
@@ -201,12 +220,13 @@ for _, name in ipairs(isa.names) do
         local set, facts = isa.get(name), cpu.describe()
         local header = stand_ins.header(set)
         if process.variable(emulated) then
-            verify(set, "aarch64-linux-gnu-gcc")
+            verify(set, cross_gcc, plans_of(set, "verified"), process.variable(emulated))
         elseif isa.runs(set, facts) then
-            verify(set, "gcc")
+            verify(set, "gcc", library_of(set, "gcc"))
         elseif header then
             host.print(name .. ": with " .. header)
-            verify(stand_ins.bound_everywhere(set), "gcc", header)
+            set = stand_ins.bound_everywhere(set)
+            verify(set, "gcc", library_of(set, "gcc", header))
         elseif set.emulator and facts.architecture == "x86_64" then
             verify_emulated(set)
         else

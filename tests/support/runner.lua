@@ -41,6 +41,7 @@ end
 
 return function(arguments)
     check.lookupc = arguments[1]
+    collectgarbage("incremental", 400) -- plans and texts do not live long, and memory is there
     local status = 0
     for i = 2, #arguments do
         if arguments[i] == "--update" then
