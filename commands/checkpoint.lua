@@ -1,4 +1,5 @@
--- The commands that read transformers' checkpoints: fuse, import.
+-- The commands that write checkpoints: fuse, quantise, import.
+local dtype = require "gen.plan.dtype"
 local figures = require "gen.plan.figures"
 local file_rules = require "commands.file_rules"
 local files_read = require "gen.host.files_read"
@@ -8,6 +9,8 @@ local host = require "host"
 local import = require "gen.import.import"
 local misuse = require "gen.schema.misuse"
 local model_file = require "gen.families.model_file"
+local packing = require "gen.families.packing"
+local request = require "gen.request.request"
 local rules = require "gen.families.model.model"
 local safetensors_bytes = require "gen.import.safetensors_bytes"
 local validated = require "gen.schema.validated"
@@ -71,11 +74,31 @@ function commands.fuse(arguments, options)
     return 0
 end
 
+-- The plan whose weights `quantise --type` writes, and the forms of their tensors.
+local function planned(path, options)
+    local types = dtype.of_parts(options.type)
+    if not (types.blocks.groups or types.head.groups or types.embedding.groups) then
+        local rule = "must have a part in i4 or u4; without --type all matrices are in i8"
+        misuse(string.format("--type: %s: %s", options.type, rule))
+    end
+    local p = request.plan(options.model, nil, {
+        type = options.type,
+        tables = options.tables == "i4" and "i4" or nil,
+        isa = "scalar",
+    })
+    return p, packing.forms(p, packing.files({ weights = path, ignore = options.ignore }))
+end
+
 function commands.quantise(arguments, options)
-    files_read.note_checkpoint(arguments[1])
+    local path = arguments[1]
+    files_read.note_checkpoint(path)
     file_rules.not_over("-o", options.o)
     file_rules.can_become("-o", options.o)
-    local share, message = weights.quantise(arguments[1], options.o, options.tables == "i4")
+    local how = options.tables == "i4"
+    if options.type then
+        _, how = planned(path, options)
+    end
+    local share, message = weights.quantise(path, options.o, how)
     if not share then error(message, 0) end
     host.print(string.format("wrote %s, relative error %.2g", options.o, share))
     return 0

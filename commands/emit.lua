@@ -325,7 +325,7 @@ function commands.pack(arguments, options)
     check_depfile_apart(options, { options.o })
     local files = { weights = options.weights, output = options.o, prefix = options.prefix }
     files.blocks_in_out, files.ignore, files.calibrations = options["blocks-in-out"], options.ignore, calibrations
-    local errors, changed = packing.pack(p, files)
+    local errors, changed, note = packing.pack(p, files)
     local calibrated = errors.calibrations or {}
     errors.calibrations = nil
     local text = families.get(p.family).packed_text(p, errors)
@@ -334,6 +334,7 @@ function commands.pack(arguments, options)
     write_depfile(options, { options.o })
     local word = changed and "wrote" or "same "
     say(options, string.format("%s %s, %s, %s", word, options.o, figures.bytes(p.packed_bytes), text))
+    if note then say(options, note) end
     for i, r in ipairs(by_layer and calibrated or {}) do
         say(options, string.format("layer %d: %s", calibrations[i].layer, calibrated_text(r)))
     end

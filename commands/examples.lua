@@ -103,6 +103,10 @@ return {
     },
     quantise = {
         { "a checkpoint of a quarter of its bytes", "lookupc quantise writer.safetensors -o writer.i8.safetensors" },
+        {
+            "a model's matrices in 4 bits",
+            "lookupc quantise writer.safetensors --type i4 --model writer.lua -o writer.i4.safetensors",
+        },
     },
     import = {
         { "a model file for a checkpoint's folder", "lookupc import checkpoint -o imported.lua" },

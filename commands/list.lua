@@ -850,7 +850,7 @@ local commands = {
         name = "quantise",
         arguments = { "WEIGHTS" },
         from = "commands.checkpoint",
-        doc = "write a checkpoint with its matrices and tables in 8-bit integers, a quarter of its bytes",
+        doc = "write a checkpoint with its matrices and tables in integers of 8 or 4 bits",
         options = {
             {
                 name = "tables",
@@ -859,6 +859,12 @@ local commands = {
                 default = "i8",
                 doc = "of the tables of LookupFFNs: i8 or i4",
             },
+            with(type_option, {
+                needs = "model",
+                doc = "i4 or u4, or types of parts with one of them: what the model reads is written as pack would round it",
+            }),
+            { name = "model", value = "MODEL.lua", needs = "type", doc = "model file of the weights" },
+            with(ignore_option, { needs = "model" }),
             with(output_option, { value = "FILE", doc = "safetensors file" }),
         },
     },

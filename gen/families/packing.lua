@@ -1,6 +1,7 @@
 -- Packs a checkpoint for a plan: all tensors that the model has, and no others under its prefix.
 local blob = require "gen.plan.blob"
 local checkpoint = require "gen.schema.checkpoint_names"
+local dtype = require "gen.plan.dtype"
 local families = require "gen.families.list"
 local files_read = require "gen.host.files_read"
 local ignored = require "gen.schema.ignored"
@@ -138,12 +139,58 @@ function packing.files(options, output)
     }
 end
 
+-- A line on tensors of the checkpoint in groups that the job's sections do not keep as they are; nil: there are none.
+local function dequantised(job)
+    local found, seen, counts, list = weights.tensors(job.weights), {}, {}, {}
+    for _, section in ipairs(job.sections) do
+        local name = section.from and job.prefix .. section.from
+        local blocks = name and found and found[name] and found[name].blocks
+        if blocks and not seen[name] and (section.kept ~= blocks or section.transposed) then
+            seen[name], counts[blocks] = true, (counts[blocks] or 0) + 1
+        end
+    end
+    for _, type in ipairs(dtype.list) do
+        local count = counts[type.gguf]
+        local name = type.name
+        if count then list[#list + 1] = string.format("%d in %s, which --type %s keeps", count, name, name) end
+    end
+    return list[1] and job.weights .. ": tensors in groups are dequantised: " .. table.concat(list, "; ") or nil
+end
+
 -- Packs for plan `p`; files: { weights, output, prefix, blocks_in_out, ignore, calibrations }: ignore is the option
 -- --ignore, calibrations those of the family, with inputs, nil: none. Returns the relative errors that rounding made,
--- by section, and whether the blob is another one than before: if not, the file was left alone. Raises one line.
-function packing.pack(p, files) return assert(weights.pack(job_of(p, files))) end
+-- by section, whether the blob is another one than before: if not, the file was left alone; and a line about what was
+-- in groups and no longer is, or nil. Raises one line.
+function packing.pack(p, files)
+    local job = job_of(p, files)
+    local errors, changed = assert(weights.pack(job))
+    return errors, changed, job.weights and dequantised(job)
+end
 
 -- Raises the line that packing would raise for other tensors than those of plan `p`, without reading their values.
 function packing.check(p, files) assert(weights.check(job_of(p, files))) end
+
+-- The forms in which weights.quantise writes the tensors that plan `p` reads, by name: in groups where all that reads
+-- them is, along their rows, in I8 where it is, else in F32; and how many are in F32 because they lie transposed.
+-- Raises what packing would raise.
+function packing.forms(p, files)
+    local job, forms = job_of(p, files), {}
+    assert(weights.check(job))
+    for _, tensor in ipairs(job.tensors) do
+        forms[job.prefix .. tensor.name] = "f32"
+    end
+    local seen, transposed = {}, 0
+    for _, section in ipairs(job.sections) do
+        local name = section.from and job.prefix .. section.from
+        local form = section.groups and (section.minimum and "u4" or "i4") or section.type
+        if form == "i4" and not section.groups then form = "tables_i4" end
+        if section.groups and section.transposed and not seen[name] then transposed = transposed + 1 end
+        if section.transposed or form ~= "i8" and not (form or ""):find "4$" then form = "f32" end
+        if name then
+            forms[name], seen[name] = (seen[name] or form) == form and form or "f32", form
+        end
+    end
+    return forms, transposed
+end
 
 return packing

@@ -172,9 +172,9 @@ static void decode_q6_k(const unsigned char *block, float *out)
 }
 
 static const gguf_blocks types[] = {
-    {2, "Q4_0", 32, 18, decode_q4_0},    {3, "Q4_1", 32, 20, decode_q4_1},    {6, "Q5_0", 32, 22, decode_q5_0},
-    {7, "Q5_1", 32, 24, decode_q5_1},    {8, "Q8_0", 32, 34, decode_q8_0},    {10, "Q2_K", 256, 84, decode_q2_k},
-    {11, "Q3_K", 256, 110, decode_q3_k}, {12, "Q4_K", 256, 144, decode_q4_k}, {13, "Q5_K", 256, 176, decode_q5_k},
+    {GGUF_Q4_0, "Q4_0", 32, 18, decode_q4_0}, {GGUF_Q4_1, "Q4_1", 32, 20, decode_q4_1}, {6, "Q5_0", 32, 22, decode_q5_0},
+    {7, "Q5_1", 32, 24, decode_q5_1},         {8, "Q8_0", 32, 34, decode_q8_0},         {10, "Q2_K", 256, 84, decode_q2_k},
+    {11, "Q3_K", 256, 110, decode_q3_k},      {12, "Q4_K", 256, 144, decode_q4_k},      {13, "Q5_K", 256, 176, decode_q5_k},
     {14, "Q6_K", 256, 210, decode_q6_k},
 };
 

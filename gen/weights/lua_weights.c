@@ -121,7 +121,8 @@ static int weights_pack(lua_State *L)
     return 2;
 }
 
-/* weights.tensors(path) -> { name = { dtype, shape, blocks = what a GGUF file has instead, or nil } } | nil, message */
+/* weights.tensors(path) -> { name = { dtype, shape, blocks = what a GGUF file has instead or would have, or nil, halves = true if it is in
+   half bytes } } | nil, message */
 static int weights_tensors(lua_State *L)
 {
     char error[ERROR_SIZE];
@@ -138,6 +139,10 @@ static int weights_tensors(lua_State *L)
             field_set_text(L, "dtype", tensor->dtype_name);
             if (tensor->blocks != NULL)
                 field_set_text(L, "blocks", safetensors_blocks_name(tensor));
+            if (tensor->halves) {
+                lua_pushboolean(L, 1);
+                lua_setfield(L, -2, "halves");
+            }
             lua_createtable(L, tensor->rank, 0);
             for (int d = 0; d < tensor->rank; ++d) {
                 lua_pushinteger(L, tensor->shape[d]);
@@ -233,14 +238,28 @@ static int weights_differing(lua_State *L)
     return 1;
 }
 
-/* weights.quantise(path, output, halves) -> relative error of what was rounded | nil, message: the checkpoint with matrices and tables in
-   I8, or tables in half bytes. */
+/* The form that the table in argument 3 has for a tensor, or its shape. */
+static rounded_form form_in_argument(void *context, const safetensors_tensor *tensor)
+{
+    lua_State *const L = context;
+    if (!lua_istable(L, 3))
+        return rounded_by_shape(tensor, lua_toboolean(L, 3));
+    lua_getfield(L, 3, tensor->name);
+    const rounded_form form = lua_isstring(L, -1) ? rounded_form_named(lua_tostring(L, -1)) : ROUNDED_NOT;
+    lua_pop(L, 1);
+    return form;
+}
+
+/* weights.quantise(path, output, how) -> relative error of what was rounded | nil, message: the checkpoint with matrices and tables in I8,
+   or with how = true tables in half bytes. how = { name = form }: of these tensors alone, in forms of round_checkpoint.h. */
 static int weights_quantise(lua_State *L)
 {
     char error[ERROR_SIZE];
     double share = 0.0;
+    lua_settop(L, 3);
+    const rounded_forms forms = {form_in_argument, L, lua_isboolean(L, 3) && lua_toboolean(L, 3) ? "tables of a LookupFFN" : NULL};
     shards *in = shards_open(luaL_checkstring(L, 1), error, sizeof error);
-    const bool good = in != NULL && rounded_write(in, luaL_checkstring(L, 2), lua_toboolean(L, 3), &share, error, sizeof error);
+    const bool good = in != NULL && rounded_write(in, luaL_checkstring(L, 2), &forms, &share, error, sizeof error);
     shards_close(in);
     if (!good)
         return host_fail(L, error);

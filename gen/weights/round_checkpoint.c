@@ -1,4 +1,4 @@
-/* Writes a checkpoint again with its matrices and tables in integers of 8 bits, tables perhaps of 4. */
+/* Writes a checkpoint again with its matrices and tables in integers of 8 or 4 bits. */
 #include "gen/weights/round_checkpoint.h"
 
 #include "gen/host/files.h"
@@ -11,60 +11,114 @@
 /* Values that are rounded at a time, about: whole rows. */
 enum { CHUNK_VALUES = 1 << 16 };
 
-static bool is_rounded(const safetensors_tensor *tensor)
+/* One row a form: its name, the type of its values in the file, what the name of its scales ends with, NULL if it has none, and their type;
+   of groups how many numbers each has, of others how rows are rounded. */
+static const struct {
+    const char *name;
+    safetensors_dtype dtype;
+    const char *ending;
+    safetensors_dtype scales;
+    size_t of_group;
+    quantise_type type;
+} forms_list[] = {
+    [ROUNDED_F32] = {"f32", DTYPE_F32, NULL, DTYPE_F32, 0, QUANTISE_F32},
+    [ROUNDED_I8] = {"i8", DTYPE_I8, SAFETENSORS_SCALE, DTYPE_F32, 0, QUANTISE_I8},
+    [ROUNDED_TABLES_I4] = {"tables_i4", DTYPE_I4, SAFETENSORS_HALF_SCALE, DTYPE_F32, 0, QUANTISE_I4},
+    [ROUNDED_I4] = {"i4", DTYPE_I4, SAFETENSORS_GROUPS_I4, DTYPE_F16, 1, QUANTISE_I4},
+    [ROUNDED_U4] = {"u4", DTYPE_I4, SAFETENSORS_GROUPS_U4, DTYPE_F16, 2, QUANTISE_I4},
+};
+
+rounded_form rounded_form_named(const char *name)
 {
-    return tensor->rank >= 2 && tensor->count > 0;
+    for (size_t i = ROUNDED_F32; i < sizeof forms_list / sizeof *forms_list; ++i)
+        if (strcmp(name, forms_list[i].name) == 0)
+            return (rounded_form)i;
+    return ROUNDED_NOT;
 }
 
-/* Whether it is a LookupFFN's tables, in rows of whole bytes of half bytes. */
-static bool are_tables(const safetensors_tensor *tensor)
+rounded_form rounded_by_shape(const safetensors_tensor *tensor, bool tables_in_i4)
 {
     static const char ending[] = "tables";
     const size_t length = strlen(tensor->name), own = sizeof ending - 1;
-    return tensor->rank == 3 && tensor->count > 0 && tensor->shape[2] % 2 == 0 && length >= own &&
-           strcmp(tensor->name + length - own, ending) == 0 && (length == own || tensor->name[length - own - 1] == '.');
+    if (tensor->rank < 2)
+        return ROUNDED_F32;
+    const bool named =
+        length >= own && strcmp(tensor->name + length - own, ending) == 0 && (length == own || tensor->name[length - own - 1] == '.');
+    return tables_in_i4 && tensor->rank == 3 && named ? ROUNDED_TABLES_I4 : ROUNDED_I8;
+}
+
+/* The form that it has in the end. */
+static rounded_form form_of(const rounded_forms *forms, const safetensors_tensor *tensor)
+{
+    const rounded_form form = forms->form_of(forms->context, tensor);
+    if (form > ROUNDED_F32 && (tensor->rank == 0 || tensor->count == 0))
+        return ROUNDED_F32;
+    const bool fits = tensor->rank < SAFETENSORS_MAX_RANK && tensor->shape[tensor->rank - 1] % 2 == 0;
+    return form > ROUNDED_I8 && !fits ? ROUNDED_I8 : form;
 }
 
 static size_t width_of(const safetensors_tensor *tensor)
 {
-    return is_rounded(tensor) ? (size_t)tensor->shape[tensor->rank - 1] : tensor->count;
+    return tensor->rank >= 1 && tensor->count > 0 ? (size_t)tensor->shape[tensor->rank - 1] : 1;
 }
 
-static size_t rows_of(const safetensors_tensor *tensor)
+static size_t groups_of(size_t width)
 {
-    return is_rounded(tensor) ? tensor->count / width_of(tensor) : 1;
+    return (width + QUANTISE_GROUP - 1) / QUANTISE_GROUP;
+}
+
+/* Numbers that a row's scales are. */
+static size_t scales_of(rounded_form form, size_t width)
+{
+    const size_t of_group = forms_list[form].of_group;
+    return of_group ? groups_of(width) * of_group : forms_list[form].ending != NULL;
 }
 
 /* The file that is written, and memory for a tensor. */
 typedef struct {
+    const rounded_forms *forms;
     safetensors_writer *writer;
-    bool halves;   /* tables are in half bytes */
-    double *work;  /* [width or CHUNK_VALUES + width] */
-    float *bytes;  /* as many, in the wider type */
-    float *scales; /* of all rows of a tensor */
+    double *work;          /* [width or CHUNK_VALUES + width] */
+    float *bytes;          /* as many, in the widest type */
+    unsigned char *scales; /* of all rows of a tensor */
     quantise_tally tally;
 } copying;
 
-/* Appends the tensor in integers and the scales of its rows, or in F32. */
+/* Rounds data[rows][width] to the form, scales[] <- of all rows. False if a value is too large. */
+static bool round_rows(copying *c, rounded_form form, size_t rows, size_t width, unsigned char *scales)
+{
+    const size_t of_group = forms_list[form].of_group;
+    if (!of_group)
+        return quantise_round(forms_list[form].type, c->work, rows, width, (float *)(void *)scales, form == ROUNDED_F32 ? NULL : &c->tally);
+    uint16_t *scale = (uint16_t *)(void *)scales;
+    for (size_t row = 0; row < rows; ++row)
+        for (size_t at = 0; at < width; at += QUANTISE_GROUP, scale += of_group)
+            if (!quantise_group(c->work + row * width + at, width - at < QUANTISE_GROUP ? width - at : QUANTISE_GROUP, scale,
+                                of_group == 2 ? scale + 1 : NULL, &c->tally))
+                return false;
+    return true;
+}
+
+/* Appends the tensor in integers and their scales, or in F32. */
 static bool append(copying *c, const safetensors *file, const safetensors_tensor *tensor, char *error, size_t error_size)
 {
-    const bool rounded = is_rounded(tensor);
-    const quantise_type type = c->halves && are_tables(tensor) ? QUANTISE_I4 : rounded ? QUANTISE_I8 : QUANTISE_F32;
-    const size_t rows = rows_of(tensor), width = width_of(tensor), most = 1 + CHUNK_VALUES / (width + 1);
+    const rounded_form form = form_of(c->forms, tensor);
+    if (form == ROUNDED_NOT)
+        return true;
+    const size_t width = width_of(tensor), rows = tensor->count / width, most = 1 + CHUNK_VALUES / (width + 1);
+    const size_t scale_bytes = scales_of(form, width) * safetensors_width(forms_list[form].scales);
     for (size_t row = 0; row < rows; row += most) {
-        const size_t count = (rows - row < most ? rows - row : most) * width;
-        quantise_tally ignored = {0};
+        const size_t some = rows - row < most ? rows - row : most, count = some * width;
         if (!safetensors_read(file, tensor, row * width, count, c->work, error, error_size))
             return false;
-        if (!quantise_round(type, c->work, rounded ? count / width : 1, rounded ? width : count, c->scales + row,
-                            rounded ? &c->tally : &ignored))
+        if (!round_rows(c, form, some, width, c->scales + row * scale_bytes))
             return files_error(error, error_size, "%s: tensor %s: a value is too large", safetensors_path(file), tensor->name);
         for (size_t i = 0; i < count; ++i)
-            quantise_store(type, c->work[i], c->bytes, i);
-        if (!safetensors_append(c->writer, c->bytes, quantise_size(type, count), error, error_size))
+            quantise_store(forms_list[form].type, c->work[i], c->bytes, i);
+        if (!safetensors_append(c->writer, c->bytes, quantise_size(forms_list[form].type, count), error, error_size))
             return false;
     }
-    return !rounded || safetensors_append(c->writer, c->scales, rows * sizeof *c->scales, error, error_size);
+    return safetensors_append(c->writer, c->scales, rows * scale_bytes, error, error_size);
 }
 
 /* What the writer has to know of the tensors of all files, with their scales; *count of them, from malloc, whose names are list's. */
@@ -82,53 +136,63 @@ static void free_descriptions(descriptions *d)
     free(d->list);
 }
 
-static bool describe(descriptions *d, const safetensors_tensor *tensor, bool halves)
+static bool describe(descriptions *d, const safetensors_tensor *tensor, rounded_form form)
 {
-    safetensors_description *const own = &d->list[d->count++];
-    *own = (safetensors_description){.name = tensor->name, .rank = tensor->rank, .dtype = is_rounded(tensor) ? DTYPE_I8 : DTYPE_F32};
-    if (halves && are_tables(tensor))
-        own->dtype = DTYPE_I4;
-    memcpy(own->shape, tensor->shape, sizeof own->shape);
-    if (!is_rounded(tensor))
+    if (form == ROUNDED_NOT)
         return true;
-    const char *const ending = own->dtype == DTYPE_I4 ? SAFETENSORS_HALF_SCALE : SAFETENSORS_SCALE;
+    safetensors_description *const own = &d->list[d->count++];
+    *own = (safetensors_description){.name = tensor->name, .rank = tensor->rank, .dtype = forms_list[form].dtype};
+    memcpy(own->shape, tensor->shape, sizeof own->shape);
+    const char *const ending = forms_list[form].ending;
+    if (ending == NULL)
+        return true;
     const size_t length = strlen(tensor->name) + strlen(ending) + 1;
     char *const name = malloc(length);
     if (name == NULL)
         return false;
     snprintf(name, length, "%s%s", tensor->name, ending);
     d->names[d->count] = name;
-    d->list[d->count] = *own;
-    d->list[d->count].name = name;
-    d->list[d->count].rank = tensor->rank - 1;
-    d->list[d->count++].dtype = DTYPE_F32;
+    safetensors_description *const scales = &d->list[d->count++];
+    *scales = *own;
+    scales->name = name;
+    scales->rank = tensor->rank - 1;
+    scales->dtype = forms_list[form].scales;
+    if (forms_list[form].of_group)
+        scales->shape[scales->rank++] = (int64_t)groups_of(width_of(tensor));
+    if (forms_list[form].of_group == 2)
+        scales->shape[scales->rank++] = 2;
     return true;
 }
 
-bool rounded_write(const shards *checkpoint, const char *path, bool halves, double *error_share, char *error, size_t error_size)
+bool rounded_write(const shards *checkpoint, const char *path, const rounded_forms *forms, double *error_share, char *error,
+                   size_t error_size)
 {
-    size_t tensors = 0, widest = 0, most_rows = 1, tables = 0;
+    size_t tensors = 0, widest = 0, most_scales = 1, halves = 0;
     for (size_t i = 0; i < shards_count(checkpoint); ++i) {
         const safetensors *const file = shards_at(checkpoint, i);
         tensors += safetensors_count(file);
         for (size_t k = 0; k < safetensors_count(file); ++k) {
             const safetensors_tensor *const tensor = safetensors_at(file, k);
-            tables += are_tables(tensor) ? 1 : 0;
-            widest = width_of(tensor) > widest ? width_of(tensor) : widest;
-            most_rows = rows_of(tensor) > most_rows ? rows_of(tensor) : most_rows;
+            const rounded_form form = form_of(forms, tensor);
+            const size_t width = width_of(tensor), scales = form == ROUNDED_NOT ? 0 : tensor->count / width * scales_of(form, width);
+            halves += form > ROUNDED_I8;
+            widest = width > widest ? width : widest;
+            most_scales = scales > most_scales ? scales : most_scales;
         }
     }
-    if (halves && tables == 0)
-        return files_error(error, error_size, "%s: has no tables of a LookupFFN with rows of an even width, which alone can be in i4",
-                           shards_path(checkpoint));
+    if (forms->needs_halves && halves == 0)
+        return files_error(error, error_size, "%s: has no %s with rows of an even width, which alone can be in i4", shards_path(checkpoint),
+                           forms->needs_halves);
     descriptions d = {calloc(2 * tensors + 1, sizeof *d.list), calloc(2 * tensors + 1, sizeof *d.names), 0};
-    copying c = {.halves = halves, .scales = malloc(most_rows * sizeof *c.scales)};
+    copying c = {.forms = forms, .scales = malloc(most_scales * sizeof(float))};
     c.work = malloc((CHUNK_VALUES + 2 * widest) * sizeof *c.work);
     c.bytes = malloc((CHUNK_VALUES + 2 * widest) * sizeof *c.bytes);
     bool good = d.list != NULL && d.names != NULL && c.work != NULL && c.bytes != NULL && c.scales != NULL;
     for (size_t i = 0; good && i < shards_count(checkpoint); ++i)
-        for (size_t k = 0; good && k < safetensors_count(shards_at(checkpoint, i)); ++k)
-            good = describe(&d, safetensors_at(shards_at(checkpoint, i), k), halves);
+        for (size_t k = 0; good && k < safetensors_count(shards_at(checkpoint, i)); ++k) {
+            const safetensors_tensor *const tensor = safetensors_at(shards_at(checkpoint, i), k);
+            good = describe(&d, tensor, form_of(forms, tensor));
+        }
     if (!good)
         files_error(error, error_size, "%s: not enough memory", path);
     c.writer = good ? safetensors_create(path, d.list, d.count, error, error_size) : NULL;

@@ -395,18 +395,44 @@ static bool row_scales(const reporter *report, const safetensors *file, safetens
                                                     (*scales)->count, rows, tensor->name);
 }
 
-/* Makes a tensor in I4 one in I8. */
-static bool unfold_halves(const reporter *report, safetensors_tensor *tensor)
+/* Makes a tensor in I4 one of that dtype, and of twice as many elements. */
+static bool unfold_halves(const reporter *report, safetensors_tensor *tensor, safetensors_dtype dtype)
 {
     int64_t *const last = &tensor->shape[tensor->rank > 0 ? tensor->rank - 1 : 0];
-    if (tensor->rank == 0 || __builtin_mul_overflow(*last, 2, last) || __builtin_mul_overflow(tensor->count, 2u, &tensor->count)) {
+    if (tensor->rank == 0 || __builtin_mul_overflow(*last, 2, last) || __builtin_mul_overflow(tensor->count, 2u, &tensor->count) ||
+        __builtin_mul_overflow(tensor->count, safetensors_width(dtype), &tensor->bytes)) {
         return tensor_error(report, tensor->name, "shape: has no rows, or too many elements");
     }
-    tensor->bytes = tensor->count;
     tensor->halves = true;
-    tensor->dtype = DTYPE_I8;
-    tensor->dtype_name = dtypes[DTYPE_I8].name;
+    tensor->dtype = dtype;
+    tensor->dtype_name = dtypes[dtype].name;
     return true;
+}
+
+static size_t groups_of(size_t width)
+{
+    return width / SAFETENSORS_GROUP + (width % SAFETENSORS_GROUP != 0);
+}
+
+/* The same of the groups of a tensor in I4, which becomes one in F32. */
+static bool group_scales(const reporter *report, const safetensors *file, safetensors_tensor *tensor, const safetensors_tensor **scales)
+{
+    const safetensors_tensor *const with_minimum = named_after(file, tensor, SAFETENSORS_GROUPS_U4);
+    *scales = with_minimum != NULL ? with_minimum : named_after(file, tensor, SAFETENSORS_GROUPS_I4);
+    if (*scales == NULL || (*scales)->dtype != DTYPE_F16) {
+        *scales = NULL;
+        tensor->dtype = DTYPE_UNREADABLE;
+        return true;
+    }
+    if (!unfold_halves(report, tensor, DTYPE_F32)) {
+        return false;
+    }
+    const size_t rows = tensor->count > 0 ? tensor->count / row_of(tensor) : 0;
+    const size_t wanted = rows * groups_of(row_of(tensor)) * (with_minimum != NULL ? 2 : 1);
+    tensor->blocks = gguf_blocks_of(with_minimum != NULL ? GGUF_Q4_1 : GGUF_Q4_0);
+    return (*scales)->count == wanted ||
+           tensor_error(report, (*scales)->name, "%zu elements: must be %zu, for each group of %d values of %.200s", (*scales)->count,
+                        wanted, SAFETENSORS_GROUP, tensor->name);
 }
 
 static int64_t blocks_of(int64_t size)
@@ -471,7 +497,10 @@ static bool take_scales(const reporter *report, safetensors *file)
         if (tensor->dtype == DTYPE_I8) {
             good = row_scales(report, file, tensor, SAFETENSORS_SCALE, &scales);
         } else if (tensor->dtype == DTYPE_I4) {
-            good = row_scales(report, file, tensor, SAFETENSORS_HALF_SCALE, &scales) && (scales == NULL || unfold_halves(report, tensor));
+            good = named_after(file, tensor, SAFETENSORS_HALF_SCALE) == NULL
+                       ? group_scales(report, file, tensor, &scales)
+                       : row_scales(report, file, tensor, SAFETENSORS_HALF_SCALE, &scales) &&
+                             (scales == NULL || unfold_halves(report, tensor, DTYPE_I8));
         } else if (strcmp(tensor->dtype_name, "F8_E4M3") == 0) {
             good = block_scales(report, file, tensor, &scales);
         }
@@ -700,6 +729,60 @@ static bool read_halves(const safetensors *file, const safetensors_tensor *tenso
     return true;
 }
 
+enum { MOST_GROUPS = 64, MOST_GROUP_BYTES = 20 }; /* that are read at a time; of one as a block */
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* out[] <- `count` groups, at most MOST_GROUPS, from number `first` on of a row of a tensor in groups, as blocks of a GGUF file. */
+static bool read_groups(const safetensors *file, const safetensors_tensor *tensor, size_t row, size_t first, size_t count,
+                        unsigned char *out, char *error, size_t error_size)
+{
+    enum { HALF = SAFETENSORS_GROUP / 2 };
+    const size_t size = tensor->blocks->bytes, before = size - HALF, width = row_of(tensor), at = row * groups_of(width) + first;
+    const unsigned flip = before == 2 ? 8 : 0; /* a block has integers that are 8 more, without a sign */
+    unsigned char halves[MOST_GROUPS * HALF] = {0}, scales[MOST_GROUPS * (MOST_GROUP_BYTES - HALF)];
+    const size_t bytes = least(count * HALF, width / 2 - first * HALF);
+    if (!files_pread(&file->source, tensor->at + row * (width / 2) + first * HALF, halves, bytes, error, error_size) ||
+        !files_pread(&file->source, tensor->scales_at + at * before, scales, count * before, error, error_size)) {
+        return false;
+    }
+    for (size_t g = 0; g < count; ++g, out += size) {
+        memcpy(out, scales + g * before, before);
+        memset(out + before, 0, HALF);
+        for (size_t i = 0; i < SAFETENSORS_GROUP; ++i) {
+            const unsigned half = halves[g * HALF + i / 2] >> i % 2 * 4 & 15u;
+            out[before + i % HALF] |= (unsigned char)((half ^ flip) << i / HALF * 4);
+        }
+    }
+    return true;
+}
+
+/* out[count] <- floats of elements from `first` on of a tensor in groups. */
+static bool read_values_of_groups(const safetensors *file, const safetensors_tensor *tensor, size_t first, size_t count, unsigned char *out,
+                                  char *error, size_t error_size)
+{
+    const size_t width = row_of(tensor);
+    unsigned char blocks[MOST_GROUPS * MOST_GROUP_BYTES];
+    float values[MOST_GROUPS * SAFETENSORS_GROUP];
+    for (size_t done = 0, some; done < count; done += some) {
+        const size_t row = (first + done) / width, column = (first + done) % width, group = column / SAFETENSORS_GROUP;
+        const size_t most = (group + MOST_GROUPS) * SAFETENSORS_GROUP - column;
+        some = least(least(width - column, count - done), most);
+        const size_t groups = groups_of(column + some) - group;
+        if (!read_groups(file, tensor, row, group, groups, blocks, error, error_size)) {
+            return false;
+        }
+        for (size_t g = 0; g < groups; ++g) {
+            tensor->blocks->decode(blocks + g * tensor->blocks->bytes, values + g * SAFETENSORS_GROUP);
+        }
+        memcpy(out + done * sizeof *values, values + column % SAFETENSORS_GROUP, some * sizeof *values);
+    }
+    return true;
+}
+
 bool safetensors_read_bytes(const safetensors *file, const safetensors_tensor *tensor, size_t first, size_t count, void *out, char *error,
                             size_t error_size)
 {
@@ -708,7 +791,8 @@ bool safetensors_read_bytes(const safetensors *file, const safetensors_tensor *t
         return false;
     }
     if (tensor->blocks != NULL) {
-        return gguf_read(&file->source, tensor, first, count, out, error, error_size);
+        return tensor->halves ? read_values_of_groups(file, tensor, first, count, out, error, error_size)
+                              : gguf_read(&file->source, tensor, first, count, out, error, error_size);
     }
     if (tensor->fp8) {
         return read_fp8(file, tensor, first, count, out, error, error_size);
@@ -729,9 +813,22 @@ bool safetensors_read_blocks(const safetensors *file, const safetensors_tensor *
                              char *error, size_t error_size)
 {
     const reporter report = {file->path, error, error_size};
-    const size_t elements = tensor->blocks->elements;
-    return can_read(&report, tensor, first, count) &&
-           gguf_read_blocks(&file->source, tensor, first / elements, count / elements, out, error, error_size);
+    const size_t elements = tensor->blocks->elements, width = row_of(tensor), groups = groups_of(width);
+    if (!can_read(&report, tensor, first, count)) {
+        return false;
+    }
+    if (!tensor->halves) {
+        return gguf_read_blocks(&file->source, tensor, first / elements, count / elements, out, error, error_size);
+    }
+    for (size_t row = first / width; row < (first + count) / width; ++row) {
+        for (size_t g = 0, some; g < groups; g += some, out += some * tensor->blocks->bytes) {
+            some = least(groups - g, MOST_GROUPS);
+            if (!read_groups(file, tensor, row, g, some, out, error, error_size)) {
+                return false;
+            }
+        }
+    }
+    return true;
 }
 
 /* out[count] <- elements from `first` on of a tensor in I8, whose integers stand at the end of out: each times its row's scale. */

@@ -30,11 +30,11 @@ typedef struct {
     size_t at;    /* in the file, of its first byte */
     size_t count; /* elements: the product of shape */
     size_t bytes;
-    bool halves;               /* it stands in the file as I4, and counts as I8 */
-    size_t scales_at;          /* of I8 and FP8: in the file, of the scales of its rows or blocks, one behind the other */
-    safetensors_dtype scales;  /* of FP8: F32 or BF16; else F32 */
+    bool halves;               /* it stands in the file as I4, and counts as I8, or in groups as F32 */
+    size_t scales_at;          /* of I8, groups and FP8: in the file, of the scales of its rows, groups or blocks, one behind the other */
+    safetensors_dtype scales;  /* of FP8: F32 or BF16; of groups: F16; else F32 */
     bool fp8;                  /* it stands in the file as F8_E4M3, and counts as F32 */
-    const gguf_blocks *blocks; /* of a GGUF file: what it has instead of F32, or NULL */
+    const gguf_blocks *blocks; /* what a GGUF file has instead of F32, or would have for such groups, or NULL */
 } safetensors_tensor;
 
 typedef struct safetensors safetensors;
@@ -46,6 +46,14 @@ typedef struct safetensors safetensors;
 /* The same of integers from -8 to 7, two in a byte: a tensor NAME in U8 beside NAME_scale_i4, whose rows have so many bytes. Of a byte the
    first integer is in the low four bits, in two's complement. It counts as I8 with rows twice as long. */
 #define SAFETENSORS_HALF_SCALE "_scale_i4"
+
+/* The same of groups of 32 values of a row, of which the last one may have fewer, as --type i4 and u4 have them: a tensor NAME in U8 beside
+   NAME_groups_i4 in F16, [rows][groups], stands for integers from -8 to 7 times the scales of their groups; beside NAME_groups_u4,
+   [rows][groups][2], for integers from 0 to 15 times the first of both plus the second. Each value is rounded to float32. It counts as F32
+   with rows twice as long, and has the blocks Q4_0 or Q4_1. */
+#define SAFETENSORS_GROUPS_I4 "_groups_i4"
+#define SAFETENSORS_GROUPS_U4 "_groups_u4"
+enum { SAFETENSORS_GROUP = 32 };
 
 /* The same of FP8 in blocks, as DeepSeek V3 and Qwen have it. A matrix NAME [r][c] in F8_E4M3 beside NAME_scale_inv [r / 128][c / 128],
    rounded up, in F32 or BF16, stands for its numbers times the scales of their blocks of 128 x 128, each product rounded to float32. It
@@ -94,10 +102,11 @@ bool safetensors_read(const safetensors *file, const safetensors_tensor *tensor,
 bool safetensors_read_bytes(const safetensors *file, const safetensors_tensor *tensor, size_t first, size_t count, void *out, char *error,
                             size_t error_size);
 
-/* What a GGUF file calls the blocks of a tensor; NULL: it has none. */
+/* What a GGUF file calls the blocks of a tensor, or would call its groups; NULL: it has none. */
 const char *safetensors_blocks_name(const safetensors_tensor *tensor);
 
-/* out[] <- the blocks of elements first ... first + count - 1, whole ones, of a tensor in blocks, as the file has them. */
+/* out[] <- the blocks of elements first ... first + count - 1, whole ones, or whole rows of groups, of a tensor in blocks, as a GGUF file
+   has them: of a group with fewer elements the others are zeros. */
 bool safetensors_read_blocks(const safetensors *file, const safetensors_tensor *tensor, size_t first, size_t count, unsigned char *out,
                              char *error, size_t error_size);
 

@@ -257,7 +257,7 @@ static bool read_blocks(packing *p, size_t row)
 {
     const size_t width = p->from.columns;
     free(p->raw);
-    p->raw = malloc(width / p->from.tensor->blocks->elements * p->from.tensor->blocks->bytes);
+    p->raw = malloc((width + QUANTISE_GROUP - 1) / QUANTISE_GROUP * p->from.tensor->blocks->bytes);
     if (!p->raw)
         return files_error(p->error, sizeof p->error, "%s: not enough memory", p->path);
     return safetensors_read_blocks(p->from.file, p->from.tensor, view_row(&p->from, row) * width, width, (unsigned char *)p->raw, p->error,
@@ -283,19 +283,21 @@ static bool pack_groups(packing *p, int section, size_t count, size_t slice)
         if (kept && !read_blocks(p, output))
             return false;
         for (size_t g = 0; g < groups; ++g) {
-            double *const data = p->data + r * width + g * QUANTISE_GROUP;
+            const double *const data = p->data + r * width + g * QUANTISE_GROUP;
             const size_t some = width - g * QUANTISE_GROUP < QUANTISE_GROUP ? width - g * QUANTISE_GROUP : QUANTISE_GROUP;
             uint32_t *const group = to + (output / panel * groups + g) * words;
             uint16_t *const scale = (uint16_t *)group + output % panel;
+            double units[QUANTISE_GROUP];
+            memcpy(units, data, some * sizeof *units);
             if (kept)
-                gguf_blocks_units(p->from.tensor->blocks, (unsigned char *)p->raw + g * p->from.tensor->blocks->bytes, data, scale,
+                gguf_blocks_units(p->from.tensor->blocks, (unsigned char *)p->raw + g * p->from.tensor->blocks->bytes, units, scale,
                                   scale + panel);
-            else if (!quantise_group(data, some, scale, minimum ? scale + panel : NULL, &p->tally))
+            else if (!quantise_group(units, some, scale, minimum ? scale + panel : NULL, &p->tally))
                 return files_error(p->error, sizeof p->error, "%s: tensor %s%s: a value is too large for %s", p->path, p->prefix,
                                    field_text(L, section, where, "from", NULL), minimum ? "u4" : "i4");
             /* Inputs 0 to 3 of a word are in the low halves of its bytes, 4 to 7 in the high ones; those that fill it up are zeros. */
             for (size_t i = 0; i < QUANTISE_GROUP; ++i)
-                group[scales + i / WORD * panel + output % panel] |= (uint32_t)((i < some ? (int)data[i] : 0) + (minimum ? 0 : 8))
+                group[scales + i / WORD * panel + output % panel] |= (uint32_t)((i < some ? (int)units[i] : 0) + (minimum ? 0 : 8))
                                                                      << (i % 4 * 8 + i % WORD / 4 * 4);
         }
     }

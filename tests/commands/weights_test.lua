@@ -144,6 +144,56 @@ print(kind, halves.shape, rounded["hash.projection.weight"][0], sorted(name for 
     )
 end
 
+-- Two columns in a byte, each 32 of them with a scale, of what a model reads; packed, they are what they would be.
+function test.quantise_packs_matrices_in_groups()
+    local model, types = "gen/models/gpt_nano_sort.lua", "i4,head=u4"
+    local skipless = "gen/models/tiny_skipless.lua"
+    local given, small, blob = folder .. "/sort.safetensors", folder .. "/sort_i4.safetensors", folder .. "/sort.bin"
+    works { "sample", model, "-o", given }
+    local made = { "quantise", given, "--type", types, "--model", model, "-o", small }
+    check.matches(works(made), "^wrote .*, relative error 0%.%d+\n$")
+    local found = program.python(
+        [[
+given, rounded = load(sys.argv[1]), load(sys.argv[2])
+kinds = {}
+for name, (dtype, values) in given.items():
+    kind, own = rounded[name]
+    if kind == "U8":
+        r, c = values.shape
+        halves = np.stack([own & 15, own >> 4], -1).reshape(r, c).astype("i8")
+        if name + "_groups_u4" in rounded:
+            both = np.repeat(rounded[name + "_groups_u4"][1].astype("f8"), 32, 1)
+            kind, scale, low = "u4", both[..., 0], both[..., 1]
+        else:
+            kind, scale, low = "i4", np.repeat(rounded[name + "_groups_i4"][1].astype("f8"), 32, 1), 0
+            halves[halves > 7] -= 16
+        off = halves * scale[:, :c] + (low if kind == "i4" else low[:, :c]) - values
+        assert 0.02 < np.sqrt((off ** 2).sum() / (values.astype("f8") ** 2).sum()) < 0.2, name
+    elif kind == "F32":
+        assert (own == values).all(), name
+    kinds.setdefault(kind, []).append(name)
+print(*sorted((kind, len(names)) for kind, names in kinds.items()), kinds["u4"], kinds["I8"])
+]],
+        given,
+        small
+    )
+    check.equal(found, "('F32', 27) ('I8', 1) ('i4', 12) ('u4', 1) ['lm_head.weight'] ['transformer.wte.weight']\n")
+    local function pack(path, ...) return works { "pack", model, "--weights", path, "-o", blob, ... } end
+    pack(given, "--type", types)
+    local exact = host.read(blob)
+    check.matches(pack(small, "--type", types), "relative error up to 0 ")
+    check.equal(host.read(blob) == exact, true)
+    local said = "sort_i4.safetensors: tensors in groups are dequantised: "
+        .. "12 in i4, which %-%-type i4 keeps; 1 in u4, which %-%-type u4 keeps\n$"
+    check.matches(pack(small, "--type", "i8"), said)
+    works { "verify", model, "--weights", small, "--type", types, "--isa", "scalar" }
+    local line = ": has tensors in 4 bits: fuse takes the checkpoint before it was quantised\n"
+    refuses(1, small .. line, { "fuse", skipless, "--weights", small, "-o", folder .. "/fused.safetensors" })
+    local other = { "quantise", given, "--type", "bf16", "--model", model, "-o", blob }
+    refuses(2, "--type: bf16: must have a part in i4 or u4", other)
+    refuses(2, "--type: i4: needs --model", { "quantise", given, "--type", "i4", "-o", blob })
+end
+
 function test.prefix()
     local path = folder .. "/prefixed.safetensors"
     local prefix = "roberta.encoder.layer.3.FFN."

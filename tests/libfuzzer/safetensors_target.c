@@ -57,6 +57,10 @@ static size_t scale_bytes(const safetensors_tensor *tensor)
         const size_t blocks = (((size_t)tensor->shape[0] + 127) / 128) * (((size_t)tensor->shape[1] + 127) / 128);
         return blocks * (tensor->scales == DTYPE_F32 ? 4 : 2);
     }
+    if (tensor->blocks != NULL && tensor->count > 0) {
+        const size_t width = (size_t)tensor->shape[tensor->rank - 1], numbers = safetensors_blocks_name(tensor)[3] == '1' ? 2 : 1;
+        return tensor->count / width * ((width + 31) / 32) * numbers * 2;
+    }
     const bool has = tensor->dtype == DTYPE_I8 && tensor->count > 0;
     return has ? sizeof(float) * (tensor->rank > 0 ? tensor->count / (size_t)tensor->shape[tensor->rank - 1] : 1) : 0;
 }

@@ -343,6 +343,58 @@ static void reads_half_bytes_with_scales(void **state)
     expect_refused("tensor w_scale_i4: 1 elements: must be 2, one for each row of w");
 }
 
+/* Half bytes in groups, the last one of three cut off: from every element on, by both forms of scales; as blocks of GGUF files, too. */
+static void reads_half_bytes_in_groups(void **state)
+{
+    (void)state;
+    enum { WIDTH = 70, GROUPS = 3, COUNT = 2 * WIDTH };
+    static const char header[] = "{\"w\": {\"dtype\": \"U8\", \"shape\": [2, 35], \"data_offsets\": [0, 70]},"
+                                 " \"w_groups_%s\": {\"dtype\": \"F16\", \"shape\": [2, 3%s], \"data_offsets\": [70, %d]}}";
+    for (int minimum = 0; minimum < 2; ++minimum) {
+        struct {
+            unsigned char w[COUNT / 2];
+            unsigned short scales[2 * GROUPS * 2];
+        } data;
+        char text[400], error[400] = "";
+        double expected[COUNT], out[COUNT];
+        const size_t numbers = minimum ? 2 : 1;
+        for (size_t i = 0; i < sizeof data.w; ++i)
+            data.w[i] = (unsigned char)(37 * i + 11);
+        for (size_t i = 0; i < 2 * GROUPS * numbers; ++i) /* 1, 2, 4 … and, where there are minima, each second one: 0.5 … */
+            data.scales[i] = (unsigned short)((minimum && i % 2 ? 14 : 15) + i / numbers) << 10;
+        for (size_t i = 0; i < COUNT; ++i) {
+            const int half = data.w[i / 2] >> i % 2 * 4 & 15, group = (int)(i / WIDTH * GROUPS + i % WIDTH / 32);
+            const double scale = (double)(1 << group);
+            expected[i] = minimum ? half * scale + scale / 2 : (half < 8 ? half : half - 16) * scale;
+        }
+        snprintf(text, sizeof text, header, minimum ? "u4" : "i4", minimum ? ", 2" : "", minimum ? 94 : 82);
+        write_tensors(text, &data, minimum ? 94 : 82);
+        safetensors *file = open_good();
+        const safetensors_tensor *tensor = safetensors_find(file, "w");
+        assert_true(tensor->rank == 2 && tensor->shape[1] == WIDTH && tensor->count == COUNT && tensor->dtype == DTYPE_F32);
+        assert_string_equal(safetensors_blocks_name(tensor), minimum ? "Q4_1" : "Q4_0");
+        assert_true(safetensors_count(file) == 1);
+        for (size_t first = 0; first < COUNT; ++first)
+            for (size_t count = 0; count <= COUNT - first; ++count) {
+                assert_true(safetensors_read(file, tensor, first, count, out, error, sizeof error));
+                assert_memory_equal(out, expected + first, count * sizeof *out);
+            }
+        unsigned char blocks[GROUPS * 20];
+        assert_true(safetensors_read_blocks(file, tensor, WIDTH, WIDTH, blocks, error, sizeof error));
+        const unsigned char *const last = blocks + 2 * (minimum ? 20 : 18); /* of its 32 integers there are 6 */
+        assert_memory_equal(last, data.scales + 5 * numbers, 2 * numbers);
+        for (size_t i = 0; i < 16; ++i) {
+            const unsigned there = i < 6 ? (unsigned)(data.w[(WIDTH + 64 + i) / 2] >> i % 2 * 4 & 15) : 0;
+            assert_true(last[2 * numbers + i] == ((i < 6 ? there : 0) ^ (minimum ? 0u : 8u)) + (minimum ? 0u : 0x80u));
+        }
+        safetensors_close(file);
+    }
+    write_tensors("{\"w\": {\"dtype\": \"U8\", \"shape\": [2, 32], \"data_offsets\": [6, 70]},"
+                  " \"w_groups_i4\": {\"dtype\": \"F16\", \"shape\": [3], \"data_offsets\": [0, 6]}}",
+                  NULL, 70);
+    expect_refused("tensor w_groups_i4: 3 elements: must be 4, for each group of 32 values of w");
+}
+
 /* More rows than scales are read at a time. */
 static void reads_many_rows_of_integers(void **state)
 {
@@ -909,6 +961,7 @@ int main(void)
         cmocka_unit_test(knows_every_dtype_and_its_width),
         cmocka_unit_test(reads_integers_with_scales),
         cmocka_unit_test(reads_half_bytes_with_scales),
+        cmocka_unit_test(reads_half_bytes_in_groups),
         cmocka_unit_test(reads_fp8_with_scales_of_blocks),
         cmocka_unit_test(reads_many_rows_of_integers),
         cmocka_unit_test(suggests_the_nearest_name),

@@ -41,8 +41,9 @@ local function tensors_of(path)
     local found, message = weights.tensors(path)
     if not found then error(message, 0) end
     for _, tensor in pairs(found) do
-        if tensor.dtype == "I8" then
-            error(path .. ": has tensors in I8: fuse takes the checkpoint before it was quantised", 0)
+        local rounded = tensor.dtype == "I8" and "I8" or tensor.halves and "4 bits"
+        if rounded then
+            error(path .. ": has tensors in " .. rounded .. ": fuse takes the checkpoint before it was quantised", 0)
         end
     end
     return found
