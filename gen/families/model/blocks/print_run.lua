@@ -9,6 +9,7 @@ local expression = require "gen.isa.expression"
 local literal = require "gen.print.literal"
 local phases = require "gen.families.model.blocks.phases"
 local prologue = require "gen.print.prologue"
+local validated = require "gen.schema.validated"
 
 local print_run = {}
 
@@ -313,6 +314,9 @@ end
 -- The kernel files of variant `v` of plan `p`, as print_run.file has them.
 function print_run.files(p, v)
     local files = {}
+    if p.shape.lsh then
+        validated.refuse(p.model, { "attention", "kind" }, "lsh", "has no kernels yet")
+    end
     if #p.maps > 0 and not v.shares_product then files[1] = print_run.product(p, v) end
     local function add(name, helper, extend)
         local template = "templates/model/blocks/" .. name .. ".c"

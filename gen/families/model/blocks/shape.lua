@@ -3,6 +3,7 @@ local blob = require "gen.plan.blob"
 local dtype = require "gen.plan.dtype"
 local ffn_parts = require "gen.schema.ffn_parts"
 local layout = require "gen.families.model.blocks.layout"
+local lookup_model = require "gen.families.lookup.model"
 local lookup_plan = require "gen.families.lookup.plan"
 local rope_angles = require "gen.families.model.blocks.rope"
 local rules = require "gen.families.model.model"
@@ -77,6 +78,7 @@ end
 -- The window of the run of blocks `m`, whose first layer is number `first`, or nil; and where only some of its layers
 -- have it, for each whether it attends to all positions.
 local function window_of(m, first)
+    if m.attention.kind == "lsh" then return nil end
     local a, full, list, count = m.attention, {}, {}, 0
     for _, number in ipairs(a.full_layers or {}) do
         full[number] = true
@@ -131,6 +133,27 @@ local function norms_of(s)
     }
 end
 
+-- How the heads of blocks `m` hash q and k, and what they keep, nil: they attend exactly. rows: of a table; padded: a
+-- head's width, filled up with zeros; per_round: codes of its outputs of one transform, rounds: of these, each with
+-- signs of its own.
+local function lsh_of(m)
+    local a = m.attention
+    if a.kind ~= "lsh" then return nil end
+    local padded = lookup_model.power_of_two_at_least(rules.head_width(m))
+    local per_round = padded // a.tau
+    return {
+        tables = a.tables,
+        tau = a.tau,
+        rows = 1 << a.tau,
+        window = a.window,
+        eps = a.eps,
+        seed = a.seed,
+        padded = padded,
+        per_round = per_round,
+        rounds = (a.tables + per_round - 1) // per_round,
+    }
+end
+
 -- The shape of model `m` with `types` (gen/families/model/types.lua); sequences: { positions, means }, of a batch at
 -- most, each sequence filled up to whole tiles, means: only means over their tokens are asked for; or nil: a call is
 -- for one sequence; first_layer: the number of its first layer.
@@ -168,6 +191,7 @@ function shape.of(m, types, sequences, first_layer)
         lookup = m.ffn.kind == "lookup",
         tables = looked and looked.tables, -- their type
         looked = looked and looked.multiplied and looked_of(m, looked), -- where there is something to choose
+        lsh = lsh_of(m),
         shaped = m.attention.shaped or false,
         qk_norm = m.attention.qk_norm or false,
         unit = m.attention.unit or false,
