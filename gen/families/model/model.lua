@@ -141,7 +141,8 @@ local function check_lsh(m, refuse)
     end
     a.window = a.window or math.min(16, a.context)
     if a.tables << a.tau > most_rows then
-        refuse({ "attention", "tables" }, a.tables, ("times 2^tau, %d, must be at most %d"):format(1 << a.tau, most_rows))
+        local rule = ("times 2^tau, %d, must be at most %d"):format(1 << a.tau, most_rows)
+        refuse({ "attention", "tables" }, a.tables, rule)
     end
     local padded = lookup_model.power_of_two_at_least(rules.head_width(m))
     if a.tau > padded then
