@@ -1,8 +1,6 @@
 /* The reference of attention by tables, in float64. */
 #include "harness/reference/table_attention.h"
 
-#include "gen/weights/random.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,14 +65,23 @@ static bool hash(const reference_transformer *model, const reference_block *bloc
     return ok;
 }
 
+/* Random bits: splitmix64. */
+static uint64_t next_bits(uint64_t *state)
+{
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
 /* The signs of the layer: the checkpoint's, or those of the seed, in a new array. */
 static double *signs_of(const reference_transformer *model, const reference_block *block, size_t padded)
 {
     const size_t each = padded / model->lsh.tau, count = (model->lsh.tables + each - 1) / each * padded;
     double *signs = malloc(count * sizeof *signs);
-    random_state random = random_seed(model->lsh.seed << 32 | block->layer);
+    uint64_t state = model->lsh.seed << 32 | block->layer;
     for (size_t i = 0; signs && i < count; ++i)
-        signs[i] = block->signs ? block->signs[i] : random_bits(&random) >> 63 ? -1.0 : 1.0;
+        signs[i] = block->signs ? block->signs[i] : next_bits(&state) >> 63 ? -1.0 : 1.0;
     return signs;
 }
 
@@ -122,8 +129,7 @@ bool reference_table_attend(const reference_transformer *model, const reference_
         padded *= 2;
     double *signs = signs_of(model, block, padded);
     size_t *q_codes = malloc((heads + kv_heads) * tables * tokens * sizeof *q_codes + 1), *k_codes = q_codes + heads * tables * tokens;
-    const bool ok = signs && q_codes &&
-                    hash(model, block, ties, signs, padded, q, heads, tokens, REFERENCE_TABLE_TIES, q_codes) &&
+    const bool ok = signs && q_codes && hash(model, block, ties, signs, padded, q, heads, tokens, REFERENCE_TABLE_TIES, q_codes) &&
                     hash(model, block, ties, signs, padded, k, kv_heads, tokens, REFERENCE_TABLE_TIES + heads * tables, k_codes);
     for (size_t row = 0; ok && row < tokens * heads; ++row) {
         const size_t t = row / heads, shared = row % heads / (heads / kv_heads);

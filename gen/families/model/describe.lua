@@ -73,6 +73,22 @@ local function held_by(segments)
     return held[2] and table.concat(list, ", ") or held[1] .. " positions"
 end
 
+-- What the caches of the runs of blocks `segments` of model `m` hold, in the type of that name.
+local function cached_text(m, segments, type)
+    local shape = segments[1].plan.shape
+    local lsh = shape.lsh
+    if not lsh then return string.format("%s of %s in %s", rules.cached(m), held_by(segments), type) end
+    if not shape.causal then return "keys, values and codes of " .. held_by(segments) end
+    return string.format(
+        "%d tables of %d rows and %s a head in %s: the bytes of keys and values of %d positions",
+        lsh.tables,
+        lsh.rows,
+        figures.plural(lsh.window, "token"),
+        type,
+        shape.cache.layer_bytes // (4 * shape.kv_heads * (shape.width + shape.cache.pitch))
+    )
+end
+
 local function lines_of_blocks(m, make, options)
     local c, lines, word = weight_count.of(m), {}, m.attention.eliminate
     local function add(name, ...) lines[#lines + 1] = string.format("%-20s ", name) .. string.format(...) end
@@ -95,16 +111,9 @@ local function lines_of_blocks(m, make, options)
         return lines
     end
     local p = make()
-    local cache, decoding = p.shape.cache, ", to decode " .. figures.bytes(p.decode_scratch_bytes)
+    local decoding = ", to decode " .. figures.bytes(p.decode_scratch_bytes)
     add("packed blocks", "%15s  of %s", figures.bytes(p.packed_bytes), types_text(p))
-    add(
-        "cache",
-        "%15s  of %s of %s in %s",
-        figures.bytes(p.cache_bytes),
-        rules.cached(m),
-        held_by(p.segments),
-        cache.type.name
-    )
+    add("cache", "%15s  of %s", figures.bytes(p.cache_bytes), cached_text(m, p.segments, p.shape.cache.type.name))
     local also = m.attention.causal and decoding or ""
     add("scratch", "%15s%s, with %s", figures.bytes(p.scratch_bytes), also, figures.sets(p))
     add_schedules(p, add, options)
@@ -226,8 +235,7 @@ function describe.lines(m, make, options)
     end
     bytes("flash", p.packed_bytes, "of " .. types_text(p))
     if p.causal then
-        local form = "a sequence, %s of %s in %s"
-        bytes("RAM state", p.state_bytes, form:format(rules.cached(m), held_by(p.segments), p.options.cache))
+        bytes("RAM state", p.state_bytes, "a sequence, " .. cached_text(m, p.segments, p.options.cache))
         bytes("RAM scratch", p.step_scratch_bytes, "a step")
     end
     local most = string.format("a call for up to %d tokens at a time, with %s", p.tokens, figures.sets(p))

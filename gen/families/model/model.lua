@@ -44,6 +44,32 @@ function rules.kv_width(m) return rules.head_width(m) * m.kv_heads end
 -- The width of the first block's input, but where tables deliver q, k and v.
 function rules.input_width(m) return m.d_in or m.d end
 
+-- How the heads of blocks `m` hash q and k, and what they keep, nil: they attend exactly. rows: of a table; padded: a
+-- head's width, filled up with zeros; per_round: codes of its outputs of one transform, rounds: of these, each with
+-- signs of its own. stages: of the transform, each of butterflies of two or four outputs, half apart.
+function rules.lsh(m)
+    local a = m.attention
+    if a.kind ~= "lsh" then return nil end
+    local padded = lookup_model.power_of_two_at_least(rules.head_width(m))
+    local per_round, stages, half = padded // a.tau, {}, 1
+    while half < padded do
+        local ways = 4 * half <= padded and 4 or 2
+        stages[#stages + 1], half = { half = half, ways = ways }, half * ways
+    end
+    return {
+        stages = stages,
+        tables = a.tables,
+        tau = a.tau,
+        rows = 1 << a.tau,
+        window = a.window,
+        eps = a.eps,
+        seed = a.seed,
+        padded = padded,
+        per_round = per_round,
+        rounds = (a.tables + per_round - 1) // per_round,
+    }
+end
+
 -- What is cached of a token.
 function rules.cached(m) return m.attention.cache == "k" and "keys" or "keys and values" end
 

@@ -3,7 +3,6 @@ local blob = require "gen.plan.blob"
 local dtype = require "gen.plan.dtype"
 local ffn_parts = require "gen.schema.ffn_parts"
 local layout = require "gen.families.model.blocks.layout"
-local lookup_model = require "gen.families.lookup.model"
 local lookup_plan = require "gen.families.lookup.plan"
 local rope_angles = require "gen.families.model.blocks.rope"
 local rules = require "gen.families.model.model"
@@ -75,6 +74,46 @@ local function cache_of(s, type)
     return cache
 end
 
+-- That of attention by tables, likewise. Decoders keep for each head the sums of the values that have left the window,
+-- [table][row][pitch], of those in it, a ring, keys [window][width], values [window][pitch] and codes [table][window],
+-- and, where keys go to the next token, the last one. Encoders keep keys, values and codes of all positions.
+local function cache_of_tables(s, type)
+    local lsh, positions = s.lsh, s.sequences and s.sequences.positions or s.context
+    local cache = {
+        type = type,
+        storage = type.storage,
+        bytes = type.bytes,
+        per_word = 1,
+        key_step = s.width,
+        pitch = blob.round_up(s.width, layout.values),
+        positions = blob.round_up(positions, layout.keys),
+        layer_bytes = 0,
+        position_bytes = 0, -- of all layers
+        parts = {},
+        layers = {},
+    }
+    local function part(name, storage, bytes, elements) -- of a head
+        if elements == 0 then return end
+        local at = cache.layer_bytes
+        cache.parts[#cache.parts + 1] = { name = name, storage = storage, head = elements, at = at }
+        cache.layer_bytes = blob.round_up(at + s.kv_heads * elements * bytes, blob.align)
+    end
+    local held = s.causal and lsh.window or cache.positions
+    part("keys", "float", 4, held * s.width)
+    part("values", "float", 4, held * cache.pitch)
+    part("codes", "uint16_t", 2, lsh.tables * held)
+    if s.causal then
+        part("tables", "float", 4, lsh.tables * lsh.rows * cache.pitch)
+        part("before", "float", 4, s.shifted > 0 and s.width or 0)
+    end
+    local layers = s.sequences and 1 or s.layers
+    for layer = 1, layers do
+        cache.layers[layer] = { positions = cache.positions, at = (layer - 1) * cache.layer_bytes }
+    end
+    cache.bytes_of_all = layers * cache.layer_bytes
+    return cache
+end
+
 -- The window of the run of blocks `m`, whose first layer is number `first`, or nil; and where only some of its layers
 -- have it, for each whether it attends to all positions.
 local function window_of(m, first)
@@ -133,25 +172,14 @@ local function norms_of(s)
     }
 end
 
--- How the heads of blocks `m` hash q and k, and what they keep, nil: they attend exactly. rows: of a table; padded: a
--- head's width, filled up with zeros; per_round: codes of its outputs of one transform, rounds: of these, each with
--- signs of its own.
-local function lsh_of(m)
-    local a = m.attention
-    if a.kind ~= "lsh" then return nil end
-    local padded = lookup_model.power_of_two_at_least(rules.head_width(m))
-    local per_round = padded // a.tau
-    return {
-        tables = a.tables,
-        tau = a.tau,
-        rows = 1 << a.tau,
-        window = a.window,
-        eps = a.eps,
-        seed = a.seed,
-        padded = padded,
-        per_round = per_round,
-        rounds = (a.tables + per_round - 1) // per_round,
-    }
+-- The norms that heads of q and k go through, one after the other: { name, eps, gains: whether it has some }.
+local function head_norms_of(attention)
+    local list, norm = {}, attention.qk_norm
+    if norm then list[1] = { name = "norm_heads", eps = norm.eps, gains = true } end
+    if attention.unit or attention.kind == "lsh" then
+        list[#list + 1] = { name = norm and "unit_heads" or "norm_heads", eps = unit_eps, gains = false }
+    end
+    return list
 end
 
 -- The shape of model `m` with `types` (gen/families/model/types.lua); sequences: { positions, means }, of a batch at
@@ -179,8 +207,9 @@ function shape.of(m, types, sequences, first_layer)
         full_layers = full_layers,
         causal = m.attention.causal,
         sequences = sequences,
-        -- Some layers are rings; mixed: not all; endless: no layer of the model holds the context.
-        ring = m.attention.causal and window ~= nil,
+        -- Some layers are rings; mixed: not all; endless: no layer of the model holds the context. There is no way back
+        -- in tables either.
+        ring = m.attention.causal and (window ~= nil or m.attention.kind == "lsh"),
         mixed = m.attention.causal and full_layers ~= nil,
         endless = m.attention.causal and window ~= nil and not m.attention.full_layers,
         parallel = m.parallel,
@@ -191,12 +220,12 @@ function shape.of(m, types, sequences, first_layer)
         lookup = m.ffn.kind == "lookup",
         tables = looked and looked.tables, -- their type
         looked = looked and looked.multiplied and looked_of(m, looked), -- where there is something to choose
-        lsh = lsh_of(m),
+        lsh = rules.lsh(m),
         shaped = m.attention.shaped or false,
         qk_norm = m.attention.qk_norm or false,
         unit = m.attention.unit or false,
         shifted = m.attention.shifted or 0,
-        head_eps = m.attention.unit and unit_eps or m.attention.qk_norm and m.attention.qk_norm.eps or false,
+        head_norms = head_norms_of(m.attention),
         soft_cap = m.attention.soft_cap,
     }
     for key, value in pairs(shape.widths(m)) do
@@ -209,7 +238,7 @@ function shape.of(m, types, sequences, first_layer)
         s.rope = { half = s.rotated // 2, interleaved = rope.pairs == "interleaved" }
         s.rope.frequencies, s.rope.factor = rope_angles.frequencies(rope, s.rope.half)
     end
-    s.cache = cache_of(s, types.cache)
+    s.cache = (s.lsh and cache_of_tables or cache_of)(s, types.cache)
     if s.endless then
         -- Positions go on beyond the context: the angles of a position are those of its bytes, added up.
         s.context = layout.max_positions

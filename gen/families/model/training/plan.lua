@@ -388,7 +388,7 @@ local function attention_of(segment, constants, helper)
         rows = query_rows,
         shifted = shape.shifted,
         unit = shape.unit,
-        head_eps = shape.head_eps,
+        head_eps = shape.head_norms[1] and shape.head_norms[1].eps or false,
         shaped = shape.shaped,
     }
     if shape.rope then
