@@ -64,6 +64,17 @@ function test.the_mean_over_seeds_is_what_is_expected()
     end
 end
 
+function test.plan_says_what_tables_cost()
+    local text = "return { name = 'cost', d = 512, heads = 8, layers = 1, vocab = 20, attention = { kind = 'lsh', \z
+        context = 2048, causal = %s }, ffn = { kind = 'mlp', f = 64, activation = 'relu' } }"
+    local function printed(causal)
+        return program.works { "plan", program.model(folder, "cost", text:format(causal)) }
+    end
+    check.matches(printed(true), "16 tables of 256 rows and 16 tokens a head in f32: .* of 2065 positions")
+    check.matches(printed(true), "break%-even +220 tokens")
+    check.matches(printed(false), "break%-even +140 tokens")
+end
+
 function test.ties_of_codes_are_noted_and_turned()
     local answer, d = linear_job(false)
     local y, ties = answer({}, 0.002)
