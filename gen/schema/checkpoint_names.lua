@@ -629,6 +629,11 @@ function checkpoint.attention_scale(m, layer)
     return whole(families[m.checkpoint].layer:format(layer) .. "attention_scale", { m.heads })
 end
 
+-- The signs of the hashes of a layer whose attention has tables, as `shape.lsh` describes them: optional.
+function checkpoint.attention_signs(m, layer, lsh)
+    return whole(families[m.checkpoint].layer:format(layer) .. "attention_signs", { lsh.rounds, lsh.padded })
+end
+
 -- Alpha, beta and gamma of each head of a layer whose attention is shaped, [heads][3].
 function checkpoint.attention_shape(m, layer)
     return whole(families[m.checkpoint].layer:format(layer) .. "attention_shape", { m.heads, 3 })

@@ -5,6 +5,7 @@
 #include "gen/weights/fold_fields.h"
 #include "gen/weights/gguf_blocks.h"
 #include "gen/weights/packing.h"
+#include "gen/weights/random.h"
 
 #include <lauxlib.h>
 #include <math.h>
@@ -333,17 +334,39 @@ static bool pack_tensor(packing *p, int section, int errors)
     return true;
 }
 
+/* A section of signs: those of the tensor, each 1 or -1, or, where the checkpoint has none, of the random bits of the seed on top of the
+   stack. */
+static bool fill_signs(packing *p, int section, int errors)
+{
+    lua_State *L = p->L;
+    const size_t elements = field_size(L, section, where, "elements"), at = field_size(L, section, where, "at");
+    random_state random = random_seed((uint64_t)lua_tointeger(L, -1));
+    luaL_argcheck(L, at + elements * sizeof(float) <= p->blob_bytes, 1, "signs");
+    float *to = (float *)(void *)(p->blob + at);
+    const char *from = field_text(L, section, where, "from", NULL);
+    if (!shards_have(p->checkpoint, from)) {
+        for (size_t i = 0; i < elements; ++i)
+            to[i] = random_bits(&random) >> 63 ? -1.0f : 1.0f;
+        return true;
+    }
+    if (!pack_tensor(p, section, errors))
+        return false;
+    for (size_t i = 0; i < elements; ++i)
+        if (fabsf(to[i]) != 1.0f)
+            return files_error(p->error, sizeof p->error, "%s: tensor %s%s: element %zu = %g: must be 1 or -1", p->path, p->prefix, from, i,
+                               (double)to[i]);
+    return true;
+}
+
 bool packing_section(packing *p, int section, int errors)
 {
     /* Kinds of sections, by the field that only they have, whose value is on top of the stack. */
     static const struct {
         const char *field;
         bool (*pack)(packing *p, int section, int errors);
-    } kinds[] = {{"angles", fill_angles},
-                 {"sinusoids", packing_sinusoids},
-                 {"text", copy_text},
-                 {"projected", packing_projected},
-                 {"from", pack_tensor}};
+    } kinds[] = {{"angles", fill_angles}, {"sinusoids", packing_sinusoids},
+                 {"text", copy_text},     {"projected", packing_projected},
+                 {"signs", fill_signs},   {"from", pack_tensor}};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; ++i) {
         if (lua_getfield(p->L, section, kinds[i].field) != LUA_TNIL)
             return kinds[i].pack(p, section, errors);

@@ -160,7 +160,7 @@ static bool best_vertices(const reference_model *model, const double *z, size_t 
     return true;
 }
 
-static bool note(reference_ties *ties, reference_tie tie)
+bool reference_ties_note(reference_ties *ties, reference_tie tie)
 {
     if (ties->found_count == ties->found_room) {
         const size_t room = 2 * ties->found_room + 16;
@@ -174,7 +174,7 @@ static bool note(reference_ties *ties, reference_tie tie)
     return true;
 }
 
-static bool is_turned(const reference_ties *ties, reference_tie tie)
+bool reference_ties_turned(const reference_ties *ties, reference_tie tie)
 {
     for (size_t i = 0; i < ties->turned_count; ++i)
         if (ties->turned[i].layer == tie.layer && ties->turned[i].token == tie.token && ties->turned[i].table == tie.table)
@@ -194,9 +194,9 @@ static bool look_up(const reference_model *model, reference_ties *ties, referenc
         if (!best_vertices(model, z, code, &next))
             return false;
         if (m >> model->tau == 0 && reference_cost(model, z, next) - reference_cost(model, z, code[m - 1]) <= ties->margin * sqrt(square)) {
-            if (!note(ties, tie))
+            if (!reference_ties_note(ties, tie))
                 return false;
-            if (is_turned(ties, tie))
+            if (reference_ties_turned(ties, tie))
                 code[m - 1] = next;
         }
         for (size_t n = 0; n < m; ++n)

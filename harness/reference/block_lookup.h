@@ -75,6 +75,12 @@ typedef struct {
     size_t looked_inputs_count;
 } reference_ties;
 
+/* Adds a tie to those that were found; false when memory is short. */
+bool reference_ties_note(reference_ties *ties, reference_tie tie);
+
+/* Whether the tie goes the other way. */
+bool reference_ties_turned(const reference_ties *ties, reference_tie tie);
+
 /* y[tokens][d_out] = LookupFFN(x[tokens][d]), the FFN of layer number `layer`. Counts looked_layer. False when memory is short or a row
    cannot be read. */
 bool reference_block_lookup_run(const reference_block_lookup *lookup, size_t layer, reference_ties *ties, const double *x, size_t tokens,

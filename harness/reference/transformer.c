@@ -1,6 +1,8 @@
 /* The reference of a transformer's blocks, in float64. */
 #include "harness/reference/transformer.h"
 
+#include "harness/reference/table_attention.h"
+
 #include "gen/host/files.h"
 
 #include <math.h>
@@ -184,8 +186,7 @@ static void turn(const reference_transformer *model, double *head, size_t positi
     }
 }
 
-/* The sequence of a token: its first one and, returned, the one behind its last. */
-static size_t sequence_of(const reference_transformer *model, size_t token, size_t tokens, size_t *first)
+size_t reference_sequence_of(const reference_transformer *model, size_t token, size_t tokens, size_t *first)
 {
     size_t end = tokens;
     *first = 0;
@@ -267,7 +268,7 @@ static void attend(const reference_transformer *model, const reference_block *bl
     const double *shape = block->shape;
     for (size_t t = 0; t < tokens; ++t) {
         size_t begin;
-        const size_t end = sequence_of(model, t, tokens, &begin);
+        const size_t end = reference_sequence_of(model, t, tokens, &begin);
         for (size_t head = 0; head < model->heads; ++head) {
             const size_t shared = head / (model->heads / model->kv_heads) * width;
             const size_t reach = window && window < end - t ? t + window - 1 : end - 1;
@@ -310,12 +311,14 @@ void reference_normalise(const reference_block_norm *norm, bool with_mean, doubl
     }
 }
 
+#define UNIT_EPS 1e-6
+
 /* Likewise without gains: x[tokens][width] <- every row divided by the root of its mean square. */
-static void divide_by_root(double eps, double *x, size_t width, size_t tokens)
+static void divide_by_root(double *x, size_t width, size_t tokens)
 {
     for (size_t t = 0; t < tokens; ++t) {
         double mean;
-        const double root = reference_norm_root(false, eps, x + t * width, width, &mean);
+        const double root = reference_norm_root(false, UNIT_EPS, x + t * width, width, &mean);
         for (size_t i = 0; i < width; ++i)
             x[t * width + i] /= root;
     }
@@ -344,8 +347,8 @@ static double *values_of(const reference_transformer *model, const reference_blo
 }
 
 /* Attention with its projections: a new array [tokens][d]. */
-static double *attention(const reference_transformer *model, const reference_block *block, const double *x, size_t tokens, char *error,
-                         size_t size)
+static double *attention(const reference_transformer *model, const reference_block *block, reference_ties *ties, const double *x,
+                         size_t tokens, char *error, size_t size)
 {
     const size_t in = block->in, width = model->width, all = width * model->heads, e = width * model->kv_heads;
     const bool given = block->delivered;
@@ -360,13 +363,13 @@ static double *attention(const reference_transformer *model, const reference_blo
     if (q && k && v && mixed) {
         reference_normalise(&block->q_norm, false, model->head_eps, q, width, tokens * model->heads);
         reference_normalise(&block->k_norm, false, model->head_eps, k, width, tokens * model->kv_heads);
-        if (model->unit) {
-            divide_by_root(model->head_eps, q, width, tokens * model->heads);
-            divide_by_root(model->head_eps, k, width, tokens * model->kv_heads);
+        if (model->unit || model->lsh.tables > 0) {
+            divide_by_root(q, width, tokens * model->heads);
+            divide_by_root(k, width, tokens * model->kv_heads);
         }
         for (size_t t = 0; t < tokens; ++t) {
             size_t first;
-            sequence_of(model, t, tokens, &first);
+            reference_sequence_of(model, t, tokens, &first);
             for (size_t head = 0; head < model->heads; ++head)
                 turn(model, q + t * all + head * width, model->start + t - first);
             for (size_t head = 0; head < model->kv_heads; ++head) {
@@ -379,13 +382,18 @@ static double *attention(const reference_transformer *model, const reference_blo
         }
         for (size_t t = tokens; t-- > 0;) {
             size_t first;
-            sequence_of(model, t, tokens, &first);
+            reference_sequence_of(model, t, tokens, &first);
             if (t > first)
                 memcpy(k + t * e, k + (t - 1) * e, model->shifted * width * sizeof *k);
         }
-        attend(model, block, q, k, v, mixed, tokens);
+        bool good = true;
+        if (model->lsh.tables > 0)
+            good = reference_table_attend(model, block, ties, q, k, v, mixed, tokens) ||
+                   files_error(error, size, "not enough memory for %zu tokens", tokens);
+        else
+            attend(model, block, q, k, v, mixed, tokens);
         double *made = model->from_keys ? values_of(model, block, mixed, tokens, error, size) : NULL;
-        if (made || !model->from_keys)
+        if (good && (made || !model->from_keys))
             y = mapped(model, &block->p, made ? made : mixed, all, tokens, error, size);
         free(made);
     }
@@ -484,7 +492,7 @@ bool reference_block_run(const reference_transformer *model, const reference_blo
     memcpy(in, x, tokens * block->in * sizeof *in);
     if (!model->post)
         normalise(model, &block->first, in, block->in, tokens);
-    mixed = attention(model, block, in, tokens, error, error_size);
+    mixed = attention(model, block, ties, in, tokens, error, error_size);
     if (mixed)
         normalise(model, &block->after_attention, mixed, model->d, tokens);
     if (mixed && model->parallel) {

@@ -58,6 +58,15 @@ typedef struct {
     bool truncate;           /* yarn: the pairs that turn slow and fast are whole numbers */
 } reference_rope_scaling;
 
+/* Attention by tables instead of a softmax: see table_attention.h. */
+typedef struct {
+    size_t tables; /* 0: there are none */
+    size_t tau, window;
+    double eps;
+    uint64_t seed;
+    bool expected; /* weights are what they are on average over all seeds */
+} reference_lsh;
+
 typedef struct {
     size_t d, heads, kv_heads;
     size_t f;        /* hidden values of the dense FFN, which may stand beside a lookup FFN; 0: there is none */
@@ -76,6 +85,7 @@ typedef struct {
     bool interleaved;
     bool gated, parallel, skip, mean, post; /* mean: LayerNorm, not RMSNorm; post: norms behind their skip connections */
     bool unit;                              /* heads of q and k are divided by the root of their mean square */
+    reference_lsh lsh;                      /* whose heads are divided so, too */
     double eps, head_eps;                   /* of the norms of heads of q and k */
     reference_activation *activation;
     reference_type type;        /* that W is rounded to */
@@ -86,6 +96,7 @@ typedef struct {
 
 typedef struct {
     size_t number;  /* of the layer */
+    size_t layer;   /* its number in the checkpoint */
     size_t in;      /* width of the block's input */
     size_t window;  /* a token attends to positions nearer than this; 0: to all */
     bool delivered; /* it is q, k and v side by side, which then have no maps */
@@ -96,8 +107,12 @@ typedef struct {
     reference_block_norm q_norm, k_norm;                            /* of heads, [width], without a mean */
     bool means;           /* only means over all tokens are asked for: the FFN's last map is given the mean of its inputs */
     const double *scales; /* [heads]: factors of scores; NULL: there are none */
+    const double *signs;  /* of the hashes of q and k; NULL: those of the seed */
     const double *shape;  /* [heads][3]: alpha, beta, gamma of shaped attention; NULL: plain */
 } reference_block;
+
+/* The sequence of a token: its first one and, returned, the one behind its last. */
+size_t reference_sequence_of(const reference_transformer *model, size_t token, size_t tokens, size_t *first);
 
 /* Width of the block's output. */
 size_t reference_block_out(const reference_transformer *model, const reference_block *block);

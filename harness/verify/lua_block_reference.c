@@ -3,11 +3,12 @@
    block_reference.answers(job, x) -> y, ties, looked | nil, message: job = { weights, type, activations, cache, attention, tables,
    projection (of lookup FFNs), d, input, heads, kv_heads, width, f, scale, soft_cap, shifted, causal, start, half, theta,
    scaling (as in model files, nothing left out; nil: none), interleaved, gated,
-   parallel, skip, mean, post, unit, eps, head_eps, activation, layers = { { input (width of its x), window, delivered, means, q = { weight
-   = view, bias = view }, …, first = { gain, offset }, q_norm = { gain }, lookup = { prefix, d_out } } }, lookup = model as in fields.h,
-   margin, turned = ties, lengths = { tokens of every sequence }, seen, notes = a string of seen, whose codes and scores are then taken,
-   first_looked, first_token: how many lookup FFNs and tokens there are before, off_from: the first token that counts in `off` }, looked = {
-   off = the largest relative error of what they were given, missing = tokens of which nothing is known, inputs = the reference's own, as x
+   parallel, skip, mean, post, unit, lsh = { tables, tau, window, eps, seed, expected }, eps, head_eps, activation, layers = { { input
+   (width of its x), window, delivered, means, q = { weight = view, bias = view }, …, first = { gain, offset }, q_norm = { gain }, lookup =
+   { prefix, d_out } } }, lookup = model as in fields.h, margin, turned = ties, lengths = { tokens of every sequence }, seen, notes = a
+   string of seen, whose codes and scores are then taken, first_looked, first_token: how many lookup FFNs and tokens there are before,
+   off_from: the first token that counts in `off` }, looked = { off = the largest relative error of what they were given, missing = tokens
+   of which nothing is known, inputs = the reference's own, as x
    }, views as gen/schema/checkpoint_names.lua makes them; ties = { { layer, token, table } } as in reference_block_lookup.h
 
    block_reference.looked(job) -> { { codes, flips, flips_explained, scores, scores_explained, wrong = message or nil }, … } | nil, message:
@@ -87,6 +88,23 @@ static reference_rope_scaling scaling_at(lua_State *L, int job)
     return scaling;
 }
 
+static reference_lsh lsh_at(lua_State *L, int job)
+{
+    reference_lsh lsh = {0};
+    lua_getfield(L, job, "lsh");
+    if (lua_istable(L, -1)) {
+        const int at = lua_gettop(L);
+        lsh = (reference_lsh){.tables = field_size(L, at, where, "tables"),
+                              .tau = field_size(L, at, where, "tau"),
+                              .window = field_size(L, at, where, "window"),
+                              .eps = field_number(L, at, where, "eps"),
+                              .seed = field_size(L, at, where, "seed"),
+                              .expected = field_flag(L, at, "expected")};
+    }
+    lua_pop(L, 1);
+    return lsh;
+}
+
 static reference_transformer model_at(lua_State *L, int job)
 {
     const char *activation = field_text(L, job, where, "activation", NULL);
@@ -112,6 +130,7 @@ static reference_transformer model_at(lua_State *L, int job)
         .mean = field_flag(L, job, "mean"),
         .post = field_flag(L, job, "post"),
         .unit = field_flag(L, job, "unit"),
+        .lsh = lsh_at(L, job),
         .eps = field_number(L, job, where, "eps"),
         .head_eps = field_number(L, job, where, "head_eps"),
         .activation = reference_activation_named(activation),
@@ -227,15 +246,16 @@ static void push_ties(lua_State *L, const reference_ties *ties)
 static bool run_layer(lua_State *L, blocks_job *job, const reference_transformer *model, size_t number, double *x, size_t tokens)
 {
     reference_block block = {.number = number,
+                             .layer = field_size(L, -1, where, "layer"),
                              .in = field_size(L, -1, where, "input"),
                              .window = field_size(L, -1, where, "window"),
                              .delivered = field_flag(L, -1, "delivered"),
                              .means = field_flag(L, -1, "means")};
     reference_map *maps[] = {&block.q, &block.k, &block.v, &block.p, &block.s, &block.g, &block.m, &block.o};
-    reference_block_norm scales = {0}, shape = {0};
-    reference_block_norm *norms[] = {&block.first, &block.second, &block.after_attention, &block.after_ffn, &block.q_norm, &block.k_norm,
-                                     &scales,      &shape};
-    static const char *const names[] = {"first", "second", "after_attention", "after_ffn", "q_norm", "k_norm", "scales", "shape"};
+    reference_block_norm scales = {0}, shape = {0}, signs = {0};
+    reference_block_norm *norms[] = {
+        &block.first, &block.second, &block.after_attention, &block.after_ffn, &block.q_norm, &block.k_norm, &scales, &shape, &signs};
+    static const char *const names[] = {"first", "second", "after_attention", "after_ffn", "q_norm", "k_norm", "scales", "shape", "signs"};
     reference_block_lookup *lookup;
     bool ok = lookup_at(L, job, &lookup);
     block.lookup = lookup;
@@ -245,6 +265,7 @@ static bool run_layer(lua_State *L, blocks_job *job, const reference_transformer
         ok = reference_norm_at(L, where, job->checkpoint, names[k], norms[k], job->error, ERROR_SIZE);
     block.scales = scales.gain;
     block.shape = shape.gain;
+    block.signs = signs.gain;
     ok = ok && reference_block_run(model, &block, &job->ties, x, tokens, job->error, ERROR_SIZE);
     reference_block_lookup_close(lookup);
     for (size_t k = 0; k < sizeof norms / sizeof *norms; ++k) {

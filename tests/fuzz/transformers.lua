@@ -85,6 +85,12 @@ function transformers.drawn(random, name, lanes)
     local apart = a.eliminate:find("V", 1, true) or a.shaped or a.qk_norm or a.unit or a.shifted
     local square = m.kv_heads == m.heads and not m.head_dim and not m.d_in
     if a.causal and square and not apart and number % 2 == 1 then a.cache = "k" end
+    if number % 8 == 4 then
+        a.kind, a.tables, a.tau, a.window = "lsh", 1 + number % 5, 1 + number % 6, math.min(number % 7, a.context)
+        for _, key in ipairs { "unit", "scale", "soft_cap", "cache", "shaped", "full_layers" } do
+            a[key] = nil
+        end
+    end
     if a.rope then a.rope.scaling = scalings[number % 6] end
     return m
 end
@@ -131,7 +137,7 @@ function transformers.types(random, sets, m)
     -- Some caches are words of products only.
     local cache = dtype.get(options.cache, "cache")
     local beside_words = options.activations == cache.name and not m.attention.cache
-    if cache.cache.words_only and not beside_words then options.cache = nil end
+    if m.attention.kind or cache.cache.words_only and not beside_words then options.cache = nil end
     local looks_up = m.ffn.kind == "lookup"
     for _, layer in ipairs(type(m.layers) == "table" and m.layers or {}) do
         looks_up = looks_up or layer.ffn and layer.ffn.kind == "lookup"

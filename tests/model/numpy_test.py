@@ -59,6 +59,7 @@ MIXED = changed(MISTRAL, attention={"full_layers": [1], "soft_cap": 0.7}, output
 CAPPED = changed(MIXED, kv_heads=1, attention={"full_layers": [0, 2], "causal": False, "scale": 0.9})
 KEYS = changed(model_shapes.LLAMA, kv_heads=4, attention={"cache": "k"}, tied=False)
 LOOKING_BACK = changed(LLAMA, attention={"unit": True, "shifted": 1, "window": 9})
+TABLES = changed(LLAMA, attention={"kind": "lsh", "tau": 3, "tables": 9, "seed": 7, "window": 5, "shifted": 1})
 NORMED = changed(model_shapes.LLAMA, heads=5, kv_heads=5, attention={"causal": False, "context": 40, "qk_norm": {"eps": 1e-3}, "eliminate": "VP"})
 GEMMA = changed(model_shapes.LLAMA, head_dim=16, checkpoint="gemma", attention={"rope": {"theta": 1e6}}, ffn={"activation": "gelu_tanh"}, embedding={"scale": 40**0.5})
 GEMMA2 = changed(GEMMA, norm={"place": "both"}, attention={"context": 150, "window": 9, "full_layers": [1], "scale": 24**-0.5, "soft_cap": 2}, output={"head": {"soft_cap": 5}})
@@ -101,6 +102,8 @@ CASES = [
     ("unit and shifted ring", LOOKING_BACK, projected(LOOKING_BACK), 40, True),
     ("shifted encoder", *[changed(SHAPED, attention={"causal": False, "shifted": 2})] * 2, 50, False),
     ("mixed and shifted", *[changed(MIXED, attention={"shifted": 1})] * 2, 40, True),
+    ("tables", TABLES, TABLES, 40, True),
+    ("tables of an encoder", *[changed(TABLES, attention={"causal": False, "qk_norm": {}, "window": 0})] * 2, 40, False),
     ("cached keys", KEYS, KEYS, 50, True),
     ("ring of keys", *[changed(NEOX, attention={"cache": "k", "window": 9})] * 2, 48, True),
     ("gemma2 of keys", *[changed(GEMMA2, head_dim=10, kv_heads=4, attention={"cache": "k"})] * 2, 140, True),

@@ -3,7 +3,7 @@ import os
 
 import numpy as np
 
-from definitions import ACTIVATIONS, Checkpoint, attend, lookup_ffn, rotated, sines
+from definitions import ACTIVATIONS, Checkpoint, attend, attend_by_tables, lookup_ffn, rotated, sines
 from derivatives import Value
 from transformer import NAMES
 
@@ -107,6 +107,9 @@ class Maker:
         q, k, v = self.projections(prefix, x, heads, kv_heads, width, a.get("eliminate", "none").replace("none", ""))
         if "qk_norm" in a:
             q, k = (self.head_norm(prefix + f"self_attn.{word}_norm", x, width, a["qk_norm"].get("eps", 1e-6)) for word, x in (("q", q), ("k", k)))
+        tables = a.get("kind") == "lsh"
+        if tables:
+            q, k = self.unit(q, k, heads, width, np.ones(heads))
         if a.get("unit"):
             q, k = self.unit(q, k, heads, width, self.c.get(prefix + "attention_scale", heads, mean=1.5, deviation=0.2))
         if "rope" in a:
@@ -119,6 +122,8 @@ class Maker:
         if n:  # keys of the token before, of the first token its own
             rows = np.maximum(np.arange(len(q)) - 1, 0)
             k = np.concatenate([k[rows, :n], k[:, n:]], axis=1)
+        if tables:
+            return attend_by_tables(q, k, v, heads, kv_heads, a, number)
         return attend(q, k, v, heads, kv_heads, a.get("causal", True), parts, window, a.get("scale"), a.get("soft_cap"))
 
     def block(self, number, x, m):

@@ -49,15 +49,19 @@ function checkpoints.with_copies(from, copies)
     end)
 end
 
--- A copy of the checkpoint `from` with tensors of `count` ones added under `names`, and those in `without` taken out.
-function checkpoints.with(from, names, count, without)
-    count = count or 4
+-- A copy of the checkpoint `from` with tensors of ones, or of `value`, added under `names`, and those in `without`
+-- taken out. count: of values, or the shape.
+function checkpoints.with(from, names, count, without, value)
+    local shape, values = type(count) == "table" and count or { count or 4 }, 1
+    for _, n in ipairs(shape) do
+        values = values * n
+    end
     return changed_copy(from, "changed.safetensors", function(tensors)
         for _, name in ipairs(without or {}) do
             tensors[name] = nil
         end
         for _, name in ipairs(names) do
-            tensors[name] = { dtype = "F32", shape = { count }, bytes = string.pack("<f", 1):rep(count) }
+            tensors[name] = { dtype = "F32", shape = shape, bytes = string.pack("<f", value or 1):rep(values) }
         end
     end)
 end

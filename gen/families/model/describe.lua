@@ -73,6 +73,43 @@ local function held_by(segments)
     return held[2] and table.concat(list, ", ") or held[1] .. " positions"
 end
 
+-- What the caches of the runs of blocks `segments` of model `m` hold, in the type of that name.
+local function cached_text(m, segments, type)
+    local shape = segments[1].plan.shape
+    local lsh = shape.lsh
+    if not lsh then return string.format("%s of %s in %s", rules.cached(m), held_by(segments), type) end
+    if not shape.causal then return "keys, values and codes of " .. held_by(segments) end
+    return string.format(
+        "%d tables of %d rows and %s a head in %s: the bytes of keys and values of %d positions",
+        lsh.tables,
+        lsh.rows,
+        figures.plural(lsh.window, "token"),
+        type,
+        shape.cache.layer_bytes // (4 * shape.kv_heads * (shape.width + shape.cache.pitch))
+    )
+end
+
+-- From how many tokens on attention by tables of blocks of `shape` should take less time than exact attention in
+-- float32, to two digits. Its parts cost as much as so many keys of exact attention do (heads of 64, Zen 3, AVX2): a
+-- butterfly 0.9 / width, a key of the window 2, a table 3.6, half of it for its key.
+local function break_even(shape)
+    local lsh, share = shape.lsh, 1 + 1 / shape.group
+    local transforms = lsh.rounds * lsh.padded * math.log(lsh.padded, 2)
+    local window = shape.causal and lsh.window or math.max(0, 2 * lsh.window - 1)
+    local keys = (0.9 * transforms / shape.width + 1.8 * lsh.tables) * share + 2 * window
+    local tokens = shape.causal and 2 * keys or keys -- of a decoder a token sees half of them on average
+    local unit = 10 ^ math.max(0, math.floor(math.log(tokens, 10)) - 1)
+    return math.floor(tokens / unit + 0.5) * math.tointeger(unit)
+end
+
+-- The line on when attention by tables pays off, by add(name, form, ...).
+local function add_break_even(p, add)
+    local shape = p.segments[1].plan.shape
+    if not shape.lsh then return end
+    local form = "%d tokens or more, about, are faster than with exact attention in f32"
+    add("break-even", form, break_even(shape))
+end
+
 local function lines_of_blocks(m, make, options)
     local c, lines, word = weight_count.of(m), {}, m.attention.eliminate
     local function add(name, ...) lines[#lines + 1] = string.format("%-20s ", name) .. string.format(...) end
@@ -95,16 +132,10 @@ local function lines_of_blocks(m, make, options)
         return lines
     end
     local p = make()
-    local cache, decoding = p.shape.cache, ", to decode " .. figures.bytes(p.decode_scratch_bytes)
+    local decoding = ", to decode " .. figures.bytes(p.decode_scratch_bytes)
     add("packed blocks", "%15s  of %s", figures.bytes(p.packed_bytes), types_text(p))
-    add(
-        "cache",
-        "%15s  of %s of %s in %s",
-        figures.bytes(p.cache_bytes),
-        rules.cached(m),
-        held_by(p.segments),
-        cache.type.name
-    )
+    add_break_even(p, add)
+    add("cache", "%15s  of %s", figures.bytes(p.cache_bytes), cached_text(m, p.segments, p.shape.cache.type.name))
     local also = m.attention.causal and decoding or ""
     add("scratch", "%15s%s, with %s", figures.bytes(p.scratch_bytes), also, figures.sets(p))
     add_schedules(p, add, options)
@@ -225,9 +256,9 @@ function describe.lines(m, make, options)
         bytes("flash " .. part.name, part.bytes)
     end
     bytes("flash", p.packed_bytes, "of " .. types_text(p))
+    add_break_even(p, add)
     if p.causal then
-        local form = "a sequence, %s of %s in %s"
-        bytes("RAM state", p.state_bytes, form:format(rules.cached(m), held_by(p.segments), p.options.cache))
+        bytes("RAM state", p.state_bytes, "a sequence, " .. cached_text(m, p.segments, p.options.cache))
         bytes("RAM scratch", p.step_scratch_bytes, "a step")
     end
     local most = string.format("a call for up to %d tokens at a time, with %s", p.tokens, figures.sets(p))

@@ -105,13 +105,34 @@ local qk_norm_keys = {
 }
 local attention_keys = {
     {
+        key = "kind",
+        rule = schema.choice("exact", "lsh"),
+        optional = true,
+        doc = "lsh: what tables of values keyed by sign hashes of k tell q; absent: exact, a softmax",
+    },
+    {
         key = "eliminate",
         rule = schema.choice(table.unpack(eliminations)),
         default = "none",
         doc = "projections that are merged into others",
     },
     { key = "context", rule = positive(1 << 24), doc = "maximum number of tokens that are attended to" },
-    { key = "window", rule = positive(1 << 24), optional = true, doc = "sliding window: only the last so many tokens" },
+    {
+        key = "window",
+        rule = schema.integer(0, 1 << 24),
+        optional = true,
+        doc = "sliding window: only the last so many tokens; lsh: these without tables (16)",
+    },
+    { key = "tables", rule = positive(256), only = "lsh", default = 16, doc = "tables of a head of k and v" },
+    { key = "tau", rule = positive(16), only = "lsh", default = 8, doc = "bits of a code, a table has 2^tau rows" },
+    {
+        key = "eps",
+        rule = schema.number("must be a number from 1e-6 to 1", function(v) return v >= 1e-6 and v <= 1 end),
+        only = "lsh",
+        default = 0.3,
+        doc = "an output y of a head becomes y / sqrt(|y|^2 + eps^2)",
+    },
+    { key = "seed", rule = schema.integer(0, 0xffffffff), only = "lsh", default = 1, doc = "of the signs of hashes" },
     {
         key = "full_layers",
         rule = layer_numbers,
@@ -243,8 +264,8 @@ keys.blocks = {
     {
         key = "attention",
         rule = schema.table(
-            "eliminate, context, window, full_layers, causal, rope, qk_norm, unit, scale, soft_cap, shifted, cache, \z
-                shaped",
+            "kind, eliminate, context, window, tables, tau, eps, seed, full_layers, causal, rope, qk_norm, unit, \z
+                scale, soft_cap, shifted, cache, shaped",
             attention_keys
         ),
         doc = "makes it a transformer",
@@ -425,6 +446,6 @@ table.insert(keys.whole, {
 })
 table.insert(keys.whole, optional(tokenizer_model.keys, "tokenizer"))
 
-keys.eliminate = attention_keys[1].rule
+keys.eliminate = attention_keys[2].rule
 
 return keys

@@ -44,6 +44,33 @@ function rules.kv_width(m) return rules.head_width(m) * m.kv_heads end
 -- The width of the first block's input, but where tables deliver q, k and v.
 function rules.input_width(m) return m.d_in or m.d end
 
+-- How the heads of blocks `m` hash q and k, and what they keep, nil: they attend exactly. rows: of a table; padded: a
+-- head's width, filled up with zeros; per_round: codes of its outputs of one transform, rounds: of these, each with
+-- signs of its own. together: tables at a time. stages: of the transform, each of butterflies of two or four outputs, half apart.
+function rules.lsh(m)
+    local a = m.attention
+    if a.kind ~= "lsh" then return nil end
+    local padded = lookup_model.power_of_two_at_least(rules.head_width(m))
+    local per_round, stages, half = padded // a.tau, {}, 1
+    while half < padded do
+        local ways = 4 * half <= padded and 4 or 2
+        stages[#stages + 1], half = { half = half, ways = ways }, half * ways
+    end
+    return {
+        stages = stages,
+        tables = a.tables,
+        together = a.tables % 4 == 0 and 4 or a.tables % 2 == 0 and 2 or 1,
+        tau = a.tau,
+        rows = 1 << a.tau,
+        window = a.window,
+        eps = a.eps,
+        seed = a.seed,
+        padded = padded,
+        per_round = per_round,
+        rounds = (a.tables + per_round - 1) // per_round,
+    }
+end
+
 -- What is cached of a token.
 function rules.cached(m) return m.attention.cache == "k" and "keys" or "keys and values" end
 
@@ -131,6 +158,25 @@ local function check_rope(m, width, refuse)
     end
 end
 
+local most_rows = 1 << 20 -- of the tables of a head
+
+-- What attention by tables needs in blocks `m`; refuse(chain, value, rule). Its window is filled in.
+local function check_lsh(m, refuse)
+    local a = m.attention
+    for _, key in ipairs { "unit", "scale", "soft_cap", "cache", "shaped", "full_layers" } do
+        if a[key] then refuse({ "attention", "kind" }, "lsh", "needs attention without " .. key) end
+    end
+    a.window = a.window or math.min(16, a.context)
+    if a.tables << a.tau > most_rows then
+        local rule = ("times 2^tau, %d, must be at most %d"):format(1 << a.tau, most_rows)
+        refuse({ "attention", "tables" }, a.tables, rule)
+    end
+    local padded = lookup_model.power_of_two_at_least(rules.head_width(m))
+    if a.tau > padded then
+        refuse({ "attention", "tau" }, a.tau, "must be at most the width of a head, filled up to " .. padded)
+    end
+end
+
 -- Raises one line if values of blocks `m` that are valid alone do not go together. place(chain): where the file has a
 -- key.
 local function check_blocks(context, m, place)
@@ -160,6 +206,15 @@ local function check_blocks(context, m, place)
         )
     end
     local attention, width = m.attention, rules.head_width(m)
+    if attention.kind == "exact" then attention.kind = nil end
+    if attention.cache == "kv" then attention.cache = nil end
+    if not attention.unit then attention.unit = nil end
+    if attention.shaped == false then attention.shaped = nil end
+    if attention.kind then
+        check_lsh(m, refuse)
+    elseif attention.window == 0 then
+        refuse({ "attention", "window" }, 0, 'must be an integer from 1 to 16777216 without kind = "lsh"')
+    end
     if attention.window and attention.window > attention.context then
         refuse(
             { "attention", "window" },
@@ -168,8 +223,6 @@ local function check_blocks(context, m, place)
         )
     end
     if attention.rope then check_rope(m, width, refuse) end
-    -- As with other keys: what holds without it makes no other model.
-    if not attention.unit then attention.unit = nil end
     for _, key in ipairs { "qk_norm", "scale" } do
         if attention.unit and attention[key] then
             refuse({ "attention", "unit" }, true, "must be absent beside attention." .. key)
@@ -178,11 +231,9 @@ local function check_blocks(context, m, place)
     if attention.shifted and attention.shifted > m.kv_heads then
         refuse({ "attention", "shifted" }, attention.shifted, "must be at most kv_heads = " .. m.kv_heads)
     end
-    if attention.shaped == false then attention.shaped = nil end
     if attention.shaped and attention.window then
         refuse({ "attention", "shaped" }, true, "must be absent beside attention.window = " .. attention.window)
     end
-    if attention.cache == "kv" then attention.cache = nil end
     local why = attention.cache and valueless(m)
     if why then refuse({ "attention", "cache" }, "k", why) end
     m.ffn = rules.filled(m.ffn, m.d)

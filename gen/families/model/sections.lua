@@ -181,6 +181,19 @@ function sections.add_blocks(c, m, shape, list_of_maps, parts, first)
             fill(checkpoint.head_norm(m, first + layer, word, shape.width), layer)
         end
     end
+    if shape.lsh then
+        local rounds, padded = shape.lsh.rounds, shape.lsh.padded
+        local doc = "[%d][%d rounds][%d] signs of the hashes of heads"
+        local section = c.f32("attention_signs", m.layers * rounds * padded, doc:format(m.layers, rounds, padded))
+        for layer = 0, m.layers - 1 do
+            c.piece(section, checkpoint.attention_signs(m, first + layer, shape.lsh), {
+                elements = rounds * padded,
+                boxes = whole(rounds * padded),
+                optional = true,
+                signs = shape.lsh.seed << 32 | first + layer,
+            }, layer)
+        end
+    end
     if shape.unit then
         local doc = string.format("[%d][%d] factors of the scores of heads", m.layers, shape.heads)
         local fill = vectors(c, "attention_scale", m.layers, shape.heads, doc, {})

@@ -40,6 +40,8 @@ function types.of(options, m)
     local head = m and not m.tied and not (m.embedding and has_maps(m)) and type or parts.head
     local activations = dtype.activations(options.activations, type)
     dtype.activations(options.activations, head)
+    local attention = m and m.attention or {}
+    local plain = attention.shaped or attention.cache == "k" or attention.kind == "lsh"
     local t = {
         type = type,
         head = head,
@@ -47,7 +49,7 @@ function types.of(options, m)
         activations = activations,
         rounded = rounded_of(activations, type),
         head_rounded = rounded_of(activations, head),
-        cache = dtype.cached(options.cache, activations, m and (m.attention.shaped or m.attention.cache == "k")),
+        cache = dtype.cached(options.cache, activations, plain),
     }
     t.text = text_of(t, m)
     if m and rules.looks_up(m) or options.tables or options.projection then

@@ -3,9 +3,11 @@ local block_reference = require "block_reference"
 
 local compare = {}
 
--- What decides ties of rows that plan `p` makes, and how wide these are.
+-- What decides ties of rows that plan `p` makes, and how wide these are. A tie of a key's code changes tokens far
+-- behind, as if all attended to all.
 function compare.shape_of(p)
-    return { d = p.widths and p.widths.out or p.shape.d, attention = { causal = p.model.attention.causal } }
+    local causal = p.model.attention.causal and not p.shape.lsh
+    return { d = p.widths and p.widths.out or p.shape.d, attention = { causal = causal } }
 end
 
 local most_turned = 8 -- ties of a run that may go the other way

@@ -92,6 +92,8 @@ function reference.blocks_job(p, path, types, without, first)
     local from_keys = without ~= "" and m.attention.cache == "k"
     local function left(map) return without == "" and map or checkpoint.alone(map) end
     first = first or 0
+    local found = reference.tensors(path)
+    local spell = checkpoint.spelling(m, found)
     local full = full_layers_of(m)
     for layer = first, first + m.layers - 1 do
         local maps = {}
@@ -101,7 +103,7 @@ function reference.blocks_job(p, path, types, without, first)
                 maps[letter:lower()] = from_keys and letter == "V" and checkpoint.from_keys(map) or left(map)
             end
         end
-        maps.window = not full[layer] and m.attention.window or nil
+        maps.layer, maps.window = layer, not s.lsh and not full[layer] and m.attention.window or nil
         maps.input, maps.delivered = delivered and s.input or d_in, delivered
         if s.lookup then
             maps.lookup = {
@@ -118,10 +120,12 @@ function reference.blocks_job(p, path, types, without, first)
         end
         add_norms(maps, m, s, layer, d_in, width)
         if m.attention.unit then maps.scales = { gain = checkpoint.attention_scale(m, layer) } end
+        local signs = s.lsh and checkpoint.attention_signs(m, layer, s.lsh)
+        if signs and found[spell(signs.tensor)] then maps.signs = { gain = signs } end
         if m.attention.shaped then maps.shape = { gain = checkpoint.attention_shape(m, layer) } end
         layers[layer - first + 1] = maps
     end
-    layers = checkpoint.respelled(layers, checkpoint.spelling(m, reference.tensors(path)))
+    layers = checkpoint.respelled(layers, spell)
     local rope = m.attention.rope
     return {
         first_layer = first,
@@ -156,8 +160,9 @@ function reference.blocks_job(p, path, types, without, first)
         post = m.norm and m.norm.place == "post",
         eps = m.norm and m.norm.eps or 0,
         unit = m.attention.unit,
+        lsh = s.lsh,
         shifted = m.attention.shifted or 0,
-        head_eps = m.attention.qk_norm and m.attention.qk_norm.eps or m.attention.unit and 1e-6 or 0,
+        head_eps = m.attention.qk_norm and m.attention.qk_norm.eps or 0,
         activation = s.activation or "relu",
         layers = layers,
     }

@@ -142,7 +142,7 @@ end
 -- decided as in y, relative of a row and of a value, the number of ties, and relative of all rows together; answers:
 -- others than those of the sample; unfused(y, most): the relative error beside unfused weights }.
 local function sample_ways(p, library, sample, watched)
-    local m, shape, looked = p.model, p.shape, p.lookup_types
+    local shape, looked, shape_of = p.shape, p.lookup_types, compare.shape_of(p)
     -- Weights that are rounded to less than float32 change codes that are no ties.
     local exact = shape.cache.type.plain
         and shape.type.plain
@@ -160,13 +160,13 @@ local function sample_ways(p, library, sample, watched)
             return calls(job, sample.x)
         end
         function way.compare(y, answers, most)
-            local same, turned = compare.decided_as(y, answers[1], m, skip, most)
+            local same, turned = compare.decided_as(y, answers[1], shape_of, skip, most)
             local relative, absolute, all = beside(y, same)
             return relative, absolute, turned, all
         end
         function way.unfused(y, most)
             local whole = sample.whole
-            if whole and exact and not watched then whole = compare.decided_as(y, whole, m, skip, most) end
+            if whole and exact and not watched then whole = compare.decided_as(y, whole, shape_of, skip, most) end
             return whole and beside(y, whole) or nil
         end
         if way.start and by_position(p) and not watched then

@@ -1,5 +1,5 @@
 //$ takes prologue, isa, v, lanes, symbol, helper, before, after, reads_input, activates, activation, eps,
-//$ takes rounded, rounded_rows, tiles, copies, tokens_parameters, threads, sums, pitches, normed, head_eps, full_flags
+//$ takes rounded, rounded_rows, tiles, copies, tokens_parameters, threads, sums, pitches, normed, head_norms, full_flags
 //$ takes cache_places
 //$ local macro = names.constant
 //$ local layers = shape.layers > 1
@@ -87,12 +87,20 @@ static const size_t $(helper)_cache_at[$(shape.layers)] = {
     $(cache_places),
 };
 //$ end
+//$ if shape.lsh then
+$(include("templates/model/blocks/hash.c", { hash = shape.lsh }))
+//$ if not shape.causal then
+$(include("templates/model/blocks/append_tables.c"))
+//$ end
+$(include("templates/model/blocks/attend_tables.c"))
+//$ else
 //$ if shape.from_keys then
 $(include("templates/model/blocks/append_keys.c"))
 //$ else
 $(include("templates/model/blocks/append.c", { rounds = rounds }))
 //$ end
 $(include("templates/model/blocks/attend.c", { rounds = rounds }))
+//$ end
 //$ -- The functions that norm rows, by the width of these.
 //$ local norms = {}
 //$ for _, width in ipairs(normed) do
@@ -106,14 +114,17 @@ $(include("templates/model/blocks/attend.c", { rounds = rounds }))
 //$         eps = eps,
 //$     }) .. "_" .. name
 //$ end
-//$ local head_norm = shape.head_eps and once("templates/math/norm.c", {
-//$     name = "norm_heads",
-//$     layernorm = false,
-//$     factors = false,
-//$     gains = not shape.unit,
-//$     width = shape.width,
-//$     eps = head_eps,
-//$ }) .. "_norm_heads"
+//$ local norms_of_heads = {}
+//$ for i, norm in ipairs(head_norms) do
+//$     norms_of_heads[i] = once("templates/math/norm.c", {
+//$         name = norm.name,
+//$         layernorm = false,
+//$         factors = false,
+//$         gains = norm.gains,
+//$         width = shape.width,
+//$         eps = norm.eps,
+//$     }) .. "_" .. norm.name
+//$ end
 //$ if shape.sequences then
 $(include("templates/model/blocks/stretches.c"))
 //$ end
@@ -137,7 +148,7 @@ $(include("templates/model/blocks/sum_rows.c", hidden))
 //$         of_layer = of_layer,
 //$         tiles = tiles,
 //$         norm = function(width) return norms[width] end,
-//$         head_norm = head_norm,
+//$         norms_of_heads = norms_of_heads,
 //$         rounds = rounds,
 //$     }) })
 //$ end

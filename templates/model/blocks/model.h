@@ -49,7 +49,7 @@
 #define $(names.macro("LAYERS")) $(shape.layers) /* blocks */
 #define $(names.macro("HEADS")) $(shape.heads) /* heads of q */
 #define $(names.macro("KV_HEADS")) $(shape.kv_heads) /* heads of k and v */
-#define $(names.macro("CONTEXT")) $(context) /* positions of a sequence$(shape.endless and "" or ", all in the cache") */
+#define $(names.macro("CONTEXT")) $(context) /* positions of a sequence$((shape.endless or shape.lsh) and "" or ", all in the cache") */
 //$ if shape.sequences then
 #define $(names.macro("POSITIONS")) $(shape.cache.positions) /* of the sequences of a call, each filled up to a multiple of $(tile) */
 //$ end
@@ -62,7 +62,11 @@
 #define $(names.macro("WINDOW")) $(shape.window) /* a token attends to positions nearer than this, before and behind it */
 //$ end
 #define $(names.macro("ALIGN")) $(align) /* of blob, cache and scratch, in bytes */
+//$ if shape.lsh and shape.causal then
+/* Tables of the values of one sequence, and its last tokens: $(shape.cache.type.doc). */
+//$ else
 /* Keys$(shape.from_keys and "" or " and values") of $(shape.sequences and "the sequences of a call, one layer at a time" or "one sequence"): $(shape.cache.type.doc). */
+//$ end
 #define $(names.macro("CACHE_BYTES")) $(cache_bytes)u
 #define $(names.macro("SCRATCH_BYTES")) $(scratch_bytes)u /* that a call works in */
 //$ if shape.causal then
@@ -76,6 +80,7 @@ $(include("templates/bundle/binding.h"))
 //$ local nearer = shape.window and (shape.full_layers and ", in some layers only if" or " that are") .. " nearer than " .. names.macro("WINDOW") or ""
 //$ if shape.causal then
 //$ local going_back = shape.mixed and "There is no way back: some layers hold the last positions only."
+//$     or shape.lsh and "There is no way back: tables hold sums."
 //$     or shape.ring and "Positions go on beyond the ring; there is no way back."
 //$     or "To go back, call again with an earlier position."
 /* The blocks for one token, which attends to the tokens before

@@ -32,8 +32,12 @@ void $(v.names.product)(const $(shape.rounded and shape.rounded.storage or "floa
     $(shape.type.scaled and "const float *restrict scale, " or "")const float *restrict bias,
     float *restrict y, size_t y_step, size_t inputs, size_t panels, size_t tokens$(v.unpacked_at and ", float *restrict unpacked" or ""));
 //$ end
+//$ if shape.lsh then
+void $(v.names.attention)($(attention_parameters));
+//$ else
 void $(v.names.attention)($(attention_parameters), float *restrict sums, float *restrict score,
     $(shape.cache.words and shape.cache.storage .. " *restrict weight, " or "")float *restrict total$(v.buffers.tile_floats > 0 and ", float *restrict tile_floats" or ""));
+//$ end
 void $(v.names.blocks)(const $(names.weights) *weights, unsigned char *cache, const float *x, float *y,
     $(tokens_parameters), void *scratch);
 //$ end

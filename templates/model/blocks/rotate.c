@@ -7,8 +7,9 @@
 /* One head of a query or key, its $(rotated == shape.width and "" or "first " .. rotated .. " ")elements
    $(shape.rope.interleaved and "2i and 2i + 1" or "i and i + " .. shape.rope.half) rotated by the angles of its
    position, times `factor`. */
-static void $(helper)_rotate(const float *restrict from, const float *restrict cosine, const float *restrict sine,
-    float factor, float *restrict to)
+//$ local apart = shape.lsh and "" or "restrict " -- a head may be rotated in place
+static void $(helper)_rotate(const float *$(apart)from, const float *restrict cosine, const float *restrict sine,
+    float factor, float *$(apart)to)
 {
     for (size_t i = 0; i < $(pairs); ++i) {
         const float a = factor * from[$(a)], b = factor * from[$(b)];

@@ -1,4 +1,4 @@
-//$ takes isa, helper, v, step, i, step_of, of_layer, norm, head_norm, rounds, tiles,
+//$ takes isa, helper, v, step, i, step_of, of_layer, norm, norms_of_heads, rounds, tiles,
 //$ takes cached, cached_from, positioned, layer_weights, lookup_of, kernels_of
 //$ -- One step of a block, of the `count` tokens of a chunk from token number `at` of a call on.
 //$ local macro = names.constant
@@ -23,6 +23,7 @@ $(i)$(store(to, sum(to_at, k), value(load_from)));
 //$ local width_text = width == shape.d and macro("D") or width == shape.input and d_in or tostring(width)
 //$ local weights = shape.rope and "weights"
 //$ local attention_scale = shape.unit and of_layer("weights->attention_scale", "ATTENTION_SCALE_LAYER")
+//$ local signs = shape.lsh and of_layer("weights->attention_signs", "SIGNS_LAYER")
 //$ local attention_shape = shape.shaped and of_layer("weights->attention_shape", "ATTENTION_SHAPE_LAYER")
 //$ local attention_scratch = "buffers + chunk * " .. macro("TOKEN_FLOATS")
 //$ local unpacked = v.unpacked_at and "count > 1 ? (float *) scratch + " .. macro("UNPACKED_AT") .. " : NULL"
@@ -38,7 +39,11 @@ $(i)for ($(helper)_stretch s = $(helper)_no_stretch(); $(helper)_next_stretch(of
 //$ local function append(i, token, to, first, count, tokens)
 //$     local last = shape.shifted > 0 and (shape.mixed or not shape.ring) and (tokens or macro("CACHE_POSITIONS"))
 //$     local k = sum(input(step.k, step.k_at), times(token, step_of(step.k)))
-//$     if shape.from_keys then
+//$     if shape.lsh then
+//$     local v, ends = sum(input(step.v, step.v_at), times(token, step_of(step.v))), shape.shifted > 0 and (tokens or "tokens")
+//$     local given = listed(weights, signs, k, step_of(step.k), v, step_of(step.v), to, first, count, ends, attention_scratch)
+$(i)$(helper)_append($(given));
+//$     elseif shape.from_keys then
 $(i)$(helper)_append($(listed(k, step_of(step.k), to, first, count, held)));
 //$     else
 //$     local v = sum(input(step.v, step.v_at), times(token, step_of(step.v)))
@@ -47,6 +52,14 @@ $(i)$(helper)_append($(listed(weights, k, step_of(step.k), v, step_of(step.v), t
 //$ end
 //$ -- `count` tokens from `token` on, of a sequence of `tokens`, attend to what the cache at `from` has.
 //$ local function attend(i, token, from, first, count, tokens)
+//$     if shape.lsh then
+//$         local k = step.k and input(step.k, step.k_at) .. ", " .. step_of(step.k)
+//$         local v = step.v and input(step.v, step.v_at) .. ", " .. step_of(step.v)
+//$         local given = listed(weights, signs, rows_from(step.from, token), k, v, from, first, count, not shape.causal and tokens,
+//$             step.q_codes, step.k_codes, rows_from(step.to, token), attention_scratch)
+$(i)$(helper)_attend($(given));
+//$         return
+//$     end
 //$     local q, y = rows_from(step.from, token), rows_from(step.to, token)
 //$     first, tokens = has_first and first, not shape.causal and tokens
 //$     local window = shape.full_layers and helper .. "_is_full[layer] ? " .. macro("CACHE_POSITIONS") .. " : " .. shape.window
@@ -70,11 +83,11 @@ $(i)$(norm(width))($(listed(rows(step.from), gain, offset, rows(step.to), "count
 //$ end
 //$ function print.norm_heads()
 //$     local letter = step.to == "q" and "q" or "k"
-//$     local gain = shape.qk_norm and of_layer("weights->" .. letter .. "_norm", "HEAD_NORM_LAYER")
+//$     local gain = shape.head_norms[step.number].gains and of_layer("weights->" .. letter .. "_norm", "HEAD_NORM_LAYER")
 //$     local from = sum(input(step.from, step.at), times("token", step_of(step.from)))
 //$     local given = listed(from, shape.width, gain, row_of(step.to, "token"), shape.width, width // shape.width)
 $(i)for (size_t token = 0; token < count; ++token)
-$(i)    $(head_norm)($(given));
+$(i)    $(norms_of_heads[step.number])($(given));
 //$ end
 //$ function print.copy()
 //$     local function value(load) return copied(load(step.from)) end
@@ -116,7 +129,7 @@ $(i)$(rounds[step.inputs])_rounded_$(step.inputs)($(rows(step.from)), $(rows(ste
 //$     if shape.sequences then
 //$         each_stretch(i)
 //$         attend(i .. "    ", "s.token", cached_from("s.base"), "s.first", "s.count", "s.tokens")
-//$     elseif not step.k then
+//$     elseif not step.k or shape.lsh then
 //$         attend(i, 0, cache, "first + at", "count", "tokens")
 //$     else
 $(i)for (size_t token = 0; token < count; token += $(v.queries)) {

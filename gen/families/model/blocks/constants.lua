@@ -27,6 +27,8 @@ local function add_layers(p, add)
         end
     end
     if shape.qk_norm then add("HEAD_NORM_LAYER", shape.width, "gains of the norm of heads of q or k of a layer") end
+    local lsh = shape.lsh
+    if lsh then add("SIGNS_LAYER", lsh.rounds * lsh.padded, "floats of attention_signs of a layer") end
     if shape.unit then add("ATTENTION_SCALE_LAYER", shape.heads, "floats of attention_scale of a layer") end
     if shape.shaped then add("ATTENTION_SHAPE_LAYER", 3 * shape.heads, "floats of attention_shape of a layer") end
     if not (shape.sequences or shape.mixed) then add("CACHE_LAYER_BYTES", shape.cache.layer_bytes, "of the cache") end
@@ -74,7 +76,7 @@ function constants.of(p)
     add("CACHE_POSITIONS", shape.cache.positions, "positions that the cache holds")
     if shape.mixed then add("RING_POSITIONS", shape.cache.ring_positions, "of a layer with the window") end
     add("TILE_POSITIONS", layout.keys, "positions whose keys lie side by side")
-    if not shape.from_keys then
+    if not (shape.from_keys or shape.lsh) then
         add("KEY_TILE", shape.cache.key_tile, (shape.cache.words and "words" or "elements") .. " of these keys")
     end
     local row = shape.from_keys and "row of keys" or "value"

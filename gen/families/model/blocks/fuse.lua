@@ -246,6 +246,8 @@ local function add_layer(b, m, layer, eliminate, p_before, o_before)
     if m.ffn.kind == "lookup" then table.insert(inputs, 1, lookup_of(m, layer).projection) end
 
     b:label("layer " .. layer)
+    local signs = rules.lsh(m) and checkpoint.attention_signs(m, layer, rules.lsh(m))
+    if b:present(signs) then b:copy(signs) end
     if m.attention.unit then b:copy(checkpoint.attention_scale(m, layer)) end
     if m.attention.shaped then b:copy(checkpoint.attention_shape(m, layer)) end
     for _, word in ipairs(m.attention.qk_norm and { "q", "k" } or {}) do

@@ -13,7 +13,20 @@ function phases.kernels(part, v)
 end
 
 -- Buffers that step `step` reads and writes.
-local function touched(step) return { step.from, step.to, step.rounded, step.a, step.b, step.k, step.v, step.gate } end
+local function touched(step)
+    return {
+        step.from,
+        step.to,
+        step.rounded,
+        step.a,
+        step.b,
+        step.k,
+        step.v,
+        step.gate,
+        step.q_codes,
+        step.k_codes,
+    }
+end
 
 -- What a phase of the steps `list` of the blocks of `shape` needs: weights, layer, cache, x, y, positions (where tokens
 -- stand), together (how many one thread would take), one (the number), names of buffers, memory (of these or others).
@@ -21,11 +34,12 @@ local function needs_of(shape, list, unpacks, by_count)
     local needs = { buffers = {} }
     for _, step in ipairs(list) do
         local of_layer = step.op == "norm"
-            or step.op == "norm_heads" and shape.qk_norm
+            or step.op == "norm_heads" and shape.head_norms[step.number].gains
             or step.op == "product"
             or step.op == "lookup"
             or step.op == "attend" and shape.unit
         local cached = step.op == "append" or step.op == "attend"
+        of_layer = of_layer or cached and shape.lsh ~= nil
         local sums = step.op == "sum"
         of_layer = of_layer or step.values
         needs.weights = needs.weights or of_layer or cached and shape.rope ~= nil
@@ -34,6 +48,7 @@ local function needs_of(shape, list, unpacks, by_count)
         needs.positions = needs.positions or cached or sums
         needs.y = needs.y or step.op == "output" or sums
         needs.one = needs.one or step.op == "output" and step.from ~= nil or step.op == "copy"
+        needs.memory = needs.memory or cached and shape.lsh ~= nil
         needs.memory = needs.memory or step.op == "attend" or step.op == "lookup" or step.op == "product" and unpacks
         needs.together = needs.together or step.op == "lookup" and by_count
         for _, name in pairs(touched(step)) do

@@ -12,9 +12,28 @@ local prologue = require "gen.print.prologue"
 
 local print_run = {}
 
+-- What the kernel of attention by tables takes. Only a window reads queries and keys, the others their codes.
+local function table_parameters(shape)
+    local near, causal, list = shape.lsh.window > 0, shape.causal, {}
+    local function add(text) list[#list + 1] = text or nil end
+    add(near and "const float *restrict q, size_t q_step")
+    add "const uint16_t *restrict q_code"
+    add(causal and near and "const float *restrict k, size_t k_step")
+    add(causal and "const float *restrict v, size_t v_step, const uint16_t *restrict k_code")
+    for _, part in ipairs(shape.cache.parts) do
+        local read = part.name ~= "before" and (near or part.name ~= "keys")
+        add(read and (causal and "" or "const ") .. part.storage .. " *restrict " .. part.name)
+    end
+    add((causal or near) and "size_t first")
+    add("size_t tokens" .. (causal and "" or ", size_t end"))
+    add("float *restrict y, size_t y_step" .. (causal and "" or ", float *restrict rows"))
+    return table.concat(list, ", ")
+end
+
 -- What the attention kernel takes of queries, cache and positions.
 local function attention_parameters(p)
     local shape, cache_type = p.shape, p.shape.cache.type
+    if shape.lsh then return table_parameters(shape) end
     local function cached(name)
         return "const "
             .. shape.cache.storage
@@ -231,6 +250,38 @@ local function attention_values(p, v, values)
     values.load_cached = print_run.loader(isa, read_type)
 end
 
+-- Factors of the powers of x of (arccos(x) / pi) / sqrt(1 - x) for 0 <= x <= 1, fitted so that the largest error of
+-- arccos / pi is least, 3e-8.
+local arccos =
+    { 0.49999997, -0.0683064684, 0.0282773394, -0.015660027, 0.00883720163, -0.00382079091, 0.000831333396 }
+
+-- What attention by tables prints of numbers; powers: how a power of tau is made, from the highest bit on: whether a
+-- step squares, else it multiplies.
+local function table_values(p, _, values)
+    local lsh, factors, powers = p.shape.lsh, {}, {}
+    for i, factor in ipairs(arccos) do
+        factors[i] = literal.float(factor)
+    end
+    local bit = 1
+    while 2 * bit <= lsh.tau do
+        bit = 2 * bit
+    end
+    while bit > 1 do
+        bit = bit // 2
+        powers[#powers + 1] = true
+        if lsh.tau & bit > 0 then powers[#powers + 1] = false end
+    end
+    values.attention_parameters = attention_parameters(p)
+    values.chance = {
+        factors = factors,
+        powers = powers,
+        tables = literal.float(lsh.tables),
+        inverse_width = literal.float(1 / p.shape.width),
+        eps_text = string.format("%.9g", lsh.eps),
+        least = literal.float((lsh.tables * lsh.eps) ^ 2),
+    }
+end
+
 -- How a block makes values of sums of keys: { panel_step: words from panel to panel of the map; sums, pitch: inputs,
 -- their distance; head_pitch: of its outputs, if panels are not those of heads }; false: it does not.
 local function made_of(p)
@@ -266,7 +317,10 @@ local function blocks_values(p, v, values)
     values.copies, values.float_sums, values.sums = p.copies, p.float_sums, p.sums or false
     values.activation, values.scale = p.shape.activation or false, literal.float(p.shape.scale)
     values.eps = p.shape.norm and literal.float(p.shape.norm.eps) or ""
-    values.head_eps = p.shape.head_eps and literal.float(p.shape.head_eps) or ""
+    values.head_norms = {}
+    for i, norm in ipairs(p.shape.head_norms) do
+        values.head_norms[i] = { name = norm.name, gains = norm.gains, eps = literal.float(norm.eps) }
+    end
     local flags = {}
     for layer, full in ipairs(p.shape.full_layers or {}) do
         flags[layer] = full and 1 or 0
@@ -295,6 +349,7 @@ local function blocks_values(p, v, values)
     values.cached_from = function(position)
         local words = p.shape.cache.words
         local at = {
+            codes = position,
             keys = expression.times(position, p.shape.cache.key_step),
             values = position .. (words and " / " .. words.rows or "") .. " * " .. p.names.constant "VALUE_PITCH",
         }
@@ -314,13 +369,13 @@ end
 function print_run.files(p, v)
     local files = {}
     if #p.maps > 0 and not v.shares_product then files[1] = print_run.product(p, v) end
-    local function add(name, helper, extend)
-        local template = "templates/model/blocks/" .. name .. ".c"
-        files[#files + 1] = print_run.file(p, v, template, v.names[name], helper, extend)
-    end
-    add("attention", "attention", attention_values)
+    local template = "templates/model/blocks/" .. (p.shape.lsh and "table_attention" or "attention") .. ".c"
+    local extend = p.shape.lsh and table_values or attention_values
+    files[#files + 1] = print_run.file(p, v, template, v.names.attention, "attention", extend)
     -- a run of a model is called so by itself
-    add("blocks", p.names.prefix == "" and "blocks", blocks_values)
+    local helper = p.names.prefix == "" and "blocks"
+    files[#files + 1] =
+        print_run.file(p, v, "templates/model/blocks/blocks.c", v.names.blocks, helper, blocks_values)
     for _, part in ipairs(p.parts) do
         for _, file in ipairs(kernels.files(part.plan, part.plan.variants[v.number])) do
             file.plan = part.plan

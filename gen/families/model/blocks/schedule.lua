@@ -112,17 +112,19 @@ return space.new({
     {
         key = "attention.tokens",
         doc = "tokens that attend together to each tile of the cache",
-        values = function() return powers(1, tile) end, -- a ring has room for no more
+        values = function(shape) return shape.lsh and { 1 } or powers(1, tile) end, -- a ring has room for no more
     },
     {
         key = "attention.sums",
         doc = "vectors of sums of a row held in registers",
-        values = function(shape, isa, s) return parts(isa, 8 * isa.lanes, attention.rows(shape, s)) end,
+        values = function(shape, isa, s)
+            return shape.lsh and { 1 } or parts(isa, 8 * isa.lanes, attention.rows(shape, s))
+        end,
     },
     {
         key = "attention.prefetch",
         doc = "keys and values that are read next are prefetched: 1: line by line, 2: a line of each of some pages in \z
             turn, 3: the first page of what comes next, into L2; 0: not",
-        values = function(_, isa) return isa.prefetch_l2 and { 0, 1, 2, 3 } or { 0 } end,
+        values = function(shape, isa) return not shape.lsh and isa.prefetch_l2 and { 0, 1, 2, 3 } or { 0 } end,
     },
 }, defaults)

@@ -74,9 +74,50 @@ local function cache_of(s, type)
     return cache
 end
 
+-- That of attention by tables, likewise. Decoders keep for each head the sums of the values that have left the window,
+-- [table][row][pitch], of those in it, a ring, keys [window][width], values [window][pitch] and codes [table][window],
+-- and, where keys go to the next token, the last one. Encoders keep keys, values and codes of all positions.
+local function cache_of_tables(s, type)
+    local lsh, positions = s.lsh, s.sequences and s.sequences.positions or s.context
+    local cache = {
+        type = type,
+        storage = type.storage,
+        bytes = type.bytes,
+        per_word = 1,
+        key_step = s.width,
+        pitch = blob.round_up(s.width, layout.values),
+        positions = blob.round_up(positions, layout.keys),
+        layer_bytes = 0,
+        position_bytes = 0, -- of all layers
+        parts = {},
+        layers = {},
+    }
+    local function part(name, storage, bytes, elements) -- of a head
+        if elements == 0 then return end
+        local at = cache.layer_bytes
+        cache.parts[#cache.parts + 1] = { name = name, storage = storage, head = elements, at = at }
+        cache.layer_bytes = blob.round_up(at + s.kv_heads * elements * bytes, blob.align)
+    end
+    local held = s.causal and lsh.window or cache.positions
+    part("keys", "float", 4, held * s.width)
+    part("values", "float", 4, held * cache.pitch)
+    part("codes", "uint16_t", 2, lsh.tables * held + (s.causal and 0 or 32)) -- which are read together
+    if s.causal then
+        part("tables", "float", 4, lsh.tables * lsh.rows * cache.pitch)
+        part("before", "float", 4, s.shifted > 0 and s.width or 0)
+    end
+    local layers = s.sequences and 1 or s.layers
+    for layer = 1, layers do
+        cache.layers[layer] = { positions = cache.positions, at = (layer - 1) * cache.layer_bytes }
+    end
+    cache.bytes_of_all = layers * cache.layer_bytes
+    return cache
+end
+
 -- The window of the run of blocks `m`, whose first layer is number `first`, or nil; and where only some of its layers
 -- have it, for each whether it attends to all positions.
 local function window_of(m, first)
+    if m.attention.kind == "lsh" then return nil end
     local a, full, list, count = m.attention, {}, {}, 0
     for _, number in ipairs(a.full_layers or {}) do
         full[number] = true
@@ -131,6 +172,16 @@ local function norms_of(s)
     }
 end
 
+-- The norms that heads of q and k go through, one after the other: { name, eps, gains: whether it has some }.
+local function head_norms_of(attention)
+    local list, norm = {}, attention.qk_norm
+    if norm then list[1] = { name = "norm_heads", eps = norm.eps, gains = true } end
+    if attention.unit or attention.kind == "lsh" then
+        list[#list + 1] = { name = norm and "unit_heads" or "norm_heads", eps = unit_eps, gains = false }
+    end
+    return list
+end
+
 -- The shape of model `m` with `types` (gen/families/model/types.lua); sequences: { positions, means }, of a batch at
 -- most, each sequence filled up to whole tiles, means: only means over their tokens are asked for; or nil: a call is
 -- for one sequence; first_layer: the number of its first layer.
@@ -156,8 +207,9 @@ function shape.of(m, types, sequences, first_layer)
         full_layers = full_layers,
         causal = m.attention.causal,
         sequences = sequences,
-        -- Some layers are rings; mixed: not all; endless: no layer of the model holds the context.
-        ring = m.attention.causal and window ~= nil,
+        -- Some layers are rings; mixed: not all; endless: no layer of the model holds the context. There is no way back
+        -- in tables either.
+        ring = m.attention.causal and (window ~= nil or m.attention.kind == "lsh"),
         mixed = m.attention.causal and full_layers ~= nil,
         endless = m.attention.causal and window ~= nil and not m.attention.full_layers,
         parallel = m.parallel,
@@ -168,11 +220,12 @@ function shape.of(m, types, sequences, first_layer)
         lookup = m.ffn.kind == "lookup",
         tables = looked and looked.tables, -- their type
         looked = looked and looked.multiplied and looked_of(m, looked), -- where there is something to choose
+        lsh = rules.lsh(m),
         shaped = m.attention.shaped or false,
         qk_norm = m.attention.qk_norm or false,
         unit = m.attention.unit or false,
         shifted = m.attention.shifted or 0,
-        head_eps = m.attention.unit and unit_eps or m.attention.qk_norm and m.attention.qk_norm.eps or false,
+        head_norms = head_norms_of(m.attention),
         soft_cap = m.attention.soft_cap,
     }
     for key, value in pairs(shape.widths(m)) do
@@ -185,7 +238,7 @@ function shape.of(m, types, sequences, first_layer)
         s.rope = { half = s.rotated // 2, interleaved = rope.pairs == "interleaved" }
         s.rope.frequencies, s.rope.factor = rope_angles.frequencies(rope, s.rope.half)
     end
-    s.cache = cache_of(s, types.cache)
+    s.cache = (s.lsh and cache_of_tables or cache_of)(s, types.cache)
     if s.endless then
         -- Positions go on beyond the context: the angles of a position are those of its bytes, added up.
         s.context = layout.max_positions

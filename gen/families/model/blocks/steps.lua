@@ -33,9 +33,11 @@ end
 
 -- Where q or k is that lies in buffer `from` from element `at` on, whose heads may be normed: the buffer, and where.
 local function norm_heads(b, shape, list, from, at, to, width)
-    if not shape.head_eps then return from, at end
-    b.add(list, { op = "norm_heads", from = from, at = at, to = to, width = width })
-    return to, 0
+    for number in ipairs(shape.head_norms) do
+        b.add(list, { op = "norm_heads", number = number, from = from, at = at, to = to, width = width })
+        from, at = to, 0
+    end
+    return from, at
 end
 
 -- From the block's input to what attention mixes, in "mixed"; source: what Q, K and V read. keeps: queries of all
@@ -78,6 +80,8 @@ local function add_attention(b, shape, source, keeps)
         k_at = k_at,
         v = shape.ring and v,
         v_at = v_at,
+        q_codes = shape.lsh and "q_codes",
+        k_codes = shape.lsh and shape.ring and "k_codes",
     })
 end
 

@@ -43,7 +43,22 @@ local function buffers_of(shape, before, after, lanes)
             if rounded and not buffers.pitches[rounded] then
                 add(rounded, layout.rounded_pitch(step.inputs, shape.rounded), shape.rounded.storage)
             end
+            for _, codes in ipairs { step.q_codes or false, step.k_codes or nil } do
+                local heads = codes == "q_codes" and shape.heads or shape.kv_heads
+                if codes then add(codes, blob.round_up(heads * shape.lsh.tables, 2 * cache_line) // 2, "uint16_t") end
+            end
         end
+    end
+    if shape.lsh then
+        -- Hashes work in z, in an encoder a few tables are filled at a time.
+        buffers.queries[1] = { name = "z", at = 0, storage = "float" }
+        buffers.query_floats = 2 * shape.lsh.padded * lanes
+        if not shape.causal then
+            buffers.queries[2] = { name = "table", at = buffers.query_floats, storage = "float" }
+            buffers.query_floats = buffers.query_floats + shape.lsh.together * shape.lsh.rows * shape.cache.pitch
+        end
+        buffers.query_floats = blob.round_up(buffers.query_floats, cache_line)
+        return buffers
     end
     local of_queries = {
         { "queries", shape.width },
@@ -83,7 +98,7 @@ function variant.of(p, isa, choices, number, shared_product)
         chunk = choices["chunk.tokens"],
         queries = choices["attention.tokens"],
         product = product.plan(choices, isa, shape.type, shape.rounded, p.one_by_one),
-        attention = attention.plan(shape, choices, isa),
+        attention = not shape.lsh and attention.plan(shape, choices, isa),
     }
     v.rows = v.queries * shape.group
     v.buffers = buffers_of(shape, p.before, p.after, isa.lanes)
@@ -106,7 +121,7 @@ function variant.of(p, isa, choices, number, shared_product)
     v.shares_product = shared ~= nil
     v.names = {
         product = shared or names.variant(name, product.name(shape.type, shape.rounded), isa.name),
-        attention = names.variant(name, "attention_" .. shape.cache.type.name, isa.name),
+        attention = names.variant(name, "attention_" .. (shape.lsh and "lsh" or shape.cache.type.name), isa.name),
         blocks = names.variant(name, shared_product and "run" or "blocks", isa.name),
     }
     return v

@@ -388,7 +388,7 @@ local function attention_of(segment, constants, helper)
         rows = query_rows,
         shifted = shape.shifted,
         unit = shape.unit,
-        head_eps = shape.head_eps,
+        head_eps = shape.head_norms[1] and shape.head_norms[1].eps or false,
         shaped = shape.shaped,
     }
     if shape.rope then
@@ -432,7 +432,7 @@ local function refuse_untrainable(p)
         local rule = "must be absent in training, which learns the maps; the trained weights pack with it, too"
         refuse({ "embedding", "projected" }, true, rule)
     end
-    for _, key in ipairs { "qk_norm", "soft_cap" } do
+    for _, key in ipairs { "kind", "qk_norm", "soft_cap" } do
         if m.attention[key] then refuse({ "attention", key }, nil, "cannot be trained") end
     end
     if m.attention.cache then

@@ -1,0 +1,144 @@
+/* The reference of attention by tables, in float64. */
+#include "harness/reference/table_attention.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+double reference_code_chance(double cosine, size_t tau)
+{
+    return pow(1.0 - acos(fmin(fmax(cosine, -1.0), 1.0)) / acos(-1.0), (double)tau);
+}
+
+/* z[padded] = the Hadamard transform of the signs times x, which zeros fill up: z_i = sum of (-1)^(common bits of i and j) sign_j x_j. */
+static void transform(const double *signs, const double *x, size_t width, size_t padded, double *z)
+{
+    for (size_t i = 0; i < padded; ++i) {
+        z[i] = 0.0;
+        for (size_t j = 0; j < width; ++j) {
+            size_t common = i & j, odd = 0;
+            for (; common; common >>= 1)
+                odd ^= common & 1;
+            z[i] += (odd ? -1.0 : 1.0) * signs[j] * x[j];
+        }
+    }
+}
+
+/* The code of z[tau]; the bit that is nearest to the other side, `least`. */
+static size_t code_of(const double *z, size_t tau, size_t *least)
+{
+    size_t code = 0;
+    *least = 0;
+    for (size_t j = 0; j < tau; ++j) {
+        code |= (size_t)(z[j] > 0.0) << (tau - 1 - j);
+        if (fabs(z[j]) < fabs(z[*least]))
+            *least = j;
+    }
+    return code;
+}
+
+/* codes[tokens][heads][tables] of heads x[tokens][heads][width]; first: the number of their first tie. */
+static bool hash(const reference_transformer *model, const reference_block *block, reference_ties *ties, const double *signs, size_t padded,
+                 const double *x, size_t heads, size_t tokens, size_t first, size_t *codes)
+{
+    const size_t tables = model->lsh.tables, tau = model->lsh.tau, each = padded / tau, width = model->width;
+    double *z = malloc(padded * sizeof *z);
+    bool ok = z != NULL;
+    for (size_t row = 0; ok && row < tokens * heads; ++row)
+        for (size_t t = 0; ok && t < tables; ++t) {
+            if (t % each == 0)
+                transform(signs + t / each * padded, x + row * width, width, padded, z);
+            double square = 0.0;
+            for (size_t i = 0; i < padded; ++i)
+                square += z[i] * z[i] / (double)padded;
+            const double *own = z + t % each * tau;
+            const reference_tie tie = {block->number, row / heads, first + row % heads * tables + t};
+            size_t least;
+            codes[row * tables + t] = code_of(own, tau, &least);
+            if (fabs(own[least]) > ties->margin * sqrt(square))
+                continue;
+            ok = reference_ties_note(ties, tie);
+            if (reference_ties_turned(ties, tie))
+                codes[row * tables + t] ^= (size_t)1 << (tau - 1 - least);
+        }
+    free(z);
+    return ok;
+}
+
+/* Random bits: splitmix64. */
+static uint64_t next_bits(uint64_t *state)
+{
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+/* The signs of the layer: the checkpoint's, or those of the seed, in a new array. */
+static double *signs_of(const reference_transformer *model, const reference_block *block, size_t padded)
+{
+    const size_t each = padded / model->lsh.tau, count = (model->lsh.tables + each - 1) / each * padded;
+    double *signs = malloc(count * sizeof *signs);
+    uint64_t state = model->lsh.seed << 32 | block->layer;
+    for (size_t i = 0; signs && i < count; ++i)
+        signs[i] = block->signs ? block->signs[i] : next_bits(&state) >> 63 ? -1.0 : 1.0;
+    return signs;
+}
+
+/* The weight of the value of token s for a query of token t, whose codes are q_code and k_code. */
+static double weight_of(const reference_transformer *model, const double *q, const double *k, const size_t *q_code, const size_t *k_code,
+                        size_t t, size_t s)
+{
+    const reference_lsh *lsh = &model->lsh;
+    if (lsh->expected || (s < t ? t - s : s - t) < lsh->window) {
+        double product = 0.0;
+        for (size_t i = 0; i < model->width; ++i)
+            product += q[i] * k[i] / (double)model->width;
+        return reference_code_chance(product, lsh->tau);
+    }
+    size_t agree = 0;
+    for (size_t n = 0; n < lsh->tables; ++n)
+        agree += q_code[n] == k_code[n];
+    return (double)agree / (double)lsh->tables;
+}
+
+/* out[width] = the values of the tokens of a sequence that token t sees, by their weights, shortened. */
+static void attend(const reference_transformer *model, const double *q, const double *k, const double *v, const size_t *q_code,
+                   const size_t *k_code, size_t t, size_t first, size_t end, double *out)
+{
+    const size_t width = model->width, step = width * model->kv_heads, code_step = model->lsh.tables * model->kv_heads;
+    double square = 0.0;
+    memset(out, 0, width * sizeof *out);
+    for (size_t s = first; s < (model->causal ? t + 1 : end); ++s) {
+        const double weight = weight_of(model, q, k + s * step, q_code, k_code + s * code_step, t, s);
+        for (size_t i = 0; i < width; ++i)
+            out[i] += weight * v[s * step + i];
+    }
+    for (size_t i = 0; i < width; ++i)
+        square += out[i] * out[i];
+    for (size_t i = 0; i < width; ++i)
+        out[i] /= sqrt(square + model->lsh.eps * model->lsh.eps);
+}
+
+bool reference_table_attend(const reference_transformer *model, const reference_block *block, reference_ties *ties, const double *q,
+                            const double *k, const double *v, double *y, size_t tokens)
+{
+    const size_t tables = model->lsh.tables, heads = model->heads, kv_heads = model->kv_heads, width = model->width;
+    size_t padded = 1;
+    while (padded < width)
+        padded *= 2;
+    double *signs = signs_of(model, block, padded);
+    size_t *q_codes = malloc((heads + kv_heads) * tables * tokens * sizeof *q_codes + 1), *k_codes = q_codes + heads * tables * tokens;
+    const bool ok = signs && q_codes && hash(model, block, ties, signs, padded, q, heads, tokens, REFERENCE_TABLE_TIES, q_codes) &&
+                    hash(model, block, ties, signs, padded, k, kv_heads, tokens, REFERENCE_TABLE_TIES + heads * tables, k_codes);
+    for (size_t row = 0; ok && row < tokens * heads; ++row) {
+        const size_t t = row / heads, shared = row % heads / (heads / kv_heads);
+        size_t first;
+        const size_t end = reference_sequence_of(model, t, tokens, &first);
+        attend(model, q + row * width, k + shared * width, v + shared * width, q_codes + row * tables, k_codes + shared * tables, t, first,
+               end, y + row * width);
+    }
+    free(signs);
+    free(q_codes);
+    return ok;
+}

@@ -1,0 +1,17 @@
+/* The reference of attention by tables (docs/transformers.md): codes of queries and keys, and what they make of values, in float64. */
+#ifndef LOOKUPC_HARNESS_REFERENCE_TABLE_ATTENTION_H
+#define LOOKUPC_HARNESS_REFERENCE_TABLE_ATTENTION_H
+
+#include "harness/reference/transformer.h"
+
+/* Where ties of codes of q and k begin among the numbers of tables of a layer: those of heads of q, then those of k, [heads][tables]. */
+enum { REFERENCE_TABLE_TIES = 1 << 20 };
+
+/* The chance E(c) = (1 - arccos(c) / pi)^tau that codes of two vectors agree, c the cosine between them. */
+double reference_code_chance(double cosine, size_t tau);
+
+/* y[tokens][heads][width] of heads of q and k that are all of length sqrt(width), turned and shifted. False when memory is short. */
+bool reference_table_attend(const reference_transformer *model, const reference_block *block, reference_ties *ties, const double *q,
+                            const double *k, const double *v, double *y, size_t tokens);
+
+#endif

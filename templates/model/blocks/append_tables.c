@@ -1,0 +1,71 @@
+//$ takes isa, helper, cached
+//$ -- What attention by tables of an encoder keeps of tokens.
+//$ local hash, heads = shape.lsh, shape.kv_heads > 1
+//$ local shifted = shape.shifted > 0
+//$ local parameters = listed(
+//$     shape.rope and "const " .. names.weights .. " *weights",
+//$     "const float *restrict signs, const float *restrict k, size_t k_step, const float *restrict v, size_t v_step",
+//$     cached("%s *restrict %s"),
+//$     "size_t first, size_t tokens",
+//$     shifted and "size_t end",
+//$     "float *restrict scratch"
+//$ )
+
+/* Keeps keys, their codes and values of some tokens of a layer, from position `first` on.
+//$ if shifted then
+   Keys of the first $(shape.shifted > 1 and shape.shifted .. " heads" or "head") go beside the values of the next
+   token, if that is before `end`, those of the first token also beside its own.
+//$ end
+   */
+static void $(helper)_append($(parameters))
+{
+    const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
+
+    for (size_t token = 0; token < tokens; ++token) {
+//$ if shape.rope then
+$(include("templates/model/blocks/angles.c", { i = "        ", position = "(first + token)" }))
+//$ end
+//$ loop("        ", "head", 0, shape.kv_heads, 1, function(i, head)
+//$ local from = times(head, shape.width)
+//$ local function at(name, position) return sum(name, times(head, names.constant(name:upper() .. "_HEAD")), position) end
+$(i)const float *own = k + token * k_step$(from ~= 0 and " + " .. from or "");
+$(i)const float *from = v + token * v_step$(from ~= 0 and " + " .. from or "");
+$(i)float *value = $(at("values", "(first + token) * " .. names.constant("VALUE_PITCH")));
+//$ local position = "first + token"
+//$ local turn = i
+//$ if shifted then
+$(i)const size_t next = first + token + 1, is_shifted = $(type(head) == "number" and "1" or "head < " .. shape.shifted);
+$(i)for (size_t at = is_shifted && next > 1 ? next : next - 1; at < (is_shifted && next < end ? next + 1 : next); ++at) {
+//$     position, turn = "at", i .. "    "
+//$ end
+$(turn)float *key = $(at("keys", "(" .. position .. ") * " .. shape.width));
+//$ if shape.rope then
+$(turn)$(helper)_rotate(own, cosine, sine, one, key);
+//$ else
+//$ over_row(turn, shape.width, function(i, at, load, store)
+$(i)$(store("key", at, isa.mul(isa.broadcast("one"), load("own", at))));
+//$ end)
+//$ end
+//$ if shifted then
+$(i)}
+//$ end
+//$ over_row(i, shape.width, function(i, at, load, store)
+$(i)$(store("value", at, isa.mul(isa.broadcast("one"), load("from", at))));
+//$ end)
+//$ end, { block = true })
+    }
+//$ loop("    ", "head", 0, shape.kv_heads, 1, function(i, head)
+//$ local function of_head(name) return sum(name, times(head, names.constant(name:upper() .. "_HEAD"))) end
+//$ local from, to = "first", "first + tokens"
+//$ if shifted then
+//$ local is_shifted = type(head) == "number" and "" or "head < " .. shape.shifted .. " && "
+$(i)const size_t from = $(is_shifted)first > 0 ? first + 1 : first;
+$(i)const size_t to = $(is_shifted)first + tokens < end ? first + tokens + 1 : first + tokens;
+$(i)if (from < to)
+//$ from, to = "from", "to"
+//$ end
+//$ local keys = of_head("keys") .. " + " .. from .. " * " .. shape.width .. ", " .. shape.width
+//$ local codes = of_head("codes") .. " + " .. from .. ", " .. names.constant("CACHE_POSITIONS")
+$(i)$(shifted and "    " or "")$(helper)_hash_tokens(signs, $(keys), $(shifted and to .. " - " .. from or "tokens"), $(codes), scratch);
+//$ end, { block = true })
+}

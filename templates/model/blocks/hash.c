@@ -1,0 +1,108 @@
+//$ takes isa, lanes, helper, hash
+//$ -- Codes of heads of q and k, which attention by tables looks up.
+//$ local wide = hash.padded * lanes
+//$ local add, sub = isa.add, isa.sub
+//$ local whole = shape.width // lanes * lanes
+//$ local transpose = lanes > 1 and whole > 0 and once("templates/math/transpose.c", { step = lanes }) .. "_transpose"
+
+/* Codes of up to $(plural(lanes, "head")), x_step apart, from the signs of the layer, [$(hash.rounds)][$(hash.padded)]: a head times signs,
+   filled up with zeros, then its Hadamard transform. That of table t of head i goes to code[i * code_step + t * table_step]:
+   of its $(plural(hash.tau, "bit")), which stand for outputs above 0, the first is the most significant; 0 and NaN count as bit 0.
+   z  [2][$(hash.padded)][$(lanes)]: outputs, then heads */
+static void $(helper)_hash(const float *restrict signs, const float *restrict x, size_t x_step, size_t heads,
+    uint16_t *restrict code, size_t code_step, size_t table_step, float *restrict z)
+{
+    float *head = z + $(wide);
+
+//$ if lanes > 1 then
+    if (heads == $(lanes)) {
+//$ loop("        ", "i", 0, whole, lanes, function(i, at)
+$(i)$(transpose)($(sum("x", at)), x_step, $(sum("head", times(at, lanes))));
+//$ end)
+//$ if whole < shape.width then
+        for (size_t i = $(whole); i < $(shape.width); ++i)
+            for (size_t n = 0; n < $(lanes); ++n)
+                head[i * $(lanes) + n] = x[n * x_step + i];
+//$ end
+    } else {
+        for (size_t i = 0; i < $(shape.width); ++i)
+            for (size_t n = 0; n < $(lanes); ++n)
+                head[i * $(lanes) + n] = n < heads ? x[n * x_step + i] : 0.0f;
+    }
+//$ else
+    (void) x_step; /* heads come one by one */
+    (void) heads;
+    for (size_t i = 0; i < $(shape.width); ++i)
+        head[i] = x[i];
+//$ end
+//$ loop("    ", "round", 0, hash.rounds, 1, function(i, round)
+//$ local sign = times(round, hash.padded)
+//$ loop(i, "i", 0, shape.width, 1, function(i, at)
+//$ local signed = isa.mul(isa.broadcast("signs[" .. sum(sign, at) .. "]"), isa.load_unaligned("head", times(at, lanes)))
+$(i)$(isa.store_unaligned("z", times(at, lanes), signed));
+//$ end)
+//$ loop(i, "i", shape.width, hash.padded, 1, function(i, at)
+$(i)$(isa.store_unaligned("z", times(at, lanes), isa.zero()));
+//$ end)
+//$ for _, stage in ipairs(hash.stages) do
+//$ local ways, half = stage.ways, stage.half
+$(i)/* outputs $(half)$(ways == 4 and " and " .. 2 * half or "") apart */
+//$ loop(i, "from", 0, hash.padded, ways * half, function(i, from)
+//$ loop(i, "i", 0, half, 1, function(i, at)
+$(i)float *at = $(sum("z", times(from, lanes), times(at, lanes)));
+//$ for n = 0, ways - 1 do
+$(i)const $(isa.vector) z$(n) = $(isa.load_unaligned("at", n * half * lanes));
+//$ end
+//$ if ways == 4 then
+$(i)const $(isa.vector) a = $(add("z0", "z1")), b = $(sub("z0", "z1")), c = $(add("z2", "z3")), d = $(sub("z2", "z3"));
+//$ for n, value in ipairs { add("a", "c"), add("b", "d"), sub("a", "c"), sub("b", "d") } do
+$(i)$(isa.store_unaligned("at", (n - 1) * half * lanes, value));
+//$ end
+//$ else
+$(i)$(isa.store_unaligned("at", 0, add("z0", "z1")));
+$(i)$(isa.store_unaligned("at", half * lanes, sub("z0", "z1")));
+//$ end
+//$ end, { block = true })
+//$ end, { block = true })
+//$ end
+$(i)for (size_t table = $(times(round, hash.per_round)), n = 0; table < $(hash.tables) && n < $(hash.per_round); ++table, ++n) {
+$(i)    const float *bit = z + n * $(hash.tau * lanes);
+$(i)    uint16_t row[$(lanes)];
+$(i)    $(isa.index) bits = $(isa.index_zero());
+
+//$ for bit = 0, hash.tau - 1 do
+$(i)    bits = $(isa.index_or_if_positive("bits", isa.load_unaligned("bit", bit * lanes), tostring(1 << (hash.tau - 1 - bit))));
+//$ end
+$(i)    $(isa.index_store("row", 0, "bits"));
+$(i)    for (size_t i = 0; i < $(lanes == 1 and "1" or "heads"); ++i)
+$(i)        code[i * code_step + table * table_step] = row[i];
+$(i)}
+//$ end, { block = true })
+}
+
+//$ local some = lanes == 1 and "1" or "tokens - token < " .. lanes .. " ? tokens - token : " .. lanes
+/* The same for a head of each of some tokens, x_step apart: code [$(hash.tables)][table_step] of tokens. */
+static void $(helper)_hash_tokens(const float *restrict signs, const float *restrict x, size_t x_step, size_t tokens,
+    uint16_t *restrict code, size_t table_step, float *restrict z)
+{
+    for (size_t token = 0; token < tokens; token += $(lanes))
+        $(helper)_hash(signs, x + token * x_step, x_step, $(some), code + token, 1, table_step, z);
+}
+
+/* The same for all of `heads` heads of some tokens: code [heads][$(hash.tables)][tokens]. */
+static void $(helper)_hash_heads(const float *restrict signs, const float *restrict x, size_t x_step, size_t heads,
+    size_t tokens, uint16_t *restrict code, float *restrict z)
+{
+//$ if lanes > 1 then
+    if (tokens < $(lanes)) {
+        for (size_t token = 0; token < tokens; ++token)
+            for (size_t head = 0; head < heads; head += $(lanes))
+                $(helper)_hash(signs, x + token * x_step + head * $(shape.width), $(shape.width),
+                    heads - head < $(lanes) ? heads - head : $(lanes), code + head * $(hash.tables) * tokens + token,
+                    $(hash.tables) * tokens, tokens, z);
+        return;
+    }
+//$ end
+    for (size_t head = 0; head < heads; ++head)
+        $(helper)_hash_tokens(signs, x + head * $(shape.width), x_step, tokens, code + head * $(hash.tables) * tokens, tokens, z);
+}

@@ -1,0 +1,161 @@
+-- Attention by tables of values: its reference, and what verify finds of its kernels.
+local block_reference = require "block_reference"
+local check = require "tests.support.check"
+local checkpoints = require "tests.support.checkpoints"
+local effort = require "tests.effort"
+local host = require "host"
+local isa = require "gen.isa.list"
+local json = require "json"
+local model = require "gen.families.model_file"
+local model_plan = require "gen.families.model.plan"
+local program = require "tests.support.program"
+local sets = require "tests.support.sets"
+local verify = require "harness.families.model.verify"
+
+local test = {}
+local folder = program.folder()
+
+-- The job of the reference for a block whose output is a linear map of what its heads mix, and what it is given.
+local function linear_job(causal)
+    local text = [[return { name = "linear", d = 64, heads = 2, head_dim = 64, kv_heads = 1, layers = 1, vocab = 20,
+        attention = { kind = "lsh", tau = 3, window = 2, context = 24, causal = %s },
+        ffn = { kind = "mlp", f = 64, activation = "relu" } }]]
+    local path = program.model(folder, "linear", text:format(causal))
+    local p = model_plan.build(model.load(path), isa.select "scalar", {})
+    local prepared = verify.prepare(p, program.folder(), { seed = 3 })
+    local job = prepared.answers[1].job
+    local function answer(lsh, margin, turned)
+        lsh.eps = 1000 -- beside which |y| is nothing: an output of a head is a thousandth of y
+        local own = { activation = "none", margin = margin or 0, turned = turned }
+        own.lsh = setmetatable(lsh, { __index = job.lsh })
+        return block_reference.answers(setmetatable(own, { __index = job }), prepared.x)
+    end
+    return answer, p.shape.d
+end
+
+-- The mean of strings of doubles.
+local function mean_of(list)
+    local sums = {}
+    for _, values in ipairs(list) do
+        for i = 1, #values // 8 do
+            sums[i] = (sums[i] or 0) + string.unpack("<d", values, 8 * i - 7)
+        end
+    end
+    for i, sum in ipairs(sums) do
+        sums[i] = string.pack("<d", sum / #list)
+    end
+    return table.concat(sums)
+end
+
+function test.the_mean_over_seeds_is_what_is_expected()
+    for _, causal in ipairs { true, false } do
+        local answer, d = linear_job(causal)
+        local expected, list = answer { expected = true }, {}
+        local function off() return select(3, block_reference.difference(mean_of(list), expected, d)) end
+        local first
+        for seed = 1, 128 do
+            list[seed] = answer { seed = seed }
+            first = seed == 2 and off() or first
+        end
+        assert(first > 0.05 and off() < first / 4, off())
+        -- All tokens are near: nothing is sampled.
+        check.equal(answer { window = 24 }, expected)
+        check.equal(answer { window = 24, seed = 7 }, expected)
+    end
+end
+
+function test.plan_says_what_tables_cost()
+    local text = "return { name = 'cost', d = 512, heads = 8, layers = 1, vocab = 20, attention = { kind = 'lsh', \z
+        context = 2048, causal = %s }, ffn = { kind = 'mlp', f = 64, activation = 'relu' } }"
+    local function printed(causal)
+        return program.works { "plan", program.model(folder, "cost", text:format(causal)) }
+    end
+    check.matches(printed(true), "16 tables of 256 rows and 16 tokens a head in f32: .* of 2065 positions")
+    check.matches(printed(true), "break%-even +220 tokens")
+    check.matches(printed(false), "break%-even +140 tokens")
+end
+
+function test.ties_of_codes_are_noted_and_turned()
+    local answer, d = linear_job(false)
+    local y, ties = answer({}, 0.002)
+    assert(#ties > 0 and #ties < 24 * 3 * 16 / 4, #ties)
+    local moved = 0
+    for i = 1, math.min(#ties, 8) do
+        check.equal(ties[i].token < 24 and ties[i].layer, 0)
+        if block_reference.difference(answer({}, 0.002, { ties[i] }), y, d) > 1e-3 then moved = moved + 1 end
+    end
+    assert(moved > 0)
+end
+
+local vectors = "d = 20, heads = 4, kv_heads = 2, head_dim = 24, layers = 2, vocab = 30, skip = true, "
+    .. "norm = { kind = 'rmsnorm' }, ffn = { kind = 'mlp', f = 16, activation = 'relu' }, "
+
+-- Model files by name: heads that fill no vector, codes that fill no round, windows shorter and longer than a call.
+local models = {
+    steps = vectors .. "attention = { kind = 'lsh', context = 70, rope = {}, shifted = 1, tables = 9, tau = 5 }",
+    bare = vectors .. "attention = { kind = 'lsh', context = 40, tables = 3, tau = 16, window = 0, qk_norm = {} }",
+    both_ways = vectors
+        .. "attention = { kind = 'lsh', context = 70, rope = {}, shifted = 2, tau = 4, window = 5, causal = false }",
+    whole = "d = 16, heads = 1, layers = 2, vocab = 30, embedding = {}, output = { head = {} }, \z
+        attention = { kind = 'lsh', context = 50, tau = 2, window = 40 }, ffn = { kind = 'lookup' }",
+    sequences = "d = 16, heads = 2, layers = 2, vocab = 30, embedding = {}, output = { pool = 'mean' }, \z
+        attention = { kind = 'lsh', context = 70, tau = 2, causal = false, shifted = 1 }, ffn = { kind = 'lookup' }",
+}
+
+-- The words that verify model `name` in calls of several chunks, and its path.
+local function verifying(name)
+    local path = program.model(folder, name, "return { name = '" .. name .. "', " .. models[name] .. " }")
+    local words = { "verify", path, "--schedule", "chunk.tokens=12", "--cflags", "-O0", "--json" }
+    return program.with(words, "--isa", sets.in_turn()), path
+end
+
+-- Token by token, all at once, in parts, and several sequences: all as the reference.
+function test.all_ways_to_call_it_agree()
+    for _, name in ipairs { "steps", "bare", "both_ways", "whole", "sequences" } do
+        for _, result in ipairs(json.decode(program.works((verifying(name)))).results) do
+            assert((result.kernel_rel_err or result.rel_err) <= 1e-5, name)
+        end
+    end
+end
+
+function test.verify_finds_wrong_templates()
+    local cases = {
+        { "hash.c", "half * lanes, value", "0, value", "steps" },
+        { "table_attention.c", "token < $(window) ? values", "token > $(window) ? values", "steps" },
+        { "table_attention.c", "-= (float) agree", "-= 0.5f * (float) agree", "both_ways" },
+        { "table_attention.c", "position + $(window) < end", "position + $(window) > end", "both_ways" },
+        { "attend_tables.c", "first + token > 0 ?", "first + token > 1 ?", "steps" },
+        { "append_tables.c", "first > 0 ? first + 1", "first > 0 ? first + 2", "sequences" },
+        { "table_attention.c", "first == 0 &&", "first == 1 &&", "steps" },
+    }
+    for i, case in ipairs(cases) do
+        local template = "templates/model/blocks/" .. case[1]
+        program.changed(template, case[2], case[3])
+        if i % 3 == effort.seed % 3 then
+            local tree = program.changed_tree(template, case[2], case[3])
+            local result = program.run { "--tree", tree, table.unpack((verifying(case[4]))) }
+            if result.status ~= 1 then error(case[2] .. ": is not found", 0) end
+        end
+    end
+end
+
+function test.a_checkpoint_may_have_signs_of_its_own()
+    local _, path = verifying "whole"
+    local from = checkpoints.path_of "signs.safetensors"
+    program.works { "sample", path, "-o", from }
+    local name = "model.layers.1.attention_signs"
+    local function packed(with)
+        local blob = checkpoints.path_of "signs.bin"
+        program.works { "pack", path, "--weights", with, "-o", blob }
+        return host.read(blob)
+    end
+    local own = checkpoints.with(from, { name }, { 2, 16 })
+    assert(packed(from) ~= packed(own))
+    local ones = { "verify", path, "--weights", own, "--cflags", "-O0", "--isa", "scalar" }
+    program.works(ones)
+    local half = checkpoints.with(from, { name }, { 2, 16 }, nil, 0.5)
+    local words = { "pack", path, "--weights", half, "-o", checkpoints.path_of "signs.bin" }
+    program.refuses(1, "tensor " .. name .. ": element 0 = 0.5: must be 1 or -1", words)
+end
+
+return test
