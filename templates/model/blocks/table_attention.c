@@ -35,6 +35,9 @@ static void $(helper)_near(const float *restrict q, const float *restrict key, s
     $(causal and "" or "const uint16_t *restrict q_code, size_t code_step, const uint16_t *restrict code, ")float *restrict y)
 {
     float weight[32];
+//$ if not causal then
+    uint16_t agree[32]; /* tables in which codes do: `code` has as many behind its last */
+//$ end
 
     for (size_t from = 0, some; from < count; from += some) {
         some = count - from < 32 ? count - from : 32;
@@ -56,16 +59,44 @@ $(i)product = $(isa.fma(load("q", at), load("own", at), "product"));
             $(isa.store_unaligned("weight", "n", helper .. "_chance(product)"));
         }
 //$ if not causal then
+        for (size_t n = 0; n < 32; ++n)
+            agree[n] = 0;
         for (size_t table = 0; table < $(tables); ++table)
-            for (size_t n = 0; n < some; ++n)
-                weight[n] -= code[table * $(positions) + from + n] == q_code[table * code_step] ? 1.0f : 0.0f;
+            for (size_t n = 0; n < 32; ++n)
+                agree[n] = (uint16_t) (agree[n] + (code[table * $(positions) + from + n] == q_code[table * code_step]));
+        for (size_t n = 0; n < some; ++n)
+            weight[n] -= (float) agree[n];
 //$ end
-//$ over_row("        ", width, function(i, at, load, store)
-$(i)$(isa.vector) sum = $(load("y", at));
-$(i)for (size_t n = 0; n < some; ++n)
-$(i)    sum = $(isa.fma(isa.broadcast("weight[n]"), load("value", sum("(from + n) * value_step", at)), "sum"));
-$(i)$(store("y", at, "sum"));
+//$ local whole = width // lanes * lanes
+//$ local together = whole >= 8 * lanes and isa.registers >= 16 and 8 or 4 -- vectors
+//$ local several = whole // (together * lanes) * together * lanes
+//$ local function mix(i, at, vectors, load, store)
+//$     for n = 0, vectors - 1 do
+$(i)$(isa.vector) sum$(n) = $(load("y", sum(at, n * lanes)));
+//$     end
+$(i)for (size_t n = 0; n < some; ++n) {
+$(i)    const $(isa.vector) w = $(isa.broadcast("weight[n]"));
+$(i)    const float *own = value + (from + n) * value_step;
+//$     for n = 0, vectors - 1 do
+$(i)    sum$(n) = $(isa.fma("w", load("own", sum(at, n * lanes)), "sum" .. n));
+//$     end
+$(i)}
+//$     for n = 0, vectors - 1 do
+$(i)$(store("y", sum(at, n * lanes), "sum" .. n));
+//$     end
+//$ end
+//$ loop("        ", "i", 0, several, together * lanes, function(i, at)
+//$     mix(i, at, together, isa.load_unaligned, isa.store_unaligned)
 //$ end, { block = true })
+//$ loop("        ", "i", several, whole, lanes, function(i, at)
+//$     mix(i, at, 1, isa.load_unaligned, isa.store_unaligned)
+//$ end, { block = true })
+//$ if whole < width then
+        {
+//$ mix("            ", whole, 1, function(base, at) return isa.load_partial(base, at, width - whole) end,
+//$     function(base, at, value) return isa.store_partial(base, at, width - whole, value) end)
+        }
+//$ end
     }
 }
 //$ end
@@ -88,21 +119,36 @@ $(i)float *out = $(at("y", "y_step", width));
 //$ end
 //$ end
 //$ local q_code = row and "q_code + row * " .. codes_of .. " + token" or "q_code + token"
-//$ local function add_row(i, to, from)
-//$ over_row(i, width, function(i, at, load, store)
-$(i)$(store(to, at, isa.add(load(to, at), load(from, at))));
-//$ end)
+//$ -- Of `together` tables, from number `table` on, whose rows lie from `rows` on: the row of each that `code` prints.
+//$ local table_step = "(" .. hash.rows .. " * " .. pitch .. ")"
+//$ local function table_at(n) return n > 0 and "(table + " .. n .. ")" or "table" end
+//$ local function rows_of(i, const, name, code)
+//$ for n = 0, hash.together - 1 do
+$(i)$(const)float *$(name)$(n) = rows + $(n > 0 and times(n, table_step) .. " + " or "")(size_t) $(code(n)) * $(pitch);
 //$ end
-//$ local function look_up(i, rows, table)
+//$ end
+//$ local function insert(i)
+//$ over_row(i, width, function(i, at, load, store)
+$(i)const $(isa.vector) x = $(load("value", at));
+//$ for n = 0, hash.together - 1 do
+$(i)$(store("into" .. n, at, isa.add(load("into" .. n, at), "x")));
+//$ end
+//$ end, { block = true })
+//$ end
+//$ local function look_up(i)
 //$ if row then
 $(i)for (size_t row = 0; row < $(group); ++row) {
 //$ end
 //$ local inner = row and i .. "    " or i
-//$ local code = "q_code[" .. sum(times(table, "tokens"), row and "row * " .. codes_of or 0, "token") .. "]"
 $(inner)float *out = $(at("y", "y_step", width));
-$(inner)const float *found = $(rows) + $(code) * $(pitch);
+//$ local of_row = row and " + row * " .. codes_of or ""
+//$ rows_of(inner, "const ", "found", function(n) return "q_code[" .. table_at(n) .. " * tokens" .. of_row .. " + token]" end)
 
-//$ add_row(inner, "out", "found")
+//$ over_row(inner, width, function(i, at, load, store)
+//$ local total = load("out", at)
+//$ for n = 0, hash.together - 1 do total = isa.add(total, load("found" .. n, at)) end
+$(i)$(store("out", at, total));
+//$ end)
 //$ if row then
 $(i)}
 //$ end
@@ -128,21 +174,13 @@ $(i)}
 //$ end
    values   [end][$(shape.cache.pitch)] of the sequence
    codes    [$(tables)][$(positions)] of its keys
-   rows     [$(hash.rows)][$(shape.cache.pitch)] of a table, overwritten
+   rows     [$(hash.together)][$(hash.rows)][$(shape.cache.pitch)]: $(plural(hash.together, "table")) at a time, overwritten
 //$ end
    y        [tokens], y_step apart. Cannot fail. */
 void $(symbol)($(attention_parameters))
 {
-//$ if causal then
-    if (first == 0) {
-        const float zero = $hidden(0.0f); /* else its loop is a call of memset */
-
-        for (size_t i = 0; i < (size_t) $(tables * hash.rows) * $(pitch); ++i)
-            tables[i] = zero;
-    }
-//$ else
     const float zero = $hidden(0.0f); /* else its loop is a call of memset */
-//$ end
+
 //$ each(function(i)
 //$ if window > 0 then
 $(i)const float *own = $(at("q", "q_step", width));
@@ -169,39 +207,43 @@ $(i)    codes + low, out);
 //$ end
 //$ end)
 
-    for (size_t table = 0; table < $(tables); ++table) {
+    for (size_t table = 0; table < $(tables); table += $(hash.together)) {
 //$ if causal then
-        float *rows = tables + table * ($(hash.rows) * $(pitch));
+        float *rows = tables + table * $(table_step);
 
+        for (size_t i = 0; first == 0 && i < $(hash.together) * $(table_step); ++i)
+            rows[i] = zero;
         for (size_t token = 0; token < tokens; ++token) {
 //$ if window > 0 then
             if (first + token >= $(window)) { /* one leaves the window */
                 const size_t slot = (first + token) % $(window);
-                const size_t code = token < $(window) ? codes[table * $(window) + slot] : k_code[table * tokens + token - $(window)];
+                const size_t step = token < $(window) ? $(window) : tokens;
+                const uint16_t *own = token < $(window) ? codes + slot : k_code + token - $(window);
+                const uint16_t *code = own + table * step;
                 const float *value = token < $(window) ? values + slot * $(pitch) : v + (token - $(window)) * v_step;
-                float *into = rows + code * $(pitch);
+//$ rows_of("                ", "", "into", function(n) return n > 0 and "code[" .. times(n, "step") .. "]" or "code[0]" end)
 
-//$ add_row("                ", "into", "value")
+//$ insert("                ")
             }
 //$ else
             const float *value = v + token * v_step;
-            float *into = rows + k_code[table * tokens + token] * $(pitch);
+//$ rows_of("            ", "", "into", function(n) return "k_code[" .. table_at(n) .. " * tokens + token]" end)
 
-//$ add_row("            ", "into", "value")
+//$ insert("            ")
 //$ end
-//$ look_up("            ", "rows", "table")
+//$ look_up("            ")
         }
 //$ else
-        for (size_t i = 0; i < $(hash.rows) * $(pitch); ++i)
+        for (size_t i = 0; i < $(hash.together) * $(table_step); ++i)
             rows[i] = zero;
         for (size_t position = 0; position < end; ++position) {
             const float *value = values + position * $(pitch);
-            float *into = rows + codes[table * $(positions) + position] * $(pitch);
+//$ rows_of("            ", "", "into", function(n) return "codes[" .. table_at(n) .. " * " .. positions .. " + position]" end)
 
-//$ add_row("            ", "into", "value")
+//$ insert("            ")
         }
         for (size_t token = 0; token < tokens; ++token) {
-//$ look_up("            ", "rows", "table")
+//$ look_up("            ")
         }
 //$ end
     }
