@@ -791,6 +791,12 @@ local commands = {
                 value = "NUMBER",
                 doc = "of projections, times that of matrices; default 0.03 for BH4, 0.3 for dense ones",
             },
+            {
+                name = "attention",
+                value = "NAME",
+                values = { "exact" },
+                doc = "of kind lsh: exact, with the weights that tables have on average to the end",
+            },
             { name = "dropout", value = "SHARE", doc = "default 0" },
             { name = "masked", value = "SHARE", doc = "an encoder: tokens to be found; default 0.15" },
             { name = "mask-id", value = "N", integer = true, doc = "an encoder: the id that stands for them" },

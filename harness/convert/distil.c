@@ -110,6 +110,7 @@ distil *distil_create(const distil_job *job, const float *constants)
     d->call.constants = constants;
     d->call.table_epsilon = table_epsilon;
     d->call.parts = 1;
+    d->call.signs = TRAIN_OWN_SIGNS;
     d->call.criterion_context = d;
     return d;
 }

@@ -23,7 +23,11 @@ typedef struct {
     float (*criterion)(void *context, size_t token, float *row, float scale, int back);
     void *criterion_context;
     void (*observe)(void *context, const float *features);
+    int signs; /* of train_signs; models without attention by tables do not have it */
 } train_call;
+
+/* What attention by tables reads: weights that are expected, tables with signs of the step, tables with the model's signs. */
+enum train_signs { TRAIN_EXPECTED, TRAIN_FRESH_SIGNS, TRAIN_OWN_SIGNS };
 
 /* The sum of cross-entropies of ids[sequences][length] in nats; a target of -1 does not count. All parts call it together. */
 typedef double train_function(const train_call *call, const int32_t *ids, const int32_t *targets, size_t sequences, size_t length,

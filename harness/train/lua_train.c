@@ -9,9 +9,10 @@
 
      initialise([boxes])       random weights, then those of boxes of the parameters (gen/families/model/training/first_weights.lua);
                                everything else as before the first step
-     step(n, rate, table_rate) -> cross-entropy a token in nats, length of the gradient; step n = 1, 2, ...
+     step(n, rate, table_rate, [signs]) -> cross-entropy a token in nats, length of the gradient; step n = 1, 2, ...; signs: of
+                               train_signs, default 0
      windows()                 -> windows of the text, and of the text for validation
-     validate(most)            -> cross-entropy a token of at most so many windows, as far apart as can be, and tokens
+     validate(most, [signs])   -> cross-entropy a token of at most so many windows, as far apart as can be, and tokens
      uses()                    -> by tensor, nil: no tables: { { rows used, entropy in bits }, ... by table } since the last call: on the
                                   first rank by the tokens of all, on the others none
      gather_uses()             gives the first rank what uses has to tell of all, before it saves

@@ -71,13 +71,23 @@ function run.position_in(text, path)
     return position
 end
 
+-- What attention by tables reads in step `step` of `steps`, as train_signs of harness/train/abi.h: the weights that
+-- tables have on average, which are quick to learn by, then tables with signs of each step, so that no draw of them is
+-- learned; at last tables with the model's signs, those of inference.
+local expected, fresh, own_signs = 0, 1, 2
+function run.signs(step, steps)
+    if step <= steps // 2 then return expected end
+    return step <= steps - steps // 10 and fresh or own_signs
+end
+
 -- How many steps fit into own.seconds: the first ones are timed, and forgotten.
 function run:steps_within(settings)
     local seconds, begun = self.own.seconds, process.clock()
     local tried, first, enough = 0
     repeat
         tried = tried + 1
-        self.state:step(tried, 0.001 * settings.rate, 0.001 * settings.table_rate)
+        local signs = self.samples and tried % 2 == 0 and fresh or expected
+        self.state:step(tried, 0.001 * settings.rate, 0.001 * settings.table_rate, signs)
         first = first or process.clock() -- which has touched all memory
         enough = tried >= 4 and process.clock() - begun > share_of_timing * seconds or tried > 2000
     until train.together(enough and 1 or 0) > 0
@@ -176,11 +186,11 @@ function run:warn_of_loss(nats)
     )
 end
 
--- What a validation says, of at most so many windows, as a part of a line of the log.
-function run:validate(most)
+-- What a validation says, of at most so many windows, as a part of a line of the log. signs: of the last step.
+function run:validate(most, signs)
     local entry = { tables = json.array(table_usage.summary(self.tensors, self.state:uses())) }
     if self.windows > 0 then
-        entry.validation = self.state:validate(most)
+        entry.validation = self.state:validate(most, signs == expected and expected or own_signs)
         self:judge(entry.validation, "the loss of the validation")
     end
     self:warn(entry.tables)
@@ -241,7 +251,8 @@ function run:go_on()
     local s, position = self.settings, self.position
     local step = position.step + 1
     local factor, begun = learning_rates.at(step, s.steps), process.clock()
-    local nats, norm = self.state:step(step, s.rate * factor, s.table_rate * factor)
+    local signs = self.samples and run.signs(step, s.steps) or expected
+    local nats, norm = self.state:step(step, s.rate * factor, s.table_rate * factor, signs)
     self.busy = self.busy + process.clock() - begun
     if not finite(nats) then self:give_up(step, "the loss is no number") end
     if not finite(norm) then self:give_up(step, "the gradient is no number") end
@@ -252,7 +263,7 @@ function run:go_on()
     position.step, position.nats, position.counted = step, kept(position.nats + nats), position.counted + 1
     local validates, entry = step % s.evaluate == 0 or step == s.steps, {}
     if validates or step % math.max(1, s.steps // lines) == 0 then
-        if validates then entry = self:validate(step == s.steps and self.last_windows or self.few_windows) end
+        if validates then entry = self:validate(step == s.steps and self.last_windows or self.few_windows, signs) end
         entry.rate, entry.norm = s.rate * factor, norm
         self:note(entry, validates)
     end
@@ -283,6 +294,7 @@ function run.train(job, settings, own, files, facts, position)
         tensors = job.tensors,
         first_weights = job.first_weights,
         vocab = job.vocab,
+        samples = job.samples,
         warned = {},
         busy = 0.0,
         still = 0,

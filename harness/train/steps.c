@@ -177,6 +177,7 @@ int run_step(lua_State *L)
     const size_t targets = over_ranks(r, counted(r->targets, r->batch * r->train.length));
     r->call.step = n;
     r->call.table_rate = (float)luaL_checknumber(L, 4);
+    r->call.signs = (int)luaL_optinteger(L, 5, TRAIN_EXPECTED);
     if (r->call.adam) {
         const adam_step s = adam_at(n, r->call.table_rate, 0, r->beta1, r->beta2, r->epsilon);
         r->call.correction1 = s.first;
@@ -207,6 +208,7 @@ int run_validate(lua_State *L)
     const size_t number = r->ranks ? r->ranks->number : 0, count = r->ranks ? r->ranks->count : 1;
     double nats = 0;
     size_t tokens = 0;
+    r->call.signs = (int)luaL_optinteger(L, 3, TRAIN_EXPECTED);
     for (size_t done = 0; done < windows; done += count * r->batch) {
         const size_t first = done + number * r->batch, sequences = first < windows ? smaller(r->batch, windows - first) : 0;
         for (size_t i = 0; i < sequences; ++i) {               /* in order, with masks that are always the same */

@@ -142,6 +142,7 @@ local function job_of(p, s, own, texts, library)
         adam = s.table_optimiser == "adam",
         tensors = tensors_of(p, s),
         first_weights = p.training.first_weights,
+        samples = p.training.by_tables and s.attention ~= "exact",
     }
     for key, value in pairs(learning_rates.optimiser) do
         job[key] = value
@@ -218,6 +219,10 @@ local function trained(path, options, rank, ranks)
     end
     for _, name in ipairs(p.training.table_rows == 0 and of_lookups or {}) do
         if options[name] then misuse(string.format("--%s: %s: %s has no LookupFFN", name, options[name], path)) end
+    end
+    local exact = options.attention
+    if exact and not p.training.by_tables then
+        misuse(string.format('--attention: %s: attention of %s has no tables: kind = "lsh"', exact, path))
     end
     local position = options.resume and run.position(files.checkpoint) or nil
     if not p.causal then

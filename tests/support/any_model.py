@@ -3,7 +3,8 @@ import os
 
 import numpy as np
 
-from definitions import ACTIVATIONS, Checkpoint, attend, attend_by_tables, lookup_ffn, rotated, sines
+import table_attention
+from definitions import ACTIVATIONS, Checkpoint, attend, lookup_ffn, rotated, sines
 from derivatives import Value
 from transformer import NAMES
 
@@ -69,9 +70,10 @@ class Maker:
         return self.c.norm(name, x.reshape(-1, width), eps, mean=False).reshape(x.shape)
 
     def unit(self, q, k, heads, width, scales):
-        """Heads without their lengths, those of q times numbers of their own."""
+        """Heads without their lengths, those of q times numbers of their own, if there are any."""
         q, k = (x.reshape(-1, width) / np.sqrt((x.reshape(-1, width) ** 2).mean(axis=1, keepdims=True) + 1e-6) for x in (q, k))
-        return (q.reshape(-1, heads, width) * scales.reshape(1, heads, 1)).reshape(-1, heads * width), k.reshape(len(q) // heads, -1)
+        n = len(q) // heads
+        return (q.reshape(n, heads, width) * (1 if scales is None else scales.reshape(1, heads, 1))).reshape(n, -1), k.reshape(n, -1)
 
     def projections(self, prefix, x, heads, kv_heads, width, gone):
         """q, k and v of x."""
@@ -107,11 +109,10 @@ class Maker:
         q, k, v = self.projections(prefix, x, heads, kv_heads, width, a.get("eliminate", "none").replace("none", ""))
         if "qk_norm" in a:
             q, k = (self.head_norm(prefix + f"self_attn.{word}_norm", x, width, a["qk_norm"].get("eps", 1e-6)) for word, x in (("q", q), ("k", k)))
-        tables = a.get("kind") == "lsh"
-        if tables:
-            q, k = self.unit(q, k, heads, width, np.ones(heads))
-        if a.get("unit"):
-            q, k = self.unit(q, k, heads, width, self.c.get(prefix + "attention_scale", heads, mean=1.5, deviation=0.2))
+        by_tables = a.get("kind") == "lsh"
+        if a.get("unit") or by_tables:
+            scales = None if by_tables else self.c.get(prefix + "attention_scale", heads, mean=1.5, deviation=0.2)
+            q, k = self.unit(q, k, heads, width, scales)
         if "rope" in a:
             rope = a["rope"]
             how = (rope.get("theta", 1e4), rope.get("share", 1), rope.get("pairs") == "interleaved", rope.get("scaling"))
@@ -122,8 +123,9 @@ class Maker:
         if n:  # keys of the token before, of the first token its own
             rows = np.maximum(np.arange(len(q)) - 1, 0)
             k = np.concatenate([k[rows, :n], k[:, n:]], axis=1)
-        if tables:
-            return attend_by_tables(q, k, v, heads, kv_heads, a, number)
+        if by_tables:
+            signs = self.m.get("signs", table_attention.signs_of(self.m))
+            return table_attention.attend(q, k, v, heads, kv_heads, a, signs and (lambda shape: signs(number, shape)))
         return attend(q, k, v, heads, kv_heads, a.get("causal", True), parts, window, a.get("scale"), a.get("soft_cap"))
 
     def block(self, number, x, m):
@@ -167,7 +169,8 @@ class Maker:
 
 
 def logits(c, ids, m):
-    """Of a sequence. m: qkv_biased, which no model file says: q, k and v have biases also where others have none."""
+    """Of a sequence. m, which no model file says: qkv_biased: q, k and v have biases also where others have none; signs, of attention by
+    tables: a function of layer and shape, absent: those of the seed; None: weights are those expected."""
     maker = Maker(c, m)
     first = blocks(m)[0]
     x = maker.embedded(ids, first.get("d_in", first["d"]))

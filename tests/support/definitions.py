@@ -61,45 +61,6 @@ def attend(q, k, v, heads, kv_heads, causal, shape=None, window=None, scale=None
     return np.einsum("hij,jhw->ihw", weights, v).reshape(n, heads * width)
 
 
-def attention_signs(seed, layer, count):
-    """The first `count` signs of a layer, by splitmix64."""
-    mask, signs = 2**64 - 1, []
-    for number in range(count):
-        z = (seed << 32) + layer + (number + 1) * 0x9E3779B97F4A7C15 & mask
-        z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & mask
-        z = (z ^ z >> 27) * 0x94D049BB133111EB & mask
-        signs.append(-1 if (z ^ z >> 31) >> 63 else 1)
-    return np.array(signs)
-
-
-def attend_by_tables(q, k, v, heads, kv_heads, a, layer):
-    """Attention `a` by tables, of heads of q and k that have the length sqrt(width)."""
-    n, width = len(q), q.shape[1] // heads
-    tables, tau, window = a.get("tables", 16), a.get("tau", 8), a.get("window", min(16, a["context"]))
-    padded = 1 << (width - 1).bit_length()
-    each = padded // tau
-    rounds = -(-tables // each)
-    signs = attention_signs(a.get("seed", 1), layer, rounds * padded).reshape(rounds, padded)
-    hadamard = np.ones((1, 1))
-    while len(hadamard) < padded:
-        hadamard = np.block([[hadamard, hadamard], [hadamard, -hadamard]])
-    q, k, v = (x.reshape(n, -1, width) for x in (q, k, v))
-
-    def codes(x):
-        z = np.einsum("nhw,rw,wi->nhri", x, signs[:, :width], hadamard[:width])[..., : each * tau]
-        return (z > 0).reshape(*x.shape[:2], rounds * each, tau)[:, :, :tables] @ (1 << np.arange(tau)[::-1])
-
-    q_codes, (k, k_codes, v) = codes(q), (np.repeat(x, heads // kv_heads, axis=1) for x in (k, codes(k), v))
-    agree = (q_codes[:, None] == k_codes[None]).mean(axis=3).transpose(2, 0, 1)
-    chance = (1 - np.arccos(np.clip(np.einsum("ihw,jhw->hij", q, k) / width, -1, 1)) / np.pi) ** tau
-    apart = np.subtract.outer(np.arange(n), np.arange(n))
-    weights = np.where(np.abs(apart) < window, chance, agree)
-    if a.get("causal", True):
-        weights = np.where(apart >= 0, weights, 0)
-    y = np.einsum("hij,jhw->ihw", weights, v)
-    return (y / np.sqrt((y**2).sum(axis=2, keepdims=True) + a.get("eps", 0.3) ** 2)).reshape(n, heads * width)
-
-
 def sines(n, width, order, steps, most=10000.0):
     half = width // 2
     angles = np.arange(n)[:, None] * most ** (-np.arange(half) / (half - 1 if steps == "n-1" else half))

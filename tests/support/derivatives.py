@@ -38,6 +38,7 @@ COMPARISONS = (np.greater, np.less)
 class Value(np.lib.mixins.NDArrayOperatorsMixin):
     """backward(gradient) of what it is gives those of `parents`, in a tuple; None: there is none."""
 
+    true_slopes = False  # see weights
     nearest = np.inf  # how near any value has come to a kink, where gradients jump, relative to the values beside it
 
     def __init__(self, data, parents=(), backward=None):
@@ -99,6 +100,14 @@ class Value(np.lib.mixins.NDArrayOperatorsMixin):
 
     def erf(self):
         return Value(ERF(self.data), (self,), lambda g: (g * 2 / math.sqrt(math.pi) * np.exp(-self.data**2),))
+
+    def weights(self, used, chance, tau):
+        """Of attention by tables: what is used instead of the chances that codes of these cosines agree. Its slope is tau / 2 of the chance,
+        less than that of the chance itself."""
+        slope = tau / 2 * chance
+        if Value.true_slopes:
+            slope = tau * chance ** (1 - 1 / tau) / (np.pi * np.sqrt(1 - self.data**2))
+        return Value(used, (self,), lambda g: (g * slope,))
 
     def propagate(self):
         """Gives every Value that this one, a number, is made of its gradient."""

@@ -44,6 +44,7 @@ MASKED = {
     "attention": {"causal": False, "context": 50}, "ffn": {"kind": "mlp", "f": 56, "activation": "gelu"}, "embedding": {"norm": LN, "first_position": 2},
     "output": {"dense": {"width": 32, "activation": "gelu", "norm": LN}, "head": {"bias": True}}, "checkpoint": "roberta",
 }
+TABLES = {"kind": "lsh", "tables": 5, "tau": 2, "window": 3, "seed": 7}
 SHAPES = {
     "gpt": GPT,
     "lookup": LOOKUP,
@@ -73,6 +74,8 @@ SHAPES = {
     "unit encoder": changed(GPT, attention={"unit": True, "shaped": True, "causal": False}),
     "shifted": changed(LLAMA, attention={"unit": True, "shifted": 1}),
     "shifted encoder": changed(NEOX, attention={"shifted": 5, "causal": False, "window": 9}),
+    "tables": changed(LLAMA, attention={**TABLES, "shifted": 1}),
+    "tables encoder": changed(GPT, attention={**TABLES, "tau": 3, "causal": False}),
 }
 
 
@@ -133,4 +136,8 @@ def drawn(number):
         m["output"]["norm"] = one_of(LN, RMS)
     if often(0.2):
         m["output"]["head"]["soft_cap"] = 5
+    if often(0.2):
+        for key in ("shaped", "scale", "window"):
+            a.pop(key, None)
+        a |= {"kind": "lsh", "tables": one_of(1, 3, 16), "tau": one_of(1, 2, 4), "window": one_of(0, 1, 5, 50), "eps": one_of(0.3, 0.01)}
     return m

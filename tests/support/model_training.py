@@ -9,6 +9,7 @@ import threading
 import numpy as np
 
 from lookupc import WARNINGS, aligned, compiled, effort, works
+from table_attention import own_signs
 
 OPTIMISE = "-O1" if effort("instruction_sets") == "all" else "-O0"  # compiling takes most of the time
 
@@ -28,13 +29,16 @@ class Settings(ctypes.Structure):
         + [(name, ctypes.c_size_t) for name in ("part", "parts")]
         + [("barrier", BARRIER)]
         + [(name, ctypes.c_void_p) for name in ("context", "rows", "row_counts", "row_gradients")]
-        + [("criterion", CRITERION), ("criterion_context", ctypes.c_void_p), ("observe", OBSERVER)]
+        + [("criterion", CRITERION), ("criterion_context", ctypes.c_void_p), ("observe", OBSERVER), ("signs", ctypes.c_int)]
     )
 
 
 def constants_of(section):
-    """Rotary angles or sines of positions."""
+    """Rotary angles, sines of positions, or signs of attention by tables."""
     k = np.arange(section["elements"])
+    if "signs" in section:
+        count = section["signs"]
+        return np.concatenate([own_signs(section["seed"], section["first_layer"] + i, count) for i in range(len(k) // count)])
     if "angles" in section:
         half = section["half"]
         frequencies = section.get("frequencies", section["theta"] ** (-np.arange(half) / half))
@@ -106,7 +110,7 @@ class Trainer:
             view = self.view(self.parameters, tensor)
             view[:] = tensors[tensor["name"]].reshape(view.shape)
 
-    def logits(self, ids):
+    def logits(self, ids, **more):
         """Those of every token, out of a pass forward."""
         found = {}
 
@@ -114,10 +118,10 @@ class Trainer:
             found[token] = np.ctypeslib.as_array(row, (self.vocab,)).copy()
             return 0.0
 
-        self.run(ids, np.zeros_like(ids), back=False, criterion=CRITERION(take))
+        self.run(ids, np.zeros_like(ids), back=False, criterion=CRITERION(take), **more)
         return np.array([found[token] for token in range(ids.size)]).reshape(*ids.shape, self.vocab)
 
-    def features(self, ids):
+    def features(self, ids, **more):
         """What the criterion's rows are made of, of every token, as an observer sees it."""
         with open(f"{self.folder}/{self.name}_train.h", encoding="utf-8") as file:
             width, pitch = (int(v) for v in re.search(r"in\s+rows\s+of\s+(\d+)\s+floats,\s+(\d+)\s+apart", file.read()).groups())
@@ -126,7 +130,7 @@ class Trainer:
         def observe(_, features):
             found.append(np.ctypeslib.as_array(features, (ids.size, pitch))[:, :width].copy())
 
-        self.run(ids, np.zeros_like(ids), back=False, observe=OBSERVER(observe))
+        self.run(ids, np.zeros_like(ids), back=False, observe=OBSERVER(observe), **more)
         assert len(found) == 1, "the observer is called once"
         return found[0].reshape(*ids.shape, width)
 

@@ -6,7 +6,9 @@ from pathlib import Path
 import numpy as np
 
 import any_model
+import table_attention
 from definitions import Checkpoint
+from derivatives import Value
 from lookupc import effort, in_turn, instruction_sets, turns, works, write_safetensors
 from model_shapes import LLAMA, SHAPES, changed, drawn
 from model_training import Trainer
@@ -14,6 +16,15 @@ from whole import Decoder, Encoder
 
 TILE = 32  # keys: sequences of one have a softmax at once in inference, as in training
 SETS = [s for s in instruction_sets() if s != "sse4"]
+
+
+def by_tables(m):
+    return m["attention"].get("kind") == "lsh"
+
+
+def as_inferred(m):
+    """Settings with which training computes what inference does: attention by tables has the model's signs."""
+    return {"signs": 2} if by_tables(m) else {}
 
 
 def worst_difference(found, gradients):
@@ -40,7 +51,12 @@ def chosen(m, number):
 
 
 def error_beside_differences(m, tensors, ids, targets, gradients):
-    """Of the gradients in float64, along a direction in which the loss grows, relative to their length."""
+    """Of the gradients in float64, along a direction in which the loss grows, relative to their length; with attention by tables of those of
+    the weights that are expected, whose slopes in training are bounds."""
+    if by_tables(m):
+        m, Value.true_slopes = {**m, "signs": None}, True
+        gradients = any_model.gradients(tensors, m, ids, targets)[1]
+        Value.true_slopes = False
     random, ends = np.random.default_rng(len(tensors)), []
     length = np.linalg.norm([np.linalg.norm(g) for g in gradients.values()])
     direction = {name: g / length + random.standard_normal(g.shape) * np.linalg.norm(g) / length / g.size**0.5 for name, g in gradients.items()}
@@ -53,9 +69,9 @@ def error_beside_differences(m, tensors, ids, targets, gradients):
     return abs((ends[0] - ends[1]) / (2 * step) - along) / length
 
 
-def worst_of(t, ids, targets, loss, gradients):
+def worst_of(t, ids, targets, loss, gradients, **more):
     """The largest relative error of the loss or of a tensor's gradient, and of which."""
-    found_loss = t.run(ids, targets, **t.lists())
+    found_loss = t.run(ids, targets, **t.lists(), **more)
     found = {**t.tensors(t.gradients), **t.listed()}
     assert set(found) == set(gradients), set(found) ^ set(gradients)
     return max((abs(found_loss - loss) / loss, "loss"), worst_difference(found, gradients))
@@ -76,16 +92,17 @@ def folds_exactly(m):
     return all(part.get("scale") != "1/h" or part["h"] & (part["h"] - 1) == 0 for part in parts)
 
 
-def unlike_observed(t, m, tensors, ids, logits):
+def unlike_observed(t, m, tensors, ids, logits, **more):
     """How much they differ from the head's product with the features that an observer sees."""
     names = any_model.NAMES[m.get("checkpoint", "llama")]
     head = tensors[names["word"] if m.get("tied") else names["head"]].astype(np.float64)
-    seen = t.features(ids).astype(np.float64) @ head.T + tensors.get("lm_head.bias", 0)
+    seen = t.features(ids, **more).astype(np.float64) @ head.T + tensors.get("lm_head.bias", 0)
     return np.abs(seen - logits).max() / np.abs(logits).max()
 
 
 def right(folder, name, m, number, sets):
-    """Gradients within 1e-5, logits within 1e-5, and bit by bit in scalar: but for a soft cap, before which training has them."""
+    """Gradients within 1e-5, logits within 1e-5, and bit by bit in scalar: but for a soft cap, before which training has them, and attention
+    by tables, whose sums have another order."""
     good, path = True, any_model.write(folder, "m", m)
     tensors, ids, targets, loss, gradients = chosen(m, number)
     difference = error_beside_differences(m, tensors, ids, targets, gradients)
@@ -94,14 +111,14 @@ def right(folder, name, m, number, sets):
     for isa in sets:
         t = Trainer(path, f"{folder}/train.{isa}", isa)
         t.load(tensors)
-        error, which = worst_of(t, ids, targets, loss, gradients)
+        error, which = worst_of(t, ids, targets, loss, gradients, **as_inferred(m))
         logits, off = inferred(m, path, weights, f"{folder}/{isa}", isa, ids), {}
         for n in (TILE, 50):
-            found, wanted = t.logits(ids[:, :n]), logits(n)
-            unlike = unlike_observed(t, m, tensors, ids[:, :n], found)
+            found, wanted = t.logits(ids[:, :n], **as_inferred(m)), logits(n)
+            unlike = unlike_observed(t, m, tensors, ids[:, :n], found, **as_inferred(m))
             found = cap * np.tanh(found / cap) if cap else found
             off[n] = np.abs(found - wanted).max() / np.abs(wanted).max()
-        exact = isa == "scalar" and not cap and folds_exactly(m)
+        exact = isa == "scalar" and not cap and folds_exactly(m) and not by_tables(m)
         same = ", the same bits" if exact and off[TILE] == 0 else ""
         print(f"{name:14} {isa:8} gradients {error:.1e} ({which}), differences {difference:.0e}, logits {off[50]:.1e}{same}, features {unlike:.1e}")
         good = good and max(error, difference, off[50], unlike) < 1e-5 and (off[TILE] == 0 or not exact)
@@ -126,6 +143,22 @@ def scaled_positions_and_four_norms_learn():
 def unit_and_shifted_keys_learn():
     with tempfile.TemporaryDirectory() as folder:
         return right(folder, "shifted", SHAPES["shifted"], 0, ["scalar"])
+
+
+def tables_of_attention_learn():
+    """Weights that are expected, those by signs of a step, and those by the model's."""
+    good, seed, step = True, 11, 5
+    for number, name in enumerate(("tables", "tables encoder")):
+        m = SHAPES[name]
+        with tempfile.TemporaryDirectory() as folder:
+            t = Trainer(any_model.write(folder, "m", m), f"{folder}/train", "scalar")
+            for form, signs in enumerate((None, lambda *where: table_attention.fresh_signs(seed, step, *where), table_attention.signs_of(m))):
+                tensors, *rest = chosen({**m, "signs": signs}, number)
+                t.load(tensors)
+                error, which = worst_of(t, *rest, signs=form, seed=seed, step=step)
+                print(f"{name:14} signs {form} gradients {error:.1e} ({which})")
+                good = good and error < 1e-5
+    return good
 
 
 def random_shapes_learn():
@@ -184,6 +217,9 @@ PLANTED = [
     ("dense lookup", "slope[place[entry]] += along", "slope[place[entry]] -= along"),
     ("dense lookup", "sums[row] += all", "sums[row] -= all"),
     ("eight", "weights + change0", "weights - change0"),
+    # attention by tables
+    ("tables", "rest = dy[i] - slope", "rest = dy[i] + slope"),
+    ("tables encoder", "half_tau = 1.5f", "half_tau = -1.5f"),
 ]
 
 
@@ -208,7 +244,7 @@ def errors_are_noticed():
             tensors, *rest = chosen(SHAPES[name], number)
             t = Trainer(any_model.write(folder, "m", SHAPES[name]), f"{folder}/train", "scalar", changed=change)
             t.load(tensors)
-            error, which = worst_of(t, *rest)
+            error, which = worst_of(t, *rest, **as_inferred(SHAPES[name]))
         print(f"{name:14} {change[1]:60} {error:.1e} ({which})")
         good = good and not error < 1e-3
     return good
@@ -216,8 +252,8 @@ def errors_are_noticed():
 
 def main():
     good = True
-    tests = (all_shapes_learn, scaled_positions_and_four_norms_learn, unit_and_shifted_keys_learn, random_shapes_learn,
-             errors_have_their_places, errors_are_noticed)
+    tests = (all_shapes_learn, scaled_positions_and_four_norms_learn, unit_and_shifted_keys_learn, tables_of_attention_learn,
+             random_shapes_learn, errors_have_their_places, errors_are_noticed)
     for test in tests:
         good = test() and good
     return 0 if good else 1

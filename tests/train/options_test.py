@@ -223,6 +223,25 @@ def quantised():
     print("ok     train --quantise: nats by which rounding changes the loss, and packing:", ", ".join(f"{types} {a:.1e} {b:.1e}" for types, (a, b) in spread.items()))
 
 
+@tested("--attention")
+def attention_by_tables():
+    """Validations are those of inference, behind steps through tables; with --attention exact they are of expected weights to the end."""
+    with open("valid.txt", "w") as file:
+        file.write(VALID)
+    losses = []
+    for options in ((), ("--attention", "exact")):
+        run = Run("tables", "--steps", "20", "--batch", "2", "--context", "20", "--rate", "0.01", "--valid", "valid.txt", *options)
+        said = subprocess.run([LOOKUPC, "perplexity", "tables.lua", "--weights", "w.safetensors", "--text", "valid.txt", "--context", "21", "--stride", "20",
+                               "--isa", "scalar", "--cflags", "-O0", "--json"], capture_output=True, check=True)
+        off = abs(json.loads(said.stdout)["nats_per_token"] - run.last["validation"])
+        check(off > 1e-4 if options else off < 2e-6, f"{options}: {off} beside perplexity")
+        losses.append([line["loss"] for line in run.lines])
+    same_steps = [one == other for one, other in zip(*losses)]
+    check(same_steps == 10 * [True] + 10 * [False], f"{losses}")
+    said = subprocess.run([LOOKUPC, "train", "decoder.lua", "--text", "text.txt", "--steps", "1", "-o", "w", "--attention", "exact"], capture_output=True, text=True)
+    check((said.returncode, said.stderr) == (2, 'lookupc: --attention: exact: attention of decoder.lua has no tables: kind = "lsh"\n'), said.stderr)
+
+
 @tested("--tokenizer")
 def tokenizer_of_a_file():
     """--tokenizer trains what a model file with that tokenizer does."""
@@ -248,6 +267,9 @@ with tempfile.TemporaryDirectory() as folder:
     for kind, blocks, causal in (("decoder", BLOCKS, "true"), ("encoder", BLOCKS, "false"), ("mixed", MIXED, "true")):
         with open(kind + ".lua", "w") as file:
             file.write(f'return {{ name = "{kind}", {COMMON}, {blocks}, attention = {{ context = 127, causal = {causal} }}, tokenizer = {{ kind = "bytes" }} }}')
+    with open("tables.lua", "w") as file:
+        file.write(f'return {{ name = "tables", {COMMON}, {BLOCKS}, attention = {{ kind = "lsh", tables = 4, tau = 2, window = 3, context = 127 }},'
+                   ' tokenizer = { kind = "bytes" } }')
     with open("text.txt", "w") as file:
         file.write("".join(chr(c) for c in range(1, 128)) * 3)  # each window has each byte once
     with open("words.txt", "w") as file:

@@ -364,6 +364,23 @@ function test.weights_that_overflow_end_a_run()
     check.equal(bytes(files.checkpoint) == undisturbed(job(), wild, first - 1, files.checkpoint), true)
 end
 
+-- Attention by tables: expected weights for half of the steps, signs of each step, and the model's for the last tenth.
+function test.signs_follow_their_schedule()
+    for _, samples in ipairs { true, false } do
+        local open, j, told = train.open, job(), {}
+        j.samples = samples
+        train.open = opened_as(open, function(state, key, ...)
+            local given = { ... }
+            if key == "step" or key == "validate" then told[#told + 1] = given[key == "step" and 4 or 2] end
+            return state[key](state, ...)
+        end)
+        quietly(j, few_steps(), own, files_in(program.folder()), { model = "bigram", isa = "scalar" })
+        train.open = open
+        local first, fresh = ("0"):rep(22), ("1"):rep(10) .. "2" .. ("1"):rep(6)
+        check.equal(table.concat(told), samples and first .. fresh .. "22222" or ("0"):rep(44))
+    end
+end
+
 function test.settings_are_checked()
     local function of(options)
         return function()

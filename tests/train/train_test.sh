@@ -24,7 +24,7 @@ says() {
 cat >model.lua <<'END'
 return {
     name = "tiny_lm", d = 16, heads = 2, layers = 1, vocab = 256, positions = 16, skip = true,
-    norm = { kind = "layernorm" }, attention = { context = 16 },
+    norm = { kind = "layernorm" }, attention = { kind = "lsh", tables = 4, tau = 2, window = 4, context = 16 },
     ffn = { kind = "lookup", h = 4, tau = 4, projection = { kind = "bh4", block = 4 }, score = "gelu", neighbours = 2 },
     embedding = {}, output = { norm = { kind = "layernorm" }, head = {} },
     tokenizer = { kind = "bytes" }, checkpoint = "mingpt",

@@ -4,32 +4,12 @@
 //$ local tables, window = hash.tables, hash.window
 //$ local sum_of_lanes = across("add")
 //$ lines("", prologue)
+//$ local code_chance = window > 0 and once("templates/math/code_chance.c", { tau = hash.tau }) .. "_code_chance_" .. hash.tau
 //$ if window > 0 then
 
-/* $(tables) (1 - arccos(c) / pi)^$(hash.tau) of the cosine c = product / $(width): what $(plural(tables, "table")) would add up on average.
-   arccos(|c|) / pi = sqrt(1 - |c|) p(|c|), off by at most 2^-23. */
-static inline $(isa.vector) $(helper)_chance($(isa.vector) product)
-{
-    const $(isa.vector) cosine = $(isa.mul("product", isa.broadcast(chance.inverse_width))), size = $(isa.abs("cosine"));
-    const $(isa.vector) rest = $(isa.max(isa.zero(), isa.sub(isa.broadcast("1.0f"), "size")));
-    const $(isa.vector) root = $(isa.mul("rest", isa.reciprocal_root(isa.max("rest", isa.broadcast("1e-30f")))));
-    $(isa.vector) p = $(isa.broadcast(chance.factors[#chance.factors]));
-//$ for n = #chance.factors - 1, 1, -1 do
-    p = $(isa.fma("p", "size", isa.broadcast(chance.factors[n])));
-//$ end
-    p = $(isa.mul("p", "root"));
-    p = $(isa.select(isa.less("cosine", isa.zero()), "p", isa.sub(isa.broadcast("1.0f"), "p")));
-//$ local power = "p"
-//$ for n, square in ipairs(chance.powers) do
-    const $(isa.vector) p$(n) = $(isa.mul(power, square and power or "p"));
-//$ power = "p" .. n
-//$ end
-    return $(isa.mul(power, isa.broadcast(chance.tables)));
-}
-
 //$ local less = ", less what tables add of them. q_code: of table t at t * code_step; code: [" .. tables .. "][" .. positions .. "]."
-/* y = y + the values of `count` tokens that lie beside each other, by the cosines of q and their
-   keys$(causal and "." or less) */
+/* y = y + the values of `count` tokens that lie beside each other, by the cosines of q and their keys: each as often as
+   $(plural(tables, "table")) would add it on average$(causal and "." or less) */
 static void $(helper)_near(const float *restrict q, const float *restrict key, size_t key_step,
     const float *restrict value, size_t value_step, size_t count,
     $(causal and "" or "const uint16_t *restrict q_code, size_t code_step, const uint16_t *restrict code, ")float *restrict y)
@@ -55,8 +35,8 @@ $(i)product = $(isa.fma(load("q", at), load("own", at), "product"));
             weight[n] = 0.0f;
 //$ end
         for (size_t n = 0; n < some; n += $(lanes)) {
-            const $(isa.vector) product = $(isa.load_unaligned("weight", "n"));
-            $(isa.store_unaligned("weight", "n", helper .. "_chance(product)"));
+            const $(isa.vector) cosine = $(isa.mul(isa.load_unaligned("weight", "n"), isa.broadcast(chance.inverse_width)));
+            $(isa.store_unaligned("weight", "n", isa.mul(code_chance .. "(cosine)", isa.broadcast(chance.tables))));
         }
 //$ if not causal then
         for (size_t n = 0; n < 32; ++n)

@@ -1,4 +1,4 @@
-//$ takes isa, lanes, helper, attention, float
+//$ takes isa, lanes, helper, attention, float, product
 //$ local exp = once("templates/math/exp.c") .. "_exp"
 //$ local largest_lane, sum_of_lanes = across("max"), across("add")
 //$ local a = attention
@@ -142,6 +142,9 @@ $(i)const size_t end = $(a.helper)_seen($(own), $(length));
 //$     end
 //$ end
 //$ local function end_of(length) return looks and "end" or length end
+//$ if a.lsh then
+$(include("templates/model/training/code_shares.c", { a = a }))
+//$ else
 
 /* exp(score - largest) for what each row sees, 0 for the rest of `columns`: what exp makes of that, times the row's share, would be a
    denormal, which CPUs multiply a hundred times slower.$(looks and " Row 0 is position `first`." or "") A row of
@@ -186,6 +189,7 @@ static void $(a.helper)_softmax($(given), int make, float *softmax, size_t softm
             score[k] = none;
     }
 }
+//$ end
 
 //$ if a.shaped then
 /* Shaped attention: from y, the values that a softmax mixes, to alpha v + beta y - gamma mean, row by row and as inference does it. total:
@@ -226,11 +230,14 @@ static void $(a.helper)_shape(float *weight, size_t step, size_t first, size_t r
 
 //$ end
 //$ local shape_doc = a.shaped and " shape: alpha, beta and gamma of each head." or ""
+//$ local kept_doc = a.lsh and "; layer: the number of theirs" or "; softmax: the largest score and 1 / total of each head"
 //$ local dshape_doc = a.shaped and " dshape: those of alpha, beta and gamma of each head, overwritten." or ""
-/* Attention of a sequence of `length` tokens, of which the first `own` count: rows of heads of q, k and v become those of y; softmax: the
-   largest score and 1 / total of each head.$(a.unit and " scales: factors of scores of each head." or "")$(shape_doc) */
-//$ local given = "const float *q, const float *k, const float *v, float *y, float *softmax"
-//$ local scales_given, shape_given = a.unit and "const float *scales", a.shaped and "const float *shape"
+/* Attention of a sequence of `length` tokens, of which the first `own` count: rows of heads of q, k and v become those of
+   y$(kept_doc).$(a.scaled and " scales: factors of scores of each head." or "")$(shape_doc) */
+//$ local given = "const float *q, const float *k, const float *v"
+//$ local t_given, layer_given = (a.rope or a.lsh) and "const " .. helper .. " *t", a.lsh and "size_t layer"
+//$ local y_given, softmax_given = "float *y", not a.lsh and "float *softmax"
+//$ local scales_given, shape_given = a.scaled and "const float *scales", a.shaped and "const float *shape"
 //$ -- The keys of head `head` go to `keys`. Where they are shifted each is that of the token before, the first one its own.
 //$ local shifted = a.shifted < a.kv_heads and "head < " .. a.shifted .. " ? 1 : 0" or "1"
 //$ local function gather_keys(i, head)
@@ -245,8 +252,9 @@ $(i)$(a.helper)_gather_heads($(k), length - shift, one, keys + shift * $(w));
 //$     end
 //$ end
 //$ -- The factor of the queries of head `number`.
-//$ local function factor(number) return a.unit and times(float(a.scale), "scales[" .. number .. "]") or float(a.scale) end
-static void $(a.helper)_attend($(listed(of_t, given, scales_given, shape_given, "size_t length, size_t own, float *scratch")))
+//$ local function factor(number) return a.scaled and times(float(a.scale), "scales[" .. number .. "]") or float(a.scale) end
+//$ given = listed(t_given, layer_given, given, y_given, softmax_given, scales_given, shape_given)
+static void $(a.helper)_attend($(given), size_t length, size_t own, float *scratch)
 {
     const size_t padded = (length + $(strip - 1)) / $(strip) * $(strip);
 //$ if a.shaped then
@@ -256,11 +264,22 @@ static void $(a.helper)_attend($(listed(of_t, given, scales_given, shape_given, 
 //$ end
     float *keys = scratch, *key_strips = keys + padded * $(w), *value_strips = key_strips + padded * $(w);
     float *queries = value_strips + padded * $(a.padded_width), *scores = queries + $(a.rows * w), *packed = scores + $(a.rows) * padded;
+//$ if a.lsh then
+    float *signs = packed + $(product.packed_a);
+    uint16_t *codes = (uint16_t *) (void *) (signs + $(a.lsh.signs)); /* of keys */
+
+    if (t->signs)
+        $(a.helper)_make_signs(t, layer, signs);
+//$ end
 
 //$ loop("    ", "head", 0, a.kv_heads, 1, function(i, head)
 //$ gather_keys(i, head)
 $(i)$(helper)_pack_across(keys, $(w), $(w), length, key_strips);
 $(i)$(helper)_pack($(sum("v", times(head, a.v_head))), $(a.v_step), length, $(w), value_strips);
+//$ if a.lsh then
+$(i)if (t->signs)
+$(i)    $(a.helper)_hash(signs, keys, length, codes, padded);
+//$ end
 //$ loop(i, "number", 0, a.group, 1, function(i, number)
 //$ if a.shaped then
 $(i)float total[$(w)];
@@ -273,15 +292,27 @@ $(i)for (size_t first = 0; first < length; first += $(a.rows)) {
 $(i)    const size_t rows = length - first < $(a.rows) ? length - first : $(a.rows);
 $(i)    const size_t seen = $(a.causal and "first + rows" or "length"), columns = (seen + $(strip - 1)) / $(strip) * $(strip);
 $(i)    float *to = $(sum("y", times("first", a.y_step), times(number, w)));
+//$ if not a.lsh then
 $(i)    float *totals = $(sum("softmax", times("first", a.softmax_step), times(number, 2)));
+//$ end
 
 //$ local query = sum("q", times("first", a.q_step), times(number, a.q_head))
 $(i)    $(a.helper)_gather_heads($(listed(t, query, a.q_step, from("first"), "rows", factor(number), "queries")));
 $(i)    $(helper)_times_strips($(plain), rows, columns, $(w), queries, $(w), key_strips, $(w), scores, padded, $(set), packed);
+//$ if a.lsh then
+$(i)    $(a.helper)_expect(scores, padded, $(looks and "first, " or "")rows, columns, own);
+$(i)    if (t->signs)
+$(i)        $(a.helper)_sample(signs, queries, codes, padded, first, rows, own, scores, padded);
+//$ else
 $(i)    $(a.helper)_softmax(scores, padded, $(looks and "first, " or "")rows, columns, own, 1, totals, $(a.softmax_step));
+//$ end
 $(i)    $(helper)_times_strips($(plain), rows, $(w), seen, scores, padded, value_strips, length, to, $(a.y_step), $(set), packed);
+//$ if a.lsh then
+$(i)    $(a.helper)_shorten(to, $(a.y_step), rows);
+//$ else
 $(i)    for (size_t row = 0; row < rows; ++row)
 $(i)        $(helper)_scale(to + row * $(a.y_step), totals[row * $(a.softmax_step) + 1], to + row * $(a.y_step), $(w));
+//$ end
 //$ if a.shaped then
 $(i)    $(a.helper)_mix($(sum("v", times(head, a.v_head))), first, rows, own, $(sum("shape", times(number, 3))), total, &summed, to);
 //$ end
@@ -289,6 +320,7 @@ $(i)}
 //$ end, { from = times(head, a.group), to = times(sum(head, 1), a.group) })
 //$ end)
 }
+//$ if not a.lsh then
 
 /* From weights and the gradients of weights those of scores, in place of the latter: p (d - sum of p d). */
 //$ local more = a.shaped and ", float beta, float *restrict along" or ""
@@ -317,13 +349,15 @@ static void $(a.helper)_softmax_back(float *restrict weight, float *restrict d, 
         }
     }
 }
+//$ end
 
 /* The gradients of q, k and v from dy; the rest as
-   above.$(a.unit and " dscales: those of scales, overwritten." or "")$(dshape_doc) */
-//$ local given = "const float *q, const float *k, const float *v, const float *dy, float *softmax"
+   above.$(a.scaled and " dscales: those of scales, overwritten." or "")$(dshape_doc) */
+//$ given = "const float *q, const float *k, const float *v, const float *dy"
 //$ local shapes, taken = a.shaped and "const float *shape, float *dshape", "float *dq, float *dk, float *dv"
-//$ local scales = a.unit and "const float *scales, float *dscales"
-static void $(a.helper)_attend_back($(listed(of_t, given, scales, shapes, taken)), size_t length, size_t own, float *scratch)
+//$ local scales = a.scaled and "const float *scales, float *dscales"
+//$ given = listed(t_given, layer_given, given, softmax_given, scales, shapes, taken)
+static void $(a.helper)_attend_back($(given), size_t length, size_t own, float *scratch)
 {
     const size_t padded = (length + $(strip - 1)) / $(strip) * $(strip);
 //$ if a.shifted > 0 then
@@ -338,17 +372,32 @@ static void $(a.helper)_attend_back($(listed(of_t, given, scales, shapes, taken)
     float *query_strips = dqueries + $(a.rows * a.padded_width), *dy_strips = query_strips + $(a.rows * a.padded_width);
     float *scores = dy_strips + $(a.rows * a.padded_width), *dscores = scores + $(a.rows) * padded + 16;
     float *packed = dscores + $(a.rows) * padded;
+//$ local weights, dy, dy_step = "scores", "from", a.y_step
+//$ if a.lsh then
+//$ weights, dy, dy_step = "weights", "dmixed", w
+    float *signs = packed + $(product.packed_a), *value_rows = signs + $(a.lsh.signs), *weights = value_rows + padded * $(a.padded_width);
+    float *dmixed = weights + $(a.rows) * padded;
+    uint16_t *codes = (uint16_t *) (void *) (dmixed + $(a.rows * w)); /* of keys */
+
+    if (t->signs)
+        $(a.helper)_make_signs(t, layer, signs);
+//$ end
 
 //$ loop("    ", "head", 0, a.kv_heads, 1, function(i, head)
 //$ gather_keys(i, head)
 $(i)$(helper)_pack_across(keys, $(w), $(w), length, key_strips);
 $(i)$(helper)_pack_across($(sum("v", times(head, a.v_head))), $(a.v_step), $(w), length, value_strips);
 $(i)$(helper)_pack(keys, $(w), length, $(w), key_rows);
+//$ if a.lsh then
+$(i)$(helper)_pack($(sum("v", times(head, a.v_head))), $(a.v_step), length, $(w), value_rows);
+$(i)if (t->signs)
+$(i)    $(a.helper)_hash(signs, keys, length, codes, padded);
+//$ end
 $(i)$(helper)_clear(dkeys, $(w), padded);
 $(i)$(helper)_clear(dvalues, $(w), padded);
 //$ loop(i, "number", 0, a.group, 1, function(i, number)
 //$ if a.unit then
-$(i)float scaled = 0.0f;
+$(i)float scaled = 0.0f;$(a.scaled and "" or " /* no factor is learned */")
 //$ end
 //$ if a.shaped then
 $(i)float alone = 0.0f, along = 0.0f, level = 0.0f;
@@ -358,13 +407,25 @@ $(i)for (size_t first = 0; first < length; first += $(a.rows)) {
 $(i)    const size_t rows = length - first < $(a.rows) ? length - first : $(a.rows);
 $(i)    const size_t seen = $(a.causal and "first + rows" or "length"), columns = (seen + $(strip - 1)) / $(strip) * $(strip);
 $(i)    const float *from = $(sum("dy", times("first", a.y_step), times(number, w)));
+//$ if not a.lsh then
 $(i)    float *totals = $(sum("softmax", times("first", a.softmax_step), times(number, 2)));
+//$ end
 
 //$ local query = sum("q", times("first", a.q_step), times(number, a.q_head))
 $(i)    $(a.helper)_gather_heads($(listed(t, query, a.q_step, from("first"), "rows", factor(number), "queries")));
 $(i)    $(helper)_times_strips($(plain), rows, columns, $(w), queries, $(w), key_strips, $(w), scores, padded, $(set), packed);
+//$ if a.lsh then
+$(i)    $(a.helper)_expect(scores, padded, $(looks and "first, " or "")rows, columns, own);
+$(i)    for (size_t row = 0; row < rows; ++row)
+$(i)        $(helper)_scale(scores + row * padded, one, weights + row * padded, columns);
+$(i)    if (t->signs)
+$(i)        $(a.helper)_sample(signs, queries, codes, padded, first, rows, own, weights, padded);
+$(i)    $(helper)_times_strips($(plain), rows, $(w), seen, weights, padded, value_rows, length, dmixed, $(w), $(set), packed);
+$(i)    $(a.helper)_shorten_back(from, rows, dmixed);
+//$ else
 $(i)    $(a.helper)_softmax(scores, padded, $(looks and "first, " or "")rows, columns, own, 0, totals, $(a.softmax_step));
-$(i)    $(helper)_times_strips($(plain), rows, columns, $(w), from, $(a.y_step), value_strips, $(w), dscores, padded, $(set), packed);
+//$ end
+$(i)    $(helper)_times_strips($(plain), rows, columns, $(w), $(dy), $(dy_step), value_strips, $(w), dscores, padded, $(set), packed);
 //$ if a.shaped then
 $(i)    for (size_t row = 0; row < rows; ++row) {
 $(i)        float sum = 0.0f;
@@ -378,6 +439,8 @@ $(i)            alone += dscores[row * padded + first + row];
 $(i)    }
 $(i)    $(a.helper)_softmax_back(scores, dscores, padded, rows, columns, totals, $(a.softmax_step),
 $(i)        shape[$(sum(times(number, 3), 1))], &along);
+//$ elseif a.lsh then
+$(i)    $(a.helper)_expect_back(scores, dscores, padded, rows, columns);
 //$ else
 $(i)    $(a.helper)_softmax_back(scores, dscores, padded, rows, columns, totals, $(a.softmax_step));
 //$ end
@@ -385,17 +448,18 @@ $(i)    $(helper)_times_strips($(plain), rows, $(w), seen, dscores, padded, key_
 //$ local to = sum("dq", times("first", a.dq_step), times(number, a.q_head))
 $(i)    $(a.helper)_scatter_heads($(listed(t, "dqueries", from("first"), "rows", float(a.scale), to, a.dq_step)));
 //$ if a.unit then
-$(i)    $(a.helper)_unit_back($(listed(query, a.q_step, "rows", "scales[" .. number .. "]", to, a.dq_step, "&scaled")));
+//$ local scale = a.scaled and "scales[" .. number .. "]" or "one"
+$(i)    $(a.helper)_unit_back($(listed(query, a.q_step, "rows", scale, to, a.dq_step, "&scaled")));
 //$ end
 $(i)    $(helper)_pack(queries, $(w), rows, $(w), query_strips);
-$(i)    $(helper)_pack(from, $(a.y_step), rows, $(w), dy_strips);
+$(i)    $(helper)_pack($(dy), $(dy_step), rows, $(w), dy_strips);
 $(i)    $(helper)_times_strips($(turned), seen, $(w), rows, dscores, padded, query_strips, rows, dkeys, $(w), $(add), packed);
 //$ if a.shaped then
 $(i)    $(a.helper)_shape(scores, padded, first, rows, own, $(sum("shape", times(number, 3))));
 //$ end
-$(i)    $(helper)_times_strips($(turned), seen, $(w), rows, scores, padded, dy_strips, rows, dvalues, $(w), $(add), packed);
+$(i)    $(helper)_times_strips($(turned), seen, $(w), rows, $(weights), padded, dy_strips, rows, dvalues, $(w), $(add), packed);
 $(i)}
-//$ if a.unit then
+//$ if a.scaled then
 $(i)dscales[$(number)] = scaled;
 //$ end
 //$ if a.shaped then

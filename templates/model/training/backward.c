@@ -24,12 +24,13 @@
     for (size_t s = 0; s < r->count / r->length; ++s) {
         const size_t at = s * r->length, own = $(helper)_length_of(r, s);
 //$ local given = listed(
-//$     a.rope and "r->t",
+//$     (a.rope or a.lsh) and "r->t",
+//$     a.lsh and (tape.layers and "layer" or 0),
 //$     c.sequence(step.q),
 //$     c.sequence(step.k),
 //$     c.sequence(step.v),
 //$     c.gradient_at(o.from),
-//$     c.to.sequence(step.softmax),
+//$     step.softmax and c.to.sequence(step.softmax),
 //$     step.scales and c.weights(step.scales),
 //$     step.scales and "r->memory + r->scales_at + (r->first / r->length + s) * " .. a.heads,
 //$     step.shape and c.weights(step.shape),

@@ -72,6 +72,10 @@ typedef struct $(helper) {
     $(helper)_criterion criterion; /* $(criterion_doc) */
     void *criterion_context;
     $(helper)_observer observe;  /* may be null */
+//$ if training.by_tables then
+    int signs;                   /* of attention by tables: 0: weights are those expected; 1: tables with signs of this step, by
+                                    seed and step; 2: tables with the model's signs */
+//$ end
 } $(helper);
 //$ for i, v in ipairs(variants) do
 

@@ -250,31 +250,11 @@ local function attention_values(p, v, values)
     values.load_cached = print_run.loader(isa, read_type)
 end
 
--- Factors of the powers of x of (arccos(x) / pi) / sqrt(1 - x) for 0 <= x <= 1, fitted so that the largest error of
--- arccos / pi is least, 3e-8.
-local arccos =
-    { 0.49999997, -0.0683064684, 0.0282773394, -0.015660027, 0.00883720163, -0.00382079091, 0.000831333396 }
-
--- What attention by tables prints of numbers; powers: how a power of tau is made, from the highest bit on: whether a
--- step squares, else it multiplies.
+-- What attention by tables prints of numbers.
 local function table_values(p, _, values)
-    local lsh, factors, powers = p.shape.lsh, {}, {}
-    for i, factor in ipairs(arccos) do
-        factors[i] = literal.float(factor)
-    end
-    local bit = 1
-    while 2 * bit <= lsh.tau do
-        bit = 2 * bit
-    end
-    while bit > 1 do
-        bit = bit // 2
-        powers[#powers + 1] = true
-        if lsh.tau & bit > 0 then powers[#powers + 1] = false end
-    end
+    local lsh = p.shape.lsh
     values.attention_parameters = attention_parameters(p)
     values.chance = {
-        factors = factors,
-        powers = powers,
         tables = literal.float(lsh.tables),
         inverse_width = literal.float(1 / p.shape.width),
         eps_text = string.format("%.9g", lsh.eps),

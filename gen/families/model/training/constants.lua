@@ -1,9 +1,18 @@
--- The rotary angles and the sines of positions that the training of a whole model reads, as bytes: what
--- gen/weights/sections.c puts into a blob.
+-- The rotary angles, the sines of positions and the signs of attention by tables that the training of a whole model
+-- reads, as bytes: what gen/weights/sections.c puts into a blob.
 local constants = {}
+
+-- The sign that output number `n` of splitmix64 (gen/weights/random.c) has, whose state starts at `state`.
+local function sign_of(state, n)
+    local z = state + n * 0x9e3779b97f4a7c15
+    z = (z ~ z >> 30) * 0xbf58476d1ce4e5b9
+    z = (z ~ z >> 27) * 0x94d049bb133111eb
+    return z ~ z >> 31 < 0 and -1 or 1
+end
 
 -- Element k of section `s`: see fill_angles and fill_sinusoids there.
 local function value_of(s, k)
+    if s.signs then return sign_of(s.seed << 32 | s.first_layer + k // s.signs, k % s.signs + 1) end
     if s.angles then
         local pair = k % s.half
         local frequency = s.frequencies and s.frequencies[pair + 1] or s.theta ^ (-pair / s.half)

@@ -201,7 +201,7 @@ function records.attend(b, step)
         k = b.k,
         v = b.v,
         to = now[step.to],
-        softmax = t.value("softmax", 2 * b.shape.heads),
+        softmax = not b.shape.lsh and t.value("softmax", 2 * b.shape.heads) or nil,
     }
     if not b.has.P then drop(b, now[step.to]) end
 end
@@ -374,7 +374,7 @@ end
 
 -- What attention of a segment takes.
 local function attention_of(segment, constants, helper)
-    local m, shape = segment.plan.model, segment.plan.shape
+    local m, shape, lsh = segment.plan.model, segment.plan.shape, segment.plan.shape.lsh
     local a = {
         helper = helper,
         width = shape.width,
@@ -384,13 +384,21 @@ local function attention_of(segment, constants, helper)
         group = shape.group,
         causal = shape.causal,
         window = shape.window,
-        scale = shape.scale,
+        scale = lsh and 1 / shape.width or shape.scale,
         rows = query_rows,
         shifted = shape.shifted,
-        unit = shape.unit,
+        unit = shape.unit or lsh ~= nil, -- whose scores are times a factor of each head if `scaled`
+        scaled = shape.unit,
         head_eps = shape.head_norms[1] and shape.head_norms[1].eps or false,
         shaped = shape.shaped,
+        first_layer = segment.first_layer,
     }
+    if lsh then
+        local signs, layers = lsh.rounds * lsh.padded, m.layers
+        local section = { signs = signs, seed = lsh.seed, first_layer = a.first_layer }
+        a.lsh = setmetatable({ signs = signs }, { __index = lsh })
+        a.lsh.signs_at = constants.add("signs" .. a.first_layer, layers * signs, section)
+    end
     if shape.rope then
         local rope = m.attention.rope
         local half, scaled = shape.rope.half, rope.scaling and shape.rope or {}
@@ -432,7 +440,7 @@ local function refuse_untrainable(p)
         local rule = "must be absent in training, which learns the maps; the trained weights pack with it, too"
         refuse({ "embedding", "projected" }, true, rule)
     end
-    for _, key in ipairs { "kind", "qk_norm", "soft_cap" } do
+    for _, key in ipairs { "qk_norm", "soft_cap" } do
         if m.attention[key] then refuse({ "attention", key }, nil, "cannot be trained") end
     end
     if m.attention.cache then
@@ -470,10 +478,15 @@ end
 -- Floats that attention needs for a sequence of `length` filled up to 32: fixed + each * length.
 local function attention_scratch(a, product)
     local w, padded = a.width, a.padded_width
-    return {
+    local need = {
         fixed = filled(line + 2 * a.rows * w + 3 * a.rows * padded + product.packed_a),
         each = 3 * w + 3 * padded + 2 * a.rows,
     }
+    if a.lsh then -- two codes a float
+        need.fixed = need.fixed + filled(a.lsh.signs + a.rows * w)
+        need.each = need.each + padded + a.rows + (a.lsh.tables + 1) // 2
+    end
+    return need
 end
 
 local function least_multiple(a, b)
@@ -541,7 +554,7 @@ local function add_segment(p, t, i, c, tables, constants)
     end
     own.stride = own.stride or c.at - own.base
     own.attention = attention_of(segment, constants, p.names.model .. "_train_" .. segment.word)
-    t.segments[i] = own
+    t.segments[i], t.by_tables = own, t.by_tables or own.attention.lsh ~= nil
 end
 
 -- Gives training `t` of plan `p` its places: values that are kept, in floats for each token; the arena of gradients,

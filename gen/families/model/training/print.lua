@@ -119,7 +119,7 @@ local function attention_of(own, strip, pitch)
         for _, word in ipairs(step.op == "attend" and words or {}) do
             local value = step[word]
             a[word .. "_step"], a[word .. "_head"] = pitch(value.of or value), value.head_step or own.attention.width
-            a.y_step, a.softmax_step = pitch(step.to), pitch(step.softmax)
+            a.y_step, a.softmax_step = pitch(step.to), step.softmax and pitch(step.softmax)
         end
     end
     for _, operation in ipairs(own.tape.back.rows) do
@@ -315,7 +315,7 @@ local function places_of(p)
     local sums, looked = 0, { bytes = 0, each = 0 }
     for _, own in ipairs(t.segments) do
         if own.attention.shaped then shapes = math.max(shapes, 3 * own.attention.heads) end
-        if own.attention.unit then scales = math.max(scales, own.attention.heads) end
+        if own.attention.scaled then scales = math.max(scales, own.attention.heads) end
         if own.lookup then
             local ffn = own.lookup.ffn
             sums = math.max(sums, blob.round_up(ffn.training.sums.floats, 16))

@@ -8,7 +8,8 @@
 --   norm      from, to, statistics (two floats a token), kind, eps, width, gain, offset
 --   product   from, to, map
 --   embed     to, and where its tensors are
---   attend    q, k, v, to, softmax (largest score and 1 / total, for each head), shape and scales (tensors) or nil
+--   attend    q, k, v, to, softmax (largest score and 1 / total, for each head; nil: attention by tables), shape and
+--             scales (tensors) or nil
 --   lookup    from, to, parts
 --   activate  gate (GLU) or nil, hidden, to
 --   add       a, b, to
