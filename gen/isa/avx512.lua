@@ -230,6 +230,11 @@ tools.add_nibbles(avx512)
 
 function avx512.store_partial(base, offset, n, v) return call("mask_storeu_ps", at(base, offset), first(n), v) end
 function avx512.abs(v) return call("abs_ps", v) end
+function avx512.min(a, b) return call("min_ps", a, b) end
+function avx512.entry(list, v)
+    local function half(first) return call("setr_ps", table.concat(list, ", ", first, first + 15)) end
+    return call("permutex2var_ps", half(1), call("castps_si512", v), half(17))
+end
 function avx512.less(a, b) return call("cmp_ps_mask", a, b, "_CMP_LT_OQ") end
 function avx512.select(mask, a, b) return call("mask_blend_ps", mask, b, a) end
 function avx512.any(mask) return mask .. " != 0" end

@@ -98,6 +98,22 @@ words.list = {
         doc = "2^n, where v = 1.5 2^23 + 127 + n",
     },
     {
+        name = "entry",
+        takes = "list vector",
+        gives = "vector",
+        nan = "any",
+        domain = "shifted",
+        doc = "where v = 1.5 2^23 + n: number n mod 32 of 32 floats, C literals",
+    },
+    {
+        name = "min",
+        takes = "vector vector",
+        gives = "vector",
+        with = "entry",
+        nan = "b",
+        doc = "the smaller one of a and b; NaN if b is NaN; if only a is, b or NaN",
+    },
+    {
         name = "round_negative",
         takes = "vector",
         gives = "vector",

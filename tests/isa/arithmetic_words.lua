@@ -83,6 +83,25 @@ function words.dot_bf16(p, set)
     p:lanes(string.format('expect_dot("dot_bf16", i, (%s)[i], %s[i], %s[i], got[i])', sum, a, b))
 end
 
+function words.entry(p, set)
+    local from, list = p:input("shifted", 1), {}
+    for k = 1, 32 do
+        list[k] = k .. ".0f"
+    end
+    p:vectors(set.store_unaligned("got", "at", set.entry(list, set.load_unaligned(from, "at"))))
+    p:lanes('expect_float("entry", i, (float) (in_shifted_1[i].bits % 32 + 1), got[i], 0)')
+end
+
+function words.min(p, set)
+    local a, b = p:input("any", 1), p:input("any", 2)
+    p:vectors(set.store_unaligned("got", "at", set.min(set.load_unaligned(a, "at"), set.load_unaligned(b, "at"))))
+    p:lanes(
+        string.format("const float a = (%s)[i], b = (%s)[i]", a, b),
+        "if (a != a) continue",
+        'expect_float("min", i, a < b ? a : b, got[i], 0)'
+    )
+end
+
 function words.transpose(p, set)
     local n, rows = set.lanes, {}
     local from = p:input("any", 1)

@@ -1,7 +1,9 @@
 /* A product by tiles that activates and rounds its outputs meanwhile gives what the product, the activation and the
-   rounding give after each other, to the bit, at every count of tokens of up to two blocks. `EMITTED` is a file of kernels
-   of blocks, an MLP, or with GATED a GLU; with SCALED its inputs are bytes, else bf16. */
+   rounding give after each other, to the bit, at every count of tokens of up to two blocks. The activation, ACTIVATED, is
+   off by at most ERROR of its input, what attention takes for exp by as much as it says. `EMITTED` is a file of kernels of
+   blocks, an MLP with GELU, or with GATED a GLU with SiLU; with SCALED its inputs are bytes, else bf16. */
 #include EMITTED
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,9 +15,11 @@
 #define STORED
 #endif
 #ifdef GATED
+#define EXACT(x) ((x) / (1 + exp(-(x))))
 #define GATE gate,
 #define ROW_OF_GATE gate + token *TILES_GATE_PITCH,
 #else
+#define EXACT(x) ((x) / 2 * erfc(-(x) / sqrt(2)))
 #define GATE
 #define ROW_OF_GATE
 #endif
@@ -39,8 +43,37 @@ static float number(void)
     return (float)(state >> 8) / (float)(1 << 23) - 1.0f;
 }
 
+static int is_near(float x, float found, double exact, double bound)
+{
+    if (fabs(found - exact) <= bound)
+        return 1;
+    printf("%g becomes %g instead of %g\n", x, found, exact);
+    return 0;
+}
+
+/* Of 16 numbers from `from` on. */
+static int approximations_are_near(float from)
+{
+    float x[16], activated[16], power[16];
+    for (int i = 0; i < 16; ++i)
+        x[i] = from + (float)i / 256.0f;
+    _mm512_storeu_ps(activated, ACTIVATED(_mm512_loadu_ps(x)));
+    _mm512_storeu_ps(power, tiles_short_exp(_mm512_loadu_ps(x)));
+    for (int i = 0; i < 16; ++i) {
+        const double exact = exp(fmax(x[i], -87.0)), bound = x[i] == 0.0f ? 0.0 : 5e-6 * exact;
+        if (!is_near(x[i], activated[i], EXACT((double)x[i]), ERROR * fabs(x[i])))
+            return 0;
+        if (x[i] <= 0.0f && !is_near(x[i], power[i], exact, bound))
+            return 0;
+    }
+    return 1;
+}
+
 int main(void)
 {
+    for (float x = -100.0f; x < 100.0f; x += 0.0625f)
+        if (!approximations_are_near(x))
+            return 1;
     for (size_t i = 0; i < TOKENS * TILES_M_INPUTS; ++i)
         inputs[i] = number();
     for (size_t i = 0; i < TOKENS * HIDDEN * 2; ++i)

@@ -1,5 +1,6 @@
 -- Blocks on a matrix engine compute what they do on vectors: bytes to the bit, as sums of integers are, and bf16 where
 -- sums are exact, or nearly. The tiles are arrays in C.
+local activation_table = require "gen.families.model.blocks.activation_table"
 local check = require "tests.support.check"
 local compilers = require "harness.base.compilers"
 local dtype = require "gen.plan.dtype"
@@ -119,11 +120,42 @@ function test.both_dialects_of_assemblers_have_the_same_instructions_of_tiles()
     check.equal(instructions("bf16", "intel"), instructions("bf16", "att"))
 end
 
+-- As the tables say themselves: beside the integral of the density, and tanh.
+function test.activations_by_table_are_as_near_as_they_say()
+    local each, normal, exact, tables = 1 / 1024, 0.5, {}, {}
+    local function tanh(x) return 1 - 2 / (1 + math.exp(2 * x)) end
+    function exact.gelu(x) return x * normal end
+    function exact.gelu_tanh(x) return x / 2 * (1 + tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ^ 3))) end
+    function exact.silu(x) return x / 2 * (1 + tanh(x / 2)) end
+    local function number(text) return tonumber((text:gsub("f$", ""))) end
+    for name in pairs(exact) do
+        local t = activation_table.of(name)
+        tables[name] = { bound = number(t.bound), by_step = number(t.by_step), error = number(t.error), {}, {}, {}, {} }
+        for power, list in ipairs(t.coefficients) do
+            for k, text in ipairs(list) do
+                tables[name][power][k] = number(text)
+            end
+        end
+    end
+    for x = each, 20, each do
+        normal = normal + each * math.exp(-(x - each / 2) ^ 2 / 2) / math.sqrt(2 * math.pi)
+        for name, t in pairs(tables) do
+            local bounded, share = math.min(t.bound, x), 0
+            local k = math.floor(bounded * t.by_step + 0.5) + 1
+            for power = 4, 1, -1 do
+                share = share * bounded + t[power][k]
+            end
+            local y = x / 2 + x * share
+            if not (math.abs(y - exact[name](x)) <= t.error * x) then
+                error(string.format("%s of %g: %g instead of %g", name, x, y, exact[name](x)))
+            end
+        end
+    end
+end
+
 -- An FFN of each kind, whose inputs and outputs fill no tile and no panel.
-for type, ffn in pairs {
-    i8 = 'kind = "glu", f = 152, activation = "silu"',
-    bf16 = 'kind = "mlp", f = 152, activation = "gelu"',
-} do
+for type, activation in pairs { i8 = "silu", bf16 = "gelu" } do
+    local ffn = string.format('kind = "%s", f = 152, activation = "%s"', type == "i8" and "glu" or "mlp", activation)
     test["products_in_" .. type .. "_activate_and_round_meanwhile"] = function()
         local path = program.model(
             folder,
@@ -140,6 +172,8 @@ for type, ffn in pairs {
             COMPARED = 152 // per_word + (type == "i8" and 2 or 0),
             EMITTED = string.format('"%s/tiles__%s.c"', bundle, set),
             PRODUCT = string.format("tiles_product_%s_by_%s__%s", type, type, set),
+            ACTIVATED = "tiles_" .. activation .. "_by_table",
+            ERROR = activation_table.of(activation).error,
             ROUND_INPUTS = "tiles_rounded_72",
             ROUND_HIDDEN = "tiles_rounded_152",
             ROUND_MEASURED = "tiles_rounded_measured_152",

@@ -1,4 +1,4 @@
-//$ takes prologue, isa, v, lanes, symbol, helper, before, after, reads_input, activates, activation, eps,
+//$ takes prologue, isa, v, lanes, symbol, helper, before, after, reads_input, activates, activation, activation_table, eps,
 //$ takes rounded, rounded_rows, tiles, copies, tokens_parameters, threads, sums, pitches, normed, head_norms, full_flags
 //$ takes cache_places
 //$ local macro = names.constant
@@ -33,8 +33,13 @@
 //$     local measured = joined and joined.inputs == inputs and rounded.integers or false
 //$     rounds[inputs] = once("templates/model/blocks/round_rows.c", { inputs = inputs, measured = measured })
 //$ end
-//$ local activated = (activates or sums and sums.activates)
-//$     and once("templates/math/activation.c", { activation = activation }) .. "_" .. activation
+//$ local activated
+//$ if activation_table then
+//$     local given = { activation = activation, table = activation_table }
+//$     activated = once("templates/math/activation_by_table.c", given) .. "_" .. activation .. "_by_table"
+//$ elseif activates or sums and sums.activates then
+//$     activated = once("templates/math/activation.c", { activation = activation }) .. "_" .. activation
+//$ end
 //$ if activates then
 
 //$ if shape.gated then

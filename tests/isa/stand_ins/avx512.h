@@ -83,6 +83,7 @@ FLOATS_2(sub_ps)
 FLOATS_2(mul_ps)
 FLOATS_2(div_ps)
 FLOATS_2(max_ps)
+FLOATS_2(min_ps)
 FLOATS_2(unpacklo_ps)
 FLOATS_2(unpackhi_ps)
 INTEGERS_2(add_epi32, _mm256_add_epi32)
@@ -140,6 +141,7 @@ static inline __m512i _mm512_set1_epi32(int a)
 {
     return _mm512_set4_epi32(a, a, a, a);
 }
+#define _mm512_setr_ps(...) ((__m512){__VA_ARGS__})
 #define _mm512_setr_epi32(...) (((stand_in_v){.i = {__VA_ARGS__}}).integers)
 #define _mm512_setr_epi64(...) ((__m512i){__VA_ARGS__})
 
@@ -380,6 +382,13 @@ static inline __m512i _mm512_shuffle_i64x2(__m512i a, __m512i b, unsigned which)
 static inline __m512 _mm512_shuffle_f32x4(__m512 a, __m512 b, unsigned which)
 {
     return (__m512)_mm512_shuffle_i64x2((__m512i)a, (__m512i)b, which);
+}
+static inline __m512 _mm512_permutex2var_ps(__m512 a, __m512i which, __m512 b)
+{
+    stand_in_v x = {a}, y = {b}, n_of = {.integers = which}, z;
+    FOR_LANES(16)
+    z.f[n] = (n_of.u[n] & 16 ? y : x).f[n_of.u[n] & 15];
+    return z.floats;
 }
 static inline __m512i _mm512_permutexvar_epi32(__m512i which, __m512i a)
 {

@@ -1,5 +1,6 @@
 -- What the templates of a run of blocks print: from the plan's numbers to the names, lists and words that a template
 -- loops over.
+local activation_table = require "gen.families.model.blocks.activation_table"
 local barriers = require "gen.print.barriers"
 local dtype = require "gen.plan.dtype"
 local byte_products = require "gen.isa.parts.byte_products"
@@ -294,6 +295,7 @@ local function blocks_values(p, v, values)
     values.pitches = p.pitches
     values.tokens_parameters, values.threads = tokens_parameters(p), p.threads
     values.before, values.after, values.reads_input, values.activates = p.before, p.after, p.reads_input, p.activates
+    values.activation_table = p.rounds_activated and v.isa.entry and activation_table.of(p.shape.activation) or false
     values.copies, values.float_sums, values.sums = p.copies, p.float_sums, p.sums or false
     values.activation, values.scale = p.shape.activation or false, literal.float(p.shape.scale)
     values.eps = p.shape.norm and literal.float(p.shape.norm.eps) or ""

@@ -73,11 +73,12 @@ local function add_facts(p, has)
     if p.shape.cache.words then add_rounded(p.shape.width) end
     if p.shape.from_keys and p.shape.rounded then add_rounded(p.shape.read) end
     p.sums, p.rounded_inputs = sums_of(p.shape, p.after, has), list
-    p.copies, p.activates, p.reads_input = false, false, false
+    p.copies, p.activates, p.rounds_activated, p.reads_input = false, false, false, false
     for _, steps in ipairs { p.before, p.after } do
         for _, step in ipairs(steps) do
             p.copies = p.copies or step.op == "copy" or step.op == "output" and step.from ~= nil
             p.activates = p.activates or step.op == "activate"
+            p.rounds_activated = p.rounds_activated or step.op == "activate" and step.rounded ~= nil
             if step.rounded then add_rounded(step.inputs) end
         end
     end
