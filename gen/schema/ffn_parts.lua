@@ -7,10 +7,12 @@ function ffn_parts.dense(ffn)
     return ffn
 end
 
+local of_block = { kind = true, dense = true, qkv = true } -- keys that no LookupFFN alone has
+
 -- Adds the keys of the LookupFFN of `ffn` to those of `model`, and returns it.
 function ffn_parts.add_lookup(model, ffn)
     for key, value in pairs(ffn) do
-        if key ~= "kind" and key ~= "dense" then model[key] = value end
+        if not of_block[key] then model[key] = value end
     end
     return model
 end

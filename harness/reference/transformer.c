@@ -479,12 +479,45 @@ static bool add_skipped(const reference_transformer *model, const reference_bloc
 
 size_t reference_block_out(const reference_transformer *model, const reference_block *block)
 {
-    return block->lookup ? reference_block_lookup_out(block->lookup) : model->d;
+    return block->lookup && !block->qkv ? reference_block_lookup_out(block->lookup) : model->d;
+}
+
+/* x[tokens][d] <- the output of a block whose tables make all of it: of rows of q, k, v and y, attention's output and y. */
+static bool run_out_of_tables(const reference_transformer *model, const reference_block *block, reference_ties *ties, double *x,
+                              size_t tokens, char *error, size_t size)
+{
+    const size_t count = tokens * model->d;
+    reference_block of_rows = *block;
+    of_rows.in = reference_block_lookup_out(block->lookup);
+    of_rows.delivered = true;
+    double *in = part_of(x, model->d, 0, model->d, tokens, error, size), *rows = NULL, *mixed = NULL, *made = NULL;
+    if (in) {
+        normalise(model, &block->first, in, model->d, tokens);
+        rows = looked_up(block, ties, in, tokens, error, size);
+    }
+    if (rows) {
+        mixed = attention(model, &of_rows, rows, tokens, error, size);
+        made = part_of(rows, of_rows.in, of_rows.in - model->d, model->d, tokens, error, size);
+    }
+    const bool good = mixed && made;
+    if (good) {
+        if (!model->skip)
+            memset(x, 0, count * sizeof *x);
+        add(x, mixed, count);
+        add(x, made, count);
+    }
+    free(in);
+    free(rows);
+    free(mixed);
+    free(made);
+    return good;
 }
 
 bool reference_block_run(const reference_transformer *model, const reference_block *block, reference_ties *ties, double *x, size_t tokens,
                          char *error, size_t error_size)
 {
+    if (block->qkv)
+        return run_out_of_tables(model, block, ties, x, tokens, error, error_size);
     const size_t count = tokens * model->d, widest = block->in > model->d ? block->in : model->d;
     double *in = malloc((tokens * widest + 1) * sizeof *in), *mixed = NULL, *out = NULL;
     if (!in)

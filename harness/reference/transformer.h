@@ -100,6 +100,7 @@ typedef struct {
     size_t in;      /* width of the block's input */
     size_t window;  /* a token attends to positions nearer than this; 0: to all */
     bool delivered; /* it is q, k and v side by side, which then have no maps */
+    bool qkv;       /* parallel, without maps: rows of the lookup FFN are q, k, v and its output */
     reference_map q, k, v, p, g, m, o;
     reference_map s;                      /* of the skip connection around attention; none where the input is d wide */
     const reference_block_lookup *lookup; /* NULL: the FFN is g, m and o alone */

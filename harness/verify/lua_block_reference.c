@@ -4,7 +4,7 @@
    projection (of lookup FFNs), d, input, heads, kv_heads, width, f, scale, soft_cap, shifted, causal, start, half, theta,
    scaling (as in model files, nothing left out; nil: none), interleaved, gated,
    parallel, skip, mean, post, unit, lsh = { tables, tau, window, eps, seed, expected }, eps, head_eps, activation, layers = { { input
-   (width of its x), window, delivered, means, q = { weight = view, bias = view }, …, first = { gain, offset }, q_norm = { gain }, lookup =
+   (width of its x), window, delivered, qkv, means, q = { weight = view, bias = view }, …, first = { gain, offset }, q_norm = { gain }, lookup =
    { prefix, d_out } } }, lookup = model as in fields.h, margin, turned = ties, lengths = { tokens of every sequence }, seen, notes = a
    string of seen, whose codes and scores are then taken, first_looked, first_token: how many lookup FFNs and tokens there are before,
    off_from: the first token that counts in `off` }, looked = { off = the largest relative error of what they were given, missing = tokens
@@ -250,6 +250,7 @@ static bool run_layer(lua_State *L, blocks_job *job, const reference_transformer
                              .in = field_size(L, -1, where, "input"),
                              .window = field_size(L, -1, where, "window"),
                              .delivered = field_flag(L, -1, "delivered"),
+                             .qkv = field_flag(L, -1, "qkv"),
                              .means = field_flag(L, -1, "means")};
     reference_map *maps[] = {&block.q, &block.k, &block.v, &block.p, &block.s, &block.g, &block.m, &block.o};
     reference_block_norm scales = {0}, shape = {0}, signs = {0};

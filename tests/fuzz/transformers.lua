@@ -82,7 +82,11 @@ function transformers.drawn(random, name, lanes)
     if m.checkpoint == "llama" and number % 7 == 0 then m.checkpoint = "gemma" end
     if not (a.qk_norm or a.scale) and number % 4 == 1 then a.unit = true end
     if number % 3 == 1 then a.shifted = 1 + number % m.kv_heads end
-    local apart = a.eliminate:find("V", 1, true) or a.shaped or a.qk_norm or a.unit or a.shifted
+    if m.ffn.kind == "lookup" and number % 4 == 2 then
+        m.ffn.qkv, m.ffn.dense, m.parallel, m.head_dim, m.d_in, a.eliminate = true, nil, true, nil, nil, "none"
+        if m.norm then m.norm.place = "pre" end
+    end
+    local apart = m.ffn.qkv or a.eliminate:find("V", 1, true) or a.shaped or a.qk_norm or a.unit or a.shifted
     local square = m.kv_heads == m.heads and not m.head_dim and not m.d_in
     if a.causal and square and not apart and number % 2 == 1 then a.cache = "k" end
     if number % 8 == 4 then

@@ -74,6 +74,7 @@ function test.rules()
     local bh4 =
         't.ffn = { kind = "lookup", h = 8, tau = 4, projection = { kind = "bh4", block = 16 }, score = "gelu" } '
     local beside = 't.ffn.dense = { kind = "mlp", f = 9, activation = "silu" } '
+    local looked = bh4 .. "t.ffn.qkv, t.parallel, t.attention.eliminate = true, true, 'none' "
     for _, case in ipairs {
         { "t.heads = 7", "heads = 7: must divide d = 64" },
         { "t.heads = 7 t.head_dim = 10", 'eliminate = "QP": needs heads * head_dim = d = 64, not 70' },
@@ -178,6 +179,14 @@ function test.rules()
             bh4 .. beside .. "t.attention.eliminate = 'QKV'",
             'attention.eliminate = "QKV": needs an FFN without ffn.dense: tables hold q, k and v',
         },
+        { "t.ffn.qkv = true", 'ffn.qkv = true: only for kind = "lookup"' },
+        { bh4 .. "t.ffn.qkv = 1", "ffn.qkv = 1: must be true or false" },
+        { bh4 .. "t.ffn.qkv = true", "ffn.qkv = true: needs parallel = true" },
+        { looked .. "t.attention.eliminate = 'Q'", 'eliminate = "Q": must be none beside ffn.qkv: the blocks have no' },
+        { looked .. beside, "ffn.qkv = true: needs an FFN without ffn.dense" },
+        { looked .. "t.attention.cache = 'k'", "ffn.qkv = true: needs attention without cache" },
+        { looked .. "t.norm = { kind = 'rmsnorm', place = 'both' }", 'needs norm.place = "pre", not "both"' },
+        { looked .. "t.head_dim = 4", "ffn.qkv = true: needs heads * head_dim = d = 64, not 32: heads' outputs" },
         { "t.ffn = { kind = 'lookup', f = 3 }", 'ffn.f = 3: only for kind = "mlp" or "glu"' },
         { bh4 .. "t.ffn.projection.block = 3", "ffn.projection.block = 3: must be a power of two from 2 to 64" },
         { bh4 .. "t.ffn.neighbours = 17", "ffn.neighbours = 17: must be at most 2^tau = 16" },

@@ -68,6 +68,19 @@ function test.a_dense_ffn_beside_tables_reads_what_they_read()
     check.equal(count(p.after, "round", "from", "normed"), 1)
 end
 
+-- Rows of q, k, v and output are looked up once a token, or, of an encoder that has no memory for them, twice.
+function test.q_k_and_v_come_out_of_the_ffns_tables()
+    local looked = "parallel = true, " .. tables:gsub("}$", ", qkv = true }")
+    local p = plan_of("looked", encoder .. looked)
+    check.equal({ #p.maps, p.parts[1].plan.shape.d_out, #p.shape.norms }, { 0, 4 * 48, 1 })
+    check.equal({ count(p.before, "lookup"), count(p.after, "lookup") }, { 1, 0 })
+    check.equal({ p.variants[1].buffers.of_call.name, p.after[#p.after].op }, { "looked", "output" })
+    p = plan_of("looked", encoder .. looked, { one_by_one = true }, "scalar")
+    check.equal({ count(p.before, "lookup"), count(p.after, "lookup"), p.variants[1].buffers.of_call }, { 1, 1, nil })
+    p = plan_of("grouped", decoder:format "" .. "kv_heads = 1, " .. looked)
+    check.equal({ count(p.before, "lookup"), count(p.after, "lookup"), p.parts[1].plan.shape.d_out }, { 1, 0, 128 })
+end
+
 function test.the_last_sum_is_the_output()
     local after = plan_of("sum", encoder .. dense).after
     check.equal({ after[#after].op, after[#after].a, after[#after].b }, { "output", "stream", "out" })

@@ -174,6 +174,17 @@ function test.shaped_attention()
     )
 end
 
+-- A ring, whose tokens enter it just before they attend, with groups of heads of unit length; and no window.
+function test.q_k_and_v_out_of_tables()
+    local ffn = "parallel = true, skip = true, ffn = { kind = 'lookup', qkv = true, h = 7, tau = 4 }, "
+    verified(
+        "looked_ring",
+        ffn .. "d = 48, heads = 6, kv_heads = 2, norm = { kind = 'rmsnorm' }, attention = { window = 9, context = 64, \z
+            rope = {}, unit = true, shifted = 1 }"
+    )
+    verified("looked", ffn .. "d = 40, heads = 2, attention = { causal = false, context = 40 }", "--type", "i8")
+end
+
 -- Rounding costs something, so it happens; a ring and what has no window differ in where scales lie.
 function test.types_of_the_cache()
     for _, cache in ipairs { "f16", "i8" } do

@@ -93,7 +93,8 @@ class Maker:
             projection = ffn["projection"]
             block, scale = projection.get("block", 0), ffn.get("scale", "none")
             beside = self.ffn(prefix, x, ffn["dense"], d) if "dense" in ffn else 0
-            return beside + lookup_ffn(self.c, prefix + self.names["lookup"], x, ffn["h"], ffn["tau"], block, ffn["score"], ffn.get("neighbours", 1), scale=scale)
+            name, kind = prefix + self.names["lookup"], (ffn["h"], ffn["tau"], block, ffn["score"], ffn.get("neighbours", 1), scale)
+            return beside + lookup_ffn(self.c, name, x, *kind, out=d)
         alone = self.fused
         hidden = self.linear(prefix + self.names["M"], ffn["f"], x, alone)
         activation = ACTIVATIONS[ffn["activation"]]
@@ -103,10 +104,11 @@ class Maker:
             hidden = activation(hidden)
         return self.linear(prefix + self.names["O"], d, hidden, alone)
 
-    def mixed(self, prefix, x, heads, kv_heads, width, number):
-        """Attention of block `number`, without P."""
+    def mixed(self, prefix, x, heads, kv_heads, width, number, looked=False):
+        """Attention of block `number`, without P; looked: x begins with q, k and v."""
         a = self.m["attention"]
-        q, k, v = self.projections(prefix, x, heads, kv_heads, width, a.get("eliminate", "none").replace("none", ""))
+        ends = heads * width, (heads + kv_heads) * width, (heads + 2 * kv_heads) * width
+        q, k, v = (x[:, : ends[0]], x[:, ends[0] : ends[1]], x[:, ends[1] : ends[2]]) if looked else self.projections(prefix, x, heads, kv_heads, width, a.get("eliminate", "none").replace("none", ""))
         if "qk_norm" in a:
             q, k = (self.head_norm(prefix + f"self_attn.{word}_norm", x, width, a["qk_norm"].get("eps", 1e-6)) for word, x in (("q", q), ("k", k)))
         by_tables = a.get("kind") == "lsh"
@@ -137,6 +139,10 @@ class Maker:
         both, behind_attention, behind_ffn = norm and norm.get("place") == "both", None, None
         if both:
             second, behind_attention, behind_ffn = BEHIND
+        if m["ffn"].get("qkv"):
+            rows = self.ffn(prefix, self.norm(prefix + first, x, norm) if pre else x, m["ffn"], 2 * d + 2 * kv_heads * width)
+            made = self.mixed(prefix, rows, heads, kv_heads, width, number, True) + rows[:, -d:]
+            return x + made if skip else made
         mixed = self.mixed(prefix, self.norm(prefix + first, x, norm) if pre else x, heads, kv_heads, width, number)
         if "P" not in gone:
             mixed = self.linear(prefix + self.names["P"], d, mixed, alone=self.fused)

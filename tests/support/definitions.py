@@ -134,9 +134,10 @@ def looked_up(z, tables, score="gelu", neighbours=1):
     return np.einsum("thm,thmd->td", weight * np.ones(best.shape), tables[np.arange(z.shape[1])[:, None], code[:, :, None] ^ best])
 
 
-def lookup_ffn(c, prefix, x, h, tau, block=0, score="gelu", neighbours=1, scale="none"):
-    """A LookupFFN of d outputs: BH4 with blocks of that size, or a dense projection."""
+def lookup_ffn(c, prefix, x, h, tau, block=0, score="gelu", neighbours=1, scale="none", out=None):
+    """A LookupFFN of `out` outputs, None: of d: BH4 with blocks of that size, or a dense projection."""
     d, bits = x.shape[1], h * tau
+    out = out or d
     if block:
         padded = 1 << (d - 1).bit_length()
         shape = (-(-bits // padded), 4, padded // block, block, block)
@@ -144,7 +145,7 @@ def lookup_ffn(c, prefix, x, h, tau, block=0, score="gelu", neighbours=1, scale=
     else:
         z = x @ c.get(prefix + "hash.projection.weight", bits, d).T
     z = (z + c.get(prefix + "hash.projection.bias", bits, deviation=0.7)).reshape(len(x), h, tau)
-    tables, bias = c.get(prefix + "tables", h, 1 << tau, d, deviation=0.5), c.get(prefix + "bias", d, deviation=0.1)
+    tables, bias = c.get(prefix + "tables", h, 1 << tau, out, deviation=0.5), c.get(prefix + "bias", out, deviation=0.1)
     return bias + looked_up(z, tables * (1 / h if scale == "1/h" else 1), score, neighbours)
 
 

@@ -16,6 +16,7 @@ local function ffn_text(ffn)
     local dense = ffn_parts.dense(ffn)
     local hidden = dense and string.format("%s %s of %d", dense.kind, dense.activation, dense.f)
     if ffn.kind ~= "lookup" then return hidden end
+    if ffn.qkv then return "lookup with q, k, v" end
     return hidden and "lookup beside " .. hidden or "lookup"
 end
 
@@ -110,12 +111,22 @@ local function add_break_even(p, add)
     add("break-even", form, break_even(shape))
 end
 
+-- Adds what blocks whose tables make q, k and v read for a token, by their counts `c`.
+local function add_looked_qkv(c, name, add)
+    if not c.qkv then return end
+    local form = "%15s  weights that a token reads in a layer; of Q, K, V and P it would be %s"
+    add(name, form, figures.grouped(c.qkv.rows), figures.grouped(c.qkv.maps))
+end
+
 local function lines_of_blocks(m, make, options)
     local c, lines, word = weight_count.of(m), {}, m.attention.eliminate
     local function add(name, ...) lines[#lines + 1] = string.format("%-20s ", name) .. string.format(...) end
     add(m.name, "%s, vocab %d", shape_text(m), m.vocab)
-    add("Q+P per layer", "%15s", figures.grouped(c.qp))
-    add("K+V per layer", "%15s", figures.grouped(c.kv))
+    if not c.qkv then
+        add("Q+P per layer", "%15s", figures.grouped(c.qp))
+        add("K+V per layer", "%15s", figures.grouped(c.kv))
+    end
+    add_looked_qkv(c, "q, k, v out of rows", add)
     if c.skip_map then add("S per layer", "%15s", figures.grouped(c.skip_map)) end
     add("FFN per layer", "%15s", figures.grouped(c.ffn))
     add("embeddings", "%15s", figures.grouped(c.embeddings))
@@ -236,6 +247,9 @@ function describe.lines(m, make, options)
             shape_text(segment),
             figures.grouped(c.layers[i].weights)
         )
+    end
+    for i, layers in ipairs(c.layers) do
+        add_looked_qkv(layers, p.segments[2] and p.segments[i].word .. " q, k, v" or "q, k, v out of rows", add)
     end
     add("embedding", "%15s", figures.grouped(c.embedding))
     local projected = p.embedding.projected

@@ -220,6 +220,13 @@ local ffn_keys = {
         optional = true,
         doc = "a narrow dense FFN beside the LookupFFN, whose outputs are added",
     },
+    {
+        key = "qkv",
+        rule = schema.boolean,
+        only = "lookup",
+        optional = true,
+        doc = "rows of tables hold q, k and v before the FFN's output; the block has no Q, K, V and P",
+    },
     table.unpack(rows_of_lookup("h", "tau", "projection", "score", "scale", "neighbours", "same_codes")),
 }
 local norm_keys = {

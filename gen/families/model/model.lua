@@ -41,6 +41,11 @@ end
 function rules.q_width(m) return rules.head_width(m) * m.heads end
 function rules.kv_width(m) return rules.head_width(m) * m.kv_heads end
 
+-- The width of the rows of a block's tables, but where they deliver the next block's q, k and v.
+function rules.row_width(m)
+    return m.ffn.qkv and rules.q_width(m) + 2 * rules.kv_width(m) + m.d or m.d
+end
+
 -- The width of the first block's input, but where tables deliver q, k and v.
 function rules.input_width(m) return m.d_in or m.d end
 
@@ -81,7 +86,9 @@ rules.not_whole = "whole models have q, k and v of their own"
 function rules.impossible(m, eliminate)
     if not keys.eliminate.holds(eliminate) then return keys.eliminate.words end
     local first, q = eliminate:sub(1, 1), rules.q_width(m)
-    if eliminate ~= "none" and q ~= m.d then
+    if eliminate ~= "none" and m.ffn.qkv then
+        return "must be none beside ffn.qkv: the blocks have no Q, K, V and P"
+    elseif eliminate ~= "none" and q ~= m.d then
         return string.format(
             "needs heads * head_dim = d = %d, not %d: projections are merged as square matrices",
             m.d,
@@ -127,6 +134,19 @@ local function valueless(m)
         if attention[key] then return "needs attention without " .. key .. ", which parts keys from values" end
     end
     return m.projected and "needs embedding without projected, which delivers values" or nil
+end
+
+-- Why rows of tables of blocks `m` cannot hold q, k and v, or nil.
+local function unlookable(m)
+    local q = rules.q_width(m)
+    if not m.parallel then return "needs parallel = true: attention and FFN read one hash of the block's input" end
+    if m.ffn.dense then return "needs an FFN without ffn.dense: all that the block makes comes out of tables" end
+    if m.attention.cache then return "needs attention without cache: nothing makes values of keys" end
+    if m.norm and m.norm.place ~= "pre" then
+        return string.format('needs norm.place = "pre", not "%s": the hash has one norm, before it', m.norm.place)
+    end
+    local rule = "needs heads * head_dim = d = %d, not %d: heads' outputs are added to the residual without P"
+    return q ~= m.d and rule:format(m.d, q) or nil
 end
 
 local function itself(chain) return chain end
@@ -237,9 +257,13 @@ local function check_blocks(context, m, place)
     local why = attention.cache and valueless(m)
     if why then refuse({ "attention", "cache" }, "k", why) end
     m.ffn = rules.filled(m.ffn, m.d)
+    if m.ffn.qkv == false then m.ffn.qkv = nil end
     if m.ffn.kind == "lookup" then
-        lookup_model.check(context, ffn_parts.add_lookup({ d = m.d, d_out = m.d }, m.ffn), place { "ffn" })
+        local alone = ffn_parts.add_lookup({ d = m.d, d_out = rules.row_width(m) }, m.ffn)
+        lookup_model.check(context, alone, place { "ffn" })
     end
+    local unfit = m.ffn.qkv and unlookable(m)
+    if unfit then refuse({ "ffn", "qkv" }, true, unfit) end
     local reason = rules.impossible(m, attention.eliminate)
     if reason then refuse({ "attention", "eliminate" }, attention.eliminate, reason) end
 end

@@ -49,7 +49,7 @@ function samples.of_blocks(m, shape, fused, own, first)
         end
         if shape.lookup then
             local delivers = fused and shape.delivered and layer < (first or 0) + m.layers - 1
-            for _, tensor in ipairs(block_lookup.samples(m, layer, delivers and shape.made or shape.d)) do
+            for _, tensor in ipairs(block_lookup.samples(m, layer, delivers and shape.made or shape.row)) do
                 add(tensor.name, tensor.shape, tensor.deviation, tensor)
             end
         end

@@ -18,7 +18,8 @@ local function ffn_weights(m)
         projection = m.d * bits
     end
     projection = projection + products
-    return projection + ffn.h * (1 << ffn.tau) * m.d, projection + ffn.h * ffn.neighbours * m.d
+    local a_row = rules.row_width(m)
+    return projection + ffn.h * (1 << ffn.tau) * a_row, projection + ffn.h * ffn.neighbours * a_row
 end
 
 -- Rows of the embeddings that make the input of the first block.
@@ -37,7 +38,11 @@ local function of_blocks(m)
     local d, input = m.d, rules.input_width(m)
     local q, e = rules.q_width(m), rules.kv_width(m)
     local per_letter = { Q = input * q, P = q * d, K = input * e, V = input * e }
-    local qp, kv = per_letter.Q + per_letter.P, per_letter.K + per_letter.V
+    local qp, kv, looked = per_letter.Q + per_letter.P, per_letter.K + per_letter.V, nil
+    if m.ffn.qkv then
+        looked = { rows = m.ffn.h * m.ffn.neighbours * (q + 2 * e), maps = qp + kv }
+        qp, kv = 0, 0
+    end
     local skip_map = m.skip and m.d_in and d * m.d_in or 0
     local eliminated, word = 0, m.attention.eliminate
     if word ~= "none" then
@@ -49,6 +54,7 @@ local function of_blocks(m)
     local embeddings = input * input_rows(m) + d * (m.tied and 0 or m.vocab)
     local c = { e = e, qp = qp, kv = kv, ffn = ffn, embeddings = embeddings, eliminated = eliminated }
     c.skip_map = skip_map > 0 and skip_map or nil
+    c.qkv = looked -- weights that a token reads of rows for q, k and v, and those of Q, K, V and P that it would read
     c.block = qp + kv + skip_map + ffn - eliminated -- what is left of it
     local tables, rows, embedding = widened(m, e)
     c.total = m.layers * (qp + kv + skip_map + ffn) + c.embeddings
@@ -69,9 +75,9 @@ function weight_count.of(m)
     c.embedding = (m.vocab + (m.positions or 0) + (m.token_types or 0)) * w.embedding
     if w.embedding ~= w.input then c.embedding = c.embedding + w.embedding * w.input end
     for i, segment in ipairs(rules.segments(m)) do
-        local own = of_blocks(segment).block
-        c.layers[i] = { count = segment.layers, weights = own }
-        c.blocks = c.blocks + segment.layers * own
+        local own = of_blocks(segment)
+        c.layers[i] = { count = segment.layers, weights = own.block, qkv = own.qkv }
+        c.blocks = c.blocks + segment.layers * own.block
     end
     c.output = (output.dense and w.last * output.dense.width or 0)
         + (output.classes and w.features * output.classes or 0)

@@ -58,7 +58,7 @@ end
 local function add_norms(maps, m, s, layer, d_in, width)
     local place = m.norm and m.norm.place
     local post, keys = place == "post", { "first", "second", "after_attention", "after_ffn" }
-    for i = 1, place == "both" and 4 or place and 2 or 0 do
+    for i = 1, place == "both" and 4 or place and (s.qkv and 1 or 2) or 0 do
         if not (s.projected and i == 1 and not post) then
             local norm = checkpoint.norm(m, layer, i, i == 1 and not post and d_in or m.d)
             maps[keys[i]] = { gain = norm.gain, offset = m.norm.kind == "layernorm" and norm.offset or nil }
@@ -98,17 +98,17 @@ function reference.blocks_job(p, path, types, without, first)
     for layer = first, first + m.layers - 1 do
         local maps = {}
         for letter, size in pairs(sizes) do
-            if size and not without:find(letter, 1, true) and not (s.projected and letter ~= "P") then
+            if size and not s.qkv and not without:find(letter, 1, true) and not (s.projected and letter ~= "P") then
                 local map = checkpoint.linear(m, layer, letter, table.unpack(size))
                 maps[letter:lower()] = from_keys and letter == "V" and checkpoint.from_keys(map) or left(map)
             end
         end
         maps.layer, maps.window = layer, not s.lsh and not full[layer] and m.attention.window or nil
-        maps.input, maps.delivered = delivered and s.input or d_in, delivered
+        maps.input, maps.delivered, maps.qkv = delivered and s.input or d_in, delivered, s.qkv
         if s.lookup then
             maps.lookup = {
                 prefix = block_lookup.prefix(m, layer),
-                d_out = delivered and layer < first + m.layers - 1 and s.made or s.d,
+                d_out = delivered and layer < first + m.layers - 1 and s.made or s.row,
             }
         end
         if s.f then

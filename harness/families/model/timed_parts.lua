@@ -73,8 +73,8 @@ local function steps_left(steps, products)
     local list = {}
     for _, step in ipairs(steps) do
         if step.op == "attend" or products and step.op == "lookup" then
-            local width = step.op == "attend" and step.width or nil
-            list[#list + 1] = { op = "copy", from = step.from, to = step.to, width = width }
+            local width = (step.op == "attend" or step.to == "looked") and step.width or nil
+            list[#list + 1] = { op = "copy", from = step.from, to = step.to, width = width, of_call = step.of_call }
         elseif products and step.op == "activate" then
             list[#list + 1] = step.rounded
                 and { op = "round", from = step.to, rounded = step.rounded, inputs = step.inputs }
@@ -198,14 +198,15 @@ local function without_attention(maps, before, after) return maps, steps_left(be
 
 local of_ffn = { M = true, G = true, O = true }
 
--- Blocks whose FFN copies its input, with `maps` as they are: the weights stay where they are.
-local function without_ffn(maps, before, after)
+-- The steps `steps` with an FFN that copies its input, as wide as its output is: nothing but times depends on values.
+local function ffn_left_out(steps)
     local list, from = {}, nil
-    for _, step in ipairs(after) do
+    for _, step in ipairs(steps) do
         local letter = step.op == "product" and step.map.letter or step.op == "round" and step.letter
         if step.op == "lookup" or step.op == "product" and letter == "O" then
             local width = step.width or step.map.outputs
-            list[#list + 1] = { op = "copy", from = from or step.from, to = step.to, width = width }
+            list[#list + 1] =
+                { op = "copy", from = from or step.from, to = step.to, width = width, of_call = step.of_call }
         elseif of_ffn[letter] then
             from = step.source or from
         elseif step.op == "sum" then
@@ -214,8 +215,11 @@ local function without_ffn(maps, before, after)
             list[#list + 1] = step
         end
     end
-    return maps, before, list
+    return list
 end
+
+-- Blocks without an FFN, with `maps` as they are: the weights stay where they are.
+local function without_ffn(maps, before, after) return maps, ffn_left_out(before), ffn_left_out(after) end
 
 local function without_both(maps, before, after) return without_ffn(without_attention(maps, before, after)) end
 

@@ -28,9 +28,12 @@ $(i)$(store(to, sum(to_at, k), value(load_from)));
 //$ local attention_scratch = "buffers + chunk * " .. macro("TOKEN_FLOATS")
 //$ local unpacked = v.unpacked_at and "count > 1 ? (float *) scratch + " .. macro("UNPACKED_AT") .. " : NULL"
 //$ local held = shape.mixed and "positions"
+//$ local of_b = step.b_at and macro("LOOKED_OUTPUT")
 //$ local has_first = positioned or shape.rope or shape.shaped
-//$ -- Keys or values in a buffer, or in the block's input from `at` on.
-//$ local function input(name, at) return sum(name, at > 0 and macro(at == shape.q and "IN_K" or "IN_V") or 0) end
+//$ -- Keys or values in a buffer, or from `at` on in the block's input or in rows of tables.
+//$ local function input(name, at)
+//$     return sum(name, at > 0 and macro((shape.qkv and "LOOKED" or "IN") .. (at == shape.q and "_K" or "_V")) or 0)
+//$ end
 //$ local function each_stretch(i)
 $(i)for ($(helper)_stretch s = $(helper)_no_stretch(); $(helper)_next_stretch(offsets, at, count, &s);)
 //$ end
@@ -142,7 +145,8 @@ $(i)}
 //$ -- The FFN of layers that are alike.
 //$ local function look_up(i, part)
 //$     local ffn = part.plan.shape
-$(i)/* LookupFFN: $(plural(ffn.h, "table")), rows of $(ffn.d_out)$(ffn.d_out > shape.d and ", the next block's q, k and v" or "") */
+//$     local columns = shape.qkv and ": q, k, v and output" or ffn.d_out > shape.d and ", the next block's q, k and v" or ""
+$(i)/* LookupFFN: $(plural(ffn.h, "table")), rows of $(ffn.d_out)$(columns) */
 $(i)const $(part.plan.names.weights) layer_weights = {
 //$     for _, field in ipairs(layer_weights(part)) do
 $(i)    $(field),
@@ -195,7 +199,7 @@ $(i)}
 //$ end
 //$ function print.add()
 //$     local skipped = step.a == "in" and shape.projected and macro("IN_SKIPPED") or 0
-//$     local function added(load) return isa.add(load(step.a, skipped), load(step.b)) end
+//$     local function added(load) return isa.add(load(step.a, skipped), load(step.b, of_b)) end
 //$     over_rows(step.to, "token * " .. step_of(step.to), shape.d, macro("D"), added)
 //$ end
 //$ function print.sum()
@@ -213,7 +217,7 @@ $(i)    }
 //$ end
 //$ function print.output()
 //$     local function output(load)
-//$         return step.from and copied(load(step.from)) or isa.add(load(step.a), load(step.b))
+//$         return step.from and copied(load(step.from)) or isa.add(load(step.a), load(step.b, of_b))
 //$     end
 //$     over_rows("y", "(at + token) * " .. macro("D"), shape.d, macro("D"), output)
 //$ end

@@ -34,13 +34,15 @@ local of_codes = {
     "few.tokens",
 }
 
--- The layers of model `m` by the width of their tables' rows: { word, first, count, d_out }: those of the last block
--- make no block's input.
-local function ranges_of(m, width)
-    if width == m.d or m.layers == 1 then return { { word = "lookup", first = 0, count = m.layers, d_out = m.d } } end
+-- The layers of model `m`, of blocks of `shape`, by the width of their tables' rows: { word, first, count, d_out }:
+-- those of the last block make no block's input.
+local function ranges_of(m, shape)
+    if not shape.delivered or m.layers == 1 then
+        return { { word = "lookup", first = 0, count = m.layers, d_out = shape.row } }
+    end
     return {
-        { word = "lookup", first = 0, count = m.layers - 1, d_out = width },
-        { word = "last", first = m.layers - 1, count = 1, d_out = m.d },
+        { word = "lookup", first = 0, count = m.layers - 1, d_out = shape.made },
+        { word = "last", first = m.layers - 1, count = 1, d_out = shape.row },
     }
 end
 
@@ -82,7 +84,7 @@ end
 -- tables lie close together.
 function block_lookup.parts(of, isas, choices, unpadded)
     local parts, m, types, shape = {}, of.model, of.lookup_types, of.shape
-    for i, range in ipairs(ranges_of(m, shape.made)) do
+    for i, range in ipairs(ranges_of(m, shape)) do
         local ffn, first = model_of(m, range), parts[1]
         local part_names = names.part(of.names, range.word)
         if first then part_names.weights = first.plan.names.weights end
@@ -90,7 +92,7 @@ function block_lookup.parts(of, isas, choices, unpadded)
         local p = plan.build(ffn, isas, wanted, types.tables.name, types.projection.name, {
             names = part_names,
             x_step = layout.pitch(shape.d),
-            y_step = layout.pitch(shape.made),
+            y_step = layout.pitch(math.max(shape.made, shape.row)),
             codes_of = first and first.plan,
             one_by_one = of.one_by_one,
             unpadded = unpadded,

@@ -91,6 +91,11 @@ function constants.of(p)
         add("IN_K", shape.q, "where k lies in the input of a block")
         add("IN_V", shape.q + shape.e, "and v")
     end
+    if shape.qkv then
+        add("LOOKED_K", shape.q, "where k lies in a row of tables, behind q")
+        add("LOOKED_V", shape.q + shape.e, "then v")
+        add("LOOKED_OUTPUT", shape.output_at, "and what is added to attention's output")
+    end
     if shape.projected and shape.skip then
         add("IN_SKIPPED", shape.q + 2 * shape.e, "and what the skip connection adds")
     end

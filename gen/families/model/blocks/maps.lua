@@ -14,6 +14,7 @@ end
 -- The linear maps of a block's attention and skip connection, { letter, rows, columns } each, before any is eliminated.
 -- S makes what is d wide of the block's input where that is not.
 function maps.of_attention(shape)
+    if shape.qkv then return {} end
     return {
         { "Q", shape.q, shape.read },
         { "K", shape.e, shape.read },

@@ -145,6 +145,9 @@ function shape.widths(m)
     -- What makes a block's input delivers its q, k and v, side by side.
     s.delivered = m.attention.eliminate:find("QKV", 1, true) ~= nil
     s.made = s.delivered and s.q + 2 * s.e or s.d -- width of what a block makes that is not the last
+    -- Rows of tables that hold q, k and v before the FFN's output, and where that begins.
+    s.qkv, s.row = m.ffn.qkv or false, rules.row_width(m)
+    s.output_at = s.row - s.d
     s.read = s.delivered and s.d or rules.input_width(m)
     s.skip_map = s.skip and s.read ~= s.d
     -- So do embeddings, of which the skip connection adds a part, too; the checkpoint has the maps that make all that.
@@ -156,13 +159,14 @@ end
 
 -- That of the LookupFFN of blocks of `m`, `looked` of their types.
 local function looked_of(m, looked)
-    local ffn = ffn_parts.add_lookup({ d = m.d, d_out = m.d }, m.ffn)
+    local ffn = ffn_parts.add_lookup({ d = m.d, d_out = rules.row_width(m) }, m.ffn)
     return lookup_plan.shape(ffn, looked.tables, looked.projection, looked.multiplied)
 end
 
 -- The norms of a block of shape `s` in the order of their numbers: { word, doc, width }.
 local function norms_of(s)
     if not s.norm then return {} end
+    if s.qkv then return { { word = "first", doc = "norm", width = s.d } } end
     local post, both = s.norm.place == "post", s.norm.place == "both"
     return {
         { word = "first", doc = "first norm", width = post and s.d or s.read },

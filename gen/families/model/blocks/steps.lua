@@ -40,9 +40,9 @@ local function norm_heads(b, shape, list, from, at, to, width)
     return from, at
 end
 
--- From the block's input to what attention mixes, in "mixed"; source: what Q, K and V read. keeps: queries of all
--- tokens of a call are kept.
-local function add_attention(b, shape, source, keeps)
+-- From the block's input to what attention mixes, in "mixed"; source: what Q, K and V read, or `parts`, LookupFFNs
+-- whose rows are q, k, v and their output. keeps: queries, or these rows, of all tokens of a call are kept.
+local function add_attention(b, shape, parts, source, keeps)
     local q, k, v, k_at, v_at = "in", "in", "in", shape.q, shape.q + shape.e
     local function prepare(list)
         b.add(
@@ -51,13 +51,20 @@ local function add_attention(b, shape, source, keeps)
                 or { op = "copy", from = "in", to = source, width = shape.input }
         )
     end
-    if not shape.given then
+    local function look_up(list)
+        prepare(list)
+        b.add(list, { op = "lookup", parts = parts, from = source, to = "looked", width = shape.row, of_call = keeps })
+    end
+    if shape.qkv then
+        look_up(b.before)
+        q, k, v = "looked", "looked", "looked"
+    elseif not shape.given then
         prepare(b.before)
         k, v = b.product(b.before, "K", source, "k"), not shape.from_keys and b.product(b.before, "V", source, "v")
         k_at, v_at = 0, 0
     end
     k, k_at = norm_heads(b, shape, b.before, k, k_at, "k", shape.e)
-    if keeps then
+    if keeps and not shape.qkv then
         q = b.product(b.before, "Q", source, "q")
         b.before[#b.before].of_call = true
         norm_heads(b, shape, b.before, q, 0, q, shape.q)
@@ -65,11 +72,13 @@ local function add_attention(b, shape, source, keeps)
     -- Into a ring tokens enter a few at a time, just before they attend: more would push out what the first of them
     -- still sees.
     if not shape.ring then b.add(b.before, { op = "append", k = k, k_at = k_at, v = v, v_at = v_at }) end
-    if not shape.given and not keeps then
+    if shape.qkv then
+        if not shape.causal and not keeps then look_up(b.after) end
+    elseif not shape.given and not keeps then
         if not shape.causal then prepare(b.after) end
         q = b.product(b.after, "Q", source, "q")
     end
-    if not keeps then q = norm_heads(b, shape, b.after, q, 0, "q", shape.q) end
+    if shape.qkv or not keeps then q = norm_heads(b, shape, b.after, q, 0, "q", shape.q) end
     b.add(b.after, {
         op = "attend",
         from = q,
@@ -135,26 +144,32 @@ end
 -- The steps of a block on the tokens of a chunk, in two parts: what must be done for all tokens that are attended to,
 -- and the rest. Buffers are named; "in" is the block's input, "rows" the same at distances that suit the cache.
 -- `width`: elements of a token that a step writes, where no linear map says so. Queries of what attends to all tokens
--- are made with keys and values, of the same normed and rounded inputs, and kept: `of_call`, of all tokens of a call.
+-- are made with keys and values, of the same normed and rounded inputs, and kept: `of_call`, of all tokens of a call;
+-- so are rows of tables that hold all three, and the FFN's output from `b_at` on.
 -- one_by_one: memory is short, and they are not. Where only means over tokens are asked for, shape.sums, a block ends
 -- before the last product, which commutes with the mean.
 function steps.of(shape, has, parts, one_by_one)
     local b, place = builder(shape, has), shape.norm and shape.norm.place
     local source = place and place ~= "post" and "normed" or "rows"
     -- Other steps than Q may read what is prepared.
-    local keeps = not shape.causal and not shape.given and not shape.parallel and has.Q ~= nil and not one_by_one
-    add_attention(b, shape, source, keeps)
-    local mixed = b.product(b.after, "P", "mixed", "projected")
-    local inner, stream = add_middle(b, shape, source, mixed)
-    if add_ffn(b, shape, parts, inner, stream) then return b.before, b.after end
-    local function add(first, second)
-        b.add(b.after, { op = "add", a = first, b = second, to = "out", width = shape.d })
+    local makes_q = not shape.given and not shape.parallel and has.Q ~= nil
+    local keeps = not shape.causal and (makes_q or shape.qkv) and not one_by_one
+    add_attention(b, shape, parts, source, keeps)
+    local mixed, stream = b.product(b.after, "P", "mixed", "projected"), "in"
+    local function add(first, second, b_at)
+        b.add(b.after, { op = "add", a = first, b = second, b_at = b_at, to = "out", width = shape.d })
     end
-    if place == "both" then
-        b.add(b.after, { op = "norm", number = 4, from = "out", to = "out", width = shape.d })
+    if shape.qkv then
+        add(mixed, "looked", shape.output_at)
+    else
+        local inner, sum = add_middle(b, shape, source, mixed)
+        if add_ffn(b, shape, parts, inner, sum) then return b.before, b.after end
+        if place == "both" then
+            b.add(b.after, { op = "norm", number = 4, from = "out", to = "out", width = shape.d })
+        end
+        if shape.parallel then add(mixed, "out") else stream = sum end
     end
-    if shape.parallel then add(mixed, "out") end
-    if shape.skip then add(shape.parallel and "in" or stream, "out") end
+    if shape.skip then add(stream, "out") end
     if place == "post" then
         b.add(b.after, { op = "norm", number = 2, from = "out", to = "out", width = shape.d })
     end
@@ -167,7 +182,7 @@ function steps.joined(shape, after)
     local sum, output = after[#after - 1], after[#after]
     if shape.delivered or not sum or sum.op ~= "add" or output.from ~= sum.to then return after end
     local joined = table.move(after, 1, #after - 2, 1, {})
-    joined[#joined + 1] = { op = "output", a = sum.a, b = sum.b }
+    joined[#joined + 1] = { op = "output", a = sum.a, b = sum.b, b_at = sum.b_at }
     return joined
 end
 

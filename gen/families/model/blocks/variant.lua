@@ -34,7 +34,7 @@ local function buffers_of(shape, before, after, lanes)
     for _, steps in ipairs { before, after } do
         for _, step in ipairs(steps) do
             if step.of_call then
-                local pitch = layout.pitch(step.map.outputs)
+                local pitch = layout.pitch(step.map and step.map.outputs or step.width)
                 buffers.of_call, buffers.pitches[step.to] = { name = step.to, pitch = pitch }, pitch
             elseif step.to and not buffers.pitches[step.to] then
                 add(step.to, layout.pitch(step.map and step.map.outputs or step.width or shape.d))
