@@ -496,7 +496,7 @@ static bool run_out_of_tables(const reference_transformer *model, const referenc
         rows = looked_up(block, ties, in, tokens, error, size);
     }
     if (rows) {
-        mixed = attention(model, &of_rows, rows, tokens, error, size);
+        mixed = attention(model, &of_rows, ties, rows, tokens, error, size);
         made = part_of(rows, of_rows.in, of_rows.in - model->d, model->d, tokens, error, size);
     }
     const bool good = mixed && made;

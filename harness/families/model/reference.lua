@@ -78,6 +78,14 @@ local function full_layers_of(m)
     return full
 end
 
+-- Adds what attention has besides its maps; signs of tables only where `present(view)`.
+local function add_attention(maps, m, s, layer, present)
+    if m.attention.unit then maps.scales = { gain = checkpoint.attention_scale(m, layer) } end
+    local signs = s.lsh and checkpoint.attention_signs(m, layer, s.lsh)
+    if signs and present(signs) then maps.signs = { gain = signs } end
+    if m.attention.shaped then maps.shape = { gain = checkpoint.attention_shape(m, layer) } end
+end
+
 -- What block_reference.answers wants: the maps of every layer but those in `without`, "" of a checkpoint that is not
 -- fused; types: the names of those of weights, cache, activations, and attention (of queries and the softmax's
 -- weights); of tables, default type, and projections of lookup FFNs, default f32; and blocks_in_out, whether the
@@ -119,10 +127,7 @@ function reference.blocks_job(p, path, types, without, first)
             maps.means = p.sums ~= nil and p.sums.map ~= nil and types.activations ~= "f32"
         end
         add_norms(maps, m, s, layer, d_in, width)
-        if m.attention.unit then maps.scales = { gain = checkpoint.attention_scale(m, layer) } end
-        local signs = s.lsh and checkpoint.attention_signs(m, layer, s.lsh)
-        if signs and found[spell(signs.tensor)] then maps.signs = { gain = signs } end
-        if m.attention.shaped then maps.shape = { gain = checkpoint.attention_shape(m, layer) } end
+        add_attention(maps, m, s, layer, function(view) return found[spell(view.tensor)] end)
         layers[layer - first + 1] = maps
     end
     layers = checkpoint.respelled(layers, spell)
