@@ -99,6 +99,28 @@ static bool round_rows(copying *c, rounded_form form, size_t rows, size_t width,
     return true;
 }
 
+void rounded_given_free(rounded_given *given)
+{
+    free(given->name);
+    free(given->halves);
+    free(given->scales);
+    free(given->known);
+}
+
+/* Takes what is given of rows `first` ... first + some - 1 of a tensor in groups, in place of what is in c->bytes and scales. */
+static void take_given(copying *c, const safetensors_tensor *tensor, size_t first, size_t some, size_t scale_bytes)
+{
+    const size_t bytes = width_of(tensor) / 2;
+    for (size_t i = 0; c->forms->given != NULL && i < c->forms->given->count; ++i) {
+        const rounded_given *const given = &c->forms->given->list[i];
+        for (size_t row = first; strcmp(given->name, tensor->name) == 0 && row < first + some; ++row)
+            if (given->known[row]) {
+                memcpy((unsigned char *)c->bytes + (row - first) * bytes, given->halves + row * bytes, bytes);
+                memcpy(c->scales + row * scale_bytes, (const unsigned char *)given->scales + row * scale_bytes, scale_bytes);
+            }
+    }
+}
+
 /* Appends the tensor in integers and their scales, or in F32. */
 static bool append(copying *c, const safetensors *file, const safetensors_tensor *tensor, char *error, size_t error_size)
 {
@@ -115,6 +137,8 @@ static bool append(copying *c, const safetensors *file, const safetensors_tensor
             return files_error(error, error_size, "%s: tensor %s: a value is too large", safetensors_path(file), tensor->name);
         for (size_t i = 0; i < count; ++i)
             quantise_store(forms_list[form].type, c->work[i], c->bytes, i);
+        if (forms_list[form].of_group)
+            take_given(c, tensor, row, some, scale_bytes);
         if (!safetensors_append(c->writer, c->bytes, quantise_size(forms_list[form].type, count), error, error_size))
             return false;
     }
