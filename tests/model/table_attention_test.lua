@@ -64,6 +64,17 @@ function test.the_mean_over_seeds_is_what_is_expected()
     end
 end
 
+function test.plan_says_what_tables_cost()
+    local text = "return { name = 'cost', d = 512, heads = 8, layers = 1, vocab = 20, attention = { kind = 'lsh', \z
+        context = 2048, causal = %s }, ffn = { kind = 'mlp', f = 64, activation = 'relu' } }"
+    local function printed(causal)
+        return program.works { "plan", program.model(folder, "cost", text:format(causal)) }
+    end
+    check.matches(printed(true), "16 tables of 256 rows and 16 tokens a head in f32: .* of 2065 positions")
+    check.matches(printed(true), "break%-even +220 tokens")
+    check.matches(printed(false), "break%-even +140 tokens")
+end
+
 function test.ties_of_codes_are_noted_and_turned()
     local answer, d = linear_job(false)
     local y, ties = answer({}, 0.002)
@@ -83,6 +94,7 @@ local vectors = "d = 20, heads = 4, kv_heads = 2, head_dim = 24, layers = 2, voc
 local models = {
     steps = vectors .. "attention = { kind = 'lsh', context = 70, rope = {}, shifted = 1, tables = 9, tau = 5 }",
     bare = vectors .. "attention = { kind = 'lsh', context = 40, tables = 3, tau = 16, window = 0, qk_norm = {} }",
+    last = vectors .. "attention = { kind = 'lsh', context = 40, tau = 2, tables = 6, window = 1 }",
     both_ways = vectors
         .. "attention = { kind = 'lsh', context = 70, rope = {}, shifted = 2, tau = 4, window = 5, causal = false }",
     whole = "d = 16, heads = 1, layers = 2, vocab = 30, embedding = {}, output = { head = {} }, \z
@@ -100,7 +112,7 @@ end
 
 -- Token by token, all at once, in parts, and several sequences: all as the reference.
 function test.all_ways_to_call_it_agree()
-    for _, name in ipairs { "steps", "bare", "both_ways", "whole", "sequences" } do
+    for _, name in ipairs { "steps", "bare", "last", "both_ways", "whole", "sequences" } do
         for _, result in ipairs(json.decode(program.works((verifying(name)))).results) do
             assert((result.kernel_rel_err or result.rel_err) <= 1e-5, name)
         end

@@ -89,6 +89,27 @@ local function cached_text(m, segments, type)
     )
 end
 
+-- From how many tokens on attention by tables of blocks of `shape` should take less time than exact attention in
+-- float32, to two digits. Its parts cost as much as so many keys of exact attention do (heads of 64, Zen 3, AVX2): a
+-- butterfly 0.9 / width, a key of the window 2, a table 3.6, half of it for its key.
+local function break_even(shape)
+    local lsh, share = shape.lsh, 1 + 1 / shape.group
+    local transforms = lsh.rounds * lsh.padded * math.log(lsh.padded, 2)
+    local window = shape.causal and lsh.window or math.max(0, 2 * lsh.window - 1)
+    local keys = (0.9 * transforms / shape.width + 1.8 * lsh.tables) * share + 2 * window
+    local tokens = shape.causal and 2 * keys or keys -- of a decoder a token sees half of them on average
+    local unit = 10 ^ math.max(0, math.floor(math.log(tokens, 10)) - 1)
+    return math.floor(tokens / unit + 0.5) * math.tointeger(unit)
+end
+
+-- The line on when attention by tables pays off, by add(name, form, ...).
+local function add_break_even(p, add)
+    local shape = p.segments[1].plan.shape
+    if not shape.lsh then return end
+    local form = "%d tokens or more, about, are faster than with exact attention in f32"
+    add("break-even", form, break_even(shape))
+end
+
 local function lines_of_blocks(m, make, options)
     local c, lines, word = weight_count.of(m), {}, m.attention.eliminate
     local function add(name, ...) lines[#lines + 1] = string.format("%-20s ", name) .. string.format(...) end
@@ -113,6 +134,7 @@ local function lines_of_blocks(m, make, options)
     local p = make()
     local decoding = ", to decode " .. figures.bytes(p.decode_scratch_bytes)
     add("packed blocks", "%15s  of %s", figures.bytes(p.packed_bytes), types_text(p))
+    add_break_even(p, add)
     add("cache", "%15s  of %s", figures.bytes(p.cache_bytes), cached_text(m, p.segments, p.shape.cache.type.name))
     local also = m.attention.causal and decoding or ""
     add("scratch", "%15s%s, with %s", figures.bytes(p.scratch_bytes), also, figures.sets(p))
@@ -234,6 +256,7 @@ function describe.lines(m, make, options)
         bytes("flash " .. part.name, part.bytes)
     end
     bytes("flash", p.packed_bytes, "of " .. types_text(p))
+    add_break_even(p, add)
     if p.causal then
         bytes("RAM state", p.state_bytes, "a sequence, " .. cached_text(m, p.segments, p.options.cache))
         bytes("RAM scratch", p.step_scratch_bytes, "a step")

@@ -49,8 +49,12 @@ local function seen_of(s, positions, window)
     return full == 0 and seen or seen + (positions - seen) * full // #s.full_layers
 end
 
--- Bytes of keys and values that calls up to position `last` read in all layers.
-local function cache_read(p, last) return p.shape.cache.position_bytes * seen_of(p.shape, last, p.shape.window) end
+-- Bytes of keys and values, or of rows of tables, that calls up to position `last` read in all layers.
+local function cache_read(p, last)
+    local s = p.shape
+    if s.lsh then return 4 * s.layers * (s.heads + s.kv_heads) * s.lsh.tables * s.cache.pitch end
+    return s.cache.position_bytes * seen_of(s, last, s.window)
+end
 
 local function weights_met(p) return weight_count.met(p, 1, 1, 1) end
 
