@@ -24,7 +24,7 @@ local function needs_of(shape, list, unpacks, by_count)
             or step.op == "norm_heads" and shape.qk_norm
             or step.op == "product"
             or step.op == "lookup"
-            or step.op == "attend" and shape.unit
+            or step.op == "attend" and (shape.unit or shape.shaped)
         local cached = step.op == "append" or step.op == "attend"
         local sums = step.op == "sum"
         of_layer = of_layer or step.values
