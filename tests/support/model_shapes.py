@@ -73,6 +73,11 @@ SHAPES = {
     "unit encoder": changed(GPT, attention={"unit": True, "shaped": True, "causal": False}),
     "shifted": changed(LLAMA, attention={"unit": True, "shifted": 1}),
     "shifted encoder": changed(NEOX, attention={"shifted": 5, "causal": False, "window": 9}),
+    "looked": {**LLAMA, "parallel": True, "ffn": {**BH4, "qkv": True}},
+    "looked encoder": {**SHAPED, "attention": {"context": 70, "unit": True, "shifted": 2, "causal": False}, "skip": True, "norm": LN,
+                       "ffn": {**BH4, "h": 4, "scale": "1/h", "qkv": True}},
+    "looked in part": {**SHAPED, "attention": {"context": 70, "rope": {}, "shaped": True}, "ffn": {**BH4, "h": 4, "scale": "1/h"},
+                       "layers": [{"ffn": {**BH4, "h": 4, "scale": "1/h", "qkv": True}}, {"ffn": SHAPED["ffn"]}]},
 }
 
 
