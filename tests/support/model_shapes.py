@@ -126,6 +126,8 @@ def drawn(number):
     elif often(0.3):
         m["head_dim"] = one_of(4, 8)
         a.pop("rope", None)
+    elif kind == "lookup" and m["parallel"] and "dense" not in m["ffn"]:
+        m["ffn"]["qkv"] = True
     m["embedding"] = {"scale": one_of(1, 1.7)}
     if family not in ("llama", "gpt_neox") and often(0.7):
         m["positions"] = 50
