@@ -58,7 +58,7 @@ static int approximations_are_near(float from)
     for (int i = 0; i < 16; ++i)
         x[i] = from + (float)i / 256.0f;
     _mm512_storeu_ps(activated, ACTIVATED(_mm512_loadu_ps(x)));
-    _mm512_storeu_ps(power, tiles_short_exp(_mm512_loadu_ps(x)));
+    _mm512_storeu_ps(power, tiles_exp_short(_mm512_loadu_ps(x)));
     for (int i = 0; i < 16; ++i) {
         const double exact = exp(fmax(x[i], -87.0)), bound = x[i] == 0.0f ? 0.0 : 5e-6 * exact;
         if (!is_near(x[i], activated[i], EXACT((double)x[i]), ERROR * fabs(x[i])))

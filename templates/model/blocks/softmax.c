@@ -1,5 +1,5 @@
 //$ takes isa, lanes, helper, keys, cache_type, dots
-//$ local exp = dots and isa.entry and once("templates/math/short_exp.c") .. "_short_exp" or once("templates/math/exp.c") .. "_exp"
+//$ local exp = dots and isa.entry and once("templates/math/exp_short.c") .. "_exp_short" or once("templates/math/exp.c") .. "_exp"
 //$ local largest_lane = across("max")
 //$ local integers = dots and dots.integers
 

@@ -62,7 +62,8 @@ function activation_table.of(name)
     for k = 0, 31 do
         local own = k == 31 and { 0.5, 0, 0, 0 } or cubic(gain, (k - 0.5) * step, (k + 0.5) * step)
         for power, list in ipairs(t.coefficients) do
-            list[k + 1] = literal.float(tonumber(("%.12f"):format(own[power])) + 0.0) -- never -0.0
+            -- Rounded, so that every C library's exp gives the same; never -0.0.
+            list[k + 1] = literal.float(tonumber(("%.11f"):format(own[power])) + 0.0)
         end
     end
     t.bound, t.by_step = literal.float(31 * step), literal.float(1 / step)

@@ -2,7 +2,7 @@
 
 /* exp(v) for v <= 0 whose results are rounded next, relative error below 5e-6, and 1 for 0; below -87 the result is
    exp(-87). NaN stays NaN. v = (n + f) ln 2 with |f| <= 1/2, then a polynomial for 2^f, scaled by 2^n. */
-static inline $(isa.vector) $(helper)_short_exp($(isa.vector) v)
+static inline $(isa.vector) $(helper)_exp_short($(isa.vector) v)
 {
     const $(isa.vector) bounded = $(isa.max(isa.broadcast("-87.0f"), "v"));
     /* floats near 1.5 2^23 have no fraction: 127 + n, the exponent of 2^n, stands in the lowest bits */
