@@ -167,7 +167,11 @@ function steps.of(shape, has, parts, one_by_one)
         if place == "both" then
             b.add(b.after, { op = "norm", number = 4, from = "out", to = "out", width = shape.d })
         end
-        if shape.parallel then add(mixed, "out") else stream = sum end
+        if shape.parallel then
+            add(mixed, "out")
+        else
+            stream = sum
+        end
     end
     if shape.skip then add(stream, "out") end
     if place == "post" then
