@@ -74,7 +74,7 @@ function commands.fuse(arguments, options)
     return 0
 end
 
--- The plan whose weights `quantise --type` writes, and the forms of their tensors.
+-- The plan whose weights `quantise --type` writes, the forms of their tensors, and how many lie transposed.
 local function planned(path, options)
     local types = dtype.of_parts(options.type)
     if not (types.blocks.groups or types.head.groups or types.embedding.groups) then
@@ -85,6 +85,7 @@ local function planned(path, options)
         type = options.type,
         tables = options.tables == "i4" and "i4" or nil,
         isa = "scalar",
+        tokenizer = options.tokenizer,
     })
     return p, packing.forms(p, packing.files({ weights = path, ignore = options.ignore }))
 end
@@ -94,13 +95,29 @@ function commands.quantise(arguments, options)
     files_read.note_checkpoint(path)
     file_rules.not_over("-o", options.o)
     file_rules.can_become("-o", options.o)
-    local how = options.tables == "i4"
+    local how, p, transposed = options.tables == "i4", nil, 0
+    local text = options.calibrate or options["calibrate-ids"]
     if options.type then
-        _, how = planned(path, options)
+        p, how, transposed = planned(path, options)
     end
-    local share, message = weights.quantise(path, options.o, how)
+    local rounding, nearest, off
+    if text then
+        file_rules.not_over("-o", options.o, { text })
+        local round = require "harness.families.model.rounded_for_text"
+        local files = packing.files({ weights = path, ignore = options.ignore })
+        rounding, nearest, off = round(options.model, p, how, files, options)
+    end
+    local share, message = weights.quantise(path, options.o, how, rounding and rounding:given())
     if not share then error(message, 0) end
-    host.print(string.format("wrote %s, relative error %.2g", options.o, share))
+    if rounding then
+        local form = "wrote %s, outputs of matrices are off by %.3g, rounded to the nearest by %.3g"
+        host.print(form:format(options.o, off, nearest))
+    else
+        host.print(string.format("wrote %s, relative error %.2g", options.o, share))
+    end
+    if transposed > 0 then
+        host.print(string.format("%s: %d matrices lie transposed and stay in F32", path, transposed))
+    end
     return 0
 end
 

@@ -10,6 +10,7 @@ const luaL_Reg harness_modules[] = {
     {"cpu", luaopen_cpu},
     {"distil", luaopen_distil},
     {"exact_products", luaopen_exact_products},
+    {"input_rounding", luaopen_input_rounding},
     {"integer_reference", luaopen_integer_reference},
     {"interposed", luaopen_interposed},
     {"lines", luaopen_lines},

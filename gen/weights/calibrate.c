@@ -1,6 +1,7 @@
 /* Scales and integers of a projection in i8 or i7 for given inputs; see calibrate.h. */
 #include "gen/weights/calibrate.h"
 
+#include "gen/weights/cholesky.h"
 #include "gen/weights/matmul.h"
 
 #include <math.h>
@@ -47,18 +48,6 @@ static void round_inputs(const double *from, size_t width, size_t rows, size_t k
         for (size_t i = 0; i < k; ++i)
             inputs[i] = rint(from[i] / unit) * unit;
     }
-}
-
-/* Turns a symmetric, positive definite A[k][k] into V V^T = A, V upper triangular. */
-static void factor(double *a, size_t k)
-{
-    for (size_t j = k; j-- > 0;)
-        for (size_t i = j + 1; i-- > 0;) {
-            double sum = a[i * k + j];
-            for (size_t l = j + 1; l < k; ++l)
-                sum -= a[i * k + l] * a[j * k + l];
-            a[i * k + j] = i == j ? sqrt(sum) : sum / a[j * k + j];
-        }
 }
 
 /* row[k] <- the solution X of X V V^T = row. */
@@ -111,7 +100,7 @@ static void calibrate_block(state *s, size_t at, size_t k, double *weights, size
         s->moments[i * k + i] += ridge;
         s->both[i * k + i] += ridge;
     }
-    factor(s->moments, k);
+    cholesky_upper(s->moments, k, k);
     double *const best = s->row + k, *const tried = best + k;
     for (size_t o = 0; o < outputs; ++o, weights += stride) {
         memset(s->row, 0, k * sizeof *s->row);

@@ -250,14 +250,16 @@ static rounded_form form_in_argument(void *context, const safetensors_tensor *te
     return form;
 }
 
-/* weights.quantise(path, output, how) -> relative error of what was rounded | nil, message: the checkpoint with matrices and tables in I8,
-   or with how = true tables in half bytes. how = { name = form }: of these tensors alone, in forms of round_checkpoint.h. */
+/* weights.quantise(path, output, how, given) -> relative error of what was rounded | nil, message: the checkpoint with matrices and tables
+   in I8, or with how = true tables in half bytes. how = { name = form }: of these tensors alone, in forms of round_checkpoint.h. given:
+   what is rounded already, of input_rounding, or nil. */
 static int weights_quantise(lua_State *L)
 {
     char error[ERROR_SIZE];
     double share = 0.0;
-    lua_settop(L, 3);
-    const rounded_forms forms = {form_in_argument, L, lua_isboolean(L, 3) && lua_toboolean(L, 3) ? "tables of a LookupFFN" : NULL};
+    lua_settop(L, 4);
+    const bool tables = lua_isboolean(L, 3) && lua_toboolean(L, 3);
+    const rounded_forms forms = {form_in_argument, L, lua_touserdata(L, 4), tables ? "tables of a LookupFFN" : NULL};
     shards *in = shards_open(luaL_checkstring(L, 1), error, sizeof error);
     const bool good = in != NULL && rounded_write(in, luaL_checkstring(L, 2), &forms, &share, error, sizeof error);
     shards_close(in);

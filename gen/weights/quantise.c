@@ -244,43 +244,42 @@ bool quantise_round(quantise_type number, double *data, size_t rows, size_t widt
     return true;
 }
 
-/* How a group is rounded: to units from `least` to `least` + 15 of a scale, added to a minimum. */
-typedef struct {
-    double scale, minimum, least;
-} group_units;
-
-static double unit_in_group(double value, const group_units *of)
+double quantise_in_units(double value, const quantise_units *of)
 {
     const double units = of->scale != 0.0 ? nearest_integer(NULL, (value - of->minimum) / of->scale) : 0.0;
     return units < of->least ? of->least : units > of->least + 15.0 ? of->least + 15.0 : units;
 }
 
 /* What a unit stands for, less the value. */
-static double error_in_group(double value, double units, const group_units *of)
+static double error_in_units(double value, double units, const quantise_units *of)
 {
     return units * of->scale + of->minimum - value;
 }
 
-/* Takes `tried` in place of *best if its numbers are ones of half precision and it loses less than *least in squares. */
-static void try_in_group(const double *data, size_t count, const group_units *tried, group_units *best, double *least)
+quantise_units quantise_best_units(const double *data, size_t count, const quantise_units *tried, size_t many)
 {
-    const double most = types[QUANTISE_F16].max;
-    double loss = 0.0;
-    for (size_t i = 0; i < count; ++i) {
-        const double error = error_in_group(data[i], unit_in_group(data[i], tried), tried);
-        loss += error * error;
+    quantise_units best = tried[0];
+    double least = INFINITY;
+    for (size_t k = 0; least > 0.0 && k < many; ++k) {
+        double loss = 0.0;
+        for (size_t i = 0; i < count; ++i) {
+            const double error = error_in_units(data[i], quantise_in_units(data[i], &tried[k]), &tried[k]);
+            loss += error * error;
+        }
+        if (loss < least) {
+            best = tried[k];
+            least = loss;
+        }
     }
-    if (fabs(tried->scale) <= most && fabs(tried->minimum) <= most && loss < *least) {
-        *best = *tried;
-        *least = loss;
-    }
+    return best;
 }
 
-bool quantise_group(double *data, size_t count, uint16_t *scale, uint16_t *minimum, quantise_tally *tally)
+size_t quantise_units_of(const double *data, size_t count, bool minimum, quantise_units *units)
 {
     static const int units_of_largest[] = {-8, 7, -7, 6, -6, 5, -5, 4, -4, 3, -3, 2, -2, 1, -1};
     const type_row *half = &types[QUANTISE_F16];
-    double largest = 0.0, low = INFINITY, high = -INFINITY, least = INFINITY;
+    double largest = 0.0, low = INFINITY, high = -INFINITY;
+    size_t many = 0;
     for (size_t i = 0; i < count; ++i) {
         if (fabs(data[i]) > fabs(largest) || isnan(data[i]))
             largest = data[i];
@@ -288,19 +287,28 @@ bool quantise_group(double *data, size_t count, uint16_t *scale, uint16_t *minim
         high = fmax(high, data[i]);
     }
     if (!(fabs(largest) <= (minimum ? 1.0 : 7.0) * half->max))
+        return 0;
+    for (size_t k = 0; k < (minimum ? QUANTISE_MOST_UNITS : sizeof units_of_largest / sizeof *units_of_largest); ++k) {
+        const double below = 0.5 * (double)(k / 5), above = 0.5 * (double)(k % 5);
+        const double scale = minimum ? (high - low) / (15.0 + below + above) : largest / units_of_largest[k],
+                     unit = half->nearest(half, scale);
+        const double lowest = minimum ? half->nearest(half, low + below * unit) : 0.0;
+        if (fabs(unit) <= half->max && fabs(lowest) <= half->max)
+            units[many++] = (quantise_units){unit, lowest, minimum ? 0.0 : -8.0};
+    }
+    return many;
+}
+
+bool quantise_group(double *data, size_t count, uint16_t *scale, uint16_t *minimum, quantise_tally *tally)
+{
+    const type_row *half = &types[QUANTISE_F16];
+    quantise_units tried[QUANTISE_MOST_UNITS];
+    const size_t many = quantise_units_of(data, count, minimum != NULL, tried);
+    if (many == 0)
         return false;
-    group_units best = {0.0, 0.0, minimum ? 0.0 : -8.0};
-    for (size_t k = 0; !minimum && least > 0.0 && k < sizeof units_of_largest / sizeof *units_of_largest; ++k) {
-        const group_units tried = {half->nearest(half, largest / units_of_largest[k]), 0.0, -8.0};
-        try_in_group(data, count, &tried, &best, &least);
-    }
-    for (int off = 0; minimum && least > 0.0 && off < 25; ++off) {
-        const double below = 0.5 * (off / 5), above = 0.5 * (off % 5), unit = half->nearest(half, (high - low) / (15.0 + below + above));
-        const group_units tried = {unit, half->nearest(half, low + below * unit), 0.0};
-        try_in_group(data, count, &tried, &best, &least);
-    }
+    const quantise_units best = quantise_best_units(data, count, tried, many);
     for (size_t i = 0; i < count; ++i) {
-        const double units = unit_in_group(data[i], &best), error = error_in_group(data[i], units, &best);
+        const double units = quantise_in_units(data[i], &best), error = error_in_units(data[i], units, &best);
         if (tally) {
             tally->error += error * error;
             tally->power += data[i] * data[i];

@@ -53,6 +53,20 @@ enum { QUANTISE_GROUP = 32 }; /* weights in i4 or u4 that share a scale */
    largest one as far above its end, which become nearer then: of these 25 the first that loses least. False if a value does not fit. */
 bool quantise_group(double *data, size_t count, uint16_t *scale, uint16_t *minimum, quantise_tally *tally);
 
+/* How a group may be rounded: to units from `least` to `least` + 15 of a scale, above a minimum. */
+typedef struct {
+    double scale, minimum, least;
+} quantise_units;
+
+/* What quantise_group tries for data[count], in its order, of which it takes the first that loses least: units[many], at most
+   QUANTISE_MOST_UNITS; returns 0 if a value does not fit. */
+enum { QUANTISE_MOST_UNITS = 25 };
+size_t quantise_units_of(const double *data, size_t count, bool minimum, quantise_units *units);
+quantise_units quantise_best_units(const double *data, size_t count, const quantise_units *tried, size_t many);
+
+/* The nearest one, for a value. */
+double quantise_in_units(double value, const quantise_units *of);
+
 /* to[index] <- a value that is one of the type already. */
 void quantise_store(quantise_type type, double value, void *to, size_t index);
 

@@ -2,6 +2,7 @@
 #include "gen/weights/round_checkpoint.h"
 
 #include "gen/host/files.h"
+#include "gen/weights/gguf_blocks.h"
 #include "gen/weights/quantise.h"
 
 #include <math.h>
@@ -12,7 +13,7 @@
 enum { CHUNK_VALUES = 1 << 16 };
 
 /* One row a form: its name, the type of its values in the file, what the name of its scales ends with, NULL if it has none, and their type;
-   of groups how many numbers each has, of others how rows are rounded. */
+   of groups how many numbers each has; how values are stored, and of others than groups rounded. */
 static const struct {
     const char *name;
     safetensors_dtype dtype;
@@ -20,12 +21,13 @@ static const struct {
     safetensors_dtype scales;
     size_t of_group;
     quantise_type type;
+    const char *blocks; /* of groups: what GGUF files call them */
 } forms_list[] = {
     [ROUNDED_F32] = {"f32", DTYPE_F32, NULL, DTYPE_F32, 0, QUANTISE_F32},
     [ROUNDED_I8] = {"i8", DTYPE_I8, SAFETENSORS_SCALE, DTYPE_F32, 0, QUANTISE_I8},
     [ROUNDED_TABLES_I4] = {"tables_i4", DTYPE_I4, SAFETENSORS_HALF_SCALE, DTYPE_F32, 0, QUANTISE_I4},
-    [ROUNDED_I4] = {"i4", DTYPE_I4, SAFETENSORS_GROUPS_I4, DTYPE_F16, 1, QUANTISE_I4},
-    [ROUNDED_U4] = {"u4", DTYPE_I4, SAFETENSORS_GROUPS_U4, DTYPE_F16, 2, QUANTISE_I4},
+    [ROUNDED_I4] = {"i4", DTYPE_I4, SAFETENSORS_GROUPS_I4, DTYPE_F16, 1, QUANTISE_I4, "Q4_0"},
+    [ROUNDED_U4] = {"u4", DTYPE_I4, SAFETENSORS_GROUPS_U4, DTYPE_F16, 2, QUANTISE_I4, "Q4_1"},
 };
 
 rounded_form rounded_form_named(const char *name)
@@ -84,6 +86,26 @@ typedef struct {
     quantise_tally tally;
 } copying;
 
+/* c->work <- the integers of rows of a tensor that has the groups of the form already, and scales[] as they are. */
+static bool read_groups(copying *c, const safetensors *file, const safetensors_tensor *tensor, size_t of_group, size_t first, size_t rows,
+                        unsigned char *scales, char *error, size_t error_size)
+{
+    const size_t width = width_of(tensor), groups = groups_of(width), size = tensor->blocks->bytes;
+    unsigned char *const blocks = (unsigned char *)c->bytes;
+    uint16_t *scale = (uint16_t *)(void *)scales;
+    for (size_t row = 0; row < rows; ++row) {
+        if (!safetensors_read_blocks(file, tensor, (first + row) * width, width, blocks, error, error_size))
+            return false;
+        for (size_t g = 0; g < groups; ++g, scale += of_group) {
+            const size_t at = g * QUANTISE_GROUP, count = width - at < QUANTISE_GROUP ? width - at : QUANTISE_GROUP;
+            double units[QUANTISE_GROUP];
+            gguf_blocks_units(tensor->blocks, blocks + g * size, units, scale, scale + 1);
+            memcpy(c->work + row * width + at, units, count * sizeof *units);
+        }
+    }
+    return true;
+}
+
 /* Rounds data[rows][width] to the form, scales[] <- of all rows. False if a value is too large. */
 static bool round_rows(copying *c, rounded_form form, size_t rows, size_t width, unsigned char *scales)
 {
@@ -99,6 +121,28 @@ static bool round_rows(copying *c, rounded_form form, size_t rows, size_t width,
     return true;
 }
 
+void rounded_given_free(rounded_given *given)
+{
+    free(given->name);
+    free(given->halves);
+    free(given->scales);
+    free(given->known);
+}
+
+/* Takes what is given of rows `first` ... first + some - 1 of a tensor in groups, in place of what is in c->bytes and scales. */
+static void take_given(copying *c, const safetensors_tensor *tensor, size_t first, size_t some, size_t scale_bytes)
+{
+    const size_t bytes = width_of(tensor) / 2;
+    for (size_t i = 0; c->forms->given != NULL && i < c->forms->given->count; ++i) {
+        const rounded_given *const given = &c->forms->given->list[i];
+        for (size_t row = first; strcmp(given->name, tensor->name) == 0 && row < first + some; ++row)
+            if (given->known[row]) {
+                memcpy((unsigned char *)c->bytes + (row - first) * bytes, given->halves + row * bytes, bytes);
+                memcpy(c->scales + row * scale_bytes, (const unsigned char *)given->scales + row * scale_bytes, scale_bytes);
+            }
+    }
+}
+
 /* Appends the tensor in integers and their scales, or in F32. */
 static bool append(copying *c, const safetensors *file, const safetensors_tensor *tensor, char *error, size_t error_size)
 {
@@ -107,14 +151,21 @@ static bool append(copying *c, const safetensors *file, const safetensors_tensor
         return true;
     const size_t width = width_of(tensor), rows = tensor->count / width, most = 1 + CHUNK_VALUES / (width + 1);
     const size_t scale_bytes = scales_of(form, width) * safetensors_width(forms_list[form].scales);
+    const char *const blocks = safetensors_blocks_name(tensor);
+    const bool kept = blocks != NULL && forms_list[form].blocks != NULL && strcmp(blocks, forms_list[form].blocks) == 0;
     for (size_t row = 0; row < rows; row += most) {
         const size_t some = rows - row < most ? rows - row : most, count = some * width;
         if (!safetensors_read(file, tensor, row * width, count, c->work, error, error_size))
             return false;
-        if (!round_rows(c, form, some, width, c->scales + row * scale_bytes))
+        if (kept) {
+            if (!read_groups(c, file, tensor, forms_list[form].of_group, row, some, c->scales + row * scale_bytes, error, error_size))
+                return false;
+        } else if (!round_rows(c, form, some, width, c->scales + row * scale_bytes))
             return files_error(error, error_size, "%s: tensor %s: a value is too large", safetensors_path(file), tensor->name);
         for (size_t i = 0; i < count; ++i)
             quantise_store(forms_list[form].type, c->work[i], c->bytes, i);
+        if (forms_list[form].of_group)
+            take_given(c, tensor, row, some, scale_bytes);
         if (!safetensors_append(c->writer, c->bytes, quantise_size(forms_list[form].type, count), error, error_size))
             return false;
     }

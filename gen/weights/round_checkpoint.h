@@ -11,10 +11,27 @@ typedef enum { ROUNDED_NOT, ROUNDED_F32, ROUNDED_I8, ROUNDED_TABLES_I4, ROUNDED_
 /* The form of that name: "f32", "i8", "tables_i4", "i4", "u4". ROUNDED_NOT for any other. */
 rounded_form rounded_form_named(const char *name);
 
+/* Integers and scales of rows of a tensor in groups that somebody has chosen, as they are written; `known`: which rows. */
+typedef struct {
+    char *name;
+    unsigned char *halves;
+    uint16_t *scales;
+    bool *known;
+} rounded_given;
+
+typedef struct {
+    rounded_given *list;
+    size_t count;
+} rounded_given_list;
+
+/* Frees what it points to. */
+void rounded_given_free(rounded_given *given);
+
 /* What form a tensor is to have. Rows of half bytes have an even width, those of others become I8. */
 typedef struct {
     rounded_form (*form_of)(void *context, const safetensors_tensor *tensor);
     void *context;
+    const rounded_given_list *given; /* of other rows the nearest ones are taken; NULL: none are given */
     const char *needs_halves; /* what has to be there in half bytes, for the line that refuses a checkpoint without any; NULL: nothing */
 } rounded_forms;
 

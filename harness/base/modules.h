@@ -10,6 +10,7 @@ int luaopen_convert(lua_State *L);
 int luaopen_cpu(lua_State *L);
 int luaopen_distil(lua_State *L);
 int luaopen_exact_products(lua_State *L);
+int luaopen_input_rounding(lua_State *L);
 int luaopen_integer_reference(lua_State *L);
 int luaopen_interposed(lua_State *L);
 int luaopen_lines(lua_State *L);

@@ -12,13 +12,22 @@ typedef double reference_activation(double x);
 /* The activation of that name; NULL if there is none. */
 reference_activation *reference_activation_named(const char *name);
 
+struct reference_map;
+
+/* What applies maps in place of the reference, and may look at their inputs. */
+typedef struct reference_stand_in {
+    bool (*apply)(const struct reference_stand_in *self, const struct reference_map *map, const double *x, double *y, size_t tokens,
+                  char *error, size_t error_size);
+} reference_stand_in;
+
 /* y = W x + b, W and b in a file: W's row r is the tensor's row r / group * stride + offset + r % group, of `columns` elements, or its
    column of that number if it is `transposed`. weight NULL: there is no such map, y = x; bias NULL: b = 0. */
-typedef struct {
+typedef struct reference_map {
     const safetensors *file, *bias_file;
     const safetensors_tensor *weight, *bias;
     size_t rows, columns, group, stride, offset;
     bool transposed;
+    const reference_stand_in *stand_in; /* NULL: there is none */
 } reference_map;
 
 /* The number of the map's row r among the rows, or columns, of its tensor, and of its bias. */

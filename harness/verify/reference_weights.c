@@ -19,7 +19,9 @@ bool reference_map_at(lua_State *L, const char *where, const shards *checkpoint,
 {
     const int layer = lua_gettop(L);
     bool ok = true;
-    *map = (reference_map){0};
+    lua_getfield(L, 1, "stand_in");
+    *map = (reference_map){.stand_in = lua_touserdata(L, -1)};
+    lua_pop(L, 1);
     if (lua_getfield(L, layer, name) == LUA_TTABLE) {
         lua_getfield(L, layer + 1, "weight");
         const int view = lua_gettop(L);

@@ -178,6 +178,8 @@ print(*sorted((kind, len(names)) for kind, names in kinds.items()), kinds["u4"],
         small
     )
     check.equal(found, "('F32', 27) ('I8', 1) ('i4', 12) ('u4', 1) ['lm_head.weight'] ['transformer.wte.weight']\n")
+    works { "quantise", small, "--type", types, "--model", model, "-o", folder .. "/again.safetensors" }
+    check.equal(host.read(folder .. "/again.safetensors") == host.read(small), true)
     local function pack(path, ...) return works { "pack", model, "--weights", path, "-o", blob, ... } end
     pack(given, "--type", types)
     local exact = host.read(blob)

@@ -1,79 +1,18 @@
 -- What the lookup FFNs of a model read in float32, of rows, text or ids: what pack --calibrate calibrates for.
+local calibration_text = require "harness.families.model.calibration_text"
 local compiled_model = require "harness.calls.compiled_model"
 local execute = require "harness.families.model.execute"
 local host = require "host"
-local ids_file = require "harness.families.model.ids"
 local input = require "harness.verify.input"
 local npy = require "npy"
 local observed_lookups = require "harness.families.model.observed_lookups"
 local process = require "process"
 local rules = require "gen.families.model.model"
-local text_file = require "harness.base.text_file"
-local text_model = require "harness.families.model.text_model"
 local weights = require "weights"
 local whole_model = require "harness.calls.whole_model"
 
 local lookup_inputs = {}
 lookup_inputs.__index = lookup_inputs
-
-local most_tokens = 8192 -- spread over the text
-local longest = 512 -- tokens of a decoder's window
-local most_text_bytes = 1 << 28
-
--- Windows of `ids`, one behind the other.
-local function windows_of(ids, length)
-    local list = {}
-    for first = 1, #ids, length do
-        list[#list + 1] = table.move(ids, first, math.min(first + length - 1, #ids), 1, {})
-    end
-    return list
-end
-
--- The lines of an encoder's text as ids.
-local function lines_of(model, p, text, path)
-    local list, number = {}, 0
-    for line in text:gmatch "[^\n]*" do
-        number = number + 1
-        if line:find "%S" then
-            list[#list + 1] = text_model.truncated(p, text_model.ids(model, p, line, path .. ":" .. number))
-        end
-    end
-    return list
-end
-
--- Those of `list` that are in equal distances, with at most `most_tokens` ids or a sequence.
-local function spread(list)
-    local total, taken, share = 0, {}, 0.0
-    for _, ids in ipairs(list) do
-        total = total + #ids
-    end
-    for _, ids in ipairs(list) do
-        share = share + math.min(1, most_tokens / math.max(total, 1))
-        if share >= 1 - 1e-9 then
-            taken[#taken + 1], share = ids, share - 1
-        end
-    end
-    return #taken > 0 and taken or list
-end
-
--- The sequences of ids that the options name.
-local function sequences_of(path, p, model, options)
-    local file = options.calibrate or options["calibrate-ids"]
-    local length = math.min(p.context, longest)
-    local list
-    if options["calibrate-ids"] then
-        list = windows_of(ids_file.read(file, p.model.vocab), length)
-    else
-        if not p.facts then
-            error(path .. ": tokenizer: is missing: --calibrate takes text; --calibrate-ids takes ids", 0)
-        end
-        local text = text_file.read("--calibrate", file, most_text_bytes)
-        list = p.causal and windows_of(text_model.ids(model, p, text, file, true), length)
-            or lines_of(model, p, text, file)
-    end
-    if #list == 0 then error(file .. ": has no tokens", 0) end
-    return spread(list)
-end
 
 -- The options of the float model that they are taken from.
 local function float_options(options)
@@ -156,7 +95,7 @@ end
 
 -- Adds what a whole model reads for the sequences that the options name.
 function lookup_inputs:add_whole(p, path, options, own)
-    local sequences = sequences_of(path, p, options.calibrate and p.facts and compiled_model.of(p, own), options)
+    local sequences = calibration_text(path, p, options.calibrate and p.facts and compiled_model.of(p, own), options)
     local compiled, blob = execute.made(p, own)
     local job = compiled_model.job(p, compiled, blob, 1)
     job.seen = observed_lookups.of(rules.blocks_of(p), compiled, own.cc, p.context)
