@@ -94,6 +94,7 @@ local vectors = "d = 20, heads = 4, kv_heads = 2, head_dim = 24, layers = 2, voc
 local models = {
     steps = vectors .. "attention = { kind = 'lsh', context = 70, rope = {}, shifted = 1, tables = 9, tau = 5 }",
     bare = vectors .. "attention = { kind = 'lsh', context = 40, tables = 3, tau = 16, window = 0, qk_norm = {} }",
+    last = vectors .. "attention = { kind = 'lsh', context = 40, tau = 2, tables = 6, window = 1 }",
     both_ways = vectors
         .. "attention = { kind = 'lsh', context = 70, rope = {}, shifted = 2, tau = 4, window = 5, causal = false }",
     whole = "d = 16, heads = 1, layers = 2, vocab = 30, embedding = {}, output = { head = {} }, \z
@@ -111,7 +112,7 @@ end
 
 -- Token by token, all at once, in parts, and several sequences: all as the reference.
 function test.all_ways_to_call_it_agree()
-    for _, name in ipairs { "steps", "bare", "both_ways", "whole", "sequences" } do
+    for _, name in ipairs { "steps", "bare", "last", "both_ways", "whole", "sequences" } do
         for _, result in ipairs(json.decode(program.works((verifying(name)))).results) do
             assert((result.kernel_rel_err or result.rel_err) <= 1e-5, name)
         end

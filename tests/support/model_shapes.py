@@ -74,7 +74,7 @@ SHAPES = {
     "unit encoder": changed(GPT, attention={"unit": True, "shaped": True, "causal": False}),
     "shifted": changed(LLAMA, attention={"unit": True, "shifted": 1}),
     "shifted encoder": changed(NEOX, attention={"shifted": 5, "causal": False, "window": 9}),
-    "tables": changed(LLAMA, attention={**TABLES, "shifted": 1}),
+    "tables": changed(LLAMA, attention={**TABLES, "shifted": 1, "eliminate": "QP"}),
     "tables encoder": changed(GPT, attention={**TABLES, "tau": 3, "causal": False}),
 }
 

@@ -51,7 +51,8 @@ function rules.input_width(m) return m.d_in or m.d end
 
 -- How the heads of blocks `m` hash q and k, and what they keep, nil: they attend exactly. rows: of a table; padded: a
 -- head's width, filled up with zeros; per_round: codes of its outputs of one transform, rounds: of these, each with
--- signs of its own. together: tables at a time. stages: of the transform, each of butterflies of two or four outputs, half apart.
+-- signs of its own. together: tables at a time. stages: of the transform, each of butterflies of two or four outputs,
+-- half apart.
 function rules.lsh(m)
     local a = m.attention
     if a.kind ~= "lsh" then return nil end

@@ -128,7 +128,8 @@ local function of_attention(choices)
     return list
 end
 
--- The steps of attention by tables, which rotates copies of the blocks' input: before, `append` in an encoder, and after.
+-- The steps of attention by tables, which rotates copies of the blocks' input: before, `append` in an encoder, and
+-- after.
 local function tables_alone(shape, append)
     local ring = shape.ring
     local attend = { op = "attend", from = "q", to = "mixed", q_codes = "q_codes", width = shape.q }

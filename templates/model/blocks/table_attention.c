@@ -165,7 +165,7 @@ void $(symbol)($(attention_parameters))
 //$ if window > 0 then
 $(i)const float *own = $(at("q", "q_step", width));
 //$ if causal then
-$(i)const size_t here = token < $(window - 1) ? token + 1 : $(window);
+$(i)const size_t here = token + 1 < $(window) ? token + 1 : $(window);
 $(i)const size_t left = $(window) - here < first ? $(window) - here : first, slot = (first - left) % $(window);
 $(i)const size_t part = left < $(window) - slot ? left : $(window) - slot;
 //$ else

@@ -168,6 +168,8 @@ end
 
 function records.copy(b, step) b.now[step.to] = b.now[step.from] end
 
+records.norm_heads = records.copy -- attention norms heads as it reads them
+
 function records.product(b, step)
     local views, letter = step.map.view(b.layer), step.map.letter
     if views.weight.group then
