@@ -234,7 +234,8 @@ run_tests() {
     rm -f build/tests.xml
     (($#)) || rm -rf build/test_cache # what run and verify compiled: all tests start without
     SECONDS=0
-    ctest --test-dir build --output-on-failure --output-junit tests.xml -j2 "$@" || status=$?
+    # Three at once, on two cores: some wait, for emulators, timeouts or each other.
+    ctest --test-dir build --output-on-failure --output-junit tests.xml -j3 "$@" || status=$?
     [[ -e build/tests.xml ]] || exit "$status"
     if ((${#labels[@]} > 1)); then
         printf '\n%s: %d s; this effort is\n' "${LOOKUPC_EFFORT:-quick}" "$SECONDS"

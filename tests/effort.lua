@@ -6,6 +6,7 @@ local rows = {
     { "fuzz_limit", "-runs=50", "-max_total_time=60", "inputs or seconds of each libFuzzer target" },
     { "fuzz_schedules", 1, 5, "random schedules of each such model" },
     { "fuzz_transformers", 2, 20, "random transformers of each test that draws them" },
+    { "sanitized_level", "-O0", "-Og", "how random transformers are optimised under sanitizers" },
     { "fuzz_bundles", 2, 8, "random models whose bundles are compiled; eight take every compiler and level" },
     { "fuzz_pointers", 2, 20, "random models whose pointers are watched" },
     { "plan_models", 60, 200, "random models whose plans and names are checked" },

@@ -90,6 +90,8 @@ local function check(target, dense)
             compare(key, block[key], theirs[i][key], where)
         end
         if block.ffn.kind == "lookup" and theirs[i].ffn.kind ~= "lookup" then
+            local rule = "must be absent where an FFN is converted: Q, K, V and P stay"
+            if block.ffn.qkv then validated.refuse(target, { "ffn", "qkv" }, true, rule) end
             if block.ffn.dense then check_beside(block.ffn.dense, theirs[i].ffn, where) end
             list[#list + 1] = i
         else

@@ -32,10 +32,10 @@ local function calls_in(assembly)
     return list
 end
 
--- Bytes that each function of an assembly file has on the stack for vectors of `vector_bytes`, { [function] = bytes }, as
--- no stack usage file has them: their size is known at run time only. RISC-V's prologue takes sp down by a multiple of
--- vlenb, the bytes of a vector; behind them by how many other bytes, to which the file does not count what aligns the
--- vectors. SVE's takes it down by addvl, of whose vectors the file counts 16 bytes each.
+-- Bytes that each function of an assembly file has on the stack for vectors of `vector_bytes`, { [function] = bytes },
+-- as no stack usage file has them: their size is known at run time only. RISC-V's prologue takes sp down by a multiple
+-- of vlenb, the bytes of a vector; behind them by how many other bytes, to which the file does not count what aligns
+-- the vectors. SVE's takes it down by addvl, of whose vectors the file counts 16 bytes each.
 local function vectors_in(assembly, vector_bytes)
     local vectors, fixed, name = {}, {}, nil
     local times, numbers = {}, {} -- registers that hold so many vlenb, and such a number

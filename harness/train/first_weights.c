@@ -25,19 +25,19 @@ static elements elements_of(lua_State *L, const run_state *r, int index, const c
     return e;
 }
 
-/* Writes the box at `index` of the stack: a value, or a copy of other elements. */
+/* Writes the box at `index` of the stack: a value, or other elements times a factor. */
 static void write_box(lua_State *L, run_state *r, int index)
 {
     const size_t rows = field_size(L, index, where, "rows"), columns = field_size(L, index, where, "columns");
     const elements to = elements_of(L, r, index, "at", "row", "column");
     const bool copies = field_integer(L, index, where, "from", -1, -1) >= 0;
     const elements from = copies ? elements_of(L, r, index, "from", "from_row", "from_column") : to;
-    const float value = copies ? 0 : (float)field_number(L, index, where, "value");
+    const float value = (float)field_number(L, index, where, copies ? "factor" : "value");
     float *weights = weights_of(r);
     for (size_t row = 0; row < rows; ++row)
         for (size_t column = 0; column < columns; ++column)
             weights[to.at + row * to.step[0] + column * to.step[1]] =
-                copies ? weights[from.at + row * from.step[0] + column * from.step[1]] : value;
+                copies ? value * weights[from.at + row * from.step[0] + column * from.step[1]] : value;
 }
 
 int run_initialise(lua_State *L)

@@ -4,9 +4,9 @@
    projection (of lookup FFNs), d, input, heads, kv_heads, width, f, scale, soft_cap, shifted, causal, start, half, theta,
    scaling (as in model files, nothing left out; nil: none), interleaved, gated,
    parallel, skip, mean, post, unit, lsh = { tables, tau, window, eps, seed, expected }, eps, head_eps, activation, layers = { { input
-   (width of its x), window, delivered, qkv, means, q = { weight = view, bias = view }, …, first = { gain, offset }, q_norm = { gain }, lookup =
-   { prefix, d_out } } }, lookup = model as in fields.h, margin, turned = ties, lengths = { tokens of every sequence }, seen, notes = a
-   string of seen, whose codes and scores are then taken, first_looked, first_token: how many lookup FFNs and tokens there are before,
+   (width of its x), window, delivered, qkv, means, q = { weight = view, bias = view }, …, first = { gain, offset }, q_norm = { gain },
+   lookup = { prefix, d_out } } }, lookup = model as in fields.h, margin, turned = ties, lengths = { tokens of every sequence }, seen, notes
+   = a string of seen, whose codes and scores are then taken, first_looked, first_token: how many lookup FFNs and tokens there are before,
    off_from: the first token that counts in `off` }, looked = { off = the largest relative error of what they were given, missing = tokens
    of which nothing is known, inputs = the reference's own, as x
    }, views as gen/schema/checkpoint_names.lua makes them; ties = { { layer, token, table } } as in reference_block_lookup.h

@@ -171,8 +171,8 @@ end
 
 local run_source = "tests/firmware/boards/run.c"
 
--- Object files of a bundle, compiled with the flags that its target's files are measured with: the paths of those of the
--- bundle, of all but run.c, and a function that compiles that with more flags.
+-- Object files of a bundle, compiled with the flags that its target's files are measured with: the paths of those of
+-- the bundle, of all but run.c, and a function that compiles that with more flags.
 local function objects(b, case, target, folder)
     local model, calls = case.model, nil
     if case.calls then

@@ -230,7 +230,7 @@ function fuzz.verify_model(cc, cflags, given, sets)
 end
 
 -- What the sanitizers look for.
-fuzz.sanitizers = "-Og -fsanitize=address,undefined,pointer-overflow,integer-divide-by-zero,bounds,alignment "
+fuzz.sanitizers = "-fsanitize=address,undefined,pointer-overflow,integer-divide-by-zero,bounds,alignment "
     .. "-fno-sanitize-recover=all"
 
 -- Calls `verify` under the sanitizers of `cc`, which must be there before this program itself: so it runs the function

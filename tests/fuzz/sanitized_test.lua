@@ -12,6 +12,7 @@ local verify = require "harness.families.model.verify"
 local whole_models = require "tests.fuzz.whole_models"
 
 local path = "tests/fuzz/sanitized_test.lua"
+local optimised = "-Og " .. fuzz.sanitizers -- for LookupFFNs, which are verified for longer than they are compiled
 
 -- Both compilers take all models with effort full, otherwise half of them.
 local function share(count) return effort.full and count or (count + 1) // 2 end
@@ -23,7 +24,8 @@ local function verify_plans(cc, plan_of)
     for index = first, first + share(effort.fuzz_transformers) - 1 do
         local p, given = plan_of(index, { isa.get(names[index % #names + 1]) })
         local prepared = verify.prepare(p, directory, { seed = index })
-        local library = compile.library({ p }, directory .. "/source", cc, fuzz.sanitizers)
+        local cflags = effort.sanitized_level .. " " .. fuzz.sanitizers
+        local library = compile.library({ p }, directory .. "/source", cc, cflags)
         for _, result in ipairs(verify.check_library(p, library, prepared, 1)) do
             if not result.ok then
                 error(
@@ -59,7 +61,7 @@ local found = {
 
 local function verify_found(cc)
     for _, row in ipairs(found) do
-        fuzz.verify_model(cc, fuzz.sanitizers, {
+        fuzz.verify_model(cc, optimised, {
             name = "found",
             d = row.d,
             h = 2,
@@ -78,7 +80,7 @@ for _, cc in ipairs { "gcc", "clang" } do
     end
     add(
         "random_models_run_clean_with_" .. cc,
-        function() fuzz.verify(cc, fuzz.sanitizers, 1, isa.select "scalar", share(effort.fuzz_models)) end
+        function() fuzz.verify(cc, optimised, 1, isa.select "scalar", share(effort.fuzz_models)) end
     )
     add("what_was_found_runs_clean_with_" .. cc, function() verify_found(cc) end)
     add("random_transformers_run_clean_with_" .. cc, function() verify_plans(cc, transformers.plan) end)

@@ -174,7 +174,8 @@ function test.shaped_attention()
     )
 end
 
--- A ring, whose tokens enter it just before they attend, with groups of heads of unit length; and no window.
+-- A ring, whose tokens enter it just before they attend, with groups of heads of unit length; and shaped attention,
+-- which alone reads weights behind the lookup.
 function test.q_k_and_v_out_of_tables()
     local ffn = "parallel = true, skip = true, ffn = { kind = 'lookup', qkv = true, h = 7, tau = 4 }, "
     verified(
@@ -182,7 +183,8 @@ function test.q_k_and_v_out_of_tables()
         ffn .. "d = 48, heads = 6, kv_heads = 2, norm = { kind = 'rmsnorm' }, attention = { window = 9, context = 64, \z
             rope = {}, unit = true, shifted = 1 }"
     )
-    verified("looked", ffn .. "d = 40, heads = 2, attention = { causal = false, context = 40 }", "--type", "i8")
+    local shaped = "d = 40, heads = 2, attention = { causal = false, shaped = true, context = 40 }"
+    verified("looked", ffn .. shaped, "--type", "i8")
 end
 
 -- Rounding costs something, so it happens; a ring and what has no window differ in where scales lie.

@@ -58,6 +58,7 @@ QWEN3 = changed(LINEAR, head_dim=16, attention={"rope": {"theta": 1e6, "scaling"
 MIXED = changed(MISTRAL, attention={"full_layers": [1], "soft_cap": 0.7}, output={"head": {"soft_cap": 5}})
 CAPPED = changed(MIXED, kv_heads=1, attention={"full_layers": [0, 2], "causal": False, "scale": 0.9})
 KEYS = changed(model_shapes.LLAMA, kv_heads=4, attention={"cache": "k"}, tied=False)
+LOOKED = changed(model_shapes.SHAPES["looked"], tied=False, attention={"window": 9})
 LOOKING_BACK = changed(LLAMA, attention={"unit": True, "shifted": 1, "window": 9})
 TABLES = changed(LLAMA, attention={"kind": "lsh", "tau": 3, "tables": 9, "seed": 7, "window": 5, "shifted": 1})
 NORMED = changed(model_shapes.LLAMA, heads=5, kv_heads=5, attention={"causal": False, "context": 40, "qk_norm": {"eps": 1e-3}, "eliminate": "VP"})
@@ -104,6 +105,8 @@ CASES = [
     ("mixed and shifted", *[changed(MIXED, attention={"shifted": 1})] * 2, 40, True),
     ("tables", TABLES, TABLES, 40, True),
     ("tables of an encoder", *[changed(TABLES, attention={"causal": False, "qk_norm": {}, "window": 0})] * 2, 40, False),
+    ("looked", LOOKED, LOOKED, 50, True),
+    ("looked encoder", *[model_shapes.SHAPES["looked encoder"]] * 2, 50, False),
     ("cached keys", KEYS, KEYS, 50, True),
     ("ring of keys", *[changed(NEOX, attention={"cache": "k", "window": 9})] * 2, 48, True),
     ("gemma2 of keys", *[changed(GEMMA2, head_dim=10, kv_heads=4, attention={"cache": "k"})] * 2, 140, True),

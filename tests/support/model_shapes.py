@@ -76,6 +76,11 @@ SHAPES = {
     "shifted encoder": changed(NEOX, attention={"shifted": 5, "causal": False, "window": 9}),
     "tables": changed(LLAMA, attention={**TABLES, "shifted": 1, "eliminate": "QP"}),
     "tables encoder": changed(GPT, attention={**TABLES, "tau": 3, "causal": False}),
+    "looked": {**LLAMA, "parallel": True, "ffn": {**BH4, "qkv": True}},
+    "looked encoder": {**SHAPED, "attention": {"context": 70, "unit": True, "shifted": 2, "causal": False}, "skip": True, "norm": LN,
+                       "ffn": {**BH4, "h": 4, "scale": "1/h", "qkv": True}},
+    "looked in part": {**SHAPED, "attention": {"context": 70, "rope": {}, "shaped": True}, "ffn": {**BH4, "h": 4, "scale": "1/h"},
+                       "layers": [{"ffn": {**BH4, "h": 4, "scale": "1/h", "qkv": True}}, {"ffn": SHAPED["ffn"]}]},
 }
 
 
@@ -124,6 +129,8 @@ def drawn(number):
     elif often(0.3):
         m["head_dim"] = one_of(4, 8)
         a.pop("rope", None)
+    elif kind == "lookup" and m["parallel"] and "dense" not in m["ffn"]:
+        m["ffn"]["qkv"] = True
     m["embedding"] = {"scale": one_of(1, 1.7)}
     if family not in ("llama", "gpt_neox") and often(0.7):
         m["positions"] = 50

@@ -127,6 +127,8 @@ def check_encoder(folder, lines, text):
         with open(lookup) as file, open(other, "w") as to:
             to.write(file.read().replace(before, after))
         refuses(message, other, *given, "-o", out)
+    looked, parallel, other_weights = models(folder, "looked", NEOX, MLP, BH4.replace("tau", "qkv = true, tau"))
+    refuses("ffn.qkv = true: must be absent where an FFN is converted", looked, "--from", other_weights, "--dense", parallel, "--text", text, "-o", out)
     refuses("-o", lookup, *given, "-o", weights)
     refuses("--text is missing: ", lookup, *given[:4], "-o", out)
     refuses("is for decoders", lookup, *given[:4], "--ids", text, "-o", out)

@@ -22,7 +22,7 @@ def first(rope="{}", ffn=LOOKUP, kv_heads=HEADS, norm="rmsnorm", more="", attent
         print(f'return {{ name = "m", d = {D}, heads = {HEADS}, kv_heads = {kv_heads}, layers = {LAYERS}, {COMMON}, skip = {skip}, norm = {{ kind = "{norm}" }}, '
               f"ffn = {ffn}, attention = {{ context = 24, {f'rope = {rope}, ' if rope else ''}{attention} }}, {more} }}", file=file)
     options = ["--steps", "1", "--batch", "1", "--rate", "1e-12", "--isa", "scalar", "--cflags", "-O0", "--threads", "1"]
-    options += ["--table-rate", "1e-12"] if ffn == LOOKUP else []
+    options += ["--table-rate", "1e-12"] if "lookup" in ffn else []
     result = subprocess.run([LOOKUPC, "train", "m.lua", "--text", "text.txt", *options, "-o", "w.safetensors"], capture_output=True, text=True)
     check(result.returncode == 0, result.stderr)
     return {name: values.astype(float) for name, values in read_safetensors("w.safetensors")[0].items()}
@@ -86,6 +86,10 @@ def main():
             check(abs(q[WIDTH:].std() * np.sqrt(share * D) - 1) < 0.1, f"{more}, skip = {skip}: layer {layer}: a deviation of q of {q.std():.3f}")
             check(max(np.abs(v - np.eye(D)).max(), np.abs(p - np.eye(D)).max()) < 1e-7 if passes else abs(v.std() * np.sqrt(share * D) - 1) < 0.1,
                  f"{more}, skip = {skip}: layer {layer}: V")
+    # Rows of tables that hold q, k, v and the FFN's output, which is small at first.
+    weights = first(ffn=LOOKUP.replace("tau", "qkv = true, tau"), more="parallel = true")
+    q, k, v, y = np.split(weights["model.layers.1.mlp.tables"], 4, axis=2)
+    check(np.abs(q - k).max() < 1e-7 and abs(v.std() - 0.5) < 0.02 and abs(y.std() - 0.02) < 1e-3, f"tables: {q.std()}, {v.std()}, {y.std()}")
     # Without rotary positions nothing was measured: all is random.
     _, q, k, v, p = llama(first(rope=None), 1)
     check(np.abs(q - k).max() > 0.1 and np.abs(p - v.T).max() > 0.1, "a model without rotary positions does not start at random")

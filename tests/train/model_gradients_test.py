@@ -161,6 +161,11 @@ def tables_of_attention_learn():
     return good
 
 
+def q_k_and_v_out_of_tables_learn():
+    with tempfile.TemporaryDirectory() as folder:
+        return right(folder, "looked", SHAPES["looked encoder"], 0, ["scalar"])
+
+
 def random_shapes_learn():
     good = True
     for number in range(effort("train_shapes")):
@@ -253,7 +258,7 @@ def errors_are_noticed():
 def main():
     good = True
     tests = (all_shapes_learn, scaled_positions_and_four_norms_learn, unit_and_shifted_keys_learn, tables_of_attention_learn,
-             random_shapes_learn, errors_have_their_places, errors_are_noticed)
+             q_k_and_v_out_of_tables_learn, random_shapes_learn, errors_have_their_places, errors_are_noticed)
     for test in tests:
         good = test() and good
     return 0 if good else 1

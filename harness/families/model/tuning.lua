@@ -29,7 +29,7 @@ function tuning.batches(m) return setting.one_and_many(m.attention.context) end
 
 function tuning.check_batches(m, batches)
     local attention, largest = m.attention, math.max(table.unpack(batches))
-    local endless = attention.window and attention.causal and not attention.full_layers
+    local endless = attention.window and attention.causal and not (attention.full_layers or attention.kind)
     if not endless and largest > attention.context then
         misuse(string.format("--batch: %d: must be at most attention.context = %d", largest, attention.context))
     end

@@ -56,6 +56,9 @@
     $(helper)_add($(c.gradient(o.a)), $(c.gradient(o.b)), $(c.to.gradient_rows(o.to)), r->count);
 //$ elseif o.op == "copy" then
     $(helper)_copy($(c.gradient(o.from)), $(c.to.gradient_rows(o.to)), r->count);
+//$ elseif o.op == "columns" then
+//$ local to = listed(c.to.gradient_of_view(o.to, step.from), c.gradient_pitch(o.to))
+    $(helper)_columns($(c.gradient_rows(o.from)), $(to), $(step.to.width), r->count);
 //$ elseif o.op == "dropout" then
     if (r->drops)
         $(helper)_drop(r->t, $(c.site(o.site)), r->t->first_sequence * r->length + r->first, $(c.gradient(o.from)),

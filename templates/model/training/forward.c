@@ -40,6 +40,8 @@
     $(helper)_$(step.activation)_activate($(c.value(step.hidden)), $(c.to.rows(step.to)), r->count);
 //$ elseif step.op == "add" then
     $(helper)_add($(c.value(step.a)), $(c.value(step.b)), $(c.to.rows(step.to)), r->count);
+//$ elseif step.op == "columns" then
+    $(helper)_columns($(c.rows(step.from)), $(c.to.rows(step.to)), $(step.to.width), r->count);
 //$ elseif step.op == "dropout" then
     if (r->drops)
         $(helper)_drop(r->t, $(c.site(step.site)), r->t->first_sequence * r->length + r->first, $(c.value(step.value)),

@@ -226,6 +226,17 @@ static void $(helper)_copy(const float *restrict x, float *restrict y, size_t st
         $(isa.store_unaligned("y", "i", "v"));
     }
 }
+//$ if uses.columns then
+
+/* y = x, `width` columns of rows that are as far apart as said. */
+static void $(helper)_columns(const float *x, size_t x_step, float *y, size_t y_step, size_t width, size_t rows)
+{
+    const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
+
+    for (size_t row = 0; row < rows; ++row)
+        $(helper)_scale(x + row * x_step, one, y + row * y_step, width);
+}
+//$ end
 
 /* y = 0, rows of `step` floats. */
 static void $(helper)_clear(float *y, size_t step, size_t rows)

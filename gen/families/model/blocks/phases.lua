@@ -37,7 +37,7 @@ local function needs_of(shape, list, unpacks, by_count)
             or step.op == "norm_heads" and shape.head_norms[step.number].gains
             or step.op == "product"
             or step.op == "lookup"
-            or step.op == "attend" and shape.unit
+            or step.op == "attend" and (shape.unit or shape.shaped)
         local cached = step.op == "append" or step.op == "attend"
         of_layer = of_layer or cached and shape.lsh ~= nil
         local sums = step.op == "sum"

@@ -43,10 +43,11 @@ local function buffers_of(shape, before, after, lanes)
             if rounded and not buffers.pitches[rounded] then
                 add(rounded, layout.rounded_pitch(step.inputs, shape.rounded), shape.rounded.storage)
             end
-            for _, codes in ipairs { step.q_codes or false, step.k_codes or nil } do
-                local heads = codes == "q_codes" and shape.heads or shape.kv_heads
+            local function add_codes(codes, heads)
                 if codes then add(codes, blob.round_up(heads * shape.lsh.tables, 2 * cache_line) // 2, "uint16_t") end
             end
+            add_codes(step.q_codes, shape.heads)
+            add_codes(step.k_codes, shape.kv_heads)
         end
     end
     if shape.lsh then

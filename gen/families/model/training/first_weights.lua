@@ -6,7 +6,8 @@
 -- start gains.
 --
 -- A box is { at, row, column, rows, columns } of the flat array of parameters, row and column the distances of its
--- elements, and either { from, from_row, from_column }, the elements that it copies, or { value }.
+-- elements, and either { from, from_row, from_column, factor }, the elements that it copies and what these are
+-- multiplied by, or { value }.
 local first_weights = {}
 
 local alike = 1 -- numbers of an embedding that start alike: with more of them codes would start alike, too
@@ -16,7 +17,7 @@ local gap = 2.0 -- nats by which that head prefers the token before to its neigh
 local least_difference = 0.01
 
 -- The place of weight [output][input] of a projection, and the distances to the next output and input. place: { map;
--- offset, group, stride of a part of a packed map }.
+-- offset, group, stride of a part of a packed map, or of rows of tables, whose map has `tensor` instead of `at` }.
 local function weight_at(place, output, input)
     local map = place.map
     if place.group then output = place.offset + output // place.group * place.stride + output % place.group end
@@ -24,7 +25,7 @@ local function weight_at(place, output, input)
     if map.across then
         row, column = 1, map.step
     end
-    return map.at + output * row + input * column, row, column
+    return (map.at or map.tensor.at) + output * row + input * column, row, column
 end
 
 local function box(place, output, input, rows, columns)
@@ -37,7 +38,7 @@ local function copy(list, to, place, output, input, transposed)
     if transposed then
         row, column = column, row
     end
-    to.from, to.from_row, to.from_column = from, row, column
+    to.from, to.from_row, to.from_column, to.factor = from, row, column, 1.0
     list[#list + 1] = to
 end
 
@@ -53,6 +54,13 @@ function first_weights.find_alike(list, shape, places)
         local to = box(k, head * width, 0, width, k.map.inputs)
         copy(list, to, q, head * shape.group * width, 0, false)
     end
+end
+
+-- Appends to `list` the columns `place` of rows of tables multiplied by their factor.
+function first_weights.shrink(list, place)
+    local to = box(place, 0, 0, place.columns, place.map.inputs)
+    copy(list, to, place, 0, 0, false)
+    to.factor = place.factor
 end
 
 -- Whether V and P, of attention of that shape, are maps of as many outputs as inputs.
@@ -87,7 +95,7 @@ end
 function first_weights.look_back(list, shape, places, embedding)
     local q, k = places.Q, places.K
     local head = shape.shifted -- of k
-    if not starts(shape) or not q or not k or head == shape.kv_heads then return end
+    if not starts(shape) or not q or not k or shape.qkv or head == shape.kv_heads then return end
     if q.map.inputs ~= embedding.columns or k.map.inputs ~= embedding.columns then return end
     local half, turns, differs = shape.rope.half, {}, 0.0
     for i = 0, half - 1 do

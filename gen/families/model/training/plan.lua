@@ -182,8 +182,20 @@ function records.product(b, step)
     if letter == "P" or letter == "O" then drop(b, b.now[step.to]) end
 end
 
+-- What lies in buffer `name` from element `at` on, of `width` elements, called `word`: a part of rows of tables, or all
+-- that is there.
+local function part_of(b, name, at, width, word)
+    local value = b.now[name]
+    if name ~= "looked" then return value end
+    return b.tape.view(word, value, at, width, b.shape.width)
+end
+
+function records.norm_heads(b, step)
+    b.now[step.to] = part_of(b, step.from, step.at, step.width, step.to)
+end
+
 function records.append(b, step)
-    b.k, b.v = b.now[step.k], b.now[step.v]
+    b.k, b.v = part_of(b, step.k, step.k_at, b.shape.e, "k"), part_of(b, step.v, step.v_at, b.shape.e, "v")
 end
 
 function records.attend(b, step)
@@ -199,7 +211,7 @@ function records.attend(b, step)
         op = "attend",
         shape = scalars and scalars.at or nil,
         scales = scales and scales.at or nil,
-        q = now[step.from],
+        q = part_of(b, step.from, 0, b.shape.q, "q"),
         k = b.k,
         v = b.v,
         to = now[step.to],
@@ -213,6 +225,20 @@ function records.activate(b)
     local activation = b.shape.activation
     b.tape.add { op = "activate", gate = now.gate, hidden = now.hidden, to = value, activation = activation }
     now.hidden = value
+end
+
+-- The places of q, k, v and the output in rows of `tables`, as projections that read a number for each row.
+local function add_places(b, tables)
+    local s, map = b.shape, { tensor = tables, step = tables.pitch, across = true, inputs = tables.rows }
+    local function add(name, offset, columns)
+        b.places[name] = { map = map, offset = offset, group = columns, stride = columns, columns = columns }
+    end
+    add("Q", 0, s.q)
+    add("K", s.q, s.e)
+    if skips(b.m) then
+        add("output", s.output_at, s.d)
+        b.places.output.factor = tables_beside_skip / tables.init.deviation
+    end
 end
 
 -- ffn: the plan of the lookup FFN; tensors by the fields of its kernels' parameters; z, code, score, slope: what it
@@ -230,7 +256,7 @@ function records.lookup(b, step)
     operation.code = kept("code", (own.slots + 1) // 2)
     operation.score, operation.slope = kept("score", own.slots), kept("slope", own.slots)
     for _, tensor in ipairs(own.tensors) do
-        local beside = tensor.kind == "tables" and skips(b.m)
+        local beside = tensor.kind == "tables" and skips(b.m) and not b.shape.qkv
         local placed = {
             name = block_lookup.prefix(b.m, b.number) .. tensor.name,
             shape = tensor.shape,
@@ -244,10 +270,22 @@ function records.lookup(b, step)
     end
     b.now[step.to] = to
     t.add(operation)
-    drop(b, to)
+    if b.shape.qkv then
+        add_places(b, operation.tensors.tables)
+    else
+        drop(b, to)
+    end
+end
+
+-- What the FFN adds, out of rows of tables.
+local function columns_of(b, step)
+    local from = part_of(b, step.b, step.b_at, step.width, "output")
+    b.now[step.b] = b.tape.add { op = "columns", from = from, to = b.tape.value("added", step.width) }
+    drop(b, b.now[step.b])
 end
 
 function records.add(b, step)
+    if step.b_at then columns_of(b, step) end
     local value = b.tape.value(step.to == "out" and "sum" or step.to, step.width)
     b.tape.add { op = "add", a = b.now[step.a], b = b.now[step.b], to = value }
     b.now[step.to] = value
@@ -523,11 +561,11 @@ local function described(t)
     }
 end
 
--- The segment `segment`, number `i` of plan `p`, whose tensors go to the arrays `c` and `tables`. Adds to the first
--- weights of training `t`, and to its prepared floats and tile.
+-- The segment `segment`, number `i` of plan `p`, whose tensors go to the arrays `c` and `tables`. Adds to the places of
+-- projections of training `t`, and to its prepared floats and tile.
 local function add_segment(p, t, i, c, tables, constants)
     local segment = p.segments[i]
-    local m, shape, parts = segment.plan.model, segment.plan.shape, segment.plan.parts
+    local m, parts = segment.plan.model, segment.plan.parts
     local own = { word = segment.word, layers = m.layers, base = c.at, first_layer = segment.first_layer }
     local tables_base = tables.at
     for _, part in ipairs(parts) do
@@ -538,13 +576,7 @@ local function add_segment(p, t, i, c, tables, constants)
             own.stride, own.tables_stride = c.at - own.base, tables.at - tables_base
         end
         local made, places = block_tape(segment, layer, c, tables)
-        first_weights.find_alike(t.first_weights, shape, places)
-        if #parts > 0 then
-            first_weights.give_back(t.first_weights, shape, places, passes_on(m))
-            if i == 1 and layer == 0 and p.model.norm and not p.embedding.map then
-                first_weights.look_back(t.first_weights, shape, places, t.embedding.words)
-            end
-        end
+        t.places[#t.places + 1] = { segment = segment, places = places, first = i == 1 and layer == 0 }
         own.tape = own.tape or made
     end
     for _, step in ipairs(own.tape.forward) do
@@ -557,6 +589,21 @@ local function add_segment(p, t, i, c, tables, constants)
     own.stride = own.stride or c.at - own.base
     own.attention = attention_of(segment, constants, p.names.model .. "_train_" .. segment.word)
     t.segments[i], t.by_tables = own, t.by_tables or own.attention.lsh ~= nil
+end
+
+-- Adds to the first weights of training `t` of plan `p` those of all blocks.
+local function add_first_weights(p, t)
+    for _, block in ipairs(t.places) do
+        local own, places = block.segment.plan, block.places
+        first_weights.find_alike(t.first_weights, own.shape, places)
+        if places.output then first_weights.shrink(t.first_weights, places.output) end
+        if #own.parts > 0 then
+            first_weights.give_back(t.first_weights, own.shape, places, passes_on(own.model))
+            if block.first and p.model.norm and not p.embedding.map then
+                first_weights.look_back(t.first_weights, own.shape, places, t.embedding.words)
+            end
+        end
+    end
 end
 
 -- Gives training `t` of plan `p` its places: values that are kept, in floats for each token; the arena of gradients,
@@ -601,7 +648,7 @@ function training.add(p)
     refuse_untrainable(p)
     local c, tables, constants = placer(), placer(), constants_placer()
     tables.rows, tables.count = 0, 0
-    local t = { segments = {}, first_weights = {}, prepared = 0, tile = 64 }
+    local t = { segments = {}, places = {}, first_weights = {}, prepared = 0, tile = 64 }
     t.embedding = embedding_tape(p, c, constants)
     for i = 1, #p.segments do
         add_segment(p, t, i, c, tables, constants)
@@ -612,6 +659,7 @@ function training.add(p)
     for _, tensor in ipairs(tables.list) do
         tensor.at = c.at + tensor.at
     end
+    add_first_weights(p, t)
     t.parameters, t.table_rows = c.at + tables.at, tables.rows
     t.tensors = table.move(tables.list, 1, #tables.list, #c.list + 1, c.list)
     t.constants, t.sections_of_constants = constants.floats, constants.list

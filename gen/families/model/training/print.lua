@@ -96,7 +96,7 @@ local function places_of_tape(p, own, values)
         rows("value", value)
     end
     for _, step in ipairs(own.forward) do
-        for _, view in ipairs(step.op == "attend" and { step.q, step.k, step.v } or {}) do
+        for _, view in ipairs { step.q or step.from, step.k, step.v } do
             if view.of then add("view", view.at, view.name .. "_at", "in a row of " .. view.of.name) end
         end
     end
@@ -241,14 +241,14 @@ end
 
 -- Which functions on rows the operations of the tapes and the head call: compilers warn of others.
 local function uses_of(tapes, head)
-    local uses = { bias = head.bias ~= nil, sums = head.bias ~= nil, add = false }
+    local uses = { bias = head.bias ~= nil, sums = head.bias ~= nil, add = false, columns = false }
     for _, tape in ipairs(tapes) do
         for _, step in ipairs(tape.forward) do
             if step.op == "product" and step.map.bias then
                 uses.bias, uses.sums = true, true
             end
             if step.shape or step.scales then uses.sums = true end
-            if step.op == "add" then uses.add = true end
+            if step.op == "add" or step.op == "columns" then uses[step.op] = true end
         end
         for _, operation in ipairs(tape.back.rows) do
             if operation.op == "sum" then uses.add = true end

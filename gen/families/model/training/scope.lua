@@ -8,6 +8,7 @@ local sum, times = expression.sum, expression.times
 -- the same for what is written. takes_output: whether the function reads the gradient of the tape's last value.
 --   rows, gradient_rows    where they are, and how many floats apart
 --   sequence, gradient_at  where those of the sequence that begins at row `at` are
+--   gradient_of_view       where the gradient has the columns of a view
 return function(tape, of_part)
     local scoped, declared, gradients = { pointers = {}, takes_output = false }, {}, {}
     for _, gradient in ipairs(tape.back.gradients) do
@@ -53,9 +54,11 @@ return function(tape, of_part)
         function c.all_gradient(name) return gradient(name, written, false) end
         function c.gradient_pitch(name) return tape.pitch(gradients[name]) end
         function c.gradient_rows(name) return c.gradient(name) .. ", " .. c.gradient_pitch(name) end
+        function c.gradient_of_view(name, of)
+            return sum(c.gradient(name), of and of.of and tape.place("view", of.at) or 0)
+        end
         function c.gradient_at(name, of)
-            local view = of and of.of and tape.place("view", of.at) or 0
-            return sum(c.gradient(name), view, times("at", c.gradient_pitch(name)))
+            return sum(c.gradient_of_view(name, of), times("at", c.gradient_pitch(name)))
         end
         return c
     end

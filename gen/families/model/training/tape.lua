@@ -13,6 +13,7 @@
 --   lookup    from, to, parts
 --   activate  gate (GLU) or nil, hidden, to
 --   add       a, b, to
+--   columns   from (a view), to: its columns alone
 --   dropout   value, site
 -- Backward operations; from and to are names of gradients, `step` is the forward operation. First those of rows:
 --   product   from, to, map, add: to what `to` has already
@@ -23,6 +24,7 @@
 --   sum       a, b, to
 --   dropout   from, to, site
 --   copy      from, to
+--   columns   from, to, step: to columns of `to`
 -- then those that add to the gradients of parameters:
 --   product   from, x, map
 --   norm      from, step
@@ -87,10 +89,16 @@ local function recorder(first, last)
         local to, plus, some = b.more_of(value)
         b.add { op = "sum", a = some and to or plus, b = name, to = to }
     end
+    -- Where the gradient of a view of `value` goes, whose other columns attention writes.
+    function b.columns_of(value)
+        found[value] = made(value)
+        found[value].in_columns = true
+        return found[value].name
+    end
     -- Where an operation writes the gradient of `value` that cannot add to another one, and what is to be done then.
     function b.written(value)
-        if not found[value] then
-            found[value] = made(value)
+        if not found[value] or found[value].in_columns then
+            found[value] = found[value] or made(value)
             return found[value].name, function() end
         end
         local name = "d_" .. value.name .. "_too"
@@ -106,6 +114,10 @@ local back = {}
 function back.add(b, step, from)
     b.share(step.a, from)
     b.share(step.b, from)
+end
+
+function back.columns(b, step, from)
+    b.add { op = "columns", from = from, to = b.columns_of(step.from.of), step = step }
 end
 
 function back.dropout(b, step, from)
