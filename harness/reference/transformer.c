@@ -382,6 +382,11 @@ static double *attention(const reference_transformer *model, const reference_blo
                 reference_round_row(model->cache, v + t * e + head * width, width);
             }
         }
+        /* Where keys are like queries the weights of attention by tables depend on the last bits of cosines. */
+        if (model->lsh.tables > 0 && model->activations == REFERENCE_SINGLE) {
+            reference_round_row(model->activations, q, tokens * all);
+            reference_round_row(model->activations, k, tokens * e);
+        }
         for (size_t t = tokens; t-- > 0;) {
             size_t first;
             reference_sequence_of(model, t, tokens, &first);

@@ -119,6 +119,18 @@ function test.all_ways_to_call_it_agree()
     end
 end
 
+-- As where training starts: a token's own key is its query, whose weight depends on the last bits of their cosine.
+function test.verify_allows_for_keys_like_queries()
+    local text = "d = 16, heads = 1, layers = 1, vocab = 30, ffn = { kind = 'mlp', f = 16, activation = 'relu' }, \z
+        attention = { kind = 'lsh', context = 40, tau = 16, eps = 1 }"
+    local path, own = program.model(folder, "alike", "return { name = 'alike', " .. text .. " }"), {}
+    local from = checkpoints.path_of "alike.safetensors"
+    program.works { "sample", path, "-o", from }
+    own["model.layers.0.self_attn.q_proj.weight"] = "model.layers.0.self_attn.k_proj.weight"
+    local words = { "verify", path, "--weights", checkpoints.with_copies(from, own), "--cflags", "-O0", "--isa", "scalar" }
+    check.matches(program.works(words), "rounding to float32 alone")
+end
+
 function test.verify_finds_wrong_templates()
     local cases = {
         { "hash.c", "half * lanes, value", "0, value", "steps" },
