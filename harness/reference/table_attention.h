@@ -1,4 +1,4 @@
-/* The reference of attention by tables (docs/transformers.md): codes of queries and keys, and what they make of values, in float64. */
+/* The reference of attention by tables (docs/attention.md): codes of queries and keys, and what they make of values, in float64. */
 #ifndef LOOKUPC_HARNESS_REFERENCE_TABLE_ATTENTION_H
 #define LOOKUPC_HARNESS_REFERENCE_TABLE_ATTENTION_H
 

@@ -107,8 +107,8 @@ function settings.check(path, wanted, saved)
                     "--resume: %s: %s: is %s here, but %s in the run that it continues",
                     path,
                     name,
-                    tostring(given),
-                    tostring(own)
+                    given == nil and "absent" or tostring(given),
+                    own == nil and "absent" or tostring(own)
                 ),
                 0
             )

@@ -75,6 +75,21 @@ function test.plan_says_what_tables_cost()
     check.matches(printed(false), "break%-even +140 tokens")
 end
 
+function test.headers_and_plans_say_what_is_kept_of_tokens()
+    local text = "return { name = 'kept', d = 16, heads = 1, layers = 1, vocab = 30, embedding = {}, output = {}, \z
+        attention = { kind = 'lsh', context = 40, tau = 2, window = %d, causal = %s }, ffn = { kind = 'lookup' } }"
+    local function printed(window, causal)
+        return program.works { "plan", program.model(folder, "kept", text:format(window, causal)) }
+    end
+    check.matches(printed(3, false), "blocks_cache .* keys, values and codes\n")
+    local into = folder .. "/kept"
+    for window, kept in pairs { [0] = "tables", "tables and the last 1 token" } do
+        printed(window, true)
+        program.works { "emit", folder .. "/kept.lua", "--isa", "scalar", "-o", into }
+        check.matches(assert(host.read(into .. "/kept.h")), "a sequence: its position, " .. kept .. " %*/")
+    end
+end
+
 function test.ties_of_codes_are_noted_and_turned()
     local answer, d = linear_job(false)
     local y, ties = answer({}, 0.002)

@@ -203,9 +203,14 @@ function test.a_resumed_run_is_the_undisturbed_one()
         other.batch = 7
         settings.check("w", other, position.settings)
     end)
-    check.fails_with("time: is 300 here, but nil", function()
+    check.fails_with("time: is 300 here, but absent", function()
         local other = few_steps()
         other.steps, other.time = nil, settings.of({ time = "5m", seed = 1 }, 64).time
+        settings.check("w", other, position.settings)
+    end)
+    check.fails_with("--resume: w: attention: is exact here, but absent in the run", function()
+        local other = few_steps()
+        other.attention = "exact"
         settings.check("w", other, position.settings)
     end)
     local _, resumed = quietly(job(), few_steps(), own, again, { model = "bigram", isa = "scalar" }, position)

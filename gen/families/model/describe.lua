@@ -78,8 +78,9 @@ end
 local function cached_text(m, segments, type)
     local shape = segments[1].plan.shape
     local lsh = shape.lsh
-    if not lsh then return string.format("%s of %s in %s", rules.cached(m), held_by(segments), type) end
-    if not shape.causal then return "keys, values and codes of " .. held_by(segments) end
+    if not (lsh and shape.causal) then
+        return string.format("%s of %s in %s", rules.cached(m), held_by(segments), type)
+    end
     return string.format(
         "%d tables of %d rows and %s a head in %s: the bytes of keys and values of %d positions",
         lsh.tables,

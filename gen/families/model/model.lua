@@ -1,6 +1,7 @@
 -- The rules of model files, between keys that are valid alone, and what follows from them: widths, and the runs of
 -- equal blocks.
 local ffn_parts = require "gen.schema.ffn_parts"
+local figures = require "gen.plan.figures"
 local keys = require "gen.families.model.keys"
 local lookup_model = require "gen.families.lookup.model"
 local misuse = require "gen.schema.misuse"
@@ -77,8 +78,13 @@ function rules.lsh(m)
     }
 end
 
--- What is cached of a token.
-function rules.cached(m) return m.attention.cache == "k" and "keys" or "keys and values" end
+-- What is kept of the tokens of a sequence.
+function rules.cached(m)
+    local a = m.attention
+    if a.kind ~= "lsh" then return a.cache == "k" and "keys" or "keys and values" end
+    if not a.causal then return "keys, values and codes" end
+    return a.window > 0 and "tables and the last " .. figures.plural(a.window, "token") or "tables"
+end
 
 -- Why "QKV" is only of blocks alone.
 rules.not_whole = "whole models have q, k and v of their own"

@@ -89,7 +89,8 @@ local function add_whole(p, values)
     values.struct_of_weights = "templates/model/weights.h"
     values.constants = constants_of(p)
     values.context = p.context .. (p.context > 1 << 24 and "u" or "")
-    values.state_bytes, values.step_scratch_bytes = p.state_bytes, p.step_scratch_bytes or false
+    values.cached, values.state_bytes = rules.cached(p.model), p.state_bytes
+    values.step_scratch_bytes = p.step_scratch_bytes or false
     values.type = p.type
     values.statuses = { error_position, error_id }
     for _, status in ipairs(p.facts and tokenizer_print.statuses or {}) do
