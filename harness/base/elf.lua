@@ -7,6 +7,7 @@ local elf = {}
 local writable, allocated, executable = 1, 2, 4 -- SHF_WRITE, SHF_ALLOC, SHF_EXECINSTR
 -- SHT_SYMTAB, SHT_RELA, SHT_NOBITS, SHT_REL
 local symbol_table, relocations_with_addend, no_bits, relocations = 2, 4, 8, 9
+local of_function, of_section = 2, 3 -- STT_FUNC, STT_SECTION
 
 local layouts = { -- by EI_CLASS
     [1] = { -- 32 bits
@@ -82,7 +83,7 @@ local function symbols_of(file, sections, layout)
                     section = section,
                     type = kind,
                 }
-                if kind == 3 and sections[section] then list[n].name = sections[section].name end
+                if kind == of_section and sections[section] then list[n].name = sections[section].name end
             end
             return list
         end
@@ -133,10 +134,15 @@ function elf.symbols(file)
 end
 
 -- Which symbols the functions of an object file refer to, if each has a section of its own (-ffunction-sections): {
--- [function] = { names } }.
+-- [function] = { names } }. Of two functions that are alike the compiler keeps one, to which the other's name refers.
 function elf.references(file)
     local sections, layout = sections_of(file)
     local symbols, list = symbols_of(file, sections, layout), {}
+    for i = 0, #symbols do
+        local s = symbols[i]
+        local kept = s.type == of_function and sections[s.section] and sections[s.section].name:match "^%.text%.(.+)$"
+        if kept and kept ~= s.name then list[s.name] = { kept } end
+    end
     for i = 0, #sections do
         local s = sections[i]
         local from = (s.type == relocations or s.type == relocations_with_addend)

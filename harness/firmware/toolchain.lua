@@ -216,6 +216,9 @@ local function compiled(p, files, directory, flags)
         end
     end
     local frames = frames_of(objects)
+    for name in pairs(references) do
+        frames[name] = frames[name] or 0 -- another function's second name
+    end
     if target.soft_float then code.library = add_library(p, own, frames, references, directory) end
     return code, { frames = frames, references = references }
 end
