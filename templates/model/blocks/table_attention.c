@@ -14,7 +14,7 @@ static void $(helper)_near(const float *restrict q, const float *restrict key, s
     const float *restrict value, size_t value_step, size_t count,
     $(causal and "" or "const uint16_t *restrict q_code, size_t code_step, const uint16_t *restrict code, ")float *restrict y)
 {
-    float weight[32];
+    float cosine[32], weight[32];
 //$ if not causal then
     uint16_t agree[32]; /* tables in which codes do: `code` has as many behind its last */
 //$ end
@@ -64,10 +64,12 @@ $(i)sum$(lane) = $(isa.fma("x", load("own" .. lane, at), "sum" .. lane));
 //$     for n = 1, #columns // 2 do halves[n] = isa.add(columns[2 * n - 1], columns[2 * n]) end
 //$     columns = halves
 //$ end
-            const $(isa.vector) cosine = $(isa.mul(columns[1], isa.broadcast(chance.inverse_width)));
-            const $(isa.vector) often = $(code_chance)(cosine);
-//$ local tables_of_all = isa.broadcast(chance.tables)
-//$ local left = causal and isa.mul("often", tables_of_all) or isa.fma("often", tables_of_all, isa.load_unaligned("weight", "n"))
+            $(isa.store_unaligned("cosine", "n", isa.mul(columns[1], isa.broadcast(chance.inverse_width))));
+        }
+        for (size_t n = 0; n < some; n += $(lanes)) {
+            const $(isa.vector) often = $(code_chance)($(isa.load_unaligned("cosine", "n")));
+//$ local of_all = isa.broadcast(chance.tables)
+//$ local left = causal and isa.mul("often", of_all) or isa.fma("often", of_all, isa.load_unaligned("weight", "n"))
             $(isa.store_unaligned("weight", "n", left));
         }
 //$ local whole = width // lanes * lanes
