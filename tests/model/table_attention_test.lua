@@ -150,7 +150,7 @@ function test.verify_finds_wrong_templates()
     local cases = {
         { "hash.c", "half * lanes, value", "0, value", "steps" },
         { "table_attention.c", "token < $(window) ? values", "token > $(window) ? values", "steps" },
-        { "table_attention.c", "-= (float) agree", "-= 0.5f * (float) agree", "both_ways" },
+        { "table_attention.c", "-(float) agree", "-0.5f * (float) agree", "both_ways" },
         { "table_attention.c", "position + $(window) < end", "position + $(window) > end", "both_ways" },
         { "attend_tables.c", "first + token > 0 ?", "first + token > 1 ?", "steps" },
         { "append_tables.c", "first > 0 ? first + 1", "first > 0 ? first + 2", "sequences" },

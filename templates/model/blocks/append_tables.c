@@ -65,7 +65,7 @@ $(i)if (from < to)
 //$ from, to = "from", "to"
 //$ end
 //$ local keys = of_head("keys") .. " + " .. from .. " * " .. shape.width .. ", " .. shape.width
-//$ local codes = of_head("codes") .. " + " .. from .. ", " .. names.constant("CACHE_POSITIONS")
+//$ local codes = of_head("codes") .. " + " .. from .. ", " .. names.constant("CODE_PITCH")
 $(i)$(shifted and "    " or "")$(helper)_hash_tokens(signs, $(keys), $(shifted and to .. " - " .. from or "tokens"), $(codes), scratch);
 //$ end, { block = true })
 }

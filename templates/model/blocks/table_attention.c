@@ -1,52 +1,77 @@
 //$ takes prologue, isa, lanes, symbol, helper, attention_parameters, chance
 //$ local hash, causal, group, width = shape.lsh, shape.causal, shape.group, shape.width
-//$ local pitch, positions = names.constant("VALUE_PITCH"), names.constant("CACHE_POSITIONS")
+//$ local pitch, code_pitch = names.constant("VALUE_PITCH"), not causal and names.constant("CODE_PITCH")
 //$ local tables, window = hash.tables, hash.window
 //$ local sum_of_lanes = across("add")
 //$ lines("", prologue)
 //$ local code_chance = window > 0 and once("templates/math/code_chance.c", { tau = hash.tau }) .. "_code_chance_" .. hash.tau
 //$ if window > 0 then
 
-//$ local less = ", less what tables add of them. q_code: of table t at t * code_step; code: [" .. tables .. "][" .. positions .. "]."
+//$ local less = ", less what tables add of them. q_code: of table t at t * code_step; code: [" .. tables .. "][" .. (code_pitch or "") .. "]."
 /* y = y + the values of `count` tokens that lie beside each other, by the cosines of q and their keys: each as often as
    $(plural(tables, "table")) would add it on average$(causal and "." or less) */
 static void $(helper)_near(const float *restrict q, const float *restrict key, size_t key_step,
     const float *restrict value, size_t value_step, size_t count,
     $(causal and "" or "const uint16_t *restrict q_code, size_t code_step, const uint16_t *restrict code, ")float *restrict y)
 {
-    float weight[32];
+    float cosine[32], weight[32];
 //$ if not causal then
     uint16_t agree[32]; /* tables in which codes do: `code` has as many behind its last */
 //$ end
 
     for (size_t from = 0, some; from < count; from += some) {
         some = count - from < 32 ? count - from : 32;
-        for (size_t n = 0; n < some; ++n) {
-            const float *own = key + (from + n) * key_step;
-            $(isa.vector) product = $(isa.zero());
-
-//$ over_row("            ", width, function(i, at, load)
-$(i)product = $(isa.fma(load("q", at), load("own", at), "product"));
-//$ end)
-            weight[n] = $(sum_of_lanes("product"));
-        }
-//$ if lanes > 1 then
-        for (size_t n = some; n % $(lanes) > 0; ++n)
-            weight[n] = 0.0f;
-//$ end
-        for (size_t n = 0; n < some; n += $(lanes)) {
-            const $(isa.vector) cosine = $(isa.mul(isa.load_unaligned("weight", "n"), isa.broadcast(chance.inverse_width)));
-            $(isa.store_unaligned("weight", "n", isa.mul(code_chance .. "(cosine)", isa.broadcast(chance.tables))));
-        }
 //$ if not causal then
         for (size_t n = 0; n < 32; ++n)
             agree[n] = 0;
-        for (size_t table = 0; table < $(tables); ++table)
-            for (size_t n = 0; n < 32; ++n)
-                agree[n] = (uint16_t) (agree[n] + (code[table * $(positions) + from + n] == q_code[table * code_step]));
-        for (size_t n = 0; n < some; ++n)
-            weight[n] -= (float) agree[n];
+        for (size_t table = 0; table < $(tables); table += $(hash.together)) {
+//$ local total = "agree[n]"
+//$ for n = 0, hash.together - 1 do
+//$     local table = n > 0 and "(table + " .. n .. ")" or "table"
+            const uint16_t *code$(n) = code + $(table) * $(code_pitch) + from, own$(n) = q_code[$(table) * code_step];
+//$     total = total .. " + (uint16_t) (code" .. n .. "[n] == own" .. n .. ")"
 //$ end
+
+            for (size_t n = 0; n < 32; ++n)
+                agree[n] = (uint16_t) ($(total));
+        }
+        for (size_t n = 0; n < 32; ++n)
+            weight[n] = -(float) agree[n];
+//$ end
+        for (size_t n = 0; n < some; n += $(lanes)) {
+            const float *own0 = key + (from + n) * key_step;
+//$ for lane = 1, lanes - 1 do
+            const float *own$(lane) = own$(lane - 1) + (n + $(lane) < some ? key_step : 0);
+//$ end
+//$ local sums = {}
+//$ for lane = 0, lanes - 1 do
+//$ sums[lane + 1] = "sum" .. lane
+            $(isa.vector) sum$(lane) = $(isa.zero());
+//$ end
+
+//$ over_row("            ", width, function(i, at, load)
+$(i)const $(isa.vector) x = $(load("q", at));
+//$ for lane = 0, lanes - 1 do
+$(i)sum$(lane) = $(isa.fma("x", load("own" .. lane, at), "sum" .. lane));
+//$ end
+//$ end, { block = true })
+//$ local code, columns = isa.transpose(sums)
+//$ for _, one in ipairs(code) do
+            const $(isa.vector) $(one.name) = $(one.value);
+//$ end
+//$ while #columns > 1 do
+//$     local halves = {}
+//$     for n = 1, #columns // 2 do halves[n] = isa.add(columns[2 * n - 1], columns[2 * n]) end
+//$     columns = halves
+//$ end
+            $(isa.store_unaligned("cosine", "n", isa.mul(columns[1], isa.broadcast(chance.inverse_width))));
+        }
+        for (size_t n = 0; n < some; n += $(lanes)) {
+            const $(isa.vector) often = $(code_chance)($(isa.load_unaligned("cosine", "n")));
+//$ local of_all = isa.broadcast(chance.tables)
+//$ local left = causal and isa.mul("often", of_all) or isa.fma("often", of_all, isa.load_unaligned("weight", "n"))
+            $(isa.store_unaligned("weight", "n", left));
+        }
 //$ local whole = width // lanes * lanes
 //$ local together = whole >= 8 * lanes and isa.registers >= 16 and 8 or 4 -- vectors
 //$ local several = whole // (together * lanes) * together * lanes
@@ -153,7 +178,7 @@ $(i)}
    keys     [end][$(width)] of the sequence
 //$ end
    values   [end][$(shape.cache.pitch)] of the sequence
-   codes    [$(tables)][$(positions)] of its keys
+   codes    [$(tables)][$(code_pitch)] of its keys
    rows     [$(hash.together)][$(hash.rows)][$(shape.cache.pitch)]: $(plural(hash.together, "table")) at a time, overwritten
 //$ end
    y        [tokens], y_step apart. Cannot fail. */
@@ -218,7 +243,7 @@ $(i)    codes + low, out);
             rows[i] = zero;
         for (size_t position = 0; position < end; ++position) {
             const float *value = values + position * $(pitch);
-//$ rows_of("            ", "", "into", function(n) return "codes[" .. table_at(n) .. " * " .. positions .. " + position]" end)
+//$ rows_of("            ", "", "into", function(n) return "codes[" .. table_at(n) .. " * " .. code_pitch .. " + position]" end)
 
 //$ insert("            ")
         }

@@ -81,6 +81,7 @@ function constants.of(p)
     end
     local row = shape.from_keys and "row of keys" or "value"
     add("VALUE_PITCH", shape.cache.pitch, "elements of a " .. row .. ", filled up")
+    if shape.cache.code_pitch then add("CODE_PITCH", shape.cache.code_pitch, "codes from table to table") end
     if p.sums then
         add("SUMS_PITCH", shape.sums.pitch, "floats from row to row of sums over tokens")
         if p.sums.hidden then add("SUMS_HIDDEN_AT", p.sums.hidden, "where those of hidden values begin") end

@@ -101,7 +101,9 @@ local function cache_of_tables(s, type)
     local held = s.causal and lsh.window or cache.positions
     part("keys", "float", 4, held * s.width)
     part("values", "float", 4, held * cache.pitch)
-    part("codes", "uint16_t", 2, lsh.tables * held + (s.causal and 0 or 32)) -- which are read together
+    -- 32 are read together; without them those of all tables would often lie in the same set of L1.
+    if not s.causal then cache.code_pitch = held + 32 end
+    part("codes", "uint16_t", 2, lsh.tables * (cache.code_pitch or held))
     if s.causal then
         part("tables", "float", 4, lsh.tables * lsh.rows * cache.pitch)
         part("before", "float", 4, s.shifted > 0 and s.width or 0)
