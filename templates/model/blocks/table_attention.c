@@ -15,6 +15,9 @@ static void $(helper)_near(const float *restrict q, const float *restrict key, s
     $(causal and "" or "const uint16_t *restrict q_code, size_t code_step, const uint16_t *restrict code, ")float *restrict y)
 {
     float weight[32];
+//$ if lanes > 1 then
+    const float none = $hidden(0.0f); /* else its loop is a call of memset */
+//$ end
 //$ if not causal then
     uint16_t agree[32]; /* tables in which codes do: `code` has as many behind its last */
 //$ end
@@ -32,7 +35,7 @@ $(i)product = $(isa.fma(load("q", at), load("own", at), "product"));
         }
 //$ if lanes > 1 then
         for (size_t n = some; n % $(lanes) > 0; ++n)
-            weight[n] = 0.0f;
+            weight[n] = none;
 //$ end
         for (size_t n = 0; n < some; n += $(lanes)) {
             const $(isa.vector) cosine = $(isa.mul(isa.load_unaligned("weight", "n"), isa.broadcast(chance.inverse_width)));
@@ -40,10 +43,12 @@ $(i)product = $(isa.fma(load("q", at), load("own", at), "product"));
         }
 //$ if not causal then
         for (size_t n = 0; n < 32; ++n)
-            agree[n] = 0;
-        for (size_t table = 0; table < $(tables); ++table)
+            agree[n] = code[from + n] == q_code[0];
+//$ if tables > 1 then
+        for (size_t table = 1; table < $(tables); ++table)
             for (size_t n = 0; n < 32; ++n)
                 agree[n] = (uint16_t) (agree[n] + (code[table * $(positions) + from + n] == q_code[table * code_step]));
+//$ end
         for (size_t n = 0; n < some; ++n)
             weight[n] -= (float) agree[n];
 //$ end
@@ -159,7 +164,7 @@ $(i)}
    y        [tokens], y_step apart. Cannot fail. */
 void $(symbol)($(attention_parameters))
 {
-    const float zero = $hidden(0.0f); /* else its loop is a call of memset */
+    const float zero = $hidden(0.0f); /* else its loops are calls of memset */
 
 //$ each(function(i)
 //$ if window > 0 then
@@ -175,7 +180,7 @@ $(i)const size_t high = position + $(window) < end ? position + $(window) : end;
 //$ end
 
 //$ over_row(i, width, function(i, at, load, store)
-$(i)$(store("out", at, isa.zero()));
+$(i)$(store("out", at, isa.broadcast("zero")));
 //$ end)
 //$ if window > 0 and causal then
 $(i)$(helper)_near(own, k + (token + 1 - here) * k_step, k_step, v + (token + 1 - here) * v_step, v_step, here, out);
