@@ -8,6 +8,8 @@ local emit = require "gen.emit.emit"
 local host = require "host"
 local isa = require "gen.isa.list"
 local json = require "json"
+local model = require "gen.families.model_file"
+local model_plan = require "gen.families.model.plan"
 local plans = require "tests.fuzz.plans"
 local missing = require("tests.support.program").missing
 local process = require "process"
@@ -115,6 +117,28 @@ function test.bundles_have_no_warning_and_import_nothing()
         end
     end
     host.print(string.format("bundles: models %d to %d, %d of them", first, first + effort.fuzz_bundles - 1, count))
+    refuse(failures)
+end
+
+-- Heads fill vectors and are filled up to a power of two: what clears, copies and fills up is no call of a library.
+function test.attention_by_tables_imports_nothing()
+    local directory, failures = process.temporary_directory(), {}
+    local text = [[return { name = "hashed", d = 32, heads = 2, head_dim = %d, layers = 1, vocab = 9,
+        attention = { kind = "lsh", tables = 4, tau = 4, window = %d, context = 40, causal = %s },
+        ffn = { kind = "mlp", f = 16, activation = "relu" } }]]
+    for i, case in ipairs {
+        { 40, 5, true, "avx2", "clang", "-O1" },
+        { 40, 0, true, "avx2", "clang", "-O2" },
+        { 8, 5, false, "neon", "gcc", "-O3" },
+    } do
+        local width, window, causal, set, cc, level = table.unpack(case)
+        local path = directory .. "/hashed.lua"
+        assert(host.write_file(path, text:format(width, window, causal)))
+        local p = model_plan.build(model.load(path), isa.select(set), {})
+        for _, line in ipairs(wrong(p, directory, cc, level, "-std=c99")) do
+            failures[#failures + 1] = string.format("case %d, %s %s: %s", i, cc, level, line)
+        end
+    end
     refuse(failures)
 end
 

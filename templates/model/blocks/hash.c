@@ -8,11 +8,19 @@
 /* Codes of up to $(plural(lanes, "head")), x_step apart, from the signs of the layer, [$(hash.rounds)][$(hash.padded)]: a head times signs,
    filled up with zeros, then its Hadamard transform. That of table t of head i goes to code[i * code_step + t * table_step]:
    of its $(plural(hash.tau, "bit")), which stand for outputs above 0, the first is the most significant; 0 and NaN count as bit 0.
-   z  [2][$(hash.padded)][$(lanes)]: outputs, then heads */
+   z  $(lanes > 1 and "[2]" or "")[$(hash.padded)][$(lanes)]: outputs$(lanes > 1 and ", then heads" or "") */
 static void $(helper)_hash(const float *restrict signs, const float *restrict x, size_t x_step, size_t heads,
     uint16_t *restrict code, size_t code_step, size_t table_step, float *restrict z)
 {
+//$ if lanes > 1 then
     float *head = z + $(wide);
+    const unsigned same = (unsigned) $hidden(0.0f); /* else a loop is a call of memcpy */
+//$ else
+    const float *head = x;
+//$ end
+//$ if shape.width < hash.padded then
+    const float none = $hidden(0.0f); /* else its loop is a call of memset */
+//$ end
 
 //$ if lanes > 1 then
     if (heads == $(lanes)) {
@@ -32,8 +40,6 @@ $(i)$(transpose)($(sum("x", at)), x_step, $(sum("head", times(at, lanes))));
 //$ else
     (void) x_step; /* heads come one by one */
     (void) heads;
-    for (size_t i = 0; i < $(shape.width); ++i)
-        head[i] = x[i];
 //$ end
 //$ loop("    ", "round", 0, hash.rounds, 1, function(i, round)
 //$ local sign = times(round, hash.padded)
@@ -42,7 +48,7 @@ $(i)$(transpose)($(sum("x", at)), x_step, $(sum("head", times(at, lanes))));
 $(i)$(isa.store_unaligned("z", times(at, lanes), signed));
 //$ end)
 //$ loop(i, "i", shape.width, hash.padded, 1, function(i, at)
-$(i)$(isa.store_unaligned("z", times(at, lanes), isa.zero()));
+$(i)$(isa.store_unaligned("z", times(at, lanes), isa.broadcast("none")));
 //$ end)
 //$ for _, stage in ipairs(hash.stages) do
 //$ local ways, half = stage.ways, stage.half
@@ -75,7 +81,7 @@ $(i)    bits = $(isa.index_or_if_positive("bits", isa.load_unaligned("bit", bit 
 //$ end
 $(i)    $(isa.index_store("row", 0, "bits"));
 $(i)    for (size_t i = 0; i < $(lanes == 1 and "1" or "heads"); ++i)
-$(i)        code[i * code_step + table * table_step] = row[i];
+$(i)        code[i * code_step + table * table_step] = $(lanes > 1 and "(uint16_t) (row[i] | same)" or "row[i]");
 $(i)}
 //$ end, { block = true })
 }

@@ -17,13 +17,14 @@ static void $(helper)_near(const float *restrict q, const float *restrict key, s
     float cosine[32], weight[32];
 //$ if not causal then
     uint16_t agree[32]; /* tables in which codes do: `code` has as many behind its last */
+    const uint16_t none = (uint16_t) $hidden(0.0f); /* else its loop is a call of memset */
 //$ end
 
     for (size_t from = 0, some; from < count; from += some) {
         some = count - from < 32 ? count - from : 32;
 //$ if not causal then
         for (size_t n = 0; n < 32; ++n)
-            agree[n] = 0;
+            agree[n] = none;
         for (size_t table = 0; table < $(tables); table += $(hash.together)) {
 //$ local total = "agree[n]"
 //$ for n = 0, hash.together - 1 do
@@ -184,7 +185,7 @@ $(i)}
    y        [tokens], y_step apart. Cannot fail. */
 void $(symbol)($(attention_parameters))
 {
-    const float zero = $hidden(0.0f); /* else its loop is a call of memset */
+    const float zero = $hidden(0.0f); /* else its loops are calls of memset */
 
 //$ each(function(i)
 //$ if window > 0 then
@@ -200,7 +201,7 @@ $(i)const size_t high = position + $(window) < end ? position + $(window) : end;
 //$ end
 
 //$ over_row(i, width, function(i, at, load, store)
-$(i)$(store("out", at, isa.zero()));
+$(i)$(store("out", at, isa.broadcast("zero")));
 //$ end)
 //$ if window > 0 and causal then
 $(i)$(helper)_near(own, k + (token + 1 - here) * k_step, k_step, v + (token + 1 - here) * v_step, v_step, here, out);

@@ -51,9 +51,9 @@ local function buffers_of(shape, before, after, lanes)
         end
     end
     if shape.lsh then
-        -- Hashes work in z, in an encoder a few tables are filled at a time.
+        -- Hashes work in z, beside heads that are transposed; in an encoder a few tables are filled at a time.
         buffers.queries[1] = { name = "z", at = 0, storage = "float" }
-        buffers.query_floats = 2 * shape.lsh.padded * lanes
+        buffers.query_floats = (lanes > 1 and 2 or 1) * shape.lsh.padded * lanes
         if not shape.causal then
             buffers.queries[2] = { name = "table", at = buffers.query_floats, storage = "float" }
             buffers.query_floats = buffers.query_floats + shape.lsh.together * shape.lsh.rows * shape.cache.pitch
