@@ -117,7 +117,7 @@ else
 fi
 
 # What cannot be resumed, or started.
-says 1 'projection_type: is nil here, but i8 in the run' \
+says 1 'projection_type: is absent here, but i8 in the run' \
     "$LOOKUPC" train model.lua --text text.txt --batch 2 --isa scalar -o stopped.safetensors --steps 10000 --table-optimiser adam --resume
 again=("$LOOKUPC" train model.lua --text text.txt --batch 2 --isa scalar "${quantised[@]}" -o stopped.safetensors)
 says 1 'stopped.safetensors.resume: is of an unfinished run' "${again[@]}" --steps 10000

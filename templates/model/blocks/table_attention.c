@@ -7,7 +7,8 @@
 //$ local code_chance = window > 0 and once("templates/math/code_chance.c", { tau = hash.tau }) .. "_code_chance_" .. hash.tau
 //$ if window > 0 then
 
-//$ local less = ", less what tables add of them. q_code: of table t at t * code_step; code: [" .. tables .. "][" .. (code_pitch or "") .. "]."
+//$ local codes = "q_code: of table t at t * code_step; code: [" .. tables .. "][" .. (code_pitch or "") .. "]."
+//$ local less = ", less what tables add of them. " .. codes
 /* y = y + the values of `count` tokens that lie beside each other, by the cosines of q and their keys: each as often as
    $(plural(tables, "table")) would add it on average$(causal and "." or less) */
 static void $(helper)_near(const float *restrict q, const float *restrict key, size_t key_step,
