@@ -53,8 +53,7 @@ $(include("templates/model/blocks/angles.c", { i = "        ", position = "(firs
 //$ local of_q = times(head, group * shape.width)
 //$ local state = {}
 //$ for _, part in ipairs(shape.cache.parts) do
-//$     local read = part.name ~= "before" and (near or part.name ~= "keys")
-//$     state[#state + 1] = read and sum(part.name, times(head, names.constant(part.name:upper() .. "_HEAD"))) or nil
+//$     state[#state + 1] = part.read and sum(part.name, times(head, names.constant(part.name:upper() .. "_HEAD"))) or nil
 //$ end
 //$ local function codes_of(name, of_head) return sum(name, head ~= 0 and "head * " .. of_head * hash.tables .. " * tokens" or 0) end
 //$ local given = listed(

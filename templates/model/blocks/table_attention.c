@@ -162,7 +162,7 @@ $(i)}
 //$ end
 
 /* Attention of a head of k and v and $(group > 1 and "the " .. group .. " heads" or "the head") of q that it serves, by tables
-   (docs/attention.md), for some tokens$((causal or window > 0) and " from position `first` on" or "").
+   (YOSO, arXiv 2111.09714), for some tokens$((causal or window > 0) and " from position `first` on" or "").
    q        [tokens], q_step apart, of $(plural(group, "head"))
    q_code   $(group > 1 and "[" .. group .. "]" or "")[$(tables)][tokens]
 //$ if causal then

@@ -22,8 +22,7 @@ local function table_parameters(shape)
     add(causal and near and "const float *restrict k, size_t k_step")
     add(causal and "const float *restrict v, size_t v_step, const uint16_t *restrict k_code")
     for _, part in ipairs(shape.cache.parts) do
-        local read = part.name ~= "before" and (near or part.name ~= "keys")
-        add(read and (causal and "" or "const ") .. part.storage .. " *restrict " .. part.name)
+        add(part.read and (causal and "" or "const ") .. part.storage .. " *restrict " .. part.name)
     end
     add((causal or near) and "size_t first")
     add("size_t tokens" .. (causal and "" or ", size_t end"))

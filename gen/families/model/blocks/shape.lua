@@ -76,7 +76,8 @@ end
 
 -- That of attention by tables, likewise. Decoders keep for each head the sums of the values that have left the window,
 -- [table][row][pitch], of those in it, a ring, keys [window][width], values [window][pitch] and codes [table][window],
--- and, where keys go to the next token, the last one. Encoders keep keys, values and codes of all positions.
+-- and, where keys go to the next token, the last one. Encoders keep keys, values and codes of all positions. Parts that
+-- are `read` go to the kernel of attention: keys only for a window.
 local function cache_of_tables(s, type)
     local lsh, positions = s.lsh, s.sequences and s.sequences.positions or s.context
     local cache = {
@@ -95,7 +96,8 @@ local function cache_of_tables(s, type)
     local function part(name, storage, bytes, elements) -- of a head
         if elements == 0 then return end
         local at = cache.layer_bytes
-        cache.parts[#cache.parts + 1] = { name = name, storage = storage, head = elements, at = at }
+        local read = name ~= "before" and (name ~= "keys" or lsh.window > 0)
+        cache.parts[#cache.parts + 1] = { name = name, storage = storage, head = elements, at = at, read = read }
         cache.layer_bytes = blob.round_up(at + s.kv_heads * elements * bytes, blob.align)
     end
     local held = s.causal and lsh.window or cache.positions
