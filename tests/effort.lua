@@ -38,7 +38,6 @@ local rows = {
     { "definition_stride", 3, 1, "every so many-th LookupFFN beside the definition in NumPy" },
     { "choices_stride", 4, 1, "every so many-th choice of a schedule is emitted" },
     { "docs_stride", 2, 1, "every so many-th page of the docs whose commands run" },
-    { "covering_list", "quick", "compiled", "list of tests/fuzz/covering.lua whose models are compiled" },
     { "emulated_stride", 4, 1, "every so many-th model that is verified on an emulated CPU" },
     { "training_stride", 3, 1, "every so many-th shape of a trained LookupFFN, and planted error" },
     { "exp_stride", 509, 1, "every so many-th argument of exp" },

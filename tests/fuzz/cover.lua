@@ -145,10 +145,10 @@ local function cover_of(rows)
     return chosen, count
 end
 
--- Draws `count` models of a family for every instruction set that it has kernels for. Returns few that have all pairs
--- which occur, `compiled` { set, index }, those of them that the quick suite compiles, `quick`, and few to be verified,
--- `verified`: with all single facts on x86, all sets and types of quick models on AArch64, which is emulated. Behind
--- them how many pairs occur.
+-- Draws `count` models of a family for every instruction set that it has kernels for. Returns few { set, index } that
+-- have all pairs which occur, in two lists: `quick`, which every suite compiles, and `full`, which one at full strength
+-- does besides; and few to be verified, `verified`: with all single facts on x86, all sets and types of quick models on
+-- AArch64, which is emulated. Behind them how many pairs occur.
 local function chosen_of(family, count)
     local rows, by_architecture, verified = {}, {}, {}
     local sets = {}
@@ -177,7 +177,13 @@ local function chosen_of(family, count)
     for _, row in ipairs(compiled) do
         row.facts = pairs_of(row.single, "vectors")
     end
-    local quick = cover_of(compiled)
+    local quick, is_quick, full = cover_of(compiled), {}, {}
+    for _, row in ipairs(quick) do
+        is_quick[row] = true
+    end
+    for _, row in ipairs(compiled) do
+        if not is_quick[row] then full[#full + 1] = row end
+    end
     for _, row in ipairs(rows) do
         local name = row.set.architecture or "x86"
         local list = by_architecture[name] or {}
@@ -193,7 +199,7 @@ local function chosen_of(family, count)
         local list = family.checked and cover_of(by_architecture[name] or {}) or {}
         table.move(list, 1, #list, #verified + 1, verified)
     end
-    return { compiled = compiled, quick = quick, verified = verified }, occur
+    return { quick = quick, full = full, verified = verified }, occur
 end
 
 -- Lines of { [set] = numbers } of `rows`.
@@ -257,8 +263,8 @@ end
 function cover.text(count)
     local lines = {
         "-- Models in which each pair of instruction set, type of weights and feature occurs, by family: the",
-        "-- numbers by which tests/fuzz/plans.lua draws them; those of them that the quick suite compiles; and those",
-        "-- in which each fact occurs, to be verified.",
+        "-- numbers by which tests/fuzz/plans.lua draws them; those that only a suite at full strength compiles stand",
+        "-- apart. And those in which each fact occurs, to be verified.",
         "-- Written by `./build.sh covering`; tests/fuzz/cover.lua says what a pair is.",
         "return {",
         "    drawn = " .. count .. ",",
@@ -268,7 +274,7 @@ function cover.text(count)
         local chosen, occur = chosen_of(family, count)
         lines[#lines + 1] = "    " .. family.name .. " = {"
         lines[#lines + 1] = "        pairs = " .. occur .. ","
-        for _, name in ipairs { "compiled", "quick", "verified" } do
+        for _, name in ipairs { "quick", "full", "verified" } do
             lines[#lines + 1] = "        " .. name .. " = {"
             lines_of(chosen[name], lines)
             lines[#lines + 1] = "        },"

@@ -56,12 +56,14 @@ end
 
 local warnings = table.concat(compilers.joined(require "tests.support.warnings", { "-Wcast-align" }), " ")
 
--- The plans that the list has for the instruction set `set` under `key`, each of a model with a name of its own.
-local function plans_of(set, key)
+-- The plans that the list has for the instruction set `set` under `keys`, each of a model with a name of its own.
+local function plans_of(set, keys)
     local list = {}
     for _, family in ipairs(plans.families) do
-        for _, index in ipairs(covering[family.name][key][set.name] or {}) do
-            list[#list + 1] = (family.draw(index, set, family.name .. "_" .. index))
+        for _, key in ipairs(keys) do
+            for _, index in ipairs(covering[family.name][key][set.name] or {}) do
+                list[#list + 1] = (family.draw(index, set, family.name .. "_" .. index))
+            end
         end
     end
     return list
@@ -152,7 +154,7 @@ end
 for _, name in ipairs(isa.all) do
     test["bundles_for_" .. name .. "_compile"] = function()
         local set = isa.get(name)
-        local list = plans_of(set, effort.covering_list)
+        local list = plans_of(set, effort.full and { "quick", "full" } or { "quick" })
         if plans.target_of(set) then
             compile_firmware(list)
             host.print("only compiled: " .. name) -- build.sh collects these lines; tests/firmware runs other models
@@ -168,7 +170,7 @@ end
 -- The plans to be verified for the instruction set `set`, and their library, which `cc` compiles without optimisation;
 -- `header`: that stands in for instructions.
 local function library_of(set, cc, header)
-    local directory, list = process.temporary_directory(), plans_of(set, "verified")
+    local directory, list = process.temporary_directory(), plans_of(set, { "verified" })
     local contents, units = compile.sources(list)
     for _, unit in ipairs(units) do
         if unit.isa and header then
@@ -220,7 +222,7 @@ for _, name in ipairs(isa.names) do
         local set, facts = isa.get(name), cpu.describe()
         local header = stand_ins.header(set)
         if process.variable(emulated) then
-            verify(set, cross_gcc, plans_of(set, "verified"), process.variable(emulated))
+            verify(set, cross_gcc, plans_of(set, { "verified" }), process.variable(emulated))
         elseif isa.runs(set, facts) then
             verify(set, "gcc", library_of(set, "gcc"))
         elseif header then
