@@ -648,6 +648,7 @@ local commands = {
             },
             { name = "context", value = "N", integer = true, doc = "tokens of a window; default the model's context" },
             { name = "stride", value = "N", integer = true, doc = "tokens between windows; default half a window" },
+            { name = "positions", doc = "also by how many tokens of the window stand before the predicted one" },
             {
                 name = "budget",
                 value = "NUMBER",

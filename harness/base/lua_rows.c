@@ -3,7 +3,8 @@
    Rows are strings of float32, one row of `columns` behind the other; rows and columns are counted from 1.
    rows.doubles(rows) -> the same as a string of doubles; rows.singles(string of doubles) -> rows; rows.floats(rows) -> list of numbers
    rows.cosines(rows, columns, query) -> { cosine of each row and the row `query` }; NaN for a row of zeros
-   rows.surprisal(rows, columns, ids) -> sum of -log softmax(row i)[ids[i]] over all rows, ids counted from 0
+   rows.surprisal(rows, columns, ids) -> sum of -log softmax(row i)[ids[i]] over all rows, ids counted from 0; of how many rows that is the
+   largest value, of equal ones the first
    rows.divergence(rows, columns, others) -> sum of the divergences of softmax(other i) from softmax(row i), in nats
    rows.draw(row, temperature, top_k, top_p, u) -> an id | nil where a logit is no number. temperature 0: the largest logit, of equal ones
    the first. Else from softmax(logits / temperature), of the top_k likeliest (0: all), of the fewest likeliest ones whose probabilities
@@ -86,18 +87,19 @@ static int cosines(lua_State *L)
     return 1;
 }
 
-static float largest(const float *row, size_t columns)
+/* Where the largest value is, of equal ones the first. */
+static size_t largest(const float *row, size_t columns)
 {
-    float most = row[0];
+    size_t best = 0;
     for (size_t c = 1; c < columns; ++c)
-        most = row[c] > most ? row[c] : most;
-    return most;
+        best = row[c] > row[best] ? c : best;
+    return best;
 }
 
 /* log of the sum of exp(row). */
 static double log_total(const float *row, size_t columns)
 {
-    const double high = (double)largest(row, columns);
+    const double high = (double)row[largest(row, columns)];
     double sum = 0.0;
     for (size_t c = 0; c < columns; ++c)
         sum += exp((double)row[c] - high);
@@ -111,6 +113,7 @@ static int surprisal(lua_State *L)
     const float *rows = rows_at(L, 1, columns, &count);
     luaL_argcheck(L, luaL_len(L, 3) == (lua_Integer)count, 3, "must be an id a row");
     double nats = 0.0;
+    lua_Integer hits = 0;
     for (size_t r = 0; r < count; ++r) {
         const float *row = rows + r * columns;
         lua_rawgeti(L, 3, (lua_Integer)r + 1);
@@ -118,9 +121,11 @@ static int surprisal(lua_State *L)
         lua_pop(L, 1);
         luaL_argcheck(L, id >= 0 && id < (lua_Integer)columns, 3, "must be ids");
         nats += log_total(row, columns) - (double)row[id];
+        hits += largest(row, columns) == (size_t)id;
     }
     lua_pushnumber(L, nats);
-    return 1;
+    lua_pushinteger(L, hits);
+    return 2;
 }
 
 static int divergence(lua_State *L)
@@ -192,12 +197,11 @@ static int draw(lua_State *L)
     const float *row = rows_at(L, 1, columns, &rows);
     const double temperature = luaL_checknumber(L, 2), top_p = luaL_checknumber(L, 4), u = luaL_checknumber(L, 5);
     const size_t top_k = (size_t)luaL_checkinteger(L, 3);
-    size_t best = 0;
     for (size_t c = 0; c < columns; ++c) {
         if (isnan(row[c]))
             return 0;
-        best = row[c] > row[best] ? c : best;
     }
+    const size_t best = largest(row, columns);
     if (temperature == 0.0 || isinf(row[best])) {
         lua_pushinteger(L, (lua_Integer)best);
         return 1;

@@ -104,20 +104,27 @@ with tempfile.TemporaryDirectory() as folder:
     raw = text.encode()
     open(text_file, "wb").write(raw)
     for context, stride in ((32, 16), (32, 32), (20, 7)):
-        nats, scored, done, at = 0.0, 0, 1, 0
+        nats, scored, done, at, ranges = 0.0, 0, 1, 0, {}
         while done < len(raw):
             last = min(at + context, len(raw))
             rows = logits(list(raw[at:last]))
             logp = rows - np.log(np.exp(rows - rows.max(1, keepdims=True)).sum(1, keepdims=True)) - rows.max(1, keepdims=True)
             for i in range(max(done, at + 1), last):
-                nats -= logp[i - at - 1, raw[i]]
-                scored += 1
+                own = -logp[i - at - 1, raw[i]]
+                nats, scored = nats + own, scored + 1
+                ranges.setdefault((i - at).bit_length(), []).append((own, logp[i - at - 1].argmax() == raw[i]))
             done, at = last, at + stride
         arguments = ["--context", str(context), "--stride", str(stride)]
         found = json.loads(works("perplexity", *given, "--text", text_file, "--json", *arguments))
         check(found["tokens"] == len(raw) and found["scored"] == scored, "%d, %d: %s" % (context, stride, found))
         check(abs(found["nats_per_token"] - nats / scored) < 1e-5 and abs(found["perplexity"] / np.exp(nats / scored) - 1) < 1e-5, "%s" % found)
         check(abs(found["bits_per_byte"] - nats / np.log(2) / scored) < 1e-5, "%s" % found)  # a token is a byte
+        # By how many tokens of the window stand before the predicted one: 1, 2 to 3, 4 to 7 and so on.
+        check([(r["from"], r["to"], r["scored"]) for r in found["positions"]]
+              == [(1 << bits >> 1, min(1 << bits, context) - 1, len(ranges[bits])) for bits in sorted(ranges)], "%s" % found)
+        for r, bits in zip(found["positions"], sorted(ranges)):
+            check(np.abs([r["nats_per_token"], r["accuracy"]] - np.mean(ranges[bits], axis=0)).max() < 1e-5, "%s" % r)
+        check(abs(found["accuracy"] - np.mean([hit for of in ranges.values() for _, hit in of])) < 1e-9, "%s" % found)
     # --budget: what types lose against float32, of which both figures are known.
     narrow = ["--text", text_file, "--type", "e4m3", "--cache", "i8"]
     exact, rounded = (json.loads(works("perplexity", *given, "--json", *more))["nats_per_token"] for more in (narrow[:2], narrow))
@@ -142,6 +149,10 @@ with tempfile.TemporaryDirectory() as folder:
     line = works("perplexity", *given, "--text", "-", text=raw).decode()
     check(line == "%d tokens, %.4f nats a token, perplexity %.4f, %.4f bits per byte\n" % tuple(
         default[key] for key in ("scored", "nats_per_token", "perplexity", "bits_per_byte")), line)
+    lines = works("perplexity", *given, "--text", text_file, "--positions").decode().splitlines()
+    check(lines[0] + "\n" == line and lines[2:] == ["%14s %12d %12.4f %7.2f %%" % (
+        "1" if r["to"] == 1 else "%d to %d" % (r["from"], r["to"]), r["scored"], r["nats_per_token"], 100 * r["accuracy"])
+        for r in default["positions"]], "%s" % lines)
     np.save(ids_file, np.frombuffer(raw, np.uint8).astype(np.int32))
     by_ids = json.loads(works("perplexity", *given, "--ids", ids_file, "--json"))
     check(by_ids["perplexity"] == default["perplexity"] and "bits_per_byte" not in by_ids, "%s" % by_ids)

@@ -77,4 +77,11 @@ function test.surprisal_is_that_of_the_softmax()
     check.near(rows.surprisal(both, 2, { 0, 1 }), math.log(4) + math.log(2), 1e-7)
 end
 
+function test.surprisal_counts_the_rows_whose_largest_value_is_the_ids()
+    local function hits(...) return select(2, rows.surprisal(...)) end
+    local both = floats { 0, 1, 2, 2, 0, 2 }
+    check.equal(hits(both, 3, { 2, 0 }), 2)
+    check.equal(hits(both, 3, { 1, 2 }), 0) -- of equal ones the first
+end
+
 return test
