@@ -158,6 +158,7 @@ end
 local gather_helpers
 avx2.integer_sums, gather_helpers = gather(avx2)
 avx2.integer_sums.nibbles = tools.gather_nibbles(avx2.integer_sums)
+avx2.integer_sums.bytes.nibbles = tools.gather_nibbles(avx2.integer_sums.bytes)
 table.move(gather_helpers, 1, #gather_helpers, #avx2.helpers + 1, avx2.helpers)
 
 avx2.narrower = "sse4"

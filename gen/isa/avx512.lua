@@ -1,5 +1,6 @@
 -- AVX-512 (F, BW, DQ, VL): 16 lanes, 32 registers, mask registers.
 
+local byte_scores = require "gen.isa.parts.byte_scores"
 local expression = require "gen.isa.expression"
 local interleave = require "gen.isa.parts.x86_quads"
 
@@ -53,6 +54,11 @@ function avx512.load_partial_bf16(base, n) return upper_half(few_halves(base, n)
 function avx512.load_partial_f16(base, n) return call("cvtph_ps", few_halves(base, n)) end
 function avx512.load_partial_i8(base, n) return integers(few_bytes(base, n)) end
 
+local function left(v, bits) return call("slli_epi32", v, tostring(bits)) end
+local function store_lowest(base, offset, q)
+    return store_bytes(128, at(base, offset), call("cvtepi32_epi8", q))
+end
+
 -- Four rows of 64 integers times four scores at a time, summed as integers: VNNI.
 avx512.type_needs = {
     i8 = {
@@ -70,7 +76,33 @@ avx512.type_needs = {
             end,
             broadcast = function(word) return call("set1_epi32", expression.cast("int", word)) end,
             levels = 65535,
-            halves = { "high", "low" },
+            -- The upper and the lower byte of four 16-bit integers, each at its place in one word, the first one's
+            -- lowest; or of 16 integers in a row.
+            scores = {
+                {
+                    name = "high",
+                    parts = function(q)
+                        local function byte(v) return call("and_si512", v, call("set1_epi32", "0xff00")) end
+                        return {
+                            call("srli_epi32", q[1], "8"),
+                            byte(q[2]),
+                            left(byte(q[3]), 8),
+                            left(byte(q[4]), 16),
+                        }
+                    end,
+                    store = function(base, offset, q)
+                        return store_bytes(128, at(base, offset), call("cvtepi32_epi8", call("srli_epi32", q, "8")))
+                    end,
+                },
+                {
+                    name = "low",
+                    parts = function(q)
+                        local function byte(v) return call("and_si512", v, call("set1_epi32", "0xff")) end
+                        return { byte(q[1]), left(byte(q[2]), 8), left(byte(q[3]), 16), left(q[4], 24) }
+                    end,
+                    store = store_lowest,
+                },
+            },
             sums = { "high", "low" },
             add = function(sums, scores, rows)
                 return {
@@ -100,40 +132,18 @@ avx512.type_needs = {
                     }
             end,
             round = function(v) return call("cvtps_epi32", v) end,
-            -- The upper and the lower byte of four 16-bit integers, each at its place in one word, the first one's
-            -- lowest; and that word.
-            first_half = function(q)
-                local function byte(v) return call("and_si512", v, call("set1_epi32", "0xff00")) end
-                return {
-                    call("srli_epi32", q[1], "8"),
-                    byte(q[2]),
-                    call("slli_epi32", byte(q[3]), "8"),
-                    call("slli_epi32", byte(q[4]), "16"),
-                }
-            end,
-            second_half = function(q)
-                local function byte(v) return call("and_si512", v, call("set1_epi32", "0xff")) end
-                return {
-                    byte(q[1]),
-                    call("slli_epi32", byte(q[2]), "8"),
-                    call("slli_epi32", byte(q[3]), "16"),
-                    call("slli_epi32", q[4], "24"),
-                }
-            end,
+            -- The word of these parts.
             unite = function(bytes)
                 return call("or_si512", call("or_si512", bytes[1], bytes[2]), call("or_si512", bytes[3], bytes[4]))
-            end,
-            -- The same bytes of 16 integers in a row, to memory.
-            store_first_half = function(base, offset, q)
-                return store_bytes(128, at(base, offset), call("cvtepi32_epi8", call("srli_epi32", q, "8")))
-            end,
-            store_second_half = function(base, offset, q)
-                return store_bytes(128, at(base, offset), call("cvtepi32_epi8", q))
             end,
         },
     },
 }
-avx512.type_needs.i8.integer_sums.nibbles = tools.gather_nibbles(avx512.type_needs.i8.integer_sums)
+local function dot(sum, scores, rows) return call("dpbusd_epi32", sum, scores, rows) end
+local words = avx512.type_needs.i8.integer_sums
+words.nibbles = tools.gather_nibbles(words)
+words.bytes = byte_scores(words, 255, dot, left, store_lowest)
+words.bytes.nibbles = tools.gather_nibbles(words.bytes)
 avx512.type_needs.i16 =
     { flags = { "-mavx512vnni" }, guard = "defined(__AVX512VNNI__)", leaf7_ecx = 1 << 11, feature = "avx512vnni" }
 function avx512.dot_i16(sum, a, b) return call("dpwssd_epi32", sum, a, b) end

@@ -1,8 +1,9 @@
 -- AVX2 with AVX-VNNI, of CPUs without AVX-512: sums rows of i8 as integers, and multiplies by weights in i8 and i16, by
 -- products of bytes and of 16-bit integers. Else the same as AVX2.
 
-local expression = require "gen.isa.expression"
 local avx2 = require "gen.isa.avx2"
+local byte_scores = require "gen.isa.parts.byte_scores"
+local expression = require "gen.isa.expression"
 
 local at = expression.sum
 local function call(name, ...) return expression.call("_mm256_" .. name, ...) end
@@ -47,6 +48,9 @@ set.dot_halves, set.add_halves = nil, nil
 
 local function masked(v, mask) return call("and_si256", v, call("set1_epi32", mask)) end
 local function left(v, bits) return call("slli_epi32", v, tostring(bits)) end
+local function store_lowest(base, offset, q)
+    return expression.call("$avx_vnni_store_bytes", at(base, offset), q)
+end
 
 -- Products of bytes: scores have 16 bits, their upper and lower bytes in two words. As gen/isa/avx512.lua has them.
 local gather = {}
@@ -54,33 +58,39 @@ for key, value in pairs(avx2.integer_sums) do
     gather[key] = value
 end
 gather.vectors, gather.levels = 8, 65535
-gather.halves, gather.sums = { "high", "low" }, { "high", "low" }
+gather.sums = { "high", "low" }
+gather.scores = {
+    {
+        name = "high",
+        parts = function(q)
+            return {
+                call("srli_epi32", q[1], "8"),
+                masked(q[2], "0xff00"),
+                left(masked(q[3], "0xff00"), 8),
+                left(masked(q[4], "0xff00"), 16),
+            }
+        end,
+        store = function(base, offset, q) return store_lowest(base, offset, call("srli_epi32", q, "8")) end,
+    },
+    {
+        name = "low",
+        parts = function(q)
+            return {
+                masked(q[1], "0xff"),
+                left(masked(q[2], "0xff"), 8),
+                left(masked(q[3], "0xff"), 16),
+                left(q[4], 24),
+            }
+        end,
+        store = function(base, offset, q) return store_lowest(base, offset, masked(q, "0xff")) end,
+    },
+}
 function gather.add(sums, scores, rows)
     return { set.dot_i8(sums[1], scores[1], rows), set.dot_i8(sums[2], scores[2], rows) }
 end
 function gather.total(sums) return call("add_epi32", left(sums[1], 8), sums[2]) end
-function gather.first_half(q)
-    return {
-        call("srli_epi32", q[1], "8"),
-        masked(q[2], "0xff00"),
-        left(masked(q[3], "0xff00"), 8),
-        left(masked(q[4], "0xff00"), 16),
-    }
-end
-function gather.second_half(q)
-    return {
-        masked(q[1], "0xff"),
-        left(masked(q[2], "0xff"), 8),
-        left(masked(q[3], "0xff"), 16),
-        left(q[4], 24),
-    }
-end
-function gather.store_first_half(base, offset, q)
-    return expression.call("$avx_vnni_store_bytes", at(base, offset), call("srli_epi32", q, "8"))
-end
-function gather.store_second_half(base, offset, q)
-    return expression.call("$avx_vnni_store_bytes", at(base, offset), masked(q, "0xff"))
-end
+gather.bytes = byte_scores(gather, 255, set.dot_i8, left, store_lowest)
+gather.bytes.nibbles = avx2.integer_sums.bytes.nibbles
 
 set.type_needs = { i8 = { flags = { "-mavxvnni" }, feature = "avxvnni", integer_sums = gather } }
 for type, needs in pairs(avx2.type_needs) do

@@ -517,13 +517,17 @@ words.integer_sums = {
     { name = "load_partial", takes = "address n", gives = "vector", doc = "n of them and zeros" },
     { name = "broadcast", takes = "number", gives = "vector", doc = "a word of scores of `rows` rows in every word" },
     { name = "levels", doc = "the largest integer that a score becomes" },
-    { name = "halves", doc = "what C calls the two words of a step's scores: a part of each, or all of half of them" },
+    {
+        name = "scores",
+        doc = "the words of a step's scores, one or two, { name: what C calls it; parts(q): what of each q is in it, \z
+            the others' bits 0; store(address, vector): the statement for rows that lie side by side in one vector }",
+    },
     { name = "sums", doc = "what C calls the sums of a column, one or two" },
     {
         name = "add",
         takes = "sums scores vector",
         gives = "sums",
-        doc = "sums + scores . signed rows; sums and scores are lists, a vector for each name of `sums` and `halves`",
+        doc = "sums + scores . signed rows; sums and scores are lists, a vector for each of `sums` and `scores`",
     },
     { name = "total", takes = "sums", gives = "vector", doc = "the one sum that they stand for" },
     {
@@ -534,25 +538,12 @@ words.integer_sums = {
     },
     { name = "order", takes = "rows", gives = "steps, and four vectors", doc = "columns one after the other" },
     { name = "round", takes = "vector", gives = "vector", doc = "floats to the nearest integers" },
-    {
-        name = "first_half",
-        takes = "q",
-        gives = "vectors",
-        doc = "what of each q is in the first word of scores, the others' bits 0",
-    },
-    { name = "second_half", takes = "q", gives = "vectors", doc = "the same of the second word" },
     { name = "unite", takes = "vectors", gives = "vector", doc = "the word of such vectors" },
-    {
-        name = "store_first_half",
-        takes = "address vector",
-        gives = "statement",
-        doc = "the first words of scores, whose rows lie side by side in one vector",
-    },
-    { name = "store_second_half", takes = "address vector", gives = "statement", doc = "the second words, likewise" },
     {
         name = "nibbles",
         doc = "these words for rows in i4: twice as many columns as bytes, eight vectors, elements times `factor`",
     },
+    { name = "bytes", doc = "these words for scores of one byte each" },
 }
 
 -- The first word of `tier` that the instruction set `set` lacks, nil: none.

@@ -1,4 +1,4 @@
--- Spaces of schedules: choices that change speed and never results, with their legal values and defaults.
+-- Spaces of schedules: choices that change speed, and few what is rounded, with their legal values and defaults.
 --
 -- A choice that cannot be made is not listed: `legal` is the space that tuning walks.
 local misuse = require "gen.schema.misuse"
@@ -79,7 +79,8 @@ local function largest_at_most(legal, value)
 end
 
 -- The space of `choices`, one row a choice, in the order in which they are made: { key, doc, values }.
--- `values(shape, isa, s)` lists what is legal given the choices before it (in `s`), in ascending order.
+-- `values(shape, isa, s)` lists what is legal given the choices before it (in `s`), in ascending order; `rounds`:
+-- results depend on it, so that tuning leaves it alone without a budget.
 -- `defaults(shape, isa, s, choose)` makes them all: choose(key, value) adds to `s` the largest legal value up to
 -- `value`, or else the smallest, unless another is wanted, and returns it. None decides the layout of the weights: all
 -- instruction sets and schedules of a model read the same blob.

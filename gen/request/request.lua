@@ -29,11 +29,16 @@ function request.model(path, options)
     return m, family
 end
 
--- The choices that the machine of that name makes beside those `wanted`: all, so that nobody needs to know it again.
-local function machine_choices(build, wanted, isas, name)
+-- The choices of `schedules` that the machine of that name makes beside those `wanted`: all, so that nobody needs to
+-- know it again, but for roundings, of which no machine makes any.
+local function machine_choices(schedules, build, wanted, isas, name)
     local choices = {}
     for _, v in ipairs(build(wanted, machines.sets(isas, name)).variants) do
-        choices[v.isa.name] = v.schedule
+        local own = {}
+        for key, value in pairs(v.schedule) do
+            if value ~= 0 or not schedules.choice(key, "--for").rounds then own[key] = value end
+        end
+        choices[v.isa.name] = own
     end
     return choices
 end
@@ -69,7 +74,8 @@ function request.plan(path, isas, options, cpu_note)
     if options["for"] then check_cpu(options["for"], isas, options.isa) end
     if not options.tuned then
         local wanted = options.schedule and space.for_all(isas, family.space.parse(options.schedule))
-        return build(options["for"] and machine_choices(build, wanted, isas, options["for"]) or wanted)
+        local machine = options["for"]
+        return build(machine and machine_choices(family.space, build, wanted, isas, machine) or wanted)
     end
     local data, context = tuned_file.load(options.tuned)
     local wanted, notes = tuned_file.choices(data, context, build(nil))

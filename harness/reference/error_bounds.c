@@ -272,7 +272,7 @@ bool error_bounds_gather(const reference_model *model, const reference_weights *
             const double power = done ? mean_square(row, model->d_out) * square(model->scale) : 0.0;
             terms += power * square(score[i]);
             from_table += sqrt(power) * score_error[i];
-            if (weights->rounds_scores) {
+            if (weights->score_levels > 0.0) {
                 const double scale = weights->row_scale(weights->row_source, k, code[i]);
                 integers += scale > 0.0 ? power / square(scale) : 0.0;
                 largest = fmax(largest, scale * score[i]);
@@ -282,7 +282,8 @@ bool error_bounds_gather(const reference_model *model, const reference_weights *
     }
     free(row);
     terms *= square(ERROR_BOUNDS_FACTOR * ERROR_BOUNDS_UNIT) * (double)(model->h * m + 1);
-    terms += square(ERROR_BOUNDS_SCORE_FACTOR * largest / ERROR_BOUNDS_SCORE_LEVELS) / 12.0 * integers;
+    if (weights->score_levels > 0.0)
+        terms += square(ERROR_BOUNDS_SCORE_FACTOR * largest / weights->score_levels) / 12.0 * integers;
     *own = sqrt(terms * (double)model->d_out);
     *total = sqrt((terms + from_scores) * (double)model->d_out);
     return done;

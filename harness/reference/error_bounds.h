@@ -24,8 +24,9 @@
    of the bound, which is all that random tokens may use, is five standard deviations.
    The reference rounds inputs alike; the bound is for those half-way between two multiples, where float32 may take the other one.
 
-   Tables of integers in units of their rows' scales: a kernel may round the scores of a token (rounds_scores), scales included, to
-   multiples of 1/32767 of the largest (AVX2; 1/65535 elsewhere). Each is then off by an amount spread evenly over one such unit;
+   Tables of integers in units of their rows' scales: a kernel may round the scores of a token, scales included, to multiples of 1/32767
+   of the largest (AVX2; 1/65535 elsewhere), with scores of 8 bits 1/127 (1/255). Each is then off by an amount spread evenly over one
+   such unit;
    ERROR_BOUNDS_SCORE_FACTOR times the root of the sum of the squares of what that makes in y is the bound: a quarter of it, which is all
    that random tokens may use, is eight times that root.
 
@@ -46,6 +47,7 @@
 #define ERROR_BOUNDS_FACTOR 16.0
 #define ERROR_BOUNDS_INPUT_FACTOR 20.0
 #define ERROR_BOUNDS_SCORE_LEVELS 32767.0
+#define ERROR_BOUNDS_BYTE_SCORE_LEVELS 127.0
 #define ERROR_BOUNDS_SCORE_FACTOR 32.0
 
 typedef struct error_bounds error_bounds;

@@ -52,7 +52,7 @@ typedef struct {
     reference_row *row;        /* the tables [h][2^tau][d_out], read a row at a time */
     void *row_source;
     reference_row_scale *row_scale; /* of the same source; NULL: scores have no factor */
-    bool rounds_scores;             /* kernels may round scores, scales included: see error_bounds.h */
+    double score_levels;            /* kernels may round scores, scales included, to so many multiples of a unit, or 0: error_bounds.h */
     double input_levels;            /* kernels round the inputs of the projection's products, too, to so many multiples of a unit; or 0 */
     bool rounds_inputs;             /* reference_project rounds them, too, the norm's output before its gain and without its offset */
     bool bf16_inputs;               /* they are rounded to bf16 then, each by itself */

@@ -1,6 +1,8 @@
 /* The reference's tables rounded to the type of a blob's elements. */
 #include "harness/reference/tables.h"
 
+#include "harness/reference/error_bounds.h"
+
 #include <math.h>
 #include <stdlib.h>
 
@@ -42,6 +44,7 @@ reference_weights reference_tables_rounded(reference_tables *tables)
     weights.row = rounded_row;
     weights.row_source = tables;
     weights.row_scale = reference_type_is_scaled(tables->type) ? row_scale : NULL;
-    weights.rounds_scores = reference_type_rounds_scores(tables->type);
+    if (reference_type_rounds_scores(tables->type))
+        weights.score_levels = tables->byte_scores ? ERROR_BOUNDS_BYTE_SCORE_LEVELS : ERROR_BOUNDS_SCORE_LEVELS;
     return weights;
 }

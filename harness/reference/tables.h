@@ -10,6 +10,7 @@ typedef struct {
     const reference_model *model;
     const reference_weights *exact;
     reference_type type;
+    bool byte_scores; /* kernels may round scores to 7 bits, not to 15 */
 } reference_tables;
 
 /* The exact weights but for the tables, whose rows, model->scale folded in, are rounded to the nearest value of the type, ties to even.

@@ -48,7 +48,8 @@ function candidates.space(p, v, regime, options)
     end
     local function of_regime(key) return key ~= threshold and (key:find("^few%.") ~= nil) == (regime == "few") end
     for _, choice in ipairs(schedules.choices) do
-        vary[choice.key] = not options.choices and of_regime(choice.key)
+        local allowed = not choice.rounds or p.model.budget and family.integer_sums(p, v)
+        vary[choice.key] = not options.choices and of_regime(choice.key) and allowed and true or false
     end
     for _, key in ipairs(options.choices or {}) do
         schedules.choice(key, "choices to vary")

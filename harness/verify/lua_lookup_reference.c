@@ -100,6 +100,7 @@ static int open_reference(lua_State *L)
         .prefix = field_text(L, 1, where, "prefix", ""),
         .blocks_in_out = field_flag(L, 1, "blocks_in_out"),
         .form = reference_form_at(L, 1),
+        .byte_scores = field_flag(L, 1, "byte_scores"),
         .tables = reference_type_at(L, 1, where, "tables", REFERENCE_TABLES),
         .projection = reference_type_at(L, 1, where, "projection", REFERENCE_PROJECTION),
     };

@@ -17,7 +17,8 @@ bool verify_reference_open(verify_reference *reference, const reference_model *m
     r->file = checkpoint_open(&r->model, sources->weights, sources->prefix, sources->blocks_in_out, error, error_size);
     if (!r->file || !files_map(sources->blob, &r->blob, error, error_size))
         return false;
-    r->tables = (reference_tables){.model = &r->model, .exact = checkpoint_weights(r->file), .type = sources->tables};
+    r->tables = (reference_tables){
+        .model = &r->model, .exact = checkpoint_weights(r->file), .type = sources->tables, .byte_scores = sources->byte_scores};
     r->weights = reference_tables_rounded(&r->tables);
     r->exact_weights = *checkpoint_weights(r->file);
     if (!reference_take_form(sources->form, &r->model, &r->weights, &r->multiplied))

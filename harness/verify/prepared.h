@@ -30,6 +30,7 @@ typedef struct {
     const char *blob, *weights, *prefix; /* the prefix must outlive the reference */
     bool blocks_in_out;
     reference_form form; /* that kernels have the projection in */
+    bool byte_scores;    /* kernels may round scores to 7 bits, not to 15 */
     reference_type tables, projection;
 } verify_sources;
 

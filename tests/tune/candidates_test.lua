@@ -366,6 +366,20 @@ function test.a_type_of_tables_over_the_budget_leaves_the_default_alone()
     check.equal(#tried(0 / 0).list, 1)
 end
 
+function test.scores_are_rounded_under_a_budget_alone()
+    local function varies(budget, set, tables)
+        local m = model.load "gen/models/tiny.lua"
+        m.budget = budget
+        local p = plan.build(m, isa.select(set), nil, tables)
+        local many = candidates.space(p, p.variants[1], "many").vary["gather.byte_scores"]
+        return { many, candidates.space(p, p.variants[1], "few").vary["few.byte_scores"] }
+    end
+    check.equal(varies(0.1, "avx2", "i8"), { true, true })
+    check.equal(varies(nil, "avx2", "i8"), { false, false })
+    check.equal(varies(0.1, "avx2", "f32"), { false, false })
+    check.equal(varies(0.1, "scalar", "i8"), { false, false })
+end
+
 function test.the_estimate_knows_what_is_good()
     local p = plan_of("roberta_small", "avx512")
     local v, caches = p.variants[1], { l1d = 48 << 10, l2 = 1 << 20, l3 = 32 << 20 }

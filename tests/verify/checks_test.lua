@@ -2,6 +2,7 @@
 local blob = require "gen.plan.blob"
 local check = require "tests.support.check"
 local compile = require "harness.base.compile"
+local cpu = require "harness.base.cpu"
 local host = require "host"
 local isa = require "gen.isa.list"
 local model_file = require "gen.families.model_file"
@@ -127,6 +128,18 @@ function test.planted_faults_are_found()
     end
 end
 
+-- The first check of each stage of plan `own` that fails, "none": all pass.
+local function failures_of(own, library, files)
+    local names = {}
+    for i, result in ipairs(verify.variants(own, library, files, 1, 1, { work = 1e7 })) do
+        names[i] = "none"
+        for _, row in ipairs(result.checks) do
+            if not row.ok and names[i] == "none" then names[i] = row.name end
+        end
+    end
+    return names
+end
+
 function test.a_projection_multiplied_out_has_a_reference_of_its_own()
     local m = assert(model_file.validate({
         name = "out",
@@ -143,19 +156,26 @@ function test.a_projection_multiplied_out_has_a_reference_of_its_own()
     assert(weights.sample(files.weights, "", own.tensors, 1))
     assert(weights.pack(blob.packing(own, files)))
     local library = compile.library({ own }, folder .. "/out", "gcc", "-O1")
-    local function failures()
-        local names = {}
-        for i, result in ipairs(verify.variants(own, library, files, 1, 1, { work = 1e7 })) do
-            names[i] = "none"
-            for _, row in ipairs(result.checks) do
-                if not row.ok and names[i] == "none" then names[i] = row.name end
-            end
-        end
-        return names
-    end
-    check.equal(failures(), { "none", "none" })
+    check.equal(failures_of(own, library, files), { "none", "none" })
     files.multiplied_out = files.reference -- BH4's, which rounds the inputs of four products
-    check.equal(failures(), { "ffn", "none" })
+    check.equal(failures_of(own, library, files), { "ffn", "none" })
+end
+
+function test.scores_of_8_bits_have_bounds_of_their_own_and_keep_to_a_budget()
+    local set = isa.get "avx2"
+    if not isa.runs(set, cpu.describe()) then return host.print "skipped: scores of 8 bits: needs AVX2" end
+    local m = assert(model_file.load "gen/models/tiny.lua")
+    local own = plan.build(m, { set }, { avx2 = { ["gather.byte_scores"] = 1 } }, "i8") -- not of few tokens
+    local files = { weights = folder .. "/bytes.safetensors", prefix = "", output = folder .. "/bytes.bin" }
+    assert(weights.sample(files.weights, "", own.tensors, 1))
+    assert(weights.pack(blob.packing(own, files)))
+    local library = compile.library({ own }, folder .. "/bytes", "gcc", "-O1")
+    check.equal(failures_of(own, library, files), { "none", "none" })
+    m.budget = 8e-3 -- 9.4e-3 with them, else 6.6e-3
+    check.equal(failures_of(own, library, files), { "budget", "none" })
+    m.budget = nil
+    files["reference, scores in 8 bits"] = files.reference
+    check.equal(failures_of(own, library, files), { "gather", "none" })
 end
 
 -- A projection multiplied out of so many bits by the set `name`, tokens by `vectors` of 16, and its packed weights.

@@ -11,15 +11,16 @@ local line = 64 -- bytes
 local max_chunk = 4096 -- tokens
 local max_code_bytes = 128 << 20 -- codes and scores of a pass
 local rows_followed = 16 -- rows of floats from memory that a core follows at a time
+local integer_sums_held = 16 -- in registers, where there are 32; else as many as fit
 local max_lines = 16 -- of integers, of four rows each: code that is written out
 
 -- What several choices depend on. packs: whether a slice of tables is worth copying, as it comes from memory and a
 -- chunk meets most of its rows several times; ahead: what part of L2 it takes while the next one is prefetched, all of
 -- it where eight tables of two lines of floats leave less than half; meets: rows of a table that a call takes until
 -- slices come faster than whole rows.
-local function facts_of(shape, isa)
+local function facts_of(shape, isa, byte_scores)
     local cpu = isa.machine or machines.get(machines.nominal)
-    local words = integer_sums.words(shape, isa)
+    local words = integer_sums.words(shape, isa, byte_scores)
     local bytes = shape.h * shape.rows * shape.d_out * shape.tables.bytes
     local in_cache = bytes <= isa.l2_bytes // 2
     local from_memory = isa.prefetch_l2 and not in_cache
@@ -79,7 +80,7 @@ local function gather_slices(shape, isa, facts, choose)
     local least, most = (4 + m - 1) // m, ((facts.packs and words and 32 or 16) + m - 1) // m
     local tables = math.max(least, math.min(most, isa.l2_bytes // part // (shape.rows * columns * bytes)))
     choose("gather.group", 1 << math.floor(math.log(math.min(tables, shape.h), 2)))
-    local vectors = choose("gather.accumulators", words and 2 * words.vectors or isa.lanes == 1 and 4 or 8)
+    local vectors = choose("gather.accumulators", words and integer_sums_held or isa.lanes == 1 and 4 or 8)
     -- gcc 12 copies sums of integers in a loop: none, as long as the code stays short.
     local lines = words and math.min((columns + words.columns - 1) // words.columns, vectors // words.vectors)
     choose("gather.unroll", words and max_lines // lines * integer_sums.step(words, shape) or isa.lanes == 1 and 1 or 8)
@@ -124,7 +125,7 @@ local function few_tokens(shape, isa, facts, choose)
     -- one is prefetched, they come as fast as memory can give them.
     local strip = dtype.held(shape.tables, (facts.far and cpu.far_lines or 2) * line) // isa.lanes
     strip = facts.from_memory and strip or all
-    choose("few.accumulators", words and 2 * words.vectors or isa.lanes == 1 and 4 or strip)
+    choose("few.accumulators", words and integer_sums_held or isa.lanes == 1 and 4 or strip)
     -- Sums of all tables never wait; with two rows of each, two lines of 128 rows and of those that come next fill L1.
     -- Of floats as many rows as a core follows; short ones end before it sees that they go on.
     local tables = words and (m == 1 and cpu.tables_at_once or 64) or all
@@ -151,7 +152,8 @@ end
 -- Chooses the schedule `s` of `isa`, with kernels for few tokens of the instruction set `few`, nil: there are none.
 -- choose(key, value) as gen/plan/space.lua says.
 return function(shape, isa, few, s, choose)
-    local facts, of_few = facts_of(shape, isa), facts_of(shape, few or isa)
+    local facts = facts_of(shape, isa, choose("gather.byte_scores", 0))
+    local of_few = facts_of(shape, few or isa, choose("few.byte_scores", 0))
     project(shape, isa, facts, s, choose)
     gather_slices(shape, isa, facts, choose)
     whole(shape, isa, few, facts, s, choose)

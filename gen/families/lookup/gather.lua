@@ -56,8 +56,8 @@ end
 -- The tiles of `columns` columns: { {from, width, count, strips} }, `count` tiles of `width` columns from column
 -- `from`. A row of a tile is held in `accumulators` registers as `strips.count` strips of `vectors` vectors, then a
 -- remainder of `vectors_left` whole vectors and `partial` floats, `rest` floats in all.
-local function tiles_of(shape, isa, columns, accumulators)
-    local words, tiles = integer_sums.words(shape, isa), {}
+local function tiles_of(shape, isa, columns, accumulators, byte_scores)
+    local words, tiles = integer_sums.words(shape, isa, byte_scores), {}
     local lanes = words and words.columns or isa.lanes
     local vectors = words and accumulators // words.vectors or accumulators
     local function add(from, width, count)
@@ -159,7 +159,7 @@ local function buffers_of(shape, g)
         -- Scores as integers and their units, what sums of a tile of columns begin with, and those that wait between
         -- groups of tables.
         local sums = integer_sums.pitch(integers, g.columns)
-        add("words", g.room * integers.quads * integers.rows * 2)
+        add("words", g.room * integers.quads * integers.parts * 4)
         add("score_units", g.room * #integers.spans * 4)
         add("zeros", sums * 4)
         if integers.waits then add("sums", g.room * sums * 4) end
@@ -176,6 +176,7 @@ end
 -- with so few tokens, make the same y.
 --   name, up_to       "many", "whole" or "few"; the tokens of a chunk that it takes
 --   columns, group    columns and tables that are gathered in one pass over the tokens
+--   byte_scores       1: where rows are summed as integers scores have a byte each
 --   unroll            tables written out in one step
 --   tiles, parts      of columns, and how many: threads can gather one each
 --   room              tokens of a chunk, in whole tiles: scores and sums of these are written
@@ -194,11 +195,12 @@ function gather.plan(m, shape, s, choices, prefix, shared)
         up_to = whole and math.min(s.chunk, choice "tokens") or math.maxinteger,
         columns = choice("columns", shape.d_out),
         group = choice "group",
+        byte_scores = choices[lanes and "gather.byte_scores" or "few.byte_scores"],
         stream = choice "stream" == 1,
         packs_from = 2 * s.tile,
         prefetch_codes = choice "prefetch_codes" == 1,
     }
-    g.tiles = tiles_of(shape, isa, g.columns, choice "accumulators")
+    g.tiles = tiles_of(shape, isa, g.columns, choice "accumulators", g.byte_scores)
     g.parts = parts_of(g.tiles)
     g.room = blob.round_up(math.min(s.chunk, g.up_to), s.tile)
     local most = integer_sums.words(shape, isa) and max_whole_unroll or max_float_unroll

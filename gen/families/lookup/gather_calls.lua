@@ -58,7 +58,7 @@ local function integer_calls(shape, stage, gather)
     local group, step, list = gather.group, gather.integers.step, {}
     local function add(run, call)
         call.run, call.tables = run, run.tables
-        call.code_step, call.words_step = shape.neighbours * stage.tile, 2 * stage.tile // step
+        call.code_step, call.words_step = shape.neighbours * stage.tile, gather.integers.parts * stage.tile // step
         list[#list + 1] = call
     end
     local max_next = math.max(0, shape.h - group)

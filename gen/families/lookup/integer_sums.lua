@@ -26,9 +26,14 @@ local function never_negative(shape)
     return shape.score.never_negative and (shape.neighbours == 1 or shape.neighbours == 2 and shape.tau >= 2)
 end
 
--- The words with which `isa` sums rows of these tables as integers times integer scores, nil if it does not.
-function integer_sums.words(shape, isa)
-    local words = shape.tables.integer_gather and never_negative(shape) and isa.integer_sums or nil
+-- Whether an instruction set that can sums rows of these tables as integers.
+function integer_sums.possible(shape) return shape.tables.integer_gather and never_negative(shape) end
+
+-- The words with which `isa` sums rows of these tables as integers times integer scores, of one byte each where the
+-- choice `byte_scores` is 1; nil if it does not.
+function integer_sums.words(shape, isa, byte_scores)
+    local words = integer_sums.possible(shape) and isa.integer_sums or nil
+    if words and byte_scores == 1 then words = words.bytes end
     if words and shape.tables.bytes < 1 then return words.nibbles end
     return words
 end
@@ -138,15 +143,16 @@ end
 --   vectors           of floats that the sums of these columns become
 --   lines, strips, strip_of (by width)
 --   partial           whether a step has fewer tables somewhere
---   low_at            offset of the lower bytes of a token's words of scores from the upper ones
+--   parts             words of a step's scores
+--   low_at            offset of the second ones of a token from the first ones
 -- and for tokens in the lanes
---   quads             words of a token's scores, of one byte each
+--   quads             steps of a token
 --   spans, runs, groups
 --   waits             whether sums wait between groups
 --   tile_pitch        integers of a token's sums of the widest tile of columns
 function integer_sums.plan(shape, stage, gather)
     local isa, group = stage.isa, gather.group
-    local words = integer_sums.words(shape, isa)
+    local words = integer_sums.words(shape, isa, gather.byte_scores)
     if not words then return nil end
     local lines, strips, by_width = lines_and_strips(gather, words, isa.lanes)
     local plan = {
@@ -156,6 +162,7 @@ function integer_sums.plan(shape, stage, gather)
         rows = words.rows,
         step = integer_sums.step(words, shape),
         columns = words.columns,
+        parts = #words.scores,
         lines = lines,
         strips = strips,
         strip_of = by_width,

@@ -50,13 +50,22 @@ local function group(prefix, over)
     }
 end
 
+local function byte_scores(prefix, of)
+    return {
+        key = prefix .. ".byte_scores",
+        doc = "whether " .. of .. " rounds scores to 8 bits where it sums integers, which changes y; 0: no, 1: yes",
+        values = function(shape) return integer_sums.possible(shape) and { 0, 1 } or { 0 } end,
+        rounds = true,
+    }
+end
+
 local function accumulators(prefix, of)
     return {
         key = prefix .. ".accumulators",
         doc = "accumulators of " .. of,
         values = function(shape, isa, s)
             -- Those of whole lines of columns where rows are summed as integers.
-            local words = integer_sums.words(shape, isa)
+            local words = integer_sums.words(shape, isa, s[(prefix == "few" and "few" or "gather") .. ".byte_scores"])
             local list = powers(words and words.vectors or 1, isa.registers - (words and 2 * words.rows or 4))
             return (prefix ~= "whole" or s["whole.tokens"] > 0) and list or { list[1] }
         end,
@@ -162,6 +171,7 @@ local choices = {
         values = function(shape) return powers_and(math.min(16, shape.d_out), shape.d_out, shape.d_out) end,
     },
     group("gather", "the tokens"),
+    byte_scores("gather", "the gather"),
     accumulators("gather", "the gather"),
     {
         key = "gather.unroll",
@@ -205,6 +215,7 @@ local choices = {
             return fitting(isa, powers(1, isa.lanes == 1 and 1 or 8), product.few_vectors(isa))
         end,
     },
+    byte_scores("few", "the few-token gather"),
     accumulators("few", "the few-token gather"),
     group("few", "a few tokens"),
     {

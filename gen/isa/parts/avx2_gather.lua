@@ -1,5 +1,7 @@
--- Sums rows of i8 as integers on vectors of 256 bits, by products of 16-bit integers: scores have 15 bits.
+-- Sums rows of i8 as integers on vectors of 256 bits, by products of 16-bit integers: scores have 15 bits. Or by
+-- products of bytes: scores have 7.
 
+local byte_scores = require "gen.isa.parts.byte_scores"
 local expression = require "gen.isa.expression"
 local interleave = require "gen.isa.parts.x86_quads"
 
@@ -61,6 +63,21 @@ static inline void $avx2_store_odd(uint32_t *to, __m256i integers)
     },
 }
 
+-- Scores of up to 127 times bytes: two such products stay within 16 bits, 2 * 127 * 128 = 32512.
+local function dot_bytes(sum, scores, rows)
+    local pairs_of_rows = call("maddubs_epi16", scores, rows)
+    return call("add_epi32", sum, call("madd_epi16", pairs_of_rows, call("set1_epi16", "1")))
+end
+
+local function store_bytes(base, offset, q)
+    local halves = expression.call("_mm_packs_epi32", call("castsi256_si128", q), call("extracti128_si256", q, "1"))
+    return expression.call(
+        "_mm_storel_epi64",
+        expression.cast("__m128i *", expression.cast("void *", at(base, offset))),
+        expression.call("_mm_packs_epi16", halves, "_mm_setzero_si128()")
+    )
+end
+
 -- The words, and the helpers that they call, of the instruction set `avx2`. The bytes of rows 0 and 2 become one vector
 -- of 16-bit integers, those of rows 1 and 3 another: a word of scores has those of either.
 return function(avx2)
@@ -68,7 +85,7 @@ return function(avx2)
         row.includes, row.guard = avx2.includes, avx2.guard
     end
 
-    return {
+    local words = {
         rows = 4,
         columns = 32,
         vectors = 4,
@@ -78,7 +95,18 @@ return function(avx2)
         end,
         broadcast = function(word) return call("set1_epi32", expression.cast("int", word)) end,
         levels = 32767,
-        halves = { "even", "odd" },
+        scores = {
+            {
+                name = "even",
+                parts = function(q) return { q[1], left(q[3], 16) } end,
+                store = function(base, offset, q) return expression.call("$avx2_store_even", at(base, offset), q) end,
+            },
+            {
+                name = "odd",
+                parts = function(q) return { q[2], left(q[4], 16) } end,
+                store = function(base, offset, q) return expression.call("$avx2_store_odd", at(base, offset), q) end,
+            },
+        },
         sums = { "sum" },
         add = function(sums, scores, rows)
             local even = call("maddubs_epi16", call("set1_epi16", "1"), rows) -- a byte and no other: it cannot saturate
@@ -102,8 +130,6 @@ return function(avx2)
                 }
         end,
         round = function(v) return call("cvtps_epi32", v) end,
-        first_half = function(q) return { q[1], left(q[3], 16) } end,
-        second_half = function(q) return { q[2], left(q[4], 16) } end,
         unite = function(words)
             local all = words[1]
             for n = 2, #words do
@@ -111,12 +137,7 @@ return function(avx2)
             end
             return all
         end,
-        store_first_half = function(base, offset, q)
-            return expression.call("$avx2_store_even", at(base, offset), q)
-        end,
-        store_second_half = function(base, offset, q)
-            return expression.call("$avx2_store_odd", at(base, offset), q)
-        end,
-    },
-        helpers
+    }
+    words.bytes = byte_scores(words, 127, dot_bytes, left, store_bytes)
+    return words, helpers
 end

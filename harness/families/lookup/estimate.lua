@@ -43,8 +43,8 @@ end
 
 -- Cycles of one row's `vectors` vectors added to sums held in registers: finding the row, then a load and a
 -- multiply-add a vector.
-local function row(shape, vectors, unroll, integer_sums)
-    local each = integer_sums and 0.4 or shape.tables.bytes < 4 and 1 or 1 / loads_a_cycle
+local function row(shape, vectors, unroll, integer_sums, byte_scores)
+    local each = integer_sums and (byte_scores == 1 and 0.3 or 0.4) or shape.tables.bytes < 4 and 1 or 1 / loads_a_cycle
     return math.max(1.5 + 1 / unroll + vectors * each, fma_latency / 2)
 end
 
@@ -97,7 +97,7 @@ function estimate.stack_bytes(shape, isa, s, regime, integer_sums)
     if regime == "many" then return 8 * s["tile.vectors"] * isa.lanes end
     return math.max(
         8,
-        integer_sums and (2 * up(s["few.group"] * shape.neighbours, integer_sums.rows) + 1) * 4 or 0,
+        integer_sums and (#integer_sums.scores * up(s["few.group"] * shape.neighbours, integer_sums.rows) + 1) * 4 or 0,
         (shape.tau + 1) * isa.lanes * 4
     )
 end
@@ -108,8 +108,9 @@ local into_l2 = 3 -- the value of `prefetch` by which rows are prefetched into L
 local function whole_rows(p, isa, s, calls, caches, integer_sums)
     local shape, lanes, group, prefetch = p.shape, lanes_of(isa), s[calls .. ".group"], s[calls .. ".prefetch"]
     local width, prefetches = s[calls .. ".accumulators"] * lanes, prefetch > 0
-    local strips = up(shape.d_out, width)
-    local cycles = shape.slots * strips * row(shape, up(math.min(width, shape.d_out), lanes), 1, integer_sums)
+    local strips, byte_scores = up(shape.d_out, width), s[(calls == "few" and "few" or "gather") .. ".byte_scores"]
+    local vectors = up(math.min(width, shape.d_out), lanes)
+    local cycles = shape.slots * strips * row(shape, vectors, 1, integer_sums, byte_scores)
     cycles = cycles + up(shape.h, group) * 2 * shape.d_out * 4 / l1_rate
     -- Rows met at random come as fast as they are prefetched, a strip of a line or two ahead; wider strips come in
     -- bursts, but for those that L2 has time to take.
@@ -133,7 +134,10 @@ local function slices(p, isa, s, caches, tokens, integer_sums)
         + up(shape.d_out, columns) * (shape.slots * 6 + 2 * columns * 4) / rate(waiting, caches)
     local strips = up(shape.d_out, columns) * up(columns, s["gather.accumulators"] * lanes)
     local width = math.min(columns, s["gather.accumulators"] * lanes)
-    cycles = cycles + shape.slots * strips * row(shape, up(width, lanes), s["gather.unroll"], integer_sums)
+    cycles = cycles
+        + shape.slots
+            * strips
+            * row(shape, up(width, lanes), s["gather.unroll"], integer_sums, s["gather.byte_scores"])
 
     local slice = estimate.slice_bytes(shape, s)
     local copied, next = s["gather.pack"] > 0, s["gather.prefetch_next"] == 1

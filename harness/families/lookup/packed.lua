@@ -37,6 +37,11 @@ function packed.form_of(stage)
     return stage.shape.of and (tiled and tiled.word == "tile_dot_bf16" and "bf16_inputs" or "multiplied_out") or nil
 end
 
+-- Whether the gathers of a stage, all alike, round scores to 8 bits.
+function packed.has_byte_scores(stage)
+    return stage.gathers[1].integers ~= nil and stage.gathers[1].byte_scores == 1
+end
+
 -- The LookupFFN `m` of d to d_out values as harness/reference/fields.h wants it.
 function packed.reference_model(m, d, d_out)
     return {

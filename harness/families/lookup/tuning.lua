@@ -40,7 +40,7 @@ function tuning.types(options) return { options.tables or "f32", options.project
 
 function tuning.sample(m) return m end
 
-function tuning.integer_sums(p, v) return integer_sums.words(p.shape, v.isa) end
+function tuning.integer_sums(p, v) return integer_sums.words(p.shape, v.isa, v.schedule["gather.byte_scores"]) end
 
 function tuning.failures(list, regime, o, options)
     local failures = {}

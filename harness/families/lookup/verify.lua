@@ -36,9 +36,9 @@ local function turning_points(v, number, threads)
 end
 
 -- What kernels of plan `p` with the weights `files` are compared with, one for each form of the projection (as it is,
--- if absent): made once, kept in `files` and shared by all schedules of the model.
-function verify.reference_of(p, files, seed, form)
-    local key = form or "reference"
+-- if absent) and for scores of a byte or not: made once, kept in `files` and shared by all schedules of the model.
+function verify.reference_of(p, files, seed, form, byte_scores)
+    local key = (form or "reference") .. (byte_scores and ", scores in 8 bits" or "")
     local known = files[key]
     if not known or known.seed ~= seed then
         known = {
@@ -50,6 +50,7 @@ function verify.reference_of(p, files, seed, form)
                 blocks_in_out = files.blocks_in_out or false,
                 blob = files.output,
                 form = form,
+                byte_scores = byte_scores,
                 tables = p.tables.name,
                 projection = p.projection.name,
                 seed = seed,
@@ -79,11 +80,12 @@ function verify.all(list, files, seed, threads, options)
                     local variant = compile.describe(p, v, made.library, stage.name, threads)
                     variant.ffn = stage.names.ffn
                     local least, most = range_of(v, number)
+                    local byte_scores = packed.has_byte_scores(stage)
                     -- bind takes the best one of those that can run, as all can
                     local taken = v == p.variants[#p.variants]
                     jobs[#jobs + 1] = {
                         variant = variant,
-                        reference = verify.reference_of(p, files, seed, packed.form_of(stage)),
+                        reference = verify.reference_of(p, files, seed, packed.form_of(stage), byte_scores),
                         counts = turning_points(v, number, threads),
                         least = least,
                         most = taken and most or 0,
@@ -93,7 +95,7 @@ function verify.all(list, files, seed, threads, options)
                         patience = 60 + (p.packed_bytes >> 22),
                         timeout = options.left and math.max(0.01, options.left),
                     }
-                    of[#jobs] = { results = all[i], plan = p, isa = v.isa.name, regime = stage.name }
+                    of[#jobs] = { results = all[i], plan = p, isa = v.isa.name, stage = stage }
                 end
             end
         end
@@ -101,8 +103,9 @@ function verify.all(list, files, seed, threads, options)
     for i, result in ipairs(checks.all(jobs, options.at_once or 1)) do
         local p = of[i].plan
         result.isa, result.regime, result.tables, result.projection =
-            of[i].isa, of[i].regime, p.tables.name, p.projection.name
+            of[i].isa, of[i].stage.name, p.tables.name, p.projection.name
         local types = string.format("projection in %s and tables in %s", p.projection.name, p.tables.name)
+            .. (packed.has_byte_scores(of[i].stage) and ", scores in 8 bits" or "")
         budget.check(result, options.budget or budget.of(p.model), types)
         table.insert(of[i].results, result)
     end

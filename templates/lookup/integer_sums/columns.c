@@ -1,6 +1,8 @@
 //$ takes gather, isa, tile, tables, t, prefix, pack, row_pitch, pitch_parameter, prefetch_next, run_name, slots_text, lane_axis
 //$ -- Functions that add rows to a tile of columns of every token: sums wait as integers, in the order in which the interleaved rows leave
 //$ -- them; with the last tables' rows they become y.
+//$ local parts, token_words = gather.integers.parts, gather.integers.quads * gather.integers.parts
+//$ local words_axis = parts == 2 and "[2]" or ""
 //$ for _, run in ipairs(gather.integers.runs) do
 
 /* Adds $(shape.neighbours == 1 and "one row" or shape.neighbours .. " rows") of
@@ -8,7 +10,7 @@
    token: $(run.last and "y = base + unit * (from + sum of score times row)" or "to = from + sum of score times row").
    table   [$(run.tables)][$(shape.rows)][$(row_pitch)], from the first of the columns on
    code    [tiles]$(slots_text)$(lane_axis), from the first of the tables on
-   words   [tiles][$(gather.integers.quads)][2]$(lane_axis), likewise: scores as integers
+   words   [tiles][$(gather.integers.quads)]$(words_axis)$(lane_axis), likewise: scores as integers
    from    sums of earlier tables, or zeros for all tokens (from_step 0)
 //$ if run.last then
    units   of the tokens' scores
@@ -45,13 +47,13 @@ $(pack and names.macro("INLINE") or "static") void $(run_name(run, t))(const $(t
             int32_t *token_to = to + (first + token) * $(t.pitch);
 //$ end
             const uint16_t *token_code = code + first * $(shape.slots) + token;
-            const uint32_t *token_words = words + first * $(gather.integers.quads * 2) + token;
+            const uint32_t *token_words = words + first * $(token_words) + token;
 //$ if gather.prefetch_codes then
-//$     -- Of a tile the codes of these tables are `share` elements a token, and the words as many bytes.
+//$     -- Of a tile the codes of these tables are `share` elements a token, and the words 1/2 or 1/4 as many.
 //$     local share = run.tables * shape.neighbours
 //$     for at = 0, share - 1, 32 do
             $(isa.prefetch_l1(sum("code", times("ahead", shape.slots), times("token", share)), at));
-            $(isa.prefetch_l1(sum("words", times("ahead", gather.integers.quads * 2), times("token", share // 2)), at // 2));
+            $(isa.prefetch_l1(sum("words", times("ahead", token_words), times("token", share * parts // 4)), at * parts // 4));
 //$     end
 //$ end
 //$ if gather.prefetch_tokens then

@@ -2,8 +2,9 @@
 //$ -- The sums of a line of columns as integers, and what adds four rows to them.
 //$ local word, inline, plan = isa.index, names.macro("INLINE"), gather.integers
 //$ local m = shape.neighbours
-//$ local first, second, rows = words.halves[1], words.halves[2], {}
+//$ local rows, scores, products = {}, {}, {}
 //$ for r = 0, 3 do rows[r + 1] = "const " .. tables.storage .. " *row" .. r end
+//$ for n, part in ipairs(words.scores) do scores[n], products[n] = "uint32_t " .. part.name, "scores_" .. part.name end
 
 //$ if #words.sums == 2 then
 /* Sums of $(plural(words.columns, "column")) of a token, 256 high + low: the columns in the order in which interleaved rows leave them.
@@ -22,14 +23,17 @@ typedef struct {
 
 //$     if #words.sums == 2 then
 /* Adds $(plural(part.columns, "column")) of four rows times their scores, whose upper bytes are in `high` and lower ones in `low`. */
+//$     elseif #scores == 1 then
+/* Adds $(plural(part.columns, "column")) of four rows times their scores, a byte each. */
 //$     else
 /* Adds $(plural(part.columns, "column")) of four rows times their scores: those of row0 and row2 are in `even`, the others in `odd`. */
 //$     end
 $(inline) void $(helper)_add_four_rows$(part.suffix)($(helper)_sums *sums,
-    $(commas(rows)), uint32_t $(first), uint32_t $(second))
+    $(commas(rows)), $(commas(scores)))
 {
-    const $(word) scores_$(first) = $(words.broadcast(first));
-    const $(word) scores_$(second) = $(words.broadcast(second));
+//$     for n, part in ipairs(words.scores) do
+    const $(word) $(products[n]) = $(words.broadcast(part.name));
+//$     end
 //$     for r = 0, 3 do
 //$ local row, whole = "row" .. r, part.columns == words.columns
     const $(word) line$(r) = $(whole and words.load(row, 0) or words.load_partial(row, 0, part.columns));
@@ -44,7 +48,7 @@ $(inline) void $(helper)_add_four_rows$(part.suffix)($(helper)_sums *sums,
 //$     local all = {}
 //$     for n = 0, #quads - 1 do
 //$         local sums = each_sum("sums->", "[" .. n .. "]")
-//$         for k, value in ipairs(words.add(sums, { "scores_" .. first, "scores_" .. second }, "quad" .. n)) do
+//$         for k, value in ipairs(words.add(sums, products, "quad" .. n)) do
     $(sums[k]) = $(value);
 //$             all[#all + 1] = sums[k]
 //$         end

@@ -1,16 +1,21 @@
 //$ takes gather, words, isa, tile, helper
 //$ local low_at, partial = gather.integers.low_at, gather.integers.partial
 //$ local rows = shape.neighbours == 1 and "tables" or "rows"
-//$ local levels, first, second = words.levels .. ".0f", words.halves[1], words.halves[2]
+//$ local levels, parts = words.levels .. ".0f", words.scores
+//$ local axis = #parts == 2 and "[" .. parts[1].name .. ", " .. parts[2].name .. "]" or ""
 //$ local all_levels = words.levels * (words.factor or 1) .. ".0f"
 
 //$ if #words.sums == 2 then
-/* Scores as 16-bit integers: score = unit (256 $(first) + $(second)), the bytes of $(words.rows) $(rows) in one
+/* Scores as 16-bit integers: score = unit (256 high + low), the bytes of $(words.rows) $(rows) in one
    word. No score is negative. The rounding error of one is at most half a unit, 1/$(2 * words.levels) of the largest
    score. If all scores are 0, the unit is 0 and the integers,
+//$ elseif #parts == 1 then
+/* Scores as integers up to $(words.levels) times a unit, of $(words.rows) $(rows) in one word. No score is negative.
+   The rounding error of one is at most half a unit, 1/$(2 * words.levels) of the largest score. If all are 0, the unit
+   is 0 and the integers,
 //$ else
-/* Scores as 15-bit integers times a unit. Of $(words.rows) $(rows), the first and third in one word, `$(first)`, the
-   others in `$(second)`. No score is negative. The rounding error of one is at most half a unit,
+/* Scores as 15-bit integers times a unit. Of $(words.rows) $(rows), the first and third in one word, `even`, the
+   others in `odd`. No score is negative. The rounding error of one is at most half a unit,
    1/$(2 * words.levels) of the largest score. If all are 0, the unit is 0 and the integers,
 //$ end
    whatever they are, count for nothing. A NaN or an infinity makes the unit NaN.
@@ -22,7 +27,7 @@
 //$ end
 //$ if tile == 1 then
    score  [$(rows)], of one token
-   words  [$(first), $(second)][$(low_at)], zero behind the last $(rows == "tables" and "table" or "row") */
+   words  $(axis)[$(low_at)], zero behind the last $(rows == "tables" and "table" or "row") */
 static inline float $(helper)_scores_to_integers(const float *score, size_t $(rows), uint32_t *words)
 {
     const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
@@ -39,15 +44,17 @@ $(i)all = $(isa.add("all", k == "k" and "s" or "s" .. k));
     const $(isa.vector) inverse = $(isa.broadcast(levels .. " / largest"));
 //$ loop("    ", "k", 0, low_at * words.rows, isa.lanes, function(i, k)
 $(i)const $(isa.index) q = $(words.round(isa.mul("inverse", isa.load_unaligned("padded", k))));
-$(i)$(words.store_first_half("words", k == "k" and "k / " .. words.rows or 0, "q"));
-$(i)$(words.store_second_half("words", k == "k" and low_at .. " + k / " .. words.rows or low_at, "q"));
+//$     for n, part in ipairs(parts) do
+//$         local at, step = (n - 1) * low_at, "k / " .. words.rows
+$(i)$(part.store("words", k ~= "k" and at or at > 0 and at .. " + " .. step or step, "q"));
+//$     end
 //$ end)
 //$ float_after("    ", "finite", isa.reduce("all", "add"))
     return largest * (1.0f / $(all_levels)) + 0.0f * finite;
 }
 //$ else
    score  [$(rows)][$(tile)], of a tile of tokens
-   words  [($(sum(rows, words.rows - 1))) / $(words.rows)][$(first), $(second)][$(tile)]; unit [$(tile)] */
+   words  [($(sum(rows, words.rows - 1))) / $(words.rows)]$(axis)[$(tile)]; unit [$(tile)] */
 static inline void $(helper)_scores_to_integers(const float *score, size_t $(rows), uint32_t *words, float *unit)
 {
     for (size_t token = 0; token < $(tile); $(advance("token", isa.lanes))) {
@@ -68,14 +75,13 @@ static inline void $(helper)_scores_to_integers(const float *score, size_t $(row
 //$         if r > 0 and partial then value = sum("k", r) .. " < " .. rows .. " ? " .. value .. " : " .. isa.index_zero() end
             const $(isa.index) q$(r) = $(value);
 //$     end
-//$     for _, half in ipairs { { name = first, parts = words.first_half(q), at = "" },
-//$         { name = second, parts = words.second_half(q), at = " + " .. tile } } do
-//$         local part = {}
-//$         for r, value in ipairs(half.parts) do
-//$             part[r] = half.name .. r - 1
-            const $(isa.index) $(part[r]) = $(value);
+//$     for n, part in ipairs(parts) do
+//$         local values, at = {}, "words + k * " .. #parts * tile // words.rows .. (n > 1 and " + " .. tile or "")
+//$         for r, value in ipairs(part.parts(q)) do
+//$             values[r] = part.name .. r - 1
+            const $(isa.index) $(values[r]) = $(value);
 //$         end
-            $(isa.store_words("words + k * " .. 2 * tile // words.rows .. half.at, "token", words.unite(part)));
+            $(isa.store_words(at, "token", words.unite(values)));
 //$     end
         }
         $(isa.store_unaligned("unit", "token", isa.fma("all", isa.zero(), isa.mul("max", isa.broadcast("1.0f / " .. all_levels)))));

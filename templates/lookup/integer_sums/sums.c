@@ -14,13 +14,14 @@ $(inline) void $(helper)_add_$(rows)x$(strip.width)($(prefix.line)_sums *sums, c
 //$     local before = prefetches and not tokens_ahead and ", `prefetch_at` elements before what is prefetched" or ""
 //$     local bytes = "the scores of the " .. (m == 1 and "tables" or "rows")
 //$     if #words.sums == 2 then bytes = "the upper and the lower bytes of the tables' scores" end
+//$     local word = plan.parts == 1 and "one: " or "[0] and [" .. plan.low_at .. "]: "
 
 /* Adds $(m == 1 and "one row" or m .. " rows") of each of
    $(plan.partial and "up to " or "")$(step == 4 and "four" or step) tables to $(plural(strip.width, "column")) of a
    token.
    table  [$(plan.partial and "tables" or step)][$(shape.rows)][$(row_pitch)]$(before)
    code   of a token, those of the tables $(tile == 1 and "side by side" or tile .. " apart")
-   words  [0] and [$(plan.low_at)]: $(bytes)$(tokens_ahead and "" or " */")
+   words  $(word)$(bytes)$(tokens_ahead and "" or " */")
 //$     if tokens_ahead then
    ahead  the same tables, from the first column on that is prefetched, of the rows in ahead_code */
 //$     end
@@ -49,8 +50,8 @@ $(inline) void $(helper)_add_$(rows)x$(strip.width)($(prefix.line)_sums *sums, c
 //$     for n, line in ipairs(strip.lines) do
 //$         local at = place(line.at)
     $(prefix.line)_add_four_rows$(line.suffix)($(#strip.lines == 1 and "sums" or "&sums[" .. n - 1 .. "]"),
-        $(sum("row0", at)), $(sum("row1", at)), $(sum("row2", at)), $(sum("row3", at)), words[0],
-        words[$(plan.low_at)]);
+        $(sum("row0", at)), $(sum("row1", at)), $(sum("row2", at)), $(sum("row3", at)),$(plan.parts == 2 and " words[0]," or "")
+        words[$(plan.parts == 2 and plan.low_at or 0)]);
 //$     end
 }
 //$ end
@@ -63,7 +64,7 @@ $(inline) void $(helper)_add_$(rows)x$(strip.width)($(prefix.line)_sums *sums, c
 //$     local function add(i, k, from)
 //$         local function table_at(table) return rows_on(table, times(sum(k or 0, from), shape.rows)) end
 //$         local function code_at(code) return sum(code, times(k or 0, m * tile), from * m * tile) end
-//$         local words_at = sum("words", times(k or 0, 2 * tile // step), from // step * 2 * tile)
+//$         local words_at = sum("words", times(k or 0, plan.parts * tile // step), from // step * plan.parts * tile)
 //$         local following = strip.prefetches == 0 and ""
 //$             or gather.prefetch_tokens and ", " .. table_at("ahead") .. ", " .. code_at("ahead_code")
 //$             or ", prefetch_at"

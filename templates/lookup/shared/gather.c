@@ -45,7 +45,7 @@ static inline void $(helper)_columns_$(t.width)(const $(tables.storage) *table,
         const uint16_t *next_code = token + 1 < tokens ? token_code + $(shape.slots) : token_code;
 //$     end
 //$     if gather.integers then
-        uint32_t token_words[$(2 * gather.integers.low_at)];
+        uint32_t token_words[$(gather.integers.parts * gather.integers.low_at)];
 //$         local arguments = "(score + token * " .. shape.slots .. ", " .. count .. ", token_words)"
         const $(isa.vector) unit = $(isa.broadcast(prefix.scores .. "_scores_to_integers" .. arguments));
 //$     elseif weighted then
@@ -143,12 +143,12 @@ void $(symbol)(const $(names.weights) *weights, const uint16_t *code, const floa
     const int32_t zero = $hidden_integer(0); /* else its loop is a call of memset */
     for (size_t i = 0; i < $(gather.integers.tile_pitch); ++i)
         zeros[i] = zero;
-//$     local several = #gather.integers.spans > 1
+//$     local several, parts = #gather.integers.spans > 1, gather.integers.parts
     for (size_t token = 0; token < tokens; token += $(tile))$(several and " {" or "")
 //$     for _, span in ipairs(gather.integers.spans) do
         $(prefix.scores)_scores_to_integers($(sum("score + token * " .. shape.slots, span.table * shape.neighbours * tile)),
             $(span.tables * shape.neighbours),
-            $(sum("words + token * " .. gather.integers.quads * 2, span.table // gather.integers.step * 2 * tile)),
+            $(sum("words + token * " .. gather.integers.quads * parts, span.table // gather.integers.step * parts * tile)),
             $(sum("score_units", span.unit_at)) + token);
 //$     end
 //$     if several then
