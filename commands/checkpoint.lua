@@ -78,7 +78,7 @@ end
 local function planned(path, options)
     local types = dtype.of_parts(options.type)
     if not (types.blocks.groups or types.head.groups or types.embedding.groups) then
-        local rule = "must have a part in i4 or u4; without --type all matrices are in i8"
+        local rule = "must have a part in i4, u4 or q8; without --type all matrices are in i8"
         misuse(string.format("--type: %s: %s", options.type, rule))
     end
     local p = request.plan(options.model, nil, {

@@ -62,7 +62,7 @@ local tables_option = {
     values = dtype.names,
     doc = "type of the tables' elements: "
         .. table.concat(dtype.names, ", ")
-        .. "; default f32, in blocks --type, or i8 for its i4 and u4; with integer arithmetic "
+        .. "; default f32, in blocks --type, or i8 for its i4, u4 and q8; with integer arithmetic "
         .. table.concat(integer_types.tables_names, ", ")
         .. "; default i8",
 }
@@ -107,7 +107,7 @@ local activations_option = {
     name = "activations",
     value = "TYPE",
     values = dtype.activation_names,
-    doc = "type that a transformer's products round inputs to, which needs --type of the same, for i8 also i4 or u4: "
+    doc = "type that a transformer's products round inputs to, which needs --type of the same, for i8 also i4, u4, q8: "
         .. table.concat(dtype.activation_names, ", ")
         .. "; default f32",
 }
@@ -868,7 +868,7 @@ local commands = {
             },
             with(type_option, {
                 needs = "model",
-                doc = "i4, u4, or types of parts with one of them: what the model reads is written as pack rounds it",
+                doc = "i4, u4, q8, or types of parts with one: what the model reads is written as pack rounds it",
             }),
             { name = "model", value = "MODEL.lua", needs = "type", doc = "model file of the weights" },
             {

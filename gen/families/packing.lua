@@ -182,10 +182,10 @@ function packing.forms(p, files)
     local seen, transposed = {}, 0
     for _, section in ipairs(job.sections) do
         local name = section.from and job.prefix .. section.from
-        local form = section.groups and (section.minimum and "u4" or "i4") or section.type
+        local form = section.form or section.type
         if form == "i4" and not section.groups then form = "tables_i4" end
         if section.groups and section.transposed and not seen[name] then transposed = transposed + 1 end
-        if section.transposed or form ~= "i8" and not (form or ""):find "4$" then form = "f32" end
+        if section.transposed or not (section.groups or form == "i8" or form == "tables_i4") then form = "f32" end
         if name then
             forms[name], seen[name] = (seen[name] or form) == form and form or "f32", form
         end

@@ -44,7 +44,7 @@ function set.dot_i16(sum, a, b) return call("dpwssd_avx_epi32", sum, a, b) end
 function set.dot_i8(sum, a, b) return call("dpbusd_avx_epi32", sum, a, b) end
 -- dot_i16 and dot_i8 are one instruction
 set.dot_i7, set.dot_two_i7, set.dot_s8, set.products_at_once = nil, nil, nil, nil
-set.dot_halves, set.add_halves = nil, nil
+set.dot_b8, set.dot_halves, set.add_halves = nil, nil, nil
 
 local function masked(v, mask) return call("and_si256", v, call("set1_epi32", mask)) end
 local function left(v, bits) return call("slli_epi32", v, tostring(bits)) end

@@ -181,15 +181,20 @@ function expression.conditional(condition, yes, no)
     return operand(condition, level.either) .. " ? " .. operand(yes, level.either) .. " : " .. operand(no, level.either)
 end
 
--- A word that gives a list of `count` expressions of what it takes: of(n, text), n from 0 on.
-function expression.list_of(count, of)
-    return function(text)
-        local list = {}
-        for n = 0, count - 1 do
-            list[n + 1] = of(n, text)
+-- The words unpack_i4 and unpack_i8, which list the numbers of 4 or 8 bits of a word, the lowest one first: `float` of
+-- words and the mask of a number makes floats of it, of the last one it has how far to shift, too.
+function expression.unpacked(float)
+    local function numbers(bits)
+        return function(words)
+            local list = {}
+            for at = 0, 31, bits do
+                local right = at + bits == 32 and at or nil
+                list[#list + 1] = float(words, ((1 << bits) - 1) << at, right)
+            end
+            return list
         end
-        return list
     end
+    return numbers(4), numbers(8)
 end
 
 -- The word dot_bf16 of instruction sets without an instruction for it, by the words unpack_bf16 and fma of `set`.

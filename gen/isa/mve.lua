@@ -129,9 +129,9 @@ function mve.load_words_partial(base, offset, n) return call("vldrwq_z_u32", at(
 function mve.unpack_bf16(words)
     return { upper_half(words), call("vreinterpretq_f32_u32", call("vandq_u32", words, "vdupq_n_u32(0xffff0000u)")) }
 end
-mve.unpack_i4 = expression.list_of(8, function(n, words)
-    local last = n == 7 and call("vshrq_n_u32", words, 28)
-    return call("vcvtq_f32_u32", last or call("vandq_u32", words, call("vdupq_n_u32", (15 << 4 * n) .. "u")))
+mve.unpack_i4, mve.unpack_i8 = expression.unpacked(function(words, mask, right)
+    local last = right and call("vshrq_n_u32", words, right)
+    return call("vcvtq_f32_u32", last or call("vandq_u32", words, call("vdupq_n_u32", mask .. "u")))
 end)
 
 -- Lane by lane: registers are few, and scalar registers are parts of them.

@@ -259,9 +259,9 @@ function neon.dot_i16(sum, a, b) return call("$neon_dot_i16", sum, a, b) end
 function neon.high_nibbles(words)
     return call("vreinterpretq_u32_u8", call("vshrq_n_u8", call("vreinterpretq_u8_u32", words), 4))
 end
-neon.unpack_i4 = expression.list_of(8, function(n, words)
-    local last = n == 7 and call("vshrq_n_u32", words, 28)
-    return call("vcvtq_f32_u32", last or call("vandq_u32", words, call("vdupq_n_u32", (15 << 4 * n) .. "u")))
+neon.unpack_i4, neon.unpack_i8 = expression.unpacked(function(words, mask, right)
+    local last = right and call("vshrq_n_u32", words, right)
+    return call("vcvtq_f32_u32", last or call("vandq_u32", words, call("vdupq_n_u32", mask .. "u")))
 end)
 function neon.float_of(index) return call("vcvtq_f32_s32", call("vreinterpretq_s32_u32", index)) end
 function neon.max_magnitude(magnitudes, v)

@@ -105,9 +105,9 @@ function rvv.load_words(base, offset) return rvv.load_words_partial(base, offset
 function rvv.unpack_bf16(words)
     return { upper_half(words), call("vreinterpret_v_u32m1_f32m1", call("vand_vx_u32m1", words, "0xffff0000u", 4)) }
 end
-rvv.unpack_i4 = expression.list_of(8, function(n, words)
-    local last = n == 7 and call("vsrl_vx_u32m1", words, 28, 4)
-    return call("vfcvt_f_xu_v_f32m1", last or call("vand_vx_u32m1", words, (15 << 4 * n) .. "u", 4), 4)
+rvv.unpack_i4, rvv.unpack_i8 = expression.unpacked(function(words, mask, right)
+    local last = right and call("vsrl_vx_u32m1", words, right, 4)
+    return call("vfcvt_f_xu_v_f32m1", last or call("vand_vx_u32m1", words, mask .. "u", 4), 4)
 end)
 
 -- Column by column: the lane of each row is moved to the front, then the rows' behind each other.

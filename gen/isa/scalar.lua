@@ -12,6 +12,10 @@ local function unpack_bf16(words)
     }
 end
 
+local unpack_i4, unpack_i8 = expression.unpacked(function(words, mask, right)
+    return cast("float", right and binary(words, ">>", right) or bitwise(words, "&", mask .. "u"))
+end)
+
 local function at(base, offset) return expression.index(base, offset) end
 local function assign(base, offset, value) return at(base, offset) .. " = " .. value end
 
@@ -38,9 +42,8 @@ return {
     load_words = at,
     unpack_bf16 = unpack_bf16,
     high_nibbles = function(words) return bitwise(binary(words, ">>", 4), "&", "0x0f0f0f0fu") end,
-    unpack_i4 = expression.list_of(8, function(n, words)
-        return cast("float", n == 7 and binary(words, ">>", 28) or bitwise(words, "&", (15 << 4 * n) .. "u"))
-    end),
+    unpack_i4 = unpack_i4,
+    unpack_i8 = unpack_i8,
     dot_bf16 = function(sum, a, b)
         local first, second = unpack_bf16(a), unpack_bf16(b)
         return binary(

@@ -163,9 +163,9 @@ function wasm.dot_i8(sum, a, b)
     return call("i32x4_add", sum, call("i32x4_add", even, odd))
 end
 function wasm.high_nibbles(words) return call("u8x16_shr", words, 4) end
-wasm.unpack_i4 = expression.list_of(8, function(n, words)
-    local last = n == 7 and call("u32x4_shr", words, 28)
-    return f32("convert_i32x4", last or call("v128_and", words, call("i32x4_splat", 15 << 4 * n)))
+wasm.unpack_i4, wasm.unpack_i8 = expression.unpacked(function(words, mask, right)
+    local last = right and call("u32x4_shr", words, right)
+    return f32("convert_i32x4", last or call("v128_and", words, call("i32x4_splat", mask)))
 end)
 function wasm.float_of(index) return f32("convert_i32x4", index) end
 

@@ -224,6 +224,13 @@ words.list = {
             number n times 16^n, but the last as it is",
     },
     {
+        name = "unpack_i8",
+        takes = "index",
+        gives = "vectors",
+        tier = "groups",
+        doc = "likewise the list of their four bytes, 0 to 255, number n times 256^n, but the last as it is",
+    },
+    {
         name = "store_f16",
         takes = "address vector",
         gives = "statement",
@@ -278,6 +285,12 @@ words.list = {
         takes = "index index index",
         gives = "index",
         doc = "dot_i8 of the bytes of a less 128 each; none of these and of b is -128",
+    },
+    {
+        name = "dot_b8",
+        takes = "index index index",
+        gives = "index",
+        doc = "dot_s8 where only none of b is -128",
     },
     {
         name = "dot_i7",

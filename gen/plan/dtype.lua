@@ -12,9 +12,10 @@
 --                  are rounded to such words, too, to whole numbers up to `levels`, and sums are integers. With
 --                  `offset` weights are packed that much larger, as numbers without a sign, and inputs have a unit for
 --                  each block of a product and token, not for each token
---   groups         inputs of an output that share a scale, nil: they do not. Words of `weights` elements each, of the
---                  C type `storage`, lie behind the scales of a panel's group (gen/families/model/blocks/layout.lua),
---                  and with `minimum` behind what is added to each weight. `gguf`: the type of GGUF files that has
+--   groups         inputs of an output that share a scale, nil: they do not. Words of `weights` elements each, of
+--                  `bits` and `offset` more than their numbers, of the C type `storage`, lie behind the scales of a
+--                  panel's group (gen/families/model/blocks/layout.lua), and with `minimum` behind what is added to
+--                  each weight. `gguf`: the type of GGUF files that has
 --                  the same scales, minima and integers, which are packed as they are
 --   rows           the type of what is read row by row where weights are of this one, nil: this one, too
 --   activations    the type that inputs may be rounded to beside such weights, which are packed as ever
@@ -59,7 +60,9 @@ end
 
 -- The row `own` of a type of weights in groups. Their scales are why a CPU needs F16C.
 local function in_groups(own)
-    own.bytes, own.weights, own.storage, own.scaled = 4, 8, "uint32_t", false
+    own.bytes, own.weights, own.storage, own.scaled = 4, own.weights or 8, "uint32_t", false
+    own.bits = 32 // own.weights
+    own.offset = own.minimum and 0 or 1 << own.bits - 1
     own.only, own.needs, own.groups, own.rows, own.activations = "weights", "f16", 32, "i8", "i8"
     return own
 end
@@ -165,6 +168,12 @@ dtype.list = {
         minimum = true,
         gguf = "Q4_1",
         doc = "integers from 0 to 15, a half precision scale and a minimum for each 32 inputs of an output",
+    },
+    in_groups {
+        name = "q8",
+        weights = 4,
+        gguf = "Q8_0",
+        doc = "integers from -128 to 127 and a half precision scale for each 32 inputs of an output",
     },
 }
 

@@ -42,12 +42,12 @@ static void decode_q4_1(const unsigned char *block, float *out)
 
 void gguf_blocks_units(const gguf_blocks *blocks, const unsigned char *block, double *units, uint16_t *scale, uint16_t *minimum)
 {
-    const bool above = blocks->decode == decode_q4_1;
+    const bool above = blocks->number == GGUF_Q4_1, bytes = blocks->number == GGUF_Q8_0;
     *scale = (uint16_t)(block[0] | block[1] << 8);
     if (above)
         *minimum = (uint16_t)(block[2] | block[3] << 8);
     for (unsigned i = 0; i < 32; ++i)
-        units[i] = nibble(block + (above ? 4 : 2), i) - (above ? 0.0 : 8.0);
+        units[i] = bytes ? signed_byte(block[2 + i]) : nibble(block + (above ? 4 : 2), i) - (above ? 0.0 : 8.0);
 }
 
 /* Element `at` of 32 with 5 bits: the upper bits of all in 4 bytes, then as nibbles. */
@@ -173,7 +173,7 @@ static void decode_q6_k(const unsigned char *block, float *out)
 
 static const gguf_blocks types[] = {
     {GGUF_Q4_0, "Q4_0", 32, 18, decode_q4_0}, {GGUF_Q4_1, "Q4_1", 32, 20, decode_q4_1}, {6, "Q5_0", 32, 22, decode_q5_0},
-    {7, "Q5_1", 32, 24, decode_q5_1},         {8, "Q8_0", 32, 34, decode_q8_0},         {10, "Q2_K", 256, 84, decode_q2_k},
+    {7, "Q5_1", 32, 24, decode_q5_1},         {GGUF_Q8_0, "Q8_0", 32, 34, decode_q8_0}, {10, "Q2_K", 256, 84, decode_q2_k},
     {11, "Q3_K", 256, 110, decode_q3_k},      {12, "Q4_K", 256, 144, decode_q4_k},      {13, "Q5_K", 256, 176, decode_q5_k},
     {14, "Q6_K", 256, 210, decode_q6_k},
 };

@@ -15,10 +15,11 @@ typedef struct gguf_blocks {
     void (*decode)(const unsigned char *block, float *out); /* out[elements], each rounded once */
 } gguf_blocks;
 
-/* units[32] <- the integers of a block of Q4_0, from -8 to 7, or of Q4_1, from 0 to 15; the bits of its scale and of its minimum. */
+/* units[32] <- the integers of a block of Q4_0, from -8 to 7, of Q4_1, from 0 to 15, or of Q8_0, from -128 to 127; the bits of its scale
+   and, of Q4_1, its minimum. */
 void gguf_blocks_units(const gguf_blocks *blocks, const unsigned char *block, double *units, uint16_t *scale, uint16_t *minimum);
 
-enum { GGUF_Q4_0 = 2, GGUF_Q4_1 = 3 };
+enum { GGUF_Q4_0 = 2, GGUF_Q4_1 = 3, GGUF_Q8_0 = 8 };
 
 /* The type of that number, or NULL. */
 const gguf_blocks *gguf_blocks_of(uint32_t number);

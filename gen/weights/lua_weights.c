@@ -121,8 +121,8 @@ static int weights_pack(lua_State *L)
     return 2;
 }
 
-/* weights.tensors(path) -> { name = { dtype, shape, blocks = what a GGUF file has instead or would have, or nil, halves = true if it is in
-   half bytes } } | nil, message */
+/* weights.tensors(path) -> { name = { dtype, shape, blocks = what a GGUF file has instead or would have, or nil, rounded = "4 bits" or
+   "groups" if it is in half bytes or in groups of bytes } } | nil, message */
 static int weights_tensors(lua_State *L)
 {
     char error[ERROR_SIZE];
@@ -139,9 +139,9 @@ static int weights_tensors(lua_State *L)
             field_set_text(L, "dtype", tensor->dtype_name);
             if (tensor->blocks != NULL)
                 field_set_text(L, "blocks", safetensors_blocks_name(tensor));
-            if (tensor->halves) {
-                lua_pushboolean(L, 1);
-                lua_setfield(L, -2, "halves");
+            if (tensor->halves || (tensor->blocks != NULL && tensor->scales_at > 0)) {
+                lua_pushstring(L, tensor->halves ? "4 bits" : "groups");
+                lua_setfield(L, -2, "rounded");
             }
             lua_createtable(L, tensor->rank, 0);
             for (int d = 0; d < tensor->rank; ++d) {

@@ -247,7 +247,7 @@ bool quantise_round(quantise_type number, double *data, size_t rows, size_t widt
 double quantise_in_units(double value, const quantise_units *of)
 {
     const double units = of->scale != 0.0 ? nearest_integer(NULL, (value - of->minimum) / of->scale) : 0.0;
-    return units < of->least ? of->least : units > of->least + 15.0 ? of->least + 15.0 : units;
+    return units < of->least ? of->least : units > of->most ? of->most : units;
 }
 
 /* What a unit stands for, less the value. */
@@ -274,7 +274,7 @@ quantise_units quantise_best_units(const double *data, size_t count, const quant
     return best;
 }
 
-size_t quantise_units_of(const double *data, size_t count, bool minimum, quantise_units *units)
+size_t quantise_units_of(const double *data, size_t count, int bits, bool minimum, quantise_units *units)
 {
     static const int units_of_largest[] = {-8, 7, -7, 6, -6, 5, -5, 4, -4, 3, -3, 2, -2, 1, -1};
     const type_row *half = &types[QUANTISE_F16];
@@ -286,24 +286,28 @@ size_t quantise_units_of(const double *data, size_t count, bool minimum, quantis
         low = fmin(low, data[i]);
         high = fmax(high, data[i]);
     }
-    if (!(fabs(largest) <= (minimum ? 1.0 : 7.0) * half->max))
+    if (!(fabs(largest) <= (minimum ? 1.0 : bits == 8 ? 127.0 : 7.0) * half->max))
         return 0;
+    if (bits == 8) {
+        units[0] = (quantise_units){half->nearest(half, fabs(largest) / 127.0), 0.0, -127.0, 127.0};
+        return 1;
+    }
     for (size_t k = 0; k < (minimum ? QUANTISE_MOST_UNITS : sizeof units_of_largest / sizeof *units_of_largest); ++k) {
         const double below = 0.5 * (double)(k / 5), above = 0.5 * (double)(k % 5);
         const double scale = minimum ? (high - low) / (15.0 + below + above) : largest / units_of_largest[k],
                      unit = half->nearest(half, scale);
         const double lowest = minimum ? half->nearest(half, low + below * unit) : 0.0;
         if (fabs(unit) <= half->max && fabs(lowest) <= half->max)
-            units[many++] = (quantise_units){unit, lowest, minimum ? 0.0 : -8.0};
+            units[many++] = (quantise_units){unit, lowest, minimum ? 0.0 : -8.0, minimum ? 15.0 : 7.0};
     }
     return many;
 }
 
-bool quantise_group(double *data, size_t count, uint16_t *scale, uint16_t *minimum, quantise_tally *tally)
+bool quantise_group(double *data, size_t count, int bits, uint16_t *scale, uint16_t *minimum, quantise_tally *tally)
 {
     const type_row *half = &types[QUANTISE_F16];
     quantise_units tried[QUANTISE_MOST_UNITS];
-    const size_t many = quantise_units_of(data, count, minimum != NULL, tried);
+    const size_t many = quantise_units_of(data, count, bits, minimum != NULL, tried);
     if (many == 0)
         return false;
     const quantise_units best = quantise_best_units(data, count, tried, many);

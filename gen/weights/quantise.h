@@ -43,25 +43,27 @@ bool quantise_round(quantise_type type, double *data, size_t rows, size_t width,
 /* The unit that a row of width values has in a scaled type without limit of its sums, before it is rounded to float32. */
 double quantise_unit(quantise_type type, const double *row, size_t width);
 
-enum { QUANTISE_GROUP = 32 }; /* weights in i4 or u4 that share a scale */
+enum { QUANTISE_GROUP = 32 }; /* weights in i4, u4 or q8 that share a scale */
 
-/* Rounds data[count], at most a group of weights in i4 or u4, in place, to units of a half precision number whose bits become *scale.
+/* Rounds data[count], at most a group of weights in i4, u4 or, of 8 bits, q8, in place, to units of a half precision number whose bits
+   become *scale.
+   q8: to values from -127 to 127. The scale is the largest magnitude / 127.
    i4, where minimum is NULL: to values from -8 to 7. The scale is the value of the largest magnitude, the first of such, divided by the
    integer from -8 to 7 whose scale loses least in squares, in the order -8, 7, -7, 6 ... 1, -1: a group that has been rounded before stays
    as it is.
    u4: to values from 0 to 15 above *minimum, another such number. The smallest value is 0, 0.5 ... 2 units below the minimum and the
    largest one as far above its end, which become nearer then: of these 25 the first that loses least. False if a value does not fit. */
-bool quantise_group(double *data, size_t count, uint16_t *scale, uint16_t *minimum, quantise_tally *tally);
+bool quantise_group(double *data, size_t count, int bits, uint16_t *scale, uint16_t *minimum, quantise_tally *tally);
 
-/* How a group may be rounded: to units from `least` to `least` + 15 of a scale, above a minimum. */
+/* How a group may be rounded: to units from `least` to `most` of a scale, above a minimum. */
 typedef struct {
-    double scale, minimum, least;
+    double scale, minimum, least, most;
 } quantise_units;
 
 /* What quantise_group tries for data[count], in its order, of which it takes the first that loses least: units[many], at most
    QUANTISE_MOST_UNITS; returns 0 if a value does not fit. */
 enum { QUANTISE_MOST_UNITS = 25 };
-size_t quantise_units_of(const double *data, size_t count, bool minimum, quantise_units *units);
+size_t quantise_units_of(const double *data, size_t count, int bits, bool minimum, quantise_units *units);
 quantise_units quantise_best_units(const double *data, size_t count, const quantise_units *tried, size_t many);
 
 /* The nearest one, for a value. */

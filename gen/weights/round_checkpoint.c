@@ -25,6 +25,7 @@ static const struct {
 } forms_list[] = {
     [ROUNDED_F32] = {"f32", DTYPE_F32, NULL, DTYPE_F32, 0, QUANTISE_F32},
     [ROUNDED_I8] = {"i8", DTYPE_I8, SAFETENSORS_SCALE, DTYPE_F32, 0, QUANTISE_I8},
+    [ROUNDED_Q8] = {"q8", DTYPE_I8, SAFETENSORS_GROUPS_Q8, DTYPE_F16, 1, QUANTISE_I8, "Q8_0"},
     [ROUNDED_TABLES_I4] = {"tables_i4", DTYPE_I4, SAFETENSORS_HALF_SCALE, DTYPE_F32, 0, QUANTISE_I4},
     [ROUNDED_I4] = {"i4", DTYPE_I4, SAFETENSORS_GROUPS_I4, DTYPE_F16, 1, QUANTISE_I4, "Q4_0"},
     [ROUNDED_U4] = {"u4", DTYPE_I4, SAFETENSORS_GROUPS_U4, DTYPE_F16, 2, QUANTISE_I4, "Q4_1"},
@@ -55,7 +56,7 @@ static rounded_form form_of(const rounded_forms *forms, const safetensors_tensor
     const rounded_form form = forms->form_of(forms->context, tensor);
     if (form > ROUNDED_F32 && (tensor->rank == 0 || tensor->count == 0))
         return ROUNDED_F32;
-    const bool fits = tensor->rank < SAFETENSORS_MAX_RANK && tensor->shape[tensor->rank - 1] % 2 == 0;
+    const bool fits = tensor->rank < SAFETENSORS_MAX_RANK && (form == ROUNDED_Q8 || tensor->shape[tensor->rank - 1] % 2 == 0);
     return form > ROUNDED_I8 && !fits ? ROUNDED_I8 : form;
 }
 
@@ -115,8 +116,8 @@ static bool round_rows(copying *c, rounded_form form, size_t rows, size_t width,
     uint16_t *scale = (uint16_t *)(void *)scales;
     for (size_t row = 0; row < rows; ++row)
         for (size_t at = 0; at < width; at += QUANTISE_GROUP, scale += of_group)
-            if (!quantise_group(c->work + row * width + at, width - at < QUANTISE_GROUP ? width - at : QUANTISE_GROUP, scale,
-                                of_group == 2 ? scale + 1 : NULL, &c->tally))
+            if (!quantise_group(c->work + row * width + at, width - at < QUANTISE_GROUP ? width - at : QUANTISE_GROUP,
+                                form == ROUNDED_Q8 ? 8 : 4, scale, of_group == 2 ? scale + 1 : NULL, &c->tally))
                 return false;
     return true;
 }
@@ -226,7 +227,7 @@ bool rounded_write(const shards *checkpoint, const char *path, const rounded_for
             const safetensors_tensor *const tensor = safetensors_at(file, k);
             const rounded_form form = form_of(forms, tensor);
             const size_t width = width_of(tensor), scales = form == ROUNDED_NOT ? 0 : tensor->count / width * scales_of(form, width);
-            halves += form > ROUNDED_I8;
+            halves += form > ROUNDED_Q8;
             widest = width > widest ? width : widest;
             most_scales = scales > most_scales ? scales : most_scales;
         }

@@ -5,10 +5,11 @@
 #include "gen/weights/shards.h"
 
 /* How a tensor is written: not at all; in F32; each row, which is the last dimension, in units of the largest magnitude in it / 127
-   (NAME_scale, F32); tables in half bytes, rounded as for packing (NAME_scale_i4); matrices in groups, likewise (NAME_groups_i4 or _u4). */
-typedef enum { ROUNDED_NOT, ROUNDED_F32, ROUNDED_I8, ROUNDED_TABLES_I4, ROUNDED_I4, ROUNDED_U4 } rounded_form;
+   (NAME_scale, F32); tables in half bytes, rounded as for packing (NAME_scale_i4); matrices in groups, likewise (NAME_groups_i4, _u4 or
+   _q8). Those up to Q8 are in whole bytes. */
+typedef enum { ROUNDED_NOT, ROUNDED_F32, ROUNDED_I8, ROUNDED_Q8, ROUNDED_TABLES_I4, ROUNDED_I4, ROUNDED_U4 } rounded_form;
 
-/* The form of that name: "f32", "i8", "tables_i4", "i4", "u4". ROUNDED_NOT for any other. */
+/* The form of that name: "f32", "i8", "q8", "tables_i4", "i4", "u4". ROUNDED_NOT for any other. */
 rounded_form rounded_form_named(const char *name);
 
 /* Integers and scales of rows of a tensor in groups that somebody has chosen, as they are written; `known`: which rows. */

@@ -78,7 +78,7 @@ static bool round_columns(const rounded_matrix *m, const rounding *to, double *e
             double wanted[GROUP], units[GROUP], best_units[GROUP], loss = INFINITY;
             for (size_t i = 0; i < count; ++i)
                 wanted[i] = weights[i] + shift[i] / v[i][i];
-            const size_t all = quantise_units_of(wanted, count, m->minimum, tried);
+            const size_t all = quantise_units_of(wanted, count, 4, m->minimum, tried);
             for (size_t k = 0; k < all; ++k) {
                 const double own = round_group(&tried[k], count, weights, shift, v, loss, units);
                 if (own < loss) {
@@ -104,7 +104,7 @@ static bool round_to_nearest(const rounded_matrix *m, const rounding *to)
             quantise_units tried[QUANTISE_MOST_UNITS];
             double units[GROUP];
             const double *const weights = m->weights + row * m->columns + at;
-            const size_t all = quantise_units_of(weights, count, m->minimum, tried);
+            const size_t all = quantise_units_of(weights, count, 4, m->minimum, tried);
             if (all == 0)
                 return false;
             const quantise_units best = quantise_best_units(weights, count, tried, all);

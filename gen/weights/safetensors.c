@@ -395,15 +395,17 @@ static bool row_scales(const reporter *report, const safetensors *file, safetens
                                                     (*scales)->count, rows, tensor->name);
 }
 
-/* Makes a tensor in I4 one of that dtype, and of twice as many elements. */
-static bool unfold_halves(const reporter *report, safetensors_tensor *tensor, safetensors_dtype dtype)
+/* Makes a tensor one of that dtype, in I4 of twice as many elements. */
+static bool unfold(const reporter *report, safetensors_tensor *tensor, safetensors_dtype dtype)
 {
+    const bool halves = tensor->dtype == DTYPE_I4;
     int64_t *const last = &tensor->shape[tensor->rank > 0 ? tensor->rank - 1 : 0];
-    if (tensor->rank == 0 || __builtin_mul_overflow(*last, 2, last) || __builtin_mul_overflow(tensor->count, 2u, &tensor->count) ||
+    if (tensor->rank == 0 || __builtin_mul_overflow(*last, halves ? 2 : 1, last) ||
+        __builtin_mul_overflow(tensor->count, halves ? 2u : 1u, &tensor->count) ||
         __builtin_mul_overflow(tensor->count, safetensors_width(dtype), &tensor->bytes)) {
         return tensor_error(report, tensor->name, "shape: has no rows, or too many elements");
     }
-    tensor->halves = true;
+    tensor->halves = halves;
     tensor->dtype = dtype;
     tensor->dtype_name = dtypes[dtype].name;
     return true;
@@ -414,22 +416,23 @@ static size_t groups_of(size_t width)
     return width / SAFETENSORS_GROUP + (width % SAFETENSORS_GROUP != 0);
 }
 
-/* The same of the groups of a tensor in I4, which becomes one in F32. */
+/* The same of the groups of a tensor in I4 or I8, which becomes one in F32. */
 static bool group_scales(const reporter *report, const safetensors *file, safetensors_tensor *tensor, const safetensors_tensor **scales)
 {
-    const safetensors_tensor *const with_minimum = named_after(file, tensor, SAFETENSORS_GROUPS_U4);
-    *scales = with_minimum != NULL ? with_minimum : named_after(file, tensor, SAFETENSORS_GROUPS_I4);
+    const bool bytes = tensor->dtype == DTYPE_I8;
+    const safetensors_tensor *const with_minimum = bytes ? NULL : named_after(file, tensor, SAFETENSORS_GROUPS_U4);
+    *scales = with_minimum != NULL ? with_minimum : named_after(file, tensor, bytes ? SAFETENSORS_GROUPS_Q8 : SAFETENSORS_GROUPS_I4);
     if (*scales == NULL || (*scales)->dtype != DTYPE_F16) {
         *scales = NULL;
         tensor->dtype = DTYPE_UNREADABLE;
         return true;
     }
-    if (!unfold_halves(report, tensor, DTYPE_F32)) {
+    if (!unfold(report, tensor, DTYPE_F32)) {
         return false;
     }
     const size_t rows = tensor->count > 0 ? tensor->count / row_of(tensor) : 0;
     const size_t wanted = rows * groups_of(row_of(tensor)) * (with_minimum != NULL ? 2 : 1);
-    tensor->blocks = gguf_blocks_of(with_minimum != NULL ? GGUF_Q4_1 : GGUF_Q4_0);
+    tensor->blocks = gguf_blocks_of(bytes ? GGUF_Q8_0 : with_minimum != NULL ? GGUF_Q4_1 : GGUF_Q4_0);
     return (*scales)->count == wanted ||
            tensor_error(report, (*scales)->name, "%zu elements: must be %zu, for each group of %d values of %.200s", (*scales)->count,
                         wanted, SAFETENSORS_GROUP, tensor->name);
@@ -495,12 +498,13 @@ static bool take_scales(const reporter *report, safetensors *file)
         safetensors_tensor *const tensor = &file->tensors[i];
         const safetensors_tensor *scales = NULL;
         if (tensor->dtype == DTYPE_I8) {
-            good = row_scales(report, file, tensor, SAFETENSORS_SCALE, &scales);
+            good = named_after(file, tensor, SAFETENSORS_GROUPS_Q8) != NULL ? group_scales(report, file, tensor, &scales)
+                                                                            : row_scales(report, file, tensor, SAFETENSORS_SCALE, &scales);
         } else if (tensor->dtype == DTYPE_I4) {
             good = named_after(file, tensor, SAFETENSORS_HALF_SCALE) == NULL
                        ? group_scales(report, file, tensor, &scales)
                        : row_scales(report, file, tensor, SAFETENSORS_HALF_SCALE, &scales) &&
-                             (scales == NULL || unfold_halves(report, tensor, DTYPE_I8));
+                             (scales == NULL || unfold(report, tensor, DTYPE_I8));
         } else if (strcmp(tensor->dtype_name, "F8_E4M3") == 0) {
             good = block_scales(report, file, tensor, &scales);
         }
@@ -729,7 +733,13 @@ static bool read_halves(const safetensors *file, const safetensors_tensor *tenso
     return true;
 }
 
-enum { MOST_GROUPS = 64, MOST_GROUP_BYTES = 20 }; /* that are read at a time; of one as a block */
+enum { MOST_GROUPS = 64, MOST_GROUP_BYTES = 34 }; /* that are read at a time; of one as a block */
+
+/* Whether a tensor in blocks has their scales apart, as no GGUF file has. */
+static bool in_groups(const safetensors_tensor *tensor)
+{
+    return tensor->scales_at > 0;
+}
 
 static size_t least(size_t a, size_t b)
 {
@@ -741,19 +751,23 @@ static bool read_groups(const safetensors *file, const safetensors_tensor *tenso
                         unsigned char *out, char *error, size_t error_size)
 {
     enum { HALF = SAFETENSORS_GROUP / 2 };
-    const size_t size = tensor->blocks->bytes, before = size - HALF, width = row_of(tensor), at = row * groups_of(width) + first;
+    const size_t part = tensor->halves ? 2 : 1, own = SAFETENSORS_GROUP / part; /* bytes of integers */
+    const size_t size = tensor->blocks->bytes, before = size - own, width = row_of(tensor), at = row * groups_of(width) + first;
     const unsigned flip = before == 2 ? 8 : 0; /* a block has integers that are 8 more, without a sign */
-    unsigned char halves[MOST_GROUPS * HALF] = {0}, scales[MOST_GROUPS * (MOST_GROUP_BYTES - HALF)];
-    const size_t bytes = least(count * HALF, width / 2 - first * HALF);
-    if (!files_pread(&file->source, tensor->at + row * (width / 2) + first * HALF, halves, bytes, error, error_size) ||
+    unsigned char integers[MOST_GROUPS * SAFETENSORS_GROUP] = {0}, scales[MOST_GROUPS * 4];
+    const size_t bytes = least(count * own, width / part - first * own);
+    if (!files_pread(&file->source, tensor->at + row * (width / part) + first * own, integers, bytes, error, error_size) ||
         !files_pread(&file->source, tensor->scales_at + at * before, scales, count * before, error, error_size)) {
         return false;
     }
     for (size_t g = 0; g < count; ++g, out += size) {
         memcpy(out, scales + g * before, before);
+        memcpy(out + before, integers + g * own, own);
+        if (!tensor->halves)
+            continue;
         memset(out + before, 0, HALF);
         for (size_t i = 0; i < SAFETENSORS_GROUP; ++i) {
-            const unsigned half = halves[g * HALF + i / 2] >> i % 2 * 4 & 15u;
+            const unsigned half = integers[g * HALF + i / 2] >> i % 2 * 4 & 15u;
             out[before + i % HALF] |= (unsigned char)((half ^ flip) << i / HALF * 4);
         }
     }
@@ -791,8 +805,8 @@ bool safetensors_read_bytes(const safetensors *file, const safetensors_tensor *t
         return false;
     }
     if (tensor->blocks != NULL) {
-        return tensor->halves ? read_values_of_groups(file, tensor, first, count, out, error, error_size)
-                              : gguf_read(&file->source, tensor, first, count, out, error, error_size);
+        return in_groups(tensor) ? read_values_of_groups(file, tensor, first, count, out, error, error_size)
+                                 : gguf_read(&file->source, tensor, first, count, out, error, error_size);
     }
     if (tensor->fp8) {
         return read_fp8(file, tensor, first, count, out, error, error_size);
@@ -817,7 +831,7 @@ bool safetensors_read_blocks(const safetensors *file, const safetensors_tensor *
     if (!can_read(&report, tensor, first, count)) {
         return false;
     }
-    if (!tensor->halves) {
+    if (!in_groups(tensor)) {
         return gguf_read_blocks(&file->source, tensor, first / elements, count / elements, out, error, error_size);
     }
     for (size_t row = first / width; row < (first + count) / width; ++row) {

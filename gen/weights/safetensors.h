@@ -47,12 +47,14 @@ typedef struct safetensors safetensors;
    first integer is in the low four bits, in two's complement. It counts as I8 with rows twice as long. */
 #define SAFETENSORS_HALF_SCALE "_scale_i4"
 
-/* The same of groups of 32 values of a row, of which the last one may have fewer, as --type i4 and u4 have them: a tensor NAME in U8 beside
-   NAME_groups_i4 in F16, [rows][groups], stands for integers from -8 to 7 times the scales of their groups; beside NAME_groups_u4,
-   [rows][groups][2], for integers from 0 to 15 times the first of both plus the second. Each value is rounded to float32. It counts as F32
-   with rows twice as long, and has the blocks Q4_0 or Q4_1. */
+/* The same of groups of 32 values of a row, of which the last one may have fewer, as --type i4, u4 and q8 have them: a tensor NAME in U8
+   beside NAME_groups_i4 in F16, [rows][groups], stands for integers from -8 to 7 times the scales of their groups; beside NAME_groups_u4,
+   [rows][groups][2], for integers from 0 to 15 times the first of both plus the second; one in I8 beside NAME_groups_q8, [rows][groups],
+   for its integers times the scales. Each value is rounded to float32. It counts as F32, in U8 with rows twice as long, and has the blocks
+   Q4_0, Q4_1 or Q8_0. */
 #define SAFETENSORS_GROUPS_I4 "_groups_i4"
 #define SAFETENSORS_GROUPS_U4 "_groups_u4"
+#define SAFETENSORS_GROUPS_Q8 "_groups_q8"
 enum { SAFETENSORS_GROUP = 32 };
 
 /* The same of FP8 in blocks, as DeepSeek V3 and Qwen have it. A matrix NAME [r][c] in F8_E4M3 beside NAME_scale_inv [r / 128][c / 128],

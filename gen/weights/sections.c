@@ -269,11 +269,12 @@ static bool read_blocks(packing *p, size_t row)
    gen/families/model/blocks/layout.lua lays it out. */
 static bool pack_groups(packing *p, int section, size_t count, size_t slice)
 {
-    enum { WORD = 8 };
     lua_State *L = p->L;
     const bool minimum = field_flag(L, section, "minimum");
+    const size_t bits = field_size(L, section, where, "bits"), word = 32 / bits;
     const size_t panel = field_size(L, section, where, "panel"), scales = minimum ? panel : panel / 2,
-                 words = scales + panel * QUANTISE_GROUP / WORD;
+                 words = scales + panel * QUANTISE_GROUP / word;
+    const int offset = minimum ? 0 : 1 << (bits - 1);
     const size_t width = field_size(L, section, where, "row"), groups = (width + QUANTISE_GROUP - 1) / QUANTISE_GROUP;
     const size_t rows = count / width, elements = field_size(L, section, where, "elements");
     uint32_t *const to = (uint32_t *)(void *)(p->blob + field_size(L, section, where, "at"));
@@ -293,13 +294,13 @@ static bool pack_groups(packing *p, int section, size_t count, size_t slice)
             if (kept)
                 gguf_blocks_units(p->from.tensor->blocks, (unsigned char *)p->raw + g * p->from.tensor->blocks->bytes, units, scale,
                                   scale + panel);
-            else if (!quantise_group(units, some, scale, minimum ? scale + panel : NULL, &p->tally))
+            else if (!quantise_group(units, some, (int)bits, scale, minimum ? scale + panel : NULL, &p->tally))
                 return files_error(p->error, sizeof p->error, "%s: tensor %s%s: a value is too large for %s", p->path, p->prefix,
-                                   field_text(L, section, where, "from", NULL), minimum ? "u4" : "i4");
-            /* Inputs 0 to 3 of a word are in the low halves of its bytes, 4 to 7 in the high ones; those that fill it up are zeros. */
+                                   field_text(L, section, where, "from", NULL), field_text(L, section, where, "form", NULL));
+            /* Inputs 0 to 3 of a word are in the low bits of its bytes, 4 to 7 in the high ones; those that fill it up are zeros. */
             for (size_t i = 0; i < QUANTISE_GROUP; ++i)
-                group[scales + i / WORD * panel + output % panel] |= (uint32_t)((i < some ? (int)units[i] : 0) + (minimum ? 0 : 8))
-                                                                     << (i % 4 * 8 + i % WORD / 4 * 4);
+                group[scales + i / word * panel + output % panel] |= (uint32_t)((i < some ? (int)units[i] : 0) + offset)
+                                                                     << (i % 4 * 8 + i % word / 4 * 4);
         }
     }
     return true;

@@ -90,14 +90,14 @@ static double to_half(double value)
     return round_float(value, 11, -14);
 }
 
-/* to[count] <- the values that are whole numbers of units above `origin`, from `least` to 15 more of them. Returns the sum of squares that
-   this leaves. */
-static double round_to_units(const double *row, size_t count, double unit, double origin, double least, double *to)
+/* to[count] <- the values that are whole numbers of units above `origin`, from `least` to `more` more of them. Returns the sum of squares
+   that this leaves. */
+static double round_to_units(const double *row, size_t count, double unit, double origin, double least, double more, double *to)
 {
     double squares = 0.0;
     for (size_t i = 0; i < count; ++i) {
         const double nearest = unit == 0.0 ? 0.0 : reference_round_to((row[i] - origin) / unit, 1.0);
-        to[i] = fmin(fmax(nearest, least), least + 15.0) * unit + origin;
+        to[i] = fmin(fmax(nearest, least), least + more) * unit + origin;
         squares += (to[i] - row[i]) * (to[i] - row[i]);
     }
     return squares;
@@ -112,7 +112,7 @@ static void round_group(double *row, size_t count)
         if (fabs(row[i]) > fabs(largest))
             largest = row[i];
     for (size_t k = 0; k < sizeof levels / sizeof *levels; ++k) {
-        const double unit = to_half(largest / levels[k]), squares = round_to_units(row, count, unit, 0.0, -8.0, to);
+        const double unit = to_half(largest / levels[k]), squares = round_to_units(row, count, unit, 0.0, -8.0, 15.0, to);
         if (fabs(unit) <= 65504.0 && squares < least) {
             least = squares;
             memcpy(best, to, count * sizeof *best);
@@ -132,7 +132,7 @@ static void round_above_minimum(double *row, size_t count)
     for (int start = 0; start <= 4; ++start) {
         for (int end = 0; end <= 4; ++end) {
             const double unit = to_half((last - first) / (15.0 + (start + end) / 2.0)), origin = to_half(first + start / 2.0 * unit);
-            const double squares = round_to_units(row, count, unit, origin, 0.0, to);
+            const double squares = round_to_units(row, count, unit, origin, 0.0, 15.0, to);
             if (unit <= 65504.0 && fabs(origin) <= 65504.0 && squares < least) {
                 least = squares;
                 memcpy(best, to, count * sizeof *best);
@@ -140,6 +140,16 @@ static void round_above_minimum(double *row, size_t count)
         }
     }
     memcpy(row, best, count * sizeof *row);
+}
+
+/* A group of integers from -127 to 127. */
+static void round_group_of_bytes(double *row, size_t count)
+{
+    double largest = 0.0, to[32];
+    for (size_t i = 0; i < count; ++i)
+        largest = fmax(largest, fabs(row[i]));
+    round_to_units(row, count, to_half(largest / 127.0), 0.0, -127.0, 254.0, to);
+    memcpy(row, to, count * sizeof *to);
 }
 
 static const type_row types[] = {
@@ -157,6 +167,7 @@ static const type_row types[] = {
                         .max = 448.0 / 256.0},
     [REFERENCE_Q4] = {"i4", REFERENCE_WEIGHTS, .group = 32, .round_group = round_group, .blocks = "Q4_0"},
     [REFERENCE_U4] = {"u4", REFERENCE_WEIGHTS, .group = 32, .round_group = round_above_minimum, .blocks = "Q4_1"},
+    [REFERENCE_Q8] = {"q8", REFERENCE_WEIGHTS, .group = 32, .round_group = round_group_of_bytes, .blocks = "Q8_0"},
 };
 
 bool reference_type_named(const char *name, reference_use use, reference_type *type)

@@ -2,8 +2,8 @@
 
    exact_products.inputs(type, inputs, panels, tokens, seed) -> x, w, words from token to token of x: random numbers, for three tokens the
    largest and smallest only, as kernels take inputs of the type of that name. "i8", "i7": bytes. "bf16": whole numbers so small that sums
-   of up to 250,000 products are exact in float32. "i4", "u4": weights in groups with scales of 1 and 2, beside bytes; 8,000 such products.
-   Minima of u4 are -7 and -8.
+   of up to 250,000 products are exact in float32. "i4", "u4", "q8": weights in groups with scales of 1 and 2, beside bytes; 8,000 such
+   products. Those of q8 have random signs: sums of 30,000 are six deviations below 2^24. Minima of u4 are -7 and -8.
    exact_products.fault(type, inputs, panels, tokens, x, w, y, step) -> which element of y, whose tokens are so many floats apart, is not
    the float nearest to the sum of all products, in one line; nil: none */
 #include "harness/base/modules.h"
@@ -24,10 +24,12 @@ typedef struct {
     int largest, offset;     /* the largest magnitude that is drawn, and how much larger bytes of weights are */
     size_t per_word, behind; /* inputs of a word; words behind a token's inputs */
     size_t scales;           /* of an output in groups, with a minimum if there are two; 0: weights are in no groups */
+    size_t bits;             /* of a weight in groups */
 } product_type;
 
-static const char *const names[] = {"i8", "i7", "bf16", "i4", "u4", NULL};
-static const product_type types[] = {{127, 128, 4, 2, 0}, {63, 64, 4, 2, 0}, {8, 0, 2, 0, 0}, {127, 0, 4, 2, 1}, {127, 0, 4, 2, 2}};
+static const char *const names[] = {"i8", "i7", "bf16", "i4", "u4", "q8", NULL};
+static const product_type types[] = {{127, 128, 4, 2, 0, 0}, {63, 64, 4, 2, 0, 0}, {8, 0, 2, 0, 0, 0},
+                                     {127, 0, 4, 2, 1, 4},   {127, 0, 4, 2, 2, 4}, {127, 0, 4, 2, 1, 8}};
 
 typedef struct {
     const product_type *type;
@@ -103,7 +105,7 @@ static size_t first_word(const product_case *c)
 
 static size_t group_words(const product_case *c)
 {
-    return first_word(c) + PANEL * GROUP / 8;
+    return first_word(c) + PANEL * GROUP * c->type->bits / 32;
 }
 
 /* Words of weights of a panel. */
@@ -134,9 +136,10 @@ static int in_group(const product_case *c, size_t o, size_t i)
 {
     const size_t group = o / PANEL * (panel_words(c) / group_words(c)) + i / GROUP;
     const uint32_t *words = (const uint32_t *)c->w + group * group_words(c);
-    const uint32_t word = words[first_word(c) + i % GROUP / 8 * PANEL + o % PANEL];
-    const int units = (int)(word >> (i % 4 * 8 + i % 8 / 4 * 4) & 15), scale = (group + o % PANEL) % 2 ? 2 : 1;
-    return c->type->scales > 1 ? units * scale - (o % 2 ? 7 : 8) : (units - 8) * scale;
+    const size_t bits = c->type->bits, of_word = 32 / bits;
+    const uint32_t word = words[first_word(c) + i % GROUP / of_word * PANEL + o % PANEL] >> (i % 4 * 8 + i % of_word / 4 * 4);
+    const int units = (int)(word & ((1u << bits) - 1)), scale = (group + o % PANEL) % 2 ? 2 : 1;
+    return c->type->scales > 1 ? units * scale - (o % 2 ? 7 : 8) : (units - (1 << (bits - 1))) * scale;
 }
 
 static int inputs(lua_State *L)

@@ -8,11 +8,12 @@ static inline float $(helper)_element(const $(type.storage) *w, size_t output, s
     const $(type.storage) *group = w + i / $(groups.inputs) * $(groups.words);
     const uint16_t *scales = (const uint16_t *) (const void *) group;
     const uint32_t words = group[$(groups.first_word) + i % $(groups.inputs) / $(groups.of_word) * $(panel) + output];
-    const uint32_t units = words >> (i % 4 * 8 + i % $(groups.of_word) / 4 * 4) & 15;
+//$ local shift = groups.bits == 8 and "i % 4 * 8" or "(i % 4 * 8 + i % " .. groups.of_word .. " / 4 * 4)"
+    const uint32_t units = words >> $(shift) & $((1 << groups.bits) - 1);
 //$ if groups.minimum then
     return $(load_scale("scales", "output")) * (float) units + $(load_scale("scales", panel .. " + output"));
 //$ else
-    return $(load_scale("scales", "output")) * (float) ((int) units - 8);
+    return $(load_scale("scales", "output")) * (float) ((int) units - $(groups.offset));
 //$ end
 }
 //$ end

@@ -191,8 +191,18 @@ print(*sorted((kind, len(names)) for kind, names in kinds.items()), kinds["u4"],
     works { "verify", model, "--weights", small, "--type", types, "--isa", "scalar" }
     local line = ": has tensors in 4 bits: fuse takes the checkpoint before it was quantised\n"
     refuses(1, small .. line, { "fuse", skipless, "--weights", small, "-o", folder .. "/fused.safetensors" })
+    -- Bytes in groups, of an embedding, too.
+    local bytes, type = folder .. "/sort_q8.safetensors", "q8,embedding=q8"
+    made = { "quantise", given, "--type", type, "--model", model, "-o", bytes }
+    check.matches(works(made), "relative error 0%.00%d+\n$")
+    pack(given, "--type", type)
+    exact = host.read(blob)
+    check.matches(pack(bytes, "--type", type), "relative error up to 0 ")
+    check.equal(host.read(blob) == exact, true)
+    line = ": has tensors in groups: fuse takes the checkpoint before it was quantised\n"
+    refuses(1, bytes .. line, { "fuse", skipless, "--weights", bytes, "-o", folder .. "/fused.safetensors" })
     local other = { "quantise", given, "--type", "bf16", "--model", model, "-o", blob }
-    refuses(2, "--type: bf16: must have a part in i4 or u4", other)
+    refuses(2, "--type: bf16: must have a part in i4, u4 or q8", other)
     refuses(2, "--type: i4: needs --model", { "quantise", given, "--type", "i4", "-o", blob })
 end
 

@@ -33,6 +33,7 @@ end
 
 words.unpack_bf16 = unpacked("unpack_bf16", 2)
 words.unpack_i4 = unpacked("unpack_i4", 8)
+words.unpack_i8 = unpacked("unpack_i8", 4)
 
 -- What the dot product `name` makes of words of the domains, and dot_i8 less `offset` times the sum of b's bytes.
 local function dot_words(p, set, name, a_domain, b_domain, offset)
@@ -75,6 +76,7 @@ function words.add_halves(p, set)
     p:lanes(string.format('expect_bits("add_halves", i, %s, got_words[i])', total))
 end
 function words.dot_s8(p, set) dot_words(p, set, "dot_s8", "u8 words", "i8 words", 128) end
+function words.dot_b8(p, set) dot_words(p, set, "dot_b8", "words", "i8 words", 128) end
 
 function words.dot_bf16(p, set)
     local sum, a, b = p:input("any", 1), p:input("bf16 words", 1), p:input("bf16 words", 2)

@@ -264,12 +264,13 @@ end
 function test.activations_are_rounded_only_where_kernels_can()
     local blocks, whole = "gen/models/tiny_skipless.lua", "gen/models/gpt_nano_sort.lua --profile firmware"
     for options, message in pairs {
-        [blocks .. " --activations i8"] = '--activations: "i8": needs --type i8 or i4 or u4, not f32',
-        [blocks .. " --type bf16 --activations i8"] = '--activations: "i8": needs --type i8 or i4 or u4, not bf16',
+        [blocks .. " --activations i8"] = '--activations: "i8": needs --type i8 or i4 or u4 or q8, not f32',
+        [blocks .. " --type bf16 --activations i8"] = '--activations: "i8": \z
+            needs --type i8 or i4 or u4 or q8, not bf16',
         [blocks .. " --type i8 --activations f16"] = '--activations: "f16": must be one of f32, bf16, i8, i7',
         [blocks .. " --activations i7"] = '--activations: "i7": needs --type i8, not f32',
         [blocks .. " --type i8 --activations i8 --cache i7"] = '--cache: "i7": needs --activations i7',
-        [blocks .. " --type i7"] = '--type: "i7": must be one of f32, bf16, f16, i8, e4m3, i4, u4',
+        [blocks .. " --type i7"] = '--type: "i7": must be one of f32, bf16, f16, i8, e4m3, i4, u4, q8',
         [blocks .. " --cache bf16"] = '--cache: "bf16": needs --activations bf16',
         [blocks .. " --activations bf16"] = '--activations: "bf16": needs --type bf16, not f32',
         ["gen/models/tiny.lua --activations i8"] = "--activations: i8: \z

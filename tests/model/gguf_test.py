@@ -278,19 +278,23 @@ def bert():
 
 
 def in_panels(kind, shape, raw, panel):
-    """A matrix of Q4_0 or Q4_1 as docs/types.md lays it out: scales, minima and integers of the file, `panel` rows side by side."""
+    """A matrix of Q4_0, Q4_1 or Q8_0 as docs/types.md lays it out: scales, minima and integers of the file, `panel` rows side by side."""
     rows, groups, halves = shape[0], shape[1] // 32, 2 if kind == "Q4_1" else 1
-    blocks = np.zeros((-(-rows // panel) * panel, groups, 16 + 2 * halves), np.uint8)
+    blocks = np.zeros((-(-rows // panel) * panel, groups, gguf.TYPES[kind][2]), np.uint8)
     blocks[:rows] = np.frombuffer(raw, np.uint8).reshape(rows, groups, -1)
     scales = blocks[..., : 2 * halves].copy().view("<u2")  # [rows][groups][halves]
-    integers = gguf.nibbles(blocks[..., 2 * halves :].reshape(-1, 16)).reshape(len(blocks), groups, 4, 2, 4)
-    words = (integers[:, :, :, 0] | integers[:, :, :, 1] << 4).copy().view("<u4")[..., 0]  # [rows][groups][4]
+    if kind == "Q8_0":
+        blocks[:rows, :, 2:] ^= 128  # rows that fill up a panel stay zeros
+        words = blocks[..., 2:].copy().view("<u4")  # [rows][groups][8]
+    else:
+        integers = gguf.nibbles(blocks[..., 2 * halves :].reshape(-1, 16)).reshape(len(blocks), groups, 4, 2, 4)
+        words = (integers[:, :, :, 0] | integers[:, :, :, 1] << 4).copy().view("<u4")[..., 0]  # [rows][groups][4]
     sides = [part.reshape(-1, panel, groups, part.shape[-1]).transpose(0, 2, 3, 1) for part in (scales, words)]
     return np.concatenate([np.ascontiguousarray(side).view(np.uint8).reshape(*side.shape[:2], -1) for side in sides], axis=2).tobytes()
 
 
 def kept(kind, type_):
-    """Blocks of 4 bits are packed in the type that has the same scales, minima and integers, bit by bit, and verify knows it."""
+    """Blocks of 32 are packed in the type that has the same scales, minima and integers, bit by bit, and verify knows it."""
     shape = dict(d=64, f=96, layers=1, positions=16)
     config = llama_config(2, 2, vocab=259, **shape)
     keys = {"attention.layer_norm_rms_epsilon": (F32, 1e-5), "rope.freq_base": (F32, 1e4)}
@@ -311,6 +315,7 @@ def kept(kind, type_):
 def main():
     kept("Q4_0", "i4")
     kept("Q4_1", "u4")
+    kept("Q8_0", "q8")
     every_type()
     qwen("qwen2")
     qwen("qwen3")

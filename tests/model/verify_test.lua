@@ -64,6 +64,7 @@ function test.every_call_of_a_decoder_is_checked()
     -- Widths are no whole groups; the embedding is read in columns.
     verified(decoder, "--type", "i4")
     verified(decoder, "--type", "i4", "--activations", "i8")
+    verified(decoder, "--type", "q8", "--activations", "i8")
     if effort.full then verified(decoder, "--type", "i8", "--cache", "f16") end
 end
 
@@ -103,7 +104,7 @@ function test.parts_have_types_of_their_own()
     -- What its manifest would record of a head it does not take.
     check.matches(program.works { "plan", means, "--type", "blocks=i4" }, " of i4,embedding=f32\n")
     local mixed = { "plan", path, "--type", "i4,head=bf16", "--activations", "i8" }
-    program.refuses(2, '--activations: "i8": needs --type i8 or i4 or u4, not bf16', mixed)
+    program.refuses(2, '--activations: "i8": needs --type i8 or i4 or u4 or q8, not bf16', mixed)
 end
 
 -- Its rounding of inputs is that of the kernels: results differ by rounding of floats, not by that of integers.

@@ -78,7 +78,7 @@ static void outputs_are_nearer(void **state)
             for (size_t at = 0; at < COLUMNS; at += 32) {
                 uint16_t scale, low = 0;
                 const size_t count = COLUMNS - at < 32 ? COLUMNS - at : 32;
-                assert_true(quantise_group(plain[r] + at, count, &scale, minimum ? &low : NULL, NULL));
+                assert_true(quantise_group(plain[r] + at, count, 4, &scale, minimum ? &low : NULL, NULL));
                 for (size_t i = at; i < at + count; ++i)
                     plain[r][i] = plain[r][i] * half(&scale) + (minimum ? half(&low) : 0.0);
             }

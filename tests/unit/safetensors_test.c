@@ -343,6 +343,44 @@ static void reads_half_bytes_with_scales(void **state)
     expect_refused("tensor w_scale_i4: 1 elements: must be 2, one for each row of w");
 }
 
+/* Bytes in groups, the last one of three cut off: from every element on; as blocks of GGUF files, too. */
+static void reads_bytes_in_groups(void **state)
+{
+    (void)state;
+    enum { WIDTH = 70, GROUPS = 3, COUNT = 2 * WIDTH };
+    struct {
+        signed char w[COUNT];
+        unsigned short scales[2 * GROUPS];
+    } data;
+    char error[400] = "";
+    double expected[COUNT], out[COUNT];
+    for (size_t i = 0; i < COUNT; ++i)
+        data.w[i] = (signed char)(37 * i - 128);
+    for (size_t i = 0; i < 2 * GROUPS; ++i) /* 1, 2, 4 … */
+        data.scales[i] = (unsigned short)(15 + i) << 10;
+    for (size_t i = 0; i < COUNT; ++i)
+        expected[i] = data.w[i] * (double)(1 << (i / WIDTH * GROUPS + i % WIDTH / 32));
+    write_tensors("{\"w\": {\"dtype\": \"I8\", \"shape\": [2, 70], \"data_offsets\": [0, 140]},"
+                  " \"w_groups_q8\": {\"dtype\": \"F16\", \"shape\": [2, 3], \"data_offsets\": [140, 152]}}",
+                  &data, 152);
+    safetensors *file = open_good();
+    const safetensors_tensor *tensor = safetensors_find(file, "w");
+    assert_true(tensor->shape[1] == WIDTH && tensor->count == COUNT && tensor->dtype == DTYPE_F32 && safetensors_count(file) == 1);
+    assert_string_equal(safetensors_blocks_name(tensor), "Q8_0");
+    for (size_t first = 0; first < COUNT; ++first)
+        for (size_t count = 0; count <= COUNT - first; ++count) {
+            assert_true(safetensors_read(file, tensor, first, count, out, error, sizeof error));
+            assert_memory_equal(out, expected + first, count * sizeof *out);
+        }
+    unsigned char blocks[GROUPS * 34];
+    static const unsigned char zeros[26];
+    assert_true(safetensors_read_blocks(file, tensor, WIDTH, WIDTH, blocks, error, sizeof error));
+    assert_memory_equal(blocks + 2 * 34, data.scales + 5, 2);
+    assert_memory_equal(blocks + 2 * 34 + 2, data.w + WIDTH + 64, 6);
+    assert_memory_equal(blocks + 2 * 34 + 8, zeros, sizeof zeros);
+    safetensors_close(file);
+}
+
 /* Half bytes in groups, the last one of three cut off: from every element on, by both forms of scales; as blocks of GGUF files, too. */
 static void reads_half_bytes_in_groups(void **state)
 {
@@ -961,6 +999,7 @@ int main(void)
         cmocka_unit_test(knows_every_dtype_and_its_width),
         cmocka_unit_test(reads_integers_with_scales),
         cmocka_unit_test(reads_half_bytes_with_scales),
+        cmocka_unit_test(reads_bytes_in_groups),
         cmocka_unit_test(reads_half_bytes_in_groups),
         cmocka_unit_test(reads_fp8_with_scales_of_blocks),
         cmocka_unit_test(reads_many_rows_of_integers),

@@ -132,7 +132,7 @@ local function forward_values(p, v, values)
     end
     values.load_scale = function(base, at) return scalar.load_f16(expression.sum(base, at)) end
     local of = p.embedding
-    values.groups = of.type.groups and print_run.groups(of.type, isa.lanes, of.panel) or false
+    values.groups = of.type.groups and print_run.groups(of.type, isa, of.panel) or false
     local inputs, seen = {}, {}
     local o = p.output
     local of_means = o.sums and o.sums.map

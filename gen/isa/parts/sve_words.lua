@@ -218,9 +218,9 @@ static inline void $sve_store_bf16(void *to, svfloat32_t a, svfloat32_t b)
     function sve.high_nibbles(words)
         return call("svand_n_u32_x", all, call("svlsr_n_u32_x", all, words, 4), "0x0f0f0f0fu")
     end
-    sve.unpack_i4 = expression.list_of(8, function(n, words)
-        local last = n == 7 and call("svlsr_n_u32_x", all, words, 28)
-        return call("svcvt_f32_u32_x", all, last or call("svand_n_u32_x", all, words, (15 << 4 * n) .. "u"))
+    sve.unpack_i4, sve.unpack_i8 = expression.unpacked(function(words, mask, right)
+        local last = right and call("svlsr_n_u32_x", all, words, right)
+        return call("svcvt_f32_u32_x", all, last or call("svand_n_u32_x", all, words, mask .. "u"))
     end)
     function sve.float_of(index) return call("svcvt_f32_s32_x", all, call("svreinterpret_s32_u32", index)) end
     function sve.max_magnitude(magnitudes, v)

@@ -200,6 +200,13 @@ static inline INDEX $NAME_dot_s8(INDEX sum, INDEX a, INDEX b)
     const INDEX signs = PREFIX_sign_epi8(PREFIX_xor_siBITS(a, PREFIX_set1_epi8((char) 0x80)), b);
     return $NAME_dot_i7(sum, PREFIX_abs_epi8(b), signs);
 }]])
+    add("_dot_b8", [[
+/* The same where those of a may be 0: their magnitudes, at most 128, times those of b with their signs. */
+static inline INDEX $NAME_dot_b8(INDEX sum, INDEX a, INDEX b)
+{
+    const INDEX weights = PREFIX_xor_siBITS(a, PREFIX_set1_epi8((char) 0x80));
+    return $NAME_dot_i7(sum, PREFIX_abs_epi8(weights), PREFIX_sign_epi8(b, weights));
+}]])
     add("_pack_i8", [[
 /* Four vectors of floats as 8-bit integers, the nearest: a word has one of each, that of a in the lowest bits. */
 static inline INDEX $NAME_pack_i8(VECTOR a, VECTOR b, VECTOR c, VECTOR d)
@@ -216,6 +223,7 @@ static inline INDEX $NAME_pack_i8(VECTOR a, VECTOR b, VECTOR c, VECTOR d)
     function set.dot_i7(sum, a, b) return expression.call("$" .. name .. "_dot_i7", sum, a, b) end
     function set.dot_two_i7(sum, a, b, c, d) return expression.call("$" .. name .. "_dot_two_i7", sum, a, b, c, d) end
     function set.dot_s8(sum, a, b) return expression.call("$" .. name .. "_dot_s8", sum, a, b) end
+    function set.dot_b8(sum, a, b) return expression.call("$" .. name .. "_dot_b8", sum, a, b) end
     local call = caller(bits)
     function set.dot_halves(sum, a, b) return call("add_epi16", sum, call("maddubs_epi16", a, b)) end
     function set.add_halves(sums) return call("madd_epi16", sums, call("set1_epi16", "1")) end
@@ -230,6 +238,10 @@ return function(bits)
         local function pair(v, w) return call("packs_epi32", call("cvtps_epi32", v), call("cvtps_epi32", w)) end
         return call("packs_epi16", pair(a, b), pair(c, d))
     end
+    local unpack_i4, unpack_i8 = expression.unpacked(function(words, mask, right)
+        local last = right and call("srli_epi32", words, right)
+        return call("cvtepi32_ps", last or call("and_si" .. bits, words, call("set1_epi32", mask)))
+    end)
     return {
         architecture = "x86",
         includes = { "<immintrin.h>" },
@@ -256,10 +268,8 @@ return function(bits)
         high_nibbles = function(words)
             return call("and_si" .. bits, call("srli_epi32", words, 4), call("set1_epi32", "0x0f0f0f0f"))
         end,
-        unpack_i4 = expression.list_of(8, function(n, words)
-            local last = n == 7 and call("srli_epi32", words, 28)
-            return call("cvtepi32_ps", last or call("and_si" .. bits, words, call("set1_epi32", 15 << 4 * n)))
-        end),
+        unpack_i4 = unpack_i4,
+        unpack_i8 = unpack_i8,
         store = function(base, offset, v) return call("store_ps", at(base, offset), v) end,
         store_unaligned = function(base, offset, v) return call("storeu_ps", at(base, offset), v) end,
         add = function(a, b) return call("add_ps", a, b) end,

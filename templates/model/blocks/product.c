@@ -144,7 +144,7 @@ static inline void $(helper)_alone(const float *restrict x, const $(type.storage
    x      rows of `inputs` floats, x_step apart
 //$ if groups then
    w      [panels][groups of $(groups.inputs) inputs][$(groups.words)]: $(groups.scales_text), then
-          [$(groups.inputs // groups.of_word)][$(panel)] words of $(groups.of_word) weights of an output, 4 bits each: $(groups.weights_text)
+          [$(groups.inputs // groups.of_word)][$(panel)] words of $(groups.of_word) weights of an output, $(groups.bits) bits each: $(groups.weights_text)
 //$ else
    w      [panels][inputs][$(plural(panel, "output"))]
 //$ end

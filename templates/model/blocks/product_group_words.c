@@ -12,12 +12,16 @@
 //$     end
 //$ end
 {
+//$ if groups.bits == 4 then
     const $(isa.index) low_halves = $(isa.index_broadcast("0x0f0f0f0f"));
+//$ end
     const $(isa.vector) zero = $(isa.zero());
 //$ each(function(t, s, n)
     $(isa.vector) $(name("y", t, s, n)) = zero;
 //$ end)
+//$ if sums.started ~= false then
     const uint32_t *starts = x + words + 2;
+//$ end
     uint32_t last[$(tokens * per_group)]; /* of inputs that are no whole group */
 
     for (size_t k = 0; k < words; k += $(per_group), w += $(groups.words)) {
@@ -52,21 +56,26 @@
 //$ end
             input = last;
         }
-        for (size_t i = 0; i < $(per_group); i += 2) {
-            const $(type.storage) *row = w + at + $(groups.first_word) + i * $(panel // 2);
+        for (size_t i = 0; i < $(per_group); $(advance("i", groups.inputs_of_row))) {
+            const $(type.storage) *row = w + at + $(groups.first_word) + i * $(panel // groups.inputs_of_row);
 //$ for t = 0, tokens - 1 do
             const $(isa.index) first$(t) = $(isa.index_broadcast("input[" .. sum(t > 0 and times(t, step) or 0, "i") .. "]"));
+//$ if groups.bits == 4 then
             const $(isa.index) second$(t) = $(isa.index_broadcast("input[" .. sum(t > 0 and times(t, step) or 0, "i + 1") .. "]"));
+//$ end
 //$ end
 //$ local held = {}
 //$ for s = 0, streams - 1 do
 //$ for n = 0, vectors - 1 do
             {
-                const $(isa.index) both = $(isa.load_words("row", sum(times(s, "apart"), n * lanes)));
+                const $(isa.index) $(groups.bits == 8 and "weights" or "both") = $(isa.load_words("row", sum(times(s, "apart"), n * lanes)));
+//$ if groups.bits == 4 then
                 const $(isa.index) low = $(isa.index_and("both", "low_halves"));
                 const $(isa.index) high = $(isa.high_nibbles("both"));
+//$ end
 //$ for t = 0, tokens - 1 do
-                $(name("sum", t, s, n)) = $(sums.dot(sums.dot(name("sum", t, s, n), "low", "first" .. t), "high", "second" .. t));
+//$ local total = sums.dot(name("sum", t, s, n), groups.bits == 8 and "weights" or "low", "first" .. t)
+                $(name("sum", t, s, n)) = $(groups.bits == 8 and total or sums.dot(total, "high", "second" .. t));
 //$ held[#held + 1] = name("sum", t, s, n)
 //$ end
             }
@@ -138,7 +147,7 @@ static inline void $(helper)_alone(const uint32_t *restrict x, const $(type.stor
    x      rows of words, x_step apart: inputs, $(rounded.rows) to a word as signed bytes, the rest of the last one
           zeros; a word that is not read here, the unit of the inputs as a float, and for each group what its sums start from
    w      [panels][groups of $(groups.inputs) inputs][$(groups.words)]: $(groups.scales_text), then
-          [$(groups.inputs // groups.of_word)][$(panel)] words of $(groups.of_word) weights of an output, 4 bits each: $(groups.weights_text)
+          [$(groups.inputs // groups.of_word)][$(panel)] words of $(groups.of_word) weights of an output, $(groups.bits) bits each: $(groups.weights_text)
    bias   [panels * $(panel)]
    y      rows of panels * $(plural(panel, "float")), y_step apart
    Nothing may overlap; any float alignment. Cannot fail. */

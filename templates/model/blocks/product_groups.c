@@ -11,7 +11,7 @@
 static inline void $(helper)_unpack(const $(type.storage) *restrict w, size_t at, size_t inputs, float *restrict unpacked)
 {
 //$ if not groups.minimum then
-    const $(isa.vector) below_zero = $(isa.broadcast("-8.0f"));
+    const $(isa.vector) below_zero = $(isa.broadcast(groups.below_zero));
 
 //$ end
     for (size_t k = 0; k < inputs; k += $(groups.inputs), w += $(groups.words)) {
@@ -26,7 +26,7 @@ static inline void $(helper)_unpack(const $(type.storage) *restrict w, size_t at
 //$ for n = 0, product.strip_vectors - 1 do
             const $(isa.index) words$(n) = $(isa.load_words("row", n * lanes));
 //$ for b, input in ipairs(groups.order) do
-            $(isa.store_unaligned("unpacked", input * product.strip + n * lanes, isa.fma(scale(n, b), isa.unpack_i4("words" .. n)[b], "offset" .. n)));
+            $(isa.store_unaligned("unpacked", input * product.strip + n * lanes, isa.fma(scale(n, b), groups.unpack("words" .. n)[b], "offset" .. n)));
 //$ end
 //$ end
         }
@@ -35,8 +35,11 @@ static inline void $(helper)_unpack(const $(type.storage) *restrict w, size_t at
 //$ end
 //$ local function total(s, n) return "y" .. s .. "_" .. n end
 //$ local function of_group(s, n) return "sum" .. s .. "_" .. n end
-//$ local sum_text = groups.minimum and "Returns their sum." or "Returns their sum times -8, as weights are 8 too large."
-//$ local factor = groups.minimum and "" or "-8.0f * "
+//$ local sum_text = "Returns their sum."
+//$ if not groups.minimum then
+//$     sum_text = ("Returns their sum times -%d, as weights are %d too large."):format(groups.offset, groups.offset)
+//$ end
+//$ local factor = groups.minimum and "" or groups.below_zero .. " * "
 
 /* scaled <- the inputs of a group, divided by what the numbers are multiplied by that unpacked words give. $(sum_text) */
 static inline float $(helper)_scale_inputs(const float *restrict x, float *restrict scaled)
@@ -112,7 +115,7 @@ static inline void $(helper)_alone(const float *restrict x, const $(type.storage
                 const $(isa.vector) one = $(isa.broadcast("input[" .. at_input .. "]"));
 //$ for s = 0, streams - 1 do
 //$ for n = 0, product.alone_vectors - 1 do
-                $(of_group(s, n)) = $(isa.fma("one", isa.unpack_i4("words" .. s .. "_" .. n)[b], of_group(s, n)));
+                $(of_group(s, n)) = $(isa.fma("one", groups.unpack("words" .. s .. "_" .. n)[b], of_group(s, n)));
 //$ end
 //$ end
             }

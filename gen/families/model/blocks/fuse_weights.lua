@@ -41,7 +41,7 @@ local function tensors_of(path)
     local found, message = weights.tensors(path)
     if not found then error(message, 0) end
     for _, tensor in pairs(found) do
-        local rounded = tensor.dtype == "I8" and "I8" or tensor.halves and "4 bits"
+        local rounded = tensor.dtype == "I8" and "I8" or tensor.rounded
         if rounded then
             error(path .. ": has tensors in " .. rounded .. ": fuse takes the checkpoint before it was quantised", 0)
         end

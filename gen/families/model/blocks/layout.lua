@@ -14,14 +14,17 @@ local cache_line = blob.align // 4
 layout.rows = 2 -- of an embedding in groups that lie side by side, as outputs of a panel do
 
 -- Words of a group of inputs of a panel, and the first one behind the scales: of each output a scale in half precision,
--- where the type has them then minima likewise, then [4][panel] words of eight weights of an output in 4 bits, in units
--- of its scale and 8 more, or more than the minimum. Inputs 0 to 3 of a word are in the low halves of its bytes, 4 to 7
--- in the high ones.
+-- where the type has them then minima likewise, then words [][panel] of the weights of an output in 4 or 8 bits, in
+-- units of its scale and `offset` of the type more, or more than the minimum. Inputs 0 to 3 of a word are in its bytes,
+-- of eight in their low halves, and 4 to 7 in the high ones. `order`: inputs of a word from its lowest bits on.
 function layout.group(type, panel)
     local first = type.minimum and panel or panel // 2
-    return { first_word = first, words = first + panel * type.groups // type.weights }
+    return {
+        first_word = first,
+        words = first + panel * type.groups // type.weights,
+        order = type.bits == 8 and { 0, 1, 2, 3 } or { 0, 4, 1, 5, 2, 6, 3, 7 },
+    }
 end
-layout.group_order = { 0, 4, 1, 5, 2, 6, 3, 7 } -- inputs of a word from its lowest bits on
 
 -- How many inputs a map has with those that fill up its last word or group.
 function layout.filled(inputs, type, rounded)

@@ -148,22 +148,27 @@ end
 
 -- How a product of rounded inputs sums them: the C type of a vector of sums, what they start from (a word behind the
 -- inputs, `started`, or nothing), and the words of their dot product, of two at a time, or nil, and of that of
--- softmax's weights, which are never negative, and values. groups: beside numbers of 4 bits, which begin at 0; the
--- word has two halves, which instruction sets that can sum by themselves, until `total` adds them up.
-local function sums_of(rounded, isa, groups)
+-- softmax's weights, which are never negative, and values. type: of weights in groups, nil: they are in none. The word
+-- that a group starts from has two halves, which beside 4 bits instruction sets that can sum by themselves, until
+-- `total` adds them up.
+local function sums_of(rounded, isa, type)
     if not rounded or not rounded.integers then
         return { type = isa.vector, start = isa.zero, dot = isa.dot_bf16, dot_weights = isa.dot_bf16 }
     end
     local products = byte_products(isa, rounded.levels)
     local narrow, dot, dot_two = products.dot_narrow, products.dot, products.dot_two
-    if groups and isa.dot_halves then
+    local function itself(sum) return sum end
+    if type and type.bits == 8 and isa.dot_b8 then
+        return { start = isa.index_zero, started = false, dot = isa.dot_b8, total = itself }
+    end
+    if type and type.bits == 4 and isa.dot_halves then
         return { start = isa.index_broadcast, dot = isa.dot_halves, total = isa.add_halves }
     end
-    if groups then
-        local function start(word)
-            return isa.index_broadcast(string.format("(uint32_t) ((int16_t) %s + (int16_t) (%s >> 16))", word, word))
-        end
-        return { start = start, dot = narrow, total = function(sum) return sum end }
+    if type then
+        local form = "((int16_t) %s + (int16_t) (%s >> 16))"
+        if type.bits == 8 then form = "(" .. type.offset // 8 .. " * " .. form .. ")" end
+        local function start(word) return isa.index_broadcast("(uint32_t) " .. form:format(word, word)) end
+        return { start = start, dot = type.bits == 8 and dot or narrow, total = itself }
     end
     if isa.dot_s8 and dot ~= narrow then
         return { type = isa.index, start = isa.index_zero, started = false, dot = isa.dot_s8, dot_weights = narrow }
@@ -172,14 +177,14 @@ local function sums_of(rounded, isa, groups)
     return { type = isa.index, start = start, started = true, dot = dot, dot_two = dot_two, dot_weights = dot }
 end
 
--- How groups of inputs lie in words (gen/families/model/blocks/layout.lua), of weights of `type`; of inputs of a word,
--- from its lowest bits on, and of inputs one after the other: what the floats of unpack_i4 are still to be multiplied
--- by. At least as many as `lanes` of the latter. panel: outputs side by side.
-function print_run.groups(type, lanes, panel)
+-- How groups of inputs lie in words (gen/families/model/blocks/layout.lua), of weights of `type`, and what unpacks them
+-- with `isa`; of inputs of a word, from its lowest bits on, and of inputs one after the other: what the floats of
+-- that are still to be multiplied by. At least as many as lanes of the latter. panel: outputs side by side.
+function print_run.groups(type, isa, panel)
     local factors, of_inputs, group = {}, {}, layout.group(type, panel)
-    for b, input in ipairs(layout.group_order) do
-        factors[b] = literal.float(b < type.weights and 16.0 ^ (1 - b) or 1.0)
-        for at = input + 1, math.max(lanes, type.weights), type.weights do
+    for b, input in ipairs(group.order) do
+        factors[b] = literal.float(b < type.weights and 2.0 ^ (type.bits * (1 - b)) or 1.0)
+        for at = input + 1, math.max(isa.lanes, type.weights), type.weights do
             of_inputs[at] = factors[b]
         end
     end
@@ -192,10 +197,15 @@ function print_run.groups(type, lanes, panel)
         minimum = type.minimum or false,
         scales_text = ("[%d] scales in half precision%s"):format(panel, type.minimum and " and as many minima" or ""),
         weights_text = type.minimum and "in units of the scale, more than the minimum"
-            or "8 more than in units of the scale",
+            or type.offset .. " more than in units of the scale",
         words = group.words,
         first_word = group.first_word,
-        order = layout.group_order,
+        order = group.order,
+        bits = type.bits,
+        offset = type.offset,
+        below_zero = literal.float(-type.offset),
+        unpack = type.bits == 8 and isa.unpack_i8 or isa.unpack_i4,
+        inputs_of_row = type.weights // 4, -- words of rounded inputs to a word of weights
     }
 end
 
@@ -221,10 +231,10 @@ end
 
 local function product_values(p, v, values)
     values.product, values.rounded, values.tiles = v.product, p.rounded, tiles_of(p, v)
-    values.sums, values.outputs = sums_of(p.rounded, v.isa, p.type.groups), outputs_of(p.rounded, v.isa)
+    values.sums, values.outputs = sums_of(p.rounded, v.isa, p.type.groups and p.type), outputs_of(p.rounded, v.isa)
     values.barriers = function(list) return barriers(p, v.isa, list) end
     values.load_weights = not p.type.groups and print_run.loader(v.isa, p.type)
-    values.groups = p.type.groups and print_run.groups(p.type, v.isa.lanes, layout.panel) or false
+    values.groups = p.type.groups and print_run.groups(p.type, v.isa, layout.panel) or false
 end
 
 -- The file of the product of weights, of a run of blocks or of a model.
