@@ -13,7 +13,7 @@ end
 -- Renders another template unless an earlier one of this file has, of the same text; returns what its names begin
 -- with.
 function printers:once(path, given)
-    local text, prefix = self.values.share(path, given)
+    local text, prefix = self.values.share(path, given, self.values.helper)
     self.out[#self.out + 1] = text
     return prefix
 end

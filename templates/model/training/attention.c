@@ -265,8 +265,8 @@ static void $(a.helper)_attend($(given), size_t length, size_t own, float *scrat
     float *keys = scratch, *key_strips = keys + padded * $(w), *value_strips = key_strips + padded * $(w);
     float *queries = value_strips + padded * $(a.padded_width), *scores = queries + $(a.rows * w), *packed = scores + $(a.rows) * padded;
 //$ if a.lsh then
-    float *signs = packed + $(product.packed_a);
-    uint16_t *codes = (uint16_t *) (void *) (signs + $(a.lsh.signs)); /* of keys */
+    float *signs = packed + $(product.packed_a), *z = signs + $(a.lsh.signs);
+    uint16_t *query_codes = (uint16_t *) (void *) (z + $(a.z)), *codes = query_codes + $(a.rows * a.lsh.tables); /* of keys */
 
     if (t->signs)
         $(a.helper)_make_signs(t, layer, signs);
@@ -278,7 +278,7 @@ $(i)$(helper)_pack_across(keys, $(w), $(w), length, key_strips);
 $(i)$(helper)_pack($(sum("v", times(head, a.v_head))), $(a.v_step), length, $(w), value_strips);
 //$ if a.lsh then
 $(i)if (t->signs)
-$(i)    $(a.helper)_hash(signs, keys, length, codes, padded);
+$(i)    $(a.helper)_hash_heads(signs, keys, $(w), 1, length, codes, z);
 //$ end
 //$ loop(i, "number", 0, a.group, 1, function(i, number)
 //$ if a.shaped then
@@ -301,8 +301,10 @@ $(i)    $(a.helper)_gather_heads($(listed(t, query, a.q_step, from("first"), "ro
 $(i)    $(helper)_times_strips($(plain), rows, columns, $(w), queries, $(w), key_strips, $(w), scores, padded, $(set), packed);
 //$ if a.lsh then
 $(i)    $(a.helper)_expect(scores, padded, $(looks and "first, " or "")rows, columns, own);
-$(i)    if (t->signs)
-$(i)        $(a.helper)_sample(signs, queries, codes, padded, first, rows, own, scores, padded);
+$(i)    if (t->signs) {
+$(i)        $(a.helper)_hash_heads(signs, queries, $(w), 1, rows, query_codes, z);
+$(i)        $(a.helper)_sample(query_codes, codes, first, rows, length, own, scores, padded);
+$(i)    }
 //$ else
 $(i)    $(a.helper)_softmax(scores, padded, $(looks and "first, " or "")rows, columns, own, 1, totals, $(a.softmax_step));
 //$ end
@@ -376,8 +378,8 @@ static void $(a.helper)_attend_back($(given), size_t length, size_t own, float *
 //$ if a.lsh then
 //$ weights, dy, dy_step = "weights", "dmixed", w
     float *signs = packed + $(product.packed_a), *value_rows = signs + $(a.lsh.signs), *weights = value_rows + padded * $(a.padded_width);
-    float *dmixed = weights + $(a.rows) * padded;
-    uint16_t *codes = (uint16_t *) (void *) (dmixed + $(a.rows * w)); /* of keys */
+    float *dmixed = weights + $(a.rows) * padded, *z = dmixed + $(a.rows * w);
+    uint16_t *query_codes = (uint16_t *) (void *) (z + $(a.z)), *codes = query_codes + $(a.rows * a.lsh.tables); /* of keys */
 
     if (t->signs)
         $(a.helper)_make_signs(t, layer, signs);
@@ -391,7 +393,7 @@ $(i)$(helper)_pack(keys, $(w), length, $(w), key_rows);
 //$ if a.lsh then
 $(i)$(helper)_pack($(sum("v", times(head, a.v_head))), $(a.v_step), length, $(w), value_rows);
 $(i)if (t->signs)
-$(i)    $(a.helper)_hash(signs, keys, length, codes, padded);
+$(i)    $(a.helper)_hash_heads(signs, keys, $(w), 1, length, codes, z);
 //$ end
 $(i)$(helper)_clear(dkeys, $(w), padded);
 $(i)$(helper)_clear(dvalues, $(w), padded);
@@ -418,8 +420,10 @@ $(i)    $(helper)_times_strips($(plain), rows, columns, $(w), queries, $(w), key
 $(i)    $(a.helper)_expect(scores, padded, $(looks and "first, " or "")rows, columns, own);
 $(i)    for (size_t row = 0; row < rows; ++row)
 $(i)        $(helper)_scale(scores + row * padded, one, weights + row * padded, columns);
-$(i)    if (t->signs)
-$(i)        $(a.helper)_sample(signs, queries, codes, padded, first, rows, own, weights, padded);
+$(i)    if (t->signs) {
+$(i)        $(a.helper)_hash_heads(signs, queries, $(w), 1, rows, query_codes, z);
+$(i)        $(a.helper)_sample(query_codes, codes, first, rows, length, own, weights, padded);
+$(i)    }
 $(i)    $(helper)_times_strips($(plain), rows, $(w), seen, weights, padded, value_rows, length, dmixed, $(w), $(set), packed);
 $(i)    $(a.helper)_shorten_back(from, rows, dmixed);
 //$ else

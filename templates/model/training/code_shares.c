@@ -18,36 +18,7 @@ static void $(a.helper)_make_signs(const $(helper) *t, size_t layer, float *rest
         signs[i] = t->signs == 1 ? (negative ? -1.0f : 1.0f) : own[i];
     }
 }
-
-/* Codes of heads that lie side by side: code[$(lsh.tables)][step]. A Hadamard transform of a head times signs makes the bits of
-   $(plural(lsh.per_round, "code")). */
-static void $(a.helper)_hash(const float *restrict signs, const float *restrict x, size_t rows, uint16_t *restrict code, size_t step)
-{
-    for (size_t row = 0; row < rows; ++row, x += $(w))
-        for (size_t round = 0; round < $(lsh.rounds); ++round) {
-            float z[$(lsh.padded)];
-
-            for (size_t i = 0; i < $(w); ++i)
-                z[i] = signs[round * $(lsh.padded) + i] * x[i];
-//$ if w < lsh.padded then
-            for (size_t i = $(w); i < $(lsh.padded); ++i)
-                z[i] = 0.0f;
-//$ end
-            for (size_t half = 1; half < $(lsh.padded); half *= 2)
-                for (size_t i = 0; i < $(lsh.padded); i += 2 * half)
-                    for (size_t j = i; j < i + half; ++j) {
-                        const float low = z[j], high = z[j + half];
-                        z[j] = low + high;
-                        z[j + half] = low - high;
-                    }
-            for (size_t i = 0, table = round * $(lsh.per_round); i < $(lsh.per_round) && table < $(lsh.tables); ++i, ++table) {
-                unsigned bits = 0;
-                for (size_t bit = 0; bit < $(lsh.tau); ++bit)
-                    bits = bits << 1 | (z[i * $(lsh.tau) + bit] > 0.0f);
-                code[table * step + row] = (uint16_t) bits;
-            }
-        }
-}
+$(include("templates/model/blocks/hash.c", { helper = a.helper, hash = a.lsh, shape = { width = w } }))
 
 //$ local first = a.causal and "size_t first"
 /* From cosines to the weights that tables have on average, in place; 0 for what a row does not
@@ -68,15 +39,16 @@ static void $(a.helper)_expect($(listed("float *score, size_t step", first, "siz
     }
 }
 
-/* weight[begin … end - 1] = the share of tables in which the codes of a query, [$(lsh.tables)], and of these keys agree. */
-static void $(a.helper)_share(const uint16_t *restrict query, const uint16_t *restrict code, size_t step, size_t begin, size_t end,
-    float *restrict weight)
+/* weight[begin … end - 1] = the share of tables in which the codes of a query and of these keys agree: those of table t lie
+   at t * query_step and t * step. */
+static void $(a.helper)_share(const uint16_t *restrict query, size_t query_step, const uint16_t *restrict code, size_t step,
+    size_t begin, size_t end, float *restrict weight)
 {
     for (size_t k = begin / $(strip) * $(strip); k < end; k += $(strip)) {
         uint16_t agree[$(strip)] = {0};
 
         for (size_t table = 0; table < $(lsh.tables); ++table) {
-            const uint16_t own = query[table];
+            const uint16_t own = query[table * query_step];
             for (size_t i = 0; i < $(strip); ++i)
                 agree[i] = (uint16_t) (agree[i] + (code[table * step + k + i] == own));
         }
@@ -86,19 +58,17 @@ static void $(a.helper)_share(const uint16_t *restrict query, const uint16_t *re
     }
 }
 
-/* From expected weights to those of tables, in place, but for tokens nearer than $(lsh.window). q: heads of queries, the first at position
-   `first`; code: of keys. */
-static void $(a.helper)_sample(const float *signs, const float *q, const uint16_t *code, size_t code_step, size_t first, size_t rows,
-    size_t length, float *weight, size_t step)
+/* From expected weights to those of tables, in place, but for tokens nearer than $(lsh.window). query: codes of some tokens, the first at
+   position `first`, [$(lsh.tables)][rows]; code: of keys, [$(lsh.tables)][length]. */
+static void $(a.helper)_sample(const uint16_t *query, const uint16_t *code, size_t first, size_t rows, size_t length, size_t own,
+    float *weight, size_t step)
 {
-    for (size_t row = 0; row < rows; ++row, q += $(w), weight += step) {
-        const size_t own = first + row, near = own + 1 > $(lsh.window) ? own + 1 - $(lsh.window) : 0;
-        uint16_t query[$(lsh.tables)];
+    for (size_t row = 0; row < rows; ++row, weight += step) {
+        const size_t here = first + row, near = here + 1 > $(lsh.window) ? here + 1 - $(lsh.window) : 0;
 
-        $(a.helper)_hash(signs, q, 1, query, 1);
-        $(a.helper)_share(query, code, code_step, 0, near < length ? near : length, weight);
+        $(a.helper)_share(query + row, rows, code, length, 0, near < own ? near : own, weight);
 //$ if not a.causal then
-        $(a.helper)_share(query, code, code_step, own + $(lsh.window) > near ? own + $(lsh.window) : near, length, weight);
+        $(a.helper)_share(query + row, rows, code, length, here + $(lsh.window) > near ? here + $(lsh.window) : near, own, weight);
 //$ end
     }
 }

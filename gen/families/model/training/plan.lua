@@ -515,15 +515,17 @@ local function product_of(isa)
     return product
 end
 
--- Floats that attention needs for a sequence of `length` filled up to 32: fixed + each * length.
-local function attention_scratch(a, product)
+-- Floats that attention needs for a sequence of `length` filled up to 32, on CPUs with vectors of `lanes`: fixed + each *
+-- length.
+local function attention_scratch(a, product, lanes)
     local w, padded = a.width, a.padded_width
     local need = {
         fixed = filled(line + 2 * a.rows * w + 3 * a.rows * padded + product.packed_a),
         each = 3 * w + 3 * padded + 2 * a.rows,
     }
     if a.lsh then -- two codes a float
-        need.fixed = need.fixed + filled(a.lsh.signs + a.rows * w)
+        local codes = a.rows * a.lsh.tables + 2 * line -- as many are read behind the last
+        need.fixed = need.fixed + filled(a.lsh.signs + a.rows * w + 2 * a.lsh.padded * lanes + codes // 2)
         need.each = need.each + padded + a.rows + (a.lsh.tables + 1) // 2
     end
     return need
@@ -627,7 +629,7 @@ local function variant_of(p, t, v)
     local function name(word) return names.variant(p.model.name, "train_" .. word, v.isa.name) end
     local product, scratch = product_of(v.isa), { fixed = 0, each = 0 }
     for _, own in ipairs(t.segments) do
-        local need = attention_scratch(own.attention, product)
+        local need = attention_scratch(own.attention, product, v.isa.lanes)
         scratch.fixed, scratch.each = math.max(scratch.fixed, need.fixed), math.max(scratch.each, need.each)
     end
     return {

@@ -108,7 +108,8 @@ local function places_of_tape(p, own, values)
 end
 
 -- What the attention of segment `own` takes beside the plan: how many floats apart its rows lie, and heads of q, k, v.
-local function attention_of(own, strip, pitch)
+local function attention_of(own, v, pitch)
+    local strip = v.training.product.strip
     local a = { strip = strip, padded_width = blob.round_up(own.attention.width, strip) }
     local gradients = { d_in = own.tape.first }
     for _, gradient in ipairs(own.tape.back.gradients) do
@@ -127,6 +128,8 @@ local function attention_of(own, strip, pitch)
             a["d" .. word .. "_step"] = pitch(gradients[operation["to_" .. word]])
         end
     end
+    local lsh = own.attention.lsh
+    if lsh then a.z = 2 * lsh.padded * v.isa.lanes end -- floats that hashes work in
     return setmetatable(a, { __index = own.attention })
 end
 
@@ -275,7 +278,7 @@ local function tapes_of(p, v, pitch)
             layers = own.layers > 1 and own.layers,
             stride = own.stride,
             site = own.site,
-            attention = attention_of(own, v.training.product.strip, pitch),
+            attention = attention_of(own, v, pitch),
             lookup = lookup_of(own, v, t.gradients, pitch),
             doc = "A block",
             back_doc = "The gradient of a block's input from that of its output",
