@@ -1,5 +1,6 @@
-/* Attention by tiles gives what attention by vectors gives: to the bit where keys, values and weights are integers
-   (SCALED), nearly in bf16. `BY_VECTORS` and `BY_TILES` are functions of one emitted bundle, of one causal head. */
+/* Attention by tiles gives what attention by vectors gives, and this what it gives for a row alone: to the bit where
+   keys, values and weights are integers (SCALED), nearly in bf16. `BY_VECTORS` and `BY_TILES` are functions of one
+   emitted bundle, of one causal head. */
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -23,7 +24,7 @@ attention BY_VECTORS, BY_TILES;
 size_t tiles_used;
 
 static uint32_t query[QUERIES * QUERY_STEP], key[POSITIONS * KEY_STEP], value[WORDS_OF_VALUES * PITCH], weight[QUERIES * WEIGHT_STEP];
-static float score[QUERIES * KEYS], total[QUERIES * 16], by_vectors[QUERIES * PITCH], by_tiles[QUERIES * PITCH];
+static float score[QUERIES * KEYS], total[QUERIES * 16], by_vectors[QUERIES * PITCH], by_tiles[QUERIES * PITCH], alone[QUERIES * PITCH];
 static float key_unit[POSITIONS], value_unit[POSITIONS];
 
 /* Bytes, or two numbers of bf16 below 1. */
@@ -86,11 +87,14 @@ int main(void)
         for (size_t queries = QUERIES - 1; queries <= QUERIES; ++queries) {
             fill_cache(first + queries);
             BY_VECTORS(query, KEY, VALUE, first, queries, by_vectors, score, weight, total);
+            for (size_t q = 0; q < queries; ++q)
+                BY_VECTORS(query + q * QUERY_STEP, KEY, VALUE, first + q, 1, alone + q * PITCH, score, weight, total);
             BY_TILES(query, KEY, VALUE, first, queries, by_tiles, score, weight, total);
             for (size_t i = 0; i < queries * PITCH; ++i) {
-                if (fabsf(by_vectors[i] - by_tiles[i]) <= tolerance)
+                if (fabsf(by_vectors[i] - by_tiles[i]) <= tolerance && fabsf(by_vectors[i] - alone[i]) <= tolerance)
                     continue;
-                printf("%zu queries from %zu on: element %zu: %g instead of %g\n", queries, first, i, by_tiles[i], by_vectors[i]);
+                printf("%zu queries from %zu on: element %zu: %g, of a row alone %g, instead of %g\n", queries, first, i, by_tiles[i],
+                       alone[i], by_vectors[i]);
                 return 1;
             }
         }

@@ -193,7 +193,7 @@ $(include("templates/model/blocks/attention_tiles.c", given))
 //$ end
 //$ local sum_of_lanes = across("add")
 //$ local tanh = cap and once("templates/math/tanh.c") .. "_tanh"
-//$ local softmax = once("templates/model/blocks/softmax.c")
+//$ local softmax = once("templates/model/blocks/softmax.c", { weight_step = weight_step })
 //$ local queries = "[queries]" .. (shape.group > 1 and "[" .. shape.group .. "]" or "")
 //$ local scaled = ", scaled" .. (shape.rope and ", rotated" or "")
 //$ local more = integers and (dots.sums.started and ", what sums start from" or ", a word that is not read here") .. ", and the unit" or ""
@@ -360,9 +360,16 @@ void $(symbol)($(listed(attention_parameters, "float *restrict sums, float *rest
                 score[r * $(keys) + k] = -3e38f;
 //$ end
         }
-        for (size_t r = 0; r < $(all_rows); ++r)
 //$ local scale, weight = cache_type.scaled and "value_scale + " .. place, dots and sum("weight", times("r", weight_step))
 //$ local given = listed("score + r * " .. keys, scale, weight, sum("total", times("r", lanes)), "largest + r, factor + r")
+//$ if integers and isa.largest_of then
+        size_t r = 0;
+        for (; r + 8 <= $(all_rows); r += 8)
+            $(softmax)_softmax_8($(given), unit + r);
+        for (; r < $(all_rows); ++r)
+//$ else
+        for (size_t r = 0; r < $(all_rows); ++r)
+//$ end
             $(integers and "unit[r] = " or "")$(softmax)_softmax($(given));
 //$ if not from_keys then
         row = 0;

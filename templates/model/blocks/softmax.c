@@ -1,23 +1,27 @@
-//$ takes isa, lanes, helper, keys, cache_type, dots
+//$ takes isa, lanes, helper, keys, cache_type, dots, weight_step
 //$ local exp = dots and isa.entry and once("templates/math/exp_short.c") .. "_exp_short" or once("templates/math/exp.c") .. "_exp"
 //$ local largest_lane = across("max")
 //$ local integers = dots and dots.integers
+//$ local eight = integers and isa.largest_of -- rows, whose units are found together
 
 /* One row of an online softmax: the scores of a tile become weights relative to the largest score so far, and are added to
    the totals, one for each lane. A tile with a larger score is rare: only then the sums of earlier tiles have to shrink,
    by `factor`.$(cache_type.scaled and " Weights are for values in units of `scale`." or "")$(dots and "" or " */")
-//$ if integers then
+//$ if eight then
+   Returns a vector whose largest lane is the largest weight in these units. */
+//$ elseif integers then
    They become integers up to $(dots.levels), $(dots.rows) to a word, in units of the one that it returns. */
 //$ elseif dots then
    They become words of $(dots.rows) in bf16. */
 //$ end
-//$ local parameters = listed(
-//$     "float *restrict score",
-//$     cache_type.scaled and "const float *restrict scale",
-//$     dots and dots.storage .. " *restrict weights",
-//$     "float *restrict total, float *restrict largest, float *restrict factor"
-//$ )
-static inline $(integers and "float" or "void") $(helper)_softmax($(parameters))
+//$ local scores = listed("float *restrict score", cache_type.scaled and "const float *restrict scale")
+//$ local totals = "float *restrict total, float *restrict largest, float *restrict factor"
+//$ local to_weights = dots and dots.storage .. " *restrict weights"
+//$ if eight then
+static inline $(isa.vector) $(helper)_softmax_row($(listed(scores, totals)))
+//$ else
+static inline $(integers and "float" or "void") $(helper)_softmax($(listed(scores, to_weights, totals)))
+//$ end
 {
     $(isa.vector) max = $(isa.load_unaligned("score", 0));
     $(isa.vector) highest = $(isa.broadcast("*largest"));
@@ -62,6 +66,16 @@ $(i)totals = $(isa.add("totals", "weight"));
 //$ end
 //$ end)
     $(isa.store_unaligned("total", 0, "totals"));
+//$ if eight then
+    return most;
+}
+
+/* The same, and the weights become integers up to $(dots.levels), $(dots.rows) to a word, in units of the one that it returns. */
+static inline float $(helper)_softmax($(listed(scores, to_weights, totals)))
+{
+//$ local row = listed("score", cache_type.scaled and "scale", "total, largest, factor")
+    const $(isa.vector) most = $(helper)_softmax_row($(row));
+//$ end
 //$ if integers then
     const float unit = $(largest_lane("most"));
     const $(isa.vector) inverse = $(isa.broadcast("unit > 1e-34f ? " .. dots.levels .. ".0f / unit : 0.0f"));
@@ -77,3 +91,33 @@ $(i)$(isa.store_bf16("weights", k == "k" and "k / 2" or 0, isa.load_unaligned("s
 //$ end)
 //$ end
 }
+//$ if eight then
+
+/* The same of eight rows, whose units are found side by side, in one division. */
+static inline void $(helper)_softmax_8($(listed(scores, to_weights, totals, "float *restrict unit")))
+{
+    $(isa.index) most[8];
+//$ local own = listed("score + r * " .. keys, cache_type.scaled and "scale", "total + r * " .. lanes, "largest + r, factor + r")
+    for (size_t r = 0; r < 8; ++r)
+        most[r] = $(isa.max_magnitude(isa.index_zero(), helper .. "_softmax_row(" .. own .. ")"));
+//$ local all = {}
+//$ for r = 0, 7 do all[r + 1] = "most[" .. r .. "]" end
+//$ local steps, units = isa.largest_of(all)
+//$ for _, step in ipairs(steps) do
+    const $(isa.index) $(step.name) = $(step.value);
+//$ end
+    const $(isa.vector) units = $(units);
+//$ local inverses = isa.div(isa.broadcast(dots.levels .. ".0f"), "units")
+    float inverse[$(lanes)];
+    $(isa.store_unaligned("inverse", 0, isa.select(isa.less(isa.broadcast("1e-34f"), "units"), inverses, isa.zero())));
+    $(isa.store_partial("unit", 0, 8, isa.mul("units", isa.broadcast("1.0f / " .. dots.levels .. ".0f"))));
+    int8_t *bytes = (int8_t *) (void *) weights;
+    for (size_t r = 0; r < 8; ++r) {
+        const $(isa.vector) own = $(isa.broadcast("inverse[r]"));
+//$ for k = 0, keys - 1, lanes do
+//$ local weight = isa.mul("own", isa.load_unaligned("score", sum(times("r", keys), k)))
+        $(isa.store_i8("bytes", sum(times("r", weight_step * dots.rows), k), weight));
+//$ end
+    }
+}
+//$ end
