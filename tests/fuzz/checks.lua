@@ -2,8 +2,10 @@
 local blob = require "gen.plan.blob"
 local fuzz = require "tests.fuzz.fuzz"
 local lookup = require "harness.families.lookup.verify"
+local packing = require "gen.families.packing"
 local verify = require "harness.families.model.verify"
 local weights = require "weights"
+local whole_models = require "tests.fuzz.whole_models"
 
 local checks = {}
 
@@ -20,8 +22,18 @@ local function add_checks(lines, result)
     end
 end
 
+-- The path of a checkpoint for plan `p` that was quantised, where its draw says so; nil: verify makes one itself.
+function checks.quantised(p, directory, seed)
+    if not whole_models.quantised[p] then return nil end
+    local given, path = directory .. "/given.safetensors", directory .. "/quantised.safetensors"
+    assert(weights.sample(given, "", p.samples, seed))
+    assert(weights.quantise(given, path, packing.forms(p, packing.files { weights = given })))
+    return path
+end
+
 local function of_model(p, library, directory, seed, cc)
-    local lines, prepared = {}, verify.prepare(p, directory, { seed = seed, cc = cc })
+    local options = { seed = seed, cc = cc, weights = checks.quantised(p, directory, seed) }
+    local lines, prepared = {}, verify.prepare(p, directory, options)
     for _, result in ipairs(verify.check_library(p, library, prepared)) do
         if not result.ok then lines[#lines + 1] = result.call .. ": " .. result.message end
     end

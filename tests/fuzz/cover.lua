@@ -63,6 +63,7 @@ function cover.facts(set, given, options)
         -- A row of the embedding that has Q, K and V is read in parts.
         if given.embedding and given.embedding.projected then add("projected keys: " .. fit(kv, set.lanes)) end
     end
+    if options.quantised then add "quantised checkpoint" end
     local types = {}
     for _, name in ipairs { "arithmetic", "type", "cache", "activations", "tables", "projection" } do
         local text = options[name]

@@ -20,6 +20,8 @@ local schema = require "gen.schema.schema"
 local score = require "gen.plan.score"
 local stand_ins = require "tests.support.stand_ins"
 local toolchain = require "harness.firmware.toolchain"
+local weights = require "weights"
+local whole_models = require "tests.fuzz.whole_models"
 
 local test = {}
 
@@ -52,6 +54,17 @@ function test.key_type_set_choice_and_legal_value_make_the_list_stale()
         check.equal(mark == before, false)
     end
     check.equal(cover.mark(), before)
+end
+
+function test.some_whole_models_are_given_checkpoints_in_groups()
+    local directory, found = process.temporary_directory(), {}
+    for index = 1, 12 do
+        local path = checks.quantised((whole_models.plan(index, { isa.get "avx2" })), directory, index)
+        for _, tensor in pairs(path and assert(weights.tensors(path)) or {}) do
+            if tensor.blocks then found[tensor.blocks] = true end
+        end
+    end
+    check.equal(found, { Q4_0 = true, Q4_1 = true, Q8_0 = true })
 end
 
 local warnings = table.concat(compilers.joined(require "tests.support.warnings", { "-Wcast-align" }), " ")

@@ -60,11 +60,11 @@ end
 local function whole(index, set, name)
     local target = plans.target_of(set)
     local p, given = whole_models.plan(index, { target and isa.get "scalar" or set }, name)
-    if not target then return p, given, p.options end
-    local options = {}
+    local options = { quantised = whole_models.quantised[p] }
     for key, value in pairs(p.options) do
         options[key] = value
     end
+    if not target then return p, given, options end
     return built("whole", given, options, set), given, options
 end
 

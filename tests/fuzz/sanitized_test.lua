@@ -1,6 +1,7 @@
 -- Random models, with the default schedule and a random one, random transformers and whole models, and models in which
 -- something was once found, run clean under the address and undefined-behaviour sanitizers of both compilers.
 local check = require "tests.support.check"
+local checks = require "tests.fuzz.checks"
 local cpu = require "harness.base.cpu"
 local compile = require "harness.base.compile"
 local effort = require "tests.effort"
@@ -23,7 +24,8 @@ local function verify_plans(cc, plan_of)
     local first = effort.seed
     for index = first, first + share(effort.fuzz_transformers) - 1 do
         local p, given = plan_of(index, { isa.get(names[index % #names + 1]) })
-        local prepared = verify.prepare(p, directory, { seed = index })
+        local options = { seed = index, weights = checks.quantised(p, directory, index) }
+        local prepared = verify.prepare(p, directory, options)
         local cflags = effort.sanitized_level .. " " .. fuzz.sanitizers
         local library = compile.library({ p }, directory .. "/source", cc, cflags)
         for _, result in ipairs(verify.check_library(p, library, prepared, 1)) do

@@ -63,6 +63,9 @@ local function wrapped(random, m, lanes)
     return m
 end
 
+-- Plans with weights in groups that are given a checkpoint which is quantised already.
+whole_models.quantised = setmetatable({}, { __mode = "k" })
+
 -- The plan of model number `index` for the instruction sets `sets`, each with a random schedule, and the model as the
 -- table of a model file: the first drawn one that is none of the refused.
 function whole_models.plan(index, sets, name)
@@ -86,7 +89,10 @@ function whole_models.plan(index, sets, name)
             for _, set in ipairs(sets) do
                 options.schedule[set.name] = transformers.schedule(random, p.shape, isa.with_types(set, types))
             end
-            return plan.build(m, sets, options), given
+            local own, types_of = plan.build(m, sets, options), dtype.of_parts(options.type)
+            local groups = types_of.blocks.groups or types_of.head.groups or types_of.embedding.groups
+            whole_models.quantised[own] = groups and random(0, 1) == 0 or nil
+            return own, given
         end
     end
 end
