@@ -57,6 +57,15 @@ local kinds = {
             {
                 part("stages", rows("", "embedding! products! attention! ffn! head!", "")),
                 part("dense", rows("", "us_per_sequence! body_us_per_sequence! ffn! rel_err", "")),
+                part(
+                    "exact",
+                    rows(
+                        "",
+                        "us_per_sequence! body_us_per_sequence! attention! rel_err! speedup! body_speedup! \z
+                            attention_speedup!",
+                        ""
+                    )
+                ),
                 { key = "counts", rule = schema.boolean },
             }
         ),
@@ -66,8 +75,9 @@ local kinds = {
         key = "tokens",
         results = rows(
             "tokens! position layers threads",
-            "us_per_token unfused_us_per_token speedup predicted_speedup speedup_share gbytes read_gbytes read_share \z
-                gflops products_us_per_token products_gflops again_ratio cpu_over_wall rel_err unfused_rel_err",
+            "us_per_token unfused_us_per_token speedup predicted_speedup speedup_share exact_us_per_token \z
+                exact_speedup gbytes read_gbytes read_share gflops products_us_per_token products_gflops again_ratio \z
+                cpu_over_wall rel_err unfused_rel_err exact_rel_err",
             "model! isa! type! activations tables projection tuned same_type",
             beside { part("f32_rival", rival) }
         ),
@@ -91,7 +101,8 @@ local kinds = {
 
 local attention = rows(
     "tokens! position layers threads",
-    "us_per_token! gbytes read_gbytes read_share gflops baseline_us_per_token speedup cpu_over_wall",
+    "us_per_token! gbytes read_gbytes read_share gflops exact_us_per_token exact_speedup baseline_us_per_token \z
+        speedup cpu_over_wall",
     "model! isa! type! baseline_library baseline_implementation",
     { { key = "counts", rule = schema.boolean } }
 )

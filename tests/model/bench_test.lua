@@ -26,6 +26,10 @@ local function model(name, text)
     )
 end
 
+local function blocks(name, text)
+    return program.model(folder, name, "return { name = '" .. name .. "', vocab = 30, " .. text .. " }")
+end
+
 local function encoder(name)
     return model(
         name,
@@ -88,6 +92,57 @@ function test.decoders_prefill_and_step()
     check.matches(text, "\nA/A control: the last call measured twice ")
 end
 
+local by_tables = "{ kind = 'lsh', tables = 2, tau = 2, window = 4, context = 40, "
+
+-- The rows that `found` has under `key`, as text; each is beside exact attention, in `exact` of it where `whole`.
+local function beside_exact(found, key, whole)
+    local rows = {}
+    for i, r in ipairs(found[key]) do
+        rows[i] = string.format("%s %d %d", r.call or "", r.tokens, r.position)
+        if whole then
+            local e = r.exact
+            check.near(e.speedup, e.us_per_sequence / r.us_per_sequence, 1e-6 * e.speedup)
+            check.near(e.body_speedup, e.body_us_per_sequence / r.body_us_per_sequence, 1e-6 * e.body_speedup)
+            check.near(e.attention_speedup * r.stages.attention, e.attention, 1e-6 * math.abs(e.attention))
+            check.equal(e.rel_err < 1e-5 and e.rel_err ~= r.rel_err, true)
+        else
+            check.near(r.exact_speedup, r.exact_us_per_token / r.us_per_token, 1e-6 * r.exact_speedup)
+        end
+    end
+    return rows
+end
+
+function test.attention_by_tables_beside_exact_attention()
+    local page = folder .. "/tables.json"
+    local function measured(path, ...)
+        local text = program.works(bench(path, "--json", ...))
+        assert(host.write_file(page, text))
+        program.works { "report", page }
+        return json.decode(text)
+    end
+    local found = measured(
+        model(
+            "tabled",
+            "layers = 1, checkpoint = 'lookupffn', attention = " .. by_tables .. "causal = false }, ffn = " .. lookup
+        ),
+        "--lengths",
+        "8"
+    )
+    check.equal(beside_exact(found, "results", true), { "encode 8 0", "encode 8 0" })
+    -- The dense twin is exact, too.
+    check.equal(found.results[1].dense.rel_err ~= found.results[1].exact.rel_err, true)
+    local decoder = "layers = 1, checkpoint = 'llama', attention = "
+        .. by_tables
+        .. "rope = {} }, ffn = { kind = 'mlp', f = 32, activation = 'relu' }"
+    local steps = { "prefill 8 0", "step 1 0", "step 1 7", "step 1 39" }
+    found = measured(model("tabled_decoder", decoder .. ", output = { head = {} }"), "--lengths", "8")
+    check.equal(beside_exact(found, "results", true), steps)
+    local own = blocks("tabled_blocks", "d = 32, heads = 2, " .. decoder)
+    found = measured(own, "--batch", "1,8")
+    check.equal(beside_exact(found, "results"), { " 1 0", " 8 0" })
+    check.equal(beside_exact(found, "attention"), { " 1 7", " 1 39", " 8 0" })
+end
+
 -- A window has no end: the context says where a step is timed.
 function test.windows()
     local path = model(
@@ -125,10 +180,6 @@ function test.what_cannot_be_timed()
         "--lengths: 8: is for a whole model, not for a LookupFFN",
         bench("gen/models/tiny.lua", "--lengths", "8")
     )
-end
-
-local function blocks(name, text)
-    return program.model(folder, name, "return { name = '" .. name .. "', vocab = 30, " .. text .. " }")
 end
 
 local gated =

@@ -67,8 +67,17 @@ local function operations(p)
     return sum
 end
 
+-- Operations of the attention by tables of a layer: hashes and rows of q and k, and the tokens of the window.
+local function table_operations(s, tokens)
+    local lsh = s.lsh
+    local hash = lsh.rounds * lsh.padded * (1 + math.log(lsh.padded, 2))
+    local near = s.causal and lsh.window or math.max(0, 2 * lsh.window - 1)
+    return tokens * ((s.heads + s.kv_heads) * (hash + lsh.tables * s.width) + 4 * s.width * s.heads * near)
+end
+
 -- Operations of the attention of a layer: two products for every pair of a query and a position that it sees.
 local function attention_operations(s, tokens, position)
+    if s.lsh then return table_operations(s, tokens) end
     local pairs_seen, last = 0, position + tokens
     for i = position + 1, last do
         pairs_seen = pairs_seen + seen_of(s, i, s.window)
@@ -77,8 +86,36 @@ local function attention_operations(s, tokens, position)
     return 4 * s.width * s.heads * pairs_seen
 end
 
--- The model's blocks with weights of one type on one instruction set: { plan, unfused, attention, filling, entries,
--- rel_err, unfused_rel_err }.
+-- The blocks of the plan `p` of model `m` and their attention alone, in as many layers as timing needs; `whole`: the
+-- plan of all layers.
+local function with_attention(p, m, whole, caches)
+    local bytes = whole.cache_bytes // whole.model.layers
+    local layers = math.max(m.layers, timed_parts.layers_of(bytes, caches, 64))
+    local attention, filling = timed_parts.attention(p, m, layers)
+    return { plan = p, attention = attention, filling = filling }
+end
+
+-- Verifies the blocks `of` (plan; optional attention, filling, products; cache: the name of its memory) and adds them
+-- to `entries` as `name`, their parts behind `prefix`. Raises one line that begins with `failing` if a call is wrong.
+-- Returns `of` with its rel_err.
+local function add_entries(entries, name, prefix, of, failing, options)
+    local parts = of.attention and { of.attention, of.filling, of.products }
+    local library, prepared, rel_err = timed_calls.verified(failing, of.plan, options, parts)
+    local function add(own, p, blob) entries[own] = timed_calls.entry(p, own, library, blob, of.cache) end
+    add(name, of.plan, prepared.blob)
+    if of.products then add(prefix .. "products", of.products, prepared.blob) end
+    if of.attention then
+        local angles = process.temporary_directory() .. "/angles.bin"
+        packing.pack(of.attention, { weights = prepared.packed_from, output = angles, prefix = "", ignore = "*" })
+        add(prefix .. "attention", of.attention, angles)
+        add(prefix .. "filling", of.filling, angles)
+    end
+    of.rel_err = rel_err
+    return of
+end
+
+-- The model's blocks with weights of one type on one instruction set, { plan, attention, filling, products, rel_err,
+-- entries }, and what they are timed beside, `unfused` and `exact`, likewise.
 function bench.made(run, isa, options)
     local m = run.model
     local types = rules.with_types(options, {})
@@ -88,43 +125,64 @@ function bench.made(run, isa, options)
         return plan.build(model, { isa }, setmetatable({ schedule = wanted }, { __index = types }))
     end
     local failing = string.format("%s: the %s blocks fail verification", run.path, isa.name)
-    local whole = build(m)
+    local whole, entries = build(m), {}
     local one = options.weights and m or timed_parts.sample(m, whole, run.caches) -- a checkpoint is of the whole model
-    local p = build(one)
-    local products = timed_parts.products(p)
-    local layers = math.max(one.layers, timed_parts.layers_of(whole.cache_bytes // m.layers, run.caches, 64))
-    local attention, filling = timed_parts.attention(p, one, layers)
-    local made = { plan = p, attention = attention, filling = filling }
-    local given = setmetatable({ large = true }, { __index = options })
-    local library, prepared, rel_err = timed_calls.verified(failing, p, given, { products, attention, filling })
-    local angles = process.temporary_directory() .. "/angles.bin"
-    packing.pack(attention, { weights = prepared.packed_from, output = angles, prefix = "", ignore = "*" })
-    made.rel_err = rel_err
-    made.entries = {
-        fused = timed_calls.entry(p, "fused", library, prepared.blob),
-        products = timed_calls.entry(products, "products", library, prepared.blob),
-        attention = timed_calls.entry(attention, "attention", library, angles),
-        filling = timed_calls.entry(filling, "filling", library, angles),
-    }
+    local made = with_attention(build(one), one, whole, run.caches)
+    made.products = timed_parts.products(made.plan)
+    add_entries(entries, "fused", "", made, failing, setmetatable({ large = true }, { __index = options }))
+    made.entries = entries
+    local drawn = { seed = options.seed, large = true, cc = options.cc, cflags = options.cflags, threads = 1 }
     if fusable.is_fused(m) then
         local unfused = { eliminate = "none", cache = false }
-        made.unfused = build(timed_parts.changed(one, { name = m.name .. "_unfused" }, unfused))
-        local drawn = { seed = options.seed, large = true, cc = options.cc, cflags = options.cflags, threads = 1 }
-        library, prepared, made.unfused_rel_err = timed_calls.verified(failing, made.unfused, drawn)
-        made.entries.unfused = timed_calls.entry(made.unfused, "unfused", library, prepared.blob)
+        local of = { plan = build(timed_parts.changed(one, { name = m.name .. "_unfused" }, unfused)) }
+        made.unfused = add_entries(entries, "unfused", "unfused_", of, failing, drawn)
+    end
+    local exact = timed_parts.exact(one)
+    if exact then
+        local of = with_attention(build(exact), exact, build(timed_parts.exact(m)), run.caches)
+        of.cache = "exact cache" -- what tables keep is not to be read as keys
+        made.exact = add_entries(entries, "exact", "exact_", of, failing, drawn)
     end
     return made
 end
 
--- The attention that is timed: one token with all of its context, if it is causal, and the calls of many tokens from
--- the first position on.
+-- The attention that is timed: one token with all of its context, if it is causal, beside exact attention also behind
+-- fewer tokens; and the calls of many tokens from the first position on.
 local function attention_calls(m, options)
-    local list = { m.attention.causal and { tokens = 1, position = m.attention.context - 1 } or nil }
+    local list, last = {}, m.attention.context - 1
+    for _, tokens in ipairs(m.attention.causal and m.attention.kind == "lsh" and options.batches or {}) do
+        if tokens > 1 and tokens <= last then list[#list + 1] = { tokens = 1, position = tokens - 1 } end
+    end
+    if m.attention.causal then list[#list + 1] = { tokens = 1, position = last } end
     for _, tokens in ipairs(options.batches) do
         if tokens > 1 then list[#list + 1] = { tokens = tokens, position = 0 } end
     end
     return list
 end
+
+-- What the measuring process calls such a call of `name`.
+local function attention_name(name, of) return string.format("%s/%d/%d", name, of.tokens, of.position) end
+
+-- Adds the calls `calls` of attention alone to `job`, by lookupc and through other libraries.
+local function add_attention_calls(job, b, calls)
+    for _, of in ipairs(calls) do
+        for _, name in ipairs { "attention", b.exact and "exact_attention" } do
+            local row = timed_calls.call(job, b.entries[name], attention_name(name, of), of.tokens, of.position)
+            table.insert(job.calls, row)
+        end
+        for _, library in ipairs(libraries) do
+            table.insert(job.attention_calls, {
+                name = attention_name("attention/" .. library, of),
+                library = library,
+                tokens = of.tokens,
+                position = of.position,
+            })
+        end
+    end
+end
+
+local entry_names =
+    { "fused", "products", "attention", "filling", "unfused", "exact", "exact_attention", "exact_filling" }
 
 -- The attention of `made` is timed once for each type that it depends on.
 function bench.job(run, b, options)
@@ -152,12 +210,17 @@ function bench.job(run, b, options)
     for _, of in ipairs(attention) do
         tokens = math.max(tokens, of.tokens)
     end
-    for _, name in ipairs { "fused", "products", "attention", "filling", "unfused" } do
+    for _, name in ipairs(entry_names) do
         entries[#entries + 1] = b.entries[name]
     end
     tokens = math.max(tokens, table.unpack(options.batches))
     timed_calls.add(job, entries, math.max(s.input, s.d, s.q), tokens, b.filling.cache_bytes)
     job.setup[1] = timed_calls.call(job, b.entries.filling, "filling", filled, 0)
+    if b.exact then
+        local bytes = b.exact.filling.cache_bytes
+        table.insert(job.memory, { name = b.exact.cache, bytes = bytes, copies = job.threads, large = true })
+        job.setup[2] = timed_calls.call(job, b.entries.exact_filling, "exact_filling", filled, 0)
+    end
     local function call(name, entry, count, position)
         table.insert(job.calls, timed_calls.call(job, b.entries[entry], name, count, position))
     end
@@ -171,6 +234,7 @@ function bench.job(run, b, options)
         -- A/A control: how far apart two figures for the same code are
         if i == 1 then call("fused_again/" .. count, "fused", count, options.position) end
         if b.unfused then call("unfused/" .. count, "unfused", count, options.position) end
+        if b.exact then call("exact/" .. count, "exact", count, options.position) end
         if #p.maps > 0 then
             call("products/" .. count, "products", count, options.position)
             for _, row in ipairs(b.rows) do
@@ -183,17 +247,7 @@ function bench.job(run, b, options)
             end
         end
     end
-    for _, of in ipairs(attention) do
-        call("attention/" .. of.tokens, "attention", of.tokens, of.position)
-        for _, library in ipairs(libraries) do
-            table.insert(job.attention_calls, {
-                name = "attention/" .. library .. "/" .. of.tokens,
-                library = library,
-                tokens = of.tokens,
-                position = of.position,
-            })
-        end
-    end
+    add_attention_calls(job, b, attention)
     local bytes = math.min(timed_parts.weight_bytes(p), p.packed_bytes)
     table.insert(job.calls, timed_calls.read(job, "read/weights", bytes, "blob", b.entries.fused))
     if b.with_attention then
@@ -246,11 +300,15 @@ local function add_results(run, b, samples, context, options)
         r.read_share = r.gbytes / r.read_gbytes
         if b.unfused then
             r.unfused_us_per_token, r.predicted_speedup, r.unfused_rel_err =
-                each "unfused", weights_met(b.unfused) / weights_met(p), b.unfused_rel_err
+                each "unfused", weights_met(b.unfused.plan) / weights_met(p), b.unfused.rel_err
             r.speedup = r.unfused_us_per_token / us
             r.speedup_share = r.speedup / r.predicted_speedup
         end
-        local names = { "fused/" .. tokens, "unfused/" .. tokens, "products/" .. tokens }
+        if b.exact then
+            r.exact_us_per_token, r.exact_rel_err = each "exact", b.exact.rel_err
+            r.exact_speedup = r.exact_us_per_token / us
+        end
+        local names = { "fused/" .. tokens, "unfused/" .. tokens, "exact/" .. tokens, "products/" .. tokens }
         r.products_us_per_token = each "products"
         if r.products_us_per_token then
             r.products_gflops = weight_count.met(p, 2, 0, 0) / s.layers * 1e-3 / r.products_us_per_token
@@ -276,8 +334,8 @@ end
 local function add_attention(run, b, samples, context, options)
     local p, s = b.attention, b.attention.shape
     for _, of in ipairs(attention_calls(p.model, options)) do
-        local function each(name)
-            return time(samples, name .. "/" .. of.tokens, options.callers) / s.layers / of.tokens
+        local function each(name, layers)
+            return time(samples, attention_name(name, of), options.callers) / (layers or s.layers) / of.tokens
         end
         local us = each "attention"
         local r = {
@@ -294,7 +352,7 @@ local function add_attention(run, b, samples, context, options)
                 / time(samples, "read/cache", options.callers),
             gflops = attention_operations(s, of.tokens, of.position) / of.tokens * 1e-3 / us,
             threads = options.callers,
-            cpu_over_wall = shares(samples, options.callers, { "attention/" .. of.tokens })[1],
+            cpu_over_wall = shares(samples, options.callers, { attention_name("attention", of) })[1],
         }
         r.counts = statistics.counts(r.cpu_over_wall)
         r.read_share = r.gbytes / r.read_gbytes
@@ -303,10 +361,14 @@ local function add_attention(run, b, samples, context, options)
             local baseline = each(call)
             if not r.baseline_us_per_token or baseline < r.baseline_us_per_token then
                 r.baseline_us_per_token, r.baseline_library = baseline, library
-                r.baseline_implementation = rivals.implementation(context, call .. "/" .. of.tokens)
+                r.baseline_implementation = rivals.implementation(context, attention_name(call, of))
             end
         end
         r.speedup = r.baseline_us_per_token / us
+        if b.exact then
+            r.exact_us_per_token = each("exact_attention", b.exact.attention.shape.layers)
+            r.exact_speedup = r.exact_us_per_token / us
+        end
         table.insert(run.attention, r)
     end
 end
@@ -333,6 +395,8 @@ local block_columns = columns.of(bench_report.behind_types {
     { "unfused", 9, "unfused_us_per_token", "%.1f" },
     { "x faster", 8, "speedup", "%.3f" },
     { "predicted", 9, "predicted_speedup", "%.3f" },
+    { "exact", 9, "exact_us_per_token", "%.1f" },
+    { "x faster", 8, "exact_speedup", "%.2f" },
     { "GB/s", 6, "gbytes", "%.1f", only = alone },
     { "of read", 7, "read_share", "%", only = alone },
     { "GFLOP/s", 7, "gflops", "%.1f" },
@@ -369,6 +433,8 @@ local attention_columns = columns.of {
     { "GB/s", 6, "gbytes", "%.1f", only = alone },
     { "of read", 7, "read_share", "%", only = alone },
     { "GFLOP/s", 7, "gflops", "%.1f" },
+    { "exact", 9, "exact_us_per_token", "%.2f" },
+    { "x faster", 8, "exact_speedup", "%.2f" },
     { "baseline's", 10, "baseline_us_per_token", "%.2f" },
     { "through", -8, function(r) return rivals.through(r.baseline_library, r.baseline_implementation) end },
     { "x faster", 8, "speedup", "%.2f" },
@@ -410,6 +476,9 @@ function bench.notes(run)
         )) .. " predicted: by the weights left out. of read: of the speed of \z
             reading the same memory in the same run. error: of y, relative to float64.",
     }
+    if results[1].exact_us_per_token then
+        notes[#notes + 1] = "exact: the same blocks, emitted with the same types, whose attention is exact."
+    end
     for _, r in ipairs(products) do
         narrower = narrower or in_i8(r)
     end

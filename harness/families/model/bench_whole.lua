@@ -8,6 +8,7 @@ local json = require "json"
 local misuse = require "gen.schema.misuse"
 local packing = require "gen.families.packing"
 local process = require "process"
+local rules = require "gen.families.model.model"
 local runnable = require "harness.base.runnable"
 local statistics = require "harness.base.statistics"
 local timed_calls = require "harness.families.model.timed_calls"
@@ -57,7 +58,11 @@ local function calls_of(p, lengths)
     end
     if p.causal then
         add("step", 1, 1, 0)
-        if context_of(p) > 1 then add("step", 1, 1, context_of(p) - 1) end
+        local last = context_of(p)
+        for _, length in ipairs(p.shape.lsh and lengths or {}) do -- from which on tables are faster
+            if length > 1 and length < last then add("step", 1, 1, length - 1) end
+        end
+        if last > 1 then add("step", 1, 1, last - 1) end
     end
     return list
 end
@@ -74,8 +79,8 @@ end
 -- Whether plan `p` reads fewer tensors than plan `of`, whose checkpoint it is packed from.
 local function reads_less(p, of) return #p.tensors < #of.tensors end
 
--- A model and what is left of it without its parts, compiled: entries of the job by name.
-local function add_model(entries, path, p, prefix, isa, options)
+-- A model and what is left of it without its parts, those of the rows `left_out`, compiled: entries of the job by name.
+local function add_model(entries, path, p, prefix, isa, options, left_out)
     local failing = string.format("%s: %s fails verification", path, p.model.name)
     local library, prepared, rel_err = timed_calls.verified(failing, p, options)
     entries[#entries + 1] = described(p, prefix .. "whole", library, prepared.blob, options.threads)
@@ -92,7 +97,7 @@ local function add_model(entries, path, p, prefix, isa, options)
     end
     host.status("compiling parts of " .. p.model.name)
     add(body, "body")
-    for _, row in ipairs(timed_parts.left_out) do
+    for _, row in ipairs(left_out) do
         add(timed_parts.plan(body.model, isa, p.options.schedule, options, row.part), row.name)
     end
     return rel_err
@@ -195,6 +200,11 @@ local function times_of(samples, prefix, i, clock)
     return us, statistics.of(samples, call_name(prefix .. "whole", i), "share")
 end
 
+-- How many times as fast as a twin the result `r` is, with and without what stands behind the last block.
+local function speedups(r, twin)
+    return twin.us_per_sequence / r.us_per_sequence, twin.body_us_per_sequence / r.body_us_per_sequence
+end
+
 -- One result for every call. Of what runs on several threads wall time counts, and they need not be busy all of the
 -- time.
 function bench.add(run, made, samples, _, options)
@@ -227,16 +237,24 @@ function bench.add(run, made, samples, _, options)
         r.stages_share = together / r.us_per_sequence
         local again = statistics.of(samples, call_name("again", i), clock)
         r.again_ratio = again and again / us.whole
-        if errors.dense then
-            local dense, dense_share = times_of(samples, "dense_", i, clock)
-            r.dense = {
-                us_per_sequence = dense.whole / of.sequences,
-                body_us_per_sequence = dense.body / of.sequences,
-                ffn = (dense.body - dense.no_ffn) / of.sequences,
-                rel_err = errors.dense,
-            }
-            r.speedup, r.body_speedup = dense.whole / us.whole, dense.body / us.body
-            r.counts = counts(share, dense_share)
+        for _, twin in ipairs(timed_parts.twins) do
+            if errors[twin.key] then
+                local other, other_share = times_of(samples, twin.key .. "_", i, clock)
+                r[twin.key] = {
+                    us_per_sequence = other.whole / of.sequences,
+                    body_us_per_sequence = other.body / of.sequences,
+                    [twin.stage] = (other.body - other[twin.without]) / of.sequences,
+                    rel_err = errors[twin.key],
+                }
+                r.counts = r.counts and counts(other_share)
+            end
+        end
+        if r.dense then
+            r.speedup, r.body_speedup = speedups(r, r.dense)
+        end
+        if r.exact then
+            r.exact.speedup, r.exact.body_speedup = speedups(r, r.exact)
+            r.exact.attention_speedup = r.exact.attention / r.stages.attention
         end
         table.insert(run.results, r)
     end
@@ -269,6 +287,18 @@ local stage_columns = {
     { "head", 9, "stages.head", "%.1f" },
     { "together", 8, "stages_share", "%" },
 }
+local exact_columns = {
+    { "attention", 9, "stages.attention", "%.1f" },
+    { "exact", 9, "exact.attention", "%.1f" },
+    { "x faster", 8, "exact.attention_speedup", "%.2f" },
+    { "all", 11, "us_per_sequence", "%.1f" },
+    { "exact", 10, "exact.us_per_sequence", "%.1f" },
+    { "x faster", 8, "exact.speedup", "%.2f" },
+    { "no head", 9, "body_us_per_sequence", "%.1f" },
+    { "exact", 10, "exact.body_us_per_sequence", "%.1f" },
+    { "x faster", 8, "exact.body_speedup", "%.2f" },
+    { "twin's error", 12, "exact.rel_err", "%.1e" },
+}
 
 -- The columns that all tables begin with, and those of `list`.
 local function behind_first(list)
@@ -278,10 +308,16 @@ end
 
 -- The tables of what --json prints, as bench_report.of_tables has them.
 function bench.tables(given)
-    return {
-        { columns = behind_first(call_columns), results = given.results },
-        { name = "by stage, us/sequence", columns = behind_first(stage_columns), results = given.results },
+    local results = given.results
+    local tables = {
+        { columns = behind_first(call_columns), results = results },
+        { name = "by stage, us/sequence", columns = behind_first(stage_columns), results = results },
     }
+    if results[1] and results[1].exact then
+        local name = "beside exact attention, us/sequence"
+        tables[3] = { name = name, columns = behind_first(exact_columns), results = results }
+    end
+    return tables
 end
 
 function bench.head(run, setting) return run.model.name .. " on " .. setting end
@@ -295,7 +331,11 @@ function bench.notes(run)
             .. "no head: without what stands behind the last block and its pool.",
     }
     if results[1].dense then
-        notes[2] = "dense twin: the same model, emitted with the same types, whose FFNs are MLPs of f = 4 d with GELU."
+        notes[2] = "dense twin: the same model, emitted with the same types, whose FFNs are MLPs of f = 4 d with GELU"
+            .. (results[1].exact and " and whose attention is exact." or ".")
+    end
+    if results[1].exact then
+        notes[#notes + 1] = "exact: the same model, emitted with the same types, whose attention is exact."
     end
     notes[#notes + 1] = "Stages are differences to the model without them; they do not add up exactly (together)."
     notes[#notes + 1] = string.format(
@@ -323,16 +363,24 @@ function bench.start(path, m, options)
 end
 
 function bench.made(run, isa, options)
-    local p, entries, twin = runnable.plan(run.path, { isa }, options), {}, timed_parts.twin(run.model)
+    local p, entries = runnable.plan(run.path, { isa }, options), {}
     local calls = calls_of(p, lengths_of(options.lengths, context_of(p)))
-    local errors = { own = add_model(entries, run.path, p, "", isa, options) }
-    if twin then
-        -- nor has it tables
-        local random = setmetatable({ weights = false, ignore = false, tables = false, projection = false }, {
-            __index = function(_, key) return options[key] end,
-        })
-        local dense = timed_parts.plan(twin, isa, nil, random)
-        errors.dense = add_model(entries, run.path, dense, "dense_", isa, random)
+    local errors = { own = add_model(entries, run.path, p, "", isa, options, timed_parts.left_out) }
+    for _, twin in ipairs(timed_parts.twins) do
+        local m = twin.of(run.model)
+        if m then
+            local changes = { weights = false, ignore = false }
+            if not rules.looks_up(m) then
+                changes.tables, changes.projection = false, false
+            end
+            local random = setmetatable(changes, { __index = function(_, key) return options[key] end })
+            local left_out = {}
+            for _, row in ipairs(timed_parts.left_out) do
+                if row.name == twin.without then left_out[1] = row end
+            end
+            local other = timed_parts.plan(m, isa, nil, random)
+            errors[twin.key] = add_model(entries, run.path, other, twin.key .. "_", isa, random, left_out)
+        end
     end
     return { plan = p, calls = calls, entries = entries, errors = errors }
 end

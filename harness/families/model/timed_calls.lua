@@ -23,10 +23,11 @@ function timed_calls.verified(failing, p, options, beside)
     return library, prepared, verify.worst(failing, p, library, prepared, options.threads)
 end
 
--- The plan `p` as an entry for `timed.add`, compiled into `library`.
-function timed_calls.entry(p, name, library, blob)
+-- The plan `p` as an entry for `timed.add`, compiled into `library`; cache: the name of the memory that is its cache,
+-- nil: the one of most entries.
+function timed_calls.entry(p, name, library, blob, cache)
     local of = { library = library, blob = blob, bind = p.names.bind, weights_struct_bytes = p.weights_struct_bytes }
-    return { library = jobs.library(name, of), plan = p }
+    return { library = jobs.library(name, of), plan = p, cache = cache or "cache" }
 end
 
 -- Lists for `job`, with `threads` callers at a time: memory for the entries `entries`, d wide, for calls of up to
@@ -64,12 +65,12 @@ end
 -- A row of a call of an entry: by the function for many tokens, prefill, encode, or encode_batch.
 function timed_calls.call(job, entry, name, tokens, position)
     local p, x = entry.plan, { memory = "x", place = 4 * job.d }
-    local arguments = { "weights", "cache", x, "y", tokens, "scratch" }
+    local arguments = { "weights", entry.cache, x, "y", tokens, "scratch" }
     if p.shape.causal then
-        arguments = { "weights", "cache", x, "y", position, tokens, "scratch" }
+        arguments = { "weights", entry.cache, x, "y", position, tokens, "scratch" }
     elseif p.shape.sequences then
         local offsets, count = offsets_of(job, tokens, p.model.attention.context)
-        arguments = { "weights", "cache", x, "y", offsets, count, "scratch" }
+        arguments = { "weights", entry.cache, x, "y", offsets, count, "scratch" }
     end
     local own = entry.library.name
     return {

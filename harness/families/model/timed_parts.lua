@@ -168,9 +168,21 @@ local function dense(ffn, d)
     return { kind = "mlp", f = 4 * d, activation = "gelu" }
 end
 
--- Model `m` with an MLP of f = 4 d and GELU instead of every LookupFFN; nil if it has none.
-function timed_parts.twin(m)
+-- Model `m` with exact attention instead of that by tables, of unit queries and keys, too; nil if it is exact.
+function timed_parts.exact(m)
+    if m.attention.kind ~= "lsh" then return nil end
+    local twin = timed_parts.changed(m, { name = m.name .. "_exact" }, { unit = not m.attention.qk_norm or nil })
+    for _, key in ipairs { "kind", "tables", "tau", "window", "eps", "seed" } do
+        twin.attention[key] = nil
+    end
+    twin.tokenizer = nil
+    return validated.note_part(twin, m)
+end
+
+-- Model `m` with an MLP of f = 4 d and GELU instead of every LookupFFN, and exact attention; nil if it has none.
+local function dense_twin(m)
     if not rules.looks_up(m) then return nil end
+    m = timed_parts.exact(m) or m
     local changes = { name = m.name .. "_dense", ffn = dense(m.ffn, m.d) }
     if type(m.layers) == "table" then
         changes.layers = {}
@@ -187,6 +199,13 @@ function timed_parts.twin(m)
     twin.tokenizer = nil
     return validated.note_part(twin, m)
 end
+
+-- What a whole model is timed beside: the key of its results, the twin of a model, the stage that they differ in, and
+-- the row of timed_parts.left_out that tells it.
+timed_parts.twins = {
+    { key = "dense", of = dense_twin, stage = "ffn", without = "no_ffn" },
+    { key = "exact", of = timed_parts.exact, stage = "attention", without = "no_attention" },
+}
 
 -- Model `m` without what stands behind its blocks, but for a pool, before which they may end earlier.
 function timed_parts.body(m)
