@@ -85,12 +85,18 @@ static double *signs_of(const reference_transformer *model, const reference_bloc
     return signs;
 }
 
+/* Whether the weight of token s is exact for token t. */
+static bool is_near(const reference_lsh *lsh, size_t t, size_t s)
+{
+    return lsh->expected || (s < t ? t - s : s - t) < lsh->window;
+}
+
 /* The weight of the value of token s for a query of token t, whose codes are q_code and k_code. */
 static double weight_of(const reference_transformer *model, const double *q, const double *k, const size_t *q_code, const size_t *k_code,
                         size_t t, size_t s)
 {
     const reference_lsh *lsh = &model->lsh;
-    if (lsh->expected || (s < t ? t - s : s - t) < lsh->window) {
+    if (is_near(lsh, t, s)) {
         double product = 0.0;
         for (size_t i = 0; i < model->width; ++i)
             product += q[i] * k[i] / (double)model->width;
@@ -102,9 +108,46 @@ static double weight_of(const reference_transformer *model, const double *q, con
     return (double)agree / (double)lsh->tables;
 }
 
-/* out[width] = the values of the tokens of a sequence that token t sees, by their weights, shortened. */
-static void attend(const reference_transformer *model, const double *q, const double *k, const double *v, const size_t *q_code,
-                   const size_t *k_code, size_t t, size_t first, size_t end, double *out)
+/* The least unit of a table that values v[tokens][step] from first to end enter, of codes code[tokens][code_step]: 127 for the largest
+   magnitude of a value, 8191 for that of a sum at any time. rows: [2^tau][width], overwritten. */
+static double unit_of(const double *v, size_t step, size_t width, const size_t *code, size_t code_step, size_t first, size_t end,
+                      double *rows, size_t tau)
+{
+    double unit = 0.0;
+    memset(rows, 0, (width << tau) * sizeof *rows);
+    for (size_t s = first; s < end; ++s)
+        for (size_t i = 0; i < width; ++i) {
+            double *sum = rows + code[s * code_step] * width + i;
+            *sum += v[s * step + i];
+            unit = fmax(unit, fmax(fabs(v[s * step + i]) / 127.0, fabs(*sum) / 8191.0));
+        }
+    return unit;
+}
+
+/* Rounds heads of v[tokens][kv_heads][width] as tables of integers hold them: to whole multiples of a unit of the sequence, of which a
+   value has 127 at most and a sum 8191; kernels double theirs, which may be twice as large. rows: [2^tau][width], overwritten. */
+static void round_values(const reference_transformer *model, const size_t *k_codes, double *v, size_t tokens, double *rows)
+{
+    const size_t width = model->width, step = model->kv_heads * width, tables = model->lsh.tables;
+    for (size_t first = 0, end; first < tokens; first = end) {
+        end = reference_sequence_of(model, first, tokens, &first);
+        for (size_t head = 0; head < model->kv_heads; ++head) {
+            double unit = 0.0;
+            for (size_t n = 0; n < tables; ++n)
+                unit = fmax(unit, unit_of(v + head * width, step, width, k_codes + head * tables + n, model->kv_heads * tables, first, end,
+                                          rows, model->lsh.tau));
+            for (size_t s = first; s < end && unit > 0.0; ++s)
+                for (size_t i = 0; i < width; ++i) {
+                    double *value = v + s * step + head * width + i;
+                    *value = reference_round_to(*value / (2.0 * unit), 1.0) * 2.0 * unit;
+                }
+        }
+    }
+}
+
+/* out[width] = the values of the tokens of a sequence that token t sees, by their weights, shortened; far: those that tables hold. */
+static void attend(const reference_transformer *model, const double *q, const double *k, const double *v, const double *far,
+                   const size_t *q_code, const size_t *k_code, size_t t, size_t first, size_t end, double *out)
 {
     const size_t width = model->width, step = width * model->kv_heads, code_step = model->lsh.tables * model->kv_heads;
     double square = 0.0;
@@ -112,7 +155,7 @@ static void attend(const reference_transformer *model, const double *q, const do
     for (size_t s = first; s < (model->causal ? t + 1 : end); ++s) {
         const double weight = weight_of(model, q, k + s * step, q_code, k_code + s * code_step, t, s);
         for (size_t i = 0; i < width; ++i)
-            out[i] += weight * v[s * step + i];
+            out[i] += weight * (is_near(&model->lsh, t, s) ? v : far)[s * step + i];
     }
     for (size_t i = 0; i < width; ++i)
         square += out[i] * out[i];
@@ -129,16 +172,25 @@ bool reference_table_attend(const reference_transformer *model, const reference_
         padded *= 2;
     double *signs = signs_of(model, block, padded);
     size_t *q_codes = malloc((heads + kv_heads) * tables * tokens * sizeof *q_codes + 1), *k_codes = q_codes + heads * tables * tokens;
-    const bool ok = signs && q_codes && hash(model, block, ties, signs, padded, q, heads, tokens, REFERENCE_TABLE_TIES, q_codes) &&
+    const size_t values = tokens * kv_heads * width;
+    double *far = malloc(values * sizeof *far + 1), *rows = malloc((width << model->lsh.tau) * sizeof *rows);
+    const bool ok = signs && q_codes && far && rows &&
+                    hash(model, block, ties, signs, padded, q, heads, tokens, REFERENCE_TABLE_TIES, q_codes) &&
                     hash(model, block, ties, signs, padded, k, kv_heads, tokens, REFERENCE_TABLE_TIES + heads * tables, k_codes);
+    if (ok)
+        memcpy(far, v, values * sizeof *far);
+    if (ok && reference_type_is_scaled(model->cache))
+        round_values(model, k_codes, far, tokens, rows);
     for (size_t row = 0; ok && row < tokens * heads; ++row) {
         const size_t t = row / heads, shared = row % heads / (heads / kv_heads);
         size_t first;
         const size_t end = reference_sequence_of(model, t, tokens, &first);
-        attend(model, q + row * width, k + shared * width, v + shared * width, q_codes + row * tables, k_codes + shared * tables, t, first,
-               end, y + row * width);
+        attend(model, q + row * width, k + shared * width, v + shared * width, far + shared * width, q_codes + row * tables,
+               k_codes + shared * tables, t, first, end, y + row * width);
     }
     free(signs);
     free(q_codes);
+    free(far);
+    free(rows);
     return ok;
 }

@@ -376,7 +376,7 @@ static double *attention(const reference_transformer *model, const reference_blo
                 turn(model, q + t * all + head * width, model->start + t - first);
             for (size_t head = 0; head < model->kv_heads; ++head) {
                 turn(model, k + t * e + head * width, model->start + t - first);
-                if (model->from_keys)
+                if (model->from_keys || model->lsh.tables > 0)
                     continue;
                 reference_round_row(model->cache, k + t * e + head * width, width);
                 reference_round_row(model->cache, v + t * e + head * width, width);

@@ -130,11 +130,12 @@ function test.attention_by_tables_imports_nothing()
         { 40, 5, true, "avx2", "clang", "-O1" },
         { 40, 0, true, "avx2", "clang", "-O2" },
         { 8, 5, false, "neon", "gcc", "-O3" },
+        { 40, 5, true, "avx2", "gcc", "-O3", "i8" },
     } do
-        local width, window, causal, set, cc, level = table.unpack(case)
+        local width, window, causal, set, cc, level, cache = table.unpack(case)
         local path = directory .. "/hashed.lua"
         assert(host.write_file(path, text:format(width, window, causal)))
-        local p = model_plan.build(model.load(path), isa.select(set), {})
+        local p = model_plan.build(model.load(path), isa.select(set), { cache = cache })
         for _, line in ipairs(wrong(p, directory, cc, level, "-std=c99")) do
             failures[#failures + 1] = string.format("case %d, %s %s: %s", i, cc, level, line)
         end

@@ -141,7 +141,9 @@ function transformers.types(random, sets, m)
     -- Some caches are words of products only.
     local cache = dtype.get(options.cache, "cache")
     local beside_words = options.activations == cache.name and not m.attention.cache
-    if m.attention.kind or cache.cache.words_only and not beside_words then options.cache = nil end
+    if m.attention.kind and not cache.integer_gather or cache.cache.words_only and not beside_words then
+        options.cache = nil
+    end
     local looks_up = m.ffn.kind == "lookup"
     for _, layer in ipairs(type(m.layers) == "table" and m.layers or {}) do
         looks_up = looks_up or layer.ffn and layer.ffn.kind == "lookup"

@@ -67,9 +67,14 @@ end
 function test.plan_says_what_tables_cost()
     local text = "return { name = 'cost', d = 512, heads = 8, layers = 1, vocab = 20, attention = { kind = 'lsh', \z
         context = 2048, causal = %s }, ffn = { kind = 'mlp', f = 64, activation = 'relu' } }"
-    local function printed(causal)
-        return program.works { "plan", program.model(folder, "cost", text:format(causal)) }
+    local function printed(causal, ...)
+        return program.works { "plan", program.model(folder, "cost", text:format(causal)), ... }
     end
+    local short = printed(true, "--cache", "i8")
+    check.matches(short, "16 tables of 256 rows and 16 tokens a head in i8: .* of 3%d%d%d positions")
+    check.matches(printed(false, "--cache", "i8"), "keys, values and codes of 2048 positions in f32")
+    local refused = { "plan", folder .. "/cost.lua", "--cache", "f16" }
+    program.refuses(2, '--cache: f16: must be f32 or i8 with attention.kind = "lsh"', refused)
     check.matches(printed(true), "16 tables of 256 rows and 16 tokens a head in f32: .* of 2065 positions")
     check.matches(printed(true), "break%-even +220 tokens")
     check.matches(printed(false), "break%-even +140 tokens")
@@ -132,6 +137,33 @@ function test.all_ways_to_call_it_agree()
             assert((result.kernel_rel_err or result.rel_err) <= 1e-5, name)
         end
     end
+end
+
+-- In i8 rows of tables are sums in 16 bits of values rounded to 8.
+function test.tables_of_short_sums_agree()
+    for _, name in ipairs { "steps", "bare", "both_ways", "sequences" } do
+        program.works(program.with(verifying(name), "--cache", "i8"))
+    end
+end
+
+-- All tokens are one, whose values fill a row of each table: sums double their unit before 16 bits are full.
+function test.units_double_before_short_sums_overflow()
+    local path = program.model(
+        folder,
+        "full",
+        [[return { name = "full", d = 16, heads = 1, layers = 1, vocab = 3, embedding = {}, output = { head = {} },
+        attention = { kind = "lsh", context = 70, tau = 2, tables = 8, window = 1, eps = 1 },
+        ffn = { kind = "mlp", f = 16, activation = "relu" } }]]
+    )
+    local from = checkpoints.path_of "full.safetensors"
+    program.works { "sample", path, "-o", from }
+    local ones = checkpoints.with(from, { "model.embed_tokens.weight" }, { 3, 16 })
+    local small = checkpoints.with(ones, { "model.layers.0.self_attn.v_proj.weight" }, { 16, 16 }, nil, 1e-4)
+    local words = { "verify", path, "--weights", small, "--cache", "i8", "--isa", "scalar", "--cflags", "-O1" }
+    words = program.with(words, "--schedule", "chunk.tokens=24")
+    program.works(words)
+    local tree = program.changed_tree("templates/model/blocks/short_tables.c", "2.0f * unit", "unit")
+    check.equal(program.run({ "--tree", tree, table.unpack(words) }).status, 1)
 end
 
 -- As where training starts: a token's own key is its query, whose weight depends on the last bits of their cosine.

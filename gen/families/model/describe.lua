@@ -74,20 +74,21 @@ local function held_by(segments)
     return held[2] and table.concat(list, ", ") or held[1] .. " positions"
 end
 
--- What the caches of the runs of blocks `segments` of model `m` hold, in the type of that name.
-local function cached_text(m, segments, type)
+-- What the caches of the runs of blocks `segments` of model `m` hold.
+local function cached_text(m, segments)
     local shape = segments[1].plan.shape
-    local lsh = shape.lsh
+    local lsh, type = shape.lsh, shape.cache.type
     if not (lsh and shape.causal) then
-        return string.format("%s of %s in %s", rules.cached(m), held_by(segments), type)
+        return string.format("%s of %s in %s", rules.cached(m), held_by(segments), shape.cache.held.name)
     end
+    local position = type.bytes * (shape.width + shape.cache.pitch) + (type.scaled and 8 or 0) -- of exact attention
     return string.format(
         "%d tables of %d rows and %s a head in %s: the bytes of keys and values of %d positions",
         lsh.tables,
         lsh.rows,
         figures.plural(lsh.window, "token"),
-        type,
-        shape.cache.layer_bytes // (4 * shape.kv_heads * (shape.width + shape.cache.pitch))
+        type.name,
+        shape.cache.layer_bytes // (shape.kv_heads * position)
     )
 end
 
@@ -147,7 +148,7 @@ local function lines_of_blocks(m, make, options)
     local decoding = ", to decode " .. figures.bytes(p.decode_scratch_bytes)
     add("packed blocks", "%15s  of %s", figures.bytes(p.packed_bytes), types_text(p))
     add_break_even(p, add)
-    add("cache", "%15s  of %s", figures.bytes(p.cache_bytes), cached_text(m, p.segments, p.shape.cache.type.name))
+    add("cache", "%15s  of %s", figures.bytes(p.cache_bytes), cached_text(m, p.segments))
     local also = m.attention.causal and decoding or ""
     add("scratch", "%15s%s, with %s", figures.bytes(p.scratch_bytes), also, figures.sets(p))
     add_schedules(p, add, options)

@@ -52,7 +52,7 @@ end
 -- Bytes of keys and values, or of rows of tables, that calls up to position `last` read in all layers.
 local function cache_read(p, last)
     local s = p.shape
-    if s.lsh then return 4 * s.layers * (s.heads + s.kv_heads) * s.lsh.tables * s.cache.pitch end
+    if s.lsh then return s.cache.row.bytes * s.layers * (s.heads + s.kv_heads) * s.lsh.tables * s.cache.pitch end
     return s.cache.position_bytes * seen_of(s, last, s.window)
 end
 

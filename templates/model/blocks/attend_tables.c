@@ -2,6 +2,7 @@
 //$ -- Attention by tables of some tokens.
 //$ local hash, causal, group = shape.lsh, shape.causal, shape.group
 //$ local near = hash.window > 0
+//$ local rows = sum("scratch", names.constant("TABLE_AT"))
 //$ local all = { { name = "q", heads = shape.heads }, causal and { name = "k", heads = shape.kv_heads } or nil }
 //$ local parameters = listed(
 //$     shape.rope and "const " .. names.weights .. " *weights",
@@ -51,9 +52,10 @@ $(include("templates/model/blocks/angles.c", { i = "        ", position = "(firs
 //$ end
 //$ loop("    ", "head", 0, shape.kv_heads, 1, function(i, head)
 //$ local of_q = times(head, group * shape.width)
-//$ local state = {}
+//$ local state = false
 //$ for _, part in ipairs(shape.cache.parts) do
-//$     state[#state + 1] = part.read and sum(part.name, times(head, names.constant(part.name:upper() .. "_HEAD"))) or nil
+//$     local own = part.read and sum(part.name, times(head, names.constant(part.name:upper() .. "_HEAD")))
+//$     state = own and listed(state, own) or state
 //$ end
 //$ local function codes_of(name, of_head) return sum(name, head ~= 0 and "head * " .. of_head * hash.tables .. " * tokens" or 0) end
 //$ local given = listed(
@@ -61,11 +63,11 @@ $(include("templates/model/blocks/angles.c", { i = "        ", position = "(firs
 //$     codes_of("q_codes", group),
 //$     causal and near and sum("k", times(head, shape.width)) .. ", k_step",
 //$     causal and sum("v", times(head, shape.width)) .. ", v_step, " .. codes_of("k_codes", 1),
-//$     listed(state[1] or false, state[2] or false, state[3] or false, state[4] or false),
+//$     state,
 //$     (causal or near) and "first",
 //$     "tokens" .. (causal and "" or ", end"),
 //$     sum("y", of_q) .. ", y_step",
-//$     not causal and sum("scratch", names.constant("TABLE_AT"))
+//$     not causal and (shape.cache.limit and "(int16_t *) (void *) (" .. rows .. ")" or rows)
 //$ )
 $(i)$(v.names.attention)($(given));
 //$ end)

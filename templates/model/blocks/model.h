@@ -63,9 +63,10 @@
 //$ end
 #define $(names.macro("ALIGN")) $(align) /* of blob, cache and scratch, in bytes */
 //$ if shape.lsh and shape.causal then
-/* Tables of the values of one sequence, and its last tokens: $(shape.cache.type.doc). */
+//$ local tables = shape.cache.limit and ", sums in 16 bits of values rounded to 8," or ""
+/* Tables of the values of one sequence$(tables), and its last tokens: $(shape.cache.held.doc). */
 //$ else
-/* Keys$(shape.from_keys and "" or " and values") of $(shape.sequences and "the sequences of a call, one layer at a time" or "one sequence"): $(shape.cache.type.doc). */
+/* Keys$(shape.from_keys and "" or " and values") of $(shape.sequences and "the sequences of a call, one layer at a time" or "one sequence"): $(shape.cache.held.doc). */
 //$ end
 #define $(names.macro("CACHE_BYTES")) $(cache_bytes)u
 #define $(names.macro("SCRATCH_BYTES")) $(scratch_bytes)u /* that a call works in */

@@ -1,7 +1,7 @@
 //$ takes prologue, isa, lanes, symbol, helper, attention_parameters, chance
 //$ local hash, causal, group, width = shape.lsh, shape.causal, shape.group, shape.width
 //$ local pitch, code_pitch = names.constant("VALUE_PITCH"), not causal and names.constant("CODE_PITCH")
-//$ local tables, window = hash.tables, hash.window
+//$ local tables, window, short = hash.tables, hash.window, shape.cache.limit
 //$ local sum_of_lanes = across("add")
 //$ lines("", prologue)
 //$ local code_chance = window > 0 and once("templates/math/code_chance.c", { tau = hash.tau }) .. "_code_chance_" .. hash.tau
@@ -107,6 +107,9 @@ $(i)$(store("y", sum(at, n * lanes), "sum" .. n));
     }
 }
 //$ end
+//$ if short then
+$(include("templates/model/blocks/short_tables.c"))
+//$ end
 //$ local codes_of = tables .. " * tokens"
 //$ -- The loops over tokens and the heads of q of a group, whose own q, codes and y are `own`, `code` and `out`.
 //$ local row = group > 1
@@ -126,15 +129,39 @@ $(i)float *out = $(at("y", "y_step", width));
 //$ end
 //$ end
 //$ local q_code = row and "q_code + row * " .. codes_of .. " + token" or "q_code + token"
-//$ -- Of `together` tables, from number `table` on, whose rows lie from `rows` on: the row of each that `code` prints.
+//$ -- Of `together` tables, from number `table` on, whose rows lie from `rows` on: the row of each that `code` prints, or
+//$ -- its number.
 //$ local table_step = "(" .. hash.rows .. " * " .. pitch .. ")"
+//$ local over_together = hash.together > 1 and "table / " .. hash.together or "table"
 //$ local function table_at(n) return n > 0 and "(table + " .. n .. ")" or "table" end
 //$ local function rows_of(i, const, name, code)
 //$ for n = 0, hash.together - 1 do
+//$ if short then
+$(i)const size_t $(name)$(n) = $(n > 0 and n * hash.rows .. " + " or "")(size_t) $(code(n));
+//$ else
 $(i)$(const)float *$(name)$(n) = rows + $(n > 0 and times(n, table_step) .. " + " or "")(size_t) $(code(n)) * $(pitch);
 //$ end
 //$ end
+//$ end
+//$ -- The rows of these tables that begin with `name`.
+//$ local function all(name)
+//$     local list = name .. 0
+//$     for n = 1, hash.together - 1 do list = list .. ", " .. name .. n end
+//$     return list
+//$ end
+//$ -- Clears them where the condition `where` holds, and gives them a unit.
+//$ local function clear(where)
+        for (size_t i = 0; $(where)i < $(hash.together) * $(table_step); ++i)
+            rows[i] = $(short and "none" or "zero");
+//$ if short then
+        unit = $(helper)_unit(peak, unit, rows);
+//$ end
+//$ end
 //$ local function insert(i)
+//$ if short then
+$(i)unit = $(helper)_insert(value, $(all("into")), unit, rows);
+//$ return
+//$ end
 //$ over_row(i, width, function(i, at, load, store)
 $(i)const $(isa.vector) x = $(load("value", at));
 //$ for n = 0, hash.together - 1 do
@@ -151,11 +178,15 @@ $(inner)float *out = $(at("y", "y_step", width));
 //$ local of_row = row and " + row * " .. codes_of or ""
 //$ rows_of(inner, "const ", "found", function(n) return "q_code[" .. table_at(n) .. " * tokens" .. of_row .. " + token]" end)
 
+//$ if short then
+$(inner)$(helper)_look_up(rows, $(all("found")), unit, out);
+//$ else
 //$ over_row(inner, width, function(i, at, load, store)
 //$ local total = load("out", at)
 //$ for n = 0, hash.together - 1 do total = isa.add(total, load("found" .. n, at)) end
 $(i)$(store("out", at, total));
 //$ end)
+//$ end
 //$ if row then
 $(i)}
 //$ end
@@ -214,12 +245,19 @@ $(i)    codes + low, out);
 //$ end
 //$ end)
 
+//$ if short then
+    const int16_t none = (int16_t) zero;
+    const float peak = $(helper)_peak($(causal and "v, v_step, tokens" or "values, " .. pitch .. ", end"));
+
+//$ end
     for (size_t table = 0; table < $(tables); table += $(hash.together)) {
 //$ if causal then
-        float *rows = tables + table * $(table_step);
+        $(shape.cache.row.storage) *rows = tables + table * $(table_step);
+//$ if short then
+        float unit = first > 0 ? units[$(over_together)] : 0.0f;
+//$ end
 
-        for (size_t i = 0; first == 0 && i < $(hash.together) * $(table_step); ++i)
-            rows[i] = zero;
+//$ clear("first == 0 && ")
         for (size_t token = 0; token < tokens; ++token) {
 //$ if window > 0 then
             if (first + token >= $(window)) { /* one leaves the window */
@@ -240,9 +278,15 @@ $(i)    codes + low, out);
 //$ end
 //$ look_up("            ")
         }
+//$ if short then
+        units[$(over_together)] = unit;
+//$ end
 //$ else
-        for (size_t i = 0; i < $(hash.together) * $(table_step); ++i)
-            rows[i] = zero;
+//$ if short then
+        float unit = 0.0f;
+
+//$ end
+//$ clear("")
         for (size_t position = 0; position < end; ++position) {
             const float *value = values + position * $(pitch);
 //$ rows_of("            ", "", "into", function(n) return "codes[" .. table_at(n) .. " * " .. code_pitch .. " + position]" end)

@@ -26,7 +26,8 @@ local function table_parameters(shape)
     end
     add((causal or near) and "size_t first")
     add("size_t tokens" .. (causal and "" or ", size_t end"))
-    add("float *restrict y, size_t y_step" .. (causal and "" or ", float *restrict rows"))
+    add "float *restrict y, size_t y_step"
+    add(not causal and shape.cache.row.storage .. " *restrict rows")
     return table.concat(list, ", ")
 end
 

@@ -36,8 +36,8 @@ local function check_types(shape, types, maps)
     if shape.shaped and not types.cache.plain then
         misuse("--cache: " .. types.cache.name .. ": must be f32 with attention.shaped")
     end
-    if shape.lsh and not types.cache.plain then
-        misuse("--cache: " .. types.cache.name .. ': must be f32 with attention.kind = "lsh"')
+    if shape.lsh and not (types.cache.plain or types.cache.integer_gather) then
+        misuse("--cache: " .. types.cache.name .. ': must be f32 or i8 with attention.kind = "lsh"')
     end
     if shape.from_keys and types.cache.cache.words_only then
         misuse("--cache: " .. types.cache.name .. ': must be f32, f16 or i8 with attention.cache = "k"')

@@ -32,6 +32,7 @@ local function cache_of(s, type)
     local per_word = words and words.rows or 1
     local cache = {
         type = type,
+        held = type, -- the type of keys and values
         words = words,
         storage = words and words.storage or type.storage,
         bytes = words and type.bytes * per_word or type.bytes,
@@ -77,16 +78,21 @@ end
 -- That of attention by tables, likewise. Decoders keep for each head the sums of the values that have left the window,
 -- [table][row][pitch], of those in it, a ring, keys [window][width], values [window][pitch] and codes [table][window],
 -- and, where keys go to the next token, the last one. Encoders keep keys, values and codes of all positions. Parts that
--- are `read` go to the kernel of attention: keys only for a window.
+-- are `read` go to the kernel of attention: keys only for a window. In i8 rows are sums in 16 bits of values rounded to
+-- 8: of several tables at a time in a unit of theirs, [table / together], which doubles when a sum leaves -limit ...
+-- limit - 1, so that a row of each of these tables never add up to more than 16 bits.
 local function cache_of_tables(s, type)
     local lsh, positions = s.lsh, s.sequences and s.sequences.positions or s.context
+    local limit = type.scaled and (1 << 15) // math.max(2, lsh.together)
+    local row = type.scaled and { storage = "int16_t", bytes = 2 } or type
     local cache = {
         type = type,
-        storage = type.storage,
-        bytes = type.bytes,
+        held = dtype.get "f32",
         per_word = 1,
         key_step = s.width,
         pitch = blob.round_up(s.width, layout.values),
+        row = row, -- what an element of a row of tables is
+        limit = limit,
         positions = blob.round_up(positions, layout.keys),
         layer_bytes = 0,
         position_bytes = 0, -- of all layers
@@ -107,7 +113,8 @@ local function cache_of_tables(s, type)
     if not s.causal then cache.code_pitch = held + 32 end
     part("codes", "uint16_t", 2, lsh.tables * (cache.code_pitch or held))
     if s.causal then
-        part("tables", "float", 4, lsh.tables * lsh.rows * cache.pitch)
+        part("tables", row.storage, row.bytes, lsh.tables * lsh.rows * cache.pitch)
+        part("units", "float", 4, limit and lsh.tables // lsh.together or 0)
         part("before", "float", 4, s.shifted > 0 and s.width or 0)
     end
     local layers = s.sequences and 1 or s.layers
@@ -246,6 +253,7 @@ function shape.of(m, types, sequences, first_layer)
         s.rope = { half = s.rotated // 2, interleaved = rope.pairs == "interleaved" }
         s.rope.frequencies, s.rope.factor = rope_angles.frequencies(rope, s.rope.half)
     end
+    if s.lsh and types.cache.scaled and s.lsh.tables % 8 == 0 then s.lsh.together = 8 end -- of half as many bytes
     s.cache = (s.lsh and cache_of_tables or cache_of)(s, types.cache)
     if s.endless then
         -- Positions go on beyond the context: the angles of a position are those of its bytes, added up.

@@ -56,7 +56,8 @@ local function buffers_of(shape, before, after, lanes)
         buffers.query_floats = (lanes > 1 and 2 or 1) * shape.lsh.padded * lanes
         if not shape.causal then
             buffers.queries[2] = { name = "table", at = buffers.query_floats, storage = "float" }
-            buffers.query_floats = buffers.query_floats + shape.lsh.together * shape.lsh.rows * shape.cache.pitch
+            local elements = shape.lsh.together * shape.lsh.rows * shape.cache.pitch
+            buffers.query_floats = buffers.query_floats + elements * shape.cache.row.bytes // 4
         end
         buffers.query_floats = blob.round_up(buffers.query_floats, cache_line)
         return buffers

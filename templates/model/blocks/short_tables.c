@@ -1,0 +1,84 @@
+//$ takes isa, helper
+//$ -- Tables whose rows are sums in 16 bits of values rounded to 8 bits, several tables in one unit.
+//$ local hash, width, pitch, limit = shape.lsh, shape.width, names.constant("VALUE_PITCH"), shape.cache.limit
+//$ local together, some = hash.together, plural(hash.together, "table")
+//$ local largest_lane, sum_of_lanes = across("max"), across("add")
+//$ -- What form(n) says of each of these tables.
+//$ local function each(form)
+//$     local text = form(0)
+//$     for n = 1, together - 1 do text = listed(text, form(n)) end
+//$     return text
+//$ end
+//$ local parameters = each(function(n) return "size_t row" .. n end)
+
+/* The largest magnitude in `count` values, value_step apart. NaN and infinity make it NaN. */
+static float $(helper)_peak(const float *restrict value, size_t value_step, size_t count)
+{
+    $(isa.vector) max = $(isa.zero()), all = $(isa.zero());
+
+    for (size_t n = 0; n < count; ++n, value += value_step) {
+//$ over_row("        ", width, function(i, at, load)
+$(i)const $(isa.vector) magnitude = $(isa.abs(load("value", at)));
+$(i)max = $(isa.max("max", "magnitude"));
+$(i)all = $(isa.add("all", "magnitude"));
+//$ end, { block = true })
+    }
+    return $(largest_lane("max")) + 0.0f * $(sum_of_lanes("all"));
+}
+
+/* Makes the unit of $(some) twice as large. */
+static float $(helper)_doubled(float unit, int16_t *restrict rows)
+{
+    for (size_t i = 0; i < $(together * hash.rows) * $(pitch); ++i)
+        rows[i] = (int16_t) (rows[i] / 2);
+    return 2.0f * unit;
+}
+
+/* The unit of $(some), so far `unit`, 0 if they are empty, for values of up to `peak`: 127 units or fewer. NaN stays NaN. */
+static float $(helper)_unit(float peak, float unit, int16_t *restrict rows)
+{
+    if (unit == 0.0f && peak > 1e-30f)
+        unit = peak * (1.0f / 127.0f);
+    while (unit > 0.0f && 127.0f * unit < 0.99999f * peak)
+        unit = $(helper)_doubled(unit, rows);
+    return unit + 0.0f * peak;
+}
+
+/* Adds a value in whole units to $(plural(together, "row")). Returns $(2 * limit) or more if a sum is below -$(limit) now, or not below $(limit). */
+static inline uint16_t $(helper)_add(const float *restrict value, float inverse, $(each(function(n) return "int16_t *restrict into" .. n end)))
+{
+    uint16_t all = 0;
+
+    for (size_t i = 0; i < $(width); ++i) {
+        const int16_t whole = (int16_t) ((int) (inverse * value[i] + 128.5f) - 128);
+
+//$ for n = 0, together - 1 do
+        into$(n)[i] = (int16_t) (into$(n)[i] + whole);
+        all = (uint16_t) (all | (uint16_t) (into$(n)[i] + $(limit)));
+//$ end
+    }
+    return all;
+}
+
+/* Adds a value to a row of each of $(some). Returns their unit: it doubles if the sum of such rows might exceed 16 bits. */
+static inline float $(helper)_insert(const float *restrict value, $(parameters), float unit, int16_t *restrict rows)
+{
+    if (!(unit > 0.0f)) /* values are too small, or one is NaN */
+        return unit;
+    const uint16_t all = $(helper)_add(value, 1.0f / unit, $(each(function(n) return "rows + row" .. n .. " * " .. pitch end)));
+
+    return all < $(2 * limit) ? unit : $(helper)_doubled(unit, rows);
+}
+
+/* y = y + a row of each of $(some). */
+static inline void $(helper)_look_up(const int16_t *restrict rows, $(parameters), float unit, float *restrict y)
+{
+//$ local total = ""
+//$ for n = 0, together - 1 do
+    const int16_t *found$(n) = rows + row$(n) * $(pitch);
+//$     total = total .. (n > 0 and " + " or "") .. "found" .. n .. "[i]"
+//$ end
+
+    for (size_t i = 0; i < $(width); ++i)
+        y[i] += unit * (float) (int16_t) ($(total));
+}
