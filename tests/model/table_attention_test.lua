@@ -76,8 +76,8 @@ function test.plan_says_what_tables_cost()
     local refused = { "plan", folder .. "/cost.lua", "--cache", "f16" }
     program.refuses(2, '--cache: f16: must be f32 or i8 with attention.kind = "lsh"', refused)
     check.matches(printed(true), "16 tables of 256 rows and 16 tokens a head in f32: .* of 2065 positions")
-    check.matches(printed(true), "break%-even +220 tokens")
-    check.matches(printed(false), "break%-even +140 tokens")
+    check.matches(printed(true), "break%-even +200 tokens")
+    check.matches(printed(false), "break%-even +120 tokens")
 end
 
 function test.headers_and_plans_say_what_is_kept_of_tokens()

@@ -94,12 +94,12 @@ end
 
 -- From how many tokens on attention by tables of blocks of `shape` should take less time than exact attention in
 -- float32, to two digits. Its parts cost as much as so many keys of exact attention do (heads of 64, Zen 3, AVX2): a
--- butterfly 0.9 / width, a key of the window 2, a table 3.6, half of it for its key.
+-- butterfly 0.9 / width, a key of the window 1.3, a table 3.6, half of it for its key.
 local function break_even(shape)
     local lsh, share = shape.lsh, 1 + 1 / shape.group
     local transforms = lsh.rounds * lsh.padded * math.log(lsh.padded, 2)
     local window = shape.causal and lsh.window or math.max(0, 2 * lsh.window - 1)
-    local keys = (0.9 * transforms / shape.width + 1.8 * lsh.tables) * share + 2 * window
+    local keys = (0.9 * transforms / shape.width + 1.8 * lsh.tables) * share + 1.3 * window
     local tokens = shape.causal and 2 * keys or keys -- of a decoder a token sees half of them on average
     local unit = 10 ^ math.max(0, math.floor(math.log(tokens, 10)) - 1)
     return math.floor(tokens / unit + 0.5) * math.tointeger(unit)
