@@ -26,7 +26,7 @@ local function never_negative(shape)
     return shape.score.never_negative and (shape.neighbours == 1 or shape.neighbours == 2 and shape.tau >= 2)
 end
 
--- Whether an instruction set that can sums rows of these tables as integers.
+-- Whether rows of these tables can be summed as integers, where an instruction set has words for that.
 function integer_sums.possible(shape) return shape.tables.integer_gather and never_negative(shape) end
 
 -- The words with which `isa` sums rows of these tables as integers times integer scores, of one byte each where the
