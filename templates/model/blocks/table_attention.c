@@ -205,7 +205,10 @@ $(i)}
    codes    [$(tables)][$(window)]
 //$ end
    tables   [$(tables)][$(hash.rows)][$(shape.cache.pitch)]: sums of the values of all tokens before
-            $(window > 0 and "these" or "them"); cleared where first is 0
+            $(window > 0 and "these" or "them")$(short and ", in units" or ""); cleared where first is 0
+//$ if short then
+   units    [$(tables // hash.together)]: of $(plural(hash.together, "table")) each
+//$ end
 //$ else
 //$ if window > 0 then
    keys     [end][$(width)] of the sequence

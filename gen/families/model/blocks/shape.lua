@@ -80,7 +80,7 @@ end
 -- and, where keys go to the next token, the last one. Encoders keep keys, values and codes of all positions. Parts that
 -- are `read` go to the kernel of attention: keys only for a window. In i8 rows are sums in 16 bits of values rounded to
 -- 8: of several tables at a time in a unit of theirs, [table / together], which doubles when a sum leaves -limit ...
--- limit - 1, so that a row of each of these tables never add up to more than 16 bits.
+-- limit - 1, so that rows of each of these tables never add up to more than 16 bits.
 local function cache_of_tables(s, type)
     local lsh, positions = s.lsh, s.sequences and s.sequences.positions or s.context
     local limit = type.scaled and (1 << 15) // math.max(2, lsh.together)
