@@ -9,6 +9,12 @@ local transformers = require "tests.fuzz.transformers"
 
 local whole_models = {}
 
+-- Attention `a` by tables if it is exact, and the other way round.
+local function other_attention(a)
+    if a.kind == "lsh" then return { kind = "exact", unit = not a.qk_norm or nil } end
+    return { kind = "lsh", tables = 3, tau = 2, window = math.min(5, a.context) }
+end
+
 -- What stands before and behind the blocks of the transformer `m`, perhaps of one that is refused; some projected keys
 -- are a vector of so many `lanes`.
 local function wrapped(random, m, lanes)
@@ -57,6 +63,7 @@ local function wrapped(random, m, lanes)
         end
         if random(0, 1) == 0 then m.layers[1].d_in = random(1, 50) end
         m.d_in = nil
+        if own.count == 2 then own.attention = other_attention(m.attention) end
     end
     m.tokenizer = some(5, { kind = "bytes" })
     if m.tokenizer then m.vocab = 256 end

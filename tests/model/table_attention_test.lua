@@ -121,6 +121,17 @@ local models = {
         attention = { kind = 'lsh', context = 50, tau = 2, window = 40 }, ffn = { kind = 'lookup' }",
     sequences = "d = 16, heads = 2, layers = 2, vocab = 30, embedding = {}, output = { pool = 'mean' }, \z
         attention = { kind = 'lsh', context = 70, tau = 2, causal = false, shifted = 1 }, ffn = { kind = 'lookup' }",
+    in_part = "d = 16, heads = 2, layers = { { attention = { kind = 'exact', unit = true } }, { count = 2 }, \z
+        { attention = { kind = 'lsh', window = 3 } } }, vocab = 30, embedding = {}, output = { head = {} }, \z
+        attention = { kind = 'lsh', context = 50, tau = 2, window = 40, rope = {} }, \z
+        ffn = { kind = 'mlp', f = 9, activation = 'relu' }",
+    behind_windows = "d = 16, heads = 2, layers = { {}, { attention = { kind = 'lsh', tau = 3 } } }, vocab = 30, \z
+        embedding = {}, output = { head = {} }, attention = { context = 50, window = 7, rope = {} }, \z
+        ffn = { kind = 'lookup' }",
+    sequences_in_part = "d = 16, heads = 2, layers = { { attention = { kind = 'lsh', tables = 3 } }, {} }, \z
+        vocab = 30, embedding = {}, output = { pool = 'mean' }, \z
+        attention = { context = 70, causal = false, unit = true }, \z
+        ffn = { kind = 'mlp', f = 9, activation = 'relu' }",
 }
 
 -- The words that verify model `name` in calls of several chunks, and its path.
@@ -130,9 +141,12 @@ local function verifying(name)
     return program.with(words, "--isa", sets.in_turn()), path
 end
 
+local ways =
+    { "steps", "bare", "last", "both_ways", "whole", "sequences", "in_part", "behind_windows", "sequences_in_part" }
+
 -- Token by token, all at once, in parts, and several sequences: all as the reference.
 function test.all_ways_to_call_it_agree()
-    for _, name in ipairs { "steps", "bare", "last", "both_ways", "whole", "sequences" } do
+    for _, name in ipairs(ways) do
         for _, result in ipairs(json.decode(program.works((verifying(name)))).results) do
             assert((result.kernel_rel_err or result.rel_err) <= 1e-5, name)
         end
@@ -164,6 +178,23 @@ function test.units_double_before_short_sums_overflow()
     program.works(words)
     local tree = program.changed_tree("templates/model/blocks/short_tables.c", "2.0f * unit", "unit")
     check.equal(program.run({ "--tree", tree, table.unpack(words) }).status, 1)
+end
+
+function test.layers_attend_in_different_ways()
+    local _, path = verifying "in_part"
+    local said = program.works { "plan", path }
+    check.matches(said, "a sequence, keys and values of 64 positions in f32; 16 tables of 4 rows and 40 tokens a head")
+    check.matches(said, "; 16 tables of 256 rows and 3 tokens a head")
+    local function refuses(entry, line)
+        local text = models.in_part:gsub("{ count = 2 }", "{ attention = { " .. entry .. " } }")
+        local bad = program.model(folder, "bad", "return { name = 'bad', " .. text .. " }")
+        program.refuses(1, "layers.2.attention." .. line, { "plan", bad })
+    end
+    refuses("tau = 2", "kind: required key is missing")
+    refuses("kind = 'exact', window = 3", 'window = 3: only for kind = "lsh"')
+    refuses("kind = 'lsh', unit = true", 'kind = "lsh": needs attention without unit')
+    refuses("kind = 'lsh', tau = 9", "tau = 9: must be at most the width of a head, filled up to 8")
+    refuses("kind = 'lsh', context = 3", "context = 3: unknown key")
 end
 
 -- As where training starts: a token's own key is its query, whose weight depends on the last bits of their cosine.

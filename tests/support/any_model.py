@@ -36,10 +36,20 @@ def write(folder, name, m):
     return path
 
 
+ATTENTION_VARIED = ("kind", "tables", "tau", "window", "eps", "seed", "unit")  # what `attention` of an entry of `layers` replaces
+
+
 def blocks(m):
     """The keys of each block."""
     layers = m["layers"] if isinstance(m["layers"], list) else [{"count": m["layers"]}]
-    return [{**m, **own} for own in layers for _ in range(own.get("count", 1))]
+    rest = {key: value for key, value in m["attention"].items() if key not in ATTENTION_VARIED}
+    attention = [{**rest, **own["attention"]} if "attention" in own else m["attention"] for own in layers]
+    return [{**m, **own, "attention": a} for own, a in zip(layers, attention) for _ in range(own.get("count", 1))]
+
+
+def by_tables(m):
+    """Whether a block attends by tables."""
+    return any(own["attention"].get("kind") == "lsh" for own in blocks(m))
 
 
 class Maker:
@@ -104,9 +114,9 @@ class Maker:
             hidden = activation(hidden)
         return self.linear(prefix + self.names["O"], d, hidden, alone)
 
-    def mixed(self, prefix, x, heads, kv_heads, width, number, looked=False):
-        """Attention of block `number`, without P; looked: x begins with q, k and v."""
-        a = self.m["attention"]
+    def mixed(self, prefix, x, m, width, number, looked=False):
+        """Attention of block `number`, of the keys `m`, without P; looked: x begins with q, k and v."""
+        a, heads, kv_heads = m["attention"], m["heads"], m.get("kv_heads", m["heads"])
         ends = heads * width, (heads + kv_heads) * width, (heads + 2 * kv_heads) * width
         q, k, v = (x[:, : ends[0]], x[:, ends[0] : ends[1]], x[:, ends[1] : ends[2]]) if looked else self.projections(prefix, x, heads, kv_heads, width, a.get("eliminate", "none").replace("none", ""))
         if "qk_norm" in a:
@@ -126,7 +136,7 @@ class Maker:
             rows = np.maximum(np.arange(len(q)) - 1, 0)
             k = np.concatenate([k[rows, :n], k[:, n:]], axis=1)
         if by_tables:
-            signs = self.m.get("signs", table_attention.signs_of(self.m))
+            signs = m.get("signs", table_attention.signs_of(m))
             return table_attention.attend(q, k, v, heads, kv_heads, a, signs and (lambda shape: signs(number, shape)))
         return attend(q, k, v, heads, kv_heads, a.get("causal", True), parts, window, a.get("scale"), a.get("soft_cap"))
 
@@ -141,9 +151,9 @@ class Maker:
             second, behind_attention, behind_ffn = BEHIND
         if m["ffn"].get("qkv"):
             rows = self.ffn(prefix, self.norm(prefix + first, x, norm) if pre else x, m["ffn"], 2 * d + 2 * kv_heads * width)
-            made = self.mixed(prefix, rows, heads, kv_heads, width, number, True) + rows[:, -d:]
+            made = self.mixed(prefix, rows, m, width, number, True) + rows[:, -d:]
             return x + made if skip else made
-        mixed = self.mixed(prefix, self.norm(prefix + first, x, norm) if pre else x, heads, kv_heads, width, number)
+        mixed = self.mixed(prefix, self.norm(prefix + first, x, norm) if pre else x, m, width, number)
         if "P" not in gone:
             mixed = self.linear(prefix + self.names["P"], d, mixed, alone=self.fused)
         if both:

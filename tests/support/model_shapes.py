@@ -81,6 +81,7 @@ SHAPES = {
                        "ffn": {**BH4, "h": 4, "scale": "1/h", "qkv": True}},
     "looked in part": {**SHAPED, "attention": {"context": 70, "rope": {}, "shaped": True}, "ffn": {**BH4, "h": 4, "scale": "1/h"},
                        "layers": [{"ffn": {**BH4, "h": 4, "scale": "1/h", "qkv": True}}, {"ffn": SHAPED["ffn"]}]},
+    "tables in part": changed(LLAMA, attention={"unit": True, "shifted": 1}, layers=[{}, {"attention": {**TABLES, "tau": 3}}]),
 }
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 import any_model
 import table_attention
+from any_model import by_tables
 from definitions import Checkpoint
 from derivatives import Value
 from lookupc import effort, in_turn, instruction_sets, turns, works, write_safetensors
@@ -16,10 +17,6 @@ from whole import Decoder, Encoder
 
 TILE = 32  # keys: sequences of one have a softmax at once in inference, as in training
 SETS = [s for s in instruction_sets() if s != "sse4"]
-
-
-def by_tables(m):
-    return m["attention"].get("kind") == "lsh"
 
 
 def as_inferred(m):
@@ -148,12 +145,12 @@ def unit_and_shifted_keys_learn():
 def tables_of_attention_learn():
     """Weights that are expected, those by signs of a step, and those by the model's."""
     good, seed, step = True, 11, 5
-    for number, name in enumerate(("tables", "tables encoder")):
+    for number, name in enumerate(("tables", "tables encoder", "tables in part")):
         m = SHAPES[name]
         with tempfile.TemporaryDirectory() as folder:
             t = Trainer(any_model.write(folder, "m", m), f"{folder}/train", "scalar")
-            for form, signs in enumerate((None, lambda *where: table_attention.fresh_signs(seed, step, *where), table_attention.signs_of(m))):
-                tensors, *rest = chosen({**m, "signs": signs}, number)
+            for form, own in enumerate(({"signs": None}, {"signs": lambda *where: table_attention.fresh_signs(seed, step, *where)}, {})):
+                tensors, *rest = chosen({**m, **own}, number)
                 t.load(tensors)
                 error, which = worst_of(t, *rest, signs=form, seed=seed, step=step)
                 print(f"{name:14} signs {form} gradients {error:.1e} ({which})")

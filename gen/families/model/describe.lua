@@ -74,13 +74,9 @@ local function held_by(segments)
     return held[2] and table.concat(list, ", ") or held[1] .. " positions"
 end
 
--- What the caches of the runs of blocks `segments` of model `m` hold.
-local function cached_text(m, segments)
-    local shape = segments[1].plan.shape
+-- What a decoder's attention by tables keeps.
+local function tables_text(shape)
     local lsh, type = shape.lsh, shape.cache.type
-    if not (lsh and shape.causal) then
-        return string.format("%s of %s in %s", rules.cached(m), held_by(segments), shape.cache.held.name)
-    end
     local position = type.bytes * (shape.width + shape.cache.pitch) + (type.scaled and 8 or 0) -- of exact attention
     return string.format(
         "%d tables of %d rows and %s a head in %s: the bytes of keys and values of %d positions",
@@ -90,6 +86,26 @@ local function cached_text(m, segments)
         type.name,
         shape.cache.layer_bytes // (shape.kv_heads * position)
     )
+end
+
+-- What the caches of the runs of blocks `segments` hold.
+local function cached_text(segments)
+    local list, seen, others = {}, {}, {}
+    for _, segment in ipairs(segments) do
+        local shape = segment.plan.shape
+        local text = shape.lsh and shape.causal and tables_text(shape)
+        if not text then
+            others[#others + 1] = segment
+        elseif not seen[text] then
+            list[#list + 1], seen[text] = text, true
+        end
+    end
+    if others[1] then
+        local own = others[1].plan
+        local kept, held = rules.cached(own.model), own.shape.cache.held
+        table.insert(list, 1, string.format("%s of %s in %s", kept, held_by(others), held.name))
+    end
+    return table.concat(list, "; ")
 end
 
 -- From how many tokens on attention by tables of blocks of `shape` should take less time than exact attention in
@@ -107,10 +123,12 @@ end
 
 -- The line on when attention by tables pays off, by add(name, form, ...).
 local function add_break_even(p, add)
-    local shape = p.segments[1].plan.shape
-    if not shape.lsh then return end
-    local form = "%d tokens or more, about, are faster than with exact attention in f32"
-    add("break-even", form, break_even(shape))
+    for _, segment in ipairs(p.segments) do
+        if segment.plan.shape.lsh then
+            local form = "%d tokens or more, about, are faster than with exact attention in f32"
+            return add("break-even", form, break_even(segment.plan.shape))
+        end
+    end
 end
 
 -- Adds what blocks whose tables make q, k and v read for a token, by their counts `c`.
@@ -148,7 +166,7 @@ local function lines_of_blocks(m, make, options)
     local decoding = ", to decode " .. figures.bytes(p.decode_scratch_bytes)
     add("packed blocks", "%15s  of %s", figures.bytes(p.packed_bytes), types_text(p))
     add_break_even(p, add)
-    add("cache", "%15s  of %s", figures.bytes(p.cache_bytes), cached_text(m, p.segments))
+    add("cache", "%15s  of %s", figures.bytes(p.cache_bytes), cached_text(p.segments))
     local also = m.attention.causal and decoding or ""
     add("scratch", "%15s%s, with %s", figures.bytes(p.scratch_bytes), also, figures.sets(p))
     add_schedules(p, add, options)
@@ -274,7 +292,7 @@ function describe.lines(m, make, options)
     bytes("flash", p.packed_bytes, "of " .. types_text(p))
     add_break_even(p, add)
     if p.causal then
-        bytes("RAM state", p.state_bytes, "a sequence, " .. cached_text(m, p.segments, p.options.cache))
+        bytes("RAM state", p.state_bytes, "a sequence, " .. cached_text(p.segments))
         bytes("RAM scratch", p.step_scratch_bytes, "a step")
     end
     local most = string.format("a call for up to %d tokens at a time, with %s", p.tokens, figures.sets(p))

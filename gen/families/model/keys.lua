@@ -292,18 +292,24 @@ keys.blocks = {
     },
 }
 
--- The row of key `key` in `list`, but where an absent key means none.
-local function optional(list, key)
+-- A copy of the row of key `key` in `list`.
+local function copied(list, key)
     for _, row in ipairs(list) do
         if row.key == key then
             local copy = {}
             for name, value in pairs(row) do
                 copy[name] = value
             end
-            copy.default, copy.optional = nil, true
             return copy
         end
     end
+end
+
+-- The same, but where an absent key means none.
+local function optional(list, key)
+    local copy = copied(list, key)
+    copy.default, copy.optional = nil, true
+    return copy
 end
 
 local end_norm_keys = {
@@ -418,12 +424,31 @@ for _, key in ipairs(keys.varied) do
     table.insert(keys.entry, optional(keys.blocks, key))
 end
 
+-- What `attention` of an entry says in place of the model's, which says the rest. Only tables have a window there.
+keys.attention_varied = { "kind", "tables", "tau", "window", "eps", "seed", "unit" }
+local own_attention = {}
+for i, key in ipairs(keys.attention_varied) do
+    own_attention[i] = copied(attention_keys, key)
+    if key == "kind" then
+        own_attention[i].optional = nil
+    elseif key == "window" then
+        own_attention[i].only = "lsh"
+    end
+end
+table.insert(keys.entry, {
+    key = "attention",
+    rule = schema.table(table.concat(keys.attention_varied, ", "), own_attention),
+    optional = true,
+    doc = "how these blocks attend, in place of what the model says",
+})
+
 local most_entries = 64
 local layers_rule = {
     words = "must be an integer from 1 to 4096, or a list of up to "
         .. most_entries
         .. " tables of count, "
-        .. table.concat(keys.varied, ", "),
+        .. table.concat(keys.varied, ", ")
+        .. ", attention",
 }
 function layers_rule.holds(v)
     if type(v) ~= "table" then return math.type(v) == "integer" and v >= 1 and v <= 4096 end

@@ -67,7 +67,7 @@ local function buffers_of(p, tokens, rows, results, few)
         end
         segment.to = x.name
         if not p.causal then
-            add(segment.word .. "_cache", own.cache_bytes // 4, stage, stage, rules.cached(p.model))
+            add(segment.word .. "_cache", own.cache_bytes // 4, stage, stage, rules.cached(own.model))
         end
         local bytes = few and own.decode_scratch_bytes or own.scratch_bytes
         add(segment.word .. "_scratch", bytes // 4, stage, stage, "scratch of the blocks")

@@ -78,12 +78,23 @@ function rules.lsh(m)
     }
 end
 
--- What is kept of the tokens of a sequence.
-function rules.cached(m)
-    local a = m.attention
+-- What attention `a` keeps of the tokens of a sequence.
+local function kept_by(a)
     if a.kind ~= "lsh" then return a.cache == "k" and "keys" or "keys and values" end
     if not a.causal then return "keys, values and codes" end
     return a.window > 0 and "tables and the last " .. figures.plural(a.window, "token") or "tables"
+end
+
+-- What the layers of model `m` keep of the tokens of a sequence.
+function rules.cached(m)
+    local list, seen = {}, {}
+    for _, segment in ipairs(rules.segments(m)) do
+        local kept = kept_by(segment.attention)
+        if not seen[kept] then
+            list[#list + 1], seen[kept] = kept, true
+        end
+    end
+    return table.concat(list, " or ")
 end
 
 -- Why "QKV" is only of blocks alone.
@@ -187,13 +198,23 @@ end
 
 local most_rows = 1 << 20 -- of the tables of a head
 
+-- Takes what holds without it out of `attention`.
+local function without_defaults(attention)
+    for key, value in pairs { kind = "exact", cache = "kv", unit = false, shaped = false } do
+        if attention[key] == value then attention[key] = nil end
+    end
+end
+
+-- The window of attention by tables `a`, of so many tokens, that says none.
+local function fill_window(a, context) a.window = a.window or math.min(16, context) end
+
 -- What attention by tables needs in blocks `m`; refuse(chain, value, rule). Its window is filled in.
 local function check_lsh(m, refuse)
     local a = m.attention
     for _, key in ipairs { "unit", "scale", "soft_cap", "cache", "shaped", "full_layers" } do
         if a[key] then refuse({ "attention", "kind" }, "lsh", "needs attention without " .. key) end
     end
-    a.window = a.window or math.min(16, a.context)
+    fill_window(a, a.context)
     if a.tables << a.tau > most_rows then
         local rule = ("times 2^tau, %d, must be at most %d"):format(1 << a.tau, most_rows)
         refuse({ "attention", "tables" }, a.tables, rule)
@@ -233,10 +254,7 @@ local function check_blocks(context, m, place)
         )
     end
     local attention, width = m.attention, rules.head_width(m)
-    if attention.kind == "exact" then attention.kind = nil end
-    if attention.cache == "kv" then attention.cache = nil end
-    if not attention.unit then attention.unit = nil end
-    if attention.shaped == false then attention.shaped = nil end
+    without_defaults(attention)
     if attention.kind then
         check_lsh(m, refuse)
     elseif attention.window == 0 then
@@ -305,6 +323,19 @@ local function numbered_entries(m)
     return list
 end
 
+-- The attention of the blocks of `entry` in model `m`.
+local function attention_of(m, entry)
+    if not entry.attention then return m.attention end
+    local own = {}
+    for key, value in pairs(m.attention) do
+        own[key] = value
+    end
+    for _, key in ipairs(keys.attention_varied) do
+        own[key] = entry.attention[key]
+    end
+    return own
+end
+
 -- Runs of equal blocks as transformers of their own, whose names and layers are theirs: { model }. A transformer is
 -- one.
 function rules.segments(m)
@@ -316,6 +347,7 @@ function rules.segments(m)
         for key, value in pairs(m) do
             if not of_whole[key] then segment[key] = value end
         end
+        segment.attention = attention_of(m, entry)
         -- Heads of k and v follow those of q where they are as many in the model.
         if entry.heads and m.kv_heads == m.heads then segment.kv_heads = "heads" end
         for _, key in ipairs(keys.varied) do
@@ -345,6 +377,14 @@ end
 function rules.looks_up(m)
     for _, segment in ipairs(rules.segments(m)) do
         if segment.ffn.kind == "lookup" then return true end
+    end
+    return false
+end
+
+-- Whether a layer of model `m` attends by tables.
+function rules.has_tables(m)
+    for _, segment in ipairs(rules.segments(m)) do
+        if segment.attention.kind == "lsh" then return true end
     end
     return false
 end
@@ -393,10 +433,15 @@ local function check_layers(context, m)
         for i, entry in ipairs(m.layers) do
             local valid = schema.validate(context, keys.entry, entry, { "layers", tostring(i) })
             valid.ffn = valid.ffn and rules.filled(valid.ffn, valid.d or m.d)
+            if valid.attention then
+                without_defaults(valid.attention)
+                if valid.attention.kind then fill_window(valid.attention, m.attention.context) end
+            end
             m.layers[i] = valid
         end
     end
     m.ffn = rules.filled(m.ffn, m.d)
+    without_defaults(m.attention)
     if rules.count(m) > 4096 then refuse({ "layers" }, rules.count(m), "must be at most 4096 blocks") end
     local segments, entries = rules.segments(m)
     local before

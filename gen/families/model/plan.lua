@@ -260,7 +260,10 @@ local function whole(m, isas, types, options)
     if m.tokenizer then add_tokenizer(p, options, c) end
     add_sections(p, c)
     local shape = p.segments[1].plan.shape
-    local endless = shape.endless and not p.embedding.positions
+    local endless = not p.embedding.positions
+    for _, segment in ipairs(p.segments) do
+        endless = endless and segment.plan.shape.endless
+    end
     p.context = endless and shape.context or math.min(m.attention.context, shape.context)
     p.shape = { d_out = widths.out, vocab = m.vocab, looked = choosing(p).shape.looked }
     setmetatable(p.shape, { __index = shape })

@@ -17,7 +17,7 @@ local function constants_of(p)
     local function add(name, value, doc) list[#list + 1] = { name = name, value = value, doc = doc, title = title } end
     for _, segment in ipairs(p.segments) do
         if segment.cache_at then
-            local doc = "bytes into the state: " .. rules.cached(p.model)
+            local doc = "bytes into the state: " .. rules.cached(segment.plan.model)
             add(segment.word:upper() .. "_STATE_AT", segment.cache_at, doc)
         end
     end

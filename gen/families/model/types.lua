@@ -41,7 +41,7 @@ function types.of(options, m)
     local activations = dtype.activations(options.activations, type)
     dtype.activations(options.activations, head)
     local attention = m and m.attention or {}
-    local plain = attention.shaped or attention.cache == "k" or attention.kind == "lsh"
+    local plain = attention.shaped or attention.cache == "k" or m and rules.has_tables(m)
     local t = {
         type = type,
         head = head,

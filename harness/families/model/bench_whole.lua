@@ -59,7 +59,7 @@ local function calls_of(p, lengths)
     if p.causal then
         add("step", 1, 1, 0)
         local last = context_of(p)
-        for _, length in ipairs(p.shape.lsh and lengths or {}) do -- from which on tables are faster
+        for _, length in ipairs(rules.has_tables(p.model) and lengths or {}) do -- from which on tables are faster
             if length > 1 and length < last then add("step", 1, 1, length - 1) end
         end
         if last > 1 then add("step", 1, 1, last - 1) end

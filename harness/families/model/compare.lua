@@ -1,12 +1,13 @@
 -- How far results of compiled models may be from what the reference answers: ties, rounding, and what both explain.
 local block_reference = require "block_reference"
+local rules = require "gen.families.model.model"
 
 local compare = {}
 
 -- What decides ties of rows that plan `p` makes, and how wide these are. A tie of a key's code changes tokens far
 -- behind, as if all attended to all.
 function compare.shape_of(p)
-    local causal = p.model.attention.causal and not p.shape.lsh
+    local causal = p.model.attention.causal and not rules.has_tables(p.model)
     return { d = p.widths and p.widths.out or p.shape.d, attention = { causal = causal } }
 end
 

@@ -168,12 +168,36 @@ local function dense(ffn, d)
     return { kind = "mlp", f = 4 * d, activation = "gelu" }
 end
 
+local function copy_of(from)
+    local copy = {}
+    for key, value in pairs(from) do
+        copy[key] = value
+    end
+    return copy
+end
+
+-- Leaves of `attention` what holds without tables: beside norms of heads, or with unit queries and keys.
+local function make_exact(attention, qk_norm)
+    if attention.kind ~= "lsh" then return end
+    for _, key in ipairs { "kind", "tables", "tau", "window", "eps", "seed" } do
+        attention[key] = nil
+    end
+    attention.unit = not qk_norm or nil
+end
+
 -- Model `m` with exact attention instead of that by tables, of unit queries and keys, too; nil if it is exact.
 function timed_parts.exact(m)
-    if m.attention.kind ~= "lsh" then return nil end
-    local twin = timed_parts.changed(m, { name = m.name .. "_exact" }, { unit = not m.attention.qk_norm or nil })
-    for _, key in ipairs { "kind", "tables", "tau", "window", "eps", "seed" } do
-        twin.attention[key] = nil
+    if not rules.has_tables(m) then return nil end
+    local twin = timed_parts.changed(m, { name = m.name .. "_exact" })
+    make_exact(twin.attention, m.attention.qk_norm)
+    if type(m.layers) == "table" then
+        twin.layers = {}
+        for i, entry in ipairs(m.layers) do
+            local own = copy_of(entry)
+            own.attention = entry.attention and copy_of(entry.attention)
+            if own.attention then make_exact(own.attention, m.attention.qk_norm) end
+            twin.layers[i] = own
+        end
     end
     twin.tokenizer = nil
     return validated.note_part(twin, m)
@@ -187,10 +211,7 @@ local function dense_twin(m)
     if type(m.layers) == "table" then
         changes.layers = {}
         for i, entry in ipairs(m.layers) do
-            local own, copy = entry.ffn or m.ffn, {}
-            for key, value in pairs(entry) do
-                copy[key] = value
-            end
+            local own, copy = entry.ffn or m.ffn, copy_of(entry)
             copy.ffn = dense(own, entry.d or m.d)
             changes.layers[i] = copy
         end

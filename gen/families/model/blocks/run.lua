@@ -105,12 +105,13 @@ local function add_variant(p, isa, choices, shared_product)
 end
 
 -- The choices `wanted` of a model for one of its runs of blocks, of `shape`: which matrix projects is for those that
--- have two.
+-- have two, and how attention is scheduled for those that attend exactly.
 local function wanted_of(shape, isa, wanted)
     local key, own = "project.dense", {}
-    if #schedule.choice(key).values(shape, isa, wanted) > 1 then return wanted end
+    local chooses = #schedule.choice(key).values(shape, isa, wanted) > 1
     for name, value in pairs(wanted) do
-        own[name] = name ~= key and value or nil
+        local other = name == key and not chooses or shape.lsh and name:find "^attention%."
+        own[name] = not other and value or nil
     end
     return own
 end
@@ -158,7 +159,7 @@ function run.build(m, isas, types, options)
     local choices, wanted = {}, options.schedule or {}
     for i, isa in ipairs(isas) do
         local of_set = wanted[isa.name] or {}
-        if options.among and types.looked and types.looked.multiplied then of_set = wanted_of(shape, isa, of_set) end
+        if options.among then of_set = wanted_of(shape, isa, of_set) end
         choices[i] = schedule.make(shape, isa, of_set)
     end
     p.parts = shape.lookup and block_lookup.parts(p, isas, choices, options.unpadded) or {}
