@@ -102,6 +102,8 @@ function commands.quantise(arguments, options)
     end
     local rounding, nearest, off
     if text then
+        local halves = options.type:find "[iu]4"
+        if not halves then misuse("--calibrate: is for matrices in i4 and u4, not " .. options.type) end
         file_rules.not_over("-o", options.o, { text })
         local round = require "harness.families.model.rounded_for_text"
         local files = packing.files({ weights = path, ignore = options.ignore })

@@ -201,6 +201,8 @@ print(*sorted((kind, len(names)) for kind, names in kinds.items()), kinds["u4"],
     check.equal(host.read(blob) == exact, true)
     line = ": has tensors in groups: fuse takes the checkpoint before it was quantised\n"
     refuses(1, bytes .. line, { "fuse", skipless, "--weights", bytes, "-o", folder .. "/fused.safetensors" })
+    line = "--calibrate: is for matrices in i4 and u4, not q8,embedding=q8"
+    refuses(2, line, program.with(made, "--calibrate", model))
     local other = { "quantise", given, "--type", "bf16", "--model", model, "-o", blob }
     refuses(2, "--type: bf16: must have a part in i4, u4 or q8", other)
     refuses(2, "--type: i4: needs --model", { "quantise", given, "--type", "i4", "-o", blob })

@@ -4,7 +4,6 @@ local calibration_text = require "harness.families.model.calibration_text"
 local compiled_model = require "harness.calls.compiled_model"
 local host = require "host"
 local input_rounding = require "input_rounding"
-local misuse = require "gen.schema.misuse"
 local outer = require "whole_reference"
 local reference = require "harness.families.model.reference"
 
@@ -53,7 +52,6 @@ return function(path, p, forms, files, options)
     for _, form in pairs(forms) do
         if form:find "^[iu]4$" then count = count + 1 end
     end
-    if count == 0 then misuse("--calibrate: needs matrices in i4 or u4, which alone are rounded for a text") end
     local rounding = input_rounding.new(function(name)
         local form = forms[name]
         if not form or not form:find "^[iu]4$" then return nil end
