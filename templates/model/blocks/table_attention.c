@@ -1,4 +1,6 @@
-//$ takes prologue, isa, lanes, symbol, helper, attention_parameters, chance
+//$ takes prologue, isa, lanes, symbol, helper, attention_parameters, chance, training
+//$ -- training: false, or of a static function for whole sequences, which leaves the norm to what calls it. sparse: they
+//$ -- meet so few rows that these alone are cleared.
 //$ local hash, causal, group, width = shape.lsh, shape.causal, shape.group, shape.width
 //$ local pitch, code_pitch = names.constant("VALUE_PITCH"), not causal and names.constant("CODE_PITCH")
 //$ local tables, window = hash.tables, hash.window
@@ -134,6 +136,21 @@ $(i)float *out = $(at("y", "y_step", width));
 $(i)$(const)float *$(name)$(n) = rows + $(n > 0 and times(n, table_step) .. " + " or "")(size_t) $(code(n)) * $(pitch);
 //$ end
 //$ end
+//$ -- Clears the rows that `code` prints for each of `count` tokens.
+//$ local function clear(i, count, code)
+$(i)for (size_t token = 0; token < $(count); ++token) {
+//$ rows_of(i .. "    ", "", "met", code)
+
+//$ over_row(i .. "    ", width, function(i, at, load, store)
+//$ for n = 0, hash.together - 1 do
+$(i)$(store("met" .. n, at, isa.broadcast("zero")));
+//$ end
+//$ end, { block = true })
+$(i)}
+//$ end
+//$ local function code_of(name, step)
+//$     return function(n) return name .. "[" .. table_at(n) .. " * " .. step .. " + token]" end
+//$ end
 //$ local function insert(i)
 //$ over_row(i, width, function(i, at, load, store)
 $(i)const $(isa.vector) x = $(load("value", at));
@@ -173,8 +190,12 @@ $(i)}
    values   [$(window)][$(shape.cache.pitch)]
    codes    [$(tables)][$(window)]
 //$ end
+//$ if training then
+   tables   [$(hash.together)][$(hash.rows)][$(shape.cache.pitch)]: $(plural(hash.together, "table")) at a time, overwritten
+//$ else
    tables   [$(tables)][$(hash.rows)][$(shape.cache.pitch)]: sums of the values of all tokens before
             $(window > 0 and "these" or "them"); cleared where first is 0
+//$ end
 //$ else
 //$ if window > 0 then
    keys     [end][$(width)] of the sequence
@@ -184,7 +205,7 @@ $(i)}
    rows     [$(hash.together)][$(hash.rows)][$(shape.cache.pitch)]: $(plural(hash.together, "table")) at a time, overwritten
 //$ end
    y        [tokens], y_step apart. Cannot fail. */
-void $(symbol)($(attention_parameters))
+$(training and "static " or "")void $(symbol)($(attention_parameters))
 {
     const float zero = $hidden(0.0f); /* else its loops are calls of memset */
 
@@ -216,10 +237,15 @@ $(i)    codes + low, out);
 
     for (size_t table = 0; table < $(tables); table += $(hash.together)) {
 //$ if causal then
-        float *rows = tables + table * $(table_step);
+        float *rows = $(training and "tables" or "tables + table * " .. table_step);
 
+//$ if training and training.sparse then
+//$ clear("        ", "tokens", code_of("k_code", "tokens"))
+//$ clear("        ", "tokens", code_of("q_code", "tokens"))
+//$ else
         for (size_t i = 0; first == 0 && i < $(hash.together) * $(table_step); ++i)
             rows[i] = zero;
+//$ end
         for (size_t token = 0; token < tokens; ++token) {
 //$ if window > 0 then
             if (first + token >= $(window)) { /* one leaves the window */
@@ -241,8 +267,13 @@ $(i)    codes + low, out);
 //$ look_up("            ")
         }
 //$ else
+//$ if training and training.sparse then
+//$ clear("        ", "end", code_of("codes", code_pitch))
+//$ clear("        ", "tokens", code_of("q_code", "tokens"))
+//$ else
         for (size_t i = 0; i < $(hash.together) * $(table_step); ++i)
             rows[i] = zero;
+//$ end
         for (size_t position = 0; position < end; ++position) {
             const float *value = values + position * $(pitch);
 //$ rows_of("            ", "", "into", function(n) return "codes[" .. table_at(n) .. " * " .. code_pitch .. " + position]" end)
@@ -270,17 +301,10 @@ $(i)$(store(pair[1], at, isa.mul(isa.broadcast("one"), load(pair[2], at))));
             codes[table * $(window) + slot] = k_code[table * tokens + token];
     }
 //$ end
+//$ if not training then
     /* y / sqrt(|y|^2 + $(chance.eps_text)^2), of $(tables) times y */
 //$ each(function(i)
-$(i)$(isa.vector) square = $(isa.zero());
-
-//$ over_row(i, width, function(i, at, load)
-$(i)square = $(isa.fma(load("out", at), load("out", at), "square"));
+$(include("templates/model/blocks/norm_of_tables.c", { i = i, from = "out", to = "out", width = width, sum_of_lanes = sum_of_lanes }))
 //$ end)
-$(i)const float length = $(sum_of_lanes("square")) + $(chance.least);
-$(i)const $(isa.vector) factor = $(isa.reciprocal_root(isa.broadcast("length")));
-//$ over_row(i, width, function(i, at, load, store)
-$(i)$(store("out", at, isa.mul("factor", load("out", at))));
-//$ end)
-//$ end)
+//$ end
 }
