@@ -1,4 +1,6 @@
-//$ takes prologue, isa, lanes, symbol, helper, attention_parameters, chance
+//$ takes prologue, isa, lanes, symbol, helper, attention_parameters, chance, training
+//$ -- training: false, or of a static function for whole sequences, which leaves the norm to what calls it. sparse: they
+//$ -- meet so few rows that these alone are cleared.
 //$ local hash, causal, group, width = shape.lsh, shape.causal, shape.group, shape.width
 //$ local pitch, code_pitch = names.constant("VALUE_PITCH"), not causal and names.constant("CODE_PITCH")
 //$ local tables, window, short = hash.tables, hash.window, shape.cache.limit
@@ -150,12 +152,27 @@ $(i)$(const)float *$(name)$(n) = rows + $(n > 0 and times(n, table_step) .. " + 
 //$     return list
 //$ end
 //$ -- Clears them where the condition `where` holds, and gives them a unit.
-//$ local function clear(where)
+//$ local function clear_all(where)
         for (size_t i = 0; $(where)i < $(hash.together) * $(table_step); ++i)
             rows[i] = $(short and "none" or "zero");
 //$ if short and not causal then
         unit = $(helper)_unit(peak, unit, rows);
 //$ end
+//$ end
+//$ -- Clears the rows that `code` prints for each of `count` tokens.
+//$ local function clear_met(i, count, code)
+$(i)for (size_t token = 0; token < $(count); ++token) {
+//$ rows_of(i .. "    ", "", "met", code)
+
+//$ over_row(i .. "    ", width, function(i, at, load, store)
+//$ for n = 0, hash.together - 1 do
+$(i)$(store("met" .. n, at, isa.broadcast("zero")));
+//$ end
+//$ end, { block = true })
+$(i)}
+//$ end
+//$ local function code_of(name, step)
+//$     return function(n) return name .. "[" .. table_at(n) .. " * " .. step .. " + token]" end
 //$ end
 //$ local function insert(i)
 //$ if short then
@@ -207,6 +224,9 @@ $(i)}
    values   [$(window)][$(shape.cache.pitch)]
    codes    [$(tables)][$(window)]
 //$ end
+//$ if training then
+   tables   [$(hash.together)][$(hash.rows)][$(shape.cache.pitch)]: $(plural(hash.together, "table")) at a time, overwritten
+//$ else
    tables   [$(tables)][$(hash.rows)][$(shape.cache.pitch)]: sums of the values of all tokens before
             $(window > 0 and "these" or "them")$(short and ", in units" or ""); cleared where first is 0
 //$ if short then
@@ -221,7 +241,7 @@ $(i)}
    rows     [$(hash.together)][$(hash.rows)][$(shape.cache.pitch)]: $(plural(hash.together, "table")) at a time, overwritten
 //$ end
    y        [tokens], y_step apart. Cannot fail. */
-void $(symbol)($(attention_parameters))
+$(training and "static " or "")void $(symbol)($(attention_parameters))
 {
     const float zero = $hidden(0.0f); /* else its loops are calls of memset */
 
@@ -260,12 +280,17 @@ $(i)    codes + low, out);
 //$ end
     for (size_t table = 0; table < $(tables); table += $(hash.together)) {
 //$ if causal then
-        $(shape.cache.row.storage) *rows = tables + table * $(table_step);
+        $(shape.cache.row.storage) *rows = $(training and "tables" or "tables + table * " .. table_step);
 //$ if short then
         float unit = first > 0 ? units[$(over_together)] : 0.0f;
 //$ end
 
-//$ clear("first == 0 && ")
+//$ if training and training.sparse then
+//$ clear_met("        ", "tokens", code_of("k_code", "tokens"))
+//$ clear_met("        ", "tokens", code_of("q_code", "tokens"))
+//$ else
+//$ clear_all("first == 0 && ")
+//$ end
         for (size_t token = 0; token < tokens; ++token) {
 //$ if window > 0 then
             if (first + token >= $(window)) { /* one leaves the window */
@@ -290,11 +315,16 @@ $(i)    codes + low, out);
         units[$(over_together)] = unit;
 //$ end
 //$ else
+//$ if training and training.sparse then
+//$ clear_met("        ", "end", code_of("codes", code_pitch))
+//$ clear_met("        ", "tokens", code_of("q_code", "tokens"))
+//$ else
 //$ if short then
         float unit = 0.0f;
 
 //$ end
-//$ clear("")
+//$ clear_all("")
+//$ end
         for (size_t position = 0; position < end; ++position) {
             const float *value = values + position * $(pitch);
 //$ rows_of("            ", "", "into", function(n) return "codes[" .. table_at(n) .. " * " .. code_pitch .. " + position]" end)
@@ -322,17 +352,10 @@ $(i)$(store(pair[1], at, isa.mul(isa.broadcast("one"), load(pair[2], at))));
             codes[table * $(window) + slot] = k_code[table * tokens + token];
     }
 //$ end
+//$ if not training then
     /* y / sqrt(|y|^2 + $(chance.eps_text)^2), of $(tables) times y */
 //$ each(function(i)
-$(i)$(isa.vector) square = $(isa.zero());
-
-//$ over_row(i, width, function(i, at, load)
-$(i)square = $(isa.fma(load("out", at), load("out", at), "square"));
+$(include("templates/model/blocks/norm_of_tables.c", { i = i, from = "out", to = "out", width = width, sum_of_lanes = sum_of_lanes }))
 //$ end)
-$(i)const float length = $(sum_of_lanes("square")) + $(chance.least);
-$(i)const $(isa.vector) factor = $(isa.reciprocal_root(isa.broadcast("length")));
-//$ over_row(i, width, function(i, at, load, store)
-$(i)$(store("out", at, isa.mul("factor", load("out", at))));
-//$ end)
-//$ end)
+//$ end
 }

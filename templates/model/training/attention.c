@@ -143,7 +143,7 @@ $(i)const size_t end = $(a.helper)_seen($(own), $(length));
 //$ end
 //$ local function end_of(length) return looks and "end" or length end
 //$ if a.lsh then
-$(include("templates/model/training/code_shares.c", { a = a }))
+$(include("templates/model/training/table_attention.c", { a = a }))
 //$ else
 
 /* exp(score - largest) for what each row sees, 0 for the rest of `columns`: what exp makes of that, times the row's share, would be a
@@ -230,13 +230,13 @@ static void $(a.helper)_shape(float *weight, size_t step, size_t first, size_t r
 
 //$ end
 //$ local shape_doc = a.shaped and " shape: alpha, beta and gamma of each head." or ""
-//$ local kept_doc = a.lsh and "; layer: the number of theirs" or "; softmax: the largest score and 1 / total of each head"
+//$ local kept_doc = a.lsh and "; sums: before their norm; layer: the number of theirs" or "; softmax: the largest score and 1 / total of each head"
 //$ local dshape_doc = a.shaped and " dshape: those of alpha, beta and gamma of each head, overwritten." or ""
 /* Attention of a sequence of `length` tokens, of which the first `own` count: rows of heads of q, k and v become those of
    y$(kept_doc).$(a.scaled and " scales: factors of scores of each head." or "")$(shape_doc) */
 //$ local given = "const float *q, const float *k, const float *v"
 //$ local t_given, layer_given = (a.rope or a.lsh) and "const " .. helper .. " *t", a.lsh and "size_t layer"
-//$ local y_given, softmax_given = "float *y", not a.lsh and "float *softmax"
+//$ local y_given, softmax_given = "float *y", a.lsh and "float *sums" or "float *softmax"
 //$ local scales_given, shape_given = a.scaled and "const float *scales", a.shaped and "const float *shape"
 //$ -- The keys of head `head` go to `keys`. Where they are shifted each is that of the token before, the first one its own.
 //$ local shifted = a.shifted < a.kv_heads and "head < " .. a.shifted .. " ? 1 : 0" or "1"
@@ -252,7 +252,10 @@ $(i)$(a.helper)_gather_heads($(k), length - shift, one, keys + shift * $(w));
 //$     end
 //$ end
 //$ -- The factor of the queries of head `number`.
-//$ local function factor(number) return a.scaled and times(float(a.scale), "scales[" .. number .. "]") or float(a.scale) end
+//$ local function factor(number)
+//$     if a.lsh then return "one" end
+//$     return a.scaled and times(float(a.scale), "scales[" .. number .. "]") or float(a.scale)
+//$ end
 //$ given = listed(t_given, layer_given, given, y_given, softmax_given, scales_given, shape_given)
 static void $(a.helper)_attend($(given), size_t length, size_t own, float *scratch)
 {
@@ -265,8 +268,7 @@ static void $(a.helper)_attend($(given), size_t length, size_t own, float *scrat
     float *keys = scratch, *key_strips = keys + padded * $(w), *value_strips = key_strips + padded * $(w);
     float *queries = value_strips + padded * $(a.padded_width), *scores = queries + $(a.rows * w), *packed = scores + $(a.rows) * padded;
 //$ if a.lsh then
-    float *signs = packed + $(product.packed_a), *z = signs + $(a.lsh.signs);
-    uint16_t *query_codes = (uint16_t *) (void *) (z + $(a.z)), *codes = query_codes + $(a.rows * a.lsh.tables); /* of keys */
+    float *signs = packed + $(product.packed_a), *all_queries = signs + $(a.lsh.signs), *tables = all_queries + length * $(w);
 
     if (t->signs)
         $(a.helper)_make_signs(t, layer, signs);
@@ -276,10 +278,6 @@ static void $(a.helper)_attend($(given), size_t length, size_t own, float *scrat
 //$ gather_keys(i, head)
 $(i)$(helper)_pack_across(keys, $(w), $(w), length, key_strips);
 $(i)$(helper)_pack($(sum("v", times(head, a.v_head))), $(a.v_step), length, $(w), value_strips);
-//$ if a.lsh then
-$(i)if (t->signs)
-$(i)    $(a.helper)_hash_heads(signs, keys, $(w), 1, length, codes, z);
-//$ end
 //$ loop(i, "number", 0, a.group, 1, function(i, number)
 //$ if a.shaped then
 $(i)float total[$(w)];
@@ -288,37 +286,45 @@ $(i)size_t summed = 0;
 $(i)for (size_t i = 0; i < $(w); ++i)
 $(i)    total[i] = none;
 //$ end
-$(i)for (size_t first = 0; first < length; first += $(a.rows)) {
-$(i)    const size_t rows = length - first < $(a.rows) ? length - first : $(a.rows);
-$(i)    const size_t seen = $(a.causal and "first + rows" or "length"), columns = (seen + $(strip - 1)) / $(strip) * $(strip);
-$(i)    float *to = $(sum("y", times("first", a.y_step), times(number, w)));
+//$ local j, to, to_step = i, "y", a.y_step
+//$ if a.lsh then
+//$ j, to, to_step = i .. "    ", "sums", a.sums_step
+$(i)if (t->signs) {
+//$ local query = sum("q", times(number, a.q_head))
+$(i)    $(a.helper)_gather_heads($(listed(t, query, a.q_step, from(0), "length", factor(number), "all_queries")));
+$(i)    $(a.helper)_look_up(signs, all_queries, keys, $(sum("v", times(head, a.v_head))), $(a.v_step), length, own,
+$(i)        $(sum("sums", times(number, w))), $(a.sums_step), tables);
+$(i)} else {
+//$ end
+$(j)for (size_t first = 0; first < length; first += $(a.rows)) {
+$(j)    const size_t rows = length - first < $(a.rows) ? length - first : $(a.rows);
+$(j)    const size_t seen = $(a.causal and "first + rows" or "length"), columns = (seen + $(strip - 1)) / $(strip) * $(strip);
+$(j)    float *to = $(sum(to, times("first", to_step), times(number, w)));
 //$ if not a.lsh then
-$(i)    float *totals = $(sum("softmax", times("first", a.softmax_step), times(number, 2)));
+$(j)    float *totals = $(sum("softmax", times("first", a.softmax_step), times(number, 2)));
 //$ end
 
 //$ local query = sum("q", times("first", a.q_step), times(number, a.q_head))
-$(i)    $(a.helper)_gather_heads($(listed(t, query, a.q_step, from("first"), "rows", factor(number), "queries")));
-$(i)    $(helper)_times_strips($(plain), rows, columns, $(w), queries, $(w), key_strips, $(w), scores, padded, $(set), packed);
+$(j)    $(a.helper)_gather_heads($(listed(t, query, a.q_step, from("first"), "rows", factor(number), "queries")));
+$(j)    $(helper)_times_strips($(plain), rows, columns, $(w), queries, $(w), key_strips, $(w), scores, padded, $(set), packed);
 //$ if a.lsh then
-$(i)    $(a.helper)_expect(scores, padded, $(looks and "first, " or "")rows, columns, own);
-$(i)    if (t->signs) {
-$(i)        $(a.helper)_hash_heads(signs, queries, $(w), 1, rows, query_codes, z);
-$(i)        $(a.helper)_sample(query_codes, codes, first, rows, length, own, scores, padded);
-$(i)    }
+$(j)    $(a.helper)_expect(scores, padded, $(looks and "first, " or "")rows, columns, own);
 //$ else
-$(i)    $(a.helper)_softmax(scores, padded, $(looks and "first, " or "")rows, columns, own, 1, totals, $(a.softmax_step));
+$(j)    $(a.helper)_softmax(scores, padded, $(looks and "first, " or "")rows, columns, own, 1, totals, $(a.softmax_step));
 //$ end
-$(i)    $(helper)_times_strips($(plain), rows, $(w), seen, scores, padded, value_strips, length, to, $(a.y_step), $(set), packed);
-//$ if a.lsh then
-$(i)    $(a.helper)_shorten(to, $(a.y_step), rows);
-//$ else
-$(i)    for (size_t row = 0; row < rows; ++row)
-$(i)        $(helper)_scale(to + row * $(a.y_step), totals[row * $(a.softmax_step) + 1], to + row * $(a.y_step), $(w));
+$(j)    $(helper)_times_strips($(plain), rows, $(w), seen, scores, padded, value_strips, length, to, $(to_step), $(set), packed);
+//$ if not a.lsh then
+$(j)    for (size_t row = 0; row < rows; ++row)
+$(j)        $(helper)_scale(to + row * $(a.y_step), totals[row * $(a.softmax_step) + 1], to + row * $(a.y_step), $(w));
 //$ end
 //$ if a.shaped then
-$(i)    $(a.helper)_mix($(sum("v", times(head, a.v_head))), first, rows, own, $(sum("shape", times(number, 3))), total, &summed, to);
+$(j)    $(a.helper)_mix($(sum("v", times(head, a.v_head))), first, rows, own, $(sum("shape", times(number, 3))), total, &summed, to);
 //$ end
+$(j)}
+//$ if a.lsh then
 $(i)}
+$(i)$(a.helper)_shorten($(sum("sums", times(number, w))), length, $(sum("y", times(number, w))));
+//$ end
 //$ end, { from = times(head, a.group), to = times(sum(head, 1), a.group) })
 //$ end)
 }
@@ -374,12 +380,11 @@ static void $(a.helper)_attend_back($(given), size_t length, size_t own, float *
     float *query_strips = dqueries + $(a.rows * a.padded_width), *dy_strips = query_strips + $(a.rows * a.padded_width);
     float *scores = dy_strips + $(a.rows * a.padded_width), *dscores = scores + $(a.rows) * padded + 16;
     float *packed = dscores + $(a.rows) * padded;
-//$ local weights, dy, dy_step = "scores", "from", a.y_step
+//$ local dy, dy_step, queries = "from", a.y_step, "queries"
 //$ if a.lsh then
-//$ weights, dy, dy_step = "weights", "dmixed", w
-    float *signs = packed + $(product.packed_a), *value_rows = signs + $(a.lsh.signs), *weights = value_rows + padded * $(a.padded_width);
-    float *dmixed = weights + $(a.rows) * padded, *z = dmixed + $(a.rows * w);
-    uint16_t *query_codes = (uint16_t *) (void *) (z + $(a.z)), *codes = query_codes + $(a.rows * a.lsh.tables); /* of keys */
+//$ dy, dy_step, queries = "(dsums + first * " .. w .. ")", w, "(all_queries + first * " .. w .. ")"
+    float *signs = packed + $(product.packed_a), *all_queries = signs + $(a.lsh.signs), *dsums = all_queries + length * $(w);
+    float *tables = dsums + length * $(w);
 
     if (t->signs)
         $(a.helper)_make_signs(t, layer, signs);
@@ -390,11 +395,6 @@ static void $(a.helper)_attend_back($(given), size_t length, size_t own, float *
 $(i)$(helper)_pack_across(keys, $(w), $(w), length, key_strips);
 $(i)$(helper)_pack_across($(sum("v", times(head, a.v_head))), $(a.v_step), $(w), length, value_strips);
 $(i)$(helper)_pack(keys, $(w), length, $(w), key_rows);
-//$ if a.lsh then
-$(i)$(helper)_pack($(sum("v", times(head, a.v_head))), $(a.v_step), length, $(w), value_rows);
-$(i)if (t->signs)
-$(i)    $(a.helper)_hash_heads(signs, keys, $(w), 1, length, codes, z);
-//$ end
 $(i)$(helper)_clear(dkeys, $(w), padded);
 $(i)$(helper)_clear(dvalues, $(w), padded);
 //$ loop(i, "number", 0, a.group, 1, function(i, number)
@@ -414,18 +414,11 @@ $(i)    float *totals = $(sum("softmax", times("first", a.softmax_step), times(n
 //$ end
 
 //$ local query = sum("q", times("first", a.q_step), times(number, a.q_head))
-$(i)    $(a.helper)_gather_heads($(listed(t, query, a.q_step, from("first"), "rows", factor(number), "queries")));
-$(i)    $(helper)_times_strips($(plain), rows, columns, $(w), queries, $(w), key_strips, $(w), scores, padded, $(set), packed);
+$(i)    $(a.helper)_gather_heads($(listed(t, query, a.q_step, from("first"), "rows", factor(number), queries)));
+$(i)    $(helper)_times_strips($(plain), rows, columns, $(w), $(queries), $(w), key_strips, $(w), scores, padded, $(set), packed);
 //$ if a.lsh then
 $(i)    $(a.helper)_expect(scores, padded, $(looks and "first, " or "")rows, columns, own);
-$(i)    for (size_t row = 0; row < rows; ++row)
-$(i)        $(helper)_scale(scores + row * padded, one, weights + row * padded, columns);
-$(i)    if (t->signs) {
-$(i)        $(a.helper)_hash_heads(signs, queries, $(w), 1, rows, query_codes, z);
-$(i)        $(a.helper)_sample(query_codes, codes, first, rows, length, own, weights, padded);
-$(i)    }
-$(i)    $(helper)_times_strips($(plain), rows, $(w), seen, weights, padded, value_rows, length, dmixed, $(w), $(set), packed);
-$(i)    $(a.helper)_shorten_back(from, rows, dmixed);
+$(i)    $(a.helper)_shorten_back($(sum("sums", times("first", a.sums_step), times(number, w))), from, rows, dsums + first * $(w));
 //$ else
 $(i)    $(a.helper)_softmax(scores, padded, $(looks and "first, " or "")rows, columns, own, 0, totals, $(a.softmax_step));
 //$ end
@@ -455,14 +448,21 @@ $(i)    $(a.helper)_scatter_heads($(listed(t, "dqueries", from("first"), "rows",
 //$ local scale = a.scaled and "scales[" .. number .. "]" or "one"
 $(i)    $(a.helper)_unit_back($(listed(query, a.q_step, "rows", scale, to, a.dq_step, "&scaled")));
 //$ end
-$(i)    $(helper)_pack(queries, $(w), rows, $(w), query_strips);
+$(i)    $(helper)_pack($(queries), $(w), rows, $(w), query_strips);
 $(i)    $(helper)_pack($(dy), $(dy_step), rows, $(w), dy_strips);
 $(i)    $(helper)_times_strips($(turned), seen, $(w), rows, dscores, padded, query_strips, rows, dkeys, $(w), $(add), packed);
 //$ if a.shaped then
 $(i)    $(a.helper)_shape(scores, padded, first, rows, own, $(sum("shape", times(number, 3))));
 //$ end
-$(i)    $(helper)_times_strips($(turned), seen, $(w), rows, $(weights), padded, dy_strips, rows, dvalues, $(w), $(add), packed);
+//$ if a.lsh then
+$(i)    if (!t->signs)
+//$ end
+$(i)    $(a.lsh and "    " or "")$(helper)_times_strips($(turned), seen, $(w), rows, scores, padded, dy_strips, rows, dvalues, $(w), $(add), packed);
 $(i)}
+//$ if a.lsh then
+$(i)if (t->signs)
+$(i)    $(a.helper)_look_up_back(signs, all_queries, keys, dsums, length, own, dvalues, tables);
+//$ end
 //$ if a.scaled then
 $(i)dscales[$(number)] = scaled;
 //$ end
@@ -472,14 +472,15 @@ $(i)dshape[$(sum(times(number, 3), 1))] = along;
 $(i)dshape[$(sum(times(number, 3), 2))] = level;
 //$ end
 //$ end, { from = times(head, a.group), to = times(sum(head, 1), a.group) })
+//$ local key_factor = a.lsh and float(a.scale) or "one"
 //$ local dk = sum("dk", times(head, a.k_head))
 //$ if a.shifted == 0 then
-$(i)$(a.helper)_scatter_heads($(listed(t, "dkeys", from(0), "length, one", dk, a.dk_step)));
+$(i)$(a.helper)_scatter_heads($(listed(t, "dkeys", from(0), "length, " .. key_factor, dk, a.dk_step)));
 //$ else
 $(i)const size_t used = length > shift ? length - shift : 1; /* keys that some token sees */
 $(i)for (size_t i = 0; i < shift * $(w); ++i)
 $(i)    dkeys[i + $(w)] += dkeys[i];
-$(i)$(a.helper)_scatter_heads($(listed(t, "dkeys + shift * " .. w, from(0), "used, one", dk, a.dk_step)));
+$(i)$(a.helper)_scatter_heads($(listed(t, "dkeys + shift * " .. w, from(0), "used, " .. key_factor, dk, a.dk_step)));
 $(i)for (size_t row = used; row < length; ++row)
 $(i)    for (size_t i = 0; i < $(w); ++i)
 $(i)        dk[$(sum(times(head, a.k_head), times("row", a.dk_step), "i"))] = none;

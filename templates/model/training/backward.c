@@ -30,7 +30,7 @@
 //$     c.sequence(step.k),
 //$     c.sequence(step.v),
 //$     c.gradient_at(o.from),
-//$     step.softmax and c.to.sequence(step.softmax),
+//$     c.to.sequence(step.softmax or step.sums),
 //$     step.scales and c.weights(step.scales),
 //$     step.scales and "r->memory + r->scales_at + (r->first / r->length + s) * " .. a.heads,
 //$     step.shape and c.weights(step.shape),

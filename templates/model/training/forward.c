@@ -24,7 +24,7 @@
 //$     c.sequence(step.k),
 //$     c.sequence(step.v),
 //$     c.to.sequence(step.to),
-//$     step.softmax and c.to.sequence(step.softmax),
+//$     c.to.sequence(step.softmax or step.sums),
 //$     step.scales and c.weights(step.scales),
 //$     step.shape and c.weights(step.shape),
 //$     "r->length, own, r->scratch"

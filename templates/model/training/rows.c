@@ -143,7 +143,7 @@ static inline void $(helper)_scale(const float *x, float factor, float *y, size_
         y[i] = factor * x[i];
 //$ end
 }
-//$ if uses.bias or uses.sums or norms[1] then
+//$ if uses.bias or uses.sums or uses.tables or norms[1] then
 
 /* y += x, elements `first` … `end` - 1. */
 static inline void $(helper)_accumulate(const float *restrict x, float *restrict y, size_t first, size_t end)

@@ -261,16 +261,25 @@ local function attention_values(p, v, values)
     values.load_cached = print_run.loader(isa, read_type)
 end
 
--- What attention by tables prints of numbers.
-local function table_values(p, _, values)
-    local lsh = p.shape.lsh
-    values.attention_parameters = attention_parameters(p)
-    values.chance = {
-        tables = literal.float(lsh.tables),
-        inverse_width = literal.float(1 / p.shape.width),
-        eps_text = string.format("%.9g", lsh.eps),
-        least = literal.float((lsh.tables * lsh.eps) ^ 2),
+-- What attention by tables prints of numbers, of a run of blocks of `shape`; training: what training calls.
+function print_run.of_tables(shape, training)
+    local lsh = shape.lsh
+    return {
+        training = training,
+        attention_parameters = table_parameters(shape),
+        chance = {
+            tables = literal.float(lsh.tables),
+            inverse_width = literal.float(1 / shape.width),
+            eps_text = string.format("%.9g", lsh.eps),
+            least = literal.float((lsh.tables * lsh.eps) ^ 2),
+        },
     }
+end
+
+local function table_values(p, _, values)
+    for name, value in pairs(print_run.of_tables(p.shape, false)) do
+        values[name] = value
+    end
 end
 
 -- How a block makes values of sums of keys: { panel_step: words from panel to panel of the map; sums, pitch: inputs,

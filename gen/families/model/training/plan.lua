@@ -216,6 +216,7 @@ function records.attend(b, step)
         v = b.v,
         to = now[step.to],
         softmax = not b.shape.lsh and t.value("softmax", 2 * b.shape.heads) or nil,
+        sums = b.shape.lsh and t.value("sums", b.shape.q) or nil,
     }
     if not b.has.P then drop(b, now[step.to]) end
 end
@@ -436,7 +437,13 @@ local function attention_of(segment, constants, helper)
     if lsh then
         local signs, layers = lsh.rounds * lsh.padded, m.layers
         local section = { signs = signs, seed = lsh.seed, first_layer = a.first_layer }
-        a.lsh = setmetatable({ signs = signs }, { __index = lsh })
+        -- Heads of q come one by one; codes of tables do not lie at multiples of 4 KiB.
+        a.lsh = setmetatable({
+            signs = signs,
+            shape = setmetatable({ group = 1 }, { __index = shape }),
+            sparse = lsh.rows > 2 * m.attention.context,
+            code_pitch = blob.round_up(m.attention.context, 32) + 32,
+        }, { __index = lsh })
         a.lsh.signs_at = constants.add("signs" .. a.first_layer, layers * signs, section)
     end
     if shape.rope then
@@ -515,6 +522,14 @@ local function product_of(isa)
     return product
 end
 
+-- Floats that the kernel of attention by tables takes of a sequence, but for codes and values: two codes are one.
+local function tables_scratch(lsh, width, lanes)
+    local pitch = lsh.shape.cache.pitch
+    local floats = 2 * lsh.padded * lanes + lsh.together * lsh.rows * pitch + 4 * line
+    if not lsh.shape.causal then return floats + (lsh.tables * lsh.code_pitch + 1) // 2 end
+    return floats + lsh.window * (width + pitch + lsh.tables)
+end
+
 -- Floats that attention needs for a sequence of `length` filled up to 32, on CPUs with vectors of `lanes`: fixed + each *
 -- length.
 local function attention_scratch(a, product, lanes)
@@ -523,10 +538,10 @@ local function attention_scratch(a, product, lanes)
         fixed = filled(line + 2 * a.rows * w + 3 * a.rows * padded + product.packed_a),
         each = 3 * w + 3 * padded + 2 * a.rows,
     }
-    if a.lsh then -- two codes a float
-        local codes = a.rows * a.lsh.tables + 2 * line -- as many are read behind the last
-        need.fixed = need.fixed + filled(a.lsh.signs + a.rows * w + 2 * a.lsh.padded * lanes + codes // 2)
-        need.each = need.each + padded + a.rows + (a.lsh.tables + 1) // 2
+    local lsh = a.lsh
+    if lsh then
+        need.fixed = need.fixed + filled(lsh.signs + tables_scratch(lsh, w, lanes))
+        need.each = need.each + 6 * w + (a.causal and lsh.tables or lsh.shape.cache.pitch + (lsh.tables + 1) // 2)
     end
     return need
 end

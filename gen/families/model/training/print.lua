@@ -4,6 +4,7 @@ local expression = require "gen.isa.expression"
 local lookup_print = require "gen.families.lookup.print_training"
 local layout = require "gen.families.model.blocks.layout"
 local literal = require "gen.print.literal"
+local print_run = require "gen.families.model.blocks.print_run"
 local scope = require "gen.families.model.training.scope"
 
 local print_training = {}
@@ -111,6 +112,7 @@ end
 local function attention_of(own, v, pitch)
     local strip = v.training.product.strip
     local a = { strip = strip, padded_width = blob.round_up(own.attention.width, strip) }
+    setmetatable(a, { __index = own.attention })
     local gradients = { d_in = own.tape.first }
     for _, gradient in ipairs(own.tape.back.gradients) do
         gradients[gradient.name] = gradient
@@ -121,6 +123,7 @@ local function attention_of(own, v, pitch)
             local value = step[word]
             a[word .. "_step"], a[word .. "_head"] = pitch(value.of or value), value.head_step or own.attention.width
             a.y_step, a.softmax_step = pitch(step.to), step.softmax and pitch(step.softmax)
+            a.sums_step = step.sums and pitch(step.sums)
         end
     end
     for _, operation in ipairs(own.tape.back.rows) do
@@ -129,8 +132,14 @@ local function attention_of(own, v, pitch)
         end
     end
     local lsh = own.attention.lsh
-    if lsh then a.z = 2 * lsh.padded * v.isa.lanes end -- floats that hashes work in
-    return setmetatable(a, { __index = own.attention })
+    if lsh then
+        a.z = 2 * lsh.padded * v.isa.lanes -- floats that hashes work in
+        local constants = { VALUE_PITCH = lsh.shape.cache.pitch, CODE_PITCH = lsh.code_pitch }
+        a.tables = print_run.of_tables(lsh.shape, { sparse = lsh.sparse })
+        a.tables.prologue, a.tables.symbol, a.tables.helper = {}, a.helper .. "_sums_of_tables", a.helper
+        a.tables.shape, a.tables.names = lsh.shape, { constant = function(name) return constants[name] end }
+    end
+    return a
 end
 
 -- Adds to tape `own` what templates read beside the plan: { word, of: what it computes, doc, back_doc, layers: false or
@@ -244,13 +253,14 @@ end
 
 -- Which functions on rows the operations of the tapes and the head call: compilers warn of others.
 local function uses_of(tapes, head)
-    local uses = { bias = head.bias ~= nil, sums = head.bias ~= nil, add = false, columns = false }
+    local uses = { bias = head.bias ~= nil, sums = head.bias ~= nil, add = false, columns = false, tables = false }
     for _, tape in ipairs(tapes) do
         for _, step in ipairs(tape.forward) do
             if step.op == "product" and step.map.bias then
                 uses.bias, uses.sums = true, true
             end
             if step.shape or step.scales then uses.sums = true end
+            if step.sums then uses.tables = true end
             if step.op == "add" or step.op == "columns" then uses[step.op] = true end
         end
         for _, operation in ipairs(tape.back.rows) do

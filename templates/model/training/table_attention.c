@@ -1,0 +1,162 @@
+//$ takes isa, lanes, helper, float, a
+//$ -- What attention by tables has in place of a softmax.
+//$ local lsh, w = a.lsh, a.width
+//$ local chance = once("templates/math/code_chance.c", { tau = lsh.tau }) .. "_code_chance_" .. lsh.tau
+//$ local sum_of_lanes = across("add")
+//$ local own_layer = a.first_layer > 0 and "(" .. sum(a.first_layer, "layer") .. ")" or "layer"
+
+/* The signs of layer `layer`, [$(lsh.rounds)][$(lsh.padded)]: those of the model, or others in each step. */
+static void $(a.helper)_make_signs(const $(helper) *t, size_t layer, float *restrict signs)
+{
+    const float *own = $(sum("t->constants", lsh.signs_at, times("layer", lsh.signs)));
+    uint32_t key = $(helper)_mixed((uint32_t) t->seed) ^ (uint32_t) (t->seed >> 32);
+
+    key = $(helper)_mixed(key ^ (uint32_t) t->step) ^ (uint32_t) (t->step >> 32);
+    key = $(helper)_mixed(key ^ ~(uint32_t) $(own_layer)); /* no site of dropout */
+    for (size_t i = 0; i < $(lsh.signs); ++i) {
+        const int negative = $(helper)_mixed(key + 0x9e3779b9u * (uint32_t) i) >> 31 != 0;
+        signs[i] = t->signs == 1 ? (negative ? -1.0f : 1.0f) : own[i];
+    }
+}
+$(include("templates/model/blocks/hash.c", { helper = a.helper, hash = a.lsh, shape = { width = w } }))
+
+//$ local first = a.causal and "size_t first"
+/* From products of q and k to $(plural(lsh.tables, "time")) the chances that their codes agree, in place; 0 for what a row does not
+   see.$(a.causal and " Row 0 is position `first`." or "") */
+static void $(a.helper)_expect($(listed("float *score, size_t step", first, "size_t rows, size_t columns, size_t length")))
+{
+    const float none = $hidden(0.0f); /* else its loop is a call of memset */
+
+    for (size_t row = 0; row < rows; ++row, score += step) {
+//$ if a.causal then
+        const size_t end = $(a.helper)_seen(first + row, length);
+
+//$ end
+        for (size_t k = 0; k < columns; $(advance("k", lanes))) {
+            const $(isa.vector) cosine = $(isa.mul(isa.load_unaligned("score", "k"), isa.broadcast(a.tables.chance.inverse_width)));
+            const $(isa.vector) often = $(chance)(cosine);
+            $(isa.store_unaligned("score", "k", isa.mul("often", isa.broadcast(a.tables.chance.tables))));
+        }
+        for (size_t k = $(a.causal and "end" or "length"); k < columns; ++k)
+            score[k] = none;
+    }
+}
+
+//$ local causal, near, pitch = a.causal, lsh.window > 0, lsh.shape.cache.pitch
+$(include("templates/model/blocks/table_attention.c", a.tables))
+
+/* y = $(plural(lsh.tables, "time")) the values v of keys k that queries q find in tables$(near and ", and by their cosines nearer than " .. lsh.window or "") in a sequence of `length`
+   tokens, of which the first `own` count. Heads of q and k lie side by side. */
+static void $(a.helper)_look_up(const float *signs, const float *q, const float *k, const float *v, size_t v_step, size_t length,
+    size_t own, float *y, size_t y_step, float *scratch)
+{
+    float *z = scratch, *tables = z + $(a.z);
+//$ if causal then
+    float *ring_keys = tables + $(lsh.together * lsh.rows * pitch), *ring_values = ring_keys + $(lsh.window * w);
+    uint16_t *ring_codes = (uint16_t *) (void *) (ring_values + $(lsh.window * pitch)), *q_code = ring_codes + $(lsh.tables * lsh.window);
+    uint16_t *k_code = q_code + $(lsh.tables) * length;
+
+    (void) own; /* no token sees those behind it */
+    $(a.helper)_hash_heads(signs, q, $(w), 1, length, q_code, z);
+    $(a.helper)_hash_heads(signs, k, $(w), 1, length, k_code, z);
+//$ else
+    float *values = tables + $(lsh.together * lsh.rows * pitch);
+    uint16_t *k_code = (uint16_t *) (void *) (values + own * $(pitch)), *q_code = k_code + $(lsh.tables * lsh.code_pitch);
+    const float one = $hidden(1.0f), none = $hidden(0.0f); /* else loops are calls of memcpy and memset */
+
+    $(a.helper)_hash_heads(signs, q, $(w), 1, own, q_code, z);
+    $(a.helper)_hash_tokens(signs, k, $(w), own, k_code, $(lsh.code_pitch), z);
+    for (size_t token = 0; token < own; ++token)
+        $(helper)_scale(v + token * v_step, one, values + token * $(pitch), $(w));
+    for (size_t token = own; token < length; ++token)
+        for (size_t i = 0; i < $(w); ++i)
+            y[token * y_step + i] = none;
+//$ end
+//$ local given = listed(
+//$     near and "q, " .. w,
+//$     "q_code",
+//$     causal and near and "k, " .. w,
+//$     causal and "v, v_step, k_code",
+//$     causal and near and "ring_keys, ring_values, ring_codes",
+//$     causal and "tables" or (near and "k, " or "") .. "values, k_code",
+//$     (causal or near) and "0",
+//$     causal and "length" or "own, own",
+//$     "y, y_step" .. (causal and "" or ", tables")
+//$ )
+    $(a.tables.symbol)($(given));
+}
+//$ if causal then
+
+/* Rows of a head in the opposite order. */
+static void $(a.helper)_turn(const float *restrict x, size_t rows, float *restrict y)
+{
+    const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
+
+    for (size_t row = 0; row < rows; ++row)
+        $(helper)_scale(x + row * $(w), one, y + (rows - 1 - row) * $(w), $(w));
+}
+//$ end
+
+/* The gradients of values, added to `d`, from those of sums, dy: tables in which keys look up what queries put there$(causal and ",\n   from the last token to the first" or ""). */
+static void $(a.helper)_look_up_back(const float *signs, const float *q, const float *k, const float *dy, size_t length, size_t own,
+    float *restrict d, float *scratch)
+{
+//$ if causal then
+    float *turned_q = scratch, *turned_k = turned_q + length * $(w), *turned_dy = turned_k + length * $(w), *sums = turned_dy + length * $(w);
+
+    $(a.helper)_turn(q, length, turned_q);
+    $(a.helper)_turn(k, length, turned_k);
+    $(a.helper)_turn(dy, length, turned_dy);
+    $(a.helper)_look_up(signs, turned_k, turned_q, turned_dy, $(w), length, own, sums, $(w), sums + length * $(w));
+    for (size_t row = 0; row < length; ++row)
+        $(helper)_accumulate(sums + (length - 1 - row) * $(w), d + row * $(w), 0, $(w));
+//$ else
+    float *sums = scratch;
+
+    $(a.helper)_look_up(signs, k, q, dy, $(w), length, own, sums, $(w), sums + length * $(w));
+    for (size_t row = 0; row < length; ++row)
+        $(helper)_accumulate(sums + row * $(w), d + row * $(w), 0, $(w));
+//$ end
+}
+
+/* Rows of a head from sums to y: the norm of tables. */
+static void $(a.helper)_shorten(const float *sums, size_t rows, float *y)
+{
+    for (size_t row = 0; row < rows; ++row, sums += $(a.sums_step), y += $(a.y_step)) {
+//$ local norm = { i = "        ", from = "sums", to = "y", width = w, chance = a.tables.chance, sum_of_lanes = sum_of_lanes }
+$(include("templates/model/blocks/norm_of_tables.c", norm))
+    }
+}
+
+/* The way back: from sums as they were, and the gradients dy of what became of them, to those of sums, d. */
+static void $(a.helper)_shorten_back(const float *restrict sums, const float *restrict dy, size_t rows, float *restrict d)
+{
+    for (size_t row = 0; row < rows; ++row, sums += $(a.sums_step), dy += $(a.y_step), d += $(w)) {
+        $(isa.vector) squares = $(isa.zero()), products = $(isa.zero());
+//$ over_row("        ", w, function(i, at, load, store)
+$(i)const $(isa.vector) v = $(load("sums", at));
+$(i)squares = $(isa.fma("v", "v", "squares"));
+$(i)products = $(isa.fma("v", load("dy", at), "products"));
+//$ end, { block = true })
+        const float square = $(sum_of_lanes("squares")) + $(a.tables.chance.least), product = $(sum_of_lanes("products"));
+        const $(isa.vector) root = $(isa.reciprocal_root(isa.broadcast("square")));
+        const $(isa.vector) slope = $(isa.mul(isa.broadcast("product"), isa.mul("root", "root")));
+//$ over_row("        ", w, function(i, at, load, store)
+$(i)const $(isa.vector) rest = $(isa.sub(load("dy", at), isa.mul("slope", load("sums", at))));
+$(i)$(store("d", at, isa.mul("root", "rest")));
+//$ end, { block = true })
+    }
+}
+
+/* From expected weights and the gradients of weights to those of cosines, in place of the latter. The slope of a weight is
+   taken as $(lsh.tau) / 2 times the weight, less than it is, which stays finite where q and k are alike. */
+static void $(a.helper)_expect_back(const float *restrict expected, float *restrict d, size_t step, size_t rows, size_t columns)
+{
+    const $(isa.vector) half_tau = $(isa.broadcast(float(lsh.tau / 2)));
+
+    for (size_t row = 0; row < rows; ++row, expected += step, d += step)
+        for (size_t k = 0; k < columns; $(advance("k", lanes))) {
+            const $(isa.vector) slope = $(isa.mul("half_tau", isa.load_unaligned("expected", "k")));
+            $(isa.store_unaligned("d", "k", isa.mul("slope", isa.load_unaligned("d", "k"))));
+        }
+}
