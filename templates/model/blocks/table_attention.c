@@ -232,6 +232,7 @@ $(i)}
 //$ if short then
    units    [$(tables // hash.together)]: of $(plural(hash.together, "table")) each
 //$ end
+//$ end
 //$ else
 //$ if window > 0 then
    keys     [end][$(width)] of the sequence

@@ -292,7 +292,7 @@ $(i)    total[i] = none;
 $(i)if (t->signs) {
 //$ local query = sum("q", times(number, a.q_head))
 $(i)    $(a.helper)_gather_heads($(listed(t, query, a.q_step, from(0), "length", factor(number), "all_queries")));
-$(i)    $(a.helper)_look_up(signs, all_queries, keys, $(sum("v", times(head, a.v_head))), $(a.v_step), length, own,
+$(i)    $(a.helper)_read_tables(signs, all_queries, keys, $(sum("v", times(head, a.v_head))), $(a.v_step), length, own,
 $(i)        $(sum("sums", times(number, w))), $(a.sums_step), tables);
 $(i)} else {
 //$ end
@@ -461,7 +461,7 @@ $(i)    $(a.lsh and "    " or "")$(helper)_times_strips($(turned), seen, $(w), r
 $(i)}
 //$ if a.lsh then
 $(i)if (t->signs)
-$(i)    $(a.helper)_look_up_back(signs, all_queries, keys, dsums, length, own, dvalues, tables);
+$(i)    $(a.helper)_read_tables_back(signs, all_queries, keys, dsums, length, own, dvalues, tables);
 //$ end
 //$ if a.scaled then
 $(i)dscales[$(number)] = scaled;

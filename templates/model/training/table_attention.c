@@ -47,7 +47,7 @@ $(include("templates/model/blocks/table_attention.c", a.tables))
 
 /* y = $(plural(lsh.tables, "time")) the values v of keys k that queries q find in tables$(near and ", and by their cosines nearer than " .. lsh.window or "") in a sequence of `length`
    tokens, of which the first `own` count. Heads of q and k lie side by side. */
-static void $(a.helper)_look_up(const float *signs, const float *q, const float *k, const float *v, size_t v_step, size_t length,
+static void $(a.helper)_read_tables(const float *signs, const float *q, const float *k, const float *v, size_t v_step, size_t length,
     size_t own, float *y, size_t y_step, float *scratch)
 {
     float *z = scratch, *tables = z + $(a.z);
@@ -98,7 +98,7 @@ static void $(a.helper)_turn(const float *restrict x, size_t rows, float *restri
 //$ end
 
 /* The gradients of values, added to `d`, from those of sums, dy: tables in which keys look up what queries put there$(causal and ",\n   from the last token to the first" or ""). */
-static void $(a.helper)_look_up_back(const float *signs, const float *q, const float *k, const float *dy, size_t length, size_t own,
+static void $(a.helper)_read_tables_back(const float *signs, const float *q, const float *k, const float *dy, size_t length, size_t own,
     float *restrict d, float *scratch)
 {
 //$ if causal then
@@ -107,13 +107,13 @@ static void $(a.helper)_look_up_back(const float *signs, const float *q, const f
     $(a.helper)_turn(q, length, turned_q);
     $(a.helper)_turn(k, length, turned_k);
     $(a.helper)_turn(dy, length, turned_dy);
-    $(a.helper)_look_up(signs, turned_k, turned_q, turned_dy, $(w), length, own, sums, $(w), sums + length * $(w));
+    $(a.helper)_read_tables(signs, turned_k, turned_q, turned_dy, $(w), length, own, sums, $(w), sums + length * $(w));
     for (size_t row = 0; row < length; ++row)
         $(helper)_accumulate(sums + (length - 1 - row) * $(w), d + row * $(w), 0, $(w));
 //$ else
     float *sums = scratch;
 
-    $(a.helper)_look_up(signs, k, q, dy, $(w), length, own, sums, $(w), sums + length * $(w));
+    $(a.helper)_read_tables(signs, k, q, dy, $(w), length, own, sums, $(w), sums + length * $(w));
     for (size_t row = 0; row < length; ++row)
         $(helper)_accumulate(sums + row * $(w), d + row * $(w), 0, $(w));
 //$ end

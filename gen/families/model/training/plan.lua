@@ -530,8 +530,8 @@ local function tables_scratch(lsh, width, lanes)
     return floats + lsh.window * (width + pitch + lsh.tables)
 end
 
--- Floats that attention needs for a sequence of `length` filled up to 32, on CPUs with vectors of `lanes`: fixed + each *
--- length.
+-- Floats that attention needs for a sequence of `length` filled up to 32, on CPUs with vectors of `lanes`:
+-- fixed + each * length.
 local function attention_scratch(a, product, lanes)
     local w, padded = a.width, a.padded_width
     local need = {
