@@ -246,6 +246,9 @@ $(training and "static " or "")void $(symbol)($(attention_parameters))
 {
     const float zero = $hidden(0.0f); /* else its loops are calls of memset */
 
+//$ if training and training.sparse and causal and window == 0 then
+    (void) first; /* the rows that are met are cleared in each call */
+//$ end
 //$ each(function(i)
 //$ if window > 0 then
 $(i)const float *own = $(at("q", "q_step", width));
