@@ -168,8 +168,8 @@ function test.short_sums_do_not_depend_on_later_tokens()
     local from, y = checkpoints.path_of "later.safetensors", folder .. "/later.npy"
     program.works { "sample", path, "-o", from }
     assert(host.write_file(folder .. "/later.txt", ("3 17 25 8 1 29 "):rep(8)))
-    local words = { "run", path, "--weights", from, "--ids", folder .. "/later.txt", "--cache", "i8", "--isa", "scalar" }
-    words = program.with(words, "--cflags", "-O0", "--output")
+    local words = { "run", path, "--weights", from, "--ids", folder .. "/later.txt", "--cache", "i8" }
+    words = program.with(words, "--isa", "scalar", "--cflags", "-O0", "--output")
     program.works(program.with(words, y))
     program.works(program.with(words, folder .. "/steps.npy", "--decode", "--expect", y))
 end
