@@ -160,6 +160,20 @@ function test.tables_of_short_sums_agree()
     end
 end
 
+-- A unit is for the values that tables hold, not for those of later tokens.
+function test.short_sums_do_not_depend_on_later_tokens()
+    local text = "d = 16, heads = 1, layers = 1, vocab = 30, embedding = {}, output = { head = {} }, attention = \z
+        { kind = 'lsh', context = 50, tau = 2, window = 4 }, ffn = { kind = 'mlp', f = 16, activation = 'relu' }"
+    local path = program.model(folder, "later", "return { name = 'later', " .. text .. " }")
+    local from, y = checkpoints.path_of "later.safetensors", folder .. "/later.npy"
+    program.works { "sample", path, "-o", from }
+    assert(host.write_file(folder .. "/later.txt", ("3 17 25 8 1 29 "):rep(8)))
+    local words = { "run", path, "--weights", from, "--ids", folder .. "/later.txt", "--cache", "i8" }
+    words = program.with(words, "--isa", "scalar", "--cflags", "-O0", "--output")
+    program.works(program.with(words, y))
+    program.works(program.with(words, folder .. "/steps.npy", "--decode", "--expect", y))
+end
+
 -- All tokens are one, whose values fill a row of each table: sums double their unit before 16 bits are full.
 function test.units_double_before_short_sums_overflow()
     local path = program.model(

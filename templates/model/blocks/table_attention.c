@@ -153,12 +153,15 @@ $(i)$(const)float *$(name)$(n) = rows + $(n > 0 and times(n, table_step) .. " + 
 //$ local function clear(where)
         for (size_t i = 0; $(where)i < $(hash.together) * $(table_step); ++i)
             rows[i] = $(short and "none" or "zero");
-//$ if short then
+//$ if short and not causal then
         unit = $(helper)_unit(peak, unit, rows);
 //$ end
 //$ end
 //$ local function insert(i)
 //$ if short then
+//$ if causal then
+$(i)unit = $(helper)_unit($(helper)_peak(value, 0, 1), unit, rows);
+//$ end
 $(i)unit = $(helper)_insert(value, $(all("into")), unit, rows);
 //$ return
 //$ end
@@ -250,7 +253,9 @@ $(i)    codes + low, out);
 
 //$ if short then
     const int16_t none = (int16_t) zero;
-    const float peak = $(helper)_peak($(causal and "v, v_step, tokens" or "values, " .. pitch .. ", end"));
+//$ if not causal then
+    const float peak = $(helper)_peak(values, $(pitch), end);
+//$ end
 
 //$ end
     for (size_t table = 0; table < $(tables); table += $(hash.together)) {
