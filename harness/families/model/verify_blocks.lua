@@ -91,9 +91,10 @@ function verify_blocks.words(p)
 end
 
 -- As many tokens as the reference computes in some seconds, at least four; up to two chunks and a bit, or enough for
--- sequences of all kinds.
+-- sequences of all kinds, and for tables, of whose codes each tie takes another pass of the reference.
 local function tokens_of(p)
     local most, wanted = p.shape.most_tokens, p.shape.sequences and 300 or 2 * p.variants[1].chunk + 5
+    if p.shape.lsh then wanted = math.min(wanted, 300) end
     return math.min(
         most,
         p.model.positions or most,
