@@ -6,10 +6,10 @@ local pooling = require "gen.import.pooling"
 local config_json = {}
 
 -- One row a model_type: the family of tensor names, and what differs. window: of attention, where the type has one:
--- always, or only if use_sliding_window says so; default: of sliding_window; first: of max_window_layers, the number of
--- layers without one; turn: every so many-th layer has none. qk_norm: heads of q and k are normed; place: of norms;
--- scaled: rows of the embedding are multiplied by sqrt(d). Defaults: head_dim, tied, activation; caps, of scores and of
--- logits; query, of which 1 / sqrt is the factor of q k.
+-- always, or only if use_sliding_window says so; default: of sliding_window, nil: none; first: of max_window_layers,
+-- the number of layers without one; turn: every so many-th layer has none. qk_norm: heads of q and k are normed; place:
+-- of norms; scaled: rows of the embedding are multiplied by sqrt(d); head_bias: the head has one. Defaults: eps,
+-- head_dim, tied, activation; caps, of scores and of logits; query, of which 1 / sqrt is the factor of q k.
 local types = {
     llama = { checkpoint = "llama", norm = "rmsnorm", ffn = "glu" },
     mistral = { checkpoint = "llama", norm = "rmsnorm", ffn = "glu", window = { always = true, default = 4096 } },
@@ -47,6 +47,8 @@ local types = {
         place = "both",
     },
     gpt_neox = { checkpoint = "gpt_neox", norm = "layernorm", ffn = "mlp" },
+    phi = { checkpoint = "phi", norm = "layernorm", ffn = "mlp", head_bias = true },
+    phi3 = { checkpoint = "phi3", norm = "rmsnorm", ffn = "glu", window = { always = true }, eps = 1e-5 },
     roberta = { checkpoint = "roberta", norm = "layernorm", ffn = "mlp", encoder = true },
     bert = { checkpoint = "bert", norm = "layernorm", ffn = "mlp", encoder = true },
     gpt2 = {
@@ -180,6 +182,7 @@ local function window_of(r, kind, m)
         return nil
     end
     if window == json.null or not (rule.always or r.boolean("use_sliding_window", false)) then return nil end
+    if window == nil and not rule.default then return nil end
     window = r.count("sliding_window", rule.default)
     local first = rule.first and r.integer("max_window_layers", rule.first) or 0
     local kinds, full = r.list("layer_types", {}), {}
@@ -200,7 +203,7 @@ local function rope_object(r, place)
     local object = r.table(place, {})
     local function inner(key, kind, otherwise) return r.typed(object, place .. ".", key, kind, otherwise) end
     local kind = inner("rope_type", "string", inner("type", "string", "default"))
-    if kind == "dynamic" then
+    if kind == "dynamic" or kind == "longrope" or kind == "su" then
         r.refuse(place, kind, "frequencies that change with the length of the text are not known here")
     elseif not scaling_fields[kind] then
         r.refuse(place, kind, "must be one of " .. table.concat(sorted(scaling_fields), ", "))
@@ -338,7 +341,7 @@ function add.llama(m, r, kind)
         share = rope_share(r, m, "partial_rotary_factor", 1),
         scaling = rope_scaling(r, m),
     }
-    m.norm = { kind = "rmsnorm", eps = r.number("rms_norm_eps", 1e-6), place = kind.place }
+    m.norm = { kind = "rmsnorm", eps = r.number("rms_norm_eps", kind.eps or 1e-6), place = kind.place }
     m.attention.qk_norm = kind.qk_norm and { eps = m.norm.eps }
     local width = m.head_dim or m.d // m.heads
     local query = r.number("query_pre_attn_scalar", kind.query or width)
@@ -347,7 +350,7 @@ function add.llama(m, r, kind)
         m.attention.scale = query ^ -0.5
     end
 end
-add.gemma = add.llama
+add.gemma, add.phi3 = add.llama, add.llama
 
 function add.gpt_neox(m, r)
     m.tied = r.boolean("tie_word_embeddings", false)
@@ -358,6 +361,17 @@ function add.gpt_neox(m, r)
         scaling = rope_scaling(r, m),
     }
     m.norm = { kind = "layernorm", eps = r.number("layer_norm_eps", 1e-5) }
+end
+
+function add.phi(m, r)
+    m.kv_heads = r.count("num_key_value_heads", m.heads)
+    m.tied, m.parallel = r.boolean("tie_word_embeddings", false), true
+    m.attention.rope = {
+        theta = rope(r, "rope_theta", "rope_theta", 10000),
+        share = rope_share(r, m, "partial_rotary_factor", 0.5),
+        scaling = rope_scaling(r, m),
+    }
+    m.norm = { kind = "layernorm", eps = r.number("layer_norm_eps", 1e-5), shared = true }
 end
 
 function add.bert(m, r)
@@ -433,7 +447,8 @@ end
 
 function outputs.decoder.CausalLM(m, r)
     local cap = cap_of(r, "final_logit_softcapping", 2)
-    return { norm = { kind = m.norm.kind, eps = m.norm.eps }, head = { soft_cap = cap } }
+    local bias = types[r.config.model_type].head_bias
+    return { norm = { kind = m.norm.kind, eps = m.norm.eps }, head = { bias = bias, soft_cap = cap } }
 end
 outputs.decoder.LMHeadModel = outputs.decoder.CausalLM
 

@@ -15,14 +15,33 @@ end
 
 -- One row an architecture: the kind of its tensor names, and what differs. pairs: which values of a head rope turns
 -- together; files of a llama have rows of q and k in another order than transformers. Files do not name the activation.
--- place, scaled, caps and window: as in gen/import/config_json.lua; wide: the number of layers where heads of the only
--- size that has so many divide q k by sqrt(d / heads).
+-- place, scaled, caps, head_bias, window: as in gen/import/config_json.lua; packed: the kind where q, k and v are one
+-- tensor; shared: blocks are parallel with one norm; wide: the number of layers where heads of the only size that has
+-- so many divide q k by sqrt(d / heads).
 local architectures = {
     llama = { checkpoint = "gguf", norm = "rmsnorm", ffn = "glu", activation = "silu", pairs = "interleaved" },
     qwen2 = { checkpoint = "gguf", norm = "rmsnorm", ffn = "glu", activation = "silu", pairs = "half" },
     qwen3 = { checkpoint = "gguf", norm = "rmsnorm", ffn = "glu", activation = "silu", pairs = "half", qk_norm = true },
     gemma = gemma {},
     gemma2 = gemma { place = "both", window = { default = 4096, turn = 2 }, caps = { 50, 30 }, wide = 46 },
+    phi2 = {
+        checkpoint = "gguf",
+        packed = "gguf_gpt2",
+        norm = "layernorm",
+        ffn = "mlp",
+        activation = "gelu_tanh",
+        pairs = "half",
+        shared = true,
+        head_bias = true,
+    },
+    phi3 = {
+        checkpoint = "gguf_phi3",
+        norm = "rmsnorm",
+        ffn = "glu",
+        activation = "silu",
+        pairs = "half",
+        window = { default = 0 },
+    },
     gpt2 = { checkpoint = "gguf_gpt2", norm = "layernorm", ffn = "mlp", activation = "gelu_tanh" },
     bert = { checkpoint = "gguf_bert", norm = "layernorm", ffn = "mlp", activation = "gelu", encoder = true },
 }
@@ -136,6 +155,17 @@ local function scaling_of_factors(path, given, width)
     return found
 end
 
+-- Adds to the rotary positions of `m` what tensors of the file say of their scaling.
+local function add_factors(path, m, tensors)
+    for _, name in ipairs { "rope_factors_long.weight", "rope_factors_short.weight" } do
+        local rule = ": frequencies that change with the length of the text are not known here"
+        if tensors[name] then error(path .. ": tensor " .. name .. rule, 0) end
+    end
+    if tensors["rope_freqs.weight"] then
+        m.attention.rope.scaling = scaling_of_factors(path, m.attention.rope, m.head_dim or m.d // m.heads)
+    end
+end
+
 -- The soft cap in the field `key`, or that number `i` of the kind's; nil: none.
 local function cap_of(r, kind, key, i)
     local cap = kind.caps and r.number(key, kind.caps[i] + 0.0) or 0
@@ -148,7 +178,10 @@ local function add_attention(r, m, kind)
     a.soft_cap = cap_of(r, kind, "attn_logit_softcapping", 1)
     if m.layers == kind.wide then a.scale = (m.d / m.heads) ^ -0.5 end
     if not rule then return end
-    a.window = math.min(r.count("attention.sliding_window", rule.default), a.context)
+    local window, least = r.get("attention.sliding_window", "integer", rule.default), math.min(rule.default, 1)
+    if window < least then r.refuse("attention.sliding_window", "must be at least " .. least) end
+    a.window = window > 0 and math.min(window, a.context) or nil
+    if not rule.turn then return end
     a.full_layers = {}
     for layer = rule.turn - 1, m.layers - 1, rule.turn do
         table.insert(a.full_layers, layer)
@@ -164,7 +197,7 @@ local function add_ends(m, r, kind, tensors)
         m.output = pools[pooling + 1] or r.refuse("pooling_type", "must be from 0 to " .. #pools - 1)
     else
         local cap = cap_of(r, kind, "final_logit_softcapping", 2)
-        m.output = { norm = { kind = m.norm.kind, eps = m.norm.eps }, head = { soft_cap = cap } }
+        m.output = { norm = { kind = m.norm.kind, eps = m.norm.eps }, head = { bias = kind.head_bias, soft_cap = cap } }
         m.tied = not tensors["output.weight"]
     end
 end
@@ -192,7 +225,8 @@ local function model_of(path, metadata, tensors, options)
         token_types = rows_of(tensors, "token_types.weight"),
         attention = { context = r.count "context_length", eliminate = options.eliminate },
         ffn = { kind = kind.ffn, f = r.count "feed_forward_length", activation = kind.activation },
-        checkpoint = kind.checkpoint,
+        checkpoint = tensors["blk.0.attn_qkv.weight"] and kind.packed or kind.checkpoint,
+        parallel = kind.shared,
         skip = true,
     }
     local width = r.count("attention.key_length", math.max(1, m.d // m.heads))
@@ -204,11 +238,10 @@ local function model_of(path, metadata, tensors, options)
     if kv_heads ~= m.heads then m.kv_heads = kv_heads end
     local eps = kind.norm == "rmsnorm" and "attention.layer_norm_rms_epsilon" or "attention.layer_norm_epsilon"
     m.norm = { kind = kind.norm, eps = r.number(eps), place = kind.encoder and "post" or kind.place }
+    m.norm.shared = kind.shared
     if kind.encoder then m.attention.causal = r.get("attention.causal", "boolean", true) end
     if kind.pairs then m.attention.rope = rope_of(r, m, kind) end
-    if kind.pairs and tensors["rope_freqs.weight"] then
-        m.attention.rope.scaling = scaling_of_factors(path, m.attention.rope, m.head_dim or m.d // m.heads)
-    end
+    if kind.pairs then add_factors(path, m, tensors) end
     add_attention(r, m, kind)
     if kind.qk_norm then m.attention.qk_norm = { eps = m.norm.eps } end
     r.skip("vocab_size", "tensor_data_layout")

@@ -99,6 +99,9 @@ local function llama(more)
     }, more)
 end
 
+-- What Phi 3 has instead of maps of its own: q, k and v in one tensor, gate and up in one.
+local function fused(qkv, gate_up) return { packed = { name = qkv, parts = true }, gate_up = gate_up } end
+
 -- What GGUF files of all architectures share.
 local function gguf(more)
     return with({
@@ -135,12 +138,25 @@ end
 -- hold the gains of norms less 1. unbiased: files of the kind have no biases. A name stands for name.weight and
 -- name.bias; where these differ, it is a table of both, whose names are whole: `layers` says then what stands before a
 -- layer's number. `packed` holds q, k and v below each other: per head, [heads][3][head], or one after the other
--- ("parts", [3][heads][head]). `transposed`: matrices are stored [in][out], behind dimensions of 1 where `leading` says
--- so. Where they are packed, q, k and v are the names that fuse leaves. `behind`: what follows the last block and stays
--- as it is when others are merged.
+-- ("parts", [heads + 2 kv_heads][head]); `gate_up` both maps of a gated FFN, [2][f]. `transposed`: matrices are stored
+-- [in][out], behind dimensions of 1 where `leading` says so. Where they are packed, q, k, v and those of glu are the
+-- names that fuse leaves. `behind`: what follows the last block and stays as it is when others are merged.
 local families = {
     llama = llama { unbiased = true },
     gemma = llama { unbiased = true, less_one = true },
+    -- One norm a block, norm.shared.
+    phi = llama {
+        output = { norm = "model.final_layernorm", head = "lm_head", classes = "score" },
+        behind = { "lm_head.", "model.final_layernorm.", "score." },
+        p = "self_attn.dense",
+        mlp = { "mlp.fc1" },
+        glu = false,
+        o = "mlp.fc2",
+        norms = { "input_layernorm" },
+        both_norms = false,
+        head_norms = false,
+    },
+    phi3 = with(llama { unbiased = true }, fused("self_attn.qkv_proj", "mlp.gate_up_proj")),
     gpt_neox = {
         base = "gpt_neox.",
         embeddings = { word = "gpt_neox.embed_in.weight" },
@@ -200,6 +216,7 @@ local families = {
     }),
     gguf = gguf {},
     gguf_gpt2 = gguf { packed = { name = "attn_qkv", parts = true } },
+    gguf_phi3 = gguf(fused("attn_qkv", "ffn_up")),
     gguf_bert = gguf { norms = { "attn_output_norm", "layer_output_norm" }, needs_head = false },
     -- Universal Sentence Encoder lite, as TensorFlow.js converts its graph.
     use = {
@@ -265,6 +282,8 @@ local families = {
 checkpoint.kinds = {
     "llama",
     "gemma",
+    "phi",
+    "phi3",
     "gpt_neox",
     "roberta",
     "bert",
@@ -274,6 +293,7 @@ checkpoint.kinds = {
     "use",
     "gguf",
     "gguf_gpt2",
+    "gguf_phi3",
     "gguf_bert",
 }
 checkpoint.default = "llama"
@@ -499,7 +519,9 @@ function checkpoint.left_out(m, name)
     for _, norm in ipairs(m.norm and m.norm.place == "pre" and family.both_norms or {}) do
         if is_of(norm) then return 'the model file has norm.place = "pre"' end
     end
+    if m.norm and m.norm.shared and is_of(family.norms[2]) then return "the model file has norm.shared" end
     local ffn = { family.o, table.unpack(family.glu or family.mlp) }
+    table.insert(ffn, family.gate_up)
     for _, map in ipairs(ffn) do
         if is_of(map) then return string.format('the model file has ffn.kind = "%s"', m.ffn.kind) end
     end
@@ -533,11 +555,11 @@ local function names_of(name, prefix, layer)
     return weight, name.bias:gsub("%%d", tostring(layer)), weight
 end
 
--- The linear map of that name, `rows` by `columns`. layout: { transposed, leading, parts = how many stand in the
--- tensor, group, stride, offset of its rows }.
+-- The linear map of that name, `rows` by `columns`. layout: { transposed, leading, all = rows of the tensor, nil: its
+-- own; group, stride, offset of its rows }.
 local function map_of(name, prefix, layer, rows, columns, layout)
     local weight, bias, stem = names_of(name, prefix, layer)
-    local all, shape = rows * (layout.parts or 1), { rows, columns }
+    local all, shape = layout.all or rows, { rows, columns }
     if layout.transposed then
         shape = layout.leading and { 1, 1, columns, all } or { columns, all }
     else
@@ -578,15 +600,16 @@ function checkpoint.linear(m, layer, letter, rows, columns)
         local leading = type(family[key]) == "table" and family[key].leading
         return map_of(family[key], prefix, layer, rows, columns, { transposed = family.transposed, leading = leading })
     end
-    local group = family.packed.parts and rows or rows // m.heads
-    local map = map_of(family.packed.name, prefix, layer, rows, columns, {
-        transposed = family.transposed,
-        leading = family.packed.leading,
-        parts = 3,
-        group = group,
-        stride = 3 * group,
-        offset = part * group,
-    })
+    local width = m.head_dim or m.d // m.heads
+    local q, kv = m.heads * width, m.kv_heads * width
+    local all, layout = q + 2 * kv, { transposed = family.transposed, leading = family.packed.leading }
+    layout.all = all
+    if family.packed.parts then
+        layout.group, layout.stride, layout.offset = rows, all, part == 0 and 0 or q + (part - 1) * kv
+    else
+        layout.group, layout.stride, layout.offset = width, 3 * width, part * width
+    end
+    local map = map_of(family.packed.name, prefix, layer, rows, columns, layout)
     map.name = prefix .. family[key]
     return map
 end
@@ -613,6 +636,7 @@ end
 -- { gain, offset, name }.
 function checkpoint.norm(m, layer, which, width)
     local family = families[m.checkpoint]
+    if which == 2 and m.norm and m.norm.shared then which = 1 end
     local name = (m.norm and m.norm.place == "both" and family.both_norms or family.norms)[which]
     if which == 2 and m.ffn.kind ~= "lookup" then name = family.mlp_norm or name end
     return norm_of(name, family.layer:format(layer), layer, width, family.less_one)
@@ -642,8 +666,14 @@ end
 -- The maps of the dense FFN, if there is one, that read its input, [f][d] each.
 function checkpoint.inputs(m, layer)
     local family, dense, list = families[m.checkpoint], ffn_parts.dense(m.ffn), {}
+    local prefix, packed = family.layer:format(layer), dense and dense.kind == "glu" and family.gate_up
     for i, name in ipairs(dense and family[dense.kind] or {}) do
-        list[i] = map_of(name, family.layer:format(layer), layer, dense.f, m.d, { transposed = family.transposed })
+        local layout, f = { transposed = family.transposed }, dense.f
+        if packed then
+            layout.all, layout.group, layout.stride, layout.offset = 2 * f, f, 2 * f, (i - 1) * f
+        end
+        list[i] = map_of(packed or name, prefix, layer, f, m.d, layout)
+        if packed then list[i].name = prefix .. name end
     end
     return list
 end
@@ -720,7 +750,13 @@ function checkpoint.misfit_of_blocks(m)
         local chain = m.ffn.kind == "lookup" and { "ffn", "dense", "kind" } or { "ffn", "kind" }
         return none(m, chain, dense.kind, "FFN")
     end
-    if family.packed and m.kv_heads ~= m.heads then
+    if m.ffn.kind == "lookup" and dense and dense.kind == "glu" and family.gate_up then
+        return none(m, { "ffn", "dense", "kind" }, "glu", "FFN")
+    end
+    if m.norm and not family.norms[2] and not (m.norm.shared or m.ffn.qkv) then
+        return none(m, { "norm", "shared" }, false, "second norm")
+    end
+    if family.packed and not family.packed.parts and m.kv_heads ~= m.heads then
         return { "kv_heads" },
             m.kv_heads,
             "must be heads: " .. m.checkpoint .. " checkpoints hold q, k and v of equal widths"

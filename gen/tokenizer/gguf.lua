@@ -23,6 +23,7 @@ local known = {
     ["llama-bpe"] = llama3,
     ["llama3"] = llama3,
     ["llama-v3"] = llama3,
+    ["dbrx"] = { split = "llama3" }, -- of Phi 4, too
     ["qwen2"] = qwen2,
     ["deepseek-r1-qwen"] = qwen2,
     ["smollm"] = each_digit,

@@ -1,5 +1,6 @@
 -- GGUF files: damaged ones end in one clear line, and so does what lookupc cannot do of a good one; its tokenizer is
 -- that of files in other formats.
+local changed = require "tests.support.changed"
 local check = require "tests.support.check"
 local gguf = require "tests.support.gguf"
 local host = require "host"
@@ -144,6 +145,69 @@ function test.what_import_cannot_do_is_refused()
     check.matches(imported({}, { { "rope_freqs.weight", { 2 } } }), "rope_freqs%.weight: must be the factors of")
     check.matches(imported({}, { { "token_embd.weight" } }), "tensor token_embd%.weight: is missing")
     check.matches(imported({}, { { "token_embd.weight", { 7, 8 } } }), "has 8 pieces, more than vocab_size = 7")
+end
+
+-- A good file of another architecture, whose blocks have these tensors; more: what is added to or taken from both.
+local function of_architecture(name, blocks, metadata, tensors)
+    local keys, list = {}, {}
+    for i, row in ipairs(gguf.metadata) do
+        keys[i] = row[3] == "llama" and row[1]:find "^general" and { row[1], "string", name }
+            or { (row[1]:gsub("^llama", name)), row[2], row[3] }
+    end
+    for i, row in ipairs(gguf.tensors) do
+        list[i] = row[1]:find "^blk" and { row[1] } or row
+    end
+    for part, shape in pairs(blocks) do
+        list[#list + 1] = shape and { "blk.0." .. part, shape } or nil
+    end
+    table.sort(list, function(a, b) return a[1] < b[1] end)
+    return gguf.file(gguf.with(keys, metadata or {}), gguf.with(gguf.with({}, list), tensors or {}))
+end
+
+-- What pack says of the model that import makes of such a file; what import says, if it makes none.
+local function packed(...)
+    write(of_architecture(...))
+    local good_model, result = pcall(import.read, path, { output = folder .. "/m.lua", eliminate = "none" })
+    if not good_model then return result end
+    assert(host.write_file(folder .. "/m.lua", result.text))
+    return program.run({ "pack", folder .. "/m.lua", "--weights", path, "-o", folder .. "/m.bin" }).errors
+end
+
+function test.phi_has_the_tensors_that_it_needs()
+    local phi3 = {
+        ["attn_norm.weight"] = { 8 },
+        ["attn_qkv.weight"] = { 24, 8 },
+        ["attn_output.weight"] = { 8, 8 },
+        ["ffn_norm.weight"] = { 8 },
+        ["ffn_up.weight"] = { 8, 8 },
+        ["ffn_down.weight"] = { 8, 4 },
+    }
+    local phi2 = {
+        ["attn_norm.weight"] = { 8 },
+        ["attn_norm.bias"] = { 8 },
+        ["attn_qkv.weight"] = { 24, 8 },
+        ["attn_output.weight"] = { 8, 8 },
+        ["ffn_up.weight"] = { 4, 8 },
+        ["ffn_down.weight"] = { 8, 4 },
+    }
+    local eps = { { "phi2.attention.layer_norm_epsilon", "f32", 1e-5 }, { "phi2.attention.layer_norm_rms_epsilon" } }
+    local ends = { { "output_norm.bias", { 8 } }, { "output.bias", { 8 } } }
+    check.equal({ packed("phi2", phi2, eps, ends), packed("phi3", phi3) }, { "", "" })
+    local long = { "rope_factors_long.weight", { 2 } }
+    for i, row in ipairs {
+        { packed("phi2", phi2, eps, { ends[1] }), "tensor output.bias is missing" },
+        { packed("phi2", changed(phi2, { ["attn_norm.bias"] = false }), eps, ends), "blk.0.attn_norm.bias is missing" },
+        { packed("phi3", phi3, {}, { long }), "tensor rope_factors_long.weight: frequencies that change with" },
+        { packed("phi3", phi3, { { "phi3.attention.sliding_window", "i32", -1 } }), "sliding_window = -1: must be at" },
+        { packed("phi3", phi3, { { "phi3.attention.sliding_window", "u32", 5 } }), "" },
+        { packed("phi3", phi3, { { "phi3.attention.head_count_kv", "u32", 1 } }), "shape [24][8]: must be [16][8]" },
+        { packed("phi3", changed(phi3, { ["ffn_up.weight"] = { 4, 8 } })), "shape [4][8]: must be [8][8]" },
+        { packed("phi3", changed(phi3, { ["attn_qkv.weight"] = false })), "tensor blk.0.attn_qkv.weight is missing" },
+    } do
+        if not row[1]:find(row[2], 1, true) or row[2] == "" and row[1] ~= "" then
+            error(string.format("file %d: %q, expected %q", i, row[1], row[2]))
+        end
+    end
 end
 
 -- The scaling of the model file that such metadata and tensors become.

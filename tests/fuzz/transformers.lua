@@ -79,12 +79,15 @@ function transformers.drawn(random, name, lanes)
     if number % 5 == 0 then a.soft_cap = 2 end
     if m.checkpoint == "llama" and number % 3 == 0 then a.qk_norm = { eps = 0.1 } end
     if m.checkpoint == "llama" and m.norm and m.norm.place ~= "post" and number % 2 == 0 then m.norm.place = "both" end
-    if m.checkpoint == "llama" and number % 7 == 0 then m.checkpoint = "gemma" end
+    if m.checkpoint == "llama" and number % 7 < 2 then m.checkpoint = number % 7 == 0 and "gemma" or "phi3" end
     if not (a.qk_norm or a.scale) and number % 4 == 1 then a.unit = true end
     if number % 3 == 1 then a.shifted = 1 + number % m.kv_heads end
     if m.ffn.kind == "lookup" and number % 4 == 2 then
         m.ffn.qkv, m.ffn.dense, m.parallel, m.head_dim, m.d_in, a.eliminate = true, nil, true, nil, nil, "none"
         if m.norm then m.norm.place = "pre" end
+    end
+    if m.parallel and m.norm and m.norm.place ~= "post" and not m.ffn.qkv and number % 2 == 1 then
+        m.norm.shared = true
     end
     local apart = m.ffn.qkv or a.eliminate:find("V", 1, true) or a.shaped or a.qk_norm or a.unit or a.shifted
     local square = m.kv_heads == m.heads and not m.head_dim and not m.d_in

@@ -186,6 +186,12 @@ function test.rules()
         { looked .. beside, "ffn.qkv = true: needs an FFN without ffn.dense" },
         { looked .. "t.attention.cache = 'k'", "ffn.qkv = true: needs attention without cache" },
         { looked .. "t.norm = { kind = 'rmsnorm', place = 'both' }", 'needs norm.place = "pre", not "both"' },
+        { "t.norm = { kind = 'rmsnorm', shared = true }", "norm.shared = true: needs parallel = true: serial blocks" },
+        { looked .. "t.norm = { kind = 'rmsnorm', shared = true }", "must be absent beside ffn.qkv, which has one" },
+        {
+            "t.parallel = true t.norm = { kind = 'rmsnorm', place = 'post', shared = true }",
+            'norm.shared = true: needs norm.place = "pre", not "post"',
+        },
         { looked .. "t.head_dim = 4", "ffn.qkv = true: needs heads * head_dim = d = 64, not 32: heads' outputs" },
         { "t.ffn = { kind = 'lookup', f = 3 }", 'ffn.f = 3: only for kind = "mlp" or "glu"' },
         { bh4 .. "t.ffn.projection.block = 3", "ffn.projection.block = 3: must be a power of two from 2 to 64" },
@@ -363,6 +369,10 @@ function test.blocks_that_cannot_be_emitted()
         {
             "t.checkpoint, t.attention = 'gpt2', { context = 8, qk_norm = { eps = 1e-6 } }",
             "attention.qk_norm: gpt2 checkpoints have no such norms",
+        },
+        {
+            "t.checkpoint = 'phi' t.parallel = true t.norm = { kind = 'layernorm' }",
+            "norm.shared = false: phi checkpoints have no such second norm",
         },
         { "t.checkpoint = 'gpt2' t.ffn.kind = 'glu'", 'ffn.kind = "glu": gpt2 checkpoints have no such FFN' },
         {

@@ -33,15 +33,23 @@ NAMES["qwen2"] = NAMES["llama"]
 NAMES["qwen3"] = {**NAMES["llama"], "attn_q_norm": "self_attn.q_norm", "attn_k_norm": "self_attn.k_norm"}
 NAMES["gemma2"] = {**NAMES["llama"], "post_attention_norm": "post_attention_layernorm", "ffn_norm": "pre_feedforward_layernorm",
                    "post_ffw_norm": "post_feedforward_layernorm"}
+NAMES["phi2"] = {**{f"attn_{word}": f"self_attn.{word}_proj" for word in "qkv"}, "attn_output": "self_attn.dense", "ffn_up": "mlp.fc1",
+                 "ffn_down": "mlp.fc2", "attn_norm": "input_layernorm"}
+NAMES["phi2 packed"] = {"attn_qkv": None, **{key: name for key, name in NAMES["phi2"].items() if key[-2:] not in ("_q", "_k", "_v")}}
+NAMES["phi3"] = {"attn_qkv": "self_attn.qkv_proj", "attn_output": "self_attn.o_proj", "ffn_up": "mlp.gate_up_proj", "ffn_down": "mlp.down_proj",
+                 "attn_norm": "input_layernorm", "ffn_norm": "post_attention_layernorm"}
 LLAMA = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head"}
+PHI = {**LLAMA, "output_norm": "model.final_layernorm"}
+WITH_OFFSETS = ("gpt2", "bert", "phi2", "phi2 packed")  # of norms
 OUTSIDE = {
+    "phi2": PHI, "phi2 packed": PHI, "phi3": LLAMA,
     "llama": LLAMA, "qwen2": LLAMA, "qwen3": LLAMA, "gemma2": LLAMA, "gpt2": {"token_embd": "wte", "position_embd": "wpe", "output_norm": "ln_f"},
     "bert": {
         "token_embd": "embeddings.word_embeddings", "position_embd": "embeddings.position_embeddings",
         "token_types": "embeddings.token_type_embeddings", "token_embd_norm": "embeddings.LayerNorm",
     },
 }
-LAYER = {**dict.fromkeys(("llama", "qwen2", "qwen3", "gemma2"), "model.layers.%s."), "gpt2": "h.%s.", "bert": "encoder.layer.%s."}
+LAYER = {**dict.fromkeys(NAMES, "model.layers.%s."), "gpt2": "h.%s.", "bert": "encoder.layer.%s."}
 
 
 def halves_apart(values, heads):
@@ -71,6 +79,10 @@ class Model:
         stem, end = name.rsplit(".", 1)
         if stem.startswith("blk."):
             _, layer, part = stem.split(".")
+            if not NAMES[self.architecture][part]:  # q, k and v, which the folder has apart
+                for word, rows in zip("qkv", np.split(values, 3)):
+                    self.folder[f"model.layers.{layer}.self_attn.{word}_proj.{end}"] = rows
+                return
             own = LAYER[self.architecture] % layer + NAMES[self.architecture][part]
             if self.architecture == "llama" and part in ("attn_q", "attn_k"):
                 self.apart[f"{own}.{end}"] = halves_apart(values, self.heads if part == "attn_q" else self.kv_heads)
@@ -86,20 +98,23 @@ class Model:
         for name, rows in (("position_embd", positions), ("token_types", 2)):
             if name in OUTSIDE[self.architecture]:
                 self.add(name + ".weight", (rows, d))
-        shapes = {"attn_q": (d, d), "attn_k": (e, d), "attn_v": (e, d), "attn_qkv": (3 * d, d), "attn_output": (d, d),
+        shapes = {"attn_q": (d, d), "attn_k": (e, d), "attn_v": (e, d), "attn_qkv": (d + 2 * e, d), "attn_output": (d, d),
                   "ffn_gate": (f, d), "ffn_up": (f, d), "ffn_down": (d, f), "attn_q_norm": (d // self.heads,), "attn_k_norm": (d // self.heads,)}
-        biased = {"llama": ("attn_q", "attn_k"), "qwen2": ("attn_q", "attn_k", "attn_v"), "qwen3": (), "gemma2": ()}.get(self.architecture, shapes)
+        if self.architecture == "phi3":
+            shapes["ffn_up"] = (2 * f, d)
+        biased = {"llama": ("attn_q", "attn_k"), "qwen2": ("attn_q", "attn_k", "attn_v"), "qwen3": (), "gemma2": (), "phi3": ()}.get(self.architecture, shapes)
         for layer in range(layers):
             for part in NAMES[self.architecture]:
                 shape = shapes.get(part, (d,))
                 self.add(f"blk.{layer}.{part}.weight", shape)
-                if part in biased or part.endswith("norm") and self.architecture in ("gpt2", "bert"):
+                if part in biased or part.endswith("norm") and self.architecture in WITH_OFFSETS:
                     self.add(f"blk.{layer}.{part}.bias", shape[:1])
         for name in ("token_embd_norm", "output_norm", "output"):
             if name in OUTSIDE[self.architecture] and not (name == "output" and self.tied):
-                self.add(name + ".weight", (vocab, d) if name == "output" else (d,))
-                if name != "output" and self.architecture in ("gpt2", "bert"):
-                    self.add(name + ".bias", (d,))
+                shape = (vocab, d) if name == "output" else (d,)
+                self.add(name + ".weight", shape)
+                if self.architecture in WITH_OFFSETS:  # only a phi2 has an output of its own here
+                    self.add(name + ".bias", shape[:1])
 
 
 def vocabulary():
@@ -112,13 +127,14 @@ def vocabulary():
 
 def write(name, architecture, config, keys, types, tokenizer, vocab, **shape):
     """Writes NAME.gguf, and the folder NAME with the same as config.json, tokenizer.json and model.safetensors."""
-    base = f"{WORK.name}/{name}"
+    base, model_type = f"{WORK.name}/{name}", {"phi2": "phi"}.get(architecture.split()[0], architecture)
     os.makedirs(base)
     heads = shape.pop("heads")
     kv_heads = shape.pop("kv_heads", heads)
     model = Model(architecture, types, heads, kv_heads, config.get("tie_word_embeddings"))
     model.add_all(vocab=vocab, **shape)
     d, f, layers, positions = (shape[key] for key in ("d", "f", "layers", "positions"))
+    architecture = architecture.split()[0]
     metadata = {"general.architecture": (TEXT, architecture), "general.name": (TEXT, name)}
     own = {"embedding_length": (U32, d), "feed_forward_length": (U32, f), "block_count": (U32, layers), "context_length": (U32, positions),
            "attention.head_count": (U32, heads), **keys}
@@ -131,7 +147,7 @@ def write(name, architecture, config, keys, types, tokenizer, vocab, **shape):
     write_safetensors(base + "/model.safetensors", {**model.folder, **model.apart})
     write_safetensors(base + ".safetensors", model.folder)
     with open(base + "/config.json", "w", encoding="utf-8") as file:
-        json.dump({"model_type": architecture, "_name_or_path": name, **config}, file)
+        json.dump({"model_type": model_type, "_name_or_path": name, **config}, file)
     return base
 
 
@@ -159,7 +175,7 @@ def same_blobs(base):
     ours, theirs, printed = models_of(base)
     with open(theirs, encoding="utf-8") as file:
         source = file.read()
-    if "qwen" not in base and "gemma" not in base:
+    if not any(word in base for word in ("qwen", "gemma", "phi")):
         source = source.replace("share = 1 }", "share = 1, pairs = 'interleaved' }")
     with open(base + "_order.lua", "w", encoding="utf-8") as file:
         file.write(source)
@@ -246,6 +262,41 @@ def gemma2():
     same_blobs(base)
 
 
+def phi2(packed):
+    """A norm for attention and FFN, biases everywhere, q, k and v apart or in one tensor."""
+    shape = dict(d=64, f=256, layers=2, positions=32)
+    config = {**llama_config(4, None, vocab=259, partial_rotary_factor=0.5, **shape), "hidden_act": "gelu_new", "layer_norm_eps": 1e-5}
+    keys = {"attention.layer_norm_epsilon": (F32, 1e-5), "rope.dimension_count": (U32, 8), "attention.head_count_kv": (U32, 4)}
+    base = write("phi2" + packed, "phi2" + packed, config, keys, ["Q8_0", "F16", "Q4_0"], bpe("phi-2"), 259, heads=4, **shape)
+    tokenizer_json(base, [BYTES])
+    same_blobs(base)
+
+
+def phi3():
+    """Fused tensors, some of whose blocks are packed as they are; what else is done with a model."""
+    shape = dict(d=64, f=96, layers=2, positions=32)
+    config = llama_config(4, 2, vocab=259, sliding_window=9, original_max_position_embeddings=32, rope_scaling=None, **shape)
+    keys = {"attention.layer_norm_rms_epsilon": (F32, 1e-5), "attention.sliding_window": (U32, 9), "rope.dimension_count": (U32, 16),
+            "rope.scaling.original_context_length": (U32, 32), "rope.freq_base": (F32, 1e4)}
+    base = write("phi3", "phi3", config, keys, ["Q4_0"], bpe("gpt-2"), 259, heads=4, kv_heads=2, **shape)
+    tokenizer_json(base, [BYTES])
+    same_blobs(base)
+    i4, model = ["--type", "i4,embedding=i4"], base + "_gguf.lua"
+    printed = works("pack", model, "--weights", base + ".gguf", *i4, "-o", base + ".i4.bin")
+    check("relative error up to 0 " in printed, printed)
+    works("quantise", base + ".gguf", "--model", model, *i4, "-o", base + ".i4.safetensors")
+    works("pack", model, "--weights", base + ".i4.safetensors", *i4, "-o", base + ".again.bin")
+    with open(base + ".i4.bin", "rb") as first, open(base + ".again.bin", "rb") as second:
+        check(first.read() == second.read(), "quantise packs to another blob")
+    with open(base + ".txt", "w", encoding="ascii") as file:
+        file.write("the other thing\n" * 20)
+    quickly = ["--isa", "scalar", "--cflags", "-O0"]
+    found = json.loads(works("perplexity", model, "--weights", base + ".gguf", *i4, "--text", base + ".txt", "--json", *quickly))
+    check(0 < found["nats_per_token"] < 50, f"perplexity: {found}")
+    made = call("generate", model, "the ", "--weights", base + ".gguf", *i4, "--tokens", "6", "--temperature", "0", *quickly)
+    check(made.returncode == 0 and made.stdout, f"generate: {made}")
+
+
 def gpt2():
     shape = dict(d=64, f=256, layers=2, positions=48)
     config = {"n_embd": 64, "n_head": 4, "n_layer": 2, "n_positions": 48, "vocab_size": 259, "activation_function": "gelu_new"}
@@ -320,6 +371,9 @@ def main():
     qwen("qwen2")
     qwen("qwen3")
     gemma2()
+    phi2("")
+    phi2(" packed")
+    phi3()
     fused()
     gpt2()
     bert()

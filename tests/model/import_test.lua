@@ -156,6 +156,17 @@ function test.gemma_2()
     check.equal({ a.scale, a.soft_cap }, {})
 end
 
+function test.phi()
+    local fields = { model_type = "phi", hidden_act = "gelu_new", sliding_window = json.null }
+    local m = imported(changed(mistral, fields))
+    check.equal({ m.checkpoint, m.parallel, m.norm.shared, m.ffn.kind }, { "phi", true, true, "mlp" })
+    check.equal({ m.ffn.activation, m.attention.rope.share, m.attention.window }, { "gelu_tanh", 0.5 })
+    m = imported(changed(mistral, { model_type = "phi3" }))
+    check.equal({ m.checkpoint, m.attention.window, m.attention.rope.share }, { "phi3", 4096, 1 })
+    m = imported(changed(mistral, { model_type = "phi3", sliding_window = json.null }))
+    check.equal(m.attention.window, nil)
+end
+
 -- transformers rotates int(head * share) values.
 function test.a_share_of_a_head_is_cut_to_whole_values()
     local narrow = { hidden_size = 40, intermediate_size = 100, num_attention_heads = 4 }
@@ -197,7 +208,7 @@ function test.import_refuses()
         { changed(mistral, { model_type = ("t"):rep(1000) }), "model_type = " .. ("t"):rep(60) .. ": must be one of" },
         {
             changed(mistral, { model_type = "t5" }),
-            "model_type = t5: must be one of bert, gemma, gemma2, gpt2, gpt_neox, llama, mistral, qwen2, qwen3, rob",
+            "model_type = t5: must be one of bert, gemma, gemma2, gpt2, gpt_neox, llama, mistral, phi, phi3, qwen2, q",
         },
         { changed(mistral, { hidden_size = json.null }), "hidden_size: is missing" },
         { changed(mistral, { hidden_size = "4096" }), "hidden_size = 4096: must be an integer" },
@@ -210,9 +221,14 @@ function test.import_refuses()
             "rope_scaling = dynamic: frequencies that change with the length of the text are not known here",
         },
         {
-            changed(mistral, { rope_scaling = { rope_type = "longrope", factor = 4.0 } }),
-            "rope_scaling = longrope: must be one of default, linear, llama3, yarn",
+            changed(mistral, { model_type = "phi3", rope_scaling = { type = "longrope", long_factor = { 1 } } }),
+            "rope_scaling = longrope: frequencies that change with the length of the text are not known here",
         },
+        {
+            changed(mistral, { rope_scaling = { rope_type = "other", factor = 4.0 } }),
+            "rope_scaling = other: must be one of default, linear, llama3, yarn",
+        },
+        { changed(mistral, { model_type = "phi3", sliding_window = 0 }), "sliding_window = 0: must be at least 1" },
         { changed(mistral, { rope_scaling = { rope_type = "linear" } }), "rope_scaling.factor: is missing" },
         {
             changed(mistral, { rope_scaling = { rope_type = "linear", factor = 2.0, beta_fast = 32 } }),

@@ -48,6 +48,10 @@ GEMMA_CONFIG = {"model_type": "gemma", "architectures": ["GemmaForCausalLM"], **
 GEMMA2_CONFIG = {"model_type": "gemma2", "architectures": ["Gemma2ForCausalLM"], **OF_LLAMA, "hidden_activation": "gelu_pytorch_tanh", "head_dim": 16,
                  "max_position_embeddings": 150, "sliding_window": 9, "query_pre_attn_scalar": 24, "attn_logit_softcapping": 2.0, "final_logit_softcapping": 5.0}
 
+PHI_CONFIG = {"model_type": "phi", "architectures": ["PhiForCausalLM"], **OF_LLAMA, "num_key_value_heads": None, "hidden_act": "gelu_new",
+              "partial_rotary_factor": 0.4, "layer_norm_eps": 1e-5, "qk_layernorm": False}
+PHI3_CONFIG = {"model_type": "phi3", "architectures": ["Phi3ForCausalLM"], **OF_LLAMA, "sliding_window": 9, "partial_rotary_factor": 0.6, "rope_scaling": None}
+
 # Contexts beyond that of training, in windows too, where angles are sums of those of bytes.
 LINEAR = changed(model_shapes.LLAMA, tied=False, attention={"rope": {"theta": 1e6, "scaling": {"kind": "linear", "factor": 4.0}}}, embedding={"scale": 1})
 LLAMA3 = changed(LINEAR, d=64, attention={"context": 300, "rope": {"theta": 500000, "scaling": {
@@ -57,6 +61,9 @@ YARN = changed(LINEAR, d=64, attention={"context": 300, "window": 40, "rope": {"
 QWEN3 = changed(LINEAR, head_dim=16, attention={"rope": {"theta": 1e6, "scaling": {"kind": "linear", "factor": 1}}, "qk_norm": {}})
 MIXED = changed(MISTRAL, attention={"full_layers": [1], "soft_cap": 0.7}, output={"head": {"soft_cap": 5}})
 CAPPED = changed(MIXED, kv_heads=1, attention={"full_layers": [0, 2], "causal": False, "scale": 0.9})
+PHI = changed(model_shapes.NEOX, heads=4, vocab=70, checkpoint="phi", norm={"shared": True}, output={"head": {"bias": True}},
+              attention={"context": 64, "rope": {"theta": 1e6, "share": 0.4}}, ffn={"f": 33, "activation": "gelu_tanh"})
+PHI3 = changed(MISTRAL, checkpoint="phi3", attention={"rope": {"theta": 1e6, "share": 0.6}})
 KEYS = changed(model_shapes.LLAMA, kv_heads=4, attention={"cache": "k"}, tied=False)
 LOOKED = changed(model_shapes.SHAPES["looked"], tied=False, attention={"window": 9})
 LOOKING_BACK = changed(LLAMA, attention={"unit": True, "shifted": 1, "window": 9})
@@ -105,6 +112,9 @@ CASES = [
     ("mixed and shifted", *[changed(MIXED, attention={"shifted": 1})] * 2, 40, True),
     ("tables", TABLES, TABLES, 40, True),
     ("tables of an encoder", *[changed(TABLES, attention={"causal": False, "qk_norm": {}, "window": 0})] * 2, 40, False),
+    ("phi", PHI, PHI_CONFIG, 40, True),
+    ("phi encoder", *[changed(PHI, attention={"causal": False, "eliminate": "VP"})] * 2, 40, False),
+    ("phi3", PHI3, PHI3_CONFIG, 40, True),
     ("looked", LOOKED, LOOKED, 50, True),
     ("looked encoder", *[model_shapes.SHAPES["looked encoder"]] * 2, 50, False),
     ("cached keys", KEYS, KEYS, 50, True),

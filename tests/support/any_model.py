@@ -12,11 +12,13 @@ from transformer import NAMES
 NORMS = {
     "llama": ("input_layernorm", "post_attention_layernorm", "model.norm"),
     "gemma": ("input_layernorm", "post_attention_layernorm", "model.norm"),
+    "phi": ("input_layernorm", None, "model.final_layernorm"),
     "gpt_neox": ("input_layernorm", "post_attention_layernorm", "gpt_neox.final_layer_norm"),
     "roberta": ("attention.output.LayerNorm", "output.LayerNorm", None),
     "mingpt": ("ln_1", "ln_2", "transformer.ln_f"),
     "gpt2": ("ln_1", "ln_2", "transformer.ln_f"),
 }
+NORMS["phi3"] = NORMS["llama"]
 BEHIND = ("pre_feedforward_layernorm", "post_attention_layernorm", "post_feedforward_layernorm")  # of place = "both", behind the first
 
 
@@ -57,7 +59,7 @@ class Maker:
 
     def __init__(self, c, m):
         self.c, self.m, self.family = c, m, m.get("checkpoint", "llama")
-        self.names, self.biased, self.across = NAMES[self.family], self.family not in ("llama", "gemma"), self.family == "gpt2"
+        self.names, self.biased, self.across = NAMES[self.family], self.family not in ("llama", "gemma", "phi3"), self.family == "gpt2"
         self.fused = m["attention"].get("eliminate", "none") != "none" or m["attention"].get("cache") == "k"
 
     def linear(self, name, out, x, alone=False, biased=False):
@@ -90,6 +92,9 @@ class Maker:
         if self.m["attention"].get("cache") == "k":
             q, k = (x if letter in gone else self.linear(prefix + self.names[letter], heads * width, x, True) for letter in "QK")
             return q, k, self.linear(prefix + self.names["V"] + "_from_k", heads * width, k, True)
+        if self.family == "phi3":
+            packed = self.linear(prefix + "self_attn.qkv_proj", (heads + 2 * kv_heads) * width, x)
+            return np.split(packed, [heads * width, (heads + kv_heads) * width], axis=1)
         if gone or self.family not in ("gpt_neox", "mingpt", "gpt2"):
             outputs = {"Q": heads * width, "K": kv_heads * width, "V": kv_heads * width}
             return [x if letter in gone else self.linear(prefix + self.names[letter], out, x, True, self.m.get("qkv_biased")) for letter, out in outputs.items()]
@@ -105,9 +110,11 @@ class Maker:
             beside = self.ffn(prefix, x, ffn["dense"], d) if "dense" in ffn else 0
             name, kind = prefix + self.names["lookup"], (ffn["h"], ffn["tau"], block, ffn["score"], ffn.get("neighbours", 1), scale)
             return beside + lookup_ffn(self.c, name, x, *kind, out=d)
-        alone = self.fused
+        alone, activation = self.fused, ACTIVATIONS[ffn["activation"]]
+        if self.family == "phi3":
+            gate, up = np.split(self.linear(prefix + "mlp.gate_up_proj", 2 * ffn["f"], x), 2, axis=1)
+            return self.linear(prefix + self.names["O"], d, activation(gate) * up)
         hidden = self.linear(prefix + self.names["M"], ffn["f"], x, alone)
-        activation = ACTIVATIONS[ffn["activation"]]
         if ffn["kind"] == "glu":
             hidden = activation(self.linear(prefix + self.names["G"], ffn["f"], x, alone)) * hidden
         else:
@@ -146,6 +153,7 @@ class Maker:
         norm, skip, gone = m.get("norm"), m.get("skip", False), m["attention"].get("eliminate", "none")
         pre, post = norm and norm.get("place") != "post", norm and norm.get("place") == "post"
         first, second, _ = NORMS[self.family]
+        second = first if norm and norm.get("shared") else second
         both, behind_attention, behind_ffn = norm and norm.get("place") == "both", None, None
         if both:
             second, behind_attention, behind_ffn = BEHIND

@@ -54,7 +54,7 @@ SHAPES = {
     "llama": LLAMA,
     "windowed": changed(NEOX, attention={"window": 9}),
     "masked": MASKED,
-    "near": changed(NEOX, attention={"causal": False, "window": 9}),
+    "near": changed(NEOX, norm={"shared": True}, attention={"causal": False, "window": 9}),
     "eliminated": changed(LLAMA, attention={"eliminate": "QP"}),
     "post": changed(LLAMA, norm={"place": "post"}),
     "shaped encoder": changed(SHAPED, attention={"causal": False}),

@@ -105,7 +105,8 @@ NAMES = {
     "gpt2": {"word": "transformer.wte.weight", "positions": "transformer.wpe.weight", "head": "lm_head.weight", "layer": "transformer.h.%d.",
              "Q": "attn.query", "K": "attn.key", "V": "attn.value", "P": "attn.c_proj", "M": "mlp.c_fc", "O": "mlp.c_proj", "lookup": "mlp."},
 }
-NAMES["mingpt"], NAMES["gemma"] = NAMES["gpt2"], NAMES["llama"]
+NAMES["mingpt"], NAMES["gemma"], NAMES["phi3"] = NAMES["gpt2"], NAMES["llama"], NAMES["llama"]
+NAMES["phi"] = {**NAMES["llama"], "P": "self_attn.dense", "M": "mlp.fc1", "O": "mlp.fc2"}
 LOOKUP = {"T": "tables", "T.bias": "bias", "R": "hash.projection.weight", "R.bias": "hash.projection.bias"}
 
 

@@ -238,6 +238,12 @@ local norm_keys = {
         default = "pre",
         doc = "before attention and FFN; after each and its skip connection; or before each and behind it, inside that",
     },
+    {
+        key = "shared",
+        rule = schema.boolean,
+        optional = true,
+        doc = "attention and FFN of a parallel block read one norm, the first",
+    },
 }
 
 keys.blocks = {
@@ -283,7 +289,12 @@ keys.blocks = {
         doc = "the feed-forward network",
     },
     { key = "skip", rule = schema.boolean, default = false, doc = "skip connections around attention and FFN" },
-    { key = "norm", rule = schema.table("kind, eps, place", norm_keys), optional = true, doc = "normalisation" },
+    {
+        key = "norm",
+        rule = schema.table("kind, eps, place, shared", norm_keys),
+        optional = true,
+        doc = "normalisation",
+    },
     {
         key = "checkpoint",
         rule = schema.choice(table.unpack(checkpoint.kinds)),

@@ -167,6 +167,13 @@ local function unlookable(m)
     return q ~= m.d and rule:format(m.d, q) or nil
 end
 
+-- Why attention and FFN of blocks `m` cannot share a norm, or nil.
+local function unshareable(m)
+    if not m.parallel then return "needs parallel = true: serial blocks norm attention's output before the FFN" end
+    if m.norm.place ~= "pre" then return string.format('needs norm.place = "pre", not "%s"', m.norm.place) end
+    return m.ffn.qkv and "must be absent beside ffn.qkv, which has one norm" or nil
+end
+
 local function itself(chain) return chain end
 
 -- What rotary positions must be in heads that are `width` wide; refuse(chain, value, rule).
@@ -287,6 +294,9 @@ local function check_blocks(context, m, place)
         local alone = ffn_parts.add_lookup({ d = m.d, d_out = rules.row_width(m) }, m.ffn)
         lookup_model.check(context, alone, place { "ffn" })
     end
+    if m.norm and m.norm.shared == false then m.norm.shared = nil end
+    local apart = m.norm and m.norm.shared and unshareable(m)
+    if apart then refuse({ "norm", "shared" }, true, apart) end
     local unfit = m.ffn.qkv and unlookable(m)
     if unfit then refuse({ "ffn", "qkv" }, true, unfit) end
     local reason = rules.impossible(m, attention.eliminate)

@@ -177,7 +177,7 @@ end
 -- The norms of a block of shape `s` in the order of their numbers: { word, doc, width }.
 local function norms_of(s)
     if not s.norm then return {} end
-    if s.qkv then return { { word = "first", doc = "norm", width = s.d } } end
+    if s.qkv or s.norm.shared then return { { word = "first", doc = "norm", width = s.d } } end
     local post, both = s.norm.place == "post", s.norm.place == "both"
     return {
         { word = "first", doc = "first norm", width = post and s.d or s.read },

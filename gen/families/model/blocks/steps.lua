@@ -110,7 +110,7 @@ local function add_middle(b, shape, source, mixed)
     if place == "post" and not shape.parallel then
         b.add(b.after, { op = "norm", number = 1, from = stream, to = "normed", width = shape.d })
         return "normed", "normed"
-    elseif place and place ~= "post" then
+    elseif place and place ~= "post" and not shape.norm.shared then
         -- A buffer has rows of one width.
         inner = shape.input == shape.d and "normed" or "inner"
         local from = shape.parallel and "in" or stream

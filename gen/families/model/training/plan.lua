@@ -497,6 +497,10 @@ local function refuse_untrainable(p)
         local rule = 'cannot be trained: its files hold gains of norms less 1; "llama" has the same names'
         refuse({ "checkpoint" }, m.checkpoint, rule)
     end
+    if checkpoint.family(m).gate_up then
+        local rule = 'cannot be trained: its files have gate and up in one tensor; "llama" has two'
+        refuse({ "checkpoint" }, m.checkpoint, rule)
+    end
     if m.attention.full_layers then
         refuse({ "attention", "full_layers" }, nil, "cannot be trained: all layers need the same window")
     end
