@@ -379,6 +379,13 @@ static const safetensors_tensor *named_after(const safetensors *file, const safe
     return length > 0 && (size_t)length < sizeof name ? safetensors_find(file, name) : NULL;
 }
 
+/* Whether scales with a name that only lookupc gives, if they are there, have that dtype; else one line. */
+static bool scales_are(const reporter *report, const safetensors_tensor *scales, safetensors_dtype dtype, const safetensors_tensor *tensor)
+{
+    return scales == NULL || scales->dtype == dtype || tensor_error(report, scales->name, "dtype: %s: must be %s, the scales of %.200s",
+                                                                    scales->dtype_name, dtypes[dtype].name, tensor->name);
+}
+
 /* The scales of the rows of a tensor, whose name ends so; NULL: there are none, and it cannot be read. False with one line for others than
    it needs. */
 static bool row_scales(const reporter *report, const safetensors *file, safetensors_tensor *tensor, const char *ending,
@@ -386,6 +393,9 @@ static bool row_scales(const reporter *report, const safetensors *file, safetens
 {
     const size_t rows = tensor->count > 0 ? tensor->count / row_of(tensor) : 0;
     *scales = named_after(file, tensor, ending);
+    if (tensor->dtype == DTYPE_I4 && !scales_are(report, *scales, DTYPE_F32, tensor)) {
+        return false;
+    }
     if (*scales == NULL || (*scales)->dtype != DTYPE_F32) {
         *scales = NULL;
         tensor->dtype = DTYPE_UNREADABLE;
@@ -422,10 +432,12 @@ static bool group_scales(const reporter *report, const safetensors *file, safete
     const bool bytes = tensor->dtype == DTYPE_I8;
     const safetensors_tensor *const with_minimum = bytes ? NULL : named_after(file, tensor, SAFETENSORS_GROUPS_U4);
     *scales = with_minimum != NULL ? with_minimum : named_after(file, tensor, bytes ? SAFETENSORS_GROUPS_Q8 : SAFETENSORS_GROUPS_I4);
-    if (*scales == NULL || (*scales)->dtype != DTYPE_F16) {
-        *scales = NULL;
+    if (*scales == NULL) {
         tensor->dtype = DTYPE_UNREADABLE;
         return true;
+    }
+    if (!scales_are(report, *scales, DTYPE_F16, tensor)) {
+        return false;
     }
     if (!unfold(report, tensor, DTYPE_F32)) {
         return false;

@@ -431,6 +431,21 @@ static void reads_half_bytes_in_groups(void **state)
                   " \"w_groups_i4\": {\"dtype\": \"F16\", \"shape\": [3], \"data_offsets\": [0, 6]}}",
                   NULL, 70);
     expect_refused("tensor w_groups_i4: 3 elements: must be 4, for each group of 32 values of w");
+    static const struct {
+        const char *dtype, *scales, *found, *message;
+    } wrong[] = {
+        {"U8", "groups_i4", "BF16", "tensor w_groups_i4: dtype: BF16: must be F16, the scales of w"},
+        {"U8", "scale_i4", "F16", "tensor w_scale_i4: dtype: F16: must be F32, the scales of w"},
+        {"I8", "groups_q8", "BF16", "tensor w_groups_q8: dtype: BF16: must be F16, the scales of w"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
+        char text[256];
+        snprintf(text, sizeof text, "{\"w\": {\"dtype\": \"%s\", \"shape\": [2, 32], \"data_offsets\": [4, 68]},"
+                                    " \"w_%s\": {\"dtype\": \"%s\", \"shape\": [2], \"data_offsets\": [0, 4]}}",
+                 wrong[i].dtype, wrong[i].scales, wrong[i].found);
+        write_tensors(text, NULL, 68);
+        expect_refused(wrong[i].message);
+    }
 }
 
 /* More rows than scales are read at a time. */
