@@ -161,7 +161,13 @@ static bool round_slice(packing *p, int section, quantise_type type, double *dat
     const size_t width = scaled ? field_size(L, section, where, "row") : count, rows = count / width;
     const size_t scales = scaled ? field_size(L, section, where, "scales") + slice * rows * sizeof(float) : 0;
     luaL_argcheck(L, !scaled || scales + rows * sizeof(float) <= p->blob_bytes, 1, "scales");
-    if (quantise_round(type, data, rows, width, (float *)(void *)(p->blob + scales), &p->tally)) {
+    float *const scale = (float *)(void *)(p->blob + scales);
+    if (quantise_round(type, data, rows, width, scale, &p->tally)) {
+        lua_getfield(L, section, "times");
+        const double times = luaL_optnumber(L, -1, 1.0);
+        lua_pop(L, 1);
+        for (size_t i = 0; scaled && times != 1.0 && i < rows; ++i)
+            scale[i] = (float)(times * (double)scale[i]);
         const double raised = (double)field_size(L, section, where, "raised");
         for (size_t i = 0; raised != 0.0 && i < count; ++i)
             data[i] += raised;

@@ -6,24 +6,19 @@
 #include <math.h>
 #include <stdlib.h>
 
-static bool read_scaled(const reference_tables *tables, size_t table, size_t code, double *row)
-{
-    if (!tables->exact->row(tables->exact->row_source, table, code, row))
-        return false;
-    for (size_t o = 0; o < tables->model->d_out; ++o)
-        row[o] *= tables->model->scale;
-    return true;
-}
-
+/* Floats are rounded behind the model's factor, which the reference multiplies by; with scales it is theirs. */
 static bool rounded_row(void *source, size_t table, size_t code, double *row)
 {
     const reference_tables *tables = source;
     const size_t count = tables->model->d_out;
-    if (!read_scaled(tables, table, code, row))
+    const double factor = reference_type_is_scaled(tables->type) ? 1.0 : tables->model->scale;
+    if (!tables->exact->row(tables->exact->row_source, table, code, row))
         return false;
+    for (size_t o = 0; o < count; ++o)
+        row[o] *= factor;
     reference_round_row(tables->type, row, count);
     for (size_t o = 0; o < count; ++o)
-        row[o] /= tables->model->scale; /* the reference multiplies by it */
+        row[o] /= factor;
     return true;
 }
 
@@ -31,9 +26,10 @@ static double row_scale(void *source, size_t table, size_t code)
 {
     const reference_tables *tables = source;
     double *row = malloc(tables->model->d_out * sizeof *row);
-    const double scale = row && read_scaled(tables, table, code, row) ? reference_scale(tables->type, row, tables->model->d_out) : NAN;
+    const bool good = row && tables->exact->row(tables->exact->row_source, table, code, row);
+    const double scale = good ? reference_scale(tables->type, row, tables->model->d_out) : NAN;
     free(row);
-    return scale;
+    return scale * tables->model->scale;
 }
 
 reference_weights reference_tables_rounded(reference_tables *tables)

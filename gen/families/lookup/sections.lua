@@ -184,7 +184,9 @@ local function add_tables(add, m, shape, tables)
         from = "tables",
         shape = { shape.h, shape.rows, shape.d_out },
         slices = shape.h,
-        steps = sections.table_steps(m, shape, shape.rows),
+        -- Rows are rounded as a checkpoint in their type has them, and then scaled.
+        steps = not shape.tables.scaled and sections.table_steps(m, shape, shape.rows) or {},
+        times = shape.tables.scaled and m.scale == "1/h" and 1 / shape.h or nil,
         boxes = tables.boxes,
         doc = "[" .. shape.h .. "][" .. shape.rows .. "][" .. tables.pitch .. "] tables, rows of " .. shape.d_out,
         slow = true,
@@ -208,7 +210,7 @@ end
 --   step: no tensor but rotary angles;
 --   storage, count: how kernels read it, as so many of that C type; row, scales: width of the rows of a
 --   scaled type, and byte offset of the section that takes their scales; a section without `from` is filled by another
---   one; raised: added to the elements of a scaled type; slow: a token reads few of its rows, so that firmware may have
+--   one; raised: added to the elements of a scaled type, times: a factor of its scales; slow: a token reads few of its rows, so that firmware may have
 --   it in slower memory
 -- multiplied: the projection that BH4 is multiplied out to, nil: it is not
 function sections.of(m, shape, projection, tables, multiplied)

@@ -174,6 +174,7 @@ function block_lookup.add_sections(m, parts, first, c)
                         blocks = of.blocks,
                         row = of.row,
                         raised = of.raised,
+                        times = of.times,
                         scales = of.scales and scales.placed.at + dtype.size(scales.of.dtype, index * scales.stride),
                     }, index)
                 end
