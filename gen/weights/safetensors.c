@@ -382,8 +382,9 @@ static const safetensors_tensor *named_after(const safetensors *file, const safe
 /* Whether scales with a name that only lookupc gives, if they are there, have that dtype; else one line. */
 static bool scales_are(const reporter *report, const safetensors_tensor *scales, safetensors_dtype dtype, const safetensors_tensor *tensor)
 {
-    return scales == NULL || scales->dtype == dtype || tensor_error(report, scales->name, "dtype: %s: must be %s, the scales of %.200s",
-                                                                    scales->dtype_name, dtypes[dtype].name, tensor->name);
+    return scales == NULL || scales->dtype == dtype ||
+           tensor_error(report, scales->name, "dtype: %s: must be %s, the scales of %.200s", scales->dtype_name, dtypes[dtype].name,
+                        tensor->name);
 }
 
 /* The scales of the rows of a tensor, whose name ends so; NULL: there are none, and it cannot be read. False with one line for others than

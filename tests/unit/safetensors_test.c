@@ -440,8 +440,9 @@ static void reads_half_bytes_in_groups(void **state)
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
         char text[256];
-        snprintf(text, sizeof text, "{\"w\": {\"dtype\": \"%s\", \"shape\": [2, 32], \"data_offsets\": [4, 68]},"
-                                    " \"w_%s\": {\"dtype\": \"%s\", \"shape\": [2], \"data_offsets\": [0, 4]}}",
+        snprintf(text, sizeof text,
+                 "{\"w\": {\"dtype\": \"%s\", \"shape\": [2, 32], \"data_offsets\": [4, 68]},"
+                 " \"w_%s\": {\"dtype\": \"%s\", \"shape\": [2], \"data_offsets\": [0, 4]}}",
                  wrong[i].dtype, wrong[i].scales, wrong[i].found);
         write_tensors(text, NULL, 68);
         expect_refused(wrong[i].message);
