@@ -35,10 +35,10 @@ end
 -- Bytes that each function of an assembly file has on the stack for vectors of `vector_bytes`, { [function] = bytes },
 -- as no stack usage file has them: their size is known at run time only. RISC-V's prologue takes sp down by a multiple
 -- of vlenb, the bytes of a vector; behind them by how many other bytes, to which the file does not count what aligns
--- the vectors. SVE's takes it down by addvl, of whose vectors the file counts 16 bytes each.
-local function vectors_in(assembly, vector_bytes)
+-- the vectors. SVE's takes it down by addvl, or by a multiple of cntb: the file counts 16 bytes of each vector.
+function toolchain.vectors_in(assembly, vector_bytes)
     local vectors, fixed, name = {}, {}, nil
-    local times, numbers = {}, {} -- registers that hold so many vlenb, and such a number
+    local times, numbers = {}, {} -- registers that hold so many vlenb or cntb, and such a number
     for line in assembly:gmatch("[^\n]+") do
         local label = line:match("^([%a_][%w_.$]*):")
         local word, to, a, b = line:match("^%s+([%w.]+)%s+(%w+), *([%w]+),? *(%w*)")
@@ -48,11 +48,14 @@ local function vectors_in(assembly, vector_bytes)
         if scalable then
             vectors[name] = (vectors[name] or 0) + math.tointeger(tonumber(scalable)) * (vector_bytes - 16)
         end
+        local counted, multiple = line:match "^%s+cntb%s+(x%d+)(.*)"
         if label then
             name, times, numbers = label, {}, {}
         elseif word == "csrr" and a == "vlenb" then
             times[to] = 1
-        elseif word == "li" then
+        elseif counted then
+            times[counted] = multiple == "" and 1 or math.tointeger(tonumber((multiple:match "^, all, mul #(%d+)$")))
+        elseif word == "li" or word == "mov" and a:find "^%d" then
             times[to], numbers[to] = nil, math.tointeger(tonumber(a))
         elseif word == "mul" and times[a] and numbers[b] then
             times[to] = times[a] * numbers[b]
@@ -67,11 +70,19 @@ local function vectors_in(assembly, vector_bytes)
         elseif word == "sub" and to == "sp" and name and b:find "^[ast]%d" then -- a register of RISC-V
             if not times[b] then error(name .. ": its stack has no bound", 0) end
             vectors[name] = (vectors[name] or 0) + times[b] * vector_bytes
+        elseif word == "sub" and to == "sp" and name and b:find "^x%d" and not numbers[b] then -- of SVE
+            if not times[b] then error(name .. ": its stack has no bound", 0) end
+            vectors[name] = (vectors[name] or 0) + times[b] * (vector_bytes - 16)
         elseif word and to then
-            times[to] = nil
+            times[to], numbers[to] = nil, nil
         end
     end
-    return vectors, fixed
+    local largest = {} -- of copies, whose number, the last part of a label, is in no stack usage file
+    for label, bytes in pairs(vectors) do
+        local own = label:gsub("%.%d+$", "")
+        largest[own] = math.max(largest[own] or 0, bytes)
+    end
+    return largest, fixed
 end
 
 -- The list of those lists of flags: only one where the target's flags choose an optimisation themselves.
@@ -119,7 +130,8 @@ local function objects_of(p, files, directory, flags)
                 assembly = assert(host.read(path .. ".s", 1 << 28))
             end
             object.references = elf_object and elf.references(object.object) or calls_in(assembly)
-            object.vectors, object.fixed = vectors_in(p.target.vector_bytes and assembly or "", p.target.vector_bytes)
+            local of_vectors = p.target.vector_bytes and assembly or ""
+            object.vectors, object.fixed = toolchain.vectors_in(of_vectors, p.target.vector_bytes)
             objects[#objects + 1] = object
         end
     end

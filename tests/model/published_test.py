@@ -1,5 +1,5 @@
-"""Models as people have them, folders of Llama 3, Qwen 3, SmolLM and Gemma 2 and a GGUF file of Gemma 2, tiny and with random weights, go
-through import, generate, perplexity, bench, emit --profile firmware and emit --web."""
+"""Models as people have them, folders of Llama 3, Qwen 3, SmolLM and Gemma 2 and a GGUF file of Gemma 2 in Q8_0, tiny and with random weights,
+go through import, generate, perplexity, bench, emit --profile firmware, which an emulated target runs, and emit --web, which Node runs."""
 import json
 import os
 import subprocess
@@ -7,12 +7,13 @@ import tempfile
 
 import numpy as np
 
+import browser
 import gguf
-from lookupc import call, check, effort, turns, works, write_safetensors
+from lookupc import LOOKUPC, call, check, turns, works, write_safetensors
 
 WORK = tempfile.TemporaryDirectory()
 RANDOM = np.random.default_rng(48)
-D, F, WIDTH, HEADS, CONTEXT = 64, 96, 16, 4, 128
+D, F, WIDTH, HEADS, CONTEXT = 64, 96, 16, 4, 32
 CONFIG = {"hidden_size": D, "intermediate_size": F, "num_attention_heads": HEADS, "head_dim": WIDTH, "max_position_embeddings": CONTEXT,
           "hidden_act": "silu", "rms_norm_eps": 1e-5, "tie_word_embeddings": True, "torch_dtype": "bfloat16", "use_cache": True,
           "attention_bias": False, "attention_dropout": 0.0, "initializer_range": 0.02, "transformers_version": "4.51.0"}
@@ -125,7 +126,7 @@ IN_FILE = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "mod
 
 
 def gemma2_gguf(tensors, path):
-    """The same model: gains whole, and the tokenizer by scores."""
+    """The same model, its matrices in Q8_0: gains whole, and the tokenizer by scores."""
     u32, f32, ranks = 4, 6, ["".join(pair) for pair in MERGES]
     kinds = [3, 3, 3, 2] + [6] * 256 + [4 if text in ("\n", "\u2581\u2581") else 1 for text in GEMMA[260:]]
     scores = [-float(ranks.index(text)) if text in ranks else -1000.0 for text in GEMMA]
@@ -141,64 +142,75 @@ def gemma2_gguf(tensors, path):
         values = values + np.float32(len(values.shape) == 1)
         for here, there in IN_FILE.items():
             name = name.replace(here, there)
-        file[name] = ("F32", values.shape, values.tobytes())
+        file[name] = ("F32", values.shape, values.tobytes()) if values.ndim == 1 else ("Q8_0", values.shape, gguf.in_bytes(values))
     gguf.write(path, {"general.architecture": (gguf.STRING, "gemma2"), "general.name": (gguf.STRING, "gemma2"),
                       **{f"gemma2.{key}": entry for key, entry in own.items()}, **{f"tokenizer.ggml.{key}": entry for key, entry in words.items()}}, file)
 
 
 QUICKLY = ("--isa", "scalar", "--cflags", "-O0")
+PROMPT, TOKENS = "the the", 6
 
 
-def generate(model, path, _):
-    made = call("generate", model, "the the", "--weights", path, "--tokens", "6", "--temperature", "0", *QUICKLY)
+def generate(model, given):
+    made = call("generate", model, PROMPT, *given, "--tokens", str(TOKENS), "--temperature", "0", *QUICKLY)
     check(made.returncode == 0 and made.stdout, f"generate: {made}")
+    return made.stdout.decode(errors="replace").removesuffix("\n")
 
 
-def perplexity(model, path, folder):
-    with open(folder + "/text", "w", encoding="ascii") as file:
+def perplexity(model, given):
+    with open(model + ".txt", "w", encoding="ascii") as file:
         file.write("the 12 the\n" * 20)
-    found = json.loads(works("perplexity", model, "--weights", path, "--text", folder + "/text", "--json", *QUICKLY))
+    found = json.loads(works("perplexity", model, *given, "--text", model + ".txt", "--json", *QUICKLY))
     check(0 < found["nats_per_token"] < 12, f"perplexity: {found}")
 
 
-def bench(model, path, _):
-    found = json.loads(works("bench", model, "--weights", path, "--lengths", "8", "--repetitions", "1", "--json", *QUICKLY))
+def bench(model, given, *_):
+    found = json.loads(works("bench", model, *given, "--lengths", "8", "--repetitions", "1", "--json", *QUICKLY))
     check(found["results"], f"bench: {found}")
 
 
-def firmware(model, path, folder):
-    works("emit", model, "--profile", "firmware", "--target", "generic", "--weights", path, "-o", folder + "/firmware")
-    for name in os.listdir(folder + "/firmware/src"):
-        if name.endswith(".c"):
-            words = ["gcc", "-std=c11", "-O0", "-Wall", "-Wextra", "-Werror", "-I" + folder + "/firmware/inc", "-c", folder + "/firmware/src/" + name]
-            subprocess.run([*words, "-o", folder + "/object.o"], check=True)
+def firmware(model, given, _, target):
+    """Its self-test passes, its tokenizer gives the ids that lookupc gives, and no more memory is taken than it declares."""
+    words = {"LOOKUPC_TEST": "the_self_test_passes_on_" + target.replace("-", "_"), "FIRMWARE_TARGET": target, "FIRMWARE_MODEL": model,
+             "FIRMWARE_WEIGHTS": given[1], "FIRMWARE_OPTIONS": " ".join(given[2:])}
+    test = [os.path.dirname(LOOKUPC) + "/lua_runner", ".", LOOKUPC, "tests/firmware/targets_test.lua"]
+    result = subprocess.run(test, env={**os.environ, **words}, capture_output=True, text=True)
+    check(result.returncode == 0, f"firmware: {result.stdout}{result.stderr}")
 
 
-def web(model, path, folder):
-    works("emit", model, "--web", folder + "/web", "--weights", path)
-    check(os.path.exists(folder + "/web/index.html"), f"web: {os.listdir(folder + '/web')}")
+def web(model, given, text, _):
+    """The page's module goes on with a prompt as the program does."""
+    folder, name = model[:-4] + "_web", os.path.basename(model)[:-4]
+    works("emit", model, "--web", folder, *given)
+    body = f"""
+        const model = await load({{ base }});
+        console.log(JSON.stringify([...model.generate({json.dumps(PROMPT)}, {{ temperature: 0, most: {TOKENS} }})].join('')));"""
+    found = browser.in_node(folder, name, body)
+    check(found == text, f"web: {name} writes {found!r}, natively {text!r}")
 
 
 def main():
-    models = []
-    for make in (llama3, qwen3, smollm):
+    rows = []  # path, ids of a text, types, target of firmware
+    for make, target in ((llama3, "cortex-m4f"), (qwen3, "aarch64"), (smollm, "cortex-m0plus")):
         folder = f"{WORK.name}/{make.__name__}"
         os.makedirs(folder)
-        models.append((folder, make(folder)))
+        rows.append((folder, make(folder), [], target))
     folder = WORK.name + "/gemma2"
     os.makedirs(folder)
     gemma2_gguf(gemma2(folder), folder + ".gguf")
-    models += [(folder, GEMMA_IDS), (folder + ".gguf", GEMMA_IDS)]
-    cases = []
-    for path, ids in models:
-        model = works("import", path, "-o", path + ".lua").split()[1]
+    rows += [(folder, GEMMA_IDS, [], "generic"), (folder + ".gguf", GEMMA_IDS, ["--type", "q8,embedding=q8"], "cortex-m55")]
+    for number, (path, ids, options, target) in enumerate(rows):
+        name = os.path.basename(path).replace(".", "_")
+        model = f"{WORK.name}/{name}.lua"
+        works("import", path, "--name", name, "-o", model)
         found = works("tokenize", model, "the 12 the")
         check(list(map(int, found.split())) == ids, f"{path}: tokens {found}")
-        cases += [(command, model, path) for command in (generate, perplexity, bench, firmware, web)]
-    for number, (command, model, path) in enumerate(turns(cases, "published_stride")):
-        folder = f"{WORK.name}/{number}"
-        os.makedirs(folder)
-        command(model, path, folder)
+        given = ["--weights", path, *options]
+        text = generate(model, given)
+        perplexity(model, given)
+        commands = [bench, firmware, web] * 2
+        for command in turns(commands[number % 3:][:3], "published_stride"):
+            command(model, given, text, target)
 
 
 main()

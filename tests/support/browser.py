@@ -1,4 +1,4 @@
-"""A headless Chromium, driven by the DevTools protocol over a pipe, and a static web server of a folder."""
+"""A headless Chromium, driven by the DevTools protocol over a pipe, a static web server of a folder, and what its modules give in Node."""
 
 import fcntl
 import functools
@@ -10,6 +10,8 @@ import subprocess
 import tempfile
 import threading
 import time
+
+from lookupc import check
 
 missing = None if shutil.which("chromium") else "chromium is missing"
 
@@ -32,6 +34,20 @@ def serve(folder, wasm_type=Handler.wasm_type):
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(handler, directory=folder))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return f"http://127.0.0.1:{server.server_port}/"
+
+
+def in_node(folder, name, body, wasm_type=Handler.wasm_type):
+    """What a program in Node prints as JSON; `load` is that of the module NAME.js of a page in `folder`, `base` its URL."""
+    with tempfile.TemporaryDirectory() as copy:
+        for module in (name, "web-model"):
+            shutil.copy(f"{folder}/{module}.js", copy)
+        with open(copy + "/package.json", "w", encoding="ascii") as file:
+            file.write('{ "type": "module" }')
+        with open(copy + "/main.js", "w", encoding="utf-8") as file:
+            file.write(f"import {{ load }} from './{name}.js';\nconst base = {json.dumps(serve(folder, wasm_type))};\n{body}\n")
+        result = subprocess.run(["node", copy + "/main.js"], capture_output=True, text=True, timeout=120)
+    check(result.returncode == 0, result.stderr)
+    return json.loads(result.stdout)
 
 
 class Browser:

@@ -54,6 +54,13 @@ def some_blocks(kind, count, random):
     return blocks.tobytes()
 
 
+def in_bytes(values):
+    """Values as blocks of Q8_0, each rounded to the nearest."""
+    groups = values.reshape(-1, 32)
+    scales = (np.abs(groups).max(axis=1, keepdims=True) / 127).astype("<f2")
+    return np.concatenate([scales.view(np.int8), np.clip(np.rint(groups / scales.astype(float)), -127, 127).astype(np.int8)], axis=1).tobytes()
+
+
 def nibbles(packed):
     """[blocks][n] bytes -> [blocks][2 n]: lower halves, then upper ones."""
     return np.concatenate([packed & 15, packed >> 4], axis=1)

@@ -90,28 +90,13 @@ def sampled(text, *options):
     return Model(path, *options)
 
 
-def node(model, body, wasm_type="application/wasm"):
-    """What a program prints as JSON; `load` is that of the model's module."""
-    copy = tempfile.mkdtemp(dir=WORK.name)
-    for name in (model.name, "web-model"):
-        shutil.copy(f"{model.folder}/{name}.js", copy)
-    with open(copy + "/package.json", "w") as file:
-        file.write('{ "type": "module" }')
-    with open(copy + "/main.js", "w") as file:
-        url = json.dumps(browser.serve(model.folder, wasm_type))
-        file.write(f"import {{ load }} from './{model.name}.js';\nconst base = {url};\n{body}\n")
-    result = subprocess.run(["node", copy + "/main.js"], capture_output=True, text=True, timeout=120)
-    check(result.returncode == 0, result.stderr)
-    return json.loads(result.stdout)
-
-
 def check_vectors(model):
     body = f"""
         const shares = [], texts = {json.dumps(TEXTS)};
         const model = await load({{ base, progress: (share) => shares.push(share) }});
         const batch = model.encode_batch(texts), rows = texts.map((text) => [...model.encode(text)]);
         console.log(JSON.stringify({{ shares, width: model.width, batch: [...batch], rows, none: model.encode_batch([]).length }}));"""
-    found = node(model, body)
+    found = browser.in_node(model.folder, model.name, body)
     check(found["shares"][-1] == 1 and found["none"] == 0, "progress, or an empty batch")
     expected = model.vectors(TEXTS)
     for text, alone, batched in zip(TEXTS, found["rows"], np.reshape(found["batch"], (len(TEXTS), found["width"]))):
@@ -138,7 +123,7 @@ def check_text(model):
             empty: said(() => all('')),
             long: said(() => all('x'.repeat(3001))),
         }));"""
-    found = node(model, body, "application/octet-stream")  # what is not sent as WebAssembly works, too
+    found = browser.in_node(model.folder, model.name, body, "application/octet-stream")  # what is not sent as WebAssembly works, too
     expected = model.greedy("Once", 4)
     check(found["text"] == expected == found["again"], f"text {found['text']!r}, natively {expected!r}")
     check(found["count"] == 11, f"{found['count']} parts instead of 3000 - 2990, and the one behind the last id of the context")
@@ -160,7 +145,7 @@ def check_words(model):
         const model = await load({ base });
         const drawn = (id) => [...model.generate('once', { temperature: 1e6, most: 3, random: () => (id + 0.5) / 256 })];
         console.log(JSON.stringify([[...model.generate('once', { temperature: 0, most: 4 })].join(''), drawn(3), drawn(72), drawn(200)]));"""
-    text, end, letters, none = node(model, body)
+    text, end, letters, none = browser.in_node(model.folder, model.name, body)
     check(text == model.greedy("once", 4), f"text {text!r}, natively {model.greedy('once', 4)!r}")
     check((end, none) == ([], [""] * 3) and "".join(letters).split() == list(PIECES[72] * 3), f"{end} {letters} {none}")
 
@@ -186,7 +171,7 @@ def check_damage(model):
         const said = [];
         for (const base of {json.dumps(urls)}) said.push(await load({{ base }}).then(() => 'nothing', ({{ message }}) => message));
         console.log(JSON.stringify(said));"""
-    for said, (_, expected) in zip(node(model, body), cases):
+    for said, (_, expected) in zip(browser.in_node(model.folder, model.name, body), cases):
         check(said == expected, f"{said} instead of {expected}")
     edited = f"{WORK.name}/damaged_2"
     check(run("check", edited).stderr == f"lookupc check: {edited}/{model.name}.bin: edited\n", "edited weights are not found")
@@ -324,7 +309,7 @@ if shutil.which("node"):
     if effort("web_models"):
         check_words(sampled(WORDS))
     for number in range(effort("web_models")):
-        check_vectors(sampled(LOOKUP if number % 2 else ENCODER, "--type", ("i8", "bf16", "f16", "e4m3")[number]))
+        check_vectors(sampled(LOOKUP if number % 2 else ENCODER, "--type", ("i8", "bf16", "f16", "e4m3", "q8")[number]))
     if os.path.exists(ENCODER_OF_SENTENCES + ".lua"):
         check_vectors(Model(ENCODER_OF_SENTENCES + ".lua"))
     else:
