@@ -223,6 +223,16 @@ function test.verify_allows_for_keys_like_queries()
     check.matches(program.works(program.with(words, "--cflags", "-O0")), "rounding to float32 alone")
 end
 
+-- Values that tables round move codes of LookupFFNs: the reference takes those of the kernels.
+function test.verify_allows_for_codes_that_short_sums_move()
+    local text = "d = 48, heads = 2, head_dim = 24, layers = 2, vocab = 60, norm = { kind = 'rmsnorm' }, skip = true, \z
+        attention = { kind = 'lsh', context = 100 }, embedding = {}, output = {}, ffn = { kind = 'lookup', h = 24, \z
+        tau = 6, score = 'gelu', projection = { kind = 'bh4', block = 8 } }"
+    local path = program.model(folder, "moved", "return { name = 'moved', " .. text .. " }")
+    local words = { "verify", path, "--isa", "scalar", "--type", "i8", "--cache", "i8", "--activations", "f32" }
+    check.matches(program.works(program.with(words, "--cflags", "-O0")), "codes other than the reference's")
+end
+
 function test.verify_finds_wrong_templates()
     local cases = {
         { "hash.c", "half * lanes, value", "0, value", "steps" },

@@ -1,7 +1,8 @@
 -- Lookup FFNs of compiled blocks seen at work: what they are given and look up while public functions run, and how that
 -- compares with the reference (harness/verify/interposed.h). For models where products round their inputs: an input
--- half-way between two numbers may become either, and then so may many codes; and where projections are multiplied out,
--- by which a call may go or not. The reference takes the codes of the kernels instead, once they have been found right
+-- half-way between two numbers may become either, and then so may many codes; where attention by tables rounds values,
+-- in units that grow otherwise in the reference; and where projections are multiplied out, by which a call may go or
+-- not. The reference takes the codes of the kernels instead, once they have been found right
 -- for the inputs that kernels were given.
 local block_reference = require "block_reference"
 local compilers = require "harness.base.compilers"
@@ -14,7 +15,9 @@ local observed_lookups = {}
 function observed_lookups.wanted(blocks)
     for _, p in ipairs(blocks) do
         local looked = p.lookup_types
-        if looked and (p.shape.rounded or p.shape.looked or looked.projection.word.integers) then return true end
+        local shape = p.shape
+        local rounds = shape.rounded or shape.lsh and shape.cache.type.scaled
+        if looked and (rounds or shape.looked or looked.projection.word.integers) then return true end
     end
     return false
 end

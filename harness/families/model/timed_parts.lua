@@ -129,8 +129,8 @@ local function of_attention(choices)
 end
 
 -- The steps of attention by tables, which rotates copies of the blocks' input: before, `append` in an encoder, and
--- after.
-local function tables_alone(shape, append)
+-- after, which ends with `output`.
+local function tables_alone(shape, append, output)
     local ring = shape.ring
     local attend = { op = "attend", from = "q", to = "mixed", q_codes = "q_codes", width = shape.q }
     if ring then
@@ -139,21 +139,22 @@ local function tables_alone(shape, append)
     local after = {
         { op = "copy", from = "in", to = "q", width = shape.q },
         attend,
-        { op = "output", from = "mixed" },
+        output,
     }
     return ring and { { op = "copy", from = "in", to = "k", width = shape.q } } or append, after
 end
 
 -- The attention of plan `p`, of model `m`, in so many layers, and another plan that only fills the same cache; both
--- read the same blob. Queries, keys and values are all the blocks' input.
+-- read the same blob. Queries, keys and values are all the blocks' input, which is that of each: results would vanish
+-- from block to block, as no norm of heads stands between them.
 function timed_parts.attention(p, m, layers)
     local isa, types = p.variants[1].isa, { cache = p.options.cache, activations = p.options.activations or "f32" }
     types.choices = of_attention(p.variants[1].schedule)
     local append = { { op = "append", k = "in", k_at = 0, v = "in", v_at = 0 } }
-    local attend = { { op = "attend", from = "in", to = "mixed" }, { op = "output", from = "mixed" } }
-    local fill = { { op = "output", from = "in" } }
+    local output = { op = "output", from = "in" }
+    local attend, fill = { { op = "attend", from = "in", to = "mixed" }, output }, { output }
     if p.shape.lsh then
-        append, attend = tables_alone(p.shape, append)
+        append, attend = tables_alone(p.shape, append, output)
         fill = attend -- which alone fills those of a decoder
     end
     local attention = alone(m, "attention", layers, isa, types, append, attend)
