@@ -25,4 +25,21 @@ function set.store_bf16(base, offset, a, b)
     return set.store_words(base, offset, expression.cast("__m512i", halves))
 end
 
+-- Converts the numbers of both at once, then brings those of a word together.
+set.helpers = { table.unpack(avx512.helpers) }
+table.insert(set.helpers, {
+    name = "avx512_bf16_pair",
+    includes = set.includes,
+    guard = set.guard,
+    text = [[
+/* Words of a and b, rounded to bf16, a in the low bits. */
+static inline __m512i $avx512_bf16_pair(__m512 a, __m512 b)
+{
+    const __m512i order = _mm512_add_epi32(_mm512_set1_epi32(0x00100000), _mm512_mullo_epi32(_mm512_set1_epi32(0x00010001),
+        _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)));
+    return _mm512_permutexvar_epi16(order, (__m512i) _mm512_cvtne2ps_pbh(b, a));
+}]],
+})
+function set.pack_bf16(a, b) return expression.call("$avx512_bf16_pair", a, b) end
+
 return set
