@@ -271,7 +271,7 @@ function emit.text(p, path, values)
 end
 
 -- Gives plan `p` what trains its weights, with which emit.sources adds to its files; raises one line for a model that
--- cannot be trained. type: of factors of products, nil: f32.
+-- cannot be trained. type: of factors of products, nil: the plan's.
 function emit.add_training(p, type)
     local family = families.get(p.family)
     if not family.training then

@@ -12,6 +12,7 @@ local names = require "gen.schema.names"
 local steps_of = require "gen.families.model.blocks.steps"
 local tape = require "gen.families.model.training.tape"
 local validated = require "gen.schema.validated"
+local words = require "gen.isa.words"
 
 local training = {}
 
@@ -480,8 +481,8 @@ end
 local function refuse_untrainable(p)
     local m = p.model
     local function refuse(chain, value, rule) validated.refuse(m, chain, value, rule) end
-    if p.options.type ~= "f32" then
-        misuse(string.format("--type: %s: --training needs f32: pack rounds what was trained", p.options.type))
+    if p.options.type ~= "f32" and p.options.type ~= "bf16" then
+        misuse(string.format("--type: %s: --training takes f32 and bf16, factors of products", p.options.type))
     end
     if m.embedding.projected then
         local rule = "must be absent in training, which learns the maps; the trained weights pack with it, too"
@@ -508,6 +509,7 @@ end
 
 -- Dense products whose factors are rounded to bf16, by a matrix engine if `isa` has one, beside those of `product`.
 local function rounded_product(isa, product)
+    words.demand(isa, { "bf16_products" }, "--training in bf16")
     local own = { tiles = isa.tile_dot_bf16 ~= nil, depth = 512, columns = 1024, counts = product.tokens }
     if own.tiles then own.counts = { 32 } end
     own.rows = own.tiles and 96 or product.rows
@@ -672,14 +674,14 @@ local function variant_of(p, t, v)
     }
 end
 
--- Gives whole plan `p` the field `training`, and its variants theirs; type: of factors of products, nil: f32. Raises
--- one line if it cannot be trained.
+-- Gives whole plan `p` the field `training`, and its variants theirs; type: of factors of products, nil: that of the
+-- plan. Raises one line if it cannot be trained.
 function training.add(p, type)
     if p.training then return end
     refuse_untrainable(p)
     local c, tables, constants = placer(), placer(), constants_placer()
     tables.rows, tables.count = 0, 0
-    local t = { segments = {}, places = {}, first_weights = {}, prepared = 0, tile = 64, type = type or "f32" }
+    local t = { segments = {}, places = {}, first_weights = {}, prepared = 0, tile = 64, type = type or p.options.type }
     t.embedding = embedding_tape(p, c, constants)
     for i = 1, #p.segments do
         add_segment(p, t, i, c, tables, constants)
