@@ -35,8 +35,8 @@ table.insert(set.helpers, {
 /* Words of a and b, rounded to bf16, a in the low bits. */
 static inline __m512i $avx512_bf16_pair(__m512 a, __m512 b)
 {
-    const __m512i order = _mm512_add_epi32(_mm512_set1_epi32(0x00100000), _mm512_mullo_epi32(_mm512_set1_epi32(0x00010001),
-        _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)));
+    const __m512i order = _mm512_setr_epi32(0x100000, 0x110001, 0x120002, 0x130003, 0x140004, 0x150005, 0x160006,
+        0x170007, 0x180008, 0x190009, 0x1a000a, 0x1b000b, 0x1c000c, 0x1d000d, 0x1e000e, 0x1f000f);
     return _mm512_permutexvar_epi16(order, (__m512i) _mm512_cvtne2ps_pbh(b, a));
 }]],
 })
