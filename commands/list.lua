@@ -786,6 +786,12 @@ local commands = {
                 values = { "adagrad", "adam" },
                 doc = "of tables: adagrad, a sum for each row (default), or adam, two moments for each number",
             },
+            {
+                name = "type",
+                value = "NAME",
+                values = { "f32", "bf16" },
+                doc = "of factors of dense products; default f32",
+            },
             quantise_option,
             {
                 name = "projection-rate",

@@ -271,13 +271,13 @@ function emit.text(p, path, values)
 end
 
 -- Gives plan `p` what trains its weights, with which emit.sources adds to its files; raises one line for a model that
--- cannot be trained.
-function emit.add_training(p)
+-- cannot be trained. type: of factors of products, nil: the plan's.
+function emit.add_training(p, type)
     local family = families.get(p.family)
     if not family.training then
         misuse("--training: " .. p.model.name .. ": is not for " .. families.with_article(family.noun))
     end
-    family.training.add(p)
+    family.training.add(p, type)
 end
 
 -- Every emitted file of plan `p`: { {name, text, isa or nil} }, the manifest last. `wanted`: what gen/emit/extras.lua

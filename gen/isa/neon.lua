@@ -237,6 +237,10 @@ function neon.unpack_bf16(words)
 end
 
 neon.dot_bf16 = expression.dot_bf16(neon)
+function neon.pack_bf16(a, b)
+    local upper = call("vshll_n_u16", call("$neon_to_bf16", b), "16")
+    return call("vorrq_u32", call("vmovl_u16", call("$neon_to_bf16", a)), upper)
+end
 function neon.store_bf16(base, offset, a, b) return call("$neon_store_bf16", at(base, offset), a, b) end
 
 function neon.store_f16(base, offset, v)

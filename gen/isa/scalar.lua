@@ -12,6 +12,10 @@ local function unpack_bf16(words)
     }
 end
 
+local function pack_bf16(a, b)
+    return bitwise(call("$to_bf16", a), "|", binary(call("$to_bf16", b), "<<", "16"))
+end
+
 local unpack_i4, unpack_i8 = expression.unpacked(function(words, mask, right)
     return cast("float", right and binary(words, ">>", right) or bitwise(words, "&", mask .. "u"))
 end)
@@ -52,9 +56,8 @@ return {
             binary(first[2], "*", second[2])
         )
     end,
-    store_bf16 = function(base, offset, a, b)
-        return assign(base, offset, bitwise(call("$to_bf16", a), "|", binary(call("$to_bf16", b), "<<", "16")))
-    end,
+    store_bf16 = function(base, offset, a, b) return assign(base, offset, pack_bf16(a, b)) end,
+    pack_bf16 = pack_bf16,
     dot_i16 = function(sum, a, b) return call("$add_pairs", sum, a, b) end,
     float_of = function(index) return "(float) " .. cast("int32_t", index) end,
     pack_i16 = function(a, b) return call("$pair", a, b) end,

@@ -351,6 +351,13 @@ words.list = {
             stays NaN, subnormal numbers may become 0",
     },
     {
+        name = "pack_bf16",
+        takes = "vector vector",
+        gives = "index",
+        tier = "bf16_products",
+        doc = "words of a and b, rounded likewise, a in the low bits",
+    },
+    {
         name = "max_magnitude",
         takes = "index vector",
         gives = "index",

@@ -63,6 +63,7 @@ function settings.of(options, most_context)
         dropout = number(options, "dropout", 0.0, "a number from 0 to below 1", share),
         masked = number(options, "masked", nil, "a number above 0 and below 1", function(v) return v > 0 and v < 1 end),
         attention = options.attention,
+        type = options.type ~= "f32" and options.type or nil,
         seed = options.seed,
     }
     if options.quantise then

@@ -22,6 +22,7 @@ local training = {}
 
 local patience = 10 -- seconds
 local of_lookups = { "table-rate", "table-optimiser", "quantise", "projection-rate" }
+local products = { type = "bf16", activations = "bf16" } -- of --type bf16
 local masked = 0.15 -- share of tokens that an encoder has to find
 
 local function refuse(path, key, rule) error(string.format("%s: %s: %s", path, key, rule), 0) end
@@ -52,12 +53,12 @@ local function plan_of(path, options)
     if not family.training or not m.output then
         error(string.format("%s: is a %s: train takes whole models with output.head", path, family.noun), 0)
     end
-    local sets = runnable.sets(options.isa, family.isa_types {})
+    local sets = runnable.sets(options.isa, family.isa_types(options.type == "bf16" and products or {}))
     local p = request.plan(path, { sets[#sets] }, {})
     if not (p.model.output and p.model.output.head) then
         refuse(path, "output.head", "is missing: a model learns by the logits of a head")
     end
-    emit.add_training(p)
+    emit.add_training(p, options.type)
     return p
 end
 

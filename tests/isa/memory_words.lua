@@ -240,6 +240,22 @@ function words.store_bf16(p, set)
     p:add "    }"
 end
 
+function words.pack_bf16(p, set)
+    local a, b = p:input("any", 1), p:input("any", 2)
+    local packed = set.pack_bf16(set.load_unaligned(a, "at"), set.load_unaligned(b, "at"))
+    p:add("    for (size_t at = 0; at < COUNT; at += %d)", set.lanes)
+    p:add("        %s;", set.store_words("got_words", "at", packed))
+    p:add "    for (unsigned i = 0; i < COUNT; ++i) {"
+    for half, from in ipairs { a, b } do
+        p:add("        const uint32_t found%d = got_words[i] >> %d & 0xffffu;", half, 16 * (half - 1))
+        p:add("        if ((%s)[i] != (%s)[i])", from, from)
+        p:add('            expect_bits("pack_bf16 of NaN", i, 1, (found%d & 0x7fffu) > 0x7f80u);', half)
+        p:add "        else"
+        p:add('            expect_bits("pack_bf16", i, $to_bf16((%s)[i]), found%d);', from, half)
+    end
+    p:add "    }"
+end
+
 function words.store_quads(p, set)
     local from, n, vectors = p:input("byte", 1), set.lanes, {}
     for part = 0, 3 do

@@ -53,15 +53,15 @@ def constants_of(section):
 class Trainer:
     """Model file `model`, emitted into `folder` for instruction set `isa`."""
 
-    def __init__(self, model, folder, isa, optimise=OPTIMISE, changed=None):
-        works("emit", model, "-o", folder, "--isa", isa, "--training")
+    def __init__(self, model, folder, isa, optimise=OPTIMISE, changed=None, more=()):
+        works("emit", model, "-o", folder, "--isa", isa, "--training", *more)
         for path in glob.glob(folder + "/*_train__*.c") if changed else ():
             with open(path, encoding="utf-8") as file:
                 text = file.read()
             assert changed[0] in text, changed[0]
             with open(path, "w", encoding="utf-8") as file:
                 file.write(text.replace(*changed))
-        manifest = compiled(folder, folder + "/train.so", [optimise, "-std=c99", "-ffp-contract=off", *WARNINGS])
+        manifest = compiled(folder, folder + "/train.so", [optimise, "-std=c99", "-ffp-contract=off", "-DLOOKUPC_TILES_IN_C=static", *WARNINGS])
         for path in glob.glob(folder + "/*_train__*.o"):
             self._check_imports(path, manifest["model"]["name"])
         self.folder = folder

@@ -173,6 +173,23 @@ def q_k_and_v_out_of_tables_learn():
         return right(folder, "looked", SHAPES["looked encoder"], 0, ["scalar"])
 
 
+def products_in_bf16_learn():
+    """Within what rounding the factors costs, which is seen; the same on every instruction set, but for the order of sums."""
+    good, m, first = True, SHAPES["gpt"], None
+    tensors, ids, targets, loss, gradients = chosen(m, 0)
+    for isa in ("scalar", instruction_sets("tile_dot_bf16")[-1]):
+        with tempfile.TemporaryDirectory() as folder:
+            t = Trainer(any_model.write(folder, "m", m), f"{folder}/train", isa, more=("--type", "bf16"))
+            t.load(tensors)
+            error, which = worst_of(t, ids, targets, loss, gradients)
+            found = t.tensors(t.gradients)
+        first = first or found
+        unlike = worst_difference(found, first)[0]
+        print(f"gpt in bf16    {isa:11} gradients {error:.1e} ({which}), beside scalar {unlike:.1e}")
+        good = good and 2e-3 < error < 2e-2 and unlike < 2e-3
+    return good
+
+
 def random_shapes_learn():
     good = True
     for number in range(effort("train_shapes")):
@@ -266,7 +283,7 @@ def errors_are_noticed():
 def main():
     good = True
     tests = (all_shapes_learn, scaled_positions_and_four_norms_learn, unit_and_shifted_keys_learn, tables_of_attention_learn,
-             large_tables_of_attention_learn, q_k_and_v_out_of_tables_learn, random_shapes_learn, errors_have_their_places, errors_are_noticed)
+             large_tables_of_attention_learn, q_k_and_v_out_of_tables_learn, products_in_bf16_learn, random_shapes_learn, errors_have_their_places, errors_are_noticed)
     for test in tests:
         good = test() and good
     return 0 if good else 1

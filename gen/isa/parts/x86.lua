@@ -143,9 +143,12 @@ static inline INDEX $NAME(VECTOR v)
         }),
     })
     set.dot_bf16 = expression.dot_bf16(set)
-    function set.store_bf16(base, offset, a, b)
-        local function rounded(v) return expression.call("$" .. name, v) end
-        return set.store_words(base, offset, join(rounded(a), rounded(b)))
+    local function rounded(v) return expression.call("$" .. name, v) end
+    function set.store_bf16(base, offset, a, b) return set.store_words(base, offset, join(rounded(a), rounded(b))) end
+    function set.pack_bf16(a, b)
+        local prefix = bits == 128 and "_mm" or "_mm" .. bits
+        local upper = expression.call(prefix .. "_slli_epi32", rounded(b), "16")
+        return expression.call(prefix .. "_or_si" .. bits, rounded(a), upper)
     end
 end
 

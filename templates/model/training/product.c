@@ -203,6 +203,9 @@ static void $(helper)_times_strips(int a_across, size_t rows, size_t columns, si
         }
     }
 }
+//$ if product.bf16 then
+$(include("templates/model/training/product_bf16.c"))
+//$ else
 
 /* C = A B, or C += A B: a[rows][a_step], or a[depth][a_step] if it lies across; b[depth][b_step], or b[columns][b_step] if it does;
    scratch: $(plural(product.floats, "float")). */
@@ -223,3 +226,4 @@ static void $(helper)_product(int a_across, int b_across, size_t rows, size_t co
         }
     }
 }
+//$ end

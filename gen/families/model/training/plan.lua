@@ -12,6 +12,7 @@ local names = require "gen.schema.names"
 local steps_of = require "gen.families.model.blocks.steps"
 local tape = require "gen.families.model.training.tape"
 local validated = require "gen.schema.validated"
+local words = require "gen.isa.words"
 
 local training = {}
 
@@ -480,8 +481,8 @@ end
 local function refuse_untrainable(p)
     local m = p.model
     local function refuse(chain, value, rule) validated.refuse(m, chain, value, rule) end
-    if p.options.type ~= "f32" then
-        misuse(string.format("--type: %s: --training needs f32: pack rounds what was trained", p.options.type))
+    if p.options.type ~= "f32" and p.options.type ~= "bf16" then
+        misuse(string.format("--type: %s: --training takes f32 and bf16, factors of products", p.options.type))
     end
     if m.embedding.projected then
         local rule = "must be absent in training, which learns the maps; the trained weights pack with it, too"
@@ -510,8 +511,21 @@ local function refuse_untrainable(p)
     end
 end
 
--- Floats of scratch that a part works in beside attention.
-local function product_of(isa)
+-- Dense products whose factors are rounded to bf16, by a matrix engine if `isa` has one, beside those of `product`.
+local function rounded_product(isa, product)
+    words.demand(isa, { "bf16_products" }, "--training in bf16")
+    local own = { tiles = isa.tile_dot_bf16 ~= nil, depth = 512, columns = 1024, counts = product.tokens }
+    if own.tiles then own.counts = { 32 } end
+    own.rows = own.tiles and 96 or product.rows
+    own.whole = own.tiles and 32 or isa.lanes
+    own.step = own.depth // 2 + 16 -- words; not at powers of two, which would drive each other out of the cache
+    own.packed_b = own.depth // 2 * own.columns
+    product.floats = math.max(product.floats, own.packed_b + own.rows * own.step)
+    return own
+end
+
+-- Products of all kinds for `isa`; type: that of the factors of dense ones.
+local function product_of(isa, type)
     local product = { depth = 256, columns = 1024, tokens = { 12, 4, 1 }, vectors = 2 }
     if isa.lanes == 1 then
         product.tokens, product.vectors = { 4, 1 }, 4
@@ -523,6 +537,7 @@ local function product_of(isa)
     product.packed_b = product.depth * product.columns
     product.packed_a = product.depth * product.rows
     product.floats = product.packed_b + product.packed_a
+    product.bf16 = type == "bf16" and rounded_product(isa, product)
     return product
 end
 
@@ -646,7 +661,7 @@ end
 -- The training kernels of variant `v` of plan `p`.
 local function variant_of(p, t, v)
     local function name(word) return names.variant(p.model.name, "train_" .. word, v.isa.name) end
-    local product, scratch = product_of(v.isa), { fixed = 0, each = 0 }
+    local product, scratch = product_of(v.isa, t.type), { fixed = 0, each = 0 }
     for _, own in ipairs(t.segments) do
         local need = attention_scratch(own.attention, product, v.isa.lanes)
         scratch.fixed, scratch.each = math.max(scratch.fixed, need.fixed), math.max(scratch.each, need.each)
@@ -663,13 +678,14 @@ local function variant_of(p, t, v)
     }
 end
 
--- Gives whole plan `p` the field `training`, and its variants theirs. Raises one line if it cannot be trained.
-function training.add(p)
+-- Gives whole plan `p` the field `training`, and its variants theirs; type: of factors of products, nil: that of the
+-- plan. Raises one line if it cannot be trained.
+function training.add(p, type)
     if p.training then return end
     refuse_untrainable(p)
     local c, tables, constants = placer(), placer(), constants_placer()
     tables.rows, tables.count = 0, 0
-    local t = { segments = {}, places = {}, first_weights = {}, prepared = 0, tile = 64 }
+    local t = { segments = {}, places = {}, first_weights = {}, prepared = 0, tile = 64, type = type or p.options.type }
     t.embedding = embedding_tape(p, c, constants)
     for i = 1, #p.segments do
         add_segment(p, t, i, c, tables, constants)

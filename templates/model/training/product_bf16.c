@@ -1,0 +1,227 @@
+//$ takes isa, lanes, helper, product
+//$ local set, add = names.macro("TRAIN_SET"), names.macro("TRAIN_ADD")
+//$ local strip, vectors, own = product.strip, product.vectors, product.bf16
+//$ local counts, pair = own.counts, 2 * lanes
+//$ local function accumulator(r, n) return "c" .. r .. "_" .. n end
+//$ local choice = ""
+//$ for n, count in ipairs(counts) do
+//$     choice = choice .. (n < #counts and "rows >= " .. count .. " ? " .. count .. " : " or count)
+//$ end
+
+/* Dense products C = A B, C += A B whose factors are rounded to bf16, two numbers of the depth to a word; sums are floats. A is copied
+   as [rows][$(own.step)] words, B in strips of $(plural(strip, "column")) that lie side by side, [strip][depth / 2][$(strip)]. Every element
+   is summed in the order of the depth, wherever it stands. */
+#define $(names.macro("TRAIN_BF16_DEPTH")) $(own.depth) /* of a part of a product: its words of B stay in cache */
+#define $(names.macro("TRAIN_BF16_COLUMNS")) $(own.columns) /* of B that are copied together */
+#define $(names.macro("TRAIN_BF16_ROWS")) $(own.rows) /* of A that go through all of these strips together */
+
+/* b[depth][columns] in strips of `words` words; what is missing is zeros. */
+static void $(helper)_pair(const float *restrict b, size_t b_step, size_t depth, size_t columns, size_t words,
+    uint32_t *restrict strips)
+{
+    const float one = $hidden(1.0f), none = $hidden(0.0f); /* else loops are calls of memcpy and memset */
+
+    for (size_t j = 0; j < columns; j += $(strip)) {
+        const size_t count = columns - j < $(strip) ? columns - j : $(strip);
+        for (size_t k = 0; k < 2 * words; k += 2, strips += $(strip)) {
+            const float *row = k < depth ? b + k * b_step + j : b, *next = k + 1 < depth ? row + b_step : b;
+            float edge[$(2 * strip)];
+            if (count < $(strip) || k + 1 >= depth) {
+                for (size_t i = 0; i < $(strip); ++i) {
+                    edge[i] = i < count && k < depth ? one * row[i] : none;
+                    edge[$(strip) + i] = i < count && k + 1 < depth ? one * next[i] : none;
+                }
+                row = edge;
+                next = edge + $(strip);
+            }
+//$ for n = 0, vectors - 1 do
+//$ local words = isa.pack_bf16(isa.load_unaligned("row", n * lanes), isa.load_unaligned("next", n * lanes))
+            $(isa.store_words("strips", n * lanes, words));
+//$ end
+        }
+    }
+}
+
+/* Likewise b[columns][depth], whose rows are the columns of B. */
+static void $(helper)_pair_across(const float *restrict b, size_t b_step, size_t depth, size_t columns, size_t words,
+    uint32_t *restrict strips)
+{
+    for (size_t j = 0; j < columns; j += $(strip))
+        for (size_t k = 0; k < 2 * words; k += 32, strips += $(16 * strip)) {
+            const size_t count = columns - j < $(strip) ? columns - j : $(strip), rest = depth - k < 32 ? depth - k : 32;
+            float part[$(32 * strip)];
+            $(helper)_pack_across(b + j * b_step + k, b_step, rest, count, part);
+            $(helper)_pair(part, $(strip), rest, $(strip), 16, strips);
+        }
+}
+
+/* Rows of A, a[rows][a_step], or a[depth][a_step] if it lies across, as words; what is missing up to `all` rows is zeros. */
+static void $(helper)_round_rows(int a_across, const float *restrict a, size_t a_step, size_t depth, size_t rows, size_t all,
+    size_t words, uint32_t *restrict packed)
+{
+    const float one = $hidden(1.0f), none = $hidden(0.0f); /* else loops are calls of memcpy and memset */
+
+    for (size_t row = 0; row < all; $(advance("row", lanes)))
+        for (size_t k = 0; k < 2 * words; k += $(pair)) {
+            const int whole = row + $(lanes) <= rows && k + $(pair) <= depth;
+            const float *from = a_across ? a + k * a_step + row : a + row * a_step + k;
+            float part[$(lanes * pair)];
+            size_t step = $(pair);
+            if (whole && !a_across)
+                step = a_step;
+//$ if lanes > 1 then
+//$ local transpose = once("templates/math/transpose.c", { step = strip }) .. "_transpose"
+            else if (whole) {
+                $(transpose)(from, a_step, part);
+                $(transpose)(from + $(lanes) * a_step, a_step, part + $(lanes));
+            }
+//$ end
+            else
+                for (size_t r = 0; r < $(lanes); ++r)
+                    for (size_t i = 0; i < $(pair); ++i) {
+                        const int some = row + r < rows && k + i < depth;
+                        part[r * $(pair) + i] = some ? one * (a_across ? from[i * a_step + r] : from[r * a_step + i]) : none;
+                    }
+            const float *of = step == $(pair) ? part : from;
+            for (size_t r = 0; r < $(lanes); ++r) {
+                const $(isa.vector) first = $(isa.load_unaligned("of", "r * step")), second = $(isa.load_unaligned("of", "r * step + " .. lanes));
+                $(isa.store_bf16("packed", times("(row + r)", own.step) .. " + k / 2", "first", "second"));
+            }
+        }
+}
+//$ for _, count in ipairs(counts) do
+//$ local pointer = "const uint32_t *restrict "
+//$ local parameters = listed(pointer .. "a", pointer .. "b, size_t words, float *restrict c", count > 1 and "size_t c_step", "int add")
+
+/* $(plural(count, "row")) of A times a strip. */
+static inline void $(helper)_words_$(count)($(parameters))
+{
+//$ if own.tiles then
+    if (add) {
+//$ for n = 0, 3 do
+        $(isa.tile_load(n, "c", sum(n // 2 * 16 > 0 and times(n // 2 * 16, "c_step") or 0, n % 2 * 16), "4 * c_step"));
+//$ end
+    } else {
+//$ for n = 0, 3 do
+        $(isa.tile_zero(n));
+//$ end
+    }
+    for (size_t k = 0; k < words; k += 16) {
+        const uint32_t *row = b + k * $(strip);
+        $(isa.tile_load(4, "a", "k", 4 * own.step));
+        $(isa.tile_load(6, "row", 0, 4 * strip));
+        $(isa.tile_dot_bf16(0, 4, 6));
+        $(isa.tile_load(7, "row", 16, 4 * strip));
+        $(isa.tile_dot_bf16(1, 4, 7));
+        $(isa.tile_load(5, "a", sum("k", 16 * own.step), 4 * own.step));
+        $(isa.tile_dot_bf16(2, 5, 6));
+        $(isa.tile_dot_bf16(3, 5, 7));
+    }
+//$ for n = 0, 3 do
+    $(isa.tile_store(n, "c", sum(n // 2 * 16 > 0 and times(n // 2 * 16, "c_step") or 0, n % 2 * 16), "4 * c_step"));
+//$ end
+//$ else
+    const $(isa.vector) zero = $(isa.zero());
+//$ for r = 0, count - 1 do
+//$ for n = 0, vectors - 1 do
+    $(isa.vector) $(accumulator(r, n)) = add ? $(isa.load_unaligned("c", sum(times(r, "c_step"), n * lanes))) : zero;
+//$ end
+//$ end
+
+    for (size_t k = 0; k < words; ++k) {
+        const uint32_t *row = b + k * $(strip);
+//$ for n = 0, vectors - 1 do
+        const $(isa.index) b$(n) = $(isa.load_words("row", n * lanes));
+//$ end
+//$ for r = 0, count - 1 do
+        const $(isa.index) a$(r) = $(isa.index_broadcast("a[" .. sum("k", r * own.step) .. "]"));
+//$ for n = 0, vectors - 1 do
+        $(accumulator(r, n)) = $(isa.dot_bf16(accumulator(r, n), "a" .. r, "b" .. n));
+//$ end
+//$ end
+    }
+//$ for r = 0, count - 1 do
+//$ for n = 0, vectors - 1 do
+    $(isa.store_unaligned("c", sum(times(r, "c_step"), n * lanes), accumulator(r, n)));
+//$ end
+//$ end
+//$ end
+}
+//$ end
+//$ if #counts > 1 then
+
+/* The kernel for `count` rows. */
+static inline void $(helper)_words(size_t count, const uint32_t *restrict a, const uint32_t *restrict strip, size_t words,
+    float *restrict c, size_t c_step, int add)
+{
+//$ for n, count in ipairs(counts) do
+    $(n > 1 and "else " or "")$(n < #counts and "if (count == " .. count .. ")" or "")
+        $(helper)_words_$(count)($(listed("a, strip, words, c", count > 1 and "c_step", "add")));
+//$ end
+}
+//$ end
+//$ local words = #counts > 1 and helper .. "_words(count, " or helper .. "_words_" .. counts[1] .. "("
+
+/* C = A B, or C += A B, of rounded rows and strips. */
+static void $(helper)_times_words(size_t rows, size_t columns, const uint32_t *restrict a, const uint32_t *restrict strips,
+    size_t words, float *restrict c, size_t c_step, int add)
+{
+    for (size_t j = 0; j < columns; j += $(strip)) {
+        const uint32_t *strip = strips + j * words;
+        const size_t width = columns - j < $(strip) ? columns - j : $(strip);
+        for (size_t row = 0, count; row < rows; row += count) {
+            float edge[$(counts[1] * strip)], *to = c + row * c_step + j;
+//$ if own.tiles then
+            count = $(counts[1]);
+            const size_t some = rows - row < count ? rows - row : count;
+//$ else
+            count = rows - row;
+            count = $(choice:gsub("rows", "count"));
+            const size_t some = count;
+//$ end
+            if (some == count && width == $(strip)) {
+                $(words)a + row * $(own.step), strip, words, to, c_step, add);
+                continue;
+            }
+            /* the last rows and columns, by way of a whole block */
+            if (add)
+                $(helper)_copy_edge(some, width, to, c_step, edge, $(strip));
+            $(words)a + row * $(own.step), strip, words, edge, $(strip), add);
+            $(helper)_copy_edge(some, width, edge, $(strip), to, c_step);
+        }
+    }
+}
+
+/* C = A B, or C += A B: a[rows][a_step], or a[depth][a_step] if it lies across; b[depth][b_step], or b[columns][b_step] if it does;
+   scratch: $(plural(product.floats, "float")). */
+static void $(helper)_product(int a_across, int b_across, size_t rows, size_t columns, size_t depth,
+    const float *restrict a, size_t a_step, const float *restrict b, size_t b_step, float *restrict c, size_t c_step,
+    int add, float *restrict scratch)
+{
+    uint32_t *strips = (uint32_t *) (void *) scratch, *packed = strips + $(own.packed_b);
+
+//$ if own.tiles then
+    $(isa.tile_configure());
+//$ end
+    for (size_t j = 0; j < columns; j += $(names.macro("TRAIN_BF16_COLUMNS"))) {
+        const size_t width = columns - j < $(names.macro("TRAIN_BF16_COLUMNS")) ? columns - j : $(names.macro("TRAIN_BF16_COLUMNS"));
+        for (size_t k = 0; k < depth; k += $(names.macro("TRAIN_BF16_DEPTH"))) {
+            const size_t part = depth - k < $(names.macro("TRAIN_BF16_DEPTH")) ? depth - k : $(names.macro("TRAIN_BF16_DEPTH"));
+            const size_t words = (part + 31) / 32 * 16;
+            if (b_across)
+                $(helper)_pair_across(b + j * b_step + k, b_step, part, width, words, strips);
+            else
+                $(helper)_pair(b + k * b_step + j, b_step, part, width, words, strips);
+            for (size_t row = 0; row < rows; row += $(names.macro("TRAIN_BF16_ROWS"))) {
+                const size_t some = rows - row < $(names.macro("TRAIN_BF16_ROWS")) ? rows - row : $(names.macro("TRAIN_BF16_ROWS"));
+                const size_t all = (some + $(own.whole - 1)) / $(own.whole) * $(own.whole);
+                $(helper)_round_rows(a_across, a_across ? a + k * a_step + row : a + row * a_step + k, a_step, part, some, all, words,
+                    packed);
+                $(helper)_times_words(some, width, packed, strips, words, c + row * c_step + j, c_step, add || k > 0);
+            }
+        }
+    }
+//$ if own.tiles then
+    $(isa.tile_release());
+//$ end
+}
