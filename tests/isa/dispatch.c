@@ -1,5 +1,6 @@
 /* Prints the number of the instruction set that a bundle of the model tiny chooses on this CPU, and whether its outputs for one token and
-   for many agree with those of portable C; or the error code of bind. The argument is the weights file. */
+   for many agree with those of portable C; or the error code of bind. The arguments are the weights file and, where it shall
+   ask for AMX before, anything else. */
 #include "tiny.h"
 
 #include <stdio.h>
@@ -35,6 +36,10 @@ int main(int count, char **arguments)
     if (!file || fread(blob, 1, sizeof blob, file) != sizeof blob)
         return 2;
     fclose(file);
+#ifdef TINY_ERROR_AMX
+    if (count > 2)
+        tiny_request_amx();
+#endif
     const int code = tiny_bind(blob, sizeof blob, &weights);
     if (code != TINY_OK) {
         printf("error %d\n", code);

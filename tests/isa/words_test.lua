@@ -191,6 +191,10 @@ local function program_of(set, without)
     end
     text[#text + 1] = body
     text[#text + 1] = "void run(void)\n{"
+    if isa.needs_permission(set) then -- ARCH_REQ_XCOMP_PERM; where another CPU's tiles are arrays, it is refused
+        local request = '__asm__ volatile("syscall" : "+a"(number) : "D"(0x1023L), "S"(18L) : "rcx", "r11", "memory")'
+        text[#text + 1] = "    long number = 158; /* of arch_prctl */\n    " .. request .. ";"
+    end
     text[#text + 1] = "    for (unsigned i = 0; i < COUNT; ++i)\n        halves[i] = (float) (i * 257u % 65536u);"
     text[#text + 1] = table.concat(before, "\n")
     for n = 1, p.count do
