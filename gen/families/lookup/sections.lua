@@ -210,8 +210,8 @@ end
 --   step: no tensor but rotary angles;
 --   storage, count: how kernels read it, as so many of that C type; row, scales: width of the rows of a
 --   scaled type, and byte offset of the section that takes their scales; a section without `from` is filled by another
---   one; raised: added to the elements of a scaled type, times: a factor of its scales; slow: a token reads few of its rows, so that firmware may have
---   it in slower memory
+--   one; raised: added to the elements of a scaled type; times: a factor of its scales; slow: a token reads few of its
+--   rows, so that firmware may have it in slower memory
 -- multiplied: the projection that BH4 is multiplied out to, nil: it is not
 function sections.of(m, shape, projection, tables, multiplied)
     local list = {}
