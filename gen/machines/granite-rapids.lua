@@ -15,7 +15,7 @@ return {
     integers_met = 4,
     floats_met = 0,
     whole_up_to = math.huge,
-    integers_into_l2 = math.huge,
+    integers_into_l2 = 0,
     floats_into_l2 = math.huge,
     whole_rows = 32,
 

@@ -14,7 +14,9 @@ $(load)
 //$ end
 void $(kernels.names.projection)(const $(names.weights) *weights, const float *restrict x,
     $(projection_parameters(kernels)), size_t $(kernels.layout == "rows" and "tokens" or "tiles"));
+//$ if not kernels.projection.tiled then
 void $(kernels.names.hash)(const float *restrict z, uint16_t *restrict code$(hash_parameters));
+//$ end
 //$ end
 //$ for _, gather in ipairs(kernels.gathers) do
 //$     gather_prototype(gather.names.gather, "")

@@ -106,15 +106,15 @@ local function whole(shape, isa, few, facts, s, choose)
 end
 
 -- Calls of up to so many tokens are few. Tables in cache: as soon as half a tile is filled, tokens in the lanes win.
--- Where whole rows are gathered, too, only the projection decides: three quarters of a tile pay for all of it, half of
--- one where it is multiplied out. Else only a call of a few hundred tokens uses a group of tables often enough to make
--- up for leaving rows in pieces.
+-- Where whole rows are gathered, too, only the projection decides: three quarters of a tile pay for all of it, three
+-- eighths where a matrix engine multiplies. Else only a call of a few hundred tokens uses a group of tables often
+-- enough to make up for leaving rows in pieces.
 local function threshold_of(shape, isa, few, facts, s)
     if not few then return 0 end
     local tile = s["tile.vectors"] * few.lanes
     if few.lanes < isa.lanes and (facts.words or s["whole.tokens"] > 0) then return few.lanes end
     if facts.in_cache then return tile // 2 end
-    if s["whole.tokens"] > 0 then return s["project.dense"] == 1 and tile // 2 or tile * 3 // 4 end
+    if s["whole.tokens"] > 0 then return s["project.dense"] == 1 and tile * 3 // 8 or tile * 3 // 4 end
     return math.min(512, facts.meets > 0 and facts.meets or all) // shape.neighbours
 end
 

@@ -85,6 +85,10 @@ local function add_ffn(p, stage, values, few)
         list[#list + 1] = buffer
         values.projection_arguments = values.projection_arguments .. ", " .. buffer.name
     end
+    for _, buffer in ipairs(buffers.of_hash(stage)) do
+        local at = buffer.name ~= "vertices" and " + first * " .. stage.shape.slots or ""
+        values.projection_arguments = values.projection_arguments .. ", " .. buffer.name .. at
+    end
     values.buffers, values.tables, values.few = list, p.tables, few
     local prefetch = values.prefetch_first
     values.prefetch_parameter = prefetch and ", const " .. p.names.weights .. " *prefetch" or ""
@@ -110,8 +114,12 @@ function kernels.files(p, v)
             elseif p.model.norm then
                 add("rows/normalise.c", stage.names.load)
             end
-            add("shared/" .. stage.shape.kind .. ".c", stage.names.projection, projection)
-            add("shared/sign_hash.c", stage.names.hash, hash)
+            local tiled = stage.projection.tiled -- which hashes, too
+            add("shared/" .. stage.shape.kind .. ".c", stage.names.projection, function(_, _, values)
+                projection(p, stage, values)
+                if tiled then hash(p, stage, values) end
+            end)
+            if not tiled then add("shared/sign_hash.c", stage.names.hash, hash) end
         end
         for _, of in ipairs(stage.gathers) do
             add("shared/gather.c", of.names.gather, gather, of)

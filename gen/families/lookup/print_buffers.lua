@@ -29,10 +29,22 @@ function buffers.of_projection(v)
     return table.move(v.work, 1, #v.work, #list + 1, list)
 end
 
+-- What the projection of `v` on a matrix engine, which hashes, too, writes: { {name, storage} }.
+function buffers.of_hash(v)
+    local list = {}
+    if v.projection.tiled then
+        list[1] = { name = "code", storage = "uint16_t" }
+        if v.shape.score.scored then list[2] = { name = "score", storage = "float" } end
+        if v.hash.bytes > 0 then list[#list + 1] = { name = "vertices", storage = "void" } end
+    end
+    return list
+end
+
 -- They as parameters of the projection's function.
 function buffers.projection_parameters(v)
-    local list = {}
-    for i, buffer in ipairs(buffers.of_projection(v)) do
+    local list = buffers.of_projection(v)
+    table.move(buffers.of_hash(v), 1, 3, #list + 1, list)
+    for i, buffer in ipairs(list) do
         list[i] = buffer.storage .. " *restrict " .. buffer.name
     end
     return table.concat(list, ", ")

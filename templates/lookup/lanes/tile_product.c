@@ -1,13 +1,15 @@
-//$ takes isa, helper, tile, integers, of, kernels
+//$ takes isa, helper, tile, integers, of, kernels, weights_of, adds_residual, residual, hash, score, vertices_argument, vertices_parameter
 //$ -- A dense product on a matrix engine: 16 or 32 tokens times 32 outputs at a time, or of 16-bit numbers 16 by 16, while sums of those
-//$ -- before become outputs.
+//$ -- before become outputs, and outputs codes and scores.
 //$ local splits = of.splits
 //$ local groups, at_once, panel = tile % 32 == 0 and not splits and 2 or 1, splits and 1 or 2, 16
 //$ local parts, depth = groups * at_once, splits and 32 or 16
 //$ local steps, tiles_of_sums = of.lines // depth, splits and 3 or 1
 //$ local inputs, sums = integers and "integers" or "halves", integers and "uint32_t" or "float"
-//$ local sums_before = "(const " .. sums .. " *) (const void *) " .. (parts > 1 and "(sums[1 - now] + 16 * finished)" or "sums[1 - now]")
-//$ local finish = helper .. "_finish(" .. (parts > 1 and "&part[1 - now][finished]" or "part[1 - now]") .. ", " .. sums_before .. ")"
+//$ local sums_before = "(const " .. sums .. " *) (const void *) " .. (parts > 1 and "(sums[1 - now] + 16 * (done % " .. parts .. "))" or "sums[1 - now]")
+//$ local x_step, period = kernels.projection.x_step, adds_residual and kernels.shape.of.padded
+//$ local some_apart = period and shape.d < period -- outputs that no input bypasses
+//$ local work = helper .. "_work(&blocks[1 - now], " .. sums_before .. ", done" .. vertices_argument .. ")"
 //$ -- Lines that transpose the vectors row0 … row15 and store them by store(number, name).
 //$ local function transposed(store)
 //$     local rows = {}
@@ -78,11 +80,18 @@ typedef struct {
 //$ if integers then
     const float *units, *scales;
 //$ end
+    const float *bias;
+//$ if period then
+    const float *x; /* the share of the input that bypasses the projection$(some_apart and ", or NULL" or "") */
+//$     if residual == "vector" then
+    const float *residual;
+//$     end
+//$ end
     float *y;
 } $(helper)_part;
 
-/* Sums become outputs, [16 outputs][$(tile)]. */
-static void $(helper)_finish(const $(helper)_part *part, const $(sums) *sums)
+/* Sums become outputs, [16 outputs][$(tile)]: with bias$(period and " and residual" or ""). */
+static inline void $(helper)_finish(const $(helper)_part *part, const $(sums) *sums)
 {
 //$ if integers then
     const $(isa.vector) scale = $(isa.load_unaligned("part->scales", 0));
@@ -98,7 +107,42 @@ static void $(helper)_finish(const $(helper)_part *part, const $(sums) *sums)
     const $(isa.vector) row$(row) = $(value);
 //$ end
     float *y = part->y;
-//$ transposed(function(number, name) return isa.store("y", number * tile, name) end)
+//$ local function biased(number, name) return isa.add(name, isa.broadcast("part->bias[" .. number .. "]")) end
+//$ transposed(function(number, name)
+//$     local value = biased(number, name)
+//$     if period then
+//$         local gain = residual == "vector" and "part->residual[" .. number .. "]" or residual
+//$         local whole = isa.fma(isa.broadcast(gain), isa.load("part->x", number * tile), value)
+//$         value = some_apart and "part->x ? " .. whole .. " : " .. value or whole
+//$     end
+//$     return isa.store("y", number * tile, value)
+//$ end)
+}
+$(include(hash.template))
+
+/* $(16 * groups) tokens by $(panel * at_once) outputs: their sums, then tables first … end - 1, whose outputs are all there. */
+typedef struct {
+    $(helper)_part part[$(parts)];
+    const float *z;
+    uint16_t *code;
+//$ if score.scored then
+    float *score;
+//$ end
+    size_t first, end;
+} $(helper)_block;
+
+/* Piece `number` of the work on a block: its parts, then its tables, of 16 tokens each. */
+static void $(helper)_work(const $(helper)_block *block, const $(sums) *sums, size_t number$(vertices_parameter))
+{
+    if (number < $(parts)) {
+        $(helper)_finish(&block->part[number], sums);
+        return;
+    }
+//$ local slots, piece = shape.neighbours * tile, "(number - " .. parts .. ")"
+    const size_t table = block->first + $(groups > 1 and piece .. " / " .. groups or piece);
+    const size_t token = $(groups > 1 and piece .. " % " .. groups .. " * 16" or 0);
+    $(helper)_$(hash.name)(block->z + table * $(shape.tau * tile) + token,
+        block->code + table * $(slots) + token$(score.scored and ", block->score + table * " .. slots .. " + token" or "")$(vertices_argument));
 }
 
 //$ if splits then
@@ -125,15 +169,17 @@ static void $(helper)_finish(const $(helper)_part *part, const $(sums) *sums)
 //$ if splits then
    bytes     [$(of.lines)][$(panel)], a panel of weights, split */
 //$ end
-//$ local factors = "const float *restrict scales, const float *restrict units, "
-//$     .. (splits and "" or "const uint32_t *restrict starts, ")
-static void $(helper)_by_tiles(const uint32_t *restrict $(inputs), const uint32_t *restrict w,
-    $(integers and factors or "")float *restrict y, size_t tiles$(splits and ", uint32_t *restrict bytes" or ""))
+//$ local factors = "const float *restrict units, " .. (splits and "" or "const uint32_t *restrict starts, ")
+static void $(helper)_by_tiles(const $(names.weights) *weights,$(period and " const float *restrict x," or "") const uint32_t *restrict $(inputs),
+    $(integers and factors or "")float *restrict y,$(splits and " uint32_t *restrict bytes," or "")
+    uint16_t *restrict code$(score.scored and ", float *restrict score" or "")$(vertices_parameter), size_t tiles)
 {
+    const uint32_t *w = weights->$(weights_of);
+
     /* stores of the one do not meet loads of the other at the same place in a page */
     $(integers and isa.index or isa.vector) sums[2][$(parts * tiles_of_sums * 16 + 3)];
-    $(helper)_part part[2][$(parts)];
-    size_t finished = $(parts), now = 0;
+    $(helper)_block blocks[2];
+    size_t done = 0, pieces = 0, now = 0;
 
     $(isa.tile_configure());
     for (size_t panel = 0; panel < $(of.panels); $(splits and "++panel" or "panel += 2")) {
@@ -151,6 +197,11 @@ static void $(helper)_by_tiles(const uint32_t *restrict $(inputs), const uint32_
         const uint32_t *left = w + $(first) * $(of.panel_words), *right = left + $(of.panel_words);
 //$ end
 //$ local i, whole = "            ", tile == 16 * groups
+//$ -- Pieces of work on a block at most; the table behind those whose outputs it completes.
+//$ local most = parts + groups * ((at_once * panel + shape.tau - 1) // shape.tau)
+//$ local slots = most > 2 * steps and parts or most > steps and parts // 2 or 1 -- for work in a step, between products
+//$ local ends = "(panel + " .. at_once .. ") * " .. panel .. " / " .. shape.tau
+//$ if of.panels % at_once > 0 or of.width < panel then ends = "panel + " .. at_once .. " < " .. of.panels .. " ? " .. ends .. " : " .. shape.h end
         for (size_t tile = 0; tile < tiles; ++tile)$(whole and " {" or "")
 //$ if not whole then
             for (size_t token = 0; token < $(tile); token += $(16 * groups)) {
@@ -158,29 +209,51 @@ static void $(helper)_by_tiles(const uint32_t *restrict $(inputs), const uint32_
 //$ end
 //$ local to = "y + tile * " .. kernels.projection.y_step .. " + " .. first .. " * " .. panel * tile
 //$ local function of_token(base, at) return sum(whole and base or base .. " + token", at) end
-//$ if integers then
-$(i)const uint32_t *x = $(of_token("integers + tile * " .. integers.pitch, 0));
-//$ else
-$(i)const uint32_t *x = halves + tile * $(tile * of.lines)$(whole and "" or " + token * " .. of.lines);
+//$ local from = "halves + tile * " .. tile * of.lines .. (whole and "" or " + token * " .. of.lines)
+$(i)const uint32_t *words = $(integers and of_token("integers + tile * " .. integers.pitch, 0) or from);
+$(i)$(helper)_block *block = &blocks[now];
+$(i)block->z = $(of_token("y + tile * " .. kernels.projection.y_step, 0));
+$(i)block->code = $(of_token("code + tile * " .. shape.slots * tile, 0));
+//$ if score.scored then
+$(i)block->score = $(of_token("score + tile * " .. shape.slots * tile, 0));
 //$ end
+$(i)block->first = panel * $(panel) / $(shape.tau);
+$(i)block->end = $(ends);
 //$ for n = 0, parts - 1 do
 //$ local token, output = n // 2 * 16, n % 2 * panel
+//$ local part = "block->part[" .. n .. "]"
 //$ if integers and integers.starts then
-$(i)part[now][$(n)].starts = $(of_token("starts + tile * " .. tile, token));
+$(i)$(part).starts = $(of_token("starts + tile * " .. tile, token));
 //$ end
 //$ if integers then
-$(i)part[now][$(n)].units = $(of_token("units + tile * " .. integers.units_pitch, token));
-$(i)part[now][$(n)].scales = $(sum("scales + " .. first .. " * " .. panel, output));
+$(i)$(part).units = $(of_token("units + tile * " .. integers.units_pitch, token));
+$(i)$(part).scales = $(sum("weights->" .. weights_of .. "_scales + " .. first .. " * " .. panel, output));
 //$ end
-$(i)part[now][$(n)].y = $(of_token(to, output * tile + token));
+$(i)$(part).bias = $(sum("weights->projection_bias + " .. first .. " * " .. panel, output));
+//$ if period then
+//$ local row = period == shape.bits and sum(first .. " * " .. panel, output) or "(" .. sum(first .. " * " .. panel, output) .. ") % " .. period
+//$ local x_at = of_token("x + tile * " .. x_step, token) .. " + " .. row .. " * " .. tile
+$(i)$(part).x = $(some_apart and row .. " < " .. shape.d .. " ? " .. x_at .. " : NULL" or x_at);
+//$ if residual == "vector" then
+$(i)$(part).residual = weights->residual + $(row);
+//$ end
+//$ end
+$(i)$(part).y = $(of_token(to, output * tile + token));
 //$ end
 //$ for n = 0, parts * tiles_of_sums - 1 do
 $(i)$(isa.tile_zero(n));
 //$ end
 $(i)for (size_t k = 0; k < $(of.lines); k += $(depth)) {
+//$ if not splits and isa.prefetch_l2 then
+$(i)    if (tile == 0 && panel + 4 <= $(of.panels)) /* the next panels come from L3 */
+$(i)        for (size_t n = 0; n < 256; n += 16) {
+$(i)            $(isa.prefetch_l2("left", "k * 16 + " .. 2 * of.panel_words .. " + n"));
+$(i)            $(isa.prefetch_l2("right", "k * 16 + " .. 2 * of.panel_words .. " + n"));
+$(i)        }
+//$ end
 //$ if splits then
-$(i)    $(isa.tile_load(4, "x", "k * " .. tile, 4 * tile));
-$(i)    $(isa.tile_load(5, "x", "(k + 16) * " .. tile, 4 * tile));
+$(i)    $(isa.tile_load(4, "words", "k * " .. tile, 4 * tile));
+$(i)    $(isa.tile_load(5, "words", "(k + 16) * " .. tile, 4 * tile));
 $(i)    $(isa.tile_load(6, "bytes", "k * " .. panel, 4 * panel));
 $(i)    $(isa.tile_load(7, "bytes", "(k + 16) * " .. panel, 4 * panel));
 $(i)    $(isa.tile_dot_signed(0, 4, 6));
@@ -190,36 +263,32 @@ $(i)    $(isa.tile_dot_unsigned(2, 5, 7));
 //$ else
 //$ for group = 0, groups - 1 do
 //$ local at = integers and sum("k * " .. tile, group * 16) or sum("k", group * 16 * of.lines)
-$(i)    $(isa.tile_load(4 + group, "x", at, 4 * (integers and tile or of.lines)));
+$(i)    $(isa.tile_load(4 + group, "words", at, 4 * (integers and tile or of.lines)));
 //$ end
 $(i)    $(isa.tile_load(6, "left", "k * " .. panel, 4 * panel));
 $(i)    $(isa.tile_load(7, "right", "k * " .. width, width == panel and 4 * panel or "4 * width"));
 //$ for n = 0, parts - 1 do
 $(i)    $(isa[of.word](n, 4 + n // 2, 6 + n % 2));
+//$ if (n + 1) % (parts // slots) == 0 then
+$(i)    for (size_t n = 0; n < $((most + slots * steps - 1) // (slots * steps)) && done < pieces; ++n, ++done)
+$(i)        $(work);
 //$ end
 //$ end
-//$ if parts == 1 then
-$(i)    if (finished < 1) {
-$(i)        $(finish);
-$(i)        finished = 1;
-$(i)    }
-//$ else
-$(i)    for (size_t n = 0; n < $((parts + steps - 1) // steps) && finished < $(parts); ++n, ++finished)
-$(i)        $(finish);
+//$ end
+//$ if splits then
+$(i)    for (size_t n = 0; n < $((most + steps - 1) // steps) && done < pieces; ++n, ++done)
+$(i)        $(work);
 //$ end
 $(i)}
 //$ for n = 0, parts * tiles_of_sums - 1 do
 $(i)$(isa.tile_store(n, "sums[now]", n * 16, 64));
 //$ end
-$(i)finished = 0;
+$(i)done = 0;
+$(i)pieces = $(parts) + $(groups) * (block->end - block->first);
 $(i)now = 1 - now;
 $(i:sub(5))}
     }
     $(isa.tile_release());
-//$ if parts == 1 then
-    $(finish);
-//$ else
-    for (; finished < $(parts); ++finished)
-        $(finish);
-//$ end
+    for (; done < pieces; ++done)
+        $(work);
 }

@@ -1,5 +1,5 @@
 //$ takes prologue, helper, symbol, kernels, projection, parts, products, integers, measure, round, unpacked, blocks_argument
-//$ takes weights_of, multiplied, tiled, adds_residual, adds_bias, z_rows
+//$ takes weights_of, multiplied, tiled, score, slots_text, vertices_argument, adds_residual, adds_bias, z_rows
 //$ takes projection_parameters, up_to, gain_text, projection_rows, x_text, lane_axis, x_alignment
 //$ -- What the kernel works on, one after the other.
 //$ local item = kernels.layout == "rows" and "token" or "tile"
@@ -11,10 +11,10 @@ $(include(parts.product))
 //$ if tiled then
 $(include("templates/lookup/lanes/tile_product.c", { of = tiled }))
 //$ end
-//$ if adds_bias then
+//$ if adds_bias and not tiled then
 $(include("templates/lookup/shared/add_bias.c", { bypass = false }))
 //$ end
-//$ if adds_residual then
+//$ if adds_residual and not tiled then
 $(include("templates/lookup/shared/add_bias.c", { bypass = true }))
 //$ end
 
@@ -30,12 +30,17 @@ $(include("templates/lookup/shared/add_bias.c", { bypass = true }))
 //$ for _, buffer in ipairs(kernels.work) do
    $((buffer.name .. "         "):sub(1, 9))$(buffer.text), overwritten
 //$ end
+//$ if tiled then
+   code      [tiles]$(slots_text)$(lane_axis)$(score.scored and "; score likewise" or ""): the sign hash of z
+//$ end
    All 64-byte aligned$(x_alignment), none may overlap. Cannot fail. */
 void $(symbol)(const $(names.weights) *weights, const float *restrict x,
     $(projection_parameters), size_t $(item)s)
 {
+//$ if not tiled then
     const $(projection.word.storage) *w = weights->$(weights_of);
 
+//$ end
 //$ local source, from_step = "x", kernels.projection.x_step
 //$ if integers then
     for (size_t $(item) = 0; $(item) < $(item)s; ++$(item))$(measure and " {" or "")
@@ -71,22 +76,23 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
                 $(helper)_turn(words);
                 $(helper)_turn(words + $(16 * kernels.tile));
             }
-    $(helper)_by_tiles(integers, w, weights->$(weights_of)_scales, units, z, tiles, bytes);
+    $(helper)_by_tiles(weights, $(adds_residual and "x, " or "")integers, units, z, bytes, code$(score.scored and ", score" or "")$(vertices_argument), tiles);
 //$ elseif tiled and integers then
     for (size_t tile = 0; tile < tiles; ++tile)
         for (size_t at = 0; at < $(tiled.lines * kernels.tile); at += $(16 * kernels.tile))
             for (size_t token = 0; token < $(kernels.tile); token += 16)
                 $(helper)_turn(integers + tile * $(integers.pitch) + at + token);
-    $(helper)_by_tiles(integers, w, weights->$(weights_of)_scales, units, starts, z, tiles);
+    $(helper)_by_tiles(weights, $(adds_residual and "x, " or "")integers, units, starts, z, code$(score.scored and ", score" or "")$(vertices_argument), tiles);
 //$ elseif tiled then
     for (size_t tile = 0; tile < tiles; ++tile)
         for (size_t k = 0; k < $(tiled.lines); k += 16)
             for (size_t token = 0; token < $(kernels.tile); token += 16)
                 $(helper)_turn(x + tile * $(kernels.projection.x_step) + k * $(2 * kernels.tile) + token,
                     halves + (tile * $(kernels.tile) + token) * $(tiled.lines) + k);
-    $(helper)_by_tiles(halves, w, z, tiles);
+    $(helper)_by_tiles(weights, $(adds_residual and "x, " or "")halves, z, code$(score.scored and ", score" or "")$(vertices_argument), tiles);
 //$ end
-//$ if adds_residual then
+//$ if tiled then
+//$ elseif adds_residual then
 
 $(include("templates/lookup/shared/bypass.c", { x_step = kernels.projection.x_step, period = kernels.shape.of.padded }))
 //$ else

@@ -47,10 +47,12 @@ $(before)(const $(names.weights) *weights, const float *x, size_t tokens,
             $(kernels.names.load)(x + (first + before) * $(shape.x_step), present, x_tiles + tile * $(shape.d * tile));
         }
         $(kernels.names.projection)($(projection_arguments), tiles);
+//$     if not kernels.projection.tiled then
         for (size_t tile = 0; tile < tiles; ++tile)
 //$     local at = "(first + tile * " .. tile .. ") * " .. shape.slots
             $(kernels.names.hash)(z + tile * $(kernels.projection.rows.z * tile),
                 code + $(at)$(score.scored and ",\n                score + " .. at or "")$(vertices_argument));
+//$     end
 //$     if tables.scaled then
         $(scale)(weights->table_scales, code + first * $(shape.slots), score + first * $(shape.slots), tiles);
 //$     end
