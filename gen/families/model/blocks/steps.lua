@@ -191,8 +191,8 @@ function steps.joined(shape, after)
 end
 
 -- Lets an activation among the steps `list` that rounds know the product right before it, `of`, of inputs in `words`
--- that fill a tile of a matrix engine, and that product that its outputs are `activated`: tiles do both at once. Of a GLU
--- the product of its gate before that, too: `of_gate`.
+-- that fill a tile of a matrix engine, and that product that its outputs are `activated`: tiles do both at once. Of a
+-- GLU also the product of its gate before that, `of_gate`.
 function steps.join_activations(shape, list)
     for i, step in ipairs(list) do
         local product = list[i - 1]
