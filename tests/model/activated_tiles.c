@@ -16,11 +16,9 @@
 #endif
 #ifdef GATED
 #define EXACT(x) ((x) / (1 + exp(-(x))))
-#define GATE gate,
 #define ROW_OF_GATE gate + token *TILES_GATE_PITCH,
 #else
 #define EXACT(x) ((x) / 2 * erfc(-(x) / sqrt(2)))
-#define GATE
 #define ROW_OF_GATE
 #endif
 
@@ -96,7 +94,12 @@ int main(void)
             tiles_blocks_activate(ROW_OF_GATE hidden + token * TILES_HIDDEN_PITCH, 1);
         ROUND_HIDDEN(hidden, TILES_HIDDEN_PITCH, apart, ROUNDED, tokens);
         memset(hidden, 0, sizeof hidden);
-        tiles_blocks_hidden_by_tiles(x, X_STEP, w, SCALE bias, GATE STORED together, WORDS, TILES_M_PANELS, tokens);
+#ifdef GATED /* from the third panel on in another call */
+        tiles_blocks_hidden_by_tiles(x, X_STEP, w, SCALE bias, gate, STORED together, WORDS, 0, 2, tokens);
+        tiles_blocks_hidden_by_tiles(x, X_STEP, w, SCALE bias, gate + 64, STORED together, WORDS, 2, TILES_M_PANELS, tokens);
+#else
+        tiles_blocks_hidden_by_tiles(x, X_STEP, w, SCALE bias, STORED together, WORDS, TILES_M_PANELS, tokens);
+#endif
 #ifdef SCALED
         ROUND_MEASURED(hidden, TILES_HIDDEN_PITCH, together, ROUNDED, tokens);
 #endif

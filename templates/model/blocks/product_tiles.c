@@ -2,7 +2,8 @@
 
 //$ -- Several tokens on a matrix engine. Rows of words of the inputs are tiles as they are, and so are panels of weights.
 //$ -- epilogue: { activated: the function that outputs go through, gate: whether it takes those of another product, which
-//$ -- outputs are multiplied by then, gate_step, rounded_step: from row to row }; false: outputs are stored as they are.
+//$ -- outputs are multiplied by then, those of the first panel first, gate_step, rounded_step: from row to row }; false:
+//$ -- outputs are stored as they are.
 //$ local integers, vectors = rounded.integers, panel // lanes
 //$ local gated, stores = epilogue and epilogue.gate, integers or not epilogue
 /* A block of a product: the $(panel) outputs of a panel, of 16 tokens and of 16 more, or of 16 alone. */
@@ -97,7 +98,7 @@ static inline void $(helper)_finish($(own))
 //$     gated and "const float *restrict gate",
 //$     stores and "float *restrict y, size_t y_step",
 //$     epilogue and "uint32_t *restrict rounded",
-//$     "size_t words, size_t panels, size_t tokens"
+//$     gated and "size_t words, size_t panel, size_t end, size_t tokens" or "size_t words, size_t panels, size_t tokens"
 //$ )
 static void $(helper)_by_tiles($(parameters))
 {
@@ -113,7 +114,11 @@ static void $(helper)_by_tiles($(parameters))
     for (size_t n = 0; n < $(16 * panel // lanes); ++n)
         last[n] = none;
     $(isa.tile_configure());
+//$ if gated then
+    for (w += panel * $(panel) * words; panel < end; ++panel, w += $(panel) * words, gate += $(panel)) {
+//$ else
     for (size_t panel = 0; panel < panels; ++panel, w += $(panel) * words) {
+//$ end
         uintptr_t ahead = (uintptr_t) (w + $(panel) * words);
         const uintptr_t behind = ahead + $(4 * panel) * words;
 //$ local rest_at = "(words - rest) * " .. panel
@@ -128,7 +133,7 @@ static void $(helper)_by_tiles($(parameters))
 //$ local function rows(name, from, step)
             block->$(name)[0] = $(sum(from, "at * " .. step)), block->$(name)[1] = $(sum(from, "next_at * " .. step));
 //$ end
-//$ if gated then rows("gate", "gate + panel * " .. panel, epilogue.gate_step) end
+//$ if gated then rows("gate", "gate", epilogue.gate_step) end
 //$ if stores then rows("y", "y + panel * " .. panel, "y_step") end
 //$ if epilogue then rows("rounded", integers and "rounded" or "rounded + panel * " .. panel // 2, epilogue.rounded_step) end
 //$ if epilogue and integers then

@@ -96,14 +96,15 @@ $(i)    $(norms_of_heads[step.number])($(given));
 //$     local function value(load) return copied(load(step.from)) end
 //$     over_rows(step.to, "token * " .. step_of(step.to), width, width_text, value)
 //$ end
-//$ -- Inputs and weights of the product `step`.
-//$ local function factors(step)
+//$ -- Inputs and weights of the product `step`, these from the C expression `at` on, of panels of so many words, or all.
+//$ local function factors(step, at, words)
 //$     local field, letter = "weights->" .. step.map.field, step.map.letter
+//$     local function part(of, size) return at and sum(of, times(at, size)) or of end
 //$     return listed(
 //$         rows(step.from),
-//$         of_layer(field, letter .. "_LAYER"),
-//$         shape.type.scaled and of_layer(field .. "_scales", letter .. "_BIAS_LAYER"),
-//$         of_layer(field .. "_bias", letter .. "_BIAS_LAYER")
+//$         part(of_layer(field, letter .. "_LAYER"), words),
+//$         shape.type.scaled and part(of_layer(field .. "_scales", letter .. "_BIAS_LAYER"), 32),
+//$         part(of_layer(field .. "_bias", letter .. "_BIAS_LAYER"), 32)
 //$     )
 //$ end
 //$ local function multiply(i, step)
@@ -183,16 +184,32 @@ $(i)}
 //$ function print.activate()
 //$     if not (tiles and step.of) then return activate(i) end
 //$     local map, words = step.of.map, step.of.words
-//$     local panels = macro(map.letter .. "_PANELS")
+//$     local panels, gate = macro(map.letter .. "_PANELS"), step.of_gate
 //$     local stored = shape.rounded.integers and rows(step.to)
-//$     local given = listed(factors(step.of), step.gate, stored, step.rounded, words, panels, "count")
+//$     local given = listed(factors(step.of), step.gate, stored, step.rounded, words, gate and "panel, end" or panels, "count")
+//$     local both = gate and gate.map.letter .. ", " or ""
 $(i)if (count >= $(v.product.tiles.from)) {
-$(i)    /* $(map.letter): $(plural(map.inputs, "input")), $(plural(map.outputs, "output")), activated meanwhile */
+//$     if gate then
+$(i)    const size_t share = $(v.product.tiles.gates) / count; /* panels at a time, so that their gates stay in L2 */
+
+//$     end
+$(i)    /* $(both)$(map.letter): $(plural(map.inputs, "input")), $(plural(map.outputs, "output")), activated meanwhile */
+//$     if gate then
+//$         local own, inputs = factors(gate, "panel", 32 * words), macro(gate.map.letter .. "_INPUTS")
+//$         local of_gate = listed(own, rows(step.gate), inputs, "end - panel", "count")
+$(i)    for (size_t panel = 0, end; panel < $(panels); panel = end) {
+$(i)        end = $(panels) - panel < share ? $(panels) : panel + share;
+$(i)        $(v.names.product)($(of_gate));
+$(i)        $(helper)_hidden_by_tiles($(given));
+$(i)    }
+//$     else
 $(i)    $(helper)_hidden_by_tiles($(given));
+//$     end
 //$     if shape.rounded.integers then
 $(i)    $(rounds[step.inputs])_rounded_measured_$(step.inputs)($(rows(step.to)), $(rows(step.rounded)), count);
 //$     end
 $(i)} else {
+//$     if gate then multiply(i .. "    ", gate) end
 //$     multiply(i .. "    ", step.of)
 //$     activate(i .. "    ")
 $(i)}

@@ -191,7 +191,8 @@ function steps.joined(shape, after)
 end
 
 -- Lets an activation among the steps `list` that rounds know the product right before it, `of`, of inputs in `words`
--- that fill a tile of a matrix engine, and that product that its outputs are `activated`: tiles do both at once.
+-- that fill a tile of a matrix engine, and that product that its outputs are `activated`: tiles do both at once. Of a
+-- GLU also the product of its gate before that, `of_gate`.
 function steps.join_activations(shape, list)
     for i, step in ipairs(list) do
         local product = list[i - 1]
@@ -199,6 +200,10 @@ function steps.join_activations(shape, list)
             local words = (product.map.inputs + shape.rounded.rows - 1) // shape.rounded.rows
             if words >= 16 then
                 step.of, product.activated, product.words = product, true, words
+                if step.gate then
+                    step.of_gate = list[i - 2]
+                    step.of_gate.activated = true
+                end
             end
         end
     end
