@@ -141,6 +141,15 @@ def dropout():
     check(not same(dropped[2], one_step()), "weights learned with dropout")
 
 
+@tested("--type")
+def types():
+    """Products in bf16 change losses by rounding, those of validations, too; f32 is the default."""
+    rounded, plain = one_step(*STILL, "--type", "bf16"), one_step("--type", "f32")
+    off = [abs(rounded.last[key] - start.last[key]) for key in ("loss", "validation")]
+    check(1e-7 < min(off) and max(off) < 2e-2, f"{off} beside f32")
+    check(same(plain, one_step()), "--type f32 learns other weights")
+
+
 @tested("--seed")
 def seeds():
     other = one_step(*STILL, "--seed", "2")
