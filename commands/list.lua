@@ -1,6 +1,7 @@
 -- The commands of lookupc: one table says their arguments, options and help.
 local combinations = require "harness.measure.combinations"
 local completion = require "commands.completion"
+local copied = require "gen.schema.copied"
 local dtype = require "gen.plan.dtype"
 local eliminations = require "gen.families.model.blocks.eliminations"
 local examples = require "commands.examples"
@@ -146,10 +147,7 @@ local build_options = {
 }
 
 local function with(option, changes)
-    local copy = {}
-    for key, value in pairs(option) do
-        copy[key] = value
-    end
+    local copy = copied(option)
     for key, value in pairs(changes) do
         copy[key] = value
     end

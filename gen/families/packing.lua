@@ -1,6 +1,7 @@
 -- Packs a checkpoint for a plan: all tensors that the model has, and no others under its prefix.
 local blob = require "gen.plan.blob"
 local checkpoint = require "gen.schema.checkpoint_names"
+local copied = require "gen.schema.copied"
 local dtype = require "gen.plan.dtype"
 local families = require "gen.families.list"
 local files_read = require "gen.host.files_read"
@@ -12,10 +13,7 @@ local packing = {}
 
 -- A copy of a record of the plan with another value of `key`.
 local function with(record, key, value)
-    local copy = {}
-    for name, own in pairs(record) do
-        copy[name] = own
-    end
+    local copy = copied(record)
     copy[key] = value
     return copy
 end

@@ -1,12 +1,10 @@
 -- AVX-512 with BF16: multiplies inputs in bf16 by weights in bf16, two of each at a time. Else the same as AVX-512.
 
+local copied = require "gen.schema.copied"
 local expression = require "gen.isa.expression"
 local avx512 = require "gen.isa.avx512"
 
-local set = {}
-for key, value in pairs(avx512) do
-    set[key] = value
-end
+local set = copied(avx512)
 
 set.name = "avx512_bf16"
 set.serves = { "bf16_products" }

@@ -3,15 +3,13 @@
 
 local avx2 = require "gen.isa.avx2"
 local byte_scores = require "gen.isa.parts.byte_scores"
+local copied = require "gen.schema.copied"
 local expression = require "gen.isa.expression"
 
 local at = expression.sum
 local function call(name, ...) return expression.call("_mm256_" .. name, ...) end
 
-local set = {}
-for key, value in pairs(avx2) do
-    set[key] = value
-end
+local set = copied(avx2)
 
 set.name = "avx_vnni"
 set.serves = { "i8", "i16" }
@@ -53,10 +51,7 @@ local function store_lowest(base, offset, q)
 end
 
 -- Products of bytes: scores have 16 bits, their upper and lower bytes in two words. As gen/isa/avx512.lua has them.
-local gather = {}
-for key, value in pairs(avx2.integer_sums) do
-    gather[key] = value
-end
+local gather = copied(avx2.integer_sums)
 gather.vectors, gather.levels = 8, 65535
 gather.sums = { "high", "low" }
 gather.scores = {

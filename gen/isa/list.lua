@@ -32,6 +32,7 @@
 --                            tables at a time, columns of a step, vectors that their sums take
 -- and the words of gen/isa/words.lua.
 local add_loads = require "gen.isa.parts.element_loads"
+local copied = require "gen.schema.copied"
 local one_of = require "gen.schema.one_of"
 
 local isa = {}
@@ -107,10 +108,7 @@ local sets = {}
 function isa.get(name)
     local set = sets[name]
     if set then return set end
-    set = {}
-    for key, value in pairs(require("gen.isa." .. name)) do
-        set[key] = value
-    end
+    set = copied(require("gen.isa." .. name))
     add_loads(set)
     for _, helper in ipairs(set.narrower and isa.get(set.narrower).helpers or {}) do
         table.insert(set.helpers, helper)
@@ -146,10 +144,7 @@ function isa.needs(set, type) return set.type_needs and set.type_needs[known_as(
 local function with_type(set, type)
     local needs = isa.needs(set, type)
     if not needs then return set end
-    local copy = {}
-    for key, value in pairs(set) do
-        copy[key] = value
-    end
+    local copy = copied(set)
     copy.integer_sums = needs.integer_sums or set.integer_sums
     if not contains(set.flags, needs.flags[1]) then
         copy.flags = table.move(needs.flags, 1, #needs.flags, #set.flags + 1, { table.unpack(set.flags) })

@@ -34,6 +34,7 @@
 --   product_prefetch      bytes ahead that products of several tokens prefetch weights; 0: not
 --   attention_prefetch, attention_converted   what attention prefetches of a cache that it reads as it is, and of one
 --                  that it converts; values of attention.prefetch
+local copied = require "gen.schema.copied"
 local host = require "host"
 local one_of = require "gen.schema.one_of"
 
@@ -97,10 +98,7 @@ end
 function machines.with(sets, cpu)
     local list = {}
     for i, set in ipairs(sets) do
-        local copy = {}
-        for key, value in pairs(set) do
-            copy[key] = value
-        end
+        local copy = copied(set)
         if cpu.l2_bytes > 0 then copy.l2_bytes = cpu.l2_bytes end
         copy.machine = cpu
         list[i] = copy

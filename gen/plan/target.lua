@@ -18,6 +18,7 @@
 --   others             such commands for other CPUs of the kind, with longer vectors, nil: none
 --   trace              flags with which the emulator writes what it executes to a file, its path behind; nil: it cannot
 --   packages           Debian packages with all that
+local copied = require "gen.schema.copied"
 local misuse = require "gen.schema.misuse"
 local one_of = require "gen.schema.one_of"
 
@@ -235,10 +236,7 @@ end
 -- The row `row` for another CPU of the kind, which `text`, flags of the compiler, chooses; raises one line for what are
 -- none.
 function target.with_flags(row, text)
-    local copy = {}
-    for key, value in pairs(row) do
-        copy[key] = value
-    end
+    local copy = copied(row)
     copy.more_flags = {}
     for word in text:gmatch "%S+" do
         if not word:find "^%-[%w_.+=,%-]+$" then

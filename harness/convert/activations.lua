@@ -1,6 +1,7 @@
 -- The blocks of a whole model one by one, a model cut off before the FFN of one of them, and what texts bring there.
 local block_lookup = require "gen.families.model.blocks.block_lookup"
 local compiled_model = require "harness.calls.compiled_model"
+local copied = require "gen.schema.copied"
 local model_file = require "gen.families.model_file"
 local rules = require "gen.families.model.model"
 local same = require "gen.schema.same"
@@ -13,10 +14,7 @@ function activations.blocks(m)
     local list = {}
     for _, segment in ipairs(rules.segments(m)) do
         for i = 1, segment.layers do
-            local block = {}
-            for key, value in pairs(segment) do
-                block[key] = value
-            end
+            local block = copied(segment)
             block.layers = 1
             if i > 1 then block.d_in = nil end
             list[#list + 1] = block

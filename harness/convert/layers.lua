@@ -1,5 +1,6 @@
 -- Which FFNs of a model are converted: those of --layers, or as many as may be without losing too much.
 local activations = require "harness.convert.activations"
+local copied = require "gen.schema.copied"
 local host = require "host"
 local misuse = require "gen.schema.misuse"
 local model_text = require "gen.import.model_text"
@@ -77,10 +78,7 @@ function layers.path(output) return (output:gsub("%.safetensors$", "")) .. ".lua
 
 -- Writes the model file of `m`, whose tokenizer's file was named from the folder of `path`.
 function layers.write(m, path, output)
-    local own = {}
-    for key, value in pairs(m) do
-        own[key] = value
-    end
+    local own = copied(m)
     local function folder(name) return name:match "^(.*/)[^/]*$" or "" end
     if m.tokenizer and folder(path) ~= folder(output) then
         own.tokenizer = {}

@@ -5,6 +5,7 @@
 -- around a base schedule. A choice that is not varied has the base's value, or the nearest one that is legal beside the
 -- others. A candidate is { schedule, text = its text, cost = cycles of a token as harness/families/lookup/estimate.lua
 -- guesses }.
+local copied = require "gen.schema.copied"
 local families = require "gen.families.list"
 local harness = require "harness.families.list"
 local misuse = require "gen.schema.misuse"
@@ -167,13 +168,7 @@ local function walk(space, visit)
     local s = {}
     local function choose(i)
         local choice = space.schedules.choices[i]
-        if not choice then
-            local copy = {}
-            for key, value in pairs(s) do
-                copy[key] = value
-            end
-            return visit(copy)
-        end
+        if not choice then return visit(copied(s)) end
         local legal = choice.values(space.shape, space.isa, s)
         for _, value in ipairs(space.vary[choice.key] and legal or { nearest(legal, space.base[choice.key]) }) do
             s[choice.key] = value

@@ -1,4 +1,5 @@
 -- A record: one measured or rejected candidate, as a table and as one line of JSON that carries its own check.
+local copied = require "gen.schema.copied"
 local host = require "host"
 local json = require "json"
 local key = require "harness.tune.key"
@@ -154,10 +155,7 @@ end
 -- A record of `fields`, with its check; numbers as they will be read back. Raises one line for a field that breaks a
 -- rule.
 function record.make(fields)
-    local r = {}
-    for name, value in pairs(fields) do
-        r[name] = value
-    end
+    local r = copied(fields)
     r.check = nil
     local found = fault(r)
     if found then error("record: " .. found, 0) end

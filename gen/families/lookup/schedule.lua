@@ -1,4 +1,5 @@
 -- The schedule of a LookupFFN: what each choice may be.
+local copied = require "gen.schema.copied"
 local defaults = require "gen.families.lookup.defaults"
 local gather = require "gen.families.lookup.gather"
 local integer_sums = require "gen.families.lookup.integer_sums"
@@ -108,10 +109,7 @@ local function few_isa(shape, isa)
     local dense = shape.kind == "dense" or shape.multiplied and shape.same_codes
     if dense or shape.block % isa.lanes == 0 or shape.block == shape.padded then return isa end
     if not isa.narrower or shape.tables.name == "f16" or shape.tables.name == "e4m3" then return nil end
-    local narrow = {}
-    for key, value in pairs(isa_list.with_types(isa_list.get(isa.narrower), { shape.tables, shape.projection })) do
-        narrow[key] = value
-    end
+    local narrow = copied(isa_list.with_types(isa_list.get(isa.narrower), { shape.tables, shape.projection }))
     narrow.name, narrow.machine, narrow.l2_bytes = isa.name, isa.machine, isa.l2_bytes
     return few_isa(shape, narrow)
 end

@@ -2,6 +2,7 @@
 -- them in a whole model. Q, K, V and P are the attention's projections, M and O the FFN's input and output (arXiv
 -- 2404.12362).
 local checkpoint = require "gen.schema.checkpoint_names"
+local copied = require "gen.schema.copied"
 local eliminations = require "gen.families.model.blocks.eliminations"
 local lookup_model = require "gen.families.lookup.model"
 local schema = require "gen.schema.schema"
@@ -304,21 +305,15 @@ keys.blocks = {
 }
 
 -- A copy of the row of key `key` in `list`.
-local function copied(list, key)
+local function copied_row(list, key)
     for _, row in ipairs(list) do
-        if row.key == key then
-            local copy = {}
-            for name, value in pairs(row) do
-                copy[name] = value
-            end
-            return copy
-        end
+        if row.key == key then return copied(row) end
     end
 end
 
 -- The same, but where an absent key means none.
 local function optional(list, key)
-    local copy = copied(list, key)
+    local copy = copied_row(list, key)
     copy.default, copy.optional = nil, true
     return copy
 end
@@ -439,7 +434,7 @@ end
 keys.attention_varied = { "kind", "tables", "tau", "window", "eps", "seed", "unit" }
 local own_attention = {}
 for i, key in ipairs(keys.attention_varied) do
-    own_attention[i] = copied(attention_keys, key)
+    own_attention[i] = copied_row(attention_keys, key)
     if key == "kind" then
         own_attention[i].optional = nil
     elseif key == "window" then

@@ -1,5 +1,6 @@
 -- The rules of model files, between keys that are valid alone, and what follows from them: widths, and the runs of
 -- equal blocks.
+local copied = require "gen.schema.copied"
 local ffn_parts = require "gen.schema.ffn_parts"
 local figures = require "gen.plan.figures"
 local keys = require "gen.families.model.keys"
@@ -336,10 +337,7 @@ end
 -- The attention of the blocks of `entry` in model `m`.
 local function attention_of(m, entry)
     if not entry.attention then return m.attention end
-    local own = {}
-    for key, value in pairs(m.attention) do
-        own[key] = value
-    end
+    local own = copied(m.attention)
     for _, key in ipairs(keys.attention_varied) do
         own[key] = entry.attention[key]
     end

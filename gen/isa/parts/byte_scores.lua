@@ -1,13 +1,11 @@
 -- The words of an integer gather whose scores have one byte each, from those of an instruction set for scores of two
 -- halves: one product of bytes instead of two products.
+local copied = require "gen.schema.copied"
 
 -- `words`: a set's words for i8; levels: the largest integer that a score becomes; dot(sum, scores, rows): their
 -- product, added; left(v, bits), of its vectors of integers; store(base, offset, q): the lowest bytes of integers.
 return function(words, levels, dot, left, store)
-    local bytes = {}
-    for key, value in pairs(words) do
-        bytes[key] = value
-    end
+    local bytes = copied(words)
     bytes.vectors, bytes.levels, bytes.sums = 4, levels, { "sum" }
     bytes.scores = {
         {

@@ -1,6 +1,7 @@
 -- NEON with products of bytes: sums rows of i8 as integers, and multiplies by weights in i8. Else the same as NEON.
 
 local byte_scores = require "gen.isa.parts.byte_scores"
+local copied = require "gen.schema.copied"
 local expression = require "gen.isa.expression"
 local neon = require "gen.isa.neon"
 local nibbles = require "gen.isa.parts.nibbles"
@@ -118,10 +119,7 @@ end
 -- of an ID register, the emulator's CPU; dots: helpers of its products, { name, text }, that of words first, then that
 -- of rows of tables, which may be the same.
 return function(row)
-    local set = {}
-    for key, value in pairs(neon) do
-        set[key] = value
-    end
+    local set = copied(neon)
     local function product(helper)
         return function(sum, a, b) return call("$" .. helper.name, sum, a, b) end
     end

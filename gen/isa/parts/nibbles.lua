@@ -1,16 +1,14 @@
 -- The words of an integer gather of rows in i4, from those of rows in i8: four rows are put side by side while they are
 -- packed, then each half of their bytes becomes 16 times a signed element.
 
+local copied = require "gen.schema.copied"
 local expression = require "gen.isa.expression"
 
 -- `words`: a set's words for i8 and, of its vectors of integers, left(v, bits) and masked(v, mask); zip(a, b): the two
 -- vectors of floats that have the lanes of a and b in turn, alike in each 128-bit part of a vector.
 return function(words, tools)
     local mask = "0xf0f0f0f0u"
-    local nibbles = {}
-    for key, value in pairs(words) do
-        nibbles[key] = value
-    end
+    local nibbles = copied(words)
     nibbles.columns, nibbles.vectors, nibbles.factor = 2 * words.columns, 2 * words.vectors, 16
 
     function nibbles.load(base, offset) return words.load(base, expression.half(offset)) end

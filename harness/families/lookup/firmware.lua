@@ -1,5 +1,6 @@
 -- What firmware of LookupFFNs needs of the reference, and what may be tried where it does not fit;
 -- harness/families/list.lua says what the fields mean.
+local copied = require "gen.schema.copied"
 local packed = require "harness.families.lookup.packed"
 local verify = require "harness.families.lookup.verify"
 
@@ -16,10 +17,7 @@ function firmware.smaller(p) return p.exact and smaller_integers or smaller_floa
 function firmware.fewer.most(m) return m.h - 1 end
 
 function firmware.fewer.with(m, h)
-    local copy = {}
-    for key, value in pairs(m) do
-        copy[key] = value
-    end
+    local copy = copied(m)
     copy.h = h
     return copy
 end

@@ -1,4 +1,5 @@
 -- What narrow types cost a model in its own metric, beside the same weights in float32: --budget of text commands.
+local copied = require "gen.schema.copied"
 local host = require "host"
 local misuse = require "gen.schema.misuse"
 
@@ -15,10 +16,7 @@ end
 
 -- The options of the same command with all types in float32, and without choices of a schedule, which are for others.
 function loss.in_float32(options)
-    local copy = {}
-    for key, value in pairs(options) do
-        copy[key] = value
-    end
+    local copy = copied(options)
     for _, name in ipairs { "tables", "projection", "type", "cache", "activations", "schedule", "tuned" } do
         copy[name] = nil
     end

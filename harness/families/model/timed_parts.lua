@@ -1,5 +1,6 @@
 -- Parts of models that are timed: plans through the same templates with some of the steps, so that their kernels are
 -- the same; and the dense twin of a whole model.
+local copied = require "gen.schema.copied"
 local dtype = require "gen.plan.dtype"
 local plan = require "gen.families.model.plan"
 local rules = require "gen.families.model.model"
@@ -169,14 +170,6 @@ local function dense(ffn, d)
     return { kind = "mlp", f = 4 * d, activation = "gelu" }
 end
 
-local function copy_of(from)
-    local copy = {}
-    for key, value in pairs(from) do
-        copy[key] = value
-    end
-    return copy
-end
-
 -- Leaves of `attention` what holds without tables: beside norms of heads, or with unit queries and keys.
 local function make_exact(attention, qk_norm)
     if attention.kind ~= "lsh" then return end
@@ -194,8 +187,8 @@ function timed_parts.exact(m)
     if type(m.layers) == "table" then
         twin.layers = {}
         for i, entry in ipairs(m.layers) do
-            local own = copy_of(entry)
-            own.attention = entry.attention and copy_of(entry.attention)
+            local own = copied(entry)
+            own.attention = entry.attention and copied(entry.attention)
             if own.attention then make_exact(own.attention, m.attention.qk_norm) end
             twin.layers[i] = own
         end
@@ -212,7 +205,7 @@ local function dense_twin(m)
     if type(m.layers) == "table" then
         changes.layers = {}
         for i, entry in ipairs(m.layers) do
-            local own, copy = entry.ffn or m.ffn, copy_of(entry)
+            local own, copy = entry.ffn or m.ffn, copied(entry)
             copy.ffn = dense(own, entry.d or m.d)
             changes.layers[i] = copy
         end
