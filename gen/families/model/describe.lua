@@ -74,12 +74,12 @@ local function held_by(segments)
     return held[2] and table.concat(list, ", ") or held[1] .. " positions"
 end
 
--- What a decoder's attention by tables keeps.
+-- What a decoder's attention by tables keeps for a head, and how many positions of exact attention take as many bytes.
 local function tables_text(shape)
     local lsh, type = shape.lsh, shape.cache.type
     local position = type.bytes * (shape.width + shape.cache.pitch) + (type.scaled and 8 or 0) -- of exact attention
     return string.format(
-        "%d tables of %d rows and %s a head in %s: the bytes of keys and values of %d positions",
+        "%d tables of %d rows, %s in %s, as %d positions",
         lsh.tables,
         lsh.rows,
         figures.plural(lsh.window, "token"),
@@ -102,8 +102,8 @@ local function cached_text(segments)
     end
     if others[1] then
         local own = others[1].plan
-        local kept, held = rules.cached(own.model), own.shape.cache.held
-        table.insert(list, 1, string.format("%s of %s in %s", kept, held_by(others), held.name))
+        local text = string.format("%s in %s", held_by(others), own.shape.cache.held.name)
+        table.insert(list, 1, list[1] and text or rules.cached(own.model) .. " of " .. text)
     end
     return table.concat(list, "; ")
 end
