@@ -114,6 +114,7 @@ def main():
     tensors = sentence_encoder.read_tensors(MODELS + "/sentence_encoder/dist")
     numbers = np.random.default_rng(1)
     isa, runtime, contestants = lookupc.instruction_sets()[-1], Runtime(), {}
+    of_bytes = lookupc.instruction_sets("tile_dot_i8")[-1]  # a matrix engine's, if there is one
     with tempfile.TemporaryDirectory() as folder:
         whole_model, weights = MODELS + "/sentence_encoder.lua", MODELS + "/sentence_encoder.safetensors"
         models = [(whole_model, kind, kind) for kind in TYPES]
@@ -121,7 +122,7 @@ def main():
         models += [(sentence_encoder.projected(whole_model, folder), kind, kind + " projected") for kind in PROJECTED]
         for model, kind, name in models:
             path = f"{folder}/{name.replace(' ', '_')}"
-            contestants["lookupc " + name] = Ours(model, weights, path, isa, *TYPES[kind], machine=here)
+            contestants["lookupc " + name] = Ours(model, weights, path, of_bytes if kind == "i8 by i8" else isa, *TYPES[kind], machine=here)
         for name, (kind, fused) in RIVALS.items():
             path = f"{folder}/{name.replace(' ', '_')}.onnx"
             encoder = Encoder(tensors, kind, fused)
@@ -129,7 +130,8 @@ def main():
             contestants["ONNX Runtime " + name] = Theirs(runtime, name, path)
         version = contestants["ONNX Runtime f32"].version
         limits = least(encoder.token_products)
-        print(f"sentence_encoder on {of_cpu('model name') or 'unknown CPU'}, {isa}, one thread, {SENTENCES} sentences a call, beside ONNX Runtime {version}")
+        sets = f"{isa}, i8 by i8 {of_bytes}"
+        print(f"sentence_encoder on {of_cpu('model name') or 'unknown CPU'}, {sets}, one thread, {SENTENCES} sentences a call, beside ONNX Runtime {version}")
         print(f"{'':26} {'tokens':>6} {'us/sentence':>11} {'us/token':>8} {'max error':>9} {'x f32':>6} {'x i8':>6}")
         for tokens in LENGTHS:
             ids = numbers.integers(6, tensors["module/Embeddings_en"].shape[0], (SENTENCES, tokens))

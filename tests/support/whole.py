@@ -36,6 +36,8 @@ class Library:
         self.blob[:] = np.fromfile(folder + "/weights.bin", np.uint8)
         self.weights = aligned(self.macros["SIZEOF"])
         self.scratch = aligned(max(1, self.macros["SCRATCH_BYTES"]))
+        if hasattr(self.library, self.name + "_request_amx"):
+            self.function("request_amx", [])()
         bind = self.function("bind", [BYTES, ctypes.c_size_t, BYTES])
         if bind(self.blob, len(self.blob), self.weights) != 0:
             sys.exit("FAILED bind")
