@@ -86,11 +86,14 @@ local function attention_operations(s, tokens, position)
     return 4 * s.width * s.heads * pairs_seen
 end
 
--- The blocks of the plan `p` of model `m` and their attention alone, in as many layers as timing needs; `whole`: the
--- plan of all layers.
-local function with_attention(p, m, whole, caches)
+local most_pairs = 500000000 -- of a query and a key of a head in a call of attention alone: 2 s
+
+-- The blocks of the plan `p` of model `m` and their attention alone, in as many layers as timing needs, and no more
+-- than `longest` tokens a call leave time for; `whole`: the plan of all layers.
+local function with_attention(p, m, whole, caches, longest)
     local bytes = whole.cache_bytes // whole.model.layers
-    local layers = math.max(m.layers, timed_parts.layers_of(bytes, caches, 64))
+    local most = math.max(1, most_pairs // (p.shape.heads * longest * longest))
+    local layers = math.max(m.layers, timed_parts.layers_of(bytes, caches, math.min(64, most)))
     local attention, filling = timed_parts.attention(p, m, layers)
     return { plan = p, attention = attention, filling = filling }
 end
@@ -127,7 +130,8 @@ function bench.made(run, isa, options)
     local failing = string.format("%s: the %s blocks fail verification", run.path, isa.name)
     local whole, entries = build(m), {}
     local one = options.weights and m or timed_parts.sample(m, whole, run.caches) -- a checkpoint is of the whole model
-    local made = with_attention(build(one), one, whole, run.caches)
+    local longest = math.max(table.unpack(options.batches))
+    local made = with_attention(build(one), one, whole, run.caches, longest)
     made.products = timed_parts.products(made.plan)
     add_entries(entries, "fused", "", made, failing, setmetatable({ large = true }, { __index = options }))
     made.entries = entries
@@ -139,7 +143,7 @@ function bench.made(run, isa, options)
     end
     local exact = timed_parts.exact(one)
     if exact then
-        local of = with_attention(build(exact), exact, build(timed_parts.exact(m)), run.caches)
+        local of = with_attention(build(exact), exact, build(timed_parts.exact(m)), run.caches, longest)
         of.cache = "exact cache" -- what tables keep is not to be read as keys
         made.exact = add_entries(entries, "exact", "exact_", of, failing, drawn)
     end
