@@ -350,7 +350,7 @@ results() {
         echo '['
         $lookupc bench $model gen/models/roberta_base.lua docs/results/small_two_64.lua --json
         echo ','
-        $lookupc bench $model gen/models/roberta_base.lua docs/results/small_two_64.lua --projection i16,i8 --tables i8 --json
+        $lookupc bench $model gen/models/roberta_base.lua docs/results/small_two_64.lua --projection i16,i8 --tables i8 --multiply-out --json
         echo ','
         $lookupc bench gen/models/skipless_1024.lua --type f32,bf16,i8 --activations same --json
         echo ','

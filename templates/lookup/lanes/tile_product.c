@@ -231,7 +231,7 @@ $(i)$(part).scales = $(sum("weights->" .. weights_of .. "_scales + " .. first ..
 //$ end
 $(i)$(part).bias = $(sum("weights->projection_bias + " .. first .. " * " .. panel, output));
 //$ if period then
-//$ local row = period == shape.bits and sum(first .. " * " .. panel, output) or "(" .. sum(first .. " * " .. panel, output) .. ") % " .. period
+//$ local row = "(" .. sum(first .. " * " .. panel, output) .. ")" .. (period == shape.bits and "" or " % " .. period)
 //$ local x_at = of_token("x + tile * " .. x_step, token) .. " + " .. row .. " * " .. tile
 $(i)$(part).x = $(some_apart and row .. " < " .. shape.d .. " ? " .. x_at .. " : NULL" or x_at);
 //$ if residual == "vector" then
