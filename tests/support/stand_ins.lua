@@ -42,12 +42,13 @@ function stand_ins.bound_everywhere(set)
     return own
 end
 
--- The instruction set of that name, which this CPU may bind then, and its header; nil: there is none.
+-- The instruction set of that name, which a CPU with AVX2 may bind then, even one that runs the set, and its header;
+-- nil: this CPU has no AVX2.
 function stand_ins.get(name)
-    local set = isa.get(name)
-    local header = stand_ins.header(set)
-    if header then return stand_ins.bound_everywhere(set), header end
-    host.print("skipped: " .. name .. ": runs here, or AVX2 does not")
+    if not isa.runs(isa.get "avx2", cpu.describe()) then
+        return host.print("skipped: " .. name .. ": this CPU has no AVX2")
+    end
+    return stand_ins.bound_everywhere(isa.get(name)), headers[name]
 end
 
 -- The library of `plans` in `directory`, without optimisation, with the header's functions for instructions.

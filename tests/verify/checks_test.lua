@@ -223,7 +223,7 @@ local function project_by_tiles(name, projection, shapes, vectors)
         check.equal(add("tiles_" .. i, set, shape).panels, (shape[1] + 15) // 16)
     end
     if vectors then check.equal(add("vectors", stand_ins.get(vectors), shapes[#shapes]), nil) end
-    local library = stand_ins.library(list, folder .. "/" .. name, header)
+    local library = stand_ins.library(list, string.format("%s/%s_%d", folder, name, shapes[1][1]), header)
     for i in ipairs(shapes) do
         for _, result in ipairs(verify.variants(list[i], library, packed[i], 1, 1, { work = 1e6 })) do
             for _, row in ipairs(result.checks) do
@@ -245,6 +245,10 @@ end
 -- Panels of 16 outputs by two, and where their number is odd and the last one is narrow.
 function test.a_matrix_engine_projects_bytes_as_vectors_do()
     project_by_tiles("amx_int8", "i8", { { 32, 1 }, { 40, 2 } })
+end
+
+function test.a_matrix_engine_projects_to_as_many_outputs_as_inputs()
+    project_by_tiles("amx_int8", "i8", { { 128, 1 } })
 end
 
 function test.a_matrix_engine_projects_in_bf16() project_by_tiles("amx_bf16", "bf16", { { 40, 1 } }) end
