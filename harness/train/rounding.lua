@@ -25,7 +25,8 @@ end
 function rounding.of(tensor, types)
     local type = types[tensor.kind]
     if not type or type == "f32" then return nil end
-    return { type = type, row = tensor.folded.row, steps = tensor.folded.steps }
+    local before = tensor.kind == "tables" and dtype.get(type).scaled -- their factor, which is the scales'
+    return { type = type, row = tensor.folded.row, steps = before and {} or tensor.folded.steps }
 end
 
 return rounding

@@ -7,6 +7,7 @@ local json = require "json"
 local learning_rates = require "harness.train.learning_rates"
 local log = require "harness.train.log"
 local program = require "tests.support.program"
+local rounding = require "harness.train.rounding"
 local run = require "harness.train.run"
 local settings = require "harness.train.settings"
 local table_usage = require "harness.train.table_usage"
@@ -415,6 +416,12 @@ function test.settings_are_checked()
     check.fails_with("f16: projections must be one of f32, bf16, i16, i8", of { steps = 3, quantise = "f16" })
     check.fails_with("--quantise: i9,i8: tables must be one of f32", of { steps = 3, quantise = "i9,i8" })
     check.equal(others.save_seconds, 60)
+end
+
+-- Rows of a type with scales are packed before their factor 1 / h, which is the scales'.
+function test.rounds_tables_where_pack_does()
+    local tables = { kind = "tables", folded = { row = 8, steps = { { step = "scale" } } } }
+    check.equal({ #rounding.of(tables, { tables = "i8" }).steps, #rounding.of(tables, { tables = "bf16" }).steps }, { 0, 1 })
 end
 
 return test
