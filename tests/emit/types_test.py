@@ -99,6 +99,9 @@ def check_tables():
                 plan = json.loads(run("plan", model, "--json", "--tables", kind).stdout)
                 section = {entry["name"]: entry for entry in plan["sections"]}
                 stored, scales, meant = rounded(kind, values)
+                if scales is not None:  # rows are rounded before the factor, which is their scales'
+                    stored, scales, meant = rounded(kind, tensors["tables"])
+                    scales, meant = (scales.astype(np.float64) * factor).astype("<f4"), meant * factor
                 raw = open(blob, "rb").read()
                 at, count = section["tables"]["offset"], section["tables"]["elements"]
                 if kind == "i4":  # two to a byte, the first one in the low bits

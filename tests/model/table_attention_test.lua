@@ -197,8 +197,8 @@ end
 function test.layers_attend_in_different_ways()
     local _, path = verifying "in_part"
     local said = program.works { "plan", path }
-    check.matches(said, "a sequence, keys and values of 64 positions in f32; 16 tables of 4 rows and 40 tokens a head")
-    check.matches(said, "; 16 tables of 256 rows and 3 tokens a head")
+    check.matches(said, "a sequence, 64 positions in f32; 16 tables of 4 rows, 40 tokens in f32")
+    check.matches(said, "; 16 tables of 256 rows, 3 tokens in f32")
     local function refuses(entry, line)
         local text = models.in_part:gsub("{ count = 2 }", "{ attention = { " .. entry .. " } }")
         local bad = program.model(folder, "bad", "return { name = 'bad', " .. text .. " }")
