@@ -142,7 +142,7 @@ def check_rounded(folder, lines, text):
     """Tables that have learned in i4 stand in for the dense FFNs better in i4 than as the float32 numbers that they are rounded from."""
     lookup, dense, weights = models(folder, "rounded", ENCODER, MLP, FEW)
     out = folder + "/rounded_lookup.safetensors"
-    said = works("convert", lookup, "--from", weights, "--dense", dense, "--text", text, "-o", out, "--tokens", "30000", "--end-to-end", "20000", "--quantise", "i4")
+    said = works("convert", lookup, "--from", weights, "--dense", dense, "--text", text, "-o", out, "--tokens", "30000", "--end-to-end", "60000", "--quantise", "i4")
     check(lost(said, "end to end") < lost(said, "fitted"), f"rounded: learning end to end helps: {said}")
     check("fitted weights are written" not in said, f"rounded: {said}")
 

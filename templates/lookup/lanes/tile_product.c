@@ -6,7 +6,8 @@
 //$ local parts, depth = groups * at_once, splits and 32 or 16
 //$ local steps, tiles_of_sums = of.lines // depth, splits and 3 or 1
 //$ local inputs, sums = integers and "integers" or "halves", integers and "uint32_t" or "float"
-//$ local sums_before = "(const " .. sums .. " *) (const void *) " .. (parts > 1 and "(sums[1 - now] + 16 * (done % " .. parts .. "))" or "sums[1 - now]")
+//$ local sums_before = parts > 1 and "(sums[1 - now] + 16 * (done % " .. parts .. "))" or "sums[1 - now]"
+//$ sums_before = "(const " .. sums .. " *) (const void *) " .. sums_before
 //$ local x_step, period = kernels.projection.x_step, adds_residual and kernels.shape.of.padded
 //$ local some_apart = period and shape.d < period -- outputs that no input bypasses
 //$ local work = helper .. "_work(&blocks[1 - now], " .. sums_before .. ", done" .. vertices_argument .. ")"
@@ -139,10 +140,11 @@ static void $(helper)_work(const $(helper)_block *block, const $(sums) *sums, si
         return;
     }
 //$ local slots, piece = shape.neighbours * tile, "(number - " .. parts .. ")"
+//$ local of_score = score.scored and ", block->score + table * " .. slots .. " + token" or ""
     const size_t table = block->first + $(groups > 1 and piece .. " / " .. groups or piece);
     const size_t token = $(groups > 1 and piece .. " % " .. groups .. " * 16" or 0);
     $(helper)_$(hash.name)(block->z + table * $(shape.tau * tile) + token,
-        block->code + table * $(slots) + token$(score.scored and ", block->score + table * " .. slots .. " + token" or "")$(vertices_argument));
+        block->code + table * $(slots) + token$(of_score)$(vertices_argument));
 }
 
 //$ if splits then
@@ -170,7 +172,8 @@ static void $(helper)_work(const $(helper)_block *block, const $(sums) *sums, si
    bytes     [$(of.lines)][$(panel)], a panel of weights, split */
 //$ end
 //$ local factors = "const float *restrict units, " .. (splits and "" or "const uint32_t *restrict starts, ")
-static void $(helper)_by_tiles(const $(names.weights) *weights,$(period and " const float *restrict x," or "") const uint32_t *restrict $(inputs),
+static void $(helper)_by_tiles(const $(names.weights) *weights,$(period and " const float *restrict x," or "")
+    const uint32_t *restrict $(inputs),
     $(integers and factors or "")float *restrict y,$(splits and " uint32_t *restrict bytes," or "")
     uint16_t *restrict code$(score.scored and ", float *restrict score" or "")$(vertices_parameter), size_t tiles)
 {
@@ -201,7 +204,9 @@ static void $(helper)_by_tiles(const $(names.weights) *weights,$(period and " co
 //$ local most = parts + groups * ((at_once * panel + shape.tau - 1) // shape.tau)
 //$ local slots = most > 2 * steps and parts or most > steps and parts // 2 or 1 -- for work in a step, between products
 //$ local ends = "(panel + " .. at_once .. ") * " .. panel .. " / " .. shape.tau
-//$ if of.panels % at_once > 0 or of.width < panel then ends = "panel + " .. at_once .. " < " .. of.panels .. " ? " .. ends .. " : " .. shape.h end
+//$ if of.panels % at_once > 0 or of.width < panel then
+//$     ends = "panel + " .. at_once .. " < " .. of.panels .. " ? " .. ends .. " : " .. shape.h
+//$ end
         for (size_t tile = 0; tile < tiles; ++tile)$(whole and " {" or "")
 //$ if not whole then
             for (size_t token = 0; token < $(tile); token += $(16 * groups)) {

@@ -1,6 +1,9 @@
 //$ takes prologue, helper, symbol, kernels, projection, parts, products, integers, measure, round, unpacked, blocks_argument
 //$ takes weights_of, multiplied, tiled, score, slots_text, vertices_argument, adds_residual, adds_bias, z_rows
 //$ takes projection_parameters, up_to, gain_text, projection_rows, x_text, lane_axis, x_alignment
+//$ -- Arguments of products by tiles.
+//$ local given = adds_residual and "weights, x, " or "weights, "
+//$ local hashed = tiled and "code" .. (score.scored and ", score" or "") .. vertices_argument .. ", tiles"
 //$ -- What the kernel works on, one after the other.
 //$ local item = kernels.layout == "rows" and "token" or "tile"
 //$ lines("", prologue)
@@ -76,20 +79,20 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
                 $(helper)_turn(words);
                 $(helper)_turn(words + $(16 * kernels.tile));
             }
-    $(helper)_by_tiles(weights, $(adds_residual and "x, " or "")integers, units, z, bytes, code$(score.scored and ", score" or "")$(vertices_argument), tiles);
+    $(helper)_by_tiles($(given)integers, units, z, bytes, $(hashed));
 //$ elseif tiled and integers then
     for (size_t tile = 0; tile < tiles; ++tile)
         for (size_t at = 0; at < $(tiled.lines * kernels.tile); at += $(16 * kernels.tile))
             for (size_t token = 0; token < $(kernels.tile); token += 16)
                 $(helper)_turn(integers + tile * $(integers.pitch) + at + token);
-    $(helper)_by_tiles(weights, $(adds_residual and "x, " or "")integers, units, starts, z, code$(score.scored and ", score" or "")$(vertices_argument), tiles);
+    $(helper)_by_tiles($(given)integers, units, starts, z, $(hashed));
 //$ elseif tiled then
     for (size_t tile = 0; tile < tiles; ++tile)
         for (size_t k = 0; k < $(tiled.lines); k += 16)
             for (size_t token = 0; token < $(kernels.tile); token += 16)
                 $(helper)_turn(x + tile * $(kernels.projection.x_step) + k * $(2 * kernels.tile) + token,
                     halves + (tile * $(kernels.tile) + token) * $(tiled.lines) + k);
-    $(helper)_by_tiles(weights, $(adds_residual and "x, " or "")halves, z, code$(score.scored and ", score" or "")$(vertices_argument), tiles);
+    $(helper)_by_tiles($(given)halves, z, $(hashed));
 //$ end
 //$ if tiled then
 //$ elseif adds_residual then
