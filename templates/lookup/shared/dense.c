@@ -94,11 +94,10 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
                     halves + (tile * $(kernels.tile) + token) * $(tiled.lines) + k);
     $(helper)_by_tiles($(given)halves, z, $(hashed));
 //$ end
-//$ if tiled then
-//$ elseif adds_residual then
+//$ if adds_residual and not tiled then
 
 $(include("templates/lookup/shared/bypass.c", { x_step = kernels.projection.x_step, period = kernels.shape.of.padded }))
-//$ else
+//$ elseif not tiled then
     for (size_t $(item) = 0; $(item) < $(item)s; ++$(item))
         $(helper)_add_bias(z + $(item) * $(kernels.projection.y_step), weights->projection_bias, $(shape.bits));
 //$ end

@@ -1,12 +1,7 @@
 //$ takes isa, lanes, helper, product
-//$ local set, add = names.macro("TRAIN_SET"), names.macro("TRAIN_ADD")
 //$ local strip, vectors, own = product.strip, product.vectors, product.bf16
 //$ local counts, pair = own.counts, 2 * lanes
 //$ local function accumulator(r, n) return "c" .. r .. "_" .. n end
-//$ local choice = ""
-//$ for n, count in ipairs(counts) do
-//$     choice = choice .. (n < #counts and "rows >= " .. count .. " ? " .. count .. " : " or count)
-//$ end
 
 /* Dense products C = A B, C += A B whose factors are rounded to bf16, two numbers of the depth to a word; sums are floats. A is copied
    as [rows][$(own.step)] words, B in strips of $(plural(strip, "column")) that lie side by side, [strip][depth / 2][$(strip)]. Every element
@@ -175,8 +170,7 @@ static void $(helper)_times_words(size_t rows, size_t columns, const uint32_t *r
             count = $(counts[1]);
             const size_t some = rows - row < count ? rows - row : count;
 //$ else
-            count = rows - row;
-            count = $(choice:gsub("rows", "count"));
+            count = $(helper)_rows_of(rows - row);
             const size_t some = count;
 //$ end
             if (some == count && width == $(strip)) {
